@@ -1,6 +1,7 @@
 import type { Redis } from 'ioredis'
 import { pino } from 'pino'
-import { joinPayload, excerptBytes } from '../src/handoffs/answers.ts'
+import { joinPayload } from '../src/handoffs/answers.ts'
+import { excerptBytes } from '../src/handoffs/excerpt.ts'
 import { homeTag, randomHomeId, randomId, randomToken, tagOf, tags } from '../src/core/ids.ts'
 import { cutMembers } from '../src/core/json.ts'
 import { digestOf } from '../src/handoffs/service.ts'

@@ -3,7 +3,7 @@
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
 --       2 prefix:{tag}:due           live handoffs by when the sweep is to look at them
 -- ARGV: 1 the call's deadline (ms)  2 fail_token  3 the calling agent  4 retention (ms)  5 tenant:id
---       6 1 if it may be tried again, else 0  7 the error, JSON text
+--       6 1 if it may be tried again, else 0  7 the error's code; empty for none  8 the error, JSON text
 -- Replies: {'failed', ended, successor}  it has failed now; the successor is nil if there is none
 --          {'replayed', now, record, extra}  the same operation made it fail before; nothing changed
 --          {'not_found'}
@@ -12,9 +12,10 @@
 --          {'newer'}                    a newer version wrote it; nothing changed
 --          {'full'}                     Redis is full, and this would make it larger; nothing changed
 --          {'late'}                     the call's deadline is over; nothing changed
--- Uses: events full holder attempts here inbox entering successor
+-- Uses: events full holder attempts here inbox entering failed successor
 local key, due = KEYS[1], KEYS[2]
-local token, agent, retention, member, may_retry, fault = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
+local token, agent, retention, member, may_retry, code, fault =
+  ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8]
 local now, seconds, micros = clock()
 micros = seconds .. micros
 local record, extra = unpack(redis.call('HMGET', key, 's', 'x'))
@@ -30,7 +31,8 @@ local attempt = {
 }
 local pause = may_retry == '1' and pauseBehind(extra)
 local successor = pause and succeed(attempt, pause)
-endAttempt(attempt, 'failed', ' e' .. ms(now) .. ' y' .. agent .. ' k' .. token, successor)
+local words = ' e' .. ms(now) .. ' y' .. agent .. ' k' .. token .. (code == '' and '' or ' l' .. code)
+endAttempt(attempt, 'failed', words, successor)
 if successor then redis.call('ZADD', due, successor.due, successor.member) end
 redis.call('ZREM', due, member)
 return { 'failed', now, successor and successor.id or false }

@@ -39,10 +39,11 @@ if within then
   beat = math.min(now + within, tonumber(deadline))
   extra = string.gsub(extra, ' h%d+', '') .. ' h' .. ms(beat)
 end
+extra = string.gsub(extra, ' v%d+', '') .. ' v' .. ms(now)
 -- The due index stays as it is: the sweep comes too early, looks at the record, and moves the entry on.
-if changed or plain and progress ~= '' then
+if changed or plain then
   redis.call('HSET', key, 's', '2:' .. before .. ' ' .. caught .. ' ' .. deadline .. behind, 'x', extra)
-elseif within then
+else
   redis.call('HSET', key, 'x', extra)
 end
 if progress ~= '' then redis.call('HSET', key, 'g', ms(now) .. ' ' .. progress) end

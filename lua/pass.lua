@@ -63,9 +63,8 @@ else
   call('HSET', key, 's', record, 'p', payload, 'x', extra, unpack(schema and { 'r', schema } or {}))
 end
 call('PEXPIREAT', key, string.format('%d', expires + RETENTION))
--- A handoff that enters its inbox later is due at that time: then the sweep adds it.
-call('ZADD', due,
-  list and available and (undecided or not kept) and string.format('%d', available) or until_expiry, member)
+-- A delayed handoff is due at the end of its delay: then the sweep adds it to its inbox, and moves it on.
+call('ZADD', due, available and string.format('%d', available) or until_expiry, member)
 if kept then
   -- The payload begins with "task": and the task, a JSON string. The part of it that is kept is a JSON string too.
   call('HSET', key, 't', string.sub(payload, 8, 7 + kept) .. '"', 'h', string.match(options, ' h(%S+)'))

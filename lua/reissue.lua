@@ -14,7 +14,7 @@
 --                      handoff
 --          {'newer'}     a newer version wrote it; nothing changed
 --          {'late'}      the call's deadline is over; nothing changed
--- Uses: events attempts here inbox entering successor
+-- Uses: events attempts here inbox entering pending failed successor
 local key, due = KEYS[1], KEYS[2]
 local agent, retention, member = ARGV[2], tonumber(ARGV[3]), ARGV[4]
 local now, seconds, micros = clock()
@@ -23,7 +23,7 @@ local record, extra, decision, fault = unpack(redis.call('HMGET', key, 's', 'x',
 
 if late(ARGV[1], now) then return { 'late' } end
 if not record then return { 'not_found' } end
-local status, _, _, expires, passed_by, _, deadline = string.match(record, RECORD)
+local status, approval, _, expires, passed_by, _, deadline = string.match(record, RECORD)
 if not status then return { 'newer' } end
 if passed_by ~= agent and ARGV[5] ~= '1' then
   return { 'not_the_passer', now, record, extra, status == 'rejected' and decision or nil }
@@ -36,23 +36,33 @@ if successor then
   return { 'replayed', successor, found[1], found[2] }
 end
 if status == 'pending' and now < tonumber(expires) then return { 'not_caught', now, record, extra } end
--- What nobody caught has no payload any more.
-if status == 'pending' or status == 'expired' and deadline == '' then return { 'expired', now, record, extra } end
+-- What nobody caught, and was for no inbox, has no payload any more. Nor has what an older version's sweep freed.
+local isUncaught = status == 'pending' or status == 'expired' and deadline == ''
+if isUncaught and not (inboxOf(key, member, extra) and redis.call('HSTRLEN', key, 'p') > 0) then
+  return { 'expired', now, record, extra }
+end
 if status == 'done' then return { 'already_done', now, record, extra } end
 if status == 'rejected' then return { 'rejected', now, record, extra, decision } end
 if status == 'cancelled' then return { 'cancelled', now, record, extra } end
 
-local over = tonumber(extra and string.match(extra, ' h(%d+)') or deadline)
+local isTaken = status == 'caught' and now < tonumber(extra and string.match(extra, ' h(%d+)') or deadline)
 local attempt = {
   outbox = openOutbox(key, key, member), key = key, member = member, record = record, extra = extra,
   retention = retention, now = now, micros = micros, kept = fault and { 'e', fault } or {}
 }
 local next = succeed(attempt, 0)
-if status == 'caught' and now < over then
+-- The sweep may not have been there yet.
+if status == 'pending' then
+  leaveInbox(key, member, extra, approval)
+  local waiting = string.sub(key, 1, #key - #member - 2) .. 'w:' .. string.match(member, '^[^:]+')
+  if approval == 'waiting' then redis.call('ZREM', waiting, member) end
+end
+leaveFailed(key, member, extra)
+if isTaken then
   endAttempt(attempt, 'cancelled', ' e' .. ms(now) .. ' y' .. agent .. ' k-', next)
 else
-  endAttempt(attempt, status == 'caught' and 'expired' or status, '', next)
+  endAttempt(attempt, (status == 'caught' or status == 'pending') and 'expired' or status, '', next)
 end
 redis.call('ZADD', due, next.due, next.member)
 redis.call('ZREM', due, member)
-return { 'reissued', next.id, next.record, next.extra, status == 'caught' and now < over and 1 or 0 }
+return { 'reissued', next.id, next.record, next.extra, isTaken and 1 or 0 }

@@ -1,6 +1,7 @@
 #!lua flags=allow-oom
--- pending -> expired, caught -> expired: what is due in one partition, in batches of limited size. The payload of an
--- uncaught handoff is freed; that of a caught one moves to the next attempt if there is one, and else stays. The key's
+-- pending -> expired, caught -> expired: what is due in one partition, in batches of limited size. The payload of one
+-- that nobody caught is freed, unless it was for an inbox; that of a caught one moves to the next attempt if there is
+-- one. Where the payload stays, the handoff enters the failed lists (lib/failed.lua), and can be reissued. The key's
 -- TTL was set with the deadline, so a handoff stays readable for as long as without the sweep. The sweep publishes only
 -- changes of a waiting list, and successors: requests that wait for a handoff know its deadline already. A handoff
 -- whose delay is over enters its inbox.
@@ -47,7 +48,7 @@ while place <= #members do
 end
 local expired, stalled, stalled_reissued, late_reissued, behind, successors = place - 1, 0, 0, 0, {}, {}
 if place <= #members then
-  -- Uses: attempts here inbox entering pending successor sweeping
+  -- Uses: attempts here inbox entering pending failed successor sweeping
   local batch = {
     now = now, micros = micros, retention = retention, expired = expired, stalled = 0, stalled_reissued = 0,
     late_reissued = 0, named = naming and named, behind = behind, successors = successors

@@ -9,11 +9,12 @@ import { AttemptService, HandoffService } from './handoffs/service.ts'
 import { EventService, EventStreams } from './handoffs/events.ts'
 import { ResultSchemas } from './result-schema/result-schemas.ts'
 import { InboxService } from './handoffs/inboxes.ts'
+import { ListService } from './handoffs/lists.ts'
 import { ManyHandoffs } from './handoffs/many.ts'
 import { Waiter } from './handoffs/waiter.ts'
 import { countGuesses, useAuth } from './http/auth.ts'
 import { baseUrlOf } from './http/base-url.ts'
-import { AnswerRoom, MasterTurns, readsAtOnce, shedLate } from './http/overload.ts'
+import { AnswerRoom, MasterTurns, pagesAtOnce, readsAtOnce, shedLate } from './http/overload.ts'
 import type { RefusedCounts } from './http/overload.ts'
 import { Bodies, useJsonBodies } from './http/body.ts'
 import { Credentials } from './auth/keys.ts'
@@ -153,7 +154,9 @@ export async function buildApp (
   const many = new ManyHandoffs(
     store.handoffs, waiter, ({ tag, tenant }, read) => reads.run(store.masterOf(tag), tenant, read)
   )
-  const operations = operationsOf({ handoffs, attempts, inboxes, approvals, many, limits })
+  const pages = new MasterTurns(pagesAtOnce)
+  const lists = new ListService(store.lists, (tenant, read) => pages.run(undefined, tenant, read))
+  const operations = operationsOf({ handoffs, attempts, inboxes, approvals, many, lists, limits })
   const credentials = new Credentials(keys)
   const guessesOf = await countGuesses(app)
   app.addHook('onReady', async () => keys.start())

@@ -18,7 +18,7 @@
 --   i  -                                     attempts: reissued_as, the next one's id  event: as in x
 --   j  -                                     passed: a label, name:value; up to 8      pass, event: as in x
 --   k  -                                     ended: the operation's token              -
---   l  -                                     -                                         pass: how many bytes of the task
+--   l  -                                     ended: the code of the error              pass: how many bytes of the task
 --                                                                                      field t keeps, from its quote on
 --   m  -                                     passed: max_attempts, a number            pass: as in x
 --   n  -                                     attempts: its number, from 2 on           event: as in x
@@ -31,6 +31,8 @@
 --   t  the beginning of the task, a JSON     passed: to, the inbox that it is for      pass, event: as in x
 --      string, while it waits for a person
 --   u  -                                     passed: priority, 0 to 9, if given        pass: as in x
+--   v  -                                     caught: when the last heartbeat came, a   -
+--                                            time
 --   w  -                                     passed: work_within, a duration           pass: as in x
 --   x  what a plain handoff doesn't have     -                                         -
 --   y  -                                     ended: by whom                            -

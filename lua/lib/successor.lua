@@ -86,19 +86,32 @@ local function succeed(attempt, pause)
   if has_told then redis.call('HDEL', next_key, 'c', 'g', 'e') end
   redis.call('PEXPIREAT', next_key, msOnce(until_expiry + attempt.retention))
   local inbox = inboxOf(next_key, next_member, next_extra)
-  if inbox and pause == 0 then enterInbox(inbox, next_member, next_extra, attempt.micros) end
+  if approval == 'waiting' then
+    -- No person decided on an attempt that was for an inbox. They may decide on this one.
+    local waiting = string.sub(key, 1, #key - #member - 2) .. 'w:' .. string.sub(member, 1, colon - 1)
+    redis.call('ZADD', waiting, msOnce(now), next_member)
+    redis.pcall('SPUBLISH', waiting, 'pending')
+    redis.call('ZADD', inbox .. ':waiting', until_expiry, next_member)
+  elseif inbox and pause == 0 then
+    enterInbox(inbox, next_member, next_extra, attempt.micros)
+  end
   return {
-    id = next_id, member = next_member, due = inbox and pause > 0 and available or until_expiry,
+    id = next_id, member = next_member, due = pause > 0 and available or until_expiry,
     record = next_record, extra = next_extra
   }
 end
 -- Writes an attempt's end: its status and the new words of field x. Its key stays for the retention from now, however
--- long ago it ended, so that a request for it finds the successor. The caller removes it from the due index.
+-- long ago it ended, so that a request for it finds the successor. Without one it is in the failed lists from now on.
+-- The caller removes it from the due index.
 local function endAttempt(attempt, status, words, next)
   local record, extra, member, outbox, micros =
     attempt.record, (attempt.extra or '') .. words, attempt.member, attempt.outbox, attempt.micros
   local space = string.find(record, ' ', 1, true)
-  local ends_now = string.sub(record, space - 6, space - 1) == 'caught'
+  local before = string.match(record, '^2?:?(%l+)')
+  local ends_now = before == 'caught' or before == 'pending'
+  if not next then
+    enterFailed(openFailed(attempt.key, member, extra), member, attempt.now, attempt.now, attempt.retention)
+  end
   record = '2:' .. status .. string.sub(record, space)
   local reissued_as = next and ' i' .. next.id
   redis.call('HSET', attempt.key, 's', record, 'x', extra .. (reissued_as or ''), unpack(attempt.kept))

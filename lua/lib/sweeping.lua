@@ -20,13 +20,14 @@ local function tryAgain(batch, outbox, key, member, record, extra, told, pause)
 end
 -- A missing key or a missing entry in the waiting list may be on the other node: it isn't believed for a while
 -- (sweep.lua).
-local function leaveWaiting(batch, due, place, member, prefix, key, record)
+local function leaveWaiting(batch, due, place, member, prefix, key, record, extra)
   local now, behind = batch.now, batch.behind
   local waiting = prefix .. 'w:' .. string.match(member, '^[^:]+')
   local score = redis.call('ZRANGE', due, place - 1, place - 1, 'WITHSCORES')[2]
   local pause = 1000 * 2 ^ (score % 1 * 32)
   local again = now - math.floor(score) + pause - 1000 < batch.retention and now + pause + score % 1 + 1 / 32
-  if record then redis.call('HDEL', key, 't') end
+  -- What was for an inbox can be reissued, and then waits for a person again.
+  if record and not inboxOf(key, member, extra) then redis.call('HDEL', key, 't') end
   if (record or not again) and redis.call('ZREM', waiting, member) == 1 then
     redis.pcall('SPUBLISH', waiting, 'expired')
   elseif again then
@@ -61,8 +62,12 @@ local function sweepOne(batch, due, place, member, prefix)
     else
       local outbox, over = openOutbox(key, key, member),
         (extra and '2:expired' or 'expired') .. string.match(record, ' .*')
+      -- Without an inbox nobody can reissue what nobody caught.
+      local isFreed = status == 'pending' and not inboxOf(key, member, extra)
+      local lists = not isFreed and openFailed(key, member, extra)
       if status == 'pending' then leaveInbox(key, member, extra, approval) end
-      redis.call('HSET', key, 's', over, unpack(status == 'pending' and { 'p', '' } or {}))
+      if lists then enterFailed(lists, member, deadline, now, batch.retention) end
+      redis.call('HSET', key, 's', over, unpack(isFreed and { 'p', '' } or {}))
       -- Its TTL was for longer: it was the work's, or it might have been tried again.
       if extra and status == 'caught' then redis.call('PEXPIREAT', key, ms(deadline + batch.retention)) end
       tell(outbox, batch.micros, 'expired', member, over, extra)
@@ -71,5 +76,5 @@ local function sweepOne(batch, due, place, member, prefix)
     batch.expired = batch.expired + 1
     if named then named[batch.expired] = member end
   end
-  if not record or approval == 'waiting' then leaveWaiting(batch, due, place, member, prefix, key, record) end
+  if not record or approval == 'waiting' then leaveWaiting(batch, due, place, member, prefix, key, record, extra) end
 end

@@ -250,6 +250,8 @@ export interface components {
             work_expires_at?: string;
             /** Deadline of the next heartbeat. */
             heartbeat_expires_at?: string;
+            /** When the catcher’s last heartbeat came. */
+            heartbeat_at?: string;
             /** The catcher’s latest progress report. */
             progress?: {
                 message?: string;
@@ -284,6 +286,89 @@ export interface components {
             root?: string;
             /** Number of hops from the root to this handoff. */
             hops?: number;
+        };
+        /** A tenant’s handoffs, like AVHdDBR3Ox_T_H9gltuUjYVhg. Members that only some handoffs have are left out of the others. */
+        ListAnswer: {
+            /** May be fewer than `limit`, or none, even if there is a next_cursor. */
+            items: {
+                /** The handoff’s id: 25 URL-safe characters. */
+                handoff_id: string;
+                /** Clients must tolerate statuses that they don’t know. */
+                status: "pending" | "caught" | "done" | "failed" | "declined" | "cancelled" | "expired" | "rejected";
+                require_human: boolean;
+                /** The agent that passed it. */
+                passed_by: string;
+                /** When the handoff was passed, by Redis’s clock. */
+                created_at: string;
+                /** The handoff can be caught until then. */
+                expires_at: string;
+                /** The inbox that it was passed to. */
+                to?: string;
+                /** Its priority in that inbox. */
+                priority?: number;
+                /** The labels that it was passed with. */
+                labels?: {
+                    [key: string]: string;
+                };
+                /** Id of the handoff that this one is a part of. */
+                parent?: string;
+                /** Number of this attempt. */
+                attempt?: number;
+                /** As passed. */
+                max_attempts?: number;
+                /** The handoff can be caught from then on; only if it was delayed. */
+                available_at?: string;
+                approval?: {
+                    state: "waiting" | "approved" | "rejected";
+                    /** When a person decided. */
+                    decided_at: string | null;
+                    /** Name of the person’s key. */
+                    decided_by: string | null;
+                    /** The person’s note. */
+                    note: string | null;
+                    /** Digest of the content that the person saw, if the decision sent it. */
+                    digest?: string;
+                } | null;
+                /** The agent that caught it. */
+                caught_by?: string;
+                caught_at?: string;
+                /** Deadline of the work. */
+                work_expires_at?: string;
+                /** Deadline of the next heartbeat. */
+                heartbeat_expires_at?: string;
+                /** When the catcher’s last heartbeat came. */
+                heartbeat_at?: string;
+                /** The catcher’s latest progress report. */
+                progress?: {
+                    message?: string;
+                    percent?: number;
+                    at: string;
+                };
+                /** When the passer asked the catcher to stop. */
+                cancel_requested_at?: string;
+                /** When the handoff ended. */
+                ended_at?: string;
+                /** The agent that ended the handoff; null if it expired. */
+                ended_by?: string | null;
+                /** As sent with fail, without its data. */
+                error?: {
+                    /** Truncated to 1,000 characters. */
+                    message: string;
+                    code?: string;
+                };
+                /** As sent with decline, truncated to 1,000 characters. */
+                reason?: string;
+                /** The deadline that was missed. */
+                expired_because?: "not_caught" | "not_done" | "stalled";
+                /** Truncated to 200 characters; only for keys with the scope operate. */
+                task?: string;
+                /**
+                 * Only on a truncated task.
+                 */
+                task_truncated?: true;
+            }[];
+            /** The cursor of the next page; null on the last one. */
+            next_cursor: string | null;
         };
         WaitBody: {
             /** Ids of handoffs. A repeated one is answered each time. */
@@ -341,6 +426,8 @@ export interface components {
                 work_expires_at?: string;
                 /** Deadline of the next heartbeat. */
                 heartbeat_expires_at?: string;
+                /** When the catcher’s last heartbeat came. */
+                heartbeat_at?: string;
                 /** The catcher’s latest progress report. */
                 progress?: {
                     message?: string;
@@ -977,6 +1064,7 @@ export type InboxAnswer = components['schemas']['InboxAnswer'];
 export type DoneBody = components['schemas']['DoneBody'];
 export type DoneAnswer = components['schemas']['DoneAnswer'];
 export type StatusAnswer = components['schemas']['StatusAnswer'];
+export type ListAnswer = components['schemas']['ListAnswer'];
 export type WaitBody = components['schemas']['WaitBody'];
 export type WaitAnswer = components['schemas']['WaitAnswer'];
 export type HeartbeatBody = components['schemas']['HeartbeatBody'];

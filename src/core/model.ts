@@ -13,7 +13,8 @@ export type Approval = typeof approvals[number]
 
 /**
  * A handoff's state as operations see it. It is finer than the status: a pending handoff may be waiting for a person or
- * `delayed`; one that expired after its catch is `lapsed`; and one that doesn't exist is `absent`.
+ * `delayed`; one that expired after its catch, or that was for an inbox, is `lapsed`; and one that doesn't exist is
+ * `absent`.
  */
 export const standings = [
   'absent', 'waiting', 'delayed', 'pending', 'caught', 'done', 'failed', 'declined', 'cancelled', 'expired', 'lapsed',
@@ -112,10 +113,13 @@ export const byItself = { from: ['waiting', 'delayed', 'pending', 'caught'], to:
   to: Status
 }
 
-/** @param isDelayed can't it be caught yet because of its delay? @param wasCaught for an expired handoff */
-export function standingOf (status: Status, approval: Approval, isDelayed: boolean, wasCaught: boolean): Standing {
+/**
+ * @param isDelayed can't it be caught yet because of its delay?
+ * @param isKept of an expired handoff: was it caught, or for an inbox?
+ */
+export function standingOf (status: Status, approval: Approval, isDelayed: boolean, isKept: boolean): Standing {
   if (status === 'pending') return approval === 'waiting' ? 'waiting' : isDelayed ? 'delayed' : 'pending'
-  return status === 'expired' && wasCaught ? 'lapsed' : status
+  return status === 'expired' && isKept ? 'lapsed' : status
 }
 
 /** The error code with which an operation is refused in this standing; null if it is carried out. */
@@ -209,6 +213,8 @@ export interface Extra {
   reissueOf?: string
   reissuedAs?: string
   heartbeatDeadline?: number
+  /** When its catcher was last heard of. */
+  heartbeatAt?: number
   /** A heartbeat moved the work's deadline. */
   extended?: true
   cancelRequestedAt?: number

@@ -11,6 +11,20 @@ export function readDuration (text: string): number | undefined {
   return unit === undefined ? undefined : Number(count) * units[unit as keyof typeof units]
 }
 
+const timeShape = /^(\d{4}-\d\d-\d\d)T\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/
+
+/** A time like 2026-11-20T09:00:00.000Z (RFC 3339). @returns milliseconds; undefined for anything else */
+export function readTime (text: string): number | undefined {
+  const [, date] = timeShape.exec(text) ?? []
+  // Date.parse() takes February 30 for March 2.
+  const time = date !== undefined && isDay(date) ? Date.parse(text) : NaN
+  return Number.isNaN(time) ? undefined : time
+}
+
+function isDay (date: string): boolean {
+  return !Number.isNaN(Date.parse(date)) && new Date(date).toISOString().startsWith(date)
+}
+
 /**
  * One run of the work: `over` resolves when the next run may begin; `next` is that run, once it was asked for.
  */

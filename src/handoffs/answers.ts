@@ -184,9 +184,10 @@ export function moreMembers (record: HandoffRecord, now: number): object {
     ...extra.to !== undefined && { to: extra.to, priority: extra.priority ?? 0 },
     ...extra.availableAt !== undefined && { available_at: iso(extra.availableAt) },
     ...windowMembers(record),
+    ...extra.heartbeatAt !== undefined && { heartbeat_at: iso(extra.heartbeatAt) },
     ...extra.cancelRequestedAt !== undefined && { cancel_requested_at: iso(extra.cancelRequestedAt) },
     ...end !== null && { ended_at: iso(end.at), ended_by: end.by },
-    ...statusAt(record, now) === 'expired' && { expired_because: expiryOf(record).because },
+    ...expiryMember(record, now),
     ...attemptMembers(record),
     ...willBeTriedAgain(record, now) && { reissued_as: null },
     ...extra.reissuedAs !== undefined && { reissued_as: extra.reissuedAs },
@@ -213,6 +214,10 @@ export function windowMembers ({ caught, extra }: HandoffRecord): object {
     ...isShown && { work_expires_at: iso(caught.deadline) },
     ...heartbeatDeadline !== undefined && { heartbeat_expires_at: iso(heartbeatDeadline) },
   }
+}
+
+export function expiryMember (record: HandoffRecord, now: number): object {
+  return statusAt(record, now) === 'expired' ? { expired_because: expiryOf(record).because } : {}
 }
 
 export function attemptMembers ({ extra: { attempt, reissueOf } }: HandoffRecord): object {
@@ -242,9 +247,13 @@ export function agreedMembers (
 export function agentMembers (texts: AgentTexts | null, { status }: HandoffRecord): string {
   if (texts === null) return ''
   const { fault, cancelReason, progress } = texts
-  return (progress === null ? '' : `,"progress":${progress.text.slice(0, -1)},"at":"${iso(progress.at)}"}`) +
+  return progressMember(progress) +
     (cancelReason === null ? '' : `,"cancel_reason":${cancelReason}`) +
     (fault === null ? '' : `,"${status === 'failed' ? 'error' : 'reason'}":${fault}`)
+}
+
+export function progressMember (progress: AgentTexts['progress']): string {
+  return progress === null ? '' : `,"progress":${progress.text.slice(0, -1)},"at":"${iso(progress.at)}"}`
 }
 
 /**
@@ -336,59 +345,4 @@ function timesIn (marks: string, mark: string): number {
   let times = 0
   for (let at = 0; at < marks.length; at += markLength) if (marks.startsWith(mark, at)) times++
   return times
-}
-
-/** Cuts the beginning off a JSON string by its bytes. It is never parsed and written again (spliceAnswer says why). */
-
-/** How much of a task the list of waiting handoffs shows, in characters (Unicode code points). */
-const maxShown = 1000
-/** The list keeps one character more, which shows that the task is longer. */
-const excerptLength = maxShown + 1
-
-const [quote, backslash, u] = [0x22, 0x5c, 0x75]
-
-/**
- * How much of a task, a JSON string, to keep for the list: bytes from its opening quote on, without a closing quote.
- */
-export function excerptBytes (task: Buffer): number {
-  return endOfString(task, excerptLength)
-}
-
-/**
- * A task as the list shows it, as JSON text, and whether it was cut.
- * @param task a JSON string: the whole of it, or what `excerptBytes` says
- */
-export function excerpt (task: Buffer): { text: string, truncated: boolean } {
-  const end = endOfString(task, maxShown)
-  return { text: `${task.toString('utf8', 0, end)}"`, truncated: task[end] !== quote }
-}
-
-/** The offset at which so many characters end, or at which the string ends if that comes first. */
-function endOfString (json: Buffer, characters: number): number {
-  let at = 1
-  for (let left = characters; left > 0 && json[at] !== quote; left--) at += widthAt(json, at)
-  return at
-}
-
-/** The length in bytes of the character at this offset. */
-function widthAt (json: Buffer, at: number): number {
-  const byte = json[at] as number
-  if (byte === backslash) return escapeAt(json, at)
-  return byte < 0x80 ? 1 : byte < 0xe0 ? 2 : byte < 0xf0 ? 3 : 4
-}
-
-/** Two escaped surrogates are one character; a lone one counts as one too. */
-function escapeAt (json: Buffer, at: number): number {
-  if (json[at + 1] !== u) return 2
-  return isEscaped(json, at, 0xd8) && json[at + 6] === backslash && json[at + 7] === u && isEscaped(json, at + 6, 0xdc)
-    ? 12
-    : 6
-}
-
-/**
- * Is the escaped code unit one of the 1,024 that begin at this block (256 to a block)? High surrogates begin at d8, low
- * ones at dc.
- */
-function isEscaped (json: Buffer, at: number, block: number): boolean {
-  return (parseInt(json.toString('latin1', at + 2, at + 4), 16) & 0xfc) === block
 }

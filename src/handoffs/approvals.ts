@@ -9,8 +9,9 @@ import type {
 } from '../store/approvals.ts'
 import type { Handoffs, AgentTexts } from '../store/handoffs.ts'
 import {
-  agreedMembers, alreadyDecided, approvalText, digestText, excerpt, iso, membersText, placeOf, refusal, spliceAnswer
+  agreedMembers, alreadyDecided, approvalText, digestText, iso, membersText, placeOf, refusal, spliceAnswer
 } from './answers.ts'
+import { excerpt } from './excerpt.ts'
 import type { WaitOptions, Waiter } from './waiter.ts'
 
 /** All of a handoff that required a person. The payload is the text of JSON members; null once it was freed. */

@@ -11,8 +11,9 @@ import type { ResultSchemas } from '../result-schema/result-schemas.ts'
 import type { Attempts, EndReply } from '../store/attempts.ts'
 import type { CatchReply, Handoffs, NewHandoff, PassReply, StatusReply } from '../store/handoffs.ts'
 import {
-  caughtText, iso, joinPayload, excerptBytes, lineagePlace, placeOf, refusal, statusText, willBeTriedAgain
+  caughtText, iso, joinPayload, lineagePlace, placeOf, refusal, statusText, willBeTriedAgain
 } from './answers.ts'
+import { excerptBytes } from './excerpt.ts'
 import type { Answered, LineagePlace } from './answers.ts'
 import type { WaitOptions, Waiter } from './waiter.ts'
 
@@ -291,13 +292,13 @@ export class AttemptService {
     return `${JSON.stringify(answer).slice(0, -1)},"cancel_reason":${cancelReason ?? 'null'}}`
   }
 
-  /** @param fault JSON text */
+  /** @param fault JSON text @param code its code */
   async fail (
-    caller: Caller, id: string, fault: Buffer, mayRetry: boolean, { bytes, key }: BodyAndKey
+    caller: Caller, id: string, fault: Buffer, mayRetry: boolean, { bytes, key }: BodyAndKey, code?: string
   ): Promise<Answered<EndAnswer>> {
     const token = key === undefined ? randomToken() : digestToken('fail', key, bytes)
     return endAnswer(
-      id, 'failed', await this.#attempts.fail(placeOf(caller, id), token, caller.agent, mayRetry, fault), key
+      id, 'failed', await this.#attempts.fail(placeOf(caller, id), token, caller.agent, mayRetry, fault, code), key
     )
   }
 

@@ -99,6 +99,8 @@ function answer (shed: readonly Done[]): void {
  * and three times as many for longer than a connection waits for it.
  */
 export const readsAtOnce = 16
+/** How many pages of lists a replica reads at once: each reads from all partitions. */
+export const pagesAtOnce = 2
 
 /** The operations at one master. */
 interface Queue {

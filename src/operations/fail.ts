@@ -5,7 +5,7 @@ import { ended, holderRefusals, operation } from './operation.ts'
 import type { Services } from './operation.ts'
 
 export function fail ({ attempts }: Services) {
-  return operation<{ retry?: boolean | null }>({
+  return operation<{ error: { code?: string | null }, retry?: boolean | null }>({
     name: 'fail',
     scope: 'catch',
     method: 'POST',
@@ -31,7 +31,10 @@ export function fail ({ attempts }: Services) {
       takes: { id, ...key }
     },
     async run ({ caller, id, body, members, bytes, key }) {
-      return ended(id, await attempts.fail(caller, id, members.raw('error')!, body.retry !== false, { bytes, key }))
+      const code = body.error.code ?? undefined
+      return ended(
+        id, await attempts.fail(caller, id, members.raw('error')!, body.retry !== false, { bytes, key }, code)
+      )
     },
   })
 }

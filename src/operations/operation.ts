@@ -6,6 +6,7 @@ import type { EndAnswer } from '../core/schemas/attempts.ts'
 import type { Limits } from '../core/schemas/handoffs.ts'
 import type { ApprovalService } from '../handoffs/approvals.ts'
 import type { InboxService } from '../handoffs/inboxes.ts'
+import type { ListService } from '../handoffs/lists.ts'
 import type { ManyHandoffs } from '../handoffs/many.ts'
 import type { AttemptService, HandoffService } from '../handoffs/service.ts'
 import type { WaitOptions } from '../handoffs/waiter.ts'
@@ -17,6 +18,7 @@ export interface Services {
   attempts: AttemptService
   inboxes: InboxService
   many: ManyHandoffs
+  lists: ListService
   approvals: ApprovalService
   limits: Limits
 }

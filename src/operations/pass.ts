@@ -25,7 +25,7 @@ export function pass ({ handoffs, limits }: Services) {
       description: 'Hand a task to another agent, with your own results (output) and background (context). Use it ' +
         'when work should be done by somebody else, now or later. `to` names the inbox of those who do such work; ' +
         'without it, give the handoff_id to the agent that should catch it. Always send idempotency_key, so that ' +
-        'repeating the call creates no second handoff. Keep the handoff_id: nothing lists your handoffs. Next, call ' +
+        'repeating the call creates no second handoff. Keep the handoff_id. Next, call ' +
         'handoff_status with wait to get the result. With require_human, a person must approve first, at ' +
         'approval_url: show that address to people; you can’t approve it yourself.',
       takes: key

@@ -14,8 +14,8 @@ export function reissue ({ attempts }: Services) {
     summary: 'Make another attempt at a handoff',
     description: 'Only the agent that passed the handoff may do so, or a key with the scope operate. Makes a ' +
       'successor with the same payload, passed by the same agent, if the handoff failed, was declined, expired after ' +
-      'its catch, or is still caught; then it is taken from its catcher. Repeated, it answers the same successor. ' +
-      'The body is optional.',
+      'its catch or in an inbox, or is still caught; then it is taken from its catcher. Repeated, it answers the ' +
+      'same successor. The body is optional.',
     params: handoffParams,
     query: noQuery,
     headers: ignoredKeyHeaders,

@@ -7,6 +7,7 @@ import { done } from './done.ts'
 import { fail } from './fail.ts'
 import { heartbeat } from './heartbeat.ts'
 import { inbox } from './inbox.ts'
+import { list } from './list.ts'
 import type { Operation, Services } from './operation.ts'
 import { pass } from './pass.ts'
 import { read } from './read.ts'
@@ -17,7 +18,7 @@ import { wait } from './wait.ts'
 /** All operations, in the order in which documents and lists of tools show them. */
 export function operationsOf (services: Services): readonly Operation[] {
   return [
-    pass, catchOne, catchNext, read, inbox, done, status, wait, heartbeat, fail, decline, cancel, reissue,
+    pass, catchOne, catchNext, read, inbox, done, status, list, wait, heartbeat, fail, decline, cancel, reissue,
     listApprovals, inspectApproval, approve, reject
   ].map(make => make(services))
 }

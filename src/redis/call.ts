@@ -172,7 +172,7 @@ export class ScriptCall {
   #head (): string {
     const { script, keys, texts, bytes } = this.request
     const count = 3 + keys.length + texts.length + (script.writes ? 1 : 0) + (bytes === undefined ? 0 : 1)
-    let head = `*${count}\r\n${this.withSource ? script.eval : script.evalsha}$1\r\n${keys.length}\r\n`
+    let head = `*${count}\r\n${this.withSource ? script.eval : script.evalsha}$${keys.length < 10 ? 1 : 2}\r\n${keys.length}\r\n`
     for (const key of keys) head += `$${key.length}\r\n${key}\r\n`
     if (script.writes) head += `$13\r\n${this.deadline}\r\n`
     for (const text of texts) head += `$${text.length}\r\n${text}\r\n`

@@ -15,7 +15,7 @@ export type ScriptName = 'pass' | 'catch' | 'heartbeat' | 'done' | 'fail' | 'dec
   | 'feed-note' | 'webhook-create' | 'webhook-list' | 'webhook-rotate' | 'webhook-enable' | 'webhook-delete'
   | 'webhook-plan' | 'webhook-replay' | 'webhook-claim' | 'webhook-tried' | 'webhook-deliveries' | 'sign-in'
   | 'session' | 'sign-out' | 'key-create' | 'key-update' | 'key-rotate' | 'key-revoke' | 'key-find' | 'key-list'
-  | 'key-changes' | 'limit-set' | 'limit-list'
+  | 'key-changes' | 'limit-set' | 'limit-list' | 'list'
 
 /** Milliseconds. A call normally takes a fraction of one, and is given up after 2,000 (redis/lanes.ts). */
 const bounds = [0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2000]

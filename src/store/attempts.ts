@@ -67,9 +67,11 @@ export class Attempts {
     })
   }
 
-  /** @param mayRetry may a successor be made? @param fault JSON text */
-  fail (place: HandoffPlace, token: string, agent: string, mayRetry: boolean, fault: Buffer): Promise<EndReply> {
-    const texts = [token, agent, this.#retention, memberOf(place.tenant, place.id), mayRetry ? '1' : '0']
+  /** @param mayRetry may a successor be made? @param fault JSON text @param code the fault's, by which it is found */
+  fail (
+    place: HandoffPlace, token: string, agent: string, mayRetry: boolean, fault: Buffer, code = ''
+  ): Promise<EndReply> {
+    const texts = [token, agent, this.#retention, memberOf(place.tenant, place.id), mayRetry ? '1' : '0', code]
     return this.#lanes.call({
       script: this.#scripts.fail,
       tag: place.tag,

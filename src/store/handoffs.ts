@@ -284,12 +284,12 @@ function readLineage (reply: unknown): LineageReply {
     : { outcome: 'found', record: parseRecord(record, extra), mark: textOf(mark) }
 }
 
-function textOf (bytes: unknown): string | null {
+export function textOf (bytes: unknown): string | null {
   return bytes == null ? null : String(bytes)
 }
 
 /** Field `g`. */
-function parseProgress (text: string | null): AgentTexts['progress'] {
+export function parseProgress (text: string | null): AgentTexts['progress'] {
   if (text === null) return null
   const space = text.indexOf(' ')
   return { at: Number(text.slice(0, space)), text: text.slice(space + 1) }

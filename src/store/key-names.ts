@@ -46,6 +46,16 @@ export class KeyNames {
     return `${this.inbox(tag, tenant, inbox)}:waiting`
   }
 
+  /** What ended without being done and has no successor, by when it ended: a tenant's. */
+  failed (tag: string, tenant: string): string {
+    return `${this.partition(tag)}f:${tenant}`
+  }
+
+  /** The same: an inbox's. */
+  failedIn (tag: string, tenant: string, inbox: string): string {
+    return `${this.inbox(tag, tenant, inbox)}:failed`
+  }
+
   /** What a catch from an inbox took, by its token. */
   taken (tag: string, token: string): string {
     return `${this.partition(tag)}n:${token}`

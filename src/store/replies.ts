@@ -84,6 +84,7 @@ const letters: Record<string, (value: string, extra: Extra) => unknown> = {
   j: (value, extra) => { extra.labels = [...extra.labels ?? [], value] },
   e: (value, extra) => { extra.endedAt = Number(value) },
   y: (value, extra) => { extra.endedBy = value },
+  v: (value, extra) => { extra.heartbeatAt = Number(value) },
 }
 
 function parseExtra (text: string): Extra {

@@ -13,6 +13,7 @@ import { KeyNames } from './key-names.ts'
 import { Lanes } from '../redis/lanes.ts'
 import type { LaneSize } from '../redis/lanes.ts'
 import { Leases } from './leases.ts'
+import { Lists } from './lists.ts'
 import { Subscriptions } from '../redis/subscriptions.ts'
 import type { ConnectionLog } from '../redis/connect.ts'
 import { parseRedisUrl } from '../core/redis-url.ts'
@@ -53,6 +54,7 @@ export interface Store {
   attempts: Attempts
   inboxes: Inboxes
   approvals: Approvals
+  lists: Lists
   subscriptions: Subscriptions
   sessions: Sessions
   keyRecords: KeyRecords
@@ -144,6 +146,7 @@ export function openStore (
     attempts: new Attempts(lanes, scripts, keyNames, options),
     inboxes: new Inboxes(lanes, scripts, keyNames, options),
     approvals: new Approvals(lanes, scripts, keyNames, options.retention),
+    lists: new Lists(lanes, scripts, keyNames, tags, address.kind !== 'cluster'),
     subscriptions,
     sessions: new Sessions(lanes, scripts, keyNames, tags, subscriptions),
     keyRecords: new KeyRecords(lanes, scripts, keyNames, tags[0] as string),

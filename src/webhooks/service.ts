@@ -5,6 +5,7 @@ import { randomToken } from '../core/ids.ts'
 import { Problem, invalid } from '../core/errors.ts'
 import type { Fault } from '../core/errors.ts'
 import { isName, urlPattern, webhookTypes } from '../core/model.ts'
+import { readTime } from '../core/time.ts'
 import type { Events } from '../store/events.ts'
 import { maxWebhooks } from '../store/webhooks.ts'
 import type { DeliveryStatus, ListedDelivery, Webhook, Webhooks } from '../store/webhooks.ts'
@@ -207,14 +208,8 @@ function placeBefore (since: string): string | null {
     const [time, count] = since.split('-').map(BigInt) as [bigint, bigint]
     return count > 0n ? `${time}-${count - 1n}` : beforeTime(time)
   }
-  const [, date] = /^(\d{4}-\d\d-\d\d)T\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/.exec(since) ?? []
-  // Date.parse() takes February 30 for March 2.
-  const time = date !== undefined && isDay(date) ? Date.parse(since) : NaN
-  return Number.isNaN(time) || time < 0 ? null : beforeTime(BigInt(time))
-}
-
-function isDay (date: string): boolean {
-  return !Number.isNaN(Date.parse(date)) && new Date(date).toISOString().startsWith(date)
+  const time = readTime(since) ?? -1
+  return time < 0 ? null : beforeTime(BigInt(time))
 }
 
 function beforeTime (time: bigint): string {

@@ -30,8 +30,8 @@ const names: Record<Standing, string> = {
   failed: '`failed`',
   declined: '`declined`',
   cancelled: '`cancelled`',
-  expired: '`expired`, never caught',
-  lapsed: '`expired` after its catch',
+  expired: '`expired`, never caught, without a `to`',
+  lapsed: '`expired` after its catch, or with a `to`',
   rejected: '`rejected`',
 }
 

@@ -6,7 +6,10 @@ import { grouped, statusIn } from './index-checks.ts'
 import type { SweepTolerance } from './index-checks.ts'
 import type { Hash, RedisState } from './redis-state.ts'
 
-/** I14: an inbox gives what was passed to it, and its lists have exactly what can be caught from it, and what waits for a person. */
+/**
+ * I14: an inbox gives what was passed to it, and its lists have exactly what can be caught from it, what waits for a person, and what failed. So
+ * has the list of all that failed.
+ */
 
 /** What an inbox gave out that isn't for it. */
 export function addresseeFaults (track: Track): Fault[] {
@@ -57,7 +60,7 @@ export function listFaults (state: RedisState, tolerance: SweepTolerance): Array
   const listed = grouped(state.listed, ({ member }) => member)
   const hashes = new Map(state.hashes.map(hash => [hash.member, hash]))
   for (const member of new Set([...listed.keys(), ...hashes.keys()])) {
-    const places = (listed.get(member) ?? []).map(({ tag, list }) => `{${tag}} ${list}`)
+    const places = (listed.get(member) ?? []).map(({ tag, list }) => `{${tag}} ${list}`).sort()
     const hash = hashes.get(member)
     const wanted = hash === undefined ? [] : placesOf(hash, state, tolerance)
     if (wanted !== null && wanted.join() !== places.join()) {
@@ -71,13 +74,23 @@ export function listFaults (state: RedisState, tolerance: SweepTolerance): Array
 function placesOf (hash: Hash, { from, to }: RedisState, { slack, sweep }: SweepTolerance): string[] | null {
   const { member, tag, record, extra } = hash
   const inbox = / t(\S+)/.exec(extra)?.[1]
-  if (inbox === undefined || statusIn(hash) !== 'pending') return []
+  const tenant = member.split(':', 1)[0]
+  const list = `{${tag}} ${tenant}:${inbox}`
   const words = record.split(' ')
+  if (isFailed(hash, words[6] !== undefined || inbox !== undefined)) {
+    return [`{${tag}} ${tenant} failed`, ...inbox === undefined ? [] : [`${list}:failed`]]
+  }
+  if (inbox === undefined || statusIn(hash) !== 'pending') return []
   const [approval, expires] = [words[1], Number(words[3])]
   if (expires <= to + slack) return null
-  const list = `{${tag}} ${member.split(':', 1)[0]}:${inbox}`
   if (approval === 'waiting') return [`${list}:waiting`]
   const available = Number(/ a(\d+)/.exec(extra)?.[1] ?? 0)
   if (available > to + slack) return []
   return available + sweep + slack > from ? null : [list]
+}
+
+/** Did it end without being done and without a successor? @param isKept was it caught, or for an inbox? */
+function isFailed (hash: Hash, isKept: boolean): boolean {
+  const status = statusIn(hash)
+  return (status === 'failed' || status === 'declined' || (status === 'expired' && isKept)) && !/ i\S/.test(hash.extra)
 }

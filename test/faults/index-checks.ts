@@ -73,11 +73,11 @@ function deadlineOf (hash: Hash): number | null {
 }
 
 /**
- * Catch leaves the score at the pickup deadline if that is earlier than the work's, and a heartbeat doesn't change the score. What is to
- * enter an inbox later is due when it does.
+ * Catch leaves the score at the pickup deadline if that is earlier than the work's, and a heartbeat doesn't change the score. What is
+ * delayed is due at the end of its delay.
  */
 function isLeftBehind (hash: Hash, score: number, deadline: number): boolean {
-  if (statusIn(hash) === 'pending') return hash.extra.includes(' t') && score === Number(/ a(\d+)/.exec(hash.extra)?.[1])
+  if (statusIn(hash) === 'pending') return score === Number(/ a(\d+)/.exec(hash.extra)?.[1])
   if (statusIn(hash) !== 'caught' || score > deadline) return false
   return score === Number(hash.record.split(' ')[3]) || / [hf]\d/.test(hash.extra)
 }

@@ -29,6 +29,6 @@ function faultOf (hash: Hash, find: (id: string) => Hash | undefined): string | 
 }
 
 /** A handoff that can't get a successor keeps no payload. */
-function isFreed ({ record }: Hash, status: string): boolean {
-  return status === 'cancelled' || (status === 'expired' && record.split(' ')[6] === undefined)
+function isFreed ({ record, extra }: Hash, status: string): boolean {
+  return status === 'cancelled' || (status === 'expired' && record.split(' ')[6] === undefined && !/ t\S/.test(extra))
 }

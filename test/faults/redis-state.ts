@@ -6,7 +6,10 @@ export interface Due { tag: string, member: string, score: number }
 /** A handoff's hash: the record in field `s`, field `x` if there is one, and the size of field `p` in bytes. */
 export interface Hash { tag: string, member: string, record: string, extra: string, payload: number }
 
-/** A handoff's place in a list of an inbox: `tenant:inbox`, or `tenant:inbox:waiting` while it waits for a person. */
+/**
+ * A handoff's place in a list of an inbox: `tenant:inbox`, `tenant:inbox:waiting` while it waits for a person, `tenant:inbox:failed`; or in that of
+ * all that failed of a tenant: `tenant failed`.
+ */
 export interface Listed { tag: string, list: string, member: string }
 
 /** All handoffs in Redis, on all masters; read between `from` and `to` (this machine's clock). */
@@ -50,9 +53,10 @@ export async function dumpRedis (masters: readonly Redis[], prefix: string): Pro
 
 const handoffMark = '}:h:'
 const inboxMark = '}:i:'
+const failedMark = '}:f:'
 
 function isIndex (key: string): boolean {
-  return key.endsWith('}:due') || key.includes(inboxMark)
+  return key.endsWith('}:due') || key.includes(inboxMark) || key.includes(failedMark)
 }
 
 /** @param leaves when Redis deletes each hash */
@@ -71,7 +75,7 @@ async function readKeys (redis: Redis, keys: string[], state: RedisState, leaves
     const tag = key.slice(key.indexOf('{') + 1, key.indexOf('}'))
     if (isIndex(key)) {
       const members = reply as string[]
-      const list = key.split(inboxMark)[1]
+      const list = key.includes(failedMark) ? `${key.split(failedMark)[1]} failed` : key.split(inboxMark)[1]
       for (let at = 0; at < members.length; at += 2) {
         const member = members[at] as string
         if (list === undefined) state.due.push({ tag, member, score: Number(members[at + 1]) })

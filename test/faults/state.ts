@@ -26,11 +26,28 @@ export interface State {
 export const unborn: State = { pass: null, decided: null, caught: null, ended: null, expired: false, open: false, requested: false, succeeded: false }
 
 /** The options of pass that influence the states. */
-export interface Terms { human: boolean, delayed: boolean, attempt: number, maxAttempts: number }
+export interface Terms {
+  human: boolean
+  /** For an inbox: then it can be reissued though nobody caught it. */
+  addressed: boolean
+  delayed: boolean
+  attempt: number
+  maxAttempts: number
+  /** Of a successor: did a person decide on the attempt before? */
+  decidedBefore: boolean
+}
 
 export function termsOf (track: Track, facts: Facts): Terms {
-  const { human = false, maxAttempts = 1 } = passOf(track)?.asked ?? {}
-  return { human, delayed: facts.availableAt !== null, attempt: attemptOf(track), maxAttempts }
+  const { human = false, maxAttempts = 1, to } = passOf(track)?.asked ?? {}
+  const isSeenWaiting = track.operations.some(({ answer, code }) => answer?.approval === 'waiting' || code === 'approval_required')
+  return {
+    human,
+    addressed: to !== undefined,
+    delayed: facts.availableAt !== null,
+    attempt: attemptOf(track),
+    maxAttempts,
+    decidedBefore: !isSeenWaiting && !(facts.decidedAt !== null && facts.createdAt !== null && facts.decidedAt >= facts.createdAt),
+  }
 }
 
 /** The status, as in answers. */
@@ -43,14 +60,14 @@ export function statusOf ({ pass, decided, caught, ended, expired }: State): Sta
 }
 
 /** The state, as in the table of states. */
-export function standingOf (state: State, { human }: Terms): Standing {
+export function standingOf (state: State, { human, addressed }: Terms): Standing {
   const status = statusOf(state)
-  return status === 'absent' ? status : standingInTable(status, approvalOf(state, human) ?? 'none', !state.open, state.caught !== null)
+  return status === 'absent' ? status : standingInTable(status, approvalOf(state, human) ?? 'none', !state.open, state.caught !== null || addressed)
 }
 
 /** The first state of a successor: passed, and still approved if a person had approved it. */
-export function bornOf (pass: Operation, { human, delayed }: Terms): State {
-  return { ...unborn, pass, decided: human ? { ...pass, kind: 'approve' } : null, open: !delayed }
+export function bornOf (pass: Operation, { human, delayed, decidedBefore }: Terms): State {
+  return { ...unborn, pass, decided: human && decidedBefore ? { ...pass, kind: 'approve' } : null, open: !delayed }
 }
 
 /** Whether its pickup deadline or a deadline of the work has passed. */
@@ -65,7 +82,7 @@ export function isTriedAgain ({ requested, succeeded }: State, { attempt, maxAtt
 
 /** Whether the sweep is still to make its successor. */
 export function isAwaited (state: State, terms: Terms): boolean {
-  return standingOf(state, terms) === 'lapsed' && isTriedAgain(state, terms)
+  return state.caught !== null && standingOf(state, terms) === 'lapsed' && isTriedAgain(state, terms)
 }
 
 /** As in an answer. */

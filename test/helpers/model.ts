@@ -142,6 +142,7 @@ export class Model {
     const asked = said.extend_by === undefined ? 0 : Math.min(this.now + said.extend_by * 1000, caught.at + this.#work.most)
     if (asked > caught.deadline) Object.assign(caught, { deadline: asked, isExtended: true })
     caught.heartbeat = this.#heardUntil(handoff.passed, caught.deadline)
+    caught.heardAt = this.now
     if (said.progress !== undefined) handoff.progress = { ...said.progress, at: iso(this.now) }
     const { cancelRequestedAt, cancelReason = null } = handoff
     const deadlines = { work_expires_at: iso(caught.deadline), heartbeat_expires_at: iso(caught.heartbeat) ?? null }
@@ -207,7 +208,7 @@ export class Model {
       if (handoff.status !== 'expired') continue
       handoff.isLive = handoff.isListed = false
       if (handoff.reissuedAs === null) this.#add(handoff.next(this.now))
-      else if (handoff.caught === undefined) handoff.hasPayload = false
+      else if (!handoff.isKept) handoff.hasPayload = false
     }
   }
 

@@ -36,7 +36,7 @@ export class Modelled {
   decision: Decision | undefined
   /** By which operation it was decided; undefined where nobody compares it. */
   decidedWith: string | undefined
-  caught: { by: string, key: string | undefined, at: number, deadline: number, heartbeat: number | undefined, isExtended: boolean } | undefined
+  caught: { by: string, key: string | undefined, at: number, deadline: number, heartbeat: number | undefined, heardAt?: number, isExtended: boolean } | undefined
   progress: object | undefined
   cancelRequestedAt: number | undefined
   cancelReason: string | undefined
@@ -64,7 +64,7 @@ export class Modelled {
     this.passed = passed
     this.first = first
     this.decision = first.decision
-    this.dueAt = passed.to === undefined ? first.expiresAt : first.availableAt ?? first.expiresAt
+    this.dueAt = first.availableAt ?? first.expiresAt
   }
 
   get approval (): Approval {
@@ -82,8 +82,19 @@ export class Modelled {
     return this.first.attempt < (this.passed.max_attempts ?? 1) && this.cancelRequestedAt === undefined
   }
 
+  /** Whether its payload stays if it expires: it was caught, or for an inbox. */
+  get isKept (): boolean {
+    return this.caught !== undefined || this.passed.to !== undefined
+  }
+
+  /** Whether it is in the list of what failed: the sweep has been there, and no successor came or will. */
+  get isFailed (): boolean {
+    const isUndone = this.status === 'failed' || this.status === 'declined' || (this.status === 'expired' && this.isKept)
+    return isUndone && !this.isLive && this.reissuedAs === undefined
+  }
+
   standing (now: number): Standing {
-    return standingOf(this.status, this.approval, now < (this.first.availableAt ?? 0), this.caught !== undefined)
+    return standingOf(this.status, this.approval, now < (this.first.availableAt ?? 0), this.isKept)
   }
 
   /** A deadline is over from its own millisecond on. */
@@ -131,7 +142,7 @@ export class Modelled {
       ...this.decision && { decision: this.decision },
     })
     next.decidedWith = this.decidedWith
-    if (pause === 0) next.enter(now)
+    if (pause === 0 && next.approval !== 'waiting') next.enter(now)
     return next
   }
 
@@ -169,6 +180,7 @@ export class Modelled {
       labels: passed.labels,
       available_at: iso(availableAt),
       ...this.#windows(),
+      heartbeat_at: iso(caught?.heardAt),
       progress: this.progress,
       cancel_requested_at: iso(this.cancelRequestedAt),
       cancel_reason: this.cancelReason,

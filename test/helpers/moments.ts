@@ -9,6 +9,8 @@ export interface State {
   due?: number
   /** Its score in the index of handoffs that wait for a person. */
   waiting?: number
+  /** Its score in the list of what failed. */
+  failed?: number
   /** The successor, which its field x names. */
   next?: { hash: Hash, expires: number, due: number }
 }

@@ -80,7 +80,7 @@ export async function done (on: Raw, now: number, { agent, token, deadline }: As
 
 /** @param fault JSON text */
 export function fail (on: Raw, now: number, { agent, token, deadline }: Asking, fault = '{"message":"new"}', mayRetry = 1) {
-  return run(on, 'fail', now, [on.keys.handoff(tag, itself(on)), on.keys.due(tag)], [deadline, token, agent, lifetimes.retention, itself(on), mayRetry, fault])
+  return run(on, 'fail', now, [on.keys.handoff(tag, itself(on)), on.keys.due(tag)], [deadline, token, agent, lifetimes.retention, itself(on), mayRetry, '', fault])
 }
 
 /** @param reason JSON text */

@@ -42,6 +42,7 @@ export function stored (handoff: Modelled, now: number): State {
     expires: until + retention,
     ...handoff.isLive && { due: handoff.dueAt },
     ...isWaiting && { waiting: first.createdAt },
+    ...handoff.isFailed && { failed: ended!.at },
   }
 }
 
@@ -60,6 +61,7 @@ function extraOf (handoff: Modelled, status: string): string | undefined {
     d: ms(passed.retry_delay),
     f: caught?.isExtended ? 1 : undefined,
     h: caught?.heartbeat,
+    v: caught?.heardAt,
     q: handoff.cancelRequestedAt,
     e: isEnded ? ended!.at : undefined,
     y: isEnded ? ended!.by : undefined,

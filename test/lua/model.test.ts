@@ -29,32 +29,37 @@ const pairs = (set: Array<[score: number, member: string]>) =>
 /** What lies in Redis: by the model, and in fact. */
 function expectedIn (model: Model): Record<string, unknown> {
   const all = model.all().map(handoff => ({ member: `${tenant}:${handoff.first.id}`, ...stored(handoff, model.now) }))
-  const set = (name: 'due' | 'waiting') => pairs(all.flatMap(state => state[name] === undefined ? [] : [[state[name], state.member]]))
+  const set = (name: 'due' | 'waiting' | 'failed') => pairs(all.flatMap(state => state[name] === undefined ? [] : [[state[name], state.member]]))
   return {
     ...Object.fromEntries(all.map(({ member, hash, expires }) => [member, { hash: inOrder(hash), expires }])),
     due: set('due'),
     waiting: set('waiting'),
+    failed: set('failed'),
   }
 }
 
 async function foundIn ({ redis, keys }: Raw, model: Model): Promise<Record<string, unknown>> {
   const members = model.all().map(({ first }) => `${tenant}:${first.id}`)
-  const reads = redis.pipeline().zrange(keys.due(tag), '0', '-1', 'WITHSCORES').zrange(keys.waiting(tag, tenant), '0', '-1', 'WITHSCORES')
+  const reads = redis.pipeline()
+  for (const list of listsOf(keys)) reads.zrange(list, '0', '-1', 'WITHSCORES')
   for (const member of members) reads.hgetall(keys.handoff(tag, member)).pexpiretime(keys.handoff(tag, member))
-  const [due, waiting, ...hashes] = (await reads.exec())!.map(([error, found]) => error ?? found)
+  const [due, waiting, failed, ...hashes] = (await reads.exec())!.map(([error, found]) => error ?? found)
   const each = members.map((member, n) => [member, { hash: inOrder(hashes[2 * n]), expires: hashes[2 * n + 1] }])
-  return { ...Object.fromEntries(each), due, waiting }
+  return { ...Object.fromEntries(each), due, waiting, failed }
 }
+
+const listsOf = (keys: Raw['keys']) => [keys.due(tag), keys.waiting(tag, tenant), keys.failed(tag, tenant)]
 
 /** Puts what the model has into Redis, and nothing else. */
 async function put ({ redis, keys }: Raw, model: Model, before: Model | undefined): Promise<void> {
-  const all = redis.pipeline().del(keys.due(tag), keys.waiting(tag, tenant), ...before?.all().map(({ first }) => keys.handoff(tag, `${tenant}:${first.id}`)) ?? [])
+  const all = redis.pipeline().del(...listsOf(keys), ...before?.all().map(({ first }) => keys.handoff(tag, `${tenant}:${first.id}`)) ?? [])
   for (const handoff of model.all()) {
     const member = `${tenant}:${handoff.first.id}`
-    const { hash, expires, due, waiting } = stored(handoff, model.now)
+    const { hash, expires, due, waiting, failed } = stored(handoff, model.now)
     all.hset(keys.handoff(tag, member), hash!).pexpireat(keys.handoff(tag, member), expires!)
     if (due !== undefined) all.zadd(keys.due(tag), due, member)
     if (waiting !== undefined) all.zadd(keys.waiting(tag, tenant), waiting, member)
+    if (failed !== undefined) all.zadd(keys.failed(tag, tenant), failed, member)
   }
   await all.exec()
 }
@@ -76,7 +81,8 @@ async function step (t: Test, on: Raw, model: Model, request: Request, label: st
 /** Nothing lies there that the model doesn't know of. */
 async function nothingElse (t: Test, test: TestRedis, model: Model): Promise<void> {
   const names = Object.entries(expectedIn(model)).flatMap(([name, content]) => {
-    if (name === 'due' || name === 'waiting') return (content as unknown[]).length === 0 ? [] : [`{${tag}}:${name === 'due' ? 'due' : `w:${tenant}`}`]
+    const list = { due: 'due', waiting: `w:${tenant}`, failed: `f:${tenant}` }[name]
+    if (list !== undefined) return (content as unknown[]).length === 0 ? [] : [`{${tag}}:${list}`]
     return [`{${tag}}:h:${name}`]
   })
   same(t, Object.keys(await test.dump()).sort(), names.sort(), 'nothing else lies there')

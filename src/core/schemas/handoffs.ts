@@ -270,7 +270,8 @@ const lineage = {
 }
 
 export const workExpiresAt = time('Deadline of the work.', '2026-11-20T09:16:00.000Z')
-const heartbeatExpiresAt = time('Deadline of the next heartbeat.', '2026-11-20T09:02:00.000Z')
+export const heartbeatExpiresAt = time('Deadline of the next heartbeat.', '2026-11-20T09:02:00.000Z')
+export const heartbeatAt = time('When the catcher’s last heartbeat came.', '2026-11-20T09:01:30.000Z')
 export const reissuedAs = Type.String({ description: 'Id of the next attempt, the successor.', examples: [exampleId] })
 export const endedAt = time('When the handoff ended.', '2026-11-20T09:05:00.000Z')
 
@@ -333,6 +334,7 @@ export const statusAnswer = Type.Object({
   available_at: Type.Optional(availableAt),
   work_expires_at: Type.Optional(workExpiresAt),
   heartbeat_expires_at: Type.Optional(heartbeatExpiresAt),
+  heartbeat_at: Type.Optional(heartbeatAt),
   progress: Type.Optional(Type.Object({
     message: Type.Optional(
       Type.String()

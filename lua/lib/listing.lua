@@ -1,0 +1,96 @@
+-- What list.lua does. `listing` is one table for the script: what is asked for, and what may still be read.
+-- Is the handoff wanted, by its fields s and x? What has expired and isn't swept yet is no longer live.
+local function isWanted(listing, record, extra)
+  local status, _, _, expires, passed_by, _, deadline, caught_by = string.match(record, RECORD)
+  if not status then return false end
+  if listing.step == 1 then
+    local beat = status == 'caught' and extra and string.match(extra, ' h(%d+)')
+    local over = status == 'pending' and expires or status == 'caught' and (beat or deadline) or 0
+    if listing.now >= tonumber(over) then return false end
+  end
+  if listing.passed_by ~= '' and listing.passed_by ~= passed_by then return false end
+  if listing.caught_by ~= '' and listing.caught_by ~= caught_by then return false end
+  if listing.statuses ~= '' and not string.find(listing.statuses, ' ' .. status .. ' ', 1, true) then return false end
+  for word in string.gmatch(listing.words, ' %S+') do
+    if not extra or not string.find(extra .. ' ', word .. ' ', 1, true) then return false end
+  end
+  return true
+end
+-- One item; nil if it would bring the reply over its limits and isn't the first.
+local function itemOf(listing, key, score, member, record, extra)
+  local decision, told, progress = unpack(redis.call('HMGET', key, 'd', 'e', 'g'))
+  local isFirst, task = listing.count == 0, false
+  listing.texts = listing.texts - #(decision or '') - #(told or '') - #(progress or '')
+  if listing.with_tasks then listing.payloads = listing.payloads - redis.call('HSTRLEN', key, 'p') end
+  if not isFirst and (listing.texts < 0 or listing.payloads < 0) then return nil end
+  if listing.with_tasks then
+    -- The payload begins with "task": and 200 characters of a JSON string take up to 2,400 bytes.
+    local payload = redis.call('HGET', key, 'p')
+    task = payload and payload ~= '' and string.sub(payload, 8, 2447) or false
+  end
+  listing.count = listing.count + 1
+  return { score, member, record, extra or false, decision, told, progress, task }
+end
+-- The rank of the first member to look at.
+local function rankToBegin(listing, list, score, member, includes)
+  local isForwards, rank = listing.step == 1, 0
+  if not isForwards then
+    rank = redis.call('ZCOUNT', list, '-inf', listing.before == '' and '+inf' or '(' .. listing.before) - 1
+  end
+  if score == '' then return rank end
+  local after = rankBehind(list, score, member)
+  local isThere = after > 0 and tonumber(redis.call('ZSCORE', list, member) or -1) == tonumber(score)
+  if isForwards then return includes and isThere and after - 1 or after end
+  return math.min(rank, isThere and not includes and after - 2 or after - 1)
+end
+-- Looks at one member. Returns whether the list ends here for this call.
+local function lookAt(listing, found, list, score, member)
+  local isOwn = string.sub(member, 1, #listing.tenant) == listing.tenant
+  if listing.since and tonumber(score) < listing.since then return true end
+  found[1] = score
+  found[2] = isOwn and member or listing.tenant .. (isBehind(member, listing.tenant) and '~' or '')
+  if listing.last and (score - listing.last) * listing.step > 0 or found.left == 0 then return true end
+  found.left, listing.looked = found.left - 1, listing.looked + 1
+  if isOwn then
+    if listing.limit == 0 and listing.passed_by .. listing.caught_by .. listing.statuses .. listing.words == '' then
+      found[3] = 1
+      return true
+    end
+    local key = string.match(list, '^[^}]*}:') .. 'h:' .. member
+    local record, extra = unpack(redis.call('HMGET', key, 's', 'x'))
+    if not record then isHere(list, key) end
+    if record and isWanted(listing, record, extra) then
+      local item = #found - 3 < listing.limit and itemOf(listing, key, score, member, record, extra)
+      if not item then
+        found[3] = 1
+        return true
+      end
+      found[#found + 1] = item
+    end
+  end
+  found[1], found[2] = false, false
+end
+local function readList(listing, list, score, member, includes)
+  local found, step, size = { false, false, 0, left = listing.looks }, listing.step, 4
+  local rank = rankToBegin(listing, list, score, member, includes)
+  while rank >= 0 do
+    local from, upto = rank, rank + size - 1
+    if step == -1 then from, upto = math.max(0, rank - size + 1), rank end
+    local members = redis.call('ZRANGE', list, from, upto, 'WITHSCORES')
+    for i = step == 1 and 1 or #members - 1, step == 1 and #members - 1 or 1, 2 * step do
+      if lookAt(listing, found, list, members[i + 1], members[i]) then return found end
+    end
+    if #members < 2 * (upto - from + 1) then break end
+    rank, size = rank + step * size, math.min(64, 2 * size)
+  end
+  return found
+end
+-- Reads all lists. Where each begins is in three arguments, from this number on.
+local function readLists(listing, first)
+  local lists = {}
+  for i = 1, #KEYS do
+    local at = first + 3 * (i - 1)
+    lists[i] = readList(listing, KEYS[i], ARGV[at], ARGV[at + 1], ARGV[at + 2] == '1')
+  end
+  return lists
+end

@@ -1,0 +1,82 @@
+import { Type } from '@sinclair/typebox'
+import type { Static } from '@sinclair/typebox'
+import { namePattern } from '../model.ts'
+import { exampleId, nullable, oneOf, statusAnswer } from './handoffs.ts'
+
+/** The schemas of lists of handoffs. */
+
+const name = (description: string, example: string) =>
+  Type.Optional(Type.String({ pattern: namePattern, description, examples: [example] }))
+const time = (description: string) =>
+  Type.Optional(Type.String({ maxLength: 64, description, examples: ['2026-11-20T09:00:00.000Z'] }))
+
+export const handoffsQuery = Type.Object({
+  state: Type.Optional(oneOf(['live', 'failed'], {
+    default: 'live', description: 'live: pending or caught. failed: ended without being done, and without a successor.'
+  })),
+  inbox: name('The inbox that it was passed to.', 'reviewer'),
+  passed_by: name('The agent that passed it.', 'planner'),
+  caught_by: name('The agent that caught it.', 'writer'),
+  labels: Type.Optional(Type.String({
+    description: 'Labels that it must have, all of them.', examples: ['run:42,team:red']
+  })),
+  since: time('With state=failed: it ended then or later.'),
+  until: time('With state=failed: it ended before that.'),
+  status: Type.Optional(Type.String({
+    description: 'With state=failed: how it ended, one or several.', examples: ['failed,expired']
+  })),
+  error_code: Type.Optional(Type.String({
+    pattern: '^[A-Za-z0-9._-]{1,64}$', description: 'With state=failed: the code given to fail.', examples: ['timeout']
+  })),
+  cursor: Type.Optional(Type.String({ maxLength: 128, description: 'next_cursor of the previous page.' })),
+  limit: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: 100, default: 20, description: 'Largest number of items per page.' })
+  ),
+}, { additionalProperties: false })
+export type HandoffsQuery = Static<typeof handoffsQuery>
+
+const shown = statusAnswer.properties
+
+export const handoffsAnswer = Type.Object({
+  items: Type.Array(Type.Object({
+    handoff_id: shown.handoff_id,
+    status: shown.status,
+    require_human: shown.require_human,
+    passed_by: Type.String({ description: 'The agent that passed it.', examples: ['planner'] }),
+    created_at: shown.created_at,
+    expires_at: shown.expires_at,
+    to: shown.to,
+    priority: shown.priority,
+    labels: shown.labels,
+    parent: shown.parent,
+    attempt: shown.attempt,
+    max_attempts: Type.Optional(Type.Integer({ description: 'As passed.', examples: [3] })),
+    available_at: shown.available_at,
+    approval: Type.Optional(shown.approval),
+    caught_by: Type.Optional(Type.String({ description: 'The agent that caught it.', examples: ['writer'] })),
+    caught_at: Type.Optional(Type.String({ format: 'date-time', examples: ['2026-11-20T09:01:00.000Z'] })),
+    work_expires_at: shown.work_expires_at,
+    heartbeat_expires_at: shown.heartbeat_expires_at,
+    heartbeat_at: shown.heartbeat_at,
+    progress: shown.progress,
+    cancel_requested_at: shown.cancel_requested_at,
+    ended_at: shown.ended_at,
+    ended_by: shown.ended_by,
+    error: Type.Optional(Type.Object({
+      message: Type.String({ description: 'Truncated to 1,000 characters.' }), code: Type.Optional(Type.String())
+    }, { description: 'As sent with fail, without its data.' })),
+    reason: Type.Optional(Type.String({ description: 'As sent with decline, truncated to 1,000 characters.' })),
+    expired_because: shown.expired_because,
+    task: Type.Optional(Type.String({
+      description: 'Truncated to 200 characters; only for keys with the scope operate.', examples: ['Summarise the']
+    })),
+    task_truncated: Type.Optional(Type.Literal(true, { description: 'Only on a truncated task.' })),
+  }), {
+    description: 'May be fewer than `limit`, or none, even if there is a next_cursor.',
+  }),
+  next_cursor: nullable<string>(
+    'string', { description: 'The cursor of the next page; null on the last one.', examples: [null] }
+  ),
+}, {
+  description: `A tenant’s handoffs, like ${exampleId}. Members that only some handoffs have are left out of the others.`
+})

@@ -1,0 +1,146 @@
+import { invalid } from '../core/errors.ts'
+import type { Fault } from '../core/errors.ts'
+import { isId } from '../core/ids.ts'
+import { cutMembers } from '../core/json.ts'
+import { labelsExpected, labelsMember, wantedLabels } from '../core/labels.ts'
+import { statusAt } from '../core/model.ts'
+import type { Caller, Status } from '../core/model.ts'
+import type { HandoffsQuery } from '../core/schemas/lists.ts'
+import { readTime } from '../core/time.ts'
+import type { ListPosition, ListedHandoff, ListedPage, Lists, Wanted } from '../store/lists.ts'
+import { approvalText, endOf, expiryMember, iso, membersText, progressMember, windowMembers } from './answers.ts'
+import { excerpt } from './excerpt.ts'
+
+/** How much is shown of texts, in characters (Unicode code points). */
+const shown = { task: 200, message: 1000 }
+
+/** The statuses of what the failed list has. */
+const failures: readonly string[] = ['failed', 'declined', 'expired'] satisfies Status[]
+
+/** Reads a page when it is the tenant's turn. */
+type InTurn = <T>(tenant: string, read: () => Promise<T>) => Promise<T>
+
+/** Lists a tenant's handoffs. */
+export class ListService {
+  readonly #lists: Lists
+  readonly #inTurn: InTurn
+
+  constructor (lists: Lists, inTurn: InTurn) {
+    this.#lists = lists
+    this.#inTurn = inTurn
+  }
+
+  /** A page of the list. @returns the answer's JSON */
+  async page (caller: Caller, query: HandoffsQuery): Promise<string> {
+    const { tenant, scopes } = caller
+    const wanted = readWanted(tenant, query)
+    const from = query.cursor === undefined ? null : readCursor(query.cursor, wanted.state)
+    const read = () => this.#lists.page(wanted, from, query.limit ?? 20, scopes.has('operate'))
+    return pageText(await this.#inTurn(tenant, read), wanted.state)
+  }
+}
+
+/** What the query asks for. @throws {Problem} a 400 with all its faults */
+function readWanted (tenant: string, query: HandoffsQuery): Wanted {
+  const { state = 'live', inbox, passed_by: passedBy, caught_by: caughtBy, status, error_code: errorCode } = query
+  const labels = wantedLabels(query.labels)
+  const statuses = status?.split(',')
+  const [since, until] = [query.since, query.until].map(text => text === undefined ? undefined : readTime(text))
+  const faults: Fault[] = []
+  const check = (isRight: boolean, name: string, message: string) => {
+    if (!isRight) faults.push({ pointer: `/${name}`, message: `querystring: ${message}` })
+  }
+  check(labels !== null, 'labels', labelsExpected)
+  for (const name of ['since', 'until', 'status', 'error_code'] as const) {
+    check(state === 'failed' || query[name] === undefined, name, 'needs state=failed')
+  }
+  const time = 'must be a time like 2026-11-20T09:00:00.000Z'
+  check(query.since === undefined || since !== undefined, 'since', time)
+  check(query.until === undefined || until !== undefined, 'until', time)
+  check(statuses?.every(name => failures.includes(name)) !== false, 'status', `must be of ${failures.join(', ')}`)
+  if (faults.length > 0) throw invalid(...faults)
+  return {
+    tenant,
+    state,
+    inbox,
+    passedBy,
+    caughtBy,
+    labels: labels ?? undefined,
+    statuses: statuses as Status[],
+    errorCode,
+    since,
+    until
+  }
+}
+
+/** The page's JSON. */
+function pageText ({ items, next, now }: ListedPage, state: Wanted['state']): string {
+  const cursor = next === null ? null : writeCursor(next, state)
+  return `{"items":[${items.map(item => itemText(item, now)).join(',')}],"next_cursor":${JSON.stringify(cursor)}}`
+}
+
+/** One handoff as lists have it. No list has payloads, or results. */
+export function itemText ({ id, record, decision, texts, task }: ListedHandoff, now: number): string {
+  const { caught, extra } = record
+  const status = statusAt(record, now)
+  const end = endOf(record, now)
+  const known = JSON.stringify({
+    handoff_id: id,
+    status,
+    require_human: record.approval !== 'none',
+    passed_by: record.passedBy,
+    created_at: iso(record.createdAt),
+    expires_at: iso(record.expiresAt),
+    ...extra.to !== undefined && { to: extra.to, priority: extra.priority ?? 0 },
+  }).slice(0, -1)
+  const terms = {
+    ...extra.parent !== undefined && { parent: extra.parent },
+    ...extra.attempt !== undefined && { attempt: extra.attempt },
+    ...extra.maxAttempts !== undefined && { max_attempts: extra.maxAttempts },
+    ...extra.availableAt !== undefined && { available_at: iso(extra.availableAt) },
+  }
+  const work = {
+    ...caught !== null && { caught_by: caught.by, caught_at: iso(caught.at) },
+    ...windowMembers(record),
+    ...extra.heartbeatAt !== undefined && { heartbeat_at: iso(extra.heartbeatAt) },
+  }
+  const ends = {
+    ...extra.cancelRequestedAt !== undefined && { cancel_requested_at: iso(extra.cancelRequestedAt) },
+    ...end !== null && { ended_at: iso(end.at), ended_by: end.by },
+  }
+  return known + labelsMember(extra.labels) + membersText(terms) +
+    (record.approval === 'none' ? '' : `,"approval":${approvalText(record.approval, decision)}`) + membersText(work) +
+    progressMember(texts.progress) + membersText(ends) + faultMember(status, texts.fault) +
+    membersText(expiryMember(record, now)) + taskMember(task) + '}'
+}
+
+/** What its catcher said of its end: an error without its data, or a reason. */
+function faultMember (status: Status, fault: string | null): string {
+  if (fault === null) return ''
+  const text = (json: Buffer) => excerpt(json, shown.message).text
+  if (status !== 'failed') return `,"reason":${text(Buffer.from(fault))}`
+  const members = cutMembers(Buffer.from(fault))
+  const code = members.values.code == null ? '' : `,"code":${members.raw('code')!}`
+  return `,"error":{"message":${text(members.raw('message')!)}${code}}`
+}
+
+function taskMember (task: Buffer | null): string {
+  if (task === null) return ''
+  const { text, truncated } = excerpt(task, shown.task)
+  return `,"task":${text}${truncated ? ',"task_truncated":true' : ''}`
+}
+
+function writeCursor ({ score, id, includes }: ListPosition, state: Wanted['state']): string {
+  return Buffer.from(`${state} ${score} ${id} ${includes ? 'from' : 'after'}`).toString('base64url')
+}
+
+const cursorShape = /^(live|failed) (\d{1,16}(?:\.\d{1,20})?) (\S*) (from|after)$/
+
+/** A cursor is a place in the list, not a permission: a made-up one shows nothing that the list doesn't show. */
+function readCursor (cursor: string, state: Wanted['state']): ListPosition {
+  const [, list, score, id, mark] = cursorShape.exec(Buffer.from(cursor, 'base64url').toString()) ?? []
+  if (list !== state || !(isId(id!) || id === '' || id === '~')) {
+    throw invalid({ pointer: '/cursor', message: 'querystring: must be a next_cursor of this list' })
+  }
+  return { score: score!, id: id!, includes: mark === 'from' }
+}

@@ -1,0 +1,223 @@
+import { homeTag, inboxTag } from '../core/ids.ts'
+import type { Decision, HandoffRecord, Status } from '../core/model.ts'
+import type { Lanes } from '../redis/lanes.ts'
+import type { Scripts } from '../redis/scripts.ts'
+import { parseProgress, textOf } from './handoffs.ts'
+import type { AgentTexts } from './handoffs.ts'
+import { handoffOfMember, memberOf } from './key-names.ts'
+import type { KeyNames } from './key-names.ts'
+import { parseDecision, parseRecord, tagged } from './replies.ts'
+
+/** What is listed, and what must be true of it. Times in milliseconds. */
+export interface Wanted {
+  tenant: string
+  state: 'live' | 'failed'
+  inbox?: string | undefined
+  passedBy?: string | undefined
+  caughtBy?: string | undefined
+  /** Each `name:value`. */
+  labels?: readonly string[] | undefined
+  statuses?: readonly Status[] | undefined
+  errorCode?: string | undefined
+  /** Of what failed: the bounds of its end, inclusive and exclusive. */
+  since?: number | undefined
+  until?: number | undefined
+}
+
+/**
+ * A place in the list: a score as Redis writes it, and an id. `includes`: whether that handoff itself is still to come.
+ * Between two handoffs of the tenant, the id may be empty or `~`: before or after all ids.
+ */
+export interface ListPosition { score: string, id: string, includes: boolean }
+
+/** A listed handoff. The task is the beginning of a JSON string; null if it wasn't asked for, or is gone. */
+export interface ListedHandoff {
+  id: string
+  score: string
+  record: HandoffRecord
+  decision: Decision | null
+  texts: AgentTexts
+  task: Buffer | null
+}
+
+/** A page of the list, perhaps empty, and where to go on; null at its end. By Redis’s clock it was `now`. */
+export interface ListedPage { items: ListedHandoff[], next: ListPosition | null, now: number }
+
+/** How far one of the merged lists was read: to `at`; null before the start. */
+interface Progress {
+  readonly tag: string
+  readonly key: string
+  at: ListPosition | null
+  isAtEnd: boolean
+  /** Is what comes next wanted, as far as it was looked at? */
+  isWanted: boolean
+}
+
+/** How many calls are under way at once: so others' calls get in between. */
+const callsAtOnce = { oneRedis: 2, cluster: 64 }
+/** How many lists one call reads where one Redis has them all: of many that are searched, and of few. */
+const listsACall = { many: 64, few: 8 }
+/** How many members one call looks at, over all its lists: if it reads their records, and if it passes them by. */
+const looksACall = { reading: 256, passing: 1024 }
+/** How many rounds of calls a page may take, and how many members it may look at in all. */
+const pageLimits = { rounds: 8, looks: 40_000 }
+
+/**
+ * The lists of a tenant's handoffs, merged from all partitions. What a page costs is bounded, in short calls: it may
+ * find nothing, and then says where to go on.
+ */
+export class Lists {
+  readonly #lanes: Lanes
+  readonly #scripts: Scripts
+  readonly #keyNames: KeyNames
+  readonly #tags: readonly string[]
+  readonly #isOneRedis: boolean
+
+  /** @param isOneRedis whether one call may read lists of several partitions */
+  constructor (lanes: Lanes, scripts: Scripts, keyNames: KeyNames, tags: readonly string[], isOneRedis: boolean) {
+    this.#lanes = lanes
+    this.#scripts = scripts
+    this.#keyNames = keyNames
+    this.#tags = tags
+    this.#isOneRedis = isOneRedis
+  }
+
+  /**
+   * First each list says where its next wanted handoff is. Then those are read that can be among the first `limit`. An
+   * item counts as soon as no list can have an earlier one.
+   * @param withTasks whether to read the beginnings of the tasks
+   */
+  async page (wanted: Wanted, from: ListPosition | null, limit: number, withTasks: boolean): Promise<ListedPage> {
+    const order = wanted.state === 'live' ? byPosition : byPositionBackwards
+    const lists = this.#listsOf(wanted, from)
+    const items: ListedHandoff[] = []
+    let [now, looks] = [0, pageLimits.looks]
+    for (let round = 0; round < pageLimits.rounds && looks > 0; round++) {
+      const open = lists.filter(({ isAtEnd }) => !isAtEnd)
+      const known = [...items, ...open.flatMap(({ at, isWanted }) => isWanted ? [at!] : [])].sort(order)
+      // What comes after this one is not on the page.
+      const last = known[limit - 1]
+      const due = open.filter(({ at }) => round === 0 || last === undefined || order(at!, last) <= 0)
+      if (due.length === 0) break
+      for (const some of this.#callsFor(due, wanted, limit)) {
+        const replies = await Promise.all(some.map(call => this.#read(call, wanted, last?.score ?? '', withTasks)))
+        for (const reply of replies) {
+          now = Math.max(now, reply.now)
+          looks -= reply.looked
+          items.push(...reply.items)
+        }
+      }
+    }
+    return { ...cut(items.sort(order), lists, limit, order), now }
+  }
+
+  /** The lists that may have what is wanted. All that is for an inbox is in one partition or two. */
+  #listsOf ({ tenant, state, inbox }: Wanted, from: ListPosition | null): Progress[] {
+    const keyOf = (tag: string) => state === 'live'
+      ? this.#keyNames.due(tag)
+      : inbox === undefined ? this.#keyNames.failed(tag, tenant) : this.#keyNames.failedIn(tag, tenant, inbox)
+    const tags = inbox === undefined ? this.#tags : new Set([inboxTag(tenant, inbox), homeTag(tenant)])
+    return [...tags].map(tag => ({ tag, key: keyOf(tag), at: from, isAtEnd: false, isWanted: false }))
+  }
+
+  /** Calls by turns of those that are under way at once. Where something wanted is known to be, items are read. */
+  #callsFor (due: readonly Progress[], wanted: Wanted, limit: number): Call[][] {
+    const areMany = due.length > listsACall.few
+    const size = this.#isOneRedis ? areMany ? listsACall.many : listsACall.few : 1
+    const searched = due.filter(({ isWanted }) => areMany && !isWanted)
+    const read = due.filter(({ isWanted }) => !areMany || isWanted)
+    const { reading, passing } = looksACall
+    const calls = [
+      ...inGroups(searched, size).map(lists => ({ lists, limit: 0, of: isNarrow(wanted) ? reading : passing })),
+      ...inGroups(read, Math.min(size, listsACall.few)).map(lists => ({ lists, limit, of: reading })),
+    ].map(({ of, ...call }) => ({ ...call, looks: Math.floor(of / this.#shareOf(call.lists.length, areMany)) }))
+    return inGroups(calls, this.#isOneRedis ? callsAtOnce.oneRedis : callsAtOnce.cluster)
+  }
+
+  /** In how many parts a call's looks are split: for its lists; in a Cluster for those that are asked beside it. */
+  #shareOf (lists: number, areMany: boolean): number {
+    return this.#isOneRedis || !areMany ? lists : listsACall.few
+  }
+
+  async #read (
+    { lists, limit, looks }: Call, wanted: Wanted, last: string, withTasks: boolean
+  ): Promise<{ items: ListedHandoff[], now: number, looked: number }> {
+    const { tenant, state, since, until, passedBy = '', caughtBy = '', statuses } = wanted
+    const texts = [
+      `${tenant}:`, state, String(limit), String(looks), limit === 0 ? '' : last, textOfNumber(since),
+      textOfNumber(until), passedBy, caughtBy, statuses === undefined ? '' : ` ${statuses.join(' ')} `, wordsOf(wanted),
+      withTasks ? '1' : '0',
+      ...lists.flatMap(({ at }) => at === null
+        ? ['', '', '0']
+        : [at.score, memberOf(tenant, at.id), at.includes ? '1' : '0'])
+    ]
+    const [, now, looked, ...replies] = await this.#lanes.call({
+      script: this.#scripts.list, tag: lists[0]!.tag, keys: lists.map(({ key }) => key), texts, decode: tagged
+    })
+    const items = (replies as unknown[][]).flatMap(([score, member, isWanted, ...found], n) => {
+      const at = score == null ? null : { score: String(score), id: handoffOfMember(member).id, includes: true }
+      Object.assign(lists[n]!, { at, isAtEnd: at === null, isWanted: isWanted === 1 })
+      return (found as unknown[][]).map(readItem)
+    })
+    return { items, now: now as number, looked: looked as number }
+  }
+}
+
+/** Lists that one call reads: how many items of each, and at how many members of each it looks. */
+interface Call { lists: readonly Progress[], limit: number, looks: number }
+
+/** Must records be read to know what is wanted? */
+function isNarrow ({ passedBy, caughtBy, statuses, ...wanted }: Wanted): boolean {
+  return passedBy !== undefined || caughtBy !== undefined || statuses !== undefined || wordsOf(wanted) !== ''
+}
+
+/** The words of field x that it must have (lua/lib/record.lua). */
+function wordsOf ({ inbox, labels = [], errorCode }: Pick<Wanted, 'inbox' | 'labels' | 'errorCode'>): string {
+  return (inbox === undefined ? '' : ` t${inbox}`) + labels.map(label => ` j${label}`).join('') +
+    (errorCode === undefined ? '' : ` l${errorCode}`)
+}
+
+function textOfNumber (number: number | undefined): string {
+  return number === undefined ? '' : String(number)
+}
+
+type Place = Pick<ListPosition, 'score' | 'id'>
+
+/** By score, then as Redis sorts members with one score: by bytes. Ids are ASCII. */
+function byPosition (one: Place, other: Place): number {
+  return Number(one.score) - Number(other.score) || (one.id < other.id ? -1 : one.id > other.id ? 1 : 0)
+}
+
+function byPositionBackwards (one: Place, other: Place): number {
+  return byPosition(other, one)
+}
+
+/** The page: what is before all that isn't known yet. @param items in order */
+function cut (
+  items: readonly ListedHandoff[], lists: readonly Progress[], limit: number, order: typeof byPosition
+): Pick<ListedPage, 'items' | 'next'> {
+  const [unknown] = lists.flatMap(({ at, isAtEnd }) => isAtEnd ? [] : [at!]).sort(order)
+  const certain = unknown === undefined ? items : items.filter(item => order(item, unknown) < 0)
+  const page = certain.slice(0, limit)
+  const { score, id } = page.at(-1) ?? { score: '', id: '' }
+  if (certain.length > limit) return { items: page, next: { score, id, includes: false } }
+  const isFull = page.length === limit && unknown !== undefined
+  return { items: page, next: isFull ? { score, id, includes: false } : unknown ?? null }
+}
+
+function inGroups<T> (all: readonly T[], size: number): T[][] {
+  const groups: T[][] = []
+  for (let at = 0; at < all.length; at += size) groups.push(all.slice(at, at + size))
+  return groups
+}
+
+function readItem ([score, member, record, extra, decision, told, progress, task]: unknown[]): ListedHandoff {
+  return {
+    id: handoffOfMember(member).id,
+    score: String(score),
+    record: parseRecord(record, extra),
+    decision: parseDecision(decision),
+    texts: { fault: textOf(told), cancelReason: null, progress: parseProgress(textOf(progress)) },
+    task: (task ?? null) as Buffer | null,
+  }
+}
