@@ -2,6 +2,7 @@ import { errorTable } from '../../src/core/errors.ts'
 import type { ErrorCode } from '../../src/core/errors.ts'
 import { factsOf } from './facts.ts'
 import type { Fact, Facts } from './facts.ts'
+import { passOf } from './history.ts'
 import type { History, Operation, Track } from './history.ts'
 import { addresseeFaults, assignUntold, listFaults, refusedTakes } from './inbox-checks.ts'
 import { indexFaults, sweepRound } from './index-checks.ts'
@@ -89,6 +90,7 @@ function checkTrack (track: Track, options: CheckOptions): Fault[] {
     })),
     ...lossFaults(track),
     ...answerFaults(track),
+    ...labelFaults(track),
     ...expiryFaults(track, facts),
     ...addresseeFaults(track),
     ...orderFaults(track, facts, options),
@@ -118,6 +120,15 @@ function answerFaults ({ operations }: Track): Fault[] {
     if (operation.answered !== null && !isWithinContract(operation)) faults.push({ invariant: 'I8', sentence: `${operation.kind} can't be answered so`, operations: [operation] })
   }
   return faults
+}
+
+/** I3 for labels (jobs.ts, `bodyOf`): those of a successor too. */
+function labelFaults (track: Track): Fault[] {
+  const asked = passOf(track)?.asked
+  if (asked == null) return []
+  const passed = asked.maxAttempts === undefined ? null : String(asked.maxAttempts)
+  return track.operations.filter(({ answer }) => answer?.tries !== undefined && answer.tries !== passed)
+    .map(one => ({ invariant: 'I3', sentence: 'its labels are not those that were passed', operations: [one] }))
 }
 
 /** Whether an error is one of the service's, and a success has the operation's own status. Which errors fit depends on the state (I5). */

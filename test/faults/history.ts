@@ -30,6 +30,8 @@ export interface Answer {
   /** The number of the attempt, from the second on, and the previous one. */
   attempt?: number
   reissueOf?: string
+  /** Its label `tries`; null for none. Only of a status and a catch. */
+  tries?: string | null
   availableAt?: number
   /** The deadlines of the work and of the next heartbeat. */
   workExpiresAt?: number

@@ -137,7 +137,7 @@ export class Job {
   }
 }
 
-/** Options of pass, in seconds. */
+/** Options of pass, in seconds. Those with attempts have a label that says how many, which answers must show of each attempt. */
 export function bodyOf ({ human, expiresIn, workWithin, heartbeatWithin, delay, maxAttempts, retryDelay }: Asked): string {
   const seconds = (milliseconds: number | undefined) => milliseconds === undefined ? undefined : milliseconds / 1000
   const members = {
@@ -147,6 +147,7 @@ export function bodyOf ({ human, expiresIn, workWithin, heartbeatWithin, delay, 
     heartbeat_within: seconds(heartbeatWithin),
     delay: seconds(delay),
     max_attempts: maxAttempts,
+    labels: maxAttempts === undefined ? undefined : { tries: String(maxAttempts) },
     retry_delay: seconds(retryDelay),
   }
   return JSON.stringify(members).slice(1, -1)

@@ -81,13 +81,14 @@ const times = {
 } as const
 
 function answerOf (members: Record<string, any>, body: string): Answer {
-  const { status, approval, result, error, reason } = members
+  const { status, approval, result, error, reason, labels } = members
   const answer: Record<string, unknown> = {}
   // A problem's `status` is the HTTP status.
   if (typeof status === 'string') answer.status = status
   if (members.code === 'unavailable' && members.detail === overloaded.detail) answer.overloaded = true
   for (const [name, as] of Object.entries(asTheyAre)) if (members[name] !== undefined) answer[as] = members[name]
   for (const [name, as] of Object.entries(times)) if (members[name] !== undefined) answer[as] = members[name] === null ? null : Date.parse(members[name])
+  if ('caught_at' in members || 'constraints' in members || 'payload' in members) answer.tries = labels?.tries ?? null
   if (approval !== undefined) {
     answer.approval = approval?.state ?? null
     answer.decidedAt = approval?.decided_at ? Date.parse(approval.decided_at) : null
