@@ -64,6 +64,9 @@ t.test('npm start prints its address, shows the keys once, keeps its data, and l
   t.notMatch(second.output(), /^(installing|building)/m, 'what was made is made once')
   t.notMatch(second.output(), key)
   t.equal(await status(second, key, id), 200, 'what was taken is still there')
+  const approver = await readFile(join(DATA_DIR, 'approver.key'), 'utf8')
+  const cancelled = await fetch(`${second.address}/api/cancel/${id}`, { method: 'POST', headers: { authorization: `Bearer ${approver.trim()}` } })
+  t.equal(cancelled.status, 200, 'the approver’s key, which was kept, is an operator’s')
   const more = second.processes
   process.kill(-second.pid, 'SIGINT') // the whole process group, as Ctrl-C in a terminal does
   await second.ended

@@ -181,9 +181,9 @@ export function logDecision (
   log.info({ handoff_id: handoffId, verdict, tenant, agent, ...requestFields(request) }, 'decided')
 }
 
-/** Logs a call by which an operator changed something. @param operated undefined for any other call */
+/** Logs a call by which an operator changed something. @param operated undefined for what isn't an operator's */
 export function logOperated (log: DecisionLog, request: FastifyRequest, operated: Operated | undefined): void {
-  if (operated === undefined) return
+  if (operated === undefined || operated.changed === 0) return
   const { action, asked, changed } = operated
   const { tenant, agent: operator } = request.caller
   log.info({ operator, tenant, action, ...asked, changed, ...requestFields(request) }, 'operated')

@@ -27,7 +27,7 @@ export function cancel ({ attempts }: Services) {
       title: 'Take a handoff back',
       description: 'Take back a handoff that you passed and no longer need. If nobody has caught it, it is ' +
         'cancelled at once. If somebody is working on it, they are asked to stop and may still finish: see ' +
-        'handoff_status. force takes it from them.',
+        'handoff_status. force takes it from them. A key with the scope operate can do so with any agent’s handoff.',
       takes: { id, ...key },
       hints: { destructiveHint: true, idempotentHint: true }
     },

@@ -105,7 +105,7 @@ export interface OperationOutcome {
   operated?: Operated | undefined
 }
 
-/** An operator's call that changed something: its name, what it was asked without any payload, how much it changed. */
+/** An operator's call: its name, what it was asked without any payload, and how much it changed. */
 export interface Operated { action: string, asked: Record<string, unknown>, changed: number }
 
 /** Which handoffs a call moved and to which status, in that order; and why it made successors, if it did. */

@@ -28,7 +28,8 @@ export function reissue ({ attempts }: Services) {
       title: 'Try a handoff again',
       description: 'Pass a handoff of yours again if it failed, was declined, ran out of time or is stuck with its ' +
         'catcher (it is taken from them): the same task under a new handoff_id. Check with handoff_status first. ' +
-        'Next, call handoff_status with the new handoff_id and wait.',
+        'Next, call handoff_status with the new handoff_id and wait. A key with the scope operate can do so with any ' +
+        'agent’s handoff.',
       takes: { id, ...key },
       hints: { destructiveHint: true, idempotentHint: true }
     },

@@ -44,6 +44,10 @@ t.test('three masters, each with a replica', async t => {
     const next = await records.rotate(id, 60_000, 'me') as { key: string }
     t.match(await keys.find(key), { keyId: id }, 'in its grace')
     t.match(await keys.find(next.key), { keyId: id })
+    await records.limits.set('acme', null, 5, 'me')
+    await until(() => keys.limits.of('acme')?.all === 5, 2000)
+    t.match(await records.update(id, { scopes: ['status'], expiresIn: 60_000 }, 'me'), { outcome: 'updated' })
+    await until(async () => [...(await keys.find(key))!.scopes].join() === 'status', 2000)
     t.match(await records.revoke(id, 'me'), { outcome: 'revoked' })
     await until(async () => await keys.find(key) === undefined && await keys.find(next.key) === undefined, 2000)
     keys.stop()
