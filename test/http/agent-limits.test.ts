@@ -52,7 +52,7 @@ t.test('a tenant’s agents share its limit, whatever keys they use and whicheve
 
 t.test('the tightest counts, and who is over its own limit takes nothing from the others', async t => {
   const agent = (name: string, more = {}) => newKey(one.store.keyRecords, { tenant: 'acme', agent: name, ...more })
-  const [a, a2, b] = [await agent('a'), await agent('a', { ratePerMinute: 1000 }), await agent('b', { ratePerMinute: 2 })]
+  const [a, a2, b] = [await agent('a'), await agent('a', { ratePerMinute: 1000 }), await agent('b', { ratePerMinute: 4 })]
   await limits.set('acme', 'a', 3, 'me')
   await limits.set('acme', null, 5, 'me')
   await isSo(table => table.of('acme')?.all === 5 && table.of('acme')!.agents.size === 1)
@@ -67,11 +67,12 @@ t.test('the tightest counts, and who is over its own limit takes nothing from th
   ], 'the agent’s is tighter than the key’s own and the tenant’s')
   for (const service of [one, other, one]) await spend(service, b)
   t.strictSame(left.map(([status]: any) => status), [404, 404, 429], 'three of the tenant’s five were a’s')
+  t.strictSame(left.at(-1), [429, '"default";q=5;w=60', '0'], 'its key’s own limit is 4')
   await limits.set('acme', null, null, 'me')
   await limits.set('acme', 'a', null, 'me')
   await isSo(table => table.of('acme') === undefined)
   t.match(await by(other, a.key), { statusCode: 404 }, 'a has none any more')
-  t.match(await by(other, b.key), { statusCode: 429 }, 'b’s key has its own')
+  t.match(await by(one, b.key), { statusCode: 404, headers: { ratelimit: /r=1;/ } }, 'b’s key has its own, of which the refused one took nothing')
 })
 
 t.test('batches count as their operations, and MCP’s calls count', async t => {

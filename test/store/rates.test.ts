@@ -99,7 +99,7 @@ t.test('what a replica holds is for its window alone, and an exhausted one is be
 })
 
 t.test('a request needs a place in its agent’s minute and in its tenant’s; what one refuses, the other keeps', async t => {
-  const { store: { rates } } = await testStore(t)
+  const { store: { rates }, prefix } = await testStore(t)
   const tenant = rates.ofTenant('acme', 60)
   const [a, b] = [rates.of('acme', 'a', 40), rates.of('acme', 'b', 100)]
   const [jointA, jointB] = [new JointBudget(a, tenant), new JointBudget(b, tenant)]
@@ -109,6 +109,11 @@ t.test('a request needs a place in its agent’s minute and in its tenant’s; w
   for (let round = 0; round < 10; round++) t.equal(await allowedOf(Array.from({ length: 5 }, () => spend(jointB))), round < 4 ? 5 : 0)
   t.strictSame([b.remaining, jointB.limit, jointB.remaining], [80, 60, 0], 'what the tenant refused is given back')
   t.ok(jointB.resetsIn(performance.now()) > 0)
+  // A replica that doesn't know yet that the tenant has none left has to ask.
+  const replica = (await testStore(t, { prefix })).store.rates
+  const c = replica.of('acme', 'c', 10)
+  t.equal(await allowedOf([spend(new JointBudget(c, replica.ofTenant('acme', 60)))]), 0)
+  t.equal(c.remaining, 10)
 })
 
 t.test('if Redis doesn’t answer, requests are refused in time, and don’t count', async t => {
