@@ -129,6 +129,25 @@ t.test('of what is over or gone one call passes a thousand by, and says where it
   t.strictSame((await pages(on, 2, false)).flat(), ['a', 'b'])
 })
 
+t.test('of what isn’t wanted one call passes a thousand by as well', async t => {
+  const on = raw(testRedis(t))
+  await addMany(on, Array.from({ length: 1200 }, (_, i) => `other${String(i).padStart(4, '0')}`), i => T + i, '')
+  const words = ['', ' tw', ' jrun:42', ' tw jrun:42 jteam:red', ' jteam:red a5 tw jrun:42', ' tw2 jrun:420', ' jx:jrun:42 jy:tw']
+  for (const [i, extra] of words.entries()) {
+    await add(on, `x${i}`, T + 5000 + i)
+    if (extra !== '') await on.redis.hset(on.keys.handoff(tag, `${tenant}:x${i}`), { s: `2:${recordOf(T + 5000 + i)}`, x: extra })
+  }
+  const found = async (wanted: string, after: Place) => {
+    const [, , since, behind, ...parts] = await waiting(on, T + 500, 100, after, wanted) as [string, number, string | null, string | null, ...string[]]
+    return { names: parts.filter((_, i) => i % 4 === 2).map(text => JSON.parse(text) as string), at: [Number(since), behind ?? ''] as Place }
+  }
+  const first = await found('jrun:42', [0, ''])
+  t.strictSame(first, { names: [], at: [T + 999, `${tenant}:other0999`] })
+  for (const [wanted, names] of [
+    ['jrun:42', ['x2', 'x3', 'x4']], ['tw', ['x1', 'x3', 'x4']], ['tw jrun:42', ['x3', 'x4']], ['jteam:red tw jrun:42', ['x3', 'x4']], ['jteam:blue jrun:42', []], ['jrun:4', []], ['run:42', []],
+  ] as const) t.strictSame((await found(wanted, first.at)).names, names, wanted)
+})
+
 t.test('more in one millisecond than one call looks at', async t => {
   const on = raw(testRedis(t))
   const names = Array.from({ length: 2300 }, (_, i) => `n${String(i).padStart(4, '0')}`)

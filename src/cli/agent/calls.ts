@@ -67,6 +67,7 @@ function passBody (options: Options): PassBody {
 
 function approvalLines (text: string): string {
   const { next_cursor: next } = JSON.parse(text) as { next_cursor: string | null }
-  return items(elementTexts(text, 'items').map(item => ({ text: item })), 'nothing waits') +
+  const none = next === null ? 'nothing waits' : 'none of the oldest that wait'
+  return items(elementTexts(text, 'items').map(item => ({ text: item })), none) +
     (next === null ? '' : '\n\nThere are more.')
 }
