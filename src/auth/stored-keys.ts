@@ -216,9 +216,9 @@ export interface KeyCacheLog {
 }
 
 /**
- * Follows the log of keys in Redis. It is read when a message announces an entry, and also twice a second: a message
- * may be lost, and a subscriber doesn't notice a dead connection at once. So messages only make changes known faster.
- * `begunAt` says up to when all changes are known; a cached key's validity depends on it: see StoredKeys.
+ * Follows the log of keys and limits in Redis. It is read when a message announces an entry, and also twice a second: a
+ * message may be lost, and a subscriber doesn't notice a dead connection at once. So messages only make changes known
+ * faster. `begunAt` says up to when all changes are known; a cached key's validity depends on it: see StoredKeys.
  */
 export class KeyLog {
   readonly #records: KeyRecords

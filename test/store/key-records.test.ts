@@ -138,3 +138,27 @@ t.test('the log doesn’t grow without end', skipInQuick, async t => {
   for (let n = 0; n < 1300; n++) await newKey(records, { expiresIn: 1000 })
   t.ok(await redis.xlen(new KeyNames(prefix).apiKeysLog(tag)) < 1200)
 })
+
+t.test('of updates, a rotation and a revocation at once each happens whole or not at all', async t => {
+  const { records } = await testKeys(t)
+  const met = new Set<string>()
+  for (let round = 0; round < 30; round++) {
+    const { id } = await newKey(records)
+    const [one, other] = [{ scopes: ['status'] as const, inboxes: ['one'] }, { scopes: ['catch'] as const, inboxes: ['other'], expiresIn: 60_000 }]
+    const asked = [
+      () => records.update(id, one, 'me'), () => records.update(id, other, 'me'), () => records.rotate(id, 60_000, 'me'), () => records.revoke(id, 'me'),
+    ]
+    // Each is the first in some rounds.
+    const outcomes = await Promise.all(asked.map((_, at) => asked[(at + round) % asked.length]!().then(reply => reply.outcome)))
+    const [first, second, rotation, revocation] = asked.map((_, at) => outcomes[(at - round % asked.length + asked.length) % asked.length])
+    const { record, previous } = (await records.lookUp(id))!
+    t.equal(revocation, 'revoked')
+    t.not(record.revokedAt, null)
+    t.equal(previous !== null, rotation === 'rotated')
+    const now = `${record.scopes} ${record.inboxes}`
+    t.ok([...first === 'updated' ? ['status one'] : [], ...second === 'updated' ? ['catch other'] : []].includes(now) || (first !== 'updated' && second !== 'updated' && now === 'pass,catch,status null'), now)
+    t.equal(record.endsAt !== null, second === 'updated')
+    met.add(`${first} ${second} ${rotation}`)
+  }
+  t.ok(met.size > 1, [...met].join())
+})
