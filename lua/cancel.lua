@@ -4,12 +4,13 @@
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
 --       2 prefix:{tag}:due           live handoffs by when the sweep is to look at them
 -- ARGV: 1 the call's deadline (ms)  2 the calling agent  3 retention (ms)  4 tenant:id
---       5 1 for an operator, who may cancel what others passed, else 0  6 1 for force, else 0
+--       5 1 for an operator, who may cancel what others passed; 2 for one who cancels only what is pending; else 0
+--       6 1 for force, else 0
 --       7 the reason, JSON text; empty for none
 -- Replies: {'cancelled', now, record, extra}   it is cancelled now
 --          {'replayed', now, record, extra}    it was cancelled before; nothing changed
 --          {'requested', now, record, extra}   it is caught, and its catcher is asked to stop
---          {'not_found'}
+--          {'not_found'}                       or, for ARGV 5 = 2, it isn't pending
 --          {'not_the_passer', now, record, extra, decision} {'rejected', …} {'expired', now, record, extra}
 --          {'already_done', …} {'already_failed', …} {'already_declined', …}  the decision is nil unless it ended the
 --                      handoff
@@ -19,7 +20,7 @@
 -- Uses: events full here inbox entering pending
 local key, due = KEYS[1], KEYS[2]
 local agent, retention, member = ARGV[2], ARGV[3], ARGV[4]
-local is_operator, force, reason = ARGV[5] == '1', ARGV[6] == '1', ARGV[7]
+local is_operator, force, reason = ARGV[5] ~= '0', ARGV[6] == '1', ARGV[7]
 local now, seconds, micros = clock()
 micros = seconds .. micros
 local record, extra = unpack(redis.call('HMGET', key, 's', 'x'))
@@ -28,6 +29,7 @@ if late(ARGV[1], now) then return { 'late' } end
 if not record then return { 'not_found' } end
 local status, approval, _, expires, passed_by, _, deadline = string.match(record, RECORD)
 if not status then return { 'newer' } end
+if ARGV[5] == '2' and status ~= 'pending' then return { 'not_found' } end
 if passed_by ~= agent and not is_operator then
   return { 'not_the_passer', now, record, extra, status == 'rejected' and redis.call('HGET', key, 'd') or nil }
 end

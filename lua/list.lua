@@ -1,16 +1,16 @@
 #!lua flags=no-writes
 -- Lists a tenant's handoffs: those that are live, by when the sweep is to look at them, the earliest first; or those
--- that failed, by when they ended, the latest first. Reads the lists of one partition, or of several where one Redis
--- has them all. Changes nothing. Redis serves nobody else meanwhile, so a call looks at a limited number of members and
--- reads a limited number of bytes, and says where each list goes on.
+-- that failed, by when they ended, the latest or the earliest first. Reads the lists of one partition, or of several
+-- where one Redis has them all. Changes nothing. Redis serves nobody else meanwhile, so a call looks at a limited
+-- number of members and reads a limited number of bytes, and says where each list goes on.
 -- KEYS: 1… each prefix:{tag}:due (live handoffs of all tenants), or prefix:{tag}:f:tenant or
 --           prefix:{tag}:i:tenant:inbox:failed (what failed)
--- ARGV: 1 tenant:  2 live or failed
+-- ARGV: 1 tenant:  2 live, failed (the latest first) or oldest (what failed, the earliest first)
 --       3 how many at most of each list; 0: only where the first is that may be wanted
 --       4 how many members to look at in each list  5 the last score to read; empty for all
 --       6 of what failed, the lowest score (ms); empty for none  7 and what all scores are below; empty for none
 --       8 passed_by  9 caught_by  10 statuses, each between spaces
---       11 further words of field x, a space before each; 8 to 11 are empty for any
+--       11 further words of field x, separated by spaces; 8 to 11 are empty for any
 --       12 1 to read tasks, else 0
 --       13… three for each list: the score and the member to begin at, empty for the start, and 1 to include that one,
 --           else 0
@@ -21,11 +21,12 @@
 --                told, progress, task}. Parts that don't exist are nil; told is the error given to fail or the reason
 --                given to decline; a task is the beginning of a JSON string
 -- The script builds the handoffs' keys from the members: they carry their list's tag, so all are in its slot.
--- Uses: place here listing
+-- Uses: place here wanted listing
 local now = clock()
 local listing = {
-  tenant = ARGV[1], step = ARGV[2] == 'live' and 1 or -1, limit = tonumber(ARGV[3]), looks = tonumber(ARGV[4]),
-  last = tonumber(ARGV[5]), since = tonumber(ARGV[6]), before = ARGV[7], passed_by = ARGV[8], caught_by = ARGV[9],
+  tenant = ARGV[1], isLive = ARGV[2] == 'live', step = ARGV[2] == 'failed' and -1 or 1,
+  limit = tonumber(ARGV[3]), looks = tonumber(ARGV[4]), last = tonumber(ARGV[5]),
+  since = ARGV[6], before = ARGV[7], passed_by = ARGV[8], caught_by = ARGV[9],
   statuses = ARGV[10], words = ARGV[11], with_tasks = ARGV[12] == '1', now = now, looked = 0, count = 0,
   -- What the call may still read of agents' texts and of payloads, in bytes. One item always fits.
   texts = 524288, payloads = 2097152

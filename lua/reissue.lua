@@ -4,11 +4,11 @@
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
 --       2 prefix:{tag}:due           live handoffs by when the sweep is to look at them
 -- ARGV: 1 the call's deadline (ms)  2 the calling agent  3 retention (ms)  4 tenant:id
---       5 1 for an operator, who may reissue what others passed, else 0
+--       5 1 for an operator, who may reissue what others passed; 2 for one who takes nothing from its catcher; else 0
 -- Replies: {'reissued', successor, record, extra, taken}  this is its new successor, with that one's record; taken is 1
 --                        if it was taken from its catcher, else 0
 --          {'replayed', successor, record, extra}  it had this successor before; nothing changed
---          {'not_found'}
+--          {'not_found'}  or, for ARGV 5 = 2, somebody is at work on it
 --          {'not_caught', now, record, extra} {'expired', …} {'already_done', …} {'cancelled', …}
 --          {'not_the_passer', now, record, extra, decision} {'rejected', …}  the decision is nil unless it ended the
 --                      handoff
@@ -25,7 +25,7 @@ if late(ARGV[1], now) then return { 'late' } end
 if not record then return { 'not_found' } end
 local status, approval, _, expires, passed_by, _, deadline = string.match(record, RECORD)
 if not status then return { 'newer' } end
-if passed_by ~= agent and ARGV[5] ~= '1' then
+if passed_by ~= agent and ARGV[5] == '0' then
   return { 'not_the_passer', now, record, extra, status == 'rejected' and decision or nil }
 end
 local successor = extra and string.match(extra, ' i(%S+)')
@@ -46,6 +46,7 @@ if status == 'rejected' then return { 'rejected', now, record, extra, decision }
 if status == 'cancelled' then return { 'cancelled', now, record, extra } end
 
 local isTaken = status == 'caught' and now < tonumber(extra and string.match(extra, ' h(%d+)') or deadline)
+if isTaken and ARGV[5] == '2' then return { 'not_found' } end
 local attempt = {
   outbox = openOutbox(key, key, member), key = key, member = member, record = record, extra = extra,
   retention = retention, now = now, micros = micros, kept = fault and { 'e', fault } or {}

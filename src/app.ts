@@ -10,7 +10,9 @@ import { EventService, EventStreams } from './handoffs/events.ts'
 import { ResultSchemas } from './result-schema/result-schemas.ts'
 import { InboxService } from './handoffs/inboxes.ts'
 import { ListService } from './handoffs/lists.ts'
+import type { InTurn } from './handoffs/lists.ts'
 import { ManyHandoffs } from './handoffs/many.ts'
+import { OperateService } from './handoffs/operate.ts'
 import { Waiter } from './handoffs/waiter.ts'
 import { countGuesses, useAuth } from './http/auth.ts'
 import { baseUrlOf } from './http/base-url.ts'
@@ -155,8 +157,10 @@ export async function buildApp (
     store.handoffs, waiter, ({ tag, tenant }, read) => reads.run(store.masterOf(tag), tenant, read)
   )
   const pages = new MasterTurns(pagesAtOnce)
-  const lists = new ListService(store.lists, (tenant, read) => pages.run(undefined, tenant, read))
-  const operations = operationsOf({ handoffs, attempts, inboxes, approvals, many, lists, limits })
+  const inTurn: InTurn = (tenant, read) => pages.run(undefined, tenant, read)
+  const lists = new ListService(store.lists, inTurn)
+  const operate = new OperateService(store.lists, store.attempts, inTurn)
+  const operations = operationsOf({ handoffs, attempts, inboxes, approvals, many, lists, operate, limits })
   const credentials = new Credentials(keys)
   const guessesOf = await countGuesses(app)
   app.addHook('onReady', async () => keys.start())

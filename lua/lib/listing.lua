@@ -1,20 +1,20 @@
 -- What list.lua does. `listing` is one table for the script: what is asked for, and what may still be read.
 -- Is the handoff wanted, by its fields s and x? What has expired and isn't swept yet is no longer live.
-local function isWanted(listing, record, extra)
+local function isListed(listing, record, extra)
   local status, _, _, expires, passed_by, _, deadline, caught_by = string.match(record, RECORD)
   if not status then return false end
-  if listing.step == 1 then
+  if listing.isLive then
     local beat = status == 'caught' and extra and string.match(extra, ' h(%d+)')
     local over = status == 'pending' and expires or status == 'caught' and (beat or deadline) or 0
     if listing.now >= tonumber(over) then return false end
+  elseif status ~= 'failed' and status ~= 'declined' and status ~= 'expired' then
+    -- Its id came back for another handoff.
+    return false
   end
   if listing.passed_by ~= '' and listing.passed_by ~= passed_by then return false end
   if listing.caught_by ~= '' and listing.caught_by ~= caught_by then return false end
   if listing.statuses ~= '' and not string.find(listing.statuses, ' ' .. status .. ' ', 1, true) then return false end
-  for word in string.gmatch(listing.words, ' %S+') do
-    if not extra or not string.find(extra .. ' ', word .. ' ', 1, true) then return false end
-  end
-  return true
+  return isWanted(extra, listing.words)
 end
 -- One item; nil if it would bring the reply over its limits and isn't the first.
 local function itemOf(listing, key, score, member, record, extra)
@@ -33,20 +33,24 @@ local function itemOf(listing, key, score, member, record, extra)
 end
 -- The rank of the first member to look at.
 local function rankToBegin(listing, list, score, member, includes)
-  local isForwards, rank = listing.step == 1, 0
-  if not isForwards then
-    rank = redis.call('ZCOUNT', list, '-inf', listing.before == '' and '+inf' or '(' .. listing.before) - 1
+  local isForwards, since, before = listing.step == 1, listing.since, listing.before
+  local rank
+  if isForwards then
+    rank = since == '' and 0 or redis.call('ZCOUNT', list, '-inf', '(' .. since)
+  else
+    rank = redis.call('ZCOUNT', list, '-inf', before == '' and '+inf' or '(' .. before) - 1
   end
   if score == '' then return rank end
   local after = rankBehind(list, score, member)
   local isThere = after > 0 and tonumber(redis.call('ZSCORE', list, member) or -1) == tonumber(score)
-  if isForwards then return includes and isThere and after - 1 or after end
+  if isForwards then return math.max(rank, includes and isThere and after - 1 or after) end
   return math.min(rank, isThere and not includes and after - 2 or after - 1)
 end
 -- Looks at one member. Returns whether the list ends here for this call.
 local function lookAt(listing, found, list, score, member)
   local isOwn = string.sub(member, 1, #listing.tenant) == listing.tenant
-  if listing.since and tonumber(score) < listing.since then return true end
+  if listing.step == 1 and listing.before ~= '' and score - listing.before >= 0 then return true end
+  if listing.step == -1 and listing.since ~= '' and score - listing.since < 0 then return true end
   found[1] = score
   found[2] = isOwn and member or listing.tenant .. (isBehind(member, listing.tenant) and '~' or '')
   if listing.last and (score - listing.last) * listing.step > 0 or found.left == 0 then return true end
@@ -59,7 +63,7 @@ local function lookAt(listing, found, list, score, member)
     local key = string.match(list, '^[^}]*}:') .. 'h:' .. member
     local record, extra = unpack(redis.call('HMGET', key, 's', 'x'))
     if not record then isHere(list, key) end
-    if record and isWanted(listing, record, extra) then
+    if record and isListed(listing, record, extra) then
       local item = #found - 3 < listing.limit and itemOf(listing, key, score, member, record, extra)
       if not item then
         found[3] = 1

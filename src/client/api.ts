@@ -706,6 +706,54 @@ export interface components {
                 digest?: string;
             };
         };
+        RedriveBody: {
+            /** The inbox that they were passed to. */
+            inbox?: string | null;
+            /** How they ended. */
+            status?: ("failed" | "declined" | "expired")[] | null;
+            /** The code given to fail. */
+            error_code?: string | null;
+            /** Labels that they must have, all of them. */
+            labels?: {
+                [key: string]: string;
+            } | null;
+            /** The agent that passed them. */
+            passed_by?: string | null;
+            /** They ended then or later. */
+            since?: string | null;
+            /** They ended before that. */
+            until?: string | null;
+            /** How many at most. */
+            limit?: number | null;
+        };
+        /** What was reissued. */
+        RedriveAnswer: {
+            /** How many have a successor now. */
+            reissued: number;
+            /** How many could not be: they are gone, or somebody else reissued them. */
+            skipped: number;
+            /** Whether there are others: then send it again. */
+            more: boolean;
+        };
+        PurgeBody: {
+            /** The inbox. */
+            inbox: string;
+            /** Why; status shows it as `cancel_reason`. */
+            reason?: string | null;
+            /** Labels that they must have, all of them. */
+            labels?: {
+                [key: string]: string;
+            } | null;
+            /** How many at most. */
+            limit?: number | null;
+        };
+        /** What was cancelled. */
+        PurgeAnswer: {
+            /** How many are cancelled now. */
+            cancelled: number;
+            /** Whether there are others: then send it again. */
+            more: boolean;
+        };
         /** Events. With Accept: text/event-stream, the answer is a stream of server-sent events. */
         EventsAnswer: {
             /** In the order of the feed, each event once. */
@@ -1083,6 +1131,10 @@ export type ApproveBody = components['schemas']['ApproveBody'];
 export type ApproveAnswer = components['schemas']['ApproveAnswer'];
 export type RejectBody = components['schemas']['RejectBody'];
 export type RejectAnswer = components['schemas']['RejectAnswer'];
+export type RedriveBody = components['schemas']['RedriveBody'];
+export type RedriveAnswer = components['schemas']['RedriveAnswer'];
+export type PurgeBody = components['schemas']['PurgeBody'];
+export type PurgeAnswer = components['schemas']['PurgeAnswer'];
 export type EventsAnswer = components['schemas']['EventsAnswer'];
 export type BatchBody = components['schemas']['BatchBody'];
 export type BatchAnswer = components['schemas']['BatchAnswer'];

@@ -18,7 +18,7 @@ const shown = { task: 200, message: 1000 }
 const failures: readonly string[] = ['failed', 'declined', 'expired'] satisfies Status[]
 
 /** Reads a page when it is the tenant's turn. */
-type InTurn = <T>(tenant: string, read: () => Promise<T>) => Promise<T>
+export type InTurn = <T>(tenant: string, read: () => Promise<T>) => Promise<T>
 
 /** Lists a tenant's handoffs. */
 export class ListService {
@@ -45,7 +45,6 @@ function readWanted (tenant: string, query: HandoffsQuery): Wanted {
   const { state = 'live', inbox, passed_by: passedBy, caught_by: caughtBy, status, error_code: errorCode } = query
   const labels = wantedLabels(query.labels)
   const statuses = status?.split(',')
-  const [since, until] = [query.since, query.until].map(text => text === undefined ? undefined : readTime(text))
   const faults: Fault[] = []
   const check = (isRight: boolean, name: string, message: string) => {
     if (!isRight) faults.push({ pointer: `/${name}`, message: `querystring: ${message}` })
@@ -54,9 +53,6 @@ function readWanted (tenant: string, query: HandoffsQuery): Wanted {
   for (const name of ['since', 'until', 'status', 'error_code'] as const) {
     check(state === 'failed' || query[name] === undefined, name, 'needs state=failed')
   }
-  const time = 'must be a time like 2026-11-20T09:00:00.000Z'
-  check(query.since === undefined || since !== undefined, 'since', time)
-  check(query.until === undefined || until !== undefined, 'until', time)
   check(statuses?.every(name => failures.includes(name)) !== false, 'status', `must be of ${failures.join(', ')}`)
   if (faults.length > 0) throw invalid(...faults)
   return {
@@ -68,9 +64,20 @@ function readWanted (tenant: string, query: HandoffsQuery): Wanted {
     labels: labels ?? undefined,
     statuses: statuses as Status[],
     errorCode,
-    since,
-    until
+    ...readTimes(query, 'querystring')
   }
+}
+
+/** The bounds of the time of an end, of a query or a body. @throws {Problem} a 400 */
+export function readTimes (
+  given: { since?: string | null, until?: string | null }, place: string
+): Pick<Wanted, 'since' | 'until'> {
+  const names = ['since', 'until'] as const
+  const times = names.map(name => given[name] == null ? undefined : readTime(given[name]) ?? null)
+  const faults = names.filter((_, n) => times[n] === null)
+    .map(name => ({ pointer: `/${name}`, message: `${place}: must be a time like 2026-11-20T09:00:00.000Z` }))
+  if (faults.length > 0) throw invalid(...faults)
+  return { since: times[0] ?? undefined, until: times[1] ?? undefined }
 }
 
 /** The page's JSON. */

@@ -8,7 +8,7 @@ import type { Caller } from '../core/model.ts'
 import type { CancelAnswer, EndAnswer, HeartbeatAnswer } from '../core/schemas/attempts.ts'
 import type { DoneAnswer, PassAnswer, PassBody } from '../core/schemas/handoffs.ts'
 import type { ResultSchemas } from '../result-schema/result-schemas.ts'
-import type { Attempts, EndReply } from '../store/attempts.ts'
+import type { Attempts, EndReply, Power } from '../store/attempts.ts'
 import type { CatchReply, Handoffs, NewHandoff, PassReply, StatusReply } from '../store/handoffs.ts'
 import {
   caughtText, iso, joinPayload, lineagePlace, placeOf, refusal, statusText, willBeTriedAgain
@@ -315,7 +315,7 @@ export class AttemptService {
     caller: Caller, id: string, byForce: boolean, reason: Buffer | undefined
   ): Promise<Answered<CancelAnswer> & OfAnother> {
     const reply = await this.#attempts.cancel(
-      placeOf(caller, id), caller.agent, isOperator(caller), byForce, reason ?? nothing
+      placeOf(caller, id), caller.agent, powerOf(caller), byForce, reason ?? nothing
     )
     if (!('record' in reply)) throw refusal(reply)
     const { passedBy, extra: { endedAt, cancelRequestedAt } } = reply.record
@@ -338,7 +338,7 @@ export class AttemptService {
 
   /** @returns pass's answer for the successor. `isTaken`: the handoff was taken away from its catcher */
   async reissue (caller: Caller, id: string): Promise<Answered<PassAnswer> & OfAnother & { isTaken: boolean }> {
-    const reply = await this.#attempts.reissue(placeOf(caller, id), caller.agent, isOperator(caller))
+    const reply = await this.#attempts.reissue(placeOf(caller, id), caller.agent, powerOf(caller))
     if (!('successor' in reply)) throw refusal(reply)
     const { createdAt, expiresAt, approval, passedBy, extra } = reply.record
     const answer = passAnswer(
@@ -354,13 +354,13 @@ export class AttemptService {
 interface OfAnother { ofAnother: boolean }
 
 /** May the caller do to what others passed what their passers may? */
-function isOperator ({ scopes }: Caller): boolean {
-  return scopes.has('operate')
+function powerOf ({ scopes }: Caller): Power {
+  return scopes.has('operate') ? 'any' : 'own'
 }
 
 /** Does this need the scope `operate`, for a handoff of this passer? Without `pass` it does for the agent's own too. */
 function changesAnothers (caller: Caller, passedBy: string): boolean {
-  return isOperator(caller) && (caller.agent !== passedBy || !caller.scopes.has('pass'))
+  return powerOf(caller) === 'any' && (caller.agent !== passedBy || !caller.scopes.has('pass'))
 }
 
 function endAnswer (

@@ -8,6 +8,7 @@ import type { ApprovalService } from '../handoffs/approvals.ts'
 import type { InboxService } from '../handoffs/inboxes.ts'
 import type { ListService } from '../handoffs/lists.ts'
 import type { ManyHandoffs } from '../handoffs/many.ts'
+import type { OperateService } from '../handoffs/operate.ts'
 import type { AttemptService, HandoffService } from '../handoffs/service.ts'
 import type { WaitOptions } from '../handoffs/waiter.ts'
 import type { ApprovalVerdict } from '../store/approvals.ts'
@@ -19,6 +20,7 @@ export interface Services {
   inboxes: InboxService
   many: ManyHandoffs
   lists: ListService
+  operate: OperateService
   approvals: ApprovalService
   limits: Limits
 }

@@ -9,6 +9,7 @@ import { heartbeat } from './heartbeat.ts'
 import { inbox } from './inbox.ts'
 import { list } from './list.ts'
 import type { Operation, Services } from './operation.ts'
+import { purge, redrive } from './operate.ts'
 import { pass } from './pass.ts'
 import { read } from './read.ts'
 import { reissue } from './reissue.ts'
@@ -19,6 +20,6 @@ import { wait } from './wait.ts'
 export function operationsOf (services: Services): readonly Operation[] {
   return [
     pass, catchOne, catchNext, read, inbox, done, status, list, wait, heartbeat, fail, decline, cancel, reissue,
-    listApprovals, inspectApproval, approve, reject
+    listApprovals, inspectApproval, approve, reject, redrive, purge
   ].map(make => make(services))
 }

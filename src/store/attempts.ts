@@ -38,6 +38,11 @@ export type ReissueReply = {
   isTaken: boolean
 } | RefusedReply<ReissueRefusal>
 
+/** Whose handoffs an agent may cancel and reissue: its own, or as an operator anybody's. */
+export type Power = 'own' | 'any'
+
+const powers = { own: '0', any: '1', pending: '2', ended: '2' } as const
+
 /** All that can happen to a caught handoff except done, and its next attempt, in Redis: one method per script. */
 export class Attempts {
   readonly #lanes: Lanes
@@ -95,21 +100,22 @@ export class Attempts {
     })
   }
 
-  /** @param isOperator may the agent cancel what others passed? @param reason JSON text; empty for none */
+  /**
+   * @param may whose the agent may cancel; `pending`: an operator means only what is pending
+   * @param reason JSON text; empty for none
+   */
   cancel (
-    place: HandoffPlace, agent: string, isOperator: boolean, byForce: boolean, reason: Buffer
+    place: HandoffPlace, agent: string, may: Power | 'pending', byForce: boolean, reason: Buffer
   ): Promise<CancelReply> {
-    const texts = [
-      agent, this.#retention, memberOf(place.tenant, place.id), isOperator ? '1' : '0', byForce ? '1' : '0'
-    ]
+    const texts = [agent, this.#retention, memberOf(place.tenant, place.id), powers[may], byForce ? '1' : '0']
     return this.#lanes.call({
       script: this.#scripts.cancel, tag: place.tag, keys: this.#keys(place), texts, bytes: reason, decode: readCancel
     })
   }
 
-  /** @param isOperator may the agent reissue what others passed? */
-  reissue (place: HandoffPlace, agent: string, isOperator: boolean): Promise<ReissueReply> {
-    const texts = [agent, this.#retention, memberOf(place.tenant, place.id), isOperator ? '1' : '0']
+  /** @param may whose the agent may reissue; `ended`: an operator means only what has ended */
+  reissue (place: HandoffPlace, agent: string, may: Power | 'ended'): Promise<ReissueReply> {
+    const texts = [agent, this.#retention, memberOf(place.tenant, place.id), powers[may]]
     return this.#lanes.call({
       script: this.#scripts.reissue, tag: place.tag, keys: this.#keys(place), texts, decode: readReissue
     })

@@ -12,6 +12,8 @@ import { parseDecision, parseRecord, tagged } from './replies.ts'
 export interface Wanted {
   tenant: string
   state: 'live' | 'failed'
+  /** Of what failed: the earliest end first, not the latest. */
+  oldestFirst?: boolean
   inbox?: string | undefined
   passedBy?: string | undefined
   caughtBy?: string | undefined
@@ -88,7 +90,7 @@ export class Lists {
    * @param withTasks whether to read the beginnings of the tasks
    */
   async page (wanted: Wanted, from: ListPosition | null, limit: number, withTasks: boolean): Promise<ListedPage> {
-    const order = wanted.state === 'live' ? byPosition : byPositionBackwards
+    const order = isForwards(wanted) ? byPosition : byPositionBackwards
     const lists = this.#listsOf(wanted, from)
     const items: ListedHandoff[] = []
     let [now, looks] = [0, pageLimits.looks]
@@ -142,9 +144,10 @@ export class Lists {
   async #read (
     { lists, limit, looks }: Call, wanted: Wanted, last: string, withTasks: boolean
   ): Promise<{ items: ListedHandoff[], now: number, looked: number }> {
-    const { tenant, state, since, until, passedBy = '', caughtBy = '', statuses } = wanted
+    const { tenant, since, until, passedBy = '', caughtBy = '', statuses } = wanted
+    const order = wanted.state === 'live' ? 'live' : isForwards(wanted) ? 'oldest' : 'failed'
     const texts = [
-      `${tenant}:`, state, String(limit), String(looks), limit === 0 ? '' : last, textOfNumber(since),
+      `${tenant}:`, order, String(limit), String(looks), limit === 0 ? '' : last, textOfNumber(since),
       textOfNumber(until), passedBy, caughtBy, statuses === undefined ? '' : ` ${statuses.join(' ')} `, wordsOf(wanted),
       withTasks ? '1' : '0',
       ...lists.flatMap(({ at }) => at === null
@@ -165,6 +168,10 @@ export class Lists {
 
 /** Lists that one call reads: how many items of each, and at how many members of each it looks. */
 interface Call { lists: readonly Progress[], limit: number, looks: number }
+
+function isForwards ({ state, oldestFirst = false }: Wanted): boolean {
+  return state === 'live' || oldestFirst
+}
 
 /** Must records be read to know what is wanted? */
 function isNarrow ({ passedBy, caughtBy, statuses, ...wanted }: Wanted): boolean {

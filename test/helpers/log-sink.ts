@@ -16,10 +16,10 @@ const ordinary = new Set(['require_human', 'application/json'])
 class Canaries {
   readonly #byBeginning = new Map<string, Set<string>>()
 
-  /** Ignores short texts, and handoff ids, which a log may contain. Of a long text only the beginning is searched for. */
+  /** Ignores short texts, and handoff ids and times, which a log may contain. Of a long text only the beginning is searched for. */
   add (...texts: string[]): void {
     for (const text of texts) {
-      if (text.length < shortest || isId(text) || ordinary.has(text)) continue
+      if (text.length < shortest || isId(text) || ordinary.has(text) || /^\d{4}-\d\d-\d\dT[\d:.]+Z$/.test(text)) continue
       const canary = text.slice(0, longest)
       const beginning = canary.slice(0, shortest)
       const alike = this.#byBeginning.get(beginning) ?? new Set()

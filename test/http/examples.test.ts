@@ -86,6 +86,9 @@ t.test('every example of a request works as it stands', async t => {
   await send('inspectApproval', approved, approver)
   await send('approve', approved, approver)
   await send('reject', rejected, approver)
+  const operator = { key: secrets.operator as string }
+  t.equal((await send('redrive', undefined, { ...operator, more: { inbox: null, error_code: null } })).more, false)
+  t.equal((await send('purge', undefined, operator)).more, false)
   await send('events')
 
   const hooks = { key: webhookKeys.default }

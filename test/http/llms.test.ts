@@ -59,7 +59,10 @@ t.test('every operation of the document is on both pages', async t => {
 })
 
 /** The key that an example needs, by its scope. */
-const keyFor = (block: string): string => /scope `approve`/.test(block) ? secrets.approver : /scope `webhooks`/.test(block) ? webhookKeys.default : secrets.alice
+const keyFor = (block: string): string => {
+  const [, scope] = /scope `(approve|operate|webhooks)`/.exec(block) ?? []
+  return scope === undefined ? secrets.alice : { approve: secrets.approver, operate: secrets.operator, webhooks: webhookKeys.default }[scope]!
+}
 
 /** The page's examples: the section of each operation, and its command. */
 async function examples ({ app }: TestApp): Promise<Array<[about: string, command: string]>> {

@@ -59,7 +59,7 @@ t.test('on a Cluster', async t => {
         const place = await passed(freshTag(), ' m3 d1000')
         await handoffs.catch(place, randomToken(), 'bob')
         const reply = await whileMoving<{ outcome: string, successor?: string | null }>(place.tag, ahead(place), () => end === 'reissue'
-          ? attempts.reissue(place, 'alice', false)
+          ? attempts.reissue(place, 'alice', 'own')
           : end === 'fail' ? attempts.fail(place, randomToken(), 'bob', true, Buffer.from('{}')) : attempts.decline(place, randomToken(), 'bob', Buffer.from('""')))
         t.match(reply, { outcome: end === 'reissue' ? 'reissued' : 'ended', successor: String }, end)
         const next = { ...place, id: reply.successor! }
@@ -71,7 +71,7 @@ t.test('on a Cluster', async t => {
     await t.test(`what has a successor, with ${name} gone ahead`, async t => {
       const first = await passed(freshTag(), ' m3 d0')
       await handoffs.catch(first, randomToken(), 'bob')
-      const again = () => attempts.reissue(first, 'alice', false)
+      const again = () => attempts.reissue(first, 'alice', 'own')
       const made = await again() as { successor: string }
       t.match(await whileMoving(first.tag, ahead(first), again), { outcome: 'replayed', successor: made.successor }, 'reissue')
       const last = { ...first, id: made.successor }
@@ -93,10 +93,10 @@ t.test('on a Cluster', async t => {
       const byId = await one()
       t.match(await whileMoving(tag, [...ahead(byId), list], () => handoffs.catch(byId, randomToken(), 'bob')), { outcome: 'caught' }, 'catch')
       const cancelled = await one()
-      t.match(await whileMoving(tag, [list], () => attempts.cancel(cancelled, 'alice', false, false, Buffer.alloc(0))), { outcome: 'cancelled' }, 'cancel')
+      t.match(await whileMoving(tag, [list], () => attempts.cancel(cancelled, 'alice', 'own', false, Buffer.alloc(0))), { outcome: 'cancelled' }, 'cancel')
       const failing = await passed(tag, again, { to: inbox })
       await handoffs.catch(failing, randomToken(), 'bob')
-      t.match(await whileMoving(tag, [list], () => attempts.reissue(failing, 'alice', false)), { outcome: 'reissued' }, 'reissue')
+      t.match(await whileMoving(tag, [list], () => attempts.reissue(failing, 'alice', 'own')), { outcome: 'reissued' }, 'reissue')
       const delayed = await passed(tag, ` t${inbox} a100`, { to: inbox })
       await sleep(150)
       await whileMoving(tag, ahead(delayed), () => handoffs.sweep(tag, 100, false))
@@ -222,7 +222,7 @@ t.test('on a Cluster', async t => {
     for (const isListAhead of [false, true]) {
       const place = await passed(tag, ' l2 hdigest', { requireHuman: true })
       const ahead = isListAhead ? [waiting] : [keyOf(place), `handoff:{${tag}}:due`]
-      t.match(await whileMoving(tag, ahead, () => attempts.cancel(place, 'alice', false, false, Buffer.alloc(0))), { outcome: 'cancelled' })
+      t.match(await whileMoving(tag, ahead, () => attempts.cancel(place, 'alice', 'own', false, Buffer.alloc(0))), { outcome: 'cancelled' })
       t.equal(await (await cluster.ownerOf(slotOf(tag))).admin.zscore(waiting, memberOf('default', place.id)), null, 'is in no list')
     }
   })

@@ -40,7 +40,7 @@ export const heartbeatAnswer = Type.Object({
 }, { description: 'The heartbeat is recorded.' })
 export type HeartbeatAnswer = Static<typeof heartbeatAnswer>
 
-const reason = { minLength: 1, maxLength: 4000 }
+export const reasonRules = { minLength: 1, maxLength: 4000 }
 
 export const failBody = Type.Object({
   error: Type.Object({
@@ -58,7 +58,7 @@ export const failBody = Type.Object({
 }, { additionalProperties: false })
 
 export const declineBody = Type.Object({
-  reason: Type.String({ ...reason, description: 'Why; status shows it.', examples: ['Not my field.'] }),
+  reason: Type.String({ ...reasonRules, description: 'Why; status shows it.', examples: ['Not my field.'] }),
 }, { additionalProperties: false })
 
 export const endAnswer = (status: 'failed' | 'declined') => Type.Object({
@@ -68,7 +68,8 @@ export interface EndAnswer { handoff_id: string, status: 'failed' | 'declined', 
 
 export const cancelBody = Type.Object({
   reason: Type.Optional(nullable<string>(
-    'string', { ...reason, description: 'Why; heartbeats show it to the catcher.', examples: ['Not needed any more.'] }
+    'string',
+    { ...reasonRules, description: 'Why; heartbeats show it to the catcher.', examples: ['Not needed any more.'] }
   )),
   force: Type.Optional(
     nullable<boolean>('boolean', { default: false, description: 'If true, takes a caught handoff from its catcher.' })

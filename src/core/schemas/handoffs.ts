@@ -29,6 +29,16 @@ export const labels = Type.Unsafe<Record<string, string>>({
   description: 'The labels that it was passed with.',
   examples: [labelsExample]
 })
+/** Of a body. */
+export const labelsToPass = (description: string) => Type.Optional(nullable<Record<string, string>>('object', {
+  minProperties: 1,
+  maxProperties: maxLabels,
+  patternProperties: { [labelNamePattern]: { type: 'string', pattern: labelValuePattern } },
+  additionalProperties: false,
+  description,
+  examples: [labelsExample]
+}))
+
 /** Of a query. Its form is checked where it is read (core/labels.ts). */
 export const wantedLabels = Type.Optional(Type.String({
   description: `Only of handoffs with all of these labels: name, colon, value, separated by commas; ${maxLabels} ` +
@@ -154,15 +164,8 @@ export const passBody = ({ maxExpiresIn, maxWorkTtl }: Limits) => Type.Object({
     description: 'Priority in that inbox: each step outweighs a minute of waiting. Needs `to`.',
     examples: [5]
   })),
-  labels: Type.Optional(nullable<Record<string, string>>('object', {
-    minProperties: 1,
-    maxProperties: maxLabels,
-    patternProperties: { [labelNamePattern]: { type: 'string', pattern: labelValuePattern } },
-    additionalProperties: false,
-    description: 'Names and values by which lists and events are filtered, as they are shown: 1 to 8. A name is 1 to ' +
-      '32 of A-Z a-z 0-9 . _ -, a value 1 to 64 of these and : / @.',
-    examples: [labelsExample]
-  })),
+  labels: labelsToPass('Names and values by which lists and events are filtered, as they are shown: 1 to 8. A name ' +
+    'is 1 to 32 of A-Z a-z 0-9 . _ -, a value 1 to 64 of these and : / @.'),
   require_human: Type.Optional(nullable<boolean>(
     'boolean', { default: false, description: 'If true, a person must approve before anyone can catch the handoff.' }
   )),

@@ -1,7 +1,8 @@
 import { Type } from '@sinclair/typebox'
 import type { Static } from '@sinclair/typebox'
 import { namePattern } from '../model.ts'
-import { exampleId, nullable, oneOf, statusAnswer } from './handoffs.ts'
+import { reasonRules } from './attempts.ts'
+import { exampleId, labelsToPass, nullable, oneOf, statusAnswer } from './handoffs.ts'
 
 /** The schemas of lists of handoffs. */
 
@@ -79,4 +80,58 @@ export const handoffsAnswer = Type.Object({
   ),
 }, {
   description: `A tenant’s handoffs, like ${exampleId}. Members that only some handoffs have are left out of the others.`
+})
+
+const optionalName = (description: string, example: string) =>
+  Type.Optional(nullable<string>('string', { pattern: namePattern, description, examples: [example] }))
+const optionalTime = (description: string) => Type.Optional(nullable<string>(
+  'string', { maxLength: 64, description, examples: ['2026-11-20T09:00:00.000Z'] }
+))
+const number = Type.Optional(nullable<number>('integer', {
+  minimum: 1, maximum: 1000, default: 100, description: 'How many at most.', examples: [100]
+}))
+
+export const redriveBody = Type.Object({
+  inbox: optionalName('The inbox that they were passed to.', 'reviewer'),
+  status: Type.Optional(nullable<Array<'failed' | 'declined' | 'expired'>>('array', {
+    items: { type: 'string', enum: ['failed', 'declined', 'expired'] },
+    minItems: 1,
+    maxItems: 3,
+    description: 'How they ended.',
+    examples: [['failed', 'expired']]
+  })),
+  error_code: Type.Optional(nullable<string>('string', {
+    pattern: '^[A-Za-z0-9._-]{1,64}$', description: 'The code given to fail.', examples: ['timeout']
+  })),
+  labels: labelsToPass('Labels that they must have, all of them.'),
+  passed_by: optionalName('The agent that passed them.', 'planner'),
+  since: optionalTime('They ended then or later.'),
+  until: optionalTime('They ended before that.'),
+  limit: number,
+}, {
+  additionalProperties: false, examples: [{ inbox: 'reviewer', status: ['failed'], error_code: 'timeout' }]
+})
+export type RedriveBody = Static<typeof redriveBody>
+
+const count = (description: string, example: number) => Type.Integer({ minimum: 0, description, examples: [example] })
+const more = Type.Boolean({ description: 'Whether there are others: then send it again.', examples: [false] })
+
+export const redriveAnswer = Type.Object({
+  reissued: count('How many have a successor now.', 3),
+  skipped: count('How many could not be: they are gone, or somebody else reissued them.', 0),
+  more
+}, { description: 'What was reissued.' })
+
+export const purgeBody = Type.Object({
+  inbox: Type.String({ pattern: namePattern, description: 'The inbox.', examples: ['reviewer'] }),
+  reason: Type.Optional(nullable<string>('string', {
+    ...reasonRules, description: 'Why; status shows it as `cancel_reason`.', examples: ['Passed by mistake.']
+  })),
+  labels: labelsToPass('Labels that they must have, all of them.'),
+  limit: number,
+}, { additionalProperties: false })
+export type PurgeBody = Static<typeof purgeBody>
+
+export const purgeAnswer = Type.Object({ cancelled: count('How many are cancelled now.', 3), more }, {
+  description: 'What was cancelled.'
 })

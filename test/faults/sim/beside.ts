@@ -91,8 +91,8 @@ function ask ({ keys, tag }: Real, db: Database, random: Random, now: number, is
     case 'heartbeat': attempts.heartbeat(place, agent, random.pick([null, 100, 2000]), 1500, text(random.pick([0, 3]))); break
     case 'fail': attempts.fail(place, token, agent, random.chance(0.8), text(3)); break
     case 'decline': attempts.decline(place, token, agent, text(3)); break
-    case 'cancel': attempts.cancel(place, agent, random.chance(0.5), random.chance(0.5), text(random.pick([0, 3]))); break
-    case 'reissue': attempts.reissue(place, agent, random.chance(0.5)); break
+    case 'cancel': attempts.cancel(place, agent, random.pick(['own', 'any', 'pending']), random.chance(0.5), text(random.pick([0, 3]))); break
+    case 'reissue': attempts.reissue(place, agent, random.pick(['own', 'any', 'ended'])); break
     case 'approve': approvals.decide('approved', place, token, agent, seen, Buffer.from('"so  be it"')); break
     case 'reject': approvals.decide('rejected', place, token, agent, seen, Buffer.from('null')); break
     case 'sweep': handoffs.sweep(tag, random.pick([1, 2, 10]), random.chance(0.5)); break

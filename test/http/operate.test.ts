@@ -1,0 +1,163 @@
+import t from 'tap'
+import { callerOf } from '../../src/core/model.ts'
+import type { Scope } from '../../src/core/model.ts'
+import { testApp } from '../helpers/app.ts'
+import { isProblem } from '../helpers/problems.ts'
+
+/** What operators do to many handoffs at once. Each subtest has a tenant of its own, with an agent and an operator. */
+
+const tenants = ['redrive', 'filters', 'many', 'twice', 'back', 'purge', 'bad', 'race']
+const agents: Array<[string, Scope[]]> = [['ann', ['pass', 'catch', 'status']], ['olga', ['operate']]]
+const secretOf = (tenant: string, agent: string) => `${tenant}-${agent}-secret-0123456789`
+const more = tenants.flatMap(tenant => agents.map(([agent, scopes]) => ({ caller: callerOf(tenant, agent, scopes), secret: secretOf(tenant, agent) })))
+const { app, store, setClock, lines, redis, prefix } = await testApp(t, {}, { retention: 3_600_000 }, more)
+
+interface Item { handoff_id: string, [name: string]: unknown }
+
+function as (tenant: string, agent = 'ann') {
+  const ask = (method: 'GET' | 'POST', url: string, body?: object) => app.inject({
+    method, url, headers: { authorization: `Bearer ${secretOf(tenant, agent)}` }, ...body && { body }
+  })
+  const post = async (path: string, body: object = {}): Promise<Item> => {
+    const answer = await ask('POST', path, body)
+    if (answer.statusCode >= 300) throw new Error(answer.body)
+    return answer.json()
+  }
+  const pass = async (members: object = {}) => (await post('/api/pass', { task: 't', ...members })).handoff_id
+  const fail = async (members: object = {}, error: object = {}) => {
+    const id = await pass(members)
+    await ask('GET', `/api/catch/${id}`)
+    await post(`/api/fail/${id}`, { error: { message: 'm', ...error } })
+    return id
+  }
+  const status = async (id: string) => (await ask('GET', `/api/status/${id}`)).json() as Item
+  const failed = async () => ((await ask('GET', '/api/handoffs?state=failed&limit=100')).json().items as Item[]).map(({ handoff_id: id }) => id)
+  return { ask, post, pass, fail, status, failed }
+}
+
+const start = Date.now()
+t.beforeEach(() => setClock(start))
+const at = (seconds: number) => setClock(start + 1000 * seconds)
+const logged = (action: string) => lines.map(line => JSON.parse(line)).filter(line => line.msg === 'operated' && line.action === action)
+
+t.test('redrive reissues as the passer would, the earliest end first', async t => {
+  const { fail, status, failed, pass } = as('redrive')
+  const operator = as('redrive', 'olga')
+  const ids: string[] = []
+  for (let n = 0; n < 3; n++) { await at(n); ids.push(await fail({ to: 'work', labels: { n: String(n) } })) }
+  await pass({ to: 'work', expires_in: 5 })
+  t.strictSame(await operator.post('/api/redrive', { limit: 2 }), { reissued: 2, skipped: 0, more: true })
+  t.strictSame(await failed(), [ids[2]])
+  const next = await status((await status(ids[0]!)).reissued_as as string)
+  t.match(next, { status: 'pending', to: 'work', labels: { n: '0' }, attempt: 2, reissue_of: ids[0] })
+  t.match((await as('redrive').ask('GET', '/api/handoffs?passed_by=ann&inbox=work')).json().items.length, 3, 'by the same passer')
+  t.strictSame(await operator.post('/api/redrive'), { reissued: 1, skipped: 0, more: false })
+  t.strictSame(await operator.post('/api/redrive'), { reissued: 0, skipped: 0, more: false }, 'again, nothing is left')
+  t.match(logged('redrive'), [{ operator: 'olga', tenant: 'redrive', limit: 2, changed: 2 }, { operator: 'olga', changed: 1 }])
+  t.equal(logged('redrive').length, 2, 'a call that changed nothing isn’t logged')
+})
+
+t.test('redrive takes what its filters say', async t => {
+  const { fail, failed, ask, post, pass } = as('filters')
+  const operator = as('filters', 'olga')
+  const [plain, coded, labelled] = [await fail(), await fail({ to: 'work' }, { code: 'timeout' }), await fail({ labels: { run: '1', team: 'a' } })]
+  await at(10)
+  const declined = await pass()
+  await ask('GET', `/api/catch/${declined}`)
+  await post(`/api/decline/${declined}`, { reason: 'no' })
+  const none = { reissued: 0, skipped: 0, more: false }
+  const time = (seconds: number) => new Date(start + 1000 * seconds).toISOString()
+  for (const body of [
+    { inbox: 'other' }, { error_code: 'time' }, { labels: { run: '1', team: 'b' } }, { passed_by: 'olga' }, { since: time(11) }, { until: time(0) }, { status: ['expired'] }, { status: ['declined'], until: time(10) },
+  ]) t.strictSame(await operator.post('/api/redrive', body), none, JSON.stringify(body))
+  for (const [body, id] of [
+    [{ error_code: 'timeout', inbox: 'work', passed_by: 'ann' }, coded], [{ labels: { team: 'a' }, status: ['failed', 'expired'], error_code: null }, labelled], [{ since: time(10), status: null }, declined], [{ until: time(1) }, plain],
+  ] as const) {
+    const before = await failed()
+    t.strictSame(await operator.post('/api/redrive', body), { ...none, reissued: 1 }, JSON.stringify(body))
+    t.strictSame(before.filter(one => one !== id), await failed())
+  }
+})
+
+t.test('more than one part of the list', async t => {
+  const { fail, failed } = as('many')
+  await Promise.all(Array.from({ length: 130 }, (_, n) => fail({ to: `inbox-${n % 3}` })))
+  const operator = as('many', 'olga')
+  t.strictSame(await operator.post('/api/redrive', { limit: 120 }), { reissued: 120, skipped: 0, more: true })
+  t.strictSame(await operator.post('/api/redrive', { limit: 10 }), { reissued: 10, skipped: 0, more: false })
+  t.strictSame(await failed(), [])
+})
+
+t.test('two redrives and their passer at once: one successor each', async t => {
+  const { fail, post, ask } = as('twice')
+  const ids = await Promise.all(Array.from({ length: 40 }, () => fail({ to: 'work' })))
+  const operator = as('twice', 'olga')
+  const [one, other, ...own] = await Promise.all([
+    operator.post('/api/redrive'), operator.post('/api/redrive'), ...ids.map(id => post(`/api/reissue/${id}`)),
+  ])
+  t.ok(Number(one.reissued) + Number(other.reissued) <= 40)
+  t.strictSame([one.more, other.more], [false, false])
+  t.equal(new Set(own.map(({ handoff_id: id }) => id)).size, 40)
+  t.equal((await ask('GET', '/api/handoffs?limit=100')).json().items.length, 40)
+})
+
+t.test('an id that came back: what somebody is at work on isn’t taken away', async t => {
+  const { fail, ask, status } = as('back')
+  const id = await fail()
+  const key = `${prefix}:{${id.slice(0, 3)}}:h:back:${id}`
+  const other = await as('back').pass()
+  await ask('GET', `/api/catch/${other}`)
+  // Another handoff has its id now, and is caught.
+  await redis.rename(`${prefix}:{${other.slice(0, 3)}}:h:back:${other}`, key)
+  t.strictSame(await as('back', 'olga').post('/api/redrive'), { reissued: 0, skipped: 0, more: false })
+  t.match(await status(id), { status: 'caught' })
+  t.equal((await store.attempts.reissue({ tenant: 'back', id, tag: id.slice(0, 3) }, 'olga', 'ended')).outcome, 'not_found')
+  t.equal((await store.attempts.cancel({ tenant: 'back', id, tag: id.slice(0, 3) }, 'olga', 'pending', true, Buffer.alloc(0))).outcome, 'not_found')
+  t.match(await status(id), { status: 'caught', cancel_requested_at: undefined })
+})
+
+t.test('purge cancels what is pending in the inbox, and nothing else', async t => {
+  const { pass, ask, status } = as('purge')
+  const operator = as('purge', 'olga')
+  const wanted = [await pass({ to: 'work' }), await pass({ to: 'work', delay: 10 }), await pass({ to: 'work', require_human: true }), await pass({ to: 'work', labels: { run: '1' } })]
+  const [caught, other, none] = [await pass({ to: 'work' }), await pass({ to: 'other' }), await pass()]
+  await ask('GET', `/api/catch/${caught}`)
+  t.strictSame(await operator.post('/api/purge', { inbox: 'work', labels: { run: '1' }, reason: 'Wrong "run".' }), { cancelled: 1, more: false })
+  t.match(await status(wanted[3]!), { status: 'cancelled', ended_by: 'olga', cancel_reason: 'Wrong "run".' })
+  t.strictSame(await operator.post('/api/purge', { inbox: 'work', limit: 2 }), { cancelled: 2, more: true })
+  t.strictSame(await operator.post('/api/purge', { inbox: 'work', limit: 1 }), { cancelled: 1, more: false })
+  for (const id of wanted) t.match(await status(id), { status: 'cancelled', ended_by: 'olga' })
+  for (const id of [other, none]) t.match(await status(id), { status: 'pending' })
+  t.match(await status(caught), { status: 'caught', cancel_requested_at: undefined })
+  t.match((await ask('GET', '/api/inboxes/work')).json(), { pending: 0, waiting_approval: 0 })
+  t.match(logged('purge'), [{ operator: 'olga', inbox: 'work', changed: 1 }, { changed: 2 }, { changed: 1 }])
+  t.notMatch(lines.join(''), /Wrong/, 'a reason may say anything')
+})
+
+t.test('a purge beside agents who catch: each handoff has one fate', async t => {
+  const { pass, post, ask } = as('race')
+  const ids = await Promise.all(Array.from({ length: 60 }, () => pass({ to: 'work' })))
+  const [purged, ...taken] = await Promise.all([as('race', 'olga').post('/api/purge', { inbox: 'work' }), ...Array.from({ length: 6 }, () => post('/api/catch', { inbox: 'work', max: 5 }))])
+  const caught = (taken as unknown as Array<{ items: Item[] }>).flatMap(({ items }) => items.map(({ handoff_id: id }) => id))
+  const ends = await Promise.all(ids.map(async id => (await ask('GET', `/api/status/${id}`)).json().status))
+  t.strictSame(ends.filter(status => status === 'caught').length, caught.length)
+  t.equal(ends.filter(status => status === 'cancelled').length, purged.cancelled)
+  t.equal(Number(purged.cancelled) + caught.length, 60)
+})
+
+t.test('bad requests', async t => {
+  const { ask } = as('bad', 'olga')
+  for (const [path, body, pointer] of [
+    ['redrive', { limit: 0 }, '/limit'], ['redrive', { limit: 1001 }, '/limit'], ['redrive', { limit: '1' }, '/limit'], ['redrive', { since: 'yesterday' }, '/since'], ['redrive', { until: 1 }, '/until'],
+    ['redrive', { status: ['cancelled'] }, '/status/0'], ['redrive', { status: [] }, '/status'], ['redrive', { labels: {} }, '/labels'], ['redrive', { labels: { a: 1 } }, '/labels/a'], ['redrive', { inbox: 'a b' }, '/inbox'],
+    ['redrive', { what: 1 }, '/what'], ['purge', {}, '/inbox'], ['purge', { inbox: null }, '/inbox'], ['purge', { inbox: 'a', reason: '' }, '/reason'], ['purge', { inbox: 'a', status: ['failed'] }, '/status'],
+  ] as const) {
+    const answer = await ask('POST', `/api/${path}`, body)
+    isProblem(t, answer, 400, 'invalid_request')
+    t.match(answer.json().errors, [{ pointer }], JSON.stringify(body))
+  }
+  for (const path of ['redrive', 'purge']) {
+    isProblem(t, await as('bad').ask('POST', `/api/${path}`, { inbox: 'a' }), 403, 'insufficient_scope')
+    t.equal((await ask('GET', `/api/${path}`)).statusCode, 405)
+  }
+})
