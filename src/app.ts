@@ -137,7 +137,7 @@ export async function buildApp (
   app.addHook('onClose', async () => operatorsPort?.close())
   healthRoutes(operatorsPort ?? app, async (mayBeFull) => isDraining()
     ? 'The service is stopping.'
-    : await store.whyNotReady() ?? (store.isFull && !mayBeFull ? whyFull : null))
+    : await store.whyNotReady() ?? (store.isFull && !mayBeFull ? whyFull : await keys.limits.whyUnknown()))
   metricsRoute(operatorsPort ?? app, registry)
 
   llmsRoute(app, endpoints, { baseUrl, workTtl: config.workTtl })

@@ -39,6 +39,11 @@ export class LimitTable {
     await this.#first
   }
 
+  /** Why requests can't be let in because of them; null if they can. */
+  whyUnknown (): Promise<string | null> {
+    return this.whenKnown().then(() => null, () => 'The limits of agents can’t be read from Redis.')
+  }
+
   /** Reads all of them. @throws {Unavailable} */
   async read (): Promise<void> {
     const number = ++this.#begun

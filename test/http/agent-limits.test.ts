@@ -3,6 +3,8 @@ import { testApp } from '../helpers/app.ts'
 import type { TestApp, Who } from '../helpers/app.ts'
 import { LimitTable } from '../../src/auth/limit-table.ts'
 import { Unavailable } from '../../src/core/errors.ts'
+import { tags } from '../../src/core/ids.ts'
+import { KeyNames } from '../../src/store/key-names.ts'
 import type { Limit } from '../../src/store/limits.ts'
 import { callText } from '../helpers/mcp.ts'
 import { ownRedis } from '../helpers/own-redis.ts'
@@ -100,6 +102,17 @@ t.test('before the limits are known, nobody is let in without them', async t => 
   process.kill(redis.pid(), 'SIGCONT')
   await until(async () => (await ask(service, 'bob')).statusCode === 404)
   t.equal(policy(await ask(service, 'alice')), '"default";q=1;w=60')
+})
+
+t.test('until they can be read, the replica isn’t ready', async t => {
+  const name = new KeyNames(one.prefix).limits(tags[0]!)
+  const third = await testApp(t, {}, { prefix: one.prefix })
+  await one.redis.del(name)
+  await one.redis.set(name, 'something else')
+  t.match(await third.app.inject('/readyz'), { statusCode: 503, body: /The limits of agents can’t be read/ })
+  t.equal((await one.app.inject('/readyz')).statusCode, 200, 'one that knows them is')
+  await one.redis.del(name)
+  t.equal((await third.app.inject('/readyz')).statusCode, 200)
 })
 
 t.test('the table: one call for all who wait, the newest answer wins, a failure is asked again', async t => {
