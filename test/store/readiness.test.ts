@@ -67,7 +67,7 @@ t.test('readiness names missing rights', async t => {
   t.equal(await reasonOf(t, `redis://${at}`), 'Redis wants a password; set it in REDIS_URL.')
   t.equal(await reasonOf(t, `redis://:wrong@${at}`), 'Redis refuses the user and password of REDIS_URL.')
   t.equal(await reasonOf(t, `redis://nobody:x@${at}`), 'Redis refuses the user and password of REDIS_URL.')
-  t.match(await reasonOf(t, `redis://narrow:x@${at}`), /^Redis does not let this service run DEL, EVAL, EXISTS, GET, .*, ZREMRANGEBYRANK: its user needs more rights\.$/)
+  t.match(await reasonOf(t, `redis://narrow:x@${at}`), /^Redis does not let this service run DEL, EVAL, EXISTS, GET, .*, ZREMRANGEBYRANK, ZSCORE: its user needs more rights\.$/)
 })
 
 t.test('readiness names missing replicas', async t => {
