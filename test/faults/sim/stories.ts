@@ -56,9 +56,9 @@ function termsOf (random: Random, expiresIn: number): Partial<Asked> {
   }
 }
 
-/** As src/handoffs/service.ts writes them. */
+/** As src/handoffs/service.ts writes them, with the label of test/faults/jobs.ts. */
 function wordsOf ({ workWithin, heartbeatWithin, delay, maxAttempts, retryDelay, to }: Asked): string {
-  const words = [['w', workWithin], ['b', heartbeatWithin], ['a', delay], ['d', retryDelay], ['t', to], ['m', maxAttempts]] as const
+  const words = [['w', workWithin], ['b', heartbeatWithin], ['a', delay], ['d', retryDelay], ['t', to], ['m', maxAttempts], ['jtries:', maxAttempts]] as const
   return words.map(([letter, value]) => value === undefined ? '' : ` ${letter}${value}`).join('')
 }
 
