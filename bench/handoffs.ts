@@ -88,6 +88,20 @@ export class Maker {
     })
   }
 
+  /** Makes this many handoffs that failed. */
+  async failed (count: number): Promise<void> {
+    const fault = Buffer.from('{"message":"The archive is not readable.","code":"unreadable"}')
+    await inLots(count, async () => {
+      const id = randomId()
+      const place = { tenant, id, tag: tagOf(id) }
+      const payload = Buffer.from('"task":"t","output":{},"context":{},"constraints":null')
+      await this.#store.handoffs.pass({ ...place, token: noToken, passedBy: agent, requireHuman: false, expiresIn: day, payload, options: '' })
+      await this.#store.handoffs.catch(place, randomToken(), agent)
+      const { outcome } = await this.#store.attempts.fail(place, randomToken(), agent, false, fault, 'unreadable')
+      if (outcome !== 'ended') throw new Error(`expected ended, got ${outcome}`)
+    })
+  }
+
   /** Catches them and reports them done, without a result. */
   async finish (places: readonly HandoffPlace[]): Promise<void> {
     await inLots(places.length, async index => {

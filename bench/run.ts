@@ -18,6 +18,7 @@ import { goalsOf } from './goals.ts'
 import { growth } from './growth.ts'
 import { instructions } from './instructions.ts'
 import { list } from './list.ts'
+import { lists } from './lists.ts'
 import { masters } from './masters.ts'
 import { memory } from './memory.ts'
 import { mix } from './mix.ts'
@@ -46,6 +47,7 @@ const scenarios = {
   waiting,
   workers,
   list,
+  lists,
   client,
   instructions,
 } satisfies Record<string, (options: BenchOptions) => Promise<Report>>

@@ -31,5 +31,9 @@ local listing = {
   -- What the call may still read of agents' texts and of payloads, in bytes. One item always fits.
   texts = 524288, payloads = 2097152
 }
+listing.isNarrow = listing.passed_by .. listing.caught_by .. listing.statuses .. listing.words ~= ''
+listing.isPlain = listing.limit == 0 and not listing.isNarrow and listing.since .. listing.before == ''
+local name = listing.passed_by ~= '' and listing.passed_by or listing.caught_by
+listing.name = name ~= '' and ' ' .. name .. ' '
 local lists = readLists(listing, 13)
 return { 'listed', now, listing.looked, unpack(lists) }

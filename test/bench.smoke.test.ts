@@ -25,6 +25,7 @@ const short: Record<string, [options: string, figures: string[]]> = {
   durability: ['--seconds 1', ['64 agents', '128 agents'].flatMap(agents => ['none', 'replicas:1'].map(one => `each.${agents}.${one}.0.perSecond`))],
   waiting: ['--waiters 200 --seconds 1', ['each.0.heap', 'each.0.fromSending.p99', 'each.0.done.p99', 'each.0.allWait.EVALSHA sweep']],
   list: ['--listed 1000 --seconds 1', ['besides.0.beside', 'besides.0.lists', 'each.first.0.calls', 'each.middle.0.redis']],
+  lists: ['--listed 1000 --seconds 1', ['each.0.live, first page of 20.calls', 'each.0.failed, first page of 20.p50', 'each.0.live, 3 have the label.beside']],
   client: ['--seconds 1', [0, 1, 2, 3, 4, 5].map(row => `rows.${row}.cpu`)],
   growth: ['--seconds 1 --live 1000', ['rows.0.service', 'rows.0.together', 'rows.0.ratio', 'each.0.live']],
   due: ['--seconds 1 --due 2000', ['goneAfter', 'each.1.0.before.p99', 'each.2.0.during.requests']],

@@ -1,6 +1,9 @@
 -- What list.lua does. `listing` is one table for the script: what is asked for, and what may still be read.
 -- Is the handoff wanted, by its fields s and x? What has expired and isn't swept yet is no longer live.
 local function isListed(listing, record, extra)
+  -- What costs least comes first: of many, few are wanted.
+  if listing.words ~= '' and (not extra or not isWanted(extra, listing.words)) then return false end
+  if listing.name and not string.find(record, listing.name, 1, true) then return false end
   local status, _, _, expires, passed_by, _, deadline, caught_by = string.match(record, RECORD)
   if not status then return false end
   if listing.isLive then
@@ -14,7 +17,7 @@ local function isListed(listing, record, extra)
   if listing.passed_by ~= '' and listing.passed_by ~= passed_by then return false end
   if listing.caught_by ~= '' and listing.caught_by ~= caught_by then return false end
   if listing.statuses ~= '' and not string.find(listing.statuses, ' ' .. status .. ' ', 1, true) then return false end
-  return isWanted(extra, listing.words)
+  return true
 end
 -- One item; nil if it would bring the reply over its limits and isn't the first.
 local function itemOf(listing, key, score, member, record, extra)
@@ -56,11 +59,11 @@ local function lookAt(listing, found, list, score, member)
   if listing.last and (score - listing.last) * listing.step > 0 or found.left == 0 then return true end
   found.left, listing.looked = found.left - 1, listing.looked + 1
   if isOwn then
-    if listing.limit == 0 and listing.passed_by .. listing.caught_by .. listing.statuses .. listing.words == '' then
+    if listing.limit == 0 and not listing.isNarrow then
       found[3] = 1
       return true
     end
-    local key = string.match(list, '^[^}]*}:') .. 'h:' .. member
+    local key = found.prefix .. member
     local record, extra = unpack(redis.call('HMGET', key, 's', 'x'))
     if not record then isHere(list, key) end
     if record and isListed(listing, record, extra) then
@@ -74,8 +77,26 @@ local function lookAt(listing, found, list, score, member)
   end
   found[1], found[2] = false, false
 end
+-- Where a list goes on, if one look at its order can tell: most have no other member with the score to begin at.
+local function headOf(listing, list, score)
+  local head
+  if listing.step == 1 then
+    head = redis.call('ZRANGE', list, score == '' and '-inf' or score, '+inf', 'BYSCORE', 'LIMIT', 0, 1, 'WITHSCORES')
+  else
+    head = redis.call('ZRANGE', list, score == '' and '+inf' or score, '-inf', 'BYSCORE', 'REV', 'LIMIT', 0, 1,
+      'WITHSCORES')
+  end
+  local member = head[1]
+  if not member then return { false, false, 0 } end
+  if score ~= '' and head[2] - score == 0 then return nil end
+  if string.sub(member, 1, #listing.tenant) ~= listing.tenant then return nil end
+  return { head[2], member, 1 }
+end
 local function readList(listing, list, score, member, includes)
-  local found, step, size = { false, false, 0, left = listing.looks }, listing.step, 4
+  local head = listing.isPlain and headOf(listing, list, score)
+  if head then return head end
+  local found, step, size = { false, false, 0, left = listing.looks }, listing.step, 8
+  found.prefix = string.match(list, '^[^}]*}:') .. 'h:'
   local rank = rankToBegin(listing, list, score, member, includes)
   while rank >= 0 do
     local from, upto = rank, rank + size - 1

@@ -149,5 +149,5 @@ function readCursor (cursor: string, state: Wanted['state']): ListPosition {
   if (list !== state || !(isId(id!) || id === '' || id === '~')) {
     throw invalid({ pointer: '/cursor', message: 'querystring: must be a next_cursor of this list' })
   }
-  return { score: score!, id: id!, includes: mark === 'from' }
+  return { score: Number(score), id: id!, includes: mark === 'from' }
 }

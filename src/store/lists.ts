@@ -27,15 +27,15 @@ export interface Wanted {
 }
 
 /**
- * A place in the list: a score as Redis writes it, and an id. `includes`: whether that handoff itself is still to come.
+ * A place in the list: a score of the sorted set, and an id. `includes`: whether that handoff itself is still to come.
  * Between two handoffs of the tenant, the id may be empty or `~`: before or after all ids.
  */
-export interface ListPosition { score: string, id: string, includes: boolean }
+export interface ListPosition { score: number, id: string, includes: boolean }
 
 /** A listed handoff. The task is the beginning of a JSON string; null if it wasn't asked for, or is gone. */
 export interface ListedHandoff {
   id: string
-  score: string
+  score: number
   record: HandoffRecord
   decision: Decision | null
   texts: AgentTexts
@@ -60,7 +60,7 @@ const callsAtOnce = { oneRedis: 2, cluster: 64 }
 /** How many lists one call reads where one Redis has them all: of many that are searched, and of few. */
 const listsACall = { many: 64, few: 8 }
 /** How many members one call looks at, over all its lists: if it reads their records, and if it passes them by. */
-const looksACall = { reading: 256, passing: 1024 }
+const looksACall = { reading: 128, passing: 1024 }
 /** How many rounds of calls a page may take, and how many members it may look at in all. */
 const pageLimits = { rounds: 8, looks: 40_000 }
 
@@ -102,7 +102,7 @@ export class Lists {
       const due = open.filter(({ at }) => round === 0 || last === undefined || order(at!, last) <= 0)
       if (due.length === 0) break
       for (const some of this.#callsFor(due, wanted, limit)) {
-        const replies = await Promise.all(some.map(call => this.#read(call, wanted, last?.score ?? '', withTasks)))
+        const replies = await Promise.all(some.map(call => this.#read(call, wanted, last?.score, withTasks)))
         for (const reply of replies) {
           now = Math.max(now, reply.now)
           looks -= reply.looked
@@ -125,12 +125,13 @@ export class Lists {
   /** Calls by turns of those that are under way at once. Where something wanted is known to be, items are read. */
   #callsFor (due: readonly Progress[], wanted: Wanted, limit: number): Call[][] {
     const areMany = due.length > listsACall.few
-    const size = this.#isOneRedis ? areMany ? listsACall.many : listsACall.few : 1
+    const isDear = isNarrow(wanted)
+    const size = this.#isOneRedis ? areMany && !isDear ? listsACall.many : listsACall.few : 1
     const searched = due.filter(({ isWanted }) => areMany && !isWanted)
     const read = due.filter(({ isWanted }) => !areMany || isWanted)
     const { reading, passing } = looksACall
     const calls = [
-      ...inGroups(searched, size).map(lists => ({ lists, limit: 0, of: isNarrow(wanted) ? reading : passing })),
+      ...inGroups(searched, size).map(lists => ({ lists, limit: 0, of: isDear ? reading : passing })),
       ...inGroups(read, Math.min(size, listsACall.few)).map(lists => ({ lists, limit, of: reading })),
     ].map(({ of, ...call }) => ({ ...call, looks: Math.floor(of / this.#shareOf(call.lists.length, areMany)) }))
     return inGroups(calls, this.#isOneRedis ? callsAtOnce.oneRedis : callsAtOnce.cluster)
@@ -142,23 +143,23 @@ export class Lists {
   }
 
   async #read (
-    { lists, limit, looks }: Call, wanted: Wanted, last: string, withTasks: boolean
+    { lists, limit, looks }: Call, wanted: Wanted, last: number | undefined, withTasks: boolean
   ): Promise<{ items: ListedHandoff[], now: number, looked: number }> {
     const { tenant, since, until, passedBy = '', caughtBy = '', statuses } = wanted
     const order = wanted.state === 'live' ? 'live' : isForwards(wanted) ? 'oldest' : 'failed'
     const texts = [
-      `${tenant}:`, order, String(limit), String(looks), limit === 0 ? '' : last, textOfNumber(since),
+      `${tenant}:`, order, String(limit), String(looks), limit === 0 ? '' : textOfNumber(last), textOfNumber(since),
       textOfNumber(until), passedBy, caughtBy, statuses === undefined ? '' : ` ${statuses.join(' ')} `, wordsOf(wanted),
       withTasks ? '1' : '0',
       ...lists.flatMap(({ at }) => at === null
         ? ['', '', '0']
-        : [at.score, memberOf(tenant, at.id), at.includes ? '1' : '0'])
+        : [String(at.score), memberOf(tenant, at.id), at.includes ? '1' : '0'])
     ]
     const [, now, looked, ...replies] = await this.#lanes.call({
       script: this.#scripts.list, tag: lists[0]!.tag, keys: lists.map(({ key }) => key), texts, decode: tagged
     })
     const items = (replies as unknown[][]).flatMap(([score, member, isWanted, ...found], n) => {
-      const at = score == null ? null : { score: String(score), id: handoffOfMember(member).id, includes: true }
+      const at = score == null ? null : { score: Number(score), id: handoffOfMember(member).id, includes: true }
       Object.assign(lists[n]!, { at, isAtEnd: at === null, isWanted: isWanted === 1 })
       return (found as unknown[][]).map(readItem)
     })
@@ -192,7 +193,7 @@ type Place = Pick<ListPosition, 'score' | 'id'>
 
 /** By score, then as Redis sorts members with one score: by bytes. Ids are ASCII. */
 function byPosition (one: Place, other: Place): number {
-  return Number(one.score) - Number(other.score) || (one.id < other.id ? -1 : one.id > other.id ? 1 : 0)
+  return one.score - other.score || (one.id < other.id ? -1 : one.id > other.id ? 1 : 0)
 }
 
 function byPositionBackwards (one: Place, other: Place): number {
@@ -203,10 +204,11 @@ function byPositionBackwards (one: Place, other: Place): number {
 function cut (
   items: readonly ListedHandoff[], lists: readonly Progress[], limit: number, order: typeof byPosition
 ): Pick<ListedPage, 'items' | 'next'> {
-  const [unknown] = lists.flatMap(({ at, isAtEnd }) => isAtEnd ? [] : [at!]).sort(order)
+  const unknown = lists.reduce<ListPosition | undefined>((first, { at, isAtEnd }) =>
+    isAtEnd || (first !== undefined && order(first, at!) < 0) ? first : at!, undefined)
   const certain = unknown === undefined ? items : items.filter(item => order(item, unknown) < 0)
   const page = certain.slice(0, limit)
-  const { score, id } = page.at(-1) ?? { score: '', id: '' }
+  const { score, id } = page.at(-1) ?? { score: 0, id: '' }
   if (certain.length > limit) return { items: page, next: { score, id, includes: false } }
   const isFull = page.length === limit && unknown !== undefined
   return { items: page, next: isFull ? { score, id, includes: false } : unknown ?? null }
@@ -221,7 +223,7 @@ function inGroups<T> (all: readonly T[], size: number): T[][] {
 function readItem ([score, member, record, extra, decision, told, progress, task]: unknown[]): ListedHandoff {
   return {
     id: handoffOfMember(member).id,
-    score: String(score),
+    score: Number(score),
     record: parseRecord(record, extra),
     decision: parseDecision(decision),
     texts: { fault: textOf(told), cancelReason: null, progress: parseProgress(textOf(progress)) },

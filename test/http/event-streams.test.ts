@@ -103,16 +103,20 @@ t.test('where it begins: now, behind after, or behind Last-Event-ID, which count
 })
 
 t.test('ten streams a key; one that has ended, or whose client left before it began, counts no more', async t => {
-  const { open, call, port, app } = await start(t)
+  const { open, call, port } = await start(t)
   for (let round = 0; round < 40; round++) {
     const socket = connect({ port, host: '127.0.0.1' }).on('error', () => {})
     await once(socket, 'connect')
     socket.write(`GET /api/events HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\nAuthorization: Bearer ${secrets.alice}\r\n\r\n`, () => socket.destroy())
     await once(socket, 'close')
   }
-  await until(async () => await connectionsOf(app) === 0)
-  const streams = await Promise.all(Array.from({ length: 10 }, () => open()))
-  t.strictSame(streams.map(({ response }) => response.statusCode), Array(10).fill(200))
+  // A busy service may come to those requests only now: then they count until it has noticed that their clients left.
+  const streams: Array<Awaited<ReturnType<typeof open>>> = []
+  await until(async () => {
+    const stream = await open()
+    if (stream.response.statusCode === 200) streams.push(stream)
+    return streams.length === 10
+  })
   const refused = await call('alice', 'GET', '/api/events', undefined, { accept: 'text/event-stream' })
   isProblem(t, refused, 429, 'rate_limited')
   t.equal(refused.headers['retry-after'], '2')
