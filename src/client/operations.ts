@@ -4,11 +4,13 @@ import { readEvents } from './events.ts'
 import type { EventsOptions } from './events.ts'
 import { elementTexts, encode, memberText, withText } from './json.ts'
 import type { WithText } from './json.ts'
+import { purge, readList, readWholeList, redrive } from './lists.ts'
+import type { FailedWanted, ListWanted, PurgeWanted } from './lists.ts'
 import { failureOf } from './types.ts'
 import type {
   ApprovalDetails, ApprovalList, Approved, BatchOperation, BatchResults, Cancelled, Declined, Done, EventsReset,
-  Failed, Failure, Handoff, HandoffEvent, Heartbeat, Inbox, JsonObject, Labels, PassBody, Passed, Progress, Reissued,
-  Rejected, Status
+  Failed, Failure, Handoff, HandoffEvent, HandoffList, Heartbeat, Inbox, JsonObject, Labels, ListedHandoff, PassBody,
+  Passed, Progress, Purged, Redriven, Reissued, Rejected, Status
 } from './types.ts'
 
 /** The API's operations. Answers have the API's members; a refusal rejects with a HandoffError. */
@@ -107,6 +109,29 @@ export class Operations {
   /** Counts what is in an inbox. */
   async inbox (name: string, options: CallOptions = {}): Promise<Inbox> {
     return await call(this.#settings, { method: 'GET', path: pathOf('inboxes', name) }, options)
+  }
+
+  /**
+   * A page of the tenant's handoffs: what is live, or with the state `failed` what failed. It may have fewer items than
+   * `limit`, or none, even if there is a `next_cursor`.
+   */
+  async list (wanted: ListWanted & CallOptions = {}): Promise<HandoffList> {
+    return await readList(this.#settings, wanted)
+  }
+
+  /** All that `list` has, over all its pages. `limit` is how many one page has, 100 where it is left out. */
+  listAll (wanted: ListWanted & CallOptions = {}): AsyncGenerator<ListedHandoff, void, undefined> {
+    return readWholeList(this.#settings, wanted)
+  }
+
+  /** Reissues what failed, the earliest end first (with an operator's key). If there is `more`, call it again. */
+  async redrive (wanted: FailedWanted & CallOptions = {}): Promise<Redriven> {
+    return await redrive(this.#settings, wanted)
+  }
+
+  /** Cancels what is pending in an inbox (with an operator's key). If there is `more`, call it again. */
+  async purge (inbox: string, wanted: PurgeWanted & CallOptions = {}): Promise<Purged> {
+    return await purge(this.#settings, inbox, wanted)
   }
 
   /**

@@ -29,6 +29,11 @@ export type Cancelled = WithText<api.CancelAnswer>
 export type Reissued = WithText<api.ReissueAnswer>
 export type Status = WithText<api.StatusAnswer>
 export type Inbox = WithText<api.InboxAnswer>
+/** A handoff as lists have it. */
+export type ListedHandoff = WithText<api.ListAnswer['items'][number]>
+export type HandoffList = WithText<Replace<api.ListAnswer, { items: ListedHandoff[] }>>
+export type Redriven = WithText<api.RedriveAnswer>
+export type Purged = WithText<api.PurgeAnswer>
 export type EventsPage = api.EventsAnswer
 type ListedEvent = api.EventsAnswer['items'][number]
 /**

@@ -31,6 +31,9 @@ export const calls = {
   status: async (options, _, ids) => (await import('./status.ts')).status(options, ids),
   events: async options => (await import('./events.ts')).events(options),
   inbox: (options, name) => ask(options, client => client.inbox(name), plain),
+  list: async options => (await import('./list.ts')).list(options),
+  redrive: async options => (await import('./operate.ts')).redrive(options),
+  purge: async (options, inbox) => (await import('./operate.ts')).purge(options, inbox),
   approvals: options => {
     const wanted = { limit: 100, ...given(options, 'inbox'), ...wantedLabels(options.label) }
     return ask(options, client => client.approvals.list(wanted), ({ text }) => approvalLines(text))

@@ -4,9 +4,10 @@ import { rawJson } from '../../client/json.ts'
 import type { RawJson } from '../../client/json.ts'
 import { isLabel, partsOf } from '../../core/labels.ts'
 import type { Labels } from '../../core/labels.ts'
-import { readDuration } from '../../core/time.ts'
-import { UsageError, oneLine, wrong } from '../output.ts'
+import { readDuration, readTime } from '../../core/time.ts'
+import { UsageError, oneLine, parseName, wrong } from '../output.ts'
 import type { Options, Verb } from './calls.ts'
+import type { Moment } from './list.ts'
 
 /** The agents' commands and their options. calls.ts has what they do; it is loaded only when one runs. */
 
@@ -31,6 +32,17 @@ interface Definition {
 }
 
 const id = ['<id>', 'the handoff’s id'] as const
+
+/** By what failed handoffs are chosen. */
+const failedOptions: readonly Option[] = [
+  ['--inbox <inbox>', 'only those that were passed to this inbox', parseName],
+  ['--passed-by <agent>', 'only those that this agent passed', parseName],
+  [label, 'only those with this label; several want all', parseLabel],
+  ['--status <statuses>', 'only those that ended so, separated by commas: failed, declined, expired', parseEnds],
+  ['--error-code <code>', 'only those that failed with this code', parseCode],
+  ['--since <time>', 'only those that ended then or later: 2026-11-20T09:00:00Z, or 1h for an hour ago', parseMoment],
+  ['--until <time>', 'only those that ended before that', parseMoment],
+]
 
 const definitions: Record<Verb, Definition> = {
   pass: {
@@ -110,6 +122,37 @@ const definitions: Record<Verb, Definition> = {
     ],
   },
   inbox: { description: 'count what is in an inbox', argument: ['<name>', 'the inbox'] },
+  list: {
+    description: 'list what is pending or caught, or what failed',
+    options: [
+      ['--failed', 'what ended without being done and has no successor; only with it the four about an end'],
+      ...failedOptions,
+      ['--caught-by <agent>', 'only those that this agent caught', parseName],
+      ['--limit <n>', 'how many at most: 20 by default', parseLimit],
+      ['--all', 'all of them; with --json one a line'],
+      ['--cursor <cursor>', 'go on where a list ended: its next_cursor'],
+      ['--tenant <tenant>', 'read this tenant’s from Redis, with the service’s settings and without a key', parseName],
+    ],
+  },
+  redrive: {
+    description: 'reissue what failed, the earliest end first (with an operator’s key)',
+    options: [
+      ...failedOptions,
+      ['--limit <n>', 'how many at most: 1 to 1000, 100 by default', parseLimit],
+      ['--all', 'all that have failed by now; with --json an answer a line'],
+    ],
+  },
+  purge: {
+    description: 'cancel what is pending in an inbox (with an operator’s key)',
+    argument: ['<inbox>', 'the inbox'],
+    options: [
+      ['--reason <text>', 'why; status shows it'],
+      [label, 'only those with this label; several want all', parseLabel],
+      ['--limit <n>', 'how many at most: 1 to 1000, 100 by default', parseLimit],
+      ['--all', 'all of them; with --json an answer a line'],
+      ['--yes', 'don’t ask first on a terminal'],
+    ],
+  },
   approvals: {
     description: 'list the handoffs that wait for a person (with an approver’s key)',
     options: [inboxOption, labelOption]
@@ -183,6 +226,41 @@ export function parseSeconds (option: string, text: string): number {
 export function parseCount (option: string, text: string): number {
   if (!/^(0|[1-9][0-9]{0,5})$/.test(text)) throw wrong(option, text, 'takes a whole number')
   return Number(text)
+}
+
+/** How many at most. */
+export function parseLimit (option: string, text: string): number {
+  const limit = parseCount(option, text)
+  if (limit === 0) throw wrong(option, text, 'takes a whole number from 1 on')
+  return limit
+}
+
+const longest = 3650 * 86_400_000
+
+/** `2026-11-20T09:00:00Z`, or a duration: `1h` is an hour ago. */
+export function parseMoment (option: string, text: string): Moment {
+  if (readTime(text) !== undefined) return text
+  const ago = readDuration(text)
+  if (ago === undefined || ago > longest) {
+    throw wrong(option, text, 'takes a time, as in 2026-11-20T09:00:00Z, or how long ago, as in 15m, 1h or 7d')
+  }
+  return ago
+}
+
+const ends = ['failed', 'declined', 'expired']
+
+/** `failed,expired`, each once. */
+function parseEnds (option: string, text: string): string[] {
+  const given = text.split(',')
+  const unknown = given.find(end => !ends.includes(end))
+  if (unknown !== undefined) throw wrong(option, unknown, `takes one or more of ${ends.join(', ')}, separated by commas`)
+  return [...new Set(given)]
+}
+
+/** An error's code. */
+function parseCode (option: string, text: string): string {
+  if (!/^[A-Za-z0-9._-]{1,64}$/.test(text)) throw wrong(option, text, 'takes 1 to 64 of A-Z a-z 0-9 . _ -')
+  return text
 }
 
 /** One of the labels, `name:value`. @param before those before it @returns all */
