@@ -13,7 +13,7 @@ t.test('the operator’s user of deploy/redis/users.acl may do all that the comm
   const place = newPlace()
   await pass(fleetStore(t, redis.url).handoffs, place)
   for (const asked of [['keys', 'list'], ['keys', 'rotate', id, '--grace', '60s'], ['keys', 'revoke', id],
-    ['inspect', place.id, '--tenant', place.tenant, '--payload']]) {
+    ['inspect', place.id, '--tenant', place.tenant, '--payload'], ['list', '--tenant', place.tenant, '--failed', '--inbox', 'w', '--since', '1h'], ['list', '--tenant', place.tenant, '--label', 'a:b']]) {
     t.match(await handoff(asked, { env }), { code: 0, stderr: '' }, asked.join(' '))
   }
   const { stdout } = await handoff(['doctor', '--json'], { env })
