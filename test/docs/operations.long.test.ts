@@ -31,14 +31,19 @@ t.test('what an operator asks at night', { timeout: 300_000 }, async t => {
   t.match(said, /^status +caught\n[^]*^caught +\S+ \(.*\) by agent\n/m, 'who holds it')
   t.match(said, /handoff\.passed[^]*handoff\.caught/, 'what happened to it')
   t.match(said, /^pending +0$/m, 'what waits in an inbox')
+  t.match(said, new RegExp(`^${ID} +caught +reviewer +agent `, 'm'), 'what is in it, and what an agent holds')
 
   const made = await type('npx handoff keys create --name loud --scopes pass --json', env)
   const KEY_ID = /"id":"([^"]+)/.exec(made)![1]!
   t.match(await type(commandsUnder('docs/operations.md', 'Rotating'), { ...env, KEY_ID }), /^key +handoff_/m)
   t.match(await type(commandsUnder('docs/operations.md', 'Slowing a tenant down'), { ...env, KEY_ID }), new RegExp(`^set: [^]*^${KEY_ID} [^]*^revoked`, 'm'))
 
-  t.match(await type(commandsUnder('docs/operations.md', 'Trying again'), { ...env, ID, OTHER }), /^status +pending\n[^]*^status +cancelled$/m)
+  const FAILED = await passed()
+  await type(`npx handoff catch ${FAILED} && npx handoff fail ${FAILED} --message no`, env)
+  const [again, many] = commandsUnder('docs/operations.md', 'Trying again').split(/(?=^npx handoff redrive)/m)
+  t.match(await type(again!, { ...env, ID, OTHER }), /^status +pending\n[^]*^status +cancelled$/m)
   t.match(await type(`npx handoff status ${ID}`, env), /^reissued_as +\S/m)
+  t.match(await type(`HANDOFF_KEY=$(cat ${DATA_DIR}/approver.key); export HANDOFF_KEY; ${many}`, env), /^reissued +1\n[^]*^cancelled +2$/m)
 })
 
 t.test('a backup, and a restore from it', { skip, timeout: 180_000 }, async t => {
