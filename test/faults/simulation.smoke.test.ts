@@ -14,7 +14,7 @@ import { Random } from './random.ts'
 
 const seeds = isWhole ? 10_000 : 400
 // In full it takes minutes of both cores, and longer where others use them.
-t.setTimeout(1_800_000)
+t.setTimeout(5_400_000)
 
 /** The first seed that finds the fault, and its violation. */
 async function firstBroken (mutation: Mutation): Promise<string | null> {

@@ -39,7 +39,7 @@ function promtool (args: string[], input = ''): string {
   return execFileSync('promtool', args, { cwd: join(deploy, 'prometheus'), input, encoding: 'utf8', stdio: ['pipe', 'pipe', 'pipe'] })
 }
 
-t.test('promtool finds no fault', { skip }, async t => {
+t.test('promtool finds no fault', { skip, timeout: 900_000 }, async t => {
   const { app, call } = await testApp(t)
   await call('alice', 'POST', '/api/pass', { task: 't' })
   await app.inject('/nowhere')
