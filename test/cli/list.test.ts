@@ -1,3 +1,4 @@
+import { PassThrough } from 'node:stream'
 import t from 'tap'
 import { callerOf } from '../../src/core/model.ts'
 import type { Scope } from '../../src/core/model.ts'
@@ -10,7 +11,7 @@ import { listen } from '../helpers/wire.ts'
 
 /** `handoff list`, `redrive` and `purge`. Each subtest has a tenant of its own, with an agent and an operator. */
 
-const names = ['live', 'failed', 'hostile', 'many', 'direct', 'wrong', 'clock', 'redrive', 'again', 'purge', 'scope']
+const names = ['live', 'failed', 'hostile', 'many', 'direct', 'wrong', 'clock', 'redrive', 'again', 'purge', 'asks', 'scope']
 const agents: Array<[string, Scope[]]> = [['ann', ['pass', 'catch', 'status']], ['olga', ['operate', 'status']]]
 const secretOf = (tenant: string, agent: string) => `${tenant}-${agent}-secret-0123456789`
 const keys = names.flatMap(tenant => agents.map(([agent, scopes]) => ({ caller: callerOf(tenant, agent, scopes), secret: secretOf(tenant, agent) })))
@@ -122,6 +123,10 @@ t.test('many: as many as wanted, over the pages, or all', async t => {
   t.equal(people.length, 1 + 201, 'with one title')
   t.equal((await run('list', '--json', '--limit', '20')).stdout.includes('"next_cursor":"'), true)
   t.match(await handoff(['list', '--all'], { env: env(), isFull: true }), { code: 1, stderr: /^standard output can’t be written: / })
+
+  // Agents' own JSON may have line breaks.
+  const broken = await serve(t, (_, response) => { response.end('{"items":[{"a":1,\r\n"b":2}],"next_cursor":null}') })
+  t.equal((await handoff(['list', '--all', '--json'], { env: env(broken) })).stdout, '{"a":1, "b":2}\n')
 
   // A page may have fewer items than asked for, or none.
   const { items } = some
@@ -249,6 +254,33 @@ t.test('purge', async t => {
   for (const id of ids) t.match(await status(id), { status: 'cancelled' })
   for (const id of others) t.match((await status(id)).status, /caught|pending/)
   t.strictSame((await ask('GET', '/api/handoffs?inbox=a')).json().items.length, 1)
+})
+
+t.test('on a terminal purge asks first', async t => {
+  const { pass, run, status } = as('asks')
+  const id = await pass({ to: 'a', labels: { run: '1' } })
+  /** Runs it on a terminal, where this is typed. */
+  const on = async (typed: string, ...args: string[]) => {
+    const stdin = Object.assign(new PassThrough(), { isTTY: true, isRaw: false, setRawMode () {} })
+    const before = Object.getOwnPropertyDescriptor(process, 'stdin')!
+    const { isTTY } = process.stderr
+    Object.defineProperty(process, 'stdin', { value: stdin, configurable: true })
+    process.stderr.isTTY = true
+    try {
+      stdin.end(typed)
+      return await run('purge', 'a', ...args)
+    } finally {
+      process.stderr.isTTY = isTTY
+      Object.defineProperty(process, 'stdin', before)
+    }
+  }
+  for (const typed of ['n\n', '\n', 'yellow\n', '', '\u0003', '\u0004']) {
+    t.match(await on(typed, '--label', 'run:1'), { code: 1, stdout: '', stderr: /Cancel what is pending in a with run:1 at http:[^]+\? \[y\/N\][^]*nothing was cancelled\n$/ }, JSON.stringify(typed))
+  }
+  t.match(await status(id), { status: 'pending' })
+  t.match(await on('y\n'), { code: 0, stdout: /^cancelled {2}1\n/ })
+  await pass({ to: 'a' })
+  t.match(await on('', '--yes'), { code: 0, stdout: /^cancelled {2}1\n/, stderr: '' })
 })
 
 t.test('an agent’s key lists, and no more', async t => {

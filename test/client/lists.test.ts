@@ -27,6 +27,7 @@ t.test('a page, each item with its own text, and all pages', async t => {
   t.match(all[0]!.text, /^\{"handoff_id"/)
   t.strictSame((await alice.list({ caughtBy: 'bob', passedBy: 'alice', labels: { run: '42', n: '2' } })).items.map(item => [item.handoff_id, item.task]), [[ids[2], undefined]])
   t.strictSame((await alice.list({ labels: { n: '2', run: '41' } })).items, [])
+  t.strictSame((await alice.list({ passedBy: 'bob' })).items, [])
   await t.rejects(alice.list({ since: '2026-11-20T09:00:00Z' }), { code: 'invalid_request', errors: [{ pointer: '/since' }] })
 })
 

@@ -65,10 +65,11 @@ async function confirm (inbox: string, { url, label }: PurgeOptions): Promise<vo
   const which = label === undefined ? '' : ` with ${label.join(' and ')}`
   const question = `Cancel what is pending in ${inbox}${which} at ${destinationOf(url).baseUrl}? [y/N] `
   const terminal = createInterface({ input: process.stdin, output: process.stderr })
-  // At the end of the input nothing is answered.
-  const closed = once(terminal, 'close').then(() => '')
-  const answer = await Promise.race([terminal.question(question), closed])
+  // Ctrl-C and Ctrl-D reject it in some versions of Node; in others it stays open, as it does at the end of the input.
+  const closed = once(terminal, 'close').then(() => '\n')
+  const answer = await Promise.race([terminal.question(question).catch(() => '\n'), closed])
   terminal.close()
+  if (answer === '\n') process.stderr.write('\n')
   if (!/^y(es)?$/i.test(answer.trim())) throw new Failure('nothing was cancelled')
 }
 
