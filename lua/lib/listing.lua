@@ -13,6 +13,9 @@ local function isListed(listing, record, extra)
   elseif status ~= 'failed' and status ~= 'declined' and status ~= 'expired' then
     -- Its id came back for another handoff.
     return false
+  elseif extra and string.find(extra, ' i', 1, true) then
+    -- An older version made its successor, which doesn't know these lists.
+    return false
   end
   if listing.passed_by ~= '' and listing.passed_by ~= passed_by then return false end
   if listing.caught_by ~= '' and listing.caught_by ~= caught_by then return false end
@@ -21,8 +24,10 @@ local function isListed(listing, record, extra)
 end
 -- One item; nil if it would bring the reply over its limits and isn't the first.
 local function itemOf(listing, key, score, member, record, extra)
-  local decision, told, progress = unpack(redis.call('HMGET', key, 'd', 'e', 'g'))
   local isFirst, task = listing.count == 0, false
+  -- An error may have a megabyte: what is too long isn't read.
+  if not isFirst and not listing.isLive and redis.call('HSTRLEN', key, 'e') > listing.texts then return nil end
+  local decision, told, progress = unpack(redis.call('HMGET', key, 'd', 'e', 'g'))
   listing.texts = listing.texts - #(decision or '') - #(told or '') - #(progress or '')
   if listing.with_tasks then listing.payloads = listing.payloads - redis.call('HSTRLEN', key, 'p') end
   if not isFirst and (listing.texts < 0 or listing.payloads < 0) then return nil end

@@ -61,8 +61,11 @@ const callsAtOnce = { oneRedis: 2, cluster: 64 }
 const listsACall = { many: 64, few: 8 }
 /** How many members one call looks at, over all its lists: if it reads their records, and if it passes them by. */
 const looksACall = { reading: 128, passing: 1024 }
-/** How many rounds of calls a page may take, and how many members it may look at in all. */
-const pageLimits = { rounds: 8, looks: 40_000 }
+/**
+ * How many rounds of calls a page may take, how many members it may look at in all, and how much of agents' texts it
+ * may read: it ends after the calls that read more.
+ */
+const pageLimits = { rounds: 8, looks: 40_000, texts: 2 * 1024 * 1024 }
 
 /**
  * The lists of a tenant's handoffs, merged from all partitions. What a page costs is bounded, in short calls: it may
@@ -93,9 +96,11 @@ export class Lists {
     const order = isForwards(wanted) ? byPosition : byPositionBackwards
     const lists = this.#listsOf(wanted, from)
     const items: ListedHandoff[] = []
-    let [now, looks] = [0, pageLimits.looks]
-    for (let round = 0; round < pageLimits.rounds && looks > 0; round++) {
+    let [now, looks, texts] = [0, pageLimits.looks, pageLimits.texts]
+    for (let round = 0; round < pageLimits.rounds && looks > 0 && texts > 0; round++) {
+      // In order: what a call reads first is read however long it is. So each round reads what comes next on the page.
       const open = lists.filter(({ isAtEnd }) => !isAtEnd)
+        .sort((one, other) => one.at === null || other.at === null ? 0 : order(one.at, other.at))
       const known = [...items, ...open.flatMap(({ at, isWanted }) => isWanted ? [at!] : [])].sort(order)
       // What comes after this one is not on the page.
       const last = known[limit - 1]
@@ -106,8 +111,10 @@ export class Lists {
         for (const reply of replies) {
           now = Math.max(now, reply.now)
           looks -= reply.looked
+          for (const { texts: { fault } } of reply.items) texts -= fault?.length ?? 0
           items.push(...reply.items)
         }
+        if (texts <= 0) break
       }
     }
     return { ...cut(items.sort(order), lists, limit, order), now }
@@ -132,7 +139,7 @@ export class Lists {
     const { reading, passing } = looksACall
     const calls = [
       ...inGroups(searched, size).map(lists => ({ lists, limit: 0, of: isDear ? reading : passing })),
-      ...inGroups(read, Math.min(size, listsACall.few)).map(lists => ({ lists, limit, of: reading })),
+      ...dealt(read, Math.min(size, listsACall.few)).map(lists => ({ lists, limit, of: reading })),
     ].map(({ of, ...call }) => ({ ...call, looks: Math.floor(of / this.#shareOf(call.lists.length, areMany)) }))
     return inGroups(calls, this.#isOneRedis ? callsAtOnce.oneRedis : callsAtOnce.cluster)
   }
@@ -218,6 +225,12 @@ function inGroups<T> (all: readonly T[], size: number): T[][] {
   const groups: T[][] = []
   for (let at = 0; at < all.length; at += size) groups.push(all.slice(at, at + size))
   return groups
+}
+
+/** Groups of at most so many: each gets its first in turn, then its second, and so on. */
+function dealt<T> (all: readonly T[], size: number): T[][] {
+  const count = Math.ceil(all.length / size)
+  return Array.from({ length: count }, (_, n) => all.filter((_, at) => at % count === n))
 }
 
 function readItem ([score, member, record, extra, decision, told, progress, task]: unknown[]): ListedHandoff {

@@ -6,7 +6,7 @@ import { isProblem } from '../helpers/problems.ts'
 
 /** GET /api/handoffs. Each subtest has a tenant of its own, with a worker and an operator. */
 
-const tenants = ['plain', 'order', 'filters', 'failed', 'paging', 'ties', 'apart', 'texts', 'large', 'gone', 'undecided', 'again', 'rare']
+const tenants = ['plain', 'order', 'filters', 'failed', 'paging', 'ties', 'apart', 'texts', 'large', 'last', 'succeeded', 'gone', 'undecided', 'again', 'rare']
 const agents = [['ann', ['pass', 'catch', 'status']], ['ben', ['pass', 'catch', 'status']], ['olga', ['operate', 'status', 'approve']]] as const
 const secretOf = (tenant: string, agent: string) => `${tenant}-${agent}-secret-0123456789`
 const more = tenants.flatMap(tenant => agents.map(([agent, scopes]) => ({ caller: callerOf(tenant, agent, scopes), secret: secretOf(tenant, agent) })))
@@ -236,6 +236,44 @@ t.test('payloads and errors of a megabyte', async t => {
     await post(`/api/fail/${id}`, { error: { data: { big }, message: 'm', code: 'c' } })
   }
   t.strictSame(ids(await all('state=failed&limit=100')), all10.toReversed())
+})
+
+t.test('one list has large errors, and another the one that comes first', async t => {
+  const { pass, post, all, list, catch: take } = as('last')
+  const operator = as('last', 'olga')
+  const fail = async (id: string, at: number, data: string) => {
+    await take(id)
+    await setClock(start + at)
+    await post(`/api/fail/${id}`, { error: { data: { data }, message: 'm' } })
+  }
+  // What a person approved lies in another partition than the rest of its inbox.
+  const [first, last] = [await pass({ to: 'work', require_human: true }), await pass({ to: 'work', require_human: true })]
+  for (const id of [first, last]) await operator.post(`/api/approve/${id}`)
+  const large: string[] = []
+  for (let n = 0; n < 10; n++) large.push(await pass({ to: 'work' }))
+  await fail(first, 0, '')
+  for (const [n, id] of large.entries()) await fail(id, n + 1, 'x'.repeat(600_000))
+  await fail(last, 20, '')
+  const latestFirst = [first, ...large, last].toReversed()
+  t.strictSame(ids(await all('state=failed&inbox=work')), latestFirst)
+  t.strictSame(ids(await all('state=failed')), latestFirst)
+  const page = await list('state=failed&inbox=work')
+  t.ok(page.items.length > 0 && page.items.length < 6, 'a page reads so much of errors')
+  t.match(await operator.post('/api/redrive', { inbox: 'work', limit: 1 }), { reissued: 1 })
+  t.match(await as('last').status(first), { reissued_as: /./ })
+})
+
+t.test('a replica of an older version made a successor, and left the failed list as it was', async t => {
+  const { pass, post, list, catch: take } = as('succeeded')
+  const id = await pass()
+  await take(id)
+  await post(`/api/fail/${id}`, { error: { message: 'm' } })
+  const key = `${prefix}:{${id.slice(0, 3)}}:f:succeeded`
+  const [, score] = await redis.zrange(key, '0', '-1', 'WITHSCORES')
+  await post(`/api/reissue/${id}`)
+  await redis.zadd(key, score!, `succeeded:${id}`)
+  t.strictSame((await list('state=failed')).items, [])
+  t.match(await as('succeeded', 'olga').post('/api/redrive'), { reissued: 0, skipped: 0, more: false })
 })
 
 t.test('what is gone leaves the failed list without a sweep', async t => {
