@@ -2,6 +2,7 @@ import t from 'tap'
 import { inboxTag } from '../../src/core/ids.ts'
 import { callerOf } from '../../src/core/model.ts'
 import { testApp } from '../helpers/app.ts'
+import { fewAtATime } from '../helpers/few.ts'
 import { isProblem } from '../helpers/problems.ts'
 
 /** GET /api/handoffs. Each subtest has a tenant of its own, with a worker and an operator. */
@@ -153,7 +154,7 @@ t.test('failed: what ended undone and gets no successor, the latest first', asyn
 
 t.test('who pages sees each once, whatever comes and goes', async t => {
   const { pass, post, ask, catch: take } = as('paging')
-  const there = await Promise.all(Array.from({ length: 25 }, (_, n) => pass({ expires_in: 1000 + n })))
+  const there = await fewAtATime(25, n => pass({ expires_in: 1000 + n }))
   const seen: string[] = []
   let cursor = ''
   do {
@@ -167,7 +168,7 @@ t.test('who pages sees each once, whatever comes and goes', async t => {
     cursor = page.next_cursor === null ? '' : `&cursor=${page.next_cursor}`
   } while (cursor !== '')
   t.strictSame(seen.filter(id => there.includes(id)), there)
-  const failed = await Promise.all(Array.from({ length: 9 }, async () => { const id = await pass(); await take(id); return id }))
+  const failed = await fewAtATime(9, async () => { const id = await pass(); await take(id); return id })
   for (const [n, id] of failed.entries()) { await setClock(start + 1000 * n); await post(`/api/fail/${id}`, { error: { message: 'm' } }) }
   const first: Page = (await ask('GET', '/api/handoffs?state=failed&limit=4')).json()
   await post(`/api/reissue/${first.items[3]!.handoff_id}`)
@@ -178,7 +179,7 @@ t.test('who pages sees each once, whatever comes and goes', async t => {
 
 t.test('many with one time, in one partition and in all', async t => {
   const { pass, all } = as('ties')
-  const wanted = await Promise.all(Array.from({ length: 150 }, (_, n) => pass(n % 2 === 0 ? { to: 'work' } : {})))
+  const wanted = await fewAtATime(150, n => pass(n % 2 === 0 ? { to: 'work' } : {}))
   for (const limit of [1, 7, 100]) t.strictSame(ids(await all(`limit=${limit}`)), [...wanted].sort(), `limit=${limit}`)
   t.equal((await all('inbox=work&limit=7')).length, 75)
 })
@@ -189,7 +190,7 @@ t.test('another tenant’s are not there, nor named in a cursor', async t => {
   const tag = inboxTag('apart', 'work')
   // Before, at and behind its own in the order of names, in the partition of its inbox.
   for (const tenant of ['aaa', 'apart.', 'zzz']) await redis.zadd(`${prefix}:{${tag}}:due`, ...theirs.flatMap((score, n) => [score, `${tenant}:${tag}${String(n).padStart(21, '0')}A`]))
-  const own = await Promise.all(Array.from({ length: 12 }, (_, n) => mine.pass({ to: 'work', expires_in: 5 + n })))
+  const own = await fewAtATime(12, n => mine.pass({ to: 'work', expires_in: 5 + n }))
   for (const query of ['limit=1', 'limit=5', 'inbox=work&limit=2']) {
     const seen: string[] = []
     let cursor: string | null = ''
@@ -227,7 +228,8 @@ t.test('payloads and errors of a megabyte', async t => {
   const { pass, post, all, catch: take } = as('large')
   const operator = as('large', 'olga')
   const big = 'x'.repeat(900_000)
-  const all10 = await Promise.all(Array.from({ length: 10 }, (_, n) => pass({ task: big, to: 'work', expires_in: 100 + n })))
+  const all10: string[] = []
+  for (let n = 0; n < 10; n++) all10.push(await pass({ task: big, to: 'work', expires_in: 100 + n }))
   t.strictSame(ids(await operator.all('limit=100')), all10)
   t.equal((await operator.all('inbox=work&limit=100')).length, 10)
   for (const [n, id] of all10.entries()) {
@@ -315,7 +317,7 @@ t.test('nobody decided before it expired in an inbox: a person decides on its su
 
 t.test('what matches is found among many that don’t', async t => {
   const { pass, list } = as('rare')
-  await Promise.all(Array.from({ length: 600 }, () => pass({ to: 'work', expires_in: 100 })))
+  await fewAtATime(300, () => pass({ to: 'work', expires_in: 100 }))
   const wanted = await pass({ to: 'work', expires_in: 200, labels: { only: 'this' } })
   const pages: Page[] = []
   for (let cursor = ''; cursor !== 'null';) {

@@ -2,6 +2,7 @@ import t from 'tap'
 import { callerOf } from '../../src/core/model.ts'
 import type { Scope } from '../../src/core/model.ts'
 import { testApp } from '../helpers/app.ts'
+import { fewAtATime } from '../helpers/few.ts'
 import { isProblem } from '../helpers/problems.ts'
 
 /** What operators do to many handoffs at once. Each subtest has a tenant of its own, with an agent and an operator. */
@@ -81,7 +82,7 @@ t.test('redrive takes what its filters say', async t => {
 
 t.test('more than one part of the list', async t => {
   const { fail, failed } = as('many')
-  await Promise.all(Array.from({ length: 130 }, (_, n) => fail({ to: `inbox-${n % 3}` })))
+  await fewAtATime(130, n => fail({ to: `inbox-${n % 3}` }))
   const operator = as('many', 'olga')
   t.strictSame(await operator.post('/api/redrive', { limit: 120 }), { reissued: 120, skipped: 0, more: true })
   t.strictSame(await operator.post('/api/redrive', { limit: 10 }), { reissued: 10, skipped: 0, more: false })
@@ -90,7 +91,7 @@ t.test('more than one part of the list', async t => {
 
 t.test('two redrives and their passer at once: one successor each', async t => {
   const { fail, post, ask } = as('twice')
-  const ids = await Promise.all(Array.from({ length: 40 }, () => fail({ to: 'work' })))
+  const ids = await fewAtATime(40, () => fail({ to: 'work' }))
   const operator = as('twice', 'olga')
   const [one, other, ...own] = await Promise.all([
     operator.post('/api/redrive'), operator.post('/api/redrive'), ...ids.map(id => post(`/api/reissue/${id}`)),
@@ -136,7 +137,7 @@ t.test('purge cancels what is pending in the inbox, and nothing else', async t =
 
 t.test('a purge beside agents who catch: each handoff has one fate', async t => {
   const { pass, post, ask } = as('race')
-  const ids = await Promise.all(Array.from({ length: 60 }, () => pass({ to: 'work' })))
+  const ids = await fewAtATime(60, () => pass({ to: 'work' }))
   const [purged, ...taken] = await Promise.all([as('race', 'olga').post('/api/purge', { inbox: 'work' }), ...Array.from({ length: 6 }, () => post('/api/catch', { inbox: 'work', max: 5 }))])
   const caught = (taken as unknown as Array<{ items: Item[] }>).flatMap(({ items }) => items.map(({ handoff_id: id }) => id))
   const ends = await Promise.all(ids.map(async id => (await ask('GET', `/api/status/${id}`)).json().status))
