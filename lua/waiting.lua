@@ -5,6 +5,7 @@
 -- ARGV: 1 when the last one seen was passed (ms); 0 for the start  2 its tenant:id; empty for the start
 --       3 how many at most  4 prefix:{tag}:
 --       5 the words of field x that are wanted, separated by spaces; absent for any
+--       6 how many members to look at; absent for 1000
 -- Replies: {'listed', now, since, after, count, member, record, task, extra, member, …}  now is the time (ms). The list
 --                     goes on after since and after, in the form of ARGV 1 and 2; nil at its end. count: all that wait,
 --                     wanted or not, among them for some seconds those that have expired. A task is what the list keeps
@@ -14,7 +15,7 @@
 -- Uses: place here wanted
 local waiting = KEYS[1]
 local since, after, limit, prefix, words = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5] or ''
-local looks, bytes = 1000, 524288
+local looks, bytes = tonumber(ARGV[6] or 1000), 524288
 local now = clock()
 local reply = { 'listed', now, false, false, redis.call('ZCARD', waiting) }
 -- By position, not by number: earlier handoffs may be gone, and later ones new.

@@ -151,7 +151,6 @@ export async function buildApp (
   )
   const attempts = new AttemptService(store.attempts, { baseUrl, maxWorkTtl: config.maxWorkTtl })
   const limits = { maxExpiresIn: config.maxExpiresIn / 1000, maxWorkTtl: config.maxWorkTtl / 1000 }
-  const approvals = new ApprovalService(store.approvals, store.handoffs, waiter)
   const reads = new MasterTurns(readsAtOnce)
   const many = new ManyHandoffs(
     store.handoffs, waiter, ({ tag, tenant }, read) => reads.run(store.masterOf(tag), tenant, read)
@@ -159,6 +158,7 @@ export async function buildApp (
   const pages = new MasterTurns(pagesAtOnce)
   const inTurn: InTurn = (tenant, read) => pages.run(undefined, tenant, read)
   const lists = new ListService(store.lists, inTurn)
+  const approvals = new ApprovalService(store.approvals, store.handoffs, waiter, inTurn)
   const operate = new OperateService(store.lists, store.attempts, inTurn)
   const operations = operationsOf({ handoffs, attempts, inboxes, approvals, many, lists, operate, limits })
   const credentials = new Credentials(keys)

@@ -4,6 +4,7 @@ import { labelsMember } from '../core/labels.ts'
 import { statusAt } from '../core/model.ts'
 import type { Caller, HandoffRecord, Status } from '../core/model.ts'
 import { Pace } from '../core/time.ts'
+import { isNarrow } from '../store/approvals.ts'
 import type {
   Approvals, InspectReply, ListPlace, SeenByPerson, ApprovalVerdict, Waiting, WantedWaiting
 } from '../store/approvals.ts'
@@ -12,6 +13,7 @@ import {
   agreedMembers, alreadyDecided, approvalText, digestText, iso, membersText, placeOf, refusal, spliceAnswer
 } from './answers.ts'
 import { excerpt } from './excerpt.ts'
+import type { InTurn } from './lists.ts'
 import type { WaitOptions, Waiter } from './waiter.ts'
 
 /** All of a handoff that required a person. The payload is the text of JSON members; null once it was freed. */
@@ -35,6 +37,8 @@ const pagePace = 1000
  * the list.
  */
 const callsAList = 10
+/** The same for a part that has only some: each call is shorter, and takes its turn. */
+const callsForSome = 32
 
 /** The final states that agents give a reason for. */
 const explained = new Set<Status>(['failed', 'declined', 'cancelled'])
@@ -46,12 +50,15 @@ export class ApprovalService {
   readonly #approvals: Approvals
   readonly #handoffs: Handoffs
   readonly #waiter: Waiter
+  readonly #inTurn: InTurn
   readonly #pages = new Pace<ListPart>(pagePace)
 
-  constructor (approvals: Approvals, handoffs: Handoffs, waiter: Waiter) {
+  /** @param inTurn for lists of which only some are wanted: they look at much, so that others have to wait */
+  constructor (approvals: Approvals, handoffs: Handoffs, waiter: Waiter, inTurn: InTurn) {
     this.#approvals = approvals
     this.#handoffs = handoffs
     this.#waiter = waiter
+    this.#inTurn = inTurn
   }
 
   /** The handoffs that wait for a person, oldest first. @param cursor `next` of the previous part */
@@ -59,10 +66,13 @@ export class ApprovalService {
     tenant: string, cursor: string | undefined, limit: number, wanted: WantedWaiting = {}
   ): Promise<ListPart> {
     const tag = homeTag(tenant)
+    const isForSome = isNarrow(wanted)
+    const maxCalls = isForSome ? callsForSome : callsAList
     let place = cursor === undefined ? null : readCursor(cursor)
     for (let calls = 1; ; calls++) {
-      const { items, next, ...part } = await this.#approvals.list(tenant, tag, place, limit, wanted)
-      if (items.length > 0 || next === null || calls === callsAList) {
+      const read = () => this.#approvals.list(tenant, tag, place, limit, wanted)
+      const { items, next, ...part } = await (isForSome ? this.#inTurn(tenant, read) : read())
+      if (items.length > 0 || next === null || calls === maxCalls) {
         return { items: items.map(listed), next: next === null ? null : writeCursor(next), ...part }
       }
       place = next

@@ -31,6 +31,12 @@ export type InspectReply =
 export interface Waiting { id: string, record: HandoffRecord, task: Buffer }
 /** Which of them are listed: those for this inbox, and with all of these labels. */
 export interface WantedWaiting { inbox?: string | undefined, labels?: Labels | undefined }
+/**
+ * How many members a call looks at that wants only some of them. It is fewer than for one that wants all: that one is
+ * long only where many have expired, so nobody can make it long at will.
+ */
+const looksForSome = 128
+
 /** A position in the list: the last handoff seen. */
 export interface ListPlace { createdAt: number, id: string }
 /**
@@ -103,10 +109,15 @@ export class Approvals {
   }
 }
 
-/** As words of field x (lua/lib/record.lua), in one text if there are any. */
+/** Are only some wanted? */
+export function isNarrow (wanted: WantedWaiting): boolean {
+  return wanted.inbox !== undefined || wanted.labels !== undefined
+}
+
+/** As words of field x (lua/lib/record.lua), in one text if there are any; and how many members to look at then. */
 function wordsOf ({ inbox, labels = [] }: WantedWaiting): string[] {
   const words = [...inbox === undefined ? [] : [`t${inbox}`], ...labels.map(label => `j${label}`)]
-  return words.length === 0 ? [] : [words.join(' ')]
+  return words.length === 0 ? [] : [words.join(' '), String(looksForSome)]
 }
 
 function readDecision (reply: unknown): DecisionReply {

@@ -117,9 +117,9 @@ export function inspect (on: Raw, now: number) {
   return run(on, 'inspect', now, [on.keys.handoff(tag, itself(on))], [])
 }
 
-/** @param after the last one seen: when it was passed, and its member @param words those of field x that are wanted @returns its reply without the count, which `waitingCount` has */
-export async function waiting (on: Raw, now: number, limit: number, after: [created: number, member: string] = [0, ''], words?: string) {
-  const reply = await run(on, 'waiting', now, [on.keys.waiting(tag, tenant)], [...after, limit, on.keys.partition(tag), ...words === undefined ? [] : [words]]) as unknown[]
+/** @param after the last one seen: when it was passed, and its member @param words those of field x that are wanted, and how many members to look at @returns its reply without the count, which `waitingCount` has */
+export async function waiting (on: Raw, now: number, limit: number, after: [created: number, member: string] = [0, ''], ...words: [] | [words: string] | [words: string, looks: number]) {
+  const reply = await run(on, 'waiting', now, [on.keys.waiting(tag, tenant)], [...after, limit, on.keys.partition(tag), ...words]) as unknown[]
   return reply.toSpliced(4, 1)
 }
 

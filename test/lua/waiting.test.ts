@@ -143,6 +143,7 @@ t.test('of what isn’t wanted one call passes a thousand by as well', async t =
   }
   const first = await found('jrun:42', [0, ''])
   t.strictSame(first, { names: [], at: [T + 999, `${tenant}:other0999`] })
+  t.strictSame(await waiting(on, T + 500, 100, [0, ''], 'jrun:42', 128), ['listed', T + 500, String(T + 127), `${tenant}:other0127`], 'of fewer where it is told so')
   for (const [wanted, names] of [
     ['jrun:42', ['x2', 'x3', 'x4']], ['tw', ['x1', 'x3', 'x4']], ['tw jrun:42', ['x3', 'x4']], ['jteam:red tw jrun:42', ['x3', 'x4']], ['jteam:blue jrun:42', []], ['jrun:4', []], ['run:42', []],
   ] as const) t.strictSame((await found(wanted, first.at)).names, names, wanted)
