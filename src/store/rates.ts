@@ -150,9 +150,14 @@ export class RateBudget implements Budget {
     return now < this.#refuseUntil ? false : undefined
   }
 
-  /** Puts back one that was spent and isn't used, as long as its window lasts. */
-  giveBack (now: number): void {
-    if (now >= this.#spendUntil) return
+  /** The window that was spent from last. */
+  get window (): number {
+    return this.#ends
+  }
+
+  /** Puts back one that was spent from this window and isn't used, as long as the window lasts. */
+  giveBack (window: number, now: number): void {
+    if (window !== this.#ends || now >= this.#spendUntil) return
     this.#held++
     this.#spent--
   }
@@ -236,15 +241,16 @@ export class JointBudget implements Budget {
     const first = this.#agent.spend(now)
     if (first !== true) return first
     const second = this.#tenant.spend(now)
-    if (second !== true) this.#agent.giveBack(now)
+    if (second !== true) this.#agent.giveBack(this.#agent.window, now)
     return second
   }
 
   ask (answer: RateCallback): void {
     spendOrAsk(this.#agent, (error, allowed) => {
       if (error !== null || !allowed) return answer(error, false)
+      const { window } = this.#agent
       spendOrAsk(this.#tenant, (error, allowed) => {
-        if (!allowed) this.#agent.giveBack(performance.now())
+        if (!allowed) this.#agent.giveBack(window, performance.now())
         answer(error, allowed)
       })
     })

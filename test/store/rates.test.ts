@@ -116,6 +116,25 @@ t.test('a request needs a place in its agent’s minute and in its tenant’s; w
   t.equal(c.remaining, 10)
 })
 
+t.test('what the tenant refuses once the agent’s window is over isn’t given back to the next one', async t => {
+  let windows = 0
+  // Each window is over at once, until the third.
+  const agent = new RateBudget(1, async () => ({ given: 1, left: 0, now: 0, ends: ++windows < 3 ? windows : 60_000 }))
+  let refuse = () => {}
+  const tenant = new RateBudget(1, () => new Promise(resolve => {
+    refuse = () => resolve({ given: 0, left: 0, now: 0, ends: 60_000 })
+  }))
+  const joint = new JointBudget(agent, tenant)
+  const first = []
+  for (let n = 0; n < 3; n++) {
+    first.push(spend(joint))
+    await new Promise(resolve => setTimeout(resolve, 10))
+  }
+  refuse()
+  t.equal(await allowedOf(first), 0)
+  t.strictSame([windows, agent.remaining], [3, 1], 'the third’s own place, and no other')
+})
+
 t.test('if Redis doesn’t answer, requests are refused in time, and don’t count', async t => {
   const redis = await ownRedis(t)
   const { store: { rates } } = await testStore(t, { url: redis.url })
