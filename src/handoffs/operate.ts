@@ -1,3 +1,4 @@
+import { Unavailable } from '../core/errors.ts'
 import { labelsIn } from '../core/labels.ts'
 import type { Members } from '../core/json.ts'
 import type { Caller } from '../core/model.ts'
@@ -65,18 +66,33 @@ export class OperateService {
     })
   }
 
-  /** Reads a part of the list, and changes what is in it, until so many are changed or skipped. */
+  /** If Redis goes away meanwhile, what was changed until then is told, and written to the log. */
   async #change (wanted: Wanted, limit: number, change: Change): Promise<Steered> {
-    const began = performance.now()
     const done: Steered = { changed: [], skipped: 0, more: true }
+    try {
+      return await this.#changeParts(done, wanted, limit, change)
+    } catch (error) {
+      if (error instanceof Unavailable && done.changed.length > 0) return done
+      throw error
+    }
+  }
+
+  /** Reads a part of the list, and changes what is in it, until so many are changed or skipped. */
+  async #changeParts (done: Steered, wanted: Wanted, limit: number, change: Change): Promise<Steered> {
+    const began = performance.now()
     let from: ListPosition | null = null
     for (let left = limit; ;) {
       const most = Math.min(left + 1, atATime)
       const page = await this.#inTurn(wanted.tenant, () => this.#lists.page(wanted, from, most, false))
       const items = page.items.slice(0, left)
-      const changes = await Promise.all(items.map(change))
-      done.changed.push(...changes.filter(id => id !== null))
-      done.skipped += changes.filter(id => id === null).length
+      const changes = await Promise.allSettled(items.map(change))
+      for (const one of changes) {
+        if (one.status === 'rejected') continue
+        if (one.value === null) done.skipped++
+        else done.changed.push(one.value)
+      }
+      const refused = changes.find(one => one.status === 'rejected')
+      if (refused !== undefined) throw refused.reason
       left -= items.length
       if (page.items.length > items.length) return done
       if (page.next === null) return { ...done, more: false }

@@ -1,4 +1,5 @@
 import t from 'tap'
+import { Unavailable } from '../../src/core/errors.ts'
 import { callerOf } from '../../src/core/model.ts'
 import type { Scope } from '../../src/core/model.ts'
 import { testApp } from '../helpers/app.ts'
@@ -7,7 +8,7 @@ import { isProblem } from '../helpers/problems.ts'
 
 /** What operators do to many handoffs at once. Each subtest has a tenant of its own, with an agent and an operator. */
 
-const tenants = ['redrive', 'filters', 'many', 'twice', 'back', 'purge', 'bad', 'race']
+const tenants = ['redrive', 'filters', 'many', 'twice', 'back', 'purge', 'bad', 'race', 'away']
 const agents: Array<[string, Scope[]]> = [['ann', ['pass', 'catch', 'status']], ['olga', ['operate']]]
 const secretOf = (tenant: string, agent: string) => `${tenant}-${agent}-secret-0123456789`
 const more = tenants.flatMap(tenant => agents.map(([agent, scopes]) => ({ caller: callerOf(tenant, agent, scopes), secret: secretOf(tenant, agent) })))
@@ -144,6 +145,25 @@ t.test('a purge beside agents who catch: each handoff has one fate', async t => 
   t.strictSame(ends.filter(status => status === 'caught').length, caught.length)
   t.equal(ends.filter(status => status === 'cancelled').length, purged.cancelled)
   t.equal(Number(purged.cancelled) + caught.length, 60)
+})
+
+t.test('Redis goes away meanwhile: what was changed until then is told and logged', async t => {
+  const { pass } = as('away')
+  const operator = as('away', 'olga')
+  const ids: string[] = []
+  for (let n = 0; n < 4; n++) ids.push(await pass({ to: 'work' }))
+  const { cancel } = store.attempts
+  let left = 3
+  t.intercept(store.attempts, 'cancel', {
+    value: async (...args: Parameters<typeof cancel>) => {
+      if (--left < 0) throw new Unavailable('away')
+      return await cancel.apply(store.attempts, args)
+    }
+  })
+  const before = logged('purge').length
+  t.strictSame(await operator.post('/api/purge', { inbox: 'work' }), { cancelled: 3, more: true })
+  t.match(logged('purge').slice(before), [{ tenant: 'away', changed: 3 }])
+  isProblem(t, await operator.ask('POST', '/api/purge', { inbox: 'work' }), 503, 'unavailable')
 })
 
 t.test('bad requests', async t => {
