@@ -152,7 +152,7 @@ export const errorTable = {
   rate_limited: {
     status: 429,
     title: 'Rate limited',
-    detail: 'This agent sent too many requests; wait for the seconds in Retry-After.'
+    detail: 'This agent, or all of its tenant together, sent too many requests; wait for the seconds in Retry-After.'
   },
   headers_too_large: {
     status: 431, title: 'Request header fields too large', detail: 'Send fewer or shorter header fields.'

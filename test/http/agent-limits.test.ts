@@ -39,6 +39,7 @@ t.test('a tenant’s agents share its limit, whatever keys they use and whicheve
   t.strictSame(new Set(answers.map(policy)), new Set(['"default";q=6;w=60']))
   const refused = answers.at(-1)!
   isProblem(t, refused, 429, 'rate_limited')
+  t.match(refused.json().detail, /all of its tenant together/, 'it needn’t have been this agent')
   t.match(refused.headers, { ratelimit: /^"default";r=0;t=\d+$/, 'retry-after': /^\d+$/ })
 
   t.equal(policy(await ask(one, 'alice')), undefined, 'another tenant has none')
