@@ -2,6 +2,7 @@ import type { Labels } from '../core/labels.ts'
 import type { HandoffRecord } from '../core/model.ts'
 import { handoffOfMember, memberOf } from './key-names.ts'
 import type { KeyNames } from './key-names.ts'
+import { wordsOf } from './lists.ts'
 import type { Lanes } from '../redis/lanes.ts'
 import { parseRecord, readRefusal, readSeen, tagged } from './replies.ts'
 import type { RefusedReply, Seen } from './replies.ts'
@@ -103,7 +104,7 @@ export class Approvals {
       script: this.#scripts.waiting,
       tag,
       keys: [this.#keyNames.waiting(tag, tenant)],
-      texts: [...from, String(limit), this.#keyNames.partition(tag), ...wordsOf(wanted)],
+      texts: [...from, String(limit), this.#keyNames.partition(tag), ...narrowing(wanted)],
       decode: readList,
     })
   }
@@ -111,13 +112,12 @@ export class Approvals {
 
 /** Are only some wanted? */
 export function isNarrow (wanted: WantedWaiting): boolean {
-  return wanted.inbox !== undefined || wanted.labels !== undefined
+  return wordsOf(wanted) !== ''
 }
 
-/** As words of field x (lua/lib/record.lua), in one text if there are any; and how many members to look at then. */
-function wordsOf ({ inbox, labels = [] }: WantedWaiting): string[] {
-  const words = [...inbox === undefined ? [] : [`t${inbox}`], ...labels.map(label => `j${label}`)]
-  return words.length === 0 ? [] : [words.join(' '), String(looksForSome)]
+/** What the script needs if only some are wanted: their words, and how many members to look at. */
+function narrowing (wanted: WantedWaiting): string[] {
+  return isNarrow(wanted) ? [wordsOf(wanted), String(looksForSome)] : []
 }
 
 function readDecision (reply: unknown): DecisionReply {

@@ -186,8 +186,8 @@ function isNarrow ({ passedBy, caughtBy, statuses, ...wanted }: Wanted): boolean
   return passedBy !== undefined || caughtBy !== undefined || statuses !== undefined || wordsOf(wanted) !== ''
 }
 
-/** The words of field x that it must have (lua/lib/record.lua). */
-function wordsOf ({ inbox, labels = [], errorCode }: Pick<Wanted, 'inbox' | 'labels' | 'errorCode'>): string {
+/** The words of field x that it must have (lua/lib/record.lua); empty if any will do. */
+export function wordsOf ({ inbox, labels = [], errorCode }: Pick<Wanted, 'inbox' | 'labels' | 'errorCode'>): string {
   return (inbox === undefined ? '' : ` t${inbox}`) + labels.map(label => ` j${label}`).join('') +
     (errorCode === undefined ? '' : ` l${errorCode}`)
 }
