@@ -7,7 +7,8 @@ import ts from 'typescript'
 import { tags } from '../src/core/ids.ts'
 import { KeyNames } from '../src/store/key-names.ts'
 import type { Callgrind, Instructions } from './callgrind.ts'
-import { passBody, passRequest, putOperation, runLoad } from './load.ts'
+import type { Request } from 'autocannon'
+import { addressedBody, nextRequest, passBody, passRequest, putOperation, runLoad } from './load.ts'
 import type { LoadResult } from './load.ts'
 import { script } from './peers/contestants.ts'
 import { makeTrivial } from './peers/trivial.ts'
@@ -79,7 +80,7 @@ export async function ofService (callgrind: Callgrind, say: (line: string) => vo
 
 /** Redis's instructions with the service, with trivial scripts, and with plain commands; these clients aren't counted. */
 export async function ofRedis (callgrind: Callgrind, say: (line: string) => void, alsoPlain: boolean):
-Promise<Record<'ours' | 'trivial', Counts> & { plain?: Counts, version: string }> {
+Promise<Record<'ours' | 'inbox' | 'trivial', Counts> & { plain?: Counts, version: string }> {
   const stops: Array<() => Promise<void>> = []
   const kept = <Started extends ServerProcess | BenchRedis>(started: Started) => {
     stops.unshift(started.stop)
@@ -90,10 +91,11 @@ Promise<Record<'ours' | 'trivial', Counts> & { plain?: Counts, version: string }
     await holdSweeps(redis.url)
     const service = kept(await startService(redis.url))
     const ours = await counts(callgrind, service.url, redis.pid)
+    const inbox = await counts(callgrind, service.url, redis.pid, true)
     const { main, remove } = await makeTrivial()
     stops.unshift(remove)
     const trivial = kept(await startServer([main], serviceSettings(redis.url)))
-    const found = { ours, trivial: await counts(callgrind, trivial.url, redis.pid), version: redis.version }
+    const found = { ours, inbox, trivial: await counts(callgrind, trivial.url, redis.pid), version: redis.version }
     if (!alsoPlain) return found
     const plain = kept(await startServer(script('plain.ts'), { ...keySettings, STORE_URL: redis.url }))
     return { ...found, plain: await counts(callgrind, plain.url, redis.pid) }
@@ -122,10 +124,11 @@ async function ofServer (callgrind: Callgrind, args: readonly string[], env: Rec
   }
 }
 
-async function counts (callgrind: Callgrind, url: string, pid: number): Promise<Counts> {
-  await untilFaultless(() => throughAll(url, warmUp, work => work()))
+/** @param isInbox whether the handoffs go through an inbox */
+async function counts (callgrind: Callgrind, url: string, pid: number, isInbox = false): Promise<Counts> {
+  await untilFaultless(() => throughAll(url, warmUp, work => work(), isInbox))
   const found: Array<Record<typeof operations[number], Instructions>> = []
-  for (let round = 1; round <= rounds; round++) found.push(await untilFaultless(() => throughAll(url, counted, work => callgrind.count(pid, work))))
+  for (let round = 1; round <= rounds; round++) found.push(await untilFaultless(() => throughAll(url, counted, work => callgrind.count(pid, work), isInbox)))
   const each = (name: typeof operations[number]) => {
     const of = (what: keyof Instructions) => Math.min(...found.map(round => round[name][what])) / counted
     return { javascript: of('javascript'), native: of('native') }
@@ -148,16 +151,18 @@ export async function untilFaultless<T> (work: () => Promise<T>): Promise<T> {
 }
 
 /** Passes this many handoffs, then catches them, then reports them done. @param around wraps the work of each operation */
-async function throughAll<Found> (url: string, count: number, around: (work: () => Promise<void>) => Promise<Found>): Promise<Record<typeof operations[number], Found>> {
+async function throughAll<Found> (
+  url: string, count: number, around: (work: () => Promise<void>) => Promise<Found>, isInbox: boolean
+): Promise<Record<typeof operations[number], Found>> {
   const ids: string[] = []
   const faultless = async (load: Promise<LoadResult>) => {
     const { requests, faults } = await load
     if (faults > 0 || requests !== count) throw new WentWrong(`${url}: ${faults} of ${requests} requests went wrong, of ${count}`)
   }
-  const requests = [passRequest(passBody, id => ids.push(id))]
+  const all = (request: Request) => faultless(runLoad({ url, connections, amount: count, sampleInt: 50, timeout: patience, requests: [request] }))
   return {
-    pass: await around(() => faultless(runLoad({ url, connections, amount: count, sampleInt: 50, timeout: patience, requests }))),
-    catch: await around(() => faultless(putOperation(url, connections, 'catch', ids, patience))),
+    pass: await around(() => all(passRequest(isInbox ? addressedBody : passBody, id => ids.push(id)))),
+    catch: await around(() => isInbox ? all(nextRequest) : faultless(putOperation(url, connections, 'catch', ids, patience))),
     done: await around(() => faultless(putOperation(url, connections, 'done', ids, patience))),
   }
 }

@@ -28,7 +28,7 @@ export async function instructions ({ say, alsoPlain = true }: Pick<BenchOptions
   const counts = [ofFloor(callgrind), ofService(callgrind, say), ofRedis(callgrind, say, alsoPlain)] as const
   try {
     const [floor, service, redis] = await Promise.all(counts)
-    return report([...besideFloor(service, floor), ...besideTrivial(redis.ours, redis.trivial)], redis.plain === undefined ? [] : besidePlain(redis.ours, redis.plain), redis.version)
+    return report([...besideFloor(service, floor), ...besideTrivial(redis.ours, redis.trivial), ...besideTrivial(redis.inbox, redis.trivial, ' through an inbox')], redis.plain === undefined ? [] : besidePlain(redis.ours, redis.plain), redis.version)
   } finally {
     // If one fails, the others still run.
     await Promise.allSettled(counts)
@@ -44,9 +44,9 @@ function besideFloor (service: Counts, floor: Counts): Pair[] {
 }
 
 /** Compared with the mean of the three trivial scripts. Those differ only by how many calls Redis happened to read at once. */
-function besideTrivial (ours: Counts, trivial: Counts): Pair[] {
+function besideTrivial (ours: Counts, trivial: Counts, how = ''): Pair[] {
   const theirs = operations.reduce((sum, name) => sum + total(trivial[name]), 0) / operations.length
-  return operations.map(name => ({ what: `${name}: Redis, our script / a trivial one`, ours: total(ours[name]), theirs }))
+  return operations.map(name => ({ what: `${name}${how}: Redis, our script / a trivial one`, ours: total(ours[name]), theirs }))
 }
 
 function besidePlain (ours: Counts, plain: Counts): Pair[] {

@@ -44,6 +44,10 @@ export function putLoad (url: string, connections: number, seconds: number, body
   return runLoad({ url, connections, duration: seconds, requests: theMix(body) })
 }
 
+/** The same, passed to an inbox, and a catch of one from there. */
+export const addressedBody = JSON.stringify({ ...JSON.parse(passBody), to: 'work' })
+export const nextRequest = post('catch', '{"inbox":"work"}', catcherKey)
+
 const one = { catch: get('catch/', catcherKey), done: post('done/', doneBody, catcherKey) }
 
 /** One operation on each of these handoffs, once, over several connections. @param timeout seconds after which an answer is given up */

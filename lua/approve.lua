@@ -2,7 +2,7 @@
 -- pending -> pending, approved: a person said yes, so it can be caught from now on. If it is for an inbox, it enters
 -- that.
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
---       2 prefix:{tag}:w:tenant      handoffs that wait for a person
+--       2 prefix:{tag}:w:tenant      handoffs that wait for a person; beside it, `:decided`, what was decided last
 -- ARGV: 1 the call's deadline (ms)  2 decision_token  3 decided_by  4 tenant:id
 --       5 when the handoff that the person saw was passed (ms); empty if not given
 --       6 the digest of what the person saw; empty if not given  7 the note, JSON text; null for none
@@ -26,14 +26,16 @@ if late(ARGV[1], now) then return { 'late' } end
 local refusal = undecidable(key, record, extra, decision, token, decided_by, seen, digest, now)
 if refusal then return refusal end
 if isFull(#note) then return { 'full' } end
+local decided = waiting .. ':decided'
+isHere(key, decided)
 
 -- First of the writes, since these lists may be on another node.
 local outbox, inbox = openOutbox(key, key, member), inboxOf(key, member, extra)
 if inbox then
   local available = string.match(extra, ' a(%d+)')
-  isHere(key, inbox)
+  refuseWhileMoving(key, inbox)
   leaveList(key, inbox .. ':waiting', member)
-  if not available or now >= tonumber(available) then enterInbox(inbox, member, extra, micros) end
+  enterPart(inbox, member, extra, micros, nil, available and now < tonumber(available) and available)
 end
 local made_by = digest == '' and token or token .. '/' .. digest
 record = string.gsub(record, 'pending waiting', 'pending approved', 1)
@@ -41,6 +43,7 @@ redis.call('HSET', key, 's', record,
   'd', now .. ' ' .. decided_by .. ' ' .. made_by .. ' ' .. note)
 redis.call('HDEL', key, 't')
 redis.call('ZREM', waiting, member)
+keepDecided(decided, member, now)
 redis.pcall('SPUBLISH', key, 'approved')
 redis.pcall('SPUBLISH', waiting, 'approved')
 tell(outbox, micros, 'approved', member, record, extra)

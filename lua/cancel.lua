@@ -17,7 +17,7 @@
 --          {'newer'}                           a newer version wrote it; nothing changed
 --          {'full'}                            Redis is full, and this would make it larger; nothing changed
 --          {'late'}                            the call's deadline is over; nothing changed
--- Uses: events full here inbox entering pending
+-- Uses: events full here inbox entering pending caught asking
 local key, due = KEYS[1], KEYS[2]
 local agent, retention, member = ARGV[2], ARGV[3], ARGV[4]
 local is_operator, force, reason = ARGV[5] ~= '0', ARGV[6] == '1', ARGV[7]
@@ -56,6 +56,7 @@ if approval == 'waiting' then
   redis.pcall('SPUBLISH', waiting, 'cancelled')
 end
 if status == 'pending' then leaveInbox(key, member, extra, approval) end
+if status == 'caught' and force then extra = leaveWork(outbox, micros, key, member, record, extra, now) end
 extra = extra or ''
 local is_first = status == 'caught' and not string.match(extra, ' q')
 if is_first then extra = extra .. ' q' .. ms(now) end

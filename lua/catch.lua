@@ -30,7 +30,7 @@ local created, expires = string.match(record, '^pending none (%d+) (%d+) ')
 expires = created and expires + 0
 local decision, trace, extra, schema
 if not created or now >= expires or string.find(record, '/', 1, true) then
-  -- Uses: attempts here inbox catching
+  -- Uses: attempts here inbox entering catching
   local status, approval, passed, until_done, by, made_by, _
   status, approval, created, expires, _, passed, until_done, by, made_by = string.match(record, RECORD)
   if not status then return { 'newer' } end
@@ -59,7 +59,11 @@ if not created or now >= expires or string.find(record, '/', 1, true) then
   if available and now < tonumber(available) then return { 'not_yet', now, record, extra } end
 
   local outbox = openOutbox(key, key, member)
-  if inbox then leaveList(key, inbox, member) end
+  if inbox then
+    refuseWhileMoving(key, inbox)
+    leavePending(key, inbox, member, extra)
+    call('SADD', inbox .. ':caught', member)
+  end
   record, extra = becomeCaught(key, due, record, extra, expires, words, WORK_TTL, RETENTION, now, formatted)
   tell(outbox, seconds .. micros, 'caught', member, record, extra, string.match(words, '%S+'))
 else

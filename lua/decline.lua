@@ -12,7 +12,7 @@
 --          {'newer'}                    a newer version wrote it; nothing changed
 --          {'full'}                     Redis is full, and this would make it larger; nothing changed
 --          {'late'}                     the call's deadline is over; nothing changed
--- Uses: events full holder attempts here inbox entering failed successor
+-- Uses: events full holder attempts here inbox entering caught failed asking successor
 local key, due = KEYS[1], KEYS[2]
 local token, agent, retention, member, reason = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local now, seconds, micros = clock()

@@ -41,6 +41,17 @@ if isFull(#result - call('HSTRLEN', key, 'p')) then return { 'full' } end
 -- In the key, the member begins where the index's key ends.
 local member = string.sub(key, #due)
 local outbox = openOutbox(key, key, member)
+if extra then
+  -- Uses: here inbox caught asking
+  local ask = openAsk(key, member, extra)
+  leaveCaught(key, member, extra)
+  if ask then
+    local ended
+    extra, ended = closeAsk(ask, member, record, extra, now)
+    call('HSET', key, 'x', extra)
+    tell(outbox, seconds .. micros, 'ask_ended', member, record, extra, agent, ended)
+  end
+end
 -- The record only grows: its first word changes, and this transition's words are appended.
 record = (extra and '2:done' or 'done') .. string.sub(record, extra and 9 or 7) .. ' ' .. formatted .. ' ' .. token
 call('HSET', key, 's', record, 'p', result)

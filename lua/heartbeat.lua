@@ -3,16 +3,18 @@
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
 -- ARGV: 1 the call's deadline (ms)  2 the calling agent  3 retention (ms)  4 extend_by (ms); empty to keep the deadline
 --       5 the longest work time from its catch (ms)  6 the progress, JSON text; empty for none
--- Replies: {'caught', deadline, beat, requested, cancel_reason}  it is this agent's. deadline: by when it must be done;
+-- Replies: {'caught', deadline, beat, requested, cancel_reason, record, extra, now}
+--                        it is this agent's. deadline: by when it must be done;
 --                        beat: by when the next heartbeat must come, nil if none must; requested: 1 if its passer asked
---                        to cancel it, else 0; the reason is nil if none was given
+--                        to cancel it, else 0; the reason is nil if none was given; the parts after it are there only
+--                        once its catcher has asked something
 --          {'not_found'} {'replayed'}  the latter never: a heartbeat has no token, and may be sent again
 --          {'expired', now, record, extra} {'rejected', now, record, extra, decision} {'cancelled', …}
 --          {'not_caught', …} {'not_the_catcher', …} {'already_done', …} {'already_failed', …} {'already_declined', …}
 --          {'newer'}     a newer version wrote it; nothing changed
 --          {'full'}      Redis is full, and this would make it larger; nothing changed
 --          {'late'}      the call's deadline is over; nothing changed
--- Uses: full holder attempts
+-- Uses: full holder attempts here asking
 local key = KEYS[1]
 local agent, retention, extend_by, most, progress = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local now = clock()
@@ -23,20 +25,28 @@ local refusal = unheld(key, record, extra, agent, '', now)
 if refusal then return refusal end
 if isFull(#progress - redis.call('HSTRLEN', key, 'g')) then return { 'full' } end
 
+-- While its question is open, no deadline is near: what is left of the work's is only counted from the question's end.
+local asked = string.find(extra or '', ' z', 1, true)
+local id, of, when, expires, left = openQuestion(asked and extra)
+local is_open = id and now < tonumber(expires)
 local before, caught, deadline, behind = string.match(record, '^2?:?(%l+ %S+ %d+ %d+ %S+ %S+) (%d+) (%d+)(.*)$')
 local plain, changed = not extra, false
 extra = extra or ''
 if extend_by ~= '' then
-  local extended = math.min(now + extend_by, caught + most)
+  local extended = math.min(is_open and expires + left + extend_by or now + extend_by, caught + most)
+  if is_open then
+    extra = string.gsub(extra, ' z%S+',
+      ' z' .. id .. '/' .. of .. '/' .. when .. '/' .. expires .. '/o' .. ms(left + extend_by))
+  end
   if extended > tonumber(deadline) then
     deadline, changed = ms(extended), true
     if not string.match(extra, ' f') then extra = extra .. ' f1' end
-    redis.call('PEXPIREAT', key, ms(extended + retention + (attemptBeforeOthers(extra) and UNSWEPT or 0)))
+    keepWork(key, extended, retention, extra)
   end
 end
 local within, beat = string.match(extra, ' b(%d+)'), false
 if within then
-  beat = math.min(now + within, tonumber(deadline))
+  beat = math.min((is_open and expires or now) + within, tonumber(deadline))
   extra = string.gsub(extra, ' h%d+', '') .. ' h' .. ms(beat)
 end
 extra = string.gsub(extra, ' v%d+', '') .. ' v' .. ms(now)
@@ -47,4 +57,5 @@ else
   redis.call('HSET', key, 'x', extra)
 end
 if progress ~= '' then redis.call('HSET', key, 'g', ms(now) .. ' ' .. progress) end
-return { 'caught', tonumber(deadline), beat, string.match(extra, ' q') and 1 or 0, reason }
+return { 'caught', tonumber(deadline), beat, string.match(extra, ' q') and 1 or 0, reason,
+  unpack(asked and { record, extra, now } or {}) }

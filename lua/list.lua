@@ -4,8 +4,10 @@
 -- where one Redis has them all. Changes nothing. Redis serves nobody else meanwhile, so a call looks at a limited
 -- number of members and reads a limited number of bytes, and says where each list goes on.
 -- KEYS: 1… each prefix:{tag}:due (live handoffs of all tenants), or prefix:{tag}:f:tenant or
---           prefix:{tag}:i:tenant:inbox:failed (what failed)
--- ARGV: 1 tenant:  2 live, failed (the latest first) or oldest (what failed, the earliest first)
+--           prefix:{tag}:i:tenant:inbox:failed (what failed), or prefix:{tag}:a:tenant or
+--           prefix:{tag}:a:tenant:passer (those with an open question)
+-- ARGV: 1 tenant:  2 live, failed (the latest first), oldest (what failed, the earliest first) or asked (the earliest
+--       question first)
 --       3 how many at most of each list; 0: only where the first is that may be wanted
 --       4 how many members to look at in each list  5 the last score to read; empty for all
 --       6 of what failed, the lowest score (ms); empty for none  7 and what all scores are below; empty for none
@@ -19,18 +21,19 @@
 --                far as ARGV says, else 0. The member is one of this tenant, or its beginning, or ends in ~, which is
 --                after all of them: so no other tenant's is named. An item: {score, member, record, extra, decision,
 --                told, progress, task}. Parts that don't exist are nil; told is the error given to fail or the reason
---                given to decline; a task is the beginning of a JSON string
+--                given to decline, or the question; a task is the beginning of a JSON string
 -- The script builds the handoffs' keys from the members: they carry their list's tag, so all are in its slot.
 -- Uses: place here wanted listing
 local now = clock()
 local listing = {
-  tenant = ARGV[1], isLive = ARGV[2] == 'live', step = ARGV[2] == 'failed' and -1 or 1,
+  tenant = ARGV[1], isLive = ARGV[2] == 'live', isAsked = ARGV[2] == 'asked', step = ARGV[2] == 'failed' and -1 or 1,
   limit = tonumber(ARGV[3]), looks = tonumber(ARGV[4]), last = tonumber(ARGV[5]),
   since = ARGV[6], before = ARGV[7], passed_by = ARGV[8], caught_by = ARGV[9],
   statuses = ARGV[10], words = ARGV[11], with_tasks = ARGV[12] == '1', now = now, looked = 0, count = 0,
   -- What the call may still read of agents' texts and of payloads, in bytes. One item always fits.
   texts = 524288, payloads = 2097152
 }
+listing.field = listing.isAsked and 'q' or 'e'
 listing.isNarrow = listing.passed_by .. listing.caught_by .. listing.statuses .. listing.words ~= ''
 listing.isPlain = listing.limit == 0 and not listing.isNarrow and listing.since .. listing.before == ''
 local name = listing.passed_by ~= '' and listing.passed_by or listing.caught_by

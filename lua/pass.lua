@@ -2,10 +2,10 @@
 -- (none) -> pending.
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
 --       2 prefix:{tag}:due           live handoffs by when the sweep is to look at them
---       3 prefix:{tag}:w:tenant      handoffs that wait for a person, if one must approve; else, for an inbox, its list
---         prefix:{tag}:i:tenant:inbox; else absent
---       4 prefix:{tag}:i:tenant:inbox:waiting   what is for that inbox and waits for a person, by when it expires; only
---                                               if both apply
+--       3 prefix:{tag}:w:tenant      handoffs that wait for a person; left out, with the next one in its place, if
+--                                    nobody must approve
+--       4 prefix:{tag}:i:tenant:inbox   the inbox that it is for (lib/inbox.lua); left out likewise
+--       5 prefix:{tag}:i:tenant:inbox   the same in its other partition, where one Redis has both
 -- ARGV: 1 the call's deadline (ms)  2 passed_by, a space, and pass_token, with /traceparent if there is one
 --       3 expires_in (ms)
 --       4 the payload; but where 5 is there, what a plain handoff doesn't have, in words of a letter and a value
@@ -16,12 +16,15 @@
 --          {'passed', created, expires, available}    it is pending now, and can be caught later
 --          {'replayed', created, expires, available}  the same operation made it before; available is nil if it could
 --                                          be caught at once; nothing changed
+--          {'inbox_full'}                  as many are pending in its inbox as may be; nothing changed
+--          {'elsewhere'}                   how many are pending in its inbox is limited, and the call doesn't say how
+--                                          many are in the other partition; nothing changed
 --          {'reused'}                      another operation made it: the Idempotency-Key came with another body
 --          {'fresh'}                       it doesn't exist, and wasn't made now
 --          {'newer'}                       a newer version made it; nothing changed
 --          {'late'}                        the call's deadline is over; nothing changed
 -- Uses: events
-local call, key, due, list, undecided = redis.call, KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local call, key, due, waiting, inbox, other = redis.call, KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local words, options, payload = ARGV[2], '', ARGV[4]
 if ARGV[5] then options, payload = payload, ARGV[5] end
 local now, seconds, micros, formatted = clock()
@@ -39,16 +42,22 @@ if record then
 end
 
 if options == ' ?' then return { 'fresh' } end
+local kept = options ~= '' and string.match(options, ' l(%d+)')
+if not kept then inbox, other = waiting, inbox end
+local settings = inbox and call('GET', inbox .. ':settings')
+if settings then
+  -- Uses: counting
+  local refusal = unpassable(inbox, other, options, settings)
+  if refusal then return refusal end
+end
 -- In the key, the member begins where the index's key ends.
 local member = string.sub(key, #due)
-local outbox = openOutbox(due, key, member)
-local expires = now + ARGV[3]
+local outbox, expires = openOutbox(due, key, member), now + ARGV[3]
 local until_expiry = string.format('%d', expires)
-local kept = list and string.match(options, ' l(%d+)')
 local extra, available, schema = '', nil, nil
 record = (kept and 'pending waiting ' or 'pending none ') .. formatted .. ' ' .. until_expiry .. ' ' .. words
 if options ~= '' then
-  extra = string.gsub(options, ' [ahlz]%S+', '')
+  extra = string.gsub(options, ' [afhlz]%S+', '')
   local delay, length = string.match(options, ' a(%d+)'), string.match(options, ' z(%d+)')
   if delay then
     available = now + delay
@@ -68,12 +77,14 @@ call('ZADD', due, available and string.format('%d', available) or until_expiry, 
 if kept then
   -- The payload begins with "task": and the task, a JSON string. The part of it that is kept is a JSON string too.
   call('HSET', key, 't', string.sub(payload, 8, 7 + kept) .. '"', 'h', string.match(options, ' h(%S+)'))
-  call('ZADD', list, formatted, member)
-  redis.pcall('SPUBLISH', list, 'pending')
-  if undecided then call('ZADD', undecided, until_expiry, member) end
-elseif list and not available then
+  call('ZADD', waiting, formatted, member)
+  redis.pcall('SPUBLISH', waiting, 'pending')
+  call('ZADD', string.sub(due, 1, -4) .. 'inboxes', 0, string.match(member, '^[^:]+:'))
+end
+if inbox then
   -- Uses: entering
-  enterInbox(list, member, extra, seconds .. micros)
+  enterPart(inbox, member, extra, seconds .. micros, kept and until_expiry, available and ms(available))
 end
 tell(outbox, seconds .. micros, 'passed', member, record, extra, '-')
+if kept then tell(outbox, seconds .. micros, 'approval_requested', member, record, extra, '-', ' e' .. until_expiry) end
 return available and { 'passed', now, expires, available } or now

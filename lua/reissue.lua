@@ -14,7 +14,7 @@
 --                      handoff
 --          {'newer'}     a newer version wrote it; nothing changed
 --          {'late'}      the call's deadline is over; nothing changed
--- Uses: events attempts here inbox entering pending failed successor
+-- Uses: events attempts here inbox entering pending caught failed asking successor
 local key, due = KEYS[1], KEYS[2]
 local agent, retention, member = ARGV[2], tonumber(ARGV[3]), ARGV[4]
 local now, seconds, micros = clock()
@@ -58,7 +58,7 @@ if status == 'pending' then
   local waiting = string.sub(key, 1, #key - #member - 2) .. 'w:' .. string.match(member, '^[^:]+')
   if approval == 'waiting' then redis.call('ZREM', waiting, member) end
 end
-leaveFailed(key, member, extra)
+if status ~= 'caught' and status ~= 'pending' then leaveFailed(key, member, extra) end
 if isTaken then
   endAttempt(attempt, 'cancelled', ' e' .. ms(now) .. ' y' .. agent .. ' k-', next)
 else

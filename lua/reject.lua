@@ -1,7 +1,7 @@
 #!lua
 -- pending -> rejected: a person said no, so nobody can catch it. The payload stays readable until the key's TTL ends.
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
---       2 prefix:{tag}:w:tenant      handoffs that wait for a person
+--       2 prefix:{tag}:w:tenant      handoffs that wait for a person; beside it, `:decided`, what was decided last
 --       3 prefix:{tag}:due           live handoffs by when the sweep is to look at them
 -- ARGV: 1 the call's deadline (ms)  2 decision_token  3 decided_by  4 retention (ms)  5 tenant:id
 --       6 when the handoff that the person saw was passed (ms); empty if not given
@@ -27,6 +27,8 @@ if late(ARGV[1], now) then return { 'late' } end
 local refusal = undecidable(key, record, extra, decision, token, decided_by, seen, digest, now)
 if refusal then return refusal end
 if isFull(#note) then return { 'full' } end
+local decided = waiting .. ':decided'
+isHere(key, decided)
 
 local outbox, inbox = openOutbox(key, key, member), inboxOf(key, member, extra)
 if inbox then leaveList(key, inbox .. ':waiting', member) end
@@ -37,6 +39,7 @@ redis.call('HSET', key, 's', record,
 redis.call('HDEL', key, 't')
 redis.call('PEXPIREAT', key, ms(now + retention))
 redis.call('ZREM', waiting, member)
+keepDecided(decided, member, now)
 redis.call('ZREM', due, member)
 redis.pcall('SPUBLISH', key, 'rejected')
 redis.pcall('SPUBLISH', waiting, 'rejected')

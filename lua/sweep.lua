@@ -48,7 +48,7 @@ while place <= #members do
 end
 local expired, stalled, stalled_reissued, late_reissued, behind, successors = place - 1, 0, 0, 0, {}, {}
 if place <= #members then
-  -- Uses: attempts here inbox entering pending failed successor sweeping
+  -- Uses: attempts here inbox entering pending caught failed asking successor sweeping
   local batch = {
     now = now, micros = micros, retention = retention, expired = expired, stalled = 0, stalled_reissued = 0,
     late_reissued = 0, named = naming and named, behind = behind, successors = successors

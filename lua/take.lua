@@ -6,6 +6,7 @@
 --       2 prefix:{tag}:due              live handoffs by when the sweep is to look at them
 --       3 prefix:{tag}:n:token          what this operation took, for a retry; or which request is taking from the
 --                                       other list for it, as that list's handoffs come first (lib/taking.lua)
+--       4 prefix:{tag}:i:tenant:inbox   the same in its other partition, where one Redis has both; else absent
 -- ARGV: 1 the call's deadline (ms)  2 catch_token  3 caught_by  4 work_ttl (ms)  5 retention (ms)  6 prefix:{tag}:h:
 --       7 how many at most; 0: only those that this operation took before  8 how many bytes the answer has already
 --       9 how long to remember what was taken (ms), or longer if the work may last longer; empty: as long as a call may
@@ -14,43 +15,48 @@
 --       11 what this operation can take from the other list, ascending, separated by spaces: each a turn, a slash and a
 --         length in bytes; - if there is nothing but the reply is to have turns; empty if it needn't have them
 --       12 the asker
--- Replies: {'taken', more, elsewhere, turn, member, created, payload, decision, traceparent, record, extra, schema,
---            turn, …}    more: 1 if there may be more, else 0; elsewhere: how many of the turns in ARGV 11 come before
---                        what is left; a turn is 0 if ARGV 11 is empty; each item's other parts are those of catch.lua;
---                        if ARGV 7 is 0, nothing changed
---          {'replayed', more, elsewhere, …}  this operation took these before, and has them still; nothing changed; a
---                        turn is 0 if the first call read none
+--       13 in a Cluster, where max_caught holds for both partitions (lib/room.lua): from the inbox's own list how many
+--         are caught in the other one, a slash, and when that was (ms, that one's clock); ? if that isn't known; from
+--         the other list ! if the inbox's own partition has kept places for what this call takes; else empty
+-- Replies: {'taken', more, elsewhere, placed, turn, member, created, payload, decision, traceparent, record, extra,
+--            schema, turn, …}  more: 1 if there may be more, else 0; elsewhere: how many of the turns in ARGV 11 come
+--                        before what is left; placed: 1 if places are kept for what is to be taken from the other list,
+--                        else 0; a turn is 0 if ARGV 11 is empty; each item's other parts are those of catch.lua; if
+--                        ARGV 7 is 0, nothing changed
+--          {'replayed', more, elsewhere, placed, …}  this operation took these before, and has them still; nothing
+--                        changed; a turn is 0 if the first call read none
+--          {'closed'}    the inbox is paused, or as many of its handoffs are caught as may be; nothing changed
+--          {'limited'}   in a Cluster: their number is limited, and ARGV 13 isn't known, or too old; nothing changed
 --          {'left'}      another request with this token is taking from the other list for it; nothing changed
 --          {'reused'}    this token came with another request before; nothing changed
 --          {'late'}      the call's deadline is over; nothing changed
--- Uses: events attempts catching taking length
+-- Uses: events attempts catching taking length room
 local inbox, due, remembered = KEYS[1], KEYS[2], KEYS[3]
 local token, agent, work_ttl, retention, prefix = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local most, size, kept_for, request, asker = tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[9], ARGV[10], ARGV[12]
 local now, seconds, micros, formatted = clock()
-local before = redis.call('GET', remembered)
 
 if late(ARGV[1], now) then return { 'late' } end
-local reply = takenBefore(before, remembered, prefix, agent, token, request, asker, now)
+local reply = takenBefore(redis.call('GET', remembered), remembered, prefix, agent, token, request, asker, now)
 if reply then return reply end
+local room, places = roomIn(inbox, KEYS[4], ARGV[13], most, now)
+if room == 'closed' then return { 'closed' } end
+if room == 'limited' then return { 'limited' } end
 
-local items, gone, names, looked, elsewhere, more, latest = {}, {}, '', 0, 0, 0, 0
-local turns, sizes, scored, outbox = {}, {}, ARGV[11] ~= '', nil
-for turn, bytes in string.gmatch(ARGV[11], '(%S+)/(%S+)') do
-  turns[#turns + 1], sizes[#sizes + 1] = tonumber(turn), tonumber(bytes)
-end
-local from, upto = 0, most
-while most > 0 and more == 0 do
+local items, gone, caught, names, looked, elsewhere, more, latest = {}, {}, {}, '', 0, 0, 0, 0
+local turns, sizes = readTurns(ARGV[11])
+local scored, outbox, from, upto = ARGV[11] ~= '', nil, 0, room
+while room > 0 and more == 0 do
   -- Read scores only if they are needed: Redis formats them as text, which takes as long as all the rest.
   local entries = redis.call('ZRANGE', inbox, from, upto, unpack(scored and { 'WITHSCORES' } or {}))
   for i = 1, #entries, scored and 2 or 1 do
     local member, turn = entries[i], scored and tonumber(entries[i + 1]) or 0
     -- Handoffs of the other list that come before this one take their share of the answer's bytes too.
-    while more == 0 and turns[elsewhere + 1] and turns[elsewhere + 1] < turn and #items / 9 + elsewhere < most do
+    while more == 0 and turns[elsewhere + 1] and turns[elsewhere + 1] < turn and #items / 9 + elsewhere < room do
       if isTooLong(size, sizes[elsewhere + 1]) then more = 1 break end
       elsewhere, size = elsewhere + 1, size + sizes[elsewhere + 1]
     end
-    if more == 1 or #items / 9 + elsewhere == most or looked == most + 32 then more = 1 break end
+    if more == 1 or #items / 9 + elsewhere == room or looked == room + 32 then more = 1 break end
     looked = looked + 1
     local key = prefix .. member
     local record, payload, decision, extra, schema = unpack(redis.call('HMGET', key, 's', 'p', 'd', 'x', 'r'))
@@ -69,6 +75,7 @@ while most > 0 and more == 0 do
         work_ttl, retention, now, formatted)
       tell(outbox, seconds .. micros, 'caught', member, record, extra, agent)
       latest = math.max(latest, deadline)
+      caught[#caught + 1] = member
       gone[#gone + 1], names = member, names .. ' ' .. member .. (scored and '/' .. ms(turn) or '')
       addItem(items, turn, member, created, payload, decision, passed, record, extra, schema)
     end
@@ -76,17 +83,18 @@ while most > 0 and more == 0 do
   if #entries < (scored and 2 or 1) * (upto - from + 1) then break end
   from, upto = upto + 1, upto + 32
 end
-if more == 0 then elsewhere = math.min(#turns, most - #items / 9) end
+if more == 0 then elsewhere = math.min(#turns, room - #items / 9) end
+-- What is left has no room now. When one of them ends, who waits is woken.
+if room < most and #items / 9 + elsewhere == room then more = 0 end
 if #gone > 0 then redis.call('ZREM', inbox, unpack(gone)) end
+if #caught > 0 then redis.call('SADD', inbox .. ':caught', unpack(caught)) end
+local placed = keepPlaces(places, token, elsewhere, now)
 -- Written after all that it names, so that a retry finds either all of it or nothing. With a key it is also written if
 -- this list gave nothing beside what the other list gave, or is to give: otherwise a retry, or another request with
 -- this key, would take what has entered since. A note of an asker lasts no longer than that one counts
 -- (lib/taking.lua). So no call that takes something has this key: while the slot moves, Redis refuses such a call
 -- before it has caught anything, and not between two handoffs.
 if #items > 0 or request ~= '-' and (elsewhere > 0 or size > 0) then
-  local looking = #items == 0 and elsewhere > 0 and ' @' .. asker .. ' ' .. ms(now) or ''
-  local remember = (kept_for == '' or looking ~= '') and 10000 or math.max(kept_for, latest - now)
-  redis.call('SET', remembered, request .. ' ' .. ms(elsewhere) .. names .. looking, 'PX', ms(remember))
-  if request ~= '-' and #items > 0 then redis.pcall('SPUBLISH', remembered, 'taken') end
+  remember(remembered, request, asker, elsewhere, names, kept_for, latest, now)
 end
-return { 'taken', more, elsewhere, unpack(items) }
+return { 'taken', more, elsewhere, placed, unpack(items) }

@@ -4,8 +4,9 @@
 -- looked at than are wanted.
 -- KEYS: 1 prefix:{tag}:i:tenant:inbox   what can be caught from the inbox, by turn (lib/entering.lua)
 -- ARGV: 1 how many at most  2 prefix:{tag}:h:
--- Replies: {'read', more, turn/bytes, …}  ascending; more: 1 if there may be others behind the entries that were looked
---                                         at, else 0
+-- Replies: {'read', more, caught, now, turn/bytes, …}  the turns ascending; more: 1 if there may be others after the
+--                        entries that were looked at, else 0; caught: how many of the inbox's handoffs are caught in
+--                        this partition; now: the time (ms)
 -- Uses: length here
 local most, prefix = tonumber(ARGV[1]), ARGV[2]
 local now = clock()
@@ -23,4 +24,5 @@ for i = 1, #entries, 2 do
     turns[#turns + 1] = entries[i + 1] .. '/' .. ms(length)
   end
 end
-return { 'read', #entries == 2 * (most + 32) and 1 or 0, unpack(turns) }
+local caught = redis.call('SCARD', KEYS[1] .. ':caught')
+return { 'read', #entries == 2 * (most + 32) and 1 or 0, caught, now, unpack(turns) }

@@ -6,10 +6,10 @@
 --       3 how many at most  4 prefix:{tag}:
 --       5 the words of field x that are wanted, separated by spaces; absent for any
 --       6 how many members to look at; absent for 1000
--- Replies: {'listed', now, since, after, count, member, record, task, extra, member, …}  now is the time (ms). The list
---                     goes on after since and after, in the form of ARGV 1 and 2; nil at its end. count: all that wait,
---                     wanted or not, among them for some seconds those that have expired. A task is what the list keeps
---                     of it; extra is nil if there is none
+-- Replies: {'listed', now, since, after, count, member, record, task, extra, digest, size, member, …}  now is the time
+--                     (ms). The list goes on after since and after, in the form of ARGV 1 and 2; nil at its end. count:
+--                     all that wait, wanted or not, among them for some seconds those that have expired. A task is what
+--                     the list keeps of it; extra and digest are nil if there is none; size: the payload's bytes
 -- The script builds the handoffs' keys from the members: all carry the partition's tag, so all are in the slot of
 -- KEYS[1].
 -- Uses: place here wanted
@@ -30,14 +30,18 @@ while rank <= last do
     if not record then isHere(waiting, key) end
     local expires = record and select(4, string.match(record, RECORD))
     -- An expired handoff that isn't swept yet no longer waits.
-    local task = expires and now < tonumber(expires) and isWanted(extra, words) and redis.call('HGET', key, 't')
+    local task, digest
+    if expires and now < tonumber(expires) and isWanted(extra, words) then
+      task, digest = unpack(redis.call('HMGET', key, 't', 'h'))
+    end
     if task then
-      if #reply >= 5 + 4 * limit or #task > bytes then
+      if #reply >= 5 + 6 * limit or #task > bytes then
         reply[3], reply[4] = since, after
         return reply
       end
       bytes = bytes - #task
-      for _, part in ipairs({ members[i], record, task, extra }) do reply[#reply + 1] = part end
+      local size = redis.call('HSTRLEN', key, 'p')
+      for _, part in ipairs({ members[i], record, task, extra, digest, size }) do reply[#reply + 1] = part end
     end
     since, after = members[i + 1], members[i]
   end

@@ -5,12 +5,13 @@
 --       3 prefix:{tag}:hooks           the tenants that have webhooks here
 --       4 prefix:{tag}:e:tenant        the tenant's feed
 -- ARGV: 1 the call's deadline (ms)  2 tenant  3 id  4 url  5 types, parted by commas; empty for all
---       6 inbox; empty for any  7 how many a tenant may have
+--       6 inbox; empty for any  7 how many a tenant may have  8 labels, parted by commas; empty for any
+--       9 what its messages have of the payload; empty for nothing
 -- Replies: {'created', fields}  it is there now, or the same operation made it before: no two webhooks have one id
 --          {'too_many'}         the tenant has as many as it may have; nothing changed
 --          {'late'}             the call's deadline is over; nothing changed
--- The fields of a webhook, as HGETALL gives them: url types inbox created generation cursor [rotated old_until]
--- [disabled] [failing] [claim claim_due] [replay replay_to].
+-- The fields of a webhook, as HGETALL gives them: url types inbox labels include created generation cursor
+-- [rotated old_until] [disabled] [failing] [claim claim_due] [replay replay_to].
 -- generation counts its secrets, which are not here: they are derived. rotated is the operation that made the newest,
 -- old_until is how long the one before it signs as well. cursor is the last event of the feed that was looked at,
 -- disabled says why it is disabled, failing since when all attempts failed; replay and replay_to behind which event and
@@ -25,8 +26,8 @@ if late(ARGV[1], now) then return { 'late' } end
 if made[1] then return { 'created', made } end
 if redis.call('ZCARD', webhooks) >= most then return { 'too_many' } end
 
-redis.call('HSET', key, 'url', ARGV[4], 'types', ARGV[5], 'inbox', ARGV[6], 'created', ms(now), 'generation', 1,
-  'cursor', newest and newest[1] or '0-0')
+redis.call('HSET', key, 'url', ARGV[4], 'types', ARGV[5], 'inbox', ARGV[6], 'labels', ARGV[8], 'include', ARGV[9],
+  'created', ms(now), 'generation', 1, 'cursor', newest and newest[1] or '0-0')
 redis.call('ZADD', webhooks, ms(now), id)
 redis.call('ZADD', tenants, ms(now), tenant)
 return { 'created', redis.call('HGETALL', key) }

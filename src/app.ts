@@ -4,15 +4,21 @@ import { SettingError } from './config.ts'
 import type { Config } from './config.ts'
 import { Lookups } from './core/lookups.ts'
 import type { LookupOptions } from './core/lookups.ts'
+import { Activities } from './handoffs/activity.ts'
 import { ApprovalService } from './handoffs/approvals.ts'
+import { AskService } from './handoffs/asks.ts'
 import { AttemptService, HandoffService } from './handoffs/service.ts'
 import { EventService, EventStreams } from './handoffs/events.ts'
+import { Excerpts } from './handoffs/excerpts.ts'
+import { Histories } from './handoffs/histories.ts'
 import { ResultSchemas } from './result-schema/result-schemas.ts'
 import { InboxService } from './handoffs/inboxes.ts'
+import { InboxSettingsService } from './handoffs/inbox-settings.ts'
 import { ListService } from './handoffs/lists.ts'
 import type { InTurn } from './handoffs/lists.ts'
 import { ManyHandoffs } from './handoffs/many.ts'
 import { OperateService } from './handoffs/operate.ts'
+import { WaitingService } from './handoffs/waiting.ts'
 import { Waiter } from './handoffs/waiter.ts'
 import { countGuesses, useAuth } from './http/auth.ts'
 import { baseUrlOf } from './http/base-url.ts'
@@ -21,7 +27,7 @@ import type { RefusedCounts } from './http/overload.ts'
 import { Bodies, useJsonBodies } from './http/body.ts'
 import { Credentials } from './auth/keys.ts'
 import type { ApiKeys } from './auth/keys.ts'
-import { endStalled, useDraining, useNodeAnswers } from './http/connections.ts'
+import { endStalled, isGone, useDraining, useNodeAnswers } from './http/connections.ts'
 import { noteEndpoints, useOpenApi } from './http/openapi.ts'
 import { Requests, logOperated, logTransitions, requestId } from './http/observe.ts'
 import type { FaultLog, RequestLog } from './http/observe.ts'
@@ -39,6 +45,7 @@ import { llmsRoute, skillRoutes } from './http/routes/agent-texts.ts'
 import { healthRoutes } from './http/routes/health.ts'
 import { webhookRoutes } from './http/routes/webhooks.ts'
 import { mcpPreflight, mcpRoute, originCheck } from './mcp/route.ts'
+import { InboxRounds } from './metrics/inboxes.ts'
 import { makeRegistry } from './metrics/registry.ts'
 import { metricsRoute } from './metrics/route.ts'
 import { problem } from './core/schemas/problem.ts'
@@ -47,8 +54,11 @@ import type { Store } from './store/store.ts'
 import { maxWebhooks } from './store/webhooks.ts'
 import { version } from './core/version.ts'
 import { answerStray } from './web/error-pages.ts'
+import { consolePages } from './web/console.ts'
 import { approvalPages, frontPage, problemsPage } from './web/pages.ts'
+import type { People } from './web/people.ts'
 import { Deliverer } from './webhooks/deliverer.ts'
+import { Mailer } from './webhooks/mail.ts'
 import { WebhookSecrets } from './webhooks/sender.ts'
 import { WebhookService, madeAtOnce } from './webhooks/service.ts'
 import { Targets } from './webhooks/targets.ts'
@@ -62,6 +72,8 @@ declare module 'fastify' {
     operatorsPort: FastifyInstance | undefined
     /** Sends events to webhooks, where they are on. The caller's to start; it stops with the service. */
     deliverer: Deliverer | null
+    /** Counts what inboxes have, for the metrics. The caller's to start; it stops with the service. */
+    inboxRounds: InboxRounds
   }
 }
 
@@ -92,13 +104,23 @@ export async function buildApp (
   const waiter = new Waiter(store.subscriptions)
   const inboxes = new InboxService(store.inboxes, store.subscriptions, waiter, config.workTtl)
   app.addHook('onClose', async () => inboxes.close())
-  const events = new EventService(store.events, waiter, { handoffs: store.handoffs, retention: config.retention })
+  const baseUrl = baseUrlOf(app, config, log)
+  const known = { handoffs: store.handoffs, retention: config.retention }
+  const events = new EventService(store.events, waiter, baseUrl, known)
   const streams = new EventStreams(events)
-  const parts = webhookParts(config, store, more)
+  const parts = webhookParts(config, baseUrl, store, more)
   const { attemptTimeout } = more.webhooks ?? {}
   const deliverer = parts === null
     ? null
-    : new Deliverer({ ...parts, targets: targetsFor(config, maxWebhooks, more), store, log, attemptTimeout })
+    : new Deliverer({
+      ...parts,
+      targets: targetsFor(config, maxWebhooks, more),
+      mailer: config.mail === undefined ? null : new Mailer(config.mail, attemptTimeout),
+      excerpts: new Excerpts(store.handoffs, store.asks),
+      store,
+      log,
+      attemptTimeout
+    })
   app.decorate('deliverer', deliverer)
   app.addHook('onClose', async () => deliverer?.stop())
   // Before the server waits for the requests that are open: a name server may be silent for longer.
@@ -110,14 +132,18 @@ export async function buildApp (
   letAnswersArrive(app)
   useSchemas(app)
   const logMoved = logTransitions(app, log)
-  const baseUrl = baseUrlOf(app, config, log)
   await useOpenApi(app, version, baseUrl)
   const endpoints = noteEndpoints(app)
   const isDraining = () => app.draining.now
+  const rounds = new InboxRounds(store, config.metricsInboxes, error =>
+    log.error({ err: error }, 'counting the inboxes failed'))
+  app.decorate('inboxRounds', rounds)
+  app.addHook('onClose', async () => rounds.stop())
   const { registry, close } = makeRegistry({
     requests,
     waiter,
     inboxes,
+    rounds,
     streams,
     store,
     keys: keys.counts,
@@ -144,23 +170,36 @@ export async function buildApp (
   skillRoutes(app, baseUrl)
   await app.register(front => frontPage(front, { endpoints, baseUrl }))
   await app.register(page => problemsPage(page, baseUrl().startsWith('https:')))
+  const pages = new MasterTurns(pagesAtOnce)
+  const inTurn: InTurn = (tenant, read, asker) => pages.run(undefined, tenant, read, asker)
+  const inboxSettings = new InboxSettingsService(store.inboxes, inTurn)
   const schemas = new ResultSchemas()
   app.addHook('onClose', async () => schemas.close())
   const handoffs = new HandoffService(
-    store.handoffs, waiter, schemas, { baseUrl, defaultExpiresIn: config.defaultExpiresIn, hopLimit: config.hopLimit }
+    store.handoffs, waiter, schemas,
+    {
+      baseUrl,
+      defaultExpiresIn: config.defaultExpiresIn,
+      hopLimit: config.hopLimit,
+      pendingElsewhere: (tenant, inbox, requireHuman) => inboxSettings.pendingElsewhere(tenant, inbox, requireHuman)
+    }
   )
   const attempts = new AttemptService(store.attempts, { baseUrl, maxWorkTtl: config.maxWorkTtl })
   const limits = { maxExpiresIn: config.maxExpiresIn / 1000, maxWorkTtl: config.maxWorkTtl / 1000 }
   const reads = new MasterTurns(readsAtOnce)
   const many = new ManyHandoffs(
-    store.handoffs, waiter, ({ tag, tenant }, read) => reads.run(store.masterOf(tag), tenant, read)
+    store.handoffs, waiter, ({ tag, tenant }, read, asker) => reads.run(store.masterOf(tag), tenant, read, asker)
   )
-  const pages = new MasterTurns(pagesAtOnce)
-  const inTurn: InTurn = (tenant, read) => pages.run(undefined, tenant, read)
   const lists = new ListService(store.lists, inTurn)
-  const approvals = new ApprovalService(store.approvals, store.handoffs, waiter, inTurn)
+  const approvals = new ApprovalService(store.approvals, store.handoffs, inTurn)
+  const asks = new AskService(
+    store.asks, store.lists, waiter, schemas, inTurn, { baseUrl, maxWorkTtl: config.maxWorkTtl }
+  )
+  const waiting = new WaitingService(approvals, asks, waiter)
   const operate = new OperateService(store.lists, store.attempts, inTurn)
-  const operations = operationsOf({ handoffs, attempts, inboxes, approvals, many, lists, operate, limits })
+  const operations = operationsOf(
+    { handoffs, attempts, inboxes, inboxSettings, approvals, asks, many, lists, operate, limits }
+  )
   const credentials = new Credentials(keys)
   const guessesOf = await countGuesses(app)
   app.addHook('onReady', async () => keys.start())
@@ -198,19 +237,24 @@ export async function buildApp (
       onFault: (error, request) => onFault(error, request.id),
     })
   })
-  await app.register(pages => approvalPages(pages,
-    {
-      approvals,
-      keys,
-      credentials,
-      guessesOf,
-      sessions: store.sessions,
-      bodies,
-      baseUrl,
-      shed,
-      log,
-      refused: code => requests.refused(code)
-    }), { prefix: '/approvals' })
+  const people: People = {
+    keys,
+    credentials,
+    guessesOf,
+    sessions: store.sessions,
+    bodies,
+    baseUrl,
+    shed,
+    log,
+    refused: code => requests.refused(code)
+  }
+  await app.register(pages => approvalPages(pages, { approvals, asks, waiting, ...people }), { prefix: '/approvals' })
+  const histories = new Histories(store.handoffs, events)
+  const activities = new Activities(events)
+  const consoleServices = {
+    approvals, handoffs, attempts, inboxSettings, lists, operate, events, operations, histories, activities
+  }
+  await app.register(pages => consolePages(pages, { ...consoleServices, ...people }), { prefix: '/console' })
   app.addHook('onReady', async () => refuseOwnPath(basePath, requests))
   return app
 }
@@ -219,10 +263,12 @@ type WebhookDependencies = Pick<AppDependencies, 'webhookSecret' | 'webhooks'>
 
 /** @returns null where webhooks are off */
 function webhookParts (
-  config: Config, { events, webhooks }: AppDependencies['store'], { webhookSecret, ...more }: WebhookDependencies
+  config: Config, baseUrl: () => string, { events, webhooks }: AppDependencies['store'],
+  { webhookSecret, ...more }: WebhookDependencies
 ) {
   if (events === null || webhooks === null || webhookSecret === undefined) return null
-  return { events, webhooks, secrets: new WebhookSecrets(webhookSecret), targets: targetsFor(config, madeAtOnce, more) }
+  const secrets = new WebhookSecrets(webhookSecret)
+  return { events, webhooks, secrets, baseUrl, mail: config.mail, targets: targetsFor(config, madeAtOnce, more) }
 }
 
 /** @param atOnce names of a tenant. Making webhooks has a share of its own, so that it holds up no deliveries */
@@ -254,6 +300,7 @@ function bareApp (
     },
   })
   app.decorate('basePath', basePath)
+  app.decorateRequest('isGone', isGone)
   app.setErrorHandler(answerError)
   // Outside the instances that read bodies, none is read: the sender isn't known there.
   app.removeAllContentTypeParsers()

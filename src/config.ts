@@ -4,6 +4,8 @@ import type { Static } from '@sinclair/typebox'
 import { Ajv } from 'ajv'
 import { callerOf } from './core/model.ts'
 import type { ApiKey, Scope } from './core/model.ts'
+import { isAllowEntry, senderOf, serverOf } from './core/mail.ts'
+import type { MailSettings } from './core/mail.ts'
 import { readDuration } from './core/time.ts'
 import { parseRedisUrl } from './core/redis-url.ts'
 
@@ -87,6 +89,15 @@ const environment = Type.Object({
     description: 'where webhooks may go besides https to public addresses: addresses and networks, ' +
       '10.0.0.7,10.1.0.0/16,fd00::/8'
   }),
+  SMTP_URL: Type.Optional(Type.String({
+    description: 'the server that mail goes through: smtp://host:port or smtps://user:password@host:port, without more'
+  })),
+  MAIL_FROM: Type.Optional(Type.String({
+    description: 'whom mail is from: an address, or a name and an address, Handoffs <handoffs@example.com>'
+  })),
+  MAIL_ALLOW: Type.String({
+    default: '', description: 'where mail may go: domains and addresses, example.com,team@example.org'
+  }),
   BATCH_LIMIT: Type.Integer({
     minimum: 1024,
     maximum: 256 * 1024 * 1024,
@@ -120,6 +131,12 @@ const environment = Type.Object({
   MCP_ORIGINS: Type.String({
     default: '',
     description: 'origins of the browsers that may call /mcp: https://agents.example.com,http://localhost:3000'
+  }),
+  METRICS_INBOXES: Type.Integer({
+    minimum: 0,
+    maximum: 10_000,
+    default: 100,
+    description: 'how many inboxes have metrics of their own, those with most pending: 0 to 10000'
   }),
   METRICS_PORT: Type.Optional(Type.Integer({
     minimum: 0,
@@ -194,6 +211,8 @@ export function loadConfig (env: NodeJS.ProcessEnv = process.env) {
     /** Undefined: webhooks are off. */
     webhookSecret: given.WEBHOOK_SECRET,
     webhookAllow,
+    /** Undefined: there is no mail. */
+    mail: mailOf(given),
     bodyLimit: given.BODY_LIMIT,
     bodiesLimit: given.BODIES_LIMIT ?? Math.max(defaultBodiesLimit, 8 * largestBody),
     batchLimit: given.BATCH_LIMIT,
@@ -202,6 +221,7 @@ export function loadConfig (env: NodeJS.ProcessEnv = process.env) {
     /** 0: no limit. */
     ratePerMinute: given.RATE_LIMIT_PER_MINUTE,
     mcpOrigins,
+    metricsInboxes: given.METRICS_INBOXES,
     /** Undefined: they are served on `port`. */
     metricsPort: given.METRICS_PORT,
     drainDelay: given.DRAIN_DELAY,
@@ -210,6 +230,34 @@ export function loadConfig (env: NodeJS.ProcessEnv = process.env) {
   })
   refuseSharedSecrets(config.apiKeys)
   return config
+}
+
+/** @throws {SettingError} also for one of the three that is wrong where the others are missing */
+function mailOf (
+  { SMTP_URL: url, MAIL_FROM: from, MAIL_ALLOW: allow }: Static<typeof environment>
+): MailSettings | undefined {
+  const server = url === undefined ? undefined : serverOf(url)
+  if (server === null) throw wrong('SMTP_URL')
+  const sender = from === undefined ? undefined : senderOf(from)
+  if (sender === null) throw wrong('MAIL_FROM')
+  const allowed = listed(allow.toLowerCase())
+  if (!allowed.every(isAllowEntry)) throw wrong('MAIL_ALLOW')
+  if (server === undefined || sender === undefined || allowed.length === 0) return undefined
+  return { ...server, from: sender, allow: allowed }
+}
+
+/** For how long a service that runs a Redis of its own keeps events, if nobody says otherwise. */
+const ownEventsRetention = '24h'
+
+/**
+ * The settings of this process. With a Redis of its own, as `npm start` runs it, events are on unless EVENTS_RETENTION
+ * turns them off: whoever tries the service out finds them there.
+ * @throws {SettingError}
+ */
+export function loadProcessConfig (env: NodeJS.ProcessEnv = process.env): Config {
+  // An empty value counts as unset.
+  const isUnset = !env.REDIS_URL && !env.EVENTS_RETENTION
+  return loadConfig(isUnset ? { ...env, EVENTS_RETENTION: ownEventsRetention } : env)
 }
 
 /**

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
 import closeWithGrace from 'close-with-grace'
 import { buildApp } from './app.ts'
-import { SettingError, agentScopes, loadConfig, operatorScopes } from './config.ts'
+import { SettingError, agentScopes, loadProcessConfig, operatorScopes } from './config.ts'
 import type { Config } from './config.ts'
 import { banner, startEmbedded } from './embedded/start.ts'
 import type { Embedded } from './embedded/start.ts'
@@ -29,7 +29,7 @@ setFlagsFromString('--no-parallel-scavenge')
 
 /** The process: settings, wiring, listening, signals, draining. */
 async function main (): Promise<void> {
-  const config = loadConfig()
+  const config = loadProcessConfig()
   const output = openStdoutLog(config.logLevel)
   const { log } = output
   const embedded = config.redisUrl === undefined
@@ -84,6 +84,7 @@ async function serve (
   // After the service itself, so that it isn't reported ready before it is.
   const operations = await app.operatorsPort?.listen({ host: config.host, port: config.metricsPort! })
   store.sweeper.start()
+  app.inboxRounds.start()
   store.relayRound?.start()
   app.deliverer?.start()
   // So that the log has the reason even if /readyz isn't asked.

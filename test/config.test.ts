@@ -1,5 +1,5 @@
 import t from 'tap'
-import { SettingError, loadConfig } from '../src/config.ts'
+import { SettingError, loadConfig, loadProcessConfig } from '../src/config.ts'
 
 function refusal (env: Record<string, string>): Error | undefined {
   try {
@@ -16,6 +16,31 @@ t.test('REDIS_URL', async t => {
     t.ok(error instanceof SettingError, String(error))
     t.match(error?.message, /^REDIS_URL: where Redis is: .*redis\+sentinel:\/\/.*redis\+cluster:\/\/[^\n]*$/, 'one line that says what it takes')
     if (url.includes('@')) t.notOk(error?.message.includes(url), 'and not what it says: there may be a password in it')
+  }
+})
+
+t.test('mail needs SMTP_URL, MAIL_FROM and MAIL_ALLOW, and each must be right', async t => {
+  const right = { SMTP_URL: 'smtps://us%40er:p%3Ass@mail.example.com', MAIL_FROM: 'Handoffs <handoffs@example.com>', MAIL_ALLOW: 'Example.com, team@other.org,' }
+  t.strictSame(loadConfig(right).mail, {
+    server: { host: 'mail.example.com', port: 465, isTls: true, isLoopback: false }, auth: { user: 'us@er', pass: 'p:ss' }, from: { name: 'Handoffs', address: 'handoffs@example.com' }, allow: ['example.com', 'team@other.org']
+  })
+  for (const name of Object.keys(right)) t.equal(loadConfig({ ...right, [name]: '' }).mail, undefined, name)
+  t.match(loadConfig({ ...right, SMTP_URL: 'smtp://[::1]:25/', MAIL_FROM: 'a@b' }).mail, { server: { host: '::1', port: 25, isTls: false, isLoopback: true }, auth: undefined, from: { name: '', address: 'a@b' } })
+  for (const [url, isLoopback] of [['smtp://localhost', true], ['smtp://127.9.9.9', true], ['smtp://127.example.com', false], ['smtp://localhost.example.com', false], ['smtp://10.0.0.1', false]] as const) {
+    t.match(loadConfig({ ...right, SMTP_URL: url }).mail!.server, { port: 587, isLoopback }, url)
+  }
+  const wrong: Array<[name: string, values: string[]]> = [
+    ['SMTP_URL', ['mail.example.com', 'http://mail.example.com', 'smtp://', 'smtp://h/path', 'smtp://h?ignoreTLS=true', 'smtp://h#x', 'smtp://user@h', 'smtp://:secret@h', 'smtp://u:%@h', 'smtp://h:99999', 'smtp://a b']],
+    ['MAIL_FROM', ['x', '@x', 'a@b, c@d', 'A\r\nBcc: x <a@b>', '<a@b', '"A" <a@b>']],
+    ['MAIL_ALLOW', ['*', '*.example.com', '@example.com', 'https://example.com', 'a b']],
+  ]
+  for (const [name, values] of wrong) {
+    for (const value of values) {
+      const error = refusal({ [name]: value })
+      t.ok(error instanceof SettingError, `${name} ${JSON.stringify(value)}`)
+      t.match(error?.message, new RegExp(`^${name}: [^\n]+$`))
+      t.notOk(error?.message.includes('secret'))
+    }
   }
 })
 
@@ -71,4 +96,15 @@ t.test('trusted proxies are addresses and networks', t => {
     t.throws(() => loadConfig({ TRUSTED_PROXIES: wrong }), { message: /^TRUSTED_PROXIES: [^\n]+$/ }, wrong)
   }
   t.end()
+})
+
+t.test('with a Redis of its own, events are on unless somebody says otherwise', async t => {
+  const retention = (env: Record<string, string>) => loadProcessConfig(env).eventsRetention
+  for (const env of [{}, { EVENTS_RETENTION: '' }, { REDIS_URL: '' }]) t.equal(retention(env), 86_400_000, JSON.stringify(env))
+  for (const given of ['0', '0s']) t.equal(retention({ EVENTS_RETENTION: given }), 0, given)
+  t.equal(retention({ EVENTS_RETENTION: '60' }), 60_000)
+  t.equal(retention({ REDIS_URL: 'redis://h' }), 0)
+  t.equal(retention({ REDIS_URL: 'redis://h', EVENTS_RETENTION: '7d' }), 604_800_000)
+  t.equal(loadConfig({}).eventsRetention, 0)
+  t.throws(() => loadProcessConfig({ EVENTS_RETENTION: ' ' }), { constructor: SettingError, message: /^EVENTS_RETENTION: / })
 })

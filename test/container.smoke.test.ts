@@ -19,7 +19,7 @@ const hardened = toldByPage(commandsUnder('README.md', 'Image')).flags
 
 t.setTimeout(10 * minute)
 const engine = await getContainerRuntimeClient().catch(() => undefined)
-if (engine === undefined) t.plan(0, 'no container engine answers: the image is neither built nor run')
+if (engine === undefined) t.skip('no container engine answers: the image is neither built nor run', () => {})
 else await testImage(engine.container.dockerode)
 
 type Dockerode = NonNullable<typeof engine>['container']['dockerode']

@@ -11,7 +11,7 @@ import { startAuditRegistry, startSilentRegistry } from './helpers/registry.ts'
 import { projectRoot } from './helpers/service.ts'
 
 /** Licences that require attribution at most. */
-const permissive = new Set(['0BSD', 'Apache-2.0', 'BSD-2-Clause', 'BSD-3-Clause', 'BlueOak-1.0.0', 'ISC', 'MIT', 'Unlicense'])
+const permissive = new Set(['0BSD', 'Apache-2.0', 'BSD-2-Clause', 'BSD-3-Clause', 'BlueOak-1.0.0', 'ISC', 'MIT', 'MIT-0', 'Unlicense'])
 
 interface Locked { version: string, license?: string, integrity?: string, resolved?: string, dev?: boolean, link?: boolean }
 

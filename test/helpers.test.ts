@@ -1,8 +1,14 @@
+import { execFile } from 'node:child_process'
+import { writeFile } from 'node:fs/promises'
 import { request } from 'node:http'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
 import t from 'tap'
 import { testApp } from './helpers/app.ts'
+import { skipInQuick } from './helpers/extent.ts'
 import { form } from './helpers/forms.ts'
 import { keepSecret, logSink } from './helpers/log-sink.ts'
+import { scratchDir, typed, withoutTap } from './helpers/processes.ts'
 import { listen } from './helpers/wire.ts'
 
 /** Whether a test would fail whose log has this text, written before anybody declared it a secret. */
@@ -16,6 +22,23 @@ function isFound (text: string): boolean {
     return true
   }
 }
+
+t.test('what a file sets for each of its subtests is not for those of the other files of its process', skipInQuick, async t => {
+  const folder = await scratchDir(t)
+  const files = await Promise.all(['first', 'second'].map(async name => {
+    const file = join(folder, `${name}.mts`)
+    await writeFile(file, `
+      import t from ${JSON.stringify(import.meta.resolve('tap'))}
+      t.beforeEach(test => { test.comment('before ${name}: ' + test.name) })
+      t.afterEach(test => { test.comment('after ${name}: ' + test.name) })
+      t.test('of ${name}', async t => { await t.test('within ${name}', async t => { t.pass() }) })
+    `)
+    return file
+  }))
+  const { stdout } = await promisify(execFile)(process.execPath, [...typed(new URL('together.ts', import.meta.url)), ...files], { env: withoutTap() })
+  t.strictSame([...stdout.matchAll(/# ((?:before|after) .*)/g)].map(([, said]) => said).sort(), ['first', 'second'].flatMap(name =>
+    [`before ${name}: of ${name}`, `before ${name}: within ${name}`, `after ${name}: within ${name}`, `after ${name}: of ${name}`]).sort())
+})
 
 t.test('a test fails when its log has a secret, and all that a request brings is one', async t => {
   const { app, call } = await testApp(t)

@@ -57,19 +57,25 @@ async function findRedis () {
 }
 
 /**
- * Which processes run these files: those of a folder share some, folders of one file share one; long files have one each, and so have slow ones
- * outside folders. Each process reads the whole service, which costs as much as the tests of three files.
+ * Which processes run these files: those of a folder share some, small folders share one; long files have one each, and so have slow ones outside
+ * folders. Each process reads the whole service, which costs as much as the tests of five files.
  */
 function processesOf (files: string[]): string[][] {
   const isAlone = (path: string) => inRun.long.test(path) || (inRun.smoke.test(path) && dirname(path) === '.')
-  const shareOf = (few: string[], most: number) => {
+  const shareOf = (few: string[], max: number) => {
     const folders = [...new Set(few.map(path => dirname(path)))].map(folder => few.filter(path => dirname(path) === folder))
-    return [...folders.filter(({ length }) => length > 1), folders.filter(({ length }) => length === 1).flat()].flatMap(folder => {
-      const count = Math.ceil(folder.length / most)
-      return Array.from({ length: count }, (_, n) => folder.filter((_, at) => at % count === n))
-    })
+    const shared: string[][] = []
+    for (const folder of folders.sort((a, b) => b.length - a.length)) {
+      const other = shared.find(({ length }) => length + folder.length <= max)
+      if (other !== undefined) other.push(...folder)
+      else {
+        const count = Math.ceil(folder.length / max)
+        shared.push(...Array.from({ length: count }, (_, n) => folder.filter((_, at) => at % count === n)))
+      }
+    }
+    return shared
   }
-  const shared = [...shareOf(files.filter(path => inRun.quick.test(path)), 13), ...shareOf(files.filter(path => inRun.smoke.test(path) && !isAlone(path)), 3)]
+  const shared = [...shareOf(files.filter(path => inRun.quick.test(path)), 20), ...shareOf(files.filter(path => inRun.smoke.test(path) && !isAlone(path)), 3)]
   return [...files.filter(isAlone).map(path => [path]), ...shared.sort((a, b) => b.length - a.length)].filter(({ length }) => length > 0)
 }
 

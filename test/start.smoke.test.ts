@@ -45,6 +45,8 @@ t.test('npm start prints its address, shows the keys once, keeps its data, and l
   const printed = execFileSync('sh', ['-c', call.replace('curl', 'curl -s')], { encoding: 'utf8' })
   t.match(JSON.parse(printed), { status: 'pending' })
   const id = await pass(first, key)
+  const events = await fetch(`${first.address}/api/events?after=0-0`, { headers: { authorization: `Bearer ${key}` } })
+  t.match(await events.json(), { items: [{ type: 'handoff.passed' }, { data: { handoff_id: id } }] }, 'events are on')
 
   t.equal(await readFile(join(DATA_DIR, 'address'), 'utf8'), `${first.address}\n`)
   t.equal((await stat(join(DATA_DIR, 'address'))).mode & 0o777, 0o600)

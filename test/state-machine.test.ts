@@ -65,7 +65,10 @@ class Run {
   async begin (): Promise<void> {
     for (const tenant of ['default', 'other']) {
       for (const inbox of inboxes) {
-        for (const tag of [inboxTag(tenant, inbox), homeTag(tenant)]) await this.#t.redis.del(this.#names.inbox(tag, tenant, inbox), this.#names.undecided(tag, tenant, inbox))
+        for (const tag of [inboxTag(tenant, inbox), homeTag(tenant)]) {
+          const list = this.#names.inbox(tag, tenant, inbox)
+          await this.#t.redis.del(list, ...['waiting', 'delayed', 'caught', 'failed'].map(name => `${list}:${name}`))
+        }
       }
     }
   }

@@ -17,10 +17,24 @@ const subtestTimeout = 300_000
 
 t.setTimeout(0)
 if (files.length > 0) {
-  t.on('subtestAdd', subtest => { subtest.options.timeout ??= t.options.timeout ?? subtestTimeout })
+  // What a file sets at its top for each of its subtests isn't for those of the other files: all of them have the same root.
+  let reading = ''
+  const fileOf = new WeakMap<object, string>()
+  t.on('subtestAdd', subtest => {
+    subtest.options.timeout ??= t.options.timeout ?? subtestTimeout
+    fileOf.set(subtest, reading)
+  })
+  for (const name of ['beforeEach', 'afterEach'] as const) {
+    const set = t[name].bind(t)
+    t[name] = hook => {
+      const file = reading
+      set(test => fileOf.get(outermost(test)) === file ? hook(test) : undefined)
+    }
+  }
   // The files' own subtests wait until this one ends, so that tap doesn't take the process for idle while a file is read.
   t.test('reading the files', { timeout }, async t => {
     for (const file of files) {
+      reading = file
       await import(new URL(file, here).href)
       t.pass(file)
     }
@@ -37,4 +51,13 @@ if (files.length > 0) {
       env: { ...env, TAP: '1', TAP_TIMEOUT: String(timeout / 1000) },
     }, files.map(file => `test/${file}`).join(' '))
   }
+}
+
+interface InTree { parent?: InTree }
+
+/** The subtest of the root that this one is in, or is. */
+function outermost (test: InTree): InTree {
+  let outer = test
+  while (outer.parent !== undefined && outer.parent !== t) outer = outer.parent
+  return outer
 }

@@ -4,3 +4,10 @@ local function attemptBeforeOthers(extra)
   local number = most and tonumber(string.match(extra, ' n(%d+)') or 1)
   return most and number < tonumber(most) and number or nil
 end
+-- How much longer than the retention a key is kept if the sweep may still have to make a successor of it, in
+-- milliseconds. So its payload isn't lost, even if no sweep comes for that long.
+local UNSWEPT = 604800000
+-- Keeps a caught handoff until its work is over, and then for the retention.
+local function keepWork(key, until_done, retention, extra)
+  redis.call('PEXPIREAT', key, ms(until_done + retention + (attemptBeforeOthers(extra) and UNSWEPT or 0)))
+end

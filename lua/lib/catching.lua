@@ -14,8 +14,7 @@ local function becomeCaught(key, due, record, extra, expires, words, work_ttl, r
   else
     redis.call('HSET', key, 's', record)
   end
-  redis.call('PEXPIREAT', key,
-    string.format('%d', deadline + retention + (attemptBeforeOthers(extra) and UNSWEPT or 0)))
+  keepWork(key, deadline, retention, extra)
   -- If the work's deadline is later than the pickup's, the index stays as it is: the sweep comes too early, looks at
   -- the record, and moves the entry on.
   -- In the key, the member begins where the index's key ends.

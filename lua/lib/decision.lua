@@ -18,3 +18,10 @@ local function undecidable(key, record, extra, decision, token, decided_by, seen
     return { 'content_changed', now, record, extra }
   end
 end
+-- Keeps a decision for the list of the last ones: the tenant's latest 50, for 7 days, beside what waits for a person.
+-- While the slot moves, the list may be on the other node: before the first write, ask isHere for it (lib/here.lua).
+local function keepDecided(decided, member, now)
+  redis.call('ZADD', decided, now, member)
+  redis.call('ZREMRANGEBYRANK', decided, 0, -51)
+  redis.call('PEXPIREAT', decided, ms(now + 604800000))
+end

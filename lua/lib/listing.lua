@@ -6,7 +6,11 @@ local function isListed(listing, record, extra)
   if listing.name and not string.find(record, listing.name, 1, true) then return false end
   local status, _, _, expires, passed_by, _, deadline, caught_by = string.match(record, RECORD)
   if not status then return false end
-  if listing.isLive then
+  if listing.isAsked then
+    local until_then = extra and status == 'caught' and string.match(extra, ' z[^/]+/%l/%d+/(%d+)/o')
+    local over = until_then and math.min(until_then, string.match(extra, ' h(%d+)') or deadline)
+    if not over or listing.now >= over then return false end
+  elseif listing.isLive then
     local beat = status == 'caught' and extra and string.match(extra, ' h(%d+)')
     local over = status == 'pending' and expires or status == 'caught' and (beat or deadline) or 0
     if listing.now >= tonumber(over) then return false end
@@ -26,8 +30,9 @@ end
 local function itemOf(listing, key, score, member, record, extra)
   local isFirst, task = listing.count == 0, false
   -- An error may have a megabyte: what is too long isn't read.
-  if not isFirst and not listing.isLive and redis.call('HSTRLEN', key, 'e') > listing.texts then return nil end
-  local decision, told, progress = unpack(redis.call('HMGET', key, 'd', 'e', 'g'))
+  local length = not isFirst and not listing.isLive and redis.call('HSTRLEN', key, listing.field)
+  if length and length > listing.texts then return nil end
+  local decision, told, progress = unpack(redis.call('HMGET', key, 'd', listing.field, 'g'))
   listing.texts = listing.texts - #(decision or '') - #(told or '') - #(progress or '')
   if listing.with_tasks then listing.payloads = listing.payloads - redis.call('HSTRLEN', key, 'p') end
   if not isFirst and (listing.texts < 0 or listing.payloads < 0) then return nil end

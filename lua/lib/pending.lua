@@ -6,12 +6,15 @@ local function enterOnceAvailable(key, member, extra, now)
   if inbox then
     local decided = string.match(redis.call('HGET', key, 'd') or '', '^%d+')
     if decided and tonumber(decided) >= tonumber(available) then return end
-    isHere(key, inbox)
+    refuseWhileMoving(key, inbox)
+    redis.call('ZREM', inbox .. ':delayed', member)
     enterInbox(inbox, member, extra, available * 1000)
   end
 end
 -- A handoff that ends while it is pending leaves its inbox.
 local function leaveInbox(key, member, extra, approval)
   local inbox = inboxOf(key, member, extra)
-  if inbox then leaveList(key, approval == 'waiting' and inbox .. ':waiting' or inbox, member) end
+  if not inbox then return end
+  if approval == 'waiting' then return leaveList(key, inbox .. ':waiting', member) end
+  leavePending(key, inbox, member, extra)
 end

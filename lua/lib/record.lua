@@ -3,13 +3,13 @@
 -- x's where it says "passed" or "lineage", and a few more; and those of an event's text (lib/events.lua). What a letter
 -- means depends on where it stands. Times are in milliseconds since the epoch, durations in milliseconds.
 --      field of the hash                     word of field x                           word of pass, of an event
---   a  -                                     passed: available_at, a time              pass: delay, a duration
+--   a  the answer to the question (below)    passed: available_at, a time              pass: delay, a duration
 --   b  -                                     passed: heartbeat_within, a duration      event: expired_because
 --   c  the reason given to cancel, JSON      lineage: marks of the payloads (below)    pass: as in x
 --   d  a person's decision (below)           passed: retry_delay, a duration           pass: as in x
---   e  the error given to fail, or the       ended: when, a time                       -
---      reason given to decline, JSON
---   f  -                                     caught: f1 if a heartbeat moved the       -
+--   e  the error given to fail, or the       ended: when, a time                       event: expires_at, of what a
+--      reason given to decline, JSON                                                   person is asked
+--   f  -                                     caught: f1 if a heartbeat moved the       event: of, whom a question asks
 --                                            work's deadline
 --   g  a heartbeat's progress: when it was   lineage: hops, a number                   pass: as in x
 --      reported, a space, JSON
@@ -24,19 +24,20 @@
 --   n  -                                     attempts: its number, from 2 on           event: as in x
 --   o  -                                     attempts: reissue_of, the id before       event: as in x
 --   p  the payload, then the result (below)  lineage: parent, an id                    pass, event: as in x
---   q  -                                     caught: when a cancel was first           -
+--   q  the latest question, JSON             caught: when a cancel was first           event: ask_id
 --                                            requested, a time
 --   r  the result schema, JSON as passed     lineage: root, an id                      pass: as in x
---   s  the record (below)                    passed: digest of the result schema       pass: as in x
+--   s  the record (below)                    passed: digest of the result schema       pass: as in x; event: a
+--                                                                                      question's state
 --   t  the beginning of the task, a JSON     passed: to, the inbox that it is for      pass, event: as in x
 --      string, while it waits for a person
---   u  -                                     passed: priority, 0 to 9, if given        pass: as in x
+--   u  what comes with the question (below)  passed: priority, 0 to 9, if given        pass: as in x
 --   v  -                                     caught: when the last heartbeat came, a   -
 --                                            time
 --   w  -                                     passed: work_within, a duration           pass: as in x
 --   x  what a plain handoff doesn't have     -                                         -
---   y  -                                     ended: by whom                            -
---   z  -                                     -                                         pass: how many of the payload's
+--   y  -                                     ended: by whom                            event: answered_by
+--   z  -                                     caught: the latest question (below)       pass: how many of the payload's
 --                                                                                      last bytes are the schema
 --   ?  -                                     -                                         pass: only ask if it was made
 -- The record is words, separated by one space; each transition appends its own:
@@ -46,6 +47,11 @@
 -- order. It tells the end if the record has no words for it. A mark is 12 hex digits; they go from the root to this
 -- payload.
 -- The decision: decided decided_by decision_token[/digest] note; the note is JSON, null for none.
+-- The word of the question is its id, p if it asks people or r if the passer, when it was asked, when it ends, and how
+-- it stands, with slashes between: o and how much was left of the work if it is open, a with when and by whom it was
+-- answered, e or w with when it expired or was withdrawn. What comes with it: ask_token, the digest of the schema or -,
+-- how many bytes the details and the schema have, and both, JSON. The answer: answer_token, how many bytes the note
+-- has, the note, JSON, null for none, and the answer, JSON.
 -- The payload is JSON members as catch returns them; empty once it was freed. When the handoff is done, the result
 -- takes its place, JSON, empty for none: that writes one field instead of deleting one and making another. Scripts
 -- don't parse either.
@@ -66,9 +72,6 @@ local TRACE = '/(.+)$'
 local DONE = '^(%d+) (%S+)$'
 -- Captures when, by whom, and by which operation.
 local DECIDED = '^(%d+) (%S+) ([^%s/]+)'
--- How much longer than the retention a key is kept if the sweep may still have to make a successor of it, in
--- milliseconds. So its payload isn't lost, even if no sweep comes for that long.
-local UNSWEPT = 604800000
 -- Formats a time. Lua's own conversion also looks for a fraction and an exponent, and takes three times as long.
 local function ms(time)
   return string.format('%d', time)

@@ -48,11 +48,14 @@ end
 -- The fields that the hash of one that ends must keep, besides s and x: two of the person's decision, the schema, and
 -- two that are its own.
 local SET_ASIDE = { 'd', 'h', 'r', 'c', 'g' }
--- Makes the next attempt from the hash of one that ends, and returns its id, its member and score of the due index, and
--- its fields s and x. What the old hash must keep is collected for endAttempt, which writes that one again. RENAME
--- moves the payload along with the hash, so it is in one place at every moment and isn't copied through Lua. RENAME is
--- the first write and both keys are in one slot: if that slot is moving to another node, Redis refuses the command
--- before anything is written. The caller puts the next attempt into the due index.
+-- Those of its latest question, which its own hash keeps as well.
+local QUESTION = { 'q', 'u', 'a' }
+-- Makes the next attempt from the hash of one that ends, and returns its id, its member and score of the due index, its
+-- fields s and x, and until when it waits for a person, if it does. What the old hash must keep is collected for
+-- endAttempt, which writes that one again. RENAME moves the payload along with the hash, so it is in one place at every
+-- moment and isn't copied through Lua. RENAME is the first write and both keys are in one slot: if that slot is moving
+-- to another node, Redis refuses the command before anything is written. The caller puts the next attempt into the due
+-- index.
 local function succeed(attempt, pause)
   local key, extra, now, member, kept = attempt.key, attempt.extra or '', attempt.now, attempt.member, attempt.kept
   local colon = string.find(member, ':', 1, true)
@@ -77,6 +80,13 @@ local function succeed(attempt, pause)
   end
   local next_extra = ' n' .. number .. ' o' .. id .. (pause > 0 and ' a' .. available or '') ..
     string.gsub(extra, ' [^bcdgjmprstuw]%S+', '')
+  local was_asked = string.find(extra, ' z', 1, true)
+  if was_asked then
+    for _, field in ipairs(QUESTION) do
+      local text = redis.call('HGET', key, field)
+      if text then kept[#kept + 1], kept[#kept + 2] = field, text end
+    end
+  end
   local trace = string.match(passed, TRACE)
   local next_record = '2:pending ' .. approval .. ' ' .. msOnce(now) .. ' ' .. until_expiry .. ' ' .. passed_by ..
     ' -' .. (trace and '/' .. trace or '')
@@ -84,20 +94,23 @@ local function succeed(attempt, pause)
   redis.call('RENAME', key, next_key)
   redis.call('HSET', next_key, 's', next_record, 'x', next_extra)
   if has_told then redis.call('HDEL', next_key, 'c', 'g', 'e') end
+  if was_asked then redis.call('HDEL', next_key, unpack(QUESTION)) end
   redis.call('PEXPIREAT', next_key, msOnce(until_expiry + attempt.retention))
   local inbox = inboxOf(next_key, next_member, next_extra)
   if approval == 'waiting' then
     -- No person decided on an attempt that was for an inbox. They may decide on this one.
     local waiting = string.sub(key, 1, #key - #member - 2) .. 'w:' .. string.sub(member, 1, colon - 1)
     redis.call('ZADD', waiting, msOnce(now), next_member)
+    redis.call('ZADD', string.sub(key, 1, #key - #member - 2) .. 'inboxes', 0, string.sub(member, 1, colon))
     redis.pcall('SPUBLISH', waiting, 'pending')
-    redis.call('ZADD', inbox .. ':waiting', until_expiry, next_member)
-  elseif inbox and pause == 0 then
-    enterInbox(inbox, next_member, next_extra, attempt.micros)
+  end
+  if inbox then
+    enterPart(inbox, next_member, next_extra, attempt.micros, approval == 'waiting' and until_expiry,
+      pause > 0 and available)
   end
   return {
     id = next_id, member = next_member, due = pause > 0 and available or until_expiry,
-    record = next_record, extra = next_extra
+    record = next_record, extra = next_extra, waits_until = approval == 'waiting' and until_expiry
   }
 end
 -- Writes an attempt's end: its status and the new words of field x. Its key stays for the retention from now, however
@@ -109,9 +122,11 @@ local function endAttempt(attempt, status, words, next)
   local space = string.find(record, ' ', 1, true)
   local before = string.match(record, '^2?:?(%l+)')
   local ends_now = before == 'caught' or before == 'pending'
-  if not next then
-    enterFailed(openFailed(attempt.key, member, extra), member, attempt.now, attempt.now, attempt.retention)
+  local lists = not next and openFailed(attempt.key, member, extra)
+  if before == 'caught' then
+    extra = leaveWork(outbox, micros, attempt.key, member, record, extra, attempt.now)
   end
+  if lists then enterFailed(lists, member, attempt.now, attempt.now, attempt.retention) end
   record = '2:' .. status .. string.sub(record, space)
   local reissued_as = next and ' i' .. next.id
   redis.call('HSET', attempt.key, 's', record, 'x', extra .. (reissued_as or ''), unpack(attempt.kept))
@@ -125,4 +140,7 @@ local function endAttempt(attempt, status, words, next)
   if not next then return end
   tell(outbox, micros, 'reissued', member, record, extra, nil, reissued_as)
   tell(outbox, micros, 'passed', next.member, next.record, next.extra)
+  if next.waits_until then
+    tell(outbox, micros, 'approval_requested', next.member, next.record, next.extra, '-', ' e' .. next.waits_until)
+  end
 end

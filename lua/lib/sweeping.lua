@@ -34,6 +34,16 @@ local function leaveWaiting(batch, due, place, member, prefix, key, record, extr
     behind[#behind + 1], behind[#behind + 2] = again, member
   end
 end
+-- When the sweep looks at a caught handoff again: at its deadline, or at the end of its question if that comes first.
+-- Ends the question once nobody has answered in time.
+local function lookAtQuestion(batch, key, member, record, extra, deadline)
+  local ask = openAsk(key, member, extra)
+  if not ask then return deadline end
+  if batch.now < ask.expires then return math.min(ask.expires, tonumber(deadline)) end
+  local outbox = openOutbox(key, key, member)
+  redis.call('HSET', key, 'x', endAsk(ask, outbox, batch.micros, member, record, extra, batch.now))
+  return deadline
+end
 -- Sweeps a handoff of any kind. The batch is one table for the script: the clock's now and micros, the retention, what
 -- is counted, `named` for the members that expire (or false), and scores and members for the index: `behind` of those
 -- that go on, and `successors`.
@@ -47,6 +57,7 @@ local function sweepOne(batch, due, place, member, prefix)
   local deadline = status == 'pending' and expires or status == 'caught' and (beat or until_done) or
     record and not status and now + 10000
   if deadline and tonumber(deadline) > now then
+    if status == 'caught' then deadline = lookAtQuestion(batch, key, member, record, extra, deadline) end
     -- The index was behind the record, as catch leaves it. The record counts.
     behind[#behind + 1], behind[#behind + 2] = deadline, member
     if status == 'pending' and approval ~= 'waiting' then enterOnceAvailable(key, member, extra, now) end
@@ -65,7 +76,13 @@ local function sweepOne(batch, due, place, member, prefix)
       -- Without an inbox nobody can reissue what nobody caught.
       local isFreed = status == 'pending' and not inboxOf(key, member, extra)
       local lists = not isFreed and openFailed(key, member, extra)
-      if status == 'pending' then leaveInbox(key, member, extra, approval) end
+      local ask
+      if status == 'pending' then
+        leaveInbox(key, member, extra, approval)
+      else
+        extra, ask = leaveWork(outbox, batch.micros, key, member, record, extra, now)
+        if ask then redis.call('HSET', key, 'x', extra) end
+      end
       if lists then enterFailed(lists, member, deadline, now, batch.retention) end
       redis.call('HSET', key, 's', over, unpack(isFreed and { 'p', '' } or {}))
       -- Its TTL was for longer: it was the work's, or it might have been tried again.

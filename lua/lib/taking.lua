@@ -32,11 +32,27 @@ local function takenBefore(before, remembered, prefix, agent, token, request, as
   local asked, others, members = string.match(before or '', '^(%S+) (%d+)(.*)$')
   if before and asked ~= request then return { 'reused' } end
   local looking, since = string.match(members or '', '^ @(%S+) (%d+)$')
-  if looking == asker and before or members == '' then return { 'taken', 1, tonumber(others) } end
+  if looking == asker and before or members == '' then return { 'taken', 1, tonumber(others), 0 } end
   if before and not looking then
     return {
-      'replayed', 0, tonumber(others), unpack(stillCaught(remembered, prefix, members, agent, token, now))
+      'replayed', 0, tonumber(others), 0, unpack(stillCaught(remembered, prefix, members, agent, token, now))
     }
   end
   if before and now < since + 10000 and now > since - 10000 then return { 'left' } end
+end
+-- The turns and the lengths of what can be taken from the other list.
+local function readTurns(text)
+  local turns, sizes = {}, {}
+  for turn, bytes in string.gmatch(text, '(%S+)/(%S+)') do
+    turns[#turns + 1], sizes[#sizes + 1] = tonumber(turn), tonumber(bytes)
+  end
+  return turns, sizes
+end
+-- Notes what an operation took here, by `names`, and how many it left to the other list; or that its asker takes from
+-- that list first. Requests with the same token that wait look then.
+local function remember(remembered, request, asker, elsewhere, names, kept_for, latest, now)
+  local looking = names == '' and elsewhere > 0 and ' @' .. asker .. ' ' .. ms(now) or ''
+  local lasts = looking ~= '' and 10000 or kept_for == '' and 10000 or math.max(kept_for, latest - now)
+  redis.call('SET', remembered, request .. ' ' .. ms(elsewhere) .. names .. looking, 'PX', ms(lasts))
+  if request ~= '-' and names ~= '' then redis.pcall('SPUBLISH', remembered, 'taken') end
 end

@@ -3,6 +3,11 @@ import type { LimitRecords } from '../store/limits.ts'
 /** The limits of a tenant, in requests a minute: of all its agents together (null for none), and of single ones. */
 export interface TenantLimits { all: number | null, agents: ReadonlyMap<string, number> }
 
+type LimitsByTenant = Map<string, { all: number | null, agents: Map<string, number> }>
+
+/** A change of the log: `agent` is empty for all of the tenant, `limit` (requests a minute) for no limit. */
+export interface LimitChange { tenant: string, agent: string, limit?: string }
+
 /**
  * The limits that operators set, as this replica knows them, so that a request without one needs no call to Redis. The
  * log of keys has their changes too (KeyLog): so a change holds within 2 s. Until they were read once no request is let
@@ -10,10 +15,11 @@ export interface TenantLimits { all: number | null, agents: ReadonlyMap<string, 
  */
 export class LimitTable {
   readonly #records: Pick<LimitRecords, 'list'> | undefined
-  #byTenant: ReadonlyMap<string, TenantLimits> | undefined
+  #byTenant: LimitsByTenant | undefined
   /** Reads so far, and the latest whose result is here: an earlier one may end after it. */
   #begun = 0
   #known = 0
+  #underWay = 0
   #first: Promise<void> | undefined
 
   /** @param records undefined if there can be no limits */
@@ -44,18 +50,44 @@ export class LimitTable {
     return this.whenKnown().then(() => null, () => 'The limits of agents can’t be read from Redis.')
   }
 
+  /**
+   * Takes over what the log says changed, in its order. It costs no call unless all of them are being read just now:
+   * what that gives may be from before the change.
+   * @throws {Unavailable}
+   */
+  async change (changes: readonly LimitChange[]): Promise<void> {
+    if (changes.length === 0) return
+    if (this.#byTenant === undefined || this.#underWay > 0) return this.read()
+    for (const { tenant, agent, limit = '' } of changes) {
+      this.#set(this.#byTenant, tenant, agent === '' ? null : agent, limit === '' ? null : Number(limit))
+    }
+  }
+
   /** Reads all of them. @throws {Unavailable} */
   async read (): Promise<void> {
     const number = ++this.#begun
-    const byTenant = new Map<string, { all: number | null, agents: Map<string, number> }>()
-    for (const { tenant, agent, ratePerMinute } of await this.#records?.list() ?? []) {
-      const limits = byTenant.get(tenant) ?? { all: null, agents: new Map() }
-      byTenant.set(tenant, limits)
-      if (agent === null) limits.all = ratePerMinute
-      else limits.agents.set(agent, ratePerMinute)
+    this.#underWay++
+    try {
+      const byTenant: LimitsByTenant = new Map()
+      for (const { tenant, agent, ratePerMinute } of await this.#records?.list() ?? []) {
+        this.#set(byTenant, tenant, agent, ratePerMinute)
+      }
+      if (number < this.#known) return
+      this.#known = number
+      this.#byTenant = byTenant
+    } finally {
+      this.#underWay--
     }
-    if (number < this.#known) return
-    this.#known = number
-    this.#byTenant = byTenant
+  }
+
+  #set (
+    byTenant: LimitsByTenant, tenant: string, agent: string | null, ratePerMinute: number | null
+  ): void {
+    const limits = byTenant.get(tenant) ?? { all: null, agents: new Map() }
+    if (agent === null) limits.all = ratePerMinute
+    else if (ratePerMinute === null) limits.agents.delete(agent)
+    else limits.agents.set(agent, ratePerMinute)
+    if (limits.all === null && limits.agents.size === 0) byTenant.delete(tenant)
+    else byTenant.set(tenant, limits)
   }
 }

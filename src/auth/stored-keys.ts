@@ -313,7 +313,8 @@ export class KeyLog {
     if (isLost) this.#memory.forgetAll()
     for (const { id } of entries) if (id !== undefined) this.#memory.forget(id)
     // Before the entries count as read: if Redis can't give the limits now, they come again.
-    if (isLost || entries.some(({ id }) => id === undefined)) await this.#limits.read()
+    if (isLost) await this.#limits.read()
+    else await this.#limits.change(entries.filter(({ id }) => id === undefined))
     for (const entry of entries) this.#logChange(entry)
     this.#last = last
     if (more) this.#lookAgain = true

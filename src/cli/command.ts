@@ -1,7 +1,8 @@
 import { Command, CommanderError } from 'commander'
-import { scopes, webhookTypes } from '../core/model.ts'
+import type { Labels } from '../core/labels.ts'
+import { scopes, webhookFormats, webhookTypes } from '../core/model.ts'
 import { version } from '../core/version.ts'
-import { addVerbs, parseSeconds } from './agent/verbs.ts'
+import { addVerbs, parseLabel, parseSeconds } from './agent/verbs.ts'
 import {
   Failure, UsageError, notWritten, oneLine, outputFault, parseDuration, parseName, parseNames, parseRate, parseScopes
 } from './output.ts'
@@ -210,9 +211,16 @@ export function addWebhookVerbs (program: Command): void {
   const load = () => import('./webhooks.ts')
 
   verb('create', 'have events sent to a URL, and show the secret that signs them once')
-    .requiredOption('--url <url>', 'an https URL of a public address, or what WEBHOOK_ALLOW names')
+    .requiredOption(
+      '--url <url>', 'an https URL of a public address, or what WEBHOOK_ALLOW names; or mailto: and an address'
+    )
+    .option('--format <format>', `what messages look like: ${webhookFormats.join(', ')}; left out with mailto:`)
     .option('--types <types>', `only events of these types, separated by commas: ${webhookTypes.join(', ')}`)
     .option('--inbox <inbox>', 'only events of handoffs for this inbox', (text: string) => parseName('--inbox', text))
+    .option('--label <name:value>', 'only events of handoffs with this label; several want all', (
+      text: string, before?: Labels
+    ) => parseLabel('--label', text, before))
+    .option('--include <what>', 'what messages for people have besides: task, its first 200 characters')
     .action(async options => (await load()).createWebhook(options))
   verb('list', 'list a tenant’s webhooks, the oldest first').action(async options =>
     (await load()).listWebhooks(options))

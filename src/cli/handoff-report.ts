@@ -2,7 +2,7 @@ import { loadConfig } from '../config.ts'
 import type { Config } from '../config.ts'
 import { isId, tagOf } from '../core/ids.ts'
 import { labelsMember } from '../core/labels.ts'
-import { deadlineOf, expiryOf, statusAt } from '../core/model.ts'
+import { askAt, deadlineOf, expiryOf, statusAt } from '../core/model.ts'
 import {
   agreedMembers, approvalText, digestText, endOf, iso, moreMembers, spliceAnswer, agentMembers, willBeTriedAgain
 } from '../handoffs/answers.ts'
@@ -161,11 +161,18 @@ export function agreedLines ({ now, record: { extra }, digest, schema }: Found):
 
 /** The state of the work. */
 export function workLines ({ now, record, texts }: Found): ReportLine[] {
-  const { heartbeatDeadline, cancelRequestedAt } = record.extra
+  const { heartbeatDeadline, cancelRequestedAt, ask } = record.extra
   const status = statusAt(record, now)
   const lines: ReportLine[] = []
   if (heartbeatDeadline !== undefined) {
     lines.push(['heartbeat', `due ${due(heartbeatDeadline, status === 'caught' || status === 'expired', now)}`])
+  }
+  if (ask !== undefined) {
+    const state = askAt(ask, record, now)
+    const end = state === 'answered' ? ` ${when(ask.endedAt!, now)} by ${ask.answeredBy}` : ''
+    const until = state === 'open' ? `; until its answer, or ${when(ask.expiresAt, now)}, the deadlines rest` : ''
+    const whom = ask.of === 'person' ? 'a person' : 'its passer'
+    lines.push(['question', `${state}${end}, asked of ${whom} ${when(ask.askedAt, now)}${until}`])
   }
   if (texts?.progress != null) lines.push(['progress', `${when(texts.progress.at, now)}${afterColon(texts.progress.text)}`])
   // If it is cancelled by now, the line `ended` has the reason.

@@ -5,7 +5,7 @@ import type { Scope } from '../core/model.ts'
 import type { KeyRecord, KeyUpdate } from '../store/api-keys.ts'
 import type { Store } from '../store/store.ts'
 import { Failure, UsageError, notWritten, outputFault, print, printJson, table, when } from './output.ts'
-import { withStore } from './redis.ts'
+import { redisClock, withStore } from './redis.ts'
 
 export interface CreateOptions {
   tenant: string
@@ -50,10 +50,11 @@ export async function listKeys ({ json = false }: { json?: boolean }): Promise<v
     return printJson(records.map(record => ({ id: record.id, ...members(record), state: stateOf(record, now) })))
   }
   if (records.length === 0) return print('there are no keys in Redis')
+  // Keys expire by Redis's clock, and so does their grace.
   const rows = records.map(record => [record.id, record.tenant, record.agent, record.scopes.join(),
-    record.inboxes?.join() ?? 'any', iso(record.createdAt),
+    record.inboxes?.join() ?? 'any', String(record.ratePerMinute ?? '-'), iso(record.createdAt),
     record.endsAt === null ? 'never' : iso(record.endsAt), stateWords(record, now)])
-  print(table([['id', 'tenant', 'name', 'scopes', 'inboxes', 'created', 'ends', 'state'], ...rows]))
+  print(table([['id', 'tenant', 'name', 'scopes', 'inboxes', 'a minute', 'created', 'ends', 'state'], ...rows]))
 }
 
 /** `none` takes away what the key has; what is left out stays. */
@@ -155,13 +156,6 @@ function userName (): string {
   } catch {
     return String(process.getuid?.() ?? 'unknown')
   }
-}
-
-/** Redis's clock, in milliseconds: keys expire by it, and so does their grace. */
-async function redisClock (store: Store): Promise<number> {
-  const [master] = store.masters.all()
-  const [seconds = 0, microseconds = 0] = await master?.calls.time() ?? []
-  return Number(seconds) * 1000 + Number(microseconds) / 1000
 }
 
 type KeyState = 'live' | 'in grace' | 'ended' | 'revoked'

@@ -2,7 +2,7 @@ import slotOf from 'cluster-key-slot'
 import type { Redis } from 'ioredis'
 import { Unavailable } from '../core/errors.ts'
 import type { Config } from '../config.ts'
-import { tagOf, tags } from '../core/ids.ts'
+import { randomId, tagOf, tags } from '../core/ids.ts'
 import { findRunning } from '../embedded/server.ts'
 import type { Masters } from '../redis/masters.ts'
 import { KeyNames, memberOf } from '../store/key-names.ts'
@@ -33,6 +33,16 @@ export async function withStore<T> (
     await store.close()
     await embedded?.close()
   }
+}
+
+/** Redis's clock, in milliseconds. */
+export async function redisClock (store: Store): Promise<number> {
+  const id = randomId()
+  const tag = tagOf(id)
+  // There is no such handoff. But a call waits until Redis is reached, or says why it isn't.
+  await store.handoffs.status({ tenant: 'default', id, tag })
+  const [seconds = 0, microseconds = 0] = await store.masters.of(tag)?.calls.time() ?? []
+  return Number(seconds) * 1000 + Number(microseconds) / 1000
 }
 
 /** What it means, then in brackets what Redis or the network said. */

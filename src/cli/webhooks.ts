@@ -1,9 +1,10 @@
-import { loadConfig } from '../config.ts'
+import { loadProcessConfig } from '../config.ts'
 import type { Config } from '../config.ts'
 import { Lookups } from '../core/lookups.ts'
 import { localWebhookSecret } from '../embedded/start.ts'
 import { Problem, errorTable } from '../core/errors.ts'
 import { newKeyId, newSecret } from '../store/api-keys.ts'
+import type { Labels } from '../core/labels.ts'
 import type { DeliveryStatus } from '../store/webhooks.ts'
 import { WebhookSecrets } from '../webhooks/sender.ts'
 import { WebhookService, defaultGrace, madeAtOnce } from '../webhooks/service.ts'
@@ -17,6 +18,9 @@ interface Members {
   url: string
   types: string[] | null
   inbox: string | null
+  format?: string
+  labels?: Record<string, string>
+  include?: string[]
   enabled: boolean
   disabled_because?: string
   created_at: string
@@ -32,12 +36,26 @@ interface Listed {
   next_at: string | null
 }
 
+interface CreateOptions {
+  url: string
+  format?: string
+  types?: string
+  inbox?: string
+  label?: Labels
+  include?: string
+}
+
 export async function createWebhook (
-  { url, types, inbox, ...options }: Options & { url: string, types?: string, inbox?: string }
+  { url, format, types, inbox, label, include, ...options }: Options & CreateOptions
 ): Promise<void> {
-  const made = await run(
-    options, service => service.create(options.tenant, { url, types: types?.split(',') ?? null, inbox: inbox ?? null })
-  ) as (Members & { secret: string }) | undefined
+  const made = await run(options, service => service.create(options.tenant, {
+    url,
+    format: format ?? null,
+    types: types?.split(',') ?? null,
+    inbox: inbox ?? null,
+    labels: label ?? null,
+    include: include?.split(',') ?? null
+  })) as (Members & { secret: string }) | undefined
   if (made !== undefined) {
     print(`${lines(made)}\nsecret   ${made.secret}\nThe secret is shown only once: give it to ` +
     'the receiver, which verifies messages with it.')
@@ -129,7 +147,7 @@ export async function replayWebhook (id: string, { since, ...options }: Options 
 async function run (
   options: Options, call: (service: WebhookService) => Promise<object | null>
 ): Promise<object | null | undefined> {
-  const config = loadConfig()
+  const config = loadProcessConfig()
   const secret = await secretOf(config)
   const answer = await withStore(config, config.replicas, ({ events, webhooks }) => {
     const isOn = events !== null && webhooks !== null && secret !== undefined
@@ -138,6 +156,7 @@ async function run (
           events,
           webhooks,
           secrets: new WebhookSecrets(secret),
+          mail: config.mail,
           targets: new Targets(config.webhookAllow, new Lookups({ atOnce: madeAtOnce }))
         }
       : null))
@@ -168,7 +187,16 @@ function stateOf ({ enabled, disabled_because: because }: Members): string {
 }
 
 function lines (webhook: Members): string {
-  const { id, url, types, inbox, created_at: createdAt } = webhook
-  return `id       ${id}\nurl      ${url}\ntypes    ${types?.join(', ') ??
-    'all'}\ninbox    ${inbox ?? 'any'}\nstate    ${stateOf(webhook)}\ncreated  ${createdAt}`
+  const { id, url, format = 'mail', types, inbox, labels, include, created_at: createdAt } = webhook
+  return [
+    `id       ${id}`,
+    `url      ${url}`,
+    ...format === 'standard' ? [] : [`format   ${format}`],
+    `types    ${types?.join(', ') ?? 'all'}`,
+    `inbox    ${inbox ?? 'any'}`,
+    ...labels === undefined ? [] : [`labels   ${Object.entries(labels).map(label => label.join(':')).join(', ')}`],
+    ...include === undefined ? [] : [`include  ${include.join(', ')}`],
+    `state    ${stateOf(webhook)}`,
+    `created  ${createdAt}`
+  ].join('\n')
 }

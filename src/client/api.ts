@@ -95,12 +95,12 @@ export interface components {
             labels?: {
                 [key: string]: string;
             };
-            /** Deadline of the work. */
-            work_expires_at?: string;
+            /** Deadline of the work; null while a question is open. */
+            work_expires_at?: string | null;
             /** As passed: seconds. */
             heartbeat_within?: number;
-            /** Deadline of the next heartbeat. */
-            heartbeat_expires_at?: string;
+            /** Deadline of the next heartbeat; null while a question is open. */
+            heartbeat_expires_at?: string | null;
             /** Number of this attempt. */
             attempt?: number;
             /** Id of the previous attempt. */
@@ -160,12 +160,12 @@ export interface components {
                 labels?: {
                     [key: string]: string;
                 };
-                /** Deadline of the work. */
-                work_expires_at?: string;
+                /** Deadline of the work; null while a question is open. */
+                work_expires_at?: string | null;
                 /** As passed: seconds. */
                 heartbeat_within?: number;
-                /** Deadline of the next heartbeat. */
-                heartbeat_expires_at?: string;
+                /** Deadline of the next heartbeat; null while a question is open. */
+                heartbeat_expires_at?: string | null;
                 /** Number of this attempt. */
                 attempt?: number;
                 /** Id of the previous attempt. */
@@ -191,6 +191,82 @@ export interface components {
             oldest_at: string | null;
             /** Number of handoffs that wait for approval. */
             waiting_approval: number;
+            /** Number of handoffs that can be caught later. */
+            delayed: number;
+            /** Number of handoffs that wait for others. */
+            blocked: number;
+            /** Number of handoffs that are caught. */
+            caught: number;
+            /** Number of handoffs in the list of those that failed. */
+            failed: number;
+            /** Whether nothing can be caught from the inbox now. */
+            paused: boolean;
+            /** How many of its handoffs may be caught for the inbox to give more; null for any number. */
+            max_caught: number | null;
+            /** How many may be pending for it to take more; null for any number. */
+            max_pending: number | null;
+        };
+        /** What is left out stays as it is. */
+        SetInboxBody: {
+            /** true: nothing can be caught from the inbox until it is false again. */
+            paused?: boolean;
+            /** Catch from the inbox only while fewer of its handoffs are caught; null takes the limit away. */
+            max_caught?: number | null;
+            /** Refuse to pass to the inbox while as many are pending; null takes the limit away. */
+            max_pending?: number | null;
+        };
+        /** The state of the inbox. One that was never used is empty. */
+        SetInboxAnswer: {
+            inbox: string;
+            /** Number of handoffs that can be caught now. */
+            pending: number;
+            /** When the oldest of them entered the inbox; null if there is none. */
+            oldest_at: string | null;
+            /** Number of handoffs that wait for approval. */
+            waiting_approval: number;
+            /** Number of handoffs that can be caught later. */
+            delayed: number;
+            /** Number of handoffs that wait for others. */
+            blocked: number;
+            /** Number of handoffs that are caught. */
+            caught: number;
+            /** Number of handoffs in the list of those that failed. */
+            failed: number;
+            /** Whether nothing can be caught from the inbox now. */
+            paused: boolean;
+            /** How many of its handoffs may be caught for the inbox to give more; null for any number. */
+            max_caught: number | null;
+            /** How many may be pending for it to take more; null for any number. */
+            max_pending: number | null;
+        };
+        /** The tenant’s inboxes that hold something or have settings. */
+        ListInboxesAnswer: {
+            /** By name. May be fewer than `limit`, or none, even if there is a next_cursor. */
+            items: {
+                inbox: string;
+                /** Number of handoffs that can be caught now. */
+                pending: number;
+                /** When the oldest of them entered the inbox; null if there is none. */
+                oldest_at: string | null;
+                /** Number of handoffs that wait for approval. */
+                waiting_approval: number;
+                /** Number of handoffs that can be caught later. */
+                delayed: number;
+                /** Number of handoffs that wait for others. */
+                blocked: number;
+                /** Number of handoffs that are caught. */
+                caught: number;
+                /** Number of handoffs in the list of those that failed. */
+                failed: number;
+                /** Whether nothing can be caught from the inbox now. */
+                paused: boolean;
+                /** How many of its handoffs may be caught for the inbox to give more; null for any number. */
+                max_caught: number | null;
+                /** How many may be pending for it to take more; null for any number. */
+                max_pending: number | null;
+            }[];
+            /** The cursor of the next page; null on the last one. */
+            next_cursor: string | null;
         };
         DoneBody: {
             /** Result of the work; status shows it as `result`. */
@@ -246,10 +322,10 @@ export interface components {
             };
             /** The handoff can be caught from then on; only if it was delayed. */
             available_at?: string;
-            /** Deadline of the work. */
-            work_expires_at?: string;
-            /** Deadline of the next heartbeat. */
-            heartbeat_expires_at?: string;
+            /** Deadline of the work; null while a question is open. */
+            work_expires_at?: string | null;
+            /** Deadline of the next heartbeat; null while a question is open. */
+            heartbeat_expires_at?: string | null;
             /** When the catcher’s last heartbeat came. */
             heartbeat_at?: string;
             /** The catcher’s latest progress report. */
@@ -274,6 +350,24 @@ export interface components {
             reason?: string;
             /** The deadline that was missed. */
             expired_because?: "not_caught" | "not_done" | "stalled";
+            /** Its catcher’s latest question. */
+            ask?: {
+                /** The question’s id. */
+                ask_id: string;
+                /**
+                 * How it stands.
+                 */
+                state: "open" | "answered" | "expired" | "withdrawn";
+                /**
+                 * Who is asked: a person, or the agent that passed the handoff.
+                 */
+                of: "person" | "passer";
+                /** When it was asked. */
+                asked_at: string;
+                answered_at: string | null;
+                /** Who answered. */
+                answered_by: string | null;
+            };
             /** Number of this attempt. */
             attempt?: number;
             /** Id of the previous attempt. */
@@ -332,10 +426,10 @@ export interface components {
                 /** The agent that caught it. */
                 caught_by?: string;
                 caught_at?: string;
-                /** Deadline of the work. */
-                work_expires_at?: string;
-                /** Deadline of the next heartbeat. */
-                heartbeat_expires_at?: string;
+                /** Deadline of the work; null while a question is open. */
+                work_expires_at?: string | null;
+                /** Deadline of the next heartbeat; null while a question is open. */
+                heartbeat_expires_at?: string | null;
                 /** When the catcher’s last heartbeat came. */
                 heartbeat_at?: string;
                 /** The catcher’s latest progress report. */
@@ -346,6 +440,13 @@ export interface components {
                 };
                 /** When the passer asked the catcher to stop. */
                 cancel_requested_at?: string;
+                /** Its open question. */
+                ask?: {
+                    /** The question’s id. */
+                    ask_id: string;
+                    /** When it was asked. */
+                    asked_at: string;
+                };
                 /** When the handoff ended. */
                 ended_at?: string;
                 /** The agent that ended the handoff; null if it expired. */
@@ -422,10 +523,10 @@ export interface components {
                 };
                 /** The handoff can be caught from then on; only if it was delayed. */
                 available_at?: string;
-                /** Deadline of the work. */
-                work_expires_at?: string;
-                /** Deadline of the next heartbeat. */
-                heartbeat_expires_at?: string;
+                /** Deadline of the work; null while a question is open. */
+                work_expires_at?: string | null;
+                /** Deadline of the next heartbeat; null while a question is open. */
+                heartbeat_expires_at?: string | null;
                 /** When the catcher’s last heartbeat came. */
                 heartbeat_at?: string;
                 /** The catcher’s latest progress report. */
@@ -450,6 +551,24 @@ export interface components {
                 reason?: string;
                 /** The deadline that was missed. */
                 expired_because?: "not_caught" | "not_done" | "stalled";
+                /** Its catcher’s latest question. */
+                ask?: {
+                    /** The question’s id. */
+                    ask_id: string;
+                    /**
+                     * How it stands.
+                     */
+                    state: "open" | "answered" | "expired" | "withdrawn";
+                    /**
+                     * Who is asked: a person, or the agent that passed the handoff.
+                     */
+                    of: "person" | "passer";
+                    /** When it was asked. */
+                    asked_at: string;
+                    answered_at: string | null;
+                    /** Who answered. */
+                    answered_by: string | null;
+                };
                 /** Number of this attempt. */
                 attempt?: number;
                 /** Id of the previous attempt. */
@@ -492,14 +611,23 @@ export interface components {
             /** The handoff’s id: 25 URL-safe characters. */
             handoff_id: string;
             status: "caught";
-            /** Deadline of the work. */
-            work_expires_at: string;
-            /** Deadline of the next heartbeat; null without heartbeat_within. */
+            /** Deadline of the work; null while a question is open. */
+            work_expires_at: string | null;
+            /** Deadline of the next heartbeat; null without heartbeat_within, and while a question is open. */
             heartbeat_expires_at: string | null;
             /** True if the passer wants the work stopped: fail or decline it, or go on and report it done. */
             cancel_requested: boolean;
             /** Why the passer cancels. */
             cancel_reason: string | null;
+            /** The latest question, once there was one. */
+            ask?: {
+                /** The question’s id. */
+                ask_id: string;
+                /**
+                 * How it stands.
+                 */
+                state: "open" | "answered" | "expired" | "withdrawn";
+            };
         };
         FailBody: {
             /** What went wrong; status shows it. */
@@ -572,6 +700,126 @@ export interface components {
             available_at?: string;
             /** The page on which a person decides; only with require_human. */
             approval_url?: string;
+        };
+        AskBody: {
+            /** The question. */
+            question: string;
+            /**
+             * Who is asked: a person, or the handoff’s passer.
+             */
+            of?: "person" | "passer" | null;
+            /** What one should know to answer. */
+            details?: {
+                [key: string]: unknown;
+            } | null;
+            /** A JSON Schema that the answer must satisfy, with the same limits as result_schema. The page makes a form of it. */
+            schema?: {
+                [key: string]: unknown;
+            } | null;
+            /** How long it can be answered, in seconds. */
+            expires_in?: number | null;
+        };
+        /** Asked. The deadlines of the work rest until it is answered. */
+        AskAnswer: {
+            /** The question’s id. */
+            ask_id: string;
+            /** The handoff’s id: 25 URL-safe characters. */
+            handoff_id: string;
+            state: "open";
+            /** As asked. */
+            question: string;
+            /** When it was asked. */
+            asked_at: string;
+            /** Until when it can be answered. */
+            expires_at: string;
+            /** The page where a person answers. */
+            answer_url?: string;
+        };
+        /** The latest question. What isn’t there is null. */
+        AskedAnswer: {
+            /** The question’s id. */
+            ask_id: string;
+            /** The handoff’s id: 25 URL-safe characters. */
+            handoff_id: string;
+            /**
+             * How it stands.
+             */
+            state: "open" | "answered" | "expired" | "withdrawn";
+            /** As asked. */
+            question: string;
+            /**
+             * Who is asked: a person, or the agent that passed the handoff.
+             */
+            of: "person" | "passer";
+            /** As asked. */
+            details: {
+                [key: string]: unknown;
+            } | null;
+            /** What the answer must satisfy. */
+            schema: {
+                [key: string]: unknown;
+            } | null;
+            /** When it was asked. */
+            asked_at: string;
+            /** Until when it can be answered. */
+            expires_at: string;
+            /** As answered. */
+            answer: {
+                [key: string]: unknown;
+            } | null;
+            answered_at: string | null;
+            /** Who answered. */
+            answered_by: string | null;
+            /** As sent with the answer. */
+            note: string | null;
+        };
+        AnswerBody: {
+            /** The question that is answered. */
+            ask_id: string;
+            /** The answer. */
+            answer: {
+                [key: string]: unknown;
+            };
+            /** What else the agent should know. */
+            note?: string | null;
+        };
+        /** Answered. */
+        AnswerAnswer: {
+            /** The question’s id. */
+            ask_id: string;
+            state: "answered";
+            /** When it was answered. */
+            answered_at: string;
+            /** Who answered. */
+            answered_by: string;
+        };
+        /** Open questions, the oldest first. */
+        ListAsksAnswer: {
+            /** May be fewer than `limit`, or none, even if there is a next_cursor. */
+            items: {
+                /** The question’s id. */
+                ask_id: string;
+                /** The handoff’s id: 25 URL-safe characters. */
+                handoff_id: string;
+                /** As asked, truncated to 1,000 characters. */
+                question: string;
+                /** The inbox that it was passed to. */
+                to?: string;
+                /** The labels that it was passed with. */
+                labels?: {
+                    [key: string]: string;
+                };
+                /** The agent that asks: the handoff’s catcher. */
+                asked_by: string;
+                /** When it was asked. */
+                asked_at: string;
+                /** Until when it can be answered. */
+                expires_at: string;
+                /** The page where a person answers. */
+                answer_url?: string;
+            }[];
+            /** The cursor of the next page; null on the last one. */
+            next_cursor: string | null;
         };
         /** Handoffs that wait for approval, oldest first. */
         ListApprovalsAnswer: {
@@ -782,6 +1030,33 @@ export interface components {
                 };
             } | {
                 id: string;
+                type: "handoff.approval_requested";
+                /** When it was written to the feed. It never decreases in a feed. */
+                time: string;
+                data: {
+                    handoff_id: string;
+                    /** The handoff’s inbox. */
+                    to?: string;
+                    /** The labels that it was passed with. */
+                    labels?: {
+                        [key: string]: string;
+                    };
+                    /** The agent that passed the handoff. */
+                    passed_by: string;
+                    /** Id of the handoff that this one is a part of. */
+                    parent?: string;
+                    /** Number of this attempt, from the second one on. */
+                    attempt?: number;
+                    /** Id of the previous attempt. */
+                    reissue_of?: string;
+                    status: "pending";
+                    /** The page where a person decides. */
+                    approval_url: string;
+                    /** When the handoff expires if nobody has caught it by then. */
+                    expires_at: string;
+                };
+            } | {
+                id: string;
                 type: "handoff.approved";
                 /** When it was written to the feed. It never decreases in a feed. */
                 time: string;
@@ -850,6 +1125,105 @@ export interface components {
                     status: "caught";
                     /** The agent that caught the handoff. */
                     caught_by: string;
+                };
+            } | {
+                id: string;
+                type: "handoff.asked";
+                /** When it was written to the feed. It never decreases in a feed. */
+                time: string;
+                data: {
+                    handoff_id: string;
+                    /** The handoff’s inbox. */
+                    to?: string;
+                    /** The labels that it was passed with. */
+                    labels?: {
+                        [key: string]: string;
+                    };
+                    /** The agent that passed the handoff. */
+                    passed_by: string;
+                    /** Id of the handoff that this one is a part of. */
+                    parent?: string;
+                    /** Number of this attempt, from the second one on. */
+                    attempt?: number;
+                    /** Id of the previous attempt. */
+                    reissue_of?: string;
+                    status: "caught";
+                    /** The agent that caught the handoff. */
+                    caught_by: string;
+                    /** Id of the question. */
+                    ask_id: string;
+                    /**
+                     * Who is asked.
+                     */
+                    of: "person" | "passer";
+                    /** The page where a person answers; only if a person is asked. */
+                    answer_url?: string;
+                    /** When the question expires. */
+                    expires_at: string;
+                };
+            } | {
+                id: string;
+                type: "handoff.answered";
+                /** When it was written to the feed. It never decreases in a feed. */
+                time: string;
+                data: {
+                    handoff_id: string;
+                    /** The handoff’s inbox. */
+                    to?: string;
+                    /** The labels that it was passed with. */
+                    labels?: {
+                        [key: string]: string;
+                    };
+                    /** The agent that passed the handoff. */
+                    passed_by: string;
+                    /** Id of the handoff that this one is a part of. */
+                    parent?: string;
+                    /** Number of this attempt, from the second one on. */
+                    attempt?: number;
+                    /** Id of the previous attempt. */
+                    reissue_of?: string;
+                    status: "caught";
+                    /** The agent that caught the handoff. */
+                    caught_by: string;
+                    /** Id of the question. */
+                    ask_id: string;
+                    /** The agent that answered: a person’s key, or the passer. */
+                    answered_by: string;
+                };
+            } | {
+                id: string;
+                type: "handoff.ask_ended";
+                /** When it was written to the feed. It never decreases in a feed. */
+                time: string;
+                data: {
+                    handoff_id: string;
+                    /** The handoff’s inbox. */
+                    to?: string;
+                    /** The labels that it was passed with. */
+                    labels?: {
+                        [key: string]: string;
+                    };
+                    /** The agent that passed the handoff. */
+                    passed_by: string;
+                    /** Id of the handoff that this one is a part of. */
+                    parent?: string;
+                    /** Number of this attempt, from the second one on. */
+                    attempt?: number;
+                    /** Id of the previous attempt. */
+                    reissue_of?: string;
+                    status: "caught" | "done" | "failed" | "declined" | "cancelled" | "expired";
+                    /** The agent that caught the handoff. */
+                    caught_by: string;
+                    /** Id of the question. */
+                    ask_id: string;
+                    /**
+                     * How it ended without an answer.
+                     */
+                    state: "expired" | "withdrawn";
+                    /**
+                     * The deadline that was missed.
+                     */
+                    expired_because?: "not_caught" | "not_done" | "stalled";
                 };
             } | {
                 id: string;
@@ -1095,7 +1469,7 @@ export interface components {
         /**
          * The codes of refusals.
          */
-        ErrorCode: "invalid_request" | "unauthorized" | "insufficient_scope" | "not_the_catcher" | "not_addressee" | "not_the_passer" | "self_approval" | "cross_origin" | "not_found" | "events_off" | "method_not_allowed" | "request_timeout" | "already_caught" | "already_done" | "already_failed" | "already_declined" | "cancelled" | "not_caught" | "approval_required" | "not_yet" | "rejected" | "already_decided" | "no_approval_required" | "content_changed" | "unknown_parent" | "hop_limit" | "loop_detected" | "too_many_webhooks" | "expired" | "payload_too_large" | "uri_too_long" | "unsupported_media_type" | "idempotency_key_reused" | "result_invalid" | "result_schema_too_slow" | "rate_limited" | "headers_too_large" | "internal_error" | "unavailable";
+        ErrorCode: "invalid_request" | "unauthorized" | "insufficient_scope" | "not_the_catcher" | "not_addressee" | "not_the_passer" | "self_approval" | "cross_origin" | "not_found" | "not_asked" | "events_off" | "method_not_allowed" | "request_timeout" | "already_caught" | "already_done" | "already_failed" | "already_declined" | "cancelled" | "not_caught" | "approval_required" | "not_yet" | "rejected" | "already_decided" | "no_approval_required" | "content_changed" | "already_asked" | "already_answered" | "withdrawn" | "unknown_parent" | "hop_limit" | "loop_detected" | "too_many_webhooks" | "expired" | "payload_too_large" | "uri_too_long" | "unsupported_media_type" | "idempotency_key_reused" | "result_invalid" | "result_schema_too_slow" | "rate_limited" | "inbox_full" | "headers_too_large" | "internal_error" | "unavailable";
     };
     responses: never;
     parameters: never;
@@ -1109,6 +1483,9 @@ export type CatchAnswer = components['schemas']['CatchAnswer'];
 export type CatchNextBody = components['schemas']['CatchNextBody'];
 export type CatchNextAnswer = components['schemas']['CatchNextAnswer'];
 export type InboxAnswer = components['schemas']['InboxAnswer'];
+export type SetInboxBody = components['schemas']['SetInboxBody'];
+export type SetInboxAnswer = components['schemas']['SetInboxAnswer'];
+export type ListInboxesAnswer = components['schemas']['ListInboxesAnswer'];
 export type DoneBody = components['schemas']['DoneBody'];
 export type DoneAnswer = components['schemas']['DoneAnswer'];
 export type StatusAnswer = components['schemas']['StatusAnswer'];
@@ -1125,6 +1502,12 @@ export type CancelBody = components['schemas']['CancelBody'];
 export type CancelAnswer = components['schemas']['CancelAnswer'];
 export type ReissueBody = components['schemas']['ReissueBody'];
 export type ReissueAnswer = components['schemas']['ReissueAnswer'];
+export type AskBody = components['schemas']['AskBody'];
+export type AskAnswer = components['schemas']['AskAnswer'];
+export type AskedAnswer = components['schemas']['AskedAnswer'];
+export type AnswerBody = components['schemas']['AnswerBody'];
+export type AnswerAnswer = components['schemas']['AnswerAnswer'];
+export type ListAsksAnswer = components['schemas']['ListAsksAnswer'];
 export type ListApprovalsAnswer = components['schemas']['ListApprovalsAnswer'];
 export type InspectApprovalAnswer = components['schemas']['InspectApprovalAnswer'];
 export type ApproveBody = components['schemas']['ApproveBody'];

@@ -34,7 +34,7 @@ export interface Settings {
 }
 
 export interface Request {
-  method: 'GET' | 'POST'
+  method: 'GET' | 'POST' | 'PUT'
   /** The path and the query. */
   path: string
   body?: string | undefined

@@ -1,3 +1,5 @@
+import { ask, asked, readAsks } from './asks.ts'
+import type { AskWanted, AsksWanted } from './asks.ts'
 import { call, labelsText, pathOf, queryOf, settingsOf } from './call.ts'
 import type { CallOptions, ClientOptions, Problem, Settings } from './call.ts'
 import { readEvents } from './events.ts'
@@ -8,9 +10,9 @@ import { purge, readList, readWholeList, redrive } from './lists.ts'
 import type { FailedWanted, ListWanted, PurgeWanted } from './lists.ts'
 import { failureOf } from './types.ts'
 import type {
-  ApprovalDetails, ApprovalList, Approved, BatchOperation, BatchResults, Cancelled, Declined, Done, EventsReset,
-  Failed, Failure, Handoff, HandoffEvent, HandoffList, Heartbeat, Inbox, JsonObject, Labels, ListedHandoff, PassBody,
-  Passed, Progress, Purged, Redriven, Reissued, Rejected, Status
+  Answered, ApprovalDetails, ApprovalList, Approved, AskList, Asked, BatchOperation, BatchResults, Cancelled, Declined,
+  Done, EventsReset, Failed, Failure, Handoff, HandoffEvent, HandoffList, Heartbeat, Inbox, InboxList, InboxSettings,
+  JsonObject, Labels, ListedHandoff, PassBody, Passed, Progress, Purged, Question, Redriven, Reissued, Rejected, Status
 } from './types.ts'
 
 /** The API's operations. Answers have the API's members; a refusal rejects with a HandoffError. */
@@ -80,6 +82,50 @@ export class Operations {
     return await this.#post(pathOf('heartbeat', id), { progress, extend_by: extendBy }, options)
   }
 
+  /**
+   * Asks a person, or the passer, about a handoff that this agent caught. With `wait` (seconds, as many as you like) it
+   * resolves with the question as it stands when it isn't open any more, or after that time.
+   */
+  ask (id: string, question: string, options: AskWanted & { wait: number } & CallOptions): Promise<Question>
+  ask (id: string, question: string, options?: AskWanted & { wait?: undefined } & CallOptions): Promise<Asked>
+  ask (
+    id: string, question: string, options?: AskWanted & { wait?: number | undefined } & CallOptions
+  ): Promise<Asked | Question>
+
+  async ask (
+    id: string, question: string,
+    {
+      of, details, schema, expiresIn, wait, ...options
+    }: AskWanted & { wait?: number | undefined } & CallOptions = {}
+  ): Promise<Asked | Question> {
+    const sent = await ask(this.#settings, id, question, { of, details, schema, expiresIn }, keyOf(options), options)
+    return wait === undefined ? sent : await asked(this.#settings, id, wait, options)
+  }
+
+  /**
+   * Reads a handoff's latest question and its answer. With `wait` (seconds, as many as you like) it waits until the
+   * question isn't open any more.
+   */
+  async asked (id: string, { wait, ...options }: { wait?: number | undefined } & CallOptions = {}): Promise<Question> {
+    return await asked(this.#settings, id, wait, options)
+  }
+
+  /** Answers a question: a person's with an approver's key, the passer's with the passer's own. */
+  async answer (
+    id: string, askId: string, answer: JsonObject,
+    { note, ...options }: { note?: string | undefined } & CallOptions = {}
+  ): Promise<Answered> {
+    return await this.#post(pathOf('answer', id), { ask_id: askId, answer, note }, options)
+  }
+
+  /**
+   * A page of the open questions, the oldest first. It may have fewer items than `limit`, or none, even if there is a
+   * `next_cursor`.
+   */
+  async asks (wanted: AsksWanted & CallOptions = {}): Promise<AskList> {
+    return await readAsks(this.#settings, wanted)
+  }
+
   /** Takes back what was passed. Its catcher is asked to stop; with `force` it loses the handoff at once. */
   async cancel (
     id: string,
@@ -109,6 +155,28 @@ export class Operations {
   /** Counts what is in an inbox. */
   async inbox (name: string, options: CallOptions = {}): Promise<Inbox> {
     return await call(this.#settings, { method: 'GET', path: pathOf('inboxes', name) }, options)
+  }
+
+  /**
+   * A page of the tenant's inboxes, by name: each that holds something or has settings. It may have fewer items than
+   * `limit`, or none, even if there is a `next_cursor`.
+   */
+  async inboxes (
+    { cursor, limit, ...options }: { cursor?: string | undefined, limit?: number | undefined } & CallOptions = {}
+  ): Promise<InboxList> {
+    const path = `/api/inboxes${queryOf({ cursor, limit })}`
+    const list = await call<InboxList>(this.#settings, { method: 'GET', path }, options)
+    const texts = elementTexts(list.text, 'items')
+    list.items.forEach((item, index) => withText(item, texts[index]!))
+    return list
+  }
+
+  /** Pauses, resumes or limits an inbox (with an operator's key). What is left out stays; null takes a limit away. */
+  async setInbox (
+    name: string, { paused, maxCaught, maxPending, ...options }: InboxSettings & CallOptions
+  ): Promise<Inbox> {
+    const body = encode({ paused, max_caught: maxCaught, max_pending: maxPending })
+    return await call(this.#settings, { method: 'PUT', path: pathOf('inboxes', name), body }, options)
   }
 
   /**

@@ -29,6 +29,16 @@ export type Cancelled = WithText<api.CancelAnswer>
 export type Reissued = WithText<api.ReissueAnswer>
 export type Status = WithText<api.StatusAnswer>
 export type Inbox = WithText<api.InboxAnswer>
+export type InboxList = WithText<Replace<api.ListInboxesAnswer, { items: Inbox[] }>>
+/** What operators set for an inbox. */
+export interface InboxSettings {
+  /** Nothing can be caught from a paused inbox. */
+  paused?: boolean | undefined
+  /** It gives more only while fewer of its handoffs are caught. */
+  maxCaught?: number | null | undefined
+  /** It takes no more while as many are pending. */
+  maxPending?: number | null | undefined
+}
 /** A handoff as lists have it. */
 export type ListedHandoff = WithText<api.ListAnswer['items'][number]>
 export type HandoffList = WithText<Replace<api.ListAnswer, { items: ListedHandoff[] }>>
@@ -50,6 +60,14 @@ export type HandoffEvent = WithText<OfNoHandoff<ListedEvent>>
  * Events are missing: what was to be read next isn't kept any more, or never was. The oldest that are kept come next.
  */
 export type EventsReset = WithText<{ type: 'reset', id?: never, data: Record<string, never> }>
+/** A question that was just asked. */
+export type Asked = WithText<api.AskAnswer>
+/** A question as it stands: perhaps with its answer. */
+export type Question = WithText<api.AskedAnswer>
+export type Answered = WithText<api.AnswerAnswer>
+export type AskList = WithText<Replace<api.ListAsksAnswer, {
+  items: Array<WithText<api.ListAsksAnswer['items'][number]>>
+}>>
 export type ApprovalList = WithText<api.ListApprovalsAnswer>
 export type ApprovalDetails = WithText<api.InspectApprovalAnswer>
 export type Approved = WithText<api.ApproveAnswer>

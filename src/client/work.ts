@@ -1,3 +1,4 @@
+import type { AskWanted } from './asks.ts'
 import type { CallOptions } from './call.ts'
 import { insist, isForeign, maxWait, moment, onAbort, pause, refusedOutput, since } from './clock.ts'
 import type { Moment } from './clock.ts'
@@ -5,7 +6,7 @@ import { HandoffError, isHandoffError } from './errors.ts'
 import { RawJson, encode } from './json.ts'
 import type { Operations } from './operations.ts'
 import { failureOf } from './types.ts'
-import type { Failure, Handoff, Heartbeat, JsonObject, Progress } from './types.ts'
+import type { Failure, Handoff, Heartbeat, JsonObject, Progress, Question } from './types.ts'
 
 export interface WorkContext {
   /** Aborted when the handoff is no longer this worker's: it was cancelled by force, or its time is over. */
@@ -15,7 +16,14 @@ export interface WorkContext {
    * in any case.
    */
   heartbeat: (options?: HeartbeatOptions) => Promise<Heartbeat>
+  /**
+   * Asks a person, or the passer, waits for as long as it takes, and resolves with the answer. Meanwhile the deadlines
+   * rest. It rejects with `expired` if nobody answered in time, and with `withdrawn` if the work has ended meanwhile.
+   */
+  ask: (question: string, options?: QuestionOptions) => Promise<Record<string, unknown>>
 }
+
+export interface QuestionOptions extends AskWanted, Pick<CallOptions, 'idempotencyKey'> {}
 
 /** Does the work. It returns the output, an object or nothing; if it throws, the handoff fails with that error. */
 export type Handler = (handoff: Handoff, context: WorkContext) => unknown
@@ -131,7 +139,11 @@ function outcomeOf (handler: Handler, handoff: Handoff, lease: Lease): Promise<H
     const giveUp = () => { timer = setTimeout(settle, grace, undefined) }
     if (lease.signal.aborted) return resolve(undefined)
     lease.signal.addEventListener('abort', giveUp)
-    const context = { signal: lease.signal, heartbeat: (options?: HeartbeatOptions) => lease.heartbeat(options) }
+    const context: WorkContext = {
+      signal: lease.signal,
+      heartbeat: options => lease.heartbeat(options),
+      ask: (question, options) => lease.ask(question, options)
+    }
     const run = async () => await handler(handoff, context)
     run().then(output => settle({ output }), (error: unknown) => settle({ error }))
   })
@@ -167,6 +179,8 @@ export class Lease {
   #pause: number
   #workExpires: number
   #beating = false
+  /** How many questions wait for their answers: meanwhile no heartbeat is needed. */
+  #asking = 0
   readonly #timer: ReturnType<typeof setInterval>
 
   /** @param sentAt when the catch was sent: the handoff can have been caught at any time since */
@@ -178,7 +192,7 @@ export class Lease {
     this.#regular = seconds === undefined ? checkInterval : this.#within / 3
     this.#soon = seconds === undefined ? checkInterval : Math.min(this.#within / 12, 1000)
     this.#pause = this.#regular
-    this.#workExpires = workExpires === undefined ? Infinity : Date.parse(workExpires)
+    this.#workExpires = workExpires == null ? Infinity : Date.parse(workExpires)
     // Where the catch took long, a heartbeat at once shows how old it is. Without heartbeats that doesn't matter.
     this.#tried = seconds === undefined ? moment() : sentAt
     this.#renewed = since(sentAt) < this.#regular ? sentAt : moment()
@@ -193,7 +207,7 @@ export class Lease {
 
   /** Is the handoff no longer ours? Checked by the clock now, since timers may be late. */
   isLost (): boolean {
-    if (!this.#own.signal.aborted && since(this.#renewed) >= this.#within) {
+    if (!this.#own.signal.aborted && this.#asking === 0 && since(this.#renewed) >= this.#within) {
       this.#end(new HandoffError('expired', { detail: 'No heartbeat got through in time: the handoff is lost.' }))
     }
     return this.#own.signal.aborted
@@ -206,12 +220,34 @@ export class Lease {
       const answer = await this.#client.heartbeat(this.#id, { ...options, signal: options.signal ?? this.#own.signal })
       this.#renewed = sent
       this.#pause = this.#regular
-      this.#workExpires = Date.parse(answer.work_expires_at)
+      this.#workExpires = answer.work_expires_at === null ? Infinity : Date.parse(answer.work_expires_at)
       return answer
     } catch (error) {
       if (isEnd(error)) this.#end(error)
       // The reason why the lease ended says more than `aborted`.
       throw isHandoffError(error, 'aborted') && this.#own.signal.aborted ? this.#own.signal.reason : error
+    }
+  }
+
+  /** Asks, and waits for the answer. */
+  async ask (question: string, options: QuestionOptions = {}): Promise<Record<string, unknown>> {
+    if (this.isLost()) throw this.#own.signal.reason
+    const { signal } = this.#own
+    const patient = { signal, retryFor: Infinity }
+    try {
+      const { ask_id: id } = await this.#client.ask(this.#id, question, { ...options, ...patient })
+      this.#asking++
+      const found = await this.#client.asked(this.#id, { wait: Infinity, ...patient }).finally(() => {
+        this.#renewed = moment()
+        this.#asking--
+      })
+      // Only the service knows since when the deadlines count again, and whether one is over by now. If the question is
+      // withdrawn, the work has ended, and this ends the lease.
+      const beat = this.heartbeat(patient)
+      await (found.state === 'withdrawn' ? beat.catch(() => {}) : beat)
+      return answerOf(found, id)
+    } catch (error) {
+      throw isHandoffError(error, 'aborted') && signal.aborted ? signal.reason : error
     }
   }
 
@@ -238,6 +274,16 @@ export class Lease {
     const isPast = Date.now() >= this.#workExpires && this.#tried.wall < this.#workExpires
     return this.#within === Infinity && isPast ? 0 : this.#pause
   }
+}
+
+/** @throws {HandoffError} where there is none */
+function answerOf ({ ask_id: id, state, answer }: Question, asked: string): Record<string, unknown> {
+  if (id !== asked) throw new HandoffError('withdrawn', { detail: 'Another question was asked since.' })
+  if (state === 'expired') throw new HandoffError(state, { detail: 'Nobody answered the question in time.' })
+  if (answer === null) {
+    throw new HandoffError('withdrawn', { detail: 'The work on the handoff ended, and its question with it.' })
+  }
+  return answer as Record<string, unknown>
 }
 
 /**

@@ -42,6 +42,9 @@ export const errorTable = {
     title: 'Not found',
     detail: 'There is nothing at this address: it never existed, is gone, or belongs to another tenant.'
   },
+  not_asked: {
+    status: 404, title: 'Not asked', detail: 'The catcher of this handoff has asked nothing.'
+  },
   events_off: {
     status: 404,
     title: 'Events off',
@@ -98,6 +101,17 @@ export const errorTable = {
     title: 'Content changed',
     detail: 'This id now belongs to another handoff than the one you read; read it again before you decide.'
   },
+  already_asked: {
+    status: 409,
+    title: 'Already asked',
+    detail: 'The question before, ask_id, is still open; wait for its answer.'
+  },
+  already_answered: {
+    status: 409, title: 'Already answered', detail: 'Somebody else has answered this question; answers are final.'
+  },
+  withdrawn: {
+    status: 409, title: 'Withdrawn', detail: 'The work ended before this question was answered; nobody waits for it.'
+  },
   unknown_parent: {
     status: 409,
     title: 'Unknown parent',
@@ -153,6 +167,11 @@ export const errorTable = {
     status: 429,
     title: 'Rate limited',
     detail: 'This agent, or all of its tenant together, sent too many requests; wait for the seconds in Retry-After.'
+  },
+  inbox_full: {
+    status: 429,
+    title: 'Inbox full',
+    detail: 'As many handoffs are pending in this inbox as may be; pass it again after Retry-After.'
   },
   headers_too_large: {
     status: 431, title: 'Request header fields too large', detail: 'Send fewer or shorter header fields.'

@@ -92,6 +92,11 @@ export function randomToken (): string {
   return pool.toString('base64url', at + 2, at + bytesPerId)
 }
 
+/** Can this be such a token? */
+export function isToken (text: string): boolean {
+  return /^[A-Za-z0-9_-]{22}$/.test(text)
+}
+
 /** A new id in an inbox's own partition. */
 export function randomInboxId (tenant: string, inbox: string): string {
   return inboxTag(tenant, inbox) + randomToken()
@@ -114,14 +119,34 @@ export function derivedId (
   return tag + digest.toString('base64url', 0, 16)
 }
 
+/** Of how many tenants the home partition's tag is remembered. */
+const maxHomes = 10_000
+const homes = new Map<string, string>()
+
 /** The tag of the partition that holds a tenant's waiting list. */
 export function homeTag (tenant: string): string {
-  return tagOfDigest(`home ${tenant}`)
+  let tag = homes.get(tenant)
+  if (tag === undefined) {
+    if (homes.size >= maxHomes) homes.clear()
+    homes.set(tenant, tag = tagOfDigest(`home ${tenant}`))
+  }
+  return tag
 }
 
 /** The tag of the partition that holds an inbox's handoffs, except those that need a person's approval. */
 export function inboxTag (tenant: string, inbox: string): string {
   return tagOfDigest(`inbox ${tenant} ${inbox}`)
+}
+
+/**
+ * An inbox has two partitions: its own, and its tenant's home partition, of what a person decides on.
+ * @param tag of one of them
+ * @returns that of the other one; null if one partition is both
+ */
+export function otherInboxTag (tag: string, tenant: string, inbox: string): string | null {
+  const home = homeTag(tenant)
+  const other = tag === home ? inboxTag(tenant, inbox) : home
+  return other === tag ? null : other
 }
 
 /**

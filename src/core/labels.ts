@@ -44,6 +44,11 @@ export function labelsText (labels: Labels): string {
   }).join()}}`
 }
 
+/** The same as an object, in which names that are numbers come first. */
+export function labelsObject (labels: Labels): Record<string, string> {
+  return Object.fromEntries(labels.map(partsOf))
+}
+
 /** The member `labels`, to be appended to the text of an object that has others; empty if there are none. */
 export function labelsMember (labels: Labels | undefined): string {
   return labels === undefined || labels.length === 0 ? '' : `,"labels":${labelsText(labels)}`

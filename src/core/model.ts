@@ -138,6 +138,15 @@ export function isName (text: string): boolean {
   return nameShape.test(text)
 }
 
+/** The forms of messages for people. */
+export const messageFormats = ['slack', 'teams', 'discord', 'ntfy'] as const
+export type MessageFormat = typeof messageFormats[number]
+/** Where a webhook's messages go in which form. Mail is that of mailto: URLs, and isn't named. */
+export const webhookFormats = ['standard', ...messageFormats] as const
+export type WebhookFormat = typeof webhookFormats[number] | 'mail'
+/** What a message for a person may contain of the payload. */
+export const includable = ['task'] as const
+
 /** What a webhook's URL is written with. */
 export const urlPattern = '^[!-~]{1,2048}$'
 
@@ -164,13 +173,16 @@ export interface ApiKey { caller: Caller, secret: string }
 
 /** What events say (lua/lib/events.lua), each after `handoff.` in its type. */
 export const happenings = [
-  'passed', 'approved', 'rejected', 'caught', 'done', 'failed', 'declined', 'cancelled', 'cancel_requested', 'expired',
-  'reissued'
+  'passed', 'approval_requested', 'approved', 'rejected', 'caught', 'asked', 'answered', 'ask_ended', 'done', 'failed',
+  'declined', 'cancelled', 'cancel_requested', 'expired', 'reissued'
 ] as const
 /** The types of the events in a feed. */
 export const eventTypes: readonly string[] = [...happenings.map(name => `handoff.${name}`), 'webhook.disabled']
 /** Those that webhooks deliver. */
 export const webhookTypes: readonly string[] = happenings.map(name => `handoff.${name}`)
+/** Those that messages for people tell, if nobody says which. Of the last two only what isn't tried again. */
+export const typesForPeople: readonly string[] =
+  ['handoff.approval_requested', 'handoff.asked', 'handoff.failed', 'handoff.expired']
 
 export const scopes = ['pass', 'catch', 'status', 'approve', 'webhooks', 'operate'] as const
 export type Scope = typeof scopes[number]
@@ -220,6 +232,43 @@ export interface Extra {
   cancelRequestedAt?: number
   endedAt?: number
   endedBy?: string
+  /** Its catcher's latest question. */
+  ask?: Ask
+}
+
+/** Whom a question asks. */
+export const asked = ['person', 'passer'] as const
+export type Asked = typeof asked[number]
+export const askStates = ['open', 'answered', 'expired', 'withdrawn'] as const
+export type AskState = typeof askStates[number]
+
+/**
+ * A question as Redis keeps it. `endedAt` and `answeredBy` are null where they don't apply. It may be over although its
+ * state is `open` (askAt).
+ */
+export interface Ask {
+  id: string
+  of: Asked
+  askedAt: number
+  expiresAt: number
+  state: AskState
+  endedAt: number | null
+  answeredBy: string | null
+}
+
+/** How a question stands at `now`, whether the sweep has been there or not. */
+export function askAt (ask: Ask, record: HandoffRecord, now: number): AskState {
+  if (ask.state !== 'open') return ask.state
+  // An older version of the service ended the work, and left the question.
+  const end = record.status === 'caught' ? deadlineOf(record) : record.completedAt ?? record.extra.endedAt ?? 0
+  if (Math.min(now, end) >= ask.expiresAt) return 'expired'
+  return now >= end ? 'withdrawn' : 'open'
+}
+
+/** Is its question open? Then its deadlines are only those for the case that nobody answers. */
+export function isResting (record: HandoffRecord, now: number): boolean {
+  const { ask } = record.extra
+  return ask !== undefined && askAt(ask, record, now) === 'open'
 }
 
 /** A person's decision. The note is JSON text: agents and browsers get it, and nothing here parses it. */

@@ -10,16 +10,22 @@ export type Validate = ((value: unknown) => boolean) & { errors?: ErrorObject[] 
 /**
  * Strict: the string "false" is not false, and an unknown member is an error. Reports all errors at once: a body has at
  * most 64 members.
- *
- * One for the process: it keeps what it compiled by the schema's identity, and routes, a batch and MCP validate by the
- * same schemas.
+ * One for the process: routes, a batch and MCP validate by the same schemas.
  */
 const ajv = new Ajv({
   coerceTypes: false, removeAdditional: false, useDefaults: false, allErrors: true, allowUnionTypes: true
 })
 
+/** By the schema's text: schemas with a limit in them are made anew for each service of a process. */
+const compiled = new Map<string, Validate>()
+
 export function compile (schema: object): Validate {
-  return ajv.compile(schema)
+  const text = JSON.stringify(schema)
+  const known = compiled.get(text)
+  if (known !== undefined) return known
+  const validate: Validate = ajv.compile(schema)
+  compiled.set(text, validate)
+  return validate
 }
 
 /** An Ajv error in words for an agent: which member is wrong, and what is expected there. */

@@ -4,7 +4,7 @@ import type { ErrorCode, ProblemMore } from '../core/errors.ts'
 import { isId, tagOf } from '../core/ids.ts'
 import type { Members } from '../core/json.ts'
 import { labelsMember } from '../core/labels.ts'
-import { deadlineOf, expiryOf, isTriedAgain, statusAt } from '../core/model.ts'
+import { askAt, deadlineOf, expiryOf, isResting, isTriedAgain, statusAt } from '../core/model.ts'
 import type { Approval, Caller, Decision, HandoffRecord } from '../core/model.ts'
 import type { Caught, Handoffs, NewHandoff, StatusReply, AgentTexts } from '../store/handoffs.ts'
 import type { TakenHandoff } from '../store/inboxes.ts'
@@ -70,6 +70,11 @@ export function alreadyDecided (refused: RefusedReply<ErrorCode>): Problem {
  */
 const beginnings = new Map<number, string>()
 const maxBeginnings = 100
+
+/** The page where a person decides on a handoff, or answers its catcher's question. */
+export function pageFor (baseUrl: string, id: string): string {
+  return `${baseUrl}/approvals/${id}`
+}
 
 /** A timestamp: ISO 8601, UTC, with milliseconds. */
 export function iso (milliseconds: number): string {
@@ -183,15 +188,33 @@ export function moreMembers (record: HandoffRecord, now: number): object {
   return {
     ...extra.to !== undefined && { to: extra.to, priority: extra.priority ?? 0 },
     ...extra.availableAt !== undefined && { available_at: iso(extra.availableAt) },
-    ...windowMembers(record),
+    ...windowMembers(record, now),
     ...extra.heartbeatAt !== undefined && { heartbeat_at: iso(extra.heartbeatAt) },
     ...extra.cancelRequestedAt !== undefined && { cancel_requested_at: iso(extra.cancelRequestedAt) },
     ...end !== null && { ended_at: iso(end.at), ended_by: end.by },
     ...expiryMember(record, now),
     ...attemptMembers(record),
+    ...askMember(record, now),
     ...willBeTriedAgain(record, now) && { reissued_as: null },
     ...extra.reissuedAs !== undefined && { reissued_as: extra.reissuedAs },
     ...lineageMembers(record),
+  }
+}
+
+/** Its catcher's question. */
+function askMember (record: HandoffRecord, now: number): object {
+  const { ask } = record.extra
+  if (ask === undefined) return {}
+  const state = askAt(ask, record, now)
+  return {
+    ask: {
+      ask_id: ask.id,
+      state,
+      of: ask.of,
+      asked_at: iso(ask.askedAt),
+      answered_at: state === 'answered' ? iso(ask.endedAt!) : null,
+      answered_by: ask.answeredBy
+    }
   }
 }
 
@@ -206,8 +229,10 @@ export function membersText (members: object): string {
   return text === '{}' ? '' : `,${text.slice(1, -1)}`
 }
 
-/** The deadlines of its work, if they differ from the default. */
-export function windowMembers ({ caught, extra }: HandoffRecord): object {
+/** The deadlines of its work, if they differ from the default. They rest while its question is open. */
+export function windowMembers (record: HandoffRecord, now: number): object {
+  const { caught, extra } = record
+  if (isResting(record, now)) return { work_expires_at: null, heartbeat_expires_at: null }
   const { workWithin, heartbeatWithin, extended, heartbeatDeadline } = extra
   const isShown = caught !== null && (workWithin !== undefined || heartbeatWithin !== undefined || extended === true)
   return {
@@ -273,7 +298,8 @@ function more ({ record, schema }: Caught): string {
   const { to, labels, heartbeatWithin } = record.extra
   const members = {
     ...to !== undefined && { to },
-    ...windowMembers(record),
+    // The reply doesn't tell the time. A question that has run out may still read as open until the sweep.
+    ...windowMembers(record, 0),
     ...heartbeatWithin !== undefined && { heartbeat_within: heartbeatWithin / 1000 },
     ...attemptMembers(record),
     ...lineageMembers(record),

@@ -3,18 +3,18 @@ import { homeTag, isId, randomToken } from '../core/ids.ts'
 import { labelsMember } from '../core/labels.ts'
 import { statusAt } from '../core/model.ts'
 import type { Caller, HandoffRecord, Status } from '../core/model.ts'
-import { Pace } from '../core/time.ts'
 import { isNarrow } from '../store/approvals.ts'
 import type {
-  Approvals, InspectReply, ListPlace, SeenByPerson, ApprovalVerdict, Waiting, WantedWaiting
+  Approvals, Decided, InspectReply, ListPlace, SeenByPerson, ApprovalVerdict, Waiting, WantedWaiting
 } from '../store/approvals.ts'
 import type { Handoffs, AgentTexts } from '../store/handoffs.ts'
 import {
-  agreedMembers, alreadyDecided, approvalText, digestText, iso, membersText, placeOf, refusal, spliceAnswer
+  agreedMembers, alreadyDecided, approvalText, digestText, iso, membersText, payloadMembers, placeOf, refusal,
+  spliceAnswer
 } from './answers.ts'
 import { excerpt } from './excerpt.ts'
 import type { InTurn } from './lists.ts'
-import type { WaitOptions, Waiter } from './waiter.ts'
+import type { Asker } from './waiter.ts'
 
 /** All of a handoff that required a person. The payload is the text of JSON members; null once it was freed. */
 export type Inspection = Omit<Extract<InspectReply, { outcome: 'found' }>, 'outcome'> & { id: string }
@@ -22,16 +22,30 @@ export type Inspection = Omit<Extract<InspectReply, { outcome: 'found' }>, 'outc
 /** The same for the page: with what agents said about its end, and whether the page can show its parent too. */
 export interface ToRead extends Inspection { texts: AgentTexts | null, isParentShown: boolean }
 
-/** One entry of the list: the beginning of its task as JSON text, and whether the task is longer. */
-export interface Listed { id: string, record: HandoffRecord, task: string, truncated: boolean }
+/**
+ * One entry of the list: the beginning of its task as JSON text, whether the task is longer, the digest of all that was
+ * passed, and whether the beginning is all of that.
+ */
+export interface Listed {
+  id: string
+  record: HandoffRecord
+  task: string
+  truncated: boolean
+  digest: string
+  isWhole: boolean
+}
 /**
  * A part of the list, which may be empty; the cursor of the next part, null at the end of the list; and how many wait
  * in all. By Redis’s clock it was `now`.
  */
 export interface ListPart { items: Listed[], next: string | null, count: number, now: number }
 
-/** How often one tenant's open pages get a new list at most, in milliseconds, however many handoffs come and go. */
-const pagePace = 1000
+/** One of the last decisions, with the beginning of its task; null where that is gone. */
+export type DecidedLately = Omit<Decided, 'task'> & { task: { text: string, truncated: boolean } | null }
+
+/** How much of such a task is shown, in characters. */
+const decidedShown = 200
+
 /**
  * How many calls one part may take. More than one is needed when expired handoffs that aren't swept yet come first in
  * the list.
@@ -43,27 +57,28 @@ const callsForSome = 32
 /** The final states that agents give a reason for. */
 const explained = new Set<Status>(['failed', 'declined', 'cancelled'])
 
+/** The bytes of a payload that has nothing but a task, without the task itself. */
+const besideTask = payloadMembers
+  .reduce((sum, [name, absent], at) => sum + `,"${name}":`.length + (at === 0 ? -1 : absent.length), 0)
+
 const freed = Buffer.from('"task":null,"output":null,"context":null,"constraints":null')
 
 /** What people see and decide, both through the API and on the page. */
 export class ApprovalService {
   readonly #approvals: Approvals
   readonly #handoffs: Handoffs
-  readonly #waiter: Waiter
   readonly #inTurn: InTurn
-  readonly #pages = new Pace<ListPart>(pagePace)
 
   /** @param inTurn for lists of which only some are wanted: they look at much, so that others have to wait */
-  constructor (approvals: Approvals, handoffs: Handoffs, waiter: Waiter, inTurn: InTurn) {
+  constructor (approvals: Approvals, handoffs: Handoffs, inTurn: InTurn) {
     this.#approvals = approvals
     this.#handoffs = handoffs
-    this.#waiter = waiter
     this.#inTurn = inTurn
   }
 
   /** The handoffs that wait for a person, oldest first. @param cursor `next` of the previous part */
   async list (
-    tenant: string, cursor: string | undefined, limit: number, wanted: WantedWaiting = {}
+    tenant: string, cursor: string | undefined, limit: number, wanted: WantedWaiting = {}, asker?: Asker
   ): Promise<ListPart> {
     const tag = homeTag(tenant)
     const isForSome = isNarrow(wanted)
@@ -71,7 +86,7 @@ export class ApprovalService {
     let place = cursor === undefined ? null : readCursor(cursor)
     for (let calls = 1; ; calls++) {
       const read = () => this.#approvals.list(tenant, tag, place, limit, wanted)
-      const { items, next, ...part } = await (isForSome ? this.#inTurn(tenant, read) : read())
+      const { items, next, ...part } = await (isForSome ? this.#inTurn(tenant, read, asker) : read())
       if (items.length > 0 || next === null || calls === maxCalls) {
         return { items: items.map(listed), next: next === null ? null : writeCursor(next), ...part }
       }
@@ -79,38 +94,39 @@ export class ApprovalService {
     }
   }
 
-  /**
-   * Answers with the list as soon as it is new to the asker: looks at once, then at each change. Everyone who watches
-   * the same tenant's list shares one look.
-   * @param isNew does this part differ from what the asker has?
-   */
-  async watch (
-    { tenant }: Caller, limit: number, waiting: WaitOptions, isNew: (part: ListPart) => boolean
-  ): Promise<ListPart> {
-    const channel = this.#approvals.channelOf(tenant, homeTag(tenant))
-    const look = async () => {
-      const part = await this.#pages.run(`${tenant} ${limit}`, () => this.list(tenant, undefined, limit))
-      // The shared look may have taken a while, and the key or session may have ended meanwhile.
-      await waiting.grant().authorise()
-      return part
-    }
-    return this.#waiter.wait(channel, waiting, look, part => isNew(part) ? null : waiting.milliseconds)
+  /** What people of this tenant decided last, the latest first. */
+  async decided (tenant: string, limit: number): Promise<DecidedLately[]> {
+    const items = await this.#approvals.decided(tenant, homeTag(tenant), limit)
+    return items.map(({ task, ...item }) => ({ ...item, task: task === null ? null : excerpt(task, decidedShown) }))
+  }
+
+  /** The channel for changes of a tenant's list. */
+  listChannelOf (tenant: string): string {
+    return this.#approvals.channelOf(tenant, homeTag(tenant))
   }
 
   /** The whole of one handoff. Reading it changes nothing. */
-  async inspect (caller: Caller, id: string): Promise<Inspection> {
+  inspect (caller: Caller, id: string): Promise<Inspection> {
+    return this.#inspect(caller, id, false)
+  }
+
+  /** @param isForAsked also one that needs no approval, if its catcher asks people something */
+  async #inspect (caller: Caller, id: string, isForAsked: boolean): Promise<Inspection> {
     const reply = await this.#approvals.inspect(placeOf(caller, id))
     if (reply.outcome === 'not_found') throw new Problem('not_found')
-    if (reply.record.approval === 'none') throw refusal({ outcome: 'no_approval_required', seen: reply })
+    const { approval, extra: { ask } } = reply.record
+    if (approval === 'none' && !(isForAsked && ask?.of === 'person')) {
+      throw refusal({ outcome: 'no_approval_required', seen: reply })
+    }
     return { ...reply, id }
   }
 
   /**
-   * What the page shows of one handoff. Reading it changes nothing. What agents said about its end comes from a second
-   * call: that is safe, since an end is final.
+   * What the page shows of one handoff that people decide on, or are asked about. Reading it changes nothing. What
+   * agents said about its end comes from a second call: that is safe, since an end is final.
    */
   async read (caller: Caller, id: string): Promise<ToRead> {
-    const one = await this.inspect(caller, id)
+    const one = await this.#inspect(caller, id, true)
     const { status, extra: { parent } } = one.record
     const look = async (wanted: string) => {
       const reply = await this.#handoffs.status(placeOf(caller, wanted))
@@ -144,9 +160,9 @@ export class ApprovalService {
   }
 }
 
-function listed ({ id, record, task }: Waiting): Listed {
+function listed ({ id, record, task, digest, size }: Waiting): Listed {
   const { text, truncated } = excerpt(task)
-  return { id, record, task: text, truncated }
+  return { id, record, task: text, truncated, digest, isWhole: !truncated && size <= task.length + besideTask }
 }
 
 /** The list's JSON. The beginning of each task is the text that was passed. */
@@ -175,7 +191,8 @@ function availability ({ extra: { availableAt } }: HandoffRecord): { available_a
   return availableAt === undefined ? {} : { available_at: iso(availableAt) }
 }
 
-function writeCursor ({ createdAt, id }: ListPlace): string {
+/** The cursor of what comes after this position. */
+export function writeCursor ({ createdAt, id }: ListPlace): string {
   return Buffer.from(`${createdAt} ${id}`).toString('base64url')
 }
 

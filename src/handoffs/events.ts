@@ -32,13 +32,18 @@ export class EventService {
 
   /**
    * @param events null where events are off
+   * @param baseUrl what the links in them start with
    * @param known null: a handoff's events are searched for from where a reader begins
    */
-  constructor (events: Events | null, waiter: Waiter, known: HandoffsKnown | null = null) {
+  constructor (events: Events | null, waiter: Waiter, baseUrl: () => string, known: HandoffsKnown | null = null) {
     this.#events = events
     this.#waiter = waiter
     this.#known = known
-    this.#reader = events === null ? null : new FeedReader(events)
+    this.#reader = events === null ? null : new FeedReader(events, baseUrl)
+  }
+
+  get isOn (): boolean {
+    return this.#events !== null
   }
 
   /** @throws {Problem} events are off */

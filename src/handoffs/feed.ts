@@ -4,7 +4,7 @@ import { Unavailable } from '../core/errors.ts'
 import { hasLabels, labelsMember } from '../core/labels.ts'
 import type { Labels } from '../core/labels.ts'
 import type { FeedEntry, Events, FeedPage } from '../store/events.ts'
-import { iso } from './answers.ts'
+import { iso, pageFor } from './answers.ts'
 
 /** From the oldest event that is kept. */
 export const fromOldest = '0-0'
@@ -37,12 +37,15 @@ interface Page extends Omit<FeedPage, 'entries'> { events: Event[] }
  */
 export class FeedReader {
   readonly #feed: Events
+  readonly #baseUrl: () => string
   readonly #pages = new Map<string, Promise<Page>>()
   readonly #searches = pLimit(searchesAtOnce)
   readonly #byTenant = new Map<string, LimitFunction>()
 
-  constructor (feed: Events) {
+  /** @param baseUrl what the links in events start with */
+  constructor (feed: Events, baseUrl: () => string) {
     this.#feed = feed
+    this.#baseUrl = baseUrl
   }
 
   /** Where a reader begins that wants what happens from now on. */
@@ -87,7 +90,7 @@ export class FeedReader {
     const known = this.#pages.get(name)
     if (known !== undefined) return known
     const read = () => this.#feed.read(tenant, after, pageSize).then(({ entries, ...more }) =>
-      ({ ...more, events: entries.map(readEvent) }))
+      ({ ...more, events: entries.map(entry => readEvent(entry, this.#baseUrl())) }))
     const page: Promise<Page> = (isSearch ? this.#inTurn(tenant, read) : read()).finally(() => {
       if (this.#pages.get(name) === page) this.#pages.delete(name)
     })
@@ -141,12 +144,17 @@ export interface Event {
   handoffId: string | null
   inbox: string | null
   labels: Labels
+  /** The next attempt, if the same step made it, or the event tells of that. */
+  reissuedAs: string | null
   text: string
 }
 
-/** Reads an entry of a feed. Its time is in its id: when it was written there. */
-export function readEvent ({ id, text }: FeedEntry): Event {
-  const { type, data, labels } = eventIn(text)
+/**
+ * Reads an entry of a feed. Its time is in its id: when it was written there.
+ * @param baseUrl what its links start with
+ */
+export function readEvent ({ id, text }: FeedEntry, baseUrl: string): Event {
+  const { type, data, labels } = eventIn(text, baseUrl)
   let json: string | undefined
   return {
     id,
@@ -154,6 +162,7 @@ export function readEvent ({ id, text }: FeedEntry): Event {
     handoffId: (data as { handoff_id?: string }).handoff_id ?? null,
     inbox: (data as { to?: string }).to ?? null,
     labels,
+    reissuedAs: (data as { reissued_as?: string }).reissued_as ?? null,
     // Most events that are read for a filter don't pass it. Those that do may be sent to many.
     get text () {
       json ??= messageText({ id, type, time: iso(timeIn(id)) }, data, labels)
@@ -168,19 +177,26 @@ export function messageText (members: object, data: object, labels: Labels): str
   return `${JSON.stringify(members).slice(0, -1)},"data":${JSON.stringify(data).slice(0, -1)}${labelsMember(labels)}}}`
 }
 
+/** An event's type, read off its text. */
+export function typeIn (text: string): string {
+  const space = text.indexOf(' ')
+  const word = space < 0 ? text : text.slice(0, space)
+  return word.startsWith('webhook.') ? word : `handoff.${word}`
+}
+
 /** What an event says, read off its text: its type, its data without the labels, and these (core/labels.ts). */
-export function eventIn (text: string): { type: string, data: object, labels: Labels } {
+export function eventIn (text: string, baseUrl: string): { type: string, data: object, labels: Labels } {
   const words = text.split(' ')
-  const isOfWebhook = words[0]!.startsWith('webhook.')
-  return isOfWebhook
+  const type = typeIn(text)
+  return type.startsWith('webhook.')
     ? {
-        type: words[0]!,
+        type,
         data: { webhook_id: words[1], reason: words.length > 2 ? words.slice(2).join(' ') : undefined },
         labels: []
       }
     : {
-        type: `handoff.${words[0]}`,
-        data: handoffData(words),
+        type,
+        data: handoffData(words, baseUrl),
         labels: words.slice(headWords).filter(word => word.startsWith('j')).map(word => word.slice(1))
       }
 }
@@ -189,7 +205,7 @@ export function eventIn (text: string): { type: string, data: object, labels: La
 const headWords = 5
 
 /** The words are those of lua/lib/events.lua; lua/lib/record.lua has the letters. */
-function handoffData ([, status, id, passedBy, caughtBy, ...more]: string[]): object {
+function handoffData ([name, status, id, passedBy, caughtBy, ...more]: string[], baseUrl: string): object {
   const found = new Map(more.map(word => [word[0], word.slice(1)]))
   // JSON leaves out what is undefined.
   return {
@@ -203,6 +219,15 @@ function handoffData ([, status, id, passedBy, caughtBy, ...more]: string[]): ob
     reissue_of: found.get('o'),
     reissued_as: found.get('i'),
     expired_because: found.get('b'),
+    ...found.has('q') && {
+      ask_id: found.get('q'),
+      of: found.get('f'),
+      answer_url: found.get('f') === 'person' ? pageFor(baseUrl, id!) : undefined,
+      answered_by: found.get('y'),
+      state: found.get('s'),
+    },
+    approval_url: name === 'approval_requested' ? pageFor(baseUrl, id!) : undefined,
+    expires_at: found.has('e') ? iso(Number(found.get('e'))) : undefined,
   }
 }
 

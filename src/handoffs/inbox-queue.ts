@@ -93,6 +93,7 @@ export class InboxQueue {
   readonly #tickets = new Set<Ticket>()
   #left = performance.now()
   #looked = performance.now()
+  #limitedUntil = 0
 
   constructor (subscriptions: Subscriptions, ownChannel: string, homeChannel: string) {
     const changed = () => this.giveTurn()
@@ -113,6 +114,19 @@ export class InboxQueue {
    */
   get isUpToDate (): boolean {
     return this.own.isConnected && this.home.isConnected && performance.now() - this.#looked < lookLifetime
+  }
+
+  /**
+   * Is the number of its caught handoffs limited, as far as known? Then each look reads the home list first, where that
+   * is in another slot of a Cluster.
+   */
+  get isLimited (): boolean {
+    return performance.now() < this.#limitedUntil
+  }
+
+  /** @param duration for how long it is known, in milliseconds */
+  limit (duration: number): void {
+    this.#limitedUntil = performance.now() + duration
   }
 
   /** Call it when a request is about to look. */

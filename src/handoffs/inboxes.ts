@@ -1,11 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Problem } from '../core/errors.ts'
-import { digestToken, homeTag, inboxTag, randomToken, tagOfDigest } from '../core/ids.ts'
-import { isName } from '../core/model.ts'
+import { Problem, Unavailable } from '../core/errors.ts'
+import { digestToken, inboxTag, otherInboxTag, randomToken, tagOfDigest } from '../core/ids.ts'
 import type { Caller } from '../core/model.ts'
 import type { Subscriptions } from '../redis/subscriptions.ts'
-import type { Claim, InboxPlace, Inboxes, TakenHandoff, InboxTurns } from '../store/inboxes.ts'
-import { iso, sizeOf } from './answers.ts'
+import type { Claim, InboxPlace, Inboxes, TakeReply, TakenHandoff, InboxTurns, Wanted } from '../store/inboxes.ts'
+import { sizeOf } from './answers.ts'
 import { InboxQueue } from './inbox-queue.ts'
 import type { Ticket, WatchedList } from './inbox-queue.ts'
 import { untilEndsAreNoticed } from './waiter.ts'
@@ -20,6 +19,9 @@ export interface InboxCatch { items: TakenHandoff[], replayed: boolean }
  */
 export interface InboxRequest { inbox: string, max: number, bytes: Buffer }
 
+/** What all calls of an operation have. */
+type Operation = Pick<Wanted, 'token' | 'lifetime' | 'request' | 'asker'>
+
 interface InboxLookRequest extends InboxRequest { isWaiting: boolean }
 
 /**
@@ -27,8 +29,6 @@ interface InboxLookRequest extends InboxRequest { isWaiting: boolean }
  * taking for both.
  */
 interface Found extends InboxCatch { isMore: boolean, isLeft?: boolean }
-
-export interface InboxCount { inbox: string, pending: number, oldest_at: string | null, waiting_approval: number }
 
 /**
  * How long an empty home list counts as empty, in milliseconds. A message about an approval may have
@@ -41,12 +41,20 @@ const homeLookLifetime = 1000
 const maxLookTime = 1000
 /** The longest pause before the next look after that, in milliseconds. */
 const maxPause = 100
+/**
+ * For how long what a look read of the home list may be used to take by it, in milliseconds, where the number of caught
+ * handoffs is limited in a Cluster. A call is given up 2 s after it began, so nothing is taken by it later than 7 s
+ * after (lua/lib/room.lua keeps places for longer than two of these).
+ */
+const readingLifetime = 5000
+/** For how long a limited inbox's home list is read at once, in milliseconds. */
+const limitedFor = 10_000
 /** How often a request looks while another request with the same key is taking for both, in milliseconds. */
 const sameKeyPause = 5
 /** How often unused queues are looked for, in milliseconds. */
 const tidying = 5000
 
-/** Catches from inboxes, and counts what they hold. */
+/** Catches from inboxes. */
 export class InboxService {
   /** Plain numbers, for metrics. */
   readonly counts = { taken: 0, empty: 0 }
@@ -83,19 +91,6 @@ export class InboxService {
     if (batch.items.length === 0) this.counts.empty++
     else if (!batch.replayed) this.counts.taken += batch.items.length
     return batch
-  }
-
-  async count (tenant: string, inbox: string): Promise<InboxCount> {
-    if (!isName(inbox)) throw new Problem('not_found')
-    const { own, home } = placesOf(tenant, inbox)
-    const counts = await Promise.all([own, ...home === null ? [] : [home]].map(place => this.#inboxes.count(place)))
-    const oldest = Math.min(...counts.map(({ oldestAt }) => oldestAt ?? Infinity))
-    return {
-      inbox,
-      pending: counts.reduce((sum, { pending }) => sum + pending, 0),
-      oldest_at: oldest === Infinity ? null : iso(oldest),
-      waiting_approval: counts.reduce((sum, { waiting }) => sum + waiting, 0),
-    }
   }
 
   close (): void {
@@ -139,7 +134,7 @@ export class InboxService {
   async #lookAgain ({ own, home }: Places, caller: Caller, keyed: Claim): Promise<InboxCatch | null> {
     const look = (
       place: InboxPlace, max: number, turns: string[] | null = null
-    ) => this.#takeFrom(place, caller, max, keyed, 0, turns)
+    ) => this.#takeFrom(place, caller, { ...this.#operationOf(keyed), max, size: 0, turns })
     const [first, second] = await Promise.all([look(own, 0), home === null ? null : look(home, 0)])
     if (!first.replayed && second?.replayed !== true) return null
     // The first request may have broken off between the two lists. Then its part of the home list is taken now.
@@ -234,15 +229,30 @@ export class InboxService {
     mustReadHome = false
   ): Promise<Found> {
     const { own, home } = places
+    const operation = this.#operationOf(keyed)
+    const began = performance.now()
     queue.touch()
-    const atHome = home !== null && (mustReadHome || queue.home.isWorthALook(homeLookLifetime))
-      ? await this.#turnsOf(home, queue.home, request.max)
-      : unread
+    const isHomeRead = home !== null &&
+      (mustReadHome || queue.isLimited || queue.home.isWorthALook(homeLookLifetime))
+    const atHome = isHomeRead ? await this.#turnsOf(home, queue.home, request.max) : unread
     const { turns } = atHome
-    const taken = await this.#takeFrom(own, caller, request.max, keyed, 0, turns.length === 0 ? null : turns)
+    const isOld = () => performance.now() - began > readingLifetime
+    const taken = await this.#takeFrom(own, caller, {
+      ...operation,
+      max: request.max,
+      size: 0,
+      turns: turns.length === 0 ? null : turns,
+      known: isHomeRead && !isOld() ? atHome : null
+    })
+    if (taken.outcome === 'limited') {
+      queue.limit(limitedFor)
+      return isHomeRead ? looksAgain : this.#take(queue, places, caller, request, keyed)
+    }
+    if (taken.outcome === 'closed') return nothing
     // What the other request has taken from the home list meanwhile is this request's answer too.
     if (taken.isLeft === true && home !== null) {
-      return { ...taken, ...await this.#takeFrom(home, caller, 0, keyed, 0, null), isMore: true }
+      const others = await this.#takeFrom(home, caller, { ...operation, max: 0, size: 0, turns: null })
+      return { ...taken, ...others, isMore: true, isLeft: true }
     }
     // A request that doesn't wait gets no message later, for example about an approval just now. So before it gets
     // nothing, the home list is read.
@@ -254,8 +264,16 @@ export class InboxService {
     // Other requests with this key must see in the own list's partition that this one looks at the home list. That note
     // needs the home's turns.
     if (isUnseen && keyed !== null && !mustReadHome) return this.#take(queue, places, caller, request, keyed, true)
-    const rest =
-      await this.#takeFrom(home, caller, isUnseen ? request.max : taken.elsewhere, keyed, sizeOf(taken.items), [])
+    const { isPlaced = false } = taken
+    if (isPlaced && isOld()) return { ...taken, isMore: true }
+    const rest = await this.#takeFrom(home, caller, {
+      ...operation,
+      max: isUnseen ? request.max : taken.elsewhere,
+      size: sizeOf(taken.items),
+      turns: [],
+      known: isPlaced ? 'placed' : null
+    })
+    if (isPlaced) await this.#settle(own, operation.token, rest.items)
     const items = inTurn(taken.items, rest.items)
     const replayed = taken.replayed || (taken.items.length === 0 && rest.replayed)
     // Another request took the home list's handoffs first. Without the note about them this key can take from the own
@@ -273,23 +291,34 @@ export class InboxService {
     return found
   }
 
-  /** @param size how many bytes the answer has already */
-  async #takeFrom (
-    place: InboxPlace, { agent }: Caller, max: number, keyed: Claim | null, size: number, turns: string[] | null
-  ): Promise<Found & { elsewhere: number }> {
-    const reply = await this.#inboxes.take(place, {
+  /** What tells the operation from others: the same in both lists. */
+  #operationOf (keyed: Claim | null): Operation {
+    return {
       token: keyed?.token ?? randomToken(),
-      agent,
-      max,
-      size,
       lifetime: keyed && this.#workTtl,
       request: keyed?.request ?? '-',
       asker: keyed?.asker ?? '-',
-      turns,
-    })
+    }
+  }
+
+  async #takeFrom (
+    place: InboxPlace, { agent }: Caller, wanted: Omit<Wanted, 'agent'>
+  ): Promise<Found & { elsewhere: number, outcome: TakeReply['outcome'], isPlaced?: boolean }> {
+    const reply = await this.#inboxes.take(place, { ...wanted, agent })
     if (reply.outcome === 'reused') throw new Problem('idempotency_key_reused')
-    if (reply.outcome === 'left') return { items: [], replayed: false, isMore: true, isLeft: true, elsewhere: 0 }
-    return { ...reply, replayed: keyed !== null && reply.outcome === 'replayed' }
+    if (!('items' in reply)) {
+      const { outcome } = reply
+      return { ...nothing, outcome, isMore: outcome !== 'closed', isLeft: outcome === 'left', elsewhere: 0 }
+    }
+    return { ...reply, replayed: wanted.request !== '-' && reply.outcome === 'replayed' }
+  }
+
+  /** Gives back the places for what was taken from the home list. If that fails, they end by themselves. */
+  async #settle (own: InboxPlace, token: string, items: readonly TakenHandoff[]): Promise<void> {
+    const at = Math.max(...items.map(({ record }) => record!.caught!.at))
+    await this.#inboxes.settle(own, token, items.length === 0 ? null : at).catch(error => {
+      if (!(error instanceof Unavailable)) throw error
+    })
   }
 
   #queueOf ({ own, home }: Places): InboxQueue {
@@ -323,8 +352,10 @@ function refuseOthers ({ inboxes }: Caller, { inbox }: InboxRequest): void {
 }
 
 /** What is known about a list that wasn't read. */
-const unread: InboxTurns = { turns: [], isMore: true }
+const unread: InboxTurns = { turns: [], isMore: true, caught: 0, readAt: 0 }
 const nothing: Found = { items: [], replayed: false, isMore: false }
+/** What was read is out of date. */
+const looksAgain: Found = { ...nothing, isMore: true }
 
 /**
  * An inbox's two lists: its own, and the one in its tenant's home partition, of what a person approved; null if one
@@ -333,8 +364,10 @@ const nothing: Found = { items: [], replayed: false, isMore: false }
 export interface Places { own: InboxPlace, home: InboxPlace | null }
 
 export function placesOf (tenant: string, inbox: string): Places {
-  const [tag, home] = [inboxTag(tenant, inbox), homeTag(tenant)]
-  return { own: { tenant, inbox, tag }, home: home === tag ? null : { tenant, inbox, tag: home } }
+  const tag = inboxTag(tenant, inbox)
+  const home = otherInboxTag(tag, tenant, inbox)
+  if (home === null) return { own: { tenant, inbox, tag }, home: null }
+  return { own: { tenant, inbox, tag, other: home }, home: { tenant, inbox, tag: home, other: tag } }
 }
 
 /** Merges what came from both lists, each in order. Where one gave nothing, the other's turns may be unknown. */

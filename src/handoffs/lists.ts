@@ -3,13 +3,14 @@ import type { Fault } from '../core/errors.ts'
 import { isId } from '../core/ids.ts'
 import { cutMembers } from '../core/json.ts'
 import { labelsExpected, labelsMember, wantedLabels } from '../core/labels.ts'
-import { statusAt } from '../core/model.ts'
+import { isResting, statusAt } from '../core/model.ts'
 import type { Caller, Status } from '../core/model.ts'
 import type { HandoffsQuery } from '../core/schemas/lists.ts'
 import { readTime } from '../core/time.ts'
 import type { ListPosition, ListedHandoff, ListedPage, Lists, Wanted } from '../store/lists.ts'
 import { approvalText, endOf, expiryMember, iso, membersText, progressMember, windowMembers } from './answers.ts'
 import { excerpt } from './excerpt.ts'
+import type { Asker } from './waiter.ts'
 
 /** How much is shown of texts, in characters (Unicode code points). */
 const shown = { task: 200, message: 1000 }
@@ -17,8 +18,12 @@ const shown = { task: 200, message: 1000 }
 /** The statuses of what the failed list has. */
 const failures: readonly string[] = ['failed', 'declined', 'expired'] satisfies Status[]
 
-/** Reads a page when it is the tenant's turn. */
-export type InTurn = <T>(tenant: string, read: () => Promise<T>) => Promise<T>
+/**
+ * Reads a page when it is the tenant's turn.
+ * @param asker if given, nothing is read for a client that has gone, or whose key has ended, while it waited
+ * @throws {Problem} unavailable: its turn didn't come
+ */
+export type InTurn = <T>(tenant: string, read: () => Promise<T>, asker?: Asker) => Promise<T>
 
 /** Lists a tenant's handoffs. */
 export class ListService {
@@ -31,12 +36,24 @@ export class ListService {
   }
 
   /** A page of the list. @returns the answer's JSON */
-  async page (caller: Caller, query: HandoffsQuery): Promise<string> {
+  async page (caller: Caller, query: HandoffsQuery, asker?: Asker): Promise<string> {
+    return (await this.pageAt(caller, query, asker)).text
+  }
+
+  /**
+   * The same, with the time that it holds for, by Redis's clock.
+   * @param statuses of what is live, those that are wanted
+   */
+  async pageAt (
+    caller: Caller, query: HandoffsQuery, asker?: Asker, statuses?: readonly Status[]
+  ): Promise<{ text: string, now: number }> {
     const { tenant, scopes } = caller
     const wanted = readWanted(tenant, query)
+    if (statuses !== undefined) wanted.statuses = statuses
     const from = query.cursor === undefined ? null : readCursor(query.cursor, wanted.state)
     const read = () => this.#lists.page(wanted, from, query.limit ?? 20, scopes.has('operate'))
-    return pageText(await this.#inTurn(tenant, read), wanted.state)
+    const page = await this.#inTurn(tenant, read, asker)
+    return { text: pageText(page, wanted.state), now: page.now }
   }
 }
 
@@ -108,11 +125,12 @@ export function itemText ({ id, record, decision, texts, task }: ListedHandoff, 
   }
   const work = {
     ...caught !== null && { caught_by: caught.by, caught_at: iso(caught.at) },
-    ...windowMembers(record),
+    ...windowMembers(record, now),
     ...extra.heartbeatAt !== undefined && { heartbeat_at: iso(extra.heartbeatAt) },
   }
   const ends = {
     ...extra.cancelRequestedAt !== undefined && { cancel_requested_at: iso(extra.cancelRequestedAt) },
+    ...isResting(record, now) && { ask: { ask_id: extra.ask!.id, asked_at: iso(extra.ask!.askedAt) } },
     ...end !== null && { ended_at: iso(end.at), ended_by: end.by },
   }
   return known + labelsMember(extra.labels) + membersText(terms) +
@@ -137,16 +155,17 @@ function taskMember (task: Buffer | null): string {
   return `,"task":${text}${truncated ? ',"task_truncated":true' : ''}`
 }
 
-function writeCursor ({ score, id, includes }: ListPosition, state: Wanted['state']): string {
-  return Buffer.from(`${state} ${score} ${id} ${includes ? 'from' : 'after'}`).toString('base64url')
+/** @param list its name: a cursor is for one list */
+export function writeCursor ({ score, id, includes }: ListPosition, list: string): string {
+  return Buffer.from(`${list} ${score} ${id} ${includes ? 'from' : 'after'}`).toString('base64url')
 }
 
-const cursorShape = /^(live|failed) (\d{1,16}(?:\.\d{1,20})?) (\S*) (from|after)$/
+const cursorShape = /^([a-z]+) (\d{1,16}(?:\.\d{1,20})?) (\S*) (from|after)$/
 
 /** A cursor is a place in the list, not a permission: a made-up one shows nothing that the list doesn't show. */
-function readCursor (cursor: string, state: Wanted['state']): ListPosition {
+export function readCursor (cursor: string, name: string): ListPosition {
   const [, list, score, id, mark] = cursorShape.exec(Buffer.from(cursor, 'base64url').toString()) ?? []
-  if (list !== state || !(isId(id!) || id === '' || id === '~')) {
+  if (list !== name || !(isId(id!) || id === '' || id === '~')) {
     throw invalid({ pointer: '/cursor', message: 'querystring: must be a next_cursor of this list' })
   }
   return { score: Number(score), id: id!, includes: mark === 'from' }

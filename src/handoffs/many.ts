@@ -4,15 +4,15 @@ import type { Caller } from '../core/model.ts'
 import type { Handoffs, StatusReply } from '../store/handoffs.ts'
 import { agentMembers, itemText, placeOf } from './answers.ts'
 import { untilReached } from './service.ts'
-import type { WaitOptions, Waiter } from './waiter.ts'
+import type { Asker, WaitOptions, Waiter } from './waiter.ts'
 
 /** How many requests of a key may wait here at once for many handoffs. */
 const waitsPerKey = 20
 /** What agents said (results, errors, reasons) beyond so many bytes in one answer is left out. */
 const maxTexts = 4 * 1024 * 1024
 
-/** Runs a read when it is its turn: all that read much share Redis. */
-export type ReadInTurn = <T>(place: ReturnType<typeof placeOf>, read: () => Promise<T>) => Promise<T>
+/** Runs a read when it is its turn: all that read much share Redis. Not for a client that has gone. */
+export type ReadInTurn = <T>(place: ReturnType<typeof placeOf>, read: () => Promise<T>, asker: Asker) => Promise<T>
 
 /** A handoff that was asked for: the id of its last attempt, as far as known, and whether that may still change. */
 interface Followed { last: string, isOpen: boolean }
@@ -37,12 +37,13 @@ export class ManyHandoffs {
    * @throws {Problem} rate_limited: this key has too many that wait
    */
   async wait (
-    caller: Caller, ids: readonly string[], until: 'all' | 'any', withResults: boolean, waiting: WaitOptions | null
+    caller: Caller, ids: readonly string[], until: 'all' | 'any', withResults: boolean,
+    { waiting, asker }: { waiting: WaitOptions | null, asker: Asker }
   ): Promise<Buffer> {
     const followed = new Map(ids.map(id => [id, { last: id, isOpen: isId(id) }]))
     const all = [...followed.values()]
     if (waiting !== null) await this.#begin(caller, () => this.#untilEnded(caller, all, until, waiting))
-    return this.#answer(caller, ids, followed, until, withResults)
+    return this.#answer(caller, ids, followed, { until, withResults, asker: waiting ?? asker })
   }
 
   /** Counts a request that waits against its key. */
@@ -110,7 +111,7 @@ export class ManyHandoffs {
   async #waitForOne (caller: Caller, one: Followed, waiting: WaitOptions): Promise<void> {
     const place = placeOf(caller, one.last)
     // The results are read again for the answer: until then nothing is held.
-    const look = async () => withoutTexts(await this.#status(place))
+    const look = async () => withoutTexts(await this.#status(place, waiting))
     const seen = await this.#waiter.wait(
       this.#handoffs.channelOf(place), waiting, look, reply => untilReached(reply, 'done')
     )
@@ -121,12 +122,13 @@ export class ManyHandoffs {
 
   /** Reads each once more, at its last attempt: the answer says what is true now. */
   async #answer (
-    caller: Caller, ids: readonly string[], followed: ReadonlyMap<string, Followed>, until: 'all' | 'any',
-    withResults: boolean
+    caller: Caller, ids: readonly string[], followed: ReadonlyMap<string, Followed>,
+    { until, withResults, asker }: { until: 'all' | 'any', withResults: boolean, asker: Asker }
   ): Promise<Buffer> {
     let room = maxTexts
+    const steps: Steps = new Map()
     const items = await Promise.all(ids.map(async id => {
-      const { last, reply } = await this.#last(caller, followed.get(id)!)
+      const { last, reply } = await this.#last(caller, followed.get(id)!, steps, asker)
       if (reply === null) return { text: unknownText(id), isOpen: false }
       const size = (withResults ? reply.result?.length ?? 0 : 0) + agentMembers(reply.texts, reply.record).length
       const shown = size > room ? 'omitted' : withResults ? 'shown' : 'none'
@@ -138,25 +140,45 @@ export class ManyHandoffs {
     return Buffer.concat([begin, ...texts, Buffer.from(`],"complete":${complete}}`)])
   }
 
-  /** The last attempt of what was asked for; without a reply there is no such handoff. */
-  async #last (caller: Caller, { last }: Followed): Promise<{ last: string, reply: Found | null }> {
-    const found: { last: string, reply: Found | null } = { last, reply: null }
-    for (let id: string | undefined = last; id !== undefined;) {
-      const reply: StatusReply = isId(id) ? await this.#status(placeOf(caller, id)) : { outcome: 'not_found' }
+  /**
+   * The last attempt of what was asked for; without a reply there is no such handoff. Of attempts that several ids lead
+   * to, each is read once, but for the last one: so the work doesn't grow with the ids times the attempts.
+   */
+  async #last (
+    caller: Caller, { last }: Followed, steps: Steps, asker: Asker
+  ): Promise<{ last: string, reply: Found | null }> {
+    const read = async (id: string): Promise<StatusReply> =>
+      isId(id) ? this.#status(placeOf(caller, id), asker) : { outcome: 'not_found' }
+    let found: string | undefined
+    let reply: StatusReply | undefined
+    for (let id: string | null = last; id !== null;) {
+      const reads: Promise<StatusReply> | undefined = steps.has(id) ? undefined : read(id)
+      if (reads !== undefined) steps.set(id, reads.then(nextBehind))
+      const next: string | null | undefined = await steps.get(id)
       // If a successor is gone already, what is known last is the attempt before it.
-      if (reply.outcome === 'not_found') break
-      Object.assign(found, { last: id, reply })
-      id = reply.record.extra.reissuedAs
+      if (next === undefined) break
+      found = id
+      reply = await reads
+      id = next
     }
-    return found
+    if (found === undefined) return { last, reply: null }
+    reply ??= await read(found)
+    return { last: found, reply: reply.outcome === 'found' ? reply : null }
   }
 
-  #status (place: ReturnType<typeof placeOf>): Promise<StatusReply> {
-    return this.#inTurn(place, () => this.#handoffs.status(place))
+  #status (place: ReturnType<typeof placeOf>, asker: Asker): Promise<StatusReply> {
+    return this.#inTurn(place, () => this.#handoffs.status(place), asker)
   }
 }
 
 type Found = Extract<StatusReply, { outcome: 'found' }>
+
+/** By the ids of attempts: the id of the next one; null if there is none, undefined if the attempt isn't there. */
+type Steps = Map<string, Promise<string | null | undefined>>
+
+function nextBehind (reply: StatusReply): string | null | undefined {
+  return reply.outcome === 'found' ? reply.record.extra.reissuedAs ?? null : undefined
+}
 
 const [begin, comma] = [Buffer.from('{"items":['), Buffer.from(',')]
 

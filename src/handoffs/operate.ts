@@ -1,23 +1,27 @@
-import { Unavailable } from '../core/errors.ts'
+import { hasScope, refusedScope } from '../auth/keys.ts'
+import { Problem, Unavailable } from '../core/errors.ts'
 import { labelsIn } from '../core/labels.ts'
 import type { Members } from '../core/json.ts'
 import type { Caller } from '../core/model.ts'
 import type { PurgeBody, RedriveBody } from '../core/schemas/lists.ts'
 import type { Attempts } from '../store/attempts.ts'
 import type { ListPosition, ListedHandoff, Lists, Wanted } from '../store/lists.ts'
-import { tagOf } from '../core/ids.ts'
+import { isId, tagOf } from '../core/ids.ts'
 import { readTimes } from './lists.ts'
 import type { InTurn } from './lists.ts'
+import { stillThere } from './waiter.ts'
+import type { Asker } from './waiter.ts'
 
 /** How many handoffs are read, and changed, at a time. */
 const atATime = 100
-/** How long a call goes on once it has found something, in milliseconds. */
-const maxTime = 1000
-/** How long a call looks for something, in milliseconds. */
-const maxSearch = 8000
+/** How long a call goes on once it has found something, and how long it looks for something, in milliseconds. */
+const longest = { change: 1000, search: 8000 }
 
 /** What was changed; `skipped`: what somebody else changed meanwhile; `more`: others are wanted. */
 export interface Steered { changed: string[], skipped: number, more: boolean }
+
+/** Who looks for what. */
+interface Search { asker: Asker, agent: string, wanted: Wanted }
 
 type Change = (handoff: ListedHandoff) => Promise<string | null>
 
@@ -28,15 +32,18 @@ export class OperateService {
   readonly #lists: Lists
   readonly #attempts: Attempts
   readonly #inTurn: InTurn
+  readonly #longest: typeof longest
 
-  constructor (lists: Lists, attempts: Attempts, inTurn: InTurn) {
+  /** @param times tests have others */
+  constructor (lists: Lists, attempts: Attempts, inTurn: InTurn, times = longest) {
     this.#lists = lists
     this.#attempts = attempts
     this.#inTurn = inTurn
+    this.#longest = times
   }
 
   /** Reissues what failed, the earliest end first. @returns the successors' ids */
-  redrive ({ tenant, agent }: Caller, body: RedriveBody, members: Members): Promise<Steered> {
+  redrive ({ tenant, agent }: Caller, body: RedriveBody, members: Members, asker: Asker): Promise<Steered> {
     const { inbox, status, error_code: errorCode, passed_by: passedBy, limit } = body
     const wanted: Wanted = {
       tenant,
@@ -49,41 +56,76 @@ export class OperateService {
       passedBy: passedBy ?? undefined,
       ...readTimes(body, 'body'),
     }
-    return this.#change(wanted, limit ?? atATime, async ({ id }) => {
-      // An id can come back: a handoff that somebody is at work on isn't taken away.
-      const reply = await this.#attempts.reissue({ tenant, id, tag: tagOf(id) }, agent, 'ended')
-      return reply.outcome === 'reissued' ? reply.successor : null
-    })
+    return this.#change({ asker, agent, wanted }, limit ?? atATime, ({ id }) => this.#reissue(tenant, agent, id))
+  }
+
+  /** Reissues these, of what failed, as redrive does. @param ids at most as many as a page of a list has */
+  async redriveThese ({ tenant, agent }: Caller, ids: readonly string[]): Promise<Steered> {
+    const done: Steered = { changed: [], skipped: 0, more: false }
+    const changes = await Promise.allSettled(ids.map(id => isId(id) ? this.#reissue(tenant, agent, id) : null))
+    for (const one of changes) {
+      if (one.status === 'rejected') continue
+      if (one.value === null) done.skipped++
+      else done.changed.push(one.value)
+    }
+    const refused = changes.find(one => one.status === 'rejected')
+    if (refused !== undefined && done.changed.length === 0) throw refused.reason
+    return { ...done, more: refused !== undefined }
+  }
+
+  /**
+   * An id can come back: a handoff that somebody is at work on isn't taken away.
+   * @returns the successor's id; null where there is nothing to reissue, or it has a successor
+   */
+  async #reissue (tenant: string, agent: string, id: string): Promise<string | null> {
+    const reply = await this.#attempts.reissue({ tenant, id, tag: tagOf(id) }, agent, 'ended')
+    return reply.outcome === 'reissued' ? reply.successor : null
   }
 
   /** Cancels what is pending in an inbox. @returns the ids */
-  purge ({ tenant, agent }: Caller, { inbox, limit }: PurgeBody, members: Members): Promise<Steered> {
+  purge (
+    { tenant, agent }: Caller, { inbox, limit }: PurgeBody, members: Members, asker: Asker
+  ): Promise<Steered> {
     const wanted: Wanted = { tenant, state: 'live', inbox, statuses: ['pending'], labels: labelsOf(members) }
     const reason = members.values.reason == null ? noReason : members.raw('reason')!
-    return this.#change(wanted, limit ?? atATime, async ({ id }) => {
+    return this.#change({ asker, agent, wanted }, limit ?? atATime, async ({ id }) => {
       const reply = await this.#attempts.cancel({ tenant, id, tag: tagOf(id) }, agent, 'pending', false, reason)
       return reply.outcome === 'cancelled' ? id : null
     })
   }
 
-  /** If Redis goes away meanwhile, what was changed until then is told, and written to the log. */
-  async #change (wanted: Wanted, limit: number, change: Change): Promise<Steered> {
+  /** If Redis, the client or the key goes away meanwhile, what was changed until then is told, and logged. */
+  async #change (search: Search, limit: number, change: Change): Promise<Steered> {
     const done: Steered = { changed: [], skipped: 0, more: true }
     try {
-      return await this.#changeParts(done, wanted, limit, change)
+      return await this.#changeParts(done, search, limit, change)
     } catch (error) {
-      if (error instanceof Unavailable && done.changed.length > 0) return done
+      if ((error instanceof Unavailable || error instanceof Problem) && done.changed.length > 0) return done
       throw error
     }
   }
 
-  /** Reads a part of the list, and changes what is in it, until so many are changed or skipped. */
-  async #changeParts (done: Steered, wanted: Wanted, limit: number, change: Change): Promise<Steered> {
+  /**
+   * Reads a part of the list, and changes what is in it, until so many are changed or skipped. A call that takes long
+   * notes where it ends, and the next one for the same goes on there: what is far behind in a long list is found too.
+   */
+  async #changeParts (done: Steered, search: Search, limit: number, change: Change): Promise<Steered> {
+    const { asker, agent, wanted } = search
     const began = performance.now()
-    let from: ListPosition | null = null
-    for (let left = limit; ;) {
+    const first = await this.#lists.searchedTo(wanted, agent)
+    const end = async (place: ListPosition | null): Promise<Steered> => {
+      if (first !== null || performance.now() - began > this.#longest.change) {
+        // If that fails, the next call begins where this one did.
+        await this.#lists.noteSearch(wanted, agent, place).catch(() => {})
+      }
+      return { ...done, more: place !== null }
+    }
+    let from = first
+    for (let left = limit, round = 0; ; round++) {
       const most = Math.min(left + 1, atATime)
-      const page = await this.#inTurn(wanted.tenant, () => this.#lists.page(wanted, from, most, false))
+      const page = await this.#inTurn(wanted.tenant, () => this.#lists.page(wanted, from, most, false), asker)
+      // Reading may have taken long, and so may have the part before.
+      if (round > 0 && !hasScope(await stillThere(asker), 'operate')) throw refusedScope('operate')
       const items = page.items.slice(0, left)
       const changes = await Promise.allSettled(items.map(change))
       for (const one of changes) {
@@ -94,12 +136,16 @@ export class OperateService {
       const refused = changes.find(one => one.status === 'rejected')
       if (refused !== undefined) throw refused.reason
       left -= items.length
-      if (page.items.length > items.length) return done
-      if (page.next === null) return { ...done, more: false }
+      if (page.items.length > items.length) return await end(placeOf(page.items[items.length]!))
       from = page.next
-      if (performance.now() - began > (left < limit ? maxTime : maxSearch)) return done
+      const time = left < limit ? this.#longest.change : this.#longest.search
+      if (from === null || performance.now() - began > time) return await end(from)
     }
   }
+}
+
+function placeOf ({ score, id }: ListedHandoff): ListPosition {
+  return { score, id, includes: true }
 }
 
 function labelsOf (members: Members): readonly string[] | undefined {

@@ -11,7 +11,7 @@ import type { ResultSchemas } from '../result-schema/result-schemas.ts'
 import type { Attempts, EndReply, Power } from '../store/attempts.ts'
 import type { CatchReply, Handoffs, NewHandoff, PassReply, StatusReply } from '../store/handoffs.ts'
 import {
-  caughtText, iso, joinPayload, lineagePlace, placeOf, refusal, statusText, willBeTriedAgain
+  caughtText, iso, joinPayload, lineagePlace, pageFor, placeOf, refusal, statusText, willBeTriedAgain
 } from './answers.ts'
 import { excerptBytes } from './excerpt.ts'
 import type { Answered, LineagePlace } from './answers.ts'
@@ -24,6 +24,8 @@ export interface ServiceOptions {
   defaultExpiresIn: number
   /** How many times work may be passed on below its root. */
   hopLimit: number
+  /** How many are pending in the partition of the inbox that a pass doesn't write to. */
+  pendingElsewhere: (tenant: string, inbox: string, requireHuman: boolean) => Promise<number>
 }
 
 /**
@@ -73,6 +75,7 @@ export class HandoffService {
       tenant, id, tag: tagOf(id), token, traceparent, passedBy: agent, requireHuman, to, expiresIn, options: '', payload
     }
     const reply = await (isPlain ? this.#handoffs.pass(handoff) : this.#passWithOptions(caller, handoff, body, members))
+    if (reply.outcome === 'inbox_full') throw new Problem('inbox_full', { headers: { 'retry-after': '1' } })
     if (!('createdAt' in reply)) throw new Problem('idempotency_key_reused')
     const answer = passAnswer(this.#options.baseUrl(), id, requireHuman, reply)
     return { answer, replayed: key !== undefined && reply.outcome === 'replayed' }
@@ -148,9 +151,11 @@ export class HandoffService {
         ? null
         : await lineagePlace(this.#handoffs, caller, body.parent, handoff, this.#options.hopLimit)
       const options = optionWords(body, members, handoff.payload, schema, line)
-      return await this.#handoffs.pass({
-        ...handoff, options, payload: schema === null ? handoff.payload : Buffer.concat([handoff.payload, schema.text])
-      })
+      const payload = schema === null ? handoff.payload : Buffer.concat([handoff.payload, schema.text])
+      const reply = await this.#handoffs.pass({ ...handoff, options, payload })
+      if (reply.outcome !== 'elsewhere') return reply
+      const elsewhere = await this.#options.pendingElsewhere(handoff.tenant, handoff.to!, handoff.requireHuman)
+      return await this.#handoffs.pass({ ...handoff, options, payload, elsewhere })
     } catch (error) {
       const before = error instanceof Problem && handoff.token !== noToken ? await this.#handoffs.passed(handoff) : null
       // An invalid body is reported first, before a reused key.
@@ -179,7 +184,7 @@ export function passAnswer (
     expires_at: iso(expiresAt),
   }
   if (availableAt !== null) answer.available_at = iso(availableAt)
-  if (requireHuman) answer.approval_url = `${baseUrl}/approvals/${id}`
+  if (requireHuman) answer.approval_url = pageFor(baseUrl, id)
   return answer
 }
 
@@ -281,15 +286,17 @@ export class AttemptService {
       placeOf(caller, id), caller.agent, milliseconds, this.#options.maxWorkTtl, progress ?? nothing
     )
     if (reply.outcome !== 'caught') throw refusal(reply)
-    const { deadline, heartbeatDeadline, isCancelRequested, cancelReason } = reply
-    const answer: Omit<HeartbeatAnswer, 'cancel_reason'> = {
+    const { deadline, heartbeatDeadline, isCancelRequested, cancelReason, ask } = reply
+    const isResting = ask?.state === 'open'
+    const answer: Omit<HeartbeatAnswer, 'cancel_reason' | 'ask'> = {
       handoff_id: id,
       status: 'caught',
-      work_expires_at: iso(deadline),
-      heartbeat_expires_at: heartbeatDeadline === null ? null : iso(heartbeatDeadline),
+      work_expires_at: isResting ? null : iso(deadline),
+      heartbeat_expires_at: isResting || heartbeatDeadline === null ? null : iso(heartbeatDeadline),
       cancel_requested: isCancelRequested,
     }
-    return `${JSON.stringify(answer).slice(0, -1)},"cancel_reason":${cancelReason ?? 'null'}}`
+    const asked = ask === null ? '' : `,"ask":{"ask_id":"${ask.id}","state":"${ask.state}"}`
+    return `${JSON.stringify(answer).slice(0, -1)},"cancel_reason":${cancelReason ?? 'null'}${asked}}`
   }
 
   /** @param fault JSON text @param code its code */

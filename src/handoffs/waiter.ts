@@ -1,15 +1,20 @@
 import { setImmediate } from 'node:timers/promises'
 import type { Grant } from '../auth/keys.ts'
+import { Problem } from '../core/errors.ts'
 import type { Caller } from '../core/model.ts'
 import type { Subscriptions } from '../redis/subscriptions.ts'
 
-/** How a request waits: how long at most, the grant that lets it in, and how it learns that its client has gone. */
-export interface WaitOptions {
-  milliseconds: number
+/** Who asks, for what takes a while: the grant that lets the request in, and whether its client is still there. */
+export interface Asker {
   /** Called only if the request really has to wait. */
   grant (): Grant
   /** Has its client gone? */
   isGone (): boolean
+}
+
+/** How a request waits: how long at most, and how it learns that its client has gone. */
+export interface WaitOptions extends Asker {
+  milliseconds: number
   /** @returns the function that removes the listener */
   onGone (stop: () => void): () => void
 }
@@ -27,6 +32,18 @@ const turnsToNotice = 2
  */
 export async function untilEndsAreNoticed (): Promise<void> {
   for (let turn = 0; turn < turnsToNotice; turn++) await setImmediate()
+}
+
+/**
+ * Call it when time has passed.
+ * @returns its caller, as the key is now
+ * @throws {Problem} its client has gone, or its key has ended
+ */
+export async function stillThere (asker: Asker): Promise<Caller> {
+  await untilEndsAreNoticed()
+  // No client gets the answer, and what is caught for none stays caught until its time is over.
+  if (asker.isGone()) throw new Problem('request_timeout')
+  return await asker.grant().authorise()
 }
 
 /**
@@ -64,6 +81,17 @@ export class Waiter {
     channel: string, options: WaitOptions, look: Look<T>, left: (seen: T) => number | null
   ): Promise<T> {
     return this.waitOn(wake => this.#subscriptions.listen(channel, wake), options, look, left)
+  }
+
+  /** The same with the changes of several channels. */
+  waitOnSome<T> (
+    channels: readonly string[], options: WaitOptions, look: Look<T>, left: (seen: T) => number | null
+  ): Promise<T> {
+    const listen: Listen = async wake => {
+      const leaving = await Promise.all(channels.map(channel => this.#subscriptions.listen(channel, wake)))
+      return () => { for (const leave of leaving) leave() }
+    }
+    return this.waitOn(listen, options, look, left)
   }
 
   /**

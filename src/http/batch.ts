@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { Problem, errorTable, invalid } from '../core/errors.ts'
+import { errorTable, invalid } from '../core/errors.ts'
 import type { Fault } from '../core/errors.ts'
 import type { Histogram } from '../core/histogram.ts'
 import { isId, tagOf } from '../core/ids.ts'
@@ -12,15 +12,15 @@ import type { Caller } from '../core/model.ts'
 import { keyPattern, noQuery } from '../core/schemas/handoffs.ts'
 import { batchAnswer, batchBody } from '../core/schemas/inboxes.ts'
 import { problems } from '../core/schemas/problem.ts'
-import { untilEndsAreNoticed } from '../handoffs/waiter.ts'
-import type { WaitOptions } from '../handoffs/waiter.ts'
+import { stillThere } from '../handoffs/waiter.ts'
+import type { Asker } from '../handoffs/waiter.ts'
 import { admitCaller, admitTo } from '../operations/admit.ts'
 import type { Admit } from '../operations/admit.ts'
 import type { Moved, Operated, Operation, OperationOutcome } from '../operations/operation.ts'
 import { jsonType } from './body.ts'
 import { logOperated, traceparentOf } from './observe.ts'
 import type { DecisionLog, Requests } from './observe.ts'
-import { liveness } from './operations.ts'
+import { longAgo } from './overload.ts'
 import type { MasterTurns } from './overload.ts'
 import type { AnswerRoom, BatchAnswers } from './overload.ts'
 import { asProblem, problemText } from './problems.ts'
@@ -30,8 +30,9 @@ import type { BatchLimit } from './rate-limit.ts'
 interface Member { operation: Operation, admit: Admit, count: ReturnType<Requests['counterOf']> }
 
 /** Who sent a batch, and the request that it came with. */
-export interface Batcher extends Pick<WaitOptions, 'grant' | 'isGone'> {
+export interface Batcher {
   caller: Caller
+  asker: Asker
   traceparent: string | undefined
   requestId: string
   basePath: string
@@ -42,9 +43,6 @@ export interface Batcher extends Pick<WaitOptions, 'grant' | 'isGone'> {
 const nothing = Buffer.alloc(0)
 /** What an answer may have beyond the body that it was made of, in bytes. */
 const envelope = 4096
-
-/** After so many milliseconds an operation asks again whether it may still run. A key must stop working within 2 s. */
-const longAgo = 100
 
 /** Carries out the operations of a batch, each as if it were a request of its own. */
 export class Batches {
@@ -100,10 +98,12 @@ export class Batches {
   async #one ({ operation, admit }: Member, entry: BatchEntry, batcher: Batcher): Promise<OperationOutcome> {
     try {
       const { id, body: bytes = nothing, key } = entry
-      const { caller, limit, traceparent } = batcher
+      const { caller, limit, traceparent, asker } = batcher
       const admitted = admit(caller, limit, bytes, this.#bodyLimit)
       const members = admitted instanceof Promise ? await admitted : admitted
-      const call = { caller, id, query: {}, body: members.values, members, bytes, key, traceparent, waiting: null }
+      const call = {
+        caller, id, query: {}, body: members.values, members, bytes, key, traceparent, asker, waiting: null
+      }
       // Those that send something read nothing of that size, and what isn't an id is never looked for.
       return await (operation.method === 'GET' && isId(id)
         ? this.#read(now => operation.run({ ...call, caller: now }), operation, id, batcher)
@@ -123,7 +123,7 @@ export class Batches {
 
   #read (
     run: (caller: Caller) => Promise<OperationOutcome>, { scope }: Operation, id: string,
-    { caller, grant, isGone, answers }: Batcher
+    { caller, asker, answers }: Batcher
   ): Promise<OperationOutcome> {
     const came = performance.now()
     const turn = (
@@ -132,10 +132,7 @@ export class Batches {
     return answers.read(this.#bodyLimit + envelope, turn, async () => {
       let now = caller
       if (performance.now() - came > longAgo) {
-        await untilEndsAreNoticed()
-        // No client gets the answer, and what is caught for none stays caught until its time is over.
-        if (isGone()) throw new Problem('request_timeout')
-        now = await grant().authorise()
+        now = await stillThere(asker)
         admitCaller(now, scope)
       }
       const outcome = await run(now)
@@ -328,7 +325,7 @@ export function batchRoute (
     whenOver(request, reply, () => answers.end())
     const traceparent = traceparentOf(request)
     const { pieces, moved, operated } = await batches.run(
-      entries, { caller, traceparent, requestId, basePath: app.basePath, limit, answers, ...liveness(request) }
+      entries, { caller, asker: request, traceparent, requestId, basePath: app.basePath, limit, answers }
     )
     limit.writeHeaders(reply)
     request.moved = moved

@@ -178,6 +178,21 @@ export function endStalled ({ server }: { server: Server }): void {
  */
 const quick = 400
 
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Has its client gone? */
+    isGone (): boolean
+  }
+}
+
+/**
+ * Is the request's connection closed? The response doesn't say: one that is pipelined after another has no connection
+ * yet, and never learns that it closed.
+ */
+export function isGone (this: FastifyRequest): boolean {
+  return this.raw.socket.destroyed
+}
+
 /**
  * A hook for when the body has arrived, which may take long. The key may have ended or changed meanwhile, so it is
  * checked again.

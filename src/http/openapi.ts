@@ -51,7 +51,7 @@ export async function useOpenApi (
       },
       components: { securitySchemes: { key: { type: 'http', scheme: 'bearer' } } },
       security: [{ key: [] }],
-      tags: [{ name: 'handoffs' }, { name: 'approvals' }, { name: 'operating' }, { name: 'operations' }],
+      tags: ['handoffs', 'questions', 'approvals', 'operating', 'operations'].map(name => ({ name })),
       // For the page, which calls the service where it was loaded from: BASE_URL may be another origin, which the
       // browser would refuse.
       servers: [{ url: base === '' ? '/' : base }],

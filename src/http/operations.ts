@@ -48,6 +48,7 @@ async function perform (
     bytes,
     key: idempotencyKey(request),
     traceparent: traceparentOf(request),
+    asker: request,
     waiting: waitOptions(request)
   }
   const { status, answer, replayed, moved, made, traceparent, decided, operated } = await operation.run(call)
@@ -68,21 +69,12 @@ export function waitOptions (request: FastifyRequest): WaitOptions | null {
   return wait === 0 ? null : waitOptionsFor(wait * 1000, request)
 }
 
-/** What a request asks again once time has passed: is its key still good, and is its client still there? */
-export function liveness (request: FastifyRequest): Pick<WaitOptions, 'grant' | 'isGone'> {
-  return {
-    grant: () => request.grant(),
-    // Use the connection, not the response. A response that is pipelined after another one has no connection yet, and
-    // never learns that it closed.
-    isGone: () => request.raw.socket.destroyed,
-  }
-}
-
 /** How a request waits for this long: until its connection closes or its grant ends, whichever comes first. */
 export function waitOptionsFor (milliseconds: number, request: FastifyRequest): WaitOptions {
   return {
     milliseconds,
-    ...liveness(request),
+    grant: () => request.grant(),
+    isGone: () => request.isGone(),
     onGone (stop) {
       const { socket } = request.raw
       // It may have closed already, and then the event doesn't come again.

@@ -2,6 +2,8 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import pLimit from 'p-limit'
 import type { LimitFunction } from 'p-limit'
 import { Problem, Unavailable } from '../core/errors.ts'
+import { stillThere } from '../handoffs/waiter.ts'
+import type { Asker } from '../handoffs/waiter.ts'
 
 /** How many requests were refused because there were too many, since the process began. */
 export interface RefusedCounts {
@@ -112,6 +114,18 @@ interface Queue {
   silent: number
 }
 
+/** How long an operation waits for its turn, or for room, in milliseconds: less than a client waits for its answer. */
+const patience = 5000
+/** After so many milliseconds what waits asks again whether it may still run. A key must stop working within 2 s. */
+export const longAgo = 100
+
+/** The answer to an operation whose turn doesn't come. */
+const noTurn = {
+  detail: 'Too many others read much at the same time, and the service did not process the operation; ' +
+  'send it again after Retry-After.',
+  headers: { 'retry-after': '1' }
+}
+
 /**
  * Lets a few operations at a time ask each master of Redis; the others wait for their turn. Tenants take turns: each
  * has at most as many operations before the master's queue as may run at once, so another tenant's next one waits
@@ -119,38 +133,58 @@ interface Queue {
  */
 export class MasterTurns {
   readonly #atOnce: number
+  readonly #patience: number
   readonly #queues = new Map<string | undefined, Queue>()
 
-  constructor (atOnce: number) {
+  /** @param wait milliseconds; tests have another one */
+  constructor (atOnce: number, wait = patience) {
     this.#atOnce = atOnce
+    this.#patience = wait
   }
 
   /**
    * Runs the operation when it is its turn.
-   * @param operation gets the milliseconds for which it has waited
+   * @param asker if given, it doesn't run for a client that has gone, or whose key has ended, while it waited
+   * @throws {Problem} unavailable, without having run: its turn didn't come in time. What has given up stays in the
+   *   queues, and takes no time when its turn comes.
    * @throws {Unavailable} without having run, if the master turned out to answer nothing while the operation waited.
    *   Otherwise it would have a call's whole budget before it for each turn that it waits, and the master would get all
    *   of them when it is back, however late.
    */
-  async run<T> (master: string | undefined, tenant: string, operation: (waited: number) => Promise<T>): Promise<T> {
+  async run<T> (
+    master: string | undefined, tenant: string, operation: () => Promise<T>, asker?: Asker
+  ): Promise<T> {
     const queue = this.#queueOf(master)
     const own = queue.tenants.get(tenant) ?? { limit: pLimit(this.#atOnce), users: 0 }
     queue.tenants.set(tenant, own)
     own.users++
     const came = performance.now()
     try {
-      return await own.limit(() => queue.limit(() => this.#run(queue, came, operation)))
+      return await new Promise<T>((resolve, reject) => {
+        let isOver = false
+        const timer = setTimeout(() => {
+          isOver = true
+          reject(new Problem('unavailable', noTurn))
+        }, this.#patience)
+        const begin = async () => {
+          if (isOver) return
+          clearTimeout(timer)
+          await this.#run(queue, came, operation, asker).then(resolve, reject)
+        }
+        own.limit(() => isOver ? undefined : queue.limit(begin)).catch(reject)
+      })
     } finally {
       if (--own.users === 0) queue.tenants.delete(tenant)
     }
   }
 
-  async #run<T> (queue: Queue, came: number, operation: (waited: number) => Promise<T>): Promise<T> {
+  async #run<T> (queue: Queue, came: number, operation: () => Promise<T>, asker: Asker | undefined): Promise<T> {
     if (queue.silent > came) throw new Unavailable('Redis answered none of those before it')
+    if (asker !== undefined && performance.now() - came > longAgo) await stillThere(asker)
     const began = performance.now()
     let isAnswered = true
     try {
-      return await operation(began - came)
+      return await operation()
     } catch (error) {
       isAnswered = !(error instanceof Unavailable)
       throw error
@@ -171,9 +205,6 @@ export class MasterTurns {
     return queue
   }
 }
-
-/** How long an operation waits for room, in milliseconds: less than a client waits for its answer. */
-const patience = 5000
 
 /** The answer to an operation for whose answer there is no room. */
 const noRoom = {

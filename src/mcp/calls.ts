@@ -100,9 +100,8 @@ export class ToolCalls {
   ): { input: OperationCall, own: OwnArguments } {
     const own = members.values as OwnArguments
     const key = own.idempotency_key ?? undefined
-    const waits = own.wait
-      ? { ...waitOptionsFor(own.wait * 1000, request), grant: () => request.grant(tool.scope) }
-      : null
+    const asker = { isGone: () => request.isGone(), grant: () => request.grant(tool.scope) }
+    const waits = own.wait ? { ...waitOptionsFor(own.wait * 1000, request), ...asker } : null
     const waiting = waits !== null && callId !== undefined
       ? this.#cancelling.until(waits, request.caller, callId)
       : waits
@@ -116,6 +115,7 @@ export class ToolCalls {
       bytes: key === undefined ? nothing : bodyOf(members, tool.body),
       key,
       traceparent: traceparent ?? traceparentOf(request),
+      asker,
       waiting,
     }
     return { input, own }

@@ -9,12 +9,14 @@ import type { Store } from '../store/store.ts'
 import type { Deliverer } from '../webhooks/deliverer.ts'
 import { Families, processFamilies } from './families.ts'
 import type { Sample, Timed } from './families.ts'
+import type { Figures, InboxRounds } from './inboxes.ts'
 
 /** Where the numbers are. */
 export interface Sources {
   requests: Requests
   waiter: Waiter
   inboxes: Pick<InboxService, 'counts' | 'waiting'>
+  rounds: Pick<InboxRounds, 'figures'>
   streams: Pick<EventStreams, 'count'>
   store: Pick<Store, 'sweeper' | 'ready' | 'looks' | 'replaced' | 'scripts' | 'laneSizes' | 'fullRefusals' | 'events'
     | 'relayRound'>
@@ -37,6 +39,7 @@ export function makeRegistry (sources: Sources): { registry: Registry, close: ()
   const families = new Families(registry)
   requestFamilies(families, sources)
   inboxFamilies(families, sources)
+  roundFamilies(families, sources)
   eventFamilies(families, sources)
   refusalFamilies(families, sources)
   storeFamilies(families, sources)
@@ -111,6 +114,45 @@ function inboxFamilies (families: Families, { inboxes }: Sources): void {
   families.gauge(
     { name: 'handoff_inbox_waiters', help: 'Requests waiting for an inbox.' }, () => [[{}, inboxes.waiting]]
   )
+}
+
+/** What the rounds of the sweeping replica found. */
+function roundFamilies (families: Families, { rounds }: Sources): void {
+  const where = (read: (figures: Figures) => Sample[]) => () => rounds.figures === null ? [] : read(rounds.figures)
+  const ofInboxes = (of: 'pending' | 'caught' | 'failed' | 'oldestAge', unit = 1) => where(({ inboxes }) =>
+    inboxes.map(({ tenant, inbox, [of]: value }) => [{ tenant, inbox }, value / unit]))
+  const labels = ['tenant', 'inbox']
+  const only = 'Only from the sweeping replica, of the inboxes with most pending; tenant "", inbox "other": all others.'
+  families.gauge(
+    { name: 'handoff_inbox_pending', help: `Handoffs in the inbox that can be caught now. ${only}`, labels },
+    ofInboxes('pending')
+  )
+  families.gauge(
+    { name: 'handoff_inbox_caught', help: `Handoffs for the inbox that are caught. ${only}`, labels },
+    ofInboxes('caught')
+  )
+  families.gauge({
+    name: 'handoff_inbox_failed',
+    help: `Handoffs for the inbox that ended without being done and have no successor. ${only}`,
+    labels
+  }, ofInboxes('failed'))
+  families.gauge({
+    name: 'handoff_inbox_oldest_seconds',
+    help: 'How long the oldest of those that can be caught now has been in the inbox, in seconds, 0 if none is. ' +
+      only,
+    labels
+  }, ofInboxes('oldestAge', 1000))
+  families.gauge({
+    name: 'handoff_approvals_waiting',
+    help: 'Handoffs of the tenant that wait for a person. Only from the sweeping replica.',
+    labels: ['tenant']
+  }, where(({ approvals }) => approvals.map(({ tenant, waiting }) => [{ tenant }, waiting])))
+  families.gauge({
+    name: 'handoff_redis_memory_bytes',
+    help: 'Memory of all Redis masters together, in bytes: kind is used, or max (maxmemory; 0: no limit). Only from ' +
+      'the sweeping replica.',
+    labels: ['kind']
+  }, where(({ memory }) => memory === null ? [] : [[{ kind: 'used' }, memory.used], [{ kind: 'max' }, memory.limit]]))
 }
 
 /** Where events are off, there is nothing to count. */

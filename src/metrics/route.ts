@@ -21,7 +21,7 @@ export function metricsRoute (
     schema: {
       operationId: 'metrics',
       summary: 'Read the metrics',
-      description: 'In Prometheus’s text format, without ids, names or contents of handoffs.',
+      description: 'In Prometheus’s text format, without ids or contents of handoffs.',
       tags: ['operations'],
       security: [],
       response: { 200: { description: 'All metric families.', content: { 'text/plain': { schema: Type.String() } } } },

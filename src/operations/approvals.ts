@@ -23,10 +23,10 @@ export function listApprovals ({ approvals }: Services) {
       '1,000 characters (Unicode code points).',
     query: listQuery,
     answers: { 200: listAnswer },
-    async run ({ caller, query }) {
+    async run ({ caller, query, asker }) {
       const { cursor, limit = 20, inbox } = query
       const wanted = { inbox, labels: labelsOf(query) }
-      const answer = listText(await approvals.list(caller.tenant, cursor, limit, wanted))
+      const answer = listText(await approvals.list(caller.tenant, cursor, limit, wanted, asker))
       return { status: 200, answer, replayed: false, moved: stays }
     },
   })

@@ -18,8 +18,8 @@ export function list ({ lists }: Services) {
       'before that, a page may have fewer items than `limit`, or none.',
     query: handoffsQuery,
     answers: { 200: handoffsAnswer },
-    async run ({ caller, query }) {
-      return { status: 200, answer: await lists.page(caller, query), replayed: false, moved: stays }
+    async run ({ caller, query, asker }) {
+      return { status: 200, answer: await lists.page(caller, query, asker), replayed: false, moved: stays }
     },
   })
 }

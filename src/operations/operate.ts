@@ -21,8 +21,8 @@ export function redrive ({ operate }: Services) {
     body: redriveBody,
     nested: ['labels', 'status'],
     answers: { 200: redriveAnswer },
-    async run ({ caller, body, members }) {
-      const { changed, skipped, more } = await operate.redrive(caller, body, members)
+    async run ({ caller, body, members, asker }) {
+      const { changed, skipped, more } = await operate.redrive(caller, body, members, asker)
       const to = changed.map(() => 'pending' as const)
       const moved = { to, ids: changed, reissued: changed.map(() => 'requested' as const) }
       return outcomeOf('redrive', { reissued: changed.length, skipped, more }, moved, body)
@@ -45,8 +45,8 @@ export function purge ({ operate }: Services) {
     body: purgeBody,
     nested: ['labels'],
     answers: { 200: purgeAnswer },
-    async run ({ caller, body, members }) {
-      const { changed, more } = await operate.purge(caller, body, members)
+    async run ({ caller, body, members, asker }) {
+      const { changed, more } = await operate.purge(caller, body, members, asker)
       const moved = { to: changed.map(() => 'cancelled' as const), ids: changed }
       return outcomeOf('purge', { cancelled: changed.length, more }, moved, { ...body, reason: undefined })
     },

@@ -5,12 +5,14 @@ import type { Caller, NeededScope, Status } from '../core/model.ts'
 import type { EndAnswer } from '../core/schemas/attempts.ts'
 import type { Limits } from '../core/schemas/handoffs.ts'
 import type { ApprovalService } from '../handoffs/approvals.ts'
+import type { AskService } from '../handoffs/asks.ts'
 import type { InboxService } from '../handoffs/inboxes.ts'
+import type { InboxSettingsService } from '../handoffs/inbox-settings.ts'
 import type { ListService } from '../handoffs/lists.ts'
 import type { ManyHandoffs } from '../handoffs/many.ts'
 import type { OperateService } from '../handoffs/operate.ts'
 import type { AttemptService, HandoffService } from '../handoffs/service.ts'
-import type { WaitOptions } from '../handoffs/waiter.ts'
+import type { Asker, WaitOptions } from '../handoffs/waiter.ts'
 import type { ApprovalVerdict } from '../store/approvals.ts'
 
 /** What the operations call. */
@@ -18,10 +20,12 @@ export interface Services {
   handoffs: HandoffService
   attempts: AttemptService
   inboxes: InboxService
+  inboxSettings: InboxSettingsService
   many: ManyHandoffs
   lists: ListService
   operate: OperateService
   approvals: ApprovalService
+  asks: AskService
   limits: Limits
 }
 
@@ -33,7 +37,7 @@ export interface Operation {
   /** Its name in the OpenAPI document and in a batch. */
   name: string
   scope: NeededScope
-  method: 'GET' | 'POST'
+  method: 'GET' | 'POST' | 'PUT'
   /** As the router writes it: `/api/catch/:id`. It names one thing at most. Null for what is only a tool. */
   path: string | null
   tag: string
@@ -87,6 +91,7 @@ export interface OperationCall<Body = unknown, Query = unknown> {
   /** The Idempotency-Key. */
   key: string | undefined
   traceparent: string | undefined
+  asker: Asker
   waiting: WaitOptions | null
 }
 

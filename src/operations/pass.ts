@@ -17,7 +17,9 @@ export function pass ({ handoffs, limits }: Services) {
     body: passBody(limits),
     nested: ['labels'],
     answers: { 201: passAnswer },
-    refusals: ['idempotency_key_reused', 'unknown_parent', 'hop_limit', 'loop_detected', 'result_schema_too_slow'],
+    refusals: [
+      'idempotency_key_reused', 'unknown_parent', 'hop_limit', 'loop_detected', 'result_schema_too_slow', 'inbox_full'
+    ],
     inBatch: true,
     tool: {
       name: 'handoff_pass',

@@ -1,3 +1,4 @@
+import { answer, answerAsPasser, ask, asked, listAsks } from './ask.ts'
 import { approve, inspectApproval, listApprovals, reject } from './approvals.ts'
 import { cancel } from './cancel.ts'
 import { catchNext } from './catch-next.ts'
@@ -6,7 +7,7 @@ import { decline } from './decline.ts'
 import { done } from './done.ts'
 import { fail } from './fail.ts'
 import { heartbeat } from './heartbeat.ts'
-import { inbox } from './inbox.ts'
+import { inbox, listInboxes, setInbox } from './inbox.ts'
 import { list } from './list.ts'
 import type { Operation, Services } from './operation.ts'
 import { purge, redrive } from './operate.ts'
@@ -19,7 +20,8 @@ import { wait } from './wait.ts'
 /** All operations, in the order in which documents and lists of tools show them. */
 export function operationsOf (services: Services): readonly Operation[] {
   return [
-    pass, catchOne, catchNext, read, inbox, done, status, list, wait, heartbeat, fail, decline, cancel, reissue,
-    listApprovals, inspectApproval, approve, reject, redrive, purge
+    pass, catchOne, catchNext, read, inbox, listInboxes, done, status, list, wait, heartbeat, fail, decline, cancel,
+    reissue, ask, asked, answer, answerAsPasser, listAsks, listApprovals, inspectApproval, approve, reject, setInbox,
+    redrive, purge
   ].map(make => make(services))
 }

@@ -69,8 +69,8 @@ export function wait ({ many }: Services) {
       takes: { ...seconds('until all of them have ended'), offset: optionalOffset },
       hints: { readOnlyHint: true }
     },
-    async run ({ caller, body: { ids, until, results }, waiting }) {
-      const answer = await many.wait(caller, ids, until ?? 'all', results !== false, waiting)
+    async run ({ caller, body: { ids, until, results }, waiting, asker }) {
+      const answer = await many.wait(caller, ids, until ?? 'all', results !== false, { waiting, asker })
       return { status: 200, answer, replayed: false, moved: stays }
     },
   })

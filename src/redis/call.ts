@@ -157,12 +157,15 @@ export class ScriptCall {
     if (!this.settled) this.#dispatcher.failed(this, error)
   }
 
-  /** The command in RESP. Writes everything before the last piece here, so that bytes needn't be copied behind text. */
-  toWritable (stream: Writable): string {
+  /**
+   * The command in RESP. Writes everything before the last piece here, so that bytes needn't be copied behind text. A
+   * character is one byte in any case: were it two, Redis would take the end of a stranger's text for commands.
+   */
+  toWritable (stream: Writable): string | Buffer {
     const head = this.#head()
     const { bytes } = this.request
-    if (bytes === undefined) return head
-    stream.write(head)
+    if (bytes === undefined) return Buffer.byteLength(head) === head.length ? head : Buffer.from(head, 'latin1')
+    stream.write(head, 'latin1')
     stream.write(bytes)
     return '\r\n'
   }

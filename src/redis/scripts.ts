@@ -9,13 +9,14 @@ const luaDirectory = new URL('../../lua/', import.meta.url)
  * The scripts are what lies in lua/ (`loadScripts` lists it). Their names stand here once more so that the compiler
  * knows them, and a wrong one can't be called; test/lua/headers.test.ts compares them with the folder.
  */
-export type ScriptName = 'pass' | 'catch' | 'heartbeat' | 'done' | 'fail' | 'decline' | 'cancel' | 'reissue'
+export type ScriptName = 'pass' | 'catch' | 'heartbeat' | 'done' | 'excerpt' | 'fail' | 'decline' | 'cancel' | 'reissue'
   | 'status' | 'read' | 'lineage' | 'approve' | 'reject' | 'inspect' | 'waiting' | 'sweep' | 'lease' | 'rights'
   | 'probe' | 'rate' | 'take' | 'turns' | 'inbox' | 'claim' | 'unclaim' | 'relay' | 'outbox' | 'trim' | 'feed'
   | 'feed-note' | 'webhook-create' | 'webhook-list' | 'webhook-rotate' | 'webhook-enable' | 'webhook-delete'
   | 'webhook-plan' | 'webhook-replay' | 'webhook-claim' | 'webhook-tried' | 'webhook-deliveries' | 'sign-in'
   | 'session' | 'sign-out' | 'key-create' | 'key-update' | 'key-rotate' | 'key-revoke' | 'key-find' | 'key-list'
-  | 'key-changes' | 'limit-set' | 'limit-list' | 'list'
+  | 'decided' | 'key-changes' | 'limit-set' | 'limit-list' | 'list' | 'search' | 'search-note' | 'inboxes' | 'inbox-set'
+  | 'inbox-settle' | 'inbox-tidy' | 'ask' | 'answer' | 'asked'
 
 /** Milliseconds. A call normally takes a fraction of one, and is given up after 2,000 (redis/lanes.ts). */
 const bounds = [0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2000]
@@ -120,15 +121,37 @@ function eventsLibrary (events: EventTarget | undefined): string {
 }
 
 function loadScript (name: ScriptName, shared: string, events: EventTarget | undefined): Script {
+  const { source, whenFull } = sourcesOf(name, shared, events)
+  const took = new Histogram(bounds)
+  const script = scriptOf(name, source, took)
+  return whenFull === undefined ? script : { ...script, whenFull: scriptOf(name, whenFull, took) }
+}
+
+interface Sources { source: string, whenFull?: string }
+
+/** What scripts consist of, by what decides it: a process may have several stores, and putting one together costs. */
+const sources = new Map<string, Sources>()
+
+function sourcesOf (name: ScriptName, shared: string, events: EventTarget | undefined): Sources {
+  const key = `${name} ${JSON.stringify(events)} ${shared}`
+  const known = sources.get(key)
+  if (known !== undefined) return known
+  const made = putTogether(name, shared, events)
+  sources.set(key, made)
+  return made
+}
+
+function putTogether (name: ScriptName, shared: string, events: EventTarget | undefined): Sources {
   const text = readLua(`${name}.lua`)
   const endOfFlags = text.indexOf('\n')
   const flags = text.slice(0, endOfFlags)
   const whole = withoutComments(`${flags}\n${shared}${withLibraries(text.slice(endOfFlags + 1), events)}`)
   const source = withoutUnused(shared.includes('function late(') ? whole : comparing(whole))
-  const took = new Histogram(bounds)
-  if (!asksIfFull.test(source)) return scriptOf(name, source, took)
-  const whenFull = scriptOf(name, source.replace('#!lua\n', '#!lua flags=allow-oom\n'), took)
-  return { ...scriptOf(name, withoutUnused(source.replace(asksIfFull, '')), took), whenFull }
+  if (!asksIfFull.test(source)) return { source }
+  return {
+    source: withoutUnused(source.replace(asksIfFull, '')),
+    whenFull: source.replace('#!lua\n', '#!lua flags=allow-oom\n')
+  }
 }
 
 /** The statement that only the text for a full Redis has. So as long as there is room, no call pays for it. */

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { Problem, invalid } from '../core/errors.ts'
+import type { Fault } from '../core/errors.ts'
 import { Thread } from './thread.ts'
 import type { JobOwner, ThreadOptions } from './thread.ts'
 
@@ -37,18 +38,19 @@ export class ResultSchemas {
    * already.
    * @param text the member's JSON text exactly as sent @param whose tenants take turns, and so do a tenant's agents,
    * however many jobs each has
-   * @throws {Problem} invalid_request with `errors` from `/result_schema` on, result_schema_too_slow, unavailable
+   * @param member the body's member that has the schema
+   * @throws {Problem} invalid_request with `errors` from that member on, result_schema_too_slow, unavailable
    */
-  accept (text: Buffer, whose: JobOwner): string | Promise<string> {
-    if (text.length > maxSchemaBytes) throw invalid({ pointer: '/result_schema', message: `longer than ${maxSchemaBytes} bytes` })
+  accept (text: Buffer, whose: JobOwner, member = 'result_schema'): string | Promise<string> {
+    if (text.length > maxSchemaBytes) throw invalid({ pointer: `/${member}`, message: `longer than ${maxSchemaBytes} bytes` })
     const digest = createHash('sha256').update(text).digest().toString('base64url', 0, 16)
-    return this.#taken.get(digest) === true ? digest : this.#read(digest, text, whose)
+    return this.#taken.get(digest) === true ? digest : this.#read(digest, text, whose, member)
   }
 
-  async #read (digest: string, schema: Buffer, whose: JobOwner): Promise<string> {
+  async #read (digest: string, schema: Buffer, whose: JobOwner, member: string): Promise<string> {
     // Half of the time: done may have to read the schema again, and needs as much for the output.
     const verdict = await this.#thread.judge({ digest, schema }, this.#limit / 2, whose)
-    if (verdict.schema.length > 0) throw invalid(...verdict.schema)
+    if (verdict.schema.length > 0) throw invalid(...within(member, verdict.schema))
     this.#taken.set(digest, true)
     return digest
   }
@@ -58,17 +60,30 @@ export class ResultSchemas {
    * members the last one counts.
    * @param digest the result of `accept` for the schema
    * @param output JSON text; undefined means {} @param whose as for `accept`
-   * @throws {Problem} result_invalid with at most 100 `errors` from `/output` on, result_schema_too_slow, unavailable
+   * @param member the body's member that has the output
+   * @throws {Problem} result_invalid with at most 100 `errors` from that member on, result_schema_too_slow, unavailable
    */
-  async check (digest: string, schema: Buffer, output: Buffer | undefined, whose: JobOwner): Promise<void> {
+  async check (
+    digest: string, schema: Buffer, output: Buffer | undefined, whose: JobOwner, member = 'output'
+  ): Promise<void> {
     if (output !== undefined && output.length > maxOutputBytes) throw new Problem('result_schema_too_slow')
     const verdict = await this.#thread.judge({ digest, schema, output: output ?? nothing }, this.#limit, whose)
     if (verdict.schema.length > 0) throw new Error('a schema was taken that this version of the service does not take')
-    if (verdict.output.length > 0) throw new Problem('result_invalid', { members: { errors: verdict.output } })
+    if (verdict.output.length === 0) return
+    const members = { errors: within(member, verdict.output) }
+    throw new Problem('result_invalid', member === 'output' ? { members } : { members, detail: notAsAsked })
   }
 
   /** Ends the worker; open jobs are refused with unavailable. */
   close (): Promise<void> {
     return this.#thread.close()
   }
+}
+
+/** What an answer is told that does not satisfy its question's schema. */
+const notAsAsked = 'The answer does not satisfy the question’s schema; see errors, correct it and send it again.'
+
+/** The faults with pointers into this member of the body. The worker begins them at a member of its own. */
+function within (member: string, faults: readonly Fault[]): Fault[] {
+  return faults.map(({ pointer, message }) => ({ pointer: pointer.replace(/^\/[^/]+/, `/${member}`), message }))
 }

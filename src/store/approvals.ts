@@ -1,10 +1,10 @@
 import type { Labels } from '../core/labels.ts'
-import type { HandoffRecord } from '../core/model.ts'
+import type { Decision, HandoffRecord } from '../core/model.ts'
 import { handoffOfMember, memberOf } from './key-names.ts'
 import type { KeyNames } from './key-names.ts'
 import { wordsOf } from './lists.ts'
 import type { Lanes } from '../redis/lanes.ts'
-import { parseRecord, readRefusal, readSeen, tagged } from './replies.ts'
+import { parseDecision, parseRecord, readRefusal, readSeen, tagged } from './replies.ts'
 import type { RefusedReply, Seen } from './replies.ts'
 import type { Scripts } from '../redis/scripts.ts'
 import type { HandoffPlace } from './handoffs.ts'
@@ -28,8 +28,11 @@ export interface SeenByPerson { createdAt?: number | undefined, digest?: string 
 export type InspectReply =
   { outcome: 'found', payload: Buffer | null, digest: string, schema: Buffer | null } & Seen | { outcome: 'not_found' }
 
-/** A handoff that waits for a person. Its task is as much of the JSON string as the list keeps. */
-export interface Waiting { id: string, record: HandoffRecord, task: Buffer }
+/**
+ * A handoff that waits for a person. Its task is as much of the JSON string as the list keeps, the digest is its
+ * content's (empty if it has none), and `size` is how many bytes its payload has.
+ */
+export interface Waiting { id: string, record: HandoffRecord, task: Buffer, digest: string, size: number }
 /** Which of them are listed: those for this inbox, and with all of these labels. */
 export interface WantedWaiting { inbox?: string | undefined, labels?: Labels | undefined }
 /**
@@ -46,6 +49,9 @@ export interface ListPlace { createdAt: number, id: string }
  * was `now`.
  */
 export interface WaitingPart { items: Waiting[], next: ListPlace | null, count: number, now: number }
+
+/** A handoff that people decided on. `task`: the beginning of a JSON string; null where it is gone. */
+export interface Decided { id: string, record: HandoffRecord, decision: Decision, task: Buffer | null }
 
 /** Approvals in Redis: one method per script. */
 export class Approvals {
@@ -108,6 +114,17 @@ export class Approvals {
       decode: readList,
     })
   }
+
+  /** What people of this tenant decided last, the latest first. */
+  decided (tenant: string, tag: string, limit: number): Promise<Decided[]> {
+    return this.#lanes.call({
+      script: this.#scripts.decided,
+      tag,
+      keys: [this.#keyNames.decided(tag, tenant)],
+      texts: [String(limit), this.#keyNames.partition(tag)],
+      decode: readDecided,
+    })
+  }
 }
 
 /** Are only some wanted? */
@@ -143,11 +160,13 @@ function readInspection (reply: unknown): InspectReply {
 function readList (reply: unknown): WaitingPart {
   const [, now, since, after, count, ...parts] = tagged(reply)
   const items: Waiting[] = []
-  for (let at = 0; at < parts.length; at += 4) {
+  for (let at = 0; at < parts.length; at += 6) {
     items.push({
       id: handoffOfMember(parts[at]).id,
       record: parseRecord(parts[at + 1], parts[at + 3]),
-      task: parts[at + 2] as Buffer
+      task: parts[at + 2] as Buffer,
+      digest: String(parts[at + 4] ?? ''),
+      size: parts[at + 5] as number
     })
   }
   return {
@@ -156,4 +175,19 @@ function readList (reply: unknown): WaitingPart {
     count: count as number,
     now: now as number,
   }
+}
+
+function readDecided (reply: unknown): Decided[] {
+  const [, , ...parts] = tagged(reply)
+  const items: Decided[] = []
+  for (let at = 0; at < parts.length; at += 5) {
+    const [member, record, decision, extra, task] = parts.slice(at, at + 5)
+    items.push({
+      id: handoffOfMember(member).id,
+      record: parseRecord(record, extra),
+      decision: parseDecision(decision)!,
+      task: (task ?? null) as Buffer | null
+    })
+  }
+  return items
 }

@@ -1,5 +1,5 @@
-import { hasNext } from '../core/model.ts'
-import type { HandoffRecord } from '../core/model.ts'
+import { askAt, hasNext } from '../core/model.ts'
+import type { AskState, HandoffRecord } from '../core/model.ts'
 import type { HolderRefusal, HandoffPlace } from './handoffs.ts'
 import { memberOf } from './key-names.ts'
 import type { KeyNames } from './key-names.ts'
@@ -15,6 +15,8 @@ export type HeartbeatReply = {
   heartbeatDeadline: number | null
   isCancelRequested: boolean
   cancelReason: Buffer | null
+  /** Its catcher's question, and how it stands; null if there was none. */
+  ask: { id: string, state: AskState } | null
 } | RefusedReply<HolderRefusal>
 
 /** `successor` is null if there is none. */
@@ -128,14 +130,17 @@ export class Attempts {
 
 function readHeartbeat (reply: unknown): HeartbeatReply {
   const parts = tagged(reply)
-  const [outcome, deadline, beat, isCancelRequested, cancelReason] = parts
+  const [outcome, deadline, beat, isCancelRequested, cancelReason, text, extra, now] = parts
   if (outcome !== 'caught') return readRefusal(parts)
+  const record = extra == null ? null : parseRecord(text, extra)
+  const ask = record?.extra.ask
   return {
     outcome,
     deadline: deadline as number,
     heartbeatDeadline: (beat ?? null) as number | null,
     isCancelRequested: isCancelRequested === 1,
     cancelReason: (cancelReason ?? null) as Buffer | null,
+    ask: ask === undefined ? null : { id: ask.id, state: askAt(ask, record!, now as number) },
   }
 }
 

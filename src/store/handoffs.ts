@@ -1,3 +1,4 @@
+import { otherInboxTag } from '../core/ids.ts'
 import type { Decision, HandoffRecord } from '../core/model.ts'
 import { handoffOfMember, memberOf } from './key-names.ts'
 import type { KeyNames } from './key-names.ts'
@@ -21,6 +22,8 @@ export interface NewHandoff extends HandoffPlace {
   expiresIn: number
   /** What a plain handoff doesn't have, in the form that lua/pass.lua takes (handoffs/service.ts); empty for none. */
   options: string
+  /** In a Cluster, how many are pending in the inbox's other partition, if that is known. */
+  elsewhere?: number | undefined
   /** Begins with `"task":` and the task. The result schema follows it, if there is one. */
   payload: Buffer
 }
@@ -30,7 +33,7 @@ export type PassReply = {
   createdAt: number
   expiresAt: number
   availableAt: number | null
-} | { outcome: 'reused' | 'fresh' }
+} | { outcome: 'reused' | 'fresh' | 'inbox_full' | 'elsewhere' }
 
 export type CatchRefusal = 'not_found' | 'not_addressee' | 'expired' | 'cancelled' | 'rejected' | 'already_caught' |
   'already_done' | 'already_failed' | 'already_declined' | 'approval_required' | 'not_yet'
@@ -93,13 +96,20 @@ export class Handoffs {
   readonly #scripts: Scripts
   readonly #keyNames: KeyNames
   readonly #retention: string
+  readonly #isOneRedis: boolean
 
-  /** @param retention milliseconds; the scripts were loaded with the same */
-  constructor (lanes: Lanes, scripts: Scripts, keyNames: KeyNames, { retention }: Pick<Lifetimes, 'retention'>) {
+  /**
+   * @param retention milliseconds; the scripts were loaded with the same
+   * @param isOneRedis whether one call may use keys of two partitions
+   */
+  constructor (
+    lanes: Lanes, scripts: Scripts, keyNames: KeyNames, { retention }: Pick<Lifetimes, 'retention'>, isOneRedis: boolean
+  ) {
     this.#lanes = lanes
     this.#scripts = scripts
     this.#keyNames = keyNames
     this.#retention = String(retention)
+    this.#isOneRedis = isOneRedis
   }
 
   pass (handoff: NewHandoff): Promise<PassReply> {
@@ -107,14 +117,15 @@ export class Handoffs {
     const member = memberOf(tenant, handoff.id)
     const keys = this.#liveKeys(tag, member)
     if (handoff.requireHuman) keys.push(this.#keyNames.waiting(tag, tenant))
-    if (handoff.to !== undefined) {
-      keys.push(handoff.requireHuman
-        ? this.#keyNames.undecided(tag, tenant, handoff.to)
-        : this.#keyNames.inbox(tag, tenant, handoff.to))
-    }
+    const other = handoff.to === undefined ? null : otherInboxTag(tag, tenant, handoff.to)
+    if (handoff.to !== undefined) keys.push(this.#keyNames.inbox(tag, tenant, handoff.to))
+    if (other !== null && this.#isOneRedis) keys.push(this.#keyNames.inbox(other, tenant, handoff.to!))
     const token = handoff.traceparent === undefined ? handoff.token : `${handoff.token}/${handoff.traceparent}`
     const texts = [`${handoff.passedBy} ${token}`, String(handoff.expiresIn)]
-    if (handoff.options !== '') texts.push(handoff.options)
+    if (handoff.options !== '') {
+      const isLimited = other !== null && !this.#isOneRedis && handoff.options !== onlyAsks
+      texts.push(handoff.options + (isLimited ? ` f${handoff.elsewhere ?? '?'}` : ''))
+    }
     return this.#lanes.call({
       script: this.#scripts.pass,
       tag,
@@ -127,7 +138,7 @@ export class Handoffs {
 
   /** Looks up whether this pass was made before, without making it. @returns its reply; null if it wasn't made */
   async passed (handoff: NewHandoff): Promise<PassReply | null> {
-    const reply = await this.pass({ ...handoff, options: ' ?' })
+    const reply = await this.pass({ ...handoff, options: onlyAsks })
     return reply.outcome === 'fresh' ? null : reply
   }
 
@@ -183,6 +194,18 @@ export class Handoffs {
     })
   }
 
+  /** The beginning of the task, a JSON string, enough for 200 characters; null where there is none any more. */
+  beginning (place: HandoffPlace): Promise<Buffer | null> {
+    const key = this.#keyNames.handoff(place.tag, memberOf(place.tenant, place.id))
+    return this.#lanes.call({
+      script: this.#scripts.excerpt,
+      tag: place.tag,
+      keys: [key],
+      texts: [],
+      decode: reply => (tagged(reply)[1] ?? null) as Buffer | null
+    })
+  }
+
   /** Reads what a child needs to know of this handoff. */
   lineage (place: HandoffPlace): Promise<LineageReply> {
     const key = this.#keyNames.handoff(place.tag, memberOf(place.tenant, place.id))
@@ -212,6 +235,9 @@ export class Handoffs {
   }
 }
 
+/** The options of a pass that only asks whether it was made before. */
+const onlyAsks = ' ?'
+
 /** Names as the scripts search in them: each between spaces. */
 function amongSpaces (names: Iterable<string>): string {
   return ` ${[...names].join(' ')} `
@@ -222,7 +248,7 @@ function readPass (reply: unknown, expiresIn: number): PassReply {
     return { outcome: 'passed', createdAt: reply, expiresAt: reply + expiresIn, availableAt: null }
   }
   const [outcome, createdAt, expiresAt, availableAt] = tagged(reply)
-  if (outcome === 'reused' || outcome === 'fresh') return { outcome }
+  if (createdAt === undefined) return { outcome: outcome as 'reused' }
   return {
     outcome: outcome as 'passed',
     createdAt: createdAt as number,

@@ -172,6 +172,20 @@ function meaningOf (error: Error, info: ServerInfo): string {
   return `${versionOf(info)?.name ?? 'Redis'} does not run our scripts; ${ofAnotherVersion}`
 }
 
+/** Of all masters together, in bytes. A limit of 0: one of them at least has none. */
+export interface Memory { used: number, limit: number }
+
+/** Null if a server doesn't report it. */
+export async function memoryOf (masters: Masters): Promise<Memory | null> {
+  const all = [...masters.all()].filter(({ tags }) => tags.length > 0)
+  const infos = await Promise.all(all.map(({ calls }) => calls.info('memory').then(readInfo, (): ServerInfo => ({}))))
+  const numbers = infos.map(({ used_memory: used, maxmemory }) => ({ used: Number(used), limit: Number(maxmemory) }))
+  const sum = (of: keyof Memory) => numbers.reduce((total, one) => total + one[of], 0)
+  // NaN if one of them is missing.
+  if (Number.isNaN(sum('used') + sum('limit'))) return null
+  return { used: sum('used'), limit: numbers.some(({ limit }) => limit === 0) ? 0 : sum('limit') }
+}
+
 /** Why nothing should be stored on this server, from its INFO; null if it is safe. */
 function unsafeSetting (info: ServerInfo): string | null {
   const version = versionOf(info)

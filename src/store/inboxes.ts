@@ -1,16 +1,18 @@
 import type { Caught } from './handoffs.ts'
 import { readCaught } from './handoffs.ts'
-import { handoffOfMember } from './key-names.ts'
+import { handoffOfMember, memberOf } from './key-names.ts'
 import type { KeyNames } from './key-names.ts'
 import type { Lanes } from '../redis/lanes.ts'
+import { inGroups } from './lists.ts'
+import { mergedNames } from './merged-names.ts'
 import { tagged } from './replies.ts'
 import type { Lifetimes, Scripts } from '../redis/scripts.ts'
 
 /**
- * One of the two partitions where an inbox has a list: its own, or its tenant's home partition, for what a person
- * approved.
+ * One of the two partitions where an inbox has lists: its own, or its tenant's home partition, for what a person
+ * decides on. `other`: the other one; left out if one partition has both.
  */
-export interface InboxPlace { tenant: string, inbox: string, tag: string }
+export interface InboxPlace { tenant: string, inbox: string, tag: string, other?: string }
 
 /** What a request wants from an inbox. */
 export interface Wanted {
@@ -28,6 +30,8 @@ export interface Wanted {
   asker: string
   /** The turns in the home list, ascending, as `turns` read them; null if the reply needn't have turns. */
   turns: readonly string[] | null
+  /** For the own list what `turns` said of the home list, if it was read; for the home list, that places are kept. */
+  known?: InboxTurns | 'placed' | null
 }
 
 /**
@@ -43,14 +47,51 @@ export type TakeReply = {
   isMore: boolean
   /** How many of the home list's turns come before what is left in this list. */
   elsewhere: number
+  /** The own partition keeps places for what is to be taken from the home list. */
+  isPlaced: boolean
   items: TakenHandoff[]
-} | { outcome: 'reused' } | { outcome: 'left' }
+} | { outcome: 'reused' | 'left' | 'closed' | 'limited' }
 
-/** Each entry is a turn and a length in bytes. `isMore`: there may be more after those that were looked at. */
-export interface InboxTurns { turns: string[], isMore: boolean }
+/**
+ * Each entry is a turn and a length in bytes. `isMore`: there may be more after those that were looked at. `caught`:
+ * how many of the inbox's handoffs are caught in this partition; `readAt`: when that was, in its Redis's milliseconds.
+ */
+export interface InboxTurns { turns: string[], isMore: boolean, caught: number, readAt: number }
 
-/** `oldestAt`: when the oldest one entered, in milliseconds; null if there is none. */
-export interface Counted { pending: number, waiting: number, oldestAt: number | null }
+/** What operators set for an inbox. */
+export interface InboxSettings { paused: boolean, maxCaught: number | null, maxPending: number | null }
+
+/** What of them is changed. What is undefined stays. */
+export type InboxChange = { [Name in keyof InboxSettings]: InboxSettings[Name] | undefined }
+
+/**
+ * What an inbox has in one partition, and what is set for it there. `oldestAt`: when the oldest pending one entered, in
+ * milliseconds; null if there is none.
+ */
+export interface Counted extends InboxSettings {
+  pending: number
+  waiting: number
+  delayed: number
+  caught: number
+  failed: number
+  oldestAt: number | null
+}
+
+/** The settings that a change left, and whether it changed any. */
+export interface SetReply { isChanged: boolean, version: string, settings: InboxSettings }
+
+/**
+ * An inbox that partitions name, with its counts in each; or with `inbox` '' a tenant, with how many of it wait for a
+ * person. `at`: when that was counted, in the partition's Redis's milliseconds.
+ */
+export interface NamedInbox {
+  tenant: string
+  inbox: string
+  places: Array<{ tag: string, counted: Counted | number, at: number }>
+}
+
+/** How many lists of names one call reads where one Redis has them all, and how many calls are under way at once. */
+const names = { listsACall: 64, callsAtOnce: { oneRedis: 2, cluster: 64 } }
 
 /** How many parts of lua/take.lua's reply one item takes. */
 const partsAnItem = 9
@@ -60,25 +101,36 @@ export class Inboxes {
   readonly #lanes: Lanes
   readonly #scripts: Scripts
   readonly #keyNames: KeyNames
+  readonly #tags: readonly string[]
   readonly #workTtl: string
   readonly #retention: string
+  /** Whether one call may use keys of several partitions. */
+  readonly #isOneRedis: boolean
 
-  constructor (lanes: Lanes, scripts: Scripts, keyNames: KeyNames, { workTtl, retention }: Lifetimes) {
+  constructor (
+    lanes: Lanes, scripts: Scripts, keyNames: KeyNames,
+    { tags, isOneRedis, workTtl, retention }: Lifetimes & { tags: readonly string[], isOneRedis: boolean }
+  ) {
     this.#lanes = lanes
     this.#scripts = scripts
     this.#keyNames = keyNames
+    this.#tags = tags
+    this.#isOneRedis = isOneRedis
     this.#workTtl = String(workTtl)
     this.#retention = String(retention)
   }
 
   take (
-    { tag, tenant, inbox }: InboxPlace, { token, agent, max, size, lifetime, request, asker, turns }: Wanted
+    { tag, tenant, inbox, other }: InboxPlace,
+    { token, agent, max, size, lifetime, request, asker, turns, known = null }: Wanted
   ): Promise<TakeReply> {
     const keys = [this.#keyNames.inbox(tag, tenant, inbox), this.#keyNames.due(tag), this.#keyNames.taken(tag, token)]
     const texts = [
       token, agent, this.#workTtl, this.#retention, this.#keyNames.handoff(tag, ''), String(max), String(size),
-      lifetime === null ? '' : String(lifetime), request, turns === null ? '' : turns.join(' ') || '-', asker
+      lifetime === null ? '' : String(lifetime), request, turns === null ? '' : turns.join(' ') || '-', asker,
+      this.#isOneRedis || other === undefined ? '' : textOfKnown(known)
     ]
+    if (this.#isOneRedis && other !== undefined) keys.push(this.#keyNames.inbox(other, tenant, inbox))
     return this.#lanes.call({ script: this.#scripts.take, tag, keys, texts, decode: readTake })
   }
 
@@ -91,8 +143,109 @@ export class Inboxes {
   }
 
   count ({ tag, tenant, inbox }: InboxPlace): Promise<Counted> {
-    const keys = [this.#keyNames.inbox(tag, tenant, inbox), this.#keyNames.undecided(tag, tenant, inbox)]
-    return this.#lanes.call({ script: this.#scripts.inbox, tag, keys, texts: [], decode: readCount })
+    return this.#lanes.call({
+      script: this.#scripts.inbox,
+      tag,
+      keys: [this.#keyNames.inbox(tag, tenant, inbox)],
+      texts: [this.#retention],
+      decode: reply => readCounted(tagged(reply).slice(1))
+    })
+  }
+
+  /**
+   * Changes settings in one partition.
+   * @param version in the other partition, what the reply of the own one said
+   */
+  set ({ tag, tenant, inbox }: InboxPlace, settings: InboxChange, version = ''): Promise<SetReply> {
+    const { paused, maxCaught, maxPending } = settings
+    const textOf = (value: number | null | undefined) => value === undefined ? '' : String(value ?? 0)
+    const texts = [paused === undefined ? '' : paused ? '1' : '0', textOf(maxCaught), textOf(maxPending), version]
+    return this.#lanes.call({
+      script: this.#scripts['inbox-set'], tag, keys: [this.#keyNames.inbox(tag, tenant, inbox)], texts, decode: readSet
+    })
+  }
+
+  /**
+   * Gives back the places that a token kept for what it took from the home list.
+   * @param at when it took something, in milliseconds; null if it took nothing
+   */
+  settle ({ tag, tenant, inbox }: InboxPlace, token: string, at: number | null): Promise<unknown> {
+    return this.#lanes.call({
+      script: this.#scripts['inbox-settle'],
+      tag,
+      keys: [this.#keyNames.inbox(tag, tenant, inbox)],
+      texts: [token, at === null ? '' : String(at)],
+      decode: tagged
+    })
+  }
+
+  /**
+   * The names of a tenant's inboxes that have something, or had it lately, by their bytes.
+   * @param after where to go on; empty for the start
+   */
+  async names (tenant: string, after: string, limit: number): Promise<{ inboxes: string[], isMore: boolean }> {
+    const range = [`(${memberOf(tenant, after)}`, `(${tenant};`]
+    const inboxOf = (name: unknown) => String(name).slice(tenant.length + 1)
+    // Most partitions have one name or two. So the first of each says which lists can have any of the page.
+    const heads = (await this.#readNames(this.#tags, range, 1)).flatMap(({ tag, found }) =>
+      found.length === 0 ? [] : [{ tag, name: inboxOf(found[0]) }])
+    const last = [...new Set(heads.map(({ name }) => name))].sort()[limit - 1]
+    const due = last === undefined ? heads : heads.filter(({ name }) => name <= last)
+    const lists = await this.#readNames(due.map(({ tag }) => tag), range, limit)
+    const all = [...new Set(lists.flatMap(({ found }) => found.map(inboxOf)))].sort()
+    const isCut = all.length > limit || due.length < heads.length || lists.some(({ found }) => found.length === limit)
+    return { inboxes: all.slice(0, limit), isMore: isCut }
+  }
+
+  /** Whatever the partitions name, of all tenants, in parts and in order: for the metrics. */
+  async * allNamed (): AsyncGenerator<NamedInbox[], void, undefined> {
+    const read = async (tags: readonly string[], from: string, limit: number) =>
+      (await this.#readNames(tags, [from, '+'], limit, this.#retention)).map(({ tag, at, found }) =>
+        (found as unknown[][]).map(([name, ...counts]) => {
+          const isTenant = String(name).endsWith(':')
+          return [String(name), { tag, at, counted: isTenant ? Number(counts[0]) : readCounted(counts) }] as const
+        }))
+    for await (const part of mergedNames(this.#tags, read)) {
+      yield part.map(([name, places]) => {
+        const { tenant, id: inbox } = handoffOfMember(name)
+        return { tenant, inbox, places }
+      })
+    }
+  }
+
+  /** A partition no longer names what has nothing there. And what isn't caught or delayed any more isn't counted so. */
+  tidy ({ tag, tenant, inbox }: InboxPlace): Promise<unknown> {
+    return this.#lanes.call({
+      script: this.#scripts['inbox-tidy'],
+      tag,
+      keys: [this.#keyNames.inboxes(tag)],
+      texts: [memberOf(tenant, inbox)],
+      decode: tagged
+    })
+  }
+
+  async #readNames (
+    tags: readonly string[], range: readonly string[], limit: number, retention = ''
+  ): Promise<Array<{ tag: string, at: number, found: unknown[] }>> {
+    const size = this.#isOneRedis ? names.listsACall : 1
+    const groups = inGroups(tags, size)
+    const atOnce = this.#isOneRedis ? names.callsAtOnce.oneRedis : names.callsAtOnce.cluster
+    const lists: Array<{ tag: string, at: number, found: unknown[] }> = []
+    for (const some of inGroups(groups, atOnce)) {
+      const replies = await Promise.all(some.map(group => this.#lanes.call({
+        script: this.#scripts.inboxes,
+        tag: group[0]!,
+        keys: group.map(tag => this.#keyNames.inboxes(tag)),
+        texts: [...range, String(limit), retention],
+        decode: tagged
+      })))
+      replies.forEach(([, at, ...found], place) => {
+        for (const [n, tag] of some[place]!.entries()) {
+          lists.push({ tag, at: at as number, found: found[n] as unknown[] })
+        }
+      })
+    }
+    return lists
   }
 
   /**
@@ -135,8 +288,8 @@ export class Inboxes {
 }
 
 function readTake (reply: unknown): TakeReply {
-  const [outcome, more, elsewhere, ...parts] = tagged(reply)
-  if (outcome === 'reused' || outcome === 'left') return { outcome }
+  const [outcome, more, elsewhere, placed, ...parts] = tagged(reply)
+  if (more === undefined) return { outcome: outcome as 'closed' }
   const items: TakenHandoff[] = []
   for (let at = 0; at < parts.length; at += partsAnItem) {
     const [turn, member, createdAt, payload, decision, traceparent, record, extra, schema] = parts.slice(
@@ -148,21 +301,42 @@ function readTake (reply: unknown): TakeReply {
       ...readCaught(createdAt, payload, decision, traceparent, record, extra, schema)
     })
   }
-  return { outcome: outcome as 'taken', isMore: more === 1, elsewhere: elsewhere as number, items }
+  const isPlaced = placed === 1
+  return { outcome: outcome as 'taken', isMore: more === 1, elsewhere: elsewhere as number, isPlaced, items }
 }
 
 function readTurns (reply: unknown): InboxTurns {
-  const [, more, ...turns] = tagged(reply)
-  return { turns: turns.map(String), isMore: more === 1 }
+  const [, more, caught, readAt, ...turns] = tagged(reply)
+  return { turns: turns.map(String), isMore: more === 1, caught: caught as number, readAt: readAt as number }
 }
 
-function readCount (reply: unknown): Counted {
-  const [, pending, waiting, oldest] = tagged(reply)
+/** @param counts as lua/lib/counts.lua has them */
+function readCounted ([pending, waiting, delayed, caught, failed, oldest, ...settings]: unknown[]): Counted {
   return {
     pending: pending as number,
     waiting: waiting as number,
-    oldestAt: oldest == null ? null : Math.floor(oldest as number / 1000)
+    delayed: delayed as number,
+    caught: caught as number,
+    failed: failed as number,
+    oldestAt: oldest == null ? null : Math.floor(oldest as number / 1000),
+    ...readSettings(settings)
   }
+}
+
+function readSettings ([paused, maxCaught, maxPending]: unknown[]): InboxSettings {
+  const limitOf = (value: unknown) => Number(value ?? 0) || null
+  return { paused: String(paused) === '1', maxCaught: limitOf(maxCaught), maxPending: limitOf(maxPending) }
+}
+
+function readSet (reply: unknown): SetReply {
+  const [, changed, version, ...settings] = tagged(reply)
+  return { isChanged: changed === 1, version: String(version), settings: readSettings(settings) }
+}
+
+/** What lua/take.lua is told of the inbox's other partition. */
+function textOfKnown (known: NonNullable<Wanted['known']> | null): string {
+  if (known === 'placed') return '!'
+  return known === null ? '?' : `${known.caught}/${known.readAt}`
 }
 
 function readClaim (reply: unknown): 'claimed' | 'known' | 'reused' {

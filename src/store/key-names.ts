@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import type { Asked } from '../core/model.ts'
 
 /**
  * Builds every Redis key; no other file does. In a Cluster all keys that one script touches carry the same hash tag, so
@@ -36,14 +37,22 @@ export class KeyNames {
     return `${this.partition(tag)}w:${tenant}`
   }
 
-  /** What can be caught from a tenant's inbox, by turn. */
+  /** What people of a tenant decided last. */
+  decided (tag: string, tenant: string): string {
+    return `${this.waiting(tag, tenant)}:decided`
+  }
+
+  /**
+   * What can be caught from a tenant's inbox, by turn. Other lists, and what operators set, are beside it
+   * (lua/lib/inbox.lua).
+   */
   inbox (tag: string, tenant: string, inbox: string): string {
     return `${this.partition(tag)}i:${tenant}:${inbox}`
   }
 
-  /** What is for an inbox and waits for a person, by when it expires. */
-  undecided (tag: string, tenant: string, inbox: string): string {
-    return `${this.inbox(tag, tenant, inbox)}:waiting`
+  /** The names of the inboxes that have something here. */
+  inboxes (tag: string): string {
+    return `${this.partition(tag)}inboxes`
   }
 
   /** What ended without being done and has no successor, by when it ended: a tenant's. */
@@ -54,6 +63,16 @@ export class KeyNames {
   /** The same: an inbox's. */
   failedIn (tag: string, tenant: string, inbox: string): string {
     return `${this.inbox(tag, tenant, inbox)}:failed`
+  }
+
+  /** Those with an open question, by when it was asked: a tenant's. */
+  asks (tag: string, tenant: string, of: Asked): string {
+    return `${this.partition(tag)}a:${tenant}${of === 'passer' ? ':passer' : ''}`
+  }
+
+  /** The channel for changes of those lists, where one Redis has all partitions. */
+  asksChannel (tenant: string): string {
+    return `${this.#prefix}:a:${tenant}`
   }
 
   /** What a catch from an inbox took, by its token. */
@@ -131,6 +150,11 @@ export class KeyNames {
   /** Who delivers to webhooks. */
   deliverer (tag: string): string {
     return `${this.partition(tag)}deliverer`
+  }
+
+  /** Where a search in a list ended, by a digest of who searches and for what. */
+  search (tag: string, digest: string): string {
+    return `${this.partition(tag)}search:${digest}`
   }
 
   /** A person's session, by its secret's digest. */

@@ -1,7 +1,8 @@
 import { homeTag, inboxTag } from '../core/ids.ts'
-import type { Decision, HandoffRecord, Status } from '../core/model.ts'
+import type { Asked, Decision, HandoffRecord, Status } from '../core/model.ts'
 import type { Lanes } from '../redis/lanes.ts'
 import type { Scripts } from '../redis/scripts.ts'
+import { digest } from './api-keys.ts'
 import { parseProgress, textOf } from './handoffs.ts'
 import type { AgentTexts } from './handoffs.ts'
 import { handoffOfMember, memberOf } from './key-names.ts'
@@ -11,7 +12,9 @@ import { parseDecision, parseRecord, tagged } from './replies.ts'
 /** What is listed, and what must be true of it. Times in milliseconds. */
 export interface Wanted {
   tenant: string
-  state: 'live' | 'failed'
+  state: 'live' | 'failed' | 'asked'
+  /** Of what is asked: whom. Left out: a person. */
+  of?: Asked | undefined
   /** Of what failed: the earliest end first, not the latest. */
   oldestFirst?: boolean
   inbox?: string | undefined
@@ -32,7 +35,10 @@ export interface Wanted {
  */
 export interface ListPosition { score: number, id: string, includes: boolean }
 
-/** A listed handoff. The task is the beginning of a JSON string; null if it wasn't asked for, or is gone. */
+/**
+ * A listed handoff. `texts.fault` is the question, where those are listed that have one. The task is the beginning of a
+ * JSON string; null if it wasn't asked for, or is gone.
+ */
 export interface ListedHandoff {
   id: string
   score: number
@@ -55,6 +61,8 @@ interface Progress {
   isWanted: boolean
 }
 
+/** How long the place where a search ended is kept, in milliseconds. */
+const searchKept = 60_000
 /** How many calls are under way at once: so others' calls get in between. */
 const callsAtOnce = { oneRedis: 2, cluster: 64 }
 /** How many lists one call reads where one Redis has them all: of many that are searched, and of few. */
@@ -120,10 +128,31 @@ export class Lists {
     return { ...cut(items.sort(order), lists, limit, order), now }
   }
 
+  /** Where this agent's last search for the same ended before the list did; null: it begins at the start. */
+  async searchedTo (wanted: Wanted, agent: string): Promise<ListPosition | null> {
+    const [, place] = await this.#search('search', wanted, agent)
+    const [score, id, mark] = place === undefined ? [] : String(place).split(' ')
+    return place === undefined ? null : { score: Number(score), id: id!, includes: mark === '1' }
+  }
+
+  /** Notes where a search ended, for a while; null: at the list's end. */
+  async noteSearch (wanted: Wanted, agent: string, place: ListPosition | null): Promise<void> {
+    const text = place === null ? '' : `${place.score} ${place.id} ${place.includes ? 1 : 0}`
+    await this.#search('search-note', wanted, agent, [text, String(searchKept)])
+  }
+
+  #search (name: 'search' | 'search-note', wanted: Wanted, agent: string, texts: string[] = []) {
+    const tag = homeTag(wanted.tenant)
+    const { labels = [], statuses = [], ...others } = wanted
+    const sought = [agent, [...labels].sort(), [...statuses].sort(), Object.entries(others).sort()]
+    const key = this.#keyNames.search(tag, digest(JSON.stringify(sought)))
+    return this.#lanes.call({ script: this.#scripts[name], tag, keys: [key], texts, decode: tagged })
+  }
+
   /** The lists that may have what is wanted. All that is for an inbox is in one partition or two. */
-  #listsOf ({ tenant, state, inbox }: Wanted, from: ListPosition | null): Progress[] {
-    const keyOf = (tag: string) => state === 'live'
-      ? this.#keyNames.due(tag)
+  #listsOf ({ tenant, state, inbox, of = 'person' }: Wanted, from: ListPosition | null): Progress[] {
+    const keyOf = (tag: string) => state !== 'failed'
+      ? state === 'live' ? this.#keyNames.due(tag) : this.#keyNames.asks(tag, tenant, of)
       : inbox === undefined ? this.#keyNames.failed(tag, tenant) : this.#keyNames.failedIn(tag, tenant, inbox)
     const tags = inbox === undefined ? this.#tags : new Set([inboxTag(tenant, inbox), homeTag(tenant)])
     return [...tags].map(tag => ({ tag, key: keyOf(tag), at: from, isAtEnd: false, isWanted: false }))
@@ -153,7 +182,7 @@ export class Lists {
     { lists, limit, looks }: Call, wanted: Wanted, last: number | undefined, withTasks: boolean
   ): Promise<{ items: ListedHandoff[], now: number, looked: number }> {
     const { tenant, since, until, passedBy = '', caughtBy = '', statuses } = wanted
-    const order = wanted.state === 'live' ? 'live' : isForwards(wanted) ? 'oldest' : 'failed'
+    const order = wanted.state !== 'failed' ? wanted.state : isForwards(wanted) ? 'oldest' : 'failed'
     const texts = [
       `${tenant}:`, order, String(limit), String(looks), limit === 0 ? '' : textOfNumber(last), textOfNumber(since),
       textOfNumber(until), passedBy, caughtBy, statuses === undefined ? '' : ` ${statuses.join(' ')} `, wordsOf(wanted),
@@ -178,7 +207,7 @@ export class Lists {
 interface Call { lists: readonly Progress[], limit: number, looks: number }
 
 function isForwards ({ state, oldestFirst = false }: Wanted): boolean {
-  return state === 'live' || oldestFirst
+  return state !== 'failed' || oldestFirst
 }
 
 /** Must records be read to know what is wanted? */
@@ -221,7 +250,8 @@ function cut (
   return { items: page, next: isFull ? { score, id, includes: false } : unknown ?? null }
 }
 
-function inGroups<T> (all: readonly T[], size: number): T[][] {
+/** Groups of so many, in order; the last may have fewer. */
+export function inGroups<T> (all: readonly T[], size: number): T[][] {
   const groups: T[][] = []
   for (let at = 0; at < all.length; at += size) groups.push(all.slice(at, at + size))
   return groups

@@ -1,6 +1,6 @@
 import { Unavailable } from '../core/errors.ts'
 import { isStatus } from '../core/model.ts'
-import type { Approval, Decision, Extra, HandoffRecord } from '../core/model.ts'
+import type { Approval, Ask, AskState, Decision, Extra, HandoffRecord } from '../core/model.ts'
 
 /** Reads the scripts' replies. lua/lib/record.lua says what their words mean. */
 
@@ -85,6 +85,24 @@ const letters: Record<string, (value: string, extra: Extra) => unknown> = {
   e: (value, extra) => { extra.endedAt = Number(value) },
   y: (value, extra) => { extra.endedBy = value },
   v: (value, extra) => { extra.heartbeatAt = Number(value) },
+  z: (value, extra) => { extra.ask = parseAsk(value) },
+}
+
+const askLetters: Record<string, AskState> = { o: 'open', a: 'answered', e: 'expired', w: 'withdrawn' }
+
+/** The word of the question. */
+function parseAsk (word: string): Ask {
+  const [id, of, askedAt, expiresAt, stands, by] = word.split('/') as [string, string, string, string, string, string?]
+  const state = askLetters[stands.charAt(0)]!
+  return {
+    id,
+    of: of === 'r' ? 'passer' : 'person',
+    askedAt: Number(askedAt),
+    expiresAt: Number(expiresAt),
+    state,
+    endedAt: state === 'open' ? null : Number(stands.slice(1)),
+    answeredBy: by ?? null
+  }
 }
 
 function parseExtra (text: string): Extra {

@@ -18,7 +18,7 @@ const ofOperators = new Set<ScriptName>(['key-create', 'key-list', 'key-update',
   'limit-set'])
 
 /** These run only where events are on. */
-const ofEvents = new Set<ScriptName>(['relay', 'outbox', 'trim', 'feed', 'webhook-create', 'webhook-list',
+const ofEvents = new Set<ScriptName>(['relay', 'outbox', 'trim', 'feed', 'excerpt', 'webhook-create', 'webhook-list',
   'webhook-rotate', 'webhook-enable', 'webhook-delete', 'webhook-plan', 'webhook-replay', 'webhook-claim',
   'webhook-tried', 'webhook-deliveries'])
 

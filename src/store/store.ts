@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { Approvals } from './approvals.ts'
+import { Asks } from './asks.ts'
 import { Attempts } from './attempts.ts'
-import { Checks, lookAtRedis } from './health.ts'
-import type { Look } from './health.ts'
+import { Checks, lookAtRedis, memoryOf } from './health.ts'
+import type { Look, Memory } from './health.ts'
 import { ClusterMasters, OneMaster } from '../redis/masters.ts'
 import type { Masters } from '../redis/masters.ts'
 import { Events } from './events.ts'
@@ -40,10 +41,10 @@ export interface StoreOptions extends Lifetimes {
   /** Called for each handoff that this replica's sweep expires. If it is left out, Redis needn't name them. */
   onExpired?: ((tenant: string, id: string) => void) | undefined
   /**
-   * Whether events are relayed to their feeds. Left out: in a Cluster, where they have to be. Tests relay on one Redis,
-   * too.
+   * Whether a call uses keys of one partition only, and events are relayed to their feeds. Left out: in a Cluster,
+   * where that has to be. Tests do it on one Redis, too.
    */
-  isRelayed?: boolean | undefined
+  isSpread?: boolean | undefined
   /** Tests pass the text of a clock that they can move (redis/scripts.ts). */
   clock?: string | undefined
 }
@@ -54,6 +55,7 @@ export interface Store {
   attempts: Attempts
   inboxes: Inboxes
   approvals: Approvals
+  asks: Asks
   lists: Lists
   subscriptions: Subscriptions
   sessions: Sessions
@@ -84,6 +86,8 @@ export interface Store {
   readonly isFull: boolean
   /** What the last check found at each master that was reached. */
   readonly looks: readonly Look[]
+  /** Asks for the memory of all masters; null if they don't report it. */
+  memory (): Promise<Memory | null>
   /** How often a master was found empty, or with other data than before. */
   readonly replaced: number
   /** The scripts, with their counts and durations. */
@@ -103,7 +107,8 @@ export function openStore (
     ? new ClusterMasters(address, tags, log)
     : new OneMaster(address, tags, log)
   const areEventsOn = eventsRetention > 0
-  const isRelayed = areEventsOn && (options.isRelayed ?? address.kind === 'cluster')
+  const isSpread = options.isSpread ?? address.kind === 'cluster'
+  const isRelayed = areEventsOn && isSpread
   const keyNames = new KeyNames(keyPrefix, !isRelayed)
   const target: EventTarget = isRelayed ? 'outbox' : { feeds: keyNames.feeds(), retention: eventsRetention }
   const scripts = loadScripts({ clock: options.clock, events: areEventsOn ? target : undefined, lifetimes: options })
@@ -129,7 +134,7 @@ export function openStore (
   const rights = new RightsCheck(
     lanes, scripts, keyNames, { cluster: address.kind === 'cluster', replicas, events: areEventsOn }
   )
-  const handoffs = new Handoffs(lanes, scripts, keyNames, options)
+  const handoffs = new Handoffs(lanes, scripts, keyNames, options, !isSpread)
   const sweeper = new Sweeper(handoffs, leases, {
     tags,
     leaseKey: tag => keyNames.sweeper(tag),
@@ -144,9 +149,10 @@ export function openStore (
   return {
     handoffs,
     attempts: new Attempts(lanes, scripts, keyNames, options),
-    inboxes: new Inboxes(lanes, scripts, keyNames, options),
+    inboxes: new Inboxes(lanes, scripts, keyNames, { ...options, tags, isOneRedis: !isSpread }),
     approvals: new Approvals(lanes, scripts, keyNames, options.retention),
-    lists: new Lists(lanes, scripts, keyNames, tags, address.kind !== 'cluster'),
+    asks: new Asks(lanes, scripts, keyNames, options, !isSpread),
+    lists: new Lists(lanes, scripts, keyNames, tags, !isSpread),
     subscriptions,
     sessions: new Sessions(lanes, scripts, keyNames, tags, subscriptions),
     keyRecords: new KeyRecords(lanes, scripts, keyNames, tags[0] as string),
@@ -169,6 +175,7 @@ export function openStore (
     get ready () { return checks.ready },
     get isFull () { return checks.isFull },
     get looks () { return checks.looks },
+    memory: () => memoryOf(masters),
     get replaced () { return checks.replaced },
     scripts: Object.values(scripts),
     laneSizes: () => lanes.sizes(),

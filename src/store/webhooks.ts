@@ -2,6 +2,8 @@ import type { Redis } from 'ioredis'
 import type { Lanes } from '../redis/lanes.ts'
 import type { ScriptName, Scripts } from '../redis/scripts.ts'
 import { homeTagOf } from './key-names.ts'
+import type { Labels } from '../core/labels.ts'
+import type { WebhookFormat } from '../core/model.ts'
 import type { KeyNames } from './key-names.ts'
 import { tagged } from './replies.ts'
 
@@ -22,6 +24,12 @@ export interface Webhook {
   /** Null for all. */
   types: string[] | null
   inbox: string | null
+  /** What its messages look like. */
+  format: WebhookFormat
+  /** `name:value` each; null for any. */
+  labels: Labels | null
+  /** Whether its messages have the beginning of the task, or of the question. */
+  withTask: boolean
   createdAt: number
   /** Which of its secrets is the newest. */
   generation: number
@@ -33,6 +41,10 @@ export interface Webhook {
   /** After which event and up to which it still has to replay; null where it replays nothing. */
   replay: { from: string, to: string } | null
 }
+
+/** A webhook as it is made. What is left out is not restricted, and `standard`. */
+export type NewWebhook = Pick<Webhook, 'url' | 'types' | 'inbox'> &
+  Partial<Pick<Webhook, 'format' | 'labels' | 'withTask'>>
 
 /** What is to be delivered, or was. `text` is the event's, as the feed keeps it. */
 export interface Delivery {
@@ -52,6 +64,7 @@ export interface Claimed {
   now: number
   first: number | null
   url: string
+  format: WebhookFormat
   generation: number
   oldUntil: number | null
   deliveries: Delivery[]
@@ -117,12 +130,15 @@ export class Webhooks {
 
   /** @returns null: the tenant has as many as it may have */
   create (
-    tenant: string, id: string, { url, types, inbox }: Pick<Webhook, 'url' | 'types' | 'inbox'>
+    tenant: string, id: string, { url, types, inbox, format = 'standard', labels, withTask }: NewWebhook
   ): Promise<Webhook | null> {
     const { tag, webhook, webhooks, tenants, feed } = this.#keysOf(tenant, id)
     return this.#call('webhook-create', tag, [
       webhook, webhooks, tenants, feed
-    ], [tenant, id, url, types?.join() ?? '', inbox ?? '', String(maxWebhooks)],
+    ], [
+      tenant, id, addressOf(url, format), types?.join() ?? '', inbox ?? '', String(maxWebhooks), labels?.join() ?? '',
+      withTask === true ? 'task' : ''
+    ],
     ([outcome, fields]) => outcome === 'created' ? readWebhook(id, fields) : null)
   }
 
@@ -211,7 +227,7 @@ export class Webhooks {
       return {
         now: Number(now),
         first: Number(first) || null,
-        url: url!,
+        ...readAddress(url!),
         generation: Number(generation),
         oldUntil: Number(oldUntil) || null,
         deliveries
@@ -308,16 +324,33 @@ function pairs (parts: readonly unknown[]): Array<[unknown, unknown]> {
   return Array.from({ length: parts.length / 2 }, (_, at) => [parts[2 * at], parts[2 * at + 1]])
 }
 
+/**
+ * The URL as it is kept: in front of it is the format, unless it is `standard`. So a replica of an older version, which
+ * knows no formats, sends nothing there: it takes it for a wrong URL, and a newer one tries again.
+ */
+function addressOf (url: string, format: WebhookFormat): string {
+  return format === 'standard' || format === 'mail' ? url : `${format}+${url}`
+}
+
+function readAddress (address: string): { url: string, format: WebhookFormat } {
+  const [, format, url] = /^([a-z]+)\+(.*)$/.exec(address) ?? []
+  if (format !== undefined && url !== undefined) return { url, format: format as WebhookFormat }
+  return { url: address, format: address.startsWith('mailto:') ? 'mail' : 'standard' }
+}
+
 function readWebhook (id: string, reply: unknown): Webhook {
   const fields = Object.fromEntries(pairs(reply as unknown[]).map(([name, value]) => [String(name), String(value)]))
   const {
-    url, types, inbox, created, generation, old_until: oldUntil, disabled, cursor, replay, replay_to: replayTo
+    url, types, inbox, labels, include, created, generation, old_until: oldUntil, disabled, cursor, replay,
+    replay_to: replayTo
   } = fields as Record<string, string>
   return {
     id,
-    url: url!,
+    ...readAddress(url!),
     types: types ? types.split(',') : null,
     inbox: inbox || null,
+    labels: labels ? labels.split(',') : null,
+    withTask: include === 'task',
     createdAt: Number(created),
     generation: Number(generation),
     oldUntil: Number(oldUntil) || null,

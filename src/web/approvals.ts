@@ -3,66 +3,102 @@ import { html } from 'ghtml'
 import { Problem, errorTable } from '../core/errors.ts'
 import type { ErrorCode } from '../core/errors.ts'
 import { cutMembers } from '../core/json.ts'
+import { wantedLabels } from '../core/labels.ts'
+import { isName } from '../core/model.ts'
 import type { Caller } from '../core/model.ts'
-import { maxNoteLength, rejectBody } from '../core/schemas/approvals.ts'
 import { inspectionText } from '../handoffs/approvals.ts'
-import type { ApprovalService, ToRead } from '../handoffs/approvals.ts'
+import type { ApprovalService, Inspection, ToRead } from '../handoffs/approvals.ts'
+import type { WaitingService, WantedByPeople } from '../handoffs/waiting.ts'
 import { logDecision } from '../http/observe.ts'
 import type { DecisionLog } from '../http/observe.ts'
 import { waitOptionsFor } from '../http/operations.ts'
 import type { SeenByPerson, ApprovalVerdict } from '../store/approvals.ts'
+import { faultOfNote, form, noteOf } from './notes.ts'
+import { pageOf, readOne } from './questions.ts'
+import type { Questions } from './questions.ts'
 import { redirect, show } from './session.ts'
 import { beginningOf, visible } from './text.ts'
 import { handoffPage } from './views/handoff.ts'
 import { notice } from './views/layout.ts'
 import { fingerprint, listFragment, listPage } from './views/list.ts'
+import type { ListFilters } from './views/list.ts'
 
 export const schema = { hide: true }
 /** Handoffs per page. */
-const listed = 50
+export const listed = 50
 /** How long a poll for changes stays open, in milliseconds: less than proxies commonly allow. */
 const staysOpen = 25_000
 
-interface ListQuery { Querystring: { cursor?: unknown, decided?: unknown, seen?: unknown } }
+interface ListQuery { Querystring: Record<string, unknown> }
 
-export function listRoutes (app: FastifyInstance, approvals: ApprovalService): void {
+export function listRoutes (app: FastifyInstance, services: Questions, waiting: WaitingService): void {
   app.get<ListQuery>('/', { schema }, async (request, reply) => {
-    const { cursor, decided } = request.query
+    const { caller, query: { cursor } } = request
     const from = typeof cursor === 'string' ? cursor : undefined
-    const flash = typeof decided === 'string' ? await flashOf(approvals, request.caller, decided) : ''
-    const part = await approvals.list(request.caller.tenant, from, listed)
-    return show(reply, 200, listPage({ caller: request.caller, part, flash, isFirst: from === undefined }))
+    const { filters, wanted } = filtersOf(request.query)
+    const flash = await flashOf(services, request as FastifyRequest<ListQuery>)
+    const part = await waiting.list(caller, from, listed, wanted, waitOptionsFor(0, request))
+    return show(reply, 200, listPage({ caller, part, flash, cursor: from, filters }))
   })
 
   app.get<ListQuery>('/list', { schema }, async (request, reply) => {
     const { seen } = request.query
-    const part = await approvals.watch(
+    const part = await waiting.watch(
       request.caller, listed, waitOptionsFor(staysOpen, request), part => fingerprint(part) !== seen
     )
-    return show(reply, 200, listFragment(part, fingerprint(part) !== seen))
+    return show(reply, 200, listFragment(request.caller, part, fingerprint(part) !== seen))
   })
 }
 
-/** Confirms what this person has just decided. It reads the handoff again: the URL could claim anything. */
-async function flashOf (approvals: ApprovalService, caller: Caller, id: string): Promise<string> {
-  const one = await approvals.inspect(caller, id).catch(() => undefined)
-  if (one === undefined || one.decision?.by !== caller.agent) return ''
+/** What a query, or a form, narrows the list to. What is malformed narrows nothing, and the page says so. */
+export function filtersOf (query: Record<string, unknown>): { filters: ListFilters, wanted: WantedByPeople } {
+  const text = (name: string) => typeof query[name] === 'string' ? query[name].trim() : ''
+  const [inbox, labels] = [text('inbox'), text('labels').replace(/\s*,\s*/g, ',')]
+  const labelsWanted = labels === '' ? undefined : wantedLabels(labels)
+  const wrong = [
+    inbox === '' || isName(inbox) ? '' : 'An inbox’s name is 1 to 64 of A–Z, a–z, 0–9, dot, underscore and hyphen.',
+    labelsWanted === null ? 'Labels are written run:42,team:red, 8 at most.' : ''
+  ].filter(sentence => sentence !== '')
+  if (wrong.length > 0) return { filters: { inbox, labels, problem: `${wrong.join(' ')} So this shows all.` }, wanted: {} }
+  return { filters: { inbox, labels }, wanted: { ...inbox !== '' && { inbox }, labels: labelsWanted ?? undefined } }
+}
+
+/** Confirms what this person has just done. It reads the handoff again: the URL could claim anything. */
+async function flashOf ({ approvals, asks }: Questions, request: FastifyRequest<ListQuery>): Promise<string> {
+  const { caller, query: { decided, answered } } = request
+  if (typeof decided === 'string') {
+    return decisionFlash(caller, await approvals.inspect(caller, decided).catch(() => null))
+  }
+  if (typeof answered !== 'string') return ''
+  const found = await asks.find(caller, answered).catch(() => null)
+  const ask = found?.record.extra.ask
+  return found === null || ask?.of !== 'person' || ask.answeredBy !== caller.agent
+    ? ''
+    : notice('good', html`<p>You answered !${beginning(JSON.parse(found.texts.question.toString()) as string)}</p>`)
+}
+
+function decisionFlash (caller: Caller, one: Inspection | null): string {
+  if (one === null || one.decision?.by !== caller.agent) return ''
   const verdict = one.record.approval === 'rejected' ? 'rejected' : 'approved'
   const members = one.payload === null
     ? undefined
     : cutMembers(Buffer.concat([Buffer.from('{'), one.payload, Buffer.from('}')]))
   const task = members?.values.task as string | undefined
-  return notice('good', html`<p>You ${verdict} !${task === undefined
-    ? 'it'
-    : html`<q dir="auto">!${visible(beginningOf(task, 80))}${task.length > 80 ? '…' : ''}</q>`}</p>`)
+  return notice('good', html`<p>You ${verdict} !${task === undefined ? 'it' : beginning(task)}</p>`)
+}
+
+function beginning (text: string): string {
+  return html`<q dir="auto">!${visible(beginningOf(text, 80))}${text.length > 80 ? '…' : ''}</q>`
 }
 
 interface OneHandoff { Params: { id: string } }
 
-/** The page of one handoff, its approval_url. Opening it never decides anything. */
-export function handoffRoutes (app: FastifyInstance, approvals: ApprovalService): void {
-  app.get<OneHandoff>('/:id', { schema }, async (request, reply) => {
-    return show(reply, 200, handoffPage(request.caller, await approvals.read(request.caller, request.params.id)))
+/** The page of one handoff, its approval_url and answer_url. Opening it never decides or answers anything. */
+export function handoffRoutes (app: FastifyInstance, services: Questions): void {
+  const { approvals } = services
+  app.get<OneHandoff>('/:id', { schema }, async (sent, reply) => {
+    const request = sent as FastifyRequest
+    return show(reply, 200, pageOf(request, await readOne(services, request, sent.params.id)))
   })
 
   app.get<OneHandoff>('/:id/whole', { schema }, async (request, reply) => {
@@ -73,10 +109,6 @@ export function handoffRoutes (app: FastifyInstance, approvals: ApprovalService)
       .send(inspectionText(one))
   })
 }
-
-/** Well above the longest note that is accepted, so that the page can show a note that is too long again. */
-const form = { schema: { hide: true }, bodyLimit: 512 * 1024 }
-const noteCharacters = new RegExp(rejectBody.properties.note.pattern as string)
 
 interface Decide { Params: { id: string }, Body: Record<string, unknown> | undefined }
 
@@ -142,21 +174,9 @@ function seenOf (form: Record<string, unknown> | undefined): SeenByPerson {
   return { createdAt: typeof at === 'string' ? Date.parse(at) : NaN, ...typeof digest === 'string' && { digest } }
 }
 
-/** The note as typed: forms send each line break as CRLF. */
-function noteOf (form: Record<string, unknown> | undefined): string {
-  const note = form?.note
-  return typeof note === 'string' ? note.replaceAll('\r\n', '\n').trim() : ''
-}
-
 /** Why a note is refused, in plain words. */
-function faultOf (note: string, verdict: ApprovalVerdict): string | undefined {
+export function faultOf (note: string, verdict: ApprovalVerdict): string | undefined {
   if (note === '' && verdict === 'rejected') return 'To reject, say why in the note. Nothing was decided yet.'
-  const length = [...note].length
-  if (length > maxNoteLength) {
-    return `The note has ${length} characters; at most ${maxNoteLength} are allowed. Nothing was decided yet.`
-  }
-  if (!noteCharacters.test(note)) {
-    return 'The note contains invisible control characters. Type it instead of pasting it. Nothing was decided yet.'
-  }
-  return undefined
+  const fault = faultOfNote(note)
+  return fault === undefined ? undefined : `${fault} Nothing was decided yet.`
 }

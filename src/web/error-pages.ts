@@ -4,61 +4,68 @@ import type { ErrorCode } from '../core/errors.ts'
 import { requestFields } from '../http/observe.ts'
 import type { FaultLog } from '../http/observe.ts'
 import type { AnswerPage } from '../http/problems.ts'
-import { SessionEnded, handoffPage, sendToSignIn, show } from './session.ts'
+import type { Area, Trouble } from './area.ts'
+import { SessionEnded, ownPath, sendToSignIn, show } from './session.ts'
 import { problemPage, strayPage } from './views/problem.ts'
-import type { Trouble } from './views/problem.ts'
+
+const invalidRequest = 'This request is not valid'
 
 /**
  * By status: what went wrong, and what to do. Refused decisions are shown on the handoff's page instead (approvals.ts).
  */
-const troubles: Record<number, Trouble> = {
-  400: { title: 'This request is not valid', text: 'It did not come from one of these pages. Go back and try again.' },
-  403: { title: 'Another site sent this form', text: 'So nothing was decided. Decide on the handoff’s own page.' },
-  404: { title: 'There is nothing here', text: 'This handoff never existed, is gone, or belongs to somebody else.' },
-  405: {
-    title: 'This request is not valid', text: 'It did not come from one of these pages, and nothing was decided.'
-  },
-  409: { title: 'There is nothing to decide', text: 'This handoff was passed without asking for a person’s approval.' },
-  413: { title: 'The note is too long', text: 'So nothing was decided. Write a shorter one.' },
-  415: {
-    title: 'This request is not valid', text: 'It did not come from one of these pages, and nothing was decided.'
-  },
-  429: {
-    title: 'Too many wrong keys',
-    text: 'They came from your address within a minute. Wait a minute, then sign in with your key.'
-  },
-  500: { title: 'The service failed', text: 'Check whether your decision was recorded before you decide again.' },
-  503: {
-    title: 'The service can’t answer now',
-    text: 'It can’t reach its data, or has too much to do. This may ' +
-    'last only a moment. Check whether your decision was recorded before you decide again.'
-  },
+function troublesOf ({ unchanged }: Area): Record<number, Trouble> {
+  const foreign = `It did not come from one of these pages, and ${unchanged.nothing}.`
+  return {
+    400: { title: invalidRequest, text: 'It did not come from one of these pages. Go back and try again.' },
+    403: { title: 'Another site sent this form', text: `So ${unchanged.nothing}. ${unchanged.instead}` },
+    404: { title: 'There is nothing here', text: unchanged.missing },
+    405: { title: invalidRequest, text: foreign },
+    409: unchanged.conflict,
+    413: unchanged.tooLong,
+    415: { title: invalidRequest, text: foreign },
+    429: {
+      title: 'Too many wrong keys',
+      text: 'They came from your address within a minute. Wait a minute, then sign in with your key.'
+    },
+    500: { title: 'The service failed', text: unchanged.check },
+    503: {
+      title: 'The service can’t answer now',
+      text: `It can’t reach its data, or has too much to do. This may last only a moment. ${unchanged.check}`
+    },
+  }
+}
+
+/** For a key that is good, and may not see this. It names the scopes that it would need. */
+function beyondScope (error: Problem): Trouble {
+  return { title: 'This key can’t be used for this', text: error.more.detail ?? errorTable.insufficient_scope.detail }
 }
 
 /**
  * Answers every error with a page in plain words. The service's own faults are logged, and the page shows no details.
  * @param refused gets each problem's code
  */
-export function showErrors (baseUrl: () => string, log: FaultLog, refused: (code: ErrorCode) => void) {
+export function showErrors (area: Area, baseUrl: () => string, log: FaultLog, refused: (code: ErrorCode) => void) {
+  const troubles = troublesOf(area)
   return (error: unknown, request: FastifyRequest, reply: FastifyReply) => {
-    if (error instanceof SessionEnded) return sendToSignIn(baseUrl, request, reply, true)
+    if (error instanceof SessionEnded) return sendToSignIn({ baseUrl, area, hadSession: true }, request, reply)
     if (error instanceof Problem) {
       refused(error.code)
       reply.headers(error.more.headers ?? {})
     }
-    const status = statusOf(error)
+    const status = statusOf(error, troubles)
     if (status === 500) log.error({ err: error, ...requestFields(request) }, 'internal error')
     if (status === 503) reply.header('retry-after', '1')
     // Before the caller is known, this is undefined or null, depending on how far the request got.
     const caller = request.caller ?? undefined
-    show(reply, status, problemPage(
-      caller, troubles[status] as Trouble,
-      request.method === 'POST' && status !== 404 ? handoffPage(request.url) : '/approvals'
-    ))
+    const trouble = error instanceof Problem && error.code === 'insufficient_scope'
+      ? beyondScope(error)
+      : troubles[status] as Trouble
+    const back = request.method === 'POST' && status !== 404 ? ownPath(area.pageOf(request.url, true)) : area.home
+    show(reply, status, problemPage(area, caller, trouble, back))
   }
 }
 
-function statusOf (error: unknown): number {
+function statusOf (error: unknown, troubles: Record<number, Trouble>): number {
   if (error instanceof Unavailable) return 503
   const status = error instanceof Problem
     ? errorTable[error.code].status

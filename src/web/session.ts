@@ -7,7 +7,9 @@ import type { GuessesOf } from '../http/auth.ts'
 import { belowBase } from '../http/base-url.ts'
 import { sessionLength } from '../store/sessions.ts'
 import type { Sessions } from '../store/sessions.ts'
-import { againPage, signInPage } from './views/list.ts'
+import { approvalsArea, consoleArea } from './area.ts'
+import type { Area } from './area.ts'
+import { againPage, signInPage } from './views/sign-in.ts'
 
 /** A session: who is signed in, the cookie's secret, and the mark of the key that opened it. */
 export interface Session { caller: Caller, secret: string, mark: string }
@@ -26,6 +28,8 @@ export interface SignInOptions {
   isSecure: () => boolean
   /** BASE_URL's path. */
   base: string
+  /** Whose pages these are. */
+  area: Area
 }
 
 /**
@@ -53,7 +57,7 @@ export class SignIn {
     return {
       authorise: async () => {
         const found = await this.#find(secret)
-        if (found === undefined) throw new SessionEnded()
+        if (found === undefined || !hasScope(found.caller, this.#options.area.scope)) throw new SessionEnded()
         return found.caller
       },
       onEnd: async (ended, changed) => {
@@ -68,17 +72,18 @@ export class SignIn {
     }
   }
 
-  /** Starts a session, which replaces an earlier one. @returns whether the key is an approver's */
-  async start (request: FastifyRequest, reply: FastifyReply, key: string): Promise<boolean> {
+  /** Starts a session, which replaces an earlier one. @returns whose it is; undefined for a key that opens none */
+  async start (request: FastifyRequest, reply: FastifyReply, key: string): Promise<Caller | undefined> {
     const { credentials, guessesOf } = this.#options
-    if (approver(await credentials.find(key, guessesOf(request))) === undefined) return false
+    const caller = person(await credentials.find(key, guessesOf(request)))
+    if (caller === undefined) return undefined
     const before = this.secretOf(request)
     if (before !== undefined) await this.#sessions.end(before)
     reply.setCookie(
       this.#cookie(), await this.#sessions.open(this.#keys.markOf(key)),
       { ...this.#cookieOptions(), maxAge: sessionLength }
     )
-    return true
+    return caller
   }
 
   async end (request: FastifyRequest, reply: FastifyReply): Promise<void> {
@@ -93,7 +98,7 @@ export class SignIn {
 
   async #find (secret: string): Promise<Session | undefined> {
     const mark = await this.#sessions.find(secret)
-    const caller = mark === null ? undefined : approver(await this.#keys.findByMark(mark))
+    const caller = mark === null ? undefined : person(await this.#keys.findByMark(mark))
     return mark === null || caller === undefined ? undefined : { caller, secret, mark }
   }
 
@@ -114,8 +119,9 @@ export class SignIn {
   }
 }
 
-function approver (caller: Caller | undefined): Caller | undefined {
-  return caller !== undefined && hasScope(caller, 'approve') ? caller : undefined
+/** Approvers and operators are people. Agents' keys open no session. */
+function person (caller: Caller | undefined): Caller | undefined {
+  return caller !== undefined && hasScope(caller, ['approve', 'operate']) ? caller : undefined
 }
 
 declare module 'fastify' {
@@ -126,29 +132,34 @@ declare module 'fastify' {
 }
 
 /** Lets signed-in people in. Sends everybody else to sign in, and then back to the page that they asked for. */
-export function requireSession (baseUrl: () => string, signIn: SignIn) {
+export function requireSession (baseUrl: () => string, signIn: SignIn, area: Area) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
     const session = await signIn.find(request)
-    if (session === undefined) return sendToSignIn(baseUrl, request, reply, signIn.secretOf(request) !== undefined)
+    if (session === undefined) {
+      return sendToSignIn({ baseUrl, area, hadSession: signIn.secretOf(request) !== undefined }, request, reply)
+    }
     request.session = session
     request.caller = session.caller
     return undefined
   }
 }
 
-/** Answers a request without a valid session. @param hadSession there was one, and it has ended */
+/** `hadSession`: there was a session, and it has ended. */
+export interface WithoutSession { baseUrl: () => string, area: Area, hadSession: boolean }
+
+/** Answers a request without a valid session. */
 export function sendToSignIn (
-  baseUrl: () => string, request: FastifyRequest, reply: FastifyReply, hadSession: boolean
+  { baseUrl, area, hadSession }: WithoutSession, request: FastifyRequest, reply: FastifyReply
 ): FastifyReply {
   if (request.method === 'GET' && request.headers['sec-fetch-site'] === 'cross-site' && !hadSession) {
     return show(reply, 200, againPage(request.url))
   }
   if (request.headers['hx-request'] !== undefined) {
-    return reply.code(401).header('hx-redirect', reply.server.basePath + signInUrl('/approvals', true)).send()
+    const page = area.pageOf(request.url, request.method === 'POST')
+    return reply.code(401).header('hx-redirect', reply.server.basePath + signInUrl(page, true)).send()
   }
   if (request.method === 'GET') return redirect(reply, signInUrl(request.url, hadSession))
-  const problem = 'Your session has ended. Nothing was decided: sign in, and decide again.'
-  return show(reply, 401, signInPage(baseUrl, handoffPage(request.url), problem))
+  return show(reply, 401, signInPage(baseUrl, ownPath(area.pageOf(request.url, true)), area.unchanged.ended))
 }
 
 /** Sends a page. */
@@ -162,17 +173,14 @@ export function redirect (reply: FastifyReply, path: string): FastifyReply {
 }
 
 /**
- * A path within these pages, without BASE_URL's path. Never to another site, and never out of the pages, as an encoded
- * dot segment would lead (URL Standard, 4.4).
+ * A path within these pages, without BASE_URL's path. Never to another site, and never out of the pages, as a dot
+ * segment would lead (URL Standard, 4.4).
  */
 export function ownPath (path: unknown): string {
-  return typeof path === 'string' && /^\/approvals([/?](?!.*%2[eE])[\w/?=&%-]*)?$/.test(path) ? path : '/approvals'
+  return typeof path === 'string' && within.test(path) ? path : approvalsArea.home
 }
 
-/** The page that a form was on: the form's own URL without its last segment. */
-export function handoffPage (url: string): string {
-  return ownPath(url.replace(/\/(approve|reject)(\?.*)?$/, ''))
-}
+const within = /^\/(approvals|console)([/?](?!.*%2[eE])(?!(.*\/)?\.{1,2}([/?]|$))[\w/?=&%.~+-]*)?$/
 
 function signInUrl (next: string, ended: boolean): string {
   return `/approvals/sign-in?next=${encodeURIComponent(next)}${ended ? '&ended=1' : ''}`
@@ -204,10 +212,11 @@ export function signInRoutes (app: FastifyInstance, baseUrl: () => string, signI
   }, async (request, reply) => {
     const { key, next } = request.body ?? {}
     const way = ownPath(next)
-    if (typeof key !== 'string' || !await signIn.start(request, reply, key.trim())) {
-      return show(reply, 401, signInPage(baseUrl, way, wrongKey))
-    }
-    return redirect(reply, way)
+    const caller = typeof key === 'string' ? await signIn.start(request, reply, key.trim()) : undefined
+    if (caller === undefined) return show(reply, 401, signInPage(baseUrl, way, wrongKey))
+    // Who only operates has nothing to see in the list of approvals.
+    const isForOthers = way === approvalsArea.home && !hasScope(caller, approvalsArea.scope)
+    return redirect(reply, isForOthers ? consoleArea.home : way)
   })
 
   app.post('/sign-out', form, async (request, reply) => {

@@ -82,7 +82,7 @@ const units: Array<[length: number, upTo: number, name: string]> =
   [[1000, 59, 's'], [60_000, 59, 'min'], [3_600_000, 47, 'h'], [86_400_000, Infinity, 'd']]
 
 /** Milliseconds as a whole number of one unit: `5 min`. */
-function span (milliseconds: number, whole: (parts: number) => number): string {
+export function span (milliseconds: number, whole: (parts: number) => number): string {
   const [length, , name] = units.find(([length, upTo]) => whole(milliseconds / length) <= upTo)!
   return `${whole(milliseconds / length)} ${name}`
 }
@@ -104,9 +104,24 @@ export function waitingFor (since: number, now: number): string {
   return timeTag(since, `waiting for ${span(Math.max(0, now - since), Math.floor)}`)
 }
 
+/** How long since then, rounded down: `5 min`. */
+export function age (since: number, now: number): string {
+  return timeTag(since, span(Math.max(0, now - since), Math.floor))
+}
+
+/** The same, of what has happened: `5 min ago`. */
+export function agoTag (at: number, now: number): string {
+  return timeTag(at, `${span(Math.max(0, now - at), Math.floor)} ago`)
+}
+
 /** Rounded to the nearest, but at least 1 s as long as it can be decided. */
 export function expiresIn (at: number, now: number): string {
   return timeTag(at, at > now ? `expires in ${span(Math.max(1000, at - now), Math.round)}` : 'expired')
+}
+
+/** The same, where it is clear what comes then: `in 5 min`. */
+export function inTag (at: number, now: number): string {
+  return timeTag(at, at > now ? `in ${span(Math.max(1000, at - now), Math.round)}` : 'now')
 }
 
 /** For a handoff that can't be caught yet; rounded to the nearest. */

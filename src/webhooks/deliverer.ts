@@ -4,8 +4,10 @@ import { Unavailable } from '../core/errors.ts'
 import type { Store } from '../store/store.ts'
 import type { Webhooks } from '../store/webhooks.ts'
 import { within } from '../store/leases.ts'
+import type { Mailer } from './mail.ts'
+import { Post } from './post.ts'
+import type { PostOptions } from './post.ts'
 import { Sender } from './sender.ts'
-import type { WebhookSecrets } from './sender.ts'
 import type { Targets } from './targets.ts'
 import { TenantWebhooks } from './tenant-webhooks.ts'
 import type { TenantOptions } from './tenant-webhooks.ts'
@@ -29,10 +31,9 @@ const maxReplayRest = 200
  */
 const maxReplayTurn = 250
 
-export interface DelivererOptions {
+export interface DelivererOptions extends Omit<PostOptions, 'sender'> {
   store: Pick<Store, 'events' | 'subscriptions' | 'takeDelivering' | 'reachedTags'>
   webhooks: Webhooks
-  secrets: WebhookSecrets
   targets: Targets
   log: { warn (details: object, message: string): void, error (details: object, message: string): void }
   /** How long an attempt may take, in milliseconds; tests have a shorter one. */
@@ -49,6 +50,8 @@ export class Deliverer {
   readonly disabled = { gone: 0, failing: 0 }
   readonly #options: DelivererOptions
   readonly #sender: Sender
+  readonly #mailer: Mailer | null
+  readonly #post: Post
   readonly #tenants = new Map<string, TenantWebhooks>()
   /** One step of a replay at a time, for all tenants: each asks for one, and asks again after the others. */
   readonly #replayTurn = pLimit(1)
@@ -61,6 +64,8 @@ export class Deliverer {
   constructor (options: DelivererOptions) {
     this.#options = options
     this.#sender = new Sender(options.targets, options.attemptTimeout)
+    this.#mailer = options.mailer
+    this.#post = new Post({ ...options, sender: this.#sender })
   }
 
   start (): void {
@@ -80,10 +85,16 @@ export class Deliverer {
     this.#leave?.then(leave => leave(), () => {})
     await this.#round
     const stopped = this.#forget()
-    const cut = setTimeout(() => this.#sender.close(), maxStopTime)
+    const cut = setTimeout(() => this.#cut(), maxStopTime)
     await stopped
     clearTimeout(cut)
+    this.#cut()
+  }
+
+  /** Ends the attempts under way. */
+  #cut (): void {
     this.#sender.close()
+    this.#mailer?.close()
   }
 
   #goRound (): void {
@@ -114,11 +125,11 @@ export class Deliverer {
   }
 
   #tenantOptions (): TenantOptions {
-    const { store, webhooks, secrets, log } = this.#options
+    const { store, webhooks, baseUrl, log } = this.#options
     return {
       webhooks,
-      secrets,
-      sender: this.#sender,
+      baseUrl,
+      post: this.#post,
       events: store.events!,
       replayTurn: step => this.#inReplayTurn(step),
       counts: this.counts,

@@ -1,15 +1,22 @@
 import { NotLookedUp } from '../core/lookups.ts'
 import { iso } from '../handoffs/answers.ts'
-import { isBehind, isEventId, readEvent, eventIn } from '../handoffs/feed.ts'
+import { isBehind, isEventId, readEvent, typeIn } from '../handoffs/feed.ts'
 import { randomToken } from '../core/ids.ts'
 import { Problem, invalid } from '../core/errors.ts'
 import type { Fault } from '../core/errors.ts'
-import { isName, urlPattern, webhookTypes } from '../core/model.ts'
+import { labelsObject } from '../core/labels.ts'
+import type { Labels } from '../core/labels.ts'
+import { mailFault } from '../core/mail.ts'
+import type { MailSettings } from '../core/mail.ts'
+import { includable, isName, typesForPeople, urlPattern, webhookFormats, webhookTypes } from '../core/model.ts'
+import type { WebhookFormat } from '../core/model.ts'
 import { readTime } from '../core/time.ts'
 import type { Events } from '../store/events.ts'
 import { maxWebhooks } from '../store/webhooks.ts'
 import type { DeliveryStatus, ListedDelivery, Webhook, Webhooks } from '../store/webhooks.ts'
-import { isFor, testType, timeOf } from './tenant-webhooks.ts'
+import { addressIn } from './mail.ts'
+import { timeOf } from './post.ts'
+import { isFor, testType } from './tenant-webhooks.ts'
 import type { WebhookSecrets } from './sender.ts'
 import type { Targets } from './targets.ts'
 
@@ -28,8 +35,23 @@ const busy =
 const fromOldest = '0-0'
 const lastOfMillisecond = '18446744073709551615'
 
-export interface WebhookParts { events: Events, webhooks: Webhooks, secrets: WebhookSecrets, targets: Targets }
-export interface NewWebhook { url: string, types: string[] | null, inbox: string | null }
+export interface WebhookParts {
+  events: Events
+  webhooks: Webhooks
+  secrets: WebhookSecrets
+  targets: Targets
+  /** Undefined: there is no mail. */
+  mail: MailSettings | undefined
+}
+/** What is null was left out. */
+export interface NewWebhook {
+  url: string
+  format: string | null
+  types: string[] | null
+  inbox: string | null
+  labels: Labels | null
+  include: string[] | null
+}
 
 /** What is done with webhooks, for any caller: over HTTP, or with the command. */
 export class WebhookService {
@@ -40,17 +62,31 @@ export class WebhookService {
     this.#parts = parts
   }
 
-  /** @throws {Problem} a wrong URL, types or inbox; too many webhooks */
-  async create (tenant: string, { url, types, inbox }: NewWebhook): Promise<object> {
+  /**
+   * @param inboxes those that the key is held to; null for any
+   * @throws {Problem} a wrong member; tasks of inboxes that the key may not catch from; too many webhooks
+   */
+  async create (tenant: string, asked: NewWebhook, inboxes: ReadonlySet<string> | null = null): Promise<object> {
     const { webhooks, secrets } = this.#on
-    const faults = faultsOf(types, inbox)
+    const { url, format, types, inbox, labels, include } = asked
+    const faults = faultsOf(asked)
     const wrongUrl = await this.#faultOf(tenant, url)
     if (wrongUrl !== null) faults.unshift({ pointer: '/url', message: wrongUrl })
     if (faults.length > 0) throw invalid(...faults)
-    const made = await webhooks.create(
-      tenant, `wh_${randomToken()}`,
-      { url: new URL(url).href, types: types === null ? null : [...new Set(types)], inbox }
-    )
+    const withTask = include !== null
+    if (withTask && inboxes !== null && (inbox === null || !inboxes.has(inbox))) {
+      throw new Problem(
+        'not_addressee', { detail: 'This key is held to inboxes: name one of them, or leave out `include`.' }
+      )
+    }
+    const made = await webhooks.create(tenant, `wh_${randomToken()}`, {
+      url: addressIn(url) === null ? new URL(url).href : `mailto:${addressIn(url)!}`,
+      format: addressIn(url) === null ? (format ?? 'standard') as WebhookFormat : 'mail',
+      types: types === null ? null : [...new Set(types)],
+      inbox,
+      labels,
+      withTask
+    })
     if (made === null) {
       throw new Problem(
         'too_many_webhooks',
@@ -158,8 +194,14 @@ export class WebhookService {
   }
 
   async #faultOf (tenant: string, url: string): Promise<string | null> {
-    const { targets } = this.#on
+    const { targets, mail } = this.#on
     if (!new RegExp(urlPattern).test(url)) return 'must be 1 to 2,048 visible ASCII characters'
+    const address = addressIn(url)
+    if (address !== null) {
+      return mail === undefined
+        ? 'can’t be mailto: unless the service’s operator sets SMTP_URL, MAIL_FROM and MAIL_ALLOW'
+        : mailFault(mail, address)
+    }
     const fault = targets.faultOf(url)
     if (fault !== null) return fault
     return targets.check(tenant, new URL(url)).then(() => null, error => {
@@ -176,7 +218,7 @@ export class WebhookService {
     let from = place
     for (let pages = 0; pages < pagesCounted; pages++) {
       const { entries } = await this.#on.events.read(tenant, from, pageSize)
-      count += entries.filter(entry => isFor(webhook, readEvent(entry))).length
+      count += entries.filter(entry => isFor(webhook, readEvent(entry, ''))).length
       if (entries.length < pageSize) return { count, isMore: false }
       from = entries.at(-1)!.id
     }
@@ -194,11 +236,26 @@ function found (webhook: Webhook | null | undefined): Webhook {
   return webhook
 }
 
-function faultsOf (types: string[] | null, inbox: string | null): Fault[] {
+function faultsOf ({ url, format, types, inbox, include }: NewWebhook): Fault[] {
   const faults = (types ?? []).map((type, at) => ({ type, at })).filter(({ type }) => !webhookTypes.includes(type))
     .map(({ at }): Fault => ({ pointer: `/types/${at}`, message: `must be one of ${webhookTypes.join(', ')}` }))
   if (types?.length === 0) faults.push({ pointer: '/types', message: 'must name a type; left out, all are delivered' })
   if (inbox !== null && !isName(inbox)) faults.push({ pointer: '/inbox', message: 'must be the name of an inbox' })
+  const isMail = addressIn(url) !== null
+  if (isMail && format !== null) faults.push({ pointer: '/format', message: 'must be left out with a mailto: URL' })
+  if (format !== null && !(webhookFormats as readonly string[]).includes(format)) {
+    faults.push({ pointer: '/format', message: `must be one of ${webhookFormats.join(', ')}` })
+  }
+  if (include === null) return faults
+  if (!isMail && (format ?? 'standard') === 'standard') {
+    faults.push({ pointer: '/include', message: 'is not for the format standard, which has no payload' })
+  }
+  if (include.length === 0) faults.push({ pointer: '/include', message: 'must name something; left out, nothing is' })
+  for (const [at, one] of include.entries()) {
+    if (!(includable as readonly string[]).includes(one)) {
+      faults.push({ pointer: `/include/${at}`, message: `must be one of ${includable.join(', ')}` })
+    }
+  }
   return faults
 }
 
@@ -217,12 +274,17 @@ function beforeTime (time: bigint): string {
 }
 
 /** A webhook as the API answers it. */
-function members ({ id, url, types, inbox, disabled, createdAt }: Webhook): object {
+function members (
+  { id, url, format, types, inbox, labels, withTask, disabled, createdAt }: Webhook
+): object {
   return {
     id,
     url,
-    types,
+    ...format !== 'mail' && { format },
+    types: types ?? (format === 'standard' ? null : typesForPeople),
     inbox,
+    ...labels !== null && { labels: labelsObject(labels) },
+    ...withTask && { include: includable },
     enabled: disabled === null,
     ...disabled !== null && { disabled_because: disabled },
     created_at: iso(createdAt)
@@ -235,7 +297,7 @@ function deliveryMembers (
   const time = (at: number | null) => at === null ? null : iso(at)
   return {
     id,
-    type: eventIn(text).type,
+    type: typeIn(text),
     status,
     attempts,
     last_status: lastStatus,

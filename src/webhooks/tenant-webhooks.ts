@@ -1,14 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Unavailable } from '../core/errors.ts'
 import { randomToken } from '../core/ids.ts'
-import { webhookTypes } from '../core/model.ts'
-import { iso } from '../handoffs/answers.ts'
-import { isBehind, passes, readEvent, eventIn, messageText } from '../handoffs/feed.ts'
+import { typesForPeople, webhookTypes } from '../core/model.ts'
+import { isBehind, passes, readEvent, typeIn } from '../handoffs/feed.ts'
 import type { Event } from '../handoffs/feed.ts'
 import type { FeedEntry, Events } from '../store/events.ts'
 import type { Claimed, Delivery, DisabledReason, Tried, Webhook, Webhooks } from '../store/webhooks.ts'
+import type { Post } from './post.ts'
 import { disableAfter, pauseAfter } from './sender.ts'
-import type { Answer, Sender, WebhookSecrets } from './sender.ts'
+import type { Answer } from './sender.ts'
 
 /** Events read from a feed at once. */
 const pageSize = 500
@@ -16,9 +16,12 @@ const pageSize = 500
 const replayPageSize = 250
 
 const allTypes = new Set(webhookTypes)
+const peoplesTypes = new Set(typesForPeople)
 
 export interface TenantOptions extends EndpointOptions {
   events: Events
+  /** What the links in events start with. */
+  baseUrl: () => string
   /** Runs one step of a replay when it is its turn: tenants take turns. */
   replayTurn (step: () => Promise<void>): Promise<void>
 }
@@ -146,7 +149,7 @@ export class TenantWebhooks {
     const { entries } = await this.#options.events.read(this.#tenant, from, replayPageSize)
     const within = entries.filter(({ id }) => !isBehind(id, to))
     const place = within.length < replayPageSize ? null : within.at(-1)!.id
-    const wanted = within.filter(entry => isFor(webhook, readEvent(entry)))
+    const wanted = within.filter(entry => isFor(webhook, readEvent(entry, this.#options.baseUrl())))
     const { outcome } = await this.#options.webhooks.planReplay(this.#tenant, webhook.id, { from, to }, place, wanted)
     if (outcome === 'full') endpoint.isReplayFull = true
     else endpoint.webhook.replay = outcome !== 'planned' || place === null ? null : { from: place, to }
@@ -160,7 +163,7 @@ export class TenantWebhooks {
     const { entries } = await this.#options.events.read(this.#tenant, place, pageSize)
     const last = entries.at(-1)
     if (last === undefined) return
-    const read = entries.map(entry => ({ entry, event: readEvent(entry) }))
+    const read = entries.map(entry => ({ entry, event: readEvent(entry, this.#options.baseUrl()) }))
     await Promise.all(endpoints.map(endpoint => {
       const wanted = read.filter(({ event }) => isFor(endpoint.webhook, event)).map(({ entry }) => entry)
       return this.#planFor(endpoint, wanted, last.id, entries.length === pageSize)
@@ -186,15 +189,25 @@ export class TenantWebhooks {
 }
 
 /** Is an event for a webhook? What becomes of webhooks themselves is in the feed alone. */
-export function isFor ({ types, inbox }: Pick<Webhook, 'types' | 'inbox'>, event: Event): boolean {
-  return allTypes.has(event.type) &&
-    passes(event, { types: types === null ? null : new Set(types), handoffId: null, inbox, labels: null })
+export function isFor (
+  { types, inbox, format, labels }: Pick<Webhook, 'types' | 'inbox' | 'format' | 'labels'>, event: Event
+): boolean {
+  const isForPeople = types === null && format !== 'standard'
+  // What is tried again needs nobody yet.
+  if (!allTypes.has(event.type) || (isForPeople && event.reissuedAs !== null)) return false
+  const wanted = isForPeople ? peoplesTypes : types === null ? null : new Set(types)
+  return passes(event, { types: wanted, handoffId: null, inbox, labels })
 }
 
 /** Attempts at one receiver at once. */
 const atOnce = 16
 /** The same after a failure, until a success: a receiver that hangs holds so many connections of ours. */
 const atOnceWhileFailing = 4
+/**
+ * Mails of one webhook at once. They all go to one server, which takes a limited number of connections from this
+ * service: those of one tenant must leave some for the others.
+ */
+const mailsAtOnce = 2
 /**
  * When another replica may take what was claimed and not noted, in milliseconds: longer than an attempt, and noting it,
  * can take.
@@ -210,8 +223,7 @@ export interface DeliveryCounts { delivered: number, again: number, failed: numb
 
 export interface EndpointOptions {
   webhooks: Webhooks
-  secrets: WebhookSecrets
-  sender: Sender
+  post: Post
   counts: DeliveryCounts
   onDisabled (tenant: string, id: string, reason: DisabledReason): void
   onFault (error: unknown): void
@@ -262,7 +274,8 @@ export class WebhookEndpoint {
   }
 
   get #free (): number {
-    return (this.#isFailing ? atOnceWhileFailing : atOnce) - this.#underWay.size
+    const most = this.webhook.format === 'mail' ? mailsAtOnce : this.#isFailing ? atOnceWhileFailing : atOnce
+    return most - this.#underWay.size
   }
 
   async #claimAll (): Promise<void> {
@@ -293,16 +306,12 @@ export class WebhookEndpoint {
     this.#underWay.add(attempt)
   }
 
-  async #try ({ url, generation, oldUntil, now }: Claimed, delivery: Delivery): Promise<void> {
-    const { secrets, sender } = this.#options
-    const { type, data, labels } = eventIn(delivery.text)
-    const body = messageText({ type, timestamp: iso(timeOf(delivery.id)) }, data, labels)
-    const headers = secrets.sign({ id: this.webhook.id, generation, oldUntil }, delivery.id, new Date(now), body)
+  async #try (claimed: Claimed, delivery: Delivery): Promise<void> {
     const takenAt = performance.now()
-    const answer = await sender.send(this.#tenant, url, headers, body)
+    const answer = await this.#options.post.send(this.#tenant, this.webhook, claimed, delivery)
     // Stopping it ends the attempts: another replica makes this one again.
     if (this.#isStopped && answer.error === 'timeout') return
-    const tried = outcomeOf(answer, type, delivery.attempts + 1)
+    const tried = outcomeOf(answer, typeIn(delivery.text), delivery.attempts + 1)
     this.#isFailing = tried.outcome !== 'delivered'
     await this.#note(delivery, tried, takenAt)
     // It counts as under way until then: who answers at once and then slowly says more would get thousands of
@@ -346,8 +355,3 @@ function outcomeOf ({ status, error, retryAfter }: Answer, type: string, tried: 
 
 /** The event that tries a webhook. */
 export const testType = 'webhook.test'
-
-/** When what a delivery is of happened: an event's id begins with it, and so does a test's after its name. */
-export function timeOf (id: string): number {
-  return Number(/\d+/.exec(id)![0])
-}

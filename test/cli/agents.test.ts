@@ -90,6 +90,13 @@ t.test('labels are given one by one, shown, and found', async t => {
   t.strictSame(await found('--label', 'z:2'), [other])
   t.strictSame(await found('--inbox', 'x'), [])
   t.ok((await run('approver', 'approvals', '--inbox', 'w')).stdout.includes(text), 'for people')
+  const pages: string[] = []
+  const away = await serve(t, ({ url = '' }, response) => {
+    pages.push(url.slice(url.indexOf('?')))
+    response.end(pages.length === 1 ? '{"items":[],"next_cursor":"x"}' : '{"items":[{"handoff_id":"one","n":1.0}],"next_cursor":null}')
+  })
+  t.equal((await handoff(['approvals', '--label', 'z:2', '--json'], { env: { HANDOFF_URL: away, HANDOFF_KEY: 'k'.repeat(16) } })).stdout, '{"items":[{"handoff_id":"one","n":1.0}],"next_cursor":null}\n', 'over the pages')
+  t.strictSame(pages, ['?limit=100&labels=z%3A2', '?cursor=x&limit=100&labels=z%3A2'])
   for (const label of ['', 'run', 'run:', ':42', 'a b:c', 'run:4,2', `${'n'.repeat(33)}:v`, `n:${'v'.repeat(65)}`]) {
     t.match(await run('alice', 'pass', '--task', 't', '--label', label), { code: 2, stdout: '', stderr: /^--label[^\n]*\n$/ }, label)
   }

@@ -3,6 +3,7 @@ import type { Test } from 'tap'
 import { startRedisServer } from '../faults/fleet/redis.ts'
 import type { RedisServer } from '../faults/fleet/redis.ts'
 import { isReplicated } from '../faults/fleet/ask.ts'
+import { skipInQuick } from '../helpers/extent.ts'
 import { newPlace, pass } from '../helpers/handoffs.ts'
 import { fleetStore } from '../helpers/redis.ts'
 import { builtHandoff, handoff, parsed } from '../helpers/command.ts'
@@ -70,7 +71,7 @@ t.test('a Redis as it should be, and one setting after another that is wrong', a
   t.match((await examine(url, { DURABILITY: 'replicas:2' })).of('replicas'), { level: 'error', saw: '0 online', set: /^2 of them/ })
 })
 
-t.test('doctor accepts a master with a replica, and not the replica', async t => {
+t.test('doctor accepts a master with a replica, and not the replica', skipInQuick, async t => {
   const master = await startRedisServer(t)
   const replica = await startRedisServer(t, { options: ['--replicaof', `127.0.0.1 ${master.port}`] })
   await until(() => isReplicated(master, 1), 20_000)

@@ -45,9 +45,9 @@ t.test('a key is created, listed, rotated and revoked', async t => {
 
   t.match(parsed<object[]>(await run('list', '--json')), [{ id, state: 'in grace' }, { id: other.id, state: 'revoked', revoked_at: at }])
   const { stdout } = await run('list')
-  t.match(stdout, /^id +tenant +name +scopes +inboxes +created +ends +state\n/)
-  t.match(stdout, new RegExp(`^${id} +acme +reader-1 +catch,status +any +\\S+Z +\\S+Z +in grace until \\S+Z$`, 'm'))
-  t.match(stdout, new RegExp(`^${other.id} +default +w +pass +any +\\S+Z +never +revoked ${at}$`, 'm'))
+  t.match(stdout, /^id +tenant +name +scopes +inboxes +a minute +created +ends +state\n/)
+  t.match(stdout, new RegExp(`^${id} +acme +reader-1 +catch,status +any +600 +\\S+Z +\\S+Z +in grace until \\S+Z$`, 'm'))
+  t.match(stdout, new RegExp(`^${other.id} +default +w +pass +any +- +\\S+Z +never +revoked ${at}$`, 'm'))
 
   const records = await Promise.all((await redis.keys(`${prefix}:*:k:*`)).map(key => redis.hgetall(key)))
   const kept = JSON.stringify([records, await redis.xrange(store.keyRecords.channel, '-', '+')])
@@ -65,6 +65,7 @@ t.test('a key is updated', async t => {
   t.match(all, { code: 0, stderr: '', stdout: new RegExp(`^updated: within 2 s this holds everywhere\nid {7}${id}\nfor {6}a of tenant acme: catch, status\ninboxes {2}w, v\nlimit {4}60 requests a minute\nends {5}\\S+ \\(in \\S+.*\\)\n$`) })
   const found = (await store.keyRecords.find(id))!
   t.match(found, { scopes: ['catch', 'status'], inboxes: ['w', 'v'], ratePerMinute: 60, createdAt })
+  t.match(await handoff(['keys', 'list'], { env: { REDIS_URL: url, REDIS_KEY_PREFIX: prefix } }), { stdout: /^\S+ +acme +a +catch,status +w,v +60 +\S+Z +\S+Z +live$/m })
   t.ok(found.endsAt! >= createdAt + 90 * 86400_000, 'from now on')
   t.match(parsed(await run(id, '--rate-limit', 'none', '--json')), { id, tenant: 'acme', name: 'a', scopes: ['catch', 'status'], inboxes: ['w', 'v'], rate_per_minute: null, expires_at: new Date(found.endsAt!).toISOString() })
   t.match(parsed(await run(id, '--inboxes', 'any', '--expires-in', 'none', '--json')), { inboxes: null, expires_at: null })

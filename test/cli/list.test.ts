@@ -9,9 +9,9 @@ import { handoff, parsed } from '../helpers/command.ts'
 import type { Ended } from '../helpers/command.ts'
 import { listen } from '../helpers/wire.ts'
 
-/** `handoff list`, `redrive` and `purge`. Each subtest has a tenant of its own, with an agent and an operator. */
+/** `handoff list`, `inboxes`, `inbox`, `redrive` and `purge`. Each subtest has a tenant of its own, with an agent and an operator. */
 
-const names = ['live', 'failed', 'hostile', 'many', 'direct', 'wrong', 'clock', 'redrive', 'again', 'purge', 'asks', 'scope']
+const names = ['live', 'failed', 'hostile', 'many', 'direct', 'wrong', 'clock', 'redrive', 'again', 'purge', 'asks', 'scope', 'inboxes']
 const agents: Array<[string, Scope[]]> = [['ann', ['pass', 'catch', 'status']], ['olga', ['operate', 'status']]]
 const secretOf = (tenant: string, agent: string) => `${tenant}-${agent}-secret-0123456789`
 const keys = names.flatMap(tenant => agents.map(([agent, scopes]) => ({ caller: callerOf(tenant, agent, scopes), secret: secretOf(tenant, agent) })))
@@ -199,6 +199,11 @@ t.test('durations count from the service’s clock', async t => {
   asked.length = 0
   await handoff(['list', '--failed', '--json', '--since', '2030-01-01T10:30:00Z'], { env: env(away) })
   t.equal(asked.length, 1, 'a time needs no clock')
+  await as('clock').pass({ to: 'box' })
+  for (const [command, age] of [['list', /pending +box +ann +\d+ m?s/], ['inboxes', /^box +1 +\d+ m?s/m]] as const) {
+    const NODE_OPTIONS = '--import data:text/javascript,Date.now=()=>4e12'
+    t.match(await handoff([command, '--tenant', 'clock'], { env: { REDIS_URL: url, REDIS_KEY_PREFIX: prefix, NODE_OPTIONS } }), { code: 0, stdout: age }, 'from Redis’s')
+  }
 })
 
 t.test('redrive', async t => {
@@ -292,4 +297,29 @@ t.test('an agent’s key lists, and no more', async t => {
     t.match(await run(...args), { code: 1, stdout: '', stderr: /\(insufficient_scope\)\n$/ }, args.join(' '))
   }
   t.match(await status(id), { status: 'pending' })
+})
+
+t.test('inboxes, for people and for programs, with a key and without; and what is set for one', async t => {
+  const { pass, caught, fail, run, stored, env } = as('inboxes')
+  t.match(await run('inboxes'), { code: 0, stdout: 'none\n', stderr: '' })
+  for (const to of ['red', 'blue', 'red']) await pass({ to })
+  await caught({ to: 'green' })
+  await fail({ to: 'blue' })
+  t.match(await run('inbox', 'red', '--pause', '--max-caught', '5', '--max-pending', '10000000'), { code: 0, stdout: /^paused +true\nmax_caught +5\nmax_pending +10000000$/m })
+  const { stdout } = await run('inboxes')
+  t.match(stdout, /^inbox +pending +oldest +approval +delayed +blocked +caught +failed\nblue +1 +\d+ m?s +0 +0 +0 +0 +1\ngreen +0 +- +0 +0 +0 +1 +0\nred +2 .* paused, max 5 caught, max 10000000 pending\n$/)
+  const page = parsed<{ items: Array<{ inbox: string }>, next_cursor: string }>(await run('inboxes', '--limit', '2', '--json'))
+  t.strictSame(page.items.map(({ inbox }) => inbox), ['blue', 'green'])
+  t.match(parsed(await run('inboxes', '--cursor', page.next_cursor, '--json')), { items: [{ inbox: 'red', paused: true }], next_cursor: null })
+  const lines = (await run('inboxes', '--all', '--json')).stdout
+  t.strictSame(lines.trimEnd().split('\n').map(line => JSON.parse(line).inbox), ['blue', 'green', 'red'])
+  t.equal((await stored('inboxes', '--all', '--json')).stdout, lines, 'directly')
+  t.match(await run('inboxes', '--limit', '1'), { stdout: /^blue[^]*There are more/m })
+  t.match(parsed(await run('inbox', 'red', '--resume', '--max-caught', 'none', '--json')), { paused: false, max_caught: null, max_pending: 10_000_000 })
+  t.match(parsed(await run('inbox', 'red', '--json')), { inbox: 'red', pending: 2 })
+  t.match(await handoff(['inbox', 'red', '--pause'], { env: env(address, 'ann') }), { code: 1, stderr: /scope/ })
+  for (const [options, said] of [
+    [['inbox', 'red', '--pause', '--resume'], /exclude each other/], [['inbox', 'red', '--max-caught', '0'], /--max-caught: "0" is not valid/],
+    [['inboxes', '--all', '--limit', '1'], /exclude each other/], [['inboxes', '--tenant', 'inboxes', '--url', address], /one of them/],
+  ] as const) t.match(await run(...options), { code: 2, stderr: said })
 })

@@ -112,6 +112,17 @@ t.test('status shows terms, the work’s state and the end', async t => {
   t.match(await told(second), new RegExp(`^available +\\S+Z \\(in .*\\)$[^]*^attempt +2 of 2, after ${first}$`, 'm'))
   t.match(await json(second), { status: 'pending', attempt: 2, reissue_of: first, available_at: /Z$/, hops: 1, root, parent: root })
 
+  const asking = await pass({ heartbeat_within: 30 })
+  await call('bob', 'GET', `/api/catch/${asking}`)
+  t.notMatch(await told(asking), /^question/m)
+  const { ask_id: askId } = await post('bob', 'ask', asking, { question: 'Which\u009b one?', of: 'passer', expires_in: 60 })
+  t.match(await told(asking), /^question +open, asked of its passer \S+Z \(.* ago\); until its answer, or \S+Z \(in .*\), the deadlines rest$/m)
+  t.match(await json(asking), { ask: { ask_id: askId, state: 'open', of: 'passer' }, work_expires_at: null, heartbeat_expires_at: null })
+  await post('alice', 'answer', asking, { ask_id: askId, answer: { which: 'both' } })
+  const answered = await told(asking)
+  t.match(answered, /^question +answered \S+Z \(.* ago\) by alice, asked of its passer \S+Z \(.* ago\)$/m)
+  t.notMatch(answered, /both|Which/, 'neither the question nor the answer')
+
   const declined = await pass({})
   await call('bob', 'GET', `/api/catch/${declined}`)
   await post('alice', 'cancel', declined, { reason: 'not\u009b needed' })

@@ -55,6 +55,15 @@ t.test('the command does what the API does, and a running service delivers', asy
   t.match((await run('test', id)).stdout, /^test_\S+ will be sent: /)
   t.match((await run('create', '--url', url)).stdout, /^id +wh_.*\nsecret +whsec_\S+\nThe secret is shown only once/s)
 
+  const forPeople = parsed(await run('create', '--url', url, '--format', 'slack', '--include', 'task', '--label', 'run:42', '--label', 'team:red', '--json'))
+  keepSecret(String(forPeople.secret))
+  t.match(forPeople, { url, format: 'slack', include: ['task'], labels: { run: '42', team: 'red' }, types: ['handoff.approval_requested', 'handoff.asked', 'handoff.failed', 'handoff.expired'] })
+  t.match((await run('get', String(forPeople.id))).stdout, /\nformat {3}slack\ntypes .*\ninbox +any\nlabels {3}run:42, team:red\ninclude {2}task\nstate /)
+  t.match(await run('create', '--url', url, '--format', 'sms'), { code: 1, stderr: /^format must be one of standard, slack, teams, discord, ntfy/ })
+  t.match(await run('create', '--url', url, '--include', 'task'), { code: 1, stderr: /^include is not for the format standard/ })
+  t.match(await run('create', '--url', url, '--label', 'x'), { code: 2 })
+  t.match(await run('create', '--url', 'mailto:a@example.com'), { code: 1, stderr: /^url can’t be mailto: unless .*SMTP_URL/ })
+
   t.match(await run('get', id, '--tenant', 'other'), { code: 1, stdout: '', stderr: 'this tenant has no webhook with this id: see handoff webhooks list\n' })
   t.match(await run('create', '--url', 'http://10.0.0.1/'), { code: 1, stderr: /^url must be an https URL of a public address/ })
   t.match(await run('create', '--url', url, '--types', 'handoff.gone'), { code: 1, stderr: /^types\/0 must be one of/ })

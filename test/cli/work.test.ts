@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { tenants } from '../helpers/client.ts'
 import { handoff } from '../helpers/command.ts'
+import { skipInQuick } from '../helpers/extent.ts'
 import { scratchDir } from '../helpers/processes.ts'
 import { projectRoot } from '../helpers/service.ts'
 import { until } from '../helpers/until.ts'
@@ -83,7 +84,7 @@ t.test('a task of a megabyte, and one with a NUL, fit into the environment', asy
   }
 })
 
-t.test('it beats while the command runs, and a command that is lost is ended with all that it started', async t => {
+t.test('it beats while the command runs, and a command that is lost is ended with all that it started', skipInQuick, async t => {
   const { call, once: work, pass, status } = start()
   const dir = await scratchDir(t)
   const id = await pass({ heartbeat_within: 5 })

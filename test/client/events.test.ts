@@ -8,6 +8,7 @@ import { HandoffClient } from '../../src/client/index.ts'
 import type { EventsOptions, EventsReset, HandoffError, HandoffEvent } from '../../src/client/index.ts'
 import { testApp } from '../helpers/app.ts'
 import { answering, clientTest, proxy, serve, tenants } from '../helpers/client.ts'
+import { skipInQuick } from '../helpers/extent.ts'
 import { projectRoot } from '../helpers/service.ts'
 import { until } from '../helpers/until.ts'
 
@@ -75,7 +76,7 @@ t.test('a service that ends and comes back: it goes on where it was', async t =>
   t.strictSame(ids().sort(), passed.sort(), 'each once')
 })
 
-t.test('answers that are lost, cut in the middle, or a gateway’s', async t => {
+t.test('answers that are lost, cut in the middle, or a gateway’s', skipInQuick, async t => {
   const { client, address, secrets } = tenant()
   let served = 0
   const cutShort = async (url: string) => {

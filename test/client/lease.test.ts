@@ -1,6 +1,7 @@
 import t from 'tap'
 import { isHandoffError } from '../../src/client/index.ts'
 import { aborted, answering, paths, tenants, worker } from '../helpers/client.ts'
+import { skipInQuick } from '../helpers/extent.ts'
 import { until } from '../helpers/until.ts'
 
 /** How a worker knows whether its handoff is still its own. */
@@ -26,7 +27,7 @@ t.test('what a gateway says in the service’s place ends nothing, and loses no 
   await stop()
 })
 
-t.test('an answer that a gateway never lets through is a failure', async t => {
+t.test('an answer that a gateway never lets through is a failure', skipInQuick, async t => {
   const { pass, work, ended } = await worker(t, tenant(), ({ url }) => url.startsWith('/api/done') ? answering(403, '<html>Blocked') : 'pass')
   const [id] = await pass({})
   const errors: unknown[] = []

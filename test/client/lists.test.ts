@@ -58,3 +58,16 @@ t.test('what is pending in an inbox is cancelled', async t => {
   t.match(await olga.purge('p'), { cancelled: 1, more: false, text: '{"cancelled":1,"more":false}' })
   t.ok(isHandoffError(await alice.purge('p').catch(error => error), 'insufficient_scope'))
 })
+
+t.test('inboxes are listed, each with its own text, and set', async t => {
+  await alice.pass({ task: 't', to: 'listed-1' })
+  await alice.pass({ task: 't', to: 'listed-2' })
+  const page = await alice.inboxes({ limit: 100 })
+  for (const item of page.items) t.strictSame(JSON.parse(item.text), { ...item })
+  t.match(page.items.filter(({ inbox }) => inbox.startsWith('listed')), [{ inbox: 'listed-1', pending: 1 }, { inbox: 'listed-2', pending: 1 }])
+  t.match(await alice.inboxes({ limit: 1 }), { items: [{}], next_cursor: /./ })
+  t.match(await olga.setInbox('listed-1', { paused: true, maxCaught: 3, maxPending: 4 }), { paused: true, max_caught: 3, max_pending: 4, text: /^\{/ })
+  t.match(await olga.setInbox('listed-1', { maxCaught: null }), { paused: true, max_caught: null, max_pending: 4 })
+  t.match(await alice.inbox('listed-1'), { paused: true, max_caught: null, max_pending: 4 })
+  await t.rejects(alice.setInbox('listed-1', { paused: false }), { code: 'insufficient_scope' })
+})

@@ -57,6 +57,9 @@ t.test('a newcomer follows the pages in an empty folder', { timeout: 900_000 }, 
   await t.test('docs/inboxes.md: what comes next', async t => {
     const [passed, counted, caught, ...others] = answersIn(type(commandsUnder('docs/inboxes.md', 'Inboxes')))
     t.match(passed, { status: 'pending' })
+    const settings = type(commandsUnder('docs/inboxes.md', 'Pausing and limiting'))
+    t.match(JSON.parse(/^\{.*?\}/.exec(settings)![0]), { inbox: 'reviewer', paused: true, max_pending: 1000 }, 'before what the command says')
+    t.match(settings, /^paused +false$/m)
     t.match(counted, { inbox: 'reviewer', pending: 1, waiting_approval: 0 })
     t.match(caught, { items: [{ task: 'Review the figures', to: 'reviewer' }] })
     t.strictSame(others, [])
@@ -81,7 +84,7 @@ t.test('a newcomer follows the pages in an empty folder', { timeout: 900_000 }, 
 
   await t.test('docs/keys.md: a key’s life', async t => {
     const said = type(commandsUnder('docs/keys.md', 'Keys from Redis'))
-    t.match(said, /^id +tenant +name +scopes +inboxes +created +ends +state\n\S+ +default +summariser +pass,status +any +\S+ +\S+ +live\n/)
+    t.match(said, /^id +tenant +name +scopes +inboxes +a minute +created +ends +state\n\S+ +default +summariser +pass,status +any +- +\S+ +\S+ +live\n/)
     t.match(said, /^key +handoff_\S+\n[^]*^revoked: within 2 s /m)
     t.match(said, /^inboxes +reviewer\nlimit +600 requests a minute\nends +\S+ [^]*^inboxes +any\nlimit +RATE_LIMIT_PER_MINUTE\n/m)
   })

@@ -59,12 +59,14 @@ export async function runAgents (options: LoadOptions): Promise<Asking['counts']
     }
   }
   const passed = new AbortController()
+  if (inboxed > 0) await inboxLoad.begin()
   const served = inboxed > 0 ? inboxLoad.serve(agents, seed, passed.signal) : Promise.resolve()
   served.catch(() => {}) // awaited below
   try {
     await Promise.all(Array.from({ length: agents }, work))
     passed.abort()
     await Promise.all([...waiting, served])
+    if (inboxed > 0) await inboxLoad.drain(seed)
   } finally {
     asking.close()
   }

@@ -2,9 +2,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { HttpClient } from '../../bench/http-client.ts'
 import type { Reply } from '../../bench/http-client.ts'
 import { clock, isUnknown, markOf } from './history.ts'
-import type { Asked, History, Kind, Operation } from './history.ts'
+import type { About, Asked, History, Kind, Operation, Redrive } from './history.ts'
 import type { Key } from './load-keys.ts'
-import { faultOf, reasonOf, resultOf } from './payloads.ts'
+import { faultOf, givenOf, reasonOf, resultOf } from './payloads.ts'
 import { Random } from './random.ts'
 import { read, settle } from './reading.ts'
 import type { Found } from './reading.ts'
@@ -22,7 +22,8 @@ export interface Wish {
   fickle?: boolean
   /** A cancel with force, or a fail with retry: false. */
   firm?: boolean
-  /** Seconds that a status waits until it has ended. */
+  about?: About
+  /** Seconds that a status waits until it has ended, or a read of a question until it isn't open. */
   wait?: number
   /** The whole body; by default that of its kind. */
   body?: string
@@ -100,8 +101,26 @@ export class Asking {
     return settle(this.#history, operation, await this.#send('POST', `/api/catch?wait=${wait}`, who, token, JSON.stringify({ inbox, max })), payloadOf)
   }
 
+  /** What an operator does, until it is answered 200. @returns its answer; null if it wasn't in time */
+  async operate (method: 'GET' | 'POST' | 'PUT', path: string, who: Key, body?: object): Promise<Record<string, any> | null> {
+    for (const until = clock() + patience; clock() < until; await sleep(this.#random.between(20, 150))) {
+      const reply = await this.#send(method, path, who, null, body === undefined ? undefined : JSON.stringify(body))
+      if (reply?.status === 200) return JSON.parse(reply.body) as Record<string, any>
+    }
+    return null
+  }
+
+  /** Has what failed in an inbox tried again, once. */
+  async redrive (inbox: string, who: Key, limit: number): Promise<void> {
+    const redrive: Redrive = { inbox: `${who.tenant}/${inbox}`, sent: clock(), ended: null, reissued: null }
+    this.#history.redrives.push(redrive)
+    const reply = await this.#send('POST', '/api/redrive', who, null, JSON.stringify({ inbox, limit }))
+    redrive.ended = clock()
+    if (reply?.status === 200) redrive.reissued = (JSON.parse(reply.body) as { reissued: number }).reissued
+  }
+
   /** Sends a request to the next address. */
-  async #send (method: 'GET' | 'POST', path: string, who: Key, token: string | null, body?: string): Promise<Reply | null> {
+  async #send (method: 'GET' | 'POST' | 'PUT', path: string, who: Key, token: string | null, body?: string): Promise<Reply | null> {
     const key = token === null ? '' : `idempotency-key: ${token}\r\n`
     const head = `${method} ${path} HTTP/1.1\r\nhost: service\r\nauthorization: Bearer ${who.secret}\r\n${key}`
     const rest = body === undefined ? '\r\n' : `content-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
@@ -116,11 +135,11 @@ export class Asking {
 
   /** Asks once, at the next address. */
   async once (wish: Wish): Promise<Operation> {
-    const { kind, handoff, who, token, id, wait, asked = null, firm = false } = wish
-    const operation = this.#history.sent(kind, handoff, who.agent, token, asked, firm)
-    const isRead = kind === 'catch' || kind === 'status'
-    const path = `/api/${kind}${kind === 'pass' ? '' : `/${id}`}${wait === undefined ? '' : `?wait=${wait}`}`
-    const body = isRead ? undefined : wish.body ?? bodyOf(kind, markOf(operation), firm)
+    const { kind, handoff, who, token, id, wait, asked = null, firm = false, about = {} } = wish
+    const operation = this.#history.sent(kind, handoff, who.agent, token, asked, firm, about)
+    const isRead = kind === 'catch' || kind === 'status' || kind === 'asked'
+    const path = `/api/${kind === 'asked' ? 'ask' : kind}${kind === 'pass' ? '' : `/${id}`}${wait === undefined ? '' : `?wait=${wait}`}`
+    const body = isRead ? undefined : wish.body ?? bodyOf(kind, markOf(operation), firm, about)
     const reply = await this.#send(isRead ? 'GET' : 'POST', path, who, token, body)
     const at = clock()
     if (reply === null) this.#history.unanswered(operation)
@@ -133,12 +152,14 @@ export class Asking {
   }
 }
 
-function bodyOf (kind: Kind, mark: string, firm: boolean): string {
+function bodyOf (kind: Kind, mark: string, firm: boolean, { of, openFor, askId }: About): string {
   switch (kind) {
     case 'done': return `{"output":${resultOf(mark)}}`
     case 'fail': return `{"error":${faultOf(mark)}${firm ? ',"retry":false' : ''}}`
     case 'decline': return `{"reason":${reasonOf(mark)}}`
     case 'cancel': return `{"force":${firm}}`
+    case 'ask': return JSON.stringify({ question: `by ${mark}`, of, expires_in: openFor! / 1000 })
+    case 'answer': return `{"ask_id":"${askId}","answer":${givenOf(mark)}}`
     case 'approve':
     case 'reject': return '{"note":"by the load"}'
     default: return '{}'

@@ -4,11 +4,15 @@ import { factsOf } from './facts.ts'
 import type { Fact, Facts } from './facts.ts'
 import { passOf } from './history.ts'
 import type { History, Operation, Track } from './history.ts'
-import { addresseeFaults, assignUntold, listFaults, refusedTakes } from './inbox-checks.ts'
+import { addresseeFaults, assignUntold, crowdFaults, listFaults, refusedTakes } from './inbox-checks.ts'
 import { indexFaults, sweepRound } from './index-checks.ts'
 import type { SweepTolerance } from './index-checks.ts'
 import { findStuck } from './linear.ts'
 import { payloadFaults } from './payload-checks.ts'
+import { questionFaults } from './question-checks.ts'
+import { Questions } from './questions.ts'
+import type { Question } from './questions.ts'
+import { assignRedrives, redriveFaults } from './redrive-checks.ts'
 import type { RedisState } from './redis-state.ts'
 import { statusOf } from './state.ts'
 import type { Tolerance } from './steps.ts'
@@ -21,9 +25,10 @@ import type { Tolerance } from './steps.ts'
  * status fits its code; I9 a handoff has at most one successor; I10 exactly one handoff of a chain has the payload, until the chain frees it;
  * I11 answers agree on its end; I14 an inbox gives what was passed to
  * it, and lists exactly what can be caught from it; I15 a feed has each transition once, in order (feed-checks.ts); I16 a webhook gets each event
- * of its feed, and one message of each (webhook-checks.ts).
+ * of its feed, and one message of each (webhook-checks.ts); I17 a question has one answer, and the deadlines rest until it is answered or over
+ * (question-checks.ts).
  */
-export type Invariant = 'I1' | 'I2' | 'I3' | 'I5' | 'I6' | 'I7' | 'I8' | 'I9' | 'I10' | 'I11' | 'I14' | 'I15' | 'I16'
+export type Invariant = 'I1' | 'I2' | 'I3' | 'I5' | 'I6' | 'I7' | 'I8' | 'I9' | 'I10' | 'I11' | 'I14' | 'I15' | 'I16' | 'I17'
 
 export interface Violation {
   invariant: Invariant
@@ -39,12 +44,13 @@ export type Fault = Omit<Violation, 'handoff'>
 export type CheckOptions = Tolerance & SweepTolerance
 
 /** For clocks of one machine; the service's own budget is 2 s, and it checks for overdue calls every 50 ms. */
-export const usual: CheckOptions = { slack: 10, budget: 2100, workTtl: null, sweep: sweepRound }
+export const usual: CheckOptions = { slack: 10, budget: 2100, workTtl: null, maxWorkTtl: null, sweep: sweepRound }
 
 /** Checks a whole history, with its catches from inboxes. */
 export function checkHistory (history: History, options: CheckOptions, state?: RedisState): Violation[] {
   assignUntold(history, options)
-  return [...check(history.tracks.values(), options, state), ...refusedTakes(history)]
+  assignRedrives(history)
+  return [...check(history.tracks.values(), options, state), ...refusedTakes(history), ...crowdFaults(history), ...redriveFaults(history)]
 }
 
 /** Violations of what lies in Redis, by the handoffs' members (`tenant:id`). */
@@ -75,6 +81,14 @@ export function check (tracks: Iterable<Track>, options: CheckOptions = usual, s
   return violations
 }
 
+/** The questions of each handoff that has any, by its member. */
+export function questionsOf (history: History): Map<string, readonly Question[]> {
+  return new Map([...history.tracks.values()].flatMap(track => {
+    const { all } = new Questions(track)
+    return all.length === 0 || track.id === null ? [] : [[memberOf(track), all] as const]
+  }))
+}
+
 /** The handoff's name in the due index. */
 function memberOf ({ id, descent, operations }: Track): string {
   return `${(descent?.pass ?? operations[0])?.agent.split('/', 1)[0]}:${id}`
@@ -93,6 +107,7 @@ function checkTrack (track: Track, options: CheckOptions): Fault[] {
     ...labelFaults(track),
     ...expiryFaults(track, facts),
     ...addresseeFaults(track),
+    ...questionFaults(track, facts, options),
     ...orderFaults(track, facts, options),
   ]
 }
@@ -106,7 +121,7 @@ const invariantOf: Partial<Record<Fact, Invariant>> = {
 function lossFaults ({ operations, final, descent }: Track): Fault[] {
   const passed = descent?.pass ?? operations.find(({ kind, status }) => kind === 'pass' && status === 201)
   if (passed === undefined) return []
-  const gone = operations.filter(({ status, sent }) => status === 404 && (descent !== null || sent > passed.answered!))
+  const gone = operations.filter(({ code, sent }) => code === 'not_found' && (descent !== null || sent > passed.answered!))
   const faults = gone.map((one): Fault => ({ invariant: 'I1', sentence: 'it was passed, but is not there', operations: [passed, one] }))
   const isUnknown = final !== null && (final.answered === null || final.status >= 500)
   return isUnknown ? [...faults, { invariant: 'I1', sentence: 'nothing is known of it in the end', operations: [passed, final] }] : faults
@@ -135,7 +150,7 @@ function labelFaults (track: Track): Fault[] {
 function isWithinContract ({ kind, status, code, answer, firm }: Operation): boolean {
   if (code !== null) return code !== 'internal_error' && errorTable[code as ErrorCode]?.status === status
   if (answer?.id === undefined) return false
-  return status === (kind === 'pass' || kind === 'reissue' ? 201 : 200) || (kind === 'cancel' && status === 202 && !firm)
+  return status === (kind === 'pass' || kind === 'reissue' || kind === 'ask' ? 201 : 200) || (kind === 'cancel' && status === 202 && !firm)
 }
 
 /** I6, by Redis's own clock. */

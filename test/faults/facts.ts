@@ -50,7 +50,9 @@ export function factsOf (track: Track): { facts: Facts, contradictions: Contradi
     const { answer } = operation
     if (answer === null) continue
     for (const fact of names) learn(operation, fact, answer[fact])
-    if (operation.code === 'expired' || answer.status === 'expired') learn(operation, 'expiredAt', answer.endedAt)
+    // To an answer it is the question that expired.
+    const isOver = operation.code === 'expired' && operation.kind !== 'answer'
+    if (isOver || answer.status === 'expired') learn(operation, 'expiredAt', answer.endedAt)
     if (operation.kind === 'catch' && operation.status === 200) learn(operation, 'caughtBy', nameOf(operation.agent))
   }
   return { facts, contradictions }

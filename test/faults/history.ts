@@ -1,8 +1,9 @@
 /** The requests to the service and its answers, by handoff: the checker's input. */
 
-import type { OperationName } from '../../src/core/model.ts'
+import type { Asked as AskedOne, AskState, OperationName } from '../../src/core/model.ts'
 
-export type Kind = OperationName | 'status'
+/** `asked` reads the latest question. */
+export type Kind = OperationName | 'status' | 'ask' | 'asked' | 'answer'
 
 /** The content of an answer, without the payload. Times are milliseconds since the epoch. */
 export interface Answer {
@@ -39,9 +40,26 @@ export interface Answer {
   /** When its catcher was first asked to stop; and whether, in a heartbeat's answer. */
   cancelRequestedAt?: number
   cancelRequested?: boolean
+  /** What it says of a question; left out if nothing. */
+  ask?: AskSeen
   /** Shed (503): the machine was too slow for the load, which says nothing about the service's data. */
   overloaded?: true
 }
+
+/** A question, as an answer shows it. `state` and what follows are left out where the answer doesn't have them. */
+export interface AskSeen {
+  id: string
+  state?: AskState
+  askedAt?: number
+  expiresAt?: number
+  answeredAt?: number | null
+  answeredBy?: string | null
+  /** The operation that answered it, by its mark; null for none, 'other' for an unknown one. */
+  by?: string | null
+}
+
+/** What a request on a question has besides: an ask, whom it asks and for how long it is open (ms); an answer, which question it answers; a heartbeat, by how much it extends the work (ms). */
+export interface About { of?: AskedOne, openFor?: number, askId?: string, extendBy?: number }
 
 /** One request. A retry with the same token is another one. */
 export interface Operation {
@@ -58,6 +76,7 @@ export interface Operation {
   asked: Asked | null
   /** A cancel with force, or a fail with retry: false. */
   firm: boolean
+  about: About
   /** When it was sent, by `clock`: milliseconds of this machine's wall clock with fractions. */
   sent: number
   /** Null if no answer came (broken connection, client time-out, still waiting). */
@@ -104,7 +123,12 @@ export interface Track {
   final: Operation | null
   /** Null for a handoff that was passed. */
   descent: Descent | null
+  /** The calls that may have had it tried again. */
+  redrives?: readonly Redrive[]
 }
+
+/** `ended` is null while it waits; `reissued` how many it says it made, null if no answer came. */
+export interface Redrive { inbox: string, sent: number, ended: number | null, reissued: number | null }
 
 /** The answer's part of an operation. */
 export type Answered = Pick<Operation, 'status' | 'code' | 'answer'> & Partial<Pick<Operation, 'same' | 'replayed'>>
@@ -149,12 +173,14 @@ export class History {
   readonly untold: Operation[] = []
   /** Catches from inboxes that were answered, with or without handoffs. */
   readonly told: Operation[] = []
+  /** Calls by which operators had what failed in an inbox (`tenant/inbox`) tried again. */
+  readonly redrives: Redrive[] = []
   /** Recorded so far. */
   count = 0
 
   /** Records a request when it is sent. */
-  sent (kind: Kind, handoff: string, agent: string, token: string | null, asked: Asked | null = null, firm = false): Operation {
-    const operation = this.#operation(kind, handoff, agent, token, asked, firm)
+  sent (kind: Kind, handoff: string, agent: string, token: string | null, asked: Asked | null = null, firm = false, about: About = {}): Operation {
+    const operation = this.#operation(kind, handoff, agent, token, asked, firm, about)
     this.#trackOf(handoff).operations.push(operation)
     return operation
   }
@@ -179,9 +205,9 @@ export class History {
     }
   }
 
-  #operation (kind: Kind, handoff: string, agent: string, token: string | null, asked: Asked | null, firm: boolean): Operation {
+  #operation (kind: Kind, handoff: string, agent: string, token: string | null, asked: Asked | null, firm: boolean, about: About = {}): Operation {
     const unanswered = { answered: null, ended: null, status: 0, code: null, answer: null, same: null, replayed: false }
-    return { n: this.count++, kind, handoff, agent, token, asked, firm, sent: clock(), ...unanswered }
+    return { n: this.count++, kind, handoff, agent, token, asked, firm, about, sent: clock(), ...unanswered }
   }
 
   #trackOf (handoff: string): Track {

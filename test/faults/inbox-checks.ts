@@ -2,13 +2,14 @@ import type { CheckOptions, Fault, Violation } from './checker.ts'
 import { factsOf } from './facts.ts'
 import { isUnknown, passOf } from './history.ts'
 import type { History, Operation, Track } from './history.ts'
-import { grouped, statusIn } from './index-checks.ts'
+import { narrow } from './inbox-load.ts'
+import { deadlineOf, grouped, openQuestion, statusIn } from './index-checks.ts'
 import type { SweepTolerance } from './index-checks.ts'
 import type { Hash, RedisState } from './redis-state.ts'
 
 /**
- * I14: an inbox gives what was passed to it, and its lists have exactly what can be caught from it, what waits for a person, and what failed. So
- * has the list of all that failed.
+ * I14: an inbox gives what was passed to it, and its lists have exactly what can be caught from it, is delayed, waits for a person, is caught, or
+ * failed. So has the list of all that failed, and those of the questions that are open.
  */
 
 /** What an inbox gave out that isn't for it. */
@@ -18,6 +19,20 @@ export function addresseeFaults (track: Track): Fault[] {
   const inbox = pass === undefined || asked?.to === undefined ? 'none' : `${pass.agent.split('/', 1)[0]}/${asked.to}`
   const wrong = track.operations.filter(operation => operation.inbox !== undefined && operation.inbox !== inbox)
   return wrong.map(operation => ({ invariant: 'I14', sentence: `${operation.inbox} gave it, which is for ${inbox}`, operations: [operation] }))
+}
+
+/** More than the limit of an inbox were caught at once. */
+export function crowdFaults ({ tracks }: History): Violation[] {
+  const spans = [...tracks.values()].flatMap(track => {
+    const pass = passOf(track)
+    const { caughtAt, completedAt, endedAt, expiredAt } = factsOf(track).facts
+    if (pass?.asked?.to !== narrow.inbox || caughtAt === null) return []
+    return [{ tenant: pass.agent.split('/', 1)[0]!, from: caughtAt, to: completedAt ?? endedAt ?? expiredAt ?? Infinity, track }]
+  })
+  return [...grouped(spans, ({ tenant }) => tenant).values()].flatMap(those => those.flatMap(({ tenant, from, track }) => {
+    const count = those.filter(other => other.from <= from && other.to > from).length
+    return count <= narrow.most ? [] : [{ invariant: 'I14' as const, handoff: track.name, sentence: `as it was caught, ${count} of ${tenant}/${narrow.inbox} were`, operations: track.operations }]
+  }))
 }
 
 /** Refusals that no catch from an inbox may get here. */
@@ -71,7 +86,15 @@ export function listFaults (state: RedisState, tolerance: SweepTolerance): Array
 }
 
 /** The lists where it must be; null if it is about to enter or to leave one. */
-function placesOf (hash: Hash, { from, to }: RedisState, { slack, sweep }: SweepTolerance): string[] | null {
+function placesOf (hash: Hash, state: RedisState, tolerance: SweepTolerance): string[] | null {
+  const places = inboxPlacesOf(hash, state, tolerance)
+  const question = statusIn(hash) === 'caught' ? openQuestion(hash) : null
+  if (places === null || question === null) return places
+  if (Math.min(question.expires, deadlineOf(hash)!) <= state.to + tolerance.slack) return null
+  return [...places, `{${hash.tag}} ${hash.member.split(':', 1)[0]}${question.of === 'r' ? ':passer' : ''} asks`].sort()
+}
+
+function inboxPlacesOf (hash: Hash, { from, to }: RedisState, { slack, sweep }: SweepTolerance): string[] | null {
   const { member, tag, record, extra } = hash
   const inbox = / t(\S+)/.exec(extra)?.[1]
   const tenant = member.split(':', 1)[0]
@@ -80,12 +103,13 @@ function placesOf (hash: Hash, { from, to }: RedisState, { slack, sweep }: Sweep
   if (isFailed(hash, words[6] !== undefined || inbox !== undefined)) {
     return [`{${tag}} ${tenant} failed`, ...inbox === undefined ? [] : [`${list}:failed`]]
   }
+  if (inbox !== undefined && statusIn(hash) === 'caught') return deadlineOf(hash)! <= to + slack ? null : [`${list}:caught`]
   if (inbox === undefined || statusIn(hash) !== 'pending') return []
   const [approval, expires] = [words[1], Number(words[3])]
   if (expires <= to + slack) return null
   if (approval === 'waiting') return [`${list}:waiting`]
   const available = Number(/ a(\d+)/.exec(extra)?.[1] ?? 0)
-  if (available > to + slack) return []
+  if (available > to + slack) return [`${list}:delayed`]
   return available + sweep + slack > from ? null : [list]
 }
 

@@ -1,11 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Asking } from './asking.ts'
 import { bodyOf } from './jobs.ts'
-import { nameOfAttempt } from './history.ts'
+import { clock, nameOfAttempt } from './history.ts'
 import type { Asked } from './history.ts'
-import { agentKeys, approverKeys, within } from './load-keys.ts'
+import { agentKeys, approverKeys, operatorKeys, within } from './load-keys.ts'
 import type { Key } from './load-keys.ts'
 import { makePayload } from './payloads.ts'
+import { askInBetween } from './questioning.ts'
 import { Random } from './random.ts'
 import type { Found } from './reading.ts'
 import { Wishes } from './wishes.ts'
@@ -14,9 +15,13 @@ import { Wishes } from './wishes.ts'
 
 /** Workers for each agent that passes. */
 const workersEach = 0.25
-const inboxes = ['work', 'mail']
+/** In milliseconds. */
+const longestDrain = 90_000
+/** The last one is limited: so many of it are caught at once at most, and only by catches from it. */
+const inboxes = ['work', 'mail', 'narrow']
+export const narrow = { inbox: 'narrow', most: 3 }
 
-interface Caught extends Found { who: Key }
+interface Caught extends Found { who: Key, inbox: string }
 
 export class InboxLoad {
   readonly #asking: Asking
@@ -26,6 +31,11 @@ export class InboxLoad {
 
   constructor (asking: Asking) {
     this.#asking = asking
+  }
+
+  /** Limits an inbox of each tenant. */
+  async begin (): Promise<void> {
+    await Promise.all(operatorKeys.map(who => this.#asking.operate('PUT', `/api/inboxes/${narrow.inbox}`, who, { max_caught: narrow.most })))
   }
 
   /** Passes one, and sometimes decides on it, catches it by its id, or takes it back. */
@@ -41,6 +51,8 @@ export class InboxLoad {
       ...random.chance(0.4) && { maxAttempts: random.between(2, 3), retryDelay: random.pick([0, 0, 1000]) },
       ...random.chance(0.1) && { workWithin: 2000 },
     }
+    // What nobody knows to be caught makes room for others.
+    if (asked.to === narrow.inbox) asked.workWithin = 2000
     const priority = random.chance(0.3) ? `,"priority":${random.between(0, 9)}` : ''
     const wishes = new Wishes(this.#asking, random, name, payload)
     const body = `{${payload},${bodyOf(asked)},"to":"${asked.to}"${priority}}`
@@ -50,7 +62,7 @@ export class InboxLoad {
     if (passed.status !== 201) return
     wishes.turnTo(passed.answer?.id as string)
     if (asked.human) await wishes.ask(random.chance(0.9) ? 'approve' : 'reject', random.pick(within(approverKeys, passer.tenant)), null)
-    if (random.chance(0.08)) {
+    if (random.chance(0.08) && asked.to !== narrow.inbox) {
       const catcher = await wishes.compete(within(agentKeys, passer.tenant), 1, passer)
       if (catcher !== null) await wishes.ask('done', catcher, wishes.maybeToken(0.7))
     } else if (random.chance(0.05)) {
@@ -63,11 +75,27 @@ export class InboxLoad {
     await Promise.all(Array.from({ length: Math.ceil(agents * workersEach) }, async (_, number) => {
       const random = new Random(seed * 1000 + number)
       for (;;) {
+        if (random.chance(0.02)) await this.#asking.redrive(random.pick(inboxes), random.pick(operatorKeys), random.between(1, 20))
         // At the end some are left in their inboxes, for the checks of these.
         const isLast = over.aborted
         const found = await this.#next(random, isLast)
         if (isLast && (found === null || found.length === 0)) return
         for (const one of found ?? []) await this.#work(random, one)
+      }
+    }))
+  }
+
+  /** Works on all that is left in the limited inboxes. @throws if something stays there */
+  async drain (seed: number): Promise<void> {
+    await Promise.all(operatorKeys.map(async operator => {
+      const random = new Random(seed)
+      for (const until = clock() + longestDrain; ;) {
+        const { pending, delayed, caught } = await this.#asking.operate('GET', `/api/inboxes/${narrow.inbox}`, operator) ?? { pending: null }
+        if (pending + delayed + caught === 0) return
+        if (clock() > until) throw new Error(`${operator.tenant}'s limited inbox is stuck: ${pending} pending, ${delayed} delayed, ${caught} caught`)
+        const who = within(agentKeys, operator.tenant)[0]!
+        const found = await this.#asking.next({ inbox: narrow.inbox, who, token: null, max: 10, wait: 1, fickle: false }, name => this.#payloads.get(name)?.payload)
+        for (const one of found ?? []) await this.#work(random, { ...one, who, inbox: narrow.inbox })
       }
     }))
   }
@@ -79,20 +107,27 @@ export class InboxLoad {
     const found = await this.#asking.next(wish, name => this.#payloads.get(name)?.payload)
     // An agent may forget its answer and repeat the request.
     if (found !== null && found.length > 0 && token !== null && random.chance(0.15)) await this.#asking.next(wish, name => this.#payloads.get(name)?.payload)
-    return found?.map(one => ({ ...one, who })) ?? null
+    return found?.map(one => ({ ...one, who, inbox: wish.inbox })) ?? null
   }
 
   /** Ends it, or drops it. */
-  async #work (random: Random, { name, answer, same, who }: Caught): Promise<void> {
+  async #work (random: Random, { name, answer, same, who, inbox }: Caught): Promise<void> {
     if (!same) return
     const attempt = answer.attempt ?? 1
     const wishes = new Wishes(this.#asking, random, `${name}.${attempt}.${who.agent}`, this.#payloads.get(name)!.payload)
     wishes.turnTo(answer.id as string, nameOfAttempt(name, attempt))
     if (random.chance(0.2)) await wishes.ask('heartbeat', who, null)
     if (random.chance(0.05)) await sleep(random.between(1, 50))
+    // Nor may a question keep it caught for long.
+    const openFor = inbox === narrow.inbox ? 10_000 : undefined
+    const answering = random.chance(0.15) ? await askInBetween(wishes, random, who, this.#payloads.get(name)!.passer, openFor) : null
     const draw = random.next()
-    if (draw < 0.05) return
+    if (draw < 0.05) {
+      await answering?.answering
+      return
+    }
     const kind = draw < 0.75 ? 'done' : draw < 0.9 ? 'fail' : 'decline'
     await wishes.askAndAskAgain(wishes.wish(kind, who, wishes.maybeToken(0.7), kind === 'fail' ? { firm: random.chance(0.2) } : {}), 0.1)
+    await answering?.answering
   }
 }

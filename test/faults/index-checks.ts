@@ -51,6 +51,8 @@ function faultOf (due: Due[], hashes: Hash[], { from, to }: RedisState, { slack,
   const [hash] = hashes
   const [entry] = due
   const deadline = hash === undefined ? null : deadlineOf(hash)
+  const question = hash === undefined || deadline === null ? null : openQuestion(hash)
+  if (question !== null && question.expires + sweep + slack < from) return `its question was over at ${question.expires}, and ${Math.round(from - question.expires)} ms later it was still open`
   const earliest = Math.min(deadline ?? Infinity, entry?.score ?? Infinity)
   // Long overdue: the sweep has been there. Recently overdue, or during this read: the sweep may be there now.
   if (earliest + sweep + slack < from) {
@@ -65,11 +67,17 @@ function faultOf (due: Due[], hashes: Hash[], { from, to }: RedisState, { slack,
 }
 
 /** When a live handoff expires, from its record (lua/lib/record.lua); null if it has ended. */
-function deadlineOf (hash: Hash): number | null {
+export function deadlineOf (hash: Hash): number | null {
   const words = hash.record.split(' ')
   const status = statusIn(hash)
   if (status === 'pending') return Number(words[3])
   return status === 'caught' ? Number(/ h(\d+)/.exec(hash.extra)?.[1] ?? words[7]) : null
+}
+
+/** The question that its record calls open; null if there is none. @property of p asks people, r the passer */
+export function openQuestion ({ extra }: Pick<Hash, 'extra'>): { of: string, expires: number } | null {
+  const found = / z[^/]+\/(\w)\/\d+\/(\d+)\/o/.exec(extra)
+  return found === null ? null : { of: found[1]!, expires: Number(found[2]) }
 }
 
 /**

@@ -5,6 +5,7 @@ import type { Asked, Operation } from './history.ts'
 import { agentKeys, approverKeys, within } from './load-keys.ts'
 import type { Key } from './load-keys.ts'
 import { makePayload } from './payloads.ts'
+import { askInBetween } from './questioning.ts'
 import type { Random } from './random.ts'
 import { Wishes } from './wishes.ts'
 
@@ -92,8 +93,10 @@ export class Job {
     const catcher = await wishes.compete(this.#agents, random.between(1, 3), this.#passer)
     if (catcher === null) return null
     if (isTried) await this.#beat(catcher)
+    const answering = random.chance(isTried ? 0.25 : 0.05) ? await askInBetween(wishes, random, catcher, this.#passer) : null
     const fate = random.pick(isTried ? fates : plainFates)
     const said = await this.#bring(fate, catcher)
+    await answering?.answering
     if (random.chance(0.05)) await wishes.ask('catch', random.pick(this.#agents), wishes.maybeToken(0.7))
     const named = said.map(({ answer }) => answer?.reissuedAs).find(one => typeof one === 'string')
     if (named !== undefined && named !== null) return named

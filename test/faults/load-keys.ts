@@ -16,10 +16,11 @@ function keysOf (role: string, perTenant: number): Key[] {
 export const agentKeys: readonly Key[] = keysOf('agent', 8)
 /** People; they also read the final status. */
 export const approverKeys: readonly Key[] = keysOf('person', 2)
+export const operatorKeys: readonly Key[] = keysOf('operator', 1)
 
 /** The service's settings under load, and those with events and webhooks, which a trial holds to what happened. */
-export const loadSettings = { API_KEYS: settingOf(agentKeys), APPROVER_KEYS: settingOf(approverKeys) }
-export const eventSettings = { ...loadSettings, EVENTS_RETENTION: '86400', WEBHOOK_SECRET: 'the-secret-of-all-webhooks-under-load', WEBHOOK_ALLOW: '127.0.0.0/8' }
+export const loadSettings = { API_KEYS: settingOf(agentKeys), APPROVER_KEYS: settingOf(approverKeys), OPERATOR_KEYS: settingOf(operatorKeys) }
+export const eventSettings = { ...loadSettings, BASE_URL: 'http://service.example', EVENTS_RETENTION: '86400', WEBHOOK_SECRET: 'the-secret-of-all-webhooks-under-load', WEBHOOK_ALLOW: '127.0.0.0/8' }
 
 function settingOf (keys: readonly Key[]): string {
   return keys.map(({ agent, secret }) => `${agent}:${secret}`).join(',')

@@ -1,9 +1,9 @@
 import { overloaded } from '../../src/http/overload.ts'
 import type { Wish } from './asking.ts'
 import { clock } from './history.ts'
-import type { Answer, Answered, History, Operation } from './history.ts'
+import type { Answer, Answered, AskSeen, History, Kind, Operation } from './history.ts'
 import type { Reply } from '../../bench/http-client.ts'
-import { faultOf, reasonOf, resultOf } from './payloads.ts'
+import { faultOf, givenOf, reasonOf, resultOf } from './payloads.ts'
 
 /** Reads an answer of the service for a history. */
 
@@ -14,6 +14,7 @@ export function read ({ status, body, replayed }: Reply, { kind, id, payload }: 
   const same = payload !== undefined && status === 200 ? at !== -1 && members !== null && !('task' in members || 'output' in members) : null
   const code = typeof members?.code === 'string' ? members.code : null
   if (members === null) return { status, code, answer: null, same, replayed }
+  if (code === null && (kind === 'ask' || kind === 'asked' || kind === 'answer')) return { status, code, answer: { id, ask: askOf(members, body, kind) }, same, replayed }
   const answer = answerOf(members, body)
   return { status, code, answer: kind === 'reissue' && code === null ? ofSuccessor(id, answer) : answer, same, replayed }
 }
@@ -51,6 +52,16 @@ function readItems (body: string, payloadOf: (name: string) => string | undefine
   })
 }
 
+/** @param kind an ask that is replayed answers as it did: that says nothing of how the question stands */
+function askOf (members: Record<string, any>, body: string, kind?: Kind): AskSeen {
+  const { ask_id: id, state, answer } = members
+  const ask: Record<string, unknown> = { id, ...state !== undefined && kind !== 'ask' && { state } }
+  for (const [name, as] of Object.entries(askTimes)) if (members[name] !== undefined) ask[as] = members[name] === null ? null : Date.parse(members[name])
+  if (members.answered_by !== undefined) ask.answeredBy = members.answered_by
+  if (answer !== undefined) ask.by = answer === null ? null : literally(body, `"answer":${givenOf(answer.by)}`, answer.by)
+  return ask as unknown as AskSeen
+}
+
 /** A reissue's answer describes the successor. */
 function ofSuccessor (id: string, { id: successor, status, createdAt }: Answer): Answer {
   return { id, ...status !== undefined && { status }, ...successor !== undefined && { reissuedAs: successor }, ...createdAt !== undefined && { reissuedAt: createdAt } }
@@ -79,6 +90,7 @@ const times = {
   heartbeat_expires_at: 'heartbeatExpiresAt',
   cancel_requested_at: 'cancelRequestedAt',
 } as const
+const askTimes = { asked_at: 'askedAt', expires_at: 'expiresAt', answered_at: 'answeredAt' } as const
 
 function answerOf (members: Record<string, any>, body: string): Answer {
   const { status, approval, result, error, reason, labels } = members
@@ -89,6 +101,8 @@ function answerOf (members: Record<string, any>, body: string): Answer {
   for (const [name, as] of Object.entries(asTheyAre)) if (members[name] !== undefined) answer[as] = members[name]
   for (const [name, as] of Object.entries(times)) if (members[name] !== undefined) answer[as] = members[name] === null ? null : Date.parse(members[name])
   if ('caught_at' in members || 'constraints' in members || 'payload' in members) answer.tries = labels?.tries ?? null
+  if (members.ask !== undefined) answer.ask = askOf(members.ask, body)
+  else if (members.ask_id !== undefined) answer.ask = { id: members.ask_id }
   if (approval !== undefined) {
     answer.approval = approval?.state ?? null
     answer.decidedAt = approval?.decided_at ? Date.parse(approval.decided_at) : null

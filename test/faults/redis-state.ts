@@ -7,8 +7,9 @@ export interface Due { tag: string, member: string, score: number }
 export interface Hash { tag: string, member: string, record: string, extra: string, payload: number }
 
 /**
- * A handoff's place in a list of an inbox: `tenant:inbox`, `tenant:inbox:waiting` while it waits for a person, `tenant:inbox:failed`; or in that of
- * all that failed of a tenant: `tenant failed`.
+ * A handoff's place in a list of an inbox: `tenant:inbox`, `tenant:inbox:delayed`, `tenant:inbox:waiting` while it waits for a person,
+ * `tenant:inbox:caught`, `tenant:inbox:failed`; or in that of all that failed of a tenant: `tenant failed`; or in that of the open questions:
+ * `tenant asks`, and `tenant:passer asks` for those that ask the passer.
  */
 export interface Listed { tag: string, list: string, member: string }
 
@@ -54,16 +55,18 @@ export async function dumpRedis (masters: readonly Redis[], prefix: string): Pro
 const handoffMark = '}:h:'
 const inboxMark = '}:i:'
 const failedMark = '}:f:'
+const asksMark = '}:a:'
 
 function isIndex (key: string): boolean {
-  return key.endsWith('}:due') || key.includes(inboxMark) || key.includes(failedMark)
+  return key.endsWith('}:due') || (key.includes(inboxMark) && !/:(settings|places)$/.test(key)) || key.includes(failedMark) || key.includes(asksMark)
 }
 
 /** @param leaves when Redis deletes each hash */
 async function readKeys (redis: Redis, keys: string[], state: RedisState, leaves: Map<Hash, number>): Promise<void> {
   const pipeline = redis.pipeline()
   for (const key of keys) {
-    if (isIndex(key)) pipeline.zrange(key, '0', '-1', 'WITHSCORES')
+    if (isIndex(key) && key.endsWith(':caught')) pipeline.smembers(key)
+    else if (isIndex(key)) pipeline.zrange(key, '0', '-1', 'WITHSCORES')
     else pipeline.hmget(key, 's', 'x').hstrlen(key, 'p').pexpiretime(key)
   }
   const replies = (await pipeline.exec() ?? []).map(([error, reply]) => {
@@ -75,8 +78,8 @@ async function readKeys (redis: Redis, keys: string[], state: RedisState, leaves
     const tag = key.slice(key.indexOf('{') + 1, key.indexOf('}'))
     if (isIndex(key)) {
       const members = reply as string[]
-      const list = key.includes(failedMark) ? `${key.split(failedMark)[1]} failed` : key.split(inboxMark)[1]
-      for (let at = 0; at < members.length; at += 2) {
+      const list = key.includes(failedMark) ? `${key.split(failedMark)[1]} failed` : key.includes(asksMark) ? `${key.split(asksMark)[1]} asks` : key.split(inboxMark)[1]
+      for (let at = 0; at < members.length; at += key.endsWith(':caught') ? 1 : 2) {
         const member = members[at] as string
         if (list === undefined) state.due.push({ tag, member, score: Number(members[at + 1]) })
         else state.listed.push({ tag, list, member })

@@ -1,8 +1,8 @@
 import { operations, refusalOf as refusalInTable } from '../../src/core/model.ts'
 import type { Standing } from '../../src/core/model.ts'
 import { markOf, nameOf } from './history.ts'
-import type { Operation } from './history.ts'
-import { approvalOf, isAwaited, isTriedAgain, standingOf, statusOf } from './state.ts'
+import type { Answer, Operation } from './history.ts'
+import { approvalOf, askStateOf, isAwaited, isTriedAgain, standingOf, statusOf } from './state.ts'
 import type { State, Terms } from './state.ts'
 
 /**
@@ -14,12 +14,16 @@ import type { State, Terms } from './state.ts'
 /** The state after this operation was carried out in this state; null if it changes nothing there. */
 export function effectOf (state: State, operation: Operation, terms: Terms): State | null {
   const { kind, firm } = operation
-  if (kind === 'status' || kind === 'heartbeat' || refusalOf(state, operation, terms) !== null) return null
+  // Of what may be carried out again by then, in this state.
+  if (kind === 'ask' && isRepeat(state, operation)) return null
+  if (kind === 'status' || kind === 'heartbeat' || kind === 'asked' || refusalOf(state, operation, terms) !== null) return null
   switch (kind) {
     case 'pass': return { ...state, pass: operation, open: !terms.delayed }
     case 'catch': return { ...state, caught: operation }
     case 'approve':
     case 'reject': return { ...state, decided: operation }
+    case 'ask': return { ...state, asked: operation, answered: null, lapsed: false }
+    case 'answer': return { ...state, answered: operation }
     case 'done': return { ...state, ended: operation }
     case 'fail':
     case 'decline': return { ...state, ended: operation, succeeded: !firm && isTriedAgain(state, terms) }
@@ -41,6 +45,7 @@ export function afterAnswer (state: State, operation: Operation, terms: Terms): 
   const { kind, code, replayed, token, status } = operation
   if (code !== null) return isRefused(state, operation, terms) ? state : null
   if (kind === 'status') return isSeen(state, operation, terms) ? state : null
+  if (kind === 'asked') return refusalOf(state, operation, terms) === null && isAskSeen(state, operation.answer, terms) ? state : null
   const next = effectOf(state, operation, terms)
   if (!tellsRight(next ?? state, operation, terms)) return null
   switch (kind) {
@@ -58,8 +63,9 @@ export function afterAnswer (state: State, operation: Operation, terms: Terms): 
 }
 
 /** Whether the answer names a successor exactly if there is one, and the cancel request. */
-function tellsRight (after: State, { kind, answer, firm }: Operation, { attempt, maxAttempts }: Terms): boolean {
-  if (kind === 'heartbeat') return answer?.cancelRequested === undefined || answer.cancelRequested === after.requested
+function tellsRight (after: State, { kind, answer, firm }: Operation, terms: Terms): boolean {
+  const { attempt, maxAttempts } = terms
+  if (kind === 'heartbeat') return isAskSeen(after, answer, terms) && (answer?.cancelRequested === undefined || answer.cancelRequested === after.requested)
   if (kind !== 'fail' && kind !== 'decline') return true
   // A replayed answer stays as it was: it doesn't name a successor that a reissue has made since.
   const isItsOwn = after.succeeded && !firm && !after.requested && attempt < maxAttempts
@@ -71,6 +77,8 @@ function isRepeat (state: State, operation: Operation): boolean {
   switch (operation.kind) {
     case 'pass': return isSame(state.pass, operation)
     case 'catch': return statusOf(state) === 'caught' && isSame(state.caught, operation)
+    case 'ask': return isSame(state.asked, operation)
+    case 'answer': return isSame(state.answered, operation)
     case 'done':
     case 'fail':
     case 'decline': return !state.expired && state.ended?.kind === operation.kind && isSame(state.ended, operation)
@@ -91,11 +99,15 @@ function isRefused (state: State, operation: Operation, terms: Terms): boolean {
 }
 
 /** The refusal; null if the operation is carried out. From the table of states, and from who asks. */
-function refusalOf (state: State, { kind, agent }: Operation, terms: Terms): string | null {
+function refusalOf (state: State, operation: Operation, terms: Terms): string | null {
+  const { kind, agent } = operation
   if (kind === 'pass') return state.pass === null ? null : 'idempotency_key_reused'
   const standing = standingOf(state, terms)
   if (standing === 'absent') return 'not_found'
   if (kind === 'status') return null
+  if (kind === 'asked') return state.asked === null ? 'not_asked' : null
+  if (kind === 'answer') return answerRefusal(state, operation, terms)
+  if (kind === 'ask') return refusalOf(state, { ...operation, kind: 'heartbeat' }, terms) ?? (askStateOf(state) === 'open' ? 'already_asked' : null)
   const refused = refusalInTable(kind, standing, approvalOf(state, terms.human) ?? 'none')
   switch (operations[kind].by) {
     case 'catcher': return isHeld(standing) && state.caught?.agent !== agent ? 'not_the_catcher' : refused
@@ -103,6 +115,27 @@ function refusalOf (state: State, { kind, agent }: Operation, terms: Terms): str
     case 'another': return refused ?? (state.pass?.agent === agent ? 'self_approval' : null)
     default: return refused
   }
+}
+
+/** Who answers has the scope for whom the question asks. */
+function answerRefusal (state: State, { about: { askId }, agent }: Operation, { questions }: Terms): string | null {
+  if (state.asked === null) return 'not_asked'
+  if (!questions.isOf(askId!, state.asked)) return 'content_changed'
+  switch (askStateOf(state)) {
+    case 'answered': return 'already_answered'
+    case 'expired': return 'expired'
+    case 'withdrawn': return 'withdrawn'
+  }
+  if (state.asked.about.of === 'passer') return state.pass?.agent === agent ? null : 'not_the_passer'
+  return state.caught?.agent === agent ? 'self_approval' : null
+}
+
+/** Whether a status, a heartbeat or a read of the question shows it as it is in this state. */
+function isAskSeen (state: State, answer: Answer | null, { questions }: Terms): boolean {
+  const ask = answer?.ask
+  if (state.asked === null || ask === undefined) return state.asked === null && ask === undefined
+  return questions.isOf(ask.id, state.asked) && isGiven(ask.state, askStateOf(state)) &&
+    isGiven(ask.answeredBy, state.answered && nameOf(state.answered.agent)) && isGiven(ask.by, state.answered && markOf(state.answered))
 }
 
 /** Whether not_the_catcher applies: it is caught, or its catcher ended it. If it was taken from its catcher, that is told first. */
@@ -125,6 +158,7 @@ function isSeen (state: State, { answer }: Operation, terms: Terms): boolean {
     isGiven(endedBy, status === 'expired' ? null : ended && nameOf(ended.agent)) &&
     (expiredBecause === undefined || (expiredBecause === 'not_caught') === (caught === null)) &&
     (cancelRequestedAt !== undefined) === state.requested &&
+    isAskSeen(state, answer, terms) &&
     reissuedAsSeen(answer.reissuedAs) === (state.succeeded ? 'told' : isAwaited(state, terms) ? 'awaited' : 'none')
 }
 

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import t from 'tap'
+import { loadScripts } from '../../src/redis/scripts.ts'
 import { KeyNames } from '../../src/store/key-names.ts'
 import { dumpReal, dumpSimulated, run } from './sim/beside.ts'
 import { Database } from './sim/database.ts'
@@ -41,6 +42,16 @@ t.test('the same seed gives the same run', async t => {
     return createHash('sha256').update(trace.join('\n')).digest('hex')
   }
   for (let seed = 0; seed < 20; seed++) t.equal(await hashOf(seed), await hashOf(seed), `seed ${seed}`)
+})
+
+t.test('each text that a deliberate fault changes is in a script', t => {
+  const scripts = (['outbox', { feeds: 'f:', retention: 1000 }, undefined] as const).flatMap(events => Object.values(loadScripts({ events })))
+  for (const { name, lua = [] } of mutations) {
+    for (const { from, of } of lua) {
+      t.ok(scripts.some(script => (of?.includes(script.name) ?? true) && script.source.includes(from)), `${name}: ${from}`)
+    }
+  }
+  t.end()
 })
 
 t.test('deliberate faults are found', skipUnlessWhole, async t => {

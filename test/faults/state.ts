@@ -1,8 +1,9 @@
 import { operations, standingOf as standingInTable } from '../../src/core/model.ts'
-import type { Approval, OperationName, Standing, Status } from '../../src/core/model.ts'
+import type { Approval, AskState, OperationName, Standing, Status } from '../../src/core/model.ts'
 import type { Facts } from './facts.ts'
 import { attemptOf, passOf } from './history.ts'
 import type { Operation, Track } from './history.ts'
+import { Questions } from './questions.ts'
 
 /** A handoff's state between two operations, for the search for an order (linear.ts). */
 
@@ -21,9 +22,16 @@ export interface State {
   /** Whether its catcher was asked to stop. */
   readonly requested: boolean
   readonly succeeded: boolean
+  /** The ask that made its latest question, and the answer to that. */
+  readonly asked: Operation | null
+  readonly answered: Operation | null
+  /** Whether nobody answered it in time. */
+  readonly lapsed: boolean
 }
 
-export const unborn: State = { pass: null, decided: null, caught: null, ended: null, expired: false, open: false, requested: false, succeeded: false }
+export const unborn: State = {
+  pass: null, decided: null, caught: null, ended: null, expired: false, open: false, requested: false, succeeded: false, asked: null, answered: null, lapsed: false
+}
 
 /** The options of pass that influence the states. */
 export interface Terms {
@@ -35,6 +43,7 @@ export interface Terms {
   maxAttempts: number
   /** Of a successor: did a person decide on the attempt before? */
   decidedBefore: boolean
+  questions: Questions
 }
 
 export function termsOf (track: Track, facts: Facts): Terms {
@@ -46,7 +55,8 @@ export function termsOf (track: Track, facts: Facts): Terms {
     delayed: facts.availableAt !== null,
     attempt: attemptOf(track),
     maxAttempts,
-    decidedBefore: !isSeenWaiting && !(facts.decidedAt !== null && facts.createdAt !== null && facts.decidedAt >= facts.createdAt),
+    decidedBefore: !isSeenWaiting && !(facts.decidedAt !== null && facts.createdAt !== null && facts.decidedAt > facts.createdAt),
+    questions: new Questions(track),
   }
 }
 
@@ -68,6 +78,14 @@ export function standingOf (state: State, { human, addressed }: Terms): Standing
 /** The first state of a successor: passed, and still approved if a person had approved it. */
 export function bornOf (pass: Operation, { human, delayed, decidedBefore }: Terms): State {
   return { ...unborn, pass, decided: human && decidedBefore ? { ...pass, kind: 'approve' } : null, open: !delayed }
+}
+
+/** How its latest question stands; null if nothing was asked. */
+export function askStateOf (state: State): AskState | null {
+  if (state.asked === null) return null
+  if (state.answered !== null) return 'answered'
+  if (state.lapsed) return 'expired'
+  return statusOf(state) === 'caught' ? 'open' : 'withdrawn'
 }
 
 /** Whether its pickup deadline or a deadline of the work has passed. */

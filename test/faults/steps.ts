@@ -1,20 +1,21 @@
+import { workEnds } from './deadlines.ts'
+import type { Lifetimes, WorkEnd } from './deadlines.ts'
 import type { Facts } from './facts.ts'
-import { isUnknown, passOf } from './history.ts'
+import { isUnknown } from './history.ts'
 import type { Operation, Track } from './history.ts'
 import { afterAnswer, effectOf } from './sequential.ts'
-import { afterDeadline, bornOf, isAwaited, termsOf } from './state.ts'
+import type { Questions } from './questions.ts'
+import { afterDeadline, askStateOf, bornOf, isAwaited, standingOf, termsOf } from './state.ts'
 import type { State, Terms } from './state.ts'
 
 /** The steps of the order that the search (linear.ts) looks for, and their times. */
 
 /** Tolerances, in milliseconds. */
-export interface Tolerance {
+export interface Tolerance extends Lifetimes {
   /** Redis's clock against this machine's. */
   slack: number
   /** How long the service goes on with a request after its client has left. */
   budget: number
-  /** The default time for the work; null if it is longer than the run. */
-  workTtl: number | null
 }
 
 /** A step of the order: an operation, or (null) a deadline that passes. */
@@ -38,7 +39,8 @@ function endOf (operation: Operation, { slack, budget }: Tolerance): number {
 }
 
 /** When an operation was carried out, if it moved the handoff; null if no answer tells. */
-function whenOf ({ kind, firm }: Operation, facts: Facts): number | null {
+function whenOf (operation: Operation, facts: Facts, questions: Questions): number | null {
+  const { kind, firm } = operation
   switch (kind) {
     case 'pass': return facts.createdAt
     case 'catch': return facts.caughtAt
@@ -50,6 +52,8 @@ function whenOf ({ kind, firm }: Operation, facts: Facts): number | null {
     // A caught handoff isn't cancelled; its catcher is only asked to stop.
     case 'cancel': return firm || facts.caughtAt === null ? facts.endedAt : facts.cancelRequestedAt
     case 'reissue': return facts.reissuedAt
+    case 'ask': return questions.all.find(({ id }) => id === questions.idOf(operation))?.askedAt ?? null
+    case 'answer': return questions.all.find(({ id }) => id === operation.about.askId)?.answeredAt ?? null
     default: return null
   }
 }
@@ -61,17 +65,17 @@ export function stepsOf (track: Track, facts: Facts, tolerance: Tolerance): Step
   for (const operation of track.operations) {
     const known = !isUnknown(operation)
     // A read that was never answered has no effect.
-    if (!known && (operation.kind === 'status' || operation.kind === 'heartbeat')) continue
+    if (!known && (operation.kind === 'status' || operation.kind === 'heartbeat' || operation.kind === 'asked')) continue
     const to = endOf(operation, tolerance)
     steps.push({
       operation,
       from: operation.sent,
       to,
-      at: whenOf(operation, facts),
+      at: whenOf(operation, facts, terms.questions),
       known,
       next: known ? state => afterAnswer(state, operation, terms) : state => effectOf(state, operation, terms),
     })
-    if (mayHaveHappenedBefore(operation)) steps.push({ operation, from: operation.sent, to, at: earlierOf(operation, facts), known: false, next: state => effectOf(state, operation, terms) })
+    if (mayHaveHappenedBefore(operation)) steps.push({ operation, from: operation.sent, to, at: earlierOf(operation, facts, terms.questions), known: false, next: state => effectOf(state, operation, terms) })
     if (known) last = Math.max(last, operation.ended as number)
   }
   return [...steps, ...eventsOf(track, facts, tolerance, terms, last)].sort((a, b) => a.from - b.from)
@@ -87,19 +91,25 @@ const ended = new Set<string | null>(['expired', 'cancelled', 'already_done', 'a
  */
 function mayHaveHappenedBefore ({ kind, firm, code, replayed }: Operation): boolean {
   if (kind === 'cancel') return !firm && (replayed || code !== null) && code !== 'not_found' && code !== 'not_the_passer'
+  // It was answered, and then the next question asked.
+  if (kind === 'answer') return code === 'content_changed'
   return (kind === 'catch' || kind === 'approve') && ended.has(code)
 }
 
 /** When it happened before. A cancel that only asked has its own time, which few answers tell. */
-function earlierOf (operation: Operation, facts: Facts): number | null {
-  return operation.kind === 'cancel' ? null : whenOf(operation, facts)
+function earlierOf (operation: Operation, facts: Facts, questions: Questions): number | null {
+  return operation.kind === 'cancel' ? null : whenOf(operation, facts, questions)
 }
 
 /** Steps without an operation. @param last when the last answer came: later steps are unobservable */
-function eventsOf (track: Track, facts: Facts, { slack, workTtl }: Tolerance, terms: Terms, last: number): Step[] {
+function eventsOf (track: Track, facts: Facts, tolerance: Tolerance, terms: Terms, last: number): Step[] {
+  const { slack, maxWorkTtl } = tolerance
   const steps: Step[] = []
   const event = (from: number, to: number, next: Step['next'], known = true) => {
     if (from - slack <= last) steps.push({ operation: null, from: from - slack, to: to + slack, at: null, known, next })
+  }
+  for (const { sent, ended } of track.redrives ?? []) {
+    event(sent, (ended ?? Infinity) + tolerance.budget, state => isRedriven(state, terms) ? { ...state, succeeded: true } : null, false)
   }
   const { descent } = track
   if (descent !== null) {
@@ -108,45 +118,41 @@ function eventsOf (track: Track, facts: Facts, { slack, workTtl }: Tolerance, te
   const { availableAt, expiresAt } = facts
   if (availableAt !== null) event(availableAt, availableAt, state => state.pass === null ? null : { ...state, open: true })
   if (expiresAt !== null) event(expiresAt, expiresAt, state => state.pass === null ? null : afterDeadline(state, 'pending'))
-  const work = workEnd(track, facts, workTtl)
-  if (work === null) return steps
-  if (work.to < Infinity) event(work.from, work.to, state => state.caught === null ? null : afterDeadline(state, 'caught'))
+  for (const { id, expiresAt } of terms.questions.all) {
+    if (expiresAt !== null) event(expiresAt, expiresAt, state => state.asked !== null && terms.questions.isOf(id, state.asked) ? afterSilence(state) : state)
+  }
+  for (const ask of track.operations) {
+    // If this one asked, nobody knows exactly until when.
+    if (ask.kind !== 'ask' || !isUnknown(ask) || terms.questions.idOf(ask) !== null) continue
+    event(ask.sent + ask.about.openFor!, Infinity, state => state.asked === ask ? afterSilence(state) : null, false)
+  }
+  const ends = workEnds(track, facts, terms.questions, tolerance)
+  if (ends.length === 0) return steps
+  const { caughtAt, expiredAt } = facts
+  if (expiredAt !== null) event(expiredAt, expiredAt, state => state.caught === null ? null : afterDeadline(state, 'caught'))
+  else {
+    for (const end of ends) if (end.to < Infinity) event(end.from, end.to, state => state.caught === null ? null : isAt(state, end, terms) ? afterDeadline(state, 'caught') : state)
+    const latest = caughtAt! + (maxWorkTtl ?? Infinity)
+    if (terms.questions.all.length > 0 && latest < Infinity) event(latest, latest, state => askStateOf(state) === 'open' ? afterDeadline(state, 'caught') : state)
+  }
   // The sweep makes the successor at some time.
-  if (terms.attempt < terms.maxAttempts) event(work.from, Infinity, state => isAwaited(state, terms) ? { ...state, succeeded: true } : null, false)
+  if (terms.attempt < terms.maxAttempts) event(expiredAt ?? ends[0]!.from, Infinity, state => isAwaited(state, terms) ? { ...state, succeeded: true } : null, false)
   return steps
 }
 
-// The deadlines of the work and of heartbeats, by pass and by later answers. Milliseconds since the epoch.
-
-/** The work can't expire before `from`, and has ended by `to`. Infinity if unknown. */
-interface WorkEnd { from: number, to: number }
-
-/** @param workTtl the default time for the work; null if it is longer than the run @returns null if nobody caught it */
-function workEnd (track: Track, facts: Facts, workTtl: number | null): WorkEnd | null {
-  const from = toldDeadline(track, facts, workTtl)
-  if (from === null) return null
-  if (facts.expiredAt !== null) return { from: facts.expiredAt, to: facts.expiredAt }
-  return { from, to: track.operations.some(isLostHeartbeat) ? Infinity : from }
+/** Nobody answered its question in time. */
+function afterSilence (state: State): State {
+  return askStateOf(state) === 'open' ? { ...state, lapsed: true } : state
 }
 
-/** The latest deadline that an answer named; null if nobody caught it. */
-function toldDeadline (track: Track, facts: Facts, workTtl: number | null): number | null {
-  const first = firstDeadline(track, facts, workTtl)
-  return first === null ? null : Math.max(first, ...track.operations.map(toldBy))
+/** Whether just so many questions have ended, and none is open. */
+function isAt (state: State, { asked }: WorkEnd, { questions }: Terms): boolean {
+  if (state.asked === null) return asked === 0
+  const id = questions.idOf(state.asked)
+  return askStateOf(state) !== 'open' && asked > 0 && questions.all[asked - 1]!.id === id
 }
 
-function firstDeadline (track: Track, { caughtAt }: Facts, workTtl: number | null): number | null {
-  if (caughtAt === null) return null
-  const { workWithin, heartbeatWithin } = passOf(track)?.asked ?? {}
-  return caughtAt + Math.min(workWithin ?? workTtl ?? Infinity, heartbeatWithin ?? Infinity)
-}
-
-/** The deadline that an answer named; it only ever grows. */
-function toldBy ({ answer }: Operation): number {
-  return answer?.heartbeatExpiresAt ?? answer?.workExpiresAt ?? -Infinity
-}
-
-/** An operation that may have moved a deadline, unknown whether and where to. */
-function isLostHeartbeat (operation: Operation): boolean {
-  return operation.kind === 'heartbeat' && isUnknown(operation)
+/** Whether an operator may have it tried again: it failed for good. */
+function isRedriven (state: State, terms: Terms): boolean {
+  return !state.succeeded && ['failed', 'declined', 'lapsed'].includes(standingOf(state, terms))
 }

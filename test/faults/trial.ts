@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis'
 import { audit, runAgents } from './agents.ts'
 import { noCounts } from './asking.ts'
-import { checkHistory, describe, foundInRedis, usual } from './checker.ts'
+import { checkHistory, describe, foundInRedis, questionsOf, usual } from './checker.ts'
 import type { Violation } from './checker.ts'
 import { feedFaultsInTime, readFeed } from './feed-checks.ts'
 import { History, clock } from './history.ts'
@@ -45,15 +45,17 @@ export interface Trial {
 export class Tally {
   readonly counts = noCounts()
   violations: Violation[] = []
+  /** Those that answers told of. */
+  readonly questions = { asked: 0, answered: 0 }
   /** What webhooks were owed, and how often any of it came again. */
   readonly webhooks = { events: 0, repeats: 0 }
 
   /** The text for the table, with the first violations: of a run that failed it may be all that is left. */
   get result (): string {
-    const { requests, unavailable } = this.counts
+    const { counts: { requests, unavailable }, questions } = this
     const shown = this.violations.slice(0, mostShown).map(({ invariant, handoff, sentence }) => `${invariant} ${handoff}: ${sentence}`)
     const which = shown.length === 0 ? '' : ` (${shown.join('; ')}${this.violations.length > mostShown ? '; …' : ''})`
-    return `${this.violations.length} violations${which}; ${unavailable} of ${requests} answered 503`
+    return `${this.violations.length} violations${which}; ${unavailable} of ${requests} answered 503; ${questions.answered} of ${questions.asked} questions answered`
   }
 
   /** What the webhooks had to do with, for the table. */
@@ -91,7 +93,11 @@ export async function runTrial (t: Stage, trial: Trial, tally: Tally): Promise<{
     const counts = await load
     await audit(trial.urls, history)
     const state = await untilSwept(masters, prefix, usual)
-    const untold = trial.events ? await feedFaultsInTime(state, masters, prefix) : []
+    const untold = trial.events ? await feedFaultsInTime(state, masters, prefix, questionsOf(history)) : []
+    for (const { answeredAt } of [...questionsOf(history).values()].flat()) {
+      tally.questions.asked++
+      if (answeredAt !== null) tally.questions.answered++
+    }
     const unsent = hooked ? await webhookFaultsInTime(hooked, masters, tally) : []
     const violations: Violation[] = [
       ...checkHistory(history, { ...usual, budget }, state),

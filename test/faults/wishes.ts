@@ -32,7 +32,7 @@ export class Wishes {
 
   wish (kind: Wish['kind'], who: Key, token: string | null, more: Partial<Wish> = {}): Wish {
     // Sometimes without a retry: otherwise an effect after a 503 couldn't be told from the retry's effect.
-    const fickle = kind !== 'pass' && kind !== 'status' && kind !== 'approve' && kind !== 'reject' && this.#random.chance(0.3)
+    const fickle = kind !== 'pass' && kind !== 'status' && kind !== 'asked' && kind !== 'approve' && kind !== 'reject' && this.#random.chance(0.3)
     const wish: Wish = { kind, handoff: this.#name, who, token, id: this.#id, fickle, ...more }
     if (kind === 'catch') wish.payload = this.#payload
     return wish

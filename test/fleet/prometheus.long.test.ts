@@ -165,7 +165,7 @@ function putLoad (url: string): { stop (): Promise<void> } {
   const ended = (async () => {
     // A pause, to leave the CPU to the tested programs.
     for (let turn = 0; !stopping.signal.aborted; turn++, await sleep(20)) {
-      const { handoff_id: id } = await call('alice', 'POST', '/api/pass', { task: 't' })
+      const { handoff_id: id } = await call('alice', 'POST', '/api/pass', { task: 't', to: 'worker' })
       await call('bob', 'GET', `/api/catch/${id}`)
       await call('alice', 'GET', `/api/catch/${id}`)
       await call('bob', 'POST', `/api/done/${id}`, {})

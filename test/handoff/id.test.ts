@@ -1,7 +1,7 @@
 import slotOf from 'cluster-key-slot'
 import t from 'tap'
 import {
-  derivedId, digestToken, homeTag, isId, partitionCount, randomHomeId, randomId, randomToken, tagOf, tags
+  derivedId, digestToken, homeTag, inboxTag, isId, otherInboxTag, partitionCount, randomHomeId, randomId, randomToken, tagOf, tagOfDigest, tags
 } from '../../src/core/ids.ts'
 
 t.test('each of 1,024 partitions has sixteen slots of its own', async t => {
@@ -24,6 +24,19 @@ t.test('ids are well-formed and unique', async t => {
     t.notOk(isId(no), JSON.stringify(no))
   }
   t.equal(isId('___' + ids[0]!.slice(3)), tags.includes('___'), 'a tag is one of ours')
+})
+
+t.test('an inbox has two partitions, each the other of the other, or one', async t => {
+  let ones = 0
+  for (let n = 0; n < 20_000; n++) {
+    const tenant = `t${n}`
+    const [own, home] = [inboxTag(tenant, 'w'), homeTag(tenant)]
+    const isOne = own === home
+    if (isOne) ones++
+    if (otherInboxTag(own, tenant, 'w') !== (isOne ? null : home) || otherInboxTag(home, tenant, 'w') !== (isOne ? null : own)) t.fail(tenant)
+  }
+  t.ok(ones > 0, 'some have one')
+  t.equal(homeTag('t0'), tagOfDigest('home t0'), 'also of a tenant that is no longer remembered')
 })
 
 t.test('an Idempotency-Key determines the id', async t => {

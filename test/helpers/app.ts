@@ -41,7 +41,7 @@ export interface TestApp extends TestStore {
   app: FastifyInstance
   keys: ApiKeys
   /** Sends a request with someone's key. A body that is neither string nor Buffer is sent as JSON. */
-  call (who: Who | null, method: 'GET' | 'POST' | 'DELETE', path: string, body?: unknown, headers?: Record<string, string>): Promise<LightMyRequestResponse>
+  call (who: Who | null, method: 'GET' | 'POST' | 'PUT' | 'DELETE', path: string, body?: unknown, headers?: Record<string, string>): Promise<LightMyRequestResponse>
   /** Passes a handoff, by default alice's. @returns its id */
   pass (more?: object, who?: Who): Promise<string>
   /** The same, and bob has caught it. */
@@ -90,7 +90,7 @@ async function replica (
   return { ...store, app, keys }
 }
 
-function requestOf (who: Who | null, method: 'GET' | 'POST' | 'DELETE', url: string, body: unknown, headers: Record<string, string> = {}): InjectOptions {
+function requestOf (who: Who | null, method: 'GET' | 'POST' | 'PUT' | 'DELETE', url: string, body: unknown, headers: Record<string, string> = {}): InjectOptions {
   const authorization = who === null ? {} : { authorization: `Bearer ${secrets[who]}` }
   if (body === undefined) return { method, url, headers: { ...authorization, ...headers } }
   const payload = typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body)

@@ -27,3 +27,20 @@ export async function shown ({ app }: TestApp, id: string, cookie: string): Prom
   const field = (name: string) => new RegExp(`name="${name}" value="([^"]+)"`).exec(body)![1]!.replaceAll('&#61;', '=').replaceAll('&#x2F;', '/').replaceAll('&#43;', '+')
   return { created_at: field('created_at'), digest: field('digest') }
 }
+
+/** A person who has signed in with this key. @returns asks for a page, or sends a form */
+export async function personWith ({ app }: Pick<TestApp, 'app'>, key: string) {
+  const { cookies: [cookie] } = await app.inject(form('/approvals/sign-in', { key }))
+  const session = { ...own, cookie: `${cookie!.name}=${cookie!.value}` }
+  return (url: string, fields?: Record<string, string>, more: Record<string, string> = {}) => {
+    const headers = { ...session, ...more }
+    return app.inject(fields === undefined ? { url, headers } : form(url, fields, headers))
+  }
+}
+
+const entities: Record<string, string> = { '&#34;': '"', '&#38;': '&', '&#39;': "'", '&#60;': '<', '&#61;': '=', '&#62;': '>' }
+
+/** The text of a page's content, on one line. */
+export function textOf (page: string): string {
+  return page.replace(/^.*<main[^>]*>/s, '').replace(/<[^>]*>/g, ' ').replace(/&#\d+;/g, entity => entities[entity] ?? entity).replace(/\s+/g, ' ')
+}

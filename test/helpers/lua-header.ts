@@ -7,9 +7,9 @@ import type { Library, LuaCode } from './lua-code.ts'
 /** The parsed header comment of a script in lua/. */
 interface Header { flags: string[], what: string, keys: Map<number, string>, args: Map<number, string>, replies: string[] }
 
-const reads = new Set(['EXISTS', 'GET', 'HGET', 'HGETALL', 'HMGET', 'HSTRLEN', 'LRANGE', 'XLEN', 'XRANGE', 'XREVRANGE', 'ZCARD', 'ZCOUNT', 'ZRANGE', 'ZSCORE'])
+const reads = new Set(['EXISTS', 'GET', 'HGET', 'HGETALL', 'HMGET', 'HSTRLEN', 'LRANGE', 'SCARD', 'SRANDMEMBER', 'XLEN', 'XRANGE', 'XREVRANGE', 'ZCARD', 'ZCOUNT', 'ZRANGE', 'ZSCORE'])
 /** PUBLISH counts as a write: a message says that the change has happened, so the script may refuse nothing after it. */
-const writes = new Set(['DEL', 'HDEL', 'HSET', 'LTRIM', 'PEXPIREAT', 'RENAME', 'RPUSH', 'SET', 'SPUBLISH', 'XADD', 'XTRIM', 'ZADD', 'ZREM', 'ZREMRANGEBYRANK'])
+const writes = new Set(['DEL', 'HDEL', 'HSET', 'LTRIM', 'PEXPIREAT', 'RENAME', 'RPUSH', 'SADD', 'SET', 'SPUBLISH', 'SREM', 'XADD', 'XTRIM', 'ZADD', 'ZREM', 'ZREMRANGEBYRANK'])
 /**
  * A message says only that something has changed, and who waits looks again by itself in the end. So a Redis that refuses it, for want of a
  * right to the channel, must not stop the script between its writes. What changes something is never protected: nobody would learn that it failed.
@@ -23,8 +23,8 @@ const functionsOfReaders = new Set(['pcall'])
 
 const shapes = new KeyNames('prefix')
 const keyShapes = new Set([
-  shapes.handoff('tag', 'tenant:id'), shapes.due('tag'), shapes.waiting('tag', 'tenant'),
-  shapes.inbox('tag', 'tenant', 'inbox'), shapes.undecided('tag', 'tenant', 'inbox'), shapes.taken('tag', 'token'), shapes.request('tag', 'token'), shapes.sweeper('tag'), shapes.session('tag', 'digest'),
+  shapes.handoff('tag', 'tenant:id'), shapes.due('tag'), shapes.waiting('tag', 'tenant'), shapes.decided('tag', 'tenant'),
+  shapes.inbox('tag', 'tenant', 'inbox'), shapes.inboxes('tag'), shapes.taken('tag', 'token'), shapes.request('tag', 'token'), shapes.sweeper('tag'), shapes.session('tag', 'digest'), shapes.search('tag', 'digest'),
   shapes.apiKey('tag', 'id'), shapes.apiKeys('tag'), shapes.apiKeysOver('tag'), shapes.apiKeysLog('tag'), shapes.limits('tag'),
   shapes.rate('tag', 'tenant', 'agent'), shapes.dataSet('tag'),
   shapes.outbox('tag', 'tenant'), shapes.outboxes('tag'), shapes.feed('tag', 'tenant'), shapes.feedSince('tag', 'tenant'), shapes.relayed('tag', 'tenant'),

@@ -48,7 +48,7 @@ export interface TestStoreOptions {
   /** How webhooks are delivered where that differs from production. */
   webhooks?: AppDependencies['webhooks']
   /** Settings of the store that differ from production. */
-  isRelayed?: StoreOptions['isRelayed']
+  isSpread?: StoreOptions['isSpread']
   clock?: StoreOptions['clock']
 }
 
@@ -86,7 +86,7 @@ export async function testStore (t: Test, options: TestStoreOptions = {}): Promi
     replicas: options.replicas ?? 0,
     log: options.log ?? log,
     onExpired: expiryLog(log),
-    isRelayed: options.isRelayed,
+    isSpread: options.isSpread,
     clock: movableClock,
   })
   t.teardown(() => store.close())
@@ -141,6 +141,7 @@ async function keysUnder (redis: Redis, prefix: string): Promise<string[]> {
 const readers = {
   hash: (from: Pipeline, key: string) => from.hgetall(key),
   list: (from: Pipeline, key: string) => from.lrange(key, 0, -1),
+  set: (from: Pipeline, key: string) => from.smembers(key),
   zset: (from: Pipeline, key: string) => from.zrange(key, '0', '-1', 'WITHSCORES'),
   stream: (from: Pipeline, key: string) => from.xrange(key, '-', '+'),
   string: (from: Pipeline, key: string) => from.get(key),

@@ -207,8 +207,8 @@ export const readings: readonly Request[] = [
     told (model) {
       const listed = model.all().filter(({ status, approval }) => status === 'pending' && approval === 'waiting')
       return ['listed', model.now, null, null, ...listed.flatMap(({ first: { id } }) => {
-        const { s, t, x = null } = hashIn(model, id)!
-        return [`${tenant}:${id}`, s, t, x]
+        const { s, t, x = null, h = null, p } = hashIn(model, id)!
+        return [`${tenant}:${id}`, s, t, x, h, p!.length]
       })]
     },
   },

@@ -4,6 +4,7 @@ import { loadConfig } from '../../src/config.ts'
 import { networkOf } from '../../src/http/body.ts'
 import { secrets, testApp } from '../helpers/app.ts'
 import type { TestApp, Who } from '../helpers/app.ts'
+import { skipInQuick } from '../helpers/extent.ts'
 import { scrape } from '../helpers/metrics.ts'
 import { isProblem } from '../helpers/problems.ts'
 import { until } from '../helpers/until.ts'
@@ -50,7 +51,7 @@ async function crowd (service: TestApp, count: number, one: () => Promise<Wire>)
   return { answers, open: all.filter(one => !answered.has(one)) }
 }
 
-t.test('an agent that holds bodies is refused before they are read; others are served', async t => {
+t.test('an agent that holds bodies is refused before they are read; others are served', skipInQuick, async t => {
   const service = await testApp(t, { BODIES_LIMIT: String(32 * mebi) })
   const port = await listen(service.app)
   const batch = (who: Who) => () => begin(t, port, '/api/batch', keyOf(who), 4 * mebi, '{')
@@ -107,7 +108,7 @@ t.test('who isn’t known yet has little room, and nobody else is refused for it
   await until(async () => await held(service) === 0)
 })
 
-t.test('without a key no route holds more than a form', async t => {
+t.test('without a key no route holds more than a form', skipInQuick, async t => {
   const service = await testApp(t, { MCP_ORIGINS: 'https://agents.example.com', BODIES_LIMIT: String(32 * mebi) })
   const port = await listen(service.app)
   const { paths } = (await service.app.inject('/openapi.json')).json() as { paths: Record<string, object> }
@@ -147,7 +148,7 @@ t.test('chunks are counted as they come, however small', async t => {
   await until(async () => await held(service) === 12 * mebi)
 })
 
-t.test('what ends otherwise gives back too', async t => {
+t.test('what ends otherwise gives back too', skipInQuick, async t => {
   const service = await testApp(t, { BODY_LIMIT: '1024', BODIES_LIMIT: String(32 * mebi) })
   const { call, app } = service
   const port = await listen(app)

@@ -184,7 +184,7 @@ t.test('a Redis that comes back empty is a reset for an open stream, and an empt
 
 t.test('a stream that falls behind what is kept has its reset as well', async t => {
   const service = await testApp(t, { EVENTS_RETENTION: '1' })
-  const events = new EventService(service.store.events, new Waiter(service.store.subscriptions))
+  const events = new EventService(service.store.events, new Waiter(service.store.subscriptions), () => '')
   const streams = new EventStreams(events)
   const grant = { authorise: () => callerOf('default', 'alice', []), onEnd: async () => () => {} }
   const anything = { types: null, handoffId: null, inbox: null, labels: null }

@@ -62,10 +62,10 @@ t.test('every transition has its event', async t => {
   const { call, pass, typesOf, read } = await withEvents(t)
   const approved = await pass({ task: 't', require_human: true, to: 'work' })
   await call('approver', 'POST', `/api/approve/${approved}`, {})
-  t.strictSame(await typesOf(approved, 2), ['passed', 'approved'])
+  t.strictSame(await typesOf(approved, 3), ['passed', 'approval_requested', 'approved'])
   const rejected = await pass({ task: 't', require_human: true })
   await call('approver', 'POST', `/api/reject/${rejected}`, { note: 'no' })
-  t.strictSame(await typesOf(rejected, 2), ['passed', 'rejected'])
+  t.strictSame(await typesOf(rejected, 3), ['passed', 'approval_requested', 'rejected'])
   const cancelled = await pass()
   await call('alice', 'POST', `/api/cancel/${cancelled}`, {})
   t.strictSame(await typesOf(cancelled, 2), ['passed', 'cancelled'])
@@ -84,6 +84,31 @@ t.test('every transition has its event', async t => {
   await typesOf(child, 1)
   t.equal((await read(`after=0-0&handoff_id=${child}`)).items[0]!.data.parent, fromInbox)
 })
+
+for (const isSpread of [false, true]) {
+  t.test(`who must approve is asked once, with where and until when; the next attempt asks again only if nobody had decided${isSpread ? ', as in a Cluster' : ''}`, isSpread ? skipInQuick : {}, async t => {
+    const { call, read, typesOf, store } = await withEvents(t, { BASE_URL: 'https://handoff.example/base' }, { isSpread })
+    const pass = async (more: object) => (await call('alice', 'POST', '/api/pass', { task: 't', require_human: true, to: 'box', ...more }, { 'idempotency-key': JSON.stringify(more) })).json()
+    const { handoff_id: id, approval_url: link, expires_at: end } = await pass({ expires_in: 1, labels: { run: '1' } })
+    t.equal((await pass({ expires_in: 1, labels: { run: '1' } })).handoff_id, id)
+    t.equal(link, `https://handoff.example/base/approvals/${id}`)
+    store.sweeper.start()
+    t.strictSame(await typesOf(id, 3), ['passed', 'approval_requested', 'expired'])
+    const asked = async (of: string) => (await read(`after=0-0&types=handoff.approval_requested&handoff_id=${of}`)).items.map(({ data }) => data)
+    const common = { status: 'pending', to: 'box', passed_by: 'alice' }
+    t.strictSame(await asked(id), [{ handoff_id: id, ...common, labels: { run: '1' }, approval_url: link, expires_at: end }])
+    const { handoff_id: again, expires_at: later } = (await call('alice', 'POST', `/api/reissue/${id}`)).json()
+    t.strictSame(await typesOf(again, 2), ['passed', 'approval_requested'])
+    t.strictSame(await asked(again), [{ handoff_id: again, ...common, attempt: 2, reissue_of: id, labels: { run: '1' }, approval_url: `https://handoff.example/base/approvals/${again}`, expires_at: later }])
+    const { handoff_id: decided } = await pass({ delay: 1 })
+    await call('approver', 'POST', `/api/approve/${decided}`)
+    await until(async () => (await call('bob', 'GET', `/api/catch/${decided}`)).statusCode === 200)
+    const { handoff_id: third } = (await call('alice', 'POST', `/api/reissue/${decided}`)).json()
+    await typesOf(third, 1)
+    t.strictSame(await typesOf(decided, 6), ['passed', 'approval_requested', 'approved', 'caught', 'cancelled', 'reissued'])
+    t.strictSame(await typesOf(third, 1), ['passed'], 'what was approved stays approved')
+  })
+}
 
 t.test('a reissue is its predecessor’s end, its reissue and the successor’s pass, in this order', async t => {
   const { call, pass, read, store } = await withEvents(t)
@@ -112,7 +137,7 @@ t.test('a reissue is its predecessor’s end, its reissue and the successor’s 
 /** As where one Redis has all keys, and as in a Cluster. */
 for (const isRelayed of [false, true]) {
   t.test(`an end that is tried again names the next attempt, and the last end doesn’t${isRelayed ? ', relayed' : ''}`, isRelayed ? skipInQuick : {}, async t => {
-    const { call, pass, read } = await withEvents(t, {}, { isRelayed })
+    const { call, pass, read } = await withEvents(t, {}, { isSpread: isRelayed })
     /** The events of one type, once there are so many. */
     const ofType = (type: string, count: number) => until(async () => {
       const { items } = await read(`after=0-0&types=handoff.${type}`)
@@ -183,7 +208,7 @@ t.test('what is older than what is kept, or was never given, is a reset', async 
 for (const isRelayed of [false, true]) {
   const where = isRelayed ? ', relayed' : ''
   t.test(`where nothing is kept, next is a time, and whoever goes on from it misses nothing${where}`, isRelayed ? skipInQuick : {}, async t => {
-    const { pass, read, redis } = await withEvents(t, {}, { isRelayed })
+    const { pass, read, redis } = await withEvents(t, {}, { isSpread: isRelayed })
     const [seconds, micros] = await redis.time()
     const before = Number(seconds) * 1000 + Math.floor(Number(micros) / 1000)
     const empty = await read('')
@@ -205,7 +230,7 @@ for (const isRelayed of [false, true]) {
   })
 
   t.test(`a Redis that comes back empty is a reset, for pages, for one that waits, and for times${where}`, isRelayed ? skipInQuick : {}, async t => {
-    const service = await withEvents(t, {}, { isRelayed })
+    const service = await withEvents(t, {}, { isSpread: isRelayed })
     const { pass, read, redis, prefix, typesOf } = service
     const empty = await read('')
     await typesOf(await pass(), 1)
@@ -279,7 +304,7 @@ t.test('a look asks once about the handoff whose events it searches for, also wh
     asked++
     throw new Unavailable('Redis did not answer in time')
   }
-  const events = new EventService(store.events, new Waiter(store.subscriptions), { handoffs: { status }, retention: 3_600_000 })
+  const events = new EventService(store.events, new Waiter(store.subscriptions), () => '', { handoffs: { status }, retention: 3_600_000 })
   t.match(await events.page('default', { types: null, handoffId: 'B'.repeat(25), inbox: null, labels: null }, '0-0', 10, null), { items: [], isReset: false })
   t.equal(asked, 1)
 })

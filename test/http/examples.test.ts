@@ -66,6 +66,7 @@ t.test('every example of a request works as it stands', async t => {
   made.first = (await send('pass')).handoff_id
   t.equal((await send('pass')).handoff_id, made.first, 'again, it is the same')
   t.equal((await send('inbox')).pending, 1)
+  t.match((await send('listInboxes')).items, [{ pending: 1 }])
   t.equal((await send('catchNext')).items[0].handoff_id, made.first)
   await send('heartbeat', made.first)
   await send('done', made.first)
@@ -86,9 +87,15 @@ t.test('every example of a request works as it stands', async t => {
   await send('inspectApproval', approved, approver)
   await send('approve', approved, approver)
   await send('reject', rejected, approver)
+  const asking = await held()
+  const { ask_id: askId } = await send('ask', asking)
+  t.match((await send('listAsks', undefined, approver)).items, [{ ask_id: askId }])
+  t.equal((await send('answer', asking, { ...approver, more: { ask_id: askId } })).state, 'answered')
+  t.match(await send('asked', asking), { state: 'answered', answer: { account: '4711' } })
   const operator = { key: secrets.operator as string }
   t.equal((await send('redrive', undefined, { ...operator, more: { inbox: null, error_code: null } })).more, false)
   t.equal((await send('purge', undefined, operator)).more, false)
+  t.match(await send('setInbox', undefined, operator), { inbox: 'reviewer', max_caught: 10, max_pending: null, paused: true })
   await send('events')
 
   const hooks = { key: webhookKeys.default }

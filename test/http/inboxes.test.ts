@@ -1,6 +1,7 @@
 import t from 'tap'
 import { homeTag, inboxTag, tagOfDigest } from '../../src/core/ids.ts'
 import { callerOf } from '../../src/core/model.ts'
+import { KeyNames } from '../../src/store/key-names.ts'
 import { testApp } from '../helpers/app.ts'
 import type { TestApp, Who } from '../helpers/app.ts'
 import { isProblem } from '../helpers/problems.ts'
@@ -62,6 +63,16 @@ t.test('the earliest come first, and a step of priority outweighs a minute', asy
   const e = await at(539, { priority: 9 })
   t.match(await inbox(service), { pending: 5, oldest_at: iso(start) })
   t.strictSame(await taken(service), [b, e, a, c, d])
+})
+
+t.test('with mixed priorities oldest_at is that of the first 1,000 in the order in which they are caught', async t => {
+  const key = new KeyNames(service.prefix).inbox(inboxTag('default', work), 'default', work)
+  const score = (at: number, priority: number) => at * 1000 + priority - priority * 60_000_000
+  // The first that are looked at are 10, then 90, then 900.
+  await service.redis.zadd(key, score(start - 480_000, 0), 'old', ...Array.from({ length: 999 }, (_, n) => [score(start, 9), `m${n}`]).flat())
+  t.match(await inbox(service), { pending: 1000, oldest_at: iso(start - 480_000) })
+  await service.redis.zadd(key, score(start, 9), 'm999')
+  t.match(await inbox(service), { pending: 1001, oldest_at: iso(start) })
 })
 
 t.test('names, and what else can’t be', async t => {

@@ -6,7 +6,7 @@ import { bearer, newKey } from '../helpers/stored-keys.ts'
 
 /** The tools, by real clients of both kinds: those of 2026-07-28, and those that begin with a handshake. */
 
-const all = ['handoff_pass', 'handoff_catch', 'handoff_catch_next', 'handoff_read', 'handoff_done', 'handoff_status', 'handoff_wait', 'handoff_heartbeat', 'handoff_fail', 'handoff_decline', 'handoff_cancel', 'handoff_reissue']
+const all = ['handoff_pass', 'handoff_catch', 'handoff_catch_next', 'handoff_read', 'handoff_done', 'handoff_status', 'handoff_wait', 'handoff_heartbeat', 'handoff_fail', 'handoff_decline', 'handoff_cancel', 'handoff_reissue', 'handoff_ask', 'handoff_asked', 'handoff_answer']
 const codeOf = (result: Result) => result.isError === true ? told(result).code : 'ok'
 const passed = async (agent: Agent, more: object = {}): Promise<string> => told(await agent.call('handoff_pass', { task: 't', ...more })).handoff_id
 const held = async (agent: Agent, more: object = {}): Promise<string> => {
@@ -86,14 +86,14 @@ for (const era of eras) {
     t.strictSame(await names(alice), all)
     const id = await passed(alice)
     const approver = await agentOf(t, service, 'approver', era)
-    t.strictSame(await names(approver), ['handoff_status', 'handoff_wait'])
+    t.strictSame(await names(approver), ['handoff_status', 'handoff_wait', 'handoff_asked'])
     t.equal(told(await approver.call('handoff_status', { id })).status, 'pending')
     const refused = await approver.call('handoff_catch', { id })
     t.match(told(refused), { code: 'insufficient_scope', retryable: false })
     t.equal(told(await alice.call('handoff_status', { id })).status, 'pending', 'nothing happened')
     const { key } = await newKey(service.store.keyRecords, { scopes: ['pass'] })
     const passer = await agentOf(t, service, { key }, era)
-    t.strictSame(await names(passer), ['handoff_pass', 'handoff_cancel', 'handoff_reissue'])
+    t.strictSame(await names(passer), ['handoff_pass', 'handoff_cancel', 'handoff_reissue', 'handoff_asked', 'handoff_answer'])
     t.equal((await service.app.inject({ method: 'GET', url: '/healthz', headers: bearer(key) })).statusCode, 200)
   })
 }
@@ -103,7 +103,7 @@ t.test('each tool says when it is for, and what it takes', async t => {
   const tools = await (await agentOf(t, service, 'alice', '2025-11-25')).tools()
   for (const { name, title, description, inputSchema, annotations } of tools) {
     t.ok(title !== undefined && description!.length > 100, name)
-    t.equal(annotations.readOnlyHint, ['handoff_status', 'handoff_wait', 'handoff_read'].includes(name), `${name} reads alone`)
+    t.equal(annotations.readOnlyHint, ['handoff_status', 'handoff_wait', 'handoff_read', 'handoff_asked'].includes(name), `${name} reads alone`)
     t.equal('idempotency_key' in inputSchema.properties, annotations.readOnlyHint === false, `${name}: what changes something takes a key`)
     t.equal(inputSchema.additionalProperties, false)
     for (const [member, { type, description }] of Object.entries<any>(inputSchema.properties)) t.ok(typeof type === 'string' && description, `${name}: ${member}`)

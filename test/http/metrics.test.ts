@@ -26,7 +26,7 @@ t.test('every family has a help text and a type, and needs no key', async t => {
 t.test('events are counted where they are on', async t => {
   const off = await testApp(t)
   if (process.env.TEST_EVENTS !== 'on') t.notMatch((await off.app.inject('/metrics')).body, /^handoff_(relay|feed|event_streams)/m)
-  const { app, call, store } = await testApp(t, { EVENTS_RETENTION: '60' }, { isRelayed: true })
+  const { app, call, store } = await testApp(t, { EVENTS_RETENTION: '60' }, { isSpread: true })
   const read = async () => (await app.inject('/metrics')).body
   t.notMatch(await read(), /^handoff_relay_lag_seconds /m, 'not from a replica that moves nothing for others')
   await call('alice', 'POST', '/api/pass', { task: 't' })

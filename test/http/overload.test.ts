@@ -1,12 +1,14 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import type { Socket } from 'node:net'
+import { setTimeout } from 'node:timers/promises'
 import t from 'tap'
-import { AnswerRoom, MasterTurns } from '../../src/http/overload.ts'
+import { AnswerRoom, MasterTurns, longAgo } from '../../src/http/overload.ts'
 import type { BatchAnswers } from '../../src/http/overload.ts'
 import { scriptCalls } from '../../src/redis/call.ts'
 import type { ScriptCallMessage } from '../../src/redis/call.ts'
-import { Unavailable } from '../../src/core/errors.ts'
+import { Problem, Unavailable } from '../../src/core/errors.ts'
+import { callerOf } from '../../src/core/model.ts'
 import { secrets, testApp } from '../helpers/app.ts'
 import { ofOneReplica } from '../helpers/through.ts'
 import { listen } from '../helpers/wire.ts'
@@ -160,6 +162,36 @@ t.test('what waited for a silent master is refused and not run, what comes later
   await settle()
   await end('answer', 'f')
   t.equal(await next, 'f')
+})
+
+t.test('what waits for too long is refused and not run, and takes no turn', async t => {
+  const turns = new MasterTurns(1, 20)
+  const { begun, ask, settle, end } = operations(turns)
+  const first = ask('a')
+  const late = await Promise.all(['b', 'c'].map((name, at) => turns.run('m', at === 0 ? 'acme' : 'other', async () => begun.push(name)).catch(error => error)))
+  for (const error of late) t.match(error, { code: 'unavailable', more: { headers: { 'retry-after': '1' } } })
+  await end('answer', 'a')
+  t.equal(await first, 'a', 'what has begun is not given up')
+  const next = ask('d')
+  await settle()
+  t.strictSame(begun, ['a', 'd'])
+  await end('answer', 'd')
+  t.equal(await next, 'd')
+})
+
+t.test('nothing is run for a client that has gone, or whose key has ended, while it waited', async t => {
+  const turns = new MasterTurns(1)
+  const { begun, ask, settle, end } = operations(turns)
+  const first = ask('a')
+  const grant = { authorise: () => callerOf('acme', 'ann', ['status']), onEnd: async () => () => {} }
+  const ended = { ...grant, authorise: () => Promise.reject(new Problem('unauthorized')) }
+  const askers = [{ isGone: () => true, grant: () => grant }, { isGone: () => false, grant: () => ended }, { isGone: () => false, grant: () => grant }]
+  const all = askers.map((asker, at) => turns.run('m', 'acme', async () => begun.push(String(at)), asker).catch(error => error.code))
+  await settle()
+  await setTimeout(longAgo + 1)
+  await end('answer', 'a')
+  t.strictSame(await Promise.all([first, ...all]), ['a', 'request_timeout', 'unauthorized', 2])
+  t.strictSame(begun, ['a', '2'])
 })
 
 t.test('one that alone isn’t answered ends no others', async t => {

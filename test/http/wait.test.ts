@@ -1,6 +1,8 @@
 import t from 'tap'
+import { tagOf } from '../../src/core/ids.ts'
 import { secrets, testApp } from '../helpers/app.ts'
 import type { TestApp, Who } from '../helpers/app.ts'
+import { scrape } from '../helpers/metrics.ts'
 import { isProblem } from '../helpers/problems.ts'
 import { asleep, nobody } from '../helpers/waits.ts'
 import { listen, wire } from '../helpers/wire.ts'
@@ -39,6 +41,25 @@ t.test('without results the items have none, and until=any is complete when one 
   t.same(items.map((item: object) => 'result' in item), [false, false])
   t.notOk((await waitFor([open, ended])).json().complete)
   t.notOk((await waitFor([open], { until: 'any' }, '?wait=1')).json().complete, 'the wait is over')
+})
+
+t.test('attempts that many ids lead to are read once', async t => {
+  const reads = async () => (await scrape(service.app)).get('handoff_redis_call_duration_seconds_count{script="status"}') ?? 0
+  const ids = [await caught()]
+  for (let n = 0; n < 9; n++) {
+    ids.push((await call('alice', 'POST', `/api/reissue/${ids.at(-1)}`, {})).json().handoff_id)
+    await call('bob', 'GET', `/api/catch/${ids.at(-1)}`)
+  }
+  const before = await reads()
+  const { items, complete } = (await waitFor([...ids, ...ids])).json()
+  t.notOk(complete)
+  t.strictSame(items.map((item: { handoff_id: string }) => item.handoff_id), Array(20).fill(ids.at(-1)))
+  t.strictSame(items.map((item: { asked_as?: string }) => item.asked_as), [...ids, ...ids].map(id => id === ids.at(-1) ? undefined : id))
+  t.equal(await reads() - before, 10 + 19, 'each once, and the last one for each item')
+  await service.redis.del(`${service.prefix}:{${tagOf(ids.at(-1)!)}}:h:default:${ids.at(-1)}`)
+  t.match((await waitFor([...ids, ...ids])).json(), {
+    items: [...ids, ...ids].map(id => id === ids.at(-1) ? { handoff_id: id, status: 'unknown' } : { handoff_id: ids.at(-2), status: 'cancelled' })
+  }, 'the last that is there')
 })
 
 t.test('it waits until all have ended for good, and counts as one request', async t => {

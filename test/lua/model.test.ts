@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { isDeepStrictEqual } from 'node:util'
 import t from 'tap'
 import type { Test } from 'tap'
-import { isWhole } from '../helpers/extent.ts'
+import { isWhole, skipInQuick } from '../helpers/extent.ts'
 import type { Model } from '../helpers/model.ts'
 import { testRedis } from '../helpers/redis.ts'
 import type { TestRedis } from '../helpers/redis.ts'
@@ -85,7 +85,9 @@ async function nothingElse (t: Test, test: TestRedis, model: Model): Promise<voi
     if (list !== undefined) return (content as unknown[]).length === 0 ? [] : [`{${tag}}:${list}`]
     return [`{${tag}}:h:${name}`]
   })
-  same(t, Object.keys(await test.dump()).sort(), names.sort(), 'nothing else lies there')
+  // The tenant's name stays after what waited for a person has left, and what was decided last is kept (decided.test.ts).
+  const found = Object.keys(await test.dump()).filter(key => key !== `{${tag}}:inboxes` && key !== `{${tag}}:w:${tenant}:decided`)
+  same(t, found.sort(), names.sort(), 'nothing else lies there')
 }
 
 const agents = ['A', 'B', 'passer']
@@ -176,7 +178,7 @@ const options = fc.record({
 })
 
 const walks = isWhole ? 600 : 60
-t.test(`${walks} walks`, async t => {
+t.test(`${walks} walks`, skipInQuick, async t => {
   const outcomes = new Set<string>()
   let before: Model | undefined
   await fc.assert(fc.asyncProperty(options, steps, async (options, steps) => {

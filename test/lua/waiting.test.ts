@@ -26,10 +26,10 @@ interface Page { names: string[], more: boolean, last: Place }
 
 async function page (on: Raw, limit: number, after?: Place, now: number = T + 500): Promise<Page> {
   const [outcome, , since, behind, ...parts] = await waiting(on, now, limit, after) as [string, number, string | null, string | null, ...string[]]
-  if (outcome !== 'listed' || parts.length % 4 !== 0) throw new Error(`${outcome}, ${parts.length} parts`)
+  if (outcome !== 'listed' || parts.length % 6 !== 0) throw new Error(`${outcome}, ${parts.length} parts`)
   const names: string[] = []
-  for (let i = 0; i < parts.length; i += 4) {
-    const [member, , task] = parts.slice(i, i + 4) as [string, string, string]
+  for (let i = 0; i < parts.length; i += 6) {
+    const [member, , task] = parts.slice(i, i + 6) as [string, string, string]
     names.push(JSON.parse(task))
     if (member !== `${tenant}:${names.at(-1)}`) throw new Error(`${member} with the task ${task}`)
   }
@@ -54,7 +54,7 @@ t.test('what is left behind in the list, by whatever way, is not shown unless it
   for (const name of stateNames) {
     const state: State = states[name]
     await put(on, { ...state, waiting: at.passed })
-    const listed = state.waiting !== undefined && state.now < at.expires ? [member, state.hash!.s, task, state.hash!.x ?? null] : []
+    const listed = state.waiting !== undefined && state.now < at.expires ? [member, state.hash!.s, task, state.hash!.x ?? null, state.hash!.h ?? null, state.hash!.p!.length] : []
     t.strictSame(await waiting(on, state.now, 10), ['listed', state.now, null, null, ...listed], name)
   }
 })
@@ -139,7 +139,7 @@ t.test('of what isn’t wanted one call passes a thousand by as well', async t =
   }
   const found = async (wanted: string, after: Place) => {
     const [, , since, behind, ...parts] = await waiting(on, T + 500, 100, after, wanted) as [string, number, string | null, string | null, ...string[]]
-    return { names: parts.filter((_, i) => i % 4 === 2).map(text => JSON.parse(text) as string), at: [Number(since), behind ?? ''] as Place }
+    return { names: parts.filter((_, i) => i % 6 === 2).map(text => JSON.parse(text) as string), at: [Number(since), behind ?? ''] as Place }
   }
   const first = await found('jrun:42', [0, ''])
   t.strictSame(first, { names: [], at: [T + 999, `${tenant}:other0999`] })
@@ -163,7 +163,7 @@ t.test('a call gives half a megabyte of tasks at the most', async t => {
   const sizes: number[] = []
   for (let after: Place | undefined, more = true; more;) {
     const [, , since, behind, ...parts] = await waiting(on, T, 100, after) as string[]
-    sizes.push(parts.length / 4)
+    sizes.push(parts.length / 6)
     t.ok(parts.join('').length < 550_000)
     more = behind !== null
     after = [Number(since), behind!]

@@ -7,6 +7,7 @@ import { secrets, testApp } from '../helpers/app.ts'
 import { until } from '../helpers/until.ts'
 import { listen } from '../helpers/wire.ts'
 import { review, write } from './examples/ai-sdk.ts'
+import { pay } from './examples/asking.ts'
 import * as openai from './examples/openai-agents.ts'
 
 /** The examples run as they are, on models that say what a test tells them. */
@@ -84,3 +85,24 @@ for (const [name, start] of [
     await reviewing
   })
 }
+
+t.test('a worker asks a person about a large invoice, and goes on with the answer', async t => {
+  const { writer, reviewer, person } = await clients(t)
+  const over = new AbortController()
+  const paying = pay(reviewer, 'payer', 100, over.signal)
+  const passed = async (amount: number) => (await writer.pass({ to: 'payer', task: 'Pay it.', output: { invoice: `I-${amount}`, amount } })).handoff_id
+  const results = async (ids: string[]) => Promise.all(ids.map(async id => (await writer.waitFor(id, 'done')).result))
+  const ids = [await passed(1000), await passed(2000), await passed(20)]
+  for (const answer of [{ pay: true, account: 'the reserve' }, { pay: false }]) {
+    const open = async () => (await person.asks({ inbox: 'payer' })).items
+    await until(async () => (await open()).length > 0)
+    const { handoff_id: id, ask_id: askId, question } = (await open())[0]!
+    t.match(question, /^Invoice I-[12]000 is about [12]000\. Pay it, and from which account\?$/)
+    await t.rejects(person.answer(id, askId, { pay: 'yes' }), { code: 'result_invalid' }, 'only what the schema allows')
+    await person.answer(id, askId, answer)
+    await until(async () => (await open()).every(({ ask_id: next }) => next !== askId))
+  }
+  t.strictSame(await results(ids), [{ paid: 1000, from: 'the reserve' }, { paid: 0 }, { paid: 20, from: 'the usual account' }])
+  over.abort()
+  await paying
+})

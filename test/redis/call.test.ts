@@ -19,11 +19,11 @@ const script: Script = {
 const known = new Set(['name', 'args', 'setReplyContext', 'isTraced', 'promise', 'toWritable', 'resolve', 'reject',
   'setTimeout', 'pipelineIndex', 'inTransaction', 'ignore', 'isReadOnly', 'transformReply'])
 
-async function ask (redis: Redis, withSource: boolean, bytes?: Buffer): Promise<{ reply: unknown, read: Set<string> }> {
+async function ask (redis: Redis, withSource: boolean, bytes?: Buffer, text = 'text'): Promise<{ reply: unknown, read: Set<string> }> {
   const read = new Set<string>()
   const reply = await new Promise((resolve, reject) => {
     const dispatcher = { again: () => {}, failed: (call: ScriptCall, error: Error) => reject(error), ended: () => {} }
-    const call = new ScriptCall({ script, tag: 'tag', keys: ['key'], texts: ['text'], bytes, decode: reply => reply }, dispatcher, 0, resolve, reject)
+    const call = new ScriptCall({ script, tag: 'tag', keys: ['key'], texts: [text], bytes, decode: reply => reply }, dispatcher, 0, resolve, reject)
     call.withSource = withSource
     const watched = new Proxy(call, {
       get (target, name) {
@@ -51,6 +51,12 @@ t.test('ioredis sends a call unchanged and needs nothing else of it', async t =>
 
   const bytes = Buffer.from([0, 255, 13, 10, 36, 0xc3, 0xa4])
   t.strictSame((await ask(redis, true, bytes)).reply, [Buffer.from('key'), Buffer.from('text'), bytes, 7], 'bytes as they are')
+
+  const hostile = 'é€ä\r\n$1\r\n1\r\n*1\r\n$4\r\nPING\r\n'
+  for (const more of [undefined, bytes]) {
+    const [, text] = (await ask(redis, true, more, hostile)).reply as Buffer[]
+    t.equal(text!.length, hostile.length, 'a character that isn’t ASCII is one byte, so no text goes on as commands')
+  }
 
   const failed = await ask(redis, false).catch((error: Error) => error)
   t.match(failed, { name: 'ReplyError', message: /^NOSCRIPT/ })

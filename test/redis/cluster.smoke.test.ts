@@ -1,8 +1,14 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import slotOf from 'cluster-key-slot'
 import t from 'tap'
-import { randomToken, tags } from '../../src/core/ids.ts'
+import { homeTag, inboxTag, randomToken, tags } from '../../src/core/ids.ts'
+import { callerOf } from '../../src/core/model.ts'
+import { InboxSettingsService } from '../../src/handoffs/inbox-settings.ts'
+import { InboxService } from '../../src/handoffs/inboxes.ts'
+import { Waiter } from '../../src/handoffs/waiter.ts'
 import type { Store } from '../../src/store/store.ts'
 import { StoredKeys } from '../../src/auth/stored-keys.ts'
+import { InboxRounds } from '../../src/metrics/inboxes.ts'
 import { info } from '../faults/fleet/ask.ts'
 import { startCluster } from '../faults/fleet/cluster.ts'
 import type { ClusterFleet } from '../faults/fleet/cluster.ts'
@@ -30,6 +36,7 @@ t.test('three masters, each with a replica', async t => {
       await store.handoffs.pass({ ...place, token: '-', passedBy: 'alice', requireHuman: true, options: ' l2 hdigest', expiresIn: 60_000, payload: Buffer.from('"task":"t"') })
       t.match(await store.approvals.list('default', tag, null, 10), { items: [{ id: place.id }], next: null })
       t.match(await store.approvals.decide('approved', place, randomToken(), 'carol', {}, Buffer.from('null')), { outcome: 'decided' })
+      t.match(await store.approvals.decided('default', tag, 10), [{ id: place.id, decision: { by: 'carol' } }])
       t.match(await store.handoffs.catch(place, randomToken(), 'bob'), { outcome: 'caught' })
     }
   })
@@ -45,12 +52,56 @@ t.test('three masters, each with a replica', async t => {
     t.match(await keys.find(key), { keyId: id }, 'in its grace')
     t.match(await keys.find(next.key), { keyId: id })
     await records.limits.set('acme', null, 5, 'me')
-    await until(() => keys.limits.of('acme')?.all === 5, 2000)
+    await until(() => keys.limits.of('acme')?.all === 5)
     t.match(await records.update(id, { scopes: ['status'], expiresIn: 60_000 }, 'me'), { outcome: 'updated' })
-    await until(async () => [...(await keys.find(key))!.scopes].join() === 'status', 2000)
+    await until(async () => [...(await keys.find(key))!.scopes].join() === 'status')
     t.match(await records.revoke(id, 'me'), { outcome: 'revoked' })
-    await until(async () => await keys.find(key) === undefined && await keys.find(next.key) === undefined, 2000)
+    await until(async () => await keys.find(key) === undefined && await keys.find(next.key) === undefined)
     keys.stop()
+  })
+
+  await t.test('max_caught holds over both masters of an inbox, for two replicas', async t => {
+    const other = fleetStore(t, cluster.url, { replicas: 1 })
+    const services = [store, other].map(({ inboxes, subscriptions }) => new InboxService(inboxes, subscriptions, new Waiter(subscriptions), 60_000))
+    t.teardown(() => services.forEach(service => service.close()))
+    const settings = new InboxSettingsService(store.inboxes, (_, read) => read())
+    const tenant = 'limited'
+    const bob = callerOf(tenant, 'bob', [])
+    const inbox = await apartFrom(cluster, tenant)
+    const [own, home] = [inboxTag(tenant, inbox), homeTag(tenant)]
+    const passed = async (tag: string) => {
+      const place = { ...placeIn(tag), tenant }
+      const requireHuman = tag === home
+      const options = ` t${inbox}${requireHuman ? ' l2 hdigest' : ''}`
+      const handoff = { ...place, token: '-', passedBy: 'alice', requireHuman, to: inbox, options, expiresIn: 60_000, payload: Buffer.from('"task":"t"') }
+      const reply = await store.handoffs.pass(handoff)
+      if (reply.outcome === 'passed' && requireHuman) await store.approvals.decide('approved', place, randomToken(), 'carol', {}, Buffer.from('null'))
+      return { ...place, reply }
+    }
+    const all = await Promise.all(Array.from({ length: 60 }, (_, n) => passed(n % 2 === 0 ? own : home)))
+    await settings.set(bob, inbox, { max_caught: 3 })
+    const held = new Set<string>()
+    let [most, ended] = [0, 0]
+    const worker = async (n: number) => {
+      while (ended < all.length) {
+        const { items } = await services[n % 2]!.catch(bob, { inbox, max: n % 3 + 1, bytes: Buffer.from(String(n)) }, undefined, null)
+        for (const { id } of items) held.add(id)
+        most = Math.max(most, held.size)
+        for (const { id } of items) {
+          held.delete(id)
+          await store.handoffs.done({ tenant, id, tag: id.slice(0, 3) }, randomToken(), 'bob', Buffer.alloc(0), '')
+          ended++
+        }
+        if (items.length === 0) await sleep(5)
+      }
+    }
+    await Promise.all([0, 1, 2, 3, 4, 5].map(worker))
+    t.equal(ended, all.length, 'each once')
+    t.ok(most >= 1 && most <= 3, `${most} at once`)
+    t.match(await settings.count(tenant, inbox), { pending: 0, caught: 0, max_caught: 3 })
+    await settings.set(bob, inbox, { max_pending: 1 })
+    t.equal((await passed(own)).reply.outcome, 'elsewhere', 'how many wait on the other master must be known')
+    t.match((await settings.list(bob, {})).items, [{ inbox, max_caught: 3, max_pending: 1 }])
   })
 
   await t.test('a waiter is told after a failover by hand, and after its slot has moved', async t => {
@@ -68,6 +119,27 @@ t.test('three masters, each with a replica', async t => {
     await waiter.rungBy(to)
     await cluster.moveSlot(slotOf(tag), from)
     await waiter.rungBy(from)
+  })
+
+  await t.test('the metrics’ round adds up what all masters have', async t => {
+    const rounds = new InboxRounds(store, 0, error => t.fail(String(error)))
+    store.sweeper.start()
+    await until(() => store.sweeper.counts !== undefined)
+    const masters = await Promise.all(apart.map(tag => cluster.ownerOf(slotOf(tag))))
+    for (const tag of apart) {
+      const options = ' l2 hdigest'
+      await store.handoffs.pass({ ...placeIn(tag), token: '-', passedBy: 'alice', requireHuman: true, options, expiresIn: 60_000, payload: Buffer.from('"task":"t"') })
+      await store.inboxes.set({ tenant: 'default', inbox: `of-${tag}`, tag }, { paused: true, maxCaught: undefined, maxPending: undefined })
+    }
+    for (const [n, master] of masters.entries()) await master.admin.config('SET', 'maxmemory', (n + 1) * 100_000_000)
+    await rounds.round()
+    t.match(rounds.figures, { inboxes: [{ tenant: '', inbox: 'other', pending: 0 }], approvals: [{ tenant: 'default', waiting: 3 }], memory: { limit: 600_000_000 } })
+    t.ok(rounds.figures!.memory!.used > 3 * 500_000, 'three masters’')
+    await masters[1]!.admin.config('SET', 'maxmemory', 0)
+    await rounds.round()
+    t.equal(rounds.figures!.memory!.limit, 0, 'one has no limit')
+    for (const master of masters) await master.admin.config('SET', 'maxmemory', 0)
+    await store.sweeper.stop()
   })
 
   await t.test('one master with an eviction policy makes the service not ready', async t => {
@@ -96,6 +168,12 @@ t.test('the sweep goes on with the other partitions when the first one’s maste
   away.resume()
   await until(() => freed(cluster, first!), 9000)
 })
+
+/** An inbox whose two partitions have different masters. */
+async function apartFrom (cluster: ClusterFleet, tenant: string): Promise<string> {
+  const home = await cluster.ownerOf(slotOf(homeTag(tenant)))
+  for (let n = 0; ; n++) if (await cluster.ownerOf(slotOf(inboxTag(tenant, `work-${n}`))) !== home) return `work-${n}`
+}
 
 /** Reads Redis itself: a status would say expired whether it was swept or not. */
 async function freed (cluster: ClusterFleet, { tag, id }: { tag: string, id: string }): Promise<boolean> {

@@ -5,6 +5,7 @@ import { randomToken } from '../../src/core/ids.ts'
 import { info, isReplicated } from '../faults/fleet/ask.ts'
 import { startRedisServer } from '../faults/fleet/redis.ts'
 import type { RedisServer } from '../faults/fleet/redis.ts'
+import { skipInQuick } from '../helpers/extent.ts'
 import { done, newPlace, pass, untilServing } from '../helpers/handoffs.ts'
 import { testStore } from '../helpers/redis.ts'
 import { until } from '../helpers/until.ts'
@@ -17,7 +18,7 @@ async function callsOf (master: RedisServer, command: string): Promise<number> {
 const refused = (t: Test, asked: Promise<unknown>) =>
   t.rejects(asked, { name: 'Unavailable', message: /^0 of 1 replicas acknowledged in time$|^Redis did not answer in time$/ })
 
-t.test('a master, its replica, and a store that acknowledges only what the replica has', async t => {
+t.test('a master, its replica, and a store that acknowledges only what the replica has', skipInQuick, async t => {
   const master = await startRedisServer(t)
   const replica = await startRedisServer(t, { options: ['--replicaof', `127.0.0.1 ${master.port}`] })
   await until(() => isReplicated(master, 1), 20_000)

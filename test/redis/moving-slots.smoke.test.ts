@@ -94,6 +94,21 @@ t.test('on a Cluster', async t => {
       t.match(await whileMoving(tag, [...ahead(byId), list], () => handoffs.catch(byId, randomToken(), 'bob')), { outcome: 'caught' }, 'catch')
       const cancelled = await one()
       t.match(await whileMoving(tag, [list], () => attempts.cancel(cancelled, 'alice', 'own', false, Buffer.alloc(0))), { outcome: 'cancelled' }, 'cancel')
+      const caught = `${list}:caught`
+      for (const end of ['done', 'fail', 'cancel'] as const) {
+        const { caught: before } = await inboxes.count(at)
+        const working = await passed(tag, ` t${inbox}`, { to: inbox })
+        await handoffs.catch(working, randomToken(), 'bob')
+        t.equal((await inboxes.count(at)).caught, before + 1)
+        await whileMoving(tag, [...ahead(working), ...end === 'done' ? [caught] : []], (): Promise<unknown> => end === 'done'
+          ? handoffs.done(working, randomToken(), 'bob', Buffer.alloc(0), '')
+          : end === 'fail' ? attempts.fail(working, randomToken(), 'bob', false, Buffer.from('{}')) : attempts.cancel(working, 'alice', 'own', true, Buffer.alloc(0)))
+        t.equal((await inboxes.count(at)).caught, before, `${end} is caught no longer`)
+      }
+      t.match(await whileMoving(tag, [caught], () => inboxes.set(at, { paused: true, maxCaught: undefined, maxPending: 5 })), { isChanged: true })
+      t.match(await whileMoving(tag, [`${list}:settings`], () => inboxes.take(at, wanted())), { outcome: 'closed' }, 'it is paused')
+      t.match(await whileMoving(tag, [caught], () => inboxes.count(at)), { paused: true, maxPending: 5 })
+      t.match(await whileMoving(tag, [`${list}:settings`], () => inboxes.set(at, { paused: false, maxCaught: null, maxPending: null })), { settings: { paused: false, maxPending: null } })
       const failing = await passed(tag, again, { to: inbox })
       await handoffs.catch(failing, randomToken(), 'bob')
       t.match(await whileMoving(tag, [list], () => attempts.reissue(failing, 'alice', 'own')), { outcome: 'reissued' }, 'reissue')
@@ -176,7 +191,7 @@ t.test('on a Cluster', async t => {
     const store = fleetStore(t, cluster.url, { eventsRetention: 60_000 })
     await untilServing(store.handoffs)
     const events = store.events!
-    const reader = new FeedReader(events)
+    const reader = new FeedReader(events, () => '')
     const home = homeTag('told')
     const tell = (from: string, ...lines: string[]) => events.relay('told', [{ tag: home, from, events: lines }])
     const told = (number: number) => `${number} done done AVHdDBR3Ox_T_H9gltuUjYVhg alice bob`

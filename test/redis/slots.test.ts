@@ -8,7 +8,7 @@ import { loopback } from '../faults/fleet/process.ts'
 import { startRedisServer } from '../faults/fleet/redis.ts'
 import { skipInQuick } from '../helpers/extent.ts'
 
-t.test('asking an unreachable master again and again leaves no listeners behind', async t => {
+t.test('asking an unreachable master again and again leaves no listeners behind', skipInQuick, async t => {
   const server = await startRedisServer(t)
   const [silent, away] = [new Redis(server.url), new Redis(await freePort(loopback), { retryStrategy: () => 50 })]
   t.teardown(() => [silent, away].forEach(redis => redis.disconnect()))

@@ -4,6 +4,7 @@ import { callBudget } from '../../src/redis/lanes.ts'
 import { startRedisServer } from '../faults/fleet/redis.ts'
 import type { RedisServer } from '../faults/fleet/redis.ts'
 import { timeRun } from '../helpers/clock.ts'
+import { skipInQuick } from '../helpers/extent.ts'
 import { ownRedis } from '../helpers/own-redis.ts'
 import { fleetStore, testStore } from '../helpers/redis.ts'
 import type { TestStore, TestStoreOptions } from '../helpers/redis.ts'
@@ -107,7 +108,7 @@ t.test('a listener that comes during an outage is not held up, and is told when 
   await one.rings(2)
 })
 
-t.test('keep-alive notices a connection that was cut silently', { timeout: 20_000 }, async t => {
+t.test('keep-alive notices a connection that was cut silently', { timeout: 20_000, ...skipInQuick }, async t => {
   const redis = await ownRedis(t)
   const test = await connected(t, { url: redis.url })
   const name = `${test.prefix}:{x}:a`

@@ -72,7 +72,7 @@ async function limitedService (t: Parameters<typeof startRedisServer>[0] & Param
     url: redis.url,
     limitedUrl: asUser(redis.url, 'handoff', 'secret'),
     replicas: 1,
-    isRelayed: true,
+    isSpread: true,
     log: { info () {}, error () {}, warn: (details, message) => { told.push(`${message}: ${(details as { reason: string }).reason}`) } },
   })
   return { redis, grant, told, service }
@@ -92,11 +92,16 @@ async function moveEvents ({ store, call, prefix, redis }: TestApp): Promise<voi
   await store.events!.trim(tag, 'default', last!)
 }
 
-/** What a person approved waits in a second list of its inbox, whose handoffs are weighed before they are caught. */
-async function catchApproved (t: Test, { call }: TestApp): Promise<void> {
+/**
+ * What a person approved waits in a second list of its inbox, whose handoffs are weighed before they are caught. While it is caught, the sweeping
+ * replica looks now and then whether it still is.
+ */
+async function catchApproved (t: Test, { call, store }: TestApp): Promise<void> {
   const { handoff_id: id } = (await call('alice', 'POST', '/api/pass', { task: 't', to: 'approved', require_human: true })).json()
   t.equal((await call('approver', 'POST', `/api/approve/${id}`)).statusCode, 200)
   t.match((await call('bob', 'POST', '/api/catch', { inbox: 'approved' })).json(), { items: [{ handoff_id: id }] })
+  await store.inboxes.tidy({ tenant: 'default', inbox: 'approved', tag: tagOf(id) })
+  t.equal((await call('bob', 'POST', `/api/done/${id}`)).statusCode, 200)
 }
 
 t.test('all that the service does is allowed, and all that is allowed is used', { timeout: 60_000 }, async t => {

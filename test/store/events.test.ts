@@ -19,7 +19,7 @@ function newPlace () {
 }
 type Place = ReturnType<typeof newPlace>
 
-const withEvents = (t: Test, prefix?: string, isRelayed = true) => testStore(t, { eventsRetention: 60_000, isRelayed, ...prefix !== undefined && { prefix } })
+const withEvents = (t: Test, prefix?: string, isRelayed = true) => testStore(t, { eventsRetention: 60_000, isSpread: isRelayed, ...prefix !== undefined && { prefix } })
 
 async function pass ({ handoffs }: Store, place: Place): Promise<void> {
   await handoffs.pass({ ...place, token: randomToken(), passedBy: 'alice', requireHuman: false, expiresIn: 60_000, options: '', payload: Buffer.from('"task":"t"') })
@@ -36,7 +36,7 @@ async function feedOf ({ events }: Store, count: number): Promise<string[]> {
 
 /** As a replica that dies before it moves anything: what its calls appended stays in the outboxes. */
 async function passUnmoved (t: Test, { prefix, url }: TestStore, places: Place[]): Promise<void> {
-  const { store } = await testStore(t, { eventsRetention: 60_000, isRelayed: true, prefix, url })
+  const { store } = await testStore(t, { eventsRetention: 60_000, isSpread: true, prefix, url })
   store.relay.move = async () => {}
   for (const place of places) await pass(store, place)
 }
@@ -45,7 +45,7 @@ t.test('an event is in the feed although the reply that tells of it comes after 
   const service = await withEvents(t)
   const { store, prefix, url } = service
   const place = newPlace()
-  const { store: other } = await testStore(t, { eventsRetention: 60_000, isRelayed: true, prefix, url })
+  const { store: other } = await testStore(t, { eventsRetention: 60_000, isSpread: true, prefix, url })
   other.relay.move = async () => {}
   await pass(other, place)
   await other.handoffs.catch(place, randomToken(), 'bob')

@@ -128,6 +128,7 @@ t.test('what the tenant refuses once the agent’s window is over isn’t given 
   const first = []
   for (let n = 0; n < 3; n++) {
     first.push(spend(joint))
+    await until(() => windows === n + 1)
     await new Promise(resolve => setTimeout(resolve, 10))
   }
   refuse()

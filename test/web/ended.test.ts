@@ -17,7 +17,7 @@ import { fingerprint } from '../../src/web/views/list.ts'
 /** The list's poll waits for changes, and its session ends meanwhile. */
 
 /** The fingerprint of the empty list. */
-const seen = fingerprint({ items: [], next: null, count: 0, now: 0 })
+const seen = fingerprint({ items: [], next: null, approvals: 0, questions: 0, areMore: false, decided: [], now: 0 })
 
 /** Two replicas. */
 const one = await testApp(t)

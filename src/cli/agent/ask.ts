@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { normalBaseUrl } from '../../client/call.ts'
 import { HandoffClient, isHandoffError } from '../../client/index.ts'
 import type { ClientOptions, HandoffError } from '../../client/index.ts'
+import { elementTexts } from '../../client/json.ts'
 import { cutMembers } from '../../core/json.ts'
 import { partsOf } from '../../core/labels.ts'
 import type { Labels } from '../../core/labels.ts'
@@ -61,7 +62,8 @@ export async function ask<T extends Answer> (
 async function lost (
   client: HandoffClient, answer: Answer, catches: boolean, fault: NodeJS.ErrnoException
 ): Promise<never> {
-  for (const { handoff_id: id, status } of [answer].flat() as Array<{ handoff_id?: string, status?: string }>) {
+  interface About { handoff_id?: string, status?: string }
+  for (const { handoff_id: id, status = 'asked about' } of [answer].flat() as About[]) {
     if (id === undefined) continue
     const givenBack = catches && fault.code !== 'EPIPE' &&
       await client.decline(id, `its catcher’s ${notWritten(fault)}`).then(() => true, () => false)
@@ -179,6 +181,31 @@ export function lines (text: string): string {
 /** The items of a list, separated by empty lines. @param none what to print if there are none */
 export function items (all: ReadonlyArray<{ readonly text: string }>, none: string): string {
   return all.length === 0 ? none : all.map(({ text }) => lines(text)).join('\n\n')
+}
+
+/** A page's query. */
+interface Page { limit: number, cursor: string | undefined }
+
+/** The oldest 100 of a list, as one answer. A page may have few of them, or none, and still not be the last. */
+export async function oldest (
+  read: (page: Page) => Promise<Answer & { next_cursor: string | null }>
+): Promise<Answer> {
+  const found: string[] = []
+  for (let cursor: string | undefined; ;) {
+    const { text, next_cursor: next } = await read({ limit: 100 - found.length, cursor })
+    found.push(...elementTexts(text, 'items'))
+    if (next === null || found.length === 100) {
+      return { text: `{"items":[${found.join()}],"next_cursor":${JSON.stringify(next)}}` }
+    }
+    cursor = next
+  }
+}
+
+/** Such an answer. @param none what to print if there is nothing */
+export function listLines (text: string, none: string): string {
+  const isWhole = (JSON.parse(text) as { next_cursor: string | null }).next_cursor === null
+  const found = elementTexts(text, 'items').map(item => ({ text: item }))
+  return items(found, isWhole ? none : 'none of the oldest that wait') + (isWhole ? '' : '\n\nThere are more.')
 }
 
 function linesOf (json: Buffer): string[] {

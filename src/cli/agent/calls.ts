@@ -1,9 +1,9 @@
 import { rawJson } from '../../client/index.ts'
 import type { PassBody } from '../../client/index.ts'
-import { elementTexts } from '../../client/json.ts'
 import { labelsText } from '../../core/labels.ts'
-import { ask, items, lines, wantedLabels } from './ask.ts'
+import { ask, items, lines, listLines, oldest, wantedLabels } from './ask.ts'
 import type { AskOptions } from './ask.ts'
+import type { AnswerOptions, QuestionOptions } from './questions.ts'
 
 /** The calls that the agents' commands make, by the command's name. */
 
@@ -26,17 +26,25 @@ export const calls = {
   ), plain),
   decline: (options, id) => ask(options, client => client.decline(id, options.reason), plain),
   heartbeat: (options, id) => ask(options, client => client.heartbeat(id, progressOf(options)), plain),
+  ask: async (options, id) => (await import('./questions.ts')).ask(options as QuestionOptions, id),
+  asked: async (options, id) => (await import('./questions.ts')).asked(options, id),
+  asks: async options => (await import('./questions.ts')).asks(options),
+  answer: async (options, id) => (await import('./questions.ts')).answer(options as AnswerOptions, id),
   cancel: (options, id) => ask(options, client => client.cancel(id, given(options, 'reason', 'force')), plain),
   reissue: (options, id) => ask(options, client => client.reissue(id), plain),
   status: async (options, _, ids) => (await import('./status.ts')).status(options, ids),
   events: async options => (await import('./events.ts')).events(options),
-  inbox: (options, name) => ask(options, client => client.inbox(name), plain),
+  inbox: async (options, name) => (await import('./inboxes.ts')).inbox(options, name),
+  inboxes: async options => (await import('./inboxes.ts')).inboxes(options),
   list: async options => (await import('./list.ts')).list(options),
   redrive: async options => (await import('./operate.ts')).redrive(options),
   purge: async (options, inbox) => (await import('./operate.ts')).purge(options, inbox),
   approvals: options => {
-    const wanted = { limit: 100, ...given(options, 'inbox'), ...wantedLabels(options.label) }
-    return ask(options, client => client.approvals.list(wanted), ({ text }) => approvalLines(text))
+    const wanted = { ...given(options, 'inbox'), ...wantedLabels(options.label) }
+    return ask(
+      options, client => oldest(page => client.approvals.list({ ...wanted, ...page })),
+      ({ text }) => listLines(text, 'nothing waits')
+    )
   },
   approve: (options, id) => ask(options, client => client.approvals.approve(id, given(options, 'note')), plain),
   reject: (options, id) => ask(options, client => client.approvals.reject(id, options.note), plain),
@@ -66,11 +74,4 @@ function passBody (options: Options): PassBody {
   return Object.fromEntries(
     members.map(([name, value]) => [name.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`), value])
   ) as unknown as PassBody
-}
-
-function approvalLines (text: string): string {
-  const { next_cursor: next } = JSON.parse(text) as { next_cursor: string | null }
-  const none = next === null ? 'nothing waits' : 'none of the oldest that wait'
-  return items(elementTexts(text, 'items').map(item => ({ text: item })), none) +
-    (next === null ? '' : '\n\nThere are more.')
 }

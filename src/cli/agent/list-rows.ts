@@ -49,6 +49,7 @@ function remark (handoff: ListedHandoff): string {
   if (reason !== undefined) return quoted(reason)
   if (because !== undefined) return because
   if (handoff.cancel_requested_at !== undefined) return 'asked to stop'
+  if (handoff.ask !== undefined) return 'waits for an answer'
   if (progress?.message !== undefined) return quoted(progress.message)
   if (approval?.state === 'waiting') return 'waits for a person'
   if (handoff.status === 'pending' && from !== undefined) return `from ${from}`

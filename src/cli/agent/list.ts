@@ -8,7 +8,7 @@ import type { Labels } from '../../core/labels.ts'
 import { callerOf } from '../../core/model.ts'
 import { ListService } from '../../handoffs/lists.ts'
 import { Failure, UsageError, notWritten, outputFault, print, unbroken } from '../output.ts'
-import { withStore } from '../redis.ts'
+import { redisClock, withStore } from '../redis.ts'
 import { clientFor, madeFor, refused, wantedLabels } from './ask.ts'
 import type { AskOptions } from './ask.ts'
 import { rowsOf } from './list-rows.ts'
@@ -46,15 +46,22 @@ interface Source {
 
 /** @returns the exit status */
 export async function list (options: ListOptions): Promise<number> {
-  const { all, limit, tenant, url } = options
-  if (all && limit !== undefined) throw new UsageError('--all and --limit exclude each other')
-  if (tenant !== undefined && url !== undefined) {
-    throw new UsageError('--tenant reads from Redis, and --url is the service: one of them')
-  }
+  checkSource(options)
+  const { tenant } = options
   try {
     return tenant === undefined ? await show(options, service(options)) : await showStored(options, tenant)
   } catch (error) {
     return refused(options, error)
+  }
+}
+
+/** @throws {UsageError} for options of lists that exclude each other */
+export function checkSource (
+  { all, limit, tenant, url }: Pick<ListOptions, 'all' | 'limit' | 'tenant' | 'url'>
+): void {
+  if (all && limit !== undefined) throw new UsageError('--all and --limit exclude each other')
+  if (tenant !== undefined && url !== undefined) {
+    throw new UsageError('--tenant reads from Redis, and --url is the service: one of them')
   }
 }
 
@@ -66,9 +73,8 @@ function service (options: ListOptions): Source {
 /** Reads as the service does for an operator's key. Doesn't wait for replicas, as `inspect` doesn't. */
 function showStored (options: ListOptions, tenant: string): Promise<number> {
   const caller = callerOf(tenant, 'operator', ['status', 'operate'])
-  return withStore(loadConfig(), 0, ({ lists }) => {
-    const service = new ListService(lists, (_, read) => read())
-    const now = async () => (await lists.page({ tenant, state: 'live' }, null, 1, false)).now
+  return withStore(loadConfig(), 0, store => {
+    const service = new ListService(store.lists, (_, read) => read())
     const page = async ({ passedBy, caughtBy, errorCode, labels, status, ...wanted }: ListWanted) => {
       const given = {
         ...wanted,
@@ -82,12 +88,12 @@ function showStored (options: ListOptions, tenant: string): Promise<number> {
       const query = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined))
       return await service.page(caller, query).catch(error => { throw asRefusal(error) })
     }
-    return show(options, { page, now })
+    return show(options, { page, now: () => redisClock(store) })
   })
 }
 
 /** The refusal that the service would answer. */
-function asRefusal (error: unknown): unknown {
+export function asRefusal (error: unknown): unknown {
   if (!(error instanceof Problem)) return error
   const { code, more } = error
   const { status, detail } = errorTable[code]

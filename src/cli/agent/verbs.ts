@@ -94,6 +94,38 @@ const definitions: Record<Verb, Definition> = {
     argument: id,
     options: [['--progress <text>', 'how far you are'], ['--percent <n>', 'how far you are, in percent', parsePercent]]
   },
+  ask: {
+    description: 'ask a person, or who passed it, about a handoff that you caught',
+    argument: id,
+    required: ['--question <text>', 'the question'],
+    options: [
+      ['--of <who>', 'who is asked: person (default) or passer', parseAsked],
+      ['--details <json>', `what one should know to answer: ${object}`, parseObject],
+      ['--schema <json>', `the JSON Schema of the answer: ${object}`, parseObject],
+      ['--expires-in <duration>', 'how long it can be answered: 30s, 15m, 48h; 24h by default', parseSeconds],
+      ['--wait <duration>', 'how long to wait for the answer, and print it: 30s, 15m, 48h', parseSeconds],
+      ['--idempotency-key <key>', 'asking again with the same key makes no second question', parseKey],
+    ],
+  },
+  asked: {
+    description: 'show a handoff’s latest question and its answer',
+    argument: id,
+    options: [
+      ['--wait <duration>', 'how long to wait for the answer: 30s, 15m, 48h; not at all by default', parseSeconds]
+    ]
+  },
+  asks: {
+    description: 'list the open questions (to people, with an approver’s key)',
+    options: [
+      ['--of <who>', 'person (default), or passer: those about what you passed', parseAsked], inboxOption, labelOption
+    ]
+  },
+  answer: {
+    description: 'answer a question: a person’s with an approver’s key, the passer’s with its own',
+    argument: id,
+    required: ['--answer <json>', object, parseObject],
+    options: [['--ask <ask-id>', 'the question’s id; by default the latest'], ['--note <text>', 'a note']]
+  },
   cancel: {
     description: 'take back a handoff that you passed',
     argument: id,
@@ -121,7 +153,25 @@ const definitions: Record<Verb, Definition> = {
       labelOption,
     ],
   },
-  inbox: { description: 'count what is in an inbox', argument: ['<name>', 'the inbox'] },
+  inbox: {
+    description: 'count what is in an inbox; with an operator’s key, pause or limit it',
+    argument: ['<name>', 'the inbox'],
+    options: [
+      ['--pause', 'nothing can be caught from it'],
+      ['--resume', 'things can be caught from it again'],
+      ['--max-caught <n>', 'give more only while fewer of its handoffs are caught; none: no limit', parseMax],
+      ['--max-pending <n>', 'take no more while as many are pending; none: no limit', parseMax],
+    ],
+  },
+  inboxes: {
+    description: 'list the inboxes that hold something or have settings',
+    options: [
+      ['--limit <n>', 'how many at most: 100 by default', parseLimit],
+      ['--all', 'all of them; with --json one a line'],
+      ['--cursor <cursor>', 'go on where a list ended: its next_cursor'],
+      ['--tenant <tenant>', 'read this tenant’s from Redis, with the service’s settings and without a key', parseName],
+    ],
+  },
   list: {
     description: 'list what is pending or caught, or what failed',
     options: [
@@ -170,10 +220,12 @@ export function addVerbs (program: Command, exitWith: (status: number) => void):
   for (const [verb, { description, argument, required, options = [] }] of Object.entries(definitions)) {
     const command = program.command(verb).description(description)
     if (argument !== undefined) command.argument(...argument)
-    if (required !== undefined) command.requiredOption(required[0], required[1])
-    for (const [flags, description, parse] of options) {
-      if (parse === undefined) command.option(flags, description)
-      else command.option(flags, description, (text, before) => parse(flags.split(' ', 1)[0]!, text, before))
+    for (const option of [...required === undefined ? [] : [required], ...options]) {
+      const [flags, description, parse = asIs] = option
+      const read = (text: string, before: unknown) => parse(flags.split(' ', 1)[0]!, text, before)
+      if (option === required) command.requiredOption(flags, description, read)
+      else if (flags.includes(' ')) command.option(flags, description, read)
+      else command.option(flags, description)
     }
     addUrl(command).option('--json', 'print the service’s answer as it is').action(async (...args: unknown[]) => {
       const given = argument === undefined ? [] : [args[0] as string | string[] | undefined ?? ''].flat()
@@ -202,6 +254,13 @@ export function addVerbs (program: Command, exitWith: (status: number) => void):
 
 function addUrl (command: Command): Command {
   return command.option('--url <url>', 'where the service is; by default HANDOFF_URL, or http://127.0.0.1:8080')
+}
+
+const asIs = (_: string, text: string) => text
+
+function parseAsked (option: string, text: string): string {
+  if (text !== 'person' && text !== 'passer') throw new UsageError(`${option} takes person or passer`)
+  return text
 }
 
 function parseUntil (option: string, text: string): string {
@@ -233,6 +292,13 @@ export function parseLimit (option: string, text: string): number {
   const limit = parseCount(option, text)
   if (limit === 0) throw wrong(option, text, 'takes a whole number from 1 on')
   return limit
+}
+
+/** A limit, or that there is none. */
+function parseMax (option: string, text: string): number | 'none' {
+  if (text === 'none') return 'none'
+  if (!/^[1-9][0-9]{0,7}$/.test(text)) throw wrong(option, text, 'takes a whole number from 1 on, or none')
+  return Number(text)
 }
 
 const longest = 3650 * 86_400_000

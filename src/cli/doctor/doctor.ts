@@ -1,5 +1,5 @@
 import { Unavailable } from '../../core/errors.ts'
-import { loadConfig } from '../../config.ts'
+import { loadProcessConfig } from '../../config.ts'
 import type { Config } from '../../config.ts'
 import { parseRedisUrl } from '../../core/redis-url.ts'
 import type { RedisAddress } from '../../core/redis-url.ts'
@@ -23,7 +23,7 @@ const connectTimeout = 2000
 
 /** Checks Redis as the service would use it. @returns whether nothing may lose handoffs or stops the service */
 export async function doctor ({ json = false }: { json?: boolean }): Promise<boolean> {
-  const config = loadConfig()
+  const config = loadProcessConfig()
   const findings = await withStore(config, config.replicas, (store, url) => examine(store, parseRedisUrl(url), config))
   const ok = !findings.some(({ level }) => level === 'error')
   if (json) printJson({ ok, findings: findings.map(({ set = null, why = null, ...rest }) => ({ ...rest, set, why })) })

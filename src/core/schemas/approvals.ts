@@ -4,6 +4,7 @@ import { namePattern, statuses } from '../model.ts'
 import {
   approval, availableAt, createdAt, expiresAt, handoffId, labels, nullable, object, priority, to, wantedLabels
 } from './handoffs.ts'
+import { pageOf, pageQuery } from './pages.ts'
 
 /** The schemas of what people see and decide. */
 
@@ -17,10 +18,7 @@ const noteRules = {
 }
 
 export const listQuery = Type.Object({
-  cursor: Type.Optional(Type.String({ maxLength: 128, description: 'next_cursor of the previous page.' })),
-  limit: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: 100, default: 20, description: 'Largest number of items per page.' })
-  ),
+  ...pageQuery,
   inbox: Type.Optional(Type.String({
     pattern: namePattern, description: 'Only handoffs for this inbox.', examples: ['reviewer']
   })),
@@ -32,8 +30,8 @@ const exampleDigest = 'sha-256=:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=:'
 const passedBy = Type.String({ description: 'Name of the agent that passed the handoff.', examples: ['planner'] })
 const task = { description: 'As passed.', examples: ['Delete the old invoices.'] }
 
-export const listAnswer = Type.Object({
-  items: Type.Array(Type.Object({
+export const listAnswer = pageOf(
+  Type.Object({
     handoff_id: handoffId,
     task: Type.String({ description: 'As passed, truncated to 1,000 characters.', examples: task.examples }),
     task_truncated: Type.Optional(
@@ -44,11 +42,9 @@ export const listAnswer = Type.Object({
     passed_by: passedBy,
     available_at: Type.Optional(availableAt),
     labels: Type.Optional(labels),
-  }), { description: 'May be fewer than `limit`, or none, even if there is a next_cursor.' }),
-  next_cursor: nullable<string>(
-    'string', { description: 'The cursor of the next page; null on the last one.', examples: [null] }
-  ),
-}, { description: 'Handoffs that wait for approval, oldest first.' })
+  }),
+  'Handoffs that wait for approval, oldest first.'
+)
 
 export const inspectAnswer = Type.Object({
   handoff_id: handoffId,

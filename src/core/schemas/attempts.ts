@@ -1,6 +1,8 @@
 import { Type } from '@sinclair/typebox'
 import type { Static } from '@sinclair/typebox'
-import { endedAt, handoffId, nullable, reissuedAs, replayedField, time, workExpiresAt } from './handoffs.ts'
+import {
+  askOnStatus, endedAt, handoffId, nullable, reissuedAs, replayedField, time, workExpiresAt
+} from './handoffs.ts'
 import type { Limits } from './handoffs.ts'
 
 interface Progress { message?: string | null, percent?: number | null }
@@ -29,7 +31,7 @@ export const heartbeatAnswer = Type.Object({
   work_expires_at: workExpiresAt,
   heartbeat_expires_at: nullable<string>('string', {
     format: 'date-time',
-    description: 'Deadline of the next heartbeat; null without heartbeat_within.',
+    description: 'Deadline of the next heartbeat; null without heartbeat_within, and while a question is open.',
     examples: ['2026-11-20T09:02:00.000Z']
   }),
   cancel_requested: Type.Boolean({
@@ -37,6 +39,10 @@ export const heartbeatAnswer = Type.Object({
     examples: [false]
   }),
   cancel_reason: nullable<string>('string', { description: 'Why the passer cancels.', examples: [null] }),
+  ask: Type.Optional(Type.Object({
+    ask_id: askOnStatus.properties.ask_id,
+    state: askOnStatus.properties.state
+  }, { description: 'The latest question, once there was one.' })),
 }, { description: 'The heartbeat is recorded.' })
 export type HeartbeatAnswer = Static<typeof heartbeatAnswer>
 

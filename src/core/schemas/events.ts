@@ -69,12 +69,47 @@ const expiredBecause = Type.String({
   enum: ['not_caught', 'not_done', 'stalled'], description: 'The deadline that was missed.', examples: ['stalled']
 })
 
+const askId = Type.String({ description: 'Id of the question.', examples: ['ask_9dDZKx3PqU0vY5wRr1mT2Q'] })
+const until = (description: string) =>
+  Type.String({ format: 'date-time', description, examples: ['2026-11-21T09:00:00.000Z'] })
+
 /** The statuses that a handoff may have when its event is written, and what else its data have, by the type. */
 const dataOf: Record<typeof happenings[number], [statuses: readonly Status[], members: TProperties]> = {
   passed: [['pending'], {}],
+  approval_requested: [['pending'], {
+    approval_url: Type.String({
+      description: 'The page where a person decides.', examples: [`https://handoff.example/approvals/${exampleId}`]
+    }),
+    expires_at: until('When the handoff expires if nobody has caught it by then.'),
+  }],
   approved: [['pending'], {}],
   rejected: [['rejected'], {}],
   caught: [['caught'], caught],
+  asked: [['caught'], {
+    ...caught,
+    ask_id: askId,
+    of: Type.String({ enum: ['person', 'passer'], description: 'Who is asked.', examples: ['person'] }),
+    answer_url: Type.Optional(Type.String({
+      description: 'The page where a person answers; only if a person is asked.',
+      examples: [`https://handoff.example/approvals/${exampleId}`]
+    })),
+    expires_at: until('When the question expires.'),
+  }],
+  answered: [['caught'], {
+    ...caught,
+    ask_id: askId,
+    answered_by: Type.String({
+      description: 'The agent that answered: a person’s key, or the passer.', examples: ['approver']
+    }),
+  }],
+  ask_ended: [['caught', 'done', 'failed', 'declined', 'cancelled', 'expired'], {
+    ...caught,
+    ask_id: askId,
+    state: Type.String({
+      enum: ['expired', 'withdrawn'], description: 'How it ended without an answer.', examples: ['expired']
+    }),
+    expired_because: Type.Optional(expiredBecause),
+  }],
   done: [['done'], caught],
   failed: [['failed'], { ...caught, ...perhapsTriedAgain }],
   declined: [['declined'], { ...caught, ...perhapsTriedAgain }],

@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import type { Static, TUnsafe } from '@sinclair/typebox'
 import { labelNamePattern, labelValuePattern, maxLabels } from '../labels.ts'
-import { namePattern, statuses } from '../model.ts'
+import { askStates, asked, namePattern, statuses } from '../model.ts'
 
 /** The schemas that validate, serialise and document agents' operations. They are the only source of the types. */
 
@@ -272,11 +272,31 @@ const lineage = {
   ),
 }
 
-export const workExpiresAt = time('Deadline of the work.', '2026-11-20T09:16:00.000Z')
-export const heartbeatExpiresAt = time('Deadline of the next heartbeat.', '2026-11-20T09:02:00.000Z')
+export const workExpiresAt = nullable<string>('string', {
+  format: 'date-time',
+  description: 'Deadline of the work; null while a question is open.',
+  examples: ['2026-11-20T09:16:00.000Z']
+})
+export const heartbeatExpiresAt = nullable<string>('string', {
+  format: 'date-time',
+  description: 'Deadline of the next heartbeat; null while a question is open.',
+  examples: ['2026-11-20T09:02:00.000Z']
+})
 export const heartbeatAt = time('When the catcher’s last heartbeat came.', '2026-11-20T09:01:30.000Z')
 export const reissuedAs = Type.String({ description: 'Id of the next attempt, the successor.', examples: [exampleId] })
 export const endedAt = time('When the handoff ended.', '2026-11-20T09:05:00.000Z')
+
+export const exampleAskId = 'b7RkqyHBCe0X1nT9wT3xQA'
+
+/** What status says of a question. */
+export const askOnStatus = Type.Object({
+  ask_id: Type.String({ description: 'The question’s id.', examples: [exampleAskId] }),
+  state: oneOf(askStates, { description: 'How it stands.', examples: ['answered'] }),
+  of: oneOf(asked, { description: 'Who is asked: a person, or the agent that passed the handoff.' }),
+  asked_at: time('When it was asked.', '2026-11-20T09:05:00.000Z'),
+  answered_at: nullable<string>('string', { format: 'date-time', examples: ['2026-11-20T09:12:00.000Z'] }),
+  answered_by: nullable<string>('string', { description: 'Who answered.', examples: ['olga'] }),
+}, { description: 'Its catcher’s latest question.' })
 
 export const catchAnswer = Type.Object({
   handoff_id: handoffId,
@@ -359,6 +379,7 @@ export const statusAnswer = Type.Object({
     [Type.Literal('not_caught'), Type.Literal('not_done'), Type.Literal('stalled')],
     { description: 'The deadline that was missed.', examples: ['stalled'] }
   )),
+  ask: Type.Optional(askOnStatus),
   ...attempt,
   reissued_as: Type.Optional(nullable<string>(
     'string', { description: 'Id of the next attempt, the successor; null until it is made.', examples: [exampleId] }

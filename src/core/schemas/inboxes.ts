@@ -2,6 +2,7 @@ import { Type } from '@sinclair/typebox'
 import type { Static } from '@sinclair/typebox'
 import { namePattern } from '../model.ts'
 import { catchAnswer, keyPattern, nullable } from './handoffs.ts'
+import { pageOf, pageQuery } from './pages.ts'
 import { rateFields } from './problem.ts'
 
 /** The schemas of inboxes. */
@@ -33,16 +34,58 @@ export const inboxParams = Type.Object({
   name: Type.String({ description: 'The inbox’s name.', examples: ['reviewer'] })
 })
 
+const count = (description: string, example: number) => Type.Integer({ description, examples: [example] })
+
 export const inboxAnswer = Type.Object({
   inbox: Type.String({ examples: ['reviewer'] }),
-  pending: Type.Integer({ description: 'Number of handoffs that can be caught now.', examples: [3] }),
+  pending: count('Number of handoffs that can be caught now.', 3),
   oldest_at: nullable<string>('string', {
     format: 'date-time',
     description: 'When the oldest of them entered the inbox; null if there is none.',
     examples: ['2026-11-20T09:00:00.000Z']
   }),
-  waiting_approval: Type.Integer({ description: 'Number of handoffs that wait for approval.', examples: [0] }),
+  waiting_approval: count('Number of handoffs that wait for approval.', 0),
+  delayed: count('Number of handoffs that can be caught later.', 2),
+  blocked: count('Number of handoffs that wait for others.', 0),
+  caught: count('Number of handoffs that are caught.', 1),
+  failed: count('Number of handoffs in the list of those that failed.', 0),
+  paused: Type.Boolean({ description: 'Whether nothing can be caught from the inbox now.', examples: [false] }),
+  max_caught: nullable<number>('integer', {
+    description: 'How many of its handoffs may be caught for the inbox to give more; null for any number.',
+    examples: [10]
+  }),
+  max_pending: nullable<number>('integer', {
+    description: 'How many may be pending for it to take more; null for any number.', examples: [null]
+  }),
 }, { description: 'The state of the inbox. One that was never used is empty.' })
+export type InboxAnswer = Static<typeof inboxAnswer>
+
+export const inboxSettingsBody = Type.Object({
+  paused: Type.Optional(Type.Boolean({
+    description: 'true: nothing can be caught from the inbox until it is false again.', examples: [true]
+  })),
+  max_caught: Type.Optional(nullable<number>('integer', {
+    minimum: 1,
+    maximum: 100_000,
+    description: 'Catch from the inbox only while fewer of its handoffs are caught; null takes the limit away.',
+    examples: [10]
+  })),
+  max_pending: Type.Optional(nullable<number>('integer', {
+    minimum: 1,
+    maximum: 10_000_000,
+    description: 'Refuse to pass to the inbox while as many are pending; null takes the limit away.',
+    examples: [null]
+  })),
+}, { additionalProperties: false, description: 'What is left out stays as it is.' })
+export type InboxSettingsBody = Static<typeof inboxSettingsBody>
+
+export const inboxesQuery = Type.Object(pageQuery, { additionalProperties: false })
+export type InboxesQuery = Static<typeof inboxesQuery>
+
+export const inboxesAnswer = pageOf(
+  Type.Object(inboxAnswer.properties), 'The tenant’s inboxes that hold something or have settings.', 'By name. '
+)
+export type InboxesAnswer = Static<typeof inboxesAnswer>
 
 /** The schemas of a batch, for the OpenAPI document. http/batch.ts validates the body. */
 

@@ -2,7 +2,8 @@ import { Type } from '@sinclair/typebox'
 import type { Static } from '@sinclair/typebox'
 import { namePattern } from '../model.ts'
 import { reasonRules } from './attempts.ts'
-import { exampleId, labelsToPass, nullable, oneOf, statusAnswer } from './handoffs.ts'
+import { askOnStatus, exampleId, labelsToPass, nullable, oneOf, statusAnswer } from './handoffs.ts'
+import { pageOf, pageQuery } from './pages.ts'
 
 /** The schemas of lists of handoffs. */
 
@@ -29,17 +30,14 @@ export const handoffsQuery = Type.Object({
   error_code: Type.Optional(Type.String({
     pattern: '^[A-Za-z0-9._-]{1,64}$', description: 'With state=failed: the code given to fail.', examples: ['timeout']
   })),
-  cursor: Type.Optional(Type.String({ maxLength: 128, description: 'next_cursor of the previous page.' })),
-  limit: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: 100, default: 20, description: 'Largest number of items per page.' })
-  ),
+  ...pageQuery,
 }, { additionalProperties: false })
 export type HandoffsQuery = Static<typeof handoffsQuery>
 
 const shown = statusAnswer.properties
 
-export const handoffsAnswer = Type.Object({
-  items: Type.Array(Type.Object({
+export const handoffsAnswer = pageOf(
+  Type.Object({
     handoff_id: shown.handoff_id,
     status: shown.status,
     require_human: shown.require_human,
@@ -61,6 +59,10 @@ export const handoffsAnswer = Type.Object({
     heartbeat_at: shown.heartbeat_at,
     progress: shown.progress,
     cancel_requested_at: shown.cancel_requested_at,
+    ask: Type.Optional(Type.Object(
+      { ask_id: askOnStatus.properties.ask_id, asked_at: askOnStatus.properties.asked_at },
+      { description: 'Its open question.' }
+    )),
     ended_at: shown.ended_at,
     ended_by: shown.ended_by,
     error: Type.Optional(Type.Object({
@@ -72,15 +74,9 @@ export const handoffsAnswer = Type.Object({
       description: 'Truncated to 200 characters; only for keys with the scope operate.', examples: ['Summarise the']
     })),
     task_truncated: Type.Optional(Type.Literal(true, { description: 'Only on a truncated task.' })),
-  }), {
-    description: 'May be fewer than `limit`, or none, even if there is a next_cursor.',
   }),
-  next_cursor: nullable<string>(
-    'string', { description: 'The cursor of the next page; null on the last one.', examples: [null] }
-  ),
-}, {
-  description: `A tenant’s handoffs, like ${exampleId}. Members that only some handoffs have are left out of the others.`
-})
+  `A tenant’s handoffs, like ${exampleId}. Members that only some handoffs have are left out of the others.`
+)
 
 const optionalName = (description: string, example: string) =>
   Type.Optional(nullable<string>('string', { pattern: namePattern, description, examples: [example] }))

@@ -1,13 +1,14 @@
 import { Type } from '@sinclair/typebox'
 import type { Static } from '@sinclair/typebox'
-import { namePattern, urlPattern, webhookTypes } from '../model.ts'
-import { nullable, oneOf, time } from './handoffs.ts'
+import { includable, namePattern, typesForPeople, urlPattern, webhookFormats, webhookTypes } from '../model.ts'
+import { labels, labelsToPass, nullable, oneOf, time } from './handoffs.ts'
 
 /** The schemas of webhooks. */
 
 const exampleWebhookId = 'wh_9dDZKx3PqU0vY5wRr1mT2Q'
 const exampleTime = '2026-11-20T09:00:00.000Z'
 const types = { items: { type: 'string', enum: webhookTypes }, examples: [['handoff.done', 'handoff.failed']] }
+const included = { items: { type: 'string', enum: [...includable] }, examples: [['task']] }
 const id = Type.String({ description: 'The webhook’s id.', examples: [exampleWebhookId] })
 
 export const webhookParams = Type.Object({ id })
@@ -15,15 +16,30 @@ export const webhookParams = Type.Object({ id })
 export const createWebhookBody = Type.Object({
   url: Type.String({
     pattern: urlPattern,
-    description: 'Where events are sent: an https URL with a public address, without userinfo or fragment.',
+    description: 'Where messages are sent: an https URL with a public address, without userinfo or fragment; or ' +
+      'mailto: and an address, where the operator has set up mail.',
     examples: ['https://example.com/handoffs']
   }),
-  types: Type.Optional(nullable<string[]>(
-    'array', { ...types, description: 'Types of the events to send; by default all types of handoff events.' }
-  )),
+  format: Type.Optional(nullable<string>('string', {
+    enum: [...webhookFormats, null],
+    description: 'standard, the default: the event, for a program. The others: a short message for a person, in the ' +
+      'form that this chat takes. Left out with mailto:, which gets such a message too.',
+    examples: ['slack']
+  })),
+  types: Type.Optional(nullable<string[]>('array', {
+    ...types,
+    description: 'Types of the events to send; by default all types of handoff events. For people by default ' +
+      `${typesForPeople.join(', ')}, the last two only if there is no next attempt.`
+  })),
   inbox: Type.Optional(nullable<string>(
     'string', { pattern: namePattern, description: 'Only events of handoffs for this inbox.', examples: ['reviewer'] }
   )),
+  labels: labelsToPass('Only events of handoffs with all of these labels.'),
+  include: Type.Optional(nullable<string[]>('array', {
+    ...included,
+    description: 'What messages for people have besides: task, the first 200 characters of the task, or of the ' +
+      'question. Without it no payload leaves. Not with standard.'
+  })),
 }, { additionalProperties: false })
 export type CreateWebhookBody = Static<typeof createWebhookBody>
 
@@ -55,10 +71,17 @@ export type DeliveriesQuery = Static<typeof deliveriesQuery>
 const webhook = {
   id,
   url: Type.String({ examples: ['https://example.com/handoffs'] }),
+  format: Type.Optional(Type.String({
+    enum: [...webhookFormats], description: 'What its messages look like; left out for mail.', examples: ['standard']
+  })),
   types: nullable<string[]>('array', { ...types, description: 'null: all types of handoff events.' }),
   inbox: nullable<string>(
     'string', { description: 'null: events of every handoff, with or without an inbox.', examples: ['reviewer'] }
   ),
+  labels: Type.Optional(labels),
+  include: Type.Optional(Type.Array(Type.String({ enum: [...includable], examples: ['task'] }), {
+    description: 'What its messages have of the payload, if anything.'
+  })),
   enabled: Type.Boolean({ examples: [true] }),
   disabled_because: Type.Optional(Type.String({
     enum: ['gone', 'failing'],
@@ -102,7 +125,10 @@ export const deliveriesAnswer = Type.Object({
     status: Type.String({ enum: ['pending', 'delivered', 'failed'], examples: ['delivered'] }),
     attempts: Type.Integer({ examples: [1] }),
     last_status: nullable<number>(
-      'integer', { description: 'The HTTP status of the last response; null if there was none.', examples: [200] }
+      'integer', {
+        description: 'The HTTP status of the last response, or the mail server’s reply; null if there was none.',
+        examples: [200]
+      }
     ),
     last_error: nullable<string>('string', { description: 'Why there was no response.', examples: ['timeout'] }),
     last_at: nullable<string>(

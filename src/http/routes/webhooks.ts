@@ -1,4 +1,5 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { labelsIn } from '../../core/labels.ts'
 import { noQuery } from '../../core/schemas/handoffs.ts'
 import { problems } from '../../core/schemas/problem.ts'
 import {
@@ -25,22 +26,32 @@ function elementsOf ({ members }: FastifyRequest, name: string): string[] {
 /** Where a tenant's events are sent. */
 export function webhookRoutes (app: FastifyInstance, service: WebhookService): void {
   app.post<{ Body: CreateWebhookBody }>('/api/webhooks', {
-    config,
+    config: { ...config, nested: ['labels'] },
     schema: {
       operationId: 'createWebhook',
-      summary: 'Have events sent to a URL',
-      description: 'From now on. Each message is signed (Standard Webhooks); the secret is shown only in this answer.',
+      summary: 'Have events sent to a URL, or to people in a chat or by mail',
+      description: 'From now on. Each message except mail is signed (Standard Webhooks); the secret is shown only in ' +
+        'this answer.',
       tags,
       querystring: noQuery,
       body: createWebhookBody,
-      response: { 201: createdWebhook, ...problems({ body: true }, 'events_off', 'too_many_webhooks') },
+      response: {
+        201: createdWebhook, ...problems({ body: true }, 'events_off', 'not_addressee', 'too_many_webhooks')
+      },
     },
   }, async (request, reply) => {
-    const { url, types, inbox } = request.body
-    const answer = await service.create(
-      request.caller.tenant,
-      { url, types: types == null ? null : elementsOf(request as FastifyRequest, 'types'), inbox: inbox ?? null }
-    )
+    const { caller: { tenant, inboxes }, members } = request
+    const { url, format, types, inbox, labels, include } = request.body
+    const elements = (list: unknown, name: string) =>
+      list == null ? null : elementsOf(request as FastifyRequest, name)
+    const answer = await service.create(tenant, {
+      url,
+      format: format ?? null,
+      types: elements(types, 'types'),
+      inbox: inbox ?? null,
+      labels: labels == null ? null : labelsIn(members.raw('labels')!),
+      include: elements(include, 'include'),
+    }, inboxes)
     reply.code(201)
     return answer
   })

@@ -14,7 +14,7 @@ const textShown = 20_000
 const jsonShown = 60_000
 
 // Next to the notice, because browsers scroll to the focused element.
-const onward = '<p><a class="onward" href="/approvals" autofocus>To the list</a></p>'
+export const onward = '<p><a class="onward" href="/approvals" autofocus>To the list</a></p>'
 
 const skipToDecision = '<a class="skip" href="#note">Skip to the decision</a>\n'
 const another = '<p>The handoff that you read is gone, and this is another one. Nothing was decided: read this one, ' +
@@ -43,7 +43,7 @@ export function handoffPage (caller: Caller, one: ToRead, draft?: Draft): string
 }
 
 /** Everything to read, except what was deleted. */
-function contents (address: string, one: ToRead): string {
+export function contents (address: string, one: ToRead): string {
   const { task, constraints, output, context } = one.payload === null ? freed(one) : passed(address, one.payload)
   const agreed = terms(one)
   return [
@@ -53,6 +53,11 @@ function contents (address: string, one: ToRead): string {
 
 type Parts = Record<'task' | 'constraints' | 'output' | 'context', string>
 
+/** The task of a handoff that no person had to approve, as a section: nothing else of it is for people. */
+export function taskOf (one: ToRead): string {
+  return one.payload === null ? freed(one).task : passed(null, one.payload).task
+}
+
 function freed ({ record: { extra } }: ToRead): Parts {
   const task = extra.reissuedAs === undefined
     ? '<p>What was passed has been deleted.</p>'
@@ -60,7 +65,8 @@ function freed ({ record: { extra } }: ToRead): Parts {
   return { task, constraints: '', output: '', context: '' }
 }
 
-function passed (address: string, payload: Buffer): Parts {
+/** @param address of the handoff's page; null if the whole can't be had there */
+function passed (address: string | null, payload: Buffer): Parts {
   const members = cutMembers(Buffer.concat([Buffer.from('{'), payload, Buffer.from('}')]))
   const { task, constraints } = members.values as { task: string, constraints: string | null }
   const raw = (name: string) => members.raw(name)?.toString() ?? '{}'
@@ -83,21 +89,21 @@ function schemaOf (address: string, schema: Buffer | null): string {
 
 const none = '<p class="quiet">None.</p>'
 
-function part (title: string, inside: string): string {
+export function part (title: string, inside: string): string {
   const id = title.toLowerCase().replaceAll(' ', '-')
   return html`<section aria-labelledby="${id}"><h2 id="${id}">${title}</h2>!${inside}</section>`
 }
 
-function textView (address: string, text: string): string {
+export function textView (address: string | null, text: string): string {
   const shown = beginningOf(text, textShown)
   return html`<div class="text" dir="auto">!${visible(shown)}</div>!${leftOut(address, text.length - shown.length)}`
 }
 
-function objectView (address: string, json: string): string {
+function objectView (address: string | null, json: string): string {
   return /^\{\s*\}$/.test(json) ? none : jsonPart(address, json)
 }
 
-function jsonPart (address: string, json: string): string {
+export function jsonPart (address: string | null, json: string): string {
   const shown = beginningOf(json, jsonShown)
   const isWhole = shown.length === json.length
   return html`<div class="json">!${jsonView(
@@ -105,11 +111,11 @@ function jsonPart (address: string, json: string): string {
   )}</div>!${leftOut(address, json.length - shown.length)}`
 }
 
-function leftOut (address: string, characters: number): string {
+function leftOut (address: string | null, characters: number): string {
   if (characters === 0) return ''
-  return html`<p class="left-out">This is only the beginning: ${size(
-    characters
-  )} more are not shown. <a href="${address}/whole">Download the whole handoff</a> before you decide.</p>`
+  return html`<p class="left-out">This is only the beginning: ${size(characters)} more are not shown.!${address === null
+    ? ''
+    : html` <a href="${address}/whole">Download the whole handoff</a> before you decide.`}</p>`
 }
 
 /** A note that was refused: it has a fault, or it is about another handoff, which had this id before. */
@@ -150,7 +156,7 @@ export function standing (caller: Caller, one: ToRead): string | null {
 }
 
 /** Who decided what and when, and their note. */
-function verdictLine (caller: Caller, approval: string, { by, at, note }: Decision): string {
+export function verdictLine (caller: Caller, approval: string, { by, at, note }: Decision): string {
   const text = JSON.parse(note) as string | null
   const what = approval === 'rejected' ? 'rejected' : 'approved'
   return html`<p><strong>${nameOf(by, caller)} ${what} this</strong> !${dateTag(at)}. A decision is final.</p>
@@ -186,7 +192,7 @@ function takenFrom ({ record: { caught, extra } }: ToRead): string {
   return html` ${caught.by} had caught it${extra.reissuedAs === undefined ? '' : ', and there is a new attempt'}.`
 }
 
-function nameOf (agent: string, caller: Caller): string {
+export function nameOf (agent: string, caller: Caller): string {
   return agent === caller.agent ? 'You' : agent
 }
 
@@ -202,7 +208,7 @@ function fault (text: string): string {
 }
 
 /** Text that a person or an agent wrote. */
-function quote (what: string, text: string): string {
+export function quote (what: string, text: string): string {
   return html`<p>${what}:</p><blockquote class="text" dir="auto">!${visible(text)}</blockquote>`
 }
 

@@ -2,35 +2,45 @@ import { html } from 'ghtml'
 import type { Caller } from '../../core/model.ts'
 import { about, curlOf } from '../../http/openapi.ts'
 import type { ApiEndpoint } from '../../http/openapi.ts'
+import { approvalsArea, areasOf } from '../area.ts'
+import type { Area } from '../area.ts'
 
 export interface Page {
+  /** By default the approvals. */
+  area?: Area
   title: string
   /** HTML. */
   main: string
   /** Who is signed in. */
   caller?: Caller | undefined
+  /** HTML between the header and the content: the area's own navigation. */
+  navigation?: string
+  /** Whether its tables need more than a column of text. */
+  isWide?: boolean
 }
 
 // By default htmx would add its own styles to the page, which the content security policy forbids, and could eval
 // strings, which nothing here needs.
 const htmxConfig = '{"allowEval":false,"includeIndicatorStyles":false,"selfRequestsOnly":true,"historyEnabled":false}'
 
-/** A whole page about approvals. */
-export function layout ({ title, main, caller }: Page): string {
+/** A whole page of an area. */
+export function layout ({ area = approvalsArea, title, main, caller, navigation = '', isWide = false }: Page): string {
   return frame({
-    title: `${title} · Approvals`,
+    title: `${title} · ${area.name}`,
     head: html`<meta name="htmx-config" content="${htmxConfig}">
 <script src="/approvals/assets/htmx.min.js" defer></script>
 <script src="/approvals/assets/page.js" defer></script>
 `,
-    header: caller === undefined ? '<span class="home">Approvals</span>' : signedIn(caller),
+    header: (caller === undefined ? html`<span class="home">${area.name}</span>` : signedIn(area, caller)) + navigation,
     main,
+    isWide,
   })
 }
 
 /** Any page, in the service's style. @param head HTML, as `header` and `main` are */
 export function frame (
-  { title, head, header, main }: Record<'title' | 'head' | 'header' | 'main', string>
+  { title, head, header, main, isWide = false }:
+  Record<'title' | 'head' | 'header' | 'main', string> & Pick<Page, 'isWide'>
 ): string {
   return html`<!doctype html>
 <html lang="en">
@@ -42,7 +52,7 @@ export function frame (
 <link rel="icon" href="data:,">
 <link rel="stylesheet" href="/approvals/assets/page.css">
 !${head}</head>
-<body>
+<body!${isWide ? ' class="wide"' : ''}>
 <a class="skip" href="#main">Skip to the content</a>
 <header>!${header}</header>
 <main id="main" tabindex="-1">
@@ -53,9 +63,12 @@ export function frame (
 `
 }
 
-function signedIn ({ tenant, agent }: Caller): string {
-  const who = tenant === 'default' ? agent : `${tenant}/${agent}`
-  return html`<a class="home" href="/approvals">Approvals</a>
+function signedIn (area: Area, caller: Caller): string {
+  const who = caller.tenant === 'default' ? caller.agent : `${caller.tenant}/${caller.agent}`
+  const links = areasOf(caller).map(one => html`<a class="home" href="${one.home}"!${one === area
+    ? ' aria-current="true"'
+    : ''}>${one.name}</a> `)
+  return html`<nav class="areas" aria-label="Areas">!${links}</nav>
 <form method="post" action="/approvals/sign-out"><span class="who">${who}</span> <button class="plain">Sign out</button></form>`
 }
 
@@ -93,6 +106,7 @@ echo "$ID"</pre>
 <li><a href="/docs">Documentation</a>, and the same for programs: <a href="/openapi.json">OpenAPI</a></li>
 <li><a href="/llms.txt">llms.txt</a>: the documentation for agents</li>
 <li><a href="/approvals">Approvals</a>: handoffs that wait for a person</li>
+<li><a href="/console">Console</a>: what there is, and what is wrong, for operators</li>
 <li><a href="/problems">Problems</a>: what each error means, and what to do</li>
 !${health(endpoints)}
 </ul>`

@@ -1,108 +1,177 @@
 import { createHash } from 'node:crypto'
 import { html } from 'ghtml'
 import type { Caller } from '../../core/model.ts'
-import type { ListPart, Listed } from '../../handoffs/approvals.ts'
-import { about } from '../../http/openapi.ts'
-import { availableIn, beginningOf, expiresIn, labelTags, visible, waitingFor } from '../text.ts'
+import type { DecidedLately } from '../../handoffs/approvals.ts'
+import type { WaitingItem, WaitingList } from '../../handoffs/waiting.ts'
+import { agoTag, availableIn, beginningOf, expiresIn, labelTags, visible, waitingFor } from '../text.ts'
+import { decisionBar, pick } from './decide-many.ts'
+import type { ManyDraft } from './decide-many.ts'
+import { nameOf } from './handoff.ts'
 import { layout, notice } from './layout.ts'
 
-/** How much of a task the list shows, in characters. */
-const taskShown = 240
+/** How much of a task or a question the list shows, in characters. */
+const textShown = 240
 
-/** A short hash of the list's ids and, if it goes on, of how many wait: equal for two lists that look the same. */
-export function fingerprint ({ items, next, count }: ListPart): string {
-  return createHash('sha256').update([...items.map(({ id }) => id), next === null ? '' : count].join())
+/** The same of what was decided. */
+const decidedShown = 120
+
+/** What the list is narrowed to, as it was typed, and what is wrong with that. */
+export interface ListFilters { inbox: string, labels: string, problem?: string }
+
+/** A short hash of what the list has and, if it goes on, of how many wait: equal for two lists that look the same. */
+export function fingerprint ({ items, next, approvals, questions }: WaitingList): string {
+  const ids = items.map(({ id, kind, since, digest }) => `${kind} ${id} ${since} ${digest}`)
+  return createHash('sha256').update([...ids, ...next === null ? [] : [approvals ?? '', questions]].join())
     .digest('base64url').slice(0, 16)
 }
 
-export interface ListPage { caller: Caller, part: ListPart, flash: string, isFirst: boolean }
+export interface ListPage {
+  caller: Caller
+  part: WaitingList
+  /** HTML. */
+  flash: string
+  /** Where this part begins; undefined at the start. */
+  cursor: string | undefined
+  filters: ListFilters
+  /** A decision that was refused. */
+  draft?: ManyDraft
+}
 
-export function listPage ({ caller, part, flash, isFirst }: ListPage): string {
-  const list = isFirst
-    ? liveList(part, flash !== '')
-    : html`<div id="list">!${items(part, true)}</div><p><a href="/approvals">Back to the oldest</a></p>`
+export function listPage ({ caller, part, flash, cursor, filters, draft }: ListPage): string {
+  const isNarrow = filters.inbox + filters.labels !== ''
+  const isFirst = cursor === undefined
+  const view = { caller, filters, chosen: draft?.chosen, focus: draft === undefined && (flash !== '' || !isFirst) }
+  const back = isFirst ? '' : html`<p><a href="!${addressOf(filters)}">Back to the oldest</a></p>`
+  const list = isFirst && !isNarrow
+    ? liveList(part, view)
+    : html`<div id="list">!${items(part, view)}</div>!${back}`
+  const reload = '<p class="quiet">Without JavaScript, reload the page to see what is new.</p>'
   return layout({
-    title: 'Waiting for approval',
+    title: 'Waiting for you',
     caller,
-    main: html`!${flash}<h1>Waiting for your approval</h1>
-<p id="count" role="status" aria-live="polite">${waitingCount(part, isFirst)}</p>
+    main: html`!${flash}<h1>Waiting for a person</h1>
+<p id="count" role="status" aria-live="polite">${waitingCount(part, isFirst, isNarrow)}</p>
+!${filterForm(filters, isNarrow)}
 !${list}
-<noscript><p class="quiet">Without JavaScript, reload the page to see new handoffs.</p></noscript>`,
+!${isFirst && isNarrow ? '<p class="quiet">Reload the page to see what is new.</p>' : html`<noscript>!${reload}</noscript>`}
+!${decisionBar({ ...filters, cursor }, draft)}
+!${isFirst && !isNarrow ? decidedPart(caller, part) : ''}`,
   })
 }
 
-/** The list, which polls for its next state as soon as it is loaded. @param focus put the focus on the first handoff */
-export function liveList (part: ListPart, focus: boolean): string {
-  // A draining service answers polls at once; the pause keeps the page from polling it in a tight loop.
-  return html`<div id="list" hx-get="/approvals/list?seen=${fingerprint(
-    part
-  )}" hx-trigger="load delay:250ms, again" hx-swap="outerHTML">!${items(part, focus)}</div>`
+/** Folded as long as it isn't used: most have one list. */
+function filterForm ({ inbox, labels, problem }: ListFilters, isNarrow: boolean): string {
+  const field = (name: string, title: string, value: string, example: string) =>
+    html`<div><label for="${name}">${title}</label><input id="${name}" name="${name}" value="${value}" placeholder="${example}" maxlength="900" autocomplete="off" autocapitalize="off" spellcheck="false"></div>`
+  return html`<details class="narrow"!${isNarrow ? ' open' : ''}><summary>Filter</summary>
+!${problem === undefined ? '' : notice('bad', html`<p>${problem}</p>`)}<form class="filters" action="/approvals" aria-label="Filter">
+!${field('inbox', 'Inbox', inbox, 'any')}!${field('labels', 'Labels', labels, 'run:42,team:red')}
+<div class="buttons"><button>Filter</button>!${isNarrow ? ' <a href="/approvals">Show all</a>' : ''}</div>
+</form></details>`
 }
 
-/** The list's next state. It replaces the count only if that changed, because screen readers read it out each time. */
-export function listFragment (part: ListPart, changed: boolean): string {
-  const changedCount = changed
-    ? html`<p id="count" role="status" aria-live="polite" hx-swap-oob="innerHTML">${waitingCount(part, true)}</p>`
-    : ''
-  return liveList(part, false) + changedCount
-}
-
-/** How many wait. Where the page has all of them, they are counted there: it leaves out what has expired. */
-function waitingCount ({ items, next, count }: ListPart, isFirst: boolean): string {
-  if (items.length === 0 && next !== null) return 'The oldest handoffs no longer wait. Later ones may.'
-  if (items.length === 0) return 'No handoff waits. New ones appear here by themselves.'
-  const all = isFirst && next === null ? items.length : Math.max(count, items.length)
-  return all === 1 ? 'One handoff waits.' : `${all.toLocaleString('en')} handoffs wait, the oldest first.`
-}
-
-function items ({ items, next, now }: ListPart, focus: boolean): string {
-  const rows = items.map((one, index) => row(one, now, focus && index === 0))
-  const more = next === null ? '' : html`<p><a href="/approvals?cursor=${next}">Later handoffs</a></p>`
-  return rows.length === 0 ? more : html`<ol class="waiting">!${rows}</ol>!${more}`
-}
-
-function row ({ id, record, task }: Listed, now: number, focus: boolean): string {
-  const all = JSON.parse(task) as string
-  const shown = beginningOf(all, taskShown)
-  const { availableAt = 0, labels } = record.extra
-  return html`<li><a id="h-${id}" href="/approvals/${id}"!${focus ? ' autofocus' : ''}>
-<span class="task" dir="auto">!${visible(shown)}${shown.length < all.length ? '…' : ''}</span>
-<span class="facts"><span>from ${record.passedBy}</span> <span>!${waitingFor(
-  record.createdAt, now
-)}</span> <span>!${expiresIn(record.expiresAt, now)}</span>!${availableAt > now
-  ? html` <span>!${availableIn(availableAt, now)}</span>`
-  : ''}!${labels === undefined ? '' : ` ${labelTags(labels)}`}</span>
-</a></li>`
-}
-
-/** @param next the path to go to afterwards @param problem in plain words */
-export function signInPage (baseUrl: () => string, next: string, problem?: string): string {
-  return layout({
-    title: 'Sign in', main: signInForm(baseUrl().replace(/^https?:\/\//, ''), next, problem)
-  })
-}
-
-/** @param host whose service it is: a person should know where a key goes before typing it */
-function signInForm (host: string, next: string, problem?: string): string {
-  return html`<h1>Sign in</h1>
-<p>To the ${about.title} at <strong class="host">${host}</strong>, where people approve or reject what agents pass on.</p>
-!${problem === undefined ? '' : notice('bad', html`<p id="problem">${problem}</p>`)}
-<form class="sign-in" method="post" action="/approvals/sign-in">
-<input type="hidden" name="next" value="${next}">
-<label for="key">Approver key</label>
-<input id="key" name="key" type="password" required autofocus autocomplete="off" autocapitalize="off" spellcheck="false"!${problem === undefined
-  ? ''
-  : ' aria-describedby="problem"'}>
-<button class="good">Sign in</button>
-</form>
-<p class="quiet">The operator of this service hands out the keys. You stay signed in for at most 8 hours.</p>`
+/** The list's address, as HTML. */
+export function addressOf ({ inbox, labels }: ListFilters, cursor?: string): string {
+  const words = Object.entries({ cursor: cursor ?? '', inbox, labels }).filter(([, value]) => value !== '')
+    .map(([name, value]) => `${name}=${encodeURIComponent(value)}`)
+  return words.length === 0 ? '/approvals' : `/approvals?${words.join('&amp;')}`
 }
 
 /**
- * For a link from another site: browsers don't send a SameSite=Strict cookie with it, so the person isn't known yet.
- * This page requests the same URL again, now from this site, with the cookie.
+ * How the entries are shown: to whom, which of them are chosen (the values of their boxes), and whether the first gets
+ * the focus.
  */
-export function againPage (url: string): string {
-  return html`<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Approvals</title><meta http-equiv="refresh" content="0; url=${url}"></head>
-<body><main><h1>Approvals</h1><p><a href="${url}">Continue</a></p></main></body></html>`
+interface ListView { caller: Caller, filters?: ListFilters, chosen?: ReadonlySet<string> | undefined, focus?: boolean }
+
+/** The list, which polls for its next state as soon as it is loaded. */
+export function liveList (part: WaitingList, view: ListView): string {
+  // A draining service answers polls at once; the pause keeps the page from polling it in a tight loop.
+  return html`<div id="list" hx-get="/approvals/list?seen=${fingerprint(
+    part
+  )}" hx-trigger="load delay:250ms, again" hx-swap="outerHTML">!${items(part, view)}</div>`
+}
+
+/** The list's next state. It replaces the count only if that changed, because screen readers read it out each time. */
+export function listFragment (caller: Caller, part: WaitingList, changed: boolean): string {
+  const changedCount = changed
+    ? html`<p id="count" role="status" aria-live="polite" hx-swap-oob="innerHTML">${waitingCount(part, true, false)}</p>`
+    : ''
+  return liveList(part, { caller }) + changedCount + (changed ? decidedPart(caller, part, true) : '')
+}
+
+/** What was decided last. @param isSwap as a part of the list's next state */
+function decidedPart (caller: Caller, { decided, now }: WaitingList, isSwap = false): string {
+  const rows = decided.map(one => decidedRow(caller, one, now))
+  return html`<div id="decided"!${isSwap ? ' hx-swap-oob="innerHTML"' : ''}>!${rows.length === 0
+    ? ''
+    : html`<section aria-labelledby="lately"><h2 id="lately">Decided last</h2><ol class="handoffs">!${rows}</ol></section>`}</div>`
+}
+
+function decidedRow (caller: Caller, { id, record, decision, task }: DecidedLately, now: number): string {
+  const verdict = record.approval === 'rejected' ? 'rejected' : 'approved'
+  const text = task === null
+    ? html`<code>${id}</code>`
+    : visible(beginningOf(JSON.parse(task.text) as string, decidedShown)) + (task.truncated ? '…' : '')
+  return html`<li><div class="row"><a href="/approvals/${id}"><span class="some" dir="auto">!${text}</span></a>
+<span class="facts"><span><strong class="status ${verdict === 'approved' ? 'good' : 'bad'}">${verdict}</strong> by ${nameOf(decision.by, caller).replace('You', 'you')}</span> <span>!${agoTag(decision.at, now)}</span>!${task === null
+  ? ''
+  : html` <span><code>${id}</code></span>`}</span></div></li>`
+}
+
+/** How many wait, as far as the page knows. */
+function waitingCount (part: WaitingList, isFirst: boolean, isNarrow: boolean): string {
+  const { items, next, approvals, questions, areMore } = part
+  if (items.length === 0 && next !== null) return 'The oldest no longer wait. Later ones may.'
+  if (items.length === 0) return isNarrow ? 'No handoff like this waits.' : `No handoff waits. ${comes}`
+  // A part doesn't know how many others are like this, or how many questions came before.
+  const isWhole = isFirst && next === null
+  if ((isNarrow && !isWhole) || approvals === null || (!isFirst && questions > 0)) return 'The oldest first.'
+  const count = isNarrow ? items.filter(({ kind }) => kind === 'approval').length : approvals
+  const what = [...count > 0 ? [handoffsIn(count)] : [], ...questions > 0 ? [questionsIn(questions, areMore)] : []]
+  const isOne = count + questions === 1 && !areMore
+  const words = `${what.join(' and ')} ${isOne ? 'waits.' : 'wait, the oldest first.'}`
+  return words.charAt(0).toUpperCase() + words.slice(1)
+}
+
+const comes = 'New ones appear here by themselves.'
+
+function handoffsIn (count: number): string {
+  return count === 1 ? 'one handoff' : `${count.toLocaleString('en')} handoffs`
+}
+
+function questionsIn (count: number, areMore: boolean): string {
+  return count === 1 && !areMore ? 'one question' : `${areMore ? 'more than ' : ''}${count.toLocaleString('en')} questions`
+}
+
+const noFilters = { inbox: '', labels: '' }
+
+function items ({ items, next, now }: WaitingList, view: ListView): string {
+  const { filters = noFilters, focus = false } = view
+  const rows = items.map((one, index) => row(one, now, view, focus && index === 0))
+  const more = next === null ? '' : html`<p><a href="!${addressOf(filters, next)}">Later ones</a></p>`
+  return rows.length === 0 ? more : html`<ol class="waiting">!${rows}</ol>!${more}`
+}
+
+function row (item: WaitingItem, now: number, { caller, chosen }: ListView, focus: boolean): string {
+  const { kind, id, record, since, text, isWhole } = item
+  const all = JSON.parse(text) as string
+  const shown = beginningOf(all, textShown)
+  const { to, labels, ask } = record.extra
+  const availableAt = kind === 'approval' ? record.extra.availableAt ?? 0 : 0
+  const facts = [
+    kind === 'question'
+      ? html`<strong class="asks">question</strong> from ${record.caught!.by}`
+      : html`from ${record.passedBy}`,
+    waitingFor(since, now),
+    expiresIn(kind === 'question' ? ask!.expiresAt : record.expiresAt, now),
+    availableAt > now ? availableIn(availableAt, now) : '',
+    kind === 'approval' && !(isWhole && shown.length === all.length) ? '<strong>more inside</strong>' : '',
+    to === undefined ? '' : html`inbox ${to}`,
+    html`<code>${id}</code>`,
+    labels === undefined ? '' : labelTags(labels)
+  ]
+  return html`<li>!${pick(item, caller, chosen)}<a id="h-${id}" href="/approvals/${id}"!${focus ? ' autofocus' : ''}>
+<span class="task" id="t-${id}" dir="auto">!${visible(shown)}${shown.length < all.length ? '…' : ''}</span>
+<span class="facts">!${facts.filter(fact => fact !== '').map(fact => html`<span>!${fact}</span> `)}</span>
+</a></li>`
 }

@@ -2,20 +2,19 @@ import { html } from 'ghtml'
 import { errorTable, isRetryable } from '../../core/errors.ts'
 import type { Caller } from '../../core/model.ts'
 import { about } from '../../http/openapi.ts'
+import type { Area, Trouble } from '../area.ts'
 import { frame, layout, notice } from './layout.ts'
-
-/** What went wrong, in plain words. */
-export interface Trouble { title: string, text: string }
 
 /** @param back the link's path */
 export function problemPage (
-  caller: Caller | undefined, { title, text }: Trouble, back = '/approvals'
+  area: Area, caller: Caller | undefined, { title, text }: Trouble, back: string
 ): string {
   return layout({
+    area,
     title,
     caller,
     main: html`<h1>${title}</h1>!${notice('bad', html`<p>${text}</p>`)}
-<p><a class="onward" href="${back}" autofocus>${back === '/approvals' ? 'To the list' : 'Back to the handoff'}</a></p>`,
+<p><a class="onward" href="${back}" autofocus>${back === area.home ? area.homeName : area.backName}</a></p>`,
   })
 }
 

@@ -1,30 +1,35 @@
 import { errorTable, Problem, Unavailable } from '../../../src/core/errors.ts'
+import { AskService } from '../../../src/handoffs/asks.ts'
 import { AttemptService, HandoffService, passAnswer } from '../../../src/handoffs/service.ts'
 import { alreadyDecided, refusal, takenText } from '../../../src/handoffs/answers.ts'
 import { InboxService } from '../../../src/handoffs/inboxes.ts'
 import { callerOf } from '../../../src/core/model.ts'
 import type { Caller } from '../../../src/core/model.ts'
 import type { Approvals } from '../../../src/store/approvals.ts'
+import type { Asks } from '../../../src/store/asks.ts'
 import type { Attempts } from '../../../src/store/attempts.ts'
 import type { Handoffs } from '../../../src/store/handoffs.ts'
 import type { Inboxes } from '../../../src/store/inboxes.ts'
 import type { Subscriptions } from '../../../src/redis/subscriptions.ts'
 import { markOf, nameOf } from '../history.ts'
 import type { Operation } from '../history.ts'
-import { faultOf, reasonOf, resultOf } from '../payloads.ts'
+import { faultOf, givenOf, reasonOf, resultOf } from '../payloads.ts'
 import type { Story, Target } from './stories.ts'
 
 /** What of the service lies above the store, with the HTTP answers that it leads to; passes and decisions go to the store itself. */
 
-export interface Stores { handoffs: Handoffs, attempts: Attempts, inboxes: Inboxes, approvals: Approvals }
+export interface Stores { handoffs: Handoffs, attempts: Attempts, inboxes: Inboxes, approvals: Approvals, asks: Asks }
 /** An answer as it comes over HTTP. */
 export interface Sent { status: number, body: string, replayed: boolean }
 /** @property extendBy what a heartbeat asks for, in milliseconds */
 export interface Request { story: Story, target: Target, operation: Operation, extendBy: number | null }
 export interface TakeRequest { agent: string, inbox: string, most: number, key: string | null }
 
-/** How far heartbeats can extend the work, in milliseconds. */
-const maxWorkTtl = 4000
+/** How far heartbeats and questions can extend the work, in milliseconds. */
+export function maxWorkTtlFor (workTtl: number): number {
+  return Math.max(workTtl, 4000)
+}
+
 const note = Buffer.from('"by the load"')
 
 export class Desk {
@@ -32,11 +37,14 @@ export class Desk {
   readonly #service: HandoffService
   readonly #attempts: AttemptService
   readonly #inboxes: InboxService
+  readonly #asks: AskService
 
   constructor (stores: Stores, subscriptions: Subscriptions, workTtl: number) {
     this.#stores = stores
-    this.#service = new HandoffService(stores.handoffs, null as never, null as never, { baseUrl, defaultExpiresIn: 1, hopLimit: 1 })
+    this.#service = new HandoffService(stores.handoffs, null as never, null as never, { baseUrl, defaultExpiresIn: 1, hopLimit: 1, pendingElsewhere: async () => 0 })
+    const maxWorkTtl = maxWorkTtlFor(workTtl)
     this.#attempts = new AttemptService(stores.attempts, { baseUrl, maxWorkTtl })
+    this.#asks = new AskService(stores.asks, null as never, null as never, null as never, null as never, { baseUrl, maxWorkTtl })
     this.#inboxes = new InboxService(stores.inboxes, subscriptions, null as never, workTtl)
   }
 
@@ -50,7 +58,7 @@ export class Desk {
   }
 
   async #carryOut ({ story, target, operation, extendBy }: Request): Promise<Sent> {
-    const { kind, agent, token, firm } = operation
+    const { kind, agent, token, firm, about } = operation
     const { id } = target
     const caller: Caller = callerOf('acme', nameOf(agent), [])
     const mark = markOf(operation)
@@ -68,6 +76,12 @@ export class Desk {
         return told(cancelled.answer.status === 'caught' ? 202 : 200, cancelled)
       }
       case 'reissue': return told(201, await this.#attempts.reissue(caller, id))
+      case 'ask': {
+        const members = { raw: () => Buffer.from(`"by ${mark}"`) } as never
+        return told(201, await this.#asks.ask(caller, id, { question: '', of: about.of, expires_in: about.openFor! / 1000 } as never, members, said.bytes, said.key))
+      }
+      case 'asked': return sent(200, await this.#asks.read(callerOf('acme', caller.agent, ['approve']), id, null), false)
+      case 'answer': return told(200, await this.#asks.give(caller, id, { id: about.askId!, note: 'null', answer: Buffer.from(givenOf(mark)) }, ['person', 'passer']))
       case 'approve':
       case 'reject': {
         const verdict = kind === 'approve' ? 'approved' : 'rejected'
@@ -91,7 +105,7 @@ export class Desk {
 
 const baseUrl = () => ''
 
-function told (status: number, { answer, replayed }: { answer: object, replayed: boolean }): Sent {
+function told (status: number, { answer, replayed }: { answer: object | string, replayed: boolean }): Sent {
   return sent(status, answer, replayed)
 }
 

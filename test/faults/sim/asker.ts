@@ -1,5 +1,5 @@
 import { clock, isUnknown, nameOfAttempt } from '../history.ts'
-import type { History, Kind, Operation } from '../history.ts'
+import type { About, History, Kind, Operation } from '../history.ts'
 import { read, settle } from '../reading.ts'
 import type { Found } from '../reading.ts'
 import type { Random } from '../random.ts'
@@ -9,7 +9,7 @@ import { inbox } from './stories.ts'
 import type { World } from './world.ts'
 
 /** What an operation may have besides. @property extendBy what a heartbeat asks for, in milliseconds */
-export interface More { firm?: boolean, extendBy?: number | null }
+export interface More { firm?: boolean, extendBy?: number | null, about?: About }
 
 /** How all clients ask: of any replica of the service, with the request and the answer in the history. */
 export class Asker {
@@ -47,9 +47,9 @@ export class Asker {
     return operation
   }
 
-  async ask (kind: Kind, story: Story, target: Target, agent: string, token: string | null, { firm = false, extendBy = null }: More = {}): Promise<Operation> {
+  async ask (kind: Kind, story: Story, target: Target, agent: string, token: string | null, { firm = false, extendBy = null, about = extendBy === null ? {} : { extendBy } }: More = {}): Promise<Operation> {
     const { world, history } = this
-    const operation = history.sent(kind, target.name, agent, token, kind === 'pass' ? story.asked : null, firm)
+    const operation = history.sent(kind, target.name, agent, token, kind === 'pass' ? story.asked : null, firm, about)
     const service = this.#any()
     world.tell(`${operation.n} ${kind} ${target.name} by ${agent} with ${token} of ${service.process.name}`)
     const reply = await this.#patiently(service.ask({ story, target, operation, extendBy }))
@@ -95,7 +95,11 @@ export class Asker {
   }
 
   tokenOrNone (): string | null {
-    return this.random.chance(0.65) ? `key-${this.#tokens++}` : null
+    return this.random.chance(0.65) ? this.key() : null
+  }
+
+  key (): string {
+    return `key-${this.#tokens++}`
   }
 
   sleep (milliseconds: number): Promise<null> {

@@ -1,5 +1,6 @@
 import type { Redis } from 'ioredis'
 import { Approvals } from '../../../src/store/approvals.ts'
+import { Asks } from '../../../src/store/asks.ts'
 import { Attempts } from '../../../src/store/attempts.ts'
 import { Events } from '../../../src/store/events.ts'
 import { Handoffs } from '../../../src/store/handoffs.ts'
@@ -56,10 +57,11 @@ function ask ({ keys, tag }: Real, db: Database, random: Random, now: number, is
   let asked!: Call
   const lanes = { call: (one: Call) => { asked = one; return new Promise<never>(() => {}) } } as never
   const scripts = isTold ? told.simulated : untold.simulated
-  const handoffs = new Handoffs(lanes, scripts, keys, lifetimes)
+  const handoffs = new Handoffs(lanes, scripts, keys, lifetimes, false)
   const attempts = new Attempts(lanes, scripts, keys, lifetimes)
-  const inboxes = new Inboxes(lanes, scripts, keys, lifetimes)
+  const inboxes = new Inboxes(lanes, scripts, keys, { ...lifetimes, tags: [tag], isOneRedis: false })
   const approvals = new Approvals(lanes, scripts, keys, lifetimes.retention)
+  const asks = new Asks(lanes, scripts, keys, lifetimes, false)
   const events = new Events(lanes, scripts, keys, [tag], Date.UTC(2090, 0, 1), null as never)
   const held = [...db.values.keys()].filter(key => key.includes(':h:')).map(key => key.slice(key.lastIndexOf(':') + 1))
   const id = random.pick([`${tag}one`, `${tag}two`, `${tag}three`, ...held])
@@ -68,7 +70,7 @@ function ask ({ keys, tag }: Real, db: Database, random: Random, now: number, is
   const agent = random.pick(['alice', 'bob', 'bob'])
   const text = (length: number) => Buffer.from(Array.from({ length }, () => random.between(0, 255)))
   const inbox = { tenant: 'acme', inbox: 'red', tag }
-  const record = db.content(keys.handoff(tag, `acme:${id}`), 'hash')?.s ?? ''
+  const { s: record = '', x: extra = '' } = db.content(keys.handoff(tag, `acme:${id}`), 'hash') ?? {}
   const seen = { createdAt: random.pick([undefined, Number(record.split(' ')[2] ?? 2), 1]), digest: random.pick([undefined, undefined, 'd1', 'd2']) }
   const outbox = db.content(keys.outbox(tag, 'acme'), 'list') ?? []
   const number = outbox.length === 0 ? '0' : random.pick([...outbox, '0 ']).split(' ')[0]!
@@ -93,16 +95,35 @@ function ask ({ keys, tag }: Real, db: Database, random: Random, now: number, is
     case 'decline': attempts.decline(place, token, agent, text(3)); break
     case 'cancel': attempts.cancel(place, agent, random.pick(['own', 'any', 'pending']), random.chance(0.5), text(random.pick([0, 3]))); break
     case 'reissue': attempts.reissue(place, agent, random.pick(['own', 'any', 'ended'])); break
+    case 'ask': asks.ask(place, agent, 1500, {
+      token,
+      id: `Q${random.between(0, 3)}`,
+      of: random.pick(['person', 'passer']),
+      openFor: random.pick([100, 500, 2000]),
+      question: '"why?"',
+      details: text(random.pick([0, 4])),
+      schema: text(3),
+      digest: random.pick(['', 'd1']),
+    }); break
+    case 'asked': asks.asked(place); break
+    case 'answer': asks.answer(place, agent, 1500, {
+      token, id: random.pick([/ z([^/]+)/.exec(extra)?.[1] ?? 'Q0', 'Q1']), as: random.pick([['person'], ['person', 'passer'], ['passer']]), satisfied: random.pick(['', 'd1']), note: '"so"', answer: text(4),
+    }); break
     case 'approve': approvals.decide('approved', place, token, agent, seen, Buffer.from('"so  be it"')); break
     case 'reject': approvals.decide('rejected', place, token, agent, seen, Buffer.from('null')); break
     case 'sweep': handoffs.sweep(tag, random.pick([1, 2, 10]), random.chance(0.5)); break
     case 'take': {
       const turns = random.pick([null, [], [`${now * 1000 - random.between(0, 9) * 100_000}/${random.pick([700, 5_000_000])}`]])
-      inboxes.take(inbox, { token, agent, max: random.between(0, 3), size: random.pick([0, 0, 100]), lifetime: random.pick([null, 60_000]), request: random.pick(['-', 'r1', 'r1', 'r2']), asker: random.pick(['a1', 'a2']), turns })
+      const known = random.pick([null, null, 'placed' as const, { turns: [], isMore: false, caught: random.between(0, 2), readAt: now - random.between(0, 3) }])
+      inboxes.take({ ...inbox, other: 'other' }, { known, token, agent, max: random.between(0, 3), size: random.pick([0, 0, 100]), lifetime: random.pick([null, 60_000]), request: random.pick(['-', 'r1', 'r1', 'r2']), asker: random.pick(['a1', 'a2']), turns })
       break
     }
     case 'turns': inboxes.turns(inbox, random.between(1, 3)); break
     case 'count': inboxes.count(inbox); break
+    case 'set': inboxes.set(inbox, {
+      paused: random.pick([undefined, false, false, true]), maxCaught: random.pick([undefined, null, 1, 2]), maxPending: random.pick([undefined, null, 1, 2])
+    }, random.pick(['', '', '1', String(now * 1000)])); break
+    case 'settle': inboxes.settle(inbox, token, random.pick([null, now, now - 2])); break
     case 'claim': inboxes.claim({ tag, token, request: random.pick(['r1', 'r1', 'r2']), asker: random.pick(['a1', 'a2']) }, 60_000); break
     case 'unclaim': inboxes.unclaim({ tag, token, request: 'r1', asker: random.pick(['a1', 'a2']) }); break
     case 'stay': inboxes.stay(inbox, { tag, token, request: 'r1', asker: random.pick(['a1', 'a2']) }, 1); break
@@ -114,8 +135,8 @@ function ask ({ keys, tag }: Real, db: Database, random: Random, now: number, is
   return asked
 }
 
-const choices = ['pass', 'pass', 'pass', 'catch', 'catch', 'catch', 'done', 'status', 'read', 'lineage', 'heartbeat', 'heartbeat', 'fail', 'decline', 'cancel', 'reissue',
-  'approve', 'approve', 'reject', 'sweep', 'sweep', 'take', 'take', 'take', 'turns', 'count', 'claim', 'unclaim', 'stay', 'lease', 'outbox', 'relay', 'relay', 'trim'] as const
+const choices = ['pass', 'pass', 'pass', 'catch', 'catch', 'catch', 'done', 'status', 'read', 'lineage', 'heartbeat', 'heartbeat', 'fail', 'decline', 'cancel', 'reissue', 'ask', 'ask', 'ask', 'asked', 'answer', 'answer', 'answer',
+  'approve', 'approve', 'reject', 'sweep', 'sweep', 'take', 'take', 'take', 'turns', 'count', 'set', 'set', 'settle', 'claim', 'unclaim', 'stay', 'lease', 'outbox', 'relay', 'relay', 'trim'] as const
 
 function optionsOf (random: Random, to: string | undefined): string {
   const maybe = (words: string) => random.chance(0.3) ? words : ''
@@ -135,6 +156,7 @@ export function dumpSimulated (db: Database): Record<string, unknown> {
 
 function shown (type: Type, content: Contents[Type]): unknown {
   if (type === 'sorted') return (content as SortedSet).flatMap(([score, member]) => [member, String(score)])
+  if (type === 'set') return [...content as ReadonlySet<string>].sort()
   return type === 'stream' ? (content as Stream).entries.map(({ words }) => words) : content
 }
 
@@ -152,6 +174,7 @@ async function read (redis: Redis, key: string, type: string): Promise<unknown> 
   switch (type) {
     case 'hash': return Object.fromEntries(Object.entries(await redis.hgetallBuffer(key)).map(([field, value]) => [field, plain(value)]))
     case 'zset': return (await redis.zrange(key, '0', '-1', 'WITHSCORES')).map((word, at) => at % 2 === 1 ? String(Number(word)) : word)
+    case 'set': return (await redis.smembers(key)).sort()
     case 'list': return plain(await redis.lrangeBuffer(key, 0, -1))
     case 'stream': return (await redis.xrange(key, '-', '+')).map(([, words]) => words)
     default: return redis.get(key)

@@ -2,6 +2,7 @@ import { isUnknown, nameOfAttempt, passOf } from '../history.ts'
 import type { Operation, Track } from '../history.ts'
 import { targetOf } from './asker.ts'
 import type { Asker } from './asker.ts'
+import { askNowAndThen } from './questioner.ts'
 import type { Story } from './stories.ts'
 import { serve } from './takers.ts'
 import { tryOften } from './tried.ts'
@@ -51,6 +52,7 @@ export class Clients {
       if (caught.status === 200) {
         // At once, after a while, or about when the work's deadline passes.
         await this.#asker.sleep(random.pick([5, 900, 5, 900, 3050]) * (1 - 0.1 * random.next() ** 4))
+        await askNowAndThen(this.#asker, story, target, agent, 0.1)
         await this.#asker.insist('done', story, target, agent, this.#asker.tokenOrNone(), 3)
         if (token !== null && random.chance(0.1)) await this.#asker.ask('catch', story, target, agent, token)
         return

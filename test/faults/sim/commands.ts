@@ -6,7 +6,7 @@ export type Command = (on: Keyspace, ...args: string[]) => Reply
 export type Reply = string | number | false | Reply[]
 
 /** Those that write nothing. */
-export const reading = new Set(['HGET', 'HMGET', 'HSTRLEN', 'EXISTS', 'GET', 'ZRANGE', 'ZCARD', 'ZCOUNT', 'ZSCORE', 'LRANGE', 'XLEN', 'XRANGE', 'XREVRANGE', 'TIME'])
+export const reading = new Set(['HGET', 'HGETALL', 'HMGET', 'HSTRLEN', 'EXISTS', 'GET', 'ZRANGE', 'ZCARD', 'ZCOUNT', 'ZSCORE', 'LRANGE', 'SCARD', 'XLEN', 'XRANGE', 'XREVRANGE', 'TIME'])
 const withoutKeys = new Set(['TIME', 'SPUBLISH'])
 const withKeysAlone = new Set(['EXISTS', 'DEL', 'RENAME'])
 
@@ -61,6 +61,20 @@ export const commands: Readonly<Record<string, Command>> = {
     if (found.length > 0) on.write(key!, 'hash', hash, Object.keys(hash).length === 0)
     return found.length
   },
+  HGETALL: (on, key) => Object.entries(on.read(key!, 'hash') ?? {}).flat(),
+  SADD (on, key, ...members) {
+    const before = on.read(key!, 'set')?.size ?? 0
+    const all = new Set([...on.read(key!, 'set') ?? [], ...members])
+    on.write(key!, 'set', all)
+    return all.size - before
+  },
+  SREM (on, key, ...members) {
+    const all = on.read(key!, 'set') ?? new Set()
+    const rest = new Set([...all].filter(one => !members.includes(one)))
+    if (rest.size < all.size) on.write(key!, 'set', rest, rest.size === 0)
+    return all.size - rest.size
+  },
+  SCARD: (on, key) => on.read(key!, 'set')?.size ?? 0,
   RPUSH (on, key, ...words) {
     const list = [...on.read(key!, 'list') ?? [], ...words]
     on.write(key!, 'list', list)

@@ -6,7 +6,7 @@ export type Scored = readonly [score: number, member: string]
 export type SortedSet = readonly Scored[]
 export interface StreamEntry { readonly id: string, readonly words: readonly string[] }
 export interface Stream { readonly entries: readonly StreamEntry[], readonly last: readonly [milliseconds: number, count: number] }
-export interface Contents { hash: Hash, sorted: SortedSet, text: string, list: readonly string[], stream: Stream }
+export interface Contents { hash: Hash, sorted: SortedSet, text: string, list: readonly string[], set: ReadonlySet<string>, stream: Stream }
 export type Type = keyof Contents
 /** `expires` is when the key is deleted, in milliseconds of the server's clock; Infinity for never. */
 export interface Value<T extends Type = Type> { readonly type: T, readonly content: Contents[T], readonly expires: number }

@@ -15,9 +15,9 @@ export function dumpServers ({ time }: World, topology: Topology): RedisState {
       const scored = db.content(key, 'sorted') ?? []
       if (behind === 'due') {
         for (const [score, member] of scored) if (!isLookedForInVain(db, key, member, score)) state.due.push({ tag, member, score })
-      } else if (behind.startsWith('i:') || behind.startsWith('f:')) {
-        const list = behind.startsWith('f:') ? `${behind.slice(2)} failed` : behind.slice(2)
-        for (const [, member] of scored) state.listed.push({ tag, list, member })
+      } else if (behind.startsWith('i:') || behind.startsWith('f:') || behind.startsWith('a:')) {
+        const list = behind.slice(2) + (behind.startsWith('f:') ? ' failed' : behind.startsWith('a:') ? ' asks' : '')
+        for (const member of [...scored.map(([, one]) => one), ...db.content(key, 'set') ?? []]) state.listed.push({ tag, list, member })
       } else if (behind.startsWith('h:')) {
         const { s = '', x = '', p = '' } = db.content(key, 'hash') ?? {}
         state.hashes.push({ tag, member: behind.slice(2), record: s, extra: x, payload: p.length })

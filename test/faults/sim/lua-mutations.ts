@@ -20,7 +20,7 @@ export const luaMutations: readonly Mutation[] = [
     ],
   },
   // Attempts.
-  { name: 'a heartbeat is heard after its window', lua: [{ from: 'or beat and now >= tonumber(beat) then return', to: 'then return', of: ['heartbeat'] }] },
+  { name: 'a heartbeat is heard after its window', lua: [{ from: 'or beat and now >= tonumber(beat) then', to: 'then', of: ['heartbeat'] }] },
   { name: 'the sweep doesn’t look at heartbeats', lua: [{ from: "status == 'caught' and (beat or until_done)", to: "status == 'caught' and until_done" }] },
   { name: 'a successor isn’t noted at its predecessor', lua: [{ from: "extra .. (reissued_as or '')", to: 'extra' }] },
   { name: 'a handoff whose catcher was asked to stop is tried again', lua: [{ from: "or string.find(extra, ' q', 1, true) then", to: 'then' }] },
@@ -29,10 +29,23 @@ export const luaMutations: readonly Mutation[] = [
   { name: 'a cancel by force leaves it to its catcher', lua: [{ from: "status == 'caught' and not force", to: "status == 'caught'" }] },
   // Inboxes.
   { name: 'what a catch took stays in the inbox', lua: [{ from: 'gone[#gone + 1], names = member, names ..', to: 'names = names ..' }] },
-  { name: 'what is caught by its id stays in the inbox', lua: [{ from: 'if inbox then leaveList(key, inbox, member) end\n  record, extra = becomeCaught', to: 'record, extra = becomeCaught' }] },
-  { name: 'a catch from an inbox leaves no note', lua: [{ from: "redis.call('SET', remembered, request .. ' ' .. ms(elsewhere) .. names .. looking, 'PX', ms(remember))", to: '' }] },
-  { name: 'what is approved doesn’t enter its inbox', lua: [{ from: 'if not available or now >= tonumber(available) then enterInbox', to: 'if false then enterInbox' }] },
+  { name: 'what is caught by its id stays in the inbox', lua: [{ from: "leavePending(key, inbox, member, extra)\n    call('SADD'", to: "call('SADD'" }] },
+  { name: 'a catch from an inbox leaves no note', lua: [{ from: "redis.call('SET', remembered, request .. ' ' .. ms(elsewhere) .. names .. looking, 'PX', ms(lasts))", to: '' }] },
+  { name: 'what is approved doesn’t enter its inbox', lua: [{ from: 'enterPart(inbox, member, extra, micros, nil, available and now < tonumber(available) and available)', to: '', of: ['approve'] }] },
   { name: 'what is delayed doesn’t enter its inbox', lua: [{ from: 'local inbox = available and now >= tonumber(available) and', to: 'local inbox = false and' }] },
+  // Questions.
+  { name: 'an answer leaves the question open', lua: [{ from: "'/a' .. ms(now) .. '/' .. agent", to: "'/o' .. ms(ask.left)", of: ['answer'] }] },
+  { name: 'an answer isn’t recognised when it comes again', lua: [{ from: "if state == 'a' and by == agent and", to: 'if false and', of: ['answer'] }] },
+  { name: 'a question is answered after its end', lua: [{ from: "state = math.min(now, over) >= tonumber(expires) and 'e' or", to: 'state =', of: ['answer'] }] },
+  { name: 'an answer to another question counts', lua: [{ from: 'if id ~= wanted then', to: 'if false then', of: ['answer'] }] },
+  { name: 'an agent answers itself', lua: [{ from: "if of == 'p' and agent == caught_by then", to: 'if false then', of: ['answer'] }] },
+  { name: 'the work goes on resting behind an answer', lua: [{ from: 'restFrom(extra, now, ask.left,', to: 'restFrom(extra, expires + 0, ask.left,', of: ['answer'] }] },
+  { name: 'what was left of the work is lost with an answer', lua: [{ from: 'restFrom(extra, now, ask.left,', to: 'restFrom(extra, now, 50,', of: ['answer'] }] },
+  { name: 'the work lasts beyond the longest time because of a question', lua: [{ from: 'caught + most))\nextra', to: 'caught + 9 * most))\nextra', of: ['ask'] }] },
+  { name: 'a second question while one is open', lua: [{ from: 'if ask and now < ask.expires then', to: 'if false then', of: ['ask'] }] },
+  { name: 'an answered question stays listed', lua: [{ from: "redis.call('ZREM', ask.list, member)\nredis.call", to: 'redis.call', of: ['answer'] }] },
+  { name: 'an answer isn’t told', shows: 'in feeds', lua: [{ from: "tell(outbox, micros, 'answered', member, record, extra, caught_by, ' q' .. id .. ' y' .. agent)", to: '', of: ['answer'] }] },
+  { name: 'a question that was withdrawn isn’t told', shows: 'in feeds', lua: [{ from: "tell(outbox, micros, 'ask_ended', member, record, closed, nil, ended)", to: '' }] },
   // A slot that is between two nodes.
   { name: 'the sweep forgets what is on the other node', shows: 'in a Cluster', lua: [{ from: 'local again = now - math.floor(score) + pause - 1000 < batch.retention and', to: 'local again = false and' }] },
   // Events.

@@ -1,9 +1,10 @@
 import { Unavailable } from '../../../src/core/errors.ts'
-import { checkHistory, describe, foundInRedis, usual } from '../checker.ts'
+import { checkHistory, describe, foundInRedis, questionsOf, usual } from '../checker.ts'
 import type { CheckOptions, Violation } from '../checker.ts'
 import { feedFaults } from '../feed-checks.ts'
 import { History } from '../history.ts'
 import { dumpServers } from './dump.ts'
+import { maxWorkTtlFor } from './answers.ts'
 import { Asker } from './asker.ts'
 import { Cluster } from './cluster.ts'
 import { Clients } from './clients.ts'
@@ -76,7 +77,7 @@ export async function simulate (seed: number, mutation: Mutation | null = null, 
       await sweepAll()
     }
     const longest = Math.max(...services.map(({ paused }) => paused))
-    const options: CheckOptions = { ...usual, slack, budget: usual.budget + longest + (stories.some(({ kind }) => kind === 'inbox') ? 8000 : 0), workTtl }
+    const options: CheckOptions = { ...usual, slack, budget: usual.budget + longest + (stories.some(({ kind }) => kind === 'inbox') ? 8000 : 0), workTtl, maxWorkTtl: maxWorkTtlFor(workTtl) }
     violations = checkHistory(history, options, dumpServers(world, topology))
     if (telling !== 'off') violations.push(...await untoldIn(world, topology, history))
   }
@@ -105,7 +106,7 @@ export async function simulate (seed: number, mutation: Mutation | null = null, 
 /** What the feeds lack or have too often, once the relay has had its time. */
 async function untoldIn (world: World, topology: Topology, history: History): Promise<Violation[]> {
   for (let times = untilTold / 250; ; times--) {
-    const faults = feedFaults(dumpServers(world, topology), feedsOf(topology))
+    const faults = feedFaults(dumpServers(world, topology), feedsOf(topology), questionsOf(history))
     if (faults.length === 0 || times === 0) return foundInRedis('I15', faults, history)
     await sleep(world, 250)
   }

@@ -1,4 +1,5 @@
 import { Approvals } from '../../../src/store/approvals.ts'
+import { Asks } from '../../../src/store/asks.ts'
 import { Attempts } from '../../../src/store/attempts.ts'
 import { Handoffs } from '../../../src/store/handoffs.ts'
 import { Inboxes } from '../../../src/store/inboxes.ts'
@@ -53,12 +54,13 @@ export class Service {
     const relay = telling === 'relayed' ? startRelay(() => lanes, masters, topology, name, this.faults) : undefined
     const lanes: Lanes = new Lanes(masters, replicas === 0 ? null : { replicas, barrierKey: tag => keys.barrier(tag) }, relay?.take)
     if (world.mutation?.noRound !== true) relay?.start()
-    this.handoffs = new Handoffs(lanes, scripts, keys, lifetimes)
+    this.handoffs = new Handoffs(lanes, scripts, keys, lifetimes, false)
     this.#desk = new Desk({
       handoffs: this.handoffs,
       attempts: new Attempts(lanes, scripts, keys, lifetimes),
-      inboxes: new Inboxes(lanes, scripts, keys, lifetimes),
+      inboxes: new Inboxes(lanes, scripts, keys, { ...lifetimes, tags: topology.tags, isOneRedis: false }),
       approvals: new Approvals(lanes, scripts, keys, retention),
+      asks: new Asks(lanes, scripts, keys, lifetimes, false),
     }, subscriptions, workTtl)
     world.time.process = outsider
   }

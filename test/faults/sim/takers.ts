@@ -1,6 +1,7 @@
 import type { Found } from '../reading.ts'
 import { targetOf } from './asker.ts'
 import type { Asker } from './asker.ts'
+import { askNowAndThen } from './questioner.ts'
 import { keyFor } from './stories.ts'
 import type { Story } from './stories.ts'
 
@@ -39,7 +40,9 @@ async function report (asker: Asker, stories: ReadonlyMap<string, Story>, agent:
     const story = stories.get(name)
     if (story === undefined || random.chance(0.15)) continue
     await asker.sleep(random.pick([5, 200]) * random.next())
+    const target = targetOf(story, answer.attempt ?? 1, answer.id)
+    await askNowAndThen(asker, story, target, agent, 0.15)
     const kind = random.pick(['done', 'done', 'fail', 'decline'] as const)
-    await asker.insist(kind, story, targetOf(story, answer.attempt ?? 1, answer.id), agent, asker.tokenOrNone(), 3, { firm: kind === 'fail' && random.chance(0.3) })
+    await asker.insist(kind, story, target, agent, asker.tokenOrNone(), 3, { firm: kind === 'fail' && random.chance(0.3) })
   }
 }

@@ -1,5 +1,6 @@
 import type { Operation } from '../history.ts'
 import { targetOf } from './asker.ts'
+import { askNowAndThen } from './questioner.ts'
 import type { Asker } from './asker.ts'
 import type { Story, Target } from './stories.ts'
 
@@ -41,6 +42,7 @@ async function tryOnce (asker: Asker, story: Story, target: Target, agent: strin
     const caught = await asker.insist('catch', story, target, agent, token, 3)
     if (caught.status === 200) {
       await beat(asker, story, target, agent)
+      await askNowAndThen(asker, story, target, agent, 0.3)
       const said = await end(asker, story, target, agent)
       return successorIn(said) ?? findSuccessor(asker, story, target)
     }

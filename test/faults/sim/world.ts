@@ -80,7 +80,7 @@ export class World {
   }
 
   tell (line: string): void {
-    this.trace?.push(`${this.time.now.toFixed(3)} ${line.replace(/(?<![\w-])(k?)([\w-]{22})(?![\w-])/g, (_, letter, token) => letter + this.#aliasOf(token))}`)
+    this.trace?.push(`${this.time.now.toFixed(3)} ${line.replace(/(?<![\w-])([kqz]?)([\w-]{22})(?![\w-])/g, (_, letter, token) => letter + this.#aliasOf(token))}`)
   }
 }
 

@@ -1,0 +1,74 @@
+#!lua
+-- caught -> caught: the question of its catcher is answered. What was left of the work's deadline counts from now.
+-- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
+--       2 prefix:{tag}:due           live handoffs by when the sweep is to look at them
+-- ARGV: 1 the call's deadline (ms)  2 the answering agent  3 retention (ms)  4 tenant:id
+--       5 the longest work time from its catch (ms)  6 answer_token  7 the ask_id that is answered
+--       8 the letters of those in whose name the key may answer: p for people, r for the passer
+--       9 the digest of the schema that the answer satisfies; empty if it wasn't checked
+--       10 the note, JSON text; null for none  11 the answer, JSON text
+-- Replies: {'answered', at}      it is answered now
+--          {'replayed', at}      the same operation answered it before; nothing changed
+--          {'unchecked', digest, schema}  it could be answered, but the answer must be checked against this schema
+--                                first; nothing changed
+--          {'not_found'}
+--          {'not_asked', now, record, extra} {'content_changed', …} {'already_answered', …} {'expired', …}
+--          {'withdrawn', …} {'no_scope', …} {'self_approval', …} {'not_the_passer', …}  no_scope: the key lacks the
+--                                letter of whom the question asks
+--          {'newer'}     a newer version wrote it; nothing changed
+--          {'full'}      Redis is full, and this would make it larger; nothing changed
+--          {'late'}      the call's deadline is over; nothing changed
+-- Uses: events full attempts here asking
+local key, due = KEYS[1], KEYS[2]
+local agent, retention, member, most, token, wanted = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
+local letters, satisfied, note, answer = ARGV[8], ARGV[9], ARGV[10], ARGV[11]
+local now, seconds, micros = clock()
+micros = seconds .. micros
+local record, extra = unpack(redis.call('HMGET', key, 's', 'x'))
+
+if late(ARGV[1], now) then return { 'late' } end
+if not record then return { 'not_found' } end
+local status, _, _, _, passed_by, _, deadline, caught_by = string.match(record, RECORD)
+if not status then return { 'newer' } end
+local id, of, asked, expires, state, at, by = string.match(
+  extra or '', ' z([^/]+)/(%l)/(%d+)/(%d+)/(%l)(%d+)/?(%S*)')
+if not id then return { 'not_asked', now, record, extra } end
+if state == 'a' and by == agent and string.match(redis.call('HGET', key, 'a') or '', '^%S+') == token then
+  return { 'replayed', tonumber(at) }
+end
+if id ~= wanted then return { 'content_changed', now, record, extra } end
+if state == 'a' then return { 'already_answered', now, record, extra } end
+if state == 'o' and status == 'caught' then
+  -- Its own end or that of the work may be over, and the sweep not have been there.
+  local over = tonumber(string.match(extra, ' h(%d+)') or deadline)
+  state = math.min(now, over) >= tonumber(expires) and 'e' or now >= over and 'w' or 'o'
+elseif state == 'o' then
+  -- An older version of the service ended the work.
+  state = 'w'
+end
+if state == 'e' then return { 'expired', now, record, extra } end
+if state == 'w' then return { 'withdrawn', now, record, extra } end
+if not string.find(letters, of, 1, true) then return { 'no_scope', now, record, extra } end
+if of == 'p' and agent == caught_by then return { 'self_approval', now, record, extra } end
+if of == 'r' and agent ~= passed_by then return { 'not_the_passer', now, record, extra } end
+local _, digest, details_length, schema_length, texts = string.match(
+  redis.call('HGET', key, 'u'), '^(%S+) (%S+) (%d+) (%d+) (.*)$')
+if digest ~= '-' and digest ~= satisfied then
+  return { 'unchecked', digest, string.sub(texts, details_length + 1, details_length + schema_length) }
+end
+if isFull(#note + #answer) then return { 'full' } end
+
+local outbox, ask = openOutbox(key, key, member), openAsk(key, member, extra)
+local before, caught, behind = string.match(record, '^2?:?(%l+ %S+ %d+ %d+ %S+ %S+) (%d+) %d+(.*)$')
+local until_done, beat
+until_done, beat, extra = restFrom(extra, now, ask.left, math.min(tonumber(deadline), caught + most))
+extra = string.gsub(extra, ' z%S+', '') .. ' z' .. ask.words .. '/a' .. ms(now) .. '/' .. agent
+record = '2:' .. before .. ' ' .. caught .. ' ' .. ms(until_done) .. behind
+redis.call('ZREM', ask.list, member)
+redis.call('HSET', key, 's', record, 'x', extra, 'a', token .. ' ' .. #note .. ' ' .. note .. answer)
+keepWork(key, until_done, retention, extra)
+redis.call('ZADD', due, ms(beat or until_done), member)
+redis.pcall('SPUBLISH', key, 'answered')
+announceAsks(ask.list)
+tell(outbox, micros, 'answered', member, record, extra, caught_by, ' q' .. id .. ' y' .. agent)
+return { 'answered', now }

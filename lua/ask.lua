@@ -1,0 +1,68 @@
+#!lua
+-- caught -> caught: its catcher asks a person, or the passer. The work's deadline rests until the answer, or until the
+-- question's own end: both are set as if nobody answered (lib/asking.lua).
+-- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
+--       2 prefix:{tag}:due           live handoffs by when the sweep is to look at them
+-- ARGV: 1 the call's deadline (ms)  2 the calling agent  3 retention (ms)  4 tenant:id
+--       5 the longest work time from its catch (ms)  6 ask_token  7 ask_id  8 p to ask people, r to ask the passer
+--       9 how long the question is open (ms)  10 the digest of the answer's schema; - for none
+--       11 how many bytes the details have, a space, and how many the schema has; 0 for none
+--       12 the question, JSON text  13 the details and the schema, JSON texts, one after the other
+-- Replies: {'asked', ask_id, asked, expires}     it is asked now
+--          {'replayed', ask_id, asked, expires}  the same operation asked it before; nothing changed
+--          {'not_found'}
+--          {'expired', now, record, extra} {'rejected', now, record, extra, decision} {'cancelled', …}
+--          {'not_caught', …} {'not_the_catcher', …} {'already_done', …} {'already_failed', …} {'already_declined', …}
+--          {'already_asked', …}  the latest question is still open; nothing changed
+--          {'newer'}     a newer version wrote it; nothing changed
+--          {'full'}      Redis is full, and this would make it larger; nothing changed
+--          {'late'}      the call's deadline is over; nothing changed
+-- Uses: events full holder attempts here asking
+local key, due = KEYS[1], KEYS[2]
+local agent, retention, member, most, token = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+local id, of, open_for, digest, lengths, question, texts =
+  ARGV[7], ARGV[8], tonumber(ARGV[9]), ARGV[10], ARGV[11], ARGV[12], ARGV[13]
+local now, seconds, micros = clock()
+micros = seconds .. micros
+local record, extra = unpack(redis.call('HMGET', key, 's', 'x'))
+
+if late(ARGV[1], now) then return { 'late' } end
+local latest, asked, until_then = string.match(extra or '', ' z([^/]+)/%l/(%d+)/(%d+)/')
+if latest and string.match(redis.call('HGET', key, 'u') or '', '^%S+') == token and
+  select(8, string.match(record, RECORD)) == agent then
+  return { 'replayed', latest, tonumber(asked), tonumber(until_then) }
+end
+local refusal = unheld(key, record, extra, agent, '', now)
+if refusal then return refusal end
+local ask = openAsk(key, member, extra)
+if ask and now < ask.expires then return { 'already_asked', now, record, extra } end
+if isFull(#question + #texts - redis.call('HSTRLEN', key, 'u')) then return { 'full' } end
+
+local outbox, list = openOutbox(key, key, member), asksList(key, member, of)
+isHere(key, list)
+local before, caught, deadline, behind = string.match(record, '^2?:?(%l+ %S+ %d+ %d+ %S+ %S+) (%d+) (%d+)(.*)$')
+extra = extra or ''
+extra = endAsk(ask, outbox, micros, member, record, extra, now)
+local expires, left = now + open_for, deadline - now
+local until_done, beat
+until_done, beat, extra = restFrom(extra, expires, left, math.max(tonumber(deadline), caught + most))
+extra = string.gsub(extra, ' z%S+', '') ..
+  ' z' .. id .. '/' .. of .. '/' .. ms(now) .. '/' .. ms(expires) .. '/o' .. ms(left)
+record = '2:' .. before .. ' ' .. caught .. ' ' .. ms(until_done) .. behind
+redis.call('HSET', key, 's', record, 'x', extra, 'q', question,
+  'u', token .. ' ' .. digest .. ' ' .. lengths .. ' ' .. texts)
+redis.call('HDEL', key, 'a')
+keepWork(key, until_done, retention, extra)
+redis.call('ZADD', due, ms(math.min(expires, beat or until_done)), member)
+-- What an older version of the service ended is still in the list. By then no question can be open any more, also where
+-- another replica's MAX_WORK_TTL is longer, up to its default.
+local longest = math.max(tonumber(most), 604800000)
+local gone = redis.call('ZCOUNT', list, '-inf', ms(now - longest))
+if gone > 0 then redis.call('ZREMRANGEBYRANK', list, 0, math.min(100, gone) - 1) end
+redis.call('ZADD', list, ms(now), member)
+redis.call('PEXPIREAT', list, ms(now + longest + retention))
+redis.pcall('SPUBLISH', key, 'asked')
+announceAsks(list)
+local words = ' q' .. id .. ' f' .. (of == 'r' and 'passer' or 'person') .. ' e' .. ms(expires)
+tell(outbox, micros, 'asked', member, record, extra, agent, words)
+return { 'asked', id, now, expires }

@@ -1,0 +1,29 @@
+#!lua flags=no-writes
+-- Lists what people decided last, the latest first. Changes nothing. It reads a limited amount of payloads: of what
+-- would be too much, the task is left out.
+-- KEYS: 1 prefix:{tag}:w:tenant:decided   handoffs that people decided on, by when (lib/decision.lua)
+-- ARGV: 1 how many at most  2 prefix:{tag}:
+-- Replies: {'listed', now, member, record, decision, extra, task, member, …}  now is the time (ms). Extra is nil if
+--                     there is none; task is the beginning of a JSON string, nil where the payload is gone or too long
+-- The script builds the handoffs' keys from the members: all carry the partition's tag, so all are in the slot of
+-- KEYS[1].
+local decided, limit, prefix = KEYS[1], tonumber(ARGV[1]), ARGV[2]
+local now = clock()
+local bytes = 2097152
+local reply = { 'listed', now }
+local members = redis.call('ZRANGE', decided, 0, limit - 1, 'REV', 'WITHSCORES')
+for i = 1, #members, 2 do
+  local key = prefix .. 'h:' .. members[i]
+  local record, decision, extra = unpack(redis.call('HMGET', key, 's', 'd', 'x'))
+  -- The handoff may be gone, and its id may be another one's by now.
+  if record and decision and string.match(decision, '^%d+') == members[i + 1] then
+    local size, task = redis.call('HSTRLEN', key, 'p'), false
+    if size > 0 and size <= bytes and not string.match(record, '^2?:?done ') then
+      bytes = bytes - size
+      -- The payload begins with "task": and 200 characters of a JSON string take up to 2,400 bytes.
+      task = string.sub(redis.call('HGET', key, 'p'), 8, 2447)
+    end
+    for _, part in ipairs({ members[i], record, decision, extra, task }) do reply[#reply + 1] = part end
+  end
+end
+return reply

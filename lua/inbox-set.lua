@@ -1,0 +1,40 @@
+#!lua flags=allow-oom
+-- Changes what operators set for an inbox, in one of its two partitions (lib/inbox.lua). An inbox must be paused even
+-- when Redis is full (allow-oom).
+-- KEYS: 1 prefix:{tag}:i:tenant:inbox   the inbox
+-- ARGV: 1 the call's deadline (ms)  2 paused: 1, 0; empty to leave it as it is
+--       3 max_caught: a number, 0 for none, empty to leave it  4 max_pending: likewise
+--       5 empty in the inbox's own partition. In the other one, the version that the reply from the own one gave: the
+--         settings are taken as they were there, unless a later version is here
+-- Replies: {'set', changed, version, paused, max_caught, max_pending}  changed: 1 if anything changed, else 0; then
+--                         what is set now: the version, and each setting as ARGV 2 to 4 take it
+--          {'late'}       the call's deadline is over; nothing changed
+-- Uses: entering
+local inbox, settings = KEYS[1], KEYS[1] .. ':settings'
+local asked, given = { ARGV[2], ARGV[3], ARGV[4] }, tonumber(ARGV[5])
+local now, seconds, micros = clock()
+-- While the slot moves, they may be on the other node: Redis refuses to look for two keys of which one is missing.
+redis.call('EXISTS', settings, inbox)
+local before = redis.call('GET', settings) or '0 0 0 0'
+
+if late(ARGV[1], now) then return { 'late' } end
+local was = { string.match(before, '^(%d) (%d+) (%d+) (%d+)$') }
+local set, changed = {}, 0
+for i = 1, 3 do
+  set[i] = asked[i] ~= '' and asked[i] or was[i]
+  if set[i] ~= was[i] then changed = 1 end
+end
+local version = tonumber(was[4])
+if given and given <= version then return { 'set', 0, ms(version), was[1], was[2], was[3] } end
+-- Also if nothing changed: the other partition may have other settings, and takes those of a later version only.
+version = given or math.max(version + 1, tonumber(seconds .. micros))
+redis.call('SET', settings, set[1] .. ' ' .. set[2] .. ' ' .. set[3] .. ' ' .. ms(version))
+if set[1] .. set[2] .. set[3] == '000' then
+  -- The version is kept for as long as an earlier call for this partition can be under way.
+  redis.call('PEXPIREAT', settings, ms(now + 60000))
+else
+  nameInbox(inbox)
+end
+-- One of those who wait looks, and then the next one if there is more.
+redis.pcall('SPUBLISH', inbox, 'set')
+return { 'set', changed, ms(version), unpack(set) }

@@ -1,0 +1,23 @@
+#!lua flags=allow-oom
+-- Gives back the places that a request kept in a limited inbox for what it took from the other partition
+-- (lib/room.lua).
+-- KEYS: 1 prefix:{tag}:i:tenant:inbox   the inbox in its own partition
+-- ARGV: 1 the call's deadline (ms)  2 the token that the places were kept by
+--       3 when it took something (ms, the other partition's clock); empty if it took nothing
+-- Replies: {'settled'}
+--          {'late'}      the call's deadline is over; nothing changed
+-- Uses: room
+local inbox, token, at = KEYS[1], ARGV[2], ARGV[3]
+local places = inbox .. ':places'
+local now = clock()
+
+if late(ARGV[1], now) then return { 'late' } end
+redis.call('HDEL', places, token)
+if at ~= '' then
+  local _, settled = readPlaces(places, now)
+  redis.call('HSET', places, 'settled', '0 ' .. ms(now + PLACES_KEPT) .. ' ' .. ms(math.max(settled, tonumber(at))))
+  redis.call('PEXPIREAT', places, ms(now + PLACES_KEPT))
+end
+-- Who looked meanwhile may have counted them twice.
+redis.pcall('SPUBLISH', inbox, 'settled')
+return { 'settled' }

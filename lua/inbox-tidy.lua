@@ -1,0 +1,38 @@
+#!lua flags=allow-oom
+-- An inbox that has nothing in a partition any more, or a tenant of which nothing waits, leaves the names. What isn't
+-- caught any more leaves the set of what is, and what isn't delayed any more leaves the list of that: a replica of an
+-- older version ended or moved it, which doesn't know them. A call looks at some of them.
+-- KEYS: 1 prefix:{tag}:inboxes   the names (lib/inbox.lua)
+-- ARGV: 1 the call's deadline (ms)  2 tenant:inbox, or tenant:
+-- Replies: {'tidied'}
+--          {'late'}      the call's deadline is over; nothing changed
+-- Uses: here
+local index, name = KEYS[1], ARGV[2]
+local partition, tenant = string.sub(index, 1, -8), string.match(name, '^(.*):$')
+local list = tenant and partition .. 'w:' .. tenant or partition .. 'i:' .. name
+local now = clock()
+
+if late(ARGV[1], now) then return { 'late' } end
+-- While the slot moves, Redis refuses to look for several keys of which some are missing.
+local others = tenant and {} or
+  { list .. ':waiting', list .. ':delayed', list .. ':caught', list .. ':failed', list .. ':settings' }
+local isEmpty = redis.call('EXISTS', index, list, unpack(others)) == 1
+local caught = tenant and {} or redis.call('SRANDMEMBER', list .. ':caught', 20)
+local delayed = tenant and {} or redis.call('ZRANGE', list .. ':delayed', 0, 19)
+local ended, left = {}, {}
+for at = 1, #caught + #delayed do
+  local member = caught[at] or delayed[at - #caught]
+  local key = partition .. 'h:' .. member
+  local record = redis.call('HGET', key, 's')
+  if not record then isHere(index, key) end
+  local status = string.match(record or '', '^2?:?(%l+)')
+  if at <= #caught then
+    if status ~= 'caught' then ended[#ended + 1] = member end
+  elseif status ~= 'pending' or redis.call('ZSCORE', list, member) then
+    left[#left + 1] = member
+  end
+end
+if isEmpty then redis.call('ZREM', index, name) end
+if #ended > 0 then redis.call('SREM', list .. ':caught', unpack(ended)) end
+if #left > 0 then redis.call('ZREM', list .. ':delayed', unpack(left)) end
+return { 'tidied' }

@@ -1,0 +1,68 @@
+-- Questions to people, or to the passer, in the middle of the work (ask.lua). A handoff has its latest one: a word of
+-- field x, and fields of its hash (lib/record.lua). While it is open, the handoff is in a list of its partition,
+-- prefix:{tag}:a:tenant for people or prefix:{tag}:a:tenant:passer, by when it was asked (ms). The work's deadline and
+-- that of the heartbeat are set for the case that nobody answers, so what only looks at those needs to know nothing of
+-- questions.
+-- The id of the open question by field x, whom it asks (p people, r the passer), when it was asked, when it ends, and
+-- how much was left of the work (ms); nil if none is open. It may be over already.
+local function openQuestion(extra)
+  if not extra then return nil end
+  return string.match(extra, ' z([^/]+)/(%l)/(%d+)/(%d+)/o(%d+)')
+end
+local function asksList(key, member, of)
+  return string.sub(key, 1, #key - #member - 2) .. 'a:' .. string.match(member, '^[^:]+') ..
+    (of == 'r' and ':passer' or '')
+end
+-- Where one Redis has all partitions, the pages of people listen to one channel a tenant: the list's name without its
+-- partition. A Cluster refuses it, and there they look again by themselves.
+local function announceAsks(list)
+  redis.pcall('SPUBLISH', (string.gsub(list, '{[^}]*}:', '', 1)), 'changed')
+end
+-- The open question, to be closed; nil if none is open. Its list may be on the other node while the slot moves: this
+-- comes before the first write.
+local function openAsk(key, member, extra)
+  local id, of, asked, expires, left = openQuestion(extra)
+  if not id then return nil end
+  local list = asksList(key, member, of)
+  isHere(key, list)
+  local words = id .. '/' .. of .. '/' .. asked .. '/' .. expires
+  return { list = list, words = words, id = id, expires = tonumber(expires), left = tonumber(left) }
+end
+-- Without an answer: the time is over, or the work is. Returns the new field x, which the caller writes, and the words
+-- of the event. The sweep may come later than the end of the work: that decides.
+local function closeAsk(ask, member, record, extra, now)
+  local deadline = string.match(extra, ' h(%d+)') or string.match(record, '^2?:?%l+ %S+ %d+ %d+ %S+ %S+ %d+ (%d+)')
+  local at = math.min(now, tonumber(deadline))
+  local is_over = at >= ask.expires
+  redis.call('ZREM', ask.list, member)
+  announceAsks(ask.list)
+  extra = string.gsub(extra, ' z%S+', ' z' .. ask.words .. (is_over and '/e' .. ms(ask.expires) or '/w' .. ms(at)), 1)
+  return extra, ' q' .. ask.id .. ' s' .. (is_over and 'expired' or 'withdrawn')
+end
+-- The same, where the script tells it itself. Returns the new field x; without an open question, the one it was given.
+local function endAsk(ask, outbox, micros, member, record, extra, now)
+  if not ask then return extra end
+  local closed, ended = closeAsk(ask, member, record, extra, now)
+  tell(outbox, micros, 'ask_ended', member, record, closed, nil, ended)
+  return closed
+end
+-- A caught handoff ends: it leaves its inbox's set of those, and its question is withdrawn. Returns field x, and the
+-- question if one was open.
+local function leaveWork(outbox, micros, key, member, record, extra, now)
+  local ask = openAsk(key, member, extra)
+  leaveCaught(key, member, extra)
+  return endAsk(ask, outbox, micros, member, record, extra, now), ask
+end
+-- Sets the deadlines of a caught handoff: that of the work is so long after `from`, never later than `latest`, and that
+-- of the heartbeat begins at `from`. Returns both (the second nil if there is none) and the new field x.
+local function restFrom(extra, from, left, latest)
+  local deadline = math.min(from + left, latest)
+  local within, beat = string.match(extra, ' b(%d+)'), nil
+  extra = string.gsub(extra, ' h%d+', '')
+  if within then
+    beat = math.min(from + within, deadline)
+    extra = extra .. ' h' .. ms(beat)
+  end
+  if not string.find(extra, ' f', 1, true) then extra = extra .. ' f1' end
+  return deadline, beat, extra
+end

@@ -1,0 +1,105 @@
+import type { Inbox } from '../../client/index.ts'
+import { elementTexts, memberText } from '../../client/json.ts'
+import { loadConfig } from '../../config.ts'
+import { callerOf } from '../../core/model.ts'
+import { InboxSettingsService } from '../../handoffs/inbox-settings.ts'
+import { UsageError, print, span, table, unbroken } from '../output.ts'
+import { redisClock, withStore } from '../redis.ts'
+import { ask, clientFor, lines, refused } from './ask.ts'
+import type { AskOptions } from './ask.ts'
+import { asRefusal, checkSource, serviceTime } from './list.ts'
+
+/** `handoff inboxes` and `handoff inbox`: what there is in inboxes, and what operators set for them. */
+
+export interface InboxesOptions extends AskOptions { limit?: number, all?: boolean, cursor?: string, tenant?: string }
+
+export interface InboxOptions extends AskOptions {
+  pause?: boolean
+  resume?: boolean
+  maxCaught?: number | 'none'
+  maxPending?: number | 'none'
+}
+
+/** Where a page's JSON comes from. */
+type ReadPage = (wanted: { limit: number, cursor: string | undefined }) => Promise<string>
+
+/** How many are shown, unless more are asked for. */
+const usual = 100
+
+/** @returns the exit status */
+export async function inboxes (options: InboxesOptions): Promise<number> {
+  checkSource(options)
+  const { tenant } = options
+  try {
+    if (tenant !== undefined) return await showStored(options, tenant)
+    const client = clientFor(options)
+    const now = await serviceTime(options)
+    return await show(options, now, async wanted => (await client.inboxes(wanted)).text)
+  } catch (error) {
+    return refused(options, error)
+  }
+}
+
+/** Reads as the service does. Doesn't wait for replicas, as `list` doesn't. */
+function showStored (options: InboxesOptions, tenant: string): Promise<number> {
+  const caller = callerOf(tenant, 'operator', ['status'])
+  return withStore(loadConfig(), 0, async store => {
+    const service = new InboxSettingsService(store.inboxes, (_, read) => read())
+    return await show(options, await redisClock(store), async ({ limit, cursor }) => {
+      const page = service.list(caller, { limit, ...cursor !== undefined && { cursor } })
+      return JSON.stringify(await page.catch(error => { throw asRefusal(error) }))
+    })
+  })
+}
+
+/** Prints all pages, or as many as it takes for `limit` inboxes. @param now the time there, in milliseconds */
+async function show (options: InboxesOptions, now: number, read: ReadPage): Promise<number> {
+  const { all = false, json = false, limit: wanted = usual } = options
+  const texts: string[] = []
+  let cursor: string | undefined | null = options.cursor
+  const left = () => all ? 100 : Math.min(100, wanted - texts.length)
+  do {
+    const page: string = await read({ limit: left(), cursor })
+    texts.push(...elementTexts(page, 'items'))
+    cursor = JSON.parse(memberText(page, 'next_cursor') ?? 'null') as string | null
+  } while (cursor !== null && left() > 0)
+  if (json) {
+    print(all
+      ? texts.map(unbroken).join('\n')
+      : `{"items":[${texts.join()}],"next_cursor":${JSON.stringify(cursor)}}`)
+    return 0
+  }
+  print(texts.length === 0 ? 'none' : table([titles, ...texts.map(text => cellsOf(JSON.parse(text) as Inbox, now))]))
+  if (cursor !== null) print('\nThere are more: --all shows all of them, and --limit more of them.')
+  return 0
+}
+
+const titles = ['inbox', 'pending', 'oldest', 'approval', 'delayed', 'blocked', 'caught', 'failed', '']
+
+function cellsOf (inbox: Inbox, now: number): string[] {
+  const { oldest_at: oldest, max_caught: maxCaught, max_pending: maxPending } = inbox
+  const numbers = [inbox.waiting_approval, inbox.delayed, inbox.blocked, inbox.caught, inbox.failed].map(String)
+  const settings = [
+    ...inbox.paused ? ['paused'] : [],
+    ...maxCaught === null ? [] : [`max ${maxCaught} caught`],
+    ...maxPending === null ? [] : [`max ${maxPending} pending`],
+  ]
+  const age = oldest === null ? '-' : span(Math.max(0, now - Date.parse(oldest)))
+  return [inbox.inbox, String(inbox.pending), age, ...numbers, settings.join(', ')]
+}
+
+/** Shows an inbox; where an option says so, changes its settings first. @returns the exit status */
+export async function inbox (options: InboxOptions, name: string): Promise<number> {
+  const { pause, resume, maxCaught, maxPending } = options
+  if (pause && resume) throw new UsageError('--pause and --resume exclude each other')
+  const limitOf = (limit: number | 'none' | undefined) => limit === 'none' ? null : limit
+  const settings = {
+    ...(pause || resume) && { paused: pause === true },
+    ...maxCaught !== undefined && { maxCaught: limitOf(maxCaught) },
+    ...maxPending !== undefined && { maxPending: limitOf(maxPending) },
+  }
+  const isChange = Object.keys(settings).length > 0
+  return await ask(
+    options, client => isChange ? client.setInbox(name, settings) : client.inbox(name), ({ text }) => lines(text)
+  )
+}

@@ -1,0 +1,163 @@
+import type { EventService } from './events.ts'
+import { isBehind, placeBehind, timeIn } from './feed.ts'
+import type { Event, FeedPlace, FeedReader } from './feed.ts'
+
+/** Of how many minutes transitions are counted. */
+export const minutesCounted = 60
+const minute = 60_000
+/** How many pages of the feed one look reads at most: of what is new, and of what came before. */
+const pagesPerLook = { fresh: 6, past: 6 }
+/** How many of the newest events are kept. */
+const newestKept = 15
+/** How long what was counted is kept for a tenant that nobody looks at, in milliseconds. */
+const keptFor = 5 * minute
+/** How long a look serves others as well, in milliseconds. */
+const sharedFor = 1000
+
+/** How many transitions a minute had, by type. */
+export interface Minute { at: number, counts: ReadonlyMap<string, number> }
+
+/**
+ * What happens in a tenant. `minutes`: of the last hour, the oldest first. `missing`: the minutes (ms) of which some
+ * events are not counted yet. `newest`: the newest first. `since`: how far back events are kept, if less than an hour.
+ */
+export interface Activity {
+  minutes: Minute[]
+  missing: ReadonlySet<number>
+  newest: Event[]
+  now: number
+  since: number
+}
+
+/** Events that are still to be counted: after a place, up to an id, that one included. */
+interface Gap { place: FeedPlace, to: string }
+
+/**
+ * Counts the tenants' events by minute, for who looks at it. A look reads a bounded part of the feed: first what is
+ * new, then what isn't counted yet. If more is new than it reads, it goes on from the newest, and that gap is counted
+ * by later looks.
+ */
+export class Activities {
+  readonly #events: EventService
+  readonly #byTenant = new Map<string, TenantActivity>()
+
+  constructor (events: EventService) {
+    this.#events = events
+  }
+
+  /** @returns null where events are off */
+  async look (tenant: string): Promise<Activity | null> {
+    if (!this.#events.isOn) return null
+    const { reader, feed } = this.#events
+    const known = this.#byTenant.get(tenant) ?? new TenantActivity(tenant, reader, feed.retention)
+    this.#forget()
+    this.#byTenant.set(tenant, known)
+    return known.look()
+  }
+
+  #forget (): void {
+    const since = performance.now() - keptFor
+    for (const [tenant, { lookedAt }] of this.#byTenant) if (lookedAt < since) this.#byTenant.delete(tenant)
+  }
+}
+
+class TenantActivity {
+  readonly #tenant: string
+  readonly #reader: FeedReader
+  readonly #retention: number
+  readonly #minutes = new Map<number, Map<string, number>>()
+  #newest: Event[] = []
+  #gaps: Gap[] = []
+  #place: FeedPlace | null = null
+  #latest: Promise<Activity> | null = null
+  lookedAt = performance.now()
+
+  constructor (tenant: string, reader: FeedReader, retention: number) {
+    this.#tenant = tenant
+    this.#reader = reader
+    this.#retention = retention
+  }
+
+  /** Those who look at one time share a look. */
+  look (): Promise<Activity> {
+    if (this.#latest !== null && performance.now() - this.lookedAt < sharedFor) return this.#latest
+    this.lookedAt = performance.now()
+    const before = this.#latest ?? Promise.resolve()
+    // One after the other: two would count the same events.
+    const latest = before.catch(() => {}).then(() => this.#look())
+    latest.catch(() => { if (this.#latest === latest) this.#latest = null })
+    this.#latest = latest
+    return latest
+  }
+
+  async #look (): Promise<Activity> {
+    const end = await this.#reader.now(this.#tenant)
+    const now = end.seen ?? timeIn(end.next)
+    const start = Math.max(0, now - Math.min(this.#retention, minutesCounted * minute))
+    this.#drop(start)
+    await this.#readNew(end, start)
+    await this.#read(start, pagesPerLook.past)
+    const first = Math.floor(now / minute) - minutesCounted + 1
+    const minutes = Array.from({ length: minutesCounted }, (_, n) => {
+      const at = (first + n) * minute
+      return { at, counts: this.#minutes.get(at) ?? none }
+    })
+    return { minutes, missing: this.#missing(), newest: this.#newest.toReversed(), now, since: start }
+  }
+
+  /** Forgets the minutes that are over for more than an hour. */
+  #drop (start: number): void {
+    for (const at of this.#minutes.keys()) if (at + minute <= start) this.#minutes.delete(at)
+    this.#gaps = this.#gaps.filter(({ to }) => timeIn(to) >= start)
+  }
+
+  async #readNew (end: FeedPlace, start: number): Promise<void> {
+    const fresh: Gap = { place: this.#place ?? placeBehind(`${start}-0`), to: end.after }
+    this.#place = end
+    if (!isBehind(end.after, fresh.place.after)) return
+    this.#gaps.push(fresh)
+    await this.#read(start, pagesPerLook.fresh, fresh)
+    if (!this.#gaps.includes(fresh)) return
+    // What just happened comes first: the newest second, as far as it is read.
+    const from = `${timeIn(end.after) - 1000}-0`
+    if (!isBehind(from, fresh.place.after)) return
+    this.#gaps.push({ place: placeBehind(from), to: end.after })
+    fresh.to = from
+  }
+
+  /** Counts what is left of the gaps, the latest first. @param only of this gap */
+  async #read (start: number, most: number, only?: Gap): Promise<void> {
+    for (let pages = 0; pages < most; pages++) {
+      const gap = this.#gaps.at(-1)
+      if (gap === undefined || (only !== undefined && gap !== only)) return
+      if (timeIn(gap.place.after) < start) gap.place = placeBehind(`${start}-0`)
+      const read = await this.#reader.next(this.#tenant, gap.place, true)
+      const events = read.events.filter(({ id }) => !isBehind(id, gap.to))
+      this.#count(events)
+      gap.place = read.place
+      const isOver = !read.isMore || events.length < read.events.length || !isBehind(gap.to, read.place.after)
+      if (isOver) this.#gaps.pop()
+    }
+  }
+
+  #count (events: readonly Event[]): void {
+    for (const { id, type } of events) {
+      const at = Math.floor(timeIn(id) / minute) * minute
+      const counts = this.#minutes.get(at) ?? new Map<string, number>()
+      this.#minutes.set(at, counts)
+      counts.set(type, (counts.get(type) ?? 0) + 1)
+    }
+    this.#newest = [...this.#newest, ...events.slice(-newestKept)]
+      .sort((one, other) => isBehind(one.id, other.id) ? 1 : -1).slice(-newestKept)
+  }
+
+  #missing (): Set<number> {
+    const missing = new Set<number>()
+    for (const { place, to } of this.#gaps) {
+      for (let at = Math.floor(timeIn(place.after) / minute) * minute; at <= timeIn(to); at += minute) missing.add(at)
+    }
+    return missing
+  }
+}
+
+const none: ReadonlyMap<string, number> = new Map()

@@ -1,0 +1,43 @@
+import { tagOf } from '../core/ids.ts'
+import type { Asks } from '../store/asks.ts'
+import type { HandoffPlace, Handoffs } from '../store/handoffs.ts'
+import { excerpt } from './excerpt.ts'
+
+/** How much of a task or a question a message for a person has, in characters. */
+const maxShown = 200
+
+/** The beginning of what an agent wrote. */
+export interface Excerpt { name: 'Task' | 'Question', text: string, isCut: boolean }
+
+/** The events that are about a question. */
+const ofQuestions = new Set(['handoff.asked', 'handoff.answered', 'handoff.ask_ended'])
+
+/** Reads the beginnings of tasks and questions, for messages to people that are to have them. */
+export class Excerpts {
+  readonly #handoffs: Pick<Handoffs, 'beginning'>
+  readonly #asks: Pick<Asks, 'asked'>
+
+  constructor (handoffs: Pick<Handoffs, 'beginning'>, asks: Pick<Asks, 'asked'>) {
+    this.#handoffs = handoffs
+    this.#asks = asks
+  }
+
+  /**
+   * What a message about this handoff shows; null where it isn't there any more.
+   * @param type the event's @param askId of the question that the event is about
+   */
+  async read (tenant: string, id: string, type: string, askId: string | undefined): Promise<Excerpt | null> {
+    const place = { tag: tagOf(id), tenant, id }
+    const isQuestion = ofQuestions.has(type)
+    const json = await (isQuestion ? this.#question(place, askId) : this.#handoffs.beginning(place))
+    if (json === null) return null
+    const { text, truncated } = excerpt(json, maxShown)
+    return { name: isQuestion ? 'Question' : 'Task', text: JSON.parse(text) as string, isCut: truncated }
+  }
+
+  /** A message may be late, or be sent again: then the latest question is another. */
+  async #question (place: HandoffPlace, askId: string | undefined): Promise<Buffer | null> {
+    const reply = await this.#asks.asked(place)
+    return reply.outcome === 'found' && reply.record.extra.ask?.id === askId ? reply.texts?.question ?? null : null
+  }
+}

@@ -1,0 +1,130 @@
+import type { Static } from '@sinclair/typebox'
+import { Problem } from '../core/errors.ts'
+import { eventTypes } from '../core/model.ts'
+import type { Caller } from '../core/model.ts'
+import type { statusAnswer } from '../core/schemas/handoffs.ts'
+import type { Handoffs } from '../store/handoffs.ts'
+import { itemText, placeOf } from './answers.ts'
+import type { EventService } from './events.ts'
+import { placeBehind, timeIn } from './feed.ts'
+import type { Event } from './feed.ts'
+
+/** How many attempts before and after one are looked up. */
+const maxAttemptsRead = 10
+/** How many pages of the feed are read for one handoff at most: 2,500 events. */
+const pagesPerHistory = 5
+/** How far the clocks of a Cluster's masters may be apart, in milliseconds. */
+const clockMargin = 10_000
+
+/** A handoff as status answers it, with what is used of an error. */
+export type Told = Omit<Static<typeof statusAnswer>, 'error'> &
+  { error?: { message: string, code?: string }, blocked_by?: number }
+
+/** One handoff with what status leaves out. `now`: Redis's clock (ms). */
+export type Inspected = Told & { passedBy: string, maxAttempts: number, now: number }
+
+/** What happened to a handoff. `by`: the agent, where one did it and is known. */
+export interface Happened { type: string, at: string, by: string | null, successor?: string }
+
+/** `isWhole`: the feed was read to where it can tell nothing more of this handoff. */
+export interface History { happened: Happened[], isWhole: boolean }
+
+/** What operators see of one handoff: how it stands, its attempts, and what happened to it. Never a payload. */
+export class Histories {
+  readonly #handoffs: Pick<Handoffs, 'status'>
+  readonly #events: EventService
+
+  constructor (handoffs: Pick<Handoffs, 'status'>, events: EventService) {
+    this.#handoffs = handoffs
+    this.#events = events
+  }
+
+  /** @throws {Problem} not_found */
+  async inspect (caller: Caller, id: string): Promise<Inspected> {
+    const reply = await this.#handoffs.status(placeOf(caller, id))
+    if (reply.outcome === 'not_found') throw new Problem('not_found')
+    const { record: { passedBy, extra: { maxAttempts = 1 } }, now } = reply
+    const told = JSON.parse(itemText(id, id, reply, 'none').toString()) as Told
+    return { ...told, passedBy, maxAttempts, now }
+  }
+
+  /** All attempts that are known, the first one first: ten before and ten after this one at most. */
+  async attempts (caller: Caller, one: Inspected): Promise<Inspected[]> {
+    const before = await this.#follow(caller, one, ({ reissue_of: id }) => id)
+    const after = await this.#follow(caller, one, ({ reissued_as: id }) => id)
+    return [...before.reverse(), one, ...after]
+  }
+
+  async #follow (
+    caller: Caller, one: Inspected, next: (one: Inspected) => string | null | undefined
+  ): Promise<Inspected[]> {
+    const found: Inspected[] = []
+    for (let id = next(one); id != null && found.length < maxAttemptsRead;) {
+      // The first attempts may be gone.
+      const more = await this.inspect(caller, id).catch(missing)
+      if (more === null) break
+      found.push(more)
+      id = next(more)
+    }
+    return found
+  }
+
+  /** What happened to it, in order. Its status tells most of that, and the feed, where events are on, the rest. */
+  async history (caller: Caller, one: Inspected): Promise<History> {
+    const known = new Map(told(one).map(happened => [happened.type, happened]))
+    if (!this.#events.isOn) return { happened: inOrder([...known.values()]), isWhole: true }
+    const { events, isWhole } = await this.#eventsOf(caller.tenant, one)
+    const seen = events.map(({ type, text }): Happened => {
+      const { time, data } = JSON.parse(text) as { time: string, data: { reissued_as?: string } }
+      const before = known.get(type)
+      known.delete(type)
+      return {
+        type,
+        at: before?.at ?? time,
+        by: before?.by ?? null,
+        ...type === 'handoff.reissued' && data.reissued_as !== undefined && { successor: data.reissued_as }
+      }
+    })
+    return { happened: inOrder([...known.values(), ...seen]), isWhole }
+  }
+
+  /** Its events, from when it was passed to a little after its end, as far as so many pages reach. */
+  async #eventsOf (tenant: string, one: Inspected): Promise<{ events: Event[], isWhole: boolean }> {
+    const end = one.completed_at ?? one.ended_at
+    const until = end == null ? Infinity : Date.parse(end) + clockMargin
+    const events: Event[] = []
+    let place = placeBehind(`${Math.max(0, Date.parse(one.created_at) - clockMargin)}-0`)
+    for (let pages = 0; pages < pagesPerHistory; pages++) {
+      const read = await this.#events.reader.next(tenant, place, pages > 0)
+      events.push(...read.events.filter(({ handoffId }) => handoffId === one.handoff_id))
+      place = read.place
+      if (!read.isMore || timeIn(place.after) > until) return { events, isWhole: true }
+    }
+    return { events, isWhole: false }
+  }
+}
+
+function missing (error: unknown): null {
+  if (error instanceof Problem && error.code === 'not_found') return null
+  throw error
+}
+
+/** What the status tells of what happened. */
+function told (one: Inspected): Happened[] {
+  const { approval, status } = one
+  const found: Array<[type: string, at: string | null | undefined, by: string | null]> = [
+    ['passed', one.created_at, one.passedBy],
+    [approval?.state === 'rejected' ? 'rejected' : 'approved', approval?.decided_at, approval?.decided_by ?? null],
+    ['caught', one.caught_at, one.caught_by],
+    ['cancel_requested', one.cancel_requested_at, null],
+    ['done', one.completed_at, one.caught_by],
+    [status, one.ended_at, one.ended_by ?? null],
+  ]
+  return found.flatMap(([type, at, by]) => at == null ? [] : [{ type: `handoff.${type}`, at, by }])
+}
+
+/** By time. What happened in one millisecond stands in the order in which it can happen. */
+function inOrder (happened: Happened[]): Happened[] {
+  const rank = ({ type }: Happened) => (eventTypes as readonly string[]).indexOf(type)
+  return happened.sort((one, other) => Date.parse(one.at) - Date.parse(other.at) || rank(one) - rank(other))
+}

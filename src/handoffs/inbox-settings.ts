@@ -1,0 +1,134 @@
+import { Problem, invalid } from '../core/errors.ts'
+import { isName } from '../core/model.ts'
+import type { Caller } from '../core/model.ts'
+import type { InboxAnswer, InboxesAnswer, InboxesQuery, InboxSettingsBody } from '../core/schemas/inboxes.ts'
+import type { Counted, InboxPlace, Inboxes } from '../store/inboxes.ts'
+import { inGroups } from '../store/lists.ts'
+import { iso } from './answers.ts'
+import { placesOf } from './inboxes.ts'
+import type { InTurn } from './lists.ts'
+import type { Asker } from './waiter.ts'
+
+/** How many inboxes of a page are counted at once. */
+const countedAtOnce = 10
+/**
+ * How long a count of the other partition may be used, in milliseconds, where passes to an inbox are limited in a
+ * Cluster.
+ */
+const elsewhereLifetime = 1000
+/** Of how many inboxes such a count is kept. */
+const maxElsewhere = 1000
+
+/** Counts what inboxes hold, lists them, and changes what operators set for them. */
+export class InboxSettingsService {
+  readonly #inboxes: Inboxes
+  readonly #inTurn: InTurn
+  readonly #elsewhere = new Map<string, { at: number, count: Promise<number> }>()
+
+  constructor (inboxes: Inboxes, inTurn: InTurn) {
+    this.#inboxes = inboxes
+    this.#inTurn = inTurn
+  }
+
+  /** @throws {Problem} not_found, for what can't be an inbox's name */
+  async count (tenant: string, inbox: string): Promise<InboxAnswer> {
+    if (!isName(inbox)) throw new Problem('not_found')
+    const { own, home } = placesOf(tenant, inbox)
+    const [there, atHome = none] = await Promise.all([own, ...home === null ? [] : [home]].map(place =>
+      this.#inboxes.count(place)))
+    return inboxAnswerOf(inbox, there!, atHome)
+  }
+
+  /** A page of the tenant's inboxes, by name. */
+  async list ({ tenant }: Caller, { cursor, limit = 20 }: InboxesQuery, asker?: Asker): Promise<InboxesAnswer> {
+    const after = cursor === undefined ? '' : readCursor(cursor)
+    return this.#inTurn(tenant, async () => {
+      const { inboxes, isMore } = await this.#inboxes.names(tenant, after, limit)
+      const items: InboxAnswer[] = []
+      for (const some of inGroups(inboxes, countedAtOnce)) {
+        items.push(...await Promise.all(some.map(name => this.count(tenant, name))))
+      }
+      const cursorText = isMore ? Buffer.from(inboxes.at(-1)!).toString('base64url') : null
+      return { items: items.filter(hasAnything), next_cursor: cursorText }
+    }, asker)
+  }
+
+  /**
+   * Changes the settings in both partitions. The own one decides; the other one takes what is set there.
+   * @returns whether that changed anything, and the inbox as it is now
+   */
+  async set (
+    { tenant }: Caller, inbox: string, { paused, max_caught: maxCaught, max_pending: maxPending }: InboxSettingsBody
+  ): Promise<{ isChanged: boolean, answer: InboxAnswer }> {
+    if (!isName(inbox)) throw new Problem('not_found')
+    const { own, home } = placesOf(tenant, inbox)
+    const { isChanged, version, settings } = await this.#inboxes.set(own, { paused, maxCaught, maxPending })
+    if (home !== null) await this.#inboxes.set(home, settings, version)
+    return { isChanged, answer: await this.count(tenant, inbox) }
+  }
+
+  /**
+   * How many are pending in the other partition than the one that a pass writes to. In a Cluster, what waits for a
+   * person counts up to 1 s late. What doesn't is counted each time: few passes wait for a person, and need that.
+   */
+  async pendingElsewhere (tenant: string, inbox: string, requireHuman: boolean): Promise<number> {
+    const { own, home } = placesOf(tenant, inbox)
+    const pendingIn = async (place: InboxPlace) => {
+      const { pending, waiting, delayed } = await this.#inboxes.count(place)
+      return pending + waiting + delayed
+    }
+    if (requireHuman || home === null) return pendingIn(own)
+    const name = `${tenant} ${inbox}`
+    const now = performance.now()
+    const known = this.#elsewhere.get(name)
+    if (known !== undefined && now - known.at < elsewhereLifetime) return known.count
+    if (this.#elsewhere.size >= maxElsewhere) this.#elsewhere.clear()
+    const count = pendingIn(home)
+    this.#elsewhere.set(name, { at: now, count })
+    // A failure isn't kept.
+    count.catch(() => this.#elsewhere.delete(name))
+    return count
+  }
+}
+
+const none: Counted = {
+  pending: 0,
+  waiting: 0,
+  delayed: 0,
+  caught: 0,
+  failed: 0,
+  oldestAt: null,
+  paused: false,
+  maxCaught: null,
+  maxPending: null
+}
+
+/** @param own the inbox in its own partition, whose settings hold */
+function inboxAnswerOf (inbox: string, own: Counted, home: Counted): InboxAnswer {
+  const oldest = Math.min(own.oldestAt ?? Infinity, home.oldestAt ?? Infinity)
+  return {
+    inbox,
+    pending: own.pending + home.pending,
+    oldest_at: oldest === Infinity ? null : iso(oldest),
+    waiting_approval: own.waiting + home.waiting,
+    delayed: own.delayed + home.delayed,
+    blocked: 0,
+    caught: own.caught + home.caught,
+    failed: own.failed + home.failed,
+    paused: own.paused,
+    max_caught: own.maxCaught,
+    max_pending: own.maxPending,
+  }
+}
+
+function hasAnything (inbox: InboxAnswer): boolean {
+  const { pending, waiting_approval: waiting, delayed, blocked, caught, failed } = inbox
+  return pending + waiting + delayed + blocked + caught + failed > 0 || inbox.paused || inbox.max_caught !== null ||
+    inbox.max_pending !== null
+}
+
+function readCursor (cursor: string): string {
+  const name = Buffer.from(cursor, 'base64url').toString()
+  if (!isName(name)) throw invalid({ pointer: '/cursor', message: 'querystring: must be a next_cursor of this list' })
+  return name
+}

@@ -1,0 +1,188 @@
+import type { Asked, HandoffRecord } from '../core/model.ts'
+import type { Lanes } from '../redis/lanes.ts'
+import type { Lifetimes, Scripts } from '../redis/scripts.ts'
+import { textOf } from './handoffs.ts'
+import type { HandoffPlace, HolderRefusal } from './handoffs.ts'
+import { memberOf } from './key-names.ts'
+import type { KeyNames } from './key-names.ts'
+import { parseRecord, readRefusal, tagged } from './replies.ts'
+import type { RefusedReply, Seen } from './replies.ts'
+
+/** A question as it is asked. The texts are JSON; those that are left out are empty. */
+export interface Question {
+  token: string
+  id: string
+  of: Asked
+  /** Milliseconds from now. */
+  openFor: number
+  question: string
+  details: Buffer
+  schema: Buffer
+  /** The schema's; empty for none. */
+  digest: string
+}
+
+export type AskReply = { outcome: 'asked' | 'replayed', id: string, askedAt: number, expiresAt: number } |
+  RefusedReply<HolderRefusal | 'already_asked'>
+
+/** An answer as it is given. */
+export interface Answer {
+  token: string
+  id: string
+  /** In whose name the key may answer. */
+  as: readonly Asked[]
+  /** The digest of the schema that it was checked against; empty if it wasn't. */
+  satisfied: string
+  /** JSON text: a string or null. */
+  note: string
+  answer: Buffer
+}
+
+export type AnswerRefusal = 'not_found' | 'not_asked' | 'content_changed' | 'already_answered' | 'expired'
+  | 'withdrawn' | 'no_scope' | 'self_approval' | 'not_the_passer'
+export type AnswerReply = { outcome: 'answered' | 'replayed', at: number } |
+  /** The answer must satisfy this schema first. */
+  { outcome: 'unchecked', digest: string, schema: Buffer } | RefusedReply<AnswerRefusal>
+
+/** The texts of a question and its answer, JSON; null where there is none. */
+export interface AskTexts {
+  question: Buffer
+  details: Buffer | null
+  schema: Buffer | null
+  answer: Buffer | null
+  note: string | null
+}
+
+/** `texts` is null if nothing was asked. */
+export type AskedReply = { outcome: 'found', texts: AskTexts | null } & Omit<Seen, 'decision'> |
+  { outcome: 'not_found' }
+
+/** Questions in Redis: one method per script. store/lists.ts lists them. */
+export class Asks {
+  readonly #lanes: Lanes
+  readonly #scripts: Scripts
+  readonly #keyNames: KeyNames
+  readonly #retention: string
+  readonly #isOneRedis: boolean
+
+  constructor (lanes: Lanes, scripts: Scripts, keyNames: KeyNames, { retention }: Lifetimes, isOneRedis: boolean) {
+    this.#lanes = lanes
+    this.#scripts = scripts
+    this.#keyNames = keyNames
+    this.#retention = String(retention)
+    this.#isOneRedis = isOneRedis
+  }
+
+  /** @param maxWorkTtl milliseconds */
+  ask (
+    place: HandoffPlace, agent: string, maxWorkTtl: number, { token, id, of, openFor, digest, ...texts }: Question
+  ): Promise<AskReply> {
+    return this.#lanes.call({
+      script: this.#scripts.ask,
+      tag: place.tag,
+      keys: this.#keys(place),
+      texts: [
+        agent, this.#retention, memberOf(place.tenant, place.id), String(maxWorkTtl), token, id, letters[of],
+        String(openFor), digest === '' ? '-' : digest, `${texts.details.length} ${texts.schema.length}`, inAscii(texts.question)
+      ],
+      bytes: Buffer.concat([texts.details, texts.schema]),
+      decode: readAsk
+    })
+  }
+
+  /** @param maxWorkTtl milliseconds */
+  answer (
+    place: HandoffPlace, agent: string, maxWorkTtl: number, { token, id, as, satisfied, note, answer }: Answer
+  ): Promise<AnswerReply> {
+    return this.#lanes.call({
+      script: this.#scripts.answer,
+      tag: place.tag,
+      keys: this.#keys(place),
+      texts: [
+        agent, this.#retention, memberOf(place.tenant, place.id), String(maxWorkTtl), token, id,
+        as.map(of => letters[of]).join(''), satisfied, inAscii(note)
+      ],
+      bytes: answer,
+      decode: readAnswer
+    })
+  }
+
+  asked (place: HandoffPlace): Promise<AskedReply> {
+    const [key] = this.#keys(place)
+    return this.#lanes.call({
+      script: this.#scripts.asked, tag: place.tag, keys: [key!], texts: [], decode: readAsked
+    })
+  }
+
+  /** The channel for this handoff's changes. */
+  channelOf (place: HandoffPlace): string {
+    return this.#keys(place)[0]!
+  }
+
+  /** The channel for changes of a tenant's list of questions to people; null where no channel has them all. */
+  listChannelOf (tenant: string): string | null {
+    return this.#isOneRedis ? this.#keyNames.asksChannel(tenant) : null
+  }
+
+  #keys ({ tag, tenant, id }: HandoffPlace): string[] {
+    return [this.#keyNames.handoff(tag, memberOf(tenant, id)), this.#keyNames.due(tag)]
+  }
+}
+
+/** The same JSON with all else escaped: an argument that isn't bytes must be ASCII (redis/call.ts). */
+function inAscii (json: string): string {
+  return json.replace(/[^\0-\x7f]/g, character => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`)
+}
+
+const letters = { person: 'p', passer: 'r' } as const
+
+function readAsk (reply: unknown): AskReply {
+  const parts = tagged(reply)
+  const [outcome, id, askedAt, expiresAt] = parts
+  return outcome === 'asked' || outcome === 'replayed'
+    ? { outcome, id: String(id), askedAt: askedAt as number, expiresAt: expiresAt as number }
+    : readRefusal(parts)
+}
+
+function readAnswer (reply: unknown): AnswerReply {
+  const parts = tagged(reply)
+  const [outcome, first, second] = parts
+  if (outcome === 'unchecked') return { outcome, digest: String(first), schema: second as Buffer }
+  return outcome === 'answered' || outcome === 'replayed' ? { outcome, at: first as number } : readRefusal(parts)
+}
+
+function readAsked (reply: unknown): AskedReply {
+  const [outcome, now, record, extra, question, texts, answer] = tagged(reply)
+  if (outcome === 'not_found') return { outcome }
+  const seen: { now: number, record: HandoffRecord } = { now: now as number, record: parseRecord(record, extra) }
+  if (seen.record.extra.ask === undefined || question == null || texts == null) {
+    return { outcome: 'found', ...seen, texts: null }
+  }
+  const [, , detailsLength, schemaLength, both] = wordsBefore(texts as Buffer, 4)
+  const schemaAt = Number(detailsLength)
+  const [, noteLength, given] = answer == null ? [null, null, null] : wordsBefore(answer as Buffer, 2)
+  const answerAt = Number(noteLength)
+  return {
+    outcome: 'found',
+    ...seen,
+    texts: {
+      question: question as Buffer,
+      details: schemaAt === 0 ? null : (both as Buffer).subarray(0, schemaAt),
+      schema: Number(schemaLength) === 0 ? null : (both as Buffer).subarray(schemaAt),
+      answer: given === null ? null : (given as Buffer).subarray(answerAt),
+      note: given === null ? null : textOf((given as Buffer).subarray(0, answerAt))
+    }
+  }
+}
+
+/** So many words, each before a space, and the bytes after them. */
+function wordsBefore (text: Buffer, count: number): Array<string | Buffer> {
+  const words: Array<string | Buffer> = []
+  let at = 0
+  while (words.length < count) {
+    const end = text.indexOf(' ', at)
+    words.push(text.toString('latin1', at, end))
+    at = end + 1
+  }
+  return [...words, text.subarray(at)]
+}

@@ -1,0 +1,76 @@
+import type { Caller, NeededScope } from '../core/model.ts'
+import { hasScope } from '../auth/keys.ts'
+
+/** What went wrong, in plain words. */
+export interface Trouble { title: string, text: string }
+
+/** One of the two parts of the pages for people. */
+export interface Area {
+  /** In the titles of its pages. */
+  name: string
+  /** Its first page, and what it is called on the way back to it. */
+  home: string
+  homeName: string
+  /** What the link back to the page of a form is called. */
+  backName: string
+  /** What a key must have to see any of its pages. */
+  scope: NeededScope
+  /** The page that a request came from: the one with the form, or the one that keeps itself up to date. */
+  pageOf: (url: string, isForm: boolean) => string
+  /** What its error pages say. */
+  unchanged: {
+    nothing: string
+    instead: string
+    ended: string
+    check: string
+    missing: string
+    conflict: Trouble
+    tooLong: Trouble
+  }
+}
+
+export const approvalsArea: Area = {
+  name: 'Approvals',
+  home: '/approvals',
+  homeName: 'To the list',
+  backName: 'Back to the handoff',
+  scope: 'approve',
+  pageOf: url => url.replace(/\/(approve|reject|answer|list)(\?.*)?$/, ''),
+  unchanged: {
+    nothing: 'nothing was decided',
+    instead: 'Decide on the handoff’s own page.',
+    ended: 'Your session has ended. Nothing was decided: sign in, and decide again.',
+    check: 'Check whether your decision was recorded before you decide again.',
+    missing: 'This handoff never existed, is gone, or belongs to somebody else.',
+    conflict: {
+      title: 'There is nothing to decide', text: 'This handoff was passed without asking for a person’s approval.'
+    },
+    tooLong: { title: 'The note or the answer is too long', text: 'So nothing was decided. Write a shorter one.' },
+  },
+}
+
+export const consoleArea: Area = {
+  name: 'Console',
+  home: '/console',
+  homeName: 'To the console',
+  backName: 'Back to the page',
+  scope: ['status', 'operate'],
+  // The address of each form is its page's with one more segment. A page that keeps itself up to date asks for itself.
+  pageOf: (url, isForm) => isForm ? url.replace(/\/[^/?]*(\?.*)?$/, '') : url,
+  unchanged: {
+    nothing: 'nothing was changed',
+    instead: 'Do it on the console’s own page.',
+    ended: 'Your session has ended. Nothing was changed: sign in, and do it again.',
+    check: 'Check what was changed before you do it again.',
+    missing: 'It never existed, is gone, or belongs to somebody else.',
+    conflict: { title: 'This can’t be done', text: 'The handoff is in another state by now. Nothing was changed.' },
+    tooLong: { title: 'The form is too large', text: 'So nothing was changed.' },
+  },
+}
+
+export const areas: readonly Area[] = [approvalsArea, consoleArea]
+
+/** The areas that a key may see. */
+export function areasOf (caller: Caller): Area[] {
+  return areas.filter(({ scope }) => hasScope(caller, scope))
+}

@@ -1,0 +1,75 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { Problem, errorTable } from '../core/errors.ts'
+import type { ErrorCode } from '../core/errors.ts'
+import { reasonRules } from '../core/schemas/attempts.ts'
+import type { Inspected } from '../handoffs/histories.ts'
+import { changes, perform, shows, textOf } from './console-routes.ts'
+import type { Console } from './console-routes.ts'
+import { redirect, show } from './session.ts'
+import { cancelPage, reissuePage } from './views/console-confirm.ts'
+import { handoffPage } from './views/console-handoff.ts'
+
+interface One { Params: { id: string } }
+interface Sent extends One { Body: Record<string, unknown> | undefined }
+
+/** One handoff, and what operators do to it. */
+export function handoffRoutes (app: FastifyInstance, services: Console): void {
+  const { histories } = services
+  const asks = { ...shows, config: changes.config }
+  const inspect = ({ caller, params: { id } }: FastifyRequest<One>) => histories.inspect(caller, id)
+
+  app.get<One>('/handoffs/:id', shows, async (request, reply) => showOne(request, reply, 200, await inspect(request)))
+
+  app.get<One>('/handoffs/:id/cancel', asks, async (request, reply) =>
+    show(reply, 200, cancelPage(request.caller, await inspect(request))))
+
+  app.get<One>('/handoffs/:id/reissue', asks, async (request, reply) =>
+    show(reply, 200, reissuePage(request.caller, await inspect(request))))
+
+  app.post<Sent>('/handoffs/:id/cancel', changes, async (request, reply) => {
+    const reason = textOf(request.body, 'reason')?.replaceAll('\r\n', '\n').trim() ?? ''
+    const length = [...reason].length
+    if (length > reasonRules.maxLength) {
+      const problem = `The reason has ${length} characters; at most ${reasonRules.maxLength} are allowed. ` +
+        'Nothing was cancelled yet.'
+      return show(reply, 400, cancelPage(request.caller, await inspect(request), { problem, reason }))
+    }
+    const body = { force: textOf(request.body, 'force') === '1', ...reason !== '' && { reason } }
+    const answer = await change(request, reply, 'cancel', body)
+    return answer === null ? reply : redirect(reply, `/console/handoffs/${request.params.id}`)
+  })
+
+  app.post<Sent>('/handoffs/:id/reissue', changes, async (request, reply) => {
+    const answer = await change(request, reply, 'reissue', {})
+    return answer === null ? reply : redirect(reply, `/console/handoffs/${answer.handoff_id}`)
+  })
+
+  async function showOne (
+    request: FastifyRequest<One>, reply: FastifyReply, status: number, one: Inspected, problem?: string
+  ): Promise<FastifyReply> {
+    const { caller } = request
+    const [all, history] = await Promise.all([histories.attempts(caller, one), histories.history(caller, one)])
+    return show(reply, status, handoffPage(caller, { one, attempts: all, history }, problem))
+  }
+
+  /** Does it as the API does. Where that is refused, the handoff's page says why. @returns null if it was refused */
+  async function change (
+    request: FastifyRequest<Sent>, reply: FastifyReply, name: 'cancel' | 'reissue', body: object
+  ): Promise<{ handoff_id: string } | null> {
+    const refuse = async (code: ErrorCode, problem: string) => {
+      services.refused(code)
+      await showOne(request, reply, errorTable[code].status, await inspect(request), `${problem} Nothing was changed.`)
+      return null
+    }
+    if ((await inspect(request)).created_at !== request.body?.created_at) {
+      return refuse('content_changed', 'The handoff that you saw is gone, and this is another one.')
+    }
+    try {
+      const { answer } = await perform(services, request as FastifyRequest, name, request.params.id, body)
+      return answer as { handoff_id: string }
+    } catch (error) {
+      if (!(error instanceof Problem) || ![409, 410].includes(errorTable[error.code].status)) throw error
+      return refuse(error.code, errorTable[error.code].detail)
+    }
+  }
+}

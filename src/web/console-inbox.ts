@@ -1,0 +1,164 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { Problem } from '../core/errors.ts'
+import { isName } from '../core/model.ts'
+import { reasonRules } from '../core/schemas/attempts.ts'
+import { inboxSettingsBody } from '../core/schemas/inboxes.ts'
+import type { InboxAnswer, InboxSettingsBody } from '../core/schemas/inboxes.ts'
+import { changes, countIn, perform, readHandoffs, shows, textOf } from './console-routes.ts'
+import type { Console } from './console-routes.ts'
+import { redirect, show } from './session.ts'
+import { inboxPage } from './views/console-inbox.ts'
+import type { InboxLists } from './views/console-inbox.ts'
+import { purgePage, redrivePage } from './views/console-many.ts'
+import { inboxNamed, inboxPath } from './views/console-parts.ts'
+
+/** Handoffs of each list of the page. */
+const listed = 20
+/** How many handoffs one form changes at most: as many as one call of the API. */
+const atOnce = 1000
+
+type Named = FastifyRequest<{ Params: { name: string }, Body: unknown }>
+type NamedRoute = { Params: { name: string }, Body: unknown }
+
+function nameOf (request: Named): string {
+  const name = inboxNamed(request.params.name)
+  if (!isName(name)) throw new Problem('not_found')
+  return name
+}
+
+/** One inbox: what is in it, and what is set for it. */
+export function inboxRoutes (app: FastifyInstance, services: Console): void {
+  app.get<NamedRoute>('/inboxes/:name', shows, async (request, reply) => {
+    return show(reply, 200, await pageOf(services, request, nameOf(request)))
+  })
+
+  app.post<NamedRoute>('/inboxes/:name/pause', changes, async (request, reply) => {
+    const name = nameOf(request)
+    const paused = textOf(request.body, 'paused')
+    if (paused !== 'true' && paused !== 'false') throw new Problem('invalid_request')
+    await perform(services, request as FastifyRequest, 'setInbox', name, { paused: paused === 'true' })
+    return redirect(reply, inboxPath(name))
+  })
+
+  app.post<NamedRoute>('/inboxes/:name/limits', changes, async (request, reply) => {
+    const name = nameOf(request)
+    const { settings, problem } = limitsIn(request.body)
+    if (problem !== undefined) return show(reply, 400, await pageOf(services, request, name, problem))
+    if (Object.keys(settings).length > 0) {
+      await perform(services, request as FastifyRequest, 'setInbox', name, settings)
+    }
+    return redirect(reply, inboxPath(name))
+  })
+}
+
+/** What is done to all that is in an inbox. It asks first. */
+export function inboxManyRoutes (app: FastifyInstance, services: Console): void {
+  const { inboxSettings } = services
+  const count = ({ caller }: Named, name: string): Promise<InboxAnswer> => inboxSettings.count(caller.tenant, name)
+
+  app.get<NamedRoute>('/inboxes/:name/purge', asks, async (request, reply) => {
+    return show(reply, 200, purgePage(request.caller, await count(request, nameOf(request))))
+  })
+
+  app.post<NamedRoute>('/inboxes/:name/purge', changes, async (request, reply) => {
+    const name = nameOf(request)
+    const reason = (textOf(request.body, 'reason') ?? '').replaceAll('\r\n', '\n').trim()
+    const length = [...reason].length
+    if (length > reasonRules.maxLength) {
+      const problem = `The reason has ${length} characters; at most ${reasonRules.maxLength} are allowed. ` +
+        'Nothing was cancelled.'
+      return show(reply, 400, purgePage(request.caller, await count(request, name), { reason, problem }))
+    }
+    const body = { inbox: name, limit: atOnce, ...reason !== '' && { reason } }
+    const { answer } = await perform(services, request as FastifyRequest, 'purge', '', body)
+    return done(reply, name, answer as Done)
+  })
+
+  app.get<NamedRoute>('/inboxes/:name/redrive', asks, async (request, reply) => {
+    return show(reply, 200, redrivePage(request.caller, await count(request, nameOf(request))))
+  })
+
+  app.post<NamedRoute>('/inboxes/:name/redrive', changes, async (request, reply) => {
+    const name = nameOf(request)
+    const body = { inbox: name, limit: atOnce }
+    const { answer } = await perform(services, request as FastifyRequest, 'redrive', '', body)
+    return done(reply, name, answer as Done)
+  })
+}
+
+/** A page that asks before it changes something: it shows counts, and only who may change them needs it. */
+const asks = { ...changes, config: { scope: 'operate' } } as const
+
+interface Done { cancelled?: number, reissued?: number, skipped?: number, more: boolean }
+
+/** Back to the inbox's page, which says what was done. */
+function done (reply: FastifyReply, name: string, { more, ...counts }: Done): FastifyReply {
+  const query = new URLSearchParams(Object.entries(counts).map(([what, count]): [string, string] =>
+    [what, String(count)]))
+  if (more) query.set('more', '1')
+  return redirect(reply, `${inboxPath(name)}?${query}`)
+}
+
+/** @param problem of what was typed as a limit */
+async function pageOf (
+  { inboxSettings, lists }: Console, request: Named, name: string, problem?: string
+): Promise<string> {
+  const { caller, query } = request
+  const asker = request as FastifyRequest
+  const from = (list: string) => {
+    const cursor = textOf(query, list)
+    return { inbox: name, limit: listed, ...cursor !== undefined && { cursor } }
+  }
+  const [inbox, caught, pending, failed] = await Promise.all([
+    inboxSettings.count(caller.tenant, name),
+    readHandoffs(lists, caller, from('caught'), { statuses: ['caught'], asker }),
+    readHandoffs(lists, caller, from('pending'), { statuses: ['pending'], asker }),
+    readHandoffs(lists, caller, { ...from('failed'), state: 'failed' }, { asker }),
+  ])
+  const now = Math.max(caught.now, pending.now, failed.now)
+  const shown: InboxLists = { caught, pending, failed, now }
+  const done = {
+    cancelled: countIn(request as FastifyRequest, 'cancelled'),
+    reissued: countIn(request as FastifyRequest, 'reissued'),
+    skipped: countIn(request as FastifyRequest, 'skipped'),
+    more: countIn(request as FastifyRequest, 'more') !== undefined
+  }
+  return inboxPage({
+    caller,
+    inbox,
+    lists: shown,
+    cursors: { caught: textOf(query, 'caught'), pending: textOf(query, 'pending'), failed: textOf(query, 'failed') },
+    done,
+    ...problem !== undefined && { draft: { problem, typed: limitsTyped(request.body) } }
+  })
+}
+
+interface Range { minimum: number, maximum: number }
+
+const limits = ['max_caught', 'max_pending'] as const
+export type LimitName = typeof limits[number]
+const called: Record<LimitName, string> = { max_caught: 'Caught at most', max_pending: 'Pending at most' }
+
+function limitsTyped (form: unknown): Record<LimitName, string> {
+  const typed = (name: LimitName) => (textOf(form, name) ?? '').trim()
+  return { max_caught: typed('max_caught'), max_pending: typed('max_pending') }
+}
+
+/** What the form changes: what it says as it was shown stays, whatever somebody else has set meanwhile. */
+function limitsIn (form: unknown): { settings: InboxSettingsBody, problem?: string } {
+  const settings: InboxSettingsBody = {}
+  const typed = limitsTyped(form)
+  for (const name of limits) {
+    const text = typed[name]
+    if (text === (textOf(form, `shown_${name}`) ?? '')) continue
+    const { minimum, maximum } = inboxSettingsBody.properties[name] as unknown as Range
+    const wanted = text === '' ? null : /^\d{1,9}$/.test(text) ? Number(text) : NaN
+    if (wanted !== null && !(wanted >= minimum && wanted <= maximum)) {
+      const problem = `${called[name]}: type a whole number from ${minimum.toLocaleString('en')} to ` +
+        `${maximum.toLocaleString('en')}, or nothing for any number. Nothing was changed.`
+      return { settings: {}, problem }
+    }
+    settings[name] = wanted
+  }
+  return { settings }
+}

@@ -1,0 +1,98 @@
+import type { Activities } from '../handoffs/activity.ts'
+import type { ApprovalService } from '../handoffs/approvals.ts'
+import type { EventService } from '../handoffs/events.ts'
+import type { Histories } from '../handoffs/histories.ts'
+import type { InboxSettingsService } from '../handoffs/inbox-settings.ts'
+import type { ListService } from '../handoffs/lists.ts'
+import type { OperateService } from '../handoffs/operate.ts'
+import type { AttemptService, HandoffService } from '../handoffs/service.ts'
+import type { Asker } from '../handoffs/waiter.ts'
+import type { FastifyRequest } from 'fastify'
+import { cutMembers } from '../core/json.ts'
+import type { Caller, Status } from '../core/model.ts'
+import type { HandoffsQuery, handoffsAnswer } from '../core/schemas/lists.ts'
+import { logOperated } from '../http/observe.ts'
+import type { DecisionLog } from '../http/observe.ts'
+import type { Operation, OperationOutcome } from '../operations/operation.ts'
+import type { People } from './people.ts'
+import type { Static } from '@sinclair/typebox'
+
+/** What the console's pages call. */
+export interface ConsoleServices {
+  approvals: ApprovalService
+  handoffs: HandoffService
+  attempts: AttemptService
+  inboxSettings: InboxSettingsService
+  lists: ListService
+  operate: OperateService
+  events: EventService
+  /** Those of the API: a form does what one of them does. */
+  operations: readonly Operation[]
+  histories: Histories
+  activities: Activities
+}
+
+/** What the console's routes get. */
+export interface Console extends ConsoleServices, Pick<People, 'log' | 'refused'> {}
+
+/** A page that shows something: lists and counts need `status`. */
+export const shows = { schema: { hide: true }, config: { scope: 'status' } } as const
+/** A form that changes something. */
+export const changes = { schema: { hide: true }, config: { scope: 'operate' }, bodyLimit: 64 * 1024 } as const
+
+/**
+ * Carries out an operation of the API for a form. It is counted and logged as the API's own call is.
+ * @param id what the operation's path names; empty if it names nothing
+ * @param body as the operation's schema wants it: that isn't checked here
+ */
+export async function perform (
+  { operations, log }: Pick<Console, 'operations'> & { log: DecisionLog }, request: FastifyRequest, name: string,
+  id: string, body: object
+): Promise<OperationOutcome> {
+  const operation = operations.find(one => one.name === name)!
+  const bytes = Buffer.from(JSON.stringify(body))
+  const { caller } = request
+  const members = cutMembers(bytes)
+  const outcome = await operation.run({
+    caller, id, query: {}, body, members, bytes, key: undefined, traceparent: undefined, asker: request, waiting: null
+  })
+  request.moved = outcome.moved
+  logOperated(log, request, outcome.operated)
+  return outcome
+}
+
+export type HandoffItem = Static<typeof handoffsAnswer>['items'][number]
+/** A part of a list of handoffs, perhaps empty; where it goes on, null at its end; `now` by Redis's clock. */
+export interface Handoffs { items: HandoffItem[], next: string | null, now: number }
+
+/**
+ * @param statuses of what is live, those that are wanted
+ * @param asker left out where several people share what is read
+ */
+export async function readHandoffs (
+  lists: ListService, caller: Caller, query: HandoffsQuery, { statuses, asker }: {
+    statuses?: readonly Status[] | undefined, asker?: Asker
+  } = {}
+): Promise<Handoffs> {
+  const { text, now } = await lists.pageAt(caller, query, asker, statuses)
+  const { items, next_cursor: next } = JSON.parse(text) as Static<typeof handoffsAnswer>
+  return { items, next, now }
+}
+
+/** A parameter of the query, or a field of a form; undefined if it isn't there, or not once. */
+export function textOf (fields: unknown, name: string): string | undefined {
+  const value = Object.hasOwn(Object(fields), name) ? (fields as Record<string, unknown>)[name] : undefined
+  return typeof value === 'string' ? value : undefined
+}
+
+/**
+ * What a form has done, as its redirect says: how many. Another site's link could claim anything, so nothing is read
+ * from one.
+ */
+export function countIn (request: FastifyRequest, name: string): number | undefined {
+  const site = request.headers['sec-fetch-site']
+  const text = textOf(request.query, name)
+  return text === undefined || !/^\d{1,6}$/.test(text) || (site !== undefined && site !== 'same-origin')
+    ? undefined
+    : Number(text)
+}

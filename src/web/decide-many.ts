@@ -1,0 +1,105 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { Problem, Unavailable, errorTable } from '../core/errors.ts'
+import type { ErrorCode } from '../core/errors.ts'
+import type { Caller } from '../core/model.ts'
+import type { ApprovalService } from '../handoffs/approvals.ts'
+import type { WaitingList, WaitingService } from '../handoffs/waiting.ts'
+import { logDecision } from '../http/observe.ts'
+import type { DecisionLog } from '../http/observe.ts'
+import { waitOptionsFor } from '../http/operations.ts'
+import type { ApprovalVerdict } from '../store/approvals.ts'
+import { faultOf, filtersOf, listed } from './approvals.ts'
+import { form, noteOf } from './notes.ts'
+import { show } from './session.ts'
+import { boxOf, readBox, resultPage } from './views/decide-many.ts'
+import type { Chosen, OneResult } from './views/decide-many.ts'
+import { addressOf, listPage } from './views/list.ts'
+
+interface DecideMany { Body: Record<string, unknown> | undefined }
+
+export interface ManyServices { approvals: ApprovalService, waiting: WaitingService, log: DecisionLog }
+
+/**
+ * Several decisions with one form of the list. Each is for the content that the list showed, as one on the handoff's
+ * page is, and stands or is refused by itself.
+ * @param refused gets the code of each refused decision that the page explains
+ */
+export function manyRoutes (app: FastifyInstance, services: ManyServices, refused: (code: ErrorCode) => void): void {
+  const decideAs = (verdict: ApprovalVerdict | undefined) => async (
+    sent: FastifyRequest<DecideMany>, reply: FastifyReply
+  ) => {
+    const request = sent as FastifyRequest
+    const { caller } = request
+    const body = sent.body ?? {}
+    const cursor = typeof body.cursor === 'string' ? body.cursor : undefined
+    const { filters, wanted } = filtersOf(body)
+    const boxes = [...new Set([body.item ?? []].flat().map(String))]
+    const chosen = boxes.map(readBox)
+    const note = noteOf(body)
+    const part = await services.waiting.list(caller, cursor, listed, wanted, waitOptionsFor(0, request))
+    const ofBoxes = verdict === undefined ? 'Press Approve or Reject. Nothing was decided yet.' : faultOfBoxes(chosen)
+    const problem = ofBoxes ?? faultOf(note, verdict!)
+    if (verdict === undefined || problem !== undefined) {
+      const isOfNote = ofBoxes === undefined
+      const draft = { chosen: new Set(boxes), note, problem: problem + missing(boxes, part), isOfNote }
+      return show(reply, 400, listPage({ caller, part, flash: '', cursor, filters, draft }))
+    }
+    const text = Buffer.from(JSON.stringify(note === '' ? null : note))
+    const texts = new Map(part.items.map(item => [boxOf(item), item.text]))
+    const results = await Promise.all((chosen as Chosen[]).map(async (one, at) =>
+      ({ ...await decideOne(services.approvals, caller, verdict, one, text), text: texts.get(boxes[at]!) })))
+    for (const { code } of results) if (code !== undefined) refused(code)
+    const decided = results.filter(({ outcome }) => outcome === 'decided').map(({ id }) => id)
+    for (const id of decided) logDecision(services.log, request, id, verdict)
+    // An approval moves nothing: it stays pending.
+    if (verdict === 'rejected') request.moved = { ids: decided, to: decided.map(() => 'rejected') }
+    const failed = results.filter(({ error }) => error !== undefined)
+    // Where others stand, the page says of which it isn't known. A fault of the service is never only that.
+    const fault = failed.find(({ error }) => !(error instanceof Unavailable) || failed.length === results.length)
+    if (fault !== undefined) throw fault.error
+    const status = decided.length > 0 ? 200 : errorTable[results.find(({ code }) => code !== undefined)!.code!].status
+    return show(reply, status, resultPage(caller, verdict, results, addressOf(filters, cursor)))
+  }
+  app.post<DecideMany>('/approve', form, decideAs('approved'))
+  app.post<DecideMany>('/reject', form, decideAs('rejected'))
+  // Enter on a box comes here.
+  app.post<DecideMany>('/list', form, decideAs(undefined))
+}
+
+function faultOfBoxes (chosen: ReadonlyArray<Chosen | undefined>): string | undefined {
+  if (chosen.length === 0) return 'Nothing is ticked. Tick what you want to decide on. Nothing was decided yet.'
+  if (chosen.length > listed) return `At most ${listed} can be decided on together. Nothing was decided yet.`
+  return chosen.includes(undefined) ? 'This did not come from this page. Nothing was decided yet.' : undefined
+}
+
+/** What to say of boxes that were ticked, and that the list doesn't have any more. */
+function missing (boxes: readonly string[], { items }: WaitingList): string {
+  const there = new Set(items.map(boxOf))
+  const count = boxes.filter(box => !there.has(box)).length
+  if (count === 0) return ''
+  return ` ${count} of what you ticked ${count === 1 ? 'isn’t' : 'aren’t'} in the list any more.`
+}
+
+/** @param note JSON text */
+async function decideOne (
+  approvals: ApprovalService, caller: Caller, verdict: ApprovalVerdict, { id, createdAt, digest }: Chosen, note: Buffer
+): Promise<Omit<OneResult, 'text'> & { code?: ErrorCode, error?: unknown }> {
+  try {
+    await approvals.decide(caller, verdict, id, note, { createdAt, digest })
+    return { id, outcome: 'decided' }
+  } catch (error) {
+    const outcome = error instanceof Problem ? outcomes[error.code] : undefined
+    if (!(error instanceof Problem) || outcome === undefined) return { id, outcome: 'unknown', error }
+    return { id, code: error.code, outcome, ...error.more.members as Pick<OneResult, 'approval'> }
+  }
+}
+
+const outcomes: Partial<Record<ErrorCode, OneResult['outcome']>> = {
+  already_decided: 'already_decided',
+  cancelled: 'cancelled',
+  expired: 'expired',
+  self_approval: 'self_approval',
+  content_changed: 'another',
+  no_approval_required: 'another',
+  not_found: 'gone'
+}

@@ -1,0 +1,90 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { Problem, errorTable } from '../core/errors.ts'
+import type { ErrorCode } from '../core/errors.ts'
+import { askAt } from '../core/model.ts'
+import type { ApprovalService, ToRead } from '../handoffs/approvals.ts'
+import type { AskService, Found } from '../handoffs/asks.ts'
+import { answerOf, faultsAt, fieldsOf, typedIn } from './answer-form.ts'
+import type { Faults, Typed } from './answer-form.ts'
+import { faultOfNote, form, noteOf } from './notes.ts'
+import { redirect, show } from './session.ts'
+import { handoffPage } from './views/handoff.ts'
+import { questionPage } from './views/question.ts'
+import type { QuestionPage } from './views/question.ts'
+
+export interface Questions { approvals: ApprovalService, asks: AskService }
+
+/** A handoff with what its catcher asks people; `found` is null if that is nothing. */
+export interface OneAsked { one: ToRead, found: Found | null }
+
+/** Reads what the page of one handoff shows. Reading it changes nothing. */
+export async function readOne ({ approvals, asks }: Questions, request: FastifyRequest, id: string): Promise<OneAsked> {
+  const { caller } = request
+  const one = await approvals.read(caller, id)
+  const found = one.record.extra.ask?.of === 'person' ? await asks.find(caller, id) : null
+  return { one, found: found?.record.extra.ask?.of === 'person' ? found : null }
+}
+
+/** The page of one handoff: its latest question to people; without one, what is to be decided. */
+export function pageOf (
+  { caller }: FastifyRequest, { one, found }: OneAsked, more: Pick<QuestionPage, 'draft' | 'isAnother'> = {}
+): string {
+  return found === null ? handoffPage(caller, one) : questionPage({ caller, one, found, ...more })
+}
+
+interface Answer { Params: { id: string }, Body: Record<string, unknown> | undefined }
+
+/** @param refused gets the code of a refused answer that the page explains, without an error page */
+export function questionRoutes (app: FastifyInstance, services: Questions, refused: (code: ErrorCode) => void): void {
+  app.post<Answer>('/:id/answer', form, async (sent, reply) => {
+    const { id } = sent.params
+    const request = sent as FastifyRequest
+    const body = sent.body ?? {}
+    const refuse = async (code: ErrorCode) => {
+      refused(code)
+      const isAnother = code === 'content_changed' || code === 'not_asked'
+      return show(reply, errorTable[code].status, pageOf(request, await readOne(services, request, id), { isAnother }))
+    }
+    const { one, found } = await readOne(services, request, id)
+    if (found === null) return refuse('not_asked')
+    const ask = found.record.extra.ask!
+    if (ask.id !== body.ask_id) return refuse('content_changed')
+    const fields = fieldsOf(found.texts.schema)
+    const typed = typedIn(fields, body)
+    const { answer, faults } = answerOf(fields, typed)
+    const note = noteOf(body)
+    const noteFault = faultOfNote(note)
+    const again = (status: number, faults: Faults) =>
+      show(reply, status, pageOf(request, { one, found }, { draft: draftOf(typed, note, faults, noteFault) }))
+    // What can't be answered any more says so, whatever was typed.
+    if ((faults.size > 0 || noteFault !== undefined) && askAt(ask, found.record, found.now) === 'open') {
+      return again(400, faults)
+    }
+    try {
+      const given = { id: ask.id, note: JSON.stringify(note === '' ? null : note), answer }
+      await services.asks.give(request.caller, id, given, ['person'])
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error
+      const { code } = error
+      if (code === 'result_invalid' || code === 'result_schema_too_slow') refused(code)
+      if (code === 'result_invalid') return again(422, faultsAt(fields, errorsIn(error)))
+      if (code === 'result_schema_too_slow') return again(422, new Map([['', tooSlow]]))
+      if (!standing.has(code)) throw error
+      return refuse(code)
+    }
+    return redirect(reply, `/approvals?answered=${id}`)
+  })
+}
+
+const tooSlow = 'It takes too long to check this answer. Send a shorter one.'
+const standing = new Set<string>([
+  'content_changed', 'not_asked', 'already_answered', 'expired', 'withdrawn', 'self_approval'
+])
+
+function draftOf (typed: Typed, note: string, faults: Faults, noteFault: string | undefined) {
+  return { typed, note, faults, noteFault }
+}
+
+function errorsIn (error: Problem): Array<{ pointer: string, message: string }> {
+  return (error.more.members?.errors ?? []) as Array<{ pointer: string, message: string }>
+}

@@ -1,0 +1,151 @@
+import { html } from 'ghtml'
+import type { Choice, Faults, Field, Typed } from '../answer-form.ts'
+import { beginningOf, jsonView, visible } from '../text.ts'
+import { notice } from './layout.ts'
+
+/** How much of a schema's texts the form shows, in characters. */
+const shown = { title: 200, hint: 1000, choice: 300, schema: 20_000 }
+/** As many values to choose from are shown side by side; more are a list that opens. */
+const fewChoices = 6
+
+/** What was typed and refused, and why. */
+export interface AnswerDraft { typed: Typed, note: string, faults: Faults, noteFault?: string | undefined }
+
+/** @param address of the handoff's page @param askId of the question that the page shows */
+export function answerForm (
+  address: string, askId: string, fields: readonly Field[], draft?: AnswerDraft
+): string {
+  const faults: Faults = draft?.faults ?? new Map()
+  // The first that is wrong gets the focus.
+  const first = fields.find(({ key }) => faults.has(key))?.key ?? (draft?.noteFault === undefined ? '' : 'note')
+  const whole = faults.get('')
+  const drawn = fields.map(field => {
+    const value = draft === undefined ? field.initial : draft.typed.get(field.key) ?? ''
+    return fieldView(field, { value, fault: faults.get(field.key), hasFocus: first === field.key })
+  })
+  return html`<form id="answer" class="answer" method="post" action="${address}/answer" aria-label="Answer" tabindex="-1">
+<input type="hidden" name="ask_id" value="${askId}">
+!${whole === undefined && first === ''
+? ''
+: notice('bad', html`<p>Nothing was sent yet.!${whole === undefined
+  ? ' See what is marked below.'
+  : ''}</p>!${whole === undefined ? '' : html`<p class="lines">!${visible(whole)}</p>`}`)}
+!${drawn}
+!${noteView(draft, first === 'note')}
+<div class="buttons"><button class="good">Send the answer</button></div>
+</form>`
+}
+
+interface Drawn { value: string, fault: string | undefined, hasFocus: boolean }
+
+function fieldView (field: Field, drawn: Drawn): string {
+  const { key, kind, choices } = field
+  const isChoice = kind === 'boolean' || (kind === 'choice' && choices.length <= fewChoices)
+  const around = html`!${hintView(field)}!${faultView(key, drawn.fault)}`
+  if (isChoice) {
+    return html`<fieldset!${describedBy(field, drawn)}><legend>!${titleView(field)}</legend>!${around}
+!${radios(field, drawn)}</fieldset>`
+  }
+  return html`<div class="field"><label for="${key}">!${titleView(field)}</label>!${around}
+!${input(field, drawn)}</div>`
+}
+
+function titleView ({ title, isRequired }: Field): string {
+  const beginning = beginningOf(title, shown.title)
+  return html`<span dir="auto" class="name">!${visible(beginning)}${beginning.length < title.length ? '…' : ''}</span>!${isRequired
+    ? ' <span class="quiet">(needed)</span>'
+    : ''}`
+}
+
+function hintView ({ key, kind, hint, schema, initial }: Field): string {
+  const beginning = beginningOf(hint, shown.hint)
+  const words = hint === '' ? [] : [html`<span dir="auto">!${visible(beginning)}${beginning.length < hint.length ? '…' : ''}</span>`]
+  if (kind === 'json' && hint === '') words.push('Written as JSON.')
+  if (!kinds.has(kind) && hasHidden(initial)) {
+    words.push(html`What is suggested has characters that you can’t see: <span dir="auto">!${visible(
+      beginningOf(initial, shown.hint)
+    )}</span>`)
+  }
+  const text = schema === undefined ? '' : JSON.stringify(schema)
+  const rules = text === '' || text === '{}'
+    ? ''
+    : html`<details class="rules"><summary>What it must be, as JSON Schema</summary><div class="json">!${jsonView(
+    text.length > shown.schema ? `${beginningOf(text, shown.schema)}…` : text
+  )}</div></details>`
+  return (words.length === 0 ? '' : html`<p class="hint quiet" id="${key}-hint">!${words.join(' ')}</p>`) + rules
+}
+
+/** Those whose value is one of a few, and shown as such. */
+const kinds = new Set(['choice', 'boolean', 'number'])
+
+function hasHidden (text: string): boolean {
+  return visible(text).includes('class="invisible-char"')
+}
+
+function faultView (key: string, fault: string | undefined): string {
+  return fault === undefined ? '' : html`<p class="wrong lines" id="${key}-problem">!${visible(fault)}</p>`
+}
+
+function describedBy ({ key, kind, hint, initial }: Field, { fault }: Drawn): string {
+  const isHinted = hint !== '' || kind === 'json' || (!kinds.has(kind) && hasHidden(initial))
+  const ids = [...isHinted ? [`${key}-hint`] : [], ...fault === undefined ? [] : [`${key}-problem`]]
+  return ids.length === 0 ? '' : html` aria-describedby="${ids.join(' ')}"`
+}
+
+function marks (field: Field, drawn: Drawn): string {
+  const { isRequired, isNullable } = field
+  return (isRequired && !isNullable ? ' required' : '') + (drawn.fault === undefined ? '' : ' aria-invalid="true"') +
+    (drawn.hasFocus ? ' autofocus' : '') + describedBy(field, drawn)
+}
+
+function input (field: Field, drawn: Drawn): string {
+  const { key, kind, choices } = field
+  if (kind === 'choice') {
+    return html`<select id="${key}" name="${key}"!${marks(field, drawn)}>!${choicesView(field, choices, drawn.value)}</select>`
+  }
+  if (kind === 'line' || kind === 'number') {
+    return html`<input id="${key}" name="${key}" dir="auto" value="${drawn.value}" autocomplete="off"!${kind === 'number'
+      ? ' inputmode="decimal"'
+      : ''}!${marks(field, drawn)}>`
+  }
+  const isJson = kind === 'json'
+  return html`<textarea id="${key}" name="${key}" rows="${isJson ? '6' : '3'}"!${isJson
+    ? ' class="code" spellcheck="false" autocapitalize="off" autocomplete="off"'
+    : ' dir="auto"'}!${marks(field, drawn)}>
+${drawn.value}</textarea>`
+}
+
+function choicesView ({ isRequired }: Field, choices: readonly Choice[], value: string): string {
+  const options = choices.map(({ text }, at) =>
+    html`<option value="${String(at)}"!${value === String(at) ? ' selected' : ''}>!${choiceText(text)}</option>`)
+  return html`<option value="">${isRequired ? 'Choose one' : 'No answer'}</option>!${options}`
+}
+
+/** An option has no markup, so what can't be seen is written as text. */
+function choiceText (text: string): string {
+  const beginning = beginningOf(text, shown.choice)
+  return visible(beginning).replace(/<[^>]*>/g, '') + (beginning.length < text.length ? '…' : '')
+}
+
+function radios (field: Field, { value, fault, hasFocus }: Drawn): string {
+  const { key, kind, choices, isRequired, isNullable } = field
+  const all: Array<[value: string, text: string]> = kind === 'boolean'
+    ? [['true', 'Yes'], ['false', 'No']]
+    : choices.map(({ text }, at) => [String(at), text])
+  if (!isRequired || isNullable) all.push(['', 'No answer'])
+  return all.map(([one, text], at) => html`<label class="choice"><input type="radio" name="${key}" value="${one}"!${one === value
+    ? ' checked'
+    : ''}!${isRequired && !isNullable ? ' required' : ''}!${hasFocus && at === 0 ? ' autofocus' : ''}!${fault === undefined
+    ? ''
+    : html` aria-describedby="${key}-problem"`}> <span dir="auto">!${choiceText(text)}</span></label>
+`).join('')
+}
+
+function noteView (draft: AnswerDraft | undefined, hasFocus: boolean): string {
+  const fault = draft?.noteFault
+  return html`<div class="field"><label for="note">Note <span class="quiet">(if there is more to say)</span></label>!${faultView('note', fault)}
+<textarea id="note" name="note" rows="2" dir="auto"!${fault === undefined
+  ? ''
+  : ' aria-invalid="true" aria-describedby="note-problem"'}!${hasFocus ? ' autofocus' : ''}>
+${draft?.note ?? ''}</textarea></div>`
+}

@@ -1,0 +1,198 @@
+import { html } from 'ghtml'
+import type { Caller } from '../../core/model.ts'
+import type { Steered } from '../../handoffs/operate.ts'
+import { failures } from '../console-lists.ts'
+import type { Filters, Query } from '../console-lists.ts'
+import type { HandoffItem, Handoffs } from '../console-routes.ts'
+import { consoleLayout, mayChange } from './console-layout.ts'
+import { address, agentLink, ago, capital, counted, handoffRow, said, statusTag } from './console-handoffs.ts'
+import { inboxLink, number, table } from './console-parts.ts'
+import { notice } from './layout.ts'
+
+/** Failures of one inbox that ended alike. `inbox`, `code`: empty for none. */
+export interface Group { inbox: string, status: string, code: string, count: number, latest: string }
+
+/** Groups what was read, the largest first. */
+export function groupsOf (items: readonly HandoffItem[]): Group[] {
+  const groups = new Map<string, Group>()
+  for (const { to: inbox = '', status, error, ended_at: latest = '' } of items) {
+    const code = error?.code ?? ''
+    const name = [inbox, status, code].join(' ')
+    const group = groups.get(name)
+    if (group === undefined) groups.set(name, { inbox, status, code, count: 1, latest })
+    else group.count++
+  }
+  return [...groups.values()].sort((one, other) => other.count - one.count)
+}
+
+export interface FailedPage {
+  caller: Caller
+  filters: Filters
+  /** The handoffs that the page lists. */
+  part: Handoffs
+  /** What was read to be grouped; null where the page begins with later ones. */
+  grouped: Handoffs | null
+}
+
+/** Why handoffs failed, and which. */
+export function failedPage ({ caller, filters, part, grouped }: FailedPage): string {
+  const { query, problem } = filters
+  return consoleLayout({
+    caller,
+    title: 'Failed',
+    at: '/console/failed',
+    main: html`<h1>Failed</h1>
+<p class="quiet">Failed, declined or expired, and without a new attempt. Redriven, each is passed again by its own passer.</p>
+!${problem === undefined ? '' : notice('bad', html`<p>${problem}</p>`)}
+!${filterForm(query)}
+!${grouped === null || grouped.items.length === 0 ? '' : groupTable({ ...grouped, now: part.now }, query)}
+!${problem === undefined ? list(caller, query, part, grouped === null) : ''}`,
+  })
+}
+
+function filterForm ({ inbox = '', status = '', error_code: code = '', labels = '' }: Query): string {
+  const isNarrow = inbox + status + code + labels !== ''
+  const options = failures.map(name => html`<option value="${name}"!${name === status ? ' selected' : ''}>${name}</option>`)
+  const field = (name: string, title: string, value: string, example: string) =>
+    html`<div><label for="${name}">${title}</label><input id="${name}" name="${name}" value="${value}" placeholder="${example}" maxlength="300" autocomplete="off" autocapitalize="off" spellcheck="false"></div>`
+  return html`<form class="filters" action="/console/failed" aria-label="Filter">
+!${field('inbox', 'Inbox', inbox, 'any')}
+<div><label for="status">How it ended</label><select id="status" name="status"><option value="">any way</option>!${options}</select></div>
+!${field('error_code', 'Error code', code, 'any')}
+!${field('labels', 'Labels', labels, 'run:42,team:red')}
+<div class="buttons"><button>Filter</button>!${isNarrow ? html` <a href="/console/failed">Show all</a>` : ''}</div>
+</form>`
+}
+
+function groupTable ({ items, next, now }: Handoffs, query: Query): string {
+  const label = next === null
+    ? `${capital(counted(items.length, 'handoff'))}, by inbox and error code`
+    : `The latest ${number(items.length)}, by inbox and error code`
+  const rows = groupsOf(items).map(({ inbox, status, code, count, latest }) => {
+    const filters = address('/console/failed', { ...query, inbox, status, error_code: code })
+    return [
+      inbox === '' ? '<span class="quiet">for no inbox</span>' : inboxLink(inbox),
+      statusTag(status),
+      code === '' ? '' : html`<code>${code}</code>`,
+      html`<a href="${filters}">${number(count)}<span class="unseen"> of these</span></a>`,
+      latest === '' ? '' : ago(latest, now),
+    ]
+  })
+  return html`<h2>${label}</h2>!${table({
+    label, columns: ['Inbox', 'How it ended', 'Error code', 'Handoffs', 'Latest'], rows
+  })}!${next === null ? '' : '<p class="quiet">There are more; a filter shows more of one kind.</p>'}
+<h2>One by one</h2>`
+}
+
+function list (caller: Caller, query: Query, { items, next, now }: Handoffs, isLater: boolean): string {
+  const on = next === null
+    ? ''
+    : html`<p><a href="${address('/console/failed', { ...query, cursor: next })}">Earlier ones</a></p>`
+  const back = isLater ? html`<p><a href="${address('/console/failed', { ...query })}">Back to the latest</a></p>` : ''
+  if (items.length === 0) {
+    const nothing = next === null
+      ? (isLater ? 'There are no earlier ones.' : 'Nothing failed.')
+      : 'None found so far. There may be earlier ones.'
+    return html`<p role="status">${nothing}</p>!${on}!${back}`
+  }
+  const isHers = mayChange(caller)
+  const rows = items.map(item => handoffRow(
+    item, failureFacts(item, now), isHers
+      ? html`<input type="checkbox" name="id" value="${item.handoff_id}" aria-label="Choose ${item.handoff_id}">`
+      : ''
+  ))
+  const all = html`<ol class="handoffs">!${rows}</ol>`
+  if (!isHers) return all + on + back
+  return html`<form method="post" action="/console/failed/chosen" aria-label="Redrive">
+!${hidden(query)}!${all}!${on}!${back}
+<div class="buttons steady"><button class="good">Redrive the chosen</button> <a class="onward" href="${address(
+  '/console/failed/redrive', { ...query }
+)}">Redrive all that match…</a></div>
+</form>`
+}
+
+/** How it ended, of what, and what its catcher said. */
+function failureFacts (item: HandoffItem, now: number): string[] {
+  const { to, status, passed_by: passer, caught_by: catcher, ended_at: end, error, reason, attempt } = item
+  const why = error !== undefined
+    ? (error.code === undefined ? '' : html`<code>${error.code}</code> `) + said(error.message)
+    : reason !== undefined ? said(reason) : because[item.expired_because ?? ''] ?? ''
+  return [
+    `${statusTag(status)} ${end === undefined ? '' : ago(end, now)}`,
+    to === undefined ? '' : `in ${inboxLink(to)}`,
+    catcher === undefined ? '' : `by ${agentLink(catcher)}`,
+    html`from ${passer}`,
+    attempt === undefined ? '' : html`attempt ${String(attempt)}`,
+    why,
+  ]
+}
+
+const because: Record<string, string> = {
+  not_caught: 'nobody caught it in time', not_done: 'not done in time', stalled: 'no heartbeat in time'
+}
+
+function hidden (query: Query): string {
+  return html`!${Object.entries(query).map(([name, value]) =>
+    html`<input type="hidden" name="${name}" value="${value as string}">`)}`
+}
+
+/** The filters in words; empty for none. */
+function filterWords ({ inbox, status, error_code: code, labels }: Query): string[] {
+  return [
+    inbox === undefined ? '' : html`in the inbox <strong>${inbox}</strong>`,
+    status === undefined ? '' : html`that <strong>${status === 'failed' ? 'failed' : status === 'declined' ? 'were declined' : 'expired'}</strong>`,
+    code === undefined ? '' : html`with the error code <code>${code}</code>`,
+    labels === undefined ? '' : html`with the labels <code>${labels}</code>`,
+  ].filter(words => words !== '')
+}
+
+/** How many one press of the button redrives at most. */
+export const redrivenAtOnce = 1000
+
+/** Asks before all that match are redriven. */
+export function redrivePage (caller: Caller, { query, problem }: Filters, { items, next }: Handoffs): string {
+  const back = html`<a class="onward" href="${address('/console/failed', { ...query })}">Back</a>`
+  const words = filterWords(query)
+  const many = next === null ? counted(items.length, 'handoff') : `more than ${items.length.toLocaleString('en')} handoffs`
+  const question = html`<p>This redrives <strong>${many}</strong>!${words.length === 0
+    ? ': <strong>all</strong> that failed.'
+    : html`: those !${words.join(', ')}.`} Each gets a new attempt with the same payload, and can be caught at once. That can’t be taken back: a new attempt can only be cancelled.</p>`
+  return consoleLayout({
+    caller,
+    title: 'Redrive all that match',
+    at: '/console/failed',
+    main: problem !== undefined
+      ? html`<h1>Redrive all that match</h1>!${notice('bad', html`<p>${problem}</p>`)}<p>!${back}</p>`
+      : items.length === 0 && next === null
+        ? html`<h1>Redrive all that match</h1><p>Nothing matches.</p><p>!${back}</p>`
+        : html`<h1>Redrive all that match?</h1>!${question}
+<form method="post" action="/console/failed/redrive">!${hidden(query)}
+<div class="buttons"><button class="good">Redrive ${next === null ? 'them' : `the first ${redrivenAtOnce.toLocaleString('en')}`}</button> !${back}</div></form>`,
+  })
+}
+
+/** What was redriven. @param all whether all that match were meant */
+export function redrivenPage (
+  caller: Caller, query: Query, { changed, skipped, more }: Steered, all: boolean
+): string {
+  const words = [
+    `${capital(counted(changed.length, 'handoff'))} ${changed.length === 1 ? 'was' : 'were'} redriven.`,
+    skipped === 0
+      ? ''
+      : `${capital(counted(skipped, 'handoff'))} could not be: gone, or already redriven by somebody.`,
+    more && !all ? 'Then the service could not go on. Look at what is left, and try again.' : '',
+    more && all ? 'More of them match.' : '',
+  ].filter(sentence => sentence !== '').join(' ')
+  const made = changed.slice(0, 20).map(id => html`<li><a href="/console/handoffs/${id}"><code>${id}</code></a></li>`)
+  return consoleLayout({
+    caller,
+    title: 'Redriven',
+    at: '/console/failed',
+    main: html`<h1>Redriven</h1>!${notice(changed.length === 0 ? 'bad' : 'good', html`<p>${words}</p>`)}
+!${made.length === 0 ? '' : html`<p>${changed.length > made.length ? 'The first new attempts:' : 'The new attempts:'}</p><ul class="plain-list">!${made}</ul>`}
+!${more && all
+  ? html`<form method="post" action="/console/failed/redrive">!${hidden(query)}<div class="buttons"><button class="good">Redrive the next ${redrivenAtOnce.toLocaleString('en')}</button></div></form>`
+  : ''}
+<p><a class="onward" href="${address('/console/failed', { ...query })}">Back to what failed</a></p>`,
+  })
+}

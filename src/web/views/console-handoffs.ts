@@ -1,0 +1,84 @@
+import { html } from 'ghtml'
+import type { HandoffItem } from '../console-routes.ts'
+import { agoTag, beginningOf, labelTags, span, timeTag, visible } from '../text.ts'
+import { number } from './console-parts.ts'
+
+/** What the console's pages of handoffs share. */
+
+/** How much of a task, and of what an agent said, a list shows, in characters. */
+const shown = 200
+
+/** How long ago. @param at ISO 8601 */
+export function ago (at: string, now: number): string {
+  return agoTag(Date.parse(at), now)
+}
+
+/** In how long, rounded to the nearest. @param at ISO 8601 */
+export function inTime (at: string, now: number): string {
+  const time = Date.parse(at)
+  return timeTag(time, time > now ? `in ${span(Math.max(1000, time - now), Math.round)}` : 'now')
+}
+
+/** To a handoff's page. */
+export function handoffLink (id: string): string {
+  return html`<a href="/console/handoffs/${id}"><code>${id}</code></a>`
+}
+
+/** To what an agent holds. */
+export function agentLink (name: string): string {
+  return html`<a href="/console/agents?agent=${name}">${name}</a>`
+}
+
+/** Its status as a word. What went wrong stands out. */
+export function statusTag (status: string): string {
+  return html`<span class="status ${troubled.has(status) ? 'bad' : status === 'done' ? 'good' : ''}">${status}</span>`
+}
+
+const troubled = new Set(['failed', 'declined', 'expired', 'rejected'])
+
+/** Text that an agent wrote, on one line or two. */
+export function said (text: string): string {
+  const beginning = beginningOf(text, shown)
+  return html`<q dir="auto">!${visible(beginning)}${beginning.length < text.length ? '…' : ''}</q>`
+}
+
+/** A list of facts: pieces of HTML; empty ones are left out. */
+export function facts (all: readonly string[]): string {
+  return html`<span class="facts">!${all.filter(fact => fact !== '').map(fact => html`<span>!${fact}</span> `)}</span>`
+}
+
+export function labelFacts (labels: Record<string, string> | undefined): string {
+  return labels === undefined ? '' : labelTags(Object.entries(labels).map(([name, value]) => `${name}:${value}`))
+}
+
+/** The last report of its catcher. */
+export function progressText ({ message, percent }: { message?: string, percent?: number }): string {
+  const share = percent === undefined ? '' : html`${String(percent)} %`
+  return [share, message === undefined ? '' : said(message)].filter(part => part !== '').join(' ')
+}
+
+/** `one handoff`, `3 handoffs`. */
+export function counted (count: number, what: string): string {
+  return count === 1 ? `one ${what}` : `${number(count)} ${what}s`
+}
+
+export function capital (text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1)
+}
+
+/** An address of the console with what is asked; what is undefined or empty is left out. */
+export function address (path: string, asked: Record<string, string | undefined>): string {
+  const words = Object.entries(asked).flatMap(([name, value]) =>
+    value === undefined || value === '' ? [] : [`${name}=${encodeURIComponent(value)}`])
+  return words.length === 0 ? path : `${path}?${words.join('&')}`
+}
+
+/** One handoff of a list: its task or id, and facts. @param choice HTML before it */
+export function handoffRow (item: HandoffItem, more: readonly string[], choice = ''): string {
+  const { handoff_id: id, task, task_truncated: isCut } = item
+  const title = task === undefined
+    ? html`<code>${id}</code>`
+    : html`<span class="task" dir="auto">!${visible(task)}${isCut === true ? '…' : ''}</span>`
+  return html`<li>!${choice}<div class="row"><a id="h-${id}" href="/console/handoffs/${id}">!${title}</a>
+!${facts([...more, labelFacts(item.labels)])}</div></li>`
+}

@@ -1,0 +1,118 @@
+import { html } from 'ghtml'
+import type { Caller } from '../../core/model.ts'
+import type { WaitingItem } from '../../handoffs/waiting.ts'
+import { beginningOf, dateTag, visible } from '../text.ts'
+import { nameOf } from './handoff.ts'
+import { layout, notice } from './layout.ts'
+
+/** Deciding on several handoffs of the list at once. */
+
+/** What a box of the list stands for: a handoff, and what was shown of it by its time (ms) and its content's digest. */
+export interface Chosen { id: string, createdAt: number, digest: string }
+
+/** A decision that was refused as a whole: the boxes' values, the note, why, and whether the note is at fault. */
+export interface ManyDraft { chosen: ReadonlySet<string>, note: string, problem: string, isOfNote: boolean }
+
+/** The value of an entry's box. */
+export function boxOf ({ id, since, digest }: Pick<WaitingItem, 'id' | 'since' | 'digest'>): string {
+  return `${id} ${since} ${digest}`
+}
+
+/** What a box says that a form sent; undefined if it isn't one of ours. */
+export function readBox (value: string): Chosen | undefined {
+  const [, id, at, digest] = /^([\w-]{1,64}) (\d{1,15}) ([\w+/=]{0,64})$/.exec(value) ?? []
+  return id === undefined ? undefined : { id, createdAt: Number(at), digest: digest! }
+}
+
+/** The box of an entry, in front of it. Nobody can choose a question, or what they passed themselves. */
+export function pick (item: WaitingItem, caller: Caller, chosen: ReadonlySet<string> | undefined): string {
+  const { kind, id, record } = item
+  if (kind === 'question') return '<span class="pick" aria-hidden="true">?</span>'
+  if (record.passedBy === caller.agent) return '<span class="pick"></span>'
+  const value = boxOf(item)
+  return html`<label class="pick"><input type="checkbox" id="c-${id}" form="decide" name="item" value="${value}" aria-labelledby="t-${id}" autocomplete="off"!${chosen?.has(value) === true ? ' checked' : ''}></label>`
+}
+
+/** Where in the list the form is, so that it leads back there. Empty for nothing. */
+export interface PlaceInList { inbox: string, labels: string, cursor: string | undefined }
+
+/**
+ * The form that the list's boxes belong to. It is outside of the list, so that the list's next state leaves the note as
+ * it is. Enter on a box presses the form's first button, in every browser: so that is one which decides nothing.
+ */
+export function decisionBar ({ inbox, labels, cursor }: PlaceInList, draft?: ManyDraft): string {
+  const place = Object.entries({ inbox, labels, cursor: cursor ?? '' }).filter(([, value]) => value !== '')
+  const problem = draft?.problem
+  return html`<form id="decide" class="decision" method="post" action="/approvals/list" aria-label="Decision" autocomplete="off">
+<button class="unseen" tabindex="-1" aria-hidden="true">Nothing</button>!${place.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)}
+!${problem === undefined ? '' : notice('bad', html`<p id="problem">${problem}</p>`)}
+<p id="chosen" class="quiet" role="status">Tick handoffs in the list to decide on them together.</p>
+<label for="note">Note <span class="quiet">(for all; needed to reject)</span></label>
+<textarea id="note" name="note" rows="1" dir="auto"!${draft?.isOfNote !== true ? '' : ' autofocus aria-invalid="true" aria-describedby="problem"'}>
+${draft?.note ?? ''}</textarea>
+<div class="buttons"><button class="good" formaction="/approvals/approve">Approve</button> <button class="bad" formaction="/approvals/reject">Reject</button></div>
+</form>`
+}
+
+/** How it went with one handoff. `text`: the beginning of its task as JSON text, if the list still had it. */
+export interface OneResult {
+  id: string
+  outcome: 'decided' | 'already_decided' | 'cancelled' | 'expired' | 'self_approval' | 'another' | 'gone' | 'unknown'
+  text: string | undefined
+  /** The decision that stands. */
+  approval?: { state: string, decided_at: string, decided_by: string } | undefined
+}
+
+/** @param back the address of the list, as HTML */
+export function resultPage (
+  caller: Caller, verdict: 'approved' | 'rejected', results: readonly OneResult[], back: string
+): string {
+  const done = results.filter(({ outcome }) => outcome === 'decided').length
+  const count = `${done === results.length ? (done === 1 ? 'One handoff' : `All ${done} handoffs`) : `${done} of ${results.length}`}`
+  const known = results.some(({ outcome }) => outcome === 'unknown') ? ', as far as is known' : ''
+  const words = `${done === 0 ? 'None of these was' : `${count} ${done === 1 ? 'was' : 'were'}`} ${verdict}${known}.`
+  // What needs a look comes first.
+  const sorted = results.toSorted((one, other) =>
+    Number(one.outcome === 'decided') - Number(other.outcome === 'decided'))
+  return layout({
+    title: 'Decided together',
+    caller,
+    main: html`<h1>${words}</h1>
+!${done < results.length ? notice('bad', html`<p>${others(results.length - done)}</p>`) : ''}
+<p><a class="onward" href="!${back}" autofocus>To the list</a></p>
+<ol class="waiting">!${sorted.map(result => row(caller, verdict, result))}</ol>`,
+  })
+}
+
+function others (count: number): string {
+  return count === 1 ? 'One needs a look. It comes first here.' : `${count} need a look. They come first here.`
+}
+
+function row (caller: Caller, verdict: string, result: OneResult): string {
+  const { id, outcome, text } = result
+  const all = text === undefined ? undefined : JSON.parse(text) as string
+  const shown = all === undefined ? '' : beginningOf(all, 120)
+  return html`<li><a href="/approvals/${id}">
+<span class="task" dir="auto">!${all === undefined ? html`<code>${id}</code>` : visible(shown) + (shown.length < all.length ? '…' : '')}</span>
+<span class="facts"><span><strong class="status ${outcome === 'decided' ? (verdict === 'approved' ? 'good' : '') : 'bad'}">${outcome === 'decided' ? verdict : 'not decided'}</strong></span>
+!${outcome === 'decided' ? '' : html`<span>!${why(caller, result)}</span>`}!${all === undefined ? '' : html` <span><code>${id}</code></span>`}</span>
+</a></li>`
+}
+
+function why (caller: Caller, { outcome, approval }: OneResult): string {
+  if (outcome === 'already_decided' && approval !== undefined) {
+    return html`${nameOf(approval.decided_by, caller)} ${approval.state} this before, !${dateTag(Date.parse(approval.decided_at))}.`
+  }
+  return reasons[outcome]
+}
+
+const reasons: Record<OneResult['outcome'], string> = {
+  decided: '',
+  already_decided: 'Somebody decided on this before.',
+  cancelled: 'It was cancelled before.',
+  expired: 'It expired before.',
+  self_approval: 'You passed this yourself. Somebody else has to decide on it.',
+  another: 'What you chose is gone, and another handoff has its id now. Open it to read it.',
+  gone: 'It is gone.',
+  unknown: 'It isn’t known whether your decision was recorded. Open it to see.'
+}

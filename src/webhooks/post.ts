@@ -1,0 +1,82 @@
+import type { MessageFormat } from '../core/model.ts'
+import { iso } from '../handoffs/answers.ts'
+import type { Excerpts } from '../handoffs/excerpts.ts'
+import { eventIn, messageText } from '../handoffs/feed.ts'
+import type { Claimed, Delivery, Webhook } from '../store/webhooks.ts'
+import type { Mailer } from './mail.ts'
+import { addressIn } from './mail.ts'
+import { chatMessages, mailText, toldOf } from './messages.ts'
+import type { Told } from './messages.ts'
+import type { Answer, Sender, WebhookSecrets } from './sender.ts'
+
+export interface PostOptions {
+  secrets: WebhookSecrets
+  sender: Sender
+  /** Null where there is no mail. */
+  mailer: Mailer | null
+  excerpts: Pick<Excerpts, 'read'>
+  /** What the links in messages start with. */
+  baseUrl: () => string
+}
+
+/** Where and when: what a claim says of its webhook. */
+type Address = Pick<Claimed, 'url' | 'format' | 'generation' | 'oldUntil' | 'now'>
+
+/** Writes a delivery in the webhook's format, and sends it once. */
+export class Post {
+  readonly #options: PostOptions
+
+  constructor (options: PostOptions) {
+    this.#options = options
+  }
+
+  async send (
+    tenant: string, { id, withTask }: Pick<Webhook, 'id' | 'withTask'>, address: Address, delivery: Delivery
+  ): Promise<Answer> {
+    const { sender } = this.#options
+    const { url, format } = address
+    if (format === 'standard') {
+      const { type, data, labels } = eventIn(delivery.text, this.#options.baseUrl())
+      const body = messageText({ type, timestamp: iso(timeOf(delivery.id)) }, data, labels)
+      return sender.send(tenant, url, this.#sign(id, address, delivery, body), body)
+    }
+    const told = await this.#tell(tenant, delivery, withTask)
+    if (format === 'mail') return this.#mail(url, id, delivery, told)
+    // A newer version's.
+    if (!Object.hasOwn(chatMessages, format)) return notSent('unknown_format')
+    const { headers, body } = chatMessages[format as MessageFormat](told)
+    return sender.send(tenant, url, { ...headers, ...this.#sign(id, address, delivery, body) }, body)
+  }
+
+  async #tell (tenant: string, { text }: Delivery, withTask: boolean): Promise<Told> {
+    const { excerpts, baseUrl } = this.#options
+    const { type, data } = eventIn(text, baseUrl())
+    const { handoff_id: id, ask_id: askId } = data as { handoff_id?: string, ask_id?: string }
+    const quote = withTask && id !== undefined ? await excerpts.read(tenant, id, type, askId) : null
+    return toldOf(type, data, quote, baseUrl())
+  }
+
+  async #mail (url: string, webhookId: string, { id }: Delivery, told: Told): Promise<Answer> {
+    const { mailer } = this.#options
+    if (mailer === null) return notSent('mail_off')
+    // The same in every attempt, so a program that got two shows one.
+    return mailer.send({
+      to: addressIn(url)!, id: `${id}.${webhookId}`, at: new Date(timeOf(id)), ...mailText(told)
+    })
+  }
+
+  #sign (
+    id: string, { generation, oldUntil, now }: Address, delivery: Delivery, body: string
+  ): Record<string, string> {
+    return this.#options.secrets.sign({ id, generation, oldUntil }, delivery.id, new Date(now), body)
+  }
+}
+
+function notSent (error: string): Answer {
+  return { status: null, error, retryAfter: null, over: Promise.resolve() }
+}
+
+/** When what a delivery is of happened: an event's id begins with it, and so does a test's after its name. */
+export function timeOf (id: string): number {
+  return Number(/\d+/.exec(id)![0])
+}

@@ -1,0 +1,192 @@
+import t from 'tap'
+import type { Test } from 'tap'
+import { loadConfig, SettingError } from '../../src/config.ts'
+import { Unavailable } from '../../src/core/errors.ts'
+import { homeTag, inboxTag } from '../../src/core/ids.ts'
+import { callerOf } from '../../src/core/model.ts'
+import { InboxRounds } from '../../src/metrics/inboxes.ts'
+import { memoryOf } from '../../src/store/health.ts'
+import type { Masters } from '../../src/redis/masters.ts'
+import { testApp } from '../helpers/app.ts'
+import type { TestApp } from '../helpers/app.ts'
+import { skipInQuick } from '../helpers/extent.ts'
+import { scrape } from '../helpers/metrics.ts'
+import { ofOneReplica } from '../helpers/through.ts'
+import { until } from '../helpers/until.ts'
+
+/** What the sweeping replica counts of inboxes, approvals and memory. On one Redis, and as in a Cluster. */
+
+const secret = 'ann-secret-0123456789'
+const hostile = '__proto__'
+const more = [{ caller: callerOf(hostile, 'ann', ['pass', 'catch', 'status']), secret }]
+const families = /^handoff_(inbox_(pending|caught|failed|oldest_seconds)|approvals_waiting|redis_memory_bytes)/
+
+async function sweeping (t: Test, env: Record<string, string> = {}, isSpread = false) {
+  const service = await testApp(t, env, { isSpread }, more)
+  service.store.sweeper.start()
+  await until(() => service.store.sweeper.counts !== undefined)
+  return service
+}
+
+/** What /metrics shows of a family after one more round: by its labels. */
+async function figures ({ app }: TestApp, family: string): Promise<Record<string, number>> {
+  await app.inboxRounds.round()
+  return shown(await scrape(app), family)
+}
+
+/** What it shows of another family, of the same round. */
+async function alsoFigures ({ app }: TestApp, family: string): Promise<Record<string, number>> {
+  return shown(await scrape(app), family)
+}
+
+function shown (told: ReadonlyMap<string, number>, family: string): Record<string, number> {
+  return Object.fromEntries([...told].flatMap(([sample, value]) => {
+    const [, name, labels = ''] = /^(\w+)(?:\{(.*)\})?$/.exec(sample)!
+    return name === `handoff_${family}` ? [[labels.replaceAll(/(tenant|inbox|kind)=|"/g, ''), value]] : []
+  }))
+}
+
+for (const isSpread of [false, true]) {
+  t.test(isSpread ? 'as in a Cluster' : 'on one Redis', { skip: ofOneReplica, ...isSpread && skipInQuick }, async t => {
+    const service = await sweeping(t, { METRICS_INBOXES: '2' }, isSpread)
+    const { call, pass, setClock } = service
+    const passTo = (to: string, members: object = {}) => pass({ to, ...members })
+    const approve = (id: string) => call('approver', 'POST', `/api/approve/${id}`)
+    const take = (inbox: string, max = 1) => call('bob', 'POST', '/api/catch', { inbox, max })
+    t.not(inboxTag('default', 'both'), homeTag('default'))
+    t.strictSame(await figures(service, 'inbox_pending'), {}, 'nothing is named')
+    t.strictSame(await alsoFigures(service, 'approvals_waiting'), {})
+
+    await t.test('an inbox is the sum of its two partitions', async t => {
+      const start = Date.now() - 60_000
+      await setClock(start)
+      const human = await passTo('both', { require_human: true })
+      await passTo('both', { require_human: true })
+      await pass({ require_human: true })
+      await pass({ require_human: true }, 'foreignAlice')
+      t.strictSame(await figures(service, 'approvals_waiting'), { default: 3, other: 1 }, 'with and without an inbox')
+      t.strictSame(await alsoFigures(service, 'inbox_pending'), { 'default,both': 0 }, 'what waits for a person can’t be caught')
+      await approve(human)
+      await setClock(start + 10_000)
+      for (let n = 0; n < 4; n++) await passTo('both')
+      await passTo('both', { delay: 30 })
+      await setClock(start + 25_500)
+      t.strictSame(await figures(service, 'inbox_pending'), { 'default,both': 5 })
+      t.strictSame(await alsoFigures(service, 'inbox_oldest_seconds'), { 'default,both': 25.5 }, 'the approved one')
+      t.strictSame(await alsoFigures(service, 'approvals_waiting'), { default: 2, other: 1 })
+      const [taken] = (await take('both')).json().items
+      t.equal(taken.handoff_id, human)
+      t.strictSame(await figures(service, 'inbox_oldest_seconds'), { 'default,both': 15.5 })
+      const { items } = (await take('both', 2)).json()
+      t.strictSame(await figures(service, 'inbox_caught'), { 'default,both': 3 })
+      await call('bob', 'POST', `/api/fail/${human}`, { error: { message: 'no' } })
+      await call('bob', 'POST', `/api/fail/${items[0].handoff_id}`, { error: { message: 'no' } })
+      t.strictSame(await figures(service, 'inbox_failed'), { 'default,both': 2 })
+      t.strictSame(await alsoFigures(service, 'inbox_caught'), { 'default,both': 1 })
+      t.strictSame(await alsoFigures(service, 'inbox_pending'), { 'default,both': 2 })
+    })
+
+    await t.test('those with most pending have figures of their own, the rest has one', async t => {
+      for (const [to, count] of [['three', 4], ['one', 1], ['a.one', 1]] as const) for (let n = 0; n < count; n++) await passTo(to)
+      t.strictSame(await figures(service, 'inbox_pending'), { 'default,three': 4, 'default,both': 2, ',other': 2 })
+      t.strictSame(await alsoFigures(service, 'inbox_failed'), { 'default,three': 0, 'default,both': 2, ',other': 0 })
+      t.strictSame(await alsoFigures(service, 'inbox_oldest_seconds'), { 'default,three': 0, 'default,both': 15.5, ',other': 0 })
+      // Two that share the name of the rest, one of a tenant with a hostile name.
+      for (let n = 0; n < 7; n++) await passTo('other')
+      await call(null, 'POST', '/api/pass', { task: 't', to: 'constructor' }, { authorization: `Bearer ${secret}` })
+      t.strictSame(await figures(service, 'inbox_pending'), { 'default,other': 7, 'default,three': 4, ',other': 5 })
+      // From now on the sweep may bring in the delayed one of "both": then that has 3, still fewer than "three".
+      await setClock(Date.now())
+      const oldest = await figures(service, 'inbox_oldest_seconds')
+      t.ok(oldest[',other']! >= 50, `that of "both", which is in the rest: ${oldest[',other']}`)
+      t.ok(oldest['default,other']! >= 34 && oldest['default,other']! < oldest[',other']!, `that of its own: ${JSON.stringify(oldest)}`)
+    })
+  })
+}
+
+t.test('METRICS_INBOXES', async t => {
+  t.equal(loadConfig({}).metricsInboxes, 100)
+  t.equal(loadConfig({ METRICS_INBOXES: '' }).metricsInboxes, 100)
+  for (const [given, most] of [['0', 0], ['1', 1], ['10000', 10_000]] as const) t.equal(loadConfig({ METRICS_INBOXES: given }).metricsInboxes, most)
+  for (const METRICS_INBOXES of ['-1', '1.5', 'all', '10001', ' ', '1e9', '100s']) {
+    t.throws(() => loadConfig({ METRICS_INBOXES }), { constructor: SettingError, message: /^METRICS_INBOXES: how many [^\n]+: 0 to 10000$/ }, METRICS_INBOXES)
+  }
+})
+
+t.test('the sweeping replica alone shows them, and forgets names that have nothing', { skip: ofOneReplica }, async t => {
+  const service = await sweeping(t)
+  const { app, store, redis, prefix, pass, call } = service
+  const other = await testApp(t, {}, { prefix })
+  const id = await pass({ to: 'work' })
+  const human = await pass({ require_human: true, to: 'work' })
+  const name = async (tag: string) => redis.zrange(`${prefix}:{${tag}}:inboxes`, '0', '-1')
+  const [own, home] = [inboxTag('default', 'work'), homeTag('default')]
+  other.app.inboxRounds.start()
+  await other.app.inboxRounds.round()
+  t.notOk([...(await scrape(other.app)).keys()].some(sample => families.test(sample)), 'not from another')
+
+  await t.test('memory, of Redis’s own numbers', async t => {
+    const { used, max } = await figures(service, 'redis_memory_bytes')
+    t.equal(max, Number(/^maxmemory:(\d+)/m.exec(await redis.info('memory'))![1]))
+    t.ok(used! > 100_000)
+  })
+
+  await t.test('without INFO everything but memory', async t => {
+    const rounds = new InboxRounds({ ...store, memory: () => memoryOf({ all: () => [{ tags: ['x'], calls: { info: async () => { throw new Error('NOPERM') } } }] } as unknown as Masters) }, 1, () => {})
+    await rounds.round()
+    t.match(rounds.figures, { inboxes: [{ inbox: 'work' }], memory: null })
+  })
+
+  await t.test('names', async t => {
+    t.strictSame([await name(own), await name(home)], [['default:work'], ['default:', 'default:work']])
+    await call('approver', 'POST', `/api/reject/${human}`, { note: 'no' })
+    t.strictSame(await figures(service, 'approvals_waiting'), { default: 0 }, 'once more, for who watches it')
+    t.strictSame(await figures(service, 'approvals_waiting'), {})
+    t.strictSame([await name(own), await name(home)], [['default:work'], []])
+    await call('operator', 'PUT', '/api/inboxes/paused', { paused: true })
+    await call('alice', 'POST', `/api/cancel/${id}`)
+    t.strictSame(await figures(service, 'inbox_pending'), { 'default,paused': 0, 'default,work': 0 })
+    t.strictSame(await figures(service, 'inbox_pending'), { 'default,paused': 0 }, 'what has settings stays')
+    t.strictSame(await name(own), [])
+  })
+
+  await t.test('hostile names', async t => {
+    await call(null, 'POST', '/api/pass', { task: 't', to: 'constructor', require_human: true }, { authorization: `Bearer ${secret}` })
+    await call(null, 'POST', '/api/pass', { task: 't', to: '__proto__' }, { authorization: `Bearer ${secret}` })
+    await call(null, 'POST', '/api/pass', { task: 't', to: 'a.-_Z9'.padEnd(64, '-') }, { authorization: `Bearer ${secret}` })
+    t.strictSame(await figures(service, 'inbox_pending'), {
+      '__proto__,__proto__': 1, [`__proto__,${'a.-_Z9'.padEnd(64, '-')}`]: 1, '__proto__,constructor': 0, 'default,paused': 0
+    })
+    t.strictSame(await alsoFigures(service, 'approvals_waiting'), Object.fromEntries([[hostile, 1]]))
+  })
+
+  await t.test('what is older than it may be is not shown, and a failure is made up for', async t => {
+    let isAway = true
+    const { inboxes } = store
+    const away = { allNamed: () => { if (isAway) throw new Unavailable('away'); return inboxes.allNamed() }, tidy: inboxes.tidy.bind(inboxes) } as typeof inboxes
+    const faults: unknown[] = []
+    const times = { round: 1e6, afterFailure: 10, maxAge: 1e6, tick: 5 }
+    const rounds = new InboxRounds({ inboxes: away, sweeper: store.sweeper, memory: store.memory }, 1, error => faults.push(error), times)
+    rounds.start()
+    t.teardown(() => rounds.stop())
+    t.equal(rounds.figures, null)
+    isAway = false
+    t.match(await until(() => rounds.figures), { inboxes: [{}, { tenant: '', inbox: 'other' }], approvals: [{ tenant: hostile, waiting: 1 }] })
+    times.maxAge = 0
+    t.equal(rounds.figures, null, 'too old')
+    t.strictSame(faults, [], 'Redis that is away is no fault of ours')
+  })
+
+  await t.test('rounds come by themselves, and vanish with the sweep', async t => {
+    app.inboxRounds.start()
+    await pass({ to: 'later' })
+    await until(async () => shown(await scrape(app), 'inbox_pending')['default,later'] === 1)
+    t.ok(app.inboxRounds.figures)
+    await store.sweeper.stop()
+    t.equal(app.inboxRounds.figures, null)
+    t.notOk([...(await scrape(app)).keys()].some(sample => families.test(sample)))
+    await app.inboxRounds.round()
+    t.equal(app.inboxRounds.figures, null)
+    t.strictSame(service.lines.filter(line => JSON.parse(line).level > 40), [])
+  })
+})

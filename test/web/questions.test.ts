@@ -1,0 +1,235 @@
+import t from 'tap'
+import { secrets, testApp } from '../helpers/app.ts'
+import { form, own, personWith, textOf } from '../helpers/forms.ts'
+
+/** The page on which people answer questions, over HTTP. */
+
+const service = await testApp(t, { APPROVER_KEYS: `carol:${secrets.approver},bob:bobs-approver-key-01` })
+const { call, caught } = service
+const carol = await personWith(service, secrets.approver)
+
+const ask = async (body: object = {}, more: object = {}) => {
+  const id = await caught(more)
+  const answer = await call('bob', 'POST', `/api/ask/${id}`, { question: 'Which one?', ...body })
+  t.equal(answer.statusCode, 201, answer.body)
+  return { id, askId: answer.json().ask_id as string, page: `/approvals/${id}`, read: async () => (await call('bob', 'GET', `/api/ask/${id}`)).json() }
+}
+/** The labels, kinds and names of the fields that the page draws. */
+const drawn = (page: string) => [...page.matchAll(/<(input|textarea|select)[^>]*? name="([^"]+)"(?:[^>]*? value="([^"]*)")?/g)]
+  .map(([, tag, name]) => `${tag} ${name}`).filter(one => !/ (ask_id|note)$/.test(one))
+
+const draft = {
+  type: 'object',
+  required: ['account', 'text', 'count', 'sure'],
+  properties: {
+    account: { title: 'Which account', description: 'The one to charge.', enum: ['4711', '4712', 13, null] },
+    short: { type: 'string', maxLength: 200 },
+    text: { type: 'string', maxLength: 201, default: 'Dear\ncustomer' },
+    count: { type: 'integer', minimum: 1, maximum: 9 },
+    share: { type: ['number', 'null'] },
+    sure: { type: 'boolean' },
+    many: { enum: Array.from({ length: 20 }, (_, n) => `value ${n}`), default: 'value 7' },
+    rows: { type: 'array', items: { type: 'object', required: ['a'] } },
+    'a/b~c': { type: 'string', pattern: '^x', maxLength: 5 },
+  },
+}
+
+t.test('a form is made of the schema, and what is sent is the answer', async t => {
+  const { id, askId, page, read } = await ask({ schema: draft, details: { invoice: '2026-118', amount: 1.50 } }, { task: 'Pay the invoice.', constraints: 'secret rule', to: 'bob', labels: { run: '42' } })
+  const { statusCode, body, headers } = await carol(page)
+  t.equal(statusCode, 200)
+  t.match(headers['content-security-policy'], /script-src 'self'/)
+  t.notMatch(body, /<style|style=|<script>|\son\w+=/)
+  const text = textOf(body)
+  for (const what of ['Question from bob', 'Which one?', '"2026-118"', '1.5', 'Pay the invoice.', 'expires in 24 h', 'inbox bob', 'run:42', 'Which account', 'The one to charge.', 'A whole number. At least 1. At most 9.']) t.ok(text.includes(what), what)
+  t.notOk(text.includes('secret rule'), 'of a handoff that no person had to approve, people see the task alone')
+  t.strictSame(drawn(body), [
+    ...Array(4).fill('input f0'), 'input f1', 'textarea f2', 'input f3', 'input f4', 'input f5', 'input f5', 'select f6', 'textarea f7', 'input f8'
+  ])
+  t.match(body, /<textarea id="f2" [^>]*required[^>]*>\nDear\ncustomer<\/textarea>/)
+  t.match(body, /<option value="7" selected>value 7<\/option>/)
+  const before = await read()
+  t.equal(before.state, 'open', 'looking answers nothing')
+
+  const good = { f0: '2', f1: '', f2: 'two\r\nlines', f3: '3', f4: '1e-3', f5: 'false', f6: '', f7: '[{"a": 1.0}]', f8: 'xy' }
+  const sent = await carol(`${page}/answer`, { ask_id: askId, ...good, note: ' with care ' })
+  t.match({ ...sent, location: sent.headers.location }, { statusCode: 303, location: `/approvals?answered=${id}` })
+  const raw = (await call('bob', 'GET', `/api/ask/${id}`)).body
+  t.ok(raw.includes('"answer":{"account":13,"text":"two\\nlines","count":3,"share":1e-3,"sure":false,"rows":[{"a": 1.0}],"a/b~c":"xy"}'), raw)
+  t.match(await read(), { state: 'answered', answered_by: 'carol', note: 'with care' })
+  t.match(textOf((await carol(`/approvals?answered=${id}`)).body), 'You answered Which one?')
+  t.equal((await carol(`${page}/answer`, { ask_id: askId, ...good, note: 'with care' })).statusCode, 303, 'sent twice it is one answer')
+  t.match(textOf((await carol(page)).body), /You answered this .* An answer is final\..*"account" : 13.*with care/)
+})
+
+t.test('what is wrong is said at its field, and what was typed is kept', async t => {
+  const { askId, page, read } = await ask({ schema: draft })
+  const send = (fields: Record<string, string>) => carol(`${page}/answer`, { ask_id: askId, ...fields })
+  const unread = await send({ f1: 'kept <b>', f2: '', f3: 'three', f5: 'maybe', f0: '9', f7: '[1', f6: '99' })
+  t.equal(unread.statusCode, 400)
+  for (const [key, why] of [['f0', /Choose one/], ['f2', /needed/], ['f3', /not a number/], ['f5', /yes or no/], ['f7', /not JSON/], ['f6', /Choose one/]] as const) {
+    t.match(new RegExp(`id="${key}-problem">(.*?)</p>`, 's').exec(unread.body)?.[1], why, key)
+  }
+  t.match(unread.body, /value="kept &#60;b&#62;"/)
+  t.equal(unread.body.match(/ autofocus/g)?.length, 1)
+  const fine = { f0: '0', f2: 'x', f3: '3', f5: 'true' }
+  const refused = await send({ ...fine, f3: '12', f7: '[{"a":1},{}]', f8: 'no', note: 'a note' })
+  t.equal(refused.statusCode, 422)
+  for (const key of ['f3', 'f7', 'f8']) t.match(refused.body, `id="${key}-problem"`, key)
+  t.match(refused.body, /id="f7-problem">\/1\/a: /, 'with the place in the value')
+  for (const kept of ['value="12"', 'value="no"', '>\n[{&#34;a&#34;:1},{}]</textarea>', '>\na note</textarea>']) t.ok(refused.body.includes(kept), kept)
+  const noted = await send({ ...fine, note: 'bell\x07' })
+  t.match([noted.statusCode, noted.body], [400, /id="note-problem"/])
+  t.equal((await read()).state, 'open')
+  t.equal((await send(fine)).statusCode, 303)
+  t.strictSame((await read()).answer, { account: '4711', text: 'x', count: 3, sure: true })
+})
+
+t.test('without a schema, and with one that is no form, there is one field', async t => {
+  const free = await ask()
+  t.strictSame(drawn((await carol(free.page)).body), ['textarea f0'])
+  t.equal((await carol(`${free.page}/answer`, { ask_id: free.askId, f0: '' })).statusCode, 400)
+  t.equal((await carol(`${free.page}/answer`, { ask_id: free.askId, f0: 'The first.' })).statusCode, 303)
+  t.strictSame((await free.read()).answer, { text: 'The first.' })
+  const deep = (levels: number): object => levels === 0 ? {} : { items: deep(levels - 1) }
+  const odd: object[] = [
+    {}, { type: 'object' }, { properties: {} }, { oneOf: [{ required: ['a'] }, { required: ['b'] }], properties: { a: {}, b: {} } },
+    { required: ['b'], properties: { a: { type: 'string' } } }, { properties: { a: {} }, patternProperties: { '^x': {} } },
+    { properties: Object.fromEntries(Array.from({ length: 51 }, (_, n) => [`m${n}`, { type: 'string' }])) },
+    { $defs: { a: deep(15) }, $ref: '#/$defs/a' },
+  ]
+  for (const schema of odd) {
+    const { askId, page, read } = await ask({ schema })
+    const { statusCode, body } = await carol(page)
+    t.strictSame([statusCode, drawn(body)], [200, ['textarea whole']], JSON.stringify(schema).slice(0, 60))
+    for (const wrong of ['', '[]', '1', '{"a":1', '{"a":1},"b":{}', `{"a":${'['.repeat(200)}${']'.repeat(200)}}`]) {
+      t.equal((await carol(`${page}/answer`, { ask_id: askId, whole: wrong })).statusCode, 400, wrong.slice(0, 20))
+    }
+    t.equal((await read()).state, 'open')
+  }
+  const { askId, page, read } = await ask({ schema: odd[0]! })
+  t.equal((await carol(`${page}/answer`, { ask_id: askId, whole: '{"__proto__": {"a": 1}, "big": 12345678901234567890}' })).statusCode, 303)
+  t.equal((await read()).state, 'answered')
+})
+
+t.test('hostile names and texts are text', async t => {
+  const evil = '"><script>alert(1)</script>\u202e'
+  const names = ['__proto__', 'constructor', 'toString', evil, '', 'ask_id', 'note']
+  const schema = `{"properties":{${names.map(name => `${JSON.stringify(name)}:{"type":"string","maxLength":9,"title":${JSON.stringify(name === '' ? '' : evil)}}`).join()},` +
+    `"choice":{"enum":[${JSON.stringify(evil)},"b"]},"pre":{"type":"string","default":${JSON.stringify(evil)}},"title":{"default":{}}}}`
+  const id = await caught({ task: evil })
+  const asked = await service.app.inject({ method: 'POST', url: `/api/ask/${id}`, headers: { authorization: `Bearer ${secrets.bob}`, 'content-type': 'application/json' }, payload: `{"question":${JSON.stringify(evil)},"details":{"a":${JSON.stringify(evil)}},"schema":${schema}}` })
+  t.equal(asked.statusCode, 201, asked.body)
+  const page = `/approvals/${id}`
+  const { statusCode, body } = await carol(page)
+  t.equal(statusCode, 200)
+  t.notMatch(body.replace(/<textarea.*?<\/textarea>/gs, ''), /<script>|\u202e/, 'but for what one can send back')
+  t.match(body, /⟦U\+202E⟧/)
+  const sent = await carol(`${page}/answer`, { ask_id: asked.json().ask_id, ...Object.fromEntries(names.map((_, n) => [`f${n}`, `v${n}`])) })
+  t.equal(sent.statusCode, 303, textOf(sent.body))
+  const raw = (await call('bob', 'GET', `/api/ask/${id}`)).body
+  t.ok(raw.includes('"answer":{"__proto__":"v0","constructor":"v1","toString":"v2",'), raw)
+})
+
+t.test('an answer is for the question that was shown, and only while it is open', async t => {
+  const { id, askId, page, read } = await ask()
+  const refusals = async (status: number, why: RegExp, fields: Record<string, string> = { ask_id: askId }, person = carol) => {
+    const { statusCode, body } = await person(`${page}/answer`, { f0: 'x', ...fields })
+    t.match([statusCode, textOf(body)], [status, why], String(why))
+  }
+  for (const other of ['', 'other', '__proto__']) await refusals(409, /another question.*Which one\?/, { ask_id: other })
+  t.equal((await read()).state, 'open')
+  const bob = await personWith(service, 'bobs-approver-key-01')
+  t.match(textOf((await bob(page)).body), 'You ask this yourself')
+  await refusals(403, /You ask this yourself/, { ask_id: askId }, bob)
+  await call('approver', 'POST', `/api/answer/${id}`, { ask_id: askId, answer: {} })
+  await refusals(409, /You answered this/)
+  const next = (await call('bob', 'POST', `/api/ask/${id}`, { question: 'And then?' })).json()
+  await refusals(409, /another question.*And then\?/)
+  await call('bob', 'POST', `/api/done/${id}`, { output: {} })
+  await refusals(409, /withdrawn.*the work ended/, { ask_id: next.ask_id })
+  t.equal((await carol(page)).statusCode, 200)
+
+  const now = Date.now()
+  const late = await ask({ expires_in: 1 })
+  await service.setClock(now + 5000)
+  const over = await carol(`${late.page}/answer`, { ask_id: late.askId, f0: 'x' })
+  t.match([over.statusCode, textOf(over.body)], [410, /Nobody answered this by/])
+  await service.setClock(now)
+})
+
+t.test('of a large answer the page shows the beginning', async t => {
+  const { id, askId, page } = await ask()
+  const answer = { rows: Array.from({ length: 100_000 }, () => 1) }
+  t.equal((await call('approver', 'POST', `/api/answer/${id}`, { ask_id: askId, answer })).statusCode, 200)
+  const { body } = await carol(page)
+  t.match(textOf(body), /You answered this .* This is only the beginning: .* more are not shown/)
+  t.ok(body.length < 500_000, 'so it costs others no time')
+})
+
+t.test('what no person is asked has no page of a question', async t => {
+  const passers = await ask({ of: 'passer' })
+  t.equal((await carol(passers.page)).statusCode, 409)
+  t.equal((await carol(`${passers.page}/answer`, { ask_id: passers.askId, f0: 'x' })).statusCode, 409)
+  t.equal((await passers.read()).state, 'open')
+  const plain = await caught()
+  t.equal((await carol(`/approvals/${plain}`)).statusCode, 409)
+  t.equal((await carol('/approvals/nothing/answer', { ask_id: 'x', f0: 'x' })).statusCode, 404)
+  const { page, askId, read } = await ask()
+  for (const headers of [{}, { 'sec-fetch-site': 'cross-site' }, { origin: 'https://evil.example' }]) {
+    t.equal((await service.app.inject(form(`${page}/answer`, { ask_id: askId, f0: 'x' }, headers as Record<string, string>))).statusCode, 403, 'nor is a form from another site taken')
+  }
+  t.equal((await service.app.inject(form(`${page}/answer`, { ask_id: askId, f0: 'x' }, own))).statusCode, 401, 'nor one without a session')
+  t.equal((await read()).state, 'open')
+})
+
+t.test('of a handoff that a person approved, the page shows all that was passed', async t => {
+  const id = await service.pass({ task: 'Refund them.', constraints: 'At most €500.', require_human: true })
+  await call('approver', 'POST', `/api/approve/${id}`)
+  await call('bob', 'GET', `/api/catch/${id}`)
+  const { ask_id: askId } = (await call('bob', 'POST', `/api/ask/${id}`, { question: 'All of them?' })).json()
+  const page = textOf((await carol(`/approvals/${id}`)).body)
+  for (const what of ['All of them?', 'You approved this', 'Refund them.', 'At most €500.']) t.ok(page.includes(what), what)
+  t.equal((await carol(`/approvals/${id}/answer`, { ask_id: askId, f0: 'Yes.' })).statusCode, 303)
+})
+
+t.test('the list has questions beside what waits for approval, the oldest first', async t => {
+  const service = await testApp(t)
+  const { call, caught, pass, setClock } = service
+  const carol = await personWith(service, secrets.approver)
+  const start = Date.now() - 3600_000
+  const ids: string[] = []
+  for (let n = 0; n < 60; n++) {
+    await setClock(start + n * 1000)
+    const more = { to: n < 2 ? 'bob' : 'writer', labels: { run: String(n % 20) }, task: `task ${n}` }
+    const isAsked = n % 3 === 0
+    const id = isAsked ? await caught(more) : await pass({ ...more, require_human: true })
+    if (isAsked) t.equal((await call('bob', 'POST', `/api/ask/${id}`, { question: `question ${n}` })).statusCode, 201)
+    ids.push(id)
+  }
+  const rows = (body: string) => [...body.matchAll(/<a id="h-([^"]+)"/g)].map(([, id]) => id!)
+  const first = (await carol('/approvals')).body
+  t.strictSame(rows(first), ids.slice(0, 50))
+  t.match(textOf(first), /40 handoffs and 20 questions wait, the oldest first\..*question 0 question from bob waiting for.*inbox bob.*run:0/)
+  const later = (await carol(/href="(\/approvals\?cursor=[^"]+)"/.exec(first)![1]!)).body
+  t.strictSame(rows(later), ids.slice(50), 'and the next page goes on in both lists')
+  t.strictSame(rows((await carol('/approvals?inbox=bob')).body), ids.slice(0, 2))
+  const labelled = (await carol('/approvals?labels=run%3A3&inbox=writer')).body
+  t.strictSame(rows(labelled), [ids[3], ids[23], ids[43]])
+  t.match(textOf(labelled), '2 handoffs and one question wait')
+  t.match((await carol('/approvals?inbox=a%20b&labels=x')).body, /An inbox’s name.*Labels are written/)
+  t.equal((await carol('/approvals?cursor=nothing')).statusCode, 400)
+
+  await setClock(start + 100_000)
+  for (const [what, change] of [
+    ['a question', () => call('bob', 'POST', `/api/ask/${ids[0]}`, { question: 'Another?' })],
+    ['an answer', async () => call('approver', 'POST', `/api/answer/${ids[0]}`, { ask_id: (await call('bob', 'GET', `/api/ask/${ids[0]}`)).json().ask_id, answer: {} })],
+    ['the end of the work', () => call('bob', 'POST', `/api/done/${ids[3]}`, { output: {} })],
+  ] as const) {
+    if (what === 'a question') await call('approver', 'POST', `/api/answer/${ids[0]}`, { ask_id: (await call('bob', 'GET', `/api/ask/${ids[0]}`)).json().ask_id, answer: {} })
+    const seen = /list\?seen=([\w-]+)/.exec((await carol('/approvals')).body)![1]!
+    const polled = carol(`/approvals/list?seen=${seen}`, undefined, { 'hx-request': 'true' })
+    await change()
+    t.not(/list\?seen=([\w-]+)/.exec((await polled).body)![1], seen, `${what} is seen`)
+  }
+})
