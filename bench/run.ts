@@ -28,6 +28,7 @@ import { saturation } from './saturation.ts'
 import { scaleOf } from './scale.ts'
 import { payloadSizes } from './sizes.ts'
 import { waiting } from './waiting.ts'
+import { waitingMany } from './waiting-many.ts'
 import { webhooks } from './webhooks.ts'
 import { workers } from './workers.ts'
 
@@ -45,6 +46,7 @@ const scenarios = {
   webhooks,
   masters,
   waiting,
+  'waiting-many': waitingMany,
   workers,
   list,
   lists,

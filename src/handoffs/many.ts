@@ -4,7 +4,7 @@ import type { Caller } from '../core/model.ts'
 import type { Handoffs, StatusReply } from '../store/handoffs.ts'
 import { agentMembers, itemText, placeOf } from './answers.ts'
 import { untilReached } from './service.ts'
-import type { Asker, WaitOptions, Waiter } from './waiter.ts'
+import type { Asker, Listen, WaitOptions, Waiter } from './waiter.ts'
 
 /** How many requests of a key may wait here at once for many handoffs. */
 const waitsPerKey = 20
@@ -14,8 +14,25 @@ const maxTexts = 4 * 1024 * 1024
 /** Runs a read when it is its turn: all that read much share Redis. Not for a client that has gone. */
 export type ReadInTurn = <T>(place: ReturnType<typeof placeOf>, read: () => Promise<T>, asker: Asker) => Promise<T>
 
-/** A handoff that was asked for: the id of its last attempt, as far as known, and whether that may still change. */
-interface Followed { last: string, isOpen: boolean }
+/** A handoff that was asked for. */
+interface Followed {
+  /** The id of its last attempt, as far as known. */
+  last: string
+  /** Whether that may still change. */
+  isOpen: boolean
+  /** When to look at it again, by the steady clock. */
+  due: number
+  /** Stops listening to it. */
+  leave: (() => void) | undefined
+}
+
+/** A request that waits for them. */
+interface Watch {
+  all: readonly Followed[]
+  until: 'all' | 'any'
+  /** Set while it listens. */
+  wake: (() => void) | undefined
+}
 
 /** What has become of many handoffs, each followed to its last attempt. */
 export class ManyHandoffs {
@@ -40,14 +57,25 @@ export class ManyHandoffs {
     caller: Caller, ids: readonly string[], until: 'all' | 'any', withResults: boolean,
     { waiting, asker }: { waiting: WaitOptions | null, asker: Asker }
   ): Promise<Buffer> {
-    const followed = new Map(ids.map(id => [id, { last: id, isOpen: isId(id) }]))
-    const all = [...followed.values()]
-    if (waiting !== null) await this.#begin(caller, () => this.#untilEnded(caller, all, until, waiting))
-    return this.#answer(caller, ids, followed, { until, withResults, asker: waiting ?? asker })
+    const followed = new Map<string, Followed>()
+    for (const id of ids) followed.set(id, { last: id, isOpen: isId(id), due: 0, leave: undefined })
+    const read = () => this.#answer(caller, ids, followed, { until, withResults, asker: waiting ?? asker })
+    if (waiting === null) return (await read()).text
+    return await this.#begin(caller, async () => {
+      const end = performance.now() + waiting.milliseconds
+      for (;;) {
+        const watch: Watch = { all: [...followed.values()], until, wake: undefined }
+        await this.#untilEnded(caller, watch, { ...waiting, milliseconds: end - performance.now() })
+        const { text, complete } = await read()
+        // The wait is over. Or all is as the wait saw it: but an id that wasn't there may have come back since.
+        if (complete || !isComplete(watch)) return text
+        for (const one of watch.all) Object.assign(one, { isOpen: isId(one.last), due: 0 })
+      }
+    })
   }
 
   /** Counts a request that waits against its key. */
-  async #begin (caller: Caller, wait: () => Promise<void>): Promise<void> {
+  async #begin<T> (caller: Caller, wait: () => Promise<T>): Promise<T> {
     const key = caller.keyId ?? caller
     const open = this.#waits.get(key) ?? 0
     if (open >= waitsPerKey) {
@@ -58,7 +86,7 @@ export class ManyHandoffs {
     }
     this.#waits.set(key, open + 1)
     try {
-      await wait()
+      return await wait()
     } finally {
       const left = this.#waits.get(key)! - 1
       if (left > 0) this.#waits.set(key, left)
@@ -66,65 +94,65 @@ export class ManyHandoffs {
     }
   }
 
-  /** Waits for each on its own. Whichever completes the answer stops the others. */
-  async #untilEnded (
-    caller: Caller, all: readonly Followed[], until: 'all' | 'any', waiting: WaitOptions
-  ): Promise<void> {
-    const end = performance.now() + waiting.milliseconds
-    const stops = new Set<() => void>()
-    const wait = { isOver: false }
-    const stopAll = () => {
-      wait.isOver = true
-      for (const stop of stops) stop()
-    }
-    // One listener for all of them: a hundred on a connection would look like a leak.
-    const forget = waiting.onGone(stopAll)
-    const stoppable: WaitOptions = {
-      ...waiting,
-      onGone (stop) {
-        stops.add(stop)
-        if (wait.isOver) stop()
-        return () => { stops.delete(stop) }
-      },
-    }
-    const follow = async (one: Followed) => {
-      while (one.isOpen && !wait.isOver && !waiting.isGone()) {
-        const milliseconds = end - performance.now()
-        if (milliseconds <= 0) return
-        const before = one.last
-        await this.#waitForOne(caller, one, { ...stoppable, milliseconds })
-        // It has ended, or the wait has: by time, by draining, or because its client has gone.
-        if (one.last === before && one.isOpen) return
+  /**
+   * Waits until what is waited for is so. However many they are, it is one sleep: each change says which of them to
+   * look at, and nothing but that is read.
+   */
+  async #untilEnded (caller: Caller, watch: Watch, waiting: WaitOptions): Promise<void> {
+    const listen: Listen = async wake => {
+      watch.wake = wake
+      await Promise.all(watch.all.filter(({ isOpen }) => isOpen).map(one => this.#listen(caller, watch, one)))
+      return () => {
+        watch.wake = undefined
+        for (const one of watch.all) stopListening(one)
       }
-      if (until === 'any' || all.every(({ isOpen }) => !isOpen)) stopAll()
     }
-    try {
-      await Promise.all(all.map(follow))
-    } finally {
-      // After an error the others needn't wait any longer.
-      stopAll()
-      forget()
+    const look = async () => {
+      const now = performance.now()
+      const due = watch.all.filter(one => one.isOpen && one.due <= now)
+      await Promise.all(due.map(one => this.#lookAt(caller, watch, one, waiting)))
     }
+    await this.#waiter.waitOn(listen, waiting, look, () => leftOf(watch))
   }
 
-  /** Waits until this attempt has ended, and turns to the next one if there is one. */
-  async #waitForOne (caller: Caller, one: Followed, waiting: WaitOptions): Promise<void> {
-    const place = placeOf(caller, one.last)
-    // The results are read again for the answer: until then nothing is held.
-    const look = async () => withoutTexts(await this.#status(place, waiting))
-    const seen = await this.#waiter.wait(
-      this.#handoffs.channelOf(place), waiting, look, reply => untilReached(reply, 'done')
-    )
-    const next = seen.outcome === 'found' ? seen.record.extra.reissuedAs : undefined
-    if (next !== undefined) one.last = next
-    else one.isOpen = untilReached(seen, 'done') !== null
+  async #listen (caller: Caller, watch: Watch, one: Followed): Promise<void> {
+    const { wake } = watch
+    if (wake === undefined) return
+    const leave = await this.#waiter.listen(this.#handoffs.channelOf(placeOf(caller, one.last)), () => {
+      one.due = 0
+      wake()
+    })
+    // What happened before shows at the next look.
+    one.due = 0
+    one.leave = leave
+    // After another's error the wait may be over by now.
+    if (watch.wake === undefined) stopListening(one)
+  }
+
+  /** Looks at its last attempt, and turns to the next one if there is one. */
+  async #lookAt (caller: Caller, watch: Watch, one: Followed, asker: Asker): Promise<void> {
+    for (;;) {
+      // Before it reads: a change meanwhile makes it due again, and that stays.
+      one.due = Infinity
+      const seen = await this.#status(placeOf(caller, one.last), asker)
+      const next = seen.outcome === 'found' ? seen.record.extra.reissuedAs : undefined
+      if (next === undefined) {
+        const left = untilReached(seen, 'done')
+        one.isOpen = left !== null
+        one.due = Math.min(one.due, performance.now() + (left ?? 0))
+        return
+      }
+      stopListening(one)
+      one.last = next
+      await this.#listen(caller, watch, one)
+    }
   }
 
   /** Reads each once more, at its last attempt: the answer says what is true now. */
   async #answer (
     caller: Caller, ids: readonly string[], followed: ReadonlyMap<string, Followed>,
     { until, withResults, asker }: { until: 'all' | 'any', withResults: boolean, asker: Asker }
-  ): Promise<Buffer> {
+  ): Promise<{ text: Buffer, complete: boolean }> {
     let room = maxTexts
     const steps: Steps = new Map()
     const items = await Promise.all(ids.map(async id => {
@@ -137,7 +165,7 @@ export class ManyHandoffs {
     }))
     const complete = until === 'all' ? items.every(({ isOpen }) => !isOpen) : items.some(({ isOpen }) => !isOpen)
     const texts = items.flatMap(({ text }, at) => at === 0 ? [text] : [comma, text])
-    return Buffer.concat([begin, ...texts, Buffer.from(`],"complete":${complete}}`)])
+    return { text: Buffer.concat([begin, ...texts, Buffer.from(`],"complete":${complete}}`)]), complete }
   }
 
   /**
@@ -186,6 +214,20 @@ function unknownText (id: string): Buffer {
   return Buffer.from(JSON.stringify({ handoff_id: id, status: 'unknown' }))
 }
 
-function withoutTexts (reply: StatusReply): StatusReply {
-  return reply.outcome === 'found' ? { ...reply, result: null, texts: null } : reply
+function isComplete ({ all, until }: Watch): boolean {
+  return until === 'all' ? all.every(({ isOpen }) => !isOpen) : all.some(({ isOpen }) => !isOpen)
+}
+
+/** Milliseconds until one of them changes by itself; null if what is waited for is so. */
+function leftOf (watch: Watch): number | null {
+  if (isComplete(watch)) return null
+  let next = Infinity
+  for (const { isOpen, due } of watch.all) if (isOpen && due < next) next = due
+  return next - performance.now()
+}
+
+/** Only once: another may listen to that channel after it. */
+function stopListening (one: Followed): void {
+  one.leave?.()
+  one.leave = undefined
 }

@@ -70,6 +70,11 @@ export class Waiter {
     return this.#waiting.size
   }
 
+  /** Listens to a channel, for a `Listen` of several. Read what it is about after this has resolved. */
+  listen (channel: string, wake: () => void): Promise<() => void> {
+    return this.#subscriptions.listen(channel, wake)
+  }
+
   /**
    * Looks, and looks again at each change until `left` says that it is enough, the time is over, or the service drains.
    * Then returns what it saw last. A look may be a catch, so the grant is checked before each one, and no look begins

@@ -44,6 +44,10 @@ for (const era of eras) {
     t.match(told(done), { handoff_id: id, status: 'done' })
     t.equal((await bob.call('handoff_done', { id, output: { sum: 3 }, ...key })).content[0]!.text, done.content[0]!.text)
     t.match(told(await alice.call('handoff_status', { id, wait: 50, until: 'done' })), { status: 'done', result: { sum: 3 } })
+    const both = await alice.call('handoff_wait', { ids: [id, 'none'], wait: 50 })
+    t.match(told(both), { items: [{ handoff_id: id, result: { sum: 3 } }, { handoff_id: 'none', status: 'unknown' }], complete: true })
+    t.equal(both.structuredContent, undefined, 'a result comes as text alone')
+    t.match(told(await alice.call('handoff_wait', { ids: [id, await passed(alice)], wait: 1, until: 'all', results: false })), { items: [{ status: 'done', result: undefined }, { status: 'pending' }], complete: false })
 
     const caught = await bob.call('handoff_catch', { id: await passed(alice), wait: 5, ...key })
     const failed = told(caught).handoff_id
@@ -72,6 +76,7 @@ for (const era of eras) {
       ['handoff_pass', {}, '/task'], ['handoff_pass', { task: 7 }, '/task'], ['handoff_pass', { task: 't', extra: 1 }, '/extra'], ['handoff_pass', { task: 't', priority: 1 }, '/priority'], ['handoff_pass', { task: 't', labels: {} }, '/labels'], ['handoff_pass', { task: 't', labels: { 'a b': 'c' } }, '/labels/a b'],
       ['handoff_pass', { task: 't', id }, '/id'], ['handoff_catch', {}, '/id'], ['handoff_catch', { id, wait: 51 }, '/wait'], ['handoff_catch', { id, wait: '5' }, '/wait'],
       ['handoff_catch', { id, idempotency_key: 'ä' }, '/idempotency_key'], ['handoff_catch_next', { max: 2 }, '/max'], ['handoff_status', { id, until: 'x' }, '/until'],
+      ['handoff_wait', { ids: [id], wait: 51 }, '/wait'], ['handoff_wait', { id }, '/ids'], ['handoff_wait', { ids: [id], until: 'done' }, '/until'], ['handoff_wait', { ids: [id], idempotency_key: 'k' }, '/idempotency_key'],
       ['handoff_read', { id }, '/offset'], ['handoff_read', { id, offset: -1 }, '/offset'], ['handoff_heartbeat', { id, progress: { percent: 101 } }, '/progress/percent'],
       ['handoff_done', { id, output: [] }, '/output'], ['handoff_fail', { id, error: {} }, '/error/message'], ['handoff_status', { id, idempotency_key: 'k' }, '/idempotency_key'],
     ] as const) t.match(told(await alice.call(name, args)), { code: 'invalid_request', errors: [{ pointer }] }, `${name} ${JSON.stringify(args)}`)

@@ -1,9 +1,10 @@
 import t from 'tap'
-import { tagOf } from '../../src/core/ids.ts'
+import { randomId, tagOf } from '../../src/core/ids.ts'
 import { secrets, testApp } from '../helpers/app.ts'
 import type { TestApp, Who } from '../helpers/app.ts'
 import { scrape } from '../helpers/metrics.ts'
 import { isProblem } from '../helpers/problems.ts'
+import { until } from '../helpers/until.ts'
 import { asleep, nobody } from '../helpers/waits.ts'
 import { listen, wire } from '../helpers/wire.ts'
 
@@ -19,6 +20,7 @@ const done = async (more: object = {}, output: object = { n: 1 }) => {
   await call('bob', 'POST', `/api/done/${id}`, { output })
   return id
 }
+const reads = async () => (await scrape(service.app)).get('handoff_redis_call_duration_seconds_count{script="status"}') ?? 0
 const end = ({ call }: TestApp, id: string) => call('bob', 'POST', `/api/done/${id}`, {})
 
 t.test('each is answered in the order asked, a repeated one each time; what isn’t there is unknown, and counts as ended', async t => {
@@ -30,7 +32,9 @@ t.test('each is answered in the order asked, a repeated one each time; what isn�
   const status = (await call('alice', 'GET', `/api/status/${id}`)).body
   const unknown = (of: string) => JSON.stringify({ handoff_id: of, status: 'unknown' })
   t.equal(body, `{"items":[${[unknown(strange), status, unknown(gone), status].join()}],"complete":true}`, 'results as they were sent')
-  const others = await waitFor([id], {}, '', 'foreignAlice')
+  const all = Array.from({ length: 100 }, randomId)
+  t.same((await waitFor(all, {}, '?wait=60')).json(), { items: all.map(id => ({ handoff_id: id, status: 'unknown' })), complete: true }, 'a hundred that are gone: at once')
+  const others = await waitFor([id], {}, '?wait=60', 'foreignAlice')
   t.same(others.json(), { items: [{ handoff_id: id, status: 'unknown' }], complete: true }, 'another tenant’s')
 })
 
@@ -44,7 +48,6 @@ t.test('without results the items have none, and until=any is complete when one 
 })
 
 t.test('attempts that many ids lead to are read once', async t => {
-  const reads = async () => (await scrape(service.app)).get('handoff_redis_call_duration_seconds_count{script="status"}') ?? 0
   const ids = [await caught()]
   for (let n = 0; n < 9; n++) {
     ids.push((await call('alice', 'POST', `/api/reissue/${ids.at(-1)}`, {})).json().handoff_id)
@@ -80,6 +83,38 @@ t.test('it waits until all have ended for good, and counts as one request', asyn
   for (const id of [first, second, next]) t.ok(await nobody(service, id))
 })
 
+t.test('while it waits nothing is read but what has changed, and there is one waiter', async t => {
+  const ids = await Promise.all(Array.from({ length: 10 }, () => caught()))
+  const before = await reads()
+  const waiting = waitFor([...ids, ...ids], { results: false }, '?wait=60')
+  for (const id of ids) await asleep(service, id)
+  t.match((await service.app.inject('/metrics')).body, /^handoff_waiters 1$/m)
+  t.equal(await reads() - before, 20, 'each before and after it listened')
+  for (const [n, id] of ids.slice(1).entries()) {
+    await end(service, id)
+    await until(async () => await reads() - before === 21 + n)
+  }
+  await end(service, ids[0]!)
+  t.ok((await waiting).json().complete)
+  t.equal(await reads() - before, 20 + 10 + 20, 'each that ended, and all for the answer')
+})
+
+t.test('an id that comes back while others are waited for is waited for', async t => {
+  const again = () => call('alice', 'POST', '/api/pass', { task: 't' }, { 'idempotency-key': 'comes-back' })
+  const back = (await again()).json().handoff_id
+  await service.redis.del(`${service.prefix}:{${tagOf(back)}}:h:default:${back}`)
+  const other = await caught()
+  const waiting = waitFor([back, other], {}, '?wait=60')
+  await asleep(service, other)
+  t.equal((await again()).json().handoff_id, back)
+  await end(service, other)
+  await asleep(service, back)
+  await call('bob', 'GET', `/api/catch/${back}`)
+  await end(service, back)
+  t.match((await waiting).json(), { complete: true, items: [{ handoff_id: back, status: 'done' }, { status: 'done' }] })
+  t.ok(await nobody(service, back))
+})
+
 t.test('with any, the first end ends all waits; a rejection and a cancel are ends too', async t => {
   for (const [who, operation, body, status] of [['alice', 'cancel', {}, 'cancelled'], ['approver', 'reject', { note: 'n' }, 'rejected']] as const) {
     const ids = [await pass({ require_human: true }), await pass()]
@@ -112,20 +147,29 @@ t.test('errors count too, and ids that repeat', async t => {
   }
 })
 
-t.test('a hundred waits of one request have one listener on its connection', async t => {
+t.test('a request has one listener on its connection, and its place is free when its client has gone', async t => {
   const warnings: string[] = []
   const note = ({ message }: Error) => { warnings.push(message) }
   process.on('warning', note)
   t.teardown(() => process.off('warning', note))
   const port = await listen(service.app)
   const ids = await Promise.all(Array.from({ length: 20 }, () => pass()))
-  const body = JSON.stringify({ ids })
+  const request = (body: string) =>
+    `POST /api/wait?wait=60 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${secrets.alice}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`
   const { send, socket } = await wire(t, port)
-  send(`POST /api/wait?wait=60 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${secrets.alice}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`)
+  send(request(JSON.stringify({ ids })))
   for (const id of ids) await asleep(service, id)
   socket.destroy()
   for (const id of ids) t.ok(await nobody(service, id), 'its client has gone')
   t.same(warnings, [])
+  const one = JSON.stringify({ ids: [ids[0]] })
+  const more = await Promise.all(Array.from({ length: 20 }, () => wire(t, port)))
+  for (const { send } of more) send(request(one))
+  await until(async () => /^handoff_waiters 20$/m.test((await service.app.inject('/metrics')).body))
+  const isFull = async () => (await waitFor([ids[0]], {}, '?wait=1')).statusCode === 429
+  t.ok(await isFull())
+  more[0]!.socket.destroy()
+  await until(async () => !await isFull())
 })
 
 t.test('a draining service answers with what is true, and a key may have 20 that wait', async t => {

@@ -20,6 +20,8 @@ const limit = 2000
 type Answer = Awaited<ReturnType<TestApp['call']>>
 
 const ask = ({ app }: TestApp, key: string, path: string) => app.inject({ url: `/api/${path}`, headers: bearer(key) })
+const askMany = ({ app }: TestApp, key: string, ids: string[]) =>
+  app.inject({ method: 'POST', url: '/api/wait?wait=30', headers: { ...bearer(key), 'content-type': 'application/json' }, payload: { ids } })
 const approve = (service: TestApp, id: string) => service.call('approver', 'POST', `/api/approve/${id}`)
 const status = async (service: TestApp, id: string) => (await service.call('alice', 'GET', `/api/status/${id}`)).json().status
 
@@ -40,17 +42,18 @@ function isRefused (t: Test, answer: Answer, name: string): void {
 
 t.test('a waiting catch with a revoked key gets nothing, on any replica', async t => {
   const { one, other } = shared
-  const id = await passed(one)
+  const [id, second] = [await passed(one), await passed(one)]
   const { id: keyId, key } = await newKey(one.store.keyRecords)
-  const waits = [ask(one, key, `catch/${id}?wait=30`), ask(other, key, `catch/${id}?wait=30`), ask(other, key, `status/${id}?wait=30`)]
+  const waits = [ask(one, key, `catch/${id}?wait=30`), ask(other, key, `catch/${id}?wait=30`), ask(other, key, `status/${id}?wait=30`), askMany(one, key, [second, id])]
   await asleep(one, id, 2)
+  await asleep(one, second)
   const [answers, after] = await timed(async () => {
     await one.store.keyRecords.revoke(keyId, 'me')
     return await Promise.all(waits)
   })
   for (const answer of answers) isRefused(t, answer, 'a wait')
   t.ok(after < limit, `after ${Math.round(after)} ms`)
-  t.ok(await nobody(one, id), 'and nobody listens any more')
+  for (const each of [id, second]) t.ok(await nobody(one, each), 'and nobody listens any more')
   t.equal((await approve(one, id)).statusCode, 200)
   t.equal(await status(one, id), 'pending', 'nothing was caught')
   t.equal((await one.call('bob', 'GET', `/api/catch/${id}`)).statusCode, 200, 'somebody else can have it')
@@ -208,15 +211,19 @@ t.test('many waits with one key end with one look-up, and cost nothing before', 
 
 t.test('a waiting request counts once, for its limit and in the metrics', async t => {
   const { one } = await replicas(t)
-  const id = await passed(one)
+  const [id, another] = [await passed(one), await passed(one)]
   const { id: keyId, key } = await newKey(one.store.keyRecords, { ratePerMinute: 10 })
   const left = async () => /r=(\d+)/.exec(String((await ask(one, key, `status/${id}`)).headers.ratelimit))![1]
   t.equal(await left(), '9')
   const waits = ask(one, key, `catch/${id}?wait=30`)
   await asleep(one, id)
   t.equal(await left(), '7', 'its looks are not counted')
+  const many = askMany(one, key, [id, another])
+  await asleep(one, another)
+  t.equal(await left(), '5', 'nor how many it waits for')
   await one.store.keyRecords.revoke(keyId, 'me')
   isRefused(t, await waits, 'it')
+  isRefused(t, await many, 'the one for many')
   const { body } = await one.app.inject('/metrics')
   t.match(body, /http_request_duration_seconds_count\{method="GET",route="\/api\/catch\/:id",status_code="401"\} 1\n/)
   t.match(body, /handoff_transitions_total\{to="caught"\} 0\n/)
