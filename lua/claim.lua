@@ -1,23 +1,39 @@
 #!lua flags=allow-oom
--- Remembers which request an agent's Idempotency-Key came with, to whichever inbox, and which asker came first. So if a
--- reply was lost, the same asker's retry gets the same reply.
--- KEYS: 1 prefix:{tag}:q:token   the request's digest, and the first asker
+-- Remembers which request an agent's Idempotency-Key came with, to whichever inboxes, and which asker came first. So if
+-- a reply was lost, the same asker's retry gets the same reply. Where the request names several inboxes, an asker
+-- chooses one here before it takes from it. Until it chooses none, or has been gone for longer than what it does with a
+-- choice can take, no other asker chooses. So what the key took is from the inbox that was chosen last, or it took
+-- nothing.
+-- KEYS: 1 prefix:{tag}:q:token   the request's digest, and the first asker, or the one that chose last; if it did, then
+--                                also the inbox and when that was (ms). Also the channel that tells of choices
 -- ARGV: 1 the call's deadline (ms)  2 the request's digest  3 how long to keep it (ms); a longer time isn't shortened
---       4 the asker
--- Replies: {'claimed'}   the key is new, or this asker claimed it before
---          {'known'}     another asker came with the same request before
+--       4 the asker  5 the inbox that it chooses; empty for none
+--       6 the value that it has looked after: that asker is gone, and took nothing; else empty
+-- Replies: {'claimed', chosen, gone}  the key is new, or nobody else's, and the choice is made; both are empty
+--          {'known', chosen, gone}  another asker came with the same request before, and chose this inbox; both are
+--                        empty if it chose none, and gone unless that one is gone: then it is what ARGV 6 must be
+--          {'left', chosen, gone}  so it is, and therefore this asker may not choose; nothing changed
 --          {'reused'}    it came with another request before; nothing changed
 --          {'late'}      the call's deadline is over; nothing changed
-local key, request, asker = KEYS[1], ARGV[2], ARGV[4]
+local key, request, asker, inbox = KEYS[1], ARGV[2], ARGV[4], ARGV[5]
 local now = clock()
 local before = redis.call('GET', key)
 
 if late(ARGV[1], now) then return { 'late' } end
-local asked, first = string.match(before or '', '^(%S+) (%S+)$')
+local asked, first, chosen, since = string.match(before or '', '^(%S+) (%S+) ?(%S*) ?(%d*)$')
 if before and asked ~= request then return { 'reused' } end
-if before then
-  redis.call('PEXPIREAT', key, ms(now + ARGV[3]), 'GT')
-else
-  redis.call('SET', key, request .. ' ' .. asker, 'PX', ARGV[3])
+local isKnown = before and first ~= asker and (inbox == '' or chosen ~= '' and before ~= ARGV[6])
+-- A time that is as far ahead is of a clock that was set back since, and says nothing of how long the asker is gone.
+local isThere = isKnown and chosen ~= '' and now < since + 10000 and now > since - 10000
+local gone = isKnown and chosen ~= '' and not isThere and before or ''
+if isKnown and inbox ~= '' then return { 'left', chosen, gone } end
+if not before then redis.call('SET', key, request .. ' ' .. asker, 'PX', ARGV[3]) end
+if inbox ~= '' then
+  redis.call('SET', key, request .. ' ' .. asker .. ' ' .. inbox .. ' ' .. ms(now), 'KEEPTTL')
+elseif chosen and chosen ~= '' and not isKnown then
+  redis.call('SET', key, request .. ' ' .. asker, 'KEEPTTL')
 end
-return { before and first ~= asker and 'known' or 'claimed' }
+if before then redis.call('PEXPIREAT', key, ms(now + ARGV[3]), 'GT') end
+-- Who waits with this key looks what comes of it.
+if inbox ~= '' then redis.pcall('SPUBLISH', key, 'chosen') end
+return { isKnown and 'known' or 'claimed', isKnown and chosen or '', gone }

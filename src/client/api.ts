@@ -119,6 +119,8 @@ export interface components {
         CatchNextBody: {
             /** The inbox to catch from; by default the one with the agent’s own name. */
             inbox?: string | null;
+            /** Instead of inbox: catch from the first of these, in this order, that has something. All items of the answer are from one inbox. */
+            inboxes?: string[] | null;
             /** Largest number of handoffs to catch. */
             max?: number | null;
         };

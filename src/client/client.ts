@@ -4,7 +4,7 @@ import { HandoffError, isHandoffError } from './errors.ts'
 import { Operations } from './operations.ts'
 import type { Status } from './types.ts'
 import { work } from './work.ts'
-import type { Handler, WorkOptions } from './work.ts'
+import type { Handler, Served, WorkOptions } from './work.ts'
 
 /** A client of the Agent Handoff Service: its operations, and helpers that combine them. */
 export class HandoffClient extends Operations {
@@ -16,9 +16,12 @@ export class HandoffClient extends Operations {
     return await waitFor(this, id, state, options)
   }
 
-  /** Serves an inbox (the agent's own if undefined) until `signal` is aborted; the package's README has the details. */
-  async work (inbox: string | undefined, handler: Handler, options: WorkOptions = {}): Promise<void> {
-    await work(this, inbox, handler, options)
+  /**
+   * Serves an inbox (the agent's own if undefined), or several, the first one first, until `signal` is aborted; the
+   * package's README has the details.
+   */
+  async work (inboxes: Served, handler: Handler, options: WorkOptions = {}): Promise<void> {
+    await work(this, inboxes, handler, options)
   }
 }
 

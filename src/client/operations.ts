@@ -15,6 +15,15 @@ import type {
   JsonObject, Labels, ListedHandoff, PassBody, Passed, Progress, Purged, Question, Redriven, Reissued, Rejected, Status
 } from './types.ts'
 
+export interface CatchNextOptions extends CallOptions {
+  inbox?: string | undefined
+  /** Instead of `inbox`, up to ten names: the first that has something gives all that is caught. */
+  inboxes?: readonly string[] | undefined
+  max?: number | undefined
+  /** Seconds. */
+  wait?: number | undefined
+}
+
 /** The API's operations. Answers have the API's members; a refusal rejects with a HandoffError. */
 export class Operations {
   readonly approvals: Approvals
@@ -41,16 +50,14 @@ export class Operations {
   }
 
   /**
-   * Catches the next handoffs from an inbox, by default the agent's own: up to `max`, and none if nothing came within
-   * `wait` seconds.
+   * Catches the next handoffs from an inbox, by default the agent's own, or from the first of `inboxes` that has
+   * something: up to `max`, and none if nothing came within `wait` seconds.
    */
   async catchNext (
-    {
-      inbox, max, wait, ...options
-    }: { inbox?: string | undefined, max?: number | undefined, wait?: number | undefined } & CallOptions = {}
+    { inbox, inboxes, max, wait, ...options }: CatchNextOptions = {}
   ): Promise<WithText<Handoff[]>> {
     const { items, text } = await this.#post<WithText<{ items: Handoff[] }>>(
-      `/api/catch${queryOf({ wait })}`, { inbox, max }, options, keyOf(options), wait
+      `/api/catch${queryOf({ wait })}`, { inbox, inboxes, max }, options, keyOf(options), wait
     )
     const texts = elementTexts(text, 'items')
     items.forEach((item, index) => withText(item, texts[index]!))

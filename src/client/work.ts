@@ -25,6 +25,9 @@ export interface WorkContext {
 
 export interface QuestionOptions extends AskWanted, Pick<CallOptions, 'idempotencyKey'> {}
 
+/** What a worker serves: an inbox, several in the order in which it asks them, or the agent's own. */
+export type Served = string | readonly string[] | undefined
+
 /** Does the work. It returns the output, an object or nothing; if it throws, the handoff fails with that error. */
 export type Handler = (handoff: Handoff, context: WorkContext) => unknown
 
@@ -45,7 +48,7 @@ const maxItems = 100
 const grace = 2000
 
 export async function work (
-  client: Operations, inbox: string | undefined, handler: Handler, options: WorkOptions
+  client: Operations, served: Served, handler: Handler, options: WorkOptions
 ): Promise<void> {
   const { concurrency = 1, signal, onError = () => {}, onEnd = () => {} } = options
   if (!Number.isInteger(concurrency) || concurrency < 1) {
@@ -92,7 +95,7 @@ export async function work (
         continue
       }
       const sentAt = moment()
-      const items = await take(client, inbox, Math.min(maxItems, concurrency - running.size), over.signal, onError)
+      const items = await take(client, served, Math.min(maxItems, concurrency - running.size), over.signal, onError)
       for (const item of items) serve(item, sentAt).catch(crash)
       // An empty answer before its time: the service stops, or something in front of it doesn't let requests wait.
       if (items.length === 0 && since(sentAt) < 1000) {
@@ -109,9 +112,10 @@ export async function work (
 
 /** What comes next; nothing when the signal ends it, unless something had been caught by then. */
 async function take (
-  client: Operations, inbox: string | undefined, max: number, signal: AbortSignal, onError: (error: unknown) => void
+  client: Operations, served: Served, max: number, signal: AbortSignal, onError: (error: unknown) => void
 ): Promise<Handoff[]> {
-  const what = { inbox, max, idempotencyKey: crypto.randomUUID() }
+  const from = typeof served === 'object' ? { inboxes: served } : { inbox: served }
+  const what = { ...from, max, idempotencyKey: crypto.randomUUID() }
   try {
     return await insist(() => client.catchNext({ ...what, wait: maxWait, signal }), { signal, onError })
   } catch (error) {

@@ -69,12 +69,16 @@ export class WatchedList {
 
 /**
  * A request that waits for an inbox. It looks only when it has a turn, so one handoff wakes one request, not all. (A
- * handoff's own turn is its place in the list.)
+ * handoff's own turn is its place in the list.) One that waits for several has a ticket for each, and hands on the
+ * turns that it didn't need.
  */
 export interface Ticket {
   hasTurn: boolean
   wake (): void
 }
+
+/** What a look says. `isMore`: there may be more. `replayed`: it is what the request took before. */
+interface Looked { items: readonly unknown[], replayed: boolean, isMore: boolean }
 
 /**
  * The requests that wait at this replica for one inbox, the one that has waited longest first. Each message gives one
@@ -135,12 +139,28 @@ export class InboxQueue {
   }
 
   /**
-   * Call it right before a request's look. It has the turn then, even if it came without one: any that it were given
-   * during its look would be lost.
+   * A request's look. It has the turn then, even if it came without one: any that it were given during its look would
+   * be lost. Afterwards it has one only if it is to look again.
    */
-  begin (ticket: Ticket): void {
+  async look<T extends Looked> (ticket: Ticket, look: () => Promise<T>): Promise<T> {
     this.isOwed = false
     ticket.hasTurn = true
+    const found = await look().catch(error => {
+      this.handOn(ticket)
+      throw error
+    })
+    // No other request knows of what this look left, or of what entered while all were looking. A replayed answer
+    // was no look at the inbox.
+    const isMore = found.isMore || found.replayed || this.isOwed
+    ticket.hasTurn = isMore && found.items.length === 0 && !found.replayed
+    if (isMore && !ticket.hasTurn) this.giveTurn()
+    return found
+  }
+
+  /** The request has no use for its turn now: it is another's. */
+  handOn (ticket: Ticket): void {
+    if (ticket.hasTurn) this.giveTurn(ticket)
+    ticket.hasTurn = false
   }
 
   /** Has the inbox been unused for so long that its lists needn't stay subscribed? */
@@ -163,9 +183,9 @@ export class InboxQueue {
   }
 
   /** Gives the turn to the request that has waited longest without one. */
-  giveTurn (): void {
+  giveTurn (except?: Ticket): void {
     for (const ticket of this.#tickets) {
-      if (ticket.hasTurn) continue
+      if (ticket.hasTurn || ticket === except) continue
       ticket.hasTurn = true
       ticket.wake()
       return
@@ -181,6 +201,6 @@ export class InboxQueue {
   #leave (ticket: Ticket): void {
     this.#tickets.delete(ticket)
     this.touch()
-    if (ticket.hasTurn) this.giveTurn()
+    this.handOn(ticket)
   }
 }

@@ -5,7 +5,7 @@ import type { InboxAnswer, InboxesAnswer, InboxesQuery, InboxSettingsBody } from
 import type { Counted, InboxPlace, Inboxes } from '../store/inboxes.ts'
 import { inGroups } from '../store/lists.ts'
 import { iso } from './answers.ts'
-import { placesOf } from './inboxes.ts'
+import { placesOf } from './inbox-take.ts'
 import type { InTurn } from './lists.ts'
 import type { Asker } from './waiter.ts'
 

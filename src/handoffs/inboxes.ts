@@ -1,56 +1,47 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Problem, Unavailable } from '../core/errors.ts'
-import { digestToken, inboxTag, otherInboxTag, randomToken, tagOfDigest } from '../core/ids.ts'
+import { Problem } from '../core/errors.ts'
+import { digestToken, randomToken, tagOfDigest } from '../core/ids.ts'
 import type { Caller } from '../core/model.ts'
 import type { Subscriptions } from '../redis/subscriptions.ts'
-import type { Claim, InboxPlace, Inboxes, TakeReply, TakenHandoff, InboxTurns, Wanted } from '../store/inboxes.ts'
-import { sizeOf } from './answers.ts'
+import type { Claim, Inboxes } from '../store/inboxes.ts'
 import { InboxQueue } from './inbox-queue.ts'
-import type { Ticket, WatchedList } from './inbox-queue.ts'
+import type { Ticket } from './inbox-queue.ts'
+import { InboxTaker, maxLookTime, nothing, placesOf, sameKeyPause } from './inbox-take.ts'
+import type { Found, InboxCatch, InboxHere, Places } from './inbox-take.ts'
 import { untilEndsAreNoticed } from './waiter.ts'
 import type { Listen, WaitOptions, Waiter } from './waiter.ts'
 
-/** The answer of a catch from an inbox: each item is like the answer of a catch by id. */
-export interface InboxCatch { items: TakenHandoff[], replayed: boolean }
-
 /**
- * A catch from an inbox. `bytes` are the request's: with the same Idempotency-Key and the same bytes it is the
- * same request.
+ * A catch from the first of these inboxes that has something; none is named twice. `bytes` are the request's: with the
+ * same Idempotency-Key and the same bytes it is the same request.
  */
-export interface InboxRequest { inbox: string, max: number, bytes: Buffer }
+export interface InboxRequest { inboxes: readonly string[], max: number, bytes: Buffer }
 
-/** What all calls of an operation have. */
-type Operation = Pick<Wanted, 'token' | 'lifetime' | 'request' | 'asker'>
+/** A claim of an Idempotency-Key, and the inbox that this request has chosen by it; empty for none. */
+interface Keyed extends Claim { chosen: string }
 
-interface InboxLookRequest extends InboxRequest { isWaiting: boolean }
+/** One of the inboxes that a request names. */
+interface Line extends InboxHere { ticket: Ticket }
 
-/**
- * What a look found. `isMore`: there may be more after it. `isLeft`: another request with the same Idempotency-Key is
- * taking for both.
- */
-interface Found extends InboxCatch { isMore: boolean, isLeft?: boolean }
+/** A request while it is served. */
+interface Asking {
+  caller: Caller
+  request: InboxRequest
+  keyed: Keyed | null
+  waiting: WaitOptions | null
+  lines: readonly Line[]
+}
 
-/**
- * How long an empty home list counts as empty, in milliseconds. A message about an approval may have
- * been lost meanwhile.
- */
-const homeLookLifetime = 1000
-/**
- * How long one look goes on past entries that can't be caught any more, in milliseconds. Each call drops 32 of them.
- */
-const maxLookTime = 1000
-/** The longest pause before the next look after that, in milliseconds. */
+/** The longest pause before the next look after one that broke off, in milliseconds. */
 const maxPause = 100
 /**
- * For how long what a look read of the home list may be used to take by it, in milliseconds, where the number of caught
- * handoffs is limited in a Cluster. A call is given up 2 s after it began, so nothing is taken by it later than 7 s
- * after (lua/lib/room.lua keeps places for longer than two of these).
+ * For how long a request takes by its choice of an inbox before it chooses again, in milliseconds. It reads that list
+ * and the home list by calls of at most 2 s each, so nothing is taken later than 6 s after (lua/claim.lua keeps others
+ * from choosing for longer).
  */
-const readingLifetime = 5000
-/** For how long a limited inbox's home list is read at once, in milliseconds. */
-const limitedFor = 10_000
-/** How often a request looks while another request with the same key is taking for both, in milliseconds. */
-const sameKeyPause = 5
+const takesFor = 2000
+/** How long at least a choice is kept, in milliseconds: longer than others are kept from choosing by it. */
+const minClaim = 15_000
 /** How often unused queues are looked for, in milliseconds. */
 const tidying = 5000
 
@@ -58,7 +49,10 @@ const tidying = 5000
 export class InboxService {
   /** Plain numbers, for metrics. */
   readonly counts = { taken: 0, empty: 0 }
+  /** How many requests of this replica wait for inboxes. */
+  waiting = 0
   readonly #inboxes: Inboxes
+  readonly #taker: InboxTaker
   readonly #subscriptions: Subscriptions
   readonly #waiter: Waiter
   readonly #workTtl: number
@@ -68,26 +62,19 @@ export class InboxService {
   /** @param workTtl milliseconds */
   constructor (inboxes: Inboxes, subscriptions: Subscriptions, waiter: Waiter, workTtl: number) {
     this.#inboxes = inboxes
+    this.#taker = new InboxTaker(inboxes, workTtl)
     this.#subscriptions = subscriptions
     this.#waiter = waiter
     this.#workTtl = workTtl
-  }
-
-  /** How many requests of this replica wait for an inbox. */
-  get waiting (): number {
-    let waiting = 0
-    for (const { size } of this.#queues.values()) waiting += size
-    return waiting
   }
 
   async catch (
     caller: Caller, request: InboxRequest, key: string | undefined, waiting: WaitOptions | null
   ): Promise<InboxCatch> {
     refuseOthers(caller, request)
-    const places = placesOf(caller.tenant, request.inbox)
     const batch = await (key === undefined
-      ? this.#wait(places, caller, request, null, waiting)
-      : this.#catchOnce(places, caller, request, key, waiting))
+      ? this.#wait(caller, request, null, waiting)
+      : this.#catchOnce(caller, request, key, waiting))
     if (batch.items.length === 0) this.counts.empty++
     else if (!batch.replayed) this.counts.taken += batch.items.length
     return batch
@@ -99,226 +86,216 @@ export class InboxService {
 
   /** Catches with an Idempotency-Key. The same request again gets what the key took, whichever inbox that was. */
   async #catchOnce (
-    places: Places, caller: Caller, request: InboxRequest, key: string, waiting: WaitOptions | null
+    caller: Caller, request: InboxRequest, key: string, waiting: WaitOptions | null
   ): Promise<InboxCatch> {
     const scope = `${caller.tenant} ${caller.agent}`
-    const token = digestToken(`catch-next ${scope}`, key, undefined)
     const keyed = {
-      token,
+      token: digestToken(`catch-next ${scope}`, key, undefined),
       request: digestToken('request', '', request.bytes),
       asker: randomToken(),
-      tag: tagOfDigest(`key ${scope} ${key}`)
+      tag: tagOfDigest(`key ${scope} ${key}`),
+      chosen: ''
     }
-    const claim = await this.#inboxes.claim(keyed, this.#workTtl)
-    if (claim === 'reused') throw new Problem('idempotency_key_reused')
-    const before = claim === 'known' ? await this.#lookAgain(places, caller, keyed) : null
-    const batch = before ?? await this.#wait(places, caller, request, keyed, waiting).catch(async error => {
+    const { outcome, chosen } = await this.#inboxes.claim(keyed, this.#workTtl)
+    if (outcome === 'reused') throw new Problem('idempotency_key_reused')
+    const isKnown = outcome === 'known'
+    const tookFrom = isSeveral(request) ? chosen : request.inboxes[0]!
+    const before = isKnown && tookFrom !== '' ? await this.#before(caller, request, keyed, tookFrom) : null
+    // Of several inboxes one may have been chosen by this request, also if another one was first.
+    const mayUnclaim = !isKnown || isSeveral(request)
+    const batch = before ?? await this.#wait(caller, request, keyed, waiting).catch(async error => {
       // After a Problem (the API key has ended, say) nothing was taken. After any other error, such as a lost
       // connection, something may have been.
-      if (error instanceof Problem && claim === 'claimed') await this.#inboxes.unclaim(keyed)
+      if (error instanceof Problem && mayUnclaim) await this.#inboxes.unclaim(keyed)
       throw error
     })
     // Nothing was taken. Another request with this key may still wait: it makes the claim again if it catches
     // something.
-    if (batch.items.length === 0 && !batch.replayed && claim === 'claimed') await this.#inboxes.unclaim(keyed)
+    if (batch.items.length === 0 && !batch.replayed && mayUnclaim) await this.#inboxes.unclaim(keyed)
     const workTime = Math.max(0, ...batch.items.map(({ record }) => record!.caught!.deadline - record!.caught!.at))
     // The claim must last as long as the work. One that an earlier request made may be gone: that request may have
     // found nothing and released it.
-    if (batch.items.length > 0 && (claim === 'known' || workTime > this.#workTtl)) {
-      await this.#inboxes.claim(keyed, Math.max(workTime, this.#workTtl))
+    if (batch.items.length > 0 && (isKnown || workTime > this.#workTtl)) {
+      await this.#inboxes.claim(keyed, Math.max(workTime, this.#workTtl), keyed.chosen)
     }
     return batch
   }
 
-  /** What this key took before; null if it took nothing. */
-  async #lookAgain ({ own, home }: Places, caller: Caller, keyed: Claim): Promise<InboxCatch | null> {
-    const look = (
-      place: InboxPlace, max: number, turns: string[] | null = null
-    ) => this.#takeFrom(place, caller, { ...this.#operationOf(keyed), max, size: 0, turns })
-    const [first, second] = await Promise.all([look(own, 0), home === null ? null : look(home, 0)])
-    if (!first.replayed && second?.replayed !== true) return null
-    // The first request may have broken off between the two lists. Then its part of the home list is taken now.
-    const rest = home !== null && second?.replayed !== true && first.elsewhere > 0
-      ? await look(home, first.elsewhere, [])
-      : second
-    return { items: inTurn(first.items, rest?.items ?? []), replayed: true }
+  /** What a key took from an inbox before; null if it took nothing there. */
+  #before (caller: Caller, request: InboxRequest, keyed: Keyed, inbox: string): Promise<InboxCatch | null> {
+    return this.#taker.before(placesOf(caller.tenant, inbox), caller, claimAt(request, keyed, inbox))
   }
 
   async #wait (
-    places: Places, caller: Caller, request: InboxRequest, keyed: Claim | null, waiting: WaitOptions | null
+    caller: Caller, request: InboxRequest, keyed: Keyed | null, waiting: WaitOptions | null
   ): Promise<InboxCatch> {
-    const queue = this.#queueOf(places)
-    const look = () => this.#look(queue, places, caller, { ...request, isWaiting: waiting !== null }, keyed)
-    if (waiting === null) return look()
     // With a key it looks at once, even if others wait: no other look finds what its key took before, as that is no
-    // longer in the inbox.
+    // longer in the inbox. (Of several inboxes, the claim says where that is.)
+    const looksAtOnce = keyed !== null && !isSeveral(request)
+    const lines = request.inboxes.map(inbox => this.#lineOf(caller.tenant, inbox, looksAtOnce))
+    const asking = { caller, request, keyed, waiting, lines }
+    let isLeft = false
+    const look = (due: readonly Line[]) => keyed === null || !isSeveral(request)
+      ? this.#look(asking, due)
+      : this.#lookWithKey(asking, keyed, due, isLeft)
+    if (waiting === null) return look(lines)
     let pause = 1
-    const ticket: Ticket = { hasTurn: keyed !== null || (queue.size === 0 && queue.isOwed), wake: () => {} }
+    const handOn = () => { for (const { queue, ticket } of lines) queue.handOn(ticket) }
     const lookInTurn = async (now = caller) => {
       refuseOthers(now, request)
-      // Where no message could come, Redis is request, and the answer is 503 if it is away.
-      if (!ticket.hasTurn && queue.isUpToDate) return nothing
-      queue.looks()
+      // Where no message could come, Redis is asked, and the answer is 503 if it is away.
+      const due = lines.filter(({ ticket, queue }) => ticket.hasTurn || !queue.isUpToDate)
+      if (due.length === 0 && (keyed === null || !isSeveral(request))) return nothing
+      for (const { queue } of due) queue.looks()
       await untilEndsAreNoticed()
       if (waiting.isGone()) return nothing
-      queue.begin(ticket)
-      const found = await look().catch(error => {
-        ticket.hasTurn = false
-        queue.giveTurn()
+      const found = await look(due).catch(error => {
+        handOn()
         throw error
       })
-      // No other request knows of what this look left, or of what entered while all were looking. A replayed answer
-      // was no look at the inbox.
-      const isMore = found.isMore || found.replayed || queue.isOwed
-      ticket.hasTurn = isMore && found.items.length === 0 && !found.replayed
-      if (isMore && !ticket.hasTurn) queue.giveTurn()
+      isLeft = found.isLeft === true
+      // A turn at an inbox behind the one that gave something is another request's. So it is while another request
+      // with this key takes for both.
+      if (found.items.length > 0 || found.replayed || (isLeft && isSeveral(request))) handOn()
       return found
     }
-    return this.#waiter.waitOn(keyed === null
-      ? queue.join(ticket)
-      : this.#joinWithKey(queue, places, ticket, keyed), waiting, lookInTurn, ({ items, replayed }) => {
+    return this.#waiter.waitOn(this.#join(asking), waiting, lookInTurn, ({ items, replayed }) => {
       if (items.length > 0 || replayed) return null
       // Something entered while it looked, or what comes first can't be caught any more. It pauses a little longer each
       // time, so as not to poll.
-      pause = ticket.hasTurn ? Math.min(maxPause, 2 * pause) : 1
-      return ticket.hasTurn ? pause : waiting.milliseconds
+      const looksAgain = isLeft || lines.some(({ ticket }) => ticket.hasTurn)
+      pause = looksAgain ? Math.min(maxPause, 2 * pause) : 1
+      return looksAgain ? pause : waiting.milliseconds
     })
   }
 
   /**
-   * Joins the queue, and also looks at once when another request takes something with the same key: that is this
-   * request's answer too.
+   * Joins the queues. With a key it also looks at once when another request takes something by it, or chooses an inbox
+   * to take from: that is this request's answer too.
    */
-  #joinWithKey (queue: InboxQueue, { own, home }: Places, ticket: Ticket, { token }: Claim): Listen {
+  #join ({ request, lines, keyed }: Asking): Listen {
     return async wake => {
+      this.waiting++
+      const [{ places: { own, home }, ticket }] = lines as [Line]
       const look = () => {
-        ticket.hasTurn = true
+        if (!isSeveral(request)) ticket.hasTurn = true
         wake()
       }
-      const channels = [own, ...home === null ? [] : [home]].map(place => this.#inboxes.takenChannelOf(place, token))
+      const channels = keyed === null
+        ? []
+        : isSeveral(request)
+          ? [this.#inboxes.choiceChannelOf(keyed)]
+          : [own, ...home === null ? [] : [home]].map(place => this.#inboxes.takenChannelOf(place, keyed.token))
       const stops = await Promise.all([
-        queue.join(ticket)(wake), ...channels.map(channel => this.#subscriptions.listen(channel, look))
+        ...lines.map(line => line.queue.join(line.ticket)(wake)),
+        ...channels.map(channel => this.#subscriptions.listen(channel, look))
       ])
       // No message reported what the key took before these subscriptions, so this request gets a turn now.
-      ticket.hasTurn = true
-      return () => { for (const stop of stops) stop() }
+      if (keyed !== null && !isSeveral(request)) ticket.hasTurn = true
+      return () => {
+        this.waiting--
+        for (const stop of stops) stop()
+      }
     }
   }
 
-  /**
-   * Takes what there is. If the first entries can't be caught any more, it looks after them, for at most
-   * `maxLookTime`.
-   */
-  async #look (
-    queue: InboxQueue, places: Places, caller: Caller, request: InboxLookRequest, keyed: Claim | null
-  ): Promise<Found> {
-    const end = performance.now() + maxLookTime
-    for (;;) {
-      const found = await this.#take(queue, places, caller, request, keyed)
-      if (found.items.length > 0 || found.replayed || !found.isMore || performance.now() > end) return found
-      if (found.isLeft === true) await sleep(sameKeyPause)
+  /** Looks at these of its inboxes, in order, until one gives something. */
+  async #look (asking: Asking, due: readonly Line[]): Promise<Found> {
+    let found = nothing
+    for (const line of due) {
+      if (asking.waiting?.isGone() === true) break
+      found = await this.#lookAt(asking, line)
+      if (found.items.length > 0 || found.replayed) break
     }
-  }
-
-  /**
-   * If something was approved, merges the two lists by turn: reads the home list's turns, takes from the own list, then
-   * from the home list.
-   */
-  async #take (
-    queue: InboxQueue, places: Places, caller: Caller, request: InboxLookRequest, keyed: Claim | null,
-    mustReadHome = false
-  ): Promise<Found> {
-    const { own, home } = places
-    const operation = this.#operationOf(keyed)
-    const began = performance.now()
-    queue.touch()
-    const isHomeRead = home !== null &&
-      (mustReadHome || queue.isLimited || queue.home.isWorthALook(homeLookLifetime))
-    const atHome = isHomeRead ? await this.#turnsOf(home, queue.home, request.max) : unread
-    const { turns } = atHome
-    const isOld = () => performance.now() - began > readingLifetime
-    const taken = await this.#takeFrom(own, caller, {
-      ...operation,
-      max: request.max,
-      size: 0,
-      turns: turns.length === 0 ? null : turns,
-      known: isHomeRead && !isOld() ? atHome : null
-    })
-    if (taken.outcome === 'limited') {
-      queue.limit(limitedFor)
-      return isHomeRead ? looksAgain : this.#take(queue, places, caller, request, keyed)
-    }
-    if (taken.outcome === 'closed') return nothing
-    // What the other request has taken from the home list meanwhile is this request's answer too.
-    if (taken.isLeft === true && home !== null) {
-      const others = await this.#takeFrom(home, caller, { ...operation, max: 0, size: 0, turns: null })
-      return { ...taken, ...others, isMore: true, isLeft: true }
-    }
-    // A request that doesn't wait gets no message later, for example about an approval just now. So before it gets
-    // nothing, the home list is read.
-    const isUnseen = !request.isWaiting && taken.items.length === 0 && !taken.replayed && taken.elsewhere === 0 &&
-      turns.length === 0 && atHome.isMore
-    if (home === null || (taken.elsewhere === 0 && !isUnseen)) {
-      return { ...taken, isMore: taken.isMore || turns.length > 0 }
-    }
-    // Other requests with this key must see in the own list's partition that this one looks at the home list. That note
-    // needs the home's turns.
-    if (isUnseen && keyed !== null && !mustReadHome) return this.#take(queue, places, caller, request, keyed, true)
-    const { isPlaced = false } = taken
-    if (isPlaced && isOld()) return { ...taken, isMore: true }
-    const rest = await this.#takeFrom(home, caller, {
-      ...operation,
-      max: isUnseen ? request.max : taken.elsewhere,
-      size: sizeOf(taken.items),
-      turns: [],
-      known: isPlaced ? 'placed' : null
-    })
-    if (isPlaced) await this.#settle(own, operation.token, rest.items)
-    const items = inTurn(taken.items, rest.items)
-    const replayed = taken.replayed || (taken.items.length === 0 && rest.replayed)
-    // Another request took the home list's handoffs first. Without the note about them this key can take from the own
-    // list again.
-    if (items.length === 0 && !replayed && keyed !== null && taken.elsewhere > 0) {
-      await this.#inboxes.stay(own, keyed, taken.elsewhere)
-    }
-    return { items, replayed, isMore: taken.isMore || rest.isMore || turns.length > taken.elsewhere }
-  }
-
-  async #turnsOf (place: InboxPlace, list: WatchedList, max: number): Promise<InboxTurns> {
-    const isEmpty = list.begin()
-    const found = await this.#inboxes.turns(place, max)
-    if (found.turns.length === 0 && !found.isMore) isEmpty()
     return found
   }
 
-  /** What tells the operation from others: the same in both lists. */
-  #operationOf (keyed: Claim | null): Operation {
-    return {
-      token: keyed?.token ?? randomToken(),
-      lifetime: keyed && this.#workTtl,
-      request: keyed?.request ?? '-',
-      asker: keyed?.asker ?? '-',
+  /**
+   * The same with an Idempotency-Key, for several inboxes.
+   * @param wasLeft another request with this key was taking for both when this one looked before
+   */
+  async #lookWithKey (asking: Asking, keyed: Keyed, due: readonly Line[], wasLeft: boolean): Promise<Found> {
+    const end = performance.now() + maxLookTime
+    let lines = wasLeft ? [] : due
+    let isOthers = wasLeft
+    for (;;) {
+      const found = await this.#lookByChoice(asking, keyed, lines)
+      if (found.isLeft === true) {
+        if (performance.now() > end) return found
+        await sleep(sameKeyPause)
+        isOthers = true
+        lines = []
+      } else if (found.replayed || !isOthers || lines.length > 0) {
+        return found
+      } else {
+        // The other one took nothing.
+        lines = asking.lines
+      }
     }
   }
 
-  async #takeFrom (
-    place: InboxPlace, { agent }: Caller, wanted: Omit<Wanted, 'agent'>
-  ): Promise<Found & { elsewhere: number, outcome: TakeReply['outcome'], isPlaced?: boolean }> {
-    const reply = await this.#inboxes.take(place, { ...wanted, agent })
-    if (reply.outcome === 'reused') throw new Problem('idempotency_key_reused')
-    if (!('items' in reply)) {
-      const { outcome } = reply
-      return { ...nothing, outcome, isMore: outcome !== 'closed', isLeft: outcome === 'left', elsewhere: 0 }
-    }
-    return { ...reply, replayed: wanted.request !== '-' && reply.outcome === 'replayed' }
+  #lookAt ({ caller, request, keyed, waiting }: Asking, line: Line, until = Infinity): Promise<Found> {
+    const { max } = request
+    const claim = keyed && claimAt(request, keyed, line.places.own.inbox)
+    const take = () => this.#taker.take(line, { caller, max, isWaiting: waiting !== null, keyed: claim, until })
+    return waiting === null ? take() : line.queue.look(line.ticket, take)
   }
 
-  /** Gives back the places for what was taken from the home list. If that fails, they end by themselves. */
-  async #settle (own: InboxPlace, token: string, items: readonly TakenHandoff[]): Promise<void> {
-    const at = Math.max(...items.map(({ record }) => record!.caught!.at))
-    await this.#inboxes.settle(own, token, items.length === 0 ? null : at).catch(error => {
-      if (!(error instanceof Unavailable)) throw error
-    })
+  /**
+   * Before it takes from an inbox it notes in the key's partition that it has chosen that one, so that all requests
+   * with this key take from the same one.
+   */
+  async #lookByChoice (asking: Asking, keyed: Keyed, due: readonly Line[]): Promise<Found> {
+    const { caller, request, waiting } = asking
+    for (const line of await this.#withSomething(asking, due)) {
+      if (waiting?.isGone() === true) break
+      const until = performance.now() + takesFor
+      const others = await this.#choose(caller, request, keyed, line.places.own.inbox)
+      if (others !== null) return others
+      const found = await this.#lookAt(asking, line, until)
+      if (found.items.length > 0 || found.replayed) return found
+    }
+    // Another request with this key may choose now; or it did, and what it took is this request's answer too.
+    const { outcome, chosen, gone } = await this.#inboxes.claim(keyed, this.#workTtl)
+    if (outcome === 'reused') throw new Problem('idempotency_key_reused')
+    keyed.chosen = ''
+    if (chosen === '') return nothing
+    const found = foundOf(await this.#before(caller, request, keyed, chosen))
+    return found.replayed || gone === '' ? found : nothing
+  }
+
+  /** Those that may have something: choosing one costs a call, and many are empty. */
+  async #withSomething ({ waiting }: Asking, due: readonly Line[]): Promise<readonly Line[]> {
+    if (due.length < 2) return due
+    const looks = await Promise.allSettled(due.map(line => {
+      const peek = () => this.#taker.peek(line)
+      return waiting === null ? peek() : line.queue.look(line.ticket, peek)
+    }))
+    // Each has ended, and none gets a turn any more.
+    for (const look of looks) if (look.status === 'rejected') throw look.reason
+    return due.filter((_, at) => (looks[at] as PromiseFulfilledResult<Found>).value.isMore)
+  }
+
+  /** @returns null once this request may take from the inbox; otherwise what another one with this key took */
+  async #choose (caller: Caller, request: InboxRequest, keyed: Keyed, inbox: string): Promise<Found | null> {
+    for (let over = ''; ;) {
+      const lifetime = Math.max(minClaim, this.#workTtl)
+      const { outcome, chosen, gone } = await this.#inboxes.claim(keyed, lifetime, inbox, over)
+      if (outcome === 'reused') throw new Problem('idempotency_key_reused')
+      if (outcome === 'claimed') {
+        keyed.chosen = inbox
+        return null
+      }
+      const found = foundOf(await this.#before(caller, request, keyed, chosen))
+      if (found.replayed || gone === '') return found
+      over = gone
+    }
+  }
+
+  #lineOf (tenant: string, inbox: string, looksAtOnce: boolean): Line {
+    const places = placesOf(tenant, inbox)
+    const queue = this.#queueOf(places)
+    return { places, queue, ticket: { hasTurn: looksAtOnce || (queue.size === 0 && queue.isOwed), wake: () => {} } }
   }
 
   #queueOf ({ own, home }: Places): InboxQueue {
@@ -346,31 +323,25 @@ export class InboxService {
   }
 }
 
-/** A key may be held to inboxes. @throws {Problem} not_addressee */
-function refuseOthers ({ inboxes }: Caller, { inbox }: InboxRequest): void {
-  if (inboxes !== null && !inboxes.has(inbox)) throw new Problem('not_addressee')
+function isSeveral ({ inboxes }: InboxRequest): boolean {
+  return inboxes.length > 1
 }
-
-/** What is known about a list that wasn't read. */
-const unread: InboxTurns = { turns: [], isMore: true, caught: 0, readAt: 0 }
-const nothing: Found = { items: [], replayed: false, isMore: false }
-/** What was read is out of date. */
-const looksAgain: Found = { ...nothing, isMore: true }
 
 /**
- * An inbox's two lists: its own, and the one in its tenant's home partition, of what a person approved; null if one
- * partition has both.
+ * What a request with an Idempotency-Key takes by at an inbox. Of several, each has a token of its own: two of them may
+ * have a partition in common.
  */
-export interface Places { own: InboxPlace, home: InboxPlace | null }
-
-export function placesOf (tenant: string, inbox: string): Places {
-  const tag = inboxTag(tenant, inbox)
-  const home = otherInboxTag(tag, tenant, inbox)
-  if (home === null) return { own: { tenant, inbox, tag }, home: null }
-  return { own: { tenant, inbox, tag, other: home }, home: { tenant, inbox, tag: home, other: tag } }
+function claimAt (request: InboxRequest, keyed: Keyed, inbox: string): Claim {
+  if (!isSeveral(request)) return keyed
+  return { ...keyed, token: digestToken(`catch-next from ${inbox}`, keyed.token, undefined) }
 }
 
-/** Merges what came from both lists, each in order. Where one gave nothing, the other's turns may be unknown. */
-export function inTurn (own: readonly TakenHandoff[], home: readonly TakenHandoff[]): TakenHandoff[] {
-  return [...own, ...home].sort((one, other) => one.turn - other.turn)
+/** Another request with this key has chosen an inbox. Until it has taken something, it is taking for both. */
+function foundOf (before: InboxCatch | null): Found {
+  return before === null ? { ...nothing, isMore: true, isLeft: true } : { ...before, isMore: false }
+}
+
+/** A key may be held to inboxes. @throws {Problem} not_addressee */
+function refuseOthers ({ inboxes }: Caller, { inboxes: wanted }: InboxRequest): void {
+  if (inboxes !== null && !wanted.every(inbox => inboxes.has(inbox))) throw new Problem('not_addressee')
 }

@@ -1,4 +1,6 @@
 import { Type } from '@sinclair/typebox'
+import { invalid } from '../core/errors.ts'
+import type { Caller } from '../core/model.ts'
 import { idempotencyHeaders, waitQuery } from '../core/schemas/handoffs.ts'
 import { takeAnswer, takeBody } from '../core/schemas/inboxes.ts'
 import type { TakeBody } from '../core/schemas/inboxes.ts'
@@ -10,7 +12,7 @@ import type { OperationCall, Services } from './operation.ts'
 /** Catches the next handoffs from an inbox. */
 export function catchNext ({ inboxes }: Services) {
   const take = ({ caller, body, bytes, key, waiting }: OperationCall<TakeBody>, max: number) =>
-    inboxes.catch(caller, { inbox: body.inbox ?? caller.agent, max, bytes }, key, waiting)
+    inboxes.catch(caller, { inboxes: inboxesOf(body, caller), max, bytes }, key, waiting)
   return operation<TakeBody>({
     name: 'catchNext',
     scope: 'catch',
@@ -18,12 +20,13 @@ export function catchNext ({ inboxes }: Services) {
     path: '/api/catch',
     tag: 'inboxes',
     summary: 'Catch the next handoffs from an inbox',
-    description: 'The earliest first; each step of priority counts as a minute. With wait=, the answer comes as ' +
-      'soon as there is a handoff. The body is optional. Send an Idempotency-Key, so that you can retry when the ' +
-      'answer is lost: you get the same handoffs.',
+    description: 'The earliest first; each step of priority counts as a minute. With inboxes, from the first of them ' +
+      'that has something. With wait=, the answer comes as soon as there is a handoff. The body is optional. Send an ' +
+      'Idempotency-Key, so that you can retry when the answer is lost: you get the same handoffs.',
     query: waitQuery,
     headers: idempotencyHeaders,
     body: takeBody,
+    nested: ['inboxes'],
     answers: { 200: takeAnswer },
     refusals: ['not_addressee', 'idempotency_key_reused'],
     resumesTrace: true,
@@ -31,13 +34,14 @@ export function catchNext ({ inboxes }: Services) {
       name: 'handoff_catch_next',
       title: 'Catch the next handoff of an inbox',
       description: 'Take the next task from an inbox (by default the one with your own name), as handoff_catch does ' +
-        'by id. Use it to serve tasks as they come. Set wait to 50 and call again, rather than polling: ' +
-        '{"items":[]} says that nothing came. Catch only what you start at once. Always send idempotency_key, a new ' +
-        'one for each task: the same call with it gives you the same task again. If a second content item says ' +
-        'truncated, read the rest with handoff_read. Then do the work, send handoff_heartbeat if the answer has ' +
-        'heartbeat_within, and end with handoff_done, handoff_fail or handoff_decline: never just drop it.',
+        'by id; with inboxes, from the first of them that has one. Use it to serve tasks as they come. Set wait to ' +
+        '50 and call again, rather than polling: {"items":[]} says that nothing came. Catch only what you start at ' +
+        'once. Always send idempotency_key, a new one for each task: the same call with it gives you the same task ' +
+        'again. If a second content item says truncated, read the rest with handoff_read. Then do the work, send ' +
+        'handoff_heartbeat if the answer has heartbeat_within, and end with handoff_done, handoff_fail or ' +
+        'handoff_decline: never just drop it.',
       takes: { ...wait('for one'), ...key },
-      body: Type.Pick(takeBody, ['inbox']),
+      body: Type.Pick(takeBody, ['inbox', 'inboxes']),
       // One handoff, whose answer is that of a catch by id.
       async run (call) {
         const { items: [one], replayed } = await take(call, 1)
@@ -58,4 +62,14 @@ export function catchNext ({ inboxes }: Services) {
       }
     },
   })
+}
+
+/**
+ * The inboxes that a catch names, without repetitions: a name that comes again has its place already.
+ * @throws {Problem} if it names one in both ways
+ */
+function inboxesOf ({ inbox, inboxes }: TakeBody, { agent }: Caller): readonly string[] {
+  if (inboxes == null) return [inbox ?? agent]
+  if (inbox != null) throw invalid({ pointer: '/inboxes', message: 'not together with inbox' })
+  return [...new Set(inboxes)]
 }

@@ -40,6 +40,13 @@ export interface Wanted {
  */
 export interface Claim { token: string, request: string, asker: string, tag: string }
 
+/**
+ * `known`: another request with the same bytes claimed the key before; `reused`: one with other bytes did; `left`: the
+ * other one chose an inbox, so this one may not. `chosen`: the inbox that it chose; empty for none. `gone`: if that
+ * request is gone, what a call that chooses in its place has to say; else empty.
+ */
+export interface ClaimReply { outcome: 'claimed' | 'known' | 'left' | 'reused', chosen: string, gone: string }
+
 export interface TakenHandoff extends Caught { id: string, turn: number }
 export type TakeReply = {
   outcome: 'taken' | 'replayed'
@@ -249,20 +256,22 @@ export class Inboxes {
   }
 
   /**
-   * Claims an Idempotency-Key for this request, for so many milliseconds.
-   * @returns `known`: another request with the same bytes claimed it before; `reused`: one with other bytes did
+   * Claims an Idempotency-Key for this request, for so many milliseconds. Where the request names several inboxes, it
+   * also chooses the one that it takes from next.
+   * @param inbox the inbox that it chooses; empty for none
+   * @param gone what the reply `left` said, once its inbox was looked after
    */
-  claim ({ tag, token, request, asker }: Claim, lifetime: number): Promise<'claimed' | 'known' | 'reused'> {
+  claim ({ tag, token, request, asker }: Claim, lifetime: number, inbox = '', gone = ''): Promise<ClaimReply> {
     return this.#lanes.call({
       script: this.#scripts.claim,
       tag,
       keys: [this.#keyNames.request(tag, token)],
-      texts: [request, String(lifetime), asker],
+      texts: [request, String(lifetime), asker, inbox, gone],
       decode: readClaim
     })
   }
 
-  /** Releases the claim, if this request was the first to make it. */
+  /** Releases the claim, if this request was the first to make it, or the last to choose by it. */
   unclaim ({ tag, token, request, asker }: Claim): Promise<unknown> {
     return this.#forget(tag, this.#keyNames.request(tag, token), `${request} ${asker}`)
   }
@@ -279,6 +288,11 @@ export class Inboxes {
   /** The channel that announces when a token has taken something here. */
   takenChannelOf ({ tag }: InboxPlace, token: string): string {
     return this.#keyNames.taken(tag, token)
+  }
+
+  /** The channel that announces when a request with this key has chosen an inbox. */
+  choiceChannelOf ({ tag, token }: Claim): string {
+    return this.#keyNames.request(tag, token)
   }
 
   /** The channel that announces when something has entered this list. */
@@ -339,6 +353,7 @@ function textOfKnown (known: NonNullable<Wanted['known']> | null): string {
   return known === null ? '?' : `${known.caught}/${known.readAt}`
 }
 
-function readClaim (reply: unknown): 'claimed' | 'known' | 'reused' {
-  return tagged(reply)[0] as 'claimed'
+function readClaim (reply: unknown): ClaimReply {
+  const [outcome, chosen = '', gone = ''] = tagged(reply).map(String)
+  return { outcome: outcome as 'claimed', chosen: chosen!, gone: gone! }
 }

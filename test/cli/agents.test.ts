@@ -68,6 +68,8 @@ t.test('inboxes and approvals', async t => {
   t.match(await json('alice', 'inbox', 'w'), { inbox: 'w', pending: 2 })
   t.strictSame((await json('bob', 'next', 'w', '--max', '2', '--wait', '1')).items.map((item: any) => item.handoff_id), [second.handoff_id, first.handoff_id])
   t.match((await run('bob', 'next')).stdout, /^task +mine$/m, 'the agent’s own')
+  await json('alice', 'pass', '--task', 'several', '--to', 'v')
+  t.match((await run('bob', 'next', 'w,v,u')).stdout, /^task +several$/m, 'the first that has something')
   const asked = await json('alice', 'pass', '--task', 'ask', '--require-human')
   t.match(await run('approver', 'approvals'), { code: 0, stdout: /^task +ask$/m })
   t.match(await json('approver', 'approve', asked.handoff_id, '--note', 'yes'), { status: 'pending', approval: { note: 'yes' } })

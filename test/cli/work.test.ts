@@ -71,7 +71,7 @@ t.test('it says what it catches and how that ends, one line each, and with --qui
   await call('alice', 'POST', `/api/cancel/${lost}`, { force: true })
   t.match(await ended, { code: 0, stderr: `caught ${lost} "t"\nlost ${lost}\n` })
   await pass()
-  t.match(await handoff(['work', 'w', '--once', '--quiet', '--', 'true'], { env }), { code: 0, stdout: '', stderr: '' })
+  t.match(await handoff(['work', 'v,w', '--once', '--quiet', '--', 'true'], { env }), { code: 0, stdout: '', stderr: '' })
 })
 
 t.test('a task of a megabyte, and one with a NUL, fit into the environment', async t => {

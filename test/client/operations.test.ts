@@ -38,6 +38,9 @@ t.test('an inbox: how full it is, and what comes next, each with its own text', 
   t.match(items.text, /^\{"items":\[/)
   t.strictSame([...await bob.catchNext({ inbox: 'in', wait: 1 })], [])
   t.strictSame([...await bob.catchNext()], [], 'its own inbox')
+  for (const to of ['one', 'two']) await alice.pass({ task: to, to })
+  const [first] = await bob.catchNext({ inboxes: ['none', 'two', 'one'], max: 10 })
+  t.match(first, { task: 'two', to: 'two' }, 'the first that has something')
 })
 
 t.test('fail, decline, reissue and cancel', async t => {

@@ -26,6 +26,20 @@ t.test('what the handler returns is the output, and no more are caught than it w
   t.equal(paths(seen, 'heartbeat').length, 0, 'none where nobody wants any')
 })
 
+t.test('it serves several inboxes, and always the first that has something', async t => {
+  const { client, secrets, address, pass } = await worker(t, tenant())
+  const [alice, own] = [client('alice'), new AbortController()]
+  await pass({ task: '1', to: 'second' }, { task: '2', to: 'second' })
+  await pass({ task: '3', to: 'first' })
+  const served: string[] = []
+  await new HandoffClient({ baseUrl: address, key: secrets.bob }).work(['first', 'second'], async ({ task, to }) => {
+    served.push(task)
+    if (to === 'first') await alice.pass({ task: `${task}.`, to: task.length < 3 ? 'first' : 'second' })
+    if (served.length === 6) own.abort()
+  }, { signal: own.signal })
+  t.strictSame(served, ['3', '3.', '3..', '1', '2', '3...'])
+})
+
 t.test('a throw is a failure, and so is an output that the service doesn’t take', async t => {
   const { pass, work, ended } = await worker(t, tenant())
   const errors: unknown[] = []

@@ -63,6 +63,8 @@ t.test('a newcomer follows the pages in an empty folder', { timeout: 900_000 }, 
     t.match(counted, { inbox: 'reviewer', pending: 1, waiting_approval: 0 })
     t.match(caught, { items: [{ task: 'Review the figures', to: 'reviewer' }] })
     t.strictSame(others, [])
+    const several = type(commandsUnder('docs/inboxes.md', 'Several inboxes'))
+    t.match(several, /^\{"items":\[\]\}\s*nothing to catch\s*$/)
   })
 
   await t.test('docs/batches.md: two at once', async t => {

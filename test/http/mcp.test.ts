@@ -37,6 +37,8 @@ for (const era of eras) {
     t.equal(next.structuredContent, undefined, 'a payload comes as text alone')
     t.equal(told(await bob.call('handoff_catch_next', { inbox: 'desk', wait: 30, ...key })).handoff_id, id, 'again, and waiting')
     t.strictSame(told(await bob.call('handoff_catch_next', {})), { items: [] }, 'its own inbox')
+    const other = await passed(alice, { to: 'other' })
+    t.equal(told(await bob.call('handoff_catch_next', { inboxes: ['desk', 'other'], wait: 1 })).handoff_id, other, 'of several')
     t.equal((await bob.call('handoff_read', { id, offset: 0 })).content[0]!.text.length, next.content[0]!.text.length)
     t.match(told(await bob.call('handoff_heartbeat', { id, progress: { percent: 50 }, ...key })), { handoff_id: id, status: 'caught', cancel_requested: false })
     t.match(told(await alice.call('handoff_status', { id })), { status: 'caught', caught_by: 'bob', progress: { percent: 50 } })
@@ -75,7 +77,7 @@ for (const era of eras) {
     for (const [name, args, pointer] of [
       ['handoff_pass', {}, '/task'], ['handoff_pass', { task: 7 }, '/task'], ['handoff_pass', { task: 't', extra: 1 }, '/extra'], ['handoff_pass', { task: 't', priority: 1 }, '/priority'], ['handoff_pass', { task: 't', labels: {} }, '/labels'], ['handoff_pass', { task: 't', labels: { 'a b': 'c' } }, '/labels/a b'],
       ['handoff_pass', { task: 't', id }, '/id'], ['handoff_catch', {}, '/id'], ['handoff_catch', { id, wait: 51 }, '/wait'], ['handoff_catch', { id, wait: '5' }, '/wait'],
-      ['handoff_catch', { id, idempotency_key: 'ä' }, '/idempotency_key'], ['handoff_catch_next', { max: 2 }, '/max'], ['handoff_status', { id, until: 'x' }, '/until'],
+      ['handoff_catch', { id, idempotency_key: 'ä' }, '/idempotency_key'], ['handoff_catch_next', { max: 2 }, '/max'], ['handoff_catch_next', { inboxes: [] }, '/inboxes'], ['handoff_catch_next', { inbox: 'a', inboxes: ['a'] }, '/inboxes'], ['handoff_status', { id, until: 'x' }, '/until'],
       ['handoff_wait', { ids: [id], wait: 51 }, '/wait'], ['handoff_wait', { id }, '/ids'], ['handoff_wait', { ids: [id], until: 'done' }, '/until'], ['handoff_wait', { ids: [id], idempotency_key: 'k' }, '/idempotency_key'],
       ['handoff_read', { id }, '/offset'], ['handoff_read', { id, offset: -1 }, '/offset'], ['handoff_heartbeat', { id, progress: { percent: 101 } }, '/progress/percent'],
       ['handoff_done', { id, output: [] }, '/output'], ['handoff_fail', { id, error: {} }, '/error/message'], ['handoff_status', { id, idempotency_key: 'k' }, '/idempotency_key'],

@@ -84,7 +84,7 @@ t.test('three masters, each with a replica', async t => {
     let [most, ended] = [0, 0]
     const worker = async (n: number) => {
       while (ended < all.length) {
-        const { items } = await services[n % 2]!.catch(bob, { inbox, max: n % 3 + 1, bytes: Buffer.from(String(n)) }, undefined, null)
+        const { items } = await services[n % 2]!.catch(bob, { inboxes: [inbox], max: n % 3 + 1, bytes: Buffer.from(String(n)) }, undefined, null)
         for (const { id } of items) held.add(id)
         most = Math.max(most, held.size)
         for (const { id } of items) {

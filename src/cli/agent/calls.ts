@@ -17,7 +17,7 @@ export const calls = {
   pass: options => ask(options, client => client.pass(passBody(options), given(options, 'idempotencyKey')), plain),
   catch: (options, id) => ask(options, client => client.catch(id, given(options, 'wait')), plain, true),
   next: (options, inbox) => ask(
-    options, client => client.catchNext({ ...inbox !== '' && { inbox }, ...given(options, 'max', 'wait') }),
+    options, client => client.catchNext({ ...inboxesOf(inbox), ...given(options, 'max', 'wait') }),
     all => items(all, 'nothing to catch'), true
   ),
   done: (options, id) => ask(options, client => client.done(id, options.output), plain),
@@ -51,6 +51,11 @@ export const calls = {
 } satisfies Record<string, CommandCall>
 
 export type Verb = keyof typeof calls
+
+/** One inbox, or several separated by commas; of nothing, the agent's own. */
+function inboxesOf (text: string): { inbox?: string, inboxes?: string[] } {
+  return text === '' ? {} : text.includes(',') ? { inboxes: text.split(',') } : { inbox: text }
+}
 
 /** The named options that were given. */
 function given (options: Options, ...names: string[]): Record<string, any> {

@@ -72,7 +72,7 @@ const definitions: Record<Verb, Definition> = {
   },
   next: {
     description: 'catch the next handoffs from an inbox',
-    argument: ['[inbox]', 'by default the one with your agent’s name'],
+    argument: ['[inbox]', 'by default the one with your agent’s name; or several, A,B,C: the first that has something'],
     options: [
       ['--max <n>', 'how many at most: 1 (default) to 100', parseCount], ['--wait <duration>', wait, parseSeconds]
     ],
@@ -239,7 +239,7 @@ export function addVerbs (program: Command, exitWith: (status: number) => void):
     .action(async (options: Options) => exitWith(await (await import('./mcp.ts')).mcp(options)))
 
   addUrl(program.command('work')).description('serve an inbox: run a command for each handoff')
-    .argument('<inbox>', 'the inbox')
+    .argument('<inbox>', 'the inbox; or several, A,B,C: always from the first that has something')
     .argument('<command...>', 'after --: the command and its arguments')
     .option('--concurrency <n>', 'how many at once', text => parseCount('--concurrency', text), 1)
     .option('--once', 'end after one handoff')

@@ -13,15 +13,20 @@ import { Failure, UsageError, harmless, oneLine } from '../output.ts'
 import { clientFor, environmentWith, errorLine, programFolders } from './ask.ts'
 import type { AskOptions } from './ask.ts'
 
-/** `handoff work`: serves an inbox by running a command for each handoff. */
+/** `handoff work`: serves an inbox, or several, by running a command for each handoff. */
 
 export interface WorkCommandOptions extends AskOptions { concurrency?: number, once?: boolean, quiet?: boolean }
 
 /** The exit status by which a command declines: EX_TEMPFAIL of sysexits.h. */
 const declines = 75
 
-/** @returns the exit status */
-export async function work (inbox: string, [command, ...args]: string[], options: WorkCommandOptions): Promise<number> {
+/**
+ * @param inboxes one, or several separated by commas
+ * @returns the exit status
+ */
+export async function work (
+  inboxes: string, [command, ...args]: string[], options: WorkCommandOptions
+): Promise<number> {
   const { concurrency = 1, once = false, quiet = false } = options
   if (concurrency < 1) throw new UsageError('--concurrency takes a whole number, at least 1')
   // Checked before anything is caught: otherwise every waiting handoff would fail.
@@ -33,7 +38,7 @@ export async function work (inbox: string, [command, ...args]: string[], options
   const worker = new Worker(client, command, args, report)
   const unlisten = onStopSignal(worker.stop, () => process.exit(1))
   try {
-    await client.work(inbox, async (handoff, { signal }) => {
+    await client.work(inboxes.includes(',') ? inboxes.split(',') : inboxes, async (handoff, { signal }) => {
       if (once) worker.stop()
       report('caught', handoff, handoff.task)
       return await worker.carryOut(handoff, signal)

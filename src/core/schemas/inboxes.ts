@@ -7,11 +7,21 @@ import { rateFields } from './problem.ts'
 
 /** The schemas of inboxes. */
 
+/** How many inboxes one catch can name. */
+const maxInboxes = 10
+
 export const takeBody = Type.Object({
   inbox: Type.Optional(nullable<string>('string', {
     pattern: namePattern,
     description: 'The inbox to catch from; by default the one with the agent’s own name.',
     examples: ['reviewer']
+  })),
+  inboxes: Type.Optional(nullable<string[]>('array', {
+    minItems: 1,
+    maxItems: maxInboxes,
+    items: { type: 'string', pattern: namePattern },
+    description: 'Instead of inbox: catch from the first of these, in this order, that has something. All items of ' +
+      'the answer are from one inbox.'
   })),
   max: Type.Optional(nullable<number>(
     'integer',

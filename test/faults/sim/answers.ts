@@ -53,7 +53,7 @@ export class Desk {
   }
 
   take ({ agent, inbox, most, key }: TakeRequest): Promise<Sent> {
-    const taking = this.#inboxes.catch(callerOf('acme', nameOf(agent), []), { inbox, max: most, bytes: Buffer.from(`${inbox} ${most}`) }, key ?? undefined, null)
+    const taking = this.#inboxes.catch(callerOf('acme', nameOf(agent), []), { inboxes: [inbox], max: most, bytes: Buffer.from(`${inbox} ${most}`) }, key ?? undefined, null)
     return answered(taking.then(({ items, replayed }) => sent(200, takenText(items), replayed)))
   }
 
