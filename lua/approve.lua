@@ -1,6 +1,6 @@
 #!lua
 -- pending -> pending, approved: a person said yes, so it can be caught from now on. If it is for an inbox, it enters
--- that.
+-- that, once nothing blocks it (lib/after.lua).
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
 --       2 prefix:{tag}:w:tenant      handoffs that wait for a person; beside it, `:decided`, what was decided last
 -- ARGV: 1 the call's deadline (ms)  2 decision_token  3 decided_by  4 tenant:id
@@ -15,7 +15,7 @@
 --          {'newer'}                                 a newer version wrote it; nothing changed
 --          {'full'}                                  Redis is full, and this would make it larger; nothing changed
 --          {'late'}                                  the call's deadline is over; nothing changed
--- Uses: events full here inbox entering decision
+-- Uses: events full here inbox entering decision after
 local key, waiting = KEYS[1], KEYS[2]
 local token, decided_by, member, seen, digest, note = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
 local now, seconds, micros = clock()
@@ -32,10 +32,11 @@ isHere(key, decided)
 -- First of the writes, since these lists may be on another node.
 local outbox, inbox = openOutbox(key, key, member), inboxOf(key, member, extra)
 if inbox then
-  local available = string.match(extra, ' a(%d+)')
+  local available, expires = string.match(extra, ' a(%d+)'), string.match(record, '^%S+ %S+ %d+ (%d+)')
   refuseWhileMoving(key, inbox)
   leaveList(key, inbox .. ':waiting', member)
-  enterPart(inbox, member, extra, micros, nil, available and now < tonumber(available) and available)
+  enterPart(inbox, member, extra, micros, nil, available and now < tonumber(available) and available,
+    isBlocked(extra) and expires)
 end
 local made_by = digest == '' and token or token .. '/' .. digest
 record = string.gsub(record, 'pending waiting', 'pending approved', 1)

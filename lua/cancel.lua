@@ -17,7 +17,7 @@
 --          {'newer'}                           a newer version wrote it; nothing changed
 --          {'full'}                            Redis is full, and this would make it larger; nothing changed
 --          {'late'}                            the call's deadline is over; nothing changed
--- Uses: events full here inbox entering pending caught asking
+-- Uses: events full here inbox entering after pending caught asking cancelled releasing ended
 local key, due = KEYS[1], KEYS[2]
 local agent, retention, member = ARGV[2], ARGV[3], ARGV[4]
 local is_operator, force, reason = ARGV[5] ~= '0', ARGV[6] == '1', ARGV[7]
@@ -46,32 +46,20 @@ if status == 'cancelled' then return { 'replayed', now, record, extra } end
 local goes_on = status == 'caught' and not force
 if isFull(#reason - (goes_on and 0 or redis.call('HSTRLEN', key, 'p'))) then return { 'full' } end
 
--- The script builds the lists' keys, since most handoffs are in none. These writes come first: a list may be on another
--- node, and then Redis refuses the command.
 local outbox = openOutbox(key, key, member)
-if approval == 'waiting' then
-  local waiting = string.sub(key, 1, #key - #member - 2) .. 'w:' .. string.match(member, '^[^:]+')
-  leaveList(key, waiting, member)
-  redis.call('HDEL', key, 't')
-  redis.pcall('SPUBLISH', waiting, 'cancelled')
-end
-if status == 'pending' then leaveInbox(key, member, extra, approval) end
 if status == 'caught' and force then extra = leaveWork(outbox, micros, key, member, record, extra, now) end
 extra = extra or ''
 local is_first = status == 'caught' and not string.match(extra, ' q')
 if is_first then extra = extra .. ' q' .. ms(now) end
-if reason ~= '' then redis.call('HSET', key, 'c', reason) end
 if goes_on then
+  if reason ~= '' then redis.call('HSET', key, 'c', reason) end
   record = string.gsub(record, '^caught', '2:caught')
   redis.call('HSET', key, 's', record, 'x', extra)
   if is_first then tell(outbox, micros, 'cancel_requested', member, record, extra) end
 else
-  extra = extra .. ' e' .. ms(now) .. ' y' .. agent .. ' k-'
-  record = '2:cancelled' .. string.match(record, ' .*')
-  redis.call('HSET', key, 's', record, 'x', extra, 'p', '')
-  redis.call('PEXPIREAT', key, ms(now + retention))
-  redis.call('ZREM', due, member)
-  redis.pcall('SPUBLISH', key, 'cancelled')
-  tell(outbox, micros, 'cancelled', member, record, extra)
+  record, extra = becomeCancelled(outbox, key, member, record, extra, ' e' .. ms(now) .. ' y' .. agent .. ' k-', micros,
+    now + retention)
+  if reason ~= '' then redis.call('HSET', key, 'c', reason) end
+  leaveDue(key, due, member, extra, 'cancelled', now, micros)
 end
 return { goes_on and 'requested' or 'cancelled', now, record, extra }

@@ -15,7 +15,8 @@
 --          {'not_addressee', now, record, extra, decision}  it is for an inbox that this key may not catch from;
 --                                                           nothing changed
 --          {'expired', now, record, extra, decision} {'cancelled', …} {'rejected', …} {'already_caught', …}
---          {'already_done', …} {'already_failed', …} {'already_declined', …} {'approval_required', …} {'not_yet', …}
+--          {'already_done', …} {'already_failed', …} {'already_declined', …} {'approval_required', …} {'blocked', …}
+--          {'not_yet', …}
 --          {'newer'}                                 a newer version wrote it; nothing changed
 --          {'late'}                                  the call's deadline is over; nothing changed
 -- Uses: events
@@ -35,7 +36,7 @@ if not created or now >= expires or string.find(record, '/', 1, true) then
   status, approval, created, expires, _, passed, until_done, by, made_by = string.match(record, RECORD)
   if not status then return { 'newer' } end
   decision, extra, schema = unpack(call('HMGET', key, 'd', 'x', 'r'))
-  if string.sub(record, 1, 2) ~= '2:' then extra, schema = false, false end
+  if string.sub(record, 2, 2) ~= ':' then extra, schema = false, false end
   local member = string.sub(key, #due)
   local inbox = inboxOf(key, member, extra)
   if not isAddressed(extra, inboxes) then return { 'not_addressee', now, record, extra, decision } end
@@ -55,8 +56,8 @@ if not created or now >= expires or string.find(record, '/', 1, true) then
   if status == 'failed' then return { 'already_failed', now, record, extra } end
   if status == 'declined' then return { 'already_declined', now, record, extra } end
   if approval == 'waiting' then return { 'approval_required', now, record, extra } end
-  local available = extra and string.match(extra, ' a(%d+)')
-  if available and now < tonumber(available) then return { 'not_yet', now, record, extra } end
+  if string.sub(record, 1, 2) == '3:' then return { 'blocked', now, record, extra } end
+  if now < tonumber(extra and string.match(extra, ' a(%d+)') or 0) then return { 'not_yet', now, record, extra } end
 
   local outbox = openOutbox(key, key, member)
   if inbox then

@@ -30,7 +30,7 @@ local at = record and string.find(record, ' ' .. agent .. ' ', 41, true)
 if not at or string.sub(record, 1, 7) ~= 'caught ' or string.find(record, ' ', at + #agent + 2, true) or
   now >= string.sub(record, at - 13, at - 1) + 0 then
   -- Uses: holder
-  extra = record and string.sub(record, 1, 2) == '2:' and call('HGET', key, 'x')
+  extra = record and string.sub(record, 2, 2) == ':' and call('HGET', key, 'x')
   local refusal = unheld(key, record, extra, agent, token, now)
   if refusal then return refusal end
   local wanted = extra and string.match(extra, ' s(%S+)')
@@ -56,7 +56,12 @@ end
 record = (extra and '2:done' or 'done') .. string.sub(record, extra and 9 or 7) .. ' ' .. formatted .. ' ' .. token
 call('HSET', key, 's', record, 'p', result)
 call('PEXPIREAT', key, string.format('%d', now + RETENTION))
-call('ZREM', due, member)
 redis.pcall('SPUBLISH', key, 'done')
 tell(outbox, seconds .. micros, 'done', member, record, extra, agent)
+if extra and string.find(extra, ' W', 1, true) then
+  -- Uses: here inbox entering after pending cancelled releasing ended
+  leaveDue(key, due, member, extra, 'done', now, seconds .. micros)
+else
+  call('ZREM', due, member)
+end
 return now

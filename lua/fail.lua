@@ -12,7 +12,8 @@
 --          {'newer'}                    a newer version wrote it; nothing changed
 --          {'full'}                     Redis is full, and this would make it larger; nothing changed
 --          {'late'}                     the call's deadline is over; nothing changed
--- Uses: events full holder attempts here inbox entering caught failed asking successor
+-- Uses: events full holder attempts here inbox entering after pending caught failed asking successor cancelled
+-- Uses: releasing ended
 local key, due = KEYS[1], KEYS[2]
 local token, agent, retention, member, may_retry, code, fault =
   ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8]
@@ -33,6 +34,10 @@ local pause = may_retry == '1' and pauseBehind(extra)
 local successor = pause and succeed(attempt, pause)
 local words = ' e' .. ms(now) .. ' y' .. agent .. ' k' .. token .. (code == '' and '' or ' l' .. code)
 endAttempt(attempt, 'failed', words, successor)
-if successor then redis.call('ZADD', due, successor.due, successor.member) end
-redis.call('ZREM', due, member)
+if successor then
+  redis.call('ZADD', due, successor.due, successor.member)
+  redis.call('ZREM', due, member)
+else
+  leaveDue(key, due, member, extra, 'failed', now, micros)
+end
 return { 'failed', now, successor and successor.id or false }

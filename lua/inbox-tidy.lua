@@ -15,7 +15,8 @@ local now = clock()
 if late(ARGV[1], now) then return { 'late' } end
 -- While the slot moves, Redis refuses to look for several keys of which some are missing.
 local others = tenant and {} or
-  { list .. ':waiting', list .. ':delayed', list .. ':caught', list .. ':failed', list .. ':settings' }
+  { list .. ':waiting', list .. ':delayed', list .. ':blocked', list .. ':caught', list .. ':failed',
+    list .. ':settings' }
 local isEmpty = redis.call('EXISTS', index, list, unpack(others)) == 1
 local caught = tenant and {} or redis.call('SRANDMEMBER', list .. ':caught', 20)
 local delayed = tenant and {} or redis.call('ZRANGE', list .. ':delayed', 0, 19)
@@ -25,7 +26,7 @@ for at = 1, #caught + #delayed do
   local key = partition .. 'h:' .. member
   local record = redis.call('HGET', key, 's')
   if not record then isHere(index, key) end
-  local status = string.match(record or '', '^2?:?(%l+)')
+  local status = string.match(record or '', '^[23]?:?(%l+)')
   if at <= #caught then
     if status ~= 'caught' then ended[#ended + 1] = member end
   elseif status ~= 'pending' or redis.call('ZSCORE', list, member) then

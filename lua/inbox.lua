@@ -2,8 +2,8 @@
 -- Counts what an inbox has in one partition, says since when, and what operators set for it there. Changes nothing.
 -- KEYS: 1 prefix:{tag}:i:tenant:inbox   the inbox (lib/inbox.lua)
 -- ARGV: 1 retention (ms)
--- Replies: {'counted', pending, waiting, delayed, caught, failed, oldest, paused, max_caught, max_pending}  as
+-- Replies: {'counted', pending, waiting, delayed, caught, failed, oldest, paused, max_caught, max_pending, blocked}  as
 --                        lib/counts.lua says
 -- Uses: entering counts
 local counts = countsOf(KEYS[1], ARGV[1], clock())
-return { 'counted', unpack(counts, 1, 9) }
+return { 'counted', unpack(counts, 1, 10) }

@@ -10,12 +10,12 @@
 --       3 expires_in (ms)
 --       4 the payload; but where 5 is there, what a plain handoff doesn't have, in words of a letter and a value
 --         (lib/record.lua, "word of pass"), or ? alone, which only asks whether the handoff was made before
---       5 the payload of one that isn't plain
+--       5 the payload of one that isn't plain; behind it the schema and field b, if there are (lib/record.lua)
 -- Replies: (now)                                 it is pending now, and can be caught at once; it expires expires_in
 --                                                later
---          {'passed', created, expires, available}    it is pending now, and can be caught later
---          {'replayed', created, expires, available}  the same operation made it before; available is nil if it could
---                                          be caught at once; nothing changed
+--          {'passed', created, expires, available, blocked}    it is pending now, and can be caught later; either is
+--                                          nil if it doesn't apply; blocked: how many others it waits for
+--          {'replayed', created, expires, available, blocked}  the same operation made it before; nothing changed
 --          {'inbox_full'}                  as many are pending in its inbox as may be; nothing changed
 --          {'elsewhere'}                   how many are pending in its inbox is limited, and the call doesn't say how
 --                                          many are in the other partition; nothing changed
@@ -36,9 +36,11 @@ if record then
   if not made_by then return { 'newer' } end
   -- A retry has a trace of its own but is the same operation; the first trace stays.
   if string.match(made_by, OPERATION) ~= string.match(words, ' ([^/]+)') then return { 'reused' } end
-  local extra = string.sub(record, 1, 2) == '2:' and call('HGET', key, 'x')
+  local extra = string.sub(record, 2, 2) == ':' and call('HGET', key, 'x')
   local available = extra and string.match(extra, ' a(%d+)')
-  return { 'replayed', tonumber(created), tonumber(expires), available and tonumber(available) or nil }
+  local shown = tonumber(extra and string.match(extra, ' A%l/%d+/([1-9]%d*)') or nil)
+  return { 'replayed', tonumber(created), tonumber(expires), available and tonumber(available) or not shown and nil,
+    shown }
 end
 
 if options == ' ?' then return { 'fresh' } end
@@ -54,26 +56,23 @@ end
 local member = string.sub(key, #due)
 local outbox, expires = openOutbox(due, key, member), now + ARGV[3]
 local until_expiry = string.format('%d', expires)
-local extra, available, schema = '', nil, nil
+local extra, available, schema, after, blocked, shown = '', nil, nil, nil, nil, nil
 record = (kept and 'pending waiting ' or 'pending none ') .. formatted .. ' ' .. until_expiry .. ' ' .. words
 if options ~= '' then
-  extra = string.gsub(options, ' [afhlz]%S+', '')
-  local delay, length = string.match(options, ' a(%d+)'), string.match(options, ' z(%d+)')
-  if delay then
-    available = now + delay
-    extra = extra .. ' a' .. string.format('%d', available)
-  end
-  if length then schema, payload = string.sub(payload, -length), string.sub(payload, 1, -length - 1) end
+  -- Uses: passing
+  extra, available, schema, after, blocked, shown, payload = readOptions(options, payload, now, formatted)
 end
 if extra == '' then
   call('HSET', key, 's', record, 'p', payload)
 else
-  record = '2:' .. record
+  record = (blocked and '3:' or '2:') .. record
   call('HSET', key, 's', record, 'p', payload, 'x', extra, unpack(schema and { 'r', schema } or {}))
+  if after then call('HSET', key, 'b', after) end
 end
 call('PEXPIREAT', key, string.format('%d', expires + RETENTION))
--- A delayed handoff is due at the end of its delay: then the sweep adds it to its inbox, and moves it on.
-call('ZADD', due, available and string.format('%d', available) or until_expiry, member)
+-- A delayed handoff is due at the end of its delay: then the sweep adds it to its inbox, and moves it on. A blocked one
+-- is due now: the sweep asks again what it waits for, since that may have ended between the question and this.
+call('ZADD', due, blocked and formatted or available and string.format('%d', available) or until_expiry, member)
 if kept then
   -- The payload begins with "task": and the task, a JSON string. The part of it that is kept is a JSON string too.
   call('HSET', key, 't', string.sub(payload, 8, 7 + kept) .. '"', 'h', string.match(options, ' h(%S+)'))
@@ -83,8 +82,9 @@ if kept then
 end
 if inbox then
   -- Uses: entering
-  enterPart(inbox, member, extra, seconds .. micros, kept and until_expiry, available and ms(available))
+  enterPart(inbox, member, extra, seconds .. micros, kept and until_expiry, available and ms(available),
+    blocked and until_expiry)
 end
 tell(outbox, seconds .. micros, 'passed', member, record, extra, '-')
 if kept then tell(outbox, seconds .. micros, 'approval_requested', member, record, extra, '-', ' e' .. until_expiry) end
-return available and { 'passed', now, expires, available } or now
+return (available or shown) and { 'passed', now, expires, available or not shown and nil, shown } or now

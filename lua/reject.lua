@@ -15,7 +15,7 @@
 --          {'newer'}                                 a newer version wrote it; nothing changed
 --          {'full'}                                  Redis is full, and this would make it larger; nothing changed
 --          {'late'}                                  the call's deadline is over; nothing changed
--- Uses: events full here inbox decision
+-- Uses: events full here inbox decision entering after pending cancelled releasing ended
 local key, waiting, due = KEYS[1], KEYS[2], KEYS[3]
 local token, decided_by, retention, member, seen, digest, note =
   ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8]
@@ -33,15 +33,15 @@ isHere(key, decided)
 local outbox, inbox = openOutbox(key, key, member), inboxOf(key, member, extra)
 if inbox then leaveList(key, inbox .. ':waiting', member) end
 local made_by = digest == '' and token or token .. '/' .. digest
-record = string.gsub(record, 'pending waiting', 'rejected rejected', 1)
+record = string.gsub(string.gsub(record, 'pending waiting', 'rejected rejected', 1), '^3', '2')
 redis.call('HSET', key, 's', record,
   'd', now .. ' ' .. decided_by .. ' ' .. made_by .. ' ' .. note)
 redis.call('HDEL', key, 't')
 redis.call('PEXPIREAT', key, ms(now + retention))
 redis.call('ZREM', waiting, member)
 keepDecided(decided, member, now)
-redis.call('ZREM', due, member)
 redis.pcall('SPUBLISH', key, 'rejected')
 redis.pcall('SPUBLISH', waiting, 'rejected')
 tell(outbox, micros, 'rejected', member, record, extra)
+leaveDue(key, due, member, extra, 'rejected', now, micros)
 return { 'rejected', now }

@@ -8,11 +8,14 @@
 -- KEYS: 1 prefix:{tag}:due   live handoffs by when the sweep is to look at them
 -- ARGV: 1 the call's deadline (ms)  2 prefix:{tag}:  3 how many at most  4 1 to name those that expire, else 0
 --       5 retention (ms)
--- Replies: {'swept', looked_at, expired, live, until_due, stalled, stalled_reissued, late_reissued, member, …}  if
---                        looked_at is at the limit, there may be more; live: how many the index has now; until_due:
+-- Replies: {'swept', looked_at, expired, live, until_due, stalled, stalled_reissued, late_reissued, member, …,
+--            after}  if looked_at is at the limit, there may be more; live: how many the index has now; until_due:
 --                        when the first of them is due (ms from now, below 0 if overdue), nil if there is none;
 --                        stalled: how many of the expired missed a heartbeat; …_reissued: how many of those, and of the
---                        ones that weren't done in time, have a successor; the members only if they are to be named
+--                        ones that weren't done in time, have a successor; the members only if they are to be named;
+--                        after: if there are any, a list of members that have ended and have dependents, and a list
+--                        that has a member that is blocked and the ids that it still waits for, and so on
+--                        (lib/after.lua)
 --          {'late'}      the call's deadline is over; nothing changed
 -- The script builds the handoffs' keys from the members: all carry the partition's tag, so all are in the slot of
 -- KEYS[1].
@@ -47,11 +50,13 @@ while place <= #members do
   place = place + 1
 end
 local expired, stalled, stalled_reissued, late_reissued, behind, successors = place - 1, 0, 0, 0, {}, {}
+local ended, blocked = {}, {}
 if place <= #members then
-  -- Uses: attempts here inbox entering pending caught failed asking successor sweeping
+  -- Uses: attempts here inbox entering after pending caught failed asking successor sweeping
   local batch = {
     now = now, micros = micros, retention = retention, expired = expired, stalled = 0, stalled_reissued = 0,
-    late_reissued = 0, named = naming and named, behind = behind, successors = successors
+    late_reissued = 0, named = naming and named, behind = behind, successors = successors, ended = ended,
+    blocked = blocked, room = 65536
   }
   for place = place, #members do sweepOne(batch, due, place, members[place], prefix) end
   expired, stalled, stalled_reissued, late_reissued =
@@ -65,6 +70,7 @@ if #successors > 0 then call('ZADD', due, unpack(successors)) end
 if #behind > 0 then call('ZADD', due, unpack(behind)) end
 local over = #members - #behind / 2
 if over > 0 then call('ZREMRANGEBYRANK', due, 0, over - 1) end
+if #ended + #blocked > 0 then named[#named + 1] = { ended, blocked } end
 local live = call('ZCARD', due)
 local first = live > 0 and call('ZRANGE', due, 0, 0, 'WITHSCORES')
 return { 'swept', #members, expired, live, first and first[2] - now,

@@ -17,6 +17,7 @@ import { InboxSettingsService } from './handoffs/inbox-settings.ts'
 import { ListService } from './handoffs/lists.ts'
 import type { InTurn } from './handoffs/lists.ts'
 import { ManyHandoffs } from './handoffs/many.ts'
+import { AfterService } from './handoffs/after.ts'
 import { OperateService } from './handoffs/operate.ts'
 import { WaitingService } from './handoffs/waiting.ts'
 import { Waiter } from './handoffs/waiter.ts'
@@ -175,8 +176,9 @@ export async function buildApp (
   const inboxSettings = new InboxSettingsService(store.inboxes, inTurn)
   const schemas = new ResultSchemas()
   app.addHook('onClose', async () => schemas.close())
+  const after = new AfterService(store.handoffs, store.dependents)
   const handoffs = new HandoffService(
-    store.handoffs, waiter, schemas,
+    store.handoffs, waiter, schemas, after,
     {
       baseUrl,
       defaultExpiresIn: config.defaultExpiresIn,
@@ -198,7 +200,7 @@ export async function buildApp (
   const waiting = new WaitingService(approvals, asks, waiter)
   const operate = new OperateService(store.lists, store.attempts, inTurn)
   const operations = operationsOf(
-    { handoffs, attempts, inboxes, inboxSettings, approvals, asks, many, lists, operate, limits }
+    { handoffs, attempts, inboxes, after, inboxSettings, approvals, asks, many, lists, operate, limits }
   )
   const credentials = new Credentials(keys)
   const guessesOf = await countGuesses(app)

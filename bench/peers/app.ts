@@ -6,9 +6,10 @@ import { countGuesses, useAuth } from '../../src/http/auth.ts'
 import { ApiKeys, Credentials } from '../../src/auth/keys.ts'
 import { serverOptions } from '../../src/http/server.ts'
 import {
-  catchAnswer, doneAnswer, doneBody, handoffParams, idempotencyHeaders, noQuery, passAnswer, passBody, statusAnswer
+  catchAnswer, doneAnswer, doneBody, handoffParams, idempotencyHeaders, noQuery, statusAnswer
 } from '../../src/core/schemas/handoffs.ts'
-import type { PassBody } from '../../src/core/schemas/handoffs.ts'
+import { passAnswer, passBody } from '../../src/core/schemas/pass.ts'
+import type { PassBody } from '../../src/core/schemas/pass.ts'
 
 type Soon<T> = T | Promise<T>
 

@@ -1,7 +1,8 @@
--- How many are pending in an inbox's partition, by its list: what can be caught, is delayed, or waits for a person.
+-- How many are pending in an inbox's partition, by its list: what can be caught, is delayed, is blocked by others, or
+-- waits for a person.
 local function pendingIn(inbox)
   return redis.call('ZCARD', inbox) + redis.call('ZCARD', inbox .. ':delayed') +
-    redis.call('ZCARD', inbox .. ':waiting')
+    redis.call('ZCARD', inbox .. ':blocked') + redis.call('ZCARD', inbox .. ':waiting')
 end
 -- The reply to a pass that would be too many; nil if it wouldn't. In a Cluster the options say how many are pending in
 -- the other partition.

@@ -1,7 +1,7 @@
 -- What an inbox has in one partition, by its list: how many are pending (can be caught), waiting (for a person),
--- delayed, caught, failed; oldest: when the oldest pending one entered (microseconds), nil if there is none; and its
--- settings: paused, max_caught, max_pending, each 0 if it isn't set. With mixed priorities, oldest is that of the
--- first 1,000 in the order in which they are caught.
+-- delayed, caught, failed; oldest: when the oldest pending one entered (microseconds), nil if there is none; its
+-- settings: paused, max_caught, max_pending, each 0 if it isn't set; and blocked, how many come after others. With
+-- mixed priorities, oldest is that of the first 1,000 in the order in which they are caught.
 local function oldestIn(inbox)
   local oldest, from, size = false, 0, 10
   while from < 1000 do
@@ -31,7 +31,8 @@ local function countsOf(inbox, retention, now)
     redis.call('ZCARD', inbox .. ':delayed'),
     redis.call('SCARD', inbox .. ':caught'),
     redis.call('ZCOUNT', inbox .. ':failed', ms(now - retention), '+inf'),
-    oldestIn(inbox), paused, max_caught, max_pending
+    oldestIn(inbox), paused, max_caught, max_pending,
+    redis.call('ZCOUNT', inbox .. ':blocked', '(' .. ms(now), '+inf')
   }
 end
 -- Names in each list, with the counts if there is a retention.
@@ -43,7 +44,7 @@ local function readNames(first, last, limit, retention, now)
     for i, name in ipairs(retention == '' and {} or names) do
       local tenant = string.match(name, '^(.*):$')
       names[i] = tenant and { name, redis.call('ZCARD', partition .. 'w:' .. tenant) } or
-        { name, unpack(countsOf(partition .. 'i:' .. name, retention, now), 1, 9) }
+        { name, unpack(countsOf(partition .. 'i:' .. name, retention, now), 1, 10) }
     end
     lists[at] = names
   end

@@ -15,16 +15,18 @@ local function enterInbox(inbox, member, extra, micros)
   if micros % 32 == 0 or redis.call('ZCARD', inbox) == 1 then nameInbox(inbox) end
   redis.pcall('SPUBLISH', inbox, 'passed')
 end
--- It enters what it belongs to: what waits for a person, where it is undecided until then; what can be caught later,
--- where it is available only then; or the inbox's list. Both times (ms) may be nil.
-local function enterPart(inbox, member, extra, micros, undecided, available)
-  if not undecided and not available then return enterInbox(inbox, member, extra, micros) end
-  redis.call('ZADD', inbox .. (undecided and ':waiting' or ':delayed'), undecided or available, member)
+-- It enters what it belongs to: what waits for a person, where it is undecided until then; what comes after others,
+-- where it is blocked, at the most until then; what can be caught later, where it is available only then; or the
+-- inbox's list. The times (ms) may be nil.
+local function enterPart(inbox, member, extra, micros, undecided, available, blocked)
+  if not undecided and not available and not blocked then return enterInbox(inbox, member, extra, micros) end
+  redis.call('ZADD', inbox .. (undecided and ':waiting' or blocked and ':blocked' or ':delayed'),
+    undecided or blocked or available, member)
   nameInbox(inbox)
 end
 -- A list of a moving slot may be on the other node: Redis refuses to look for several keys of which some are missing.
 -- This comes before the first write. `key` must exist here.
 local function refuseWhileMoving(key, inbox)
   local partition = string.match(inbox, '^[^}]*}:')
-  redis.call('EXISTS', key, inbox, inbox .. ':delayed', inbox .. ':caught', partition .. 'inboxes')
+  redis.call('EXISTS', key, inbox, inbox .. ':delayed', inbox .. ':blocked', inbox .. ':caught', partition .. 'inboxes')
 end

@@ -7,10 +7,10 @@
 local function eventOf(type, id, record, extra, caught_by, more)
   local status, created, passed_by, deadline, catcher
   if caught_by then
-    status, created, passed_by = string.match(record, '^2?:?(%l+) %l+ (%d+) %d+ (%S+)')
+    status, created, passed_by = string.match(record, '^[23]?:?(%l+) %l+ (%d+) %d+ (%S+)')
   else
     status, created, passed_by, deadline, catcher =
-      string.match(record, '^2?:?(%l+) %l+ (%d+) %d+ (%S+) %S+ ?%d* ?(%d*) ?(%S*)')
+      string.match(record, '^[23]?:?(%l+) %l+ (%d+) %d+ (%S+) %S+ ?%d* ?(%d*) ?(%S*)')
     caught_by = catcher == '' and '-' or catcher
   end
   local text = type .. ' ' .. status .. ' ' .. id .. ' ' .. passed_by .. ' ' .. caught_by

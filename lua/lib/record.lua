@@ -4,7 +4,7 @@
 -- means depends on where it stands. Times are in milliseconds since the epoch, durations in milliseconds.
 --      field of the hash                     word of field x                           word of pass, of an event
 --   a  the answer to the question (below)    passed: available_at, a time              pass: delay, a duration
---   b  -                                     passed: heartbeat_within, a duration      event: expired_because
+--   b  what it comes after (lib/after.lua)   passed: heartbeat_within, a duration      event: expired_because
 --   c  the reason given to cancel, JSON      lineage: marks of the payloads (below)    pass: as in x
 --   d  a person's decision (below)           passed: retry_delay, a duration           pass: as in x
 --   e  the error given to fail, or the       ended: when, a time                       event: expires_at, of what a
@@ -40,6 +40,10 @@
 --   z  -                                     caught: the latest question (below)       pass: how many of the payload's
 --                                                                                      last bytes are the schema
 --   ?  -                                     -                                         pass: only ask if it was made
+--   A  -                                     passed: that it comes after others        pass: as in x, and how many of
+--                                            (lib/after.lua)                           the payload's last bytes are
+--                                                                                      field b, before the schema
+--   W  -                                     others come after it (lib/after.lua)      -
 -- The record is words, separated by one space; each transition appends its own:
 --   status approval created expires passed_by pass_token [caught deadline caught_by catch_token [completed done_token]]
 -- approval is none, waiting, approved or rejected; a missing token is -; a traceparent that was passed along follows
@@ -59,13 +63,14 @@
 -- that an agent or a person makes publishes there, and each that makes a successor.
 -- Names, tokens and numbers contain no space, so words are separate.
 -- A record with field x, or with a status that version 1 of these scripts didn't know, says so in front of its status:
--- `2:pending …`. A record that needs a newer version has another number there. RECORD and DEADLINES don't match it. So
+-- `2:pending …`. While a handoff is blocked by what it comes after, it is `3:pending …`: versions before that would let
+-- it be caught. A record that needs a newer version has another number there. RECORD and DEADLINES don't match it. So
 -- a replica of an older version doesn't touch a record that it can't read ({'newer'}), while newer replicas can.
 -- RECORD captures, from each record: status approval created expires passed_by pass_token deadline caught_by
 -- catch_token, and the words of done as one. What hasn't happened yet is empty.
-local RECORD = '^2?:?(%l+) (%S+) (%d+) (%d+) (%S+) (%S+) ?%d* ?(%d*) ?(%S*) ?(%S*) ?(.*)$'
+local RECORD = '^[23]?:?(%l+) (%S+) (%d+) (%d+) (%S+) (%S+) ?%d* ?(%d*) ?(%S*) ?(%S*) ?(.*)$'
 -- Fewer captures, for the sweep, which may have a million records to read: status approval expires deadline.
-local DEADLINES = '^2?:?(%l+) (%S+) %d+ (%d+) %S+ %S+ ?%d* ?(%d*)'
+local DEADLINES = '^[23]?:?(%l+) (%S+) %d+ (%d+) %S+ %S+ ?%d* ?(%d*)'
 -- The two parts of the word with pass_token.
 local OPERATION = '^[^/]+'
 local TRACE = '/(.+)$'

@@ -61,7 +61,7 @@ local function succeed(attempt, pause)
   local colon = string.find(member, ':', 1, true)
   local id = string.sub(member, colon + 1)
   local approval, created, expires, passed_by, passed =
-    string.match(attempt.record, '^2?:?%l+ (%S+) (%d+) (%d+) (%S+) (%S+)')
+    string.match(attempt.record, '^[23]?:?%l+ (%S+) (%d+) (%d+) (%S+) (%S+)')
   local number = tonumber(string.match(extra, ' n(%d+)') or 1) + 1
   -- The time to be caught counts from the pass for a first attempt, and from the end of the delay for later ones.
   local from = number > 2 and string.match(extra, ' a(%d+)') or created
@@ -79,7 +79,14 @@ local function succeed(attempt, pause)
     end
   end
   local next_extra = ' n' .. number .. ' o' .. id .. (pause > 0 and ' a' .. available or '') ..
-    string.gsub(extra, ' [^bcdgjmprstuw]%S+', '')
+    string.gsub(extra, ' [^bcdgjmprstuwAW]%S+', '')
+  -- It keeps what it came after, and has nothing left to wait for. Who waits for this one waits for the next attempt,
+  -- unless this one had ended for good before.
+  next_extra = string.gsub(next_extra, ' A(%l)/%d+/(%d+)%S*', ' A%1/0/%2/' .. msOnce(now))
+  local dependents = hasDependents(extra) and string.find(attempt.record, '^[23]?:?[cp][ae]') and
+    dependentsOf(key, member)
+  local waits = dependents and isHere(key, dependents)
+  if not waits then next_extra = string.gsub(next_extra, ' W1', '') end
   local was_asked = string.find(extra, ' z', 1, true)
   if was_asked then
     for _, field in ipairs(QUESTION) do
@@ -92,6 +99,10 @@ local function succeed(attempt, pause)
     ' -' .. (trace and '/' .. trace or '')
 
   redis.call('RENAME', key, next_key)
+  if waits then
+    redis.call('RENAME', dependents, dependentsOf(next_key, next_member))
+    keepDependents(dependentsOf(next_key, next_member), until_expiry)
+  end
   redis.call('HSET', next_key, 's', next_record, 'x', next_extra)
   if has_told then redis.call('HDEL', next_key, 'c', 'g', 'e') end
   if was_asked then redis.call('HDEL', next_key, unpack(QUESTION)) end
@@ -120,7 +131,7 @@ local function endAttempt(attempt, status, words, next)
   local record, extra, member, outbox, micros =
     attempt.record, (attempt.extra or '') .. words, attempt.member, attempt.outbox, attempt.micros
   local space = string.find(record, ' ', 1, true)
-  local before = string.match(record, '^2?:?(%l+)')
+  local before = string.match(record, '^[23]?:?(%l+)')
   local ends_now = before == 'caught' or before == 'pending'
   local lists = not next and openFailed(attempt.key, member, extra)
   if before == 'caught' then

@@ -3,11 +3,11 @@
 local function readDue(key, along)
   if not along then
     local record = redis.call('HGET', key, 's')
-    return record, record and string.sub(record, 1, 2) == '2:' and redis.call('HGET', key, 'x')
+    return record, record and string.sub(record, 2, 2) == ':' and redis.call('HGET', key, 'x')
   end
   local found = redis.call('HMGET', key, 'd', 'h', 'r', 'c', 'g', 's', 'x')
   local record = found[6]
-  return record, record and string.sub(record, 1, 2) == '2:' and found[7], found
+  return record, record and string.sub(record, 2, 2) == ':' and found[7], found
 end
 -- Ends an attempt and makes the next one. The batch's own table serves as succeed's, since what that needs of the clock
 -- is the same for all.
@@ -44,9 +44,30 @@ local function lookAtQuestion(batch, key, member, record, extra, deadline)
   redis.call('HSET', key, 'x', endAsk(ask, outbox, batch.micros, member, record, extra, batch.now))
   return deadline
 end
+-- Names what a blocked handoff still waits for, so that the replica asks how that stands: the third net, if an end was
+-- missed. It looks the later the older the handoff is, and names no more than a reply should have.
+local function lookAtBlocked(batch, key, member, record, deadline)
+  local created, behind, now = string.match(record, '^%S+ %S+ (%d+)'), batch.behind, batch.now
+  local again = math.min(deadline, now + math.min(300000, math.max(3000, (now - created) / 2)))
+  if batch.room > 0 then
+    local open = string.gsub(redis.call('HGET', key, 'b'), '%S+/%S+ ?', '')
+    batch.room = batch.room - #open
+    batch.blocked[#batch.blocked + 1], batch.blocked[#batch.blocked + 2] = member, open
+  else
+    again = math.min(deadline, now + 1000)
+  end
+  behind[#behind + 1], behind[#behind + 2] = math.floor(again), member
+end
+-- It has ended, and others come after it. They are released by the replica that sweeps (store/dependents.ts); until
+-- then the sweep names it every second.
+local function nameEnded(batch, member)
+  batch.behind[#batch.behind + 1], batch.behind[#batch.behind + 2] = batch.now + 1000, member
+  batch.ended[#batch.ended + 1] = member
+end
 -- Sweeps a handoff of any kind. The batch is one table for the script: the clock's now and micros, the retention, what
--- is counted, `named` for the members that expire (or false), and scores and members for the index: `behind` of those
--- that go on, and `successors`.
+-- is counted, `named` for the members that expire (or false), `ended` and `blocked` for those that the replica is to
+-- see to, `room` for how many bytes of the latter, and scores and members for the index: `behind` of those that go on,
+-- and `successors`.
 local function sweepOne(batch, due, place, member, prefix)
   local now, key, named, behind = batch.now, prefix .. 'h:' .. member, batch.named, batch.behind
   local record, extra, told = readDue(key, batch.was_extra)
@@ -57,6 +78,7 @@ local function sweepOne(batch, due, place, member, prefix)
   local deadline = status == 'pending' and expires or status == 'caught' and (beat or until_done) or
     record and not status and now + 10000
   if deadline and tonumber(deadline) > now then
+    if record and string.sub(record, 1, 2) == '3:' then return lookAtBlocked(batch, key, member, record, deadline) end
     if status == 'caught' then deadline = lookAtQuestion(batch, key, member, record, extra, deadline) end
     -- The index was behind the record, as catch leaves it. The record counts.
     behind[#behind + 1], behind[#behind + 2] = deadline, member
@@ -92,6 +114,9 @@ local function sweepOne(batch, due, place, member, prefix)
     if isStalled then batch.stalled = batch.stalled + 1 end
     batch.expired = batch.expired + 1
     if named then named[batch.expired] = member end
+    if not pause and hasDependents(extra) then nameEnded(batch, member) end
+  elseif record and hasDependents(extra) then
+    nameEnded(batch, member)
   end
   if not record or approval == 'waiting' then leaveWaiting(batch, due, place, member, prefix, key, record, extra) end
 end

@@ -42,6 +42,12 @@ export interface components {
             } | null;
             /** Id of the handoff that this one is a part of. This agent must have caught it. */
             parent?: string | null;
+            /** Ids of 1 to 100 handoffs that must end first: until then nobody can catch this one. Its catcher gets their results. */
+            after?: string[] | null;
+            /**
+             * What is needed of those: that all are `done` (one that ends otherwise cancels this handoff), or only that they have `ended`. Needs `after`.
+             */
+            after_need?: "done" | "ended" | null;
         };
         /** The handoff is passed. */
         PassAnswer: {
@@ -56,6 +62,8 @@ export interface components {
             expires_at: string;
             /** The handoff can be caught from then on; only if it was delayed. */
             available_at?: string;
+            /** How many handoffs that it comes after have not ended yet. */
+            blocked_by?: number;
             /** The page on which a person decides; only with require_human. */
             approval_url?: string;
         };
@@ -115,6 +123,23 @@ export interface components {
             result_schema?: {
                 [key: string]: unknown;
             };
+            /** What it comes after, in the order passed. */
+            after?: {
+                /** As passed. */
+                handoff_id: string;
+                /** Its last attempt, if that is another. */
+                last?: string;
+                /** How it ended. */
+                status: string;
+                /** The output given to done. */
+                result?: {
+                    [key: string]: unknown;
+                } | null;
+                /**
+                 * The result is left out: together they would be over 4 MiB, or it is gone.
+                 */
+                result_omitted?: true;
+            }[];
         };
         CatchNextBody: {
             /** The inbox to catch from; by default the one with the agent’s own name. */
@@ -182,6 +207,23 @@ export interface components {
                 result_schema?: {
                     [key: string]: unknown;
                 };
+                /** What it comes after, in the order passed. */
+                after?: {
+                    /** As passed. */
+                    handoff_id: string;
+                    /** Its last attempt, if that is another. */
+                    last?: string;
+                    /** How it ended. */
+                    status: string;
+                    /** The output given to done. */
+                    result?: {
+                        [key: string]: unknown;
+                    } | null;
+                    /**
+                     * The result is left out: together they would be over 4 MiB, or it is gone.
+                     */
+                    result_omitted?: true;
+                }[];
             }[];
         };
         /** The state of the inbox. One that was never used is empty. */
@@ -324,6 +366,8 @@ export interface components {
             };
             /** The handoff can be caught from then on; only if it was delayed. */
             available_at?: string;
+            /** How many handoffs that it comes after have not ended yet. */
+            blocked_by?: number;
             /** Deadline of the work; null while a question is open. */
             work_expires_at?: string | null;
             /** Deadline of the next heartbeat; null while a question is open. */
@@ -414,6 +458,8 @@ export interface components {
                 max_attempts?: number;
                 /** The handoff can be caught from then on; only if it was delayed. */
                 available_at?: string;
+                /** How many handoffs that it comes after have not ended yet. */
+                blocked_by?: number;
                 approval?: {
                     state: "waiting" | "approved" | "rejected";
                     /** When a person decided. */
@@ -525,6 +571,8 @@ export interface components {
                 };
                 /** The handoff can be caught from then on; only if it was delayed. */
                 available_at?: string;
+                /** How many handoffs that it comes after have not ended yet. */
+                blocked_by?: number;
                 /** Deadline of the work; null while a question is open. */
                 work_expires_at?: string | null;
                 /** Deadline of the next heartbeat; null while a question is open. */
@@ -700,6 +748,8 @@ export interface components {
             expires_at: string;
             /** The handoff can be caught from then on; only if it was delayed. */
             available_at?: string;
+            /** How many handoffs that it comes after have not ended yet. */
+            blocked_by?: number;
             /** The page on which a person decides; only with require_human. */
             approval_url?: string;
         };
@@ -1471,7 +1521,7 @@ export interface components {
         /**
          * The codes of refusals.
          */
-        ErrorCode: "invalid_request" | "unauthorized" | "insufficient_scope" | "not_the_catcher" | "not_addressee" | "not_the_passer" | "self_approval" | "cross_origin" | "not_found" | "not_asked" | "events_off" | "method_not_allowed" | "request_timeout" | "already_caught" | "already_done" | "already_failed" | "already_declined" | "cancelled" | "not_caught" | "approval_required" | "not_yet" | "rejected" | "already_decided" | "no_approval_required" | "content_changed" | "already_asked" | "already_answered" | "withdrawn" | "unknown_parent" | "hop_limit" | "loop_detected" | "too_many_webhooks" | "expired" | "payload_too_large" | "uri_too_long" | "unsupported_media_type" | "idempotency_key_reused" | "result_invalid" | "result_schema_too_slow" | "rate_limited" | "inbox_full" | "headers_too_large" | "internal_error" | "unavailable";
+        ErrorCode: "invalid_request" | "unauthorized" | "insufficient_scope" | "not_the_catcher" | "not_addressee" | "not_the_passer" | "self_approval" | "cross_origin" | "not_found" | "not_asked" | "events_off" | "method_not_allowed" | "request_timeout" | "already_caught" | "already_done" | "already_failed" | "already_declined" | "cancelled" | "not_caught" | "approval_required" | "not_yet" | "rejected" | "already_decided" | "no_approval_required" | "content_changed" | "already_asked" | "already_answered" | "withdrawn" | "unknown_handoff" | "blocked" | "unknown_parent" | "hop_limit" | "loop_detected" | "too_many_webhooks" | "expired" | "payload_too_large" | "uri_too_long" | "unsupported_media_type" | "idempotency_key_reused" | "result_invalid" | "result_schema_too_slow" | "rate_limited" | "inbox_full" | "headers_too_large" | "internal_error" | "unavailable";
     };
     responses: never;
     parameters: never;

@@ -112,6 +112,16 @@ export const errorTable = {
   withdrawn: {
     status: 409, title: 'Withdrawn', detail: 'The work ended before this question was answered; nobody waits for it.'
   },
+  unknown_handoff: {
+    status: 409,
+    title: 'Unknown handoff',
+    detail: 'A handoff that is named in after does not exist, or is gone; name one that does.'
+  },
+  blocked: {
+    status: 409,
+    title: 'Blocked',
+    detail: 'This handoff comes after others that have not ended; wait for it with ?wait, or catch it later.'
+  },
   unknown_parent: {
     status: 409,
     title: 'Unknown parent',

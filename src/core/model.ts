@@ -12,13 +12,13 @@ export const approvals = ['none', 'waiting', 'approved', 'rejected'] as const
 export type Approval = typeof approvals[number]
 
 /**
- * A handoff's state as operations see it. It is finer than the status: a pending handoff may be waiting for a person or
- * `delayed`; one that expired after its catch, or that was for an inbox, is `lapsed`; and one that doesn't exist is
- * `absent`.
+ * A handoff's state as operations see it. It is finer than the status: a pending handoff may be waiting for a person,
+ * `blocked` by others that it comes after, or `delayed`; one that expired after its catch, or that was for an inbox, is
+ * `lapsed`; and one that doesn't exist is `absent`.
  */
 export const standings = [
-  'absent', 'waiting', 'delayed', 'pending', 'caught', 'done', 'failed', 'declined', 'cancelled', 'expired', 'lapsed',
-  'rejected'
+  'absent', 'waiting', 'blocked', 'delayed', 'pending', 'caught', 'done', 'failed', 'declined', 'cancelled', 'expired',
+  'lapsed', 'rejected'
 ] as const
 export type Standing = typeof standings[number]
 
@@ -49,7 +49,12 @@ const ended = {
 } as const
 const decided = { absent: 'not_found', cancelled: 'cancelled', expired: 'expired', lapsed: 'expired' } as const
 const unheld = {
-  absent: 'not_found', waiting: 'not_caught', delayed: 'not_caught', pending: 'not_caught', ...ended
+  absent: 'not_found',
+  waiting: 'not_caught',
+  blocked: 'not_caught',
+  delayed: 'not_caught',
+  pending: 'not_caught',
+  ...ended
 } as const
 
 /**
@@ -64,7 +69,12 @@ export const operations = {
     from: ['pending'],
     to: 'caught',
     refusals: {
-      absent: 'not_found', waiting: 'approval_required', delayed: 'not_yet', caught: 'already_caught', ...ended
+      absent: 'not_found',
+      waiting: 'approval_required',
+      blocked: 'blocked',
+      delayed: 'not_yet',
+      caught: 'already_caught',
+      ...ended
     },
   },
   approve: { by: 'another', from: ['waiting'], to: 'pending', refusals: decided },
@@ -75,7 +85,7 @@ export const operations = {
   decline: { by: 'catcher', from: ['caught'], to: 'declined', refusals: unheld },
   cancel: {
     by: 'passer',
-    from: ['waiting', 'delayed', 'pending', 'caught'],
+    from: ['waiting', 'blocked', 'delayed', 'pending', 'caught'],
     to: 'cancelled',
     // Cancelling again gets the same answer, so it is no refusal.
     refusals: {
@@ -96,6 +106,7 @@ export const operations = {
     refusals: {
       absent: 'not_found',
       waiting: 'not_caught',
+      blocked: 'not_caught',
       delayed: 'not_caught',
       pending: 'not_caught',
       expired: 'expired',
@@ -108,17 +119,21 @@ export const operations = {
 export type OperationName = keyof typeof operations
 
 /** What happens when a deadline passes, without any request. */
-export const byItself = { from: ['waiting', 'delayed', 'pending', 'caught'], to: 'expired' } as const satisfies {
-  from: readonly Standing[]
-  to: Status
-}
+export const byItself = {
+  from: ['waiting', 'blocked', 'delayed', 'pending', 'caught'], to: 'expired'
+} as const satisfies { from: readonly Standing[], to: Status }
 
 /**
  * @param isDelayed can't it be caught yet because of its delay?
  * @param isKept of an expired handoff: was it caught, or for an inbox?
+ * @param isBlocked is something open that it comes after?
  */
-export function standingOf (status: Status, approval: Approval, isDelayed: boolean, isKept: boolean): Standing {
-  if (status === 'pending') return approval === 'waiting' ? 'waiting' : isDelayed ? 'delayed' : 'pending'
+export function standingOf (
+  status: Status, approval: Approval, isDelayed: boolean, isKept: boolean, isBlocked = false
+): Standing {
+  if (status === 'pending') {
+    return approval === 'waiting' ? 'waiting' : isBlocked ? 'blocked' : isDelayed ? 'delayed' : 'pending'
+  }
   return status === 'expired' && isKept ? 'lapsed' : status
 }
 
@@ -234,6 +249,20 @@ export interface Extra {
   endedBy?: string
   /** Its catcher's latest question. */
   ask?: Ask
+  /** That it comes after others. */
+  after?: After
+}
+
+/** What is needed of those that a handoff comes after: that they are done, or only that they have ended. */
+export const afterNeeds = ['done', 'ended'] as const
+export type AfterNeed = typeof afterNeeds[number]
+
+/** How many of those are still open, and since when none is; null while there are some. */
+export interface After { need: AfterNeed, open: number, releasedAt: number | null }
+
+/** Is it still blocked by what it comes after? */
+export function isBlocked ({ status, extra }: HandoffRecord): boolean {
+  return status === 'pending' && extra.after !== undefined && extra.after.open > 0
 }
 
 /** Whom a question asks. */

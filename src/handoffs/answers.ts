@@ -4,7 +4,7 @@ import type { ErrorCode, ProblemMore } from '../core/errors.ts'
 import { isId, tagOf } from '../core/ids.ts'
 import type { Members } from '../core/json.ts'
 import { labelsMember } from '../core/labels.ts'
-import { askAt, deadlineOf, expiryOf, isResting, isTriedAgain, statusAt } from '../core/model.ts'
+import { askAt, deadlineOf, expiryOf, isBlocked, isResting, isTriedAgain, statusAt } from '../core/model.ts'
 import type { Approval, Caller, Decision, HandoffRecord } from '../core/model.ts'
 import type { Caught, Handoffs, NewHandoff, StatusReply, AgentTexts } from '../store/handoffs.ts'
 import type { TakenHandoff } from '../store/inboxes.ts'
@@ -55,7 +55,7 @@ function standing (outcome: ErrorCode, { now, record, decision }: Seen): Record<
 export function endOf (record: HandoffRecord, now: number): { at: number, by: string | null } | null {
   const { endedAt, endedBy } = record.extra
   if (statusAt(record, now) === 'expired') return { at: expiryOf(record).at, by: null }
-  return endedAt === undefined ? null : { at: endedAt, by: endedBy! }
+  return endedAt === undefined ? null : { at: endedAt, by: endedBy ?? null }
 }
 
 /** The answer to a second decision: the decision that stands. */
@@ -188,6 +188,7 @@ export function moreMembers (record: HandoffRecord, now: number): object {
   return {
     ...extra.to !== undefined && { to: extra.to, priority: extra.priority ?? 0 },
     ...extra.availableAt !== undefined && { available_at: iso(extra.availableAt) },
+    ...blockedMember(record, now),
     ...windowMembers(record, now),
     ...extra.heartbeatAt !== undefined && { heartbeat_at: iso(extra.heartbeatAt) },
     ...extra.cancelRequestedAt !== undefined && { cancel_requested_at: iso(extra.cancelRequestedAt) },
@@ -199,6 +200,11 @@ export function moreMembers (record: HandoffRecord, now: number): object {
     ...extra.reissuedAs !== undefined && { reissued_as: extra.reissuedAs },
     ...lineageMembers(record),
   }
+}
+
+/** How many others it still waits for. */
+export function blockedMember (record: HandoffRecord, now: number): object {
+  return isBlocked(record) && statusAt(record, now) === 'pending' ? { blocked_by: record.extra.after!.open } : {}
 }
 
 /** Its catcher's question. */
@@ -293,7 +299,7 @@ export function caughtText (id: string, reply: Caught): Buffer {
   )
 }
 
-function more ({ record, schema }: Caught): string {
+function more ({ record, schema, after }: Caught): string {
   if (record === null) return ''
   const { to, labels, heartbeatWithin } = record.extra
   const members = {
@@ -304,7 +310,8 @@ function more ({ record, schema }: Caught): string {
     ...attemptMembers(record),
     ...lineageMembers(record),
   }
-  return membersText(members) + labelsMember(labels) + (schema === null ? '' : `,"result_schema":${schema}`)
+  return membersText(members) + labelsMember(labels) + (schema === null ? '' : `,"result_schema":${schema}`) +
+    (after === undefined ? '' : `,"after":${after}`)
 }
 
 /** The answer of a catch from an inbox, with the payloads as they were passed. */

@@ -8,7 +8,9 @@ import type { Caller, Status } from '../core/model.ts'
 import type { HandoffsQuery } from '../core/schemas/lists.ts'
 import { readTime } from '../core/time.ts'
 import type { ListPosition, ListedHandoff, ListedPage, Lists, Wanted } from '../store/lists.ts'
-import { approvalText, endOf, expiryMember, iso, membersText, progressMember, windowMembers } from './answers.ts'
+import {
+  approvalText, blockedMember, endOf, expiryMember, iso, membersText, progressMember, windowMembers
+} from './answers.ts'
 import { excerpt } from './excerpt.ts'
 import type { Asker } from './waiter.ts'
 
@@ -122,6 +124,7 @@ export function itemText ({ id, record, decision, texts, task }: ListedHandoff, 
     ...extra.attempt !== undefined && { attempt: extra.attempt },
     ...extra.maxAttempts !== undefined && { max_attempts: extra.maxAttempts },
     ...extra.availableAt !== undefined && { available_at: iso(extra.availableAt) },
+    ...blockedMember(record, now),
   }
   const work = {
     ...caught !== null && { caught_by: caught.by, caught_at: iso(caught.at) },

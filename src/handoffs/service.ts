@@ -6,7 +6,8 @@ import { labelsIn } from '../core/labels.ts'
 import { deadlineOf, statusAt } from '../core/model.ts'
 import type { Caller } from '../core/model.ts'
 import type { CancelAnswer, EndAnswer, HeartbeatAnswer } from '../core/schemas/attempts.ts'
-import type { DoneAnswer, PassAnswer, PassBody } from '../core/schemas/handoffs.ts'
+import type { DoneAnswer } from '../core/schemas/handoffs.ts'
+import type { PassAnswer, PassBody } from '../core/schemas/pass.ts'
 import type { ResultSchemas } from '../result-schema/result-schemas.ts'
 import type { Attempts, EndReply, Power } from '../store/attempts.ts'
 import type { CatchReply, Handoffs, NewHandoff, PassReply, StatusReply } from '../store/handoffs.ts'
@@ -15,6 +16,7 @@ import {
 } from './answers.ts'
 import { excerptBytes } from './excerpt.ts'
 import type { Answered, LineagePlace } from './answers.ts'
+import type { AfterService } from './after.ts'
 import type { WaitOptions, Waiter } from './waiter.ts'
 
 /** Settings of the service. Times in milliseconds. */
@@ -40,7 +42,7 @@ export interface CatchResult extends Answered<Buffer> { traceparent: string | un
 /** What a status request may wait for: until the handoff is caught (or further), or until it has ended. */
 export type Until = 'caught' | 'done'
 
-const noResult = Buffer.alloc(0)
+const nothing = Buffer.alloc(0)
 /** The token of a pass without an Idempotency-Key. Its id is random, so only a retry of this very pass can meet it. */
 const noToken = '-'
 
@@ -49,10 +51,14 @@ export class HandoffService {
   readonly #handoffs: Handoffs
   readonly #waiter: Waiter
   readonly #schemas: ResultSchemas
+  readonly #after: AfterService
   readonly #options: ServiceOptions
 
-  constructor (handoffs: Handoffs, waiter: Waiter, schemas: ResultSchemas, options: ServiceOptions) {
+  constructor (
+    handoffs: Handoffs, waiter: Waiter, schemas: ResultSchemas, after: AfterService, options: ServiceOptions
+  ) {
     this.#handoffs = handoffs
+    this.#after = after
     this.#waiter = waiter
     this.#schemas = schemas
     this.#options = options
@@ -90,6 +96,7 @@ export class HandoffService {
       ? look()
       : this.#waiter.wait(this.#handoffs.channelOf(place), waiting, look, untilCatchable))
     if (!('payload' in reply)) throw refusedCatch(reply)
+    await this.#after.complete(caller.tenant, [Object.assign(reply, { id })])
     return {
       answer: caughtText(id, reply),
       replayed: key !== undefined && reply.outcome === 'replayed',
@@ -101,6 +108,7 @@ export class HandoffService {
   async read (caller: Caller, id: string): Promise<Buffer> {
     const reply = await this.#handoffs.read(placeOf(caller, id), caller.agent, caller.inboxes)
     if (!('payload' in reply)) throw refusal(reply)
+    await this.#after.complete(caller.tenant, [Object.assign(reply, { id })])
     return caughtText(id, reply)
   }
 
@@ -110,7 +118,7 @@ export class HandoffService {
   ): Promise<Answered<DoneAnswer>> {
     const place = placeOf(caller, id)
     const token = key === undefined ? randomToken() : digestToken('done', key, bytes)
-    const call = (satisfied: string) => this.#handoffs.done(place, token, caller.agent, result ?? noResult, satisfied)
+    const call = (satisfied: string) => this.#handoffs.done(place, token, caller.agent, result ?? nothing, satisfied)
     let reply = await call('')
     // The script is called twice at most, unless the id is used again meanwhile, with another schema.
     while (reply.outcome === 'unchecked') {
@@ -150,12 +158,17 @@ export class HandoffService {
       const line = body.parent == null
         ? null
         : await lineagePlace(this.#handoffs, caller, body.parent, handoff, this.#options.hopLimit)
-      const options = optionWords(body, members, handoff.payload, schema, line)
-      const payload = schema === null ? handoff.payload : Buffer.concat([handoff.payload, schema.text])
-      const reply = await this.#handoffs.pass({ ...handoff, options, payload })
-      if (reply.outcome !== 'elsewhere') return reply
-      const elsewhere = await this.#options.pendingElsewhere(handoff.tenant, handoff.to!, handoff.requireHuman)
-      return await this.#handoffs.pass({ ...handoff, options, payload, elsewhere })
+      const after = await this.#after.place(caller, handoff, body)
+      const options = optionWords(body, members, handoff.payload, schema, line) + (after?.word ?? '')
+      const payload = Buffer.concat([handoff.payload, schema?.text ?? nothing, Buffer.from(after?.field ?? '')])
+      const pass = { ...handoff, options, payload }
+      let reply = await this.#handoffs.pass(pass)
+      if (reply.outcome === 'elsewhere') {
+        const elsewhere = await this.#options.pendingElsewhere(handoff.tenant, handoff.to!, handoff.requireHuman)
+        reply = await this.#handoffs.pass({ ...pass, elsewhere })
+      }
+      if (after !== null && reply.outcome === 'passed') await this.#after.passed(handoff.tenant, handoff.id, after)
+      return reply
     } catch (error) {
       const before = error instanceof Problem && handoff.token !== noToken ? await this.#handoffs.passed(handoff) : null
       // An invalid body is reported first, before a reused key.
@@ -169,13 +182,15 @@ export class HandoffService {
 function isPlainBody (body: PassBody): boolean {
   return body.require_human !== true && body.work_within == null && body.heartbeat_within == null &&
     body.delay == null && body.max_attempts == null && body.to == null && body.priority == null &&
-    body.retry_delay == null && body.result_schema == null && body.parent == null && body.labels == null
+    body.retry_delay == null && body.result_schema == null && body.parent == null && body.labels == null &&
+    body.after == null && body.after_need == null
 }
 
 /** The answer of pass, and of reissue for the successor. */
 export function passAnswer (
-  baseUrl: string, id: string, requireHuman: boolean, { createdAt, expiresAt, availableAt }: Times
+  baseUrl: string, id: string, requireHuman: boolean, times: Times
 ): PassAnswer {
+  const { createdAt, expiresAt, availableAt, blockedBy = null } = times
   const answer: PassAnswer = {
     handoff_id: id,
     pickup_url: `${baseUrl}/api/catch/${id}`,
@@ -184,11 +199,12 @@ export function passAnswer (
     expires_at: iso(expiresAt),
   }
   if (availableAt !== null) answer.available_at = iso(availableAt)
+  if (blockedBy !== null) answer.blocked_by = blockedBy
   if (requireHuman) answer.approval_url = pageFor(baseUrl, id)
   return answer
 }
 
-interface Times { createdAt: number, expiresAt: number, availableAt: number | null }
+interface Times { createdAt: number, expiresAt: number, availableAt: number | null, blockedBy?: number | null }
 
 /** Turns a refused catch into a Problem. If it came too early, Retry-After says when it can be caught. */
 function refusedCatch (reply: Exclude<CatchReply, { payload: Buffer }>): Problem {
@@ -197,11 +213,11 @@ function refusedCatch (reply: Exclude<CatchReply, { payload: Buffer }>): Problem
 }
 
 /**
- * A catch waits while a person may still decide, and until a delay is over.
+ * A catch waits while a person may still decide, while others block it, and until a delay is over.
  * @returns milliseconds until what it saw changes by itself; null if it needn't wait
  */
 function untilCatchable (reply: CatchReply): number | null {
-  if (reply.outcome !== 'approval_required' && reply.outcome !== 'not_yet') return null
+  if (reply.outcome !== 'approval_required' && reply.outcome !== 'blocked' && reply.outcome !== 'not_yet') return null
   const { record, now } = reply.seen!
   return (reply.outcome === 'not_yet' ? record.extra.availableAt! : record.expiresAt) - now
 }
@@ -263,8 +279,6 @@ export interface AttemptOptions {
 
 /** What identifies a catcher's request when it is sent again: its bytes, and its Idempotency-Key if it has one. */
 export interface BodyAndKey { bytes: Buffer, key: string | undefined }
-
-const nothing = Buffer.alloc(0)
 
 /**
  * All that can happen to a caught handoff except done: what its catcher reports about the work, and what its passer

@@ -10,9 +10,12 @@ import { moved, operation, stays } from './operation.ts'
 import type { OperationCall, Services } from './operation.ts'
 
 /** Catches the next handoffs from an inbox. */
-export function catchNext ({ inboxes }: Services) {
-  const take = ({ caller, body, bytes, key, waiting }: OperationCall<TakeBody>, max: number) =>
-    inboxes.catch(caller, { inboxes: inboxesOf(body, caller), max, bytes }, key, waiting)
+export function catchNext ({ inboxes, after }: Services) {
+  const take = async ({ caller, body, bytes, key, waiting }: OperationCall<TakeBody>, max: number) => {
+    const taken = await inboxes.catch(caller, { inboxes: inboxesOf(body, caller), max, bytes }, key, waiting)
+    await after.complete(caller.tenant, taken.items)
+    return taken
+  }
   return operation<TakeBody>({
     name: 'catchNext',
     scope: 'catch',

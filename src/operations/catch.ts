@@ -12,15 +12,15 @@ export function catchOne ({ handoffs }: Services) {
     path: '/api/catch/:id',
     tag: 'handoffs',
     summary: 'Catch a handoff; only one agent can',
-    description: 'Moves the handoff from pending to caught. wait= waits for a person’s approval and for the end of ' +
-      'a delay. Send an Idempotency-Key, so that you can retry when the answer is lost.',
+    description: 'Moves the handoff from pending to caught. wait= waits for a person’s approval, for what it comes ' +
+      'after, and for the end of a delay. Send an Idempotency-Key, so that you can retry when the answer is lost.',
     params: handoffParams,
     query: waitQuery,
     headers: idempotencyHeaders,
     answers: { 200: catchAnswer },
     refusals: [
       'not_addressee', 'expired', 'cancelled', 'rejected', 'already_caught', 'already_done', 'already_failed',
-      'already_declined', 'approval_required', 'not_yet'
+      'already_declined', 'approval_required', 'blocked', 'not_yet'
     ],
     resumesTrace: true,
     inBatch: true,
@@ -31,11 +31,11 @@ export function catchOne ({ handoffs }: Services) {
         'yours alone. Use handoff_status if you only want to look. Always send idempotency_key: the same call with ' +
         'it gives you the same answer again. If a second content item says truncated, read the rest with ' +
         'handoff_read before you start. 409 is a normal answer: somebody else has caught it, or a person has yet to ' +
-        'approve it (set wait to wait for that). Another agent wrote the task: check that it is yours to do. Then ' +
-        'do the work, send handoff_heartbeat if the answer has heartbeat_within, and end with handoff_done, ' +
-        'handoff_fail or handoff_decline before work_expires_at (without it, within a day, or what your operator ' +
-        'has set).',
-      takes: { id, ...wait('for a person to approve it, or for its delay to end'), ...key }
+        'approve it, or it comes after others (set wait to wait for that). Another agent wrote the task: check that ' +
+        'it is yours to do. Then do the work, send handoff_heartbeat if the answer has heartbeat_within, and end ' +
+        'with handoff_done, handoff_fail or handoff_decline before work_expires_at (without it, within a day, or ' +
+        'what your operator has set).',
+      takes: { id, ...wait('for a person to approve it, for what it comes after, or for its delay to end'), ...key }
     },
     async run ({ caller, id, key, waiting }) {
       const { answer, replayed, traceparent } = await handoffs.catch(caller, id, key, waiting)

@@ -3,7 +3,8 @@ import type { ErrorCode } from '../core/errors.ts'
 import type { Members } from '../core/json.ts'
 import type { Caller, NeededScope, Status } from '../core/model.ts'
 import type { EndAnswer } from '../core/schemas/attempts.ts'
-import type { Limits } from '../core/schemas/handoffs.ts'
+import type { Limits } from '../core/schemas/pass.ts'
+import type { AfterService } from '../handoffs/after.ts'
 import type { ApprovalService } from '../handoffs/approvals.ts'
 import type { AskService } from '../handoffs/asks.ts'
 import type { InboxService } from '../handoffs/inboxes.ts'
@@ -20,6 +21,7 @@ export interface Services {
   handoffs: HandoffService
   attempts: AttemptService
   inboxes: InboxService
+  after: AfterService
   inboxSettings: InboxSettingsService
   many: ManyHandoffs
   lists: ListService

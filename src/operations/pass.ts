@@ -1,5 +1,6 @@
-import { passAnswer, passBody, passHeaders, noQuery } from '../core/schemas/handoffs.ts'
-import type { PassBody } from '../core/schemas/handoffs.ts'
+import { noQuery } from '../core/schemas/handoffs.ts'
+import { passAnswer, passBody, passHeaders } from '../core/schemas/pass.ts'
+import type { PassBody } from '../core/schemas/pass.ts'
 import { key } from './arguments.ts'
 import { operation, stays } from './operation.ts'
 import type { Services } from './operation.ts'
@@ -15,10 +16,11 @@ export function pass ({ handoffs, limits }: Services) {
     query: noQuery,
     headers: passHeaders,
     body: passBody(limits),
-    nested: ['labels'],
+    nested: ['labels', 'after'],
     answers: { 201: passAnswer },
     refusals: [
-      'idempotency_key_reused', 'unknown_parent', 'hop_limit', 'loop_detected', 'result_schema_too_slow', 'inbox_full'
+      'idempotency_key_reused', 'unknown_parent', 'hop_limit', 'loop_detected', 'unknown_handoff',
+      'result_schema_too_slow', 'inbox_full'
     ],
     inBatch: true,
     tool: {
@@ -28,7 +30,8 @@ export function pass ({ handoffs, limits }: Services) {
         'when work should be done by somebody else, now or later. `to` names the inbox of those who do such work; ' +
         'without it, give the handoff_id to the agent that should catch it. Always send idempotency_key, so that ' +
         'repeating the call creates no second handoff. Keep the handoff_id. Next, call ' +
-        'handoff_status with wait to get the result. With require_human, a person must approve first, at ' +
+        'handoff_status with wait to get the result. `after` names handoffs that must end first; who catches this ' +
+        'one gets their results. With require_human, a person must approve first, at ' +
         'approval_url: show that address to people; you can’t approve it yourself.',
       takes: key
     },

@@ -1,5 +1,6 @@
 import { reissueBody } from '../core/schemas/attempts.ts'
-import { handoffParams, ignoredKeyHeaders, noQuery, passAnswer } from '../core/schemas/handoffs.ts'
+import { handoffParams, ignoredKeyHeaders, noQuery } from '../core/schemas/handoffs.ts'
+import { passAnswer } from '../core/schemas/pass.ts'
 import { id, key } from './arguments.ts'
 import { operation, stays } from './operation.ts'
 import type { Moved, Services } from './operation.ts'

@@ -16,7 +16,7 @@ export type ScriptName = 'pass' | 'catch' | 'heartbeat' | 'done' | 'excerpt' | '
   | 'webhook-plan' | 'webhook-replay' | 'webhook-claim' | 'webhook-tried' | 'webhook-deliveries' | 'sign-in'
   | 'session' | 'sign-out' | 'key-create' | 'key-update' | 'key-rotate' | 'key-revoke' | 'key-find' | 'key-list'
   | 'decided' | 'key-changes' | 'limit-set' | 'limit-list' | 'list' | 'search' | 'search-note' | 'inboxes' | 'inbox-set'
-  | 'inbox-settle' | 'inbox-tidy' | 'ask' | 'answer' | 'asked'
+  | 'inbox-settle' | 'inbox-tidy' | 'ask' | 'answer' | 'asked' | 'after' | 'release' | 'dependents'
 
 /** Milliseconds. A call normally takes a fraction of one, and is given up after 2,000 (redis/lanes.ts). */
 const bounds = [0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2000]
@@ -68,6 +68,11 @@ export interface ScriptOptions {
    * call.
    */
   lifetimes?: Lifetimes | undefined
+  /**
+   * Whether a script may write to several partitions: then what ends releases its dependents itself
+   * (lua/lib/after.lua).
+   */
+  isOneRedis?: boolean | undefined
 }
 
 /** How long an agent has for the work, and how long a handoff is kept after its end, in milliseconds. */
@@ -86,11 +91,14 @@ export type EventTarget = { feeds: string, retention: number } | 'outbox'
  * record.lua), and the rest of the file, with libraries (lua/lib/) where it says `-- Uses: `.
  */
 export function loadScripts (
-  { clock = readLua('lib/clock.lua'), events, lifetimes = { workTtl: day, retention: day } }: ScriptOptions = {}
+  {
+    clock = readLua('lib/clock.lua'), events, lifetimes = { workTtl: day, retention: day }, isOneRedis = false
+  }: ScriptOptions = {}
 ): Scripts {
   const shared = `${clock}${readLua('lib/record.lua')}local WORK_TTL = ${lifetimes.workTtl}\nlocal RETENTION = ` +
     `${lifetimes.retention}\n`
-  return Object.fromEntries(scriptNames().map(name => [name, loadScript(name, shared, events)])) as unknown as Scripts
+  const targets = { events, isOneRedis }
+  return Object.fromEntries(scriptNames().map(name => [name, loadScript(name, shared, targets)])) as unknown as Scripts
 }
 
 /** Those that lie in lua/. */
@@ -99,9 +107,12 @@ export function scriptNames (): ScriptName[] {
 }
 
 /** The optional libraries that a script uses. */
-export function libraryOf (name: ScriptName, events?: EventTarget): string {
-  return [...readLua(`${name}.lua`).matchAll(uses)].map(([, names]) => librariesOf(names!, events)).join('')
+export function libraryOf (name: ScriptName, targets: Targets): string {
+  return [...readLua(`${name}.lua`).matchAll(uses)].map(([, names]) => librariesOf(names!, targets)).join('')
 }
+
+/** What decides which of two libraries a script gets. */
+export interface Targets { events: EventTarget | undefined, isOneRedis: boolean }
 
 /**
  * Where a script says so, libraries are put: at the end of its header those that each call needs, and further down
@@ -109,8 +120,11 @@ export function libraryOf (name: ScriptName, events?: EventTarget): string {
  */
 const uses = /^ *-- Uses: ([a-z -]+)\n/gm
 
-function librariesOf (names: string, events: EventTarget | undefined): string {
-  return names.split(' ').map(name => name === 'events' ? eventsLibrary(events) : readLua(`lib/${name}.lua`)).join('')
+function librariesOf (names: string, { events, isOneRedis }: Targets): string {
+  return names.split(' ').map(name => {
+    if (name === 'events') return eventsLibrary(events)
+    return readLua(`lib/${name === 'ended' ? isOneRedis ? 'ended-here' : 'ended-later' : name}.lua`)
+  }).join('')
 }
 
 function eventsLibrary (events: EventTarget | undefined): string {
@@ -120,8 +134,8 @@ function eventsLibrary (events: EventTarget | undefined): string {
     `${events.retention}, ${events.retention + feedMargin}\n${readLua('lib/direct.lua')}`
 }
 
-function loadScript (name: ScriptName, shared: string, events: EventTarget | undefined): Script {
-  const { source, whenFull } = sourcesOf(name, shared, events)
+function loadScript (name: ScriptName, shared: string, targets: Targets): Script {
+  const { source, whenFull } = sourcesOf(name, shared, targets)
   const took = new Histogram(bounds)
   const script = scriptOf(name, source, took)
   return whenFull === undefined ? script : { ...script, whenFull: scriptOf(name, whenFull, took) }
@@ -132,20 +146,20 @@ interface Sources { source: string, whenFull?: string }
 /** What scripts consist of, by what decides it: a process may have several stores, and putting one together costs. */
 const sources = new Map<string, Sources>()
 
-function sourcesOf (name: ScriptName, shared: string, events: EventTarget | undefined): Sources {
-  const key = `${name} ${JSON.stringify(events)} ${shared}`
+function sourcesOf (name: ScriptName, shared: string, targets: Targets): Sources {
+  const key = `${name} ${JSON.stringify(targets)} ${shared}`
   const known = sources.get(key)
   if (known !== undefined) return known
-  const made = putTogether(name, shared, events)
+  const made = putTogether(name, shared, targets)
   sources.set(key, made)
   return made
 }
 
-function putTogether (name: ScriptName, shared: string, events: EventTarget | undefined): Sources {
+function putTogether (name: ScriptName, shared: string, targets: Targets): Sources {
   const text = readLua(`${name}.lua`)
   const endOfFlags = text.indexOf('\n')
   const flags = text.slice(0, endOfFlags)
-  const whole = withoutComments(`${flags}\n${shared}${withLibraries(text.slice(endOfFlags + 1), events)}`)
+  const whole = withoutComments(`${flags}\n${shared}${withLibraries(text.slice(endOfFlags + 1), targets)}`)
   const source = withoutUnused(shared.includes('function late(') ? whole : comparing(whole))
   if (!asksIfFull.test(source)) return { source }
   return {
@@ -174,9 +188,10 @@ function scriptOf (name: ScriptName, source: string, took: Histogram): Script {
  * A script's text with its libraries. Where events are off, the statements that tell them are left out, unless others
  * need what those define: then there are functions that do nothing (lua/lib/no-events.lua).
  */
-function withLibraries (text: string, events: EventTarget | undefined): string {
+function withLibraries (text: string, targets: Targets): string {
+  const { events } = targets
   const replying = events === 'outbox' && /^-- Uses: events\b/m.test(text) ? replyingEvents(text) : text
-  const whole = replying.replace(uses, (_, names: string) => librariesOf(names, events))
+  const whole = replying.replace(uses, (_, names: string) => librariesOf(names, targets))
   if (events !== undefined) return whole
   const silent = whole.replace(/^ *(?:local outbox = openOutbox|tell)\(.*\)\n/gm, '')
   return /\boutbox\b/.test(withoutComments(silent)) ? whole : silent

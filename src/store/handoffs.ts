@@ -33,10 +33,12 @@ export type PassReply = {
   createdAt: number
   expiresAt: number
   availableAt: number | null
+  /** How many others it waited for; null for none. */
+  blockedBy: number | null
 } | { outcome: 'reused' | 'fresh' | 'inbox_full' | 'elsewhere' }
 
 export type CatchRefusal = 'not_found' | 'not_addressee' | 'expired' | 'cancelled' | 'rejected' | 'already_caught' |
-  'already_done' | 'already_failed' | 'already_declined' | 'approval_required' | 'not_yet'
+  'already_done' | 'already_failed' | 'already_declined' | 'approval_required' | 'blocked' | 'not_yet'
 /** A caught handoff, as its catcher gets it. */
 export interface Caught {
   createdAt: number
@@ -47,6 +49,8 @@ export interface Caught {
   record: HandoffRecord | null
   /** JSON text; null if none was passed. */
   schema: Buffer | null
+  /** What it comes after, JSON text (handoffs/after.ts); left out if it comes after nothing. */
+  after?: string
 }
 export interface CaughtReply extends Caught { outcome: 'caught' | 'replayed' }
 export type CatchReply = CaughtReply | RefusedReply<CatchRefusal>
@@ -68,17 +72,25 @@ export interface AgentTexts {
   progress: { at: number, text: string } | null
 }
 export type ReadReply = CaughtReply | RefusedReply<HolderRefusal | 'not_addressee'>
-export type StatusReply = { outcome: 'found', result: Buffer | null, texts: AgentTexts | null } & Seen | {
-  outcome: 'not_found'
-}
+export type StatusReply = {
+  outcome: 'found'
+  result: Buffer | null
+  texts: AgentTexts | null
+  /** What it comes after (lua/lib/after.lua, field b); null for nothing. */
+  after: string | null
+} & Seen | { outcome: 'not_found' }
 
 export type LineageReply = { outcome: 'found', record: HandoffRecord, mark: string | null } | { outcome: 'not_found' }
+
+/** A blocked handoff that the sweep named, and the ids that it still waits for. */
+export interface Blocked { tenant: string, id: string, open: readonly string[] }
 
 /**
  * What one sweep call did. `live`: how many handoffs the partition's index has afterwards. `untilDue`: milliseconds
  * until the first of them is due; null if there are none. `stalled`: how many of the expired missed a heartbeat.
  * `reissued`: how many of those, and of the ones that weren't done in time, have a successor. `named`: the expired
- * handoffs, if their names were asked for.
+ * handoffs, if their names were asked for. `ended`: those that have ended and have dependents. `blocked`: those that
+ * come after others, and wait for them still.
  */
 export interface Swept {
   lookedAt: number
@@ -88,6 +100,8 @@ export interface Swept {
   stalled: number
   reissued: { stalled: number, not_done: number }
   named: Array<{ tenant: string, id: string }>
+  ended: Array<{ tenant: string, id: string }>
+  blocked: Blocked[]
 }
 
 /** The handoffs in Redis: one method per script. Only this file knows what the scripts' replies look like. */
@@ -245,15 +259,16 @@ function amongSpaces (names: Iterable<string>): string {
 
 function readPass (reply: unknown, expiresIn: number): PassReply {
   if (typeof reply === 'number') {
-    return { outcome: 'passed', createdAt: reply, expiresAt: reply + expiresIn, availableAt: null }
+    return { outcome: 'passed', createdAt: reply, expiresAt: reply + expiresIn, availableAt: null, blockedBy: null }
   }
-  const [outcome, createdAt, expiresAt, availableAt] = tagged(reply)
+  const [outcome, createdAt, expiresAt, availableAt, blockedBy] = tagged(reply)
   if (createdAt === undefined) return { outcome: outcome as 'reused' }
   return {
     outcome: outcome as 'passed',
     createdAt: createdAt as number,
     expiresAt: expiresAt as number,
-    availableAt: (availableAt ?? null) as number | null
+    availableAt: (availableAt ?? null) as number | null,
+    blockedBy: (blockedBy ?? null) as number | null
   }
 }
 
@@ -291,7 +306,7 @@ function readDone (reply: unknown): DoneReply {
 }
 
 function readStatus (reply: unknown): StatusReply {
-  const [outcome, now, record, result, decision, extra, fault, cancelReason, progress] = tagged(reply)
+  const [outcome, now, record, result, decision, extra, fault, cancelReason, progress, after] = tagged(reply)
   if (outcome === 'not_found') return { outcome }
   return {
     outcome: 'found',
@@ -300,6 +315,7 @@ function readStatus (reply: unknown): StatusReply {
     texts: extra === undefined
       ? null
       : { fault: textOf(fault), cancelReason: textOf(cancelReason), progress: parseProgress(textOf(progress)) },
+    after: textOf(after),
   }
 }
 
@@ -323,6 +339,7 @@ export function parseProgress (text: string | null): AgentTexts['progress'] {
 
 function readSweep (reply: unknown): Swept {
   const [, lookedAt, expired, live, untilDue, stalled, stalledReissued, lateReissued, ...members] = tagged(reply)
+  const [ended, blocked] = (Array.isArray(members.at(-1)) ? members.pop() : [[], []]) as [unknown[], unknown[]]
   return {
     lookedAt: lookedAt as number,
     expired: expired as number,
@@ -331,5 +348,9 @@ function readSweep (reply: unknown): Swept {
     stalled: stalled as number,
     reissued: { stalled: stalledReissued as number, not_done: lateReissued as number },
     named: members.map(handoffOfMember),
+    ended: ended.map(handoffOfMember),
+    blocked: blocked.flatMap((member, at) => at % 2 === 1
+      ? []
+      : [{ ...handoffOfMember(member), open: String(blocked[at + 1]).split(' ').filter(id => id !== '') }]),
   }
 }

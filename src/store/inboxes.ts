@@ -79,6 +79,7 @@ export interface Counted extends InboxSettings {
   pending: number
   waiting: number
   delayed: number
+  blocked: number
   caught: number
   failed: number
   oldestAt: number | null
@@ -325,15 +326,18 @@ function readTurns (reply: unknown): InboxTurns {
 }
 
 /** @param counts as lua/lib/counts.lua has them */
-function readCounted ([pending, waiting, delayed, caught, failed, oldest, ...settings]: unknown[]): Counted {
+function readCounted (
+  [pending, waiting, delayed, caught, failed, oldest, paused, maxCaught, maxPending, blocked]: unknown[]
+): Counted {
   return {
     pending: pending as number,
     waiting: waiting as number,
     delayed: delayed as number,
+    blocked: blocked as number,
     caught: caught as number,
     failed: failed as number,
     oldestAt: oldest == null ? null : Math.floor(oldest as number / 1000),
-    ...readSettings(settings)
+    ...readSettings([paused, maxCaught, maxPending])
   }
 }
 

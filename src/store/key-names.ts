@@ -27,6 +27,11 @@ export class KeyNames {
     return `${this.partition(tag)}h:${member}`
   }
 
+  /** Those that come after a handoff (lua/lib/after.lua). */
+  dependents (tag: string, member: string): string {
+    return `${this.partition(tag)}d:${member}`
+  }
+
   /** A partition's live handoffs, by when the sweep is to look at them. */
   due (tag: string): string {
     return `${this.partition(tag)}due`

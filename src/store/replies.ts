@@ -1,6 +1,6 @@
 import { Unavailable } from '../core/errors.ts'
 import { isStatus } from '../core/model.ts'
-import type { Approval, Ask, AskState, Decision, Extra, HandoffRecord } from '../core/model.ts'
+import type { After, Approval, Ask, AskState, Decision, Extra, HandoffRecord } from '../core/model.ts'
 
 /** Reads the scripts' replies. lua/lib/record.lua says what their words mean. */
 
@@ -45,7 +45,7 @@ export function readSeen (now: unknown, record: unknown, extra: unknown, decisio
 export function parseRecord (text: unknown, extra: unknown): HandoffRecord {
   const [mark, approval, createdAt, expiresAt, passedBy, , caughtAt, deadline, caughtBy, , completedAt] =
     String(text).split(' ')
-  const status = mark!.startsWith('2:') ? mark!.slice(2) : mark
+  const status = known.test(mark!) ? mark!.slice(2) : mark
   if (!isStatus(status)) throw new Unavailable(ofNewerVersion)
   return {
     status,
@@ -60,6 +60,9 @@ export function parseRecord (text: unknown, extra: unknown): HandoffRecord {
     extra: extra == null ? nothing : parseExtra(String(extra)),
   }
 }
+
+/** The versions of records that have a field x. */
+const known = /^[23]:/
 
 const nothing: Extra = Object.freeze({})
 
@@ -86,6 +89,17 @@ const letters: Record<string, (value: string, extra: Extra) => unknown> = {
   y: (value, extra) => { extra.endedBy = value },
   v: (value, extra) => { extra.heartbeatAt = Number(value) },
   z: (value, extra) => { extra.ask = parseAsk(value) },
+  A: (value, extra) => { extra.after = parseAfter(value) },
+}
+
+/** The word of what it comes after. */
+function parseAfter (word: string): After {
+  const [need, open, , releasedAt] = word.split('/') as [string, string, string, string?]
+  return {
+    need: need === 'd' ? 'done' : 'ended',
+    open: Number(open),
+    releasedAt: releasedAt === undefined ? null : Number(releasedAt)
+  }
 }
 
 const askLetters: Record<string, AskState> = { o: 'open', a: 'answered', e: 'expired', w: 'withdrawn' }

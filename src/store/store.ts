@@ -6,6 +6,7 @@ import { Checks, lookAtRedis, memoryOf } from './health.ts'
 import type { Look, Memory } from './health.ts'
 import { ClusterMasters, OneMaster } from '../redis/masters.ts'
 import type { Masters } from '../redis/masters.ts'
+import { Dependents } from './dependents.ts'
 import { Events } from './events.ts'
 import { Handoffs } from './handoffs.ts'
 import { Inboxes } from './inboxes.ts'
@@ -53,6 +54,7 @@ export interface StoreOptions extends Lifetimes {
 export interface Store {
   handoffs: Handoffs
   attempts: Attempts
+  dependents: Dependents
   inboxes: Inboxes
   approvals: Approvals
   asks: Asks
@@ -111,7 +113,9 @@ export function openStore (
   const isRelayed = areEventsOn && isSpread
   const keyNames = new KeyNames(keyPrefix, !isRelayed)
   const target: EventTarget = isRelayed ? 'outbox' : { feeds: keyNames.feeds(), retention: eventsRetention }
-  const scripts = loadScripts({ clock: options.clock, events: areEventsOn ? target : undefined, lifetimes: options })
+  const scripts = loadScripts({
+    clock: options.clock, events: areEventsOn ? target : undefined, lifetimes: options, isOneRedis: !isSpread
+  })
   const lanes: Lanes = new Lanes(
     masters, replicas === 0 ? null : { replicas, barrierKey: tag => keyNames.barrier(tag) },
     isRelayed ? (tag, reply) => relay.take(tag, reply) : undefined
@@ -135,6 +139,9 @@ export function openStore (
     lanes, scripts, keyNames, { cluster: address.kind === 'cluster', replicas, events: areEventsOn }
   )
   const handoffs = new Handoffs(lanes, scripts, keyNames, options, !isSpread)
+  const dependents = new Dependents(
+    lanes, scripts, keyNames, !isSpread, error => log.error({ err: error }, 'releasing what comes after others failed')
+  )
   const sweeper = new Sweeper(handoffs, leases, {
     tags,
     leaseKey: tag => keyNames.sweeper(tag),
@@ -142,12 +149,14 @@ export function openStore (
     reaches: tag => lanes.reaches(tag),
     onFault: error => log.error({ err: error }, 'the sweep failed'),
     onExpired: options.onExpired,
+    onAfter: (ended, blocked) => dependents.swept(ended, blocked),
   })
   const checks = new Checks(
     () => lookAtRedis({ masters, lanes, scripts, rights, keyNames, newMark: randomUUID, replicas }), log
   )
   return {
     handoffs,
+    dependents,
     attempts: new Attempts(lanes, scripts, keyNames, options),
     inboxes: new Inboxes(lanes, scripts, keyNames, { ...options, tags, isOneRedis: !isSpread }),
     approvals: new Approvals(lanes, scripts, keyNames, options.retention),
@@ -182,6 +191,7 @@ export function openStore (
     fullRefusals: () => lanes.fullRefusals(),
     async close () {
       await sweeper.stop()
+      await dependents.settled()
       await round.stop()
       await relay.stop()
       lanes.close()

@@ -1,5 +1,5 @@
 import { Unavailable } from '../core/errors.ts'
-import type { Handoffs } from './handoffs.ts'
+import type { Handoffs, Swept } from './handoffs.ts'
 import { within } from './leases.ts'
 import type { Leases } from './leases.ts'
 
@@ -52,6 +52,8 @@ export interface SweeperOptions {
   onFault (error: unknown): void
   /** Called for each handoff that expires. If it is left out, Redis doesn't name them. */
   onExpired?: ((tenant: string, id: string) => void) | undefined
+  /** Called with what has ended and has dependents, and with what is blocked and is to be asked about. */
+  onAfter?: ((ended: Swept['ended'], blocked: Swept['blocked']) => void) | undefined
 }
 
 /**
@@ -185,9 +187,9 @@ export class Sweeper {
   async #sweepPartition (tag: string, limit: number): Promise<void> {
     this.#underWay.add(tag)
     try {
-      const { onExpired } = this.#options
+      const { onExpired, onAfter } = this.#options
       const {
-        lookedAt, expired, live, untilDue, stalled, reissued, named
+        lookedAt, expired, live, untilDue, stalled, reissued, named, ended, blocked
       } = await this.#handoffs.sweep(tag, limit, onExpired !== undefined)
       this.expired += expired
       this.stalled += stalled
@@ -195,6 +197,7 @@ export class Sweeper {
       this.reissued.not_done += reissued.not_done
       this.#statistics.saw(tag, live, untilDue)
       for (const { tenant, id } of named) onExpired?.(tenant, id)
+      if (ended.length + blocked.length > 0) onAfter?.(ended, blocked)
       if (lookedAt === limit) this.#backlog.add(tag)
     } catch (error) {
       // The other partitions can still be swept.

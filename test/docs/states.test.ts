@@ -23,6 +23,7 @@ function cell (name: OperationName, standing: Standing): string {
 const names: Record<Standing, string> = {
   absent: 'no such handoff',
   waiting: '`pending`, waits for a person',
+  blocked: '`pending`, comes after others',
   delayed: '`pending`, its delay isn’t over',
   pending: '`pending`',
   caught: '`caught`',
@@ -44,7 +45,7 @@ function table (): string {
 
 /** The state machine as a diagram, with statuses only. */
 function diagram (): string {
-  const statusOf = (standing: Standing) => standing === 'absent' ? '[*]' : standing === 'waiting' || standing === 'delayed' ? 'pending' : standing
+  const statusOf = (standing: Standing) => standing === 'absent' ? '[*]' : ['waiting', 'blocked', 'delayed'].includes(standing) ? 'pending' : standing
   const arrows = new Map<string, string[]>()
   const arrow = (from: Standing, to: string, name: string) => {
     const key = `${statusOf(from)} --> ${to}`

@@ -66,7 +66,7 @@ t.test('a handoff written by a newer version is 503 on this one, and stays uncha
   const { app, store, call, redis, prefix, dump } = await testApp(t)
   const id = (await call('alice', 'POST', '/api/pass', { task: 't', require_human: true, to: 'other' })).json().handoff_id
   const key = `${prefix}:{${tagOf(id)}}:h:default:${id}`
-  await redis.hset(key, 's', `3:${await redis.hget(key, 's')}`)
+  await redis.hset(key, 's', `4:${await redis.hget(key, 's')}`)
   const { key: held } = await newKey(store.keyRecords, { inboxes: ['desk'] })
   const before = await dump()
   for (const [who, method, path, body] of [

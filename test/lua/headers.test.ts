@@ -13,12 +13,12 @@ t.test('the table of letters has every letter that a script uses', async t => {
   const [field, extra, sent] = [8, 46, 88]
   const rows = readLua('lib/record.lua').split('\n').filter(line => /^-- {3}\S {2}/.test(line))
   const inColumn = (column: number) => rows.filter(row => !['-', ''].includes(row.slice(column).split(/ {2}/)[0]!)).map(row => row[5]!)
-  const texts = [...names.map(name => readLua(`${name}.lua`) + libraryOf(name, 'outbox')), readLua('lib/record.lua')]
+  const texts = [...names.map(name => readLua(`${name}.lua`) + libraryOf(name, { events: 'outbox', isOneRedis: true })), readLua('lib/record.lua')]
   const code = texts.join('').split('\n').filter(line => !/^ *--/.test(line))
   const found = (lines: string[], letter: RegExp) => [...new Set([...lines.join('\n').matchAll(letter)].map(([, name]) => name!))].sort()
   const fields = found(code.filter(line => /'H[A-Z]+'|^local SET_ASIDE/.test(line)), /'([a-z])'/g)
   t.strictSame(fields.filter(letter => !inColumn(field).includes(letter)), [], 'as a field of the hash')
-  const words = found(code, /' ([a-z?])(?:1?'|\(|%)/g)
+  const words = found(code, /' ([a-zA-Z?])(?:1?'|\(|%)/g)
   t.strictSame(words.filter(letter => !inColumn(extra).includes(letter) && !inColumn(sent).includes(letter)), [], 'as the beginning of a word')
   t.ok(fields.length >= 8 && words.length >= 12, 'and some were found', { fields, words })
 })
@@ -35,7 +35,7 @@ for (const name of names) t.strictSame(faultsOf(name, readLua(`${name}.lua`)), [
 /** With each library that events may have: what they write counts as well. */
 function faultsOf (name: ScriptName, text: string): string[] {
   const targets: EventTarget[] = ['outbox', { feeds: 'prefix:e:', retention: 1 }]
-  return [...new Set(targets.flatMap(target => scriptFaults(name, text, libraryOf(name, target))))]
+  return [...new Set(targets.flatMap((events, at) => scriptFaults(name, text, libraryOf(name, { events, isOneRedis: at === 1 }))))]
 }
 
 /** Breaches of the rules that most changes touch: a script, what in it becomes what, and the sentence that must come of it. */

@@ -73,7 +73,7 @@ class Sweep {
     this.underWay.splice(this.underWay.indexOf(call), 1)
     const lookedAt = Math.min(limit, this.due.get(tag) ?? 0)
     if (lookedAt > 0) this.due.set(tag, this.due.get(tag)! - lookedAt)
-    const none = { live: 0, untilDue: null, stalled: 0, reissued: { stalled: 0, not_done: 0 }, named: [] }
+    const none = { live: 0, untilDue: null, stalled: 0, reissued: { stalled: 0, not_done: 0 }, named: [], ended: [], blocked: [] }
     return { lookedAt, expired: lookedAt, ...none }
   }
 

@@ -5,7 +5,7 @@ import { reasonRules } from './attempts.ts'
 import {
   askOnStatus, exampleAskId, exampleId, handoffId, labels, nullable, oneOf, replayedField, time, to, wantedLabels
 } from './handoffs.ts'
-import type { Limits } from './handoffs.ts'
+import type { Limits } from './pass.ts'
 import { pageOf, pageQuery } from './pages.ts'
 
 /** The schemas of questions. */

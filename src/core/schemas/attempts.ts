@@ -3,7 +3,7 @@ import type { Static } from '@sinclair/typebox'
 import {
   askOnStatus, endedAt, handoffId, nullable, reissuedAs, replayedField, time, workExpiresAt
 } from './handoffs.ts'
-import type { Limits } from './handoffs.ts'
+import type { Limits } from './pass.ts'
 
 interface Progress { message?: string | null, percent?: number | null }
 

@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import type { Static, TUnsafe } from '@sinclair/typebox'
 import { labelNamePattern, labelValuePattern, maxLabels } from '../labels.ts'
-import { askStates, asked, namePattern, statuses } from '../model.ts'
+import { askStates, asked, statuses } from '../model.ts'
 
 /** The schemas that validate, serialise and document agents' operations. They are the only source of the types. */
 
@@ -67,6 +67,10 @@ export const handoffParams = Type.Object({
   id: Type.String({ description: 'The handoff’s id.', examples: [exampleId] })
 })
 
+export const blockedBy = Type.Integer({
+  minimum: 1, description: 'How many handoffs that it comes after have not ended yet.', examples: [2]
+})
+
 /** Every operation refuses unknown query parameters: a mistyped one must not be ignored silently. */
 export const noQuery = Type.Object({}, { additionalProperties: false })
 
@@ -78,11 +82,7 @@ export const replayedField = {
     description: 'Only on a replayed answer: the operation had been carried out already.'
   }
 }
-const locationField = {
-  Location: { type: 'string', description: 'The path of the handoff’s status.', examples: [`/api/status/${exampleId}`] }
-}
-
-const traceExample = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01'
+export const traceExample = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01'
 const traceField = {
   traceparent: {
     type: 'string',
@@ -121,126 +121,6 @@ export const ignoredKeyHeaders = Type.Object({
     pattern: keyPattern, description: 'Ignored: this request can be retried without one.', examples: ['report-42']
   })),
 })
-
-export const passHeaders = Type.Object({
-  ...idempotencyHeaders.properties,
-  // No pattern: W3C Trace Context demands that a malformed one is ignored.
-  traceparent: Type.Optional(Type.String({
-    description: 'The trace that this request belongs to (W3C Trace Context). The service stores it and answers it ' +
-      'to the catch, so that both agents’ work is one trace. A malformed one is ignored.',
-    examples: [traceExample],
-  })),
-})
-
-/** The configured maxima of pass, heartbeat and delay, in seconds. */
-export interface Limits { maxExpiresIn: number, maxWorkTtl: number }
-
-export const passBody = ({ maxExpiresIn, maxWorkTtl }: Limits) => Type.Object({
-  task: Type.String({
-    minLength: 1,
-    description: 'What the next agent should do.',
-    examples: ['Summarise the attached figures in five lines.']
-  }),
-  output: Type.Optional(nullable<object>('object', {
-    additionalProperties: true,
-    description: 'Result of the passing agent’s own work.',
-    examples: [{ rows: 128, total: 1.0 }]
-  })),
-  context: Type.Optional(nullable<object>(
-    'object', { additionalProperties: true, description: 'Metadata or history.', examples: [{ ticket: 'OPS-7' }] }
-  )),
-  constraints: Type.Optional(
-    nullable<string>('string', { description: 'Rules or boundaries for the next agent.', examples: ['Read only.'] })
-  ),
-  to: Type.Optional(nullable<string>('string', {
-    pattern: namePattern,
-    description: 'The inbox that the handoff is for. Any agent of the tenant can catch it there.',
-    examples: ['reviewer']
-  })),
-  priority: Type.Optional(nullable<number>('integer', {
-    minimum: 0,
-    maximum: 9,
-    default: 0,
-    description: 'Priority in that inbox: each step outweighs a minute of waiting. Needs `to`.',
-    examples: [5]
-  })),
-  labels: labelsToPass('Names and values by which lists and events are filtered, as they are shown: 1 to 8. A name ' +
-    'is 1 to 32 of A-Z a-z 0-9 . _ -, a value 1 to 64 of these and : / @.'),
-  require_human: Type.Optional(nullable<boolean>(
-    'boolean', { default: false, description: 'If true, a person must approve before anyone can catch the handoff.' }
-  )),
-  expires_in: Type.Optional(nullable<number>('integer', {
-    minimum: 1, maximum: maxExpiresIn, description: 'For how many seconds the handoff can be caught.', examples: [3600]
-  })),
-  work_within: Type.Optional(nullable<number>('integer', {
-    minimum: 1,
-    maximum: maxWorkTtl,
-    description: 'Seconds, from the catch on, within which the work must be done.',
-    examples: [900]
-  })),
-  heartbeat_within: Type.Optional(nullable<number>('integer', {
-    minimum: 5,
-    maximum: 86400,
-    description: 'Longest time between two heartbeats of the catcher, from the catch on, in seconds.',
-    examples: [60]
-  })),
-  delay: Type.Optional(nullable<number>('integer', {
-    minimum: 1,
-    maximum: maxExpiresIn - 1,
-    description: 'Seconds until the handoff can be caught; less than expires_in.',
-    examples: [30]
-  })),
-  max_attempts: Type.Optional(nullable<number>('integer', {
-    minimum: 1,
-    maximum: 10,
-    default: 1,
-    description: 'Attempts in total. An attempt that fails, is declined or runs out of time gets a successor while ' +
-      'any are left.',
-    examples: [3]
-  })),
-  retry_delay: Type.Optional(nullable<number>('integer', {
-    minimum: 0,
-    maximum: 3600,
-    default: 1,
-    description: 'Seconds until the second attempt can be caught; doubles with each further attempt, up to an hour.',
-    examples: [5]
-  })),
-  result_schema: Type.Optional(nullable<object>('object', {
-    additionalProperties: true,
-    description: 'A JSON Schema (2020-12) that done’s output must satisfy: at most 16,384 bytes, and only the ' +
-      'keywords that the documentation lists.',
-    examples: [{ type: 'object', required: ['summary'] }]
-  })),
-  parent: Type.Optional(nullable<string>('string', {
-    description: 'Id of the handoff that this one is a part of. This agent must have caught it.', examples: [exampleId]
-  })),
-}, {
-  additionalProperties: false,
-  examples: [{
-    task: 'Summarise the attached figures in five lines.',
-    output: { rows: 128, total: 1.0 },
-    context: { ticket: 'OPS-7' },
-    to: 'reviewer',
-    expires_in: 3600
-  }]
-})
-export type PassBody = Static<ReturnType<typeof passBody>>
-
-export const passAnswer = Type.Object({
-  handoff_id: handoffId,
-  pickup_url: Type.String({
-    description: 'The URL to catch it at.', examples: [`http://127.0.0.1:8080/api/catch/${exampleId}`]
-  }),
-  status: Type.Literal('pending'),
-  created_at: createdAt,
-  expires_at: expiresAt,
-  available_at: Type.Optional(availableAt),
-  approval_url: Type.Optional(Type.String({
-    description: 'The page on which a person decides; only with require_human.',
-    examples: [`http://127.0.0.1:8080/approvals/${exampleId}`]
-  })),
-}, { description: 'The handoff is passed.', headers: { ...locationField, ...replayedField } })
-export type PassAnswer = Static<typeof passAnswer>
 
 /** The state of a person's approval. */
 export const approval = Type.Object({
@@ -319,6 +199,17 @@ export const catchAnswer = Type.Object({
   result_schema: Type.Optional(
     object('As passed: what the output given to done must satisfy.', { type: 'object', required: ['summary'] })
   ),
+  after: Type.Optional(Type.Array(Type.Object({
+    handoff_id: Type.String({ description: 'As passed.', examples: [exampleId] }),
+    last: Type.Optional(Type.String({ description: 'Its last attempt, if that is another.', examples: [exampleId] })),
+    status: Type.String({ description: 'How it ended.', examples: ['done'] }),
+    result: Type.Optional(nullable<object>('object', {
+      additionalProperties: true, description: 'The output given to done.', examples: [{ rows: 128 }]
+    })),
+    result_omitted: Type.Optional(Type.Literal(true, {
+      description: 'The result is left out: together they would be over 4 MiB, or it is gone.'
+    })),
+  }), { description: 'What it comes after, in the order passed.' })),
 }, { description: 'Caught: the work is yours.', headers: { ...replayedField, ...traceField } })
 
 export const doneBody = Type.Object({
@@ -355,6 +246,7 @@ export const statusAnswer = Type.Object({
   priority: Type.Optional(priority),
   labels: Type.Optional(labels),
   available_at: Type.Optional(availableAt),
+  blocked_by: Type.Optional(blockedBy),
   work_expires_at: Type.Optional(workExpiresAt),
   heartbeat_expires_at: Type.Optional(heartbeatExpiresAt),
   heartbeat_at: Type.Optional(heartbeatAt),

@@ -51,6 +51,7 @@ export const handoffsAnswer = pageOf(
     attempt: shown.attempt,
     max_attempts: Type.Optional(Type.Integer({ description: 'As passed.', examples: [3] })),
     available_at: shown.available_at,
+    blocked_by: shown.blocked_by,
     approval: Type.Optional(shown.approval),
     caught_by: Type.Optional(Type.String({ description: 'The agent that caught it.', examples: ['writer'] })),
     caught_at: Type.Optional(Type.String({ format: 'date-time', examples: ['2026-11-20T09:01:00.000Z'] })),

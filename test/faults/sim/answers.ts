@@ -41,7 +41,7 @@ export class Desk {
 
   constructor (stores: Stores, subscriptions: Subscriptions, workTtl: number) {
     this.#stores = stores
-    this.#service = new HandoffService(stores.handoffs, null as never, null as never, { baseUrl, defaultExpiresIn: 1, hopLimit: 1, pendingElsewhere: async () => 0 })
+    this.#service = new HandoffService(stores.handoffs, null as never, null as never, null as never, { baseUrl, defaultExpiresIn: 1, hopLimit: 1, pendingElsewhere: async () => 0 })
     const maxWorkTtl = maxWorkTtlFor(workTtl)
     this.#attempts = new AttemptService(stores.attempts, { baseUrl, maxWorkTtl })
     this.#asks = new AskService(stores.asks, null as never, null as never, null as never, null as never, { baseUrl, maxWorkTtl })

@@ -1,0 +1,27 @@
+#!lua flags=allow-oom
+-- Some of those that come after a handoff, once it has ended: each is released by a call of its own (release.lua), and
+-- then forgotten by the next of these. With the last of them the handoff leaves the due index.
+-- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
+--       2 prefix:{tag}:d:tenant:id   its dependents (lib/after.lua)
+--       3 prefix:{tag}:due           live handoffs by when the sweep is to look at them
+-- ARGV: 1 the call's deadline (ms)  2 tenant:id
+--       3 those that were released, as they stand in the set, separated by spaces
+-- Replies: {'dependents', status, dependent, …}  how it ended, or gone; up to 100 of them; none: it has no more
+--          {'open'}      it hasn't ended; nothing changed
+--          {'newer'}     a newer version wrote it; nothing changed
+--          {'late'}      the call's deadline is over; nothing changed
+-- Uses: here
+local key, dependents, due, member = KEYS[1], KEYS[2], KEYS[3], ARGV[2]
+local now = clock()
+local record, released = redis.call('HGET', key, 's'), {}
+for dependent in string.gmatch(ARGV[3], '%S+') do released[#released + 1] = dependent end
+
+if late(ARGV[1], now) then return { 'late' } end
+local status = string.match(record or '', RECORD)
+if record and not status then return { 'newer' } end
+if status == 'pending' or status == 'caught' then return { 'open' } end
+redis.call('EXISTS', dependents, due)
+if #released > 0 then redis.call('SREM', dependents, unpack(released)) end
+local found = redis.call('SRANDMEMBER', dependents, 100)
+if #found == 0 then redis.call('ZREM', due, member) end
+return { 'dependents', status or 'gone', unpack(found) }

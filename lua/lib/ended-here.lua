@@ -1,0 +1,33 @@
+-- A handoff that ended leaves the due index. One Redis has all that comes after it, so the first 100 of those are
+-- released in the same step, and what is cancelled by that counts with its own dependents. Whoever has dependents left
+-- stays in the index, due now: the sweep goes on with them (store/dependents.ts). A long chain is no deep recursion.
+local function leaveDue(key, due, member, extra, status, now, micros)
+  local prefix, tenant = string.match(key, '^[^{]*{'), string.match(member, '^[^:]+:')
+  local queue, left, at = { { key = key, due = due, member = member, extra = extra, status = status } }, 100, 1
+  while queue[at] do
+    local one = queue[at]
+    local dependents, id = dependentsOf(one.key, one.member), string.sub(one.member, #tenant + 1)
+    local has = hasDependents(one.extra)
+    local found = has and redis.call('SRANDMEMBER', dependents, left) or {}
+    if #found > 0 then redis.call('SREM', dependents, unpack(found)) end
+    left = left - #found
+    for _, dependent in ipairs(found) do
+      local next_id, named = string.match(dependent, '^([^/]+)/(.+)$')
+      local partition = prefix .. string.sub(next_id, 1, 3) .. '}:'
+      local next = { key = partition .. 'h:' .. tenant .. next_id, due = partition .. 'due' }
+      next.member = tenant .. next_id
+      local became
+      became, next.extra = release(next.key, next.due, next.member, named, id, one.status, now, micros)
+      if became == 'cancelled' then
+        next.status = 'cancelled'
+        queue[#queue + 1] = next
+      end
+    end
+    if has and redis.call('SCARD', dependents) > 0 then
+      redis.call('ZADD', one.due, ms(now), one.member)
+    else
+      redis.call('ZREM', one.due, one.member)
+    end
+    at = at + 1
+  end
+end

@@ -1,0 +1,20 @@
+#!lua flags=allow-oom
+-- Something that a blocked handoff comes after has ended (lib/releasing.lua). It leads to memory being freed, so it
+-- also runs when Redis is full (allow-oom).
+-- KEYS: 1 prefix:{tag}:h:tenant:id   the blocked one
+--       2 prefix:{tag}:due           live handoffs by when the sweep is to look at them
+-- ARGV: 1 the call's deadline (ms)  2 tenant:id  3 the id that it named  4 that one's last attempt
+--       5 how that ended, or gone
+-- Replies: {'released'} {'blocked'}  by others still
+--          {'cancelled', dependents}  1 if others come after it that wait for this, else 0
+--          {'unchanged'}  it doesn't wait for this (any more)
+--          {'late'}       the call's deadline is over; nothing changed
+-- Uses: events here inbox entering after pending cancelled releasing ended
+local key, due, member = KEYS[1], KEYS[2], ARGV[2]
+local now, seconds, micros = clock()
+
+if late(ARGV[1], now) then return { 'late' } end
+local became, extra = release(key, due, member, ARGV[3], ARGV[4], ARGV[5], now, seconds .. micros)
+if became == 'cancelled' then leaveDue(key, due, member, extra, 'cancelled', now, seconds .. micros) end
+return became == 'released' and { 'released' } or became == 'blocked' and { 'blocked' } or
+  became and { 'cancelled', redis.call('SCARD', dependentsOf(key, member)) } or { 'unchanged' }

@@ -1,0 +1,94 @@
+import { Problem, invalid } from '../core/errors.ts'
+import { isId, tagOf } from '../core/ids.ts'
+import type { Caller } from '../core/model.ts'
+import { statusAt } from '../core/model.ts'
+import type { PassBody } from '../core/schemas/pass.ts'
+import type { Dependents, Stand } from '../store/dependents.ts'
+import type { Caught, Handoffs, NewHandoff } from '../store/handoffs.ts'
+
+/** How many bytes of results one answer has of what its handoffs come after. */
+const maxResults = 4 * 1024 * 1024
+
+/** What a new handoff comes after: what pass is given, and those that ended otherwise than it needs. */
+export interface AfterPlace { word: string, field: string, failed: Stand[] }
+
+/** What handoffs come after: before a pass, and for who catches them. */
+export class AfterService {
+  readonly #handoffs: Handoffs
+  readonly #dependents: Dependents
+
+  constructor (handoffs: Handoffs, dependents: Dependents) {
+    this.#handoffs = handoffs
+    this.#dependents = dependents
+  }
+
+  /**
+   * Notes at those that a new handoff is to come after, that it does.
+   * @returns null if it comes after nothing
+   * @throws {Problem} unknown_handoff
+   */
+  async place ({ tenant }: Caller, { id }: NewHandoff, body: PassBody): Promise<AfterPlace | null> {
+    if (body.after == null) {
+      if (body.after_need != null) throw invalid({ pointer: '/after_need', message: 'needs after' })
+      return null
+    }
+    const named = [...new Set(body.after)]
+    const unknown = named.find(one => !isId(one))
+    if (unknown !== undefined) throw unknownHandoff(unknown)
+    const stands = await this.#dependents.note(tenant, id, named)
+    const gone = stands.find(({ standing }) => standing === 'gone')
+    if (gone !== undefined) throw unknownHandoff(gone.named)
+    const need = body.after_need ?? 'done'
+    const failed = stands.filter(({ standing }) => need === 'done' && standing !== 'open' && standing !== 'done')
+    const open = stands.filter(({ standing }) => standing === 'open').length
+    const words = stands.map(stand => stand.standing === 'open' || failed.includes(stand)
+      ? stand.named
+      : `${stand.named}/${stand.last}/${stand.standing}`)
+    const field = words.join(' ')
+    return { word: ` A${need.charAt(0)}/${open + failed.length}/${open}/${field.length}`, field, failed }
+  }
+
+  /** The handoff was passed: it is cancelled if something that had to be done has ended otherwise. */
+  async passed (tenant: string, id: string, { failed }: AfterPlace): Promise<void> {
+    // The first cancels it. If this fails, the sweep does it.
+    if (failed[0] !== undefined) await this.#dependents.release(tenant, id, failed[0]).catch(() => {})
+  }
+
+  /** Adds to caught handoffs what they come after, with the results, together up to 4 MiB. */
+  async complete (tenant: string, caught: ReadonlyArray<Caught & { id: string }>): Promise<void> {
+    let room = maxResults
+    for (const one of caught) {
+      if (one.record?.extra.after === undefined) continue
+      const reply = await this.#handoffs.status({ tenant, id: one.id, tag: tagOf(one.id) })
+      const field = reply.outcome === 'found' ? reply.after : null
+      const items = await Promise.all((field ?? '').split(' ').filter(word => word !== '').map(async word => {
+        const [named, last = named!, noted] = word.split('/') as [string, string?, string?]
+        const { status, result } = await this.#ended(tenant, last, noted)
+        const isOmitted = result === undefined || (result?.length ?? 0) > room
+        if (!isOmitted) room -= result?.length ?? 0
+        const known = JSON.stringify({
+          handoff_id: named, ...last !== named && { last }, status, ...isOmitted && { result_omitted: true }
+        })
+        return isOmitted ? known : `${known.slice(0, -1)},"result":${result === null ? 'null' : result.toString()}}`
+      }))
+      one.after = `[${items.join(',')}]`
+    }
+  }
+
+  /** How it ended, and its result: null for none, undefined where that is gone. */
+  async #ended (
+    tenant: string, id: string, noted: string | undefined
+  ): Promise<{ status: string, result: Buffer | null | undefined }> {
+    const reply = await this.#handoffs.status({ tenant, id, tag: tagOf(id) })
+    const status = reply.outcome === 'found' ? statusAt(reply.record, reply.now) : noted ?? 'unknown'
+    // Its id may have come back for another handoff.
+    if (reply.outcome === 'found' && (noted === undefined || status === noted)) return { status, result: reply.result }
+    return { status: noted ?? status, result: noted === 'done' || noted === undefined ? undefined : null }
+  }
+}
+
+function unknownHandoff (id: string): Problem {
+  return new Problem('unknown_handoff', {
+    detail: `There is no handoff ${JSON.stringify(id.slice(0, 100))} to come after.`
+  })
+}

@@ -1,0 +1,126 @@
+import t from 'tap'
+import { tagOf } from '../../src/core/ids.ts'
+import { testApp } from '../helpers/app.ts'
+import type { TestApp, Who } from '../helpers/app.ts'
+import { isProblem } from '../helpers/problems.ts'
+
+/** Handoffs that come after others: pass's `after`. */
+
+/** Where one Redis has all, and where each call is for one partition alone, as in a Cluster. */
+for (const isSpread of [false, true]) {
+  t.test(isSpread ? 'in a Cluster' : 'on one Redis', async t => {
+    const service = await testApp(t, { WORK_TTL: '60' }, { isSpread })
+    const { call, pass } = service
+    const status = async (id: string, who: Who = 'alice') => (await call(who, 'GET', `/api/status/${id}`)).json()
+    const catchIt = async (id: string) => call('bob', 'GET', `/api/catch/${id}`)
+    const done = async (id: string, output: unknown = { n: 1 }) => {
+      t.equal((await catchIt(id)).statusCode, 200)
+      t.equal((await call('bob', 'POST', `/api/done/${id}`, { output })).statusCode, 200)
+      await settle(service, id)
+    }
+    const fail = async (id: string) => {
+      t.equal((await catchIt(id)).statusCode, 200)
+      const { statusCode, body } = await call('bob', 'POST', `/api/fail/${id}`, { error: { message: 'm' } })
+      t.equal(statusCode, 200, body)
+      await settle(service, id)
+    }
+
+    t.test('it is blocked until all have ended, and its catcher gets their results in the order passed', async t => {
+      const [one, two] = [await pass(), await pass()]
+      const passed = await call('alice', 'POST', '/api/pass', { task: 'sum up', after: [two, one, two] })
+      t.equal(passed.statusCode, 201)
+      t.equal(passed.json().blocked_by, 2)
+      const id = passed.json().handoff_id
+      t.match(isProblem(t, await catchIt(id), 409, 'blocked'), { handoff_status: 'pending' })
+      await done(one, { a: 1 })
+      t.match(await status(id), { status: 'pending', blocked_by: 1 })
+      isProblem(t, await catchIt(id), 409, 'blocked')
+      await done(two, { b: 2 })
+      t.notOk('blocked_by' in await status(id))
+      const caught = await catchIt(id)
+      t.strictSame(caught.json().after, [
+        { handoff_id: two, status: 'done', result: { b: 2 } }, { handoff_id: one, status: 'done', result: { a: 1 } }
+      ])
+    })
+
+    t.test('one that ends otherwise cancels it, and what comes after it in turn', async t => {
+      const one = await pass()
+      const two = await pass({ after: [one] })
+      const three = await pass({ after: [two], to: 'inbox' })
+      await fail(one)
+      await settle(service, two)
+      const cancelled = await status(two)
+      t.match(cancelled, { status: 'cancelled', ended_by: null })
+      t.ok(cancelled.cancel_reason.includes(one) && cancelled.cancel_reason.includes('failed'), cancelled.cancel_reason)
+      t.match(await status(three), { status: 'cancelled', ended_by: null, cancel_reason: new RegExp(two) })
+      t.match((await call('alice', 'GET', '/api/inboxes/inbox')).json(), { blocked: 0, pending: 0 })
+      t.match((await call('alice', 'POST', `/api/reissue/${one}`)).statusCode, 201)
+      t.match(await status(two), { status: 'cancelled' }, 'a reissue revives nothing')
+    })
+
+    t.test('with after_need=ended any end will do; one that had ended before counts', async t => {
+      const one = await pass()
+      await fail(one)
+      const two = await pass({ after: [one], after_need: 'ended' })
+      t.notOk('blocked_by' in await status(two))
+      t.strictSame((await catchIt(two)).json().after, [{ handoff_id: one, status: 'failed', result: null }])
+      const passed = await call('alice', 'POST', '/api/pass', { task: 't', after: [one] })
+      t.equal(passed.statusCode, 201)
+      t.match(await status(passed.json().handoff_id), { status: 'cancelled', ended_by: null })
+    })
+
+    t.test('the last attempt counts, by its own id or an earlier one’s', async t => {
+      const one = await pass({ max_attempts: 2, retry_delay: 0 })
+      const before = await pass({ after: [one] })
+      await catchIt(one)
+      const { reissued_as: next } = (await call('bob', 'POST', `/api/fail/${one}`, { error: { message: 'm' } })).json()
+      const behind = await pass({ after: [one, next] })
+      t.match([(await status(before)).blocked_by, (await status(behind)).blocked_by], [1, 2])
+      await done(next, { a: 1 })
+      t.strictSame((await catchIt(before)).json().after, [{ handoff_id: one, last: next, status: 'done', result: { a: 1 } }])
+      t.equal((await catchIt(behind)).json().after.length, 2)
+    })
+
+    t.test('what isn’t there, or is another tenant’s, is refused, and nothing is passed', async t => {
+      const one = await pass()
+      const before = await service.dump()
+      for (const after of [['AVHdDBR3Ox_T_H9gltuUjYVhg'], ['no id'], ['']]) {
+        isProblem(t, await call('alice', 'POST', '/api/pass', { task: 't', after }), 409, 'unknown_handoff')
+      }
+      isProblem(t, await call('foreignAlice', 'POST', '/api/pass', { task: 't', after: [one] }), 409, 'unknown_handoff')
+      for (const [body, pointer] of [
+        [{ after: [] }, '/after'], [{ after: Array.from({ length: 101 }, () => one) }, '/after'], [{ after: one }, '/after'],
+        [{ after: [1] }, '/after/0'], [{ after_need: 'done' }, '/after_need'], [{ after: [one], after_need: 'x' }, '/after_need'],
+      ] as const) {
+        const answer = await call('alice', 'POST', '/api/pass', { task: 't', ...body })
+        isProblem(t, answer, 400, 'invalid_request')
+        t.equal(answer.json().errors[0].pointer, pointer)
+      }
+      t.strictSame(await service.dump(), before)
+    })
+
+    t.test('in an inbox it is counted as blocked, and enters when it is released', async t => {
+      const one = await pass()
+      const id = await pass({ after: [one], to: 'work', priority: 3 })
+      const counts = async () => {
+        const { pending, blocked, delayed, waiting_approval: waiting } = (await call('alice', 'GET', '/api/inboxes/work')).json()
+        return { pending, blocked, delayed, waiting }
+      }
+      t.strictSame(await counts(), { pending: 0, blocked: 1, delayed: 0, waiting: 0 })
+      t.strictSame((await call('bob', 'POST', '/api/catch', { inbox: 'work' })).json(), { items: [] })
+      await done(one, { a: 1 })
+      t.strictSame(await counts(), { pending: 1, blocked: 0, delayed: 0, waiting: 0 })
+      const { items: [item] } = (await call('bob', 'POST', '/api/catch', { inbox: 'work' })).json()
+      t.match(item, { handoff_id: id, after: [{ handoff_id: one, result: { a: 1 } }] })
+    })
+  })
+}
+
+/** What the sweep does with these handoffs’ partitions. */
+async function settle ({ store }: TestApp, ...ids: string[]): Promise<void> {
+  for (const id of ids) {
+    const { ended, blocked } = await store.handoffs.sweep(tagOf(id), 100)
+    store.dependents.swept(ended, blocked)
+    await store.dependents.settled()
+  }
+}
