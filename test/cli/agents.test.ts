@@ -38,7 +38,11 @@ t.test('a handoff’s life, by the command alone', async t => {
   t.match(await json('bob', 'done', third, '--output', '{"sum": 1.0}'), { status: 'done' })
   t.match((await run('alice', 'status', third, '--json')).stdout, '"result":{"sum": 1.0}', 'as it was given')
   const { handoff_id: last } = await json('alice', 'pass', '--task', 't', '--delay', '1h')
+  const { handoff_id: after, blocked_by: open } = await json('alice', 'pass', '--task', 't', '--after', third, last, '--after-need', 'ended')
+  t.equal(open, 1)
+  t.match((await run('bob', 'catch', after)).stderr, 'comes after others')
   t.match(await json('alice', 'cancel', last, '--force'), { status: 'cancelled' })
+  t.match((await json('bob', 'catch', after)).after, [{ handoff_id: third, result: { sum: 1 } }, { handoff_id: last, status: 'cancelled' }])
 })
 
 t.test('numbers and texts go through as they are', async t => {

@@ -57,7 +57,7 @@ const move = fc.oneof(
   fc.record({ op: fc.constant('ask' as const), seconds: fc.constantFrom(1, 5, 30, 60), of: fc.constantFrom('person', 'passer') }),
   fc.record({ op: fc.constantFrom('answer' as const, 'answer' as const, 'sweep' as const) }),
   fc.record({ op: fc.constant('heartbeat' as const), extendBy: fc.constantFrom(undefined, 3, 30) }),
-  fc.record({ op: fc.constantFrom('done' as const, 'fail' as const, 'cancel' as const, 'reissue' as const) }),
+  fc.record({ op: fc.constantFrom('done' as const, 'fail' as const, 'cancel' as const, 'reissue' as const) })
 )
 const walk = fc.record({ within: fc.option(fc.constantFrom(5, 10), { nil: undefined }), moves: fc.array(fc.oneof({ weight: 9, arbitrary: move }), { minLength: 4, maxLength: 14 }) })
 

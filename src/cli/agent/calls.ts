@@ -72,7 +72,7 @@ function progressOf ({ progress: message, percent }: Options): { progress?: { me
 function passBody (options: Options): PassBody {
   const names = ['task', 'output', 'context', 'constraints', 'to', 'priority', 'requireHuman', 'expiresIn',
     'workWithin', 'heartbeatWithin', 'maxAttempts', 'retryDelay', 'delay',
-    'resultSchema', 'parent']
+    'resultSchema', 'parent', 'after', 'afterNeed']
   // As text, an object of it would move names like 1 to the front.
   const labels = options.label === undefined ? {} : { labels: rawJson(labelsText(options.label)) }
   const members = Object.entries({ ...given(options, ...names), ...labels })

@@ -64,6 +64,8 @@ const definitions: Record<Verb, Definition> = {
       ['--delay <duration>', 'how long until it can be caught', parseSeconds],
       ['--result-schema <json>', `the JSON Schema of the result: ${object}`, parseObject],
       ['--parent <id>', 'the handoff that this one is a part of'],
+      ['--after <id...>', 'handoffs that must end first: nobody can catch it before', several],
+      ['--after-need <need>', 'of those: done (default), or else it is cancelled; or ended, however'],
       ['--idempotency-key <key>', 'passing again with the same key makes no second handoff', parseKey],
     ],
   },
@@ -257,6 +259,10 @@ function addUrl (command: Command): Command {
 }
 
 const asIs = (_: string, text: string) => text
+
+function several (_: string, text: string, before: string[] = []): string[] {
+  return [...before, text]
+}
 
 function parseAsked (option: string, text: string): string {
   if (text !== 'person' && text !== 'passer') throw new UsageError(`${option} takes person or passer`)
