@@ -15,6 +15,8 @@ export interface ErrorDetails {
   handoffStatus?: string | undefined
   /** The id of the handoff's next attempt; null while it hasn't been made yet. */
   reissuedAs?: string | null | undefined
+  /** The ids that have not ended, when the time of `waitForAll` is over. */
+  open?: readonly string[] | undefined
   /** What is wrong with the request. */
   errors?: readonly Fault[] | undefined
   /** How many seconds to wait before a retry, as the service asks. */
@@ -41,6 +43,8 @@ export class HandoffError extends Error {
   readonly detail: string
   readonly handoffStatus: string | undefined
   readonly reissuedAs: string | null | undefined
+  /** The ids that have not ended, when the time of `waitForAll` is over. */
+  readonly open: readonly string[] | undefined
   readonly errors: readonly Fault[] | undefined
   readonly retryAfter: number | undefined
   /** The exact JSON of the problem document, if the service sent one; not enumerable. */
@@ -57,6 +61,7 @@ export class HandoffError extends Error {
     this.detail = detail
     this.handoffStatus = details.handoffStatus
     this.reissuedAs = details.reissuedAs
+    this.open = details.open
     this.errors = errors
     this.retryAfter = details.retryAfter
     Object.defineProperty(this, 'text', { value: details.text })

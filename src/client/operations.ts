@@ -8,11 +8,14 @@ import { elementTexts, encode, memberText, withText } from './json.ts'
 import type { WithText } from './json.ts'
 import { purge, readList, readWholeList, redrive } from './lists.ts'
 import type { FailedWanted, ListWanted, PurgeWanted } from './lists.ts'
+import { readMany } from './many.ts'
+import type { WaitWanted } from './many.ts'
 import { failureOf } from './types.ts'
 import type {
   Answered, ApprovalDetails, ApprovalList, Approved, AskList, Asked, BatchOperation, BatchResults, Cancelled, Declined,
   Done, EventsReset, Failed, Failure, Handoff, HandoffEvent, HandoffList, Heartbeat, Inbox, InboxList, InboxSettings,
-  JsonObject, Labels, ListedHandoff, PassBody, Passed, Progress, Purged, Question, Redriven, Reissued, Rejected, Status
+  JsonObject, Labels, ListedHandoff, ManySettled, PassBody, Passed, Progress, Purged, Question, Redriven, Reissued,
+  Rejected, Status
 } from './types.ts'
 
 export interface CatchNextOptions extends CallOptions {
@@ -157,6 +160,14 @@ export class Operations {
     return await call(
       this.#settings, { method: 'GET', path: `${pathOf('status', id)}${queryOf({ wait, until })}`, wait }, options
     )
+  }
+
+  /**
+   * Reads what has become of up to 100 handoffs, each at its last attempt. With `wait` (seconds, at most 60) it waits
+   * until all of them have ended for good, or `any` has. `waitForAll` waits for as long as it takes.
+   */
+  async wait (ids: readonly string[], wanted: WaitWanted & CallOptions = {}): Promise<ManySettled> {
+    return await readMany(this.#settings, ids, wanted)
   }
 
   /** Counts what is in an inbox. */

@@ -28,6 +28,9 @@ export type Progress = NonNullable<api.HeartbeatBody['progress']>
 export type Cancelled = WithText<api.CancelAnswer>
 export type Reissued = WithText<api.ReissueAnswer>
 export type Status = WithText<api.StatusAnswer>
+/** What has become of one of many, at its last attempt: its status, or `unknown` where there is no such handoff. */
+export type Settled = WithText<api.WaitAnswer['items'][number]>
+export type ManySettled = WithText<Replace<api.WaitAnswer, { items: Settled[] }>>
 export type Inbox = WithText<api.InboxAnswer>
 export type InboxList = WithText<Replace<api.ListInboxesAnswer, { items: Inbox[] }>>
 /** What operators set for an inbox. */

@@ -149,6 +149,35 @@ t.test('status waits as long as it is told, follows attempts, and takes several 
   t.match(mixed, { code: 1, stdout: new RegExp(`handoff_id +${open}`), stderr: /^[^\n]+ \(not_found\)\n$/ })
 })
 
+t.test('wait waits until all have ended, or any, or its time is over', async t => {
+  const { json, run, call, url } = start()
+  const passed = async (...more: string[]): Promise<string> => (await json('alice', 'pass', '--task', 't', ...more)).handoff_id
+  const [id, other, open] = [await passed('--max-attempts', '2', '--retry-delay', '0s'), await passed(), await passed()]
+  const all = (code: number, ended: Awaited<ReturnType<typeof run>>) => {
+    t.equal(ended.code, code, ended.stderr)
+    return ended.stdout.trim().split('\n').map(line => JSON.parse(line))
+  }
+  await call('bob', 'GET', `/api/catch/${other}`)
+  const any = run('alice', 'wait', open, id, other, '--any', '--json')
+  await call('bob', 'POST', `/api/done/${other}`, { output: { n: 1 } })
+  t.match(all(0, await any), [{ handoff_id: other, status: 'done', result: { n: 1 } }], 'the one that has ended')
+  await call('bob', 'GET', `/api/catch/${id}`)
+  const { reissued_as: next } = (await call('bob', 'POST', `/api/fail/${id}`, { error: { message: 'no' } })).json()
+  const waiting = run('alice', 'wait', id, other, id)
+  await call('bob', 'GET', `/api/catch/${next}?wait=30`)
+  await call('bob', 'POST', `/api/done/${next}`)
+  t.match(await waiting, { code: 0, stdout: new RegExp(`^handoff_id +${next}\nstatus +done\n[^]*\nasked_as +${id}\n\nhandoff_id +${other}\n[^]*\n\nhandoff_id +${next}\n`), stderr: '' })
+  t.match(all(1, await run('alice', 'wait', open, other, '--timeout', '1s', '--json')), [{ handoff_id: open, status: 'pending' }, { handoff_id: other, status: 'done' }], 'as they stand')
+  t.match(await run('alice', 'wait', open, other, '--timeout', '0'), { code: 1, stdout: /\nhandoff_id/, stderr: `not ended in time: ${open}\n` })
+  t.match(await run('alice', 'wait', open, '--any', '--timeout', '0'), { code: 1, stdout: /^status +pending$/m, stderr: `not ended in time: ${open}\n` })
+  await call('alice', 'POST', `/api/cancel/${open}`)
+  t.match(all(1, await run('alice', 'wait', other, open, 'none', '--json')), [{ status: 'done' }, { status: 'cancelled' }, { handoff_id: 'none', status: 'unknown' }], 'not all are done')
+  t.match(await run('alice', 'wait', ...Array.from({ length: 101 }, (_, n) => `id-${n}`), '--any'), { code: 2, stderr: /^--any takes up to 100 ids/ })
+  t.match(await run('alice', 'wait'), { code: 2 })
+  t.match((await run('alice', 'wait', '--help')).stdout, /Exit status: 0 all that were waited for are done/)
+  t.match(await handoff(['wait', id], { env: { HANDOFF_URL: url, HANDOFF_KEY: 'not-a-key-of-this-one' } }), { code: 1, stderr: /\(unauthorized\)\n$/ })
+})
+
 t.test('a refusal is one line, or the problem with --json; exit status 1', async t => {
   const { run, url, as } = start()
   const missing = 'A'.repeat(25)
@@ -236,7 +265,7 @@ t.test('a key goes only to the address that it belongs to', async t => {
 t.test('the help names every verb', async t => {
   const { stdout, code } = await handoff(['--help'])
   t.equal(code, 0)
-  for (const verb of ['pass', 'catch', 'next', 'done', 'fail', 'decline', 'heartbeat', 'cancel', 'reissue', 'status', 'inbox', 'approvals', 'approve', 'reject', 'mcp', 'work', 'serve', 'keys', 'inspect', 'doctor', 'healthcheck']) {
+  for (const verb of ['pass', 'catch', 'next', 'done', 'fail', 'decline', 'heartbeat', 'cancel', 'reissue', 'status', 'wait', 'inbox', 'approvals', 'approve', 'reject', 'mcp', 'work', 'serve', 'keys', 'inspect', 'doctor', 'healthcheck']) {
     t.match(stdout, new RegExp(`^  ${verb} `, 'm'), verb)
     if (verb !== 'keys' && verb !== 'serve') t.match(await handoff([verb, '--help']), { code: 0, stdout: new RegExp(`^Usage: handoff ${verb} `) })
   }

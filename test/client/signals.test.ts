@@ -46,17 +46,20 @@ t.test('the signal ends a call wherever it is, and no listener stays on it', asy
   t.equal(listeners(hangs.signal), 0)
 })
 
-t.test('waitFor and work leave no listener either', async t => {
+t.test('waitFor, waitForAll and work leave no listener either', async t => {
   const { client } = tenant()
   const alice = client('alice')
   const own = new AbortController()
   const { handoff_id: id } = await alice.pass({ task: 'x' })
   await t.rejects(alice.waitFor(id, 'done', { timeout: 50, signal: own.signal }), { code: 'timeout' })
   t.equal(listeners(own.signal), 0)
+  await t.rejects(alice.waitForAll([id], { timeout: 50, signal: own.signal }), { code: 'timeout' })
+  t.equal(listeners(own.signal), 0)
   const waiting = t.rejects(alice.waitFor(id, 'done', { signal: own.signal }), refused)
+  const all = t.rejects(alice.waitForAll([id], { timeout: 60_000, signal: own.signal }), refused)
   const working = alice.work('empty', () => {}, { signal: own.signal })
   own.abort(reason)
-  await Promise.all([waiting, working])
+  await Promise.all([waiting, all, working])
   t.equal(listeners(own.signal), 0)
   await t.rejects(alice.waitFor(id, 'done', { signal: own.signal }), refused, 'at once')
   await alice.work('empty', () => {}, { signal: own.signal })

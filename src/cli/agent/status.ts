@@ -1,6 +1,6 @@
 import { isHandoffError } from '../../client/index.ts'
 import type { HandoffClient, Status } from '../../client/index.ts'
-import { isReached } from '../../client/client.ts'
+import { isReached } from '../../client/wait.ts'
 import { Failure, oneLine, print } from '../output.ts'
 import { clientFor, lines, refused } from './ask.ts'
 import type { AskOptions } from './ask.ts'

@@ -29,6 +29,8 @@ interface Definition {
   argument?: readonly [name: string, description: string]
   required?: Option
   options?: readonly Option[]
+  /** What its help says below the options. */
+  help?: string
 }
 
 const id = ['<id>', 'the handoff’s id'] as const
@@ -142,6 +144,16 @@ const definitions: Record<Verb, Definition> = {
       parseSeconds
     ], ['--until <status>', 'wait until it is caught, or done (default)', parseUntil]],
   },
+  wait: {
+    description: 'wait until handoffs have ended, also over further attempts, and show what became of them',
+    argument: ['<id...>', 'the handoffs’ ids'],
+    options: [
+      ['--timeout <duration>', 'how long to wait: 30s, 15m, 48h; by default for as long as it takes', parseSeconds],
+      ['--any', 'wait until one of up to 100 has ended, and show it'],
+    ],
+    help: 'Exit status: 0 all that were waited for are done; 1 one ended otherwise, isn’t there, or has not ended in ' +
+      'time; 2 usage error.\nWith --json each is one line.',
+  },
   events: {
     description: 'show what happened to your tenant’s handoffs, one event a line',
     options: [
@@ -219,9 +231,10 @@ const definitions: Record<Verb, Definition> = {
 
 /** @param exitWith sets the exit status */
 export function addVerbs (program: Command, exitWith: (status: number) => void): void {
-  for (const [verb, { description, argument, required, options = [] }] of Object.entries(definitions)) {
+  for (const [verb, { description, argument, required, options = [], help }] of Object.entries(definitions)) {
     const command = program.command(verb).description(description)
     if (argument !== undefined) command.argument(...argument)
+    if (help !== undefined) command.addHelpText('after', `\n${help}`)
     for (const option of [...required === undefined ? [] : [required], ...options]) {
       const [flags, description, parse = asIs] = option
       const read = (text: string, before: unknown) => parse(flags.split(' ', 1)[0]!, text, before)
