@@ -30,7 +30,7 @@ interface Round {
   /** Milliseconds from the first request until all wait. */
   opened: number
   /** Calls to Redis per second beside those that replicas send in any case. */
-  others: number
+  others: Record<string, number>
   /** Milliseconds from sending a done to the whole answer of the request that it wakes. */
   p50: number
   p99: number
@@ -86,7 +86,7 @@ async function runRound (server: BenchRedis, requests: number, seconds: number):
       rss: (after.asIs.rss - before.asIs.rss) / requests,
       heap: (after.collected.heapUsed - before.collected.heapUsed) / requests,
       opened,
-      others: Object.entries(commands).reduce((sum, [name, perSecond]) => standing.includes(name) ? sum : sum + perSecond, 0),
+      others: Object.fromEntries(Object.entries(commands).filter(([name]) => !standing.includes(name))),
       p50: percentile(times, 0.5),
       p99: percentile(times, 0.99),
     }
@@ -132,13 +132,15 @@ async function allSubscribed (redis: Redis, count: number): Promise<void> {
 
 function report (rounds: Round[], requests: number, redisVersion: string): Report {
   const where = circumstances(redisVersion)
-  const of = (figure: keyof Round) => median(rounds.map(round => round[figure]))
+  const of = (figure: Exclude<keyof Round, 'others'>) => median(rounds.map(round => round[figure]))
+  const others = [...new Set(rounds.flatMap(round => Object.keys(round.others)))]
+  const perSecond = median(rounds.map(round => Object.values(round.others).reduce((sum, one) => sum + one, 0)))
   const table = markdownTable(['', 'measured'], [
     ['memory a request, KB of RSS', (of('rss') / 1000).toFixed(1)],
     ['of that on the heap with all garbage collected', (of('heap') / 1000).toFixed(1)],
     ['memory a handoff that one waits for, bytes of RSS', (of('rss') / idsEach).toFixed(0)],
     ['until all wait, s', (of('opened') / 1000).toFixed(1)],
-    ['commands a second beside the replicas’ own while they wait', of('others').toFixed(1)],
+    [`commands a second beside the replicas’ own while they wait${others.length > 0 ? ` (${others.join(', ')})` : ''}`, perSecond.toFixed(1)],
     ['p50 from sending the done to the woken request’s answer of a hundred items, ms', of('p50').toFixed(2)],
     ['p99', of('p99').toFixed(2)],
   ])
