@@ -14,6 +14,9 @@ import { tagged } from './replies.ts'
  */
 export interface Stand { named: string, last: string, standing: 'open' | 'gone' | Status }
 
+/** How many that have ended, and how many that are blocked, are seen to at once. */
+const atOnce = { ended: 64, blocked: 16 }
+
 type Released = { outcome: 'released' | 'blocked' | 'unchanged' } | { outcome: 'cancelled', hasDependents: boolean }
 
 /** Handoffs that come after others (lua/lib/after.lua). */
@@ -22,9 +25,8 @@ export class Dependents {
   readonly #scripts: Scripts
   readonly #keyNames: KeyNames
   readonly #isOneRedis: boolean
-  readonly #onFault: (error: unknown) => void
-  /** Handoffs whose dependents are being released here, as tenant:id. */
-  readonly #underWay = new Map<string, Promise<void>>()
+  readonly #ended: Turns
+  readonly #blocked: Turns
 
   constructor (
     lanes: Lanes, scripts: Scripts, keyNames: KeyNames, isOneRedis: boolean, onFault: (error: unknown) => void
@@ -33,7 +35,8 @@ export class Dependents {
     this.#scripts = scripts
     this.#keyNames = keyNames
     this.#isOneRedis = isOneRedis
-    this.#onFault = onFault
+    this.#ended = new Turns(atOnce.ended, onFault)
+    this.#blocked = new Turns(atOnce.blocked, onFault)
   }
 
   /**
@@ -88,21 +91,20 @@ export class Dependents {
    * @param ended those that have ended, and have dependents
    */
   swept (ended: ReadonlyArray<{ tenant: string, id: string }>, blocked: readonly Blocked[]): void {
-    for (const { tenant, id } of ended) this.#once(memberOf(tenant, id), () => this.#settle(tenant, id))
-    for (const one of blocked) this.#once(memberOf(one.tenant, one.id), () => this.#ask(one))
+    for (const { tenant, id } of ended) this.#ended.add(memberOf(tenant, id), () => this.#settle(tenant, id))
+    for (const one of blocked) this.#blocked.add(memberOf(one.tenant, one.id), () => this.#ask(one))
   }
 
-  /** Waits until what is under way here has ended. */
+  /** Waits until all that the sweep found has been seen to. */
   async settled (): Promise<void> {
-    await Promise.all(this.#underWay.values())
+    await Promise.all([this.#ended.settled(), this.#blocked.settled()])
   }
 
-  #once (member: string, run: () => Promise<void>): void {
-    if (this.#underWay.has(member)) return
-    const running = run().catch(error => {
-      if (!(error instanceof Unavailable)) this.#onFault(error)
-    }).finally(() => this.#underWay.delete(member))
-    this.#underWay.set(member, running)
+  /** Ends what is under way, and begins nothing more: another replica's sweep finds it. */
+  async stop (): Promise<void> {
+    this.#ended.stop()
+    this.#blocked.stop()
+    await this.settled()
   }
 
   /**
@@ -153,6 +155,45 @@ export class Dependents {
       const became = await this.release(tenant, id, stand)
       if (became.outcome === 'cancelled' && became.hasDependents) await this.#settle(tenant, id)
       if (became.outcome === 'cancelled' || became.outcome === 'released') return
+    }
+  }
+}
+
+/** Runs so many at once, each member's once, and the others after them. */
+class Turns {
+  readonly #limit: number
+  readonly #onFault: (error: unknown) => void
+  readonly #waiting = new Map<string, () => Promise<void>>()
+  readonly #underWay = new Map<string, Promise<void>>()
+
+  constructor (limit: number, onFault: (error: unknown) => void) {
+    this.#limit = limit
+    this.#onFault = onFault
+  }
+
+  add (member: string, run: () => Promise<void>): void {
+    if (!this.#underWay.has(member)) this.#waiting.set(member, run)
+    this.#start()
+  }
+
+  stop (): void {
+    this.#waiting.clear()
+  }
+
+  async settled (): Promise<void> {
+    while (this.#underWay.size > 0) await Promise.all(this.#underWay.values())
+  }
+
+  #start (): void {
+    for (const [member, run] of this.#waiting) {
+      if (this.#underWay.size >= this.#limit) return
+      this.#waiting.delete(member)
+      this.#underWay.set(member, run().catch(error => {
+        if (!(error instanceof Unavailable)) this.#onFault(error)
+      }).finally(() => {
+        this.#underWay.delete(member)
+        this.#start()
+      }))
     }
   }
 }

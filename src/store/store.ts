@@ -191,7 +191,7 @@ export function openStore (
     fullRefusals: () => lanes.fullRefusals(),
     async close () {
       await sweeper.stop()
-      await dependents.settled()
+      await dependents.stop()
       await round.stop()
       await relay.stop()
       lanes.close()
