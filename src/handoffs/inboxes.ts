@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Problem } from '../core/errors.ts'
+import { Problem, Unavailable } from '../core/errors.ts'
 import { digestToken, randomToken, tagOfDigest } from '../core/ids.ts'
 import type { Caller } from '../core/model.ts'
 import type { Subscriptions } from '../redis/subscriptions.ts'
@@ -221,7 +221,10 @@ export class InboxService {
     for (;;) {
       const found = await this.#lookByChoice(asking, keyed, lines)
       if (found.isLeft === true) {
-        if (performance.now() > end) return found
+        if (performance.now() > end) {
+          if (asking.waiting === null) throw new Unavailable('another request with this key is taking, or is gone')
+          return found
+        }
         await sleep(sameKeyPause)
         isOthers = true
         lines = []

@@ -92,7 +92,7 @@ export interface Operation {
   same: boolean | null
   /** Whether the answer had Idempotency-Replayed. */
   replayed: boolean
-  /** A catch from this inbox (`tenant/inbox`), not by the handoff's id. */
+  /** A catch from this inbox (`tenant/inbox`), or the first of these, with spaces between, not by the handoff's id. */
   inbox?: string
   /** The checker added it: a catch from an inbox that may have caught this one, though no answer said so. */
   isAssumed?: boolean
@@ -185,7 +185,7 @@ export class History {
     return operation
   }
 
-  /** Records a catch from an inbox when it is sent. Which handoffs it is about is known once it is answered. */
+  /** Records a catch from an inbox when it is sent; of several, their names are separated by spaces. Which handoffs it is about is known once it is answered. */
   sentToInbox (inbox: string, agent: string, token: string | null): Operation {
     return { ...this.#operation('catch', '', agent, token, null, false), inbox }
   }

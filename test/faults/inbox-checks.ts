@@ -17,7 +17,7 @@ export function addresseeFaults (track: Track): Fault[] {
   const pass = passOf(track)
   const asked = pass?.asked
   const inbox = pass === undefined || asked?.to === undefined ? 'none' : `${pass.agent.split('/', 1)[0]}/${asked.to}`
-  const wrong = track.operations.filter(operation => operation.inbox !== undefined && operation.inbox !== inbox)
+  const wrong = track.operations.filter(operation => operation.inbox !== undefined && !operation.inbox.split(' ').includes(inbox))
   return wrong.map(operation => ({ invariant: 'I14', sentence: `${operation.inbox} gave it, which is for ${inbox}`, operations: [operation] }))
 }
 
@@ -51,7 +51,8 @@ export function assignUntold (history: History, { slack, budget }: CheckOptions)
   const unknown = history.untold.filter(isUnknown)
   if (unknown.length === 0 && history.told.length === 0) return
   const told = new Set(history.told)
-  const byCatcher = grouped([...unknown, ...history.told], ({ inbox, agent }) => `${inbox} ${agent}`)
+  const each = [...unknown, ...history.told].flatMap(operation => operation.inbox!.split(' ').map(inbox => ({ inbox, operation })))
+  const byCatcher = grouped(each, ({ inbox, operation }) => `${inbox} ${operation.agent}`)
   for (const track of history.tracks.values()) {
     const pass = passOf(track)
     if (pass?.asked?.to === undefined) continue
@@ -59,7 +60,7 @@ export function assignUntold (history: History, { slack, budget }: CheckOptions)
     const { facts: { caughtAt, caughtBy, completedAt, expiredAt, endedAt } } = factsOf(track)
     if (caughtAt === null) continue
     const over = completedAt ?? expiredAt ?? endedAt ?? Infinity
-    for (const operation of byCatcher.get(`${tenant}/${pass.asked.to} ${tenant}/${caughtBy}`) ?? []) {
+    for (const { operation } of byCatcher.get(`${tenant}/${pass.asked.to} ${tenant}/${caughtBy}`) ?? []) {
       const { sent, ended } = operation
       // This one's answer would have had it.
       if (told.has(operation) && over > ended! + slack) continue

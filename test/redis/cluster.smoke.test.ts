@@ -81,10 +81,12 @@ t.test('three masters, each with a replica', async t => {
     const all = await Promise.all(Array.from({ length: 60 }, (_, n) => passed(n % 2 === 0 ? own : home)))
     await settings.set(bob, inbox, { max_caught: 3 })
     const held = new Set<string>()
-    let [most, ended] = [0, 0]
+    let [most, ended, catches] = [0, 0, 0]
     const worker = async (n: number) => {
       while (ended < all.length) {
-        const { items } = await services[n % 2]!.catch(bob, { inboxes: [inbox], max: n % 3 + 1, bytes: Buffer.from(String(n)) }, undefined, null)
+        // Half of them name another inbox too, and have a key for each catch.
+        const [inboxes, key] = n < 3 ? [[inbox], undefined] as const : [['empty', inbox], `key-${catches++}`] as const
+        const { items } = await services[n % 2]!.catch(bob, { inboxes, max: n % 3 + 1, bytes: Buffer.from(String(n)) }, key, null)
         for (const { id } of items) held.add(id)
         most = Math.max(most, held.size)
         for (const { id } of items) {

@@ -23,7 +23,7 @@ export interface Stores { handoffs: Handoffs, attempts: Attempts, inboxes: Inbox
 export interface Sent { status: number, body: string, replayed: boolean }
 /** @property extendBy what a heartbeat asks for, in milliseconds */
 export interface Request { story: Story, target: Target, operation: Operation, extendBy: number | null }
-export interface TakeRequest { agent: string, inbox: string, most: number, key: string | null }
+export interface TakeRequest { agent: string, inboxes: readonly string[], most: number, key: string | null }
 
 /** How far heartbeats and questions can extend the work, in milliseconds. */
 export function maxWorkTtlFor (workTtl: number): number {
@@ -52,8 +52,8 @@ export class Desk {
     return answered(this.#carryOut(request))
   }
 
-  take ({ agent, inbox, most, key }: TakeRequest): Promise<Sent> {
-    const taking = this.#inboxes.catch(callerOf('acme', nameOf(agent), []), { inboxes: [inbox], max: most, bytes: Buffer.from(`${inbox} ${most}`) }, key ?? undefined, null)
+  take ({ agent, inboxes, most, key }: TakeRequest): Promise<Sent> {
+    const taking = this.#inboxes.catch(callerOf('acme', nameOf(agent), []), { inboxes, max: most, bytes: Buffer.from(`${inboxes.join()} ${most}`) }, key ?? undefined, null)
     return answered(taking.then(({ items, replayed }) => sent(200, takenText(items), replayed)))
   }
 

@@ -5,7 +5,6 @@ import type { Found } from '../reading.ts'
 import type { Random } from '../random.ts'
 import type { Service } from './services.ts'
 import type { Story, Target } from './stories.ts'
-import { inbox } from './stories.ts'
 import type { World } from './world.ts'
 
 /** What an operation may have besides. @property extendBy what a heartbeat asks for, in milliseconds */
@@ -59,25 +58,27 @@ export class Asker {
     return operation
   }
 
-  /** Catches from the inbox. @returns what it caught; null if nobody knows */
-  async take (agent: string, most: number, key: string | null, stories: ReadonlyMap<string, Story>): Promise<Found[] | null> {
+  /** Catches from the first of these inboxes that has something. @returns what it caught; null if nobody knows */
+  async take (agent: string, inboxes: readonly string[], most: number, key: string | null, stories: ReadonlyMap<string, Story>): Promise<Found[] | null> {
     const { world, history } = this
-    const operation = history.sentToInbox(`acme/${inbox}`, agent, key)
+    const operation = history.sentToInbox(inboxes.map(inbox => `acme/${inbox}`).join(' '), agent, key)
     const [service, asked] = [this.#any(), clock()]
-    world.tell(`${operation.n} take by ${agent} with ${key} of ${service.process.name}`)
-    const reply = await this.#patiently(service.take({ agent, inbox, most, key }))
+    world.tell(`${operation.n} take of ${inboxes.join()} by ${agent} with ${key} of ${service.process.name}`)
+    const reply = await this.#patiently(service.take({ agent, inboxes, most, key }))
     world.tell(`${operation.n} ${reply === null ? 'no answer' : `${reply.status} ${reply.body}`}`)
     const found = settle(history, operation, reply, name => stories.get(name)?.payload)
-    if (key !== null && found !== null) this.#note(`${agent} ${key}`, found, most, asked)
+    if (key !== null && found !== null) this.#note(`${agent} ${key}`, found, most, asked, stories)
     return found
   }
 
   /** All answers to one key are about the same handoffs, as long as it is remembered. */
-  #note (request: string, found: readonly Found[], most: number, asked: number): void {
+  #note (request: string, found: readonly Found[], most: number, asked: number, stories: ReadonlyMap<string, Story>): void {
     const taken = this.#taken.get(request) ?? new Map<string, number>()
     this.#taken.set(request, taken)
     for (const [id, before] of taken) if (clock() > before + this.#workTtl) taken.delete(id)
     for (const { answer } of found) if (!taken.has(answer.id!)) taken.set(answer.id!, asked)
+    const from = new Set(found.map(({ name }) => stories.get(name)?.asked.to))
+    if (from.size > 1) this.faults.push(`I14 ${request}: it gave from ${[...from].join(' and ')}`)
     if (taken.size > most) this.faults.push(`I14 ${request}: it took ${[...taken.keys()].join(', ')}, more than ${most}`)
   }
 

@@ -124,7 +124,7 @@ function ask ({ keys, tag }: Real, db: Database, random: Random, now: number, is
       paused: random.pick([undefined, false, false, true]), maxCaught: random.pick([undefined, null, 1, 2]), maxPending: random.pick([undefined, null, 1, 2])
     }, random.pick(['', '', '1', String(now * 1000)])); break
     case 'settle': inboxes.settle(inbox, token, random.pick([null, now, now - 2])); break
-    case 'claim': inboxes.claim({ tag, token, request: random.pick(['r1', 'r1', 'r2']), asker: random.pick(['a1', 'a2']) }, 60_000); break
+    case 'claim': inboxes.claim({ tag, token, request: random.pick(['r1', 'r1', 'r2']), asker: random.pick(['a1', 'a2']) }, 60_000, random.pick(['', 'red', 'blue']), random.pick(['', '', `r1 a1 red ${now - 20_000}`])); break
     case 'unclaim': inboxes.unclaim({ tag, token, request: 'r1', asker: random.pick(['a1', 'a2']) }); break
     case 'stay': inboxes.stay(inbox, { tag, token, request: 'r1', asker: random.pick(['a1', 'a2']) }, 1); break
     case 'lease': new Leases(lanes, scripts, random.pick(['r1', 'r2']), () => undefined).take(keys.sweeper(tag), 60_000); break

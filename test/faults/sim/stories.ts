@@ -23,6 +23,9 @@ const [ownTag, home] = [inboxTag('acme', inbox), homeTag('acme')]
 /** The partitions that a simulation uses: any one, the inbox's own, and the one where all is that waits for a person. */
 export const someTags = [tags[0] as string, home, ownTag] as const
 
+/** Another inbox, of which the own partition is the first of them. */
+export const otherInbox = Array.from({ length: 20_000 }, (_, n) => `blue${n}`).find(name => inboxTag('acme', name) === someTags[0])!
+
 /** Those of one simulation: mostly of one kind, more of them where an inbox is to have several at once. */
 export function newStories (random: Random): Story[] {
   const kind = random.pick(['plain', 'tried', 'inbox', 'plain'] as const)
@@ -33,8 +36,9 @@ export function newStories (random: Random): Story[] {
 function newStory (random: Random, at: number, kind: Story['kind']): Story {
   const human = random.chance(kind === 'inbox' ? 0.4 : 0.25)
   const expiresIn = random.pick([30 + 70 * random.next(), 300 + 3000 * random.next(), 60_000]) | 0
-  const asked: Asked = { human, expiresIn, ...kind === 'plain' ? {} : termsOf(random, expiresIn), ...kind === 'inbox' && { to: inbox } }
-  const tag = human ? home : kind === 'inbox' ? ownTag : random.pick(someTags)
+  const to = random.chance(0.3) ? otherInbox : inbox
+  const asked: Asked = { human, expiresIn, ...kind === 'plain' ? {} : termsOf(random, expiresIn), ...kind === 'inbox' && { to } }
+  const tag = human ? home : kind === 'inbox' ? inboxTag('acme', to) : random.pick(someTags)
   const priority = kind === 'inbox' && random.chance(0.4) ? ` u${random.between(0, 9)}` : ''
   return {
     kind,

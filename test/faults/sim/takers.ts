@@ -2,10 +2,10 @@ import type { Found } from '../reading.ts'
 import { targetOf } from './asker.ts'
 import type { Asker } from './asker.ts'
 import { askNowAndThen } from './questioner.ts'
-import { keyFor } from './stories.ts'
+import { inbox, keyFor, otherInbox } from './stories.ts'
 import type { Story } from './stories.ts'
 
-/** Agents that serve the inbox: they catch what it has, and report about each handoff. Resolves when they have ended. */
+/** Agents that serve the inboxes, one or both at a time: they catch what it has, and report about each handoff. Resolves when they have ended. */
 export async function serve (asker: Asker, stories: ReadonlyMap<string, Story>): Promise<void> {
   const used = new Map<string, number>()
   await Promise.all(['bob', 'carol', 'bob'].map(agent => takeOften(asker, stories, agent, used)))
@@ -20,7 +20,8 @@ async function takeOften (asker: Asker, stories: ReadonlyMap<string, Story>, nam
     const at = used.get(name) ?? 0
     const key = random.chance(0.6) ? keyFor(name, at) : null
     if (key !== null) used.set(name, at + 1)
-    const take = () => asker.take(agent, most, key, stories)
+    const inboxes = random.pick([[inbox], [inbox, otherInbox], [otherInbox, inbox], [otherInbox, inbox]])
+    const take = () => asker.take(agent, inboxes, most, key, stories)
     const twin = key !== null && random.chance(0.2) ? take() : null
     let found = await take()
     for (let again = key === null ? 3 : 0; found === null && again < 3; again++) {
