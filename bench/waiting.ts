@@ -10,9 +10,10 @@ import type { WaitingFigures } from './waiting-round.ts'
 const otherFiles = 200
 /**
  * The commands that replicas send whether or not anyone waits: the sweep, its lease, changes of keys, the subscriber's keep-alive, Redis's clock,
- * and whether the service is ready and Redis writable (its rights are asked for with EVAL where the server doesn't have the script yet).
+ * whether the service is ready and Redis writable (its rights are asked for with EVAL where the server doesn't have the script yet), and
+ * the metrics of inboxes.
  */
-export const standing = ['EVALSHA sweep', 'EVALSHA lease', 'EVALSHA key-changes', 'PING', 'TIME', 'INFO', 'EVALSHA rights', 'EVALSHA probe', 'EVAL']
+export const standing = ['EVALSHA sweep', 'EVALSHA lease', 'EVALSHA key-changes', 'PING', 'TIME', 'INFO', 'EVALSHA rights', 'EVALSHA probe', 'EVALSHA inboxes', 'EVAL']
 
 const limits = { rss: 12_288, p50: 2, p99: 10 }
 
