@@ -10,6 +10,7 @@ import { AskService } from './handoffs/asks.ts'
 import { AttemptService, HandoffService } from './handoffs/service.ts'
 import { EventService, EventStreams } from './handoffs/events.ts'
 import { Excerpts } from './handoffs/excerpts.ts'
+import { Graphs } from './handoffs/graph.ts'
 import { Histories } from './handoffs/histories.ts'
 import { ResultSchemas } from './result-schema/result-schemas.ts'
 import { InboxService } from './handoffs/inboxes.ts'
@@ -252,9 +253,10 @@ export async function buildApp (
   }
   await app.register(pages => approvalPages(pages, { approvals, asks, waiting, ...people }), { prefix: '/approvals' })
   const histories = new Histories(store.handoffs, events)
+  const graphs = new Graphs(store.handoffs, store.dependents)
   const activities = new Activities(events)
   const consoleServices = {
-    approvals, handoffs, attempts, inboxSettings, lists, operate, events, operations, histories, activities
+    approvals, handoffs, attempts, inboxSettings, lists, operate, events, operations, histories, graphs, activities
   }
   await app.register(pages => consolePages(pages, { ...consoleServices, ...people }), { prefix: '/console' })
   app.addHook('onReady', async () => refuseOwnPath(basePath, requests))

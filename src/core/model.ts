@@ -251,6 +251,8 @@ export interface Extra {
   ask?: Ask
   /** That it comes after others. */
   after?: After
+  /** Others come after it, or did. */
+  hasDependents?: true
 }
 
 /** What is needed of those that a handoff comes after: that they are done, or only that they have ended. */

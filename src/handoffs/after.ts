@@ -61,8 +61,7 @@ export class AfterService {
       if (one.record?.extra.after === undefined) continue
       const reply = await this.#handoffs.status({ tenant, id: one.id, tag: tagOf(one.id) })
       const field = reply.outcome === 'found' ? reply.after : null
-      const items = await Promise.all((field ?? '').split(' ').filter(word => word !== '').map(async word => {
-        const [named, last = named!, noted] = word.split('/') as [string, string?, string?]
+      const items = await Promise.all(namedIn(field).map(async ({ named, last = named, status: noted }) => {
         const { status, result } = await this.#ended(tenant, last, noted)
         const isOmitted = result === undefined || (result?.length ?? 0) > room
         if (!isOmitted) room -= result?.length ?? 0
@@ -85,6 +84,14 @@ export class AfterService {
     if (reply.outcome === 'found' && (noted === undefined || status === noted)) return { status, result: reply.result }
     return { status: noted ?? status, result: noted === 'done' || noted === undefined ? undefined : null }
   }
+}
+
+/** The words of field b (lua/lib/after.lua). `last` and `status`: its last attempt, and how that ended, once it has. */
+export function namedIn (field: string | null): Array<{ named: string, last?: string, status?: string }> {
+  return (field ?? '').split(' ').filter(word => word !== '').map(word => {
+    const [named, last, status] = word.split('/') as [string, string?, string?]
+    return last === undefined ? { named } : { named, last, status: status! }
+  })
 }
 
 function unknownHandoff (id: string): Problem {

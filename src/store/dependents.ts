@@ -86,6 +86,18 @@ export class Dependents {
     })
   }
 
+  /** Some of those that come after a handoff and wait for it still. */
+  async of ({ tenant, id, tag }: HandoffPlace, limit: number): Promise<string[]> {
+    const found = await this.#lanes.call({
+      script: this.#scripts.around,
+      tag,
+      keys: [this.#keyNames.dependents(tag, memberOf(tenant, id))],
+      texts: [String(limit)],
+      decode: reply => tagged(reply).slice(1).map(dependent => String(dependent).split('/')[0]!)
+    })
+    return [...new Set(found)]
+  }
+
   /**
    * Sees to what the sweep found. Not waited for: where it fails, the sweep finds it again.
    * @param ended those that have ended, and have dependents

@@ -90,6 +90,7 @@ const letters: Record<string, (value: string, extra: Extra) => unknown> = {
   v: (value, extra) => { extra.heartbeatAt = Number(value) },
   z: (value, extra) => { extra.ask = parseAsk(value) },
   A: (value, extra) => { extra.after = parseAfter(value) },
+  W: (value, extra) => { extra.hasDependents = true },
 }
 
 /** The word of what it comes after. */

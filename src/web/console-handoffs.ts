@@ -14,7 +14,7 @@ interface Sent extends One { Body: Record<string, unknown> | undefined }
 
 /** One handoff, and what operators do to it. */
 export function handoffRoutes (app: FastifyInstance, services: Console): void {
-  const { histories } = services
+  const { histories, graphs } = services
   const asks = { ...shows, config: changes.config }
   const inspect = ({ caller, params: { id } }: FastifyRequest<One>) => histories.inspect(caller, id)
 
@@ -48,8 +48,10 @@ export function handoffRoutes (app: FastifyInstance, services: Console): void {
     request: FastifyRequest<One>, reply: FastifyReply, status: number, one: Inspected, problem?: string
   ): Promise<FastifyReply> {
     const { caller } = request
-    const [all, history] = await Promise.all([histories.attempts(caller, one), histories.history(caller, one)])
-    return show(reply, status, handoffPage(caller, { one, attempts: all, history }, problem))
+    const [attempts, history, graph] = await Promise.all([
+      histories.attempts(caller, one), histories.history(caller, one), graphs.around(caller, one.handoff_id)
+    ])
+    return show(reply, status, handoffPage(caller, { one, attempts, history, graph }, problem))
   }
 
   /** Does it as the API does. Where that is refused, the handoff's page says why. @returns null if it was refused */

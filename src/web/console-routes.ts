@@ -1,6 +1,7 @@
 import type { Activities } from '../handoffs/activity.ts'
 import type { ApprovalService } from '../handoffs/approvals.ts'
 import type { EventService } from '../handoffs/events.ts'
+import type { Graphs } from '../handoffs/graph.ts'
 import type { Histories } from '../handoffs/histories.ts'
 import type { InboxSettingsService } from '../handoffs/inbox-settings.ts'
 import type { ListService } from '../handoffs/lists.ts'
@@ -29,6 +30,7 @@ export interface ConsoleServices {
   /** Those of the API: a form does what one of them does. */
   operations: readonly Operation[]
   histories: Histories
+  graphs: Graphs
   activities: Activities
 }
 

@@ -15,7 +15,7 @@ function key (tenant: string, agent: string, ...scopes: Scope[]): string {
   keepSecret(secret)
   return secret
 }
-const tenants = ['failed', 'one', 'held', 'foreign', 'found', 'busy'] as const
+const tenants = ['failed', 'one', 'held', 'foreign', 'found', 'busy', 'order'] as const
 const passers = Object.fromEntries(tenants.map(name => [name, key(name, 'alice', 'pass', 'catch', 'status')])) as Record<typeof tenants[number], string>
 const operators = Object.fromEntries(tenants.map(name => [name, key(name, 'olga', 'operate', 'status', 'approve')])) as Record<typeof tenants[number], string>
 const onlooker = key('failed', 'ann', 'approve', 'status')
@@ -38,6 +38,31 @@ const failed = async (secret: string, code: string, body: object = {}): Promise<
 const status = async (secret: string, id: string) => (await call(secret, 'GET', `/api/status/${id}`)).json()
 const operated = () => service.lines.map(line => JSON.parse(line) as Record<string, unknown>).filter(({ msg }) => msg === 'operated')
 const movedToPending = async () => Number(/to="pending"\} (\d+)/.exec((await service.app.inject('/metrics')).body)![1])
+
+t.test('what a handoff waits for, and what waits for it, is drawn up to 50, with a link for each', async t => {
+  const secret = passers.order
+  const drawn = async (id: string) => {
+    const { body } = await (await personWith(service, operators.order))(`/console/handoffs/${id}`)
+    const picture = /<svg class="graph"[^]*?<\/svg>/.exec(body)?.[0] ?? ''
+    return {
+      ids: [...picture.matchAll(/href="[^"]*\/handoffs\/([\w-]{25})"/g)].map(([, id]) => id!).sort(),
+      boxes: [...picture.matchAll(/<rect class="(\w+)[^"]*" x="(\d+)"/g)].map(([, kind, x]) => `${kind} ${x}`).sort(),
+      lines: picture.split('<path d').length - 1,
+      isWhole: !body.includes('which aren’t drawn'),
+    }
+  }
+  const [one, two] = [await caught(secret), await pass(secret)]
+  const three = await pass(secret, { after: [one, two], to: 'work' })
+  const four = await pass(secret, { after: [three] })
+  await call(secret, 'POST', `/api/done/${one}`, {})
+  const whole = { boxes: ['good 4', 'other 210', 'other 4', 'other 416'], lines: 3, isWhole: true }
+  t.strictSame(await drawn(three), { ids: [one, two, four].sort(), ...whole })
+  t.strictSame(await drawn(four), { ids: [one, two, three].sort(), ...whole })
+  t.strictSame((await drawn(await pass(secret))).ids, [], 'nothing is drawn for what stands alone')
+  for (let n = 0; n < 60; n++) await pass(secret, { after: [four] })
+  const { boxes, isWhole } = await drawn(four)
+  t.strictSame([boxes.length, isWhole], [50, false])
+})
 
 t.test('what failed: in groups, one by one, and redriven', async t => {
   const secret = passers.failed

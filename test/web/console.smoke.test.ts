@@ -56,6 +56,14 @@ for (const [name, colorScheme] of [['desk', 'light'], ['phone', 'dark']] as cons
     await page.getByRole('link', { name: 'Reissue what failed' }).press('Enter')
     await page.getByRole('button', { name: 'Reissue 1' }).press('Enter')
     await page.getByText('One handoff was reissued').waitFor()
+    const before = [await service.caught(), await service.pass({ to: 'reviewer' }), await service.pass()]
+    const after = await service.pass({ after: before, to: 'writer' })
+    await service.call('bob', 'POST', `/api/done/${before[0]}`, {})
+    await service.pass({ after: [after] })
+    await page.goto(`/console/handoffs/${after}`)
+    await page.getByRole('heading', { name: 'In order' }).waitFor()
+    await clean('in order')
+    await page.screenshot({ path: `.cache/screenshots/console-order-${name}.png`, fullPage: true })
     t.strictSame(faults, ['Failed to load resource: the server responded with a status of 400 (Bad Request)'], 'no other fault in any page')
   })
 }

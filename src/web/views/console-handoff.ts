@@ -1,8 +1,10 @@
 import { html } from 'ghtml'
 import { hasScope } from '../../auth/keys.ts'
 import type { Caller } from '../../core/model.ts'
+import type { Graph } from '../../handoffs/graph.ts'
 import type { Happened, History, Inspected } from '../../handoffs/histories.ts'
 import { beginningOf, dateTag, duration, visible } from '../text.ts'
+import { graphPicture } from './console-graph.ts'
 import { consoleLayout, liveSection, mayChange } from './console-layout.ts'
 import { agentLink, ago, handoffLink, inTime, labelFacts, progressText, statusTag } from './console-handoffs.ts'
 import { inboxLink } from './console-parts.ts'
@@ -11,13 +13,21 @@ import { notice } from './layout.ts'
 /** How much of what somebody said is shown, in characters. */
 const shown = 4000
 
-export interface HandoffPage { caller: Caller, one: Inspected, attempts: readonly Inspected[], history: History }
+export interface HandoffPage {
+  caller: Caller
+  one: Inspected
+  attempts: readonly Inspected[]
+  history: History
+  /** Null if it comes after nothing, and nothing waits for it. */
+  graph: Graph | null
+}
 
 /** One handoff: how it stands, its attempts, and what happened to it. */
 export function handoffPage (caller: Caller, page: Omit<HandoffPage, 'caller'>, problem?: string): string {
   const { one } = page
   const self = addressOf(one)
-  const inside = [standing(caller, one), attemptList(page), historyList(page)].join('\n')
+  const order = page.graph === null ? '' : graphPicture(page.graph, one.handoff_id)
+  const inside = [standing(caller, one), order, attemptList(page), historyList(page)].join('\n')
   // What has ended changes no more, except that the sweep may still make its next attempt.
   const mayChangeYet = isLive(one) || one.reissued_as === null
   return consoleLayout({
