@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { writeFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import t from 'tap'
@@ -47,6 +47,28 @@ t.test('the planner in a shell', async t => {
   const script = commandsUnder('docs/many.md', 'In a shell').replaceAll('npx handoff', `node ${join(projectRoot, 'dist/cli/main.js')}`)
   const { stdout } = await promisify(execFile)('bash', ['-euo', 'pipefail', '-c', script], { cwd: await scratchDir(t), env: { PATH: process.env.PATH, ...env('alice') } })
   t.equal(stdout, ['oct', 'nov', 'dec'].map(month => `"result":{"summary":"${month}"}\n`).join(''))
+  stop.abort()
+  await working
+})
+
+t.test('what comes after the parts is there when they are done, and nobody waited', async t => {
+  const { client, env } = tenant()
+  const dir = await scratchDir(t)
+  const blocks = readPage('docs/many.md').blocks.filter(({ language }) => language === 'ts')
+  await writeFile(join(dir, 'report.ts'), blocks[1]!.text.replace("'agent-handoff-client'", JSON.stringify(join(projectRoot, 'src/client/index.ts'))) + 'export { report }\n')
+  const { report } = await import(join(dir, 'report.ts'))
+  const script = commandsUnder('docs/many.md', 'Run in order').replaceAll('npx handoff', `node ${join(projectRoot, 'dist/cli/main.js')}`)
+  await promisify(execFile)('bash', ['-euo', 'pipefail', '-c', script], { cwd: dir, env: { PATH: process.env.PATH, ...env('alice') } })
+  const { handoff_id: id, blocked_by: open } = JSON.parse(await readFile(join(dir, 'report'), 'utf8'))
+  t.equal(open, 2)
+  const [alice, bob] = [client('alice'), client('bob')]
+  const stop = new AbortController()
+  t.teardown(() => stop.abort())
+  const working = Promise.all([
+    bob.work('reports', report, { signal: stop.signal }),
+    bob.work('summaries', ({ task }) => ({ summary: task.slice(10, 13) }), { signal: stop.signal }),
+  ])
+  t.match(await alice.waitFor(id, 'done'), { status: 'done', result: { report: 'oct, nov' } })
   stop.abort()
   await working
 })
