@@ -65,5 +65,6 @@ else
   endAttempt(attempt, (status == 'caught' or status == 'pending') and 'expired' or status, '', next)
 end
 redis.call('ZADD', due, next.due, next.member)
-redis.call('ZREM', due, member)
+-- What had ended before stays there until all that comes after it is released: this attempt was the last one for them.
+if status == 'caught' or status == 'pending' or not hasDependents(extra) then redis.call('ZREM', due, member) end
 return { 'reissued', next.id, next.record, next.extra, isTaken and 1 or 0 }
