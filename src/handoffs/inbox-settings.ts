@@ -74,8 +74,8 @@ export class InboxSettingsService {
   async pendingElsewhere (tenant: string, inbox: string, requireHuman: boolean): Promise<number> {
     const { own, home } = placesOf(tenant, inbox)
     const pendingIn = async (place: InboxPlace) => {
-      const { pending, waiting, delayed } = await this.#inboxes.count(place)
-      return pending + waiting + delayed
+      const { pending, waiting, delayed, blocked } = await this.#inboxes.count(place)
+      return pending + waiting + delayed + blocked
     }
     if (requireHuman || home === null) return pendingIn(own)
     const name = `${tenant} ${inbox}`
