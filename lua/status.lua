@@ -1,19 +1,20 @@
 #!lua flags=no-writes
 -- Reads a handoff. Changes nothing: Redis itself refuses a write by this script.
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
--- ARGV: none
+-- ARGV: 1 how many bytes of the result the reply may have; absent for any
 -- Replies: {'found', now, record, result, decision, extra, told, cancel_reason, progress, after}  parts that don't
---                         exist are nil; told is the error given to fail or the reason given to decline; after is field
---                         b (lib/after.lua); the parts after decision
---                         are there only with an extra
+--                         exist are nil; result is how many bytes it has if those are more than may be; told is the
+--                         error given to fail or the reason given to decline; after is field b (lib/after.lua); the
+--                         parts after decision are there only with an extra
 --          {'not_found'}
 local record, decision = unpack(redis.call('HMGET', KEYS[1], 's', 'd'))
 
 if not record then return { 'not_found' } end
 -- Before the handoff is done, field p is the payload, which status doesn't show and shouldn't copy through Lua.
 local isExtended = string.sub(record, 2, 2) == ':'
-local result = string.sub(record, isExtended and 3 or 1, isExtended and 7 or 5) == 'done ' and
-  redis.call('HGET', KEYS[1], 'p')
+local result = string.sub(record, isExtended and 3 or 1, isExtended and 7 or 5) == 'done '
+local length = result and ARGV[1] and redis.call('HSTRLEN', KEYS[1], 'p')
+if length and length > ARGV[1] + 0 then result = length else result = result and redis.call('HGET', KEYS[1], 'p') end
 if result == '' then result = false end
 if not isExtended then return { 'found', clock(), record, result, decision } end
 local extra, told, cancel_reason, progress = unpack(redis.call('HMGET', KEYS[1], 'x', 'e', 'c', 'g'))

@@ -1,4 +1,4 @@
-import { Problem, invalid } from '../core/errors.ts'
+import { Problem, Unavailable, invalid } from '../core/errors.ts'
 import { isId, tagOf } from '../core/ids.ts'
 import type { Caller } from '../core/model.ts'
 import { statusAt } from '../core/model.ts'
@@ -8,6 +8,8 @@ import type { Caught, Handoffs, NewHandoff } from '../store/handoffs.ts'
 
 /** How many bytes of results one answer has of what its handoffs come after. */
 const maxResults = 4 * 1024 * 1024
+/** How many bytes of each are read at once; what is longer is read if there is room for it. */
+const shareOfResults = 40_960
 
 /** What a new handoff comes after: what pass is given, and those that ended otherwise than it needs. */
 export interface AfterPlace { word: string, field: string, failed: Stand[] }
@@ -59,39 +61,65 @@ export class AfterService {
     let room = maxResults
     for (const one of caught) {
       if (one.record?.extra.after === undefined) continue
-      const reply = await this.#handoffs.status({ tenant, id: one.id, tag: tagOf(one.id) })
-      const field = reply.outcome === 'found' ? reply.after : null
-      const items = await Promise.all(namedIn(field).map(async ({ named, last = named, status: noted }) => {
-        const { status, result } = await this.#ended(tenant, last, noted)
-        const isOmitted = result === undefined || (result?.length ?? 0) > room
-        if (!isOmitted) room -= result?.length ?? 0
-        const known = JSON.stringify({
-          handoff_id: named, ...last !== named && { last }, status, ...isOmitted && { result_omitted: true }
-        })
-        return isOmitted ? known : `${known.slice(0, -1)},"result":${result === null ? 'null' : result.toString()}}`
-      }))
+      const reply = await this.#handoffs.status({ tenant, id: one.id, tag: tagOf(one.id) }, 0)
+      const all = namedIn(reply.outcome === 'found' ? reply.after : null)
+      // Of results that are together much too long, most aren't read.
+      const ends = await Promise.all(all.map(named => this.#ended(tenant, named, shareOfResults)))
+      const items: string[] = []
+      for (const [at, seen] of ends.entries()) {
+        const isRead = seen.longer === null || seen.longer > room
+        const end = isRead ? seen : await this.#ended(tenant, all[at]!, room)
+        const isShown = end.result !== undefined && (end.result?.length ?? 0) <= room
+        if (isShown) room -= end.result?.length ?? 0
+        items.push(itemText(all[at]!.named, end, isShown))
+      }
       one.after = `[${items.join(',')}]`
     }
   }
 
-  /** How it ended, and its result: null for none, undefined where that is gone. */
-  async #ended (
-    tenant: string, id: string, noted: string | undefined
-  ): Promise<{ status: string, result: Buffer | null | undefined }> {
-    const reply = await this.#handoffs.status({ tenant, id, tag: tagOf(id) })
-    const status = reply.outcome === 'found' ? statusAt(reply.record, reply.now) : noted ?? 'unknown'
-    // Its id may have come back for another handoff.
-    if (reply.outcome === 'found' && (noted === undefined || status === noted)) return { status, result: reply.result }
-    return { status: noted ?? status, result: noted === 'done' || noted === undefined ? undefined : null }
+  /** How the last attempt of it ended. @param most how many bytes of the result */
+  async #ended (tenant: string, { named, last = named, status: how }: Named, most: number): Promise<End> {
+    try {
+      for (;;) {
+        const reply = await this.#handoffs.status({ tenant, id: last, tag: tagOf(last) }, most)
+        if (reply.outcome === 'not_found') break
+        // It wasn't waited for to the end, as this is the successor of one that expired meanwhile.
+        const next = how === undefined ? reply.record.extra.reissuedAs : undefined
+        const status = statusAt(reply.record, reply.now)
+        // Its id may have come back for another handoff.
+        if (how !== undefined && status !== how) break
+        const { longer, result } = reply
+        if (next === undefined) return { last, status, longer, result: longer === null ? result : undefined }
+        last = next
+      }
+    } catch (error) {
+      // The handoff is caught: its catcher had better have it without this result than not at all.
+      if (!(error instanceof Unavailable)) throw error
+    }
+    const isKnown = how !== undefined && how !== 'gone'
+    const result = isKnown && how !== 'done' ? null : undefined
+    return { last, status: isKnown ? how : 'unknown', longer: null, result }
   }
 }
 
+interface Named { named: string, last?: string, status?: string }
+
 /** The words of field b (lua/lib/after.lua). `last` and `status`: its last attempt, and how that ended, once it has. */
-export function namedIn (field: string | null): Array<{ named: string, last?: string, status?: string }> {
+export function namedIn (field: string | null): Named[] {
   return (field ?? '').split(' ').filter(word => word !== '').map(word => {
     const [named, last, status] = word.split('/') as [string, string?, string?]
     return last === undefined ? { named } : { named, last, status: status! }
   })
+}
+
+/** How something ended. `result`: null for none, undefined where it is gone, or longer than was asked for. */
+interface End { last: string, status: string, longer: number | null, result: Buffer | null | undefined }
+
+function itemText (named: string, { last, status, result }: End, isShown: boolean): string {
+  const known = JSON.stringify({
+    handoff_id: named, ...last !== named && { last }, status, ...!isShown && { result_omitted: true }
+  })
+  return isShown ? `${known.slice(0, -1)},"result":${result === null ? 'null' : result!.toString()}}` : known
 }
 
 function unknownHandoff (id: string): Problem {

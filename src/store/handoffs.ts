@@ -75,6 +75,8 @@ export type ReadReply = CaughtReply | RefusedReply<HolderRefusal | 'not_addresse
 export type StatusReply = {
   outcome: 'found'
   result: Buffer | null
+  /** How many bytes the result has, if it is longer than was asked for, and left out. */
+  longer: number | null
   texts: AgentTexts | null
   /** What it comes after (lua/lib/after.lua, field b); null for nothing. */
   after: string | null
@@ -201,11 +203,11 @@ export class Handoffs {
     })
   }
 
-  status (place: HandoffPlace): Promise<StatusReply> {
+  /** @param most how many bytes of the result; left out for any */
+  status (place: HandoffPlace, most?: number): Promise<StatusReply> {
     const key = this.#keyNames.handoff(place.tag, memberOf(place.tenant, place.id))
-    return this.#lanes.call({
-      script: this.#scripts.status, tag: place.tag, keys: [key], texts: [], decode: readStatus
-    })
+    const texts = most === undefined ? [] : [String(most)]
+    return this.#lanes.call({ script: this.#scripts.status, tag: place.tag, keys: [key], texts, decode: readStatus })
   }
 
   /** The beginning of the task, a JSON string, enough for 200 characters; null where there is none any more. */
@@ -311,7 +313,8 @@ function readStatus (reply: unknown): StatusReply {
   return {
     outcome: 'found',
     ...readSeen(now, record, extra, decision),
-    result: (result ?? null) as Buffer | null,
+    result: typeof result === 'number' ? null : (result ?? null) as Buffer | null,
+    longer: typeof result === 'number' ? result : null,
     texts: extra === undefined
       ? null
       : { fault: textOf(fault), cancelReason: textOf(cancelReason), progress: parseProgress(textOf(progress)) },
