@@ -19,8 +19,8 @@ local function tryAgain(batch, outbox, key, member, record, extra, told, pause)
   successors[#successors + 1], successors[#successors + 2] = next.due, next.member
 end
 -- A missing key or a missing entry in the waiting list may be on the other node: it isn't believed for a while
--- (sweep.lua).
-local function leaveWaiting(batch, due, place, member, prefix, key, record, extra)
+-- (sweep.lua). `is_named` says that the sweep looks at it again anyway.
+local function leaveWaiting(batch, due, place, member, prefix, key, record, extra, is_named)
   local now, behind = batch.now, batch.behind
   local waiting = prefix .. 'w:' .. string.match(member, '^[^:]+')
   local score = redis.call('ZRANGE', due, place - 1, place - 1, 'WITHSCORES')[2]
@@ -30,7 +30,7 @@ local function leaveWaiting(batch, due, place, member, prefix, key, record, extr
   if record and not inboxOf(key, member, extra) then redis.call('HDEL', key, 't') end
   if (record or not again) and redis.call('ZREM', waiting, member) == 1 then
     redis.pcall('SPUBLISH', waiting, 'expired')
-  elseif again then
+  elseif again and not is_named then
     behind[#behind + 1], behind[#behind + 2] = again, member
   end
 end
@@ -85,6 +85,7 @@ local function sweepOne(batch, due, place, member, prefix)
     if status == 'pending' and approval ~= 'waiting' then enterOnceAvailable(key, member, extra, now) end
     return
   end
+  local has_ended = record and not deadline
   if deadline then
     local isStalled = beat and tonumber(beat) < tonumber(until_done)
     local pause = status == 'caught' and pauseBehind(extra)
@@ -114,9 +115,11 @@ local function sweepOne(batch, due, place, member, prefix)
     if isStalled then batch.stalled = batch.stalled + 1 end
     batch.expired = batch.expired + 1
     if named then named[batch.expired] = member end
-    if not pause and hasDependents(extra) then nameEnded(batch, member) end
-  elseif record and hasDependents(extra) then
-    nameEnded(batch, member)
+    has_ended = not pause
   end
-  if not record or approval == 'waiting' then leaveWaiting(batch, due, place, member, prefix, key, record, extra) end
+  local is_named = has_ended and hasDependents(extra)
+  if is_named then nameEnded(batch, member) end
+  if not record or approval == 'waiting' then
+    leaveWaiting(batch, due, place, member, prefix, key, record, extra, is_named)
+  end
 end
