@@ -6,7 +6,8 @@
 -- ARGV: 1 the call's deadline (ms)  2 tenant:id  3 the id that it named  4 that one's last attempt
 --       5 how that ended, or gone
 -- Replies: {'released'} {'blocked'}  by others still
---          {'cancelled', dependents}  1 if others come after it that wait for this, else 0
+--          {'cancelled', id, …}  the ids of those that were cancelled by this call, it or what comes after it, and
+--                       have dependents left
 --          {'unchanged'}  it doesn't wait for this (any more)
 --          {'late'}       the call's deadline is over; nothing changed
 -- Uses: events here inbox entering after pending cancelled releasing ended
@@ -15,6 +16,6 @@ local now, seconds, micros = clock()
 
 if late(ARGV[1], now) then return { 'late' } end
 local became, extra = release(key, due, member, ARGV[3], ARGV[4], ARGV[5], now, seconds .. micros)
-if became == 'cancelled' then leaveDue(key, due, member, extra, 'cancelled', now, seconds .. micros) end
+local rest = became == 'cancelled' and leaveDue(key, due, member, extra, 'cancelled', now, seconds .. micros) or {}
 return became == 'released' and { 'released' } or became == 'blocked' and { 'blocked' } or
-  became and { 'cancelled', redis.call('SCARD', dependentsOf(key, member)) } or { 'unchanged' }
+  became and { 'cancelled', unpack(rest) } or { 'unchanged' }

@@ -1,9 +1,11 @@
 -- A handoff that ended leaves the due index. One Redis has all that comes after it, so the first 100 of those are
 -- released in the same step, and what is cancelled by that counts with its own dependents. Whoever has dependents left
 -- stays in the index, due now: the sweep goes on with them (store/dependents.ts). A long chain is no deep recursion.
+-- Returns the ids of those that have some left.
 local function leaveDue(key, due, member, extra, status, now, micros)
   local prefix, tenant = string.match(key, '^[^{]*{'), string.match(member, '^[^:]+:')
   local queue, left, at = { { key = key, due = due, member = member, extra = extra, status = status } }, 100, 1
+  local rest = {}
   while queue[at] do
     local one = queue[at]
     local dependents, id = dependentsOf(one.key, one.member), string.sub(one.member, #tenant + 1)
@@ -25,9 +27,11 @@ local function leaveDue(key, due, member, extra, status, now, micros)
     end
     if has and redis.call('SCARD', dependents) > 0 then
       redis.call('ZADD', one.due, ms(now), one.member)
+      rest[#rest + 1] = id
     else
       redis.call('ZREM', one.due, one.member)
     end
     at = at + 1
   end
+  return rest
 end

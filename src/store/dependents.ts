@@ -17,7 +17,8 @@ export interface Stand { named: string, last: string, standing: 'open' | 'gone' 
 /** How many that have ended, and how many that are blocked, are seen to at once. */
 const atOnce = { ended: 64, blocked: 16 }
 
-type Released = { outcome: 'released' | 'blocked' | 'unchanged' } | { outcome: 'cancelled', hasDependents: boolean }
+/** `rest`: what was cancelled by the call, and has dependents left. */
+interface Released { outcome: 'released' | 'blocked' | 'unchanged' | 'cancelled', rest: string[] }
 
 /** Handoffs that come after others (lua/lib/after.lua). */
 export class Dependents {
@@ -27,6 +28,7 @@ export class Dependents {
   readonly #isOneRedis: boolean
   readonly #ended: Turns
   readonly #blocked: Turns
+  #isStopped = false
 
   constructor (
     lanes: Lanes, scripts: Scripts, keyNames: KeyNames, isOneRedis: boolean, onFault: (error: unknown) => void
@@ -78,10 +80,8 @@ export class Dependents {
       keys: [this.#keyNames.handoff(tag, member), this.#keyNames.due(tag)],
       texts: [member, named, last, standing],
       decode: reply => {
-        const [outcome, count] = tagged(reply)
-        return outcome === 'cancelled'
-          ? { outcome, hasDependents: (count as number) > 0 }
-          : { outcome: outcome as 'released' }
+        const [outcome, ...rest] = tagged(reply)
+        return { outcome: outcome as Released['outcome'], rest: rest.map(String) }
       }
     })
   }
@@ -103,7 +103,7 @@ export class Dependents {
    * @param ended those that have ended, and have dependents
    */
   swept (ended: ReadonlyArray<{ tenant: string, id: string }>, blocked: readonly Blocked[]): void {
-    for (const { tenant, id } of ended) this.#ended.add(memberOf(tenant, id), () => this.#settle(tenant, id))
+    for (const { tenant, id } of ended) this.#ended.add(memberOf(tenant, id), () => this.#settle(tenant, [id]))
     for (const one of blocked) this.#blocked.add(memberOf(one.tenant, one.id), () => this.#ask(one))
   }
 
@@ -112,27 +112,28 @@ export class Dependents {
     await Promise.all([this.#ended.settled(), this.#blocked.settled()])
   }
 
-  /** Ends what is under way, and begins nothing more: another replica's sweep finds it. */
+  /** Ends the steps that are under way, and begins nothing more: another replica's sweep finds it. */
   async stop (): Promise<void> {
+    this.#isStopped = true
     this.#ended.stop()
     this.#blocked.stop()
     await this.settled()
   }
 
   /**
-   * Releases all that comes after a handoff that has ended, a hundred at a time, and what comes after those that are
+   * Releases all that comes after handoffs that have ended, a hundred at a time, and what comes after those that are
    * cancelled by it.
    */
-  async #settle (tenant: string, id: string): Promise<void> {
-    const queue = [id]
+  async #settle (tenant: string, ids: readonly string[]): Promise<void> {
+    const queue = [...ids]
     for (const one of queue) {
-      for (let released: string[] = []; ;) {
+      for (let released: string[] = []; !this.#isStopped;) {
         const reply = await this.#dependents({ tenant, id: one, tag: tagOf(one) }, released)
         if (reply === null || reply.dependents.length === 0) break
         await Promise.all(reply.dependents.map(async dependent => {
           const [next, named] = dependent.split('/') as [string, string]
-          const became = await this.release(tenant, next, { named, last: one, standing: reply.standing })
-          if (became.outcome === 'cancelled' && became.hasDependents) queue.push(next)
+          const { rest } = await this.release(tenant, next, { named, last: one, standing: reply.standing })
+          queue.push(...rest)
         }))
         released = reply.dependents
       }
@@ -164,9 +165,9 @@ export class Dependents {
   async #ask ({ tenant, id, open }: Blocked): Promise<void> {
     for (const stand of await this.note(tenant, id, open)) {
       if (stand.standing === 'open') continue
-      const became = await this.release(tenant, id, stand)
-      if (became.outcome === 'cancelled' && became.hasDependents) await this.#settle(tenant, id)
-      if (became.outcome === 'cancelled' || became.outcome === 'released') return
+      const { outcome, rest } = await this.release(tenant, id, stand)
+      await this.#settle(tenant, rest)
+      if (outcome === 'cancelled' || outcome === 'released') return
     }
   }
 }
