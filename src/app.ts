@@ -43,6 +43,7 @@ import { operationRoutes } from './http/operations.ts'
 import { useSchemas } from './http/schemas.ts'
 import { operationsOf } from './operations/table.ts'
 import { eventsRoute } from './http/routes/events.ts'
+import { readClients } from './http/clients.ts'
 import { llmsRoute, skillRoutes } from './http/routes/agent-texts.ts'
 import { healthRoutes } from './http/routes/health.ts'
 import { webhookRoutes } from './http/routes/webhooks.ts'
@@ -56,6 +57,7 @@ import type { Store } from './store/store.ts'
 import { maxWebhooks } from './store/webhooks.ts'
 import { version } from './core/version.ts'
 import { answerStray } from './web/error-pages.ts'
+import { clientsPage } from './web/clients.ts'
 import { consolePages } from './web/console.ts'
 import { approvalPages, frontPage, problemsPage } from './web/pages.ts'
 import type { People } from './web/people.ts'
@@ -168,9 +170,11 @@ export async function buildApp (
     : await store.whyNotReady() ?? (store.isFull && !mayBeFull ? whyFull : await keys.limits.whyUnknown()))
   metricsRoute(operatorsPort ?? app, registry)
 
-  llmsRoute(app, endpoints, { baseUrl, workTtl: config.workTtl })
-  skillRoutes(app, baseUrl)
-  await app.register(front => frontPage(front, { endpoints, baseUrl }))
+  const clients = readClients()
+  llmsRoute(app, endpoints, { baseUrl, workTtl: config.workTtl, clients })
+  skillRoutes(app, baseUrl, clients)
+  await app.register(front => frontPage(front, { endpoints, baseUrl, clients }))
+  await app.register(page => clientsPage(page, { baseUrl, clients }), { prefix: '/clients' })
   await app.register(page => problemsPage(page, baseUrl().startsWith('https:')))
   const pages = new MasterTurns(pagesAtOnce)
   const inTurn: InTurn = (tenant, read, asker) => pages.run(undefined, tenant, read, asker)

@@ -159,6 +159,7 @@ function build (root) {
   rmSync(join(root, 'dist'), { recursive: true, force: true })
   renameSync(made, join(root, 'dist'))
   writeScripts(root)
+  packClients(root)
   writeFileSync(join(root, 'dist/.sources'), sources) // last, as it says that the rest is there
 }
 
@@ -167,6 +168,15 @@ function writeScripts (root) {
   const program = join(root, 'dist/store/whole-scripts.js')
   if (!existsSync(program)) return
   const { status, error, stderr } = spawnSync(process.execPath, [program, join(root, 'dist/lua')], { encoding: 'utf8' })
+  if (status !== 0) throw new Error(error?.message ?? stderr)
+}
+
+/** The clients that the service hands out. */
+function packClients (root) {
+  const program = join(root, 'src/clients/pack.mjs')
+  if (!existsSync(program)) return
+  const args = [program, join(root, 'dist/clients'), join(compilerHome(root), 'node_modules/typescript/bin/tsc')]
+  const { status, error, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8' })
   if (status !== 0) throw new Error(error?.message ?? stderr)
 }
 

@@ -5,8 +5,8 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 /** An answer that is the same for everybody. */
 export interface Fixed { body: Buffer, etag: string }
 
-export function fixed (text: string): Fixed {
-  const body = Buffer.from(text)
+export function fixed (content: string | Buffer): Fixed {
+  const body = Buffer.from(content)
   return { body, etag: `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"` }
 }
 

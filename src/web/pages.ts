@@ -6,6 +6,7 @@ import files from '@fastify/static'
 import type { FastifyInstance } from 'fastify'
 import type { WaitingService } from '../handoffs/waiting.ts'
 import { belowBase } from '../http/base-url.ts'
+import type { ClientFile } from '../http/clients.ts'
 import { fixed, keepFilesInMemory, oncePer, sendFixed } from '../http/fixed-answers.ts'
 import type { ApiEndpoint } from '../http/openapi.ts'
 import { decisionRoutes, handoffRoutes, listRoutes } from './approvals.ts'
@@ -57,12 +58,14 @@ export async function approvalPages (
 export interface Front {
   endpoints: readonly ApiEndpoint[]
   baseUrl: () => string
+  /** The clients that this service hands out. */
+  clients: readonly ClientFile[]
 }
 
 /** `GET /`: introduces the service to newcomers. It doesn't call Redis, so an outage doesn't affect it. */
-export async function frontPage (app: FastifyInstance, { endpoints, baseUrl }: Front): Promise<void> {
+export async function frontPage (app: FastifyInstance, { endpoints, baseUrl, clients }: Front): Promise<void> {
   await app.register(helmet, securityHeaders(baseUrl().startsWith('https:')))
-  const page = oncePer(baseUrl, url => fixed(belowBase(app, frontView(endpoints, url))))
+  const page = oncePer(baseUrl, url => fixed(belowBase(app, frontView(endpoints, url, clients))))
   app.get('/', { exposeHeadRoute: true, schema: { hide: true } }, async (request, reply) =>
     sendFixed(request, reply.header('cache-control', 'max-age=300').type('text/html; charset=utf-8'), page()))
 }

@@ -47,7 +47,7 @@ function placeOf (path: string): string | undefined {
   const [top, inside] = path.split('/')
   const places = inside === undefined
     ? ['app.ts', 'main.ts', 'config.ts', 'bootstrap.mjs', 'log.ts']
-    : ['redis', 'store', 'auth', 'result-schema', 'handoffs', 'webhooks', 'operations', 'http', 'web', 'mcp', 'metrics', 'embedded', 'client', 'cli']
+    : ['redis', 'store', 'auth', 'result-schema', 'handoffs', 'webhooks', 'operations', 'http', 'web', 'mcp', 'metrics', 'embedded', 'client', 'clients', 'cli']
   if (isTracing(path)) return 'tracing'
   return places.includes(top!) ? top : undefined
 }
@@ -67,6 +67,8 @@ function mayImport (from: string, of: string, typeOnly: boolean): boolean {
   if (here === 'leaf') return there === 'leaf'
   // Independent: it imports nothing of the service, leaves included. Only main starts it, and only the command looks for it.
   if (here === 'embedded' || there === 'embedded') return here === there || here === 'main.ts' || here === 'cli'
+  // What makes the packages that the service hands out: programs of the build.
+  if (here === 'clients' || there === 'clients') return here === there
   // A package of its own, which knows nothing of the service. The command, for agents, is one of its users.
   if (here === 'client' || there === 'client') return here === there || here === 'cli'
   // It knows Redis, and no handoffs.

@@ -1,7 +1,9 @@
 import { createHash } from 'node:crypto'
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
+import { gunzipSync } from 'node:zlib'
 import t from 'tap'
+import { version } from '../../src/core/version.ts'
 import { secrets, testApp } from '../helpers/app.ts'
 import type { TestApp } from '../helpers/app.ts'
 import { skipInQuick } from '../helpers/extent.ts'
@@ -42,6 +44,21 @@ t.test('neither page needs a key, and each has its media type', async t => {
       t.equal(refused.headers.allow, 'GET, HEAD')
     }
   }
+})
+
+t.test('the service hands out the client of its own version, without a key, and says how to install it', async t => {
+  const path = '/clients/agent-handoff-client.tgz'
+  const { statusCode, headers, rawPayload } = await app.inject(path)
+  t.equal(statusCode, 200)
+  t.match(headers, { 'content-type': 'application/gzip', 'cache-control': 'public, max-age=300', etag: /^"/, 'x-content-type-options': 'nosniff' })
+  t.equal((await app.inject({ url: path, headers: { 'if-none-match': headers.etag! } })).statusCode, 304)
+  t.strictSame([(await app.inject({ method: 'HEAD', url: path })).headers['content-length'], (await app.inject({ method: 'HEAD', url: '/clients/' })).statusCode], [String(rawPayload.length), 200])
+  t.match(gunzipSync(rawPayload).toString('latin1'), `"version": "${version}"`)
+  for (const url of ['/clients/', ...pages, '/.well-known/agent-skills/agent-handoff/SKILL.md']) {
+    t.match((await app.inject(url)).body, `npm install http://127.0.0.1:8080${path}`, url)
+  }
+  isProblem(t, await app.inject('/clients/none.tgz'), 404, 'not_found')
+  isProblem(t, await app.inject('/clients/..%2fmain.js'), 404, 'not_found')
 })
 
 t.test('every operation of the document is on both pages', async t => {

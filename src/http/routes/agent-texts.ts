@@ -1,5 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { installLine } from '../clients.ts'
+import type { ClientFile } from '../clients.ts'
 import { fixed, oncePer, sendFixed } from '../fixed-answers.ts'
 import { about, curlOf } from '../openapi.ts'
 import type { ApiEndpoint } from '../openapi.ts'
@@ -8,11 +10,15 @@ export interface Facts {
   baseUrl: () => string
   /** How long a catcher has until done, in milliseconds. */
   workTtl: number
+  /** The clients that this service hands out. */
+  clients: readonly ClientFile[]
 }
 
 /** A description of the service for agents: Markdown, as llmstxt.org defines it, made from the routes' own schemas. */
-export function llmsRoute (app: FastifyInstance, endpoints: readonly ApiEndpoint[], { baseUrl, workTtl }: Facts): void {
-  const page = oncePer(baseUrl, url => fixed(text(endpoints, url, workTtl / 1000)))
+export function llmsRoute (
+  app: FastifyInstance, endpoints: readonly ApiEndpoint[], { baseUrl, workTtl, clients }: Facts
+): void {
+  const page = oncePer(baseUrl, url => fixed(text(endpoints, url, workTtl / 1000, clients)))
   app.get('/llms.txt', { exposeHeadRoute: true, schema: { hide: true } }, async (request, reply) => {
     reply.headers({
       'content-type': 'text/markdown; charset=utf-8',
@@ -23,7 +29,9 @@ export function llmsRoute (app: FastifyInstance, endpoints: readonly ApiEndpoint
   })
 }
 
-function text (endpoints: readonly ApiEndpoint[], baseUrl: string, workSeconds: number): string {
+function text (
+  endpoints: readonly ApiEndpoint[], baseUrl: string, workSeconds: number, clients: readonly ClientFile[]
+): string {
   const shown = endpoints.filter(({ needsKey }) => needsKey)
   const part = (tag: string) => `## ${tag[0]!.toUpperCase()}${tag.slice(
     1
@@ -36,6 +44,7 @@ function text (endpoints: readonly ApiEndpoint[], baseUrl: string, workSeconds: 
     'from `ID`.\n',
     ...[...new Set(shown.map(({ tag }) => tag))].map(part),
     `## Rules of good conduct\n\n${conduct(workSeconds)}`,
+    ...clients.length === 0 ? [] : [`## Clients\n\n${clientLines(baseUrl, clients)}`],
     `## Links\n\n${links(endpoints, baseUrl)}`,
   ].join('\n')
 }
@@ -73,6 +82,11 @@ function conduct (workSeconds: number): string {
 `
 }
 
+/** How each client is installed from this service. */
+function clientLines (baseUrl: string, clients: readonly ClientFile[]): string {
+  return clients.map(client => `For ${client.of}:\n\n\`\`\`sh\n${installLine(baseUrl, client)}\n\`\`\`\n`).join('\n')
+}
+
 function links (endpoints: readonly ApiEndpoint[], baseUrl: string): string {
   return [
     `- [OpenAPI 3.1](${baseUrl}/openapi.json): every operation, answer and error, for programs`,
@@ -103,9 +117,11 @@ const description = 'Pass a task to another agent, catch a task that was passed 
   'Use it when work is to go from one agent to another, when you serve an inbox, or when a person must approve ' +
   'before something happens.'
 
-export function skillRoutes (app: FastifyInstance, baseUrl: () => string): void {
+export function skillRoutes (
+  app: FastifyInstance, baseUrl: () => string, clients: readonly ClientFile[]
+): void {
   const headers = { 'x-content-type-options': 'nosniff', 'cache-control': 'max-age=300' }
-  const skill = oncePer(baseUrl, url => fixed(skillText(url)))
+  const skill = oncePer(baseUrl, url => fixed(skillText(url, clients)))
   const listed = oncePer(baseUrl, url => fixed(JSON.stringify(indexOf(url, skill().body))))
   const options = { exposeHeadRoute: true, schema: { hide: true } }
   // The folder itself answers with the index too: a client that looks there asks what it has.
@@ -131,7 +147,7 @@ function indexOf (baseUrl: string, skill: Buffer): object {
   }
 }
 
-function skillText (baseUrl: string): string {
+function skillText (baseUrl: string, clients: readonly ClientFile[]): string {
   return `---
 name: ${name}
 description: ${description}
@@ -162,5 +178,10 @@ command \`handoff\`.
    until it expires.
 
 Another agent wrote what you catch. Check that it is yours to do before you act on it.
-`
+${clients.length === 0
+    ? ''
+    : `
+## In a program
+
+${clientLines(baseUrl, clients)}`}`
 }

@@ -1,5 +1,7 @@
 import { html } from 'ghtml'
 import type { Caller } from '../../core/model.ts'
+import { installLine } from '../../http/clients.ts'
+import type { ClientFile } from '../../http/clients.ts'
 import { about, curlOf } from '../../http/openapi.ts'
 import type { ApiEndpoint } from '../../http/openapi.ts'
 import { approvalsArea, areasOf } from '../area.ts'
@@ -77,7 +79,9 @@ export function notice (kind: 'good' | 'bad', inside: string): string {
   return html`<div class="notice ${kind}" role="${kind === 'bad' ? 'alert' : 'status'}">!${inside}</div>`
 }
 
-export function frontView (endpoints: readonly ApiEndpoint[], baseUrl: string): string {
+export function frontView (
+  endpoints: readonly ApiEndpoint[], baseUrl: string, clients: readonly ClientFile[]
+): string {
   const command = (
     wanted: string
   ) => curlOf(endpoints.find(({ operationId }) => operationId === wanted)!, baseUrl).replace('curl ', 'curl -s ')
@@ -96,7 +100,7 @@ echo "$ID"</pre>
 <pre>${command('done')}</pre>
 <p>Whoever passed the task reads the result:</p>
 <pre>${command('status')}</pre>
-<h2>As tools of an agent</h2>
+!${clients.length === 0 ? '' : inPrograms(baseUrl, clients)}<h2>As tools of an agent</h2>
 <p>Agents that use the Model Context Protocol (MCP) find the operations as tools at <code>${baseUrl}/mcp</code>, with the same keys. For Claude Code:</p>
 <pre>claude mcp add --transport http handoff ${baseUrl}/mcp --header "Authorization: Bearer $HANDOFF_KEY"</pre>
 <h2>Operations</h2>
@@ -111,6 +115,14 @@ echo "$ID"</pre>
 !${health(endpoints)}
 </ul>`
   return frame({ title: about.title, head: '', header: html`<span class="home">${about.title}</span>`, main })
+}
+
+function inPrograms (baseUrl: string, clients: readonly ClientFile[]): string {
+  return html`<h2>In a program</h2>
+<p>The service hands out its own <a href="/clients/">clients</a>, with types; no package registry is needed.</p>
+!${clients.map(client => html`<p>${client.of}:</p>
+<pre>${installLine(baseUrl, client)}</pre>
+`)}`
 }
 
 function operation ({ method, path, summary }: ApiEndpoint): string {

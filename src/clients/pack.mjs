@@ -1,0 +1,24 @@
+// node pack.mjs FOLDER COMPILER: makes the client's package that the service hands out, in a folder: what `npm pack`
+// makes, without the version in its name. Types are checked elsewhere (npm run typecheck), so it takes few seconds.
+import { spawnSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const here = join(dirname(fileURLToPath(import.meta.url)), '../client')
+const [folder, compiler] = process.argv.slice(2).map(path => resolve(path))
+
+function run (command, args) {
+  const { status, stdout, stderr } = spawnSync(command, args, { cwd: here, encoding: 'utf8' })
+  if (status !== 0) throw new Error(`${command} ${args.join(' ')} failed:\n${stdout}${stderr}`)
+}
+
+rmSync(join(here, 'dist'), { recursive: true, force: true })
+// Comments are for those who read the types; the code goes without.
+run(process.execPath, [compiler, '-p', 'tsconfig.json', '--noCheck', '--declaration', 'false', '--removeComments'])
+run(process.execPath, [compiler, '-p', 'tsconfig.json', '--noCheck', '--emitDeclarationOnly'])
+mkdirSync(folder, { recursive: true })
+const packed = mkdtempSync(join(folder, '.pack-'))
+run('npm', ['pack', '--ignore-scripts', '--pack-destination', packed])
+renameSync(join(packed, readdirSync(packed)[0]), join(folder, 'agent-handoff-client.tgz'))
+rmSync(packed, { recursive: true })

@@ -1,0 +1,32 @@
+import { readFileSync, readdirSync } from 'node:fs'
+import { fixed } from './fixed-answers.ts'
+import type { Fixed } from './fixed-answers.ts'
+
+/** The clients that come with the service, as the build left them. */
+const folder = new URL('../../dist/clients/', import.meta.url)
+
+/** What is served, by the end of its name: its media type, for whom it is, and how it is installed from its address. */
+const kinds = [
+  { ending: '.tgz', type: 'application/gzip', of: 'TypeScript and JavaScript', install: 'npm install' },
+  { ending: '.whl', type: 'application/zip', of: 'Python', install: 'pip install' },
+] as const
+
+/** A client's file. `install`: the command that installs it, but for the file's address. */
+export interface ClientFile { name: string, type: string, of: string, install: string, content: Fixed }
+
+/** Reads the clients; none if the service wasn't built. */
+export function readClients (): ClientFile[] {
+  let names: string[]
+  try {
+    names = readdirSync(folder)
+  } catch {
+    return []
+  }
+  return kinds.flatMap(({ ending, ...kind }) => names.filter(name => name.endsWith(ending)).map(name =>
+    ({ name, ...kind, content: fixed(readFileSync(new URL(name, folder))) })))
+}
+
+/** The command that installs a client from this service. */
+export function installLine (baseUrl: string, { install, name }: Pick<ClientFile, 'install' | 'name'>): string {
+  return `${install} ${baseUrl}/clients/${name}`
+}

@@ -1,0 +1,41 @@
+import helmet from '@fastify/helmet'
+import type { FastifyInstance } from 'fastify'
+import { html } from 'ghtml'
+import { about } from '../http/openapi.ts'
+import { belowBase } from '../http/base-url.ts'
+import { installLine } from '../http/clients.ts'
+import type { ClientFile } from '../http/clients.ts'
+import { fixed, oncePer, sendFixed } from '../http/fixed-answers.ts'
+import { securityHeaders } from './people.ts'
+import { frame } from './views/layout.ts'
+
+/** Servers in between may keep them, and so may browsers. */
+const kept = 'public, max-age=300'
+
+/** `GET /clients/`: the service hands out its own clients, of its own version, so that no registry is needed. */
+export async function clientsPage (
+  app: FastifyInstance, { baseUrl, clients }: { baseUrl: () => string, clients: readonly ClientFile[] }
+): Promise<void> {
+  await app.register(helmet, securityHeaders(baseUrl().startsWith('https:')))
+  const page = oncePer(baseUrl, url => fixed(belowBase(app, view(url, clients))))
+  const served = { exposeHeadRoute: true, schema: { hide: true } }
+  app.get('/', served, async (request, reply) =>
+    sendFixed(request, reply.header('cache-control', kept).type('text/html; charset=utf-8'), page()))
+  for (const { name, type, content } of clients) {
+    app.get(`/${name}`, served, async (request, reply) =>
+      sendFixed(request, reply.header('cache-control', kept).type(type), content))
+  }
+}
+
+function view (baseUrl: string, clients: readonly ClientFile[]): string {
+  const parts = clients.map(client => html`<h2>${client.of}</h2>
+<pre>${installLine(baseUrl, client)}</pre>
+<p><a href="/clients/${client.name}">${client.name}</a>, ${Math.ceil(client.content.body.length / 1000)} KB</p>`)
+  const main = html`<h1>Clients</h1>
+<p>They are of this service’s version, and come from this service: no package registry is needed. They read the address from
+<code>HANDOFF_URL</code> and the key from <code>HANDOFF_KEY</code>.</p>
+!${parts.length === 0 ? '<p>This service was started without being built, so it has none.</p>' : parts}`
+  return frame({
+    title: `Clients · ${about.title}`, head: '', header: html`<a class="home" href="/">${about.title}</a>`, main
+  })
+}
