@@ -2,7 +2,10 @@ import t from 'tap'
 import { tagOf } from '../../src/core/ids.ts'
 import { testApp } from '../helpers/app.ts'
 import type { TestApp, Who } from '../helpers/app.ts'
+import { inboxWaiters } from '../helpers/metrics.ts'
 import { isProblem } from '../helpers/problems.ts'
+import { until } from '../helpers/until.ts'
+import { asleep } from '../helpers/waits.ts'
 
 /** Where `after` meets everything else that a handoff can be passed with, and each way to end. */
 
@@ -434,24 +437,12 @@ for (const isSpread of [false, true]) {
 
     t.test('a hundred in the same step, the others in bounded steps', async t => {
       const one = await start()
-      const ids: string[] = []
-      for (let i = 0; i < 250; i += 50) {
-        const { results } = await on.json('alice', 'POST', '/api/batch', { operations: Array.from({ length: 50 }, () => ({ op: 'pass', body: { task: 't', after: [one] } })) })
-        ids.push(...results.map((result: any) => result.body.handoff_id))
-      }
-      const open = async () => {
-        let count = 0
-        for (let i = 0; i < ids.length; i += 50) {
-          const { items } = await on.json('alice', 'POST', '/api/wait', { ids: ids.slice(i, i + 50) })
-          count += items.filter((item: object) => 'blocked_by' in item).length
-        }
-        return count
-      }
-      t.equal(await open(), 250)
+      const ids = await passMany(on, 250, { after: [one] })
+      t.equal(await countBlocked(on, ids), 250)
       await end(one, 'done')
-      t.equal(await open(), isSpread ? 250 : 150)
+      t.equal(await countBlocked(on, ids), isSpread ? 250 : 150)
       await settle(one)
-      t.equal(await open(), 0)
+      t.equal(await countBlocked(on, ids), 0)
       t.equal(await on.redis.exists((await keyOf(on, one)).replace(':h:', ':d:')), 0)
       t.equal(await on.redis.zscore(`${on.prefix}:{${tagOf(one)}}:due`, `default:${one}`), null)
     })
@@ -469,6 +460,130 @@ for (const isSpread of [false, true]) {
       await settle(ids[isSpread ? 0 : 100]!)
       t.equal(await cancelled(), 250)
       t.match(await status(ids.at(-1)!), { cancel_reason: new RegExp(ids.at(-2)!) })
+    })
+
+    t.test('a note without its pass does no harm, and a pass without its note is found', async t => {
+      const one = await start()
+      await on.store.dependents.note('default', 'AVHdDBR3Ox_T_H9gltuUjYVhg', [one])
+      const other = await pass()
+      await on.store.dependents.note('default', other, [one])
+      const id = await pass({ after: [one] })
+      await end(one, 'fail', fault)
+      await settle(one)
+      t.match([await status(id), await status(other)], [{ status: 'cancelled' }, { status: 'pending' }])
+      t.equal((await catchIt(other)).statusCode, 200)
+      // Twice the same changes nothing.
+      const two = await start()
+      const both = await pass({ after: [two, await start()] })
+      for (let i = 0; i < 2; i++) {
+        const { outcome } = await on.store.dependents.release('default', both, { named: two, last: two, standing: 'done' })
+        t.equal(outcome, i === 0 ? 'blocked' : 'unchanged')
+      }
+      t.match(await status(both), { blocked_by: 1 })
+    })
+
+    t.test('a replica that stops leaves what it hasn’t begun to the next one', async t => {
+      const other = await testApp(t, {}, { isSpread, prefix: on.prefix })
+      const one = await start()
+      const ids = await passMany(on, 150, { after: [one], after_need: 'ended' })
+      await on.redis.zadd(`${on.prefix}:{${tagOf(one)}}:due`, 1, `default:${one}`)
+      await end(one, 'fail', fault)
+      const { ended, blocked } = await other.store.handoffs.sweep(tagOf(one), 100)
+      t.match(ended, [{ id: one }])
+      other.store.dependents.swept(ended, blocked)
+      await other.store.dependents.stop()
+      await on.later(1000)
+      await settle(one)
+      t.equal(await countBlocked(on, ids), 0)
+    })
+  })
+}
+
+async function passMany ({ json }: Crossing, count: number, body: object): Promise<string[]> {
+  const ids: string[] = []
+  for (let i = 0; i < count; i += 50) {
+    const operations = Array.from({ length: 50 }, () => ({ op: 'pass', body: { task: 't', ...body } }))
+    ids.push(...(await json('alice', 'POST', '/api/batch', { operations })).results.map((result: any) => result.body.handoff_id))
+  }
+  return ids
+}
+
+async function countBlocked ({ json }: Crossing, ids: readonly string[]): Promise<number> {
+  let count = 0
+  for (let i = 0; i < ids.length; i += 50) {
+    const { items } = await json('alice', 'POST', '/api/wait', { ids: ids.slice(i, i + 50) })
+    count += items.filter((item: object) => 'blocked_by' in item).length
+  }
+  return count
+}
+
+for (const isSpread of [false, true]) {
+  t.test(`the sweep runs, and events are on${isSpread ? ', in a Cluster' : ''}`, async t => {
+    const service = await testApp(t, { EVENTS_RETENTION: '60' }, { isSpread })
+    const { call, pass, store } = service
+    store.sweeper.start()
+    const json = async (...args: Parameters<TestApp['call']>) => (await call(...args)).json()
+    const start = async (more: object = {}) => {
+      const id = await pass(more)
+      succeeded(await call('bob', 'GET', `/api/catch/${id}`))
+      return id
+    }
+    const done = async (id: string) => { succeeded(await call('bob', 'POST', `/api/done/${id}`)) }
+
+    t.test('a waiting catch waits for all of it', async t => {
+      const one = await start()
+      const id = await pass({ after: [one], delay: 1, require_human: true })
+      const waits = call('bob', 'GET', `/api/catch/${id}?wait=30`)
+      await asleep(service, id)
+      succeeded(await call('approver', 'POST', `/api/approve/${id}`))
+      await done(one)
+      const answer = await waits
+      t.equal(answer.statusCode, 200, answer.body)
+      t.match(answer.json(), { after: [{ handoff_id: one, status: 'done' }] })
+    })
+
+    t.test('what waits is told of the end by which it was cancelled, and of the expiry', async t => {
+      const one = await start()
+      const id = await pass({ after: [one] })
+      const waits = [call('bob', 'GET', `/api/catch/${id}?wait=30`), call('alice', 'GET', `/api/status/${id}?wait=30`), call('alice', 'POST', '/api/wait?wait=30', { ids: [id] })]
+      await asleep(service, id)
+      succeeded(await call('bob', 'POST', `/api/decline/${one}`, { reason: 'r' }))
+      const [caught, status, many] = await Promise.all(waits)
+      isProblem(t, caught!, 409, 'cancelled')
+      t.match(status!.json(), { status: 'cancelled', ended_by: null })
+      t.match(many!.json(), { items: [{ status: 'cancelled', ended_by: null }], complete: true })
+      const ends = await pass({ after: [await pass({ expires_in: 1 })], after_need: 'ended', expires_in: 600 })
+      t.match((await call('bob', 'GET', `/api/catch/${ends}?wait=30`)).json(), { status: 'caught', after: [{ status: 'expired' }] })
+    })
+
+    t.test('a waiting catch from an inbox gets what is released', async t => {
+      const one = await start()
+      const waits = call('bob', 'POST', '/api/catch?wait=30', { inbox: 'in' })
+      await until(async () => await inboxWaiters(service.app) === 1)
+      const id = await pass({ after: [one], to: 'in' })
+      await done(one)
+      t.match((await waits).json(), { items: [{ handoff_id: id, after: [{ handoff_id: one }] }] })
+    })
+
+    t.test('the feed has the end, and then what it cancelled', async t => {
+      const one = await start()
+      const two = await pass({ after: [one] })
+      const three = await pass({ after: [two], require_human: true })
+      const four = await pass({ after: [one], after_need: 'ended' })
+      succeeded(await call('bob', 'POST', `/api/fail/${one}`, { error: { message: 'm' } }))
+      const failed = await pass({ after: [one] })
+      const names = [one, two, three, four, failed]
+      const events = await until(async () => {
+        const { items } = await json('alice', 'GET', '/api/events?after=0-0')
+        const own = items.filter(({ data }: any) => names.includes(data.handoff_id)).map(({ type, data }: any) => `${names.indexOf(data.handoff_id)} ${type.slice(8)} ${data.status}`)
+        return own.length >= 11 ? own as string[] : null
+      })
+      t.strictSame([...events].sort(), [
+        '0 caught caught', '0 failed failed', '0 passed pending', '1 cancelled cancelled', '1 passed pending', '2 approval_requested pending',
+        '2 cancelled cancelled', '2 passed pending', '3 passed pending', '4 cancelled cancelled', '4 passed pending'
+      ].sort())
+      t.ok(events.indexOf('0 failed failed') < events.indexOf('1 cancelled cancelled'))
+      t.ok(events.indexOf('1 cancelled cancelled') < events.indexOf('2 cancelled cancelled'))
     })
   })
 }
