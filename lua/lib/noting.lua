@@ -23,7 +23,8 @@ local function readStands(members)
       key = key, member = tenant .. id, named = named, id = id, record = record, extra = extra, ends = ends,
       standing = ends and 'open' or status or 'gone'
     }
-    if ends and not hasDependents(extra) then isHere(key, dependentsOf(key, tenant .. id)) end
+    -- The set may be on the other node. Once the slot has moved, there would be only one of it and a new one here.
+    if ends then isHere(key, dependentsOf(key, tenant .. id)) end
   end
   return stands
 end

@@ -18,7 +18,7 @@ t.setTimeout(300_000)
 
 t.test('on a Cluster', async t => {
   const cluster = await startCluster(t, { replicas: 0, nodeTimeoutMs: 1000 })
-  const { handoffs, attempts, inboxes, approvals } = fleetStore(t, `redis+cluster://${cluster.servers[0]!.at}`)
+  const { handoffs, attempts, inboxes, approvals, dependents } = fleetStore(t, `redis+cluster://${cluster.servers[0]!.at}`)
   await untilServing(handoffs)
   let last = 0
   const freshTag = () => tags[(last += 89) % tags.length]!
@@ -251,6 +251,52 @@ t.test('on a Cluster', async t => {
       t.match(await whileMoving(tag, ahead, () => approvals.decide('approved', place, randomToken(), 'carol', {}, Buffer.from('null'))), { outcome: 'decided' }, `approve ${ahead.length}`)
       t.match(await inboxes.count(at), { pending: 1, waiting: 0 })
       t.match(await inboxes.take(at, { token: randomToken(), agent: 'bob', max: 5, size: 0, lifetime: null, request: '-', asker: '-', turns: [] }), { items: [{ id: place.id }] })
+    }
+  })
+
+  await t.test('what comes after others, with some of it gone ahead', async t => {
+    const names = new KeyNames('handoff')
+    const setOf = ({ tag, tenant, id }: HandoffPlace) => names.dependents(tag, memberOf(tenant, id))
+    const dueOf = ({ tag }: HandoffPlace) => names.due(tag)
+    const noted = async (place: HandoffPlace) => (await cluster.ownerOf(slotOf(place.tag))).admin.smembers(setOf(place))
+    const blocked = async (after: HandoffPlace, need: 'd' | 'e', to = '') => {
+      const tag = to === '' ? freshTag() : inboxTag('default', to)
+      const options = `${to === '' ? '' : ` t${to}`} A${need}/1/1/${after.id.length}`
+      return await passed(tag, options, { payload: Buffer.concat([payload, Buffer.from(after.id)]), ...to !== '' && { to } })
+    }
+    const ways: Array<[string, (place: HandoffPlace) => string[]]> = [
+      ['nothing', () => []], ['the handoff', place => [keyOf(place)]], ['who comes after it', place => [setOf(place)]],
+      ['the index', place => [dueOf(place)]], ['all', place => [keyOf(place), setOf(place), dueOf(place)]]
+    ]
+    for (const [name, ahead] of ways) {
+      const one = await passed(freshTag(), ' m2 d0')
+      await handoffs.catch(one, randomToken(), 'bob')
+      const [first, second] = [await blocked(one, 'd'), await blocked(one, 'e', `after${name.length}`)]
+      t.match(await dependents.note('default', first.id, [one.id]), [{ standing: 'open' }])
+      t.match(await whileMoving(one.tag, ahead(one), () => dependents.note('default', second.id, [one.id])), [{ standing: 'open', last: one.id }])
+      t.equal((await noted(one)).length, 2, `noted, with ${name} gone ahead`)
+      const { successor } = await whileMoving(one.tag, ahead(one), () => attempts.fail(one, randomToken(), 'bob', true, Buffer.from('{}'))) as { successor: string }
+      const next = { ...one, id: successor }
+      t.equal((await noted(next)).length, 2, `they wait for the next attempt, with ${name} gone ahead`)
+      await handoffs.catch(next, randomToken(), 'bob')
+      await whileMoving(one.tag, ahead(next), () => attempts.fail(next, randomToken(), 'bob', true, Buffer.from('{}')))
+      const { ended } = await handoffs.sweep(one.tag, 100)
+      t.match(ended, [{ id: next.id }], `the sweep finds it, with ${name} gone ahead`)
+      const at = { tenant: 'default', inbox: `after${name.length}`, tag: second.tag }
+      const lists = ['', ':blocked'].map(part => names.inbox(at.tag, 'default', at.inbox) + part)
+      const release = () => dependents.release('default', second.id, { named: one.id, last: next.id, standing: 'failed' })
+      t.match(await whileMoving(second.tag, name === 'nothing' ? lists : ahead(second), release), { outcome: 'released' })
+      t.match(await inboxes.count(at), { blocked: 0, pending: 1 })
+      await whileMoving(one.tag, ahead(next), async () => {
+        dependents.swept(ended, [])
+        await dependents.settled()
+      })
+      await until(async () => {
+        dependents.swept(ended, [])
+        await dependents.settled()
+        return (await noted(next)).length === 0
+      })
+      t.match(await handoffs.status(first), { record: { status: 'cancelled' } }, `cancelled, with ${name} gone ahead`)
     }
   })
 })
