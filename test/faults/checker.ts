@@ -1,5 +1,6 @@
 import { errorTable } from '../../src/core/errors.ts'
 import type { ErrorCode } from '../../src/core/errors.ts'
+import { afterFaults } from './after-checks.ts'
 import { factsOf } from './facts.ts'
 import type { Fact, Facts } from './facts.ts'
 import { passOf } from './history.ts'
@@ -26,9 +27,10 @@ import type { Tolerance } from './steps.ts'
  * I11 answers agree on its end; I14 an inbox gives what was passed to
  * it, and lists exactly what can be caught from it; I15 a feed has each transition once, in order (feed-checks.ts); I16 a webhook gets each event
  * of its feed, and one message of each (webhook-checks.ts); I17 a question has one answer, and the deadlines rest until it is answered or over
- * (question-checks.ts).
+ * (question-checks.ts);
+ * I18 what comes after others is released or cancelled when the last of those has ended, and never before (after-checks.ts).
  */
-export type Invariant = 'I1' | 'I2' | 'I3' | 'I5' | 'I6' | 'I7' | 'I8' | 'I9' | 'I10' | 'I11' | 'I14' | 'I15' | 'I16' | 'I17'
+export type Invariant = 'I1' | 'I2' | 'I3' | 'I5' | 'I6' | 'I7' | 'I8' | 'I9' | 'I10' | 'I11' | 'I14' | 'I15' | 'I16' | 'I17' | 'I18'
 
 export interface Violation {
   invariant: Invariant
@@ -74,6 +76,7 @@ export function check (tracks: Iterable<Track>, options: CheckOptions = usual, s
   indexFaults(state, options).forEach(inRedis('I7'))
   payloadFaults(state).forEach(inRedis('I10'))
   listFaults(state, options).forEach(inRedis('I14'))
+  afterFaults(state, options).forEach(inRedis('I18'))
   const held = new Set(state.hashes.map(({ member }) => member))
   for (const [member, track] of byMember) {
     if (!held.has(member)) violations.push({ invariant: 'I1', handoff: track.name, sentence: 'it was passed, but Redis has no hash of it', operations: track.operations })

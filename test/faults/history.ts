@@ -1,6 +1,6 @@
 /** The requests to the service and its answers, by handoff: the checker's input. */
 
-import type { Asked as AskedOne, AskState, OperationName } from '../../src/core/model.ts'
+import type { AfterNeed, Asked as AskedOne, AskState, OperationName } from '../../src/core/model.ts'
 
 /** `asked` reads the latest question. */
 export type Kind = OperationName | 'status' | 'ask' | 'asked' | 'answer'
@@ -34,6 +34,8 @@ export interface Answer {
   /** Its label `tries`; null for none. Only of a status and a catch. */
   tries?: string | null
   availableAt?: number
+  /** How many it waits for that it comes after; left out for none. */
+  blockedBy?: number
   /** The deadlines of the work and of the next heartbeat. */
   workExpiresAt?: number
   heartbeatExpiresAt?: number | null
@@ -108,6 +110,9 @@ export interface Asked {
   maxAttempts?: number
   retryDelay?: number
   to?: string
+  /** The load's own names for those that it comes after, and what is needed of them. */
+  after?: readonly string[]
+  afterNeed?: AfterNeed
 }
 
 /** A successor's origin: the track of the previous attempt, the attempt's number, and the pass of the first attempt. */

@@ -109,6 +109,7 @@ function inboxPlacesOf (hash: Hash, { from, to }: RedisState, { slack, sweep }: 
   const [approval, expires] = [words[1], Number(words[3])]
   if (expires <= to + slack) return null
   if (approval === 'waiting') return [`${list}:waiting`]
+  if (hash.record.startsWith('3:')) return [`${list}:blocked`]
   const available = Number(/ a(\d+)/.exec(extra)?.[1] ?? 0)
   if (available > to + slack) return [`${list}:delayed`]
   return available + sweep + slack > from ? null : [list]

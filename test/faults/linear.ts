@@ -97,8 +97,8 @@ class Search {
   }
 
   #keyOf (state: State): string {
-    const { pass, decided, caught, ended, expired, open, requested, succeeded, asked, answered, lapsed } = state
-    return `${this.#taken.join('')} ${pass?.n} ${decided?.n} ${caught?.n} ${ended?.n} ${expired} ${open} ${requested} ${succeeded} ${asked?.n} ${answered?.n} ${lapsed}`
+    const { pass, decided, caught, ended, expired, blocked, open, requested, succeeded, asked, answered, lapsed } = state
+    return `${this.#taken.join('')} ${pass?.n} ${decided?.n} ${caught?.n} ${ended?.n} ${expired} ${blocked} ${open} ${requested} ${succeeded} ${asked?.n} ${answered?.n} ${lapsed}`
   }
 }
 

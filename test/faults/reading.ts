@@ -77,7 +77,7 @@ function parse (body: string): Record<string, any> | null {
 }
 
 const asTheyAre = {
-  handoff_id: 'id', caught_by: 'caughtBy', ended_by: 'endedBy', expired_because: 'expiredBecause', reissued_as: 'reissuedAs', reissue_of: 'reissueOf', attempt: 'attempt', cancel_requested: 'cancelRequested',
+  handoff_id: 'id', caught_by: 'caughtBy', ended_by: 'endedBy', expired_because: 'expiredBecause', reissued_as: 'reissuedAs', reissue_of: 'reissueOf', attempt: 'attempt', cancel_requested: 'cancelRequested', blocked_by: 'blockedBy',
 } as const
 const times = {
   created_at: 'createdAt',

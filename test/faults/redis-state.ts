@@ -3,11 +3,11 @@ import { clock } from './history.ts'
 
 /** A handoff's place in a due index. */
 export interface Due { tag: string, member: string, score: number }
-/** A handoff's hash: the record in field `s`, field `x` if there is one, and the size of field `p` in bytes. */
-export interface Hash { tag: string, member: string, record: string, extra: string, payload: number }
+/** A handoff's hash: the record in field `s`, fields `x` and `b` if there are, and the size of field `p` in bytes. */
+export interface Hash { tag: string, member: string, record: string, extra: string, after: string, payload: number }
 
 /**
- * A handoff's place in a list of an inbox: `tenant:inbox`, `tenant:inbox:delayed`, `tenant:inbox:waiting` while it waits for a person,
+ * A handoff's place in a list of an inbox: `tenant:inbox`, `tenant:inbox:delayed`, `tenant:inbox:blocked`, `tenant:inbox:waiting` while it waits for a person,
  * `tenant:inbox:caught`, `tenant:inbox:failed`; or in that of all that failed of a tenant: `tenant failed`; or in that of the open questions:
  * `tenant asks`, and `tenant:passer asks` for those that ask the passer.
  */
@@ -67,7 +67,7 @@ async function readKeys (redis: Redis, keys: string[], state: RedisState, leaves
   for (const key of keys) {
     if (isIndex(key) && key.endsWith(':caught')) pipeline.smembers(key)
     else if (isIndex(key)) pipeline.zrange(key, '0', '-1', 'WITHSCORES')
-    else pipeline.hmget(key, 's', 'x').hstrlen(key, 'p').pexpiretime(key)
+    else pipeline.hmget(key, 's', 'x', 'b').hstrlen(key, 'p').pexpiretime(key)
   }
   const replies = (await pipeline.exec() ?? []).map(([error, reply]) => {
     if (error !== null) throw error
@@ -87,10 +87,10 @@ async function readKeys (redis: Redis, keys: string[], state: RedisState, leaves
     } else {
       const payload = replies.next().value as number
       const leavesAt = replies.next().value as number
-      const [record, extra] = reply as Array<string | null>
+      const [record, extra, after] = reply as Array<string | null>
       // The key has been deleted since the scan, or is being deleted.
       if (record == null) continue
-      const hash = { tag, member: key.slice(key.indexOf(handoffMark) + handoffMark.length), record, extra: extra ?? '', payload }
+      const hash = { tag, member: key.slice(key.indexOf(handoffMark) + handoffMark.length), record, extra: extra ?? '', after: after ?? '', payload }
       state.hashes.push(hash)
       leaves.set(hash, leavesAt === -1 ? Infinity : leavesAt)
     }

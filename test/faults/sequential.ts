@@ -2,7 +2,7 @@ import { operations, refusalOf as refusalInTable } from '../../src/core/model.ts
 import type { Standing } from '../../src/core/model.ts'
 import { markOf, nameOf } from './history.ts'
 import type { Answer, Operation } from './history.ts'
-import { approvalOf, askStateOf, isAwaited, isTriedAgain, standingOf, statusOf } from './state.ts'
+import { approvalOf, askStateOf, byOthers, isAwaited, isTriedAgain, standingOf, statusOf } from './state.ts'
 import type { State, Terms } from './state.ts'
 
 /**
@@ -18,7 +18,7 @@ export function effectOf (state: State, operation: Operation, terms: Terms): Sta
   if (kind === 'ask' && isRepeat(state, operation)) return null
   if (kind === 'status' || kind === 'heartbeat' || kind === 'asked' || refusalOf(state, operation, terms) !== null) return null
   switch (kind) {
-    case 'pass': return { ...state, pass: operation, open: !terms.delayed }
+    case 'pass': return { ...state, pass: operation, blocked: terms.after, open: !terms.delayed }
     case 'catch': return { ...state, caught: operation }
     case 'approve':
     case 'reject': return { ...state, decided: operation }
@@ -43,6 +43,8 @@ export function effectOf (state: State, operation: Operation, terms: Terms): Sta
 /** The state after this operation got its actual answer in this state; null if that answer is impossible there. */
 export function afterAnswer (state: State, operation: Operation, terms: Terms): State | null {
   const { kind, code, replayed, token, status } = operation
+  // It named what wasn't there: after-checks.ts.
+  if (code === 'unknown_handoff' && kind === 'pass' && terms.after) return isRepeat(state, operation) ? null : state
   if (code !== null) return isRefused(state, operation, terms) ? state : null
   if (kind === 'status') return isSeen(state, operation, terms) ? state : null
   if (kind === 'asked') return refusalOf(state, operation, terms) === null && isAskSeen(state, operation.answer, terms) ? state : null
@@ -148,14 +150,15 @@ function isSeen (state: State, { answer }: Operation, terms: Terms): boolean {
   const status = statusOf(state)
   if (answer === null || answer.status !== status) return false
   const { caught, ended } = state
-  const { caughtBy, caughtAt, completedAt, approval, result, told, endedBy, expiredBecause, cancelRequestedAt } = answer
+  const { caughtBy, caughtAt, completedAt, approval, result, told, endedBy, expiredBecause, cancelRequestedAt, blockedBy } = answer
   return isGiven(caughtBy, caught && nameOf(caught.agent)) &&
     (caughtAt === undefined || (caughtAt === null) === (caught === null)) &&
     (completedAt === undefined || (completedAt === null) === (status !== 'done')) &&
     isGiven(approval, approvalOf(state, terms.human)) &&
     isGiven(result, status === 'done' ? ended && markOf(ended) : null) &&
     isGiven(told, status === 'failed' || status === 'declined' ? ended && markOf(ended) : null) &&
-    isGiven(endedBy, status === 'expired' ? null : ended && nameOf(ended.agent)) &&
+    isGiven(endedBy, status === 'expired' || ended === byOthers ? null : ended && nameOf(ended.agent)) &&
+    (blockedBy !== undefined) === (status === 'pending' && state.blocked) &&
     (expiredBecause === undefined || (expiredBecause === 'not_caught') === (caught === null)) &&
     (cancelRequestedAt !== undefined) === state.requested &&
     isAskSeen(state, answer, terms) &&

@@ -45,7 +45,7 @@ t.test('the same seed gives the same run', async t => {
 })
 
 t.test('each text that a deliberate fault changes is in a script', t => {
-  const scripts = (['outbox', { feeds: 'f:', retention: 1000 }, undefined] as const).flatMap(events => Object.values(loadScripts({ events })))
+  const scripts = (['outbox', { feeds: 'f:', retention: 1000 }, undefined] as const).flatMap(events => Object.values(loadScripts({ events, isOneRedis: events !== 'outbox' })))
   for (const { name, lua = [] } of mutations) {
     for (const { from, of } of lua) {
       t.ok(scripts.some(script => (of?.includes(script.name) ?? true) && script.source.includes(from)), `${name}: ${from}`)

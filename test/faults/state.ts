@@ -17,6 +17,8 @@ export interface State {
   /** The operation with which the catcher or the passer ended it. */
   readonly ended: Operation | null
   readonly expired: boolean
+  /** Whether something that it comes after is still open, as far as it has heard. */
+  readonly blocked: boolean
   /** Whether its delay is over. */
   readonly open: boolean
   /** Whether its catcher was asked to stop. */
@@ -30,7 +32,12 @@ export interface State {
 }
 
 export const unborn: State = {
-  pass: null, decided: null, caught: null, ended: null, expired: false, open: false, requested: false, succeeded: false, asked: null, answered: null, lapsed: false
+  pass: null, decided: null, caught: null, ended: null, expired: false, blocked: false, open: false, requested: false, succeeded: false, asked: null, answered: null, lapsed: false
+}
+
+/** What ends a handoff that comes after one that didn't end as it had to. */
+export const byOthers: Operation = {
+  n: -1, kind: 'cancel', handoff: '', agent: '', token: null, asked: null, firm: false, about: {}, sent: 0, answered: 0, ended: 0, status: 200, code: null, answer: null, same: null, replayed: false,
 }
 
 /** The options of pass that influence the states. */
@@ -39,6 +46,8 @@ export interface Terms {
   /** For an inbox: then it can be reissued though nobody caught it. */
   addressed: boolean
   delayed: boolean
+  /** Whether it comes after others. A successor has nothing left to wait for. */
+  after: boolean
   attempt: number
   maxAttempts: number
   /** Of a successor: did a person decide on the attempt before? */
@@ -47,12 +56,13 @@ export interface Terms {
 }
 
 export function termsOf (track: Track, facts: Facts): Terms {
-  const { human = false, maxAttempts = 1, to } = passOf(track)?.asked ?? {}
+  const { human = false, maxAttempts = 1, to, after } = passOf(track)?.asked ?? {}
   const isSeenWaiting = track.operations.some(({ answer, code }) => answer?.approval === 'waiting' || code === 'approval_required')
   return {
     human,
     addressed: to !== undefined,
     delayed: facts.availableAt !== null,
+    after: after !== undefined && track.descent === null,
     attempt: attemptOf(track),
     maxAttempts,
     decidedBefore: !isSeenWaiting && !(facts.decidedAt !== null && facts.createdAt !== null && facts.decidedAt > facts.createdAt),
@@ -72,12 +82,18 @@ export function statusOf ({ pass, decided, caught, ended, expired }: State): Sta
 /** The state, as in the table of states. */
 export function standingOf (state: State, { human, addressed }: Terms): Standing {
   const status = statusOf(state)
-  return status === 'absent' ? status : standingInTable(status, approvalOf(state, human) ?? 'none', !state.open, state.caught !== null || addressed)
+  return status === 'absent' ? status : standingInTable(status, approvalOf(state, human) ?? 'none', !state.open, state.caught !== null || addressed, state.blocked)
 }
 
 /** The first state of a successor: passed, and still approved if a person had approved it. */
 export function bornOf (pass: Operation, { human, delayed, decidedBefore }: Terms): State {
   return { ...unborn, pass, decided: human && decidedBefore ? { ...pass, kind: 'approve' } : null, open: !delayed }
+}
+
+/** What it comes after has ended: it is released, or cancelled by that. */
+export function afterOthers (state: State, isCancelled: boolean): State | null {
+  if (!state.blocked || statusOf(state) !== 'pending') return null
+  return isCancelled ? { ...state, ended: byOthers } : { ...state, blocked: false }
 }
 
 /** How its latest question stands; null if nothing was asked. */

@@ -5,7 +5,7 @@ import { isUnknown } from './history.ts'
 import type { Operation, Track } from './history.ts'
 import { afterAnswer, effectOf } from './sequential.ts'
 import type { Questions } from './questions.ts'
-import { afterDeadline, askStateOf, bornOf, isAwaited, standingOf, termsOf } from './state.ts'
+import { afterDeadline, afterOthers, askStateOf, bornOf, isAwaited, standingOf, termsOf } from './state.ts'
 import type { State, Terms } from './state.ts'
 
 /** The steps of the order that the search (linear.ts) looks for, and their times. */
@@ -115,7 +115,11 @@ function eventsOf (track: Track, facts: Facts, tolerance: Tolerance, terms: Term
   if (descent !== null) {
     event(facts.createdAt ?? -Infinity, facts.createdAt ?? Infinity, state => state.pass === null ? bornOf(descent.pass, terms) : null)
   }
-  const { availableAt, expiresAt } = facts
+  const { availableAt, expiresAt, createdAt, endedAt, endedBy } = facts
+  if (terms.after) {
+    event(createdAt ?? -Infinity, Infinity, state => afterOthers(state, false), false)
+    if (endedBy === null) event(endedAt ?? createdAt ?? -Infinity, endedAt ?? Infinity, state => afterOthers(state, true), false)
+  }
   if (availableAt !== null) event(availableAt, availableAt, state => state.pass === null ? null : { ...state, open: true })
   if (expiresAt !== null) event(expiresAt, expiresAt, state => state.pass === null ? null : afterDeadline(state, 'pending'))
   for (const { id, expiresAt } of terms.questions.all) {

@@ -1,4 +1,5 @@
 import { errorTable, Problem, Unavailable } from '../../../src/core/errors.ts'
+import { AfterService } from '../../../src/handoffs/after.ts'
 import { AskService } from '../../../src/handoffs/asks.ts'
 import { AttemptService, HandoffService, passAnswer } from '../../../src/handoffs/service.ts'
 import { alreadyDecided, refusal, takenText } from '../../../src/handoffs/answers.ts'
@@ -8,6 +9,7 @@ import type { Caller } from '../../../src/core/model.ts'
 import type { Approvals } from '../../../src/store/approvals.ts'
 import type { Asks } from '../../../src/store/asks.ts'
 import type { Attempts } from '../../../src/store/attempts.ts'
+import type { Dependents } from '../../../src/store/dependents.ts'
 import type { Handoffs } from '../../../src/store/handoffs.ts'
 import type { Inboxes } from '../../../src/store/inboxes.ts'
 import type { Subscriptions } from '../../../src/redis/subscriptions.ts'
@@ -18,7 +20,7 @@ import type { Story, Target } from './stories.ts'
 
 /** What of the service lies above the store, with the HTTP answers that it leads to; passes and decisions go to the store itself. */
 
-export interface Stores { handoffs: Handoffs, attempts: Attempts, inboxes: Inboxes, approvals: Approvals, asks: Asks }
+export interface Stores { handoffs: Handoffs, dependents: Dependents, attempts: Attempts, inboxes: Inboxes, approvals: Approvals, asks: Asks }
 /** An answer as it comes over HTTP. */
 export interface Sent { status: number, body: string, replayed: boolean }
 /** @property extendBy what a heartbeat asks for, in milliseconds */
@@ -35,13 +37,15 @@ const note = Buffer.from('"by the load"')
 export class Desk {
   readonly #stores: Stores
   readonly #service: HandoffService
+  readonly #after: AfterService
   readonly #attempts: AttemptService
   readonly #inboxes: InboxService
   readonly #asks: AskService
 
   constructor (stores: Stores, subscriptions: Subscriptions, workTtl: number) {
     this.#stores = stores
-    this.#service = new HandoffService(stores.handoffs, null as never, null as never, null as never, { baseUrl, defaultExpiresIn: 1, hopLimit: 1, pendingElsewhere: async () => 0 })
+    this.#after = new AfterService(stores.handoffs, stores.dependents)
+    this.#service = new HandoffService(stores.handoffs, null as never, null as never, this.#after, { baseUrl, defaultExpiresIn: 1, hopLimit: 1, pendingElsewhere: async () => 0 })
     const maxWorkTtl = maxWorkTtlFor(workTtl)
     this.#attempts = new AttemptService(stores.attempts, { baseUrl, maxWorkTtl })
     this.#asks = new AskService(stores.asks, null as never, null as never, null as never, null as never, { baseUrl, maxWorkTtl })
@@ -54,7 +58,10 @@ export class Desk {
 
   take ({ agent, inboxes, most, key }: TakeRequest): Promise<Sent> {
     const taking = this.#inboxes.catch(callerOf('acme', nameOf(agent), []), { inboxes, max: most, bytes: Buffer.from(`${inboxes.join()} ${most}`) }, key ?? undefined, null)
-    return answered(taking.then(({ items, replayed }) => sent(200, takenText(items), replayed)))
+    return answered(taking.then(async ({ items, replayed }) => {
+      await this.#after.complete('acme', items)
+      return sent(200, takenText(items), replayed)
+    }))
   }
 
   async #carryOut ({ story, target, operation, extendBy }: Request): Promise<Sent> {
@@ -93,11 +100,25 @@ export class Desk {
     }
   }
 
-  async #pass ({ place, asked, payload, options }: Story, { token, n }: Operation, { agent }: Caller): Promise<Sent> {
+  /** As src/handoffs/service.ts does it. */
+  async #pass ({ place, asked, after, payload, options }: Story, { token, n }: Operation, caller: Caller): Promise<Sent> {
     // A retry is another span of the trace, but the same operation.
     const traceparent = token === null ? undefined : `t${n}`
     const { human, to, expiresIn } = asked
-    const reply = await this.#stores.handoffs.pass({ ...place, token: token ?? '-', traceparent, passedBy: agent, requireHuman: human, to, expiresIn, payload: Buffer.from(payload), options })
+    const { handoffs } = this.#stores
+    const handoff = { ...place, token: token ?? '-', traceparent, passedBy: caller.agent, requireHuman: human, to, expiresIn, payload: Buffer.from(payload), options }
+    const named = after.map(({ place }) => place.id)
+    const body = { task: '', ...named.length > 0 && { after: named, after_need: asked.afterNeed } }
+    const reply = await this.#after.place(caller, handoff, body).then(async found => {
+      if (found === null) return handoffs.pass(handoff)
+      const passed = await handoffs.pass({ ...handoff, options: options + found.word, payload: Buffer.from(payload + found.field) })
+      if (passed.outcome === 'passed') await this.#after.passed('acme', place.id, found)
+      return passed
+    }).catch(async error => {
+      const before = error instanceof Problem && token !== null ? await handoffs.passed(handoff) : null
+      if (before === null) throw error
+      return before
+    })
     if (!('createdAt' in reply)) throw new Problem('idempotency_key_reused')
     return sent(201, passAnswer('', place.id, human, reply), token !== null && reply.outcome === 'replayed')
   }

@@ -24,16 +24,24 @@ export class Clients {
         this.#passer(story),
         ...story.asked.human ? [this.#approver(story, 'dora'), ...random.chance(0.3) ? [this.#approver(story, 'emil')] : []] : [],
         this.#watcher(story),
-        ...story.kind === 'tried' ? [tryOften(this.#asker, story)] : [],
-        ...story.kind === 'plain' || random.chance(0.1) ? [...['bob', 'carol'], ...random.chance(0.3) ? ['bob'] : []].map(agent => this.#worker(story, agent)) : [],
+        ...story.kind === 'tried' && !story.isLeft ? [tryOften(this.#asker, story)] : [],
+        ...!story.isLeft && (story.kind === 'plain' || random.chance(0.1)) ? [...['bob', 'carol'], ...random.chance(0.3) ? ['bob'] : []].map(agent => this.#worker(story, agent)) : [],
       ]),
       ...inboxed.size > 0 ? [serve(this.#asker, inboxed)] : [],
     ])
   }
 
   async #passer (story: Story): Promise<void> {
-    await this.#asker.sleep(30 * this.#asker.random.next())
-    await this.#asker.insist('pass', story, targetOf(story), 'acme/alice', this.#asker.tokenOrNone(), 4)
+    const { random } = this.#asker
+    await this.#asker.sleep(30 * random.next())
+    const token = this.#asker.tokenOrNone()
+    // Before those that it comes after begin to end, while they do, or behind that.
+    if (story.after.length > 0) await (random.chance(0.5) ? this.#asker.begin() : this.#asker.sleep(random.pick([50, 3000]) * random.next()))
+    for (let times = 0; times < 4; times++) {
+      const passed = await this.#asker.insist('pass', story, targetOf(story), 'acme/alice', token, 4)
+      if (passed.code !== 'unknown_handoff') return
+      await this.#asker.sleep(300 * random.next())
+    }
   }
 
   /** Catches the handoff and reports it done, or finds that another agent has it. */
@@ -57,7 +65,7 @@ export class Clients {
         if (token !== null && random.chance(0.1)) await this.#asker.ask('catch', story, target, agent, token)
         return
       }
-      if (caught.code !== 'approval_required' && caught.code !== 'not_found' && caught.code !== 'not_yet') return
+      if (caught.code !== 'approval_required' && caught.code !== 'not_found' && caught.code !== 'not_yet' && caught.code !== 'blocked') return
       await this.#asker.sleep(700 * random.next())
     }
   }
@@ -79,6 +87,28 @@ export class Clients {
       await this.#asker.sleep(1500 * random.next())
       await this.#asker.ask('status', story, targetOf(story), 'acme/alice', null)
     }
+  }
+
+  /** Brings some of those that others come after to an end, at once or through a further attempt. */
+  async finish (stories: readonly Story[]): Promise<void> {
+    const { random } = this.#asker
+    for (const story of new Set(stories.flatMap(({ after }) => after))) {
+      if (random.chance(0.2)) continue
+      const ends = random.pick(['done', 'cancel', 'reissue', 'fail'] as const)
+      await this.#end(story, ends, random.chance(0.5))
+      if (ends === 'reissue' || ends === 'fail') await this.#end(story, random.chance(0.5) ? 'done' : 'reissue', true)
+    }
+  }
+
+  /** Ends the last attempt of which anybody has heard. */
+  async #end (story: Story, kind: 'done' | 'cancel' | 'reissue' | 'fail', firm: boolean): Promise<void> {
+    const { tracks } = this.#asker.history
+    let attempt = 1
+    while (tracks.get(nameOfAttempt(story.name, attempt + 1))?.id != null) attempt++
+    const target = targetOf(story, attempt, tracks.get(nameOfAttempt(story.name, attempt))?.id ?? undefined)
+    const [agent, key] = kind === 'done' || kind === 'fail' ? ['acme/bob', this.#asker.key()] as const : ['acme/alice', null] as const
+    if (kind !== 'cancel') await this.#asker.insist('catch', story, target, 'acme/bob', this.#asker.key(), 3)
+    await this.#asker.insist(kind, story, target, agent, key, 3, { firm })
   }
 
   /** Reads the final status of each attempt that anybody has heard of, retrying until there is an answer. */

@@ -6,7 +6,7 @@ export type Command = (on: Keyspace, ...args: string[]) => Reply
 export type Reply = string | number | false | Reply[]
 
 /** Those that write nothing. */
-export const reading = new Set(['HGET', 'HGETALL', 'HMGET', 'HSTRLEN', 'EXISTS', 'GET', 'ZRANGE', 'ZCARD', 'ZCOUNT', 'ZSCORE', 'LRANGE', 'SCARD', 'XLEN', 'XRANGE', 'XREVRANGE', 'TIME'])
+export const reading = new Set(['HGET', 'HGETALL', 'HMGET', 'HSTRLEN', 'EXISTS', 'GET', 'ZRANGE', 'ZCARD', 'ZCOUNT', 'ZSCORE', 'LRANGE', 'SCARD', 'SRANDMEMBER', 'XLEN', 'XRANGE', 'XREVRANGE', 'TIME'])
 const withoutKeys = new Set(['TIME', 'SPUBLISH'])
 const withKeysAlone = new Set(['EXISTS', 'DEL', 'RENAME'])
 
@@ -75,6 +75,8 @@ export const commands: Readonly<Record<string, Command>> = {
     return all.size - rest.size
   },
   SCARD: (on, key) => on.read(key!, 'set')?.size ?? 0,
+  /** In Redis any of them: which ones makes no difference to who has to come to all. */
+  SRANDMEMBER: (on, key, count) => [...on.read(key!, 'set') ?? []].slice(0, Number(count)),
   RPUSH (on, key, ...words) {
     const list = [...on.read(key!, 'list') ?? [], ...words]
     on.write(key!, 'list', list)

@@ -19,8 +19,8 @@ export function dumpServers ({ time }: World, topology: Topology): RedisState {
         const list = behind.slice(2) + (behind.startsWith('f:') ? ' failed' : behind.startsWith('a:') ? ' asks' : '')
         for (const member of [...scored.map(([, one]) => one), ...db.content(key, 'set') ?? []]) state.listed.push({ tag, list, member })
       } else if (behind.startsWith('h:')) {
-        const { s = '', x = '', p = '' } = db.content(key, 'hash') ?? {}
-        state.hashes.push({ tag, member: behind.slice(2), record: s, extra: x, payload: p.length })
+        const { s = '', x = '', b = '', p = '' } = db.content(key, 'hash') ?? {}
+        state.hashes.push({ tag, member: behind.slice(2), record: s, extra: x, after: b, payload: p.length })
       }
     }
   }

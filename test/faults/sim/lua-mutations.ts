@@ -1,4 +1,4 @@
-import type { Mutation } from './world.ts'
+import type { LuaChange, Mutation } from './world.ts'
 
 /** Safeguards of the scripts, each taken away. */
 export const luaMutations: readonly Mutation[] = [
@@ -25,13 +25,13 @@ export const luaMutations: readonly Mutation[] = [
   { name: 'a successor isn’t noted at its predecessor', lua: [{ from: "extra .. (reissued_as or '')", to: 'extra' }] },
   { name: 'a handoff whose catcher was asked to stop is tried again', lua: [{ from: "or string.find(extra, ' q', 1, true) then", to: 'then' }] },
   { name: 'an attempt beyond the last one', lua: [{ from: 'number < tonumber(most)', to: 'number <= tonumber(most)' }] },
-  { name: 'a successor that nobody sweeps', lua: [{ from: "if successor then redis.call('ZADD', due, successor.due, successor.member) end", to: '' }] },
+  { name: 'a successor that nobody sweeps', lua: [{ from: "redis.call('ZADD', due, successor.due, successor.member)", to: '' }] },
   { name: 'a cancel by force leaves it to its catcher', lua: [{ from: "status == 'caught' and not force", to: "status == 'caught'" }] },
   // Inboxes.
   { name: 'what a catch took stays in the inbox', lua: [{ from: 'gone[#gone + 1], names = member, names ..', to: 'names = names ..' }] },
   { name: 'what is caught by its id stays in the inbox', lua: [{ from: "leavePending(key, inbox, member, extra)\n    call('SADD'", to: "call('SADD'" }] },
   { name: 'a catch from an inbox leaves no note', lua: [{ from: "redis.call('SET', remembered, request .. ' ' .. ms(elsewhere) .. names .. looking, 'PX', ms(lasts))", to: '' }] },
-  { name: 'what is approved doesn’t enter its inbox', lua: [{ from: 'enterPart(inbox, member, extra, micros, nil, available and now < tonumber(available) and available)', to: '', of: ['approve'] }] },
+  { name: 'what is approved doesn’t enter its inbox', lua: [{ from: 'enterPart(inbox, member, extra, micros, nil, available and now < tonumber(available) and available,\n    isBlocked(extra) and expires)', to: '', of: ['approve'] }] },
   { name: 'what is delayed doesn’t enter its inbox', lua: [{ from: 'local inbox = available and now >= tonumber(available) and', to: 'local inbox = false and' }] },
   // Questions.
   { name: 'an answer leaves the question open', lua: [{ from: "'/a' .. ms(now) .. '/' .. agent", to: "'/o' .. ms(ask.left)", of: ['answer'] }] },
@@ -46,6 +46,30 @@ export const luaMutations: readonly Mutation[] = [
   { name: 'an answered question stays listed', lua: [{ from: "redis.call('ZREM', ask.list, member)\nredis.call", to: 'redis.call', of: ['answer'] }] },
   { name: 'an answer isn’t told', shows: 'in feeds', lua: [{ from: "tell(outbox, micros, 'answered', member, record, extra, caught_by, ' q' .. id .. ' y' .. agent)", to: '', of: ['answer'] }] },
   { name: 'a question that was withdrawn isn’t told', shows: 'in feeds', lua: [{ from: "tell(outbox, micros, 'ask_ended', member, record, closed, nil, ended)", to: '' }] },
+  // What comes after others.
+  ...inOrder([
+    { name: 'a release counts though it isn’t what is waited for', from: "string.find(words, ' ' .. named .. ' ', 1, true)", to: "string.find(words, ' [^/ ]+ ')" },
+    { name: 'a prerequisite doesn’t know of those behind it', from: "(extra or '') .. ' W1'", to: "extra or ''" },
+    { name: 'those behind an attempt don’t go to the next one', from: "redis.call('RENAME', dependents, dependentsOf(next_key, next_member))", to: '' },
+    { name: 'what ended leaves the index before those behind it are released', from: "    redis.call('ZADD', due, ms(now), member)\n    return {", to: "    redis.call('ZREM', due, member)\n    return {" },
+    { name: 'what ended isn’t named for those behind it', from: 'local is_named = has_ended and', to: 'local is_named = false and' },
+    { name: 'nobody looks what ended while it was passed', from: 'blocked and formatted or available', to: 'available' },
+    { name: 'it can be caught while it is blocked', from: "(blocked and '3:' or '2:')", to: "'2:'" },
+    { name: 'it is released after its end', from: 'if now >= tonumber(expires) then return nil end', to: '', of: ['release', 'done', 'fail', 'decline', 'cancel', 'reject'] },
+    { name: 'any end will do', from: "if need == 'd' and status ~= 'done' then", to: 'if false then' },
+    { name: 'an attempt that is tried again counts as ended', from: "local successor = record and extra and string.match(extra, ' i(%S+)')", to: 'local successor = nil' },
+    { name: 'what is released doesn’t enter its inbox', from: 'enterPart(inbox, member, extra, micros, nil, available)', to: '' },
+    { name: 'what is released stays in the index as it was', from: "redis.call('ZADD', due, available or expires, member)\n", to: '' },
+    { name: 'what others cancelled stays in the index', from: "local rest = became == 'cancelled' and", to: 'local rest = false and' },
+    { name: 'on one Redis those behind one that others cancelled aren’t seen to', from: 'queue[#queue + 1] = next', to: '' },
+    { name: 'a successor waits again', from: "' A%1/0/%2/' .. msOnce(now))", to: "' A%1/1/%2')" },
+    { name: 'a reissue takes what had ended out of the index', from: "if status == 'caught' or status == 'pending' or not hasDependents(extra) then redis.call('ZREM', due, member) end", to: "redis.call('ZREM', due, member)" },
+    { name: 'the next of an attempt that had failed before gets those behind it', from: "and string.find(attempt.record, '^[23]?:?[cp][ae]') and", to: 'and' },
+  ]),
+  { name: 'what waits is on the other node, and nobody notices as it is told', shows: 'in a Cluster', lua: [{ from: "redis.call('EXISTS', dependents, due)", to: '' }] },
+  { name: 'the next attempt is on the other node, and counts as gone', shows: 'in a Cluster', lua: [{ from: 'if not next_record and not isHere(key, next_key) then break end', to: 'if not next_record then break end' }] },
+  { name: 'those behind are on the other node, and others are noted here', shows: 'in a Cluster', lua: [{ from: 'if ends and not hasDependents(extra) then isHere(key, dependentsOf(key, tenant .. id)) end', to: '' }] },
+  { name: 'those behind are on the other node, and the next attempt doesn’t get them', shows: 'in a Cluster', lua: [{ from: 'local waits = dependents and isHere(key, dependents)', to: "local waits = dependents and redis.call('EXISTS', dependents) == 1" }] },
   // A slot that is between two nodes.
   { name: 'the sweep forgets what is on the other node', shows: 'in a Cluster', lua: [{ from: 'local again = now - math.floor(score) + pause - 1000 < batch.retention and', to: 'local again = false and' }] },
   // Events.
@@ -55,3 +79,7 @@ export const luaMutations: readonly Mutation[] = [
   { name: 'events are moved although others before them are missing', shows: 'in feeds', lua: [{ from: 'if tonumber(rest) > last then', to: 'if false then' }] },
   { name: 'events are moved that were moved before', shows: 'in feeds', lua: [{ from: 'elseif last and tonumber(first) > last then', to: 'elseif last then' }] },
 ]
+
+function inOrder (all: ReadonlyArray<{ name: string } & LuaChange>): Mutation[] {
+  return all.map(({ name, ...change }) => ({ name, shows: 'in order', lua: [change] }))
+}

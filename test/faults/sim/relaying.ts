@@ -20,11 +20,11 @@ const names: Record<Telling, KeyNames> = { off: oneRedis, direct: oneRedis, rela
 const targets: Record<Telling, EventTarget | undefined> = { off: undefined, direct: { feeds: oneRedis.feeds(), retention }, relayed: 'outbox' }
 const loaded = new Map<string, Scripts>()
 
-/** The scripts of a service with these settings, each loaded once. @param lifetimes milliseconds */
-export function scriptsFor (telling: Telling, lifetimes?: Lifetimes): { scripts: Scripts, keys: KeyNames } {
-  const settings = `${telling} ${lifetimes?.workTtl} ${lifetimes?.retention}`
+/** The scripts of a service with these settings, each loaded once. @param lifetimes milliseconds @param isOneRedis whether scripts may write to several partitions */
+export function scriptsFor (telling: Telling, lifetimes?: Lifetimes, isOneRedis = false): { scripts: Scripts, keys: KeyNames } {
+  const settings = `${telling} ${lifetimes?.workTtl} ${lifetimes?.retention} ${isOneRedis}`
   let scripts = loaded.get(settings)
-  if (scripts === undefined) loaded.set(settings, scripts = loadScripts({ events: targets[telling], lifetimes }))
+  if (scripts === undefined) loaded.set(settings, scripts = loadScripts({ events: targets[telling], lifetimes, isOneRedis }))
   return { scripts, keys: names[telling] }
 }
 

@@ -3,6 +3,7 @@ import { checkHistory, describe, foundInRedis, questionsOf, usual } from '../che
 import type { CheckOptions, Violation } from '../checker.ts'
 import { feedFaults } from '../feed-checks.ts'
 import { History } from '../history.ts'
+import { sweepRound } from '../index-checks.ts'
 import { dumpServers } from './dump.ts'
 import { maxWorkTtlFor } from './answers.ts'
 import { Asker } from './asker.ts'
@@ -35,6 +36,8 @@ const faultsWithin = 3500
 const untilTold = 10_000
 /** Longer than a call's budget: otherwise a catch might be answered only after the work's deadline, and rightly as expired. */
 const shortWork = 3000
+/** Until the sweep asks so seldom about what is blocked that others must find the ends in time. */
+const untilSeldom = 12_000
 /** The skew between two servers' clocks in either direction, plus rounding to milliseconds. */
 const slack = 2 * clockSpread + 10
 
@@ -43,17 +46,20 @@ export async function simulate (seed: number, mutation: Mutation | null = null, 
   const world = new World(seed, mutation, trace)
   const { random } = world
   const drawn = random.pick(topologies)
-  const topology = mutation?.shows === undefined ? drawn(world) : new Cluster(world)
+  const { shows } = mutation ?? {}
+  const topology = shows === undefined || shows === 'in order' ? drawn(world) : new Cluster(world)
   const history = new History()
-  const telling = random.chance(0.5) && mutation?.shows !== 'in feeds' ? 'off' : topology instanceof Cluster ? 'relayed' : random.pick(['direct', 'relayed'] as const)
+  const telling = random.chance(0.5) && shows !== 'in feeds' ? 'off' : topology instanceof Cluster ? 'relayed' : random.pick(['direct', 'relayed'] as const)
   const workTtl = random.pick([shortWork, 60_000])
-  const stories = newStories(random)
-  const isSimple = stories.every(({ kind }) => kind === 'plain')
+  const stories = newStories(random, shows === 'in order' || random.chance(0.25))
+  const isInOrder = stories.some(({ after }) => after.length > 0)
+  const isSimple = !isInOrder && stories.every(({ kind }) => kind === 'plain')
+  const isOneRedis = telling === 'direct' || (telling === 'off' && !(topology instanceof Cluster) && random.chance(0.5))
   let services: Service[] = []
   let asker: Asker | undefined
   let violations: Violation[] = []
   const play = async () => {
-    services = Array.from({ length: random.between(1, 2) }, (_, at) => new Service(world, topology, `service${at}`, { workTtl, telling }))
+    services = Array.from({ length: random.between(1, 2) }, (_, at) => new Service(world, topology, `service${at}`, { workTtl, telling, isOneRedis }))
     asker = new Asker(world, services, history, workTtl)
     const clients = new Clients(asker)
     for (let left = random.between(1, 4); left > 0; left--) {
@@ -63,21 +69,33 @@ export async function simulate (seed: number, mutation: Mutation | null = null, 
     if (!isSimple || random.chance(0.5)) sweepNowAndThen(world, topology, services, isSimple ? 3 : 8)
     await Promise.all([clients.play(stories), sleep(world, faultsWithin)])
     await untilWell(world, topology)
-    await clients.readEnds(stories)
-    const { process, handoffs } = services.find(({ process }) => !process.dead) as Service
-    world.time.process = process
+    const service = services.find(({ process }) => !process.dead) as Service
     // Repeated if Redis was away, like the next round of the production sweep.
-    const sweep = (tag: string, times: number): Promise<unknown> => handoffs.sweep(tag, 200).catch(error => times === 0 ? null : error instanceof Unavailable ? sweep(tag, times - 1) : Promise.reject(error))
-    const sweepAll = () => Promise.all(topology.tags.map(tag => sweep(tag, 5)))
+    const sweep = (tag: string, times: number): Promise<unknown> => service.sweep(tag, 200).catch(error => times === 0 ? null : error instanceof Unavailable ? sweep(tag, times - 1) : Promise.reject(error))
+    const sweepAll = async () => {
+      world.time.process = service.process
+      await Promise.all(topology.tags.map(tag => sweep(tag, 5)))
+      await sleep(world, 0)
+    }
+    if (isInOrder) {
+      // By then the sweep asks so seldom how those stand that something waits for, that it comes too late if it is what finds an end.
+      await sleep(world, untilSeldom)
+      await sweepAll()
+      await clients.finish(stories)
+      await sweepAll()
+      await sleep(world, 1100)
+      await sweepAll()
+    }
+    await clients.readEnds(stories)
     await sweepAll()
     // Again, while a handoff is looked for that was on another node.
     for (let times = 20; times > 0 && dumpServers(world, topology).due.some(({ score }) => score % 1 > 0); times--) {
       await sleep(world, 500)
-      world.time.process = process
       await sweepAll()
     }
+    if (isInOrder) await sleep(world, sweepRound - 500)
     const longest = Math.max(...services.map(({ paused }) => paused))
-    const options: CheckOptions = { ...usual, slack, budget: usual.budget + longest + (stories.some(({ kind }) => kind === 'inbox') ? 8000 : 0), workTtl, maxWorkTtl: maxWorkTtlFor(workTtl) }
+    const options: CheckOptions = { ...usual, slack, budget: usual.budget + longest + (stories.some(({ kind }) => kind === 'inbox') ? 8000 : 0) + (isInOrder ? 2 * usual.budget : 0), workTtl, maxWorkTtl: maxWorkTtlFor(workTtl) }
     violations = checkHistory(history, options, dumpServers(world, topology))
     if (telling !== 'off') violations.push(...await untoldIn(world, topology, history))
   }
@@ -126,8 +144,8 @@ function chooseFault (world: World, topology: Topology, services: readonly Servi
 
 function sweepNowAndThen (world: World, { tags }: Topology, services: readonly Service[], times: number): void {
   for (let left = times; left > 0; left--) {
-    const { process, handoffs } = world.random.pick(services)
-    world.time.after(faultsWithin * world.random.next(), process, () => { for (const tag of tags) handoffs.sweep(tag, 10).catch(() => {}) })
+    const service = world.random.pick(services)
+    world.time.after(faultsWithin * world.random.next(), service.process, () => { for (const tag of tags) service.sweep(tag, 10).catch(() => {}) })
   }
 }
 

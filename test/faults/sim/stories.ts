@@ -12,6 +12,10 @@ export interface Story {
   name: string
   place: HandoffPlace
   asked: Asked
+  /** Those that it comes after. */
+  after: readonly Story[]
+  /** Whether nobody catches it by its id before the faults are over. */
+  isLeft: boolean
   /** What pass's script takes besides. */
   options: string
   /** JSON members. */
@@ -26,11 +30,33 @@ export const someTags = [tags[0] as string, home, ownTag] as const
 /** Another inbox, of which the own partition is the first of them. */
 export const otherInbox = Array.from({ length: 20_000 }, (_, n) => `blue${n}`).find(name => inboxTag('acme', name) === someTags[0])!
 
-/** Those of one simulation: mostly of one kind, more of them where an inbox is to have several at once. */
-export function newStories (random: Random): Story[] {
+/**
+ * Those of one simulation: mostly of one kind, more of them where an inbox is to have several at once.
+ * @param isInOrder whether some come after others
+ */
+export function newStories (random: Random, isInOrder: boolean): Story[] {
   const kind = random.pick(['plain', 'tried', 'inbox', 'plain'] as const)
-  const count = random.pick(kind === 'inbox' ? [1, 2, 3, 4] : [1, 1, 1, 2])
-  return Array.from({ length: count }, (_, at) => newStory(random, at, random.chance(0.8) ? kind : random.pick(['plain', 'tried', 'inbox'] as const)))
+  const count = random.pick(isInOrder ? [2, 2, 3, 4] : kind === 'inbox' ? [1, 2, 3, 4] : [1, 1, 1, 2])
+  const stories = Array.from({ length: count }, (_, at) => newStory(random, at, random.chance(0.8) ? kind : random.pick(['plain', 'tried', 'inbox'] as const)))
+  if (!isInOrder) return stories
+  const first = stories[0]!
+  const inOrder = [random.chance(0.5) ? first : { ...first, isLeft: true, asked: { ...first.asked, expiresIn: 60_000 } }]
+  for (const story of stories.slice(1)) inOrder.push(behind(random, story, inOrder))
+  return inOrder
+}
+
+/** The story, after one or more of those before it, or after none. */
+function behind (random: Random, story: Story, before: readonly Story[]): Story {
+  const others = before.filter(() => random.chance(0.7))
+  if (others.length === 0) return story
+  const asked: Asked = {
+    ...story.asked,
+    // Mostly it is still there when the others end.
+    expiresIn: random.chance(0.7) ? 60_000 : story.asked.expiresIn,
+    after: others.map(({ name }) => name),
+    afterNeed: random.pick(['done', 'ended'] as const),
+  }
+  return { ...story, asked, after: others }
 }
 
 function newStory (random: Random, at: number, kind: Story['kind']): Story {
@@ -45,6 +71,8 @@ function newStory (random: Random, at: number, kind: Story['kind']): Story {
     name: `h${at}`,
     place: { tenant: 'acme', id: `${tag}${'A'.repeat(20)}${'ABCDEFGH'[at]}Q`, tag },
     asked,
+    after: [],
+    isLeft: false,
     options: wordsOf(asked) + priority + (human ? ' l2 hdigest' : ''),
     payload: `"task":"h${at} t","output":{"n":1}`,
   }

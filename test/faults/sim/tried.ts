@@ -46,7 +46,7 @@ async function tryOnce (asker: Asker, story: Story, target: Target, agent: strin
       const said = await end(asker, story, target, agent)
       return successorIn(said) ?? findSuccessor(asker, story, target)
     }
-    if (caught.code !== 'approval_required' && caught.code !== 'not_found' && caught.code !== 'not_yet') break
+    if (caught.code !== 'approval_required' && caught.code !== 'not_found' && caught.code !== 'not_yet' && caught.code !== 'blocked') break
     await asker.sleep(500 * random.next())
   }
   return random.chance(0.6) ? findSuccessor(asker, story, target) : null

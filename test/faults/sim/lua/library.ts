@@ -82,9 +82,9 @@ export const functions: Record<string, (...args: any[]) => unknown> = {
     }
   },
   'string.gsub' (text: string, pattern: string, by: string, most = Infinity) {
-    if (by.includes('%')) throw new Error('gsub with %')
     let count = 0
-    return [text.replace(patternOf(pattern), found => ++count > most ? found : by), count]
+    const put = (found: string, ...captures: unknown[]) => ++count > most ? found : by.replace(/%(\d)/g, (_, digit) => digit === '0' ? found : String(captures[Number(digit) - 1]))
+    return [text.replace(patternOf(pattern), put), count]
   },
   'string.find' (text: string, pattern: string, first = 1, isPlain: unknown = false) {
     const begin = from(text, first)
