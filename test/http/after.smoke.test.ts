@@ -6,10 +6,12 @@ import { StoredKeys } from '../../src/auth/stored-keys.ts'
 import { loadConfig } from '../../src/config.ts'
 import { tagOf } from '../../src/core/ids.ts'
 import { startCluster } from '../faults/fleet/cluster.ts'
-import { secrets, testKeys } from '../helpers/app.ts'
+import { secrets, testApp, testKeys } from '../helpers/app.ts'
 import type { Who } from '../helpers/app.ts'
 import { untilServing } from '../helpers/handoffs.ts'
 import { logSink } from '../helpers/log-sink.ts'
+import { ownRedis } from '../helpers/own-redis.ts'
+import { isProblem } from '../helpers/problems.ts'
 import { fleetStore } from '../helpers/redis.ts'
 import { until } from '../helpers/until.ts'
 
@@ -93,3 +95,27 @@ t.test('what comes after others in a Cluster, for two replicas, with slots that 
     t.match(await call('bob', 'GET', `/api/catch/${first}`), { after: [{ handoff_id: one, result: { id: one } }] })
   })
 })
+
+for (const isSpread of [false, true]) {
+  t.test(`a full Redis refuses what comes after others, and releases it${isSpread ? ', as in a Cluster' : ''}`, async t => {
+    const redis = await ownRedis(t)
+    const service = await testApp(t, { EVENTS_RETENTION: '60' }, { url: redis.url, limitedUrl: redis.url, isSpread })
+    const { call, caught, pass, store } = service
+    store.sweeper.start()
+    const [one, two, three] = [await caught({ output: { text: 'x'.repeat(100) } }), await caught({ work_within: 1 }), await caught({ output: { text: 'x'.repeat(100) } })]
+    const released = await Promise.all(Array.from({ length: 120 }, () => pass({ after: [one], to: 'work' })))
+    const [cancelled, behind, missed] = [await pass({ after: [two] }), await pass({ after: [one, two], require_human: true }), await pass({ after: [three] })]
+    const next = await pass({ after: [cancelled] })
+    await redis.admin.config('SET', 'maxmemory', 1)
+    isProblem(t, await call('alice', 'POST', '/api/pass', { task: 't', after: [one] }), 503, 'unavailable')
+    t.equal((await call('bob', 'POST', `/api/done/${one}`)).statusCode, 200)
+    t.equal((await call('bob', 'POST', `/api/cancel/${three}`)).statusCode, 403)
+    t.equal((await call('alice', 'POST', `/api/cancel/${three}`, { force: true })).statusCode, 200)
+    const waits = [cancelled, behind, missed, next]
+    const { items } = (await call('alice', 'POST', '/api/wait?wait=30', { ids: waits })).json()
+    t.match(items, waits.map(() => ({ status: 'cancelled', ended_by: null })))
+    await until(async () => (await call('alice', 'GET', '/api/inboxes/work')).json().blocked === 0)
+    t.match((await call('alice', 'GET', '/api/inboxes/work')).json(), { pending: 120 })
+    t.match((await call('bob', 'GET', `/api/catch/${released[119]}`)).json(), { after: [{ handoff_id: one, status: 'done' }] })
+  })
+}
