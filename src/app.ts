@@ -47,6 +47,7 @@ import { readClients } from './http/clients.ts'
 import { llmsRoute, skillRoutes } from './http/routes/agent-texts.ts'
 import { healthRoutes } from './http/routes/health.ts'
 import { webhookRoutes } from './http/routes/webhooks.ts'
+import { serverCard } from './mcp/card.ts'
 import { mcpPreflight, mcpRoute, originCheck } from './mcp/route.ts'
 import { InboxRounds } from './metrics/inboxes.ts'
 import { makeRegistry } from './metrics/registry.ts'
@@ -173,6 +174,7 @@ export async function buildApp (
   const clients = readClients()
   llmsRoute(app, endpoints, { baseUrl, workTtl: config.workTtl, clients })
   skillRoutes(app, baseUrl, clients)
+  serverCard(app, baseUrl)
   await app.register(front => frontPage(front, { endpoints, baseUrl, clients }))
   await app.register(page => clientsPage(page, { baseUrl, clients }), { prefix: '/clients' })
   await app.register(page => problemsPage(page, baseUrl().startsWith('https:')))

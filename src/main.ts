@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
 import { setFlagsFromString } from 'node:v8'
 import closeWithGrace from 'close-with-grace'
 import { buildApp } from './app.ts'
@@ -9,6 +10,7 @@ import type { Embedded } from './embedded/start.ts'
 import { callerOf } from './core/model.ts'
 import type { ApiKey } from './core/model.ts'
 import { tags } from './core/ids.ts'
+import { mcpHosts } from './http/mcp-hosts.ts'
 import { expiryLog } from './http/observe.ts'
 import { openStdoutLog } from './log.ts'
 import type { StdoutLog } from './log.ts'
@@ -92,11 +94,20 @@ async function serve (
   log.info({ address }, 'listening')
   if (operations !== undefined) log.info({ address: operations }, 'metrics and health listen')
   await embedded?.listensAt(address)
-  if (embedded !== undefined) print(banner(address, embedded.keys))
+  if (embedded !== undefined) print(banner(address, embedded.keys, toolLines(address)))
   if (keys.count === 0) {
     log.info('none of API_KEYS, APPROVER_KEYS and OPERATOR_KEYS is set: only keys made with `handoff keys create` ' +
       'are accepted')
   }
+}
+
+/** How each host of agents gets the tools, a line or two each. */
+function toolLines (address: string): string {
+  const clone = fileURLToPath(new URL('..', import.meta.url)).replace(/\/$/, '')
+  return mcpHosts(address, clone).map(({ name, file, text }) => {
+    const compact = text.startsWith('{') ? JSON.stringify(JSON.parse(text)) : text.replaceAll('\n', '\n    ')
+    return `  ${name}${file === undefined ? '' : `, in ${file}`}:\n    ${compact}\n`
+  }).join('')
 }
 
 /** The keys that were made for this machine, as callers of the default tenant. */

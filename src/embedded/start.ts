@@ -57,8 +57,11 @@ export async function startEmbedded (
   }
 }
 
-/** The text for newcomers: the address, the keys (only when just made), and a first call to paste. */
-export function banner (address: string, keys: LocalKeys | undefined): string {
+/**
+ * The text for newcomers: the address, the keys (only when just made), a first call to paste, and how agents get the
+ * tools.
+ */
+export function banner (address: string, keys: LocalKeys | undefined, tools: string): string {
   return `
 Agent Handoff Service
   address       ${address}
@@ -71,6 +74,9 @@ A first call, from this folder:
     : `$(cat ${keys.agentKeyFile})`}" \\
     -H 'Content-Type: application/json' -d '{"task": "Say hello to the next agent"}'
 
+As tools of an agent (MCP), one of these:
+
+${tools}
 `
 }
 

@@ -3,6 +3,7 @@ import {
 } from '@modelcontextprotocol/server'
 import { AjvJsonSchemaValidator } from '@modelcontextprotocol/server/validators/ajv'
 import { version } from '../core/version.ts'
+import { protocolVersions } from './message.ts'
 import type { Message } from './message.ts'
 import { instructions } from './tools.ts'
 import type { Definition } from './tools.ts'
@@ -21,9 +22,10 @@ export interface Exchange {
   wait: number
 }
 
-const protocolVersions = ['2026-07-28', '2025-11-25', '2025-06-18']
 /** How often a waiting call reports progress, in milliseconds. Clients give up a call that is silent for a minute. */
 const progressEvery = 10_000
+/** How long clients may use a list of tools, in milliseconds. */
+const listsKept = 300_000
 /** Nothing uses it, but without it each server would make its own. */
 const jsonSchemaValidator = new AjvJsonSchemaValidator()
 
@@ -62,7 +64,12 @@ function sendsProgress ({ message: { call }, wait }: Exchange): boolean {
 function serverFor (exchange: Exchange): Server {
   const { message, tools, call } = exchange
   const server = new Server({ name: 'handoff', title: 'Agent Handoff', version }, {
-    capabilities: { tools: {} }, instructions, supportedProtocolVersions: protocolVersions, jsonSchemaValidator,
+    capabilities: { tools: {} },
+    instructions,
+    supportedProtocolVersions: [...protocolVersions],
+    jsonSchemaValidator,
+    // It changes with the key's scopes alone.
+    cacheHints: { 'tools/list': { ttlMs: listsKept, cacheScope: 'private' } },
   })
   server.setRequestHandler('tools/list', () => ({ tools: [...tools] }))
   server.setRequestHandler('tools/call', async ({ params: { name } }, { mcpReq: { notify } }) => {

@@ -1,9 +1,11 @@
 import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { gunzipSync } from 'node:zlib'
 import t from 'tap'
 import { version } from '../../src/core/version.ts'
+import { mcpHosts } from '../../src/http/mcp-hosts.ts'
 import { secrets, testApp } from '../helpers/app.ts'
 import type { TestApp } from '../helpers/app.ts'
 import { skipInQuick } from '../helpers/extent.ts'
@@ -59,6 +61,17 @@ t.test('the service hands out the client of its own version, without a key, and 
   }
   isProblem(t, await app.inject('/clients/none.tgz'), 404, 'not_found')
   isProblem(t, await app.inject('/clients/..%2fmain.js'), 404, 'not_found')
+})
+
+t.test('each host of agents has its block, on the front page and in docs/mcp.md', async t => {
+  const page = (await app.inject('/')).body.replace(/&#(\d+);/g, (_, code: string) => String.fromCharCode(Number(code)))
+  const docs = readFileSync(new URL('../../docs/mcp.md', import.meta.url), 'utf8')
+  const hosts = mcpHosts('http://127.0.0.1:8080')
+  t.strictSame(hosts.map(({ name }) => name), ['Claude Code', 'Claude Desktop', 'Cursor', 'VS Code', 'Codex CLI', 'Gemini CLI'])
+  for (const { name, text } of hosts) {
+    t.ok(docs.includes(`\n${text}\n\`\`\``), name)
+    t.ok(page.includes(`<pre>${text}</pre>`), name)
+  }
 })
 
 t.test('every operation of the document is on both pages', async t => {

@@ -136,7 +136,10 @@ t.test('what is wrong with a message is told as JSON-RPC has it', async t => {
   t.equal((await call('alice', 'POST', '/mcp', { jsonrpc: '2.0', method: 'notifications/initialized' })).statusCode, 202)
   const old = await call('alice', 'POST', '/mcp', ping, { 'mcp-protocol-version': '1999-01-01' })
   t.match([old.statusCode, old.json()], [400, { error: { code: Number } }])
-  t.match((await newer(call, 'tools/list')).json().result, { cacheScope: 'private', tools: Array }, 'the list goes by the key')
+  const card = await app.inject('/.well-known/mcp/server-card.json')
+  t.match(card.headers, { 'content-type': 'application/json; charset=utf-8', 'access-control-allow-origin': '*' })
+  t.match(card.json(), { name: /^[\w.-]+\/[\w.-]+$/, version: String, remotes: [{ type: 'streamable-http', url: /\/mcp$/, headers: [{ name: 'Authorization', isSecret: true }] }] })
+  t.match((await newer(call, 'tools/list')).json().result, { cacheScope: 'private', ttlMs: 300_000, tools: Array }, 'the list goes by the key')
   for (const [asked, told] of [['2025-06-18', '2025-06-18'], ['2025-11-25', '2025-11-25'], ['1999-01-01', '2025-11-25']]) {
     const params = { protocolVersion: asked, capabilities: {}, clientInfo: { name: 'x', version: '1' } }
     t.equal((await call('alice', 'POST', '/mcp', { ...ping, method: 'initialize', params })).json().result.protocolVersion, told)
@@ -265,7 +268,7 @@ for (const era of eras) {
       }))
     })
     const alice = await agentOf(t, one, 'alice', era, balancer)
-    t.equal((await alice.tools()).length, 15)
+    t.equal((await alice.tools()).length, 16)
     for (let i = 0; i < 4; i++) {
       const { handoff_id: id } = told(await alice.call('handoff_pass', { task: 't' }))
       t.equal(told(await alice.call('handoff_catch', { id })).status, 'caught')

@@ -6,7 +6,7 @@ import { bearer, newKey } from '../helpers/stored-keys.ts'
 
 /** The tools, by real clients of both kinds: those of 2026-07-28, and those that begin with a handshake. */
 
-const all = ['handoff_pass', 'handoff_catch', 'handoff_catch_next', 'handoff_read', 'handoff_done', 'handoff_status', 'handoff_wait', 'handoff_heartbeat', 'handoff_fail', 'handoff_decline', 'handoff_cancel', 'handoff_reissue', 'handoff_ask', 'handoff_asked', 'handoff_answer']
+const all = ['handoff_pass', 'handoff_catch', 'handoff_catch_next', 'handoff_read', 'handoff_done', 'handoff_status', 'handoff_list', 'handoff_wait', 'handoff_heartbeat', 'handoff_fail', 'handoff_decline', 'handoff_cancel', 'handoff_reissue', 'handoff_ask', 'handoff_asked', 'handoff_answer']
 const codeOf = (result: Result) => result.isError === true ? told(result).code : 'ok'
 const passed = async (agent: Agent, more: object = {}): Promise<string> => told(await agent.call('handoff_pass', { task: 't', ...more })).handoff_id
 const held = async (agent: Agent, more: object = {}): Promise<string> => {
@@ -47,6 +47,8 @@ for (const era of eras) {
     t.equal((await bob.call('handoff_done', { id, output: { sum: 3 }, ...key })).content[0]!.text, done.content[0]!.text)
     t.match(told(await alice.call('handoff_status', { id, wait: 50, until: 'done' })), { status: 'done', result: { sum: 3 } })
     const both = await alice.call('handoff_wait', { ids: [id, 'none'], wait: 50 })
+    const labelled = await passed(alice, { labels: { list: '1' } })
+    t.match(told(await alice.call('handoff_list', { labels: 'list:1', state: null, limit: 5 })), { items: [{ handoff_id: labelled, status: 'pending' }], next_cursor: null })
     t.match(told(both), { items: [{ handoff_id: id, result: { sum: 3 } }, { handoff_id: 'none', status: 'unknown' }], complete: true })
     t.equal(both.structuredContent, undefined, 'a result comes as text alone')
     t.match(told(await alice.call('handoff_wait', { ids: [id, await passed(alice)], wait: 1, until: 'all', results: false })), { items: [{ status: 'done', result: undefined }, { status: 'pending' }], complete: false })
@@ -93,7 +95,7 @@ for (const era of eras) {
     t.strictSame(await names(alice), all)
     const id = await passed(alice)
     const approver = await agentOf(t, service, 'approver', era)
-    t.strictSame(await names(approver), ['handoff_status', 'handoff_wait', 'handoff_asked'])
+    t.strictSame(await names(approver), ['handoff_status', 'handoff_list', 'handoff_wait', 'handoff_asked'])
     t.equal(told(await approver.call('handoff_status', { id })).status, 'pending')
     const refused = await approver.call('handoff_catch', { id })
     t.match(told(refused), { code: 'insufficient_scope', retryable: false })
@@ -110,7 +112,7 @@ t.test('each tool says when it is for, and what it takes', async t => {
   const tools = await (await agentOf(t, service, 'alice', '2025-11-25')).tools()
   for (const { name, title, description, inputSchema, annotations } of tools) {
     t.ok(title !== undefined && description!.length > 100, name)
-    t.equal(annotations.readOnlyHint, ['handoff_status', 'handoff_wait', 'handoff_read', 'handoff_asked'].includes(name), `${name} reads alone`)
+    t.equal(annotations.readOnlyHint, ['handoff_status', 'handoff_wait', 'handoff_list', 'handoff_read', 'handoff_asked'].includes(name), `${name} reads alone`)
     t.equal('idempotency_key' in inputSchema.properties, annotations.readOnlyHint === false, `${name}: what changes something takes a key`)
     t.equal(inputSchema.additionalProperties, false)
     for (const [member, { type, description }] of Object.entries<any>(inputSchema.properties)) t.ok(typeof type === 'string' && description, `${name}: ${member}`)

@@ -2,6 +2,7 @@ import { html } from 'ghtml'
 import type { Caller } from '../../core/model.ts'
 import { installLine } from '../../http/clients.ts'
 import type { ClientFile } from '../../http/clients.ts'
+import { mcpHosts } from '../../http/mcp-hosts.ts'
 import { about, curlOf } from '../../http/openapi.ts'
 import type { ApiEndpoint } from '../../http/openapi.ts'
 import { approvalsArea, areasOf } from '../area.ts'
@@ -101,9 +102,10 @@ echo "$ID"</pre>
 <p>Whoever passed the task reads the result:</p>
 <pre>${command('status')}</pre>
 !${clients.length === 0 ? '' : inPrograms(baseUrl, clients)}<h2>As tools of an agent</h2>
-<p>Agents that use the Model Context Protocol (MCP) find the operations as tools at <code>${baseUrl}/mcp</code>, with the same keys. For Claude Code:</p>
-<pre>claude mcp add --transport http handoff ${baseUrl}/mcp --header "Authorization: Bearer $HANDOFF_KEY"</pre>
-<h2>Operations</h2>
+<p>Agents that use the Model Context Protocol (MCP) find the operations as tools at <code>${baseUrl}/mcp</code>, with the same keys. Paste one of these; all but Claude Desktop and VS Code read the key from <code>HANDOFF_KEY</code>:</p>
+!${mcpHosts(baseUrl).map(({ name, file, text }) => html`<h3>${name}!${file === undefined ? '' : html`, <code>${file}</code>`}</h3>
+<pre>${text}</pre>
+`)}<h2>Operations</h2>
 <ul class="operations">!${endpoints.filter(({ needsKey }) => needsKey).map(operation)}</ul>
 <h2>More</h2>
 <ul>
