@@ -2,6 +2,7 @@ import t from 'tap'
 import { tagOf } from '../../src/core/ids.ts'
 import { testApp } from '../helpers/app.ts'
 import type { TestApp, Who } from '../helpers/app.ts'
+import { own, signedIn } from '../helpers/forms.ts'
 import { inboxWaiters } from '../helpers/metrics.ts'
 import { isProblem } from '../helpers/problems.ts'
 import { until } from '../helpers/until.ts'
@@ -207,7 +208,7 @@ for (const isSpread of [false, true]) {
 
       const two = await start()
       const late = await pass({ after: [two], delay: 30, to: 'slow' })
-      await on.later(30_000)
+      await on.later(31_000)
       await settle(late)
       isProblem(t, await catchIt(late), 409, 'blocked')
       t.match(await on.counts('slow'), { delayed: 0, blocked: 1, pending: 1 })
@@ -232,6 +233,9 @@ for (const isSpread of [false, true]) {
       const counts = () => on.counts(`people-${isSpread}`)
       isProblem(t, await catchIt(approved), 409, 'approval_required')
       t.match(await counts(), { blocked: 0, waiting: 3 })
+      const page = async (id: string) => (await on.app.inject({ url: `/approvals/${id}`, headers: { ...own, cookie } })).body
+      const cookie = await signedIn(on)
+      t.match(await page(approved), /Waits for.*1 other handoff</)
       t.match(await on.json('approver', 'GET', `/api/approvals/${approved}`), { status: 'pending', approval: { state: 'waiting' } })
       await end(approved, 'approve', {}, 'approver')
       await end(direct, 'approve', {}, 'approver')
@@ -241,6 +245,7 @@ for (const isSpread of [false, true]) {
       isProblem(t, await catchIt(rejected), 409, 'rejected')
       t.notOk('blocked_by' in await status(rejected))
       t.match(await status(undecided), { blocked_by: 1, approval: { state: 'waiting' } })
+      t.notMatch(await page(rejected), /Waits for/)
       t.match(await counts(), { blocked: 1, waiting: 1, pending: 0 })
       await end(one, 'done')
       if (isSpread) await settle(one)
@@ -263,6 +268,9 @@ for (const isSpread of [false, true]) {
       t.match(await status(id), { status: 'cancelled', approval: { state: 'waiting' } })
       t.notOk((await on.json('approver', 'GET', '/api/approvals?limit=100')).items.some((item: { handoff_id: string }) => item.handoff_id === id))
       isProblem(t, await call('approver', 'POST', `/api/approve/${id}`), 409, 'cancelled')
+      const { body } = await on.app.inject({ url: `/approvals/${id}`, headers: { ...own, cookie: await signedIn(on) } })
+      t.match(body, /<strong>This was cancelled<\/strong>/)
+      t.match(body, new RegExp(`${one}, which this comes after, has ended: failed`))
       t.match(await on.counts('gone'), { blocked: 0, waiting: 0, pending: 0, failed: 0 })
     })
 

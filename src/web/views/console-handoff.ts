@@ -8,6 +8,7 @@ import { graphPicture } from './console-graph.ts'
 import { consoleLayout, liveSection, mayChange } from './console-layout.ts'
 import { agentLink, ago, handoffLink, inTime, labelFacts, progressText, statusTag } from './console-handoffs.ts'
 import { inboxLink } from './console-parts.ts'
+import { otherHandoffs } from './handoff.ts'
 import { notice } from './layout.ts'
 
 /** How much of what somebody said is shown, in characters. */
@@ -92,7 +93,7 @@ function passing (one: Inspected): Row[] {
     ['Labels', labelFacts(labels)],
     ['Part of', parent === undefined ? '' : handoffLink(parent)],
     ['Can’t be caught before', available === undefined ? '' : deadline(available, one)],
-    ['Waits for', blocked === undefined ? '' : `${blocked} other ${blocked === 1 ? 'handoff' : 'handoffs'}`],
+    ['Waits for', blocked === undefined ? '' : otherHandoffs(blocked)],
     ['Approval', approval(one)],
     ['To be caught until', one.caught_at === null ? deadline(one.expires_at, one) : ''],
   ]

@@ -1,6 +1,6 @@
 import { html } from 'ghtml'
 import { cutMembers } from '../../core/json.ts'
-import { expiryOf, statusAt } from '../../core/model.ts'
+import { expiryOf, isBlocked, statusAt } from '../../core/model.ts'
 import type { Caller, Decision } from '../../core/model.ts'
 import { digestText, endOf, willBeTriedAgain } from '../../handoffs/answers.ts'
 import type { ToRead } from '../../handoffs/approvals.ts'
@@ -176,7 +176,11 @@ function endLine (caller: Caller, one: ToRead): string {
   ) => html`<p><strong>${end.by === null ? 'This' : nameOf(end.by, caller)} ${what}</strong> !${dateTag(end.at)}.`
   if (status === 'failed') return `${sentence('could not do this')}</p>${texts?.fault == null ? '' : fault(texts.fault)}`
   if (status === 'declined') return `${sentence('declined this')}</p>${reason(texts?.fault)}`
-  if (status === 'cancelled') return `${sentence('cancelled this')}${takenFrom(one)}</p>${reason(texts?.cancelReason)}`
+  if (status === 'cancelled') {
+    // Nobody did it if something ended that it comes after.
+    const what = end.by === null ? 'was cancelled' : 'cancelled this'
+    return `${sentence(what)}${takenFrom(one)}</p>${reason(texts?.cancelReason)}`
+  }
   if (status !== 'expired' || record.caught === null) return ''
   const missed = expiryOf(record).because === 'stalled' ? 'sent no heartbeat in time' : 'was not done in time'
   return `${sentence('expired')} ${html`${record.caught.by} had caught it and ${missed}.`}${willBeTriedAgain(
@@ -238,14 +242,21 @@ function labels ({ record: { extra } }: ToRead): Row[] {
   return extra.labels === undefined ? [] : [['Labels', labelTags(extra.labels)]]
 }
 
-function windows ({ record: { extra } }: ToRead): Row[] {
+function windows ({ record }: ToRead): Row[] {
+  const { extra } = record
   const rows: Row[] = []
+  if (isBlocked(record)) rows.push(['Waits for', otherHandoffs(extra.after!.open)])
   if (extra.availableAt !== undefined) rows.push(['Can’t be caught before', dateTag(extra.availableAt)])
   if (extra.workWithin !== undefined) rows.push(['Must be done within', `${duration(extra.workWithin)} of the catch`])
   if (extra.heartbeatWithin !== undefined) {
     rows.push(['Heartbeat at least every', `${duration(extra.heartbeatWithin)}, while an agent works on it`])
   }
   return rows
+}
+
+/** How many others it comes after that haven't ended. */
+export function otherHandoffs (open: number): string {
+  return `${open} other ${open === 1 ? 'handoff' : 'handoffs'}`
 }
 
 function attempts ({ record: { extra } }: ToRead): Row[] {
