@@ -2,6 +2,7 @@ import type { Redis } from 'ioredis'
 import { Approvals } from '../../../src/store/approvals.ts'
 import { Asks } from '../../../src/store/asks.ts'
 import { Attempts } from '../../../src/store/attempts.ts'
+import { Dependents } from '../../../src/store/dependents.ts'
 import { Events } from '../../../src/store/events.ts'
 import { Handoffs } from '../../../src/store/handoffs.ts'
 import { Inboxes } from '../../../src/store/inboxes.ts'
@@ -22,7 +23,7 @@ type Call = ScriptRequest<unknown>
 
 const lifetimes = { workTtl: 900, retention: 600_000 }
 const told = { simulated: loadScripts({ events: 'outbox', lifetimes }), real: loadScripts({ events: 'outbox', clock: clockAtNow, lifetimes }) }
-const untold = { simulated: loadScripts({ lifetimes }), real: loadScripts({ clock: clockAtNow, lifetimes }) }
+const untold = { simulated: loadScripts({ lifetimes, isOneRedis: true }), real: loadScripts({ clock: clockAtNow, lifetimes, isOneRedis: true }) }
 
 /** Asks both the same thing, chosen at random among the sensible and the less so, as if it were `now`. */
 export async function run (on: Real, db: Database, now: number, random: Random, isTold: boolean): Promise<{ asked: Call, real: unknown, simulated: unknown }> {
@@ -33,7 +34,8 @@ export async function run (on: Real, db: Database, now: number, random: Random, 
   const scripts = isTold ? told : untold
   const source = scripts.real[name].source.replaceAll('@now', String(now))
   const real = await on.redis.callBuffer('EVAL', source, keys.length, ...keys, ...args).catch((error: Error) => error.message.replace(/ script: .*| Please.*/, ''))
-  return { asked, real: plain(real), simulated: plain(simulate(scripts.simulated[name].source, db, now, keys, args)) }
+  const shown = (reply: unknown) => name === 'dependents' || name === 'release' ? inOrder(plain(reply)) : plain(reply)
+  return { asked, real: shown(real), simulated: shown(simulate(scripts.simulated[name].source, db, now, keys, args)) }
 }
 
 function simulate (source: string, db: Database, now: number, keys: readonly string[], args: Array<string | Buffer>): unknown {
@@ -58,6 +60,7 @@ function ask ({ keys, tag }: Real, db: Database, random: Random, now: number, is
   const lanes = { call: (one: Call) => { asked = one; return new Promise<never>(() => {}) } } as never
   const scripts = isTold ? told.simulated : untold.simulated
   const handoffs = new Handoffs(lanes, scripts, keys, lifetimes, false)
+  const dependents = new Dependents(lanes, scripts, keys, true, error => { throw error })
   const attempts = new Attempts(lanes, scripts, keys, lifetimes)
   const inboxes = new Inboxes(lanes, scripts, keys, { ...lifetimes, tags: [tag], isOneRedis: false })
   const approvals = new Approvals(lanes, scripts, keys, lifetimes.retention)
@@ -80,9 +83,12 @@ function ask ({ keys, tag }: Real, db: Database, random: Random, now: number, is
       const task = random.between(0, 9)
       const payload = Buffer.concat([Buffer.from('"task":'), text(task + random.between(0, 5))])
       const to = random.chance(0.4) ? 'red' : undefined
-      const options = optionsOf(random, to) + (requireHuman ? ` l${task} h${random.pick(['d1', 'd2'])}` : '')
+      const field = random.chance(0.25) ? random.pick([`${tag}one`, `${tag}two ${tag}one`, `${tag}one/${tag}one/done ${tag}three`]) : null
+      const open = field === null ? 0 : field.split(' ').filter(word => !word.includes('/')).length
+      const after = field === null ? '' : ` A${random.pick(['d', 'e'])}/${open}/${open}/${field.length}`
+      const options = optionsOf(random, to) + after + (requireHuman ? ` l${task} h${random.pick(['d1', 'd2'])}` : '')
       const traceparent = random.pick([undefined, 't1', 't2'])
-      handoffs.pass({ ...place, token, traceparent, passedBy: agent, requireHuman, to, expiresIn: random.pick([1, 500, 2000, 2000]), payload, options: random.chance(0.03) ? ' ?' : options })
+      handoffs.pass({ ...place, token, traceparent, passedBy: agent, requireHuman, to, expiresIn: random.pick([1, 500, 2000, 2000]), payload: Buffer.concat([payload, Buffer.from(field ?? '')]), options: random.chance(0.03) ? ' ?' : options })
       break
     }
     case 'catch': handoffs.catch(place, token, agent, random.pick([null, null, new Set(['red']), new Set(['blue'])])); break
@@ -109,6 +115,20 @@ function ask ({ keys, tag }: Real, db: Database, random: Random, now: number, is
     case 'answer': asks.answer(place, agent, 1500, {
       token, id: random.pick([/ z([^/]+)/.exec(extra)?.[1] ?? 'Q0', 'Q1']), as: random.pick([['person'], ['person', 'passer'], ['passer']]), satisfied: random.pick(['', 'd1']), note: '"so"', answer: text(4),
     }); break
+    case 'note': dependents.note('acme', random.pick([`${tag}two`, `${tag}three`, id]), random.pick([[id], [id, `${tag}one`]])); break
+    case 'release': {
+      const blocked = held.find(one => db.content(keys.handoff(tag, `acme:${one}`), 'hash')?.s?.startsWith('3:'))
+      const id = random.chance(0.8) ? blocked ?? place.id : place.id
+      const [named = id] = (db.content(keys.handoff(tag, `acme:${id}`), 'hash')?.b ?? '').split(' ').filter(word => !word.includes('/'))
+      dependents.release('acme', id, { named: random.pick([named, named, id]), last: `${tag}one`, standing: random.pick(['done', 'failed', 'gone']) })
+      break
+    }
+    case 'settle-dependents': {
+      dependents.swept([{ tenant: 'acme', id }], [])
+      const those = [...db.content(keys.dependents(tag, `acme:${id}`), 'set') ?? []]
+      asked = { ...asked, texts: [asked.texts[0]!, those.filter(() => random.chance(0.5)).join(' ')] }
+      break
+    }
     case 'approve': approvals.decide('approved', place, token, agent, seen, Buffer.from('"so  be it"')); break
     case 'reject': approvals.decide('rejected', place, token, agent, seen, Buffer.from('null')); break
     case 'sweep': handoffs.sweep(tag, random.pick([1, 2, 10]), random.chance(0.5)); break
@@ -136,11 +156,16 @@ function ask ({ keys, tag }: Real, db: Database, random: Random, now: number, is
 }
 
 const choices = ['pass', 'pass', 'pass', 'catch', 'catch', 'catch', 'done', 'status', 'read', 'lineage', 'heartbeat', 'heartbeat', 'fail', 'decline', 'cancel', 'reissue', 'ask', 'ask', 'ask', 'asked', 'answer', 'answer', 'answer',
-  'approve', 'approve', 'reject', 'sweep', 'sweep', 'take', 'take', 'take', 'turns', 'count', 'set', 'set', 'settle', 'claim', 'unclaim', 'stay', 'lease', 'outbox', 'relay', 'relay', 'trim'] as const
+  'approve', 'approve', 'reject', 'sweep', 'sweep', 'take', 'take', 'take', 'note', 'note', 'release', 'release', 'settle-dependents', 'turns', 'count', 'set', 'set', 'settle', 'claim', 'unclaim', 'stay', 'lease', 'outbox', 'relay', 'relay', 'trim'] as const
 
 function optionsOf (random: Random, to: string | undefined): string {
   const maybe = (words: string) => random.chance(0.3) ? words : ''
   return maybe(' w700') + maybe(' b300') + maybe(' a200') + maybe(` m3 d${random.pick([0, 100])}`) + maybe(' sx z2') + (to === undefined ? '' : ` t${to}${maybe(' u2')}`)
+}
+
+/** A reply of which the parts behind the first are in any order. */
+function inOrder (reply: unknown): unknown {
+  return Array.isArray(reply) ? [reply[0], ...reply.slice(1).sort()] : reply
 }
 
 /** Makes bytes and texts comparable: each byte is a character. The ids in a feed are of the server's own clock. */

@@ -66,10 +66,6 @@ export const luaMutations: readonly Mutation[] = [
     { name: 'a reissue takes what had ended out of the index', from: "if status == 'caught' or status == 'pending' or not hasDependents(extra) then redis.call('ZREM', due, member) end", to: "redis.call('ZREM', due, member)" },
     { name: 'the next of an attempt that had failed before gets those behind it', from: "and string.find(attempt.record, '^[23]?:?[cp][ae]') and", to: 'and' },
   ]),
-  { name: 'what waits is on the other node, and nobody notices as it is told', shows: 'in a Cluster', lua: [{ from: "redis.call('EXISTS', dependents, due)", to: '' }] },
-  { name: 'the next attempt is on the other node, and counts as gone', shows: 'in a Cluster', lua: [{ from: 'if not next_record and not isHere(key, next_key) then break end', to: 'if not next_record then break end' }] },
-  { name: 'those behind are on the other node, and others are noted here', shows: 'in a Cluster', lua: [{ from: 'if ends and not hasDependents(extra) then isHere(key, dependentsOf(key, tenant .. id)) end', to: '' }] },
-  { name: 'those behind are on the other node, and the next attempt doesn’t get them', shows: 'in a Cluster', lua: [{ from: 'local waits = dependents and isHere(key, dependents)', to: "local waits = dependents and redis.call('EXISTS', dependents) == 1" }] },
   // A slot that is between two nodes.
   { name: 'the sweep forgets what is on the other node', shows: 'in a Cluster', lua: [{ from: 'local again = now - math.floor(score) + pause - 1000 < batch.retention and', to: 'local again = false and' }] },
   // Events.

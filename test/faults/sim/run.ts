@@ -51,7 +51,7 @@ export async function simulate (seed: number, mutation: Mutation | null = null, 
   const history = new History()
   const telling = random.chance(0.5) && shows !== 'in feeds' ? 'off' : topology instanceof Cluster ? 'relayed' : random.pick(['direct', 'relayed'] as const)
   const workTtl = random.pick([shortWork, 60_000])
-  const stories = newStories(random, shows === 'in order' || random.chance(0.25))
+  const stories = newStories(random, shows?.startsWith('in order') || random.chance(0.25))
   const isInOrder = stories.some(({ after }) => after.length > 0)
   const isSimple = !isInOrder && stories.every(({ kind }) => kind === 'plain')
   const isOneRedis = telling === 'direct' || (telling === 'off' && !(topology instanceof Cluster) && random.chance(0.5))
