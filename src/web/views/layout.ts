@@ -103,8 +103,8 @@ echo "$ID"</pre>
 <pre>${command('status')}</pre>
 !${clients.length === 0 ? '' : inPrograms(baseUrl, clients)}<h2>As tools of an agent</h2>
 <p>Agents that use the Model Context Protocol (MCP) find the operations as tools at <code>${baseUrl}/mcp</code>, with the same keys. Paste one of these; all but Claude Desktop and VS Code read the key from <code>HANDOFF_KEY</code>:</p>
-!${mcpHosts(baseUrl).map(({ name, file, text }) => html`<h3>${name}!${file === undefined ? '' : html`, <code>${file}</code>`}</h3>
-<pre>${text}</pre>
+!${mcpHosts(baseUrl).map(({ name, file, text }) => html`<details!${file === undefined ? ' open' : ''}><summary>${name}!${file === undefined ? '' : html`, in <code>${file}</code>`}</summary>
+<pre>${text}</pre></details>
 `)}<h2>Operations</h2>
 <ul class="operations">!${endpoints.filter(({ needsKey }) => needsKey).map(operation)}</ul>
 <h2>More</h2>
