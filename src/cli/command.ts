@@ -47,6 +47,10 @@ function commands (exitWith: (status: number) => void): Command {
     .configureOutput({ outputError: () => {} })
 
   program.commandsGroup('For agents:')
+  program.command('login')
+    .description('keep your key for a service: asks for it, or reads it from standard input')
+    .argument('<url>', 'where the service is')
+    .action(async (url: string) => (await import('./agent/login.ts')).login(url))
   addVerbs(program, exitWith)
 
   program.commandsGroup('For the operator:')

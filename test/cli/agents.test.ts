@@ -1,3 +1,5 @@
+import { execFile } from 'node:child_process'
+import { existsSync, statSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
@@ -6,6 +8,7 @@ import { proxy, serve, tenants } from '../helpers/client.ts'
 import type { Tenant } from '../helpers/client.ts'
 import { builtHandoff, handoff, parsed } from '../helpers/command.ts'
 import { scratchDir } from '../helpers/processes.ts'
+import { projectRoot } from '../helpers/service.ts'
 import { until } from '../helpers/until.ts'
 
 /** The agents' verbs of the command, against a service that listens. */
@@ -260,6 +263,28 @@ t.test('a key goes only to the address that it belongs to', async t => {
   t.strictSame(new Set(authorizations), new Set([`Bearer ${secrets.bob}`]))
   const foreign = await dataDir(t, secrets.alice, 'http://192.0.2.1:8080')
   t.match(await handoff(['status', 'x'], { env: { DATA_DIR: foreign } }), { code: 2, stderr: /no key for http:\/\/127\.0\.0\.1:8080/ }, 'no address of this machine')
+})
+
+t.test('login keeps a key for its address alone, and only one that the service knows', async t => {
+  const { url, secrets } = start()
+  const home = join(await scratchDir(t), 'config')
+  const env = { XDG_CONFIG_HOME: home, DATA_DIR: join(home, 'none') }
+  const file = join(home, 'handoff', 'keys.json')
+  const login = (address: string, input: string) => new Promise<{ code: number, stderr: string }>(resolve => {
+    const child = execFile(process.execPath, [join(projectRoot, 'dist/cli/main.js'), 'login', address], { env: { PATH: process.env.PATH, ...env } },
+      (error, _, stderr) => resolve({ code: error === null ? 0 : error.code as number, stderr }))
+    child.stdin!.end(input)
+  })
+  t.match(await login(url, 'no-such-key-0123456789\n'), { code: 1, stderr: /doesn’t know this key/ })
+  t.match(await login(url, 'two\nlines\n'), { code: 2 })
+  t.match(await login('ftp://x', secrets.alice), { code: 2 })
+  t.match(await login('http://127.0.0.1:1', secrets.alice), { code: 1, stderr: /doesn’t answer/ })
+  t.notOk(existsSync(file), 'nothing was kept')
+  t.match(await login(`${url}/`, `\ufeff${secrets.alice}\r\n`), { code: 0 })
+  t.equal(statSync(file).mode & 0o777, 0o600)
+  t.match(parsed(await handoff(['pass', '--task', 't', '--url', url, '--json'], { env })), { status: 'pending' })
+  t.match(await handoff(['status', 'x', '--url', 'http://127.0.0.1:1'], { env }), { code: 2, stderr: /no key for .*handoff login/ })
+  t.match(await handoff(['status', 'x', '--url', url], { env: { ...env, HANDOFF_KEY: 'wrong-0123456789' } }), { code: 1, stderr: /API key/ }, 'what is set comes first')
 })
 
 t.test('the help names every verb', async t => {

@@ -13,7 +13,7 @@ const isTracing = (path: string) => path === 'tracing.ts' || path.startsWith('tr
 const leaves = (path: string) => path.startsWith('core/')
 
 /** The only files that read the environment. bootstrap.mjs runs before the config exists, and passes npm's own settings on. */
-const readers = ['cli/agent/ask.ts', 'config.ts', 'bootstrap.mjs']
+const readers = ['cli/agent/ask.ts', 'cli/agent/login.ts', 'config.ts', 'bootstrap.mjs']
 
 /** Made by a program, as long as it may be. */
 const generated = 'client/api.ts'

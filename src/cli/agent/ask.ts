@@ -8,6 +8,7 @@ import { elementTexts } from '../../client/json.ts'
 import { cutMembers } from '../../core/json.ts'
 import { partsOf } from '../../core/labels.ts'
 import type { Labels } from '../../core/labels.ts'
+import { keptKey } from './login.ts'
 import { Failure, UsageError, harmless, notWritten, outputFault, print, unbroken } from '../output.ts'
 
 /** How the agents' commands call the service, and what they print. */
@@ -100,8 +101,8 @@ const usual = 'http://127.0.0.1:8080'
 
 /**
  * Where a command goes, and the key that belongs there: HANDOFF_KEY belongs to HANDOFF_URL (to `url` where that is
- * unset), and the agent's key of an `npm start` to the address that it wrote beside it. No key is sent anywhere else,
- * whatever `url` says.
+ * unset), the agent's key of an `npm start` to the address that it wrote beside it, and what `handoff login` keeps to
+ * its address, in this order. No key is sent anywhere else, whatever `url` says.
  * @param url what --url says
  * @throws {TypeError} for what is no address
  * @throws {UsageError} if no key belongs there
@@ -116,6 +117,8 @@ export function destinationOf (url: string | undefined): { baseUrl: string, key:
   const file = join(DATA_DIR, 'agent.key')
   const key = textOf(file)
   if (key !== undefined && local === baseUrl) return { baseUrl, key }
+  const kept = keptKey(baseUrl)
+  if (kept !== undefined) return { baseUrl, key: kept }
   // What the keys that are here belong to.
   const belongs = [
     ...HANDOFF_KEY ? ['HANDOFF_KEY belongs to HANDOFF_URL'] : [],
@@ -123,7 +126,8 @@ export function destinationOf (url: string | undefined): { baseUrl: string, key:
   ]
   throw new UsageError(`there is no key for ${baseUrl}${belongs.length === 0
     ? ''
-    : ` (${belongs.join(', ')})`}: set HANDOFF_URL to this address, and HANDOFF_KEY to your API key there`)
+    : ` (${belongs.join(', ')})`}: set HANDOFF_URL to this address, and HANDOFF_KEY to your API key there; or run ` +
+    `handoff login ${baseUrl}`)
 }
 
 /**
