@@ -6,6 +6,7 @@ import { callBudget } from '../redis/lanes.ts'
 import type { Claim, InboxPlace, Inboxes, InboxTurns, TakeReply, TakenHandoff, Wanted } from '../store/inboxes.ts'
 import { sizeOf } from './answers.ts'
 import type { InboxQueue, WatchedList } from './inbox-queue.ts'
+import type { WaitOptions } from './waiter.ts'
 
 /** The answer of a catch from an inbox: each item is like the answer of a catch by id. */
 export interface InboxCatch { items: TakenHandoff[], replayed: boolean }
@@ -25,8 +26,18 @@ export interface Places { own: InboxPlace, home: InboxPlace | null }
 /** An inbox as a request sees it here. */
 export interface InboxHere { places: Places, queue: InboxQueue }
 
-/** What a request wants of it. `until`: by when it must begin to take, by `performance.now()`. */
-export interface TakeRequest { caller: Caller, max: number, isWaiting: boolean, keyed: Claim | null, until: number }
+/**
+ * What a request wants of it. Times are of `performance.now()`. `end`: until when it goes on past what can't be caught;
+ * `until`: by when it must begin to take. `waiting`: null if it doesn't wait.
+ */
+export interface TakeRequest {
+  caller: Caller
+  max: number
+  waiting: WaitOptions | null
+  keyed: Claim | null
+  end: number
+  until: number
+}
 
 /** What all calls of an operation have. */
 type Operation = Pick<Wanted, 'token' | 'lifetime' | 'request' | 'asker'>
@@ -37,7 +48,8 @@ type Operation = Pick<Wanted, 'token' | 'lifetime' | 'request' | 'asker'>
  */
 const homeLookLifetime = 1000
 /**
- * How long one look goes on past entries that can't be caught any more, in milliseconds. Each call drops 32 of them.
+ * How long one look goes on past entries that can't be caught any more, in milliseconds, at all inboxes of its request
+ * together. Each call drops 32 of them.
  */
 export const maxLookTime = 1000
 /**
@@ -62,15 +74,12 @@ export class InboxTaker {
     this.#workTtl = workTtl
   }
 
-  /**
-   * Takes what there is. If the first entries can't be caught any more, it looks after them, for at most
-   * `maxLookTime`.
-   */
+  /** Takes what there is. If the first entries can't be caught any more, it looks after them, until `end`. */
   async take (inbox: InboxHere, request: TakeRequest): Promise<Found> {
-    const end = performance.now() + maxLookTime
     for (;;) {
       const found = await this.#takeOnce(inbox, request)
-      if (found.items.length > 0 || found.replayed || !found.isMore || performance.now() > end) return found
+      if (found.items.length > 0 || found.replayed || !found.isMore) return found
+      if (performance.now() > request.end || request.waiting?.isGone() === true) return found
       if (found.isLeft === true) await sleep(sameKeyPause)
     }
   }
@@ -113,7 +122,8 @@ export class InboxTaker {
     const atHome = isHomeRead ? await this.#turnsOf(home, queue.home, max) : unread
     const { turns } = atHome
     const isOld = () => performance.now() - began > readingLifetime
-    if (performance.now() > until) return looksAgain
+    // Its client may have gone while the home list was read, or since an earlier call: nothing is taken for it.
+    if (performance.now() > until || request.waiting?.isGone() === true) return looksAgain
     const taken = await this.#takeFrom(own, caller, {
       ...operation,
       max,
@@ -133,7 +143,7 @@ export class InboxTaker {
     }
     // A request that doesn't wait gets no message later, for example about an approval just now. So before it gets
     // nothing, the home list is read.
-    const isUnseen = !request.isWaiting && taken.items.length === 0 && !taken.replayed && taken.elsewhere === 0 &&
+    const isUnseen = request.waiting === null && taken.items.length === 0 && !taken.replayed && taken.elsewhere === 0 &&
       turns.length === 0 && atHome.isMore
     if (home === null || (taken.elsewhere === 0 && !isUnseen)) {
       return { ...taken, isMore: taken.isMore || turns.length > 0 }

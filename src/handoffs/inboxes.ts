@@ -202,9 +202,10 @@ export class InboxService {
   /** Looks at these of its inboxes, in order, until one gives something. */
   async #look (asking: Asking, due: readonly Line[]): Promise<Found> {
     let found = nothing
+    const end = performance.now() + maxLookTime
     for (const line of due) {
       if (asking.waiting?.isGone() === true) break
-      found = await this.#lookAt(asking, line)
+      found = await this.#lookAt(asking, line, end)
       if (found.items.length > 0 || found.replayed) break
     }
     return found
@@ -237,10 +238,12 @@ export class InboxService {
     }
   }
 
-  #lookAt ({ caller, request, keyed, waiting }: Asking, line: Line, until = Infinity): Promise<Found> {
+  #lookAt (
+    { caller, request, keyed, waiting }: Asking, line: Line, end: number, until = Infinity
+  ): Promise<Found> {
     const { max } = request
     const claim = keyed && claimAt(request, keyed, line.places.own.inbox)
-    const take = () => this.#taker.take(line, { caller, max, isWaiting: waiting !== null, keyed: claim, until })
+    const take = () => this.#taker.take(line, { caller, max, waiting, keyed: claim, end, until })
     return waiting === null ? take() : line.queue.look(line.ticket, take)
   }
 
@@ -250,12 +253,13 @@ export class InboxService {
    */
   async #lookByChoice (asking: Asking, keyed: Keyed, due: readonly Line[]): Promise<Found> {
     const { caller, request, waiting } = asking
+    const end = performance.now() + maxLookTime
     for (const line of await this.#withSomething(asking, due)) {
       if (waiting?.isGone() === true) break
       const until = performance.now() + takesFor
       const others = await this.#choose(caller, request, keyed, line.places.own.inbox)
       if (others !== null) return others
-      const found = await this.#lookAt(asking, line, until)
+      const found = await this.#lookAt(asking, line, end, until)
       if (found.items.length > 0 || found.replayed) return found
     }
     // Another request with this key may choose now; or it did, and what it took is this request's answer too.

@@ -1,13 +1,15 @@
+import { request } from 'node:http'
 import { setImmediate } from 'node:timers/promises'
 import t from 'tap'
 import { digestToken, tagOfDigest } from '../../src/core/ids.ts'
-import { testApp } from '../helpers/app.ts'
+import { secrets, testApp } from '../helpers/app.ts'
 import type { TestApp, Who } from '../helpers/app.ts'
 import { inboxWaiters } from '../helpers/metrics.ts'
 import { isProblem } from '../helpers/problems.ts'
 import { bearer, newKey } from '../helpers/stored-keys.ts'
 import { until } from '../helpers/until.ts'
 import { timed } from '../helpers/waits.ts'
+import { connectionsOf, listen } from '../helpers/wire.ts'
 
 /** Catching from the first of several inboxes that has something. On one Redis, and as in a Cluster. */
 
@@ -255,6 +257,30 @@ t.test('a key that ends, a client that goes and a drain leave nothing caught, an
   await areWaiting(2)
   service.app.draining.start()
   t.strictSame(await Promise.all(waiting), [[], []])
+})
+
+t.test('for a client that goes between two calls of its look nothing is taken', async t => {
+  const service = await testApp(t, {}, { isSpread: true })
+  const { full, pass, taken } = work(service)
+  const { inboxes } = service.store
+  const port = await listen(service.app)
+  const id = await pass('a')
+  const turns = inboxes.turns.bind(inboxes)
+  let goes: Promise<unknown> | undefined
+  inboxes.turns = async (...asked) => {
+    const found = await turns(...asked)
+    if (goes === undefined && asked[0].inbox === full('a')) {
+      client.destroy()
+      await (goes = until(async () => await connectionsOf(service.app) === 0))
+    }
+    return found
+  }
+  const headers = { ...bearer(secrets.bob), 'content-type': 'application/json' }
+  const client = request({ port, host: '127.0.0.1', method: 'POST', path: '/api/catch?wait=60', headers, agent: false })
+  client.on('error', () => {}).end(JSON.stringify({ inboxes: ['b', 'a'].map(full) }))
+  await until(() => goes !== undefined)
+  await goes
+  t.strictSame(await taken('ba'), [id])
 })
 
 t.test('a request that broke off after its choice keeps the key from taking elsewhere, until it is gone', async t => {
