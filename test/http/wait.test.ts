@@ -147,6 +147,29 @@ t.test('errors count too, and ids that repeat', async t => {
   }
 })
 
+t.test('no more results are read than the answer has room for, and none while it waits', async t => {
+  const { handoffs } = service.store
+  const status = handoffs.status.bind(handoffs)
+  let read = 0
+  handoffs.status = async (...asked) => {
+    const found = await status(...asked)
+    if (found.outcome === 'found') read += found.result?.length ?? 0
+    return found
+  }
+  t.teardown(() => { handoffs.status = status })
+  const id = await done({}, { text: 'x'.repeat(900_000) })
+  const open = await caught()
+  const waiting = waitFor([...Array(98).fill(id), open], { results: false }, '?wait=60')
+  await asleep(service, open)
+  await end(service, open)
+  t.ok((await waiting).json().complete)
+  t.equal(read, 0)
+  const { items } = (await waitFor(Array(99).fill(id))).json()
+  t.equal(items.filter(({ result_omitted: omitted }: { result_omitted?: true }) => omitted).length, 95)
+  // Sixteen are read at once.
+  t.ok(read < 20 * 900_100, `${read} bytes`)
+})
+
 t.test('a request has one listener on its connection, and its place is free when its client has gone', async t => {
   const warnings: string[] = []
   const note = ({ message }: Error) => { warnings.push(message) }
