@@ -4,6 +4,7 @@ import { passOf } from './history.ts'
 import type { History, Track } from './history.ts'
 import { InboxLoad } from './inbox-load.ts'
 import { Job } from './jobs.ts'
+import type { Recent } from './jobs.ts'
 import { approverKeys, within } from './load-keys.ts'
 import { Random } from './random.ts'
 
@@ -15,6 +16,8 @@ export const inboxShare = 0.2
 /** Shares of the others that a person decides on, and that expire during the load. */
 const human = 0.1
 const brief = 0.03
+/** The share of those that come after others: they wait meanwhile, as those do that expire. */
+const after = 0.05
 
 export interface LoadOptions extends AskingOptions {
   /** How many handoffs are under way at once, apart from those that wait for their expiry. */
@@ -35,6 +38,7 @@ export async function runAgents (options: LoadOptions): Promise<Asking['counts']
   const asking = new Asking(options)
   const inboxLoad = new InboxLoad(asking)
   const waiting = new Set<Promise<void>>()
+  const recent: Recent = new Map()
   // Two loads on one history or one Redis must not confuse their handoffs.
   const run = `${seed}-${process.hrtime.bigint().toString(36)}`
 
@@ -45,16 +49,16 @@ export async function runAgents (options: LoadOptions): Promise<Asking['counts']
       const draw = random.next()
       const name = `${run}-${number}`
       if (draw >= 1 - tried) {
-        await new Job(asking, random, name, 'tried').run()
+        await new Job(asking, random, name, 'tried', recent).run()
       } else if (draw >= 1 - tried - inboxed) {
         await inboxLoad.pass(random, name)
-      } else if (draw >= human && draw < human + brief && waiting.size < agents) {
-        const job = new Job(asking, random, name, 'brief').run()
+      } else if (draw >= human && draw < human + brief + after && waiting.size < agents) {
+        const job = new Job(asking, random, name, draw < human + brief ? 'brief' : 'after', recent).run()
         // A failed job stays in the set, so that the end reports it.
         waiting.add(job)
         job.then(() => waiting.delete(job), () => {})
       } else {
-        await new Job(asking, random, name, draw < human ? 'human' : 'plain').run()
+        await new Job(asking, random, name, draw < human ? 'human' : 'plain', recent).run()
       }
     }
   }

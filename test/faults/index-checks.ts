@@ -22,9 +22,9 @@ export interface SweepTolerance extends Pick<Tolerance, 'slack'> {
 const sweepAfterOutage = 6000
 const betweenLooks = 300
 
-/** Resolves when everything that came due during an outage has been swept, or should have been. @returns the state then: the checker reports what is left */
-export async function untilSwept (masters: readonly Redis[], prefix: string, { slack, sweep }: SweepTolerance): Promise<RedisState> {
-  const isSwept = ({ due, from }: RedisState) => due.every(({ score }) => score > from - sweep - slack)
+/** Resolves when everything that came due during an outage has been swept, or should have been. @param isReleased whether nothing waits that needn't @returns the state then: the checker reports what is left */
+export async function untilSwept (masters: readonly Redis[], prefix: string, { slack, sweep }: SweepTolerance, isReleased: (state: RedisState) => boolean): Promise<RedisState> {
+  const isSwept = (state: RedisState) => state.due.every(({ score }) => score > state.from - sweep - slack) && isReleased(state)
   for (const end = clock() + sweepAfterOutage; ; await sleep(betweenLooks)) {
     // A snapshot holds the sweep up, so there is none before it has caught up.
     if (!isSwept(await dumpRedis(masters, prefix)) && clock() < end) continue

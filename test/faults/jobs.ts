@@ -14,8 +14,14 @@ import { Wishes } from './wishes.ts'
  * passer cancels or reissues it, and agents that find its successor go on with that. All at random.
  */
 
-/** plain: any agent may catch it; human: people decide first; brief: it expires about when agents try to catch it; tried: it has windows and attempts. */
-export type JobKind = 'plain' | 'human' | 'brief' | 'tried'
+/** plain: any agent may catch it; human: people decide first; brief: it expires about when agents try to catch it; tried: it has windows and attempts; after: it comes after others. */
+export type JobKind = 'plain' | 'human' | 'brief' | 'tried' | 'after'
+
+/** What was passed last, by tenant: the id, and the name in the history. */
+export type Recent = Map<string, Array<{ id: string, name: string }>>
+const mostRecent = 20
+/** How often an agent tries to catch what is blocked, with so many milliseconds between. */
+const blockedTries = { times: 20, pause: 500 }
 
 const day = 86_400_000
 const attemptsFollowed = 4
@@ -34,13 +40,17 @@ export class Job {
   readonly #asked: Asked
   readonly #wishes: Wishes
   readonly #body: string
+  readonly #recent: Array<{ id: string, name: string }>
 
-  constructor (asking: Asking, random: Random, handoff: string, kind: JobKind) {
+  constructor (asking: Asking, random: Random, handoff: string, kind: JobKind, recent: Recent) {
     this.#random = random
     this.#kind = kind
     this.#handoff = handoff
     this.#passer = random.pick(agentKeys)
     this.#agents = within(agentKeys, this.#passer.tenant)
+    this.#recent = recent.get(this.#passer.tenant) ?? []
+    recent.set(this.#passer.tenant, this.#recent)
+    const others = kind === 'after' ? Array.from({ length: Math.min(this.#recent.length, random.between(1, 3)) }, () => random.pick(this.#recent)) : []
     this.#asked = {
       human: kind === 'human' || (kind === 'tried' && random.chance(0.1)),
       expiresIn: kind === 'brief' ? random.between(1, 2) * 1000 : day,
@@ -49,9 +59,11 @@ export class Job {
         ...random.chance(0.5) && { workWithin: 3_600_000 },
         ...random.chance(0.5) && { heartbeatWithin: 1_800_000 },
       },
+      ...others.length > 0 && { after: others.map(({ name }) => name), afterNeed: random.pick(['done', 'ended'] as const) },
     }
     const payload = makePayload(random, handoff)
-    this.#body = `{${payload},${bodyOf(this.#asked)}}`
+    const after = others.length === 0 ? '' : `,"after":${JSON.stringify(others.map(({ id }) => id))},"after_need":"${this.#asked.afterNeed}"`
+    this.#body = `{${payload},${bodyOf(this.#asked)}${after}}`
     this.#wishes = new Wishes(asking, random, handoff, payload)
   }
 
@@ -62,6 +74,9 @@ export class Job {
     if (passed.status !== 201) return
     let id: string | null = passed.answer?.id as string
     wishes.turnTo(id)
+    this.#recent.push({ id, name: this.#handoff })
+    if (this.#recent.length > mostRecent) this.#recent.shift()
+    if (this.#asked.after !== undefined) await this.#untilReleased()
     if (random.chance(0.1)) await wishes.ask('status', this.#passer, null)
     if (random.chance(0.08)) await wishes.ask('done', random.pick(this.#agents), wishes.maybeToken(0.7))
     if (this.#asked.human) await this.#decide()
@@ -71,6 +86,16 @@ export class Job {
     for (let attempt = 1; id !== null && attempt <= attemptsFollowed; attempt++) {
       wishes.turnTo(id, nameOfAttempt(this.#handoff, attempt))
       id = await this.#try()
+    }
+  }
+
+  /** What it waits for may never end, so an agent gives up. */
+  async #untilReleased (): Promise<void> {
+    for (let left = blockedTries.times; left > 0; left--) {
+      const { answer } = await this.#wishes.ask('status', this.#passer, null)
+      if (answer?.blockedBy === undefined) return
+      if (this.#random.chance(0.3)) await this.#wishes.ask('catch', this.#random.pick(this.#agents), this.#wishes.maybeToken(0.7))
+      await sleep(blockedTries.pause)
     }
   }
 

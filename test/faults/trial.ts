@@ -1,4 +1,5 @@
 import type { Redis } from 'ioredis'
+import { afterFaults } from './after-checks.ts'
 import { audit, runAgents } from './agents.ts'
 import { noCounts } from './asking.ts'
 import { checkHistory, describe, foundInRedis, questionsOf, usual } from './checker.ts'
@@ -92,7 +93,7 @@ export async function runTrial (t: Stage, trial: Trial, tally: Tally): Promise<{
     const masters = await trial.healed()
     const counts = await load
     await audit(trial.urls, history)
-    const state = await untilSwept(masters, prefix, usual)
+    const state = await untilSwept(masters, prefix, usual, found => afterFaults(found, usual).length === 0)
     const untold = trial.events ? await feedFaultsInTime(state, masters, prefix, questionsOf(history)) : []
     for (const { answeredAt } of [...questionsOf(history).values()].flat()) {
       tally.questions.asked++
