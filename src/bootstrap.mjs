@@ -53,7 +53,8 @@ export function isBuilt (root) {
 /** Stands for all that a build depends on. */
 export function digest (root) {
   const hash = createHash('sha256')
-  for (const file of [...sourcesOf(root), ...scriptsOf(root), 'tsconfig.json', 'package-lock.json']) {
+  const settings = ['tsconfig.json', 'package-lock.json']
+  for (const file of [...sourcesOf(root), ...scriptsOf(root), ...pythonOf(root), ...settings]) {
     const content = readFileSync(join(root, file))
     hash.update(`${file}\0${content.length}\0`).update(content)
   }
@@ -68,6 +69,12 @@ function sourcesOf (root) {
 /** What dist/lua is made of. */
 function scriptsOf (root) {
   return existsSync(join(root, 'lua')) ? filesIn(root, 'lua') : []
+}
+
+/** What the wheel in dist/clients is made of. */
+function pythonOf (root) {
+  const folder = 'src/clients/python/agent_handoff'
+  return existsSync(join(root, folder)) ? filesIn(root, folder).filter((file) => /\.(pyi?|typed)$/.test(file)) : []
 }
 
 function filesIn (root, folder) {

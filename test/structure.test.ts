@@ -29,6 +29,7 @@ const breaches: Array<[path: string, text: string, fault: RegExp]> = [
   ['handoffs/new.ts', "import type { FastifyReply } from 'fastify'", /handoffs\/new.ts imports fastify/],
   ['http/new.ts', 'const it = await import(name)', /must not import \(name\)/],
   ['client/new.ts', "import { randomUUID } from 'node:crypto'", /client\/new.ts imports node:crypto/],
+  ['clients/new.ts', "import { HandoffError } from '../client/errors.ts'", /^clients\/new.ts must not import client\/errors.ts/],
   ['main.ts', "import './http/nowhere.ts'", /isn't in src/],
   ['util/new.ts', '', /util\/new.ts has no place/],
   ['http/new.ts', "import type { Span } from '@opentelemetry/api'", /imports OpenTelemetry/],

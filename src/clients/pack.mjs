@@ -1,9 +1,11 @@
-// node pack.mjs FOLDER COMPILER: makes the client's package that the service hands out, in a folder: what `npm pack`
-// makes, without the version in its name. Types are checked elsewhere (npm run typecheck), so it takes few seconds.
+// node pack.mjs FOLDER COMPILER: makes the clients that the service hands out, in a folder: what `npm pack` makes,
+// without the version in its name, and Python's wheel. Types are checked elsewhere (npm run typecheck), so it takes few
+// seconds.
 import { spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { writeWheel } from './wheel.mjs'
 
 const here = join(dirname(fileURLToPath(import.meta.url)), '../client')
 const [folder, compiler] = process.argv.slice(2).map(path => resolve(path))
@@ -22,3 +24,4 @@ const packed = mkdtempSync(join(folder, '.pack-'))
 run('npm', ['pack', '--ignore-scripts', '--pack-destination', packed])
 renameSync(join(packed, readdirSync(packed)[0]), join(folder, 'agent-handoff-client.tgz'))
 rmSync(packed, { recursive: true })
+writeWheel(folder)

@@ -7,6 +7,7 @@ import { errorTable } from '../../src/core/errors.ts'
 import type { ErrorCode } from '../../src/core/errors.ts'
 import { testApp } from '../helpers/app.ts'
 import { clientTypes } from './client-types.ts'
+import { pythonTypes } from './python-types.ts'
 import { projectRoot } from '../helpers/service.ts'
 
 t.test('the client’s types are those of /openapi.json', async t => {
@@ -15,6 +16,16 @@ t.test('the client’s types are those of /openapi.json', async t => {
   const made = await clientTypes((await app.inject('/openapi.json')).json())
   if (process.env.CLIENT_TYPES === 'write') await writeFile(file, made)
   t.equal(await readFile(file, 'utf8'), made)
+})
+
+t.test('the Python client’s types are those of /openapi.json', async t => {
+  const { app } = await testApp(t)
+  const made = pythonTypes((await app.inject('/openapi.json')).json())
+  for (const kind of ['py', 'pyi'] as const) {
+    const file = join(projectRoot, `src/clients/python/agent_handoff/types.${kind}`)
+    if (process.env.CLIENT_TYPES === 'write') await writeFile(file, made[kind])
+    t.equal(await readFile(file, 'utf8'), made[kind])
+  }
 })
 
 /** Checked by `npm run typecheck`: what an event has depends on its type. */

@@ -1,0 +1,351 @@
+"""The API's operations. Answers have the API's members; a refusal raises HandoffError."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from ._call import CallOptions, Request, Settings, call, key_of, labels_text, path_of, query_of
+from ._json import Answer, Answers, RawJson, encode, member_text, present, with_texts
+from ._scope import now
+from ._transport import Transport, address_of
+from ._wait import asked
+
+if TYPE_CHECKING:
+    import builtins
+    import ssl
+
+    from typing_extensions import Unpack
+
+    from . import types as t
+
+#: A JSON object, or its text.
+JsonObject = Mapping[str, Any] | RawJson
+
+#: The operations that need a key so as not to be carried out twice; the others are safe to repeat.
+_KEYED = frozenset(("pass", "catch", "done", "fail", "decline"))
+
+
+class _Unset:
+    """Says that a setting stays, where None takes it away."""
+
+
+UNSET = _Unset()
+
+
+class Operations:
+    """What clients and their approvals have in common."""
+
+    def __init__(
+        self, base_url: str | None, key: str | None, retry_for: float, attempt_timeout: float,
+        ssl_context: ssl.SSLContext | None,
+    ) -> None:
+        url = base_url or os.environ.get("HANDOFF_URL") or "http://127.0.0.1:8080"
+        key = key if key is not None else os.environ.get("HANDOFF_KEY") or None
+        if key is not None and not re.fullmatch("[!-~]+", key):
+            raise ValueError("a key must have only visible ASCII characters")
+        self._settings = Settings(
+            Transport(address_of(url), ssl_context), None if key is None else f"Bearer {key}", retry_for,
+            attempt_timeout, now(),
+        )
+        self.approvals = Approvals(self._settings)
+
+    def _get(self, path: str, options: CallOptions, **more: Any) -> Any:
+        return call(self._settings, Request("GET", path, **more), options)
+
+    def _post(self, path: str, body: object, options: CallOptions, **more: Any) -> Any:
+        return call(self._settings, Request("POST", path, encode(body), **more), options)
+
+    def pass_(
+        self, task: str, *, idempotency_key: str | None = None, retry_for: float | None = None,
+        attempt_timeout: float | None = None, **members: Unpack[t.PassMembers],
+    ) -> t.Passed:
+        """Passes a task. The members are the API's: ``to``, ``output``, ``context``, ``max_attempts`` and so on.
+
+        >>> client.pass_("Count the rows.", to="counter", context={"file": "a.csv"})["handoff_id"]
+        """
+        options: CallOptions = {
+            "idempotency_key": idempotency_key, "retry_for": retry_for, "attempt_timeout": attempt_timeout
+        }
+        body = {"task": task, **present(**members)}
+        return cast("t.Passed", self._post("/api/pass", body, options, key=key_of(options)))
+
+    def catch(self, id: str, *, wait: float | None = None, **options: Unpack[CallOptions]) -> t.Handoff:
+        """Catches a handoff by its id. With ``wait`` it waits for a person's approval, and for the end of a delay."""
+        path = f"{path_of('catch', id)}{query_of(wait=_whole(wait))}"
+        return cast("t.Handoff", self._get(path, options, key=key_of(options), wait=wait))
+
+    def catch_next(
+        self, inbox: str | None = None, *, inboxes: Sequence[str] | None = None, max: int | None = None,
+        wait: float | None = None, **options: Unpack[CallOptions],
+    ) -> Answers[t.Handoff]:
+        """Catches the next handoffs from an inbox, by default the agent's own: up to ``max``, 1 if left out.
+
+        With ``inboxes`` instead, up to ten names, those of the first that has something. The list is empty if nothing
+        came within ``wait`` seconds.
+
+        >>> for handoff in client.catch_next("counter", wait=50):
+        ...     client.done(handoff["handoff_id"], {"rows": count(handoff["context"]["file"])})
+        """
+        body = present(inbox=inbox, inboxes=None if inboxes is None else list(inboxes), max=max)
+        answer = self._post(f"/api/catch{query_of(wait=_whole(wait))}", body, options, key=key_of(options), wait=wait)
+        return Answers(cast("builtins.list[t.Handoff]", with_texts(answer, "items")), answer.text)
+
+    def done(self, id: str, output: JsonObject | None = None, **options: Unpack[CallOptions]) -> t.Done:
+        """Reports that the work is done; its passer reads ``output`` as ``result``."""
+        return cast("t.Done", self._post(path_of("done", id), present(output=output), options, key=key_of(options)))
+
+    def fail(
+        self, id: str, message: str | BaseException, *, code: str | None = None, data: JsonObject | None = None,
+        retry: bool | None = None, **options: Unpack[CallOptions],
+    ) -> t.Failed:
+        """Reports that the work failed. With ``retry=False`` there is no further attempt."""
+        known = failure_of(message) if isinstance(message, BaseException) else {"message": message}
+        body = present(error={**known, **present(code=code, data=data)}, retry=retry)
+        return cast("t.Failed", self._post(path_of("fail", id), body, options, key=key_of(options)))
+
+    def decline(self, id: str, reason: str, **options: Unpack[CallOptions]) -> t.Declined:
+        """Gives a caught handoff back undone."""
+        return cast("t.Declined", self._post(path_of("decline", id), {"reason": reason}, options, key=key_of(options)))
+
+    def heartbeat(
+        self, id: str, *, message: str | None = None, percent: float | None = None, extend_by: int | None = None,
+        **options: Unpack[CallOptions],
+    ) -> t.Heartbeat:
+        """Reports that the work goes on, how far it is, and with ``extend_by`` how many seconds more it needs."""
+        progress = present(message=message, percent=percent) or None
+        body = present(progress=progress, extend_by=extend_by)
+        return cast("t.Heartbeat", self._post(path_of("heartbeat", id), body, options))
+
+    def ask(
+        self, id: str, question: str, *, of: t.Asker | None = None, details: JsonObject | None = None,
+        schema: JsonObject | None = None, expires_in: int | None = None, wait: float | None = None,
+        **options: Unpack[CallOptions],
+    ) -> t.Question:
+        """Asks a person, or with ``of="passer"`` the passer, about a handoff that this agent caught.
+
+        With ``wait``, for as many seconds as you like, it returns the question as it stands when it isn't open any
+        more, or after that time.
+
+        >>> schema = {"properties": {"name": {"enum": ["a", "b"]}}}
+        >>> question = client.ask(id, "Which of the two?", schema=schema, wait=600)
+        >>> question["answer"] if question["state"] == "answered" else None
+        """
+        body = {"question": question, **present(of=of, details=details, schema=schema, expires_in=expires_in)}
+        sent = self._post(path_of("ask", id), body, options, key=key_of(options))
+        return cast("t.Question", sent if wait is None else asked(self._settings, id, wait, options))
+
+    def asked(self, id: str, *, wait: float | None = None, **options: Unpack[CallOptions]) -> t.Question:
+        """Reads a handoff's latest question and its answer; with ``wait`` when it isn't open any more."""
+        return cast("t.Question", asked(self._settings, id, wait, options))
+
+    def answer(
+        self, id: str, ask_id: str, answer: JsonObject, *, note: str | None = None, **options: Unpack[CallOptions]
+    ) -> t.Answered:
+        """Answers a question: a person's with an approver's key, the passer's with the passer's own."""
+        body = {"ask_id": ask_id, "answer": answer, **present(note=note)}
+        return cast("t.Answered", self._post(path_of("answer", id), body, options))
+
+    def asks(
+        self, *, of: t.Asker | None = None, inbox: str | None = None, labels: Mapping[str, str] | None = None,
+        cursor: str | None = None, limit: int | None = None, **options: Unpack[CallOptions],
+    ) -> t.AskList:
+        """A page of the open questions, the oldest first."""
+        query = query_of(of=of, inbox=inbox, labels=labels_text(labels), cursor=cursor, limit=limit)
+        return cast("t.AskList", self._list(f"/api/asks{query}", options))
+
+    def cancel(
+        self, id: str, *, reason: str | None = None, force: bool | None = None, **options: Unpack[CallOptions]
+    ) -> t.Cancelled:
+        """Takes back what was passed. Its catcher is asked to stop; with ``force`` it loses the handoff at once."""
+        return cast("t.Cancelled", self._post(path_of("cancel", id), present(reason=reason, force=force), options))
+
+    def reissue(self, id: str, **options: Unpack[CallOptions]) -> t.Passed:
+        """Makes another attempt at what was passed."""
+        return cast("t.Passed", self._post(path_of("reissue", id), {}, options))
+
+    def status(
+        self, id: str, *, wait: float | None = None, until: t.Until | None = None, **options: Unpack[CallOptions]
+    ) -> t.Status:
+        """Reads a handoff's status. With ``wait`` it waits until it is caught, or by default until it has ended."""
+        path = f"{path_of('status', id)}{query_of(wait=_whole(wait), until=until)}"
+        return cast("t.Status", self._get(path, options, wait=wait))
+
+    def wait(
+        self, ids: Sequence[str], *, until: t.HowMany | None = None, results: bool | None = None,
+        wait: float | None = None, **options: Unpack[CallOptions],
+    ) -> t.Settled:
+        """Reads what has become of up to 100 handoffs, each at its last attempt.
+
+        With ``wait``, at most 60 seconds, it waits until all have ended for good, or ``any`` has. ``wait_for_all``
+        waits for any number of them, for as long as it takes.
+        """
+        body = {"ids": list_of(ids), **present(until=until, results=results)}
+        answer = self._post(f"/api/wait{query_of(wait=_whole(wait))}", body, options, wait=wait)
+        with_texts(answer, "items")
+        return cast("t.Settled", answer)
+
+    def inbox(self, name: str, **options: Unpack[CallOptions]) -> t.Inbox:
+        """Counts what is in an inbox."""
+        return cast("t.Inbox", self._get(path_of("inboxes", name), options))
+
+    def inboxes(
+        self, *, cursor: str | None = None, limit: int | None = None, **options: Unpack[CallOptions]
+    ) -> t.InboxList:
+        """A page of the tenant's inboxes, by name."""
+        return cast("t.InboxList", self._list(f"/api/inboxes{query_of(cursor=cursor, limit=limit)}", options))
+
+    def set_inbox(
+        self, name: str, *, paused: bool | None = None, max_caught: int | None | _Unset = UNSET,
+        max_pending: int | None | _Unset = UNSET, **options: Unpack[CallOptions],
+    ) -> t.Inbox:
+        """Pauses, resumes or limits an inbox (with an operator's key).
+
+        What is left out stays; None takes a limit away.
+        """
+        limits = {"max_caught": max_caught, "max_pending": max_pending}
+        body = present(paused=paused) | {name: value for name, value in limits.items() if value is not UNSET}
+        request = Request("PUT", path_of("inboxes", name), encode(body))
+        return cast("t.Inbox", call(self._settings, request, options))
+
+    def list(
+        self, *, limit: int | None = None, cursor: str | None = None, **wanted: Unpack[t.ListWanted]
+    ) -> t.HandoffList:
+        """A page of the tenant's handoffs: what is live, or with ``state="failed"`` what failed.
+
+        It may have fewer items than ``limit``, or none, even if there is a ``next_cursor``.
+        """
+        filters, options = _wanted(wanted)
+        labels, status = filters.pop("labels", None), filters.pop("status", None)
+        query = query_of(
+            state=filters.pop("state", None), inbox=filters.pop("inbox", None),
+            passed_by=filters.pop("passed_by", None), caught_by=filters.pop("caught_by", None),
+            labels=labels_text(labels), status=None if status is None else ",".join(status), **filters, cursor=cursor,
+            limit=limit,
+        )
+        return cast("t.HandoffList", self._list(f"/api/handoffs{query}", options))
+
+    def list_all(self, *, limit: int = 100, **wanted: Unpack[t.ListWanted]) -> Iterator[t.ListedHandoff]:
+        """All that ``list`` has, page by page. ``limit`` is how many one page has."""
+        cursor: str | None = None
+        while True:
+            page = self.list(limit=limit, cursor=cursor, **wanted)
+            yield from page["items"]
+            cursor = page["next_cursor"]
+            if cursor is None:
+                return
+
+    def redrive(self, *, limit: int | None = None, **wanted: Unpack[t.FailedWanted]) -> t.Redriven:
+        """Reissues what failed, the earliest end first, with an operator's key. Call it again if there is ``more``."""
+        filters, options = _wanted(wanted)
+        return cast("t.Redriven", self._post("/api/redrive", present(limit=limit, **filters), options))
+
+    def purge(
+        self, inbox: str, *, reason: str | None = None, labels: Mapping[str, str] | None = None,
+        limit: int | None = None, **options: Unpack[CallOptions],
+    ) -> t.Purged:
+        """Cancels what is pending in an inbox (with an operator's key). If there is ``more``, call it again."""
+        body = present(inbox=inbox, reason=reason, labels=labels, limit=limit)
+        return cast("t.Purged", self._post("/api/purge", body, options))
+
+    def batch(self, operations: Sequence[Mapping[str, Any]], **options: Unpack[CallOptions]) -> t.BatchResults:
+        """Up to 100 operations in one request. What is refused is a result like any other, and isn't asked again.
+
+        >>> client.batch([{"op": "pass", "body": {"task": "One."}}, {"op": "status", "id": id}])["results"]
+        """
+        # Of 125 characters at most: each operation's key is this one with -0 to -99 behind it.
+        key = key_of(options, 125)
+        named = [
+            {**one, "idempotency_key": one.get("idempotency_key") or f"{key}-{index}"}
+            if one.get("op") in _KEYED else dict(one)
+            for index, one in enumerate(operations)
+        ]
+        answer = self._post("/api/batch", {"operations": named}, options)
+        for result in with_texts(answer, "results"):
+            result["body"] = Answer(result["body"], member_text(result.text, "body") or "")
+        return cast("t.BatchResults", answer)
+
+    def _list(self, path: str, options: CallOptions) -> Answer:
+        answer: Answer = self._get(path, options)
+        with_texts(answer, "items")
+        return answer
+
+
+class Approvals:
+    """People's decisions. These calls need an approver's key."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    def list(
+        self, *, cursor: str | None = None, limit: int | None = None, inbox: str | None = None,
+        labels: Mapping[str, str] | None = None, **options: Unpack[CallOptions],
+    ) -> t.ApprovalList:
+        """Lists the handoffs that wait for a decision, the oldest first."""
+        query = query_of(cursor=cursor, limit=limit, inbox=inbox, labels=labels_text(labels))
+        answer = call(self._settings, Request("GET", f"/api/approvals{query}"), options)
+        with_texts(answer, "items")
+        return cast("t.ApprovalList", answer)
+
+    def get(self, id: str, **options: Unpack[CallOptions]) -> t.ApprovalDetails:
+        """Reads the whole of one handoff. Reading it changes nothing."""
+        return cast("t.ApprovalDetails", call(self._settings, Request("GET", path_of("approvals", id)), options))
+
+    def approve(
+        self, id: str, *, note: str | None = None, digest: str | None = None, **options: Unpack[CallOptions]
+    ) -> t.Decided:
+        """Approves. If the content isn't that of ``digest`` any more, it is refused with ``content_changed``."""
+        return self._decide(id, "approve", note, digest, options)
+
+    def reject(self, id: str, note: str, *, digest: str | None = None, **options: Unpack[CallOptions]) -> t.Decided:
+        """Rejects, and says why."""
+        return self._decide(id, "reject", note, digest, options)
+
+    def _decide(self, id: str, verb: str, note: str | None, digest: str | None, options: CallOptions) -> t.Decided:
+        # Decisions take no Idempotency-Key. If an answer was lost, the retry is refused because a decision stands. If
+        # that has the same verdict and the same note, it counts as this call's own.
+        state = "approved" if verb == "approve" else "rejected"
+
+        def again(problem: dict[str, Any]) -> dict[str, Any] | None:
+            stands = problem.get("approval")
+            if problem.get("code") != "already_decided" or not isinstance(stands, dict):
+                return None
+            if stands.get("state") != state or stands.get("note") != note:
+                return None
+            return {"handoff_id": id, "status": problem.get("handoff_status"), "approval": stands}
+
+        request = Request("POST", path_of(verb, id), encode(present(note=note, digest=digest)), again=again)
+        return cast("t.Decided", call(self._settings, request, options))
+
+
+def _whole(seconds: float | None) -> int | None:
+    return None if seconds is None else math.ceil(seconds)
+
+
+def list_of(ids: Sequence[str]) -> list[str]:
+    if isinstance(ids, str):
+        raise TypeError("ids are several: give a list")
+    return list(ids)
+
+
+def _wanted(wanted: Mapping[str, Any]) -> tuple[dict[str, Any], CallOptions]:
+    """What is wanted, and the options of the call."""
+    options = {name: wanted.get(name) for name in CallOptions.__annotations__}
+    return {name: value for name, value in wanted.items() if name not in options}, cast(CallOptions, options)
+
+
+#: Characters that the service takes as a failure's message, and as its code.
+_MAX_MESSAGE, _CODE = 4000, re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+
+def failure_of(error: BaseException) -> dict[str, Any]:
+    """What is reported of something raised; it may also raise when it is looked at."""
+    try:
+        message, code = str(error) or type(error).__name__, getattr(error, "code", None)
+    except Exception:
+        return {"message": "The handler failed."}
+    known = {"code": code} if isinstance(code, str) and _CODE.fullmatch(code) else {}
+    return {"message": message[:_MAX_MESSAGE], **known}
