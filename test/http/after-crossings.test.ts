@@ -274,6 +274,18 @@ for (const isSpread of [false, true]) {
       t.match(await on.counts('gone'), { blocked: 0, waiting: 0, pending: 0, failed: 0 })
     })
 
+    t.test('the sweep names what was cancelled undecided each second until its dependents are released', { skip: !isSpread && 'released in the same step' }, async t => {
+      const one = await pass({ require_human: true })
+      await pass({ after: [one] })
+      await end(one, 'cancel', {}, 'alice')
+      const { ended } = await on.store.handoffs.sweep(tagOf(one), 100)
+      t.match(ended, [{ id: one }])
+      // A fraction would count looks for the waiting list, which come later and later.
+      t.equal(Number(await on.redis.zscore(`${on.prefix}:{${tagOf(one)}}:due`, `default:${one}`)) % 1, 0)
+      await on.later(1000)
+      await settle(one)
+    })
+
     t.test('it expires, is cancelled or purged while it is blocked', async t => {
       const one = await pass({ expires_in: 3600 })
       const expires = await pass({ after: [one], expires_in: 30, to: 'ends' })
