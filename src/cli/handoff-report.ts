@@ -6,6 +6,7 @@ import { askAt, deadlineOf, expiryOf, statusAt } from '../core/model.ts'
 import {
   agreedMembers, approvalText, digestText, endOf, iso, moreMembers, spliceAnswer, agentMembers, willBeTriedAgain
 } from '../handoffs/answers.ts'
+import { namedIn } from '../handoffs/after.ts'
 import type { InspectReply } from '../store/approvals.ts'
 import type { AgentTexts } from '../store/handoffs.ts'
 import type { Store } from '../store/store.ts'
@@ -46,7 +47,8 @@ function braced (payload: Buffer | null): Buffer {
   return payload === null ? none : spliceAnswer('{', payload, '}')
 }
 
-function members ({ id, tenant, now, record, payload, result, digest, schema }: Found, place: Report['place']): object {
+function members (found: Found, place: Report['place']): object {
+  const { id, tenant, now, record, payload, result, digest, schema } = found
   const { caught, completedAt } = record
   const deadline = deadlineOf(record)
   return {
@@ -65,6 +67,7 @@ function members ({ id, tenant, now, record, payload, result, digest, schema }: 
     now: iso(now),
     ...agreedMembers(record),
     ...moreMembers(record, now),
+    ...afterMembers(found),
     ...digest !== '' && { digest: digestText(digest) },
     ...schema !== null && { result_schema_bytes: schema.length },
     partition: place.partition,
@@ -116,6 +119,14 @@ export function describe ({ found, place, withPayload }: Report): string {
   return lines.map(([name, value]) => `${name.padEnd(11)}${value}`).join('\n') + texts.join('')
 }
 
+/** What it comes after. `status`: how that has ended, once it has. */
+function afterMembers ({ record: { extra }, after }: Found): object {
+  if (extra.after === undefined) return {}
+  const all = namedIn(after).map(({ named, last, status }) =>
+    ({ handoff_id: named, ...last !== undefined && last !== named && { last }, ...status !== undefined && { status } }))
+  return { after: all, after_need: extra.after.need }
+}
+
 function approvalWords ({ record, decision, now }: Found): string {
   if (decision === null) return record.approval
   const note = decision.note === 'null' ? '' : `: ${harmless(decision.note)}`
@@ -130,12 +141,14 @@ export type Found = Extract<InspectReply, { outcome: 'found' }> & {
   tenant: string
   result: Buffer | null
   texts: AgentTexts | null
+  /** What it comes after, as Redis keeps it. */
+  after: string | null
 }
 
 export type ReportLine = [name: string, value: string]
 
 /** The terms that pass set. */
-export function agreedLines ({ now, record: { extra }, digest, schema }: Found): ReportLine[] {
+export function agreedLines ({ now, record: { extra }, digest, schema, after }: Found): ReportLine[] {
   const {
     to, priority, labels, availableAt, workWithin, heartbeatWithin, maxAttempts, attempt, reissueOf, parent, root, hops
   } = extra
@@ -152,6 +165,13 @@ export function agreedLines ({ now, record: { extra }, digest, schema }: Found):
     lines.push([
       'attempt', `${attempt ?? 1} of ${maxAttempts ?? 1}${reissueOf === undefined ? '' : `, after ${reissueOf}`}`
     ])
+  }
+  if (extra.after !== undefined) {
+    const all = namedIn(after)
+    lines.push(['after', `${extra.after.open} of ${all.length} open, needs ${extra.after.need}`])
+    for (const { named, last = named, status = 'open' } of all) {
+      lines.push(['', `${named} ${status}${last === named ? '' : `, as ${last}`}`])
+    }
   }
   if (parent !== undefined) lines.push(['parent', `${parent}, root ${root}, hops ${hops}`])
   if (schema !== null) lines.push(['schema', `${schema.length} bytes`])
@@ -253,7 +273,7 @@ async function findIn (tenants: readonly string[], store: Store, id: string): Pr
     const place = { tenant, id, tag: tagOf(id) }
     const [inspection, status] = await Promise.all([store.approvals.inspect(place), store.handoffs.status(place)])
     if (inspection.outcome === 'not_found' || status.outcome === 'not_found') return undefined
-    return { id, tenant, ...inspection, result: status.result, texts: status.texts }
+    return { id, tenant, ...inspection, result: status.result, texts: status.texts, after: status.after }
   }))
   return looks.find(look => look !== undefined)
 }

@@ -132,6 +132,12 @@ t.test('status shows terms, the work’s state and the end', async t => {
   t.match(await told(declined), /^ended +\S+Z \(.* ago\) by bob: "gladly"$/m)
   t.match(await json(declined), { status: 'declined', reason: 'gladly' })
 
+  const last = await pass({ after: [first, declined, root], after_need: 'ended' })
+  t.match(await told(last), new RegExp(`^after +2 of 3 open, needs ended\n +${first} open\n +${declined} declined\n +${root} open$`, 'm'))
+  t.match(await json(last), { blocked_by: 2, after_need: 'ended', after: [{ handoff_id: first }, { handoff_id: declined, status: 'declined' }, { handoff_id: root }] })
+  await post('alice', 'cancel', second)
+  t.match(await told(last), new RegExp(`^after +1 of 3 open, needs ended\n +${first} cancelled, as ${second}$`, 'm'))
+
   const cancelled = await pass({})
   await post('alice', 'cancel', cancelled, { reason: 'mistaken' })
   t.match(await told(cancelled), /^status +cancelled$[^]*^ended +\S+Z \(.* ago\) by alice: "mistaken"$/m)
@@ -145,7 +151,7 @@ t.test('status shows terms, the work’s state and the end', async t => {
   t.match(await told(stalled), /^heartbeat +due \S+Z \(.* ago\)$[^]*^ended +\S+Z \(.* ago\): stalled\nreissued +soon, by the sweep$/m)
   t.match(await json(stalled), { status: 'expired', expired_because: 'stalled', ended_by: null, reissued_as: null })
   await store.handoffs.sweep(tagOf(stalled), 100)
-  t.match(await told(root), /^((?!windows|attempt|parent|schema|digest|cancel|progress|ended|reissued|heartbeat)[^])*$/, 'of a plain one there is no more than before')
+  t.match(await told(root), /^((?!windows|attempt|after|parent|schema|digest|cancel|progress|ended|reissued|heartbeat)[^])*$/, 'of a plain one there is no more than before')
 })
 
 t.test('--tenant isn’t needed when the tenant is known', async t => {

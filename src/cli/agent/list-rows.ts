@@ -44,7 +44,8 @@ function age (time: number, now: number): string {
 
 /** How it ended, or what it is about now. */
 function remark (handoff: ListedHandoff): string {
-  const { error, reason, expired_because: because, progress, approval, available_at: from, task } = handoff
+  const { error, reason, expired_because: because, progress, approval, blocked_by: open, available_at: from, task } =
+    handoff
   if (error !== undefined) return [error.code, quoted(error.message)].filter(Boolean).join(' ')
   if (reason !== undefined) return quoted(reason)
   if (because !== undefined) return because
@@ -52,6 +53,7 @@ function remark (handoff: ListedHandoff): string {
   if (handoff.ask !== undefined) return 'waits for an answer'
   if (progress?.message !== undefined) return quoted(progress.message)
   if (approval?.state === 'waiting') return 'waits for a person'
+  if (open !== undefined) return `waits for ${open} other ${open === 1 ? 'handoff' : 'handoffs'}`
   if (handoff.status === 'pending' && from !== undefined) return `from ${from}`
   return task === undefined ? '' : quoted(task)
 }
