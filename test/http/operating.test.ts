@@ -103,7 +103,7 @@ t.test('in a batch', async t => {
 
 t.test('as tools', async t => {
   const agent = await agentOf(t, service as TestApp, 'operator', eras[0])
-  t.strictSame((await agent.tools()).map(({ name }) => name), ['handoff_status', 'handoff_wait', 'handoff_cancel', 'handoff_reissue', 'handoff_asked'])
+  t.strictSame((await agent.tools()).map(({ name }) => name), ['handoff_status', 'handoff_list', 'handoff_wait', 'handoff_cancel', 'handoff_reissue', 'handoff_asked'])
   const [first, second] = [await pass(), await caught()]
   lines.length = 0
   t.match(told(await agent.call('handoff_cancel', { id: first })), { status: 'cancelled' })
