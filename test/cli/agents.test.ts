@@ -41,7 +41,7 @@ t.test('a handoff’s life, by the command alone', async t => {
   t.match(await json('bob', 'done', third, '--output', '{"sum": 1.0}'), { status: 'done' })
   t.match((await run('alice', 'status', third, '--json')).stdout, '"result":{"sum": 1.0}', 'as it was given')
   const { handoff_id: last } = await json('alice', 'pass', '--task', 't', '--delay', '1h')
-  const { handoff_id: after, blocked_by: open } = await json('alice', 'pass', '--task', 't', '--after', third, last, '--after-need', 'ended')
+  const { handoff_id: after, blocked_by: open } = await json('alice', 'pass', '--task', 't', '--after', `${third},${last}`, third, '--after-need', 'ended')
   t.equal(open, 1)
   t.match((await run('bob', 'catch', after)).stderr, 'comes after others')
   t.match(await json('alice', 'cancel', last, '--force'), { status: 'cancelled' })

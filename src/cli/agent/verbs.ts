@@ -274,7 +274,7 @@ function addUrl (command: Command): Command {
 const asIs = (_: string, text: string) => text
 
 function several (_: string, text: string, before: string[] = []): string[] {
-  return [...before, text]
+  return [...before, ...text.split(',')]
 }
 
 function parseAsked (option: string, text: string): string {
