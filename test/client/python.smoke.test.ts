@@ -1,4 +1,56 @@
+import { execFile, execFileSync } from 'node:child_process'
+import { readFile, readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { promisify } from 'node:util'
 import t from 'tap'
-import { passesInPython } from '../helpers/python.ts'
+import { scratchDir } from '../helpers/processes.ts'
+import { findPython, passesInPython, pythonRoot } from '../helpers/python.ts'
+import { projectRoot } from '../helpers/service.ts'
 
-t.test('the Python client, where something is in the way', t => passesInPython(t, ['test_faults']))
+const run = promisify(execFile)
+const python = findPython()
+const skip = python === undefined ? 'no Python 3.10 or later is to be had' : false
+
+t.test('the Python client, where something is in the way, and its workers', t => passesInPython(t, ['test_faults', 'test_worker']))
+
+/** Whether Python can do that here. */
+function can (...args: string[]): boolean {
+  try {
+    execFileSync(python!, args, { stdio: 'ignore' })
+    return true
+  } catch {
+    return false
+  }
+}
+
+t.test('its types are right', { skip: skip || (can('-m', 'mypy', '--version') ? false : 'no mypy is to be had') }, async t => {
+  const { stdout } = await run(python!, ['-m', 'mypy', '--strict', '--python-version', '3.10', '--cache-dir', await scratchDir(t), 'agent_handoff'], { cwd: pythonRoot })
+  t.match(stdout, /^Success/)
+})
+
+t.test('its wheel is the same each time, and pip installs it', async t => {
+  const [one, two] = [await scratchDir(t), await scratchDir(t)]
+  const { writeWheel } = await import(pathToFileURL(join(projectRoot, 'src/clients/wheel.mjs')).href)
+  for (const dir of [one, two, two]) writeWheel(dir)
+  const [name, ...others] = await readdir(two)
+  const { version } = JSON.parse(await readFile(join(projectRoot, 'package.json'), 'utf8'))
+  t.strictSame([name, others], [`agent_handoff-${version}-py3-none-any.whl`, []])
+  const wheel = await readFile(join(one, name!))
+  t.ok(wheel.equals(await readFile(join(two, name!))))
+  t.ok(wheel.equals(await readFile(join(projectRoot, 'dist/clients', name!))), 'the build makes this one')
+  if (skip) return t.pass('not installed', { skip })
+  await run(python!, ['-c', 'import sys, zipfile; zipfile.ZipFile(sys.argv[1]).testzip()', join(one, name!)])
+  const venv = join(one, 'venv')
+  if (!can('-m', 'venv', venv)) return t.pass('not installed', { skip: 'no venv can be made here' })
+  const own = join(venv, 'bin/python3')
+  await run(own, ['-m', 'pip', 'install', '--no-index', '--no-deps', '--disable-pip-version-check', join(one, name!)])
+  const check = `
+import agent_handoff, importlib.metadata as m, pathlib, typing
+from agent_handoff import types
+assert typing.is_typeddict(types.Passed) and typing.get_type_hints(types.PassMembers)
+print(m.version("agent-handoff"), m.requires("agent-handoff"), (pathlib.Path(agent_handoff.__file__).parent / "py.typed").exists())`
+  t.equal((await run(own, ['-c', check], { cwd: one })).stdout, `${version} None True\n`)
+  await run(own, ['-m', 'pip', 'uninstall', '--yes', '--disable-pip-version-check', 'agent-handoff'])
+  t.equal(await run(own, ['-c', 'import agent_handoff'], { cwd: one }).then(() => 'still there', () => 'gone'), 'gone', 'its RECORD names all of it')
+})

@@ -29,7 +29,7 @@ export async function passesInPython (t: Test, names: readonly string[], env: Re
   const count = 40
   const tenant = await tenants(t, { EVENTS_RETENTION: '3600', WEBHOOK_SECRET: 'a-secret-for-webhooks-0123456789', ...env }, count)
   const all = Array.from({ length: count }, tenant)
-  const child = spawn(python, ['-W', 'error::ResourceWarning', '-m', 'unittest', '-v', ...names.map(name => `tests.${name}`)], {
+  const child = spawn(python, ['-m', 'unittest', '-v', ...names.map(name => `tests.${name}`)], {
     cwd: pythonRoot,
     stdio: ['ignore', 'inherit', 'pipe'],
     env: { ...withoutTap(), PYTHONDONTWRITEBYTECODE: '1', HANDOFF_URL: all[0]!.address, HANDOFF_TENANTS: JSON.stringify(all.map(({ secrets }) => secrets)) },

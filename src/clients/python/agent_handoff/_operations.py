@@ -347,5 +347,7 @@ def failure_of(error: BaseException) -> dict[str, Any]:
         message, code = str(error) or type(error).__name__, getattr(error, "code", None)
     except Exception:
         return {"message": "The handler failed."}
-    known = {"code": code} if isinstance(code, str) and _CODE.fullmatch(code) else {}
+    # What a program exits with is no code of an error.
+    is_code = isinstance(code, str) and _CODE.fullmatch(code) and not isinstance(error, SystemExit)
+    known = {"code": code} if is_code else {}
     return {"message": message[:_MAX_MESSAGE], **known}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import queue
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -108,7 +109,8 @@ async def run(threads: Threads, call: Callable[[], T], undo: Callable[[T | None]
     except GeneratorExit:
         # The loop has ended without it.
         scope.cancel()
-        if undo is not None:
+        # Where the interpreter ends as well, no thread can be started any more.
+        if undo is not None and not sys.is_finalizing():
             threads.start(clean)
         raise
 

@@ -63,7 +63,7 @@ class Server:
                     return
                 status, headers, body = answered
                 body = body if isinstance(body, bytes) else json.dumps(body).encode()
-                self.send_response(status)
+                self.send_response_only(status)
                 for name, value in headers.items():
                     self.send_header(name, value)
                 self.send_header("content-length", str(len(body)))
@@ -123,6 +123,7 @@ class Relay:
         for one in (source, target):
             with contextlib.suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)
+        source.close()
 
 
 def socket_of(url):
