@@ -15,7 +15,7 @@ import urllib.request
 from collections import deque
 from dataclasses import dataclass
 from email.message import Message
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 from ._scope import Scope, now
 from .errors import HandoffError
@@ -90,17 +90,13 @@ class Reply:
     body: bytes
 
 
-class _Socket(Protocol):
-    def settimeout(self, seconds: float | None, /) -> None: ...
-    def recv_into(self, buffer: Any, /) -> int: ...
-    def shutdown(self, how: int, /) -> None: ...
-
-
 class _Timed(io.RawIOBase):
     """Reads what comes until a moment, however slowly it comes, and remembers where it ended."""
 
-    def __init__(self, sock: _Socket, deadline: float) -> None:
+    def __init__(self, sock: socket.socket, deadline: float) -> None:
         self._sock = sock
+        # By this the socket stays open until all is read, also where no further request is to come over it.
+        self._raw = sock.makefile("rb", buffering=0)
         self._deadline = deadline
         self.has_begun = False
         self.has_ended = False
@@ -113,12 +109,16 @@ class _Timed(io.RawIOBase):
         if left <= 0:
             raise TimeoutError
         self._sock.settimeout(left)
-        count = self._sock.recv_into(buffer)
+        count: int = self._raw.readinto(buffer) or 0
         if count == 0:
             self.has_ended = True
         else:
             self.has_begun = True
         return count
+
+    def close(self) -> None:
+        super().close()
+        self._raw.close()
 
     def makefile(self, *_: Any, **__: Any) -> io.BufferedReader:
         """What http.client asks a socket for."""
@@ -228,7 +228,7 @@ class Transport:
     ) -> Reply:
         timed: list[_Timed] = []
 
-        def response_class(sock: _Socket, *args: Any, **more: Any) -> http.client.HTTPResponse:
+        def response_class(sock: socket.socket, *args: Any, **more: Any) -> http.client.HTTPResponse:
             timed.append(_Timed(sock, deadline))
             return http.client.HTTPResponse(cast(socket.socket, timed[-1]), *args, **more)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import logging
 import queue
 import signal
 import threading
@@ -52,7 +53,7 @@ class Worker:
         self._served: dict[str, Any] = {"inbox": served} if is_one else {"inboxes": list(served or ())}
         self._handler = handler
         self._concurrency = concurrency
-        self._on_error = on_error or (lambda error, handoff: None)
+        self._on_error = on_error or _log
         self._on_end = on_end or (lambda handoff, how: None)
         self._running = 0
         self._changed = threading.Condition()
@@ -229,6 +230,12 @@ class Worker:
         except (TypeError, ValueError, RecursionError) as unsayable:
             fail(unsayable)
             raise
+
+
+def _log(error: BaseException, handoff: t.Handoff | None) -> None:
+    """What is told where nobody asked to be told."""
+    of = "" if handoff is None else f" (handoff {handoff['handoff_id']})"
+    logging.getLogger("agent_handoff").warning("%s%s", error, of)
 
 
 class _unscoped:

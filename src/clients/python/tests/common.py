@@ -38,7 +38,7 @@ class Case(unittest.TestCase):
 
 
 class Server:
-    """Answers with what ``answer(method, path, headers, body, index)`` returns: status, headers, body; None hangs up."""
+    """Answers what ``answer(method, path, headers, body, index)`` returns: status, headers, body; None hangs up."""
 
     def __init__(self, test, answer):
         self.seen = []

@@ -30,8 +30,9 @@ def code_of(call, *args, **more):
 class Connections(Case):
     def test_a_connection_cut_at_every_byte_of_an_answer_loses_nothing(self):
         answer = b'{"handoff_id":"x","status":"pending"}'
-        whole = b"HTTP/1.1 201 Created\r\nContent-Type: application/json\r\nX-A: b\r\nContent-Length: 37\r\n\r\n" + answer
-        chunks = b"HTTP/1.1 201 Created\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n" + answer[:5] + b"\r\n20\r\n" + answer[5:]
+        begin = b"HTTP/1.1 201 Created\r\n"
+        whole = begin + b"Content-Type: application/json\r\nX-A: b\r\nContent-Length: 37\r\n\r\n" + answer
+        chunks = begin + b"Transfer-Encoding: chunked\r\n\r\n5\r\n" + answer[:5] + b"\r\n20\r\n" + answer[5:]
         for text in (whole, chunks + b"\r\n0\r\n\r\n"):
             first = [True]
             cut = [0]
@@ -149,8 +150,8 @@ class Connections(Case):
         folder = tempfile.mkdtemp()
         self.addCleanup(shutil.rmtree, folder)
         subprocess.run(
-            ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=h",
-             "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", f"{folder}/key", "-out", f"{folder}/cert"],
+            ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj",
+             "/CN=h", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", f"{folder}/key", "-out", f"{folder}/cert"],
             check=True, capture_output=True,
         )
         server = Server(self, lambda *_: (200, {}, {"pending": 3}))
@@ -170,11 +171,13 @@ class Connections(Case):
 
     def test_20_mb_come_whole(self):
         items = [{"handoff_id": f"{n}", "task": "x" * 2_000_000} for n in range(10)]
-        server = Server(self, lambda *_: (200, {}, {"items": items}))
-        with Client(server.url) as client:
-            caught = client.catch_next("in", max=10)
-        self.assertEqual(caught, items)
-        self.assertEqual([json.loads(one.text) for one in caught], items)
+        for headers in ({}, {"Connection": "close"}):
+            server = Server(self, lambda *_: (200, headers, {"items": items}))
+            with Client(server.url, retry_for=0) as client:
+                caught = client.catch_next("in", max=10)
+                self.assertEqual(len(client._settings.transport._kept), 0 if headers else 1)
+            self.assertEqual(caught, items)
+            self.assertEqual([json.loads(one.text) for one in caught], items)
 
     def test_through_a_proxy(self):
         seen = []

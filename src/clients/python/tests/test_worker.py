@@ -12,7 +12,7 @@ import unittest
 from agent_handoff import AsyncClient, HandoffError, RawJson
 
 
-from .common import URL, Case, Relay, Server
+from .common import URL, Case, Relay, Server, socket_of
 
 
 class Works(Case):
@@ -193,6 +193,27 @@ class Works(Case):
                 ids.remove(work["handoff_id"])
                 self.client("bob").done(work["handoff_id"])
             self.assertEqual({one["status"] for one in self.ended(*ids)} - {"done"}, set())
+
+    def test_what_was_caught_while_it_was_stopped_is_worked_on(self):
+        import http.client
+        id, held, stop = self.passed(), threading.Event(), threading.Event()
+
+        def forward(method, path, headers, body, index):
+            far = http.client.HTTPConnection(*socket_of(URL))
+            far.request(method, path, body or None, {k: v for k, v in headers.items() if k.lower() != "host"})
+            answer = far.getresponse()
+            said = answer.read()
+            far.close()
+            if not held.is_set():
+                held.set()
+                stop.wait(10)
+                return None
+            return answer.status, {}, said
+
+        bob = self.client("bob", Server(self, forward).url)
+        threading.Thread(target=lambda: (held.wait(10), stop.set())).start()
+        bob.work("in", lambda handoff, context: {"by": "bob"}, stop=stop)
+        self.assertEqual(self.alice.status(id)["result"], {"by": "bob"})
 
     def test_what_is_refused_ends_it_and_so_does_what_on_error_raises(self):
         with self.assertRaises(HandoffError) as refused:
