@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises'
 import type { InjectOptions } from 'fastify'
 import { secrets } from './app.ts'
 import type { TestApp } from './app.ts'
@@ -17,8 +18,11 @@ export async function signedIn ({ app }: TestApp): Promise<string> {
 }
 
 /** Passes a handoff that waits for a person. @returns its id */
-export function asked ({ pass }: TestApp, task = 'x'): Promise<string> {
-  return pass({ task, require_human: true })
+export async function asked ({ pass }: TestApp, task = 'x'): Promise<string> {
+  const id = await pass({ task, require_human: true })
+  // Those of one millisecond have no order, so the next is passed in a later one.
+  for (const now = Date.now(); Date.now() === now;) await setImmediate()
+  return id
 }
 
 /** The hidden fields of the form on the handoff's page. */
