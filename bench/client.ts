@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url'
-import { HandoffClient } from '../src/client/index.ts'
+import { HandoffClient } from '../src/clients/typescript/index.ts'
 import type { Goal } from './contest.ts'
 import { caption, circumstances, markdownTable, median, percentile } from './report.ts'
 import type { BenchOptions, Report } from './report.ts'

@@ -78,7 +78,7 @@ async function refuses (t: Test, clone: Clone): Promise<void> {
   await refused(/^release: the checkout has changes; commit them first:\n\?\? new\.txt$/m)
   await rm(join(clone.folder, 'new.txt'))
 
-  await clone.edit('src/client/package.json', text => text.replace(/"version": ".*"/, '"version": "0.0.9"'))
+  await clone.edit('src/clients/typescript/package.json', text => text.replace(/"version": ".*"/, '"version": "0.0.9"'))
   await clone.must(commit!)
   await refused(/^release: package\.json has the version 0\.\S+, and src\/client\/package\.json has 0\.0\.9$/m)
 

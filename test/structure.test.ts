@@ -9,7 +9,7 @@ t.strictSame(structureFaults(sources), [])
 
 t.test('the checker has read all of src/', async t => {
   const paths = sources.map(({ path }) => path)
-  for (const path of ['main.ts', 'app.ts', 'config.ts', 'bootstrap.mjs', 'operations/table.ts', 'handoffs/service.ts', 'redis/lane.ts', 'auth/keys.ts', 'core/model.ts', 'embedded/server.ts', 'client/index.ts']) {
+  for (const path of ['main.ts', 'app.ts', 'config.ts', 'bootstrap.mjs', 'operations/table.ts', 'handoffs/service.ts', 'redis/lane.ts', 'auth/keys.ts', 'core/model.ts', 'embedded/server.ts', 'clients/typescript/index.ts']) {
     t.ok(paths.includes(path), path)
   }
   const app = sources.find(({ path }) => path === 'app.ts')!
@@ -28,8 +28,8 @@ const breaches: Array<[path: string, text: string, fault: RegExp]> = [
   ['redis/new.ts', "import type { HandoffRecord } from '../core/model.ts'", /^redis\/new.ts must not import core\/model.ts/],
   ['handoffs/new.ts', "import type { FastifyReply } from 'fastify'", /handoffs\/new.ts imports fastify/],
   ['http/new.ts', 'const it = await import(name)', /must not import \(name\)/],
-  ['client/new.ts', "import { randomUUID } from 'node:crypto'", /client\/new.ts imports node:crypto/],
-  ['clients/new.ts', "import { HandoffError } from '../client/errors.ts'", /^clients\/new.ts must not import client\/errors.ts/],
+  ['clients/typescript/new.ts', "import { randomUUID } from 'node:crypto'", /clients\/typescript\/new.ts imports node:crypto/],
+  ['clients/new.ts', "import { HandoffError } from './typescript/errors.ts'", /^clients\/new.ts must not import clients\/typescript\/errors.ts/],
   ['main.ts', "import './http/nowhere.ts'", /isn't in src/],
   ['util/new.ts', '', /util\/new.ts has no place/],
   ['http/new.ts', "import type { Span } from '@opentelemetry/api'", /imports OpenTelemetry/],

@@ -7,7 +7,7 @@ import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { writeWheel } from './wheel.mjs'
 
-const here = join(dirname(fileURLToPath(import.meta.url)), '../client')
+const here = join(dirname(fileURLToPath(import.meta.url)), 'typescript')
 const [folder, compiler] = process.argv.slice(2).map(path => resolve(path))
 
 function run (command, args) {

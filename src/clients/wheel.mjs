@@ -31,7 +31,7 @@ function wheel (version) {
   const info = `agent_handoff-${version}.dist-info`
   const files = [
     ...sources.map(name => ({ name: `agent_handoff/${name}`, content: readFileSync(join(from, name)) })),
-    { name: `${info}/LICENSE`, content: readFileSync(join(root, 'src/client/LICENSE')) },
+    { name: `${info}/LICENSE`, content: readFileSync(join(root, 'src/clients/typescript/LICENSE')) },
     text(`${info}/METADATA`, [
       'Metadata-Version: 2.1', 'Name: agent-handoff', `Version: ${version}`,
       'Summary: Client of the Agent Handoff Service: pass a task from one agent to another, catch it exactly once, ' +

@@ -1,6 +1,6 @@
 import t from 'tap'
-import { HandoffClient, rawJson } from '../../src/client/index.ts'
-import type { Question } from '../../src/client/index.ts'
+import { HandoffClient, rawJson } from '../../src/clients/typescript/index.ts'
+import type { Question } from '../../src/clients/typescript/index.ts'
 import { proxy, serve, tenants, worker } from '../helpers/client.ts'
 import { until } from '../helpers/until.ts'
 

@@ -4,8 +4,8 @@ import { promisify } from 'node:util'
 import { join } from 'node:path'
 import t from 'tap'
 import type { Test } from 'tap'
-import { HandoffClient } from '../../src/client/index.ts'
-import type { EventsOptions, EventsReset, HandoffError, HandoffEvent } from '../../src/client/index.ts'
+import { HandoffClient } from '../../src/clients/typescript/index.ts'
+import type { EventsOptions, EventsReset, HandoffError, HandoffEvent } from '../../src/clients/typescript/index.ts'
 import { testApp } from '../helpers/app.ts'
 import { answering, clientTest, proxy, serve, tenants } from '../helpers/client.ts'
 import { skipInQuick } from '../helpers/extent.ts'
@@ -182,7 +182,7 @@ t.test('the signal ends it wherever it is, and leaves no listener; a process end
   }
 
   const program = `
-    import { HandoffClient } from ${JSON.stringify(join(projectRoot, 'dist/client/index.js'))}
+    import { HandoffClient } from ${JSON.stringify(join(projectRoot, 'dist/clients/typescript/index.js'))}
     const own = new AbortController()
     const seen = []
     for await (const { type } of new HandoffClient().events({ after: '0-0', signal: own.signal })) {

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import t from 'tap'
-import { HandoffClient, isHandoffError } from '../../src/client/index.ts'
+import { HandoffClient, isHandoffError } from '../../src/clients/typescript/index.ts'
 import { answering, proxy } from '../helpers/client.ts'
 
 /** What both clients are held to: what is called, what goes over the wire, and what comes back. Python's half is in src/clients/python/tests. */

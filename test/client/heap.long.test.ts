@@ -11,7 +11,7 @@ const counts = isWhole ? { sequential: 10_000, concurrent: 1000 } : { sequential
 
 /** A process of its own, so that its heap is the client's alone. */
 const program = `
-  import { HandoffClient } from ${JSON.stringify(join(projectRoot, 'dist/client/index.js'))}
+  import { HandoffClient } from ${JSON.stringify(join(projectRoot, 'dist/clients/typescript/index.js'))}
   const client = new HandoffClient()
   async function run (count, concurrency) {
     for (let left = count; left > 0; left -= 100) {

@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { join } from 'node:path'
 import t from 'tap'
-import { HandoffClient } from '../../src/client/index.ts'
+import { HandoffClient } from '../../src/clients/typescript/index.ts'
 import { startRedisServer } from '../faults/fleet/redis.ts'
 import { secrets } from '../helpers/app.ts'
 import { clientTest, proxy } from '../helpers/client.ts'
@@ -53,7 +53,7 @@ t.test('Redis is killed in the middle and comes back', async t => {
 /** Works on `in` and prints what happens. A first attempt ends when its handoff is lost, or when a line is read. */
 const program = `
   import { once } from 'node:events'
-  import { HandoffClient } from ${JSON.stringify(join(projectRoot, 'dist/client/index.js'))}
+  import { HandoffClient } from ${JSON.stringify(join(projectRoot, 'dist/clients/typescript/index.js'))}
   const say = fact => console.log(JSON.stringify(fact))
   const line = once(process.stdin, 'data')
   await new HandoffClient().work('in', async ({ task, attempt = 1 }, { signal }) => {

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { isHandoffError } from '../../src/client/index.ts'
+import { isHandoffError } from '../../src/clients/typescript/index.ts'
 import { aborted, answering, paths, tenants, worker } from '../helpers/client.ts'
 import { skipInQuick } from '../helpers/extent.ts'
 import { until } from '../helpers/until.ts'

@@ -1,6 +1,6 @@
 import t from 'tap'
-import { HandoffClient, isHandoffError } from '../../src/client/index.ts'
-import type { ListedHandoff } from '../../src/client/index.ts'
+import { HandoffClient, isHandoffError } from '../../src/clients/typescript/index.ts'
+import type { ListedHandoff } from '../../src/clients/typescript/index.ts'
 import { tenants } from '../helpers/client.ts'
 
 /** Lists, and what operators do to many handoffs at once. */

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
-import { HandoffClient, rawJson } from '../../src/client/index.ts'
-import type { Settled } from '../../src/client/index.ts'
+import { HandoffClient, rawJson } from '../../src/clients/typescript/index.ts'
+import type { Settled } from '../../src/clients/typescript/index.ts'
 import { answering, proxy, serve, tenants } from '../helpers/client.ts'
 import { until } from '../helpers/until.ts'
 

@@ -1,6 +1,6 @@
 import t from 'tap'
-import { HandoffClient, isHandoffError, rawJson } from '../../src/client/index.ts'
-import type { ApprovalsWanted, PassBody } from '../../src/client/index.ts'
+import { HandoffClient, isHandoffError, rawJson } from '../../src/clients/typescript/index.ts'
+import type { ApprovalsWanted, PassBody } from '../../src/clients/typescript/index.ts'
 import { tagOf } from '../../src/core/ids.ts'
 import { clientTest, tenants } from '../helpers/client.ts'
 import { until } from '../helpers/until.ts'

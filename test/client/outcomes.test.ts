@@ -1,5 +1,5 @@
 import t from 'tap'
-import { rawJson } from '../../src/client/index.ts'
+import { rawJson } from '../../src/clients/typescript/index.ts'
 import { tenants, worker } from '../helpers/client.ts'
 import { until } from '../helpers/until.ts'
 

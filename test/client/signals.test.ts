@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { join } from 'node:path'
 import t from 'tap'
-import { HandoffClient } from '../../src/client/index.ts'
+import { HandoffClient } from '../../src/clients/typescript/index.ts'
 import { answering, proxy, serve, tenants } from '../helpers/client.ts'
 import type { Fate } from '../helpers/client.ts'
 import { projectRoot } from '../helpers/service.ts'
@@ -80,7 +80,7 @@ t.test('a process whose calls are over ends', async t => {
   const { client, address, secrets } = tenant()
   const { handoff_id: id } = await client('alice').pass({ task: 'x', to: 'in', heartbeat_within: 60 })
   const program = `
-    import { HandoffClient } from ${JSON.stringify(join(projectRoot, 'dist/client/index.js'))}
+    import { HandoffClient } from ${JSON.stringify(join(projectRoot, 'dist/clients/typescript/index.js'))}
     const client = new HandoffClient()
     await client.waitFor('${id}', 'done', { timeout: 20 }).catch(error => console.log(error.code))
     const own = new AbortController()

@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import t from 'tap'
 import type { Test } from 'tap'
 import { clientTest } from '../helpers/client.ts'
-import { HandoffClient } from '../../src/client/index.ts'
+import { HandoffClient } from '../../src/clients/typescript/index.ts'
 import { secrets } from '../helpers/app.ts'
 import { until } from '../helpers/until.ts'
 

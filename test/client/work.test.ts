@@ -1,5 +1,5 @@
 import t from 'tap'
-import { HandoffClient, isHandoffError } from '../../src/client/index.ts'
+import { HandoffClient, isHandoffError } from '../../src/clients/typescript/index.ts'
 import { aborted, answering, paths, proxy, tenants, worker } from '../helpers/client.ts'
 import { until } from '../helpers/until.ts'
 

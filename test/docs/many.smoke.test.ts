@@ -19,7 +19,7 @@ t.test('the planner in TypeScript has all results, and loses none when its time 
   const { client } = tenant()
   const dir = await scratchDir(t)
   const [block] = readPage('docs/many.md').blocks.filter(({ language }) => language === 'ts')
-  await writeFile(join(dir, 'planner.ts'), block!.text.replace("'agent-handoff-client'", JSON.stringify(join(projectRoot, 'src/client/index.ts'))) + 'export { summarise }\n')
+  await writeFile(join(dir, 'planner.ts'), block!.text.replace("'agent-handoff-client'", JSON.stringify(join(projectRoot, 'src/clients/typescript/index.ts'))) + 'export { summarise }\n')
   const { summarise } = await import(join(dir, 'planner.ts'))
   const [alice, bob] = [client('alice'), client('bob')]
   const files = ['one', 'two', 'bad']
@@ -114,7 +114,7 @@ t.test('what comes after the parts is there when they are done, and nobody waite
   const { client, env } = tenant()
   const dir = await scratchDir(t)
   const blocks = readPage('docs/many.md').blocks.filter(({ language }) => language === 'ts')
-  await writeFile(join(dir, 'report.ts'), blocks[1]!.text.replace("'agent-handoff-client'", JSON.stringify(join(projectRoot, 'src/client/index.ts'))) + 'export { report }\n')
+  await writeFile(join(dir, 'report.ts'), blocks[1]!.text.replace("'agent-handoff-client'", JSON.stringify(join(projectRoot, 'src/clients/typescript/index.ts'))) + 'export { report }\n')
   const { report } = await import(join(dir, 'report.ts'))
   const script = commandsUnder('docs/many.md', 'Run in order').replaceAll('npx handoff', `node ${join(projectRoot, 'dist/cli/main.js')}`)
   await promisify(execFile)('bash', ['-euo', 'pipefail', '-c', script], { cwd: dir, env: { PATH: process.env.PATH, ...env('alice') } })

@@ -59,7 +59,7 @@ t.test('the client package’s compiler is there without the packages of tests t
   await writePackages(join(apart, '.package-lock.json'), compiler)
   t.match(await runScript(root, process.env, '--tsc', '--version'), { code: 0, stdout: /^Version 5\.\d/, stderr: '' })
   t.match(await runScript(root, process.env, '--tsc', '--noSuchOption'), { code: 1 })
-  const { scripts } = JSON.parse(await readFile(join(project, 'src/client/package.json'), 'utf8'))
+  const { scripts } = JSON.parse(await readFile(join(project, 'src/clients/typescript/package.json'), 'utf8'))
   t.notMatch(scripts.build, /(^|&& )tsc/)
 })
 

@@ -25,7 +25,7 @@ export function readSources (): Source[] {
   return readdirSync(root, { recursive: true, withFileTypes: true })
     .filter(entry => entry.isFile() && /\.m?[jt]s$/.test(entry.name))
     .map(entry => join(entry.parentPath, entry.name))
-    .filter(file => !file.startsWith(join(root, 'client/dist/')))
+    .filter(file => !file.startsWith(join(root, 'clients/typescript/dist/')))
     .map(file => parseSource(file.slice(root.length).replaceAll('\\', '/'), readFileSync(file, 'utf8')))
     .sort((a, b) => a.path < b.path ? -1 : 1)
 }

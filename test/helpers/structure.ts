@@ -16,7 +16,7 @@ const leaves = (path: string) => path.startsWith('core/')
 const readers = ['cli/agent/ask.ts', 'cli/agent/login.ts', 'config.ts', 'bootstrap.mjs']
 
 /** Made by a program, as long as it may be. */
-const generated = 'client/api.ts'
+const generated = 'clients/typescript/api.ts'
 
 /** A part of a Redis key: between colons, or a hash tag that is filled in. */
 const keyPart = /:(h|w|s|k|r|ready):|:(due|sweeper|barrier|keys)\b|:\{\$\{\}\}/
@@ -47,8 +47,9 @@ function placeOf (path: string): string | undefined {
   const [top, inside] = path.split('/')
   const places = inside === undefined
     ? ['app.ts', 'main.ts', 'config.ts', 'bootstrap.mjs', 'log.ts']
-    : ['redis', 'store', 'auth', 'result-schema', 'handoffs', 'webhooks', 'operations', 'http', 'web', 'mcp', 'metrics', 'embedded', 'client', 'clients', 'cli']
+    : ['redis', 'store', 'auth', 'result-schema', 'handoffs', 'webhooks', 'operations', 'http', 'web', 'mcp', 'metrics', 'embedded', 'clients', 'cli']
   if (isTracing(path)) return 'tracing'
+  if (path.startsWith('clients/typescript/')) return 'client'
   return places.includes(top!) ? top : undefined
 }
 

@@ -1,8 +1,8 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
-import { isHandoffError } from '../../src/client/index.ts'
-import type { EventsReset, HandoffError, HandoffErrorCode, HandoffEvent } from '../../src/client/index.ts'
+import { isHandoffError } from '../../src/clients/typescript/index.ts'
+import type { EventsReset, HandoffError, HandoffErrorCode, HandoffEvent } from '../../src/clients/typescript/index.ts'
 import { errorTable } from '../../src/core/errors.ts'
 import type { ErrorCode } from '../../src/core/errors.ts'
 import { testApp } from '../helpers/app.ts'
@@ -12,7 +12,7 @@ import { projectRoot } from '../helpers/service.ts'
 
 t.test('the client’s types are those of /openapi.json', async t => {
   const { app } = await testApp(t)
-  const file = join(projectRoot, 'src/client/api.ts')
+  const file = join(projectRoot, 'src/clients/typescript/api.ts')
   const made = await clientTypes((await app.inject('/openapi.json')).json())
   if (process.env.CLIENT_TYPES === 'write') await writeFile(file, made)
   t.equal(await readFile(file, 'utf8'), made)

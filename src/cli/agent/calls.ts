@@ -1,5 +1,5 @@
-import { rawJson } from '../../client/index.ts'
-import type { PassBody } from '../../client/index.ts'
+import { rawJson } from '../../clients/typescript/index.ts'
+import type { PassBody } from '../../clients/typescript/index.ts'
 import { labelsText } from '../../core/labels.ts'
 import { ask, items, lines, listLines, oldest, wantedLabels } from './ask.ts'
 import type { AskOptions } from './ask.ts'

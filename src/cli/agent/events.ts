@@ -1,4 +1,4 @@
-import type { HandoffEvent } from '../../client/index.ts'
+import type { HandoffEvent } from '../../clients/typescript/index.ts'
 import type { Labels } from '../../core/labels.ts'
 import { onStopSignal } from '../../core/stdio.ts'
 import { Failure, harmless, notWritten, oneLine, outputFault, print } from '../output.ts'

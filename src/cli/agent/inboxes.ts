@@ -1,5 +1,5 @@
-import type { Inbox } from '../../client/index.ts'
-import { elementTexts, memberText } from '../../client/json.ts'
+import type { Inbox } from '../../clients/typescript/index.ts'
+import { elementTexts, memberText } from '../../clients/typescript/json.ts'
 import { loadConfig } from '../../config.ts'
 import { callerOf } from '../../core/model.ts'
 import { InboxSettingsService } from '../../handoffs/inbox-settings.ts'

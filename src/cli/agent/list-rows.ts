@@ -1,4 +1,4 @@
-import type { ListedHandoff } from '../../client/index.ts'
+import type { ListedHandoff } from '../../clients/typescript/index.ts'
 import { harmless, span } from '../output.ts'
 
 /** Lists for people: a line a handoff, which fits the terminal. */

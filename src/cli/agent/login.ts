@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline/promises'
 import { Writable } from 'node:stream'
 import { text } from 'node:stream/consumers'
-import { normalBaseUrl, reasonOf } from '../../client/call.ts'
+import { normalBaseUrl, reasonOf } from '../../clients/typescript/call.ts'
 import { Failure, UsageError, print } from '../output.ts'
 
 /** The keys that `handoff login` keeps, each with the address that it belongs to. */

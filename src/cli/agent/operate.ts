@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { createInterface } from 'node:readline/promises'
-import type { FailedWanted, HandoffClient, ListWanted } from '../../client/index.ts'
+import type { FailedWanted, HandoffClient, ListWanted } from '../../clients/typescript/index.ts'
 import type { Labels } from '../../core/labels.ts'
 import { Failure, UsageError, print } from '../output.ts'
 import { clientFor, destinationOf, lines, refused, wantedLabels } from './ask.ts'

@@ -1,4 +1,4 @@
-import { hasEnded, readOmitted, settle } from '../../client/wait.ts'
+import { hasEnded, readOmitted, settle } from '../../clients/typescript/wait.ts'
 import { Failure, UsageError, print } from '../output.ts'
 import { clientFor, lines, refused } from './ask.ts'
 import type { AskOptions } from './ask.ts'

@@ -2,7 +2,7 @@ import { generateText, stepCountIs, tool } from 'ai'
 import type { LanguageModel } from 'ai'
 import { z } from 'zod'
 // In a project of your own: from 'agent-handoff-client'.
-import type { HandoffClient } from '../../../src/client/index.ts'
+import type { HandoffClient } from '../../../src/clients/typescript/index.ts'
 
 /** Two agents on the AI SDK: a writer hands its draft over, a person approves, and a reviewer that serves an inbox reviews it. */
 

@@ -1,5 +1,5 @@
 // In a project of your own: from 'agent-handoff-client'.
-import type { HandoffClient } from '../../../src/client/index.ts'
+import type { HandoffClient } from '../../../src/clients/typescript/index.ts'
 
 const usual = 'the usual account'
 

@@ -2,7 +2,7 @@ import { Agent, Runner, tool } from '@openai/agents'
 import type { Model } from '@openai/agents'
 import { z } from 'zod'
 // In a project of your own: from 'agent-handoff-client'.
-import type { HandoffClient } from '../../../src/client/index.ts'
+import type { HandoffClient } from '../../../src/clients/typescript/index.ts'
 
 /** The same writer on the OpenAI Agents SDK: it hands its draft over by a tool. */
 export async function write (client: HandoffClient, model: Model, prompt: string): Promise<string> {
