@@ -27,6 +27,7 @@ import type { BenchOptions, Report } from './report.ts'
 import { saturation } from './saturation.ts'
 import { scaleOf } from './scale.ts'
 import { payloadSizes } from './sizes.ts'
+import { together } from './together.ts'
 import { waiting } from './waiting.ts'
 import { waitingMany } from './waiting-many.ts'
 import { webhooks } from './webhooks.ts'
@@ -52,6 +53,7 @@ const scenarios = {
   lists,
   client,
   instructions,
+  together,
 } satisfies Record<string, (options: BenchOptions) => Promise<Report>>
 
 const { values, positionals } = parseArgs({

@@ -10,7 +10,7 @@ import type { DoneAnswer } from '../core/schemas/handoffs.ts'
 import type { PassAnswer, PassBody } from '../core/schemas/pass.ts'
 import type { ResultSchemas } from '../result-schema/result-schemas.ts'
 import type { Attempts, EndReply, Power } from '../store/attempts.ts'
-import type { CatchReply, Handoffs, NewHandoff, PassReply, StatusReply } from '../store/handoffs.ts'
+import type { Caught, CatchReply, Handoffs, NewHandoff, PassReply, StatusReply } from '../store/handoffs.ts'
 import {
   caughtText, iso, joinPayload, lineagePlace, pageFor, placeOf, refusal, statusText, willBeTriedAgain
 } from './answers.ts'
@@ -96,7 +96,7 @@ export class HandoffService {
       ? look()
       : this.#waiter.wait(this.#handoffs.channelOf(place), waiting, look, untilCatchable))
     if (!('payload' in reply)) throw refusedCatch(reply)
-    await this.#after.complete(caller.tenant, [Object.assign(reply, { id })])
+    await this.#complete(caller, id, reply)
     return {
       answer: caughtText(id, reply),
       replayed: key !== undefined && reply.outcome === 'replayed',
@@ -108,8 +108,13 @@ export class HandoffService {
   async read (caller: Caller, id: string): Promise<Buffer> {
     const reply = await this.#handoffs.read(placeOf(caller, id), caller.agent, caller.inboxes)
     if (!('payload' in reply)) throw refusal(reply)
-    await this.#after.complete(caller.tenant, [Object.assign(reply, { id })])
+    await this.#complete(caller, id, reply)
     return caughtText(id, reply)
+  }
+
+  /** Adds how what it comes after has ended. Most come after nothing, and pay nothing for it. */
+  async #complete ({ tenant }: Caller, id: string, reply: Caught): Promise<void> {
+    if (reply.record?.extra.after !== undefined) await this.#after.complete(tenant, [Object.assign(reply, { id })])
   }
 
   /** @param result the output's JSON text, if there is one @param bytes the request's */

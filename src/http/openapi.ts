@@ -68,8 +68,8 @@ export async function useOpenApi (
     const asYaml = oncePer(() => base, () => fixed(app.swagger({ yaml: true })))
     docs.addHook('onRequest', (request, reply, done) => {
       const { url } = request.routeOptions
-      if (url === '/docs/json') sendFixed(request, reply.type(json), ofPage())
-      else if (url === '/docs/yaml') sendFixed(request, reply.type('application/x-yaml'), asYaml())
+      if (url === '/docs/json') sendFixed(request, reply, ofPage(), json)
+      else if (url === '/docs/yaml') sendFixed(request, reply, asYaml(), 'application/x-yaml')
       else done()
     })
     // Nor does the plugin's one redirect, to the page itself.
@@ -95,7 +95,7 @@ export async function useOpenApi (
   })
   const document = oncePer(baseUrl, url => fixed(JSON.stringify({ ...app.swagger(), servers: [{ url }] })))
   app.get('/openapi.json', { exposeHeadRoute: true, schema: { hide: true } }, async (request, reply) =>
-    sendFixed(request, reply.type(json), document()))
+    sendFixed(request, reply, document(), json))
 }
 
 /** A part of a request: a member of its body, a query parameter or a header field. */

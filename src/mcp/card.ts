@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import { version } from '../core/version.ts'
-import { fixed, oncePer, sendFixed } from '../http/fixed-answers.ts'
+import { fixed, kept, oncePer, sendFixed } from '../http/fixed-answers.ts'
 import { about } from '../http/openapi.ts'
 import { protocolVersions } from './message.ts'
 
@@ -29,12 +29,7 @@ export function serverCard (app: FastifyInstance, baseUrl: () => string): void {
   })))
   const options = { exposeHeadRoute: true, schema: { hide: true } }
   app.get('/.well-known/mcp/server-card.json', options, async (request, reply) => {
-    reply.headers({
-      'content-type': 'application/json; charset=utf-8',
-      'x-content-type-options': 'nosniff',
-      'cache-control': 'public, max-age=300',
-      'access-control-allow-origin': '*'
-    })
-    return sendFixed(request, reply, card())
+    reply.header('access-control-allow-origin', '*')
+    return sendFixed(request, reply, card(), 'application/json; charset=utf-8', kept)
   })
 }

@@ -24,6 +24,8 @@ export interface Dispatcher {
   again (call: ScriptCall): void
   /** Its server refused it, or its connection broke. */
   failed (call: ScriptCall, error: Error): void
+  /** Its server ran others with it, and not this one. */
+  skipped (call: ScriptCall): void
   /** The call is settled. */
   ended (call: ScriptCall): void
 }
@@ -32,6 +34,7 @@ export interface Dispatcher {
 interface CarryingLane { broke (): void }
 
 const noArguments: readonly string[] = []
+const noAnswer = 'Redis did not answer in time'
 
 /**
  * One call of a script, given to ioredis's `sendCommand` instead of its own Command. This is the main reason why Redis
@@ -49,7 +52,7 @@ export class ScriptCall {
   /** The deadline that the script itself enforces, in Redis time; set before each sending. */
   deadline = 0
   /** Why it has no answer yet: the error's message if it is given up. */
-  lastError = 'Redis did not answer in time'
+  lastError = noAnswer
   /** Whether to send the script's text, because the server doesn't have it. */
   withSource = false
   /** When it was sent last, in this process's monotonic milliseconds. */
@@ -93,6 +96,11 @@ export class ScriptCall {
     }
   }
 
+  /** Whether a server had a reason not to run it. */
+  get wasRefused (): boolean {
+    return this.lastError !== noAnswer
+  }
+
   /** Settles the call with an error. */
   refuse (error: Error): void {
     this.#end()
@@ -124,6 +132,11 @@ export class ScriptCall {
     if (this.settled) return
     this.lastError = reason
     this.#dispatcher.again(this)
+  }
+
+  /** It was sent with others, and didn't get its turn. */
+  skipped (): void {
+    if (!this.settled) this.#dispatcher.skipped(this)
   }
 
   #end (): void {
@@ -158,14 +171,13 @@ export class ScriptCall {
   }
 
   /**
-   * The command in RESP. Writes everything before the last piece here, so that bytes needn't be copied behind text. A
-   * character is one byte in any case: were it two, Redis would take the end of a stranger's text for commands.
+   * The command in RESP. Writes everything before the last piece here, so that bytes needn't be copied behind text.
    */
   toWritable (stream: Writable): string | Buffer {
     const head = this.#head()
     const { bytes } = this.request
-    if (bytes === undefined) return Buffer.byteLength(head) === head.length ? head : Buffer.from(head, 'latin1')
-    stream.write(head, 'latin1')
+    if (bytes === undefined) return inLatin1(head)
+    stream.write(inLatin1(head))
     stream.write(bytes)
     return '\r\n'
   }
@@ -181,6 +193,14 @@ export class ScriptCall {
     for (const text of texts) head += `$${text.length}\r\n${text}\r\n`
     return bytes === undefined ? head : `${head}$${bytes.length}\r\n`
   }
+}
+
+/**
+ * A text of which each character is one byte in any case: were it two, Redis would take the end of a stranger's text
+ * for commands. Those of ASCII stay texts, which costs less.
+ */
+export function inLatin1 (text: string): string | Buffer {
+  return Buffer.byteLength(text) === text.length ? text : Buffer.from(text, 'latin1')
 }
 
 const oldRedirect = 'the node that ASK named did not answer in time'

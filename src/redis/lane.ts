@@ -2,6 +2,7 @@ import type { Writable } from 'node:stream'
 import type { Redis } from 'ioredis'
 import type { ScriptCall } from './call.ts'
 import type { Master } from './masters.ts'
+import { Together } from './together.ts'
 
 /** How often Redis's clock is read again, in milliseconds, so that a stepped clock is noticed. */
 const clockRefresh = 5000
@@ -26,6 +27,7 @@ export interface Durability {
 export class Lane {
   readonly #master: Master
   readonly #durability: Durability | null
+  readonly #together: Together
   /** How many calls its server refused because it is full (maxmemory). */
   fullRefusals = 0
   #parked: ScriptCall[] = []
@@ -33,6 +35,7 @@ export class Lane {
   #closed = false
   /** Connected, and no group under way: calls needn't be parked. */
   #taking = false
+  #atEndOfTick = () => {}
   #group: Group | undefined
   #groups = 0
   #underWay = 0
@@ -47,12 +50,14 @@ export class Lane {
   #learning: Promise<void> | undefined
   readonly #clockTimer: NodeJS.Timeout
 
-  constructor (master: Master, durability: Durability | null) {
+  /** @param isOneRedis whether one command may have keys of several partitions */
+  constructor (master: Master, durability: Durability | null, isOneRedis: boolean) {
     this.#master = master
     this.#durability = durability
+    this.#together = new Together(isOneRedis)
     const redis = master.calls
     redis.on('ready', () => {
-      batchWrites(redis.stream)
+      this.#atEndOfTick = batchWrites(redis.stream, () => this.#sendTogether())
       // If TIME was refused (BUSY, NOPERM), the clock is unknown, and calls get the refusal themselves; unless the
       // connection broke.
       Promise.allSettled([this.#former.end(redis), this.learnClock()])
@@ -88,7 +93,13 @@ export class Lane {
     call.sentAt = performance.now()
     call.deadline = Math.floor((asking ? Math.min(askingUntil, call.givenUpAt) : call.givenUpAt) + this.#offset)
     if (asking) this.#sendAsking()
-    this.#master.calls.sendCommand(call as never)
+    if (!asking && this.#together.take(call)) this.#atEndOfTick()
+    else this.#master.calls.sendCommand(call as never)
+  }
+
+  /** Sends what was held back until the end of the tick. If the connection broke meanwhile, it is parked. */
+  #sendTogether (): void {
+    this.#together.send(command => this.#master.calls.sendCommand(command as never))
   }
 
   /** Keeps a call until there is a connection, or another lane for it. */
@@ -147,6 +158,7 @@ export class Lane {
     const group = new Group()
     this.#underWay++
     setImmediate(() => {
+      this.#sendTogether()
       this.#group = undefined
       this.#taking = this.#ready && this.#underWay === 0
       // Another partition each time, because one whose slot is migrating refuses.
@@ -266,15 +278,26 @@ const usualSize = 64 * 1024
  * socket, and no list of chunks for Node to process (bench, mix: a tenth of the service's CPU). ioredis's own commands
  * and our calls are all written here, so their order is kept, and replies match. If the stream breaks, unsent bytes are
  * lost with it, like those in the stream's own buffer.
+ * @param last adds what was held back, at the tick's end
+ * @returns has `last` called at the end of this tick
  */
-export function batchWrites (stream: Writable): void {
+export function batchWrites (stream: Writable, last: () => void): () => void {
   const send = stream.write.bind(stream)
   let parts: Array<string | Buffer> = []
   let length = 0
   // Reused, because a new one per tick burdens the garbage collector. Undefined while the socket uses it.
   let usual: Buffer | undefined = Buffer.allocUnsafeSlow(usualSize)
+  let isDue = false
+  const atEndOfTick = () => {
+    if (isDue) return
+    isDue = true
+    setImmediate(flush)
+  }
 
   function flush (): void {
+    isDue = false
+    last()
+    if (parts.length === 0) return
     // The connection was closed in the same tick: its calls are retried like all unanswered ones.
     if (stream.writableEnded) return
     const whole = usual !== undefined && length <= usualSize ? usual : Buffer.allocUnsafeSlow(length)
@@ -287,10 +310,12 @@ export function batchWrites (stream: Writable): void {
   }
 
   stream.write = (part: string | Buffer) => {
-    if (parts.push(part) === 1) setImmediate(flush)
+    parts.push(part)
+    atEndOfTick()
     length += typeof part === 'string' ? Buffer.byteLength(part) : part.length
     return true
   }
+  return atEndOfTick
 }
 
 function copy (part: Buffer, whole: Buffer, at: number): number {

@@ -39,13 +39,17 @@ export class Lanes implements Dispatcher {
 
   /**
    * @param durability null: the master alone acknowledges
+   * @param isOneRedis whether one command may have keys of several partitions
    * @param unwrap takes from each reply what isn't for its caller, and returns the rest; left out, replies are as they
    * come
    */
-  constructor (masters: Masters, durability: Durability | null, unwrap?: (tag: string, reply: unknown) => unknown) {
+  constructor (
+    masters: Masters, durability: Durability | null, isOneRedis: boolean,
+    unwrap?: (tag: string, reply: unknown) => unknown
+  ) {
     this.#masters = masters
     this.#unwrap = unwrap
-    masters.each(master => this.#lanes.set(master, new Lane(master, durability)))
+    masters.each(master => this.#lanes.set(master, new Lane(master, durability, isOneRedis)))
     masters.onChange(() => this.#redistribute())
   }
 
@@ -118,6 +122,10 @@ export class Lanes implements Dispatcher {
     }, pause)
   }
 
+  skipped (call: ScriptCall): void {
+    this.#askAgain(call, call.lane as Lane)
+  }
+
   failed (call: ScriptCall, error: Error): void {
     const { message } = error
     const lane = call.lane as Lane
@@ -156,7 +164,7 @@ export class Lanes implements Dispatcher {
     else lane.ask(call)
   }
 
-  /** At the same server, which has just refused it without running it. */
+  /** At the same server, which hasn't run it. */
   #askAgain (call: ScriptCall, lane: Lane): void {
     if (lane.closed) this.#ask(call)
     else lane.ask(call, call.askingUntil)

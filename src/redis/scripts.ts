@@ -46,7 +46,12 @@ export interface Script {
    * that a long result takes the place of a longer payload.
    */
   readonly whenFull?: Script
+  /** What runs it for several calls at once (lua/lib/several.lua), for those that run most. */
+  readonly several?: Script
 }
+
+/** Those of which many often come together. */
+const oftenTogether: readonly ScriptName[] = ['pass', 'catch', 'done']
 
 export type Scripts = Readonly<Record<ScriptName, Script>>
 
@@ -136,13 +141,16 @@ function eventsLibrary (events: EventTarget | undefined): string {
 }
 
 function loadScript (name: ScriptName, shared: string, targets: Targets): Script {
-  const { source, whenFull } = sourcesOf(name, shared, targets)
+  const { source, whenFull, several } = sourcesOf(name, shared, targets)
   const took = new Histogram(bounds)
-  const script = scriptOf(name, source, took)
-  return whenFull === undefined ? script : { ...script, whenFull: scriptOf(name, whenFull, took) }
+  return {
+    ...scriptOf(name, source, took),
+    ...whenFull !== undefined && { whenFull: scriptOf(name, whenFull, took) },
+    ...several !== undefined && { several: scriptOf(name, several, took) },
+  }
 }
 
-interface Sources { source: string, whenFull?: string }
+interface Sources { source: string, whenFull?: string, several?: string }
 
 /** What scripts consist of, by what decides it: a process may have several stores, and putting one together costs. */
 const sources = new Map<string, Sources>()
@@ -160,13 +168,35 @@ function putTogether (name: ScriptName, shared: string, targets: Targets): Sourc
   const text = readLua(`${name}.lua`)
   const endOfFlags = text.indexOf('\n')
   const flags = text.slice(0, endOfFlags)
-  const whole = withoutComments(`${flags}\n${shared}${withLibraries(text.slice(endOfFlags + 1), targets)}`)
-  const source = withoutUnused(shared.includes('function late(') ? whole : comparing(whole))
-  if (!asksIfFull.test(source)) return { source }
+  const body = withLibraries(text.slice(endOfFlags + 1).replace(/^(?!--)/m, '-- body\n'), targets)
+  const made = (body: string) => {
+    const whole = withoutComments(`${flags}\n${shared}${body}`)
+    return withoutUnused(shared.includes('function late(') ? whole : comparing(whole))
+  }
+  const source = made(body)
+  const several = oftenTogether.includes(name) ? { several: made(forSeveral(name, body)).replace(asksIfFull, '') } : {}
+  if (!asksIfFull.test(source)) return { source, ...several }
   return {
     source: withoutUnused(source.replace(asksIfFull, '')),
-    whenFull: source.replace('#!lua\n', '#!lua flags=allow-oom\n')
+    whenFull: source.replace('#!lua\n', '#!lua flags=allow-oom\n'),
+    ...several
   }
+}
+
+/** Where an event is announced (lua/lib/direct.lua). */
+const publishing = "redis.pcall('SPUBLISH', feed, newest)"
+
+/** A script's text with its libraries, as one that runs for several calls. */
+function forSeveral (name: ScriptName, text: string): string {
+  const [libraries, body] = text.split('-- body\n') as [string, string]
+  // What a call has told is a part of its own reply. Only what isn't plain enters an inbox.
+  const begin = (libraries.includes('local told = {}') ? 'told = {}\n' : '') +
+    (name === 'pass' ? 'if ARGV[5] then advance() end\n' : '')
+  const noting = 'if not news[feed] then news[#news + 1] = feed end news[feed] = newest'
+  const collecting = libraries.replace(publishing, noting)
+  const loop = readLua('lib/several.lua').replace('-- body\n', () => begin + body)
+  if (collecting === libraries) return libraries + loop.replace(/^for _, feed in .*\n/m, '')
+  return `local news = {}\n${collecting}${loop}`
 }
 
 /** The statement that only the text for a full Redis has. So as long as there is room, no call pays for it. */

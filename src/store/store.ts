@@ -117,7 +117,7 @@ export function openStore (
     clock: options.clock, events: areEventsOn ? target : undefined, lifetimes: options, isOneRedis: !isSpread
   })
   const lanes: Lanes = new Lanes(
-    masters, replicas === 0 ? null : { replicas, barrierKey: tag => keyNames.barrier(tag) },
+    masters, replicas === 0 ? null : { replicas, barrierKey: tag => keyNames.barrier(tag) }, !isSpread,
     isRelayed ? (tag, reply) => relay.take(tag, reply) : undefined
   )
   const onFault = (error: unknown) => log.error({ err: error }, 'the relay of events failed')

@@ -20,8 +20,9 @@ rmSync(root, { recursive: true, force: true })
 for (const [name, events] of Object.entries(targets)) {
   const folder = join(root, name)
   mkdirSync(folder, { recursive: true })
-  for (const { name, source, whenFull } of Object.values(loadScripts({ events }))) {
+  for (const { name, source, whenFull, several } of Object.values(loadScripts({ events }))) {
     writeFileSync(join(folder, `${name}.lua`), source)
     if (whenFull !== undefined) writeFileSync(join(folder, `${name}.full.lua`), whenFull.source)
+    if (several !== undefined) writeFileSync(join(folder, `${name}.several.lua`), several.source)
   }
 }

@@ -5,12 +5,9 @@ import { about } from '../http/openapi.ts'
 import { belowBase } from '../http/base-url.ts'
 import { installLine } from '../http/clients.ts'
 import type { ClientFile } from '../http/clients.ts'
-import { fixed, oncePer, sendFixed } from '../http/fixed-answers.ts'
+import { fixed, kept, oncePer, sendFixed } from '../http/fixed-answers.ts'
 import { securityHeaders } from './people.ts'
 import { frame } from './views/layout.ts'
-
-/** Servers in between may keep them, and so may browsers. */
-const kept = 'public, max-age=300'
 
 /** `GET /clients/`: the service hands out its own clients, of its own version, so that no registry is needed. */
 export async function clientsPage (
@@ -20,10 +17,9 @@ export async function clientsPage (
   const page = oncePer(baseUrl, url => fixed(belowBase(app, view(url, clients))))
   const served = { exposeHeadRoute: true, schema: { hide: true } }
   app.get('/', served, async (request, reply) =>
-    sendFixed(request, reply.header('cache-control', kept).type('text/html; charset=utf-8'), page()))
+    sendFixed(request, reply, page(), 'text/html; charset=utf-8', kept))
   for (const { name, type, content } of clients) {
-    app.get(`/${name}`, served, async (request, reply) =>
-      sendFixed(request, reply.header('cache-control', kept).type(type), content))
+    app.get(`/${name}`, served, async (request, reply) => sendFixed(request, reply, content, type, kept))
   }
 }
 

@@ -7,7 +7,7 @@ import type { FastifyInstance } from 'fastify'
 import type { WaitingService } from '../handoffs/waiting.ts'
 import { belowBase } from '../http/base-url.ts'
 import type { ClientFile } from '../http/clients.ts'
-import { fixed, keepFilesInMemory, oncePer, sendFixed } from '../http/fixed-answers.ts'
+import { fixed, keepFilesInMemory, kept, oncePer, sendFixed } from '../http/fixed-answers.ts'
 import type { ApiEndpoint } from '../http/openapi.ts'
 import { decisionRoutes, handoffRoutes, listRoutes } from './approvals.ts'
 import { approvalsArea } from './area.ts'
@@ -67,7 +67,7 @@ export async function frontPage (app: FastifyInstance, { endpoints, baseUrl, cli
   await app.register(helmet, securityHeaders(baseUrl().startsWith('https:')))
   const page = oncePer(baseUrl, url => fixed(belowBase(app, frontView(endpoints, url, clients))))
   app.get('/', { exposeHeadRoute: true, schema: { hide: true } }, async (request, reply) =>
-    sendFixed(request, reply.header('cache-control', 'max-age=300').type('text/html; charset=utf-8'), page()))
+    sendFixed(request, reply, page(), 'text/html; charset=utf-8', kept))
 }
 
 /**
@@ -78,5 +78,5 @@ export async function problemsPage (app: FastifyInstance, isSecure: boolean): Pr
   await app.register(helmet, securityHeaders(isSecure))
   const page = fixed(belowBase(app, problemsView()))
   app.get('/problems', { exposeHeadRoute: true, schema: { hide: true } }, async (request, reply) =>
-    sendFixed(request, reply.type('text/html; charset=utf-8'), page))
+    sendFixed(request, reply, page, 'text/html; charset=utf-8'))
 }

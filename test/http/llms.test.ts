@@ -36,7 +36,7 @@ t.test('neither page needs a key, and each has its media type', async t => {
     t.equal(answer.statusCode, 200, url)
     t.equal(answer.headers['content-type'], type)
     t.equal(answer.headers['x-content-type-options'], 'nosniff')
-    t.equal(answer.headers['cache-control'], 'max-age=300')
+    t.equal(answer.headers['cache-control'], 'public, max-age=300')
     const head = await app.inject({ method: 'HEAD', url })
     t.strictSame([head.statusCode, head.body, head.headers['content-type']], [200, '', type])
     t.equal((await app.inject(`${url}?from=elsewhere`)).statusCode, 200)

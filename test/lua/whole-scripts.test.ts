@@ -15,7 +15,8 @@ t.test('what the build writes for people is what Redis runs', async t => {
   const targets: Record<string, EventTarget | undefined> = { '.': undefined, direct: { feeds: 'handoff:e:', retention: 604_800_000 }, outbox: 'outbox' }
   for (const [folder, events] of Object.entries(targets)) {
     const scripts = Object.values(loadScripts({ events }))
-    const texts = scripts.flatMap(({ name, source, whenFull }) => [[`${name}.lua`, source], ...whenFull ? [[`${name}.full.lua`, whenFull.source]] : []])
+    const texts = scripts.flatMap(({ name, source, whenFull, several }) =>
+      [[`${name}.lua`, source], ...whenFull ? [[`${name}.full.lua`, whenFull.source]] : [], ...several ? [[`${name}.several.lua`, several.source]] : []])
     const files = readdirSync(join(root, folder)).filter(name => name.endsWith('.lua'))
     t.strictSame(Object.fromEntries(files.map(name => [name, readFileSync(join(root, folder, name), 'utf8')])), Object.fromEntries(texts), folder)
   }

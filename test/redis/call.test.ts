@@ -22,7 +22,7 @@ const known = new Set(['name', 'args', 'setReplyContext', 'isTraced', 'promise',
 async function ask (redis: Redis, withSource: boolean, bytes?: Buffer, text = 'text'): Promise<{ reply: unknown, read: Set<string> }> {
   const read = new Set<string>()
   const reply = await new Promise((resolve, reject) => {
-    const dispatcher = { again: () => {}, failed: (call: ScriptCall, error: Error) => reject(error), ended: () => {} }
+    const dispatcher = { again: () => {}, failed: (call: ScriptCall, error: Error) => reject(error), skipped: () => {}, ended: () => {} }
     const call = new ScriptCall({ script, tag: 'tag', keys: ['key'], texts: [text], bytes, decode: reply => reply }, dispatcher, 0, resolve, reject)
     call.withSource = withSource
     const watched = new Proxy(call, {

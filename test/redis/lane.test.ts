@@ -3,8 +3,9 @@ import t from 'tap'
 import { Unavailable } from '../../src/core/errors.ts'
 import { randomToken } from '../../src/core/ids.ts'
 import { callBudget } from '../../src/redis/lanes.ts'
+import { KeyNames } from '../../src/store/key-names.ts'
 import { isWhole } from '../helpers/extent.ts'
-import { newPlace, pass, untilServing } from '../helpers/handoffs.ts'
+import { newPlace, pass, payload, untilServing } from '../helpers/handoffs.ts'
 import { ownRedis } from '../helpers/own-redis.ts'
 import { testStore } from '../helpers/redis.ts'
 import { until } from '../helpers/until.ts'
@@ -35,10 +36,57 @@ t.test('each call gets its own reply, even among other commands on the connectio
   const mixed = await Promise.all(Array.from({ length: 300 }, async (_, n) => {
     if (n % 3 === 0) return await store.whyNotReady() === null
     const place = newPlace()
-    const [passed, status] = await Promise.all([pass(store.handoffs, place), store.handoffs.status(place)])
+    const [passed, status] = [await pass(store.handoffs, place), await store.handoffs.status(place)]
     return passed.outcome === 'passed' && status.outcome === 'found' && status.record.createdAt === passed.createdAt
   }))
   t.ok(mixed.every(right => right), `${mixed.filter(right => !right).length} were wrong`)
+})
+
+t.test('a tick’s calls of one script are one command, in their order, each with its own reply', async t => {
+  const { store, prefix, redis } = await testStore(t, { url })
+  await untilServing(store.handoffs)
+  const commands = async () => Number(/cmdstat_evalsha:calls=(\d+)/.exec(await admin.info('commandstats'))![1])
+  const names = new KeyNames(prefix)
+  await Promise.all([pass(store.handoffs), pass(store.handoffs)]) // loads the script
+  const places = Array.from({ length: 100 }, () => newPlace())
+  const wrong = names.handoff(places[50]!.tag, `default:${places[50]!.id}`)
+  await redis.set(wrong, 'no hash')
+  const before = await commands()
+  const passed = await Promise.allSettled(places.map(place => pass(store.handoffs, place)))
+  const used = await commands() - before
+  t.ok(used <= 4, `100 calls were ${used} commands`)
+  t.strictSame(passed.flatMap(({ status }, at) => status === 'rejected' ? [at] : []), [50], 'one call’s error is its own')
+  t.match(passed[50], { reason: { message: /^WRONGTYPE/ } })
+  await redis.del(wrong)
+
+  await admin.script('FLUSH')
+  const others = [...places.slice(48, 53), newPlace()]
+  const caught = await Promise.all(others.map(place => store.handoffs.catch(place, randomToken(), 'bob')))
+  t.strictSame(caught.map(({ outcome }) => outcome), ['caught', 'caught', 'not_found', 'caught', 'caught', 'not_found'], 'also where Redis has lost the scripts')
+
+  const inbox = 'in-order'
+  const queued = await Promise.all(Array.from({ length: 30 }, () => {
+    const place = newPlace()
+    const body = { ...place, token: '-', passedBy: 'alice', requireHuman: false, to: inbox, options: ` t${inbox}`, expiresIn: 60_000, payload }
+    return store.handoffs.pass(body).then(() => place.id)
+  }))
+  const ids = (await Promise.all((await redis.keys(`${prefix}:*:i:default:${inbox}`)).map(key => redis.zrange(key, '0', '-1', 'WITHSCORES'))))
+    .flatMap(all => all.flatMap((member, at) => at % 2 === 0 ? [{ id: member.split(':')[1]!, turn: Number(all[at + 1]) }] : []))
+  t.strictSame(ids.sort((one, other) => one.turn - other.turn).map(({ id }) => id), queued, 'what enters an inbox has its turns in the order in which it was sent')
+})
+
+t.test('calls that return much are several commands', async t => {
+  const { store } = await testStore(t, { url })
+  await untilServing(store.handoffs)
+  const large = Buffer.from(`"task":"t","output":${JSON.stringify('x'.repeat(100_000))},"context":{},"constraints":null`)
+  const places = Array.from({ length: 12 }, () => newPlace())
+  await Promise.all(places.map(place => store.handoffs.pass({ ...place, token: '-', passedBy: 'alice', requireHuman: false, options: '', expiresIn: 60_000, payload: large })))
+  await Promise.all(Array.from({ length: 2 }, () => store.handoffs.catch(newPlace(), randomToken(), 'bob')))
+  const stats = async () => Number(/cmdstat_evalsha:calls=(\d+)/.exec(await admin.info('commandstats'))![1])
+  const before = await stats()
+  const caught = await Promise.all(places.map(place => store.handoffs.catch(place, randomToken(), 'bob')))
+  t.ok(caught.every(reply => 'payload' in reply && reply.payload.equals(large)))
+  t.equal(await stats() - before, 4, 'three at a time')
 })
 
 t.test('when replies are cut off, nothing is lost, nothing happens twice and there is no false conflict', async t => {

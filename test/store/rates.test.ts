@@ -59,7 +59,7 @@ t.test('replicas together allow the limit, and no more', async t => {
 /** The rates of so many replicas, by the real clock. */
 function replicasOf (t: Test, { url, prefix }: TestStore, count: number): Rates[] {
   const masters = new OneMaster(parseRedisUrl(url) as ConstructorParameters<typeof OneMaster>[0], tags, quiet)
-  const lanes = new Lanes(masters, null)
+  const lanes = new Lanes(masters, null, true)
   t.teardown(() => {
     lanes.close()
     masters.close()

@@ -2,9 +2,11 @@ import { createHash } from 'node:crypto'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { installLine } from '../clients.ts'
 import type { ClientFile } from '../clients.ts'
-import { fixed, oncePer, sendFixed } from '../fixed-answers.ts'
+import { fixed, kept, oncePer, sendFixed } from '../fixed-answers.ts'
 import { about, curlOf } from '../openapi.ts'
 import type { ApiEndpoint } from '../openapi.ts'
+
+const markdown = 'text/markdown; charset=utf-8'
 
 export interface Facts {
   baseUrl: () => string
@@ -19,14 +21,8 @@ export function llmsRoute (
   app: FastifyInstance, endpoints: readonly ApiEndpoint[], { baseUrl, workTtl, clients }: Facts
 ): void {
   const page = oncePer(baseUrl, url => fixed(text(endpoints, url, workTtl / 1000, clients)))
-  app.get('/llms.txt', { exposeHeadRoute: true, schema: { hide: true } }, async (request, reply) => {
-    reply.headers({
-      'content-type': 'text/markdown; charset=utf-8',
-      'x-content-type-options': 'nosniff',
-      'cache-control': 'max-age=300'
-    })
-    return sendFixed(request, reply, page())
-  })
+  app.get('/llms.txt', { exposeHeadRoute: true, schema: { hide: true } }, async (request, reply) =>
+    sendFixed(request, reply, page(), markdown, kept))
 }
 
 function text (
@@ -120,20 +116,16 @@ const description = 'Pass a task to another agent, catch a task that was passed 
 export function skillRoutes (
   app: FastifyInstance, baseUrl: () => string, clients: readonly ClientFile[]
 ): void {
-  const headers = { 'x-content-type-options': 'nosniff', 'cache-control': 'max-age=300' }
   const skill = oncePer(baseUrl, url => fixed(skillText(url, clients)))
   const listed = oncePer(baseUrl, url => fixed(JSON.stringify(indexOf(url, skill().body))))
   const options = { exposeHeadRoute: true, schema: { hide: true } }
   // The folder itself answers with the index too: a client that looks there asks what it has.
   for (const path of [folder, `${folder}/`, `${folder}/index.json`]) app.get(path, options, index)
-  app.get(`${folder}/${name}/SKILL.md`, options, async (request, reply) => {
-    reply.headers({ ...headers, 'content-type': 'text/markdown; charset=utf-8' })
-    return sendFixed(request, reply, skill())
-  })
+  app.get(`${folder}/${name}/SKILL.md`, options, async (request, reply) =>
+    sendFixed(request, reply, skill(), markdown, kept))
 
   async function index (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
-    reply.headers({ ...headers, 'content-type': 'application/json; charset=utf-8' })
-    return sendFixed(request, reply, listed())
+    return sendFixed(request, reply, listed(), 'application/json; charset=utf-8', kept)
   }
 }
 

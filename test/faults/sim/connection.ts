@@ -1,5 +1,6 @@
 import { EventEmitter } from 'node:events'
 import type { ScriptCall } from '../../../src/redis/call.ts'
+import { SeveralCalls } from '../../../src/redis/together.ts'
 import type { Command, Server } from './server.ts'
 import type { Session } from './session.ts'
 import type { Process, Task } from './time.ts'
@@ -11,6 +12,22 @@ const connectPatience = 1000
 const retryDelay = (attempts: number) => Math.min(25 * attempts, 100)
 
 interface Asked { resolve (reply: never): void, reject (error: Error): void }
+
+/** What it writes, as Redis reads it: texts of which each character is a byte. */
+function wordsOf (command: SeveralCalls): string[] {
+  const written: Buffer[] = []
+  const add = (piece: string | Buffer) => written.push(Buffer.from(piece))
+  add(command.toWritable({ write: add } as never))
+  const text = Buffer.concat(written).toString('latin1')
+  const words: string[] = []
+  for (let at = text.indexOf('\n') + 1; at < text.length;) {
+    const begin = text.indexOf('\n', at) + 1
+    const end = begin + Number(text.slice(at + 1, begin - 2))
+    words.push(text.slice(begin, end))
+    at = end + 2
+  }
+  return words
+}
 
 /** Replaces ioredis's connection for a lane: only what the lane uses, with events in the order of ioredis 6. */
 export class Connection extends EventEmitter {
@@ -39,7 +56,12 @@ export class Connection extends EventEmitter {
     this.#after(0, () => this.#connect())
   }
 
-  sendCommand (call: ScriptCall): void {
+  sendCommand (call: ScriptCall | SeveralCalls): void {
+    if (call instanceof SeveralCalls) {
+      const [command, , count, ...words] = wordsOf(call)
+      const [keys, args] = [words.slice(0, Number(count)), words.slice(Number(count))]
+      return this.ask({ kind: 'script', script: call.script, withSource: command === 'EVAL', keys, args }, call)
+    }
     const { script, keys, texts, bytes } = call.request
     const args = bytes === undefined ? texts : [...texts, bytes]
     this.ask({

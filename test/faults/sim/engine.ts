@@ -74,6 +74,8 @@ function replyOf (value: unknown): unknown {
   if (typeof value === 'number') return Math.trunc(value)
   if (value === true) return 1
   if (!(value instanceof Table)) return null
+  const refusal = value.get('err')
+  if (refusal !== undefined) return new ReplyError(String(refusal))
   const { list } = value
   const end = list.indexOf(undefined)
   return (end === -1 ? list : list.slice(0, end)).map(replyOf)

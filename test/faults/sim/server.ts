@@ -101,8 +101,8 @@ export class Server {
   }
 
   #runKnown (script: Script, withSource: boolean, keys: readonly string[], args: readonly Argument[], asking: boolean): unknown {
-    if (!withSource && !this.known.has(script.name)) return new ReplyError('NOSCRIPT No matching script.')
-    this.known.add(script.name)
+    if (!withSource && !this.known.has(script.sha1)) return new ReplyError('NOSCRIPT No matching script.')
+    this.known.add(script.sha1)
     return this.#run(this.world.engineOf(script), keys, args, asking)
   }
 

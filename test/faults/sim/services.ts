@@ -54,7 +54,7 @@ export class Service {
     const { scripts, keys } = scriptsFor(telling, lifetimes, isOneRedis)
     const masters = topology.mastersFor(this.process)
     const relay = telling === 'relayed' ? startRelay(() => lanes, masters, topology, name, this.faults) : undefined
-    const lanes: Lanes = new Lanes(masters, replicas === 0 ? null : { replicas, barrierKey: tag => keys.barrier(tag) }, relay?.take)
+    const lanes: Lanes = new Lanes(masters, replicas === 0 ? null : { replicas, barrierKey: tag => keys.barrier(tag) }, isOneRedis, relay?.take)
     if (world.mutation?.noRound !== true) relay?.start()
     this.#handoffs = new Handoffs(lanes, scripts, keys, lifetimes, isOneRedis)
     this.#dependents = new Dependents(lanes, scripts, keys, isOneRedis, error => this.faults.push(`releasing failed: ${String(error)}`))

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { ReplyError } from '../keyspace.ts'
 import { patternOf } from './patterns.ts'
 import { Table } from './table.ts'
 
@@ -70,6 +71,16 @@ export const functions: Record<string, (...args: any[]) => unknown> = {
   type: (value: unknown) => value === undefined ? 'nil' : value instanceof Table ? 'table' : typeof value,
   unpack: (table: Table, first = 1, last = table.length) => Array.from({ length: last - first + 1 }, (_, at) => table.get(first + at)),
   select: (first: number, ...values: unknown[]) => values.slice(first - 1),
+  pcall (run: (...args: unknown[]) => unknown, ...args: unknown[]) {
+    try {
+      return [true, ...many(run(...args))]
+    } catch (error) {
+      if (!(error instanceof ReplyError)) throw error
+      const refusal = new Table()
+      refusal.set('err', error.message)
+      return [false, refusal]
+    }
+  },
   'string.match' (text: string, pattern: string) {
     const found = patternOf(pattern).exec(str(text))
     return found === null ? undefined : captured(found)

@@ -1,0 +1,117 @@
+import type { Writable } from 'node:stream'
+import { inLatin1 } from './call.ts'
+import type { ScriptCall } from './call.ts'
+import type { Script } from './scripts.ts'
+
+/** How many calls one command has at most: nobody else is served while Redis runs it. */
+const maxCalls = 64
+/** A call with more bytes than this is sent alone: it gains nothing. */
+const maxBytes = 16 * 1024
+const nothing: readonly string[] = []
+
+/**
+ * Calls of one script that are sent as one command (lua/lib/several.lua), given to ioredis's `sendCommand` as a single
+ * call is (redis/call.ts). Each gets the reply that it would have got alone.
+ */
+export class SeveralCalls {
+  readonly #calls: readonly ScriptCall[]
+  readonly script: Script
+
+  constructor (calls: readonly ScriptCall[], script: Script) {
+    this.#calls = calls
+    this.script = script
+  }
+
+  // --- for ioredis, as in redis/call.ts ---
+  get name () { return 'evalsha' }
+  get args () { return nothing }
+  get isTraced () { return true }
+  get promise () { return undefined }
+  setReplyContext (): void {}
+  setTimeout (): void {}
+
+  resolve (replies: unknown[]): void {
+    for (const [at, call] of this.#calls.entries()) {
+      const reply = replies[at]
+      // The script ended before it, since those before it returned much.
+      if (at >= replies.length) call.skipped()
+      else if (reply instanceof Error) call.reject(reply)
+      else call.resolve(reply)
+    }
+  }
+
+  reject (error: Error): void {
+    for (const call of this.#calls) call.reject(error)
+  }
+
+  toWritable (stream: Writable): string | Buffer {
+    let [keys, shape, keyCount, argumentCount, withSource] = ['', '', 0, 0, false]
+    for (const { request, withSource: isUnknown } of this.#calls) {
+      const own = 1 + request.texts.length + (request.bytes === undefined ? 0 : 1)
+      for (const key of request.keys) keys += argument(key)
+      shape += `${request.keys.length}${own}`
+      keyCount += request.keys.length
+      argumentCount += own
+      withSource ||= isUnknown
+    }
+    const { evalsha, eval: text } = this.script
+    let some = `*${4 + keyCount + argumentCount}\r\n${withSource ? text : evalsha}${argument(String(keyCount))}${keys}` +
+      argument(shape)
+    for (const { request: { texts, bytes }, deadline } of this.#calls) {
+      some += `$13\r\n${deadline}\r\n`
+      for (const text of texts) some += argument(text)
+      if (bytes === undefined) continue
+      stream.write(inLatin1(`${some}$${bytes.length}\r\n`))
+      stream.write(bytes)
+      some = '\r\n'
+    }
+    return inLatin1(some)
+  }
+  // --- end of ioredis's part
+}
+
+/** ASCII, so a character is a byte. */
+function argument (text: string): string {
+  return `$${text.length}\r\n${text}\r\n`
+}
+
+/**
+ * Collects a tick's calls of the scripts that can run for several. What comes in the same tick has no order, so it
+ * doesn't matter that others overtake it.
+ */
+export class Together {
+  readonly #isOneRedis: boolean
+  readonly #calls = new Map<string, ScriptCall[]>()
+
+  /** @param isOneRedis whether one command may have calls of several partitions */
+  constructor (isOneRedis: boolean) {
+    this.#isOneRedis = isOneRedis
+  }
+
+  /** @returns whether it was taken; otherwise it is to be sent alone */
+  take (call: ScriptCall): boolean {
+    const { script: { name, several }, tag, bytes } = call.request
+    // What was refused may be again, while a slot moves, and the others with it.
+    if (several === undefined || call.wasRefused || (bytes !== undefined && bytes.length > maxBytes)) return false
+    const key = this.#isOneRedis ? name : `${name} ${tag}`
+    const others = this.#calls.get(key)
+    if (others === undefined) this.#calls.set(key, [call])
+    else others.push(call)
+    return true
+  }
+
+  get size (): number {
+    return this.#calls.size
+  }
+
+  /** Passes on what was taken: alone what is alone, the rest in commands of several. */
+  send (one: (command: ScriptCall | SeveralCalls) => void): void {
+    for (const calls of this.#calls.values()) {
+      for (let at = 0; at < calls.length; at += maxCalls) {
+        const some = calls.slice(at, at + maxCalls)
+        one(some.length === 1 ? some[0]! : new SeveralCalls(some, some[0]!.request.script.several!))
+      }
+    }
+    this.#calls.clear()
+  }
+}
