@@ -41,7 +41,7 @@ t.test('every link leads to a file, and to a heading of it', async t => {
 })
 
 /** A line that somebody would paste into a shell. */
-const looksLikeCommand = /^\s*(\$ )?([A-Z_]+=\S* )*(npm|npx|node|curl|docker|podman|kubectl|redis-cli|handoff|git|cd|export|haproxy|nginx|prometheus|promtool)\s+[\w./-]/
+const looksLikeCommand = /^\s*(\$ )?([A-Z_]+=\S* )*((npm|npx|node|curl|docker|podman|kubectl|redis-cli|handoff|git|cd|haproxy|nginx|prometheus|promtool)\s+[\w./-]|export [A-Z_]+=)/
 
 /** What is wrong with a page's fenced blocks. */
 function blockFaults (path: string, { blocks }: Page): string[] {
