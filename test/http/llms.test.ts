@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { gunzipSync } from 'node:zlib'
 import t from 'tap'
 import { version } from '../../src/core/version.ts'
 import { mcpHosts } from '../../src/http/mcp-hosts.ts'
+import { skillText } from '../../src/http/routes/agent-texts.ts'
 import { secrets, testApp } from '../helpers/app.ts'
 import type { TestApp } from '../helpers/app.ts'
 import { skipInQuick } from '../helpers/extent.ts'
@@ -176,4 +177,48 @@ t.test('the service is a skill, and the index says which bytes it has', async t 
   t.ok(front!.includes(skill.description) && skill.description.length <= 1024, 'as long as a description may be')
   t.equal(text.body.match(/^\d\. (Always|Wait|A 409|Send heartbeats|Decline)/gm)!.length, 5, 'the five rules')
   t.equal((await app.inject({ method: 'HEAD', url: path })).statusCode, 200)
+})
+
+t.test('the plugin for Claude Code is as its documentation says, and has the skill that is served', async t => {
+  const root = new URL('../../', import.meta.url)
+  const json = (path: string, folder: URL) => JSON.parse(readFileSync(new URL(path, folder), 'utf8'))
+  const marketplace = json('.claude-plugin/marketplace.json', root)
+  t.match(marketplace, { name: /^[a-z]+(-[a-z]+)*$/, owner: { name: String }, description: String })
+  t.strictSame([Object.keys(marketplace).sort(), marketplace.plugins.length], [['description', 'name', 'owner', 'plugins'], 1])
+  const [{ name, source, ...others }] = marketplace.plugins
+  t.strictSame(others, {}, 'the plugin describes itself')
+  t.match(source, /^\.\/[\w./-]+$/)
+  const folder = new URL(`${source}/`, root)
+
+  // The fields of plugin.json that it knows; the objects in userConfig may have no others than these.
+  const plugin = json('.claude-plugin/plugin.json', folder)
+  t.equal(plugin.name, name)
+  t.match(plugin, { description: String, author: { name: String }, license: json('package.json', root).license })
+  t.strictSame(Object.keys(plugin).filter(key => !['name', 'displayName', 'description', 'author', 'license', 'keywords', 'userConfig', 'mcpServers'].includes(key)), [])
+  for (const [key, option] of Object.entries<Json>(plugin.userConfig)) {
+    t.match(key, /^[A-Za-z_]\w*$/)
+    t.match(option, { type: 'string', title: String, description: String })
+    t.strictSame(Object.keys(option).filter(member => !['type', 'title', 'description', 'default', 'required', 'sensitive'].includes(member)), [])
+  }
+  t.equal(plugin.userConfig.key.sensitive, true)
+  t.equal(plugin.userConfig.url.default, 'http://127.0.0.1:8080')
+
+  // Where components lie when the manifest names no places. What isn't secret is also filled in there.
+  const command = readFileSync(new URL('commands/work.md', folder), 'utf8')
+  t.match(command, /^---\ndescription: [^:]+\nargument-hint: "\[inbox\]"\ndisable-model-invocation: true\n---\n[^]*\$ARGUMENTS/)
+  const { skills: [{ name: skillName }] } = (await app.inject('/.well-known/agent-skills/')).json()
+  const at = new URL(`skills/${skillName}/SKILL.md`, folder)
+  const skill = skillText('$' + '{user_config.url}', [])
+  if (process.env.SKILL === 'write') writeFileSync(at, skill)
+  t.ok(existsSync(at) && readFileSync(at, 'utf8') === skill, 'another skill is served: SKILL=write npm test -- test/http/llms.test.ts')
+  for (const text of [command, skill]) t.notMatch(text, /user_config\.(?!url\})/)
+
+  // With the values that a user gives, it is the address of the real service, and its header.
+  const filled = JSON.parse(JSON.stringify(plugin.mcpServers).replace(/\$\{user_config\.(\w+)\}/g, (_, key: 'url' | 'key') => ({ url: '', key: secrets.alice })[key]))
+  const { handoff: { type, url, headers } } = filled
+  t.strictSame([Object.keys(filled), type], [['handoff'], 'http'])
+  const payload = { jsonrpc: '2.0', id: 1, method: 'tools/list' }
+  const { result } = (await app.inject({ method: 'POST', url, headers, payload })).json()
+  const tools = result.tools.map((tool: Json) => tool.name)
+  for (const text of [command, skill]) for (const [tool] of text.matchAll(/handoff_(?!id)[a-z_]+/g)) t.ok(tools.includes(tool), tool)
 })

@@ -139,7 +139,8 @@ function indexOf (baseUrl: string, skill: Buffer): object {
   }
 }
 
-function skillText (baseUrl: string, clients: readonly ClientFile[]): string {
+/** Also the plugin for Claude Code has it: src/clients/claude-code. */
+export function skillText (baseUrl: string, clients: readonly ClientFile[]): string {
   return `---
 name: ${name}
 description: ${description}
