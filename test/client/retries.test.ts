@@ -149,6 +149,25 @@ t.test('a redirect, and the wrong one of http: and https:, are told in words', a
   await t.rejects(make(`http://127.0.0.1:${(secure.address() as AddressInfo).port}`).pass({ task: 'x' }), { code: 'connection_failed', retryable: false, detail: /isn’t HTTP; perhaps the address begins with https:/ })
 })
 
+t.test('a clock that is set changes nothing about how long it is asked again', async t => {
+  const now = Date.now
+  t.teardown(() => { Date.now = now })
+  let asked = 0
+  const address = await serve(t, (_, response) => {
+    Date.now = () => now() + 7200_000
+    response.writeHead(asked++ < 2 ? 503 : 200).end('{}')
+  })
+  t.match(await new HandoffClient({ baseUrl: address, key: 'k', retryFor: 20_000 }).status('x'), {})
+  t.equal(asked, 3)
+})
+
+t.test('20 MB come whole, and so does what each has of it', async t => {
+  const items = Array.from({ length: 10 }, (_, n) => ({ handoff_id: String(n), task: 'é'.repeat(1_000_000) }))
+  const address = await serve(t, (_, response) => { response.end(JSON.stringify({ items })) })
+  const caught = await new HandoffClient({ baseUrl: address, key: 'k', retryFor: 0 }).catchNext({ max: 10 })
+  t.strictSame(caught.map(({ text }) => JSON.parse(text)), items)
+})
+
 t.test('a Retry-After of ten digits isn’t waited for', async t => {
   const { through } = await behind(t, (_, index) => index % 2 === 0 ? answering(503, '', { 'retry-after': '9999999999' }) : 'pass')
   await t.rejects(through('alice').pass({ task: 'x' }), { code: 'connection_failed', status: 503, retryAfter: 9999999999 }, 'one call has no such time')
@@ -171,7 +190,7 @@ t.test('a service that hangs, and one that isn’t there', async t => {
   await t.rejects(new HandoffClient({ baseUrl: await nowhere(), key: 'k', retryFor: 200 }).status('x'), { code: 'connection_failed', retryable: true, detail: /ECONNREFUSED/ })
 })
 
-t.test('attempts that share a timeout end each for itself', async t => {
+t.test('attempts that began at about the same time end each for itself', async t => {
   let hung = 0
   let closed = 0
   const answered = new Set<Socket>()
@@ -189,7 +208,6 @@ t.test('attempts that share a timeout end each for itself', async t => {
     await t.rejects(client.status('hangs'), { code: 'timeout' })
     t.ok(performance.now() - began >= 1995, 'it had its time')
   }
-  // More than share one.
   const late = Array.from({ length: 24 }, hangs)
   await until(() => hung === 24)
   await sleep(200)
@@ -203,6 +221,51 @@ t.test('attempts that share a timeout end each for itself', async t => {
   await Promise.all(late)
   await until(() => closed === 26)
   t.ok([...answered].every(({ destroyed }) => !destroyed), 'what had been answered has lost no connection')
+})
+
+t.test('fetch gets no signal once it was seen to do without, and what is ended loses its connection all the same', async t => {
+  const { fetch } = globalThis
+  t.teardown(() => { globalThis.fetch = fetch })
+  const signals: unknown[] = []
+  globalThis.fetch = (url, init) => {
+    signals.push(init?.signal)
+    return fetch(url, init)
+  }
+  let closed = 0
+  const address = await serve(t, (request, response) => {
+    if (request.url !== '/api/status/hangs') return response.end('{}')
+    response.writeHead(200).write('{')
+    response.on('close', () => closed++)
+  })
+  const client = new HandoffClient({ baseUrl: address, key: 'k', attemptTimeout: 300, retryFor: 0 })
+  await client.status('first')
+  await client.status('second')
+  t.match(signals, [AbortSignal, undefined])
+  const elsewhere: string[] = []
+  const fresh = await serve(t, ({ url }, response) => {
+    elsewhere.push(url!)
+    response.end('{}')
+  })
+  const other = new HandoffClient({ baseUrl: fresh, key: 'k' })
+  const own = new AbortController()
+  const early = t.rejects(other.status('early', { signal: own.signal }), { code: 'aborted' })
+  own.abort()
+  await early
+  await other.status('late')
+  t.strictSame(elsewhere, ['/api/status/late'], 'what is ended before it has a connection isn’t sent')
+  await t.rejects(client.status('hangs'), { code: 'timeout' })
+  await until(() => closed === 1)
+  t.strictSame([...new Set(signals.slice(1))], [undefined])
+
+  const reasons: unknown[] = []
+  globalThis.fetch = (_, init) => new Promise((_resolve, reject) => {
+    init!.signal!.addEventListener('abort', () => {
+      reasons.push(init!.signal!.reason)
+      reject(init!.signal!.reason)
+    })
+  })
+  await t.rejects(client.status('x'), { code: 'timeout' }, 'another is used at once, and gets one')
+  t.equal(reasons.length, 1)
 })
 
 t.test('an attempt may take as long as it asks the service to wait, and more', async t => {

@@ -1,6 +1,6 @@
 import { call, labelsText, pathOf, queryOf } from './call.ts'
 import type { CallOptions, Settings } from './call.ts'
-import { maxWait, moment, pause, since } from './clock.ts'
+import { maxWait, pause } from './clock.ts'
 import { elementTexts, encode, withText } from './json.ts'
 import type { AskList, Asked, JsonObject, Labels, Question } from './types.ts'
 
@@ -53,14 +53,14 @@ export async function asked (
     return call<Question>(settings, { method: 'GET', path, wait: seconds }, options)
   }
   if (wait === undefined || !(wait > longest)) return await read(wait && Math.ceil(wait))
-  const began = moment()
+  // By the clock that nobody sets: a question isn't given up because the other one jumps.
+  const until = performance.now() + wait * 1000
   for (;;) {
-    const sentAt = moment()
-    const left = Math.max(0, wait - since(began) / 1000)
-    const question = await read(Math.ceil(Math.min(maxWait, left)))
-    if (question.state !== 'open' || since(began) >= wait * 1000) return question
+    const sentAt = performance.now()
+    const question = await read(Math.ceil(Math.min(maxWait, Math.max(0, until - sentAt) / 1000)))
+    if (question.state !== 'open' || performance.now() >= until) return question
     // The answer came early: the service is stopping, or a gateway doesn't let requests wait. So this pauses instead.
-    if (since(sentAt) < 1000) await pause(200 + Math.random() * 800, options.signal)
+    if (performance.now() - sentAt < 1000) await pause(200 + Math.random() * 800, options.signal)
   }
 }
 

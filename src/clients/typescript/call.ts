@@ -1,5 +1,7 @@
-import { Timeout, backoff, moment, retryPause, onAbort, pause, sharedTimeout, since } from './clock.ts'
+import { backoff, maxTimer, moment, onAbort, pause, retryPause, since } from './clock.ts'
 import type { Moment } from './clock.ts'
+import { Ending, newConnections } from './connections.ts'
+import type { Connections, Wanted } from './connections.ts'
 import { HandoffError, abortedBy } from './errors.ts'
 import type { Fault, HandoffErrorCode } from './errors.ts'
 import { withText } from './json.ts'
@@ -73,14 +75,15 @@ export async function call<T extends object> (
   const { signal, retryFor = settings.retryFor, attemptTimeout = settings.attemptTimeout } = options
   const { wait = 0, again } = request
   const url = `${settings.baseUrl}${request.path}`
-  const init = initOf(settings, request)
-  const began = moment()
+  const wanted = wantedOf(settings, request)
+  // By the clock that nobody sets. Where the machine sleeps it stands still, and the network is back some time later.
+  const began = performance.now()
   let waited = 0
   let isSilent = false
   for (let round = 0; ; round++) {
-    const sentAt = moment()
+    const sentAt = performance.now()
     try {
-      const reply = await send(settings, { url, init, attemptTimeout, wait, signal }, isSilent)
+      const reply = await send(settings, { url, wanted, attemptTimeout, wait, signal }, isSilent)
       settings.answeredAt = moment()
       return read<T>(reply, round > 0 ? again : undefined)
     } catch (error) {
@@ -88,8 +91,8 @@ export async function call<T extends object> (
       // Only where nothing came back in time: others show that a server is there, or close the connection.
       isSilent = error.code === 'timeout'
       // What the service was asked to wait isn't lost. But where no server answers none waits.
-      waited = Math.min(wait * 1000, waited + since(sentAt))
-      const left = retryFor + waited - since(began)
+      waited = Math.min(wait * 1000, waited + performance.now() - sentAt)
+      const left = retryFor + waited - (performance.now() - began)
       if (left <= 0 || (error.retryAfter ?? 0) * 1000 > left) throw error
       const retryAfter = retryPause(error.retryAfter)
       // Not before Retry-After is over, and not all clients at the same moment then.
@@ -98,7 +101,7 @@ export async function call<T extends object> (
   }
 }
 
-interface Sent { url: string, init: Init, attemptTimeout: number, wait: number, signal: AbortSignal | undefined }
+interface Sent { url: string, wanted: Wanted, attemptTimeout: number, wait: number, signal: AbortSignal | undefined }
 
 /**
  * One attempt, on new connections if the last was `unheard`. A long one is preceded by a short one where nothing was
@@ -106,34 +109,31 @@ interface Sent { url: string, init: Init, attemptTimeout: number, wait: number, 
  * over.
  */
 async function send (
-  settings: Settings, { url, init, attemptTimeout, wait, signal }: Sent, isSilent: boolean
+  settings: Settings, { url, wanted, attemptTimeout, wait, signal }: Sent, isSilent: boolean
 ): Promise<Reply> {
   const probes = wait > 0 && (isSilent || since(settings.answeredAt) > silence)
-  const dispatcher = settings.ownFetch && (isSilent || probes) ? newConnections() : undefined
-  const more = dispatcher === undefined ? {} : { dispatcher }
+  const own = settings.ownFetch && (isSilent || probes) ? newConnections() : undefined
   try {
     // Any answer will do.
     if (probes) {
-      await attempt(
-        settings.fetch, `${settings.baseUrl}/healthz`, { method: 'GET', ...more }, Math.min(attemptTimeout, probeTime),
-        signal
-      )
+      const short = Math.min(attemptTimeout, probeTime)
+      await attempt(settings, `${settings.baseUrl}/healthz`, { method: 'GET', headers: {} }, short, signal, own)
     }
-    const reply = await attempt(settings.fetch, url, { ...init, ...more }, attemptTimeout + wait * 1000, signal)
-    dispatcher?.close().catch(() => {})
+    const reply = await attempt(settings, url, wanted, attemptTimeout + wait * 1000, signal, own)
+    own?.close().catch(() => {})
     return reply
   } catch (error) {
-    dispatcher?.destroy().catch(() => {})
+    own?.destroy().catch(() => {})
     throw error
   }
 }
 
-function initOf ({ authorization }: Settings, { method, body, key }: Request): Init {
+function wantedOf ({ authorization }: Settings, { method, body, key }: Request): Wanted {
   const headers: Record<string, string> = { accept: 'application/json' }
   if (authorization !== undefined) headers.authorization = authorization
   if (body !== undefined) headers['content-type'] = 'application/json'
   if (key !== undefined) headers['idempotency-key'] = key
-  return { method, headers, ...body !== undefined && { body } }
+  return { method, headers, body }
 }
 
 function read<T extends object> (reply: Reply, again: Request['again']): WithText<T> {
@@ -203,58 +203,50 @@ function nowOf (headers: Headers): number {
 /** The part of `fetch` that the client uses. */
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>
 
-/** What an attempt is sent with besides: undici's option for whose connections it takes. */
-export type Init = Omit<RequestInit, 'dispatcher'> & { dispatcher?: Connections }
-
-/** Connections of their own, beside those that fetch keeps. */
-export interface Connections { close (): Promise<void>, destroy (): Promise<void> }
-
-/** Where Node's fetch keeps its connections. */
-const dispatcherKey = Symbol.for('undici.globalDispatcher.1')
-
-/**
- * New connections. Where one of those that fetch keeps is dead and says nothing, the others are dead as well, and it
- * would take one after the other.
- * @returns undefined where the runtime has no such thing, or it was replaced
- */
-export function newConnections (): Connections | undefined {
-  const found = (globalThis as { [dispatcherKey]?: { constructor: new () => Connections } })[dispatcherKey]
-  return found?.constructor.name === 'Agent' ? new found.constructor() : undefined
-}
-
-export interface Reply { status: number, headers: Headers, text: string }
+interface Reply { status: number, headers: Headers, text: string }
 
 /**
  * Sends a request once and reads the whole answer, unless that takes too long or the signal ends it. fetch never gets
  * the caller's signal, since some runtimes leave listeners on a signal that outlives the request.
  */
-export async function attempt (
-  fetch: Fetch, url: string, init: Init, milliseconds: number, signal: AbortSignal | undefined
+function attempt (
+  { fetch, ownFetch }: Settings, url: string, wanted: Wanted, milliseconds: number,
+  signal: AbortSignal | undefined, connections: Connections | undefined
 ): Promise<Reply> {
-  const isEnded = () => signal?.aborted === true
-  if (isEnded()) throw abortedBy(signal!)
-  // The caller's signal ends this attempt alone.
-  const timeout = signal === undefined ? sharedTimeout(milliseconds) : new Timeout(milliseconds)
-  const stop = () => timeout.abort()
-  const forget = signal && onAbort(signal, stop)
-  timeout.join()
-  try {
-    // A redirect isn't followed: the payload would go to an address that wasn't configured.
-    const response = await fetch(url, { ...init, redirect: 'manual', signal: timeout.signal } as RequestInit)
-    return { status: response.status, headers: response.headers, text: await response.text() }
-  } catch (cause) {
-    if (isEnded()) throw abortedBy(signal!)
-    if (timeout.isOver) {
-      throw new HandoffError('timeout', { detail: `No answer within ${milliseconds} ms.`, retryable: true, cause })
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted === true) return reject(abortedBy(signal))
+    const ending = new Ending(ownFetch, connections)
+    const settle = () => {
+      clearTimeout(timer)
+      forget?.()
     }
-    throw new HandoffError(
-      'connection_failed',
-      { detail: `No answer: ${reasonOf(cause)}.`, retryable: otherProtocol(cause) === undefined, cause }
-    )
-  } finally {
-    timeout.leave()
-    forget?.()
-  }
+    const stop = (error: HandoffError) => {
+      settle()
+      reject(error)
+      ending.end()
+    }
+    const timer = milliseconds > maxTimer
+      ? undefined
+      : setTimeout(() => stop(new HandoffError(
+        'timeout', { detail: `No answer within ${milliseconds} ms.`, retryable: true }
+      )), milliseconds)
+    const forget = signal && onAbort(signal, () => stop(abortedBy(signal)))
+    exchange(fetch, url, ending.initOf(wanted)).then(reply => {
+      settle()
+      resolve(reply)
+    }, cause => {
+      settle()
+      reject(new HandoffError(
+        'connection_failed',
+        { detail: `No answer: ${reasonOf(cause)}.`, retryable: otherProtocol(cause) === undefined, cause }
+      ))
+    })
+  })
+}
+
+async function exchange (fetch: Fetch, url: string, init: RequestInit): Promise<Reply> {
+  const response = await fetch(url, init)
+  return { status: response.status, headers: response.headers, text: await response.text() }
 }
 
 /** fetch's own message is just "fetch failed"; what happened is in its cause. */
