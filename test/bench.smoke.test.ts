@@ -27,7 +27,7 @@ const short: Record<string, [options: string, figures: string[]]> = {
   'waiting-many': ['--waiters 30 --seconds 1', ['each.0.rss', 'each.0.heap', 'each.0.opened', 'each.0.p50', 'each.0.p99']],
   list: ['--listed 1000 --seconds 1', ['besides.0.beside', 'besides.0.lists', 'each.first.0.calls', 'each.middle.0.redis']],
   lists: ['--listed 1000 --seconds 1', ['each.0.live, first page of 20.calls', 'each.0.failed, first page of 20.p50', 'each.0.live, 3 have the label.beside']],
-  client: ['--seconds 1', [0, 1, 2, 3, 4, 5].map(row => `rows.${row}.cpu`)],
+  client: ['--seconds 1', [...[0, 1, 2, 3, 4, 5].flatMap(row => [`rows.${row}.cpu`, `python.${row}.cpu`]), ...[0, 1].flatMap(one => [`packages.${one}.bytes`, `packages.${one}.importTime`])]],
   growth: ['--seconds 1 --live 1000', ['rows.0.service', 'rows.0.together', 'rows.0.ratio', 'each.0.live']],
   due: ['--seconds 1 --due 2000', ['goneAfter', 'each.1.0.before.p99', 'each.2.0.during.requests']],
   attempts: ['--seconds 1 --due 2000', ['costs.0.passWith', 'costs.0.heartbeat', 'bytes', 'seconds', 'p99.0']],

@@ -1,41 +1,8 @@
-import { readFileSync } from 'node:fs'
 import t from 'tap'
-import { HandoffClient, isHandoffError } from '../../src/clients/typescript/index.ts'
+import { HandoffClient } from '../../src/clients/typescript/index.ts'
 import { answering, proxy } from '../helpers/client.ts'
-
-/** What both clients are held to: what is called, what goes over the wire, and what comes back. Python's half is in src/clients/python/tests. */
-interface Exchange {
-  name: string
-  typescript: { method: string, args: unknown[] }
-  request: { method: string, path: string, body: unknown, key: boolean | string }
-  /** A status that is answered first. */
-  before?: number
-  answer: { status: number, body?: unknown, text?: string }
-  result?: unknown
-  error?: Record<string, unknown>
-}
-
-const exchanges: Exchange[] = JSON.parse(readFileSync(new URL('../../src/clients/exchanges.json', import.meta.url), 'utf8'))
-
-/** An answer, or all that an iterator has, or an error in the words of the exchanges. */
-async function outcome (client: HandoffClient, { method, args }: Exchange['typescript']): Promise<unknown> {
-  const [name, inner] = method.split('.') as [string, string | undefined]
-  const from = (inner === undefined ? client : (client as any)[name]) as Record<string, (...args: unknown[]) => any>
-  try {
-    const found = await from[inner ?? name]!(...args)
-    return found[Symbol.asyncIterator] === undefined ? found : await all(found)
-  } catch (error) {
-    if (!isHandoffError(error)) throw error
-    const { code, status, retryable, requestId, detail, handoffStatus, reissuedAs, errors, message } = error
-    return { code, status, retryable, request_id: requestId, detail, handoff_status: handoffStatus, reissued_as: reissuedAs, errors, message }
-  }
-}
-
-async function all (iterator: AsyncIterable<unknown>): Promise<unknown[]> {
-  const found = []
-  for await (const one of iterator) found.push(one)
-  return found
-}
+import { exchanges, outcome } from '../helpers/exchanges.ts'
+import type { Exchange } from '../helpers/exchanges.ts'
 
 t.test('each call says on the wire what the exchanges say, and returns what they say', async t => {
   let current: Exchange

@@ -26,7 +26,7 @@ export async function clientTest (t: Test, env: Record<string, string> = {}, sto
 }
 
 /** Who there is in each tenant of `tenants`. */
-type Member = 'alice' | 'bob' | 'approver'
+export type Member = 'alice' | 'bob' | 'approver' | 'operator'
 
 export interface Tenant extends Pick<TestApp, 'app' | 'store'> {
   /** The service's own address. */
@@ -44,11 +44,12 @@ export interface Tenant extends Pick<TestApp, 'app' | 'store'> {
 
 /** The service of a whole file. Each test has a tenant of its own: what this returns gives the next one, of so many. */
 export async function tenants (t: Test, env: Record<string, string> = {}, count = 20): Promise<() => Tenant> {
-  const all = Array.from({ length: count }, (_, n) => ({ alice: `alice-of-${n}-0123456789`, bob: `bob-of-${n}-0123456789`, approver: `approver-of-${n}-0123456789` }))
+  const all = Array.from({ length: count }, (_, n) => ({ alice: `alice-of-${n}-0123456789`, bob: `bob-of-${n}-0123456789`, approver: `approver-of-${n}-0123456789`, operator: `operator-of-${n}-0123456789` }))
   for (const secrets of all) keepSecret(...Object.values(secrets))
   const service = await clientTest(t, {
     API_KEYS: all.map(({ alice, bob }, n) => `t${n}/alice:${alice},t${n}/bob:${bob}`).join(),
     APPROVER_KEYS: all.map(({ approver }, n) => `t${n}/carol:${approver}`).join(),
+    OPERATOR_KEYS: all.map(({ operator }, n) => `t${n}/olga:${operator}`).join(),
     ...env,
   })
   const { app, store, address, call: ask } = service

@@ -8,15 +8,29 @@ One agent passes a task, another catches it, exactly once, and reports it done.
 >>> client.wait_for(id)["result"]
 """
 
+from typing import TYPE_CHECKING
+
 from ._json import Answer, Answers, RawJson
 from ._lease import Context
 from ._operations import Approvals
-from .aio import AsyncClient, AsyncContext
 from .client import Client
 from .errors import HandoffError, WebhookVerificationError
 from .webhooks import verify_webhook
+
+if TYPE_CHECKING:
+    from .aio import AsyncClient, AsyncContext
 
 __all__ = [
     "Answer", "Answers", "Approvals", "AsyncClient", "AsyncContext", "Client", "Context", "HandoffError", "RawJson",
     "WebhookVerificationError", "verify_webhook",
 ]
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name):
+        # asyncio takes as long to import as nearly all else: whoever uses it imports it.
+        if name not in ("AsyncClient", "AsyncContext"):
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from . import aio
+
+        return getattr(aio, name)

@@ -77,7 +77,7 @@ def call(settings: Settings, request: Request, options: Mapping[str, Any]) -> An
         try:
             reply = _send(settings, request, headers, attempt_timeout, wait, is_silent)
             settings.answered_at = now()
-            return _read(reply, request.again if attempt > 0 else None)
+            return _read(reply, request.again if attempt > 0 or reply.is_second else None)
         except HandoffError as error:
             if not error.retryable:
                 raise

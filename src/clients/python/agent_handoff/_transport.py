@@ -13,7 +13,7 @@ import ssl
 import urllib.parse
 import urllib.request
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from email.message import Message
 from typing import Any, cast
 
@@ -88,6 +88,8 @@ class Reply:
     status: int
     headers: Message
     body: bytes
+    #: The request was sent before, on a connection that had been kept and ended: the service may have had it twice.
+    is_second: bool = False
 
 
 class _Timed(io.RawIOBase):
@@ -209,7 +211,8 @@ class Transport:
         while True:
             connection, is_kept = self._connection(fresh)
             try:
-                return self._attempt(connection, is_kept, method, path, body, headers, deadline, scope)
+                reply = self._attempt(connection, is_kept, method, path, body, headers, deadline, scope)
+                return replace(reply, is_second=True) if fresh else reply
             except _Stale:
                 # It ended while nobody looked, as kept ones do; a second time it is a new one.
                 fresh = True

@@ -12,7 +12,7 @@ import time
 import unittest
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from agent_handoff import Client
+from agent_handoff import Client, HandoffError
 
 URL = os.environ.get("HANDOFF_URL", "")
 _tenants = json.loads(os.environ.get("HANDOFF_TENANTS", "[]"))
@@ -90,7 +90,8 @@ class Relay:
 
     def __init__(self, test, limit=lambda index: None, target=None):
         self.count = 0
-        self.forwarded = 0
+        #: All that clients have said.
+        self.forwarded = b""
         self._limit = limit
         self._target = target or socket_of(URL)
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=200)
@@ -117,6 +118,8 @@ class Relay:
                 if left is not None:
                     data = data[:left]
                     left -= len(data)
+                if target.getpeername() == self._target:
+                    self.forwarded += data
                 target.sendall(data)
                 if left == 0:
                     break
@@ -124,6 +127,34 @@ class Relay:
             with contextlib.suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)
         source.close()
+
+
+def called(client, call):
+    """What a call of exchanges.json returns, or all that an iterator has, or an error in the words of that file."""
+    try:
+        found = _method(client, call)(*call["args"], **call.get("keywords", {}))
+        return list(found) if hasattr(found, "__next__") else found
+    except HandoffError as error:
+        return _said(error)
+
+
+async def called_async(client, call):
+    try:
+        found = _method(client, call)(*call["args"], **call.get("keywords", {}))
+        return [one async for one in found] if hasattr(found, "__anext__") else await found
+    except HandoffError as error:
+        return _said(error)
+
+
+def _method(client, call):
+    for name in call["method"].split("."):
+        client = getattr(client, name)
+    return client
+
+
+def _said(error):
+    names = ("code", "status", "retryable", "request_id", "detail", "handoff_status", "reissued_as", "errors")
+    return {**{name: getattr(error, name) for name in names}, "message": str(error)}
 
 
 def socket_of(url):

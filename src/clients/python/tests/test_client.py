@@ -3,6 +3,8 @@
 import asyncio
 import json
 import pickle
+import subprocess
+import sys
 import threading
 import unittest
 from pathlib import Path
@@ -10,22 +12,9 @@ from pathlib import Path
 from agent_handoff import AsyncClient, Client, HandoffError, RawJson, WebhookVerificationError, verify_webhook
 from agent_handoff import _json, _transport
 
-from .common import URL, Case, Server, environment
+from .common import URL, Case, Server, called, called_async, environment
 
 EXCHANGES = json.loads((Path(__file__).parents[2] / "exchanges.json").read_text(encoding="utf-8"))
-NAMES = ("code", "status", "retryable", "request_id", "detail", "handoff_status", "reissued_as", "errors")
-
-
-def called(client, call):
-    """What it returns, or all that an iterator has, or an error in the words of the exchanges."""
-    method = client
-    for name in call["method"].split("."):
-        method = getattr(method, name)
-    try:
-        found = method(*call["args"], **call.get("keywords", {}))
-        return list(found) if hasattr(found, "__next__") else found
-    except HandoffError as error:
-        return {**{name: getattr(error, name) for name in NAMES}, "message": str(error)}
 
 
 class Exchanges(unittest.TestCase):
@@ -69,23 +58,13 @@ class Exchanges(unittest.TestCase):
     def test_the_async_client_says_the_same(self):
         current, server = self.serve()
 
-        async def outcome(client, call):
-            method = client
-            for name in call["method"].split("."):
-                method = getattr(method, name)
-            try:
-                found = method(*call["args"], **call.get("keywords", {}))
-                return [one async for one in found] if hasattr(found, "__anext__") else await found
-            except HandoffError as error:
-                return {**{name: getattr(error, name) for name in NAMES}, "message": str(error)}
-
         async def run():
             async with AsyncClient(f"{server.url}/base/", "a-key-of-alice-0123456789") as client:
                 for one in EXCHANGES:
                     with self.subTest(one["name"]):
                         current["one"] = one
                         server.seen.clear()
-                        self.check(one, await outcome(client, one["python"]), server.seen)
+                        self.check(one, await called_async(client, one["python"]), server.seen)
 
         asyncio.run(run())
 
@@ -270,6 +249,17 @@ class Settings(unittest.TestCase):
             self.assertEqual(str(settings.transport.address), "http://example.test/x")
             self.assertEqual(settings.authorization, "Bearer k")
         self.assertEqual(str(_transport.address_of("http://[::1]:80//")), "http://[::1]:80")
+
+
+    def test_asyncio_is_imported_by_who_uses_it(self):
+        program = (
+            "import sys, agent_handoff as a; has = lambda: 'asyncio' in sys.modules; "
+            "print(has(), a.AsyncClient.__name__, has(), hasattr(a, 'asyncClient'))"
+        )
+        run = subprocess.run(
+            [sys.executable, "-c", program], cwd=Path(__file__).parents[1], check=True, capture_output=True, text=True
+        )
+        self.assertEqual(run.stdout, "False AsyncClient True False\n")
 
 
 class Webhooks(unittest.TestCase):

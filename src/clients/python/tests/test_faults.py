@@ -1,6 +1,7 @@
 """What the client does when something is in the way."""
 
 import asyncio
+import gc
 import http.client
 import json
 import os
@@ -299,6 +300,35 @@ class Sharing(Case):
         self.assertEqual(relay.count, before + 1)
         self.assertEqual(alice.status(id)["status"], "pending")
         self.assertEqual(relay.count, before + 1, "the parent's is still its own")
+
+    @unittest.skipUnless(hasattr(os, "fork"), "no fork")
+    def test_a_fork_beside_a_running_worker_harms_neither(self):
+        relay = Relay(self)
+        alice, bob = self.client("alice"), self.client("bob", relay.url)
+        stop, errors = threading.Event(), []
+        working = threading.Thread(target=bob.work, args=("in", lambda *_: {"pid": os.getpid()}), kwargs={
+            "stop": stop, "on_error": lambda error, handoff: errors.append(error)
+        })
+        working.start()
+        self.until(lambda: b"/api/catch" in relay.forwarded)
+        pid = os.fork()
+        if pid == 0:
+            # It uses the client, closes it, and lets go of all that it has of its parent's.
+            try:
+                with bob:
+                    bob.inbox("in")
+                del bob, working
+                gc.collect()
+            finally:
+                os._exit(0)
+        self.assertEqual(os.waitpid(pid, 0)[1], 0)
+        count = relay.count
+        ids = [alice.pass_("t", to="in")["handoff_id"] for _ in range(3)]
+        pids = {one["result"]["pid"] for one in alice.wait_for_all(ids, timeout=20)}
+        self.assertEqual((pids, relay.count, errors), ({os.getpid()}, count, []))
+        stop.set()
+        working.join(10)
+        self.assertFalse(working.is_alive())
 
     def test_a_clock_that_is_set_changes_no_wait(self):
         alice = self.client("alice")
