@@ -1,4 +1,9 @@
+import { execFile } from 'node:child_process'
+import { readdirSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import { HandoffClient } from '../src/clients/typescript/index.ts'
 import type { Goal } from './contest.ts'
 import { caption, circumstances, markdownTable, median, percentile } from './report.ts'
@@ -18,7 +23,31 @@ type Asked = typeof requests[number]
 /** CPU of a call, in microseconds. */
 type Turn = Record<Way, number>
 
-/** What the package for agents costs its process beyond bare `fetch`, against a server that only answers. */
+/** The ways of client.py. */
+const pythonWays = ['http.client', 'Client', 'AsyncClient'] as const
+type PythonTurn = Record<Asked, Record<typeof pythonWays[number], number>>
+
+/** Programs that print what the import of a client takes of their CPU, in microseconds. */
+const imports = {
+  npm: [process.execPath, '--input-type=module', '--eval', `const before = process.cpuUsage()
+    await import(process.argv[1])
+    const { user, system } = process.cpuUsage(before)
+    console.log(user + system)`, builtUrl('typescript/index.js')],
+  wheel: ['python3', '-c', 'import time; before = time.process_time(); import agent_handoff; print((time.process_time() - before) * 1e6)'],
+} satisfies Record<string, string[]>
+
+function builtUrl (path: string): string {
+  return new URL(`../dist/clients/${path}`, import.meta.url).href
+}
+
+const run = promisify(execFile)
+const pythonRoot = fileURLToPath(new URL('../src/clients/python', import.meta.url))
+const inPython = { cwd: pythonRoot, env: { ...process.env, PYTHONPATH: pythonRoot, PYTHONPYCACHEPREFIX: join(tmpdir(), 'handoff-bench-pycache') } }
+
+/**
+ * What the clients cost their process, against a server that only answers: TypeScript's beyond bare `fetch`, Python's beyond bare `http.client`.
+ * And how large they are, and what their import takes.
+ */
 export async function client ({ rounds, seconds, say }: Pick<BenchOptions, 'rounds' | 'seconds' | 'say'>): Promise<Report> {
   const server = await startServer([fileURLToPath(new URL('answers.mjs', import.meta.url))], {})
   try {
@@ -33,7 +62,14 @@ export async function client ({ rounds, seconds, say }: Pick<BenchOptions, 'roun
         say(`client: ${asked}, round ${round} of ${rounds}: ${ways.map(way => `${way} ${turn[way].toFixed(1)}`).join(', ')} µs of CPU a call`)
       }
     }
-    return report(found, { rounds, seconds })
+    const python: PythonTurn[] = []
+    for (let round = 1; round <= rounds; round++) {
+      const { stdout } = await run('python3', [fileURLToPath(new URL('client.py', import.meta.url)), server.url, String(seconds)], inPython)
+      const turn = JSON.parse(stdout) as PythonTurn
+      python.push(turn)
+      say(`client: Python, round ${round} of ${rounds}: ${stdout.trim()}`)
+    }
+    return report(found, python, await packages(), { rounds, seconds })
   } finally {
     await server.stop()
   }
@@ -78,18 +114,49 @@ function shuffled<T> (values: readonly T[]): T[] {
   return values.map(value => ({ value, at: Math.random() })).sort((one, other) => one.at - other.at).map(({ value }) => value)
 }
 
-function report (found: Record<Asked, Turn[]>, { rounds, seconds }: Pick<BenchOptions, 'rounds' | 'seconds'>): Report {
+interface Package { name: string, bytes: number, importTime: number }
+
+/** Of the newest build. */
+async function packages (): Promise<Package[]> {
+  const folder = fileURLToPath(builtUrl(''))
+  const found: Package[] = []
+  for (const [name, ending] of [['npm', '.tgz'], ['wheel', '.whl']] as const) {
+    const file = readdirSync(folder).find(file => file.endsWith(ending))
+    if (file === undefined) throw new Error('there are no clients in dist/clients: npm run build')
+    const [program, ...args] = imports[name] as [string, ...string[]]
+    const times: number[] = []
+    // What else the machine does only adds to one.
+    for (let count = 0; count < 20; count++) times.push(Number((await run(program, args, inPython)).stdout))
+    found.push({ name, bytes: statSync(join(folder, file)).size, importTime: Math.min(...times) })
+  }
+  return found
+}
+
+type Extent = Pick<BenchOptions, 'rounds' | 'seconds'>
+
+function report (found: Record<Asked, Turn[]>, python: PythonTurn[], sizes: Package[], { rounds, seconds }: Extent): Report {
   const where = circumstances('none')
-  const rows = requests.flatMap(asked => ways.map(way => {
-    const of = (figure: (turn: Turn) => number) => median(found[asked].map(figure))
-    return { asked, way, cpu: of(turn => turn[way]), more: of(turn => turn[way] - turn.fetch), ratio: of(turn => turn[way] / turn.fetch) }
-  }))
+  const rows = requests.flatMap(asked => rowsOf(asked, ways, found[asked]))
+  const pythonRows = requests.flatMap(asked => rowsOf(asked, pythonWays, python.map(turn => turn[asked])))
   const goals: Goal[] = rows.filter(({ way }) => way === 'client').map(({ asked, more }) =>
     ({ what: `CPU of the client’s ${asked} beyond bare fetch’s, µs`, atMost: goal, measured: more }))
+  const table = (base: string, some: typeof rows) => markdownTable(['', '', 'CPU, µs/call', `more than ${base}, µs`, `of ${base}’s`],
+    some.map(({ asked, way, cpu, more, ratio }) => [asked, way, cpu.toFixed(1), more.toFixed(1), ratio.toFixed(2)]))
   return {
-    table: markdownTable(['', '', 'CPU, µs/call', 'more than fetch, µs', 'of fetch’s'],
-      rows.map(({ asked, way, cpu, more, ratio }) => [asked, way, cpu.toFixed(1), more.toFixed(1), ratio.toFixed(2)])) +
-      `\n${connections} calls at a time. Lower quartiles of turns of ${calls} calls; of those the medians of ${rounds} rounds of ${seconds} s.\n\n${caption(where)}\n`,
-    figures: { ...where, rounds, seconds, connections, goals, rows, each: found },
+    table: table('fetch', rows) +
+      `\n${connections} calls at a time. Lower quartiles of turns of ${calls} calls; of those the medians of ${rounds} rounds of ${seconds} s.\n\n` +
+      table('http.client', pythonRows) + '\nPython, one call at a time.\n\n' +
+      markdownTable(['', 'bytes', 'import, ms of CPU'], sizes.map(({ name, bytes, importTime }) => [name, String(bytes), (importTime / 1000).toFixed(1)])) +
+      `\nThe least of 20 imports.\n\n${caption(where)}\n`,
+    figures: { ...where, rounds, seconds, connections, goals, rows, python: pythonRows, packages: sizes, each: found },
   }
+}
+
+/** Medians of the rounds; the first way is what the others are compared with. */
+function rowsOf<Way extends string> (asked: Asked, ways: readonly Way[], turns: Array<Record<Way, number>>) {
+  const base = ways[0]!
+  return ways.map(way => {
+    const of = (figure: (turn: Record<Way, number>) => number) => median(turns.map(figure))
+    return { asked, way: way as string, cpu: of(turn => turn[way]), more: of(turn => turn[way] - turn[base]), ratio: of(turn => turn[way] / turn[base]) }
+  })
 }
