@@ -54,7 +54,7 @@ export function isBuilt (root) {
 export function digest (root) {
   const hash = createHash('sha256')
   const settings = ['tsconfig.json', 'package-lock.json']
-  for (const file of [...sourcesOf(root), ...scriptsOf(root), ...pythonOf(root), ...settings]) {
+  for (const file of [...sourcesOf(root), ...scriptsOf(root), ...clientsOf(root), ...settings]) {
     const content = readFileSync(join(root, file))
     hash.update(`${file}\0${content.length}\0`).update(content)
   }
@@ -71,10 +71,13 @@ function scriptsOf (root) {
   return existsSync(join(root, 'lua')) ? filesIn(root, 'lua') : []
 }
 
-/** What the wheel in dist/clients is made of. */
-function pythonOf (root) {
-  const folder = 'src/clients/python/agent_handoff'
-  return existsSync(join(root, folder)) ? filesIn(root, folder).filter((file) => /\.(pyi?|typed)$/.test(file)) : []
+/** What dist/clients is made of besides: Python's, and what describes and makes the packages. */
+function clientsOf (root) {
+  return existsSync(join(root, 'src/clients')) ? filesIn(root, 'src/clients').filter(isPacked) : []
+}
+
+function isPacked (file) {
+  return /\.(pyi?|typed|json|md|mjs)$/.test(file) && !/\/(dist|node_modules|tests|__pycache__|\.\w+)\//.test(file)
 }
 
 function filesIn (root, folder) {

@@ -6,7 +6,7 @@ import { callerOf } from './core/model.ts'
 import type { ApiKey, Scope } from './core/model.ts'
 import { isAllowEntry, senderOf, serverOf } from './core/mail.ts'
 import type { MailSettings } from './core/mail.ts'
-import { readDuration } from './core/time.ts'
+import { readDuration } from './clients/typescript/command/common/time.ts'
 import { parseRedisUrl } from './core/redis-url.ts'
 
 /** The property of a schema that holds its unit in milliseconds. A symbol, so JSON Schema ignores it. */

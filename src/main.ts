@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import { setFlagsFromString } from 'node:v8'
 import closeWithGrace from 'close-with-grace'
 import { buildApp } from './app.ts'
+import { onStopSignal, stopSignals } from './clients/typescript/command/common/signals.ts'
 import { SettingError, agentScopes, loadProcessConfig, operatorScopes } from './config.ts'
 import type { Config } from './config.ts'
 import { banner, startEmbedded } from './embedded/start.ts'
@@ -15,7 +15,6 @@ import { expiryLog } from './http/observe.ts'
 import { openStdoutLog } from './log.ts'
 import type { StdoutLog } from './log.ts'
 import { ApiKeys } from './auth/keys.ts'
-import { onStopSignal, stopSignals } from './core/stdio.ts'
 import { newKeyId, newSecret } from './store/api-keys.ts'
 import { openStore } from './store/store.ts'
 import { StoredKeys } from './auth/stored-keys.ts'
@@ -103,8 +102,7 @@ async function serve (
 
 /** How each host of agents gets the tools, a line or two each. */
 function toolLines (address: string): string {
-  const clone = fileURLToPath(new URL('..', import.meta.url)).replace(/\/$/, '')
-  return mcpHosts(address, clone).map(({ name, file, text }) => {
+  return mcpHosts(address).map(({ name, file, text }) => {
     const compact = text.startsWith('{') ? JSON.stringify(JSON.parse(text)) : text.replaceAll('\n', '\n    ')
     return `  ${name}${file === undefined ? '' : `, in ${file}`}:\n    ${compact}\n`
   }).join('')

@@ -1,34 +1,50 @@
 import { Command, CommanderError } from 'commander'
-import type { Labels } from '../core/labels.ts'
+import type { Labels } from '../clients/typescript/command/common/names.ts'
+import { exitStatuses } from '../clients/typescript/command/help.ts'
+import { Failure, UsageError } from '../clients/typescript/command/output.ts'
+import { optionsOf } from '../clients/typescript/command/parse.ts'
+import { exitStatus, runVerb } from '../clients/typescript/command/run.ts'
+import { parseLabel, parseName, parseSeconds } from '../clients/typescript/command/values.ts'
 import { scopes, webhookFormats, webhookTypes } from '../core/model.ts'
 import { version } from '../core/version.ts'
-import { addVerbs, parseLabel, parseSeconds } from './agent/verbs.ts'
-import {
-  Failure, UsageError, notWritten, oneLine, outputFault, parseDuration, parseName, parseNames, parseRate, parseScopes
-} from './output.ts'
+import { agents } from './agents.ts'
+import { parseDuration, parseNames, parseRate, parseScopes } from './output.ts'
 
 /**
- * `handoff`, the command: its subcommands, and how it exits. Each subcommand is in a file of its own, which is loaded
- * only when it runs.
+ * `handoff`, the command: the agents' verbs are those of the client's package, the operator's are here. Each of these
+ * is in a file of its own, which is loaded only when it runs.
  */
 
 const json = 'print one JSON value on stdout'
 
 /** Runs what the command line says. An error is one line on stderr. @returns the exit status */
 export async function runCommand (args: readonly string[]): Promise<number> {
-  const status = await run(args)
-  const fault = await outputFault()
-  return fault === undefined ? status : sayWhy(new Failure(notWritten(fault)))
+  return await exitStatus(async () => {
+    try {
+      return await runVerb(agents, args, version) ?? await operate(args)
+    } catch (error) {
+      throw isKnown(error) ? new Failure(error.message) : error
+    }
+  })
 }
 
-async function run (args: readonly string[]): Promise<number> {
+/** By name: to load the modules that define these errors takes longer than all of this. */
+function isKnown (error: unknown): error is Error {
+  return error instanceof Error && ['SettingError', 'EmbeddedError'].includes(error.name)
+}
+
+/** Runs a verb of the operator's. @returns the exit status */
+async function operate (args: readonly string[]): Promise<number> {
   let status = 0
-  const program = commands(found => { status = found })
   try {
-    await program.parseAsync(args, { from: 'user' })
+    await commands(found => { status = found }).parseAsync(args, { from: 'user' })
     return status
   } catch (error) {
-    return sayWhy(error as Error)
+    if (!(error instanceof CommanderError)) throw error
+    // It has printed the version or the help: on request, or because no command was given.
+    if (error.exitCode === 0) return 0
+    if (error.message === '(outputHelp)') return 2
+    throw new UsageError(error.message.replace(/^error: /, ''))
   }
 }
 
@@ -41,17 +57,18 @@ function commands (exitWith: (status: number) => void): Command {
       'REDIS_URL they use\n' +
       'the Redis that npm start runs on DATA_DIR.')
     .version(version)
-    .addHelpText('after', '\nExit status: 0 success, 1 failure (one line on stderr says why), 2 usage error.')
+    .addHelpText('after', `\n${exitStatuses}`)
     .showSuggestionAfterError(false)
     .exitOverride()
     .configureOutput({ outputError: () => {} })
 
   program.commandsGroup('For agents:')
-  program.command('login')
-    .description('keep your key for a service: asks for it, or reads it from standard input')
-    .argument('<url>', 'where the service is')
-    .action(async (url: string) => (await import('./agent/login.ts')).login(url))
-  addVerbs(program, exitWith)
+  // For the help alone: they are run before.
+  for (const [name, verb] of Object.entries(agents)) {
+    const listed = program.command(name).description(verb.description)
+    for (const [term] of verb.arguments ?? []) listed.argument(term)
+    for (const [flags] of optionsOf(verb)) listed.option(flags)
+  }
 
   program.commandsGroup('For the operator:')
   program.command('serve')
@@ -159,20 +176,6 @@ function orNone<T> (
   parse: (option: string, text: string) => T, ...words: string[]
 ): (option: string, text: string) => T | 'none' {
   return (option, text) => words.includes(text) ? 'none' : parse(option, text)
-}
-
-/** @returns the exit status */
-function sayWhy (error: Error): number {
-  // Commander has already printed the version or the help: on request, or because no command was given.
-  if (error instanceof CommanderError && (error.exitCode === 0 || error.message === '(outputHelp)')) {
-    return error.exitCode === 0 ? 0 : 2
-  }
-  const isUsageError = error instanceof UsageError || error instanceof CommanderError
-  // By name: to load the modules that define the others takes longer than all of this.
-  const isKnown = isUsageError || ['Failure', 'SettingError', 'EmbeddedError'].includes(error.name)
-  const line = isKnown ? error.message.replace(/^error: /, '') : `internal error of this command: ${error.message}`
-  process.stderr.write(`${oneLine(line)}${isUsageError ? ' (see handoff --help)' : ''}\n`)
-  return isUsageError ? 2 : 1
 }
 
 /** The verbs for the limits of agents and tenants. */

@@ -4,7 +4,8 @@ import { iso } from '../handoffs/answers.ts'
 import type { Scope } from '../core/model.ts'
 import type { KeyRecord, KeyUpdate } from '../store/api-keys.ts'
 import type { Store } from '../store/store.ts'
-import { Failure, UsageError, notWritten, outputFault, print, printJson, table, when } from './output.ts'
+import { Failure, UsageError, notWritten, outputFault, print, table } from '../clients/typescript/command/output.ts'
+import { printJson, when } from './output.ts'
 import { redisClock, withStore } from './redis.ts'
 
 export interface CreateOptions {

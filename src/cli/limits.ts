@@ -1,7 +1,8 @@
 import { maxLimits } from '../store/limits.ts'
 import type { Limit, LimitRecords } from '../store/limits.ts'
 import { author, withKeys } from './keys.ts'
-import { Failure, print, printJson, table } from './output.ts'
+import { Failure, print, table } from '../clients/typescript/command/output.ts'
+import { printJson } from './output.ts'
 
 /** Whose limit: an agent's, or that of all agents of the tenant together. */
 export interface Whose { tenant: string, agent?: string, json?: boolean }

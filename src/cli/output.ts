@@ -1,43 +1,15 @@
-import { writeSync } from 'node:fs'
-import { Socket } from 'node:net'
-import type { Writable } from 'node:stream'
-import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
-import { isName, scopes as known } from '../core/model.ts'
+import { print, span } from '../clients/typescript/command/output.ts'
+import { parseName, wrong } from '../clients/typescript/command/values.ts'
+import { readDuration } from '../clients/typescript/command/common/time.ts'
+import { scopes as known } from '../core/model.ts'
 import type { Scope } from '../core/model.ts'
-import { readDuration } from '../core/time.ts'
 import { iso } from '../handoffs/answers.ts'
 
-const lineFeed = Buffer.from('\n')
-
-export function print (text: string | Buffer): void {
-  // In one piece: a reader that has all of the text may close the pipe, and nothing is lost then.
-  process.stdout.write(typeof text === 'string' ? `${text}\n` : Buffer.concat([text, lineFeed]))
-}
+/** What the operator's commands print, and parsers of their options, besides those of the agents' commands. */
 
 /** Prints one line of JSON, for programs. */
 export function printJson (value: unknown): void {
   print(JSON.stringify(value))
-}
-
-/** Pads columns to the widest cell. */
-export function table (rows: ReadonlyArray<readonly string[]>): string {
-  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map(row => row[column]!.length)))
-  return rows.map(row => row.map((cell, column) => cell.padEnd(widths[column]!)).join('  ').trimEnd()).join('\n')
-}
-
-const units = [['d', 86_400_000], ['h', 3600_000], ['min', 60_000], ['s', 1000]] as const
-
-/** `2 d 3 h`, `45 s`: the two largest units of so many milliseconds. */
-export function span (milliseconds: number): string {
-  let left = Math.abs(milliseconds)
-  const parts: string[] = []
-  for (const [unit, length] of units) {
-    const count = Math.floor(left / length)
-    left -= count * length
-    if (count > 0) parts.push(`${count} ${unit}`)
-    else if (parts.length > 0) break
-  }
-  return parts.slice(0, 2).join(' ') || `${Math.round(left)} ms`
 }
 
 /** `2026-11-20T09:00:00.000Z (in 2 h 5 min)` */
@@ -49,86 +21,6 @@ export function when (time: number, now: number): string {
 export function due (time: number, counts: boolean, now: number): string {
   return counts ? when(time, now) : iso(time)
 }
-
-/**
- * Escapes control characters in someone else's JSON text, so that it can't steer the terminal. It stays the same JSON.
- */
-export function harmless (text: string): string {
-  return text.replace(
-    /[\u007f-\u009f\u2028-\u202e\u2066-\u2069]/g, char => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`
-  )
-}
-
-/** JSON text on one line. Safe: JSON strings contain no raw line breaks, and other white space doesn't matter. */
-export function unbroken (json: string): string {
-  return json.replace(/[\t\r\n]+/g, ' ')
-}
-
-/**
- * Whether what the command prints arrives. Disks are full (ENOSPC, EDQUOT), terminals hang up (EIO), and readers close
- * a pipe (EPIPE).
- */
-
-let fault: NodeJS.ErrnoException | undefined
-process.stdout.on('error', error => { fault ??= error })
-// Messages: that nobody gets one is no reason to end what it is about.
-process.stderr.on('error', () => {})
-
-/**
- * Node writes to a file once, and takes what the system wrote of it for all: the end would be missing, and nobody would
- * know.
- */
-function writeWhole (stream: Writable & { fd: number }, faulty: (error: Error) => Error | null): void {
-  if (stream instanceof Socket) return
-  stream._write = (chunk: Buffer, _, done) => {
-    try {
-      for (let written = 0; written < chunk.length;) written += writeSync(stream.fd, chunk, written)
-      done()
-    } catch (error) {
-      done(faulty(error as Error))
-    }
-  }
-}
-writeWhole(process.stdout, error => error)
-// There may be room again for a later one.
-writeWhole(process.stderr, () => null)
-
-/** Why something printed before didn't get to standard output; undefined where all did. It is reported once. */
-export async function outputFault (): Promise<NodeJS.ErrnoException | undefined> {
-  while (process.stdout.writableLength > 0 && !process.stdout.destroyed) await sleep(10)
-  // A pipe's fault is reported a moment later.
-  await setImmediate()
-  const found = fault
-  fault = undefined
-  return found
-}
-
-/** One line about it. */
-export function notWritten ({ message }: Error): string {
-  return `standard output can’t be written: ${message}`
-}
-
-/** How the command fails: one line on stderr, and an exit status for scripts. */
-
-/** The command could not do its work. Exit status 1. */
-export class Failure extends Error {
-  override name = 'Failure'
-}
-
-/** The command line is wrong. Exit status 2, as is usual. */
-export class UsageError extends Error {
-  override name = 'UsageError'
-}
-
-const maxLine = 300
-
-/** The message as one line of bounded length, whatever input it quotes. */
-export function oneLine (text: string): string {
-  const line = text.trim().replace(/\s+/g, ' ')
-  return line.length <= maxLine ? line : `${line.slice(0, maxLine)}…`
-}
-
-/** Parsers of option values. Each error names the wrong value and says what the option takes. */
 
 /** Milliseconds: ten years. */
 const maxDuration = 3650 * 86_400_000
@@ -152,12 +44,6 @@ export function parseScopes (option: string, text: string): Scope[] {
   return [...new Set(given as Scope[])]
 }
 
-/** A tenant's or an agent's name. */
-export function parseName (option: string, text: string): string {
-  if (!isName(text)) throw wrong(option, text, 'takes 1 to 64 of A-Z a-z 0-9 . _ -')
-  return text
-}
-
 /** `a,b`, each once: names as an agent's. */
 export function parseNames (option: string, text: string): string[] {
   return [...new Set(text.split(',').map(name => parseName(option, name)))]
@@ -169,21 +55,4 @@ export function parseRate (option: string, text: string): number {
     throw wrong(option, text, 'takes a number of requests per minute: a whole number, 1 to 9999999')
   }
   return Number(text)
-}
-
-/** How much of the input a message shows, in characters. */
-const shown = 40
-
-/** @param text the wrong value @param takes what the option takes */
-export function wrong (option: string, text: string, takes: string): UsageError {
-  return new UsageError(`${option}: ${quoted(text)} is not valid; it ${takes}`)
-}
-
-/**
- * The input, quoted for one line. If it begins like an API key it isn't shown: a key in the wrong place stays secret.
- */
-function quoted (text: string): string {
-  if (text.startsWith('handoff_')) return 'a value that looks like an API key'
-  const characters = [...text]
-  return harmless(JSON.stringify(characters.length > shown ? `${characters.slice(0, shown).join('')}…` : text))
 }

@@ -8,7 +8,7 @@ import type { Masters } from '../redis/masters.ts'
 import { KeyNames, memberOf } from '../store/key-names.ts'
 import { openStore } from '../store/store.ts'
 import type { Store } from '../store/store.ts'
-import { Failure } from './output.ts'
+import { Failure } from '../clients/typescript/command/output.ts'
 
 /** The command reports a failure once, at the end, on one line. */
 const silent = { info () {}, warn () {}, error () {} }

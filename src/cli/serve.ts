@@ -1,6 +1,6 @@
 import { loadConfig } from '../config.ts'
 import type { Config } from '../config.ts'
-import { Failure } from './output.ts'
+import { Failure } from '../clients/typescript/command/output.ts'
 
 /**
  * Runs the service in this process, as `node dist/main.js` does. The import starts it. This never returns: the service

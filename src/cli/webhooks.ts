@@ -9,7 +9,8 @@ import type { DeliveryStatus } from '../store/webhooks.ts'
 import { WebhookSecrets } from '../webhooks/sender.ts'
 import { WebhookService, defaultGrace, madeAtOnce } from '../webhooks/service.ts'
 import { Targets } from '../webhooks/targets.ts'
-import { Failure, notWritten, outputFault, print, printJson, table } from './output.ts'
+import { Failure, notWritten, outputFault, print, table } from '../clients/typescript/command/output.ts'
+import { printJson } from './output.ts'
 import { withStore } from './redis.ts'
 
 interface Options { tenant: string, json?: boolean }

@@ -1,8 +1,8 @@
-// node pack.mjs FOLDER COMPILER: makes the clients that the service hands out, in a folder: what `npm pack` makes,
-// without the version in its name, and Python's wheel. Types are checked elsewhere (npm run typecheck), so it takes few
-// seconds.
+// node pack.mjs FOLDER COMPILER: makes the clients that the service hands out, in a folder: what `npm pack` makes of
+// the TypeScript client with its command, without the version in its name, and Python's wheel. Types are checked
+// elsewhere (npm run typecheck), so it takes few seconds.
 import { spawnSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs'
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { writeWheel } from './wheel.mjs'
@@ -17,7 +17,8 @@ function run (command, args) {
 
 rmSync(join(here, 'dist'), { recursive: true, force: true })
 // Comments are for those who read the types; the code goes without.
-run(process.execPath, [compiler, '-p', 'tsconfig.json', '--noCheck', '--declaration', 'false', '--removeComments'])
+run(process.execPath, [compiler, '-p', 'command'])
+chmodSync(join(here, 'dist/command/main.js'), 0o755)
 run(process.execPath, [compiler, '-p', 'tsconfig.json', '--noCheck', '--emitDeclarationOnly'])
 mkdirSync(folder, { recursive: true })
 const packed = mkdtempSync(join(folder, '.pack-'))

@@ -1,25 +1,17 @@
+import {
+  isLabel, labelNamePattern, labelValuePattern, labelsText, partsOf
+} from '../clients/typescript/command/common/names.ts'
+import type { Labels } from '../clients/typescript/command/common/names.ts'
 import { eachMember, skipString } from './json.ts'
 
-/**
- * Labels: names and values by which a passer finds its handoffs again. One is kept as `name:value`. A name has no
- * colon, so the first one ends it.
- */
-export type Labels = readonly string[]
+export { labelNamePattern, labelValuePattern, labelsText }
+export type { Labels }
 
 /** How many a handoff, and a filter, may have. */
 export const maxLabels = 8
-export const labelNamePattern = '^[A-Za-z0-9._-]{1,32}$'
-export const labelValuePattern = '^[A-Za-z0-9._:/@-]{1,64}$'
 
 /** The end of a fault's message about a name that is none. */
 export const labelNameExpected = 'a label’s name must be 1 to 32 of A-Z a-z 0-9 . _ -'
-
-const shape = new RegExp(`${labelNamePattern.slice(0, -1)}:${labelValuePattern.slice(1)}`)
-
-/** Is it a label, as in `run:42`? */
-export function isLabel (text: string): boolean {
-  return shape.test(text)
-}
 
 /**
  * The labels of a pass, in the order passed. They are read off the text: an object would move names like `1` to the
@@ -36,15 +28,7 @@ export function labelsIn (json: Buffer): Labels {
   return labels
 }
 
-/** Their JSON object. Their characters need no escapes. */
-export function labelsText (labels: Labels): string {
-  return `{${labels.map(label => {
-    const [name, value] = partsOf(label)
-    return `"${name}":"${value}"`
-  }).join()}}`
-}
-
-/** The same as an object, in which names that are numbers come first. */
+/** As an object, in which names that are numbers come first. */
 export function labelsObject (labels: Labels): Record<string, string> {
   return Object.fromEntries(labels.map(partsOf))
 }
@@ -52,11 +36,6 @@ export function labelsObject (labels: Labels): Record<string, string> {
 /** The member `labels`, to be appended to the text of an object that has others; empty if there are none. */
 export function labelsMember (labels: Labels | undefined): string {
   return labels === undefined || labels.length === 0 ? '' : `,"labels":${labelsText(labels)}`
-}
-
-export function partsOf (label: string): [name: string, value: string] {
-  const colon = label.indexOf(':')
-  return [label.slice(0, colon), label.slice(colon + 1)]
 }
 
 /** What a query's `labels` must be: the end of a fault's message. */

@@ -1,4 +1,4 @@
-/** A handoff's states, what changes them, and what is stored. Anyone may import this file; it imports nothing. */
+/** A handoff's states, what changes them, and what is stored. Anyone may import this file. */
 
 export const statuses = ['pending', 'caught', 'done', 'failed', 'declined', 'cancelled', 'expired', 'rejected'] as const
 export type Status = typeof statuses[number]
@@ -144,14 +144,8 @@ export function refusalOf (name: OperationName, standing: Standing, approval: Ap
   return from.includes(standing) ? null : refusals[standing] ?? null
 }
 
-/** The name of a tenant, an agent or an inbox. */
-export const namePattern = '^[A-Za-z0-9._-]{1,64}$'
-
-const nameShape = new RegExp(namePattern)
-
-export function isName (text: string): boolean {
-  return nameShape.test(text)
-}
+/** Of tenants, agents and inboxes. */
+export { isName, namePattern } from '../clients/typescript/command/common/names.ts'
 
 /** The forms of messages for people. */
 export const messageFormats = ['slack', 'teams', 'discord', 'ntfy'] as const

@@ -6,7 +6,7 @@ import { labelsExpected, labelsMember, wantedLabels } from '../core/labels.ts'
 import { isResting, statusAt } from '../core/model.ts'
 import type { Caller, Status } from '../core/model.ts'
 import type { HandoffsQuery } from '../core/schemas/lists.ts'
-import { readTime } from '../core/time.ts'
+import { readTime } from '../clients/typescript/command/common/time.ts'
 import type { ListPosition, ListedHandoff, ListedPage, Lists, Wanted } from '../store/lists.ts'
 import {
   approvalText, blockedMember, endOf, expiryMember, iso, membersText, progressMember, windowMembers

@@ -1,7 +1,7 @@
 import { invalid } from '../core/errors.ts'
 import type { Labels } from '../core/labels.ts'
 import type { Caller, HandoffRecord } from '../core/model.ts'
-import { Pace } from '../core/time.ts'
+import { Pace } from '../core/pace.ts'
 import { writeCursor as approvalsCursor } from './approvals.ts'
 import type { ApprovalService, DecidedLately } from './approvals.ts'
 import type { AskService } from './asks.ts'

@@ -5,6 +5,9 @@ import type { Fixed } from './fixed-answers.ts'
 /** The clients that come with the service, as the build left them. */
 const folder = new URL('../../dist/clients/', import.meta.url)
 
+/** The package of the TypeScript client and of the command. */
+const packageName = 'agent-handoff-client.tgz'
+
 /** What is served, by the end of its name: its media type, for whom it is, and how it is installed from its address. */
 const kinds = [
   { ending: '.tgz', type: 'application/gzip', of: 'TypeScript and JavaScript', install: 'npm install' },
@@ -30,3 +33,17 @@ export function readClients (): ClientFile[] {
 export function installLine (baseUrl: string, { install, name }: Pick<ClientFile, 'install' | 'name'>): string {
   return `${install} ${baseUrl}/clients/${name}`
 }
+
+/** Where this service has the package of the TypeScript client, which npx runs as the command. */
+export function packageUrl (baseUrl: string): string {
+  return `${baseUrl}/clients/${packageName}`
+}
+
+/** The commands by which any machine with Node serves an inbox. The key is in HANDOFF_KEY. */
+export function workerLines (baseUrl: string): string {
+  return `export HANDOFF_URL=${baseUrl} HANDOFF_KEY\nnpx ${packageUrl(baseUrl)} work INBOX -- COMMAND`
+}
+
+/** What that does. */
+export const workerText = 'Any machine with Node can serve an inbox. COMMAND runs for each handoff: it reads the ' +
+  'JSON of catch on its standard input, and its output is the result.'

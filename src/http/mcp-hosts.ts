@@ -1,12 +1,13 @@
+import { packageUrl } from './clients.ts'
+
 /** How a program that runs agents is given the service's MCP server. `text`: a command, or what `file` has. */
 export interface McpHost { name: string, file?: string, text: string }
 
 /**
  * One block to paste for each host, as it reads its settings. Where a host can, it takes the key from the environment
- * (HANDOFF_KEY) or asks for it, so that it stands in no file.
- * @param clone where the service's clone is, for the host that starts a program
+ * (HANDOFF_KEY) or asks for it, so that it stands in no file. The one that starts a program needs Node.
  */
-export function mcpHosts (baseUrl: string, clone = '/path/to/agent-handoff-service'): McpHost[] {
+export function mcpHosts (baseUrl: string): McpHost[] {
   const url = `${baseUrl}/mcp`
   const bearer = (key: string) => ({ Authorization: `Bearer ${key}` })
   const json = (value: object) => JSON.stringify(value, null, 2)
@@ -20,7 +21,11 @@ export function mcpHosts (baseUrl: string, clone = '/path/to/agent-handoff-servi
       file: 'claude_desktop_config.json',
       text: json({
         mcpServers: {
-          handoff: { command: 'node', args: [`${clone}/dist/cli/main.js`, 'mcp'], env: { HANDOFF_URL: baseUrl, HANDOFF_KEY: 'your key' } }
+          handoff: {
+            command: 'npx',
+            args: ['-y', packageUrl(baseUrl), 'mcp'],
+            env: { HANDOFF_URL: baseUrl, HANDOFF_KEY: 'your key' }
+          }
         }
       })
     },

@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import type { FastifyInstance } from 'fastify'
-import { Pace } from '../core/time.ts'
+import { Pace } from '../core/pace.ts'
 
 /** A text costs some milliseconds and needs no key, so at most one is made in this time, in milliseconds. */
 const interval = 100

@@ -3,7 +3,7 @@ import type { FastifyInstance } from 'fastify'
 import { html } from 'ghtml'
 import { about } from '../http/openapi.ts'
 import { belowBase } from '../http/base-url.ts'
-import { installLine } from '../http/clients.ts'
+import { installLine, packageUrl, workerLines, workerText } from '../http/clients.ts'
 import type { ClientFile } from '../http/clients.ts'
 import { fixed, kept, oncePer, sendFixed } from '../http/fixed-answers.ts'
 import { securityHeaders } from './people.ts'
@@ -30,8 +30,14 @@ function view (baseUrl: string, clients: readonly ClientFile[]): string {
   const main = html`<h1>Clients</h1>
 <p>They are of this service’s version, and come from this service: no package registry is needed. They read the address from
 <code>HANDOFF_URL</code> and the key from <code>HANDOFF_KEY</code>.</p>
-!${parts.length === 0 ? '<p>This service was started without being built, so it has none.</p>' : parts}`
+!${parts.length === 0 ? '<p>This service was started without being built, so it has none.</p>' : [...parts, inShell(baseUrl)]}`
   return frame({
     title: `Clients · ${about.title}`, head: '', header: html`<a class="home" href="/">${about.title}</a>`, main
   })
+}
+
+function inShell (baseUrl: string): string {
+  return html`<h2>In a shell</h2>
+<p>${workerText} The other verbs are in <code>npx ${packageUrl(baseUrl)} --help</code>; <code>login ${baseUrl}</code> keeps a key there.</p>
+<pre>${workerLines(baseUrl)}</pre>`
 }

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import type { Caller } from '../core/model.ts'
-import { Pace } from '../core/time.ts'
+import { Pace } from '../core/pace.ts'
 import { readHandoffs, shows, textOf } from './console-routes.ts'
 import type { Console } from './console-routes.ts'
 import { show } from './session.ts'

@@ -1,12 +1,14 @@
-import { execFile } from 'node:child_process'
-import { existsSync, statSync } from 'node:fs'
+import { execFile, execFileSync } from 'node:child_process'
+import { readFileSync, readdirSync, statSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import t from 'tap'
 import type { Test } from 'tap'
+import { version } from '../../src/core/version.ts'
 import { proxy, serve, tenants } from '../helpers/client.ts'
 import type { Tenant } from '../helpers/client.ts'
 import { builtHandoff, handoff, parsed } from '../helpers/command.ts'
+import type { Ended } from '../helpers/command.ts'
 import { scratchDir } from '../helpers/processes.ts'
 import { projectRoot } from '../helpers/service.ts'
 import { until } from '../helpers/until.ts'
@@ -232,7 +234,7 @@ t.test('on the machine of an npm start its key is used, and its address', async 
   }
   await writeFile(join(DATA_DIR, 'agent.key'), `\ufeff${secrets.alice}\r\n`)
   t.match(await handoff(['pass', '--task', 't'], { env: { DATA_DIR } }), { code: 0 }, 'with a byte order mark')
-  t.match(await handoff(['pass', '--task', 't', '--url', url], { env: { HANDOFF_KEY: `\ufeff${secrets.alice}` } }), { code: 0 })
+  t.match(await handoff(['pass', '--task', 't', '--url', url], { env: { HANDOFF_KEY: `\ufeff${secrets.alice}\r\n` } }), { code: 0 }, 'and a line break')
   t.match(parsed(await handoff(['pass', '--task', 't', '--json'], { env: { DATA_DIR, HANDOFF_URL: url } })), { status: 'pending' })
   const { handoff_id: id } = (await call('alice', 'POST', '/api/pass', { task: 't' })).json()
   t.match(await handoff(['catch', id], { env: { DATA_DIR, HANDOFF_KEY: secrets.bob } }), { code: 0 }, 'another key of the same service')
@@ -270,8 +272,8 @@ t.test('login keeps a key for its address alone, and only one that the service k
   const home = join(await scratchDir(t), 'config')
   const env = { XDG_CONFIG_HOME: home, DATA_DIR: join(home, 'none') }
   const file = join(home, 'handoff', 'keys.json')
-  const login = (address: string, input: string) => new Promise<{ code: number, stderr: string }>(resolve => {
-    const child = execFile(process.execPath, [join(projectRoot, 'dist/cli/main.js'), 'login', address], { env: { PATH: process.env.PATH, ...env } },
+  const login = (address: string, input: string, more: Record<string, string> = {}) => new Promise<{ code: number, stderr: string }>(resolve => {
+    const child = execFile(process.execPath, [join(projectRoot, 'dist/cli/main.js'), 'login', address], { cwd: dirname(home), env: { PATH: process.env.PATH, ...env, ...more } },
       (error, _, stderr) => resolve({ code: error === null ? 0 : error.code as number, stderr }))
     child.stdin!.end(input)
   })
@@ -279,12 +281,43 @@ t.test('login keeps a key for its address alone, and only one that the service k
   t.match(await login(url, 'two\nlines\n'), { code: 2 })
   t.match(await login('ftp://x', secrets.alice), { code: 2 })
   t.match(await login('http://127.0.0.1:1', secrets.alice), { code: 1, stderr: /doesn’t answer/ })
-  t.notOk(existsSync(file), 'nothing was kept')
+  for (const XDG_CONFIG_HOME of ['', 'relative']) t.match(await login(url, secrets.alice, { HOME: '', XDG_CONFIG_HOME }), { code: 2, stderr: /no home folder[^\n]*XDG_CONFIG_HOME/ })
+  t.match(await login(url, secrets.alice, { XDG_CONFIG_HOME: '/dev/null' }), { code: 2, stderr: /^\/dev\/null\/handoff\/keys.json is not readable: ENOTDIR/ })
+  t.strictSame(readdirSync(dirname(home)), [], 'nothing was kept')
   t.match(await login(`${url}/`, `\ufeff${secrets.alice}\r\n`), { code: 0 })
   t.equal(statSync(file).mode & 0o777, 0o600)
   t.match(parsed(await handoff(['pass', '--task', 't', '--url', url, '--json'], { env })), { status: 'pending' })
+  const seen: string[] = []
+  const elsewhere = await serve(t, ({ url, headers }, response) => {
+    seen.push(`${url} ${headers.authorization}`)
+    response.end('{"status":"pending"}')
+  })
+  t.match(await login(`${elsewhere}/handoffs//`, 'another-key'), { code: 0 })
+  t.strictSame(JSON.parse(readFileSync(file, 'utf8')), { [url]: secrets.alice, [`${elsewhere}/handoffs`]: 'another-key' })
+  for (const HANDOFF_URL of [`${elsewhere}/handoffs`, `${elsewhere}/handoffs/`]) t.match(await handoff(['status', 'x'], { env: { ...env, HANDOFF_URL } }), { code: 0 })
+  t.match(await handoff(['status', 'x', '--url', elsewhere], { env }), { code: 2, stderr: /no key for/ }, 'without the path it is another')
+  t.strictSame(seen, ['/handoffs/api/handoffs?limit=1', '/handoffs/api/status/x', '/handoffs/api/status/x'].map(path => `${path} Bearer another-key`))
   t.match(await handoff(['status', 'x', '--url', 'http://127.0.0.1:1'], { env }), { code: 2, stderr: /no key for .*handoff login/ })
   t.match(await handoff(['status', 'x', '--url', url], { env: { ...env, HANDOFF_KEY: 'wrong-0123456789' } }), { code: 1, stderr: /API key/ }, 'what is set comes first')
+})
+
+t.test('the client’s package has the agents’ verbs, and only those', async t => {
+  const { as } = start()
+  const folder = await scratchDir(t)
+  execFileSync('tar', ['-xzf', join(projectRoot, 'dist/clients/agent-handoff-client.tgz'), '-C', folder])
+  const command = join(folder, 'package/dist/command/main.js')
+  const run = (args: readonly string[], env = {}) => new Promise<Pick<Ended, 'code' | 'stdout' | 'stderr'>>(resolve => {
+    const child = execFile(command, args, { env: { PATH: process.env.PATH, ...env } }, (_, stdout, stderr) => resolve({ code: child.exitCode!, stdout, stderr }))
+  })
+  const { stdout } = await run(['--help'])
+  const verbsIn = (help: string) => [...help.matchAll(/^ {2}([a-z]+) .*\S$/gm)].map(([, verb]) => verb)
+  const [agents] = (await handoff(['--help'])).stdout.split('For the operator:')
+  t.strictSame(verbsIn(stdout), [...verbsIn(agents!.split('For agents:')[1]!), 'help'])
+  t.strictSame(await run(['fail', '--help']), { code: 0, stdout: (await handoff(['fail', '--help'])).stdout, stderr: '' })
+  t.strictSame(await run(['--version']), { code: 0, stdout: `${version}\n`, stderr: '' })
+  t.match(await run(['pass', '--task', 't', '--json'], as('alice').env), { code: 0, stdout: /"status":"pending"/, stderr: '' })
+  t.match(await run(['serve']), { code: 2, stdout: '', stderr: "unknown command 'serve' (see handoff --help)\n" })
+  t.match(await run([]), { code: 2, stdout: '', stderr: /^Usage: handoff / })
 })
 
 t.test('the help names every verb', async t => {

@@ -1,8 +1,10 @@
 import t from 'tap'
 import type { Test } from 'tap'
-import {
-  UsageError, harmless, oneLine, parseDuration, parseName, parseRate, parseScopes, span, table
-} from '../../src/cli/output.ts'
+import { parseDuration, parseRate, parseScopes } from '../../src/cli/output.ts'
+import { UsageError, harmless, oneLine, span, table } from '../../src/clients/typescript/command/output.ts'
+import { parse } from '../../src/clients/typescript/command/parse.ts'
+import { parseName } from '../../src/clients/typescript/command/values.ts'
+import { verbs } from '../../src/clients/typescript/command/verbs.ts'
 import { newKeyId, newSecret } from '../../src/store/api-keys.ts'
 
 const long = 'x'.repeat(10_000)
@@ -66,4 +68,46 @@ t.test('output is formatted', async t => {
   const steering = '"\u009b2J \u202e \u2028 é \u{1f600}"'
   t.equal(harmless(steering), '"\\u009b2J \\u202e \\u2028 é \u{1f600}"')
   t.equal(JSON.parse(harmless(steering)), JSON.parse(steering), 'the same JSON')
+})
+
+t.test('command lines of the agents’ verbs', async t => {
+  const read = (line: string[]) => {
+    const [name = '', ...rest] = line
+    const given = parse(name, verbs[name]!, rest)
+    return typeof given === 'string' ? given : JSON.parse(JSON.stringify([given.args, given.options]))
+  }
+  for (const [line, args, options] of [
+    [['status', 'a', 'b'], ['a', 'b'], {}],
+    [['next'], [], {}],
+    [['heartbeat', 'x', '--progress', '--percent', '--percent', '5'], ['x'], { progress: '--percent', percent: 5 }],
+    [['fail', '--message=a=b', 'x', '--no-retry', '--json'], ['x'], { message: 'a=b', retry: false, json: true }],
+    [['fail', 'x', '--message', '--', '--code='], ['x'], { message: '--', code: '' }],
+    [['fail', 'x', '--message', '-', '--code', 'a', '--code', 'b'], ['x'], { message: '-', code: 'b' }],
+    [['done', '--', '--output'], ['--output'], {}],
+    [['done', '-5.5'], ['-5.5'], {}],
+    [['status', '-5', '-5'], ['-5', '-5'], {}],
+    [['pass', '--task', 't', '--after', 'a', 'b,c', '--label', 'r:1', '--after=d', '--label=s:2', '--max-attempts', '2'], [], { task: 't', after: ['a', 'b', 'c', 'd'], label: ['r:1', 's:2'], maxAttempts: 2 }],
+    [['work', 'w', '--once', '--', 'sh', '-c', 'x', '--', '--help', '--once'], ['w', 'sh', '-c', 'x', '--', '--help', '--once'], { once: true }],
+    [['work', '--', 'w', 'true'], ['w', 'true'], {}],
+  ] as const) t.strictSame(read([...line]), [args, options], line.join(' '))
+  for (const line of [['pass', '--help'], ['done', 'x', 'y', '-h'], ['work', '--no-such', '--help', '--', 'a']]) t.equal(read(line), 'help', line.join(' '))
+  for (const line of [['pass', '--version'], ['pass', '-V']]) t.equal(read(line), 'version')
+  for (const [line, message] of [
+    [['done'], 'missing required argument \'id\''],
+    [['status'], 'missing required argument \'id\''],
+    [['work', 'w'], 'missing required argument \'command\''],
+    [['done', 'a', 'b'], 'too many arguments for \'done\'. Expected 1 argument but got 2.'],
+    [['asks', 'a', '-1'], 'too many arguments for \'asks\'. Expected 0 arguments but got 2.'],
+    [['pass', '--task', 't', '--after=a', 'b'], 'too many arguments for \'pass\'. Expected 0 arguments but got 1.'],
+    [['fail', 'x'], 'required option \'--message <text>\' not specified'],
+    [['fail', '--no-such'], 'required option \'--message <text>\' not specified'],
+    [['fail', 'x', '--message'], 'option \'--message <text>\' argument missing'],
+    [['done', '--no-such', '-x'], 'unknown option \'--no-such\''],
+    [['done', '-xh', '1'], 'unknown option \'-xh\''],
+    [['done', '1', '--json=true'], 'unknown option \'--json=true\''],
+    [['done', '1', '--constructor'], 'unknown option \'--constructor\''],
+    [['fail', '1', '--message', 'm', '--retry'], 'unknown option \'--retry\''],
+    [['heartbeat', 'x', '--percent', '-5'], '--percent: "-5" is not valid; it takes a number from 0 to 100'],
+    [['pass', '--label', 'a:1', '--label=a:2'], '--label: a is there twice'],
+  ] as const) t.throws(() => read([...line]), { name: 'UsageError', message }, line.join(' '))
 })

@@ -108,6 +108,11 @@ t.test('a newcomer follows the pages in an empty folder', { timeout: 900_000 }, 
     t.match(type('npx handoff inbox shouts'), /^pending +0$/m, 'the worker had it')
   })
 
+  await t.test('docs/cli.md: without a clone', async t => {
+    t.match(type(commandsUnder('docs/cli.md', 'Without a clone')), /^status +pending\n/m)
+    t.match(type('npx handoff inbox shouts'), /^pending +0$/m, 'the worker had it')
+  })
+
   await t.test('docs/cli.md: what support sees', async t => {
     const said = type(commandsUnder('docs/cli.md', 'Looking at a handoff'))
     t.match(said, /^status +pending\n[^]*^passed +\S+ \(.*\) by agent\n[^]*^key +handoff:\{...\}:h:default:\S+\nmaster +\S+redis\.sock\n/m)

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { Pace } from '../../src/core/time.ts'
+import { Pace } from '../../src/core/pace.ts'
 
 t.test('callers during the pause share the next run, which begins after they asked', async t => {
   const pace = new Pace<number>(200)

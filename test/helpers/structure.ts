@@ -9,11 +9,14 @@ const floors = ['redis', 'store', 'auth', 'result-schema', 'handoffs', 'webhooks
 /** OpenTelemetry is optional: only the tracing preload may import it. */
 const isTracing = (path: string) => path === 'tracing.ts' || path.startsWith('tracing/')
 
+/** What the service and the command in the client's package both know. It is written there, since the package goes out without the service. */
+const isCommon = (path: string) => path.startsWith('clients/typescript/command/common/')
+
 /** Leaves: any file may import them, and they import only one another. */
-const leaves = (path: string) => path.startsWith('core/')
+const leaves = (path: string) => path.startsWith('core/') || isCommon(path)
 
 /** The only files that read the environment. bootstrap.mjs runs before the config exists, and passes npm's own settings on. */
-const readers = ['cli/agent/ask.ts', 'cli/agent/login.ts', 'config.ts', 'bootstrap.mjs']
+const readers = ['clients/typescript/command/environment.ts', 'config.ts', 'bootstrap.mjs']
 
 /** Made by a program, as long as it may be. */
 const generated = 'clients/typescript/api.ts'
@@ -31,6 +34,8 @@ export function structureFaults (sources: readonly Source[]): string[] {
     if (source.readsEnvironment && !readers.includes(path)) faults.push(`${path} reads the environment: that is config.ts's alone`)
     if (path !== 'store/key-names.ts' && source.texts.some(text => keyPart.test(text))) faults.push(`${path} builds a Redis key: that is store/key-names.ts's alone`)
     if (['redis', 'store', 'auth', 'result-schema', 'handoffs', 'webhooks', 'operations'].includes(placeOf(path)!) && source.packages.some(name => /fastify/.test(name))) faults.push(`${path} imports fastify: it has to serve others than HTTP too`)
+    const foreign = source.packages.find(name => !name.startsWith('node:'))
+    if (path.startsWith('clients/typescript/command/') && foreign !== undefined) faults.push(`${path} imports ${foreign}: the client's package has no dependencies`)
     if (placeOf(path) === 'client' && source.packages.length > 0) faults.push(`${path} imports ${source.packages[0]}: the client has no dependencies, Node's built-ins included`)
     if (source.packages.some(name => name.startsWith('@opentelemetry/')) && !isTracing(path)) faults.push(`${path} imports OpenTelemetry, which may not be installed`)
     for (const { of, typeOnly } of source.imports) {
@@ -49,7 +54,7 @@ function placeOf (path: string): string | undefined {
     ? ['app.ts', 'main.ts', 'config.ts', 'bootstrap.mjs', 'log.ts']
     : ['redis', 'store', 'auth', 'result-schema', 'handoffs', 'webhooks', 'operations', 'http', 'web', 'mcp', 'metrics', 'embedded', 'clients', 'cli']
   if (isTracing(path)) return 'tracing'
-  if (path.startsWith('clients/typescript/')) return 'client'
+  if (path.startsWith('clients/typescript/')) return path.startsWith('clients/typescript/command/') ? 'command' : 'client'
   return places.includes(top!) ? top : undefined
 }
 
@@ -64,14 +69,17 @@ function mayImport (from: string, of: string, typeOnly: boolean): boolean {
   // pino's setup, for the entry points of the process.
   if (there === 'log.ts') return here === 'main.ts'
   if (here === 'log.ts') return of === 'core/stdio.ts'
-  // The schemas import the two others, which import nothing.
+  // What goes out with the client imports nothing of the service's, and core nothing but leaves.
+  if (isCommon(from)) return isCommon(of)
   if (here === 'leaf') return there === 'leaf'
   // Independent: it imports nothing of the service, leaves included. Only main starts it, and only the command looks for it.
   if (here === 'embedded' || there === 'embedded') return here === there || here === 'main.ts' || here === 'cli'
   // What makes the packages that the service hands out: programs of the build.
   if (here === 'clients' || there === 'clients') return here === there
-  // A package of its own, which knows nothing of the service. The command, for agents, is one of its users.
-  if (here === 'client' || there === 'client') return here === there || here === 'cli'
+  // A package of its own, which knows nothing of the service. Of its two parts the library doesn't know the command. The service's command has both.
+  if (here === 'client') return there === 'client'
+  if (here === 'command') return there === 'client' || there === 'command' || isCommon(of)
+  if (there === 'client' || there === 'command') return here === 'cli'
   // It knows Redis, and no handoffs.
   if (here === 'redis' && of === 'core/model.ts') return false
   if (there === 'leaf') return true

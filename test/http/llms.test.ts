@@ -58,8 +58,9 @@ t.test('the service hands out the client of its own version, without a key, and 
   t.strictSame([(await app.inject({ method: 'HEAD', url: path })).headers['content-length'], (await app.inject({ method: 'HEAD', url: '/clients/' })).statusCode], [String(rawPayload.length), 200])
   t.match(gunzipSync(rawPayload).toString('latin1'), `"version": "${version}"`)
   for (const url of ['/clients/', ...pages, '/.well-known/agent-skills/agent-handoff/SKILL.md']) {
-    t.match((await app.inject(url)).body, `npm install http://127.0.0.1:8080${path}`, url)
+    for (const line of [`npm install http://127.0.0.1:8080${path}`, `npx http://127.0.0.1:8080${path} work INBOX -- COMMAND`]) t.match((await app.inject(url)).body, line, url)
   }
+  t.equal((await app.inject(`${path}?2`)).statusCode, 200, 'an address that is new to npx')
   isProblem(t, await app.inject('/clients/none.tgz'), 404, 'not_found')
   isProblem(t, await app.inject('/clients/..%2fmain.js'), 404, 'not_found')
 })

@@ -2,7 +2,7 @@ import type { Redis } from 'ioredis'
 import { onlineReplicas, readInfo, testedServers, versionOf } from '../../redis/connect.ts'
 import type { ServerInfo } from '../../redis/connect.ts'
 import type { Look } from '../../store/health.ts'
-import { span } from '../output.ts'
+import { span } from '../../clients/typescript/command/output.ts'
 
 /** What a server reports about itself; null where this user may not see it. */
 export interface ServerFacts {

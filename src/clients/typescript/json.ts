@@ -62,16 +62,26 @@ export function elementTexts (json: string, name: string): string[] {
   return array === undefined ? [] : [...parts(array)].map(([from, to]) => array.slice(from, to).trim())
 }
 
-/** The text of a JSON object's member. If a name is repeated, the last one counts, as with JSON.parse. */
+/** The text of a JSON object's member, or undefined. If a name is repeated, the last one counts, as with JSON.parse. */
 export function memberText (json: string, name: string): string | undefined {
   let found: string | undefined
+  for (const [written, text] of members(json)) if (written === name) found = text
+  return found
+}
+
+/** The text of each member of a JSON object, by its name. */
+export function * memberTexts (json: string): Generator<[name: string, text: string]> {
+  for (const [written, text] of members(json)) yield [JSON.parse(`"${written}"`) as string, text]
+}
+
+/** The members of a JSON object: each name as it is written between its quotes, and the value's text. */
+function * members (json: string): Generator<[name: string, text: string]> {
   for (const [from, to] of parts(json)) {
     const part = json.slice(from, to)
     const start = part.indexOf('"')
     const end = stringEnd(part, start)
-    if (part.slice(start + 1, end - 1) === name) found = part.slice(part.indexOf(':', end) + 1).trim()
+    yield [part.slice(start + 1, end - 1), part.slice(part.indexOf(':', end) + 1).trim()]
   }
-  return found
 }
 
 /** Where the members of a JSON object, or the elements of an array, begin and end. */

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { installLine } from '../clients.ts'
+import { installLine, packageUrl, workerLines, workerText } from '../clients.ts'
 import type { ClientFile } from '../clients.ts'
 import { fixed, kept, oncePer, sendFixed } from '../fixed-answers.ts'
 import { about, curlOf } from '../openapi.ts'
@@ -80,7 +80,11 @@ function conduct (workSeconds: number): string {
 
 /** How each client is installed from this service. */
 function clientLines (baseUrl: string, clients: readonly ClientFile[]): string {
-  return clients.map(client => `For ${client.of}:\n\n\`\`\`sh\n${installLine(baseUrl, client)}\n\`\`\`\n`).join('\n')
+  const block = (about: string, lines: string) => `${about}\n\n\`\`\`sh\n${lines}\n\`\`\`\n`
+  return [
+    ...clients.map(client => block(`For ${client.of}:`, installLine(baseUrl, client))),
+    block(workerText, workerLines(baseUrl))
+  ].join('\n')
 }
 
 function links (endpoints: readonly ApiEndpoint[], baseUrl: string): string {
@@ -150,7 +154,7 @@ description: ${description}
 
 The service is at ${baseUrl}. Every request needs the header \`Authorization: Bearer <key>\`; the operator hands out keys. All operations, with their members
 and examples: ${baseUrl}/llms.txt. If you have the tools \`handoff_pass\`, \`handoff_catch_next\` and so on (MCP, ${baseUrl}/mcp), use those; with a shell, the
-command \`handoff\`.
+command \`handoff\`${clients.length === 0 ? '' : ` (where there is none: \`npx -y ${packageUrl(baseUrl)}\`)`}.
 
 ## A handoff's life
 

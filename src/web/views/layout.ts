@@ -1,6 +1,6 @@
 import { html } from 'ghtml'
 import type { Caller } from '../../core/model.ts'
-import { installLine } from '../../http/clients.ts'
+import { installLine, workerLines, workerText } from '../../http/clients.ts'
 import type { ClientFile } from '../../http/clients.ts'
 import { mcpHosts } from '../../http/mcp-hosts.ts'
 import { about, curlOf } from '../../http/openapi.ts'
@@ -124,7 +124,10 @@ function inPrograms (baseUrl: string, clients: readonly ClientFile[]): string {
 <p>The service hands out its own <a href="/clients/">clients</a>, with types; no package registry is needed.</p>
 !${clients.map(client => html`<p>${client.of}:</p>
 <pre>${installLine(baseUrl, client)}</pre>
-`)}`
+`)}<h2>In a shell</h2>
+<p>${workerText}</p>
+<pre>${workerLines(baseUrl)}</pre>
+`
 }
 
 function operation ({ method, path, summary }: ApiEndpoint): string {

@@ -1,17 +1,13 @@
-import type { Inbox } from '../../clients/typescript/index.ts'
-import { elementTexts, memberText } from '../../clients/typescript/json.ts'
-import { loadConfig } from '../../config.ts'
-import { callerOf } from '../../core/model.ts'
-import { InboxSettingsService } from '../../handoffs/inbox-settings.ts'
-import { UsageError, print, span, table, unbroken } from '../output.ts'
-import { redisClock, withStore } from '../redis.ts'
+import type { Inbox } from '../index.ts'
+import { elementTexts, memberText } from '../json.ts'
+import { UsageError, print, span, table, unbroken } from './output.ts'
 import { ask, clientFor, lines, refused } from './ask.ts'
 import type { AskOptions } from './ask.ts'
-import { asRefusal, checkSource, serviceTime } from './list.ts'
+import { checkLimit, serviceTime } from './list.ts'
 
 /** `handoff inboxes` and `handoff inbox`: what there is in inboxes, and what operators set for them. */
 
-export interface InboxesOptions extends AskOptions { limit?: number, all?: boolean, cursor?: string, tenant?: string }
+export interface InboxesOptions extends AskOptions { limit?: number, all?: boolean, cursor?: string }
 
 export interface InboxOptions extends AskOptions {
   pause?: boolean
@@ -28,32 +24,20 @@ const usual = 100
 
 /** @returns the exit status */
 export async function inboxes (options: InboxesOptions): Promise<number> {
-  checkSource(options)
-  const { tenant } = options
+  checkLimit(options)
+  const client = clientFor(options)
   try {
-    if (tenant !== undefined) return await showStored(options, tenant)
-    const client = clientFor(options)
     const now = await serviceTime(options)
-    return await show(options, now, async wanted => (await client.inboxes(wanted)).text)
+    return await showInboxes(options, now, async wanted => (await client.inboxes(wanted)).text)
   } catch (error) {
     return refused(options, error)
   }
 }
 
-/** Reads as the service does. Doesn't wait for replicas, as `list` doesn't. */
-function showStored (options: InboxesOptions, tenant: string): Promise<number> {
-  const caller = callerOf(tenant, 'operator', ['status'])
-  return withStore(loadConfig(), 0, async store => {
-    const service = new InboxSettingsService(store.inboxes, (_, read) => read())
-    return await show(options, await redisClock(store), async ({ limit, cursor }) => {
-      const page = service.list(caller, { limit, ...cursor !== undefined && { cursor } })
-      return JSON.stringify(await page.catch(error => { throw asRefusal(error) }))
-    })
-  })
-}
-
 /** Prints all pages, or as many as it takes for `limit` inboxes. @param now the time there, in milliseconds */
-async function show (options: InboxesOptions, now: number, read: ReadPage): Promise<number> {
+export async function showInboxes (
+  options: InboxesOptions, now: number, read: ReadPage
+): Promise<number> {
   const { all = false, json = false, limit: wanted = usual } = options
   const texts: string[] = []
   let cursor: string | undefined | null = options.cursor

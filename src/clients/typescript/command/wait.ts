@@ -1,5 +1,5 @@
-import { hasEnded, readOmitted, settle } from '../../clients/typescript/wait.ts'
-import { Failure, UsageError, print } from '../output.ts'
+import { hasEnded, readOmitted, settle } from '../wait.ts'
+import { Failure, UsageError, print } from './output.ts'
 import { clientFor, lines, refused } from './ask.ts'
 import type { AskOptions } from './ask.ts'
 

@@ -1,11 +1,12 @@
 import { once } from 'node:events'
 import { createInterface } from 'node:readline/promises'
-import type { FailedWanted, HandoffClient, ListWanted } from '../../clients/typescript/index.ts'
-import type { Labels } from '../../core/labels.ts'
-import { Failure, UsageError, print } from '../output.ts'
-import { clientFor, destinationOf, lines, refused, wantedLabels } from './ask.ts'
+import type { FailedWanted, HandoffClient, ListWanted } from '../index.ts'
+import type { Labels } from './common/names.ts'
+import { Failure, print } from './output.ts'
+import { clientFor, lines, refused, wantedLabels } from './ask.ts'
 import type { AskOptions } from './ask.ts'
-import { serviceTime, wantedOf } from './list.ts'
+import { destinationOf } from './environment.ts'
+import { checkLimit, serviceTime, wantedOf } from './list.ts'
 import type { FailedOptions } from './list.ts'
 
 /** `handoff redrive` and `handoff purge`: what an operator does to many handoffs at once. */
@@ -54,10 +55,6 @@ export async function purge (options: PurgeOptions, inbox: string): Promise<numb
   } catch (error) {
     return refused(options, error)
   }
-}
-
-function checkLimit ({ limit, all }: ManyOptions): void {
-  if (all && limit !== undefined) throw new UsageError('--all and --limit exclude each other')
 }
 
 /** Asks on the terminal. @throws {Failure} where the answer isn't yes */

@@ -1,6 +1,6 @@
-import { rawJson } from '../../clients/typescript/index.ts'
-import type { PassBody } from '../../clients/typescript/index.ts'
-import { labelsText } from '../../core/labels.ts'
+import { rawJson } from '../index.ts'
+import type { PassBody } from '../index.ts'
+import { labelsText } from './common/names.ts'
 import { ask, items, lines, listLines, oldest, wantedLabels } from './ask.ts'
 import type { AskOptions } from './ask.ts'
 import type { AnswerOptions, QuestionOptions } from './questions.ts'
@@ -51,7 +51,7 @@ export const calls = {
   reject: (options, id) => ask(options, client => client.approvals.reject(id, options.note), plain),
 } satisfies Record<string, CommandCall>
 
-export type Verb = keyof typeof calls
+export type Call = keyof typeof calls
 
 /** One inbox, or several separated by commas; of nothing, the agent's own. */
 function inboxesOf (text: string): { inbox?: string, inboxes?: string[] } {

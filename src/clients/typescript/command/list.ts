@@ -1,22 +1,13 @@
-import { HandoffError } from '../../clients/typescript/index.ts'
-import type { ListWanted, ListedHandoff } from '../../clients/typescript/index.ts'
-import { elementTexts, memberText } from '../../clients/typescript/json.ts'
-import { loadConfig } from '../../config.ts'
-import { Problem, errorTable } from '../../core/errors.ts'
-import type { Fault } from '../../core/errors.ts'
-import type { Labels } from '../../core/labels.ts'
-import { callerOf } from '../../core/model.ts'
-import { ListService } from '../../handoffs/lists.ts'
-import { Failure, UsageError, notWritten, outputFault, print, unbroken } from '../output.ts'
-import { redisClock, withStore } from '../redis.ts'
+import type { ListWanted, ListedHandoff } from '../index.ts'
+import { elementTexts, memberText } from '../json.ts'
+import type { Labels } from './common/names.ts'
+import { Failure, UsageError, notWritten, outputFault, print, unbroken } from './output.ts'
 import { clientFor, madeFor, refused, wantedLabels } from './ask.ts'
 import type { AskOptions } from './ask.ts'
 import { rowsOf } from './list-rows.ts'
+import type { Moment } from './values.ts'
 
-/** `handoff list`: what is live, or what failed, as the service answers it, or read from Redis. */
-
-/** A time, or how long ago that was, in milliseconds. */
-export type Moment = string | number
+/** `handoff list`: what is live, or what failed. */
 
 /** By what failed handoffs are chosen. */
 export interface FailedOptions extends AskOptions {
@@ -35,73 +26,33 @@ export interface ListOptions extends FailedOptions {
   limit?: number
   all?: boolean
   cursor?: string
-  tenant?: string
 }
 
 /** Where the list comes from: a page's JSON, and the time there, in milliseconds. */
-interface Source {
+export interface Source {
   page (wanted: ListWanted): Promise<string>
   now (): Promise<number>
 }
 
 /** @returns the exit status */
 export async function list (options: ListOptions): Promise<number> {
-  checkSource(options)
-  const { tenant } = options
+  checkLimit(options)
+  const client = clientFor(options)
   try {
-    return tenant === undefined ? await show(options, service(options)) : await showStored(options, tenant)
+    const page = async (wanted: ListWanted) => (await client.list(wanted)).text
+    return await show(options, { page, now: () => serviceTime(options) })
   } catch (error) {
     return refused(options, error)
   }
 }
 
-/** @throws {UsageError} for options of lists that exclude each other */
-export function checkSource (
-  { all, limit, tenant, url }: Pick<ListOptions, 'all' | 'limit' | 'tenant' | 'url'>
-): void {
+/** @throws {UsageError} for options that exclude each other */
+export function checkLimit ({ all, limit }: { all?: boolean, limit?: number }): void {
   if (all && limit !== undefined) throw new UsageError('--all and --limit exclude each other')
-  if (tenant !== undefined && url !== undefined) {
-    throw new UsageError('--tenant reads from Redis, and --url is the service: one of them')
-  }
-}
-
-function service (options: ListOptions): Source {
-  const client = clientFor(options)
-  return { page: async wanted => (await client.list(wanted)).text, now: () => serviceTime(options) }
-}
-
-/** Reads as the service does for an operator's key. Doesn't wait for replicas, as `inspect` doesn't. */
-function showStored (options: ListOptions, tenant: string): Promise<number> {
-  const caller = callerOf(tenant, 'operator', ['status', 'operate'])
-  return withStore(loadConfig(), 0, store => {
-    const service = new ListService(store.lists, (_, read) => read())
-    const page = async ({ passedBy, caughtBy, errorCode, labels, status, ...wanted }: ListWanted) => {
-      const given = {
-        ...wanted,
-        passed_by: passedBy,
-        caught_by: caughtBy,
-        error_code: errorCode,
-        labels: labels && Object.entries(labels).map(label => label.join(':')).join(),
-        status: status?.join(),
-      }
-      // A member that is undefined is one that isn't there.
-      const query = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined))
-      return await service.page(caller, query).catch(error => { throw asRefusal(error) })
-    }
-    return show(options, { page, now: () => redisClock(store) })
-  })
-}
-
-/** The refusal that the service would answer. */
-export function asRefusal (error: unknown): unknown {
-  if (!(error instanceof Problem)) return error
-  const { code, more } = error
-  const { status, detail } = errorTable[code]
-  return new HandoffError(code, { status, detail, errors: more.members?.errors as Fault[] })
 }
 
 /** Prints the pages: all of them, or as many as it takes for `limit` handoffs. */
-async function show (options: ListOptions, source: Source): Promise<number> {
+export async function show (options: ListOptions, source: Source): Promise<number> {
   const { all = false, json = false, failed } = options
   const needsTime = !json || typeof options.since === 'number' || typeof options.until === 'number'
   const clock = needsTime ? ticking(await source.now()) : () => 0

@@ -1,8 +1,8 @@
-import { isHandoffError } from '../../clients/typescript/index.ts'
-import type { AskWanted, HandoffClient, JsonObject, Question } from '../../clients/typescript/index.ts'
-import { memberText } from '../../clients/typescript/json.ts'
-import type { Labels } from '../../core/labels.ts'
-import { Failure } from '../output.ts'
+import { isHandoffError } from '../index.ts'
+import type { AskWanted, HandoffClient, JsonObject, Question } from '../index.ts'
+import { memberText } from '../json.ts'
+import type { Labels } from './common/names.ts'
+import { Failure } from './output.ts'
 import { ask as call, lines, listLines, oldest, wantedLabels } from './ask.ts'
 import type { AskOptions } from './ask.ts'
 

@@ -1,15 +1,10 @@
-import { readFileSync } from 'node:fs'
-import { networkInterfaces } from 'node:os'
-import { join } from 'node:path'
-import { normalBaseUrl } from '../../clients/typescript/call.ts'
-import { HandoffClient, isHandoffError } from '../../clients/typescript/index.ts'
-import type { ClientOptions, HandoffError } from '../../clients/typescript/index.ts'
-import { elementTexts } from '../../clients/typescript/json.ts'
-import { cutMembers } from '../../core/json.ts'
-import { partsOf } from '../../core/labels.ts'
-import type { Labels } from '../../core/labels.ts'
-import { keptKey } from './login.ts'
-import { Failure, UsageError, harmless, notWritten, outputFault, print, unbroken } from '../output.ts'
+import { HandoffClient, isHandoffError } from '../index.ts'
+import type { ClientOptions, HandoffError } from '../index.ts'
+import { elementTexts, memberTexts } from '../json.ts'
+import { partsOf } from './common/names.ts'
+import type { Labels } from './common/names.ts'
+import { destinationOf } from './environment.ts'
+import { Failure, UsageError, harmless, notWritten, outputFault, print, unbroken } from './output.ts'
 
 /** How the agents' commands call the service, and what they print. */
 
@@ -95,91 +90,18 @@ export function errorLine ({ message, code, status }: HandoffError): string {
     : message
 }
 
-/** What the agents' commands read from the environment, and from what an `npm start` left in DATA_DIR. */
-
-const usual = 'http://127.0.0.1:8080'
-
-/**
- * Where a command goes, and the key that belongs there: HANDOFF_KEY belongs to HANDOFF_URL (to `url` where that is
- * unset), the agent's key of an `npm start` to the address that it wrote beside it, and what `handoff login` keeps to
- * its address, in this order. No key is sent anywhere else, whatever `url` says.
- * @param url what --url says
- * @throws {TypeError} for what is no address
- * @throws {UsageError} if no key belongs there
- */
-export function destinationOf (url: string | undefined): { baseUrl: string, key: string } {
-  const { HANDOFF_URL, HANDOFF_KEY, DATA_DIR = '.data' } = process.env
-  const local = localAddress(DATA_DIR)
-  const baseUrl = normalBaseUrl(url ?? (HANDOFF_URL || local || usual))
-  const isHome = !HANDOFF_URL || url === undefined || isSame(HANDOFF_URL, baseUrl)
-  // Read from a file, it may have a byte order mark in front.
-  if (HANDOFF_KEY && isHome) return { baseUrl, key: HANDOFF_KEY.replace(/^\ufeff/, '') }
-  const file = join(DATA_DIR, 'agent.key')
-  const key = textOf(file)
-  if (key !== undefined && local === baseUrl) return { baseUrl, key }
-  const kept = keptKey(baseUrl)
-  if (kept !== undefined) return { baseUrl, key: kept }
-  // What the keys that are here belong to.
-  const belongs = [
-    ...HANDOFF_KEY ? ['HANDOFF_KEY belongs to HANDOFF_URL'] : [],
-    ...key === undefined ? [] : [`${file} belongs to ${local ?? 'an npm start that isn’t running'}`]
-  ]
-  throw new UsageError(`there is no key for ${baseUrl}${belongs.length === 0
-    ? ''
-    : ` (${belongs.join(', ')})`}: set HANDOFF_URL to this address, and HANDOFF_KEY to your API key there; or run ` +
-    `handoff login ${baseUrl}`)
-}
-
-/**
- * Where the service listens that `npm start` runs on this machine. Another machine's address wasn't written by one:
- * whoever brought such a folder here would be sent what HANDOFF_KEY may do.
- */
-function localAddress (dataDir: string): string | undefined {
-  try {
-    const address = normalBaseUrl(textOf(join(dataDir, 'address')) ?? '')
-    const host = new URL(address).hostname.replace(/^\[|\]$/g, '')
-    return Object.values(networkInterfaces()).flat().some(own => own?.address === host) || /^127\./.test(host)
-      ? address
-      : undefined
-  } catch {
-    return undefined
-  }
-}
-
-function isSame (text: string, address: string): boolean {
-  try {
-    return normalBaseUrl(text) === address
-  } catch {
-    return false
-  }
-}
-
-/** What a file says; undefined where there is none, or nothing in it. */
-function textOf (file: string): string | undefined {
-  try {
-    return readFileSync(file, 'utf8').trim() || undefined
-  } catch {
-    return undefined
-  }
-}
-
-/** The folders in which programs are searched. */
-export function programFolders (): string {
-  return process.env.PATH ?? ''
-}
-
-/** The environment for a child process, with these variables added. */
-export function environmentWith (more: Record<string, string>): NodeJS.ProcessEnv {
-  return { ...process.env, ...more }
-}
-
 /**
  * Answers for people: one line per member, with the API's names. Escapes keep any text from controlling the terminal.
  */
 
-/** @param text an answer's JSON. It is cut, not parsed, so that numbers stay as they are */
+/** @param text an answer's JSON. Values are cut from it, so that numbers stay as they are */
 export function lines (text: string): string {
-  return linesOf(Buffer.from(text)).join('\n')
+  const values = JSON.parse(text) as Record<string, unknown>
+  const texts = new Map(memberTexts(text))
+  const rows = Object.entries(values).filter(([, value]) => value !== null)
+    .map(([name, value]) => [shown(name, JSON.stringify(name)), shown(value, texts.get(name)!)] as const)
+  const widest = Math.max(...rows.map(([name]) => name.length))
+  return rows.map(([name, value]) => `${name.padEnd(widest)}  ${value}`).join('\n')
 }
 
 /** The items of a list, separated by empty lines. @param none what to print if there are none */
@@ -210,13 +132,6 @@ export function listLines (text: string, none: string): string {
   const isWhole = (JSON.parse(text) as { next_cursor: string | null }).next_cursor === null
   const found = elementTexts(text, 'items').map(item => ({ text: item }))
   return items(found, isWhole ? none : 'none of the oldest that wait') + (isWhole ? '' : '\n\nThere are more.')
-}
-
-function linesOf (json: Buffer): string[] {
-  const { values, raw } = cutMembers(json)
-  const names = Object.keys(values).filter(name => values[name] !== null)
-  const widest = Math.max(...names.map(name => name.length))
-  return names.map(name => `${name.padEnd(widest)}  ${shown(values[name], raw(name)!.toString())}`)
 }
 
 /** Plain strings are shown without quotes; all other values as JSON on one line. */

@@ -1,4 +1,4 @@
-import { reasonOf, redirectOf, settingsOf } from '../../clients/typescript/call.ts'
+import { reasonOf, redirectOf, settingsOf } from '../call.ts'
 import { madeFor } from './ask.ts'
 import type { AskOptions } from './ask.ts'
 

@@ -1,7 +1,7 @@
-import { isHandoffError } from '../../clients/typescript/index.ts'
-import type { HandoffClient, Status } from '../../clients/typescript/index.ts'
-import { isReached } from '../../clients/typescript/wait.ts'
-import { Failure, oneLine, print } from '../output.ts'
+import { isHandoffError } from '../index.ts'
+import type { HandoffClient, Status } from '../index.ts'
+import { isReached } from '../wait.ts'
+import { Failure, oneLine, print } from './output.ts'
 import { clientFor, lines, refused } from './ask.ts'
 import type { AskOptions } from './ask.ts'
 

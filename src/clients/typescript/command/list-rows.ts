@@ -1,5 +1,5 @@
-import type { ListedHandoff } from '../../clients/typescript/index.ts'
-import { harmless, span } from '../output.ts'
+import type { ListedHandoff } from '../index.ts'
+import { harmless, span } from './output.ts'
 
 /** Lists for people: a line a handoff, which fits the terminal. */
 

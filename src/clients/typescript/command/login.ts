@@ -1,50 +1,40 @@
-import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
-import { homedir } from 'node:os'
-import { join } from 'node:path'
+import { mkdirSync, renameSync, writeFileSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { createInterface } from 'node:readline/promises'
 import { Writable } from 'node:stream'
 import { text } from 'node:stream/consumers'
-import { normalBaseUrl, reasonOf } from '../../clients/typescript/call.ts'
-import { Failure, UsageError, print } from '../output.ts'
+import { normalBaseUrl, reasonOf } from '../call.ts'
+import { keysFile, readKeys } from './environment.ts'
+import { Failure, UsageError, print } from './output.ts'
 
-/** The keys that `handoff login` keeps, each with the address that it belongs to. */
+/** `handoff login`: keeps keys, each with the address that it belongs to. */
 
 /** How long the service may take to say whether it knows the key, in milliseconds. */
 const patience = 10_000
 
-function folder (): string {
-  return join(process.env.XDG_CONFIG_HOME || join(homedir(), '.config'), 'handoff')
-}
-
-function readKeys (): Record<string, string> {
-  try {
-    return JSON.parse(readFileSync(join(folder(), 'keys.json'), 'utf8')) as Record<string, string>
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return {}
-    throw new UsageError(`${join(folder(), 'keys.json')} is not readable: ${(error as Error).message}`)
-  }
-}
-
-/** The key that was kept for this address; undefined if there is none. */
-export function keptKey (baseUrl: string): string | undefined {
-  const keys = readKeys()
-  return Object.hasOwn(keys, baseUrl) ? keys[baseUrl] : undefined
-}
-
 /** Asks for a service's key, or reads it from standard input, and keeps it for this address alone. */
-export async function login (url: string): Promise<void> {
+export async function login (url: string): Promise<number> {
   const baseUrl = addressIn(url)
-  const key = (process.stdin.isTTY ? await typed(`Key for ${baseUrl}: `) : await text(process.stdin))
-    .replace(/^\ufeff/, '').trim()
+  const file = keysFile()
+  if (file === undefined) throw new UsageError('there is no home folder to keep a key in: set XDG_CONFIG_HOME')
+  const key = (process.stdin.isTTY ? await typed(`Key for ${baseUrl}: `) : await text(process.stdin)).trim()
   if (!/^[!-~]+$/.test(key)) throw new UsageError('a key is visible ASCII characters without a space')
   await refuseUnknown(baseUrl, key)
-  mkdirSync(folder(), { recursive: true, mode: 0o700 })
-  const file = join(folder(), 'keys.json')
-  const beside = `${file}.${process.pid}`
-  // Put in place whole, and never readable for others.
-  writeFileSync(beside, `${JSON.stringify({ ...readKeys(), [baseUrl]: key }, null, 2)}\n`, { mode: 0o600 })
-  renameSync(beside, file)
+  keep(file, { ...readKeys(file), [baseUrl]: key })
   print(`Kept in ${file}, for ${baseUrl} alone. Use it with --url ${baseUrl}, or set HANDOFF_URL to that.`)
+  return 0
+}
+
+/** Puts the file in place whole, and never readable for others. */
+function keep (file: string, keys: Record<string, string>): void {
+  const beside = `${file}.${process.pid}`
+  try {
+    mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
+    writeFileSync(beside, `${JSON.stringify(keys, null, 2)}\n`, { mode: 0o600 })
+    renameSync(beside, file)
+  } catch (error) {
+    throw new Failure(`the key can’t be kept: ${(error as Error).message}`)
+  }
 }
 
 function addressIn (url: string): string {

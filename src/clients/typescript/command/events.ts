@@ -1,7 +1,7 @@
-import type { HandoffEvent } from '../../clients/typescript/index.ts'
-import type { Labels } from '../../core/labels.ts'
-import { onStopSignal } from '../../core/stdio.ts'
-import { Failure, harmless, notWritten, oneLine, outputFault, print } from '../output.ts'
+import type { HandoffEvent } from '../index.ts'
+import type { Labels } from './common/names.ts'
+import { onStopSignal } from './common/signals.ts'
+import { Failure, harmless, notWritten, oneLine, outputFault, print } from './output.ts'
 import { clientFor, refused, wantedLabels } from './ask.ts'
 import type { AskOptions } from './ask.ts'
 

@@ -1,0 +1,39 @@
+// What the service and the command both know. It is written here, since the command goes out without the service.
+
+/** The name of a tenant, an agent or an inbox. */
+export const namePattern = '^[A-Za-z0-9._-]{1,64}$'
+
+const nameShape = new RegExp(namePattern)
+
+export function isName (text: string): boolean {
+  return nameShape.test(text)
+}
+
+/**
+ * Labels: names and values by which a passer finds its handoffs again. One is kept as `name:value`. A name has no
+ * colon, so the first one ends it.
+ */
+export type Labels = readonly string[]
+
+export const labelNamePattern = '^[A-Za-z0-9._-]{1,32}$'
+export const labelValuePattern = '^[A-Za-z0-9._:/@-]{1,64}$'
+
+const labelShape = new RegExp(`${labelNamePattern.slice(0, -1)}:${labelValuePattern.slice(1)}`)
+
+/** Is it a label, as in `run:42`? */
+export function isLabel (text: string): boolean {
+  return labelShape.test(text)
+}
+
+export function partsOf (label: string): [name: string, value: string] {
+  const colon = label.indexOf(':')
+  return [label.slice(0, colon), label.slice(colon + 1)]
+}
+
+/** Their JSON object. Their characters need no escapes. */
+export function labelsText (labels: Labels): string {
+  return `{${labels.map(label => {
+    const [name, value] = partsOf(label)
+    return `"${name}":"${value}"`
+  }).join()}}`
+}

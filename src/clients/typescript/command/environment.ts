@@ -1,0 +1,116 @@
+import { readFileSync } from 'node:fs'
+import { homedir, networkInterfaces } from 'node:os'
+import { isAbsolute, join } from 'node:path'
+import { normalBaseUrl } from '../call.ts'
+import { UsageError } from './output.ts'
+
+/** What the agents' commands read from the environment, and from what an `npm start` left in DATA_DIR. */
+
+const usual = 'http://127.0.0.1:8080'
+
+/**
+ * Where a command goes, and the key that belongs there: HANDOFF_KEY belongs to HANDOFF_URL (to `url` where that is
+ * unset), the agent's key of an `npm start` to the address that it wrote beside it, and what `handoff login` keeps to
+ * its address, in this order. No key is sent anywhere else, whatever `url` says.
+ * @param url what --url says
+ * @throws {TypeError} for what is no address
+ * @throws {UsageError} if no key belongs there
+ */
+export function destinationOf (url: string | undefined): { baseUrl: string, key: string } {
+  const { HANDOFF_URL, HANDOFF_KEY, DATA_DIR = '.data' } = process.env
+  const local = localAddress(DATA_DIR)
+  const baseUrl = normalBaseUrl(url ?? (HANDOFF_URL || local || usual))
+  const isHome = !HANDOFF_URL || url === undefined || isSame(HANDOFF_URL, baseUrl)
+  // Read from a file, it may have a byte order mark in front, and a line break behind it.
+  const given = HANDOFF_KEY?.trim()
+  if (given && isHome) return { baseUrl, key: given }
+  const file = join(DATA_DIR, 'agent.key')
+  const key = textOf(file)
+  if (key !== undefined && local === baseUrl) return { baseUrl, key }
+  const kept = keptKey(baseUrl)
+  if (kept !== undefined) return { baseUrl, key: kept }
+  // What the keys that are here belong to.
+  const belongs = [
+    ...given ? ['HANDOFF_KEY belongs to HANDOFF_URL'] : [],
+    ...key === undefined ? [] : [`${file} belongs to ${local ?? 'an npm start that isn’t running'}`]
+  ]
+  throw new UsageError(`there is no key for ${baseUrl}${belongs.length === 0
+    ? ''
+    : ` (${belongs.join(', ')})`}: set HANDOFF_URL to this address, and HANDOFF_KEY to your API key there; or run ` +
+    `handoff login ${baseUrl}`)
+}
+
+/**
+ * Where the service listens that `npm start` runs on this machine. Another machine's address wasn't written by one:
+ * whoever brought such a folder here would be sent what HANDOFF_KEY may do.
+ */
+function localAddress (dataDir: string): string | undefined {
+  try {
+    const address = normalBaseUrl(textOf(join(dataDir, 'address')) ?? '')
+    const host = new URL(address).hostname.replace(/^\[|\]$/g, '')
+    return Object.values(networkInterfaces()).flat().some(own => own?.address === host) || /^127\./.test(host)
+      ? address
+      : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function isSame (text: string, address: string): boolean {
+  try {
+    return normalBaseUrl(text) === address
+  } catch {
+    return false
+  }
+}
+
+/** What a file says; undefined where there is none, or nothing in it. */
+function textOf (file: string): string | undefined {
+  try {
+    return readFileSync(file, 'utf8').trim() || undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** The folders in which programs are searched. */
+export function programFolders (): string {
+  return process.env.PATH ?? ''
+}
+
+/** The environment for a child process, with these variables added. */
+export function environmentWith (more: Record<string, string>): NodeJS.ProcessEnv {
+  return { ...process.env, ...more }
+}
+
+/**
+ * Where `handoff login` keeps keys; undefined where there is no home. On Windows it is `.config` too: what is below
+ * %APPDATA% may be carried to other machines.
+ */
+export function keysFile (): string | undefined {
+  const { XDG_CONFIG_HOME = '' } = process.env
+  // One that isn't absolute doesn't count, by its specification.
+  if (isAbsolute(XDG_CONFIG_HOME)) return join(XDG_CONFIG_HOME, 'handoff', 'keys.json')
+  try {
+    const home = homedir()
+    return isAbsolute(home) ? join(home, '.config', 'handoff', 'keys.json') : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** The keys that are kept, by address. @throws {UsageError} if their file can't be read */
+export function readKeys (file: string): Record<string, string> {
+  try {
+    return { ...JSON.parse(readFileSync(file, 'utf8')) as Record<string, string> }
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return {}
+    throw new UsageError(`${file} is not readable: ${(error as Error).message}`)
+  }
+}
+
+/** The key that was kept for this address; undefined if there is none. */
+function keptKey (baseUrl: string): string | undefined {
+  const file = keysFile()
+  return file === undefined ? undefined : readKeys(file)[baseUrl]
+}

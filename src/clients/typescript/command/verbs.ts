@@ -1,0 +1,279 @@
+import type { Call, Options } from './calls.ts'
+import {
+  parseAsked, parseCount, parseEnds, parseKey, parseLabel, parseLimit, parseMax, parseMoment, parseName, parseObject,
+  parsePercent, parseSeconds, parseUntil, several
+} from './values.ts'
+
+/** The agents' verbs and their options. calls.ts has what they do; it is loaded only when one runs. */
+
+const wait = 'how long to wait: 30s, at most 60s; not at all by default'
+const label = '--label <name:value>'
+const inboxOption = ['--inbox <inbox>', 'only those of handoffs for this inbox'] as const
+const labelOption = [
+  label, 'only those of handoffs with this label; several want all', parseLabel
+] as const
+const object = 'a JSON object, @file, or - for standard input'
+
+/** An option's flags, its description, and its parser. One that may be given again gets what it was before. */
+export type Option = readonly [
+  flags: string, description: string, parse?: (option: string, text: string, before?: any) => unknown
+]
+
+/** `<id>`, `[inbox]`, `<id...>` */
+type Argument = readonly [name: string, description: string]
+
+interface Definition {
+  description: string
+  arguments?: readonly Argument[]
+  required?: Option
+  options?: readonly Option[]
+  /** What its help says below the options. */
+  help?: string
+}
+
+export interface Verb extends Definition {
+  /** @returns the exit status */
+  run (options: Options, args: readonly string[]): Promise<number>
+}
+
+const id = ['<id>', 'the handoff’s id'] as const
+
+/** By what failed handoffs are chosen. */
+const failedOptions: readonly Option[] = [
+  ['--inbox <inbox>', 'only those that were passed to this inbox', parseName],
+  ['--passed-by <agent>', 'only those that this agent passed', parseName],
+  [label, 'only those with this label; several want all', parseLabel],
+  ['--status <statuses>', 'only those that ended so, separated by commas: failed, declined, expired', parseEnds],
+  ['--error-code <code>', 'only those that failed with this code', parseName],
+  ['--since <time>', 'only those that ended then or later: 2026-11-20T09:00:00Z, or 1h for an hour ago', parseMoment],
+  ['--until <time>', 'only those that ended before that', parseMoment],
+]
+
+/** Those that ask the service once. */
+const definitions: Record<Call, Definition> = {
+  pass: {
+    description: 'pass a task to another agent',
+    required: ['--task <text>', 'what to do'],
+    options: [
+      ['--output <json>', `what you made: ${object}`, parseObject],
+      ['--context <json>', `background that helps: ${object}`, parseObject],
+      ['--constraints <text>', 'rules to keep to'],
+      ['--to <inbox>', 'the inbox that it is for'],
+      ['--priority <n>', 'its priority there: 0 (default) to 9', parseCount],
+      [label, 'a label, as in run:42; up to 8, each with an option of its own', parseLabel],
+      ['--require-human', 'a person approves it first'],
+      ['--expires-in <duration>', 'how long it can be caught: 30s, 15m, 48h', parseSeconds],
+      ['--work-within <duration>', 'how long its catcher has', parseSeconds],
+      ['--heartbeat-within <duration>', 'how long its catcher may be silent', parseSeconds],
+      ['--max-attempts <n>', 'how many attempts at most: 1 (default) to 10', parseCount],
+      ['--retry-delay <duration>', 'the pause before the second attempt', parseSeconds],
+      ['--delay <duration>', 'how long until it can be caught', parseSeconds],
+      ['--result-schema <json>', `the JSON Schema of the result: ${object}`, parseObject],
+      ['--parent <id>', 'the handoff that this one is a part of'],
+      ['--after <id...>', 'handoffs that must end first: nobody can catch it before', several],
+      ['--after-need <need>', 'of those: done (default), or else it is cancelled; or ended, however'],
+      ['--idempotency-key <key>', 'passing again with the same key makes no second handoff', parseKey],
+    ],
+  },
+  catch: {
+    description: 'catch a handoff: then it is yours',
+    arguments: [id],
+    options: [['--wait <duration>', wait, parseSeconds]]
+  },
+  next: {
+    description: 'catch the next handoffs from an inbox',
+    arguments: [
+      ['[inbox]', 'by default the one with your agent’s name; or several, A,B,C: the first that has something']
+    ],
+    options: [
+      ['--max <n>', 'how many at most: 1 (default) to 100', parseCount], ['--wait <duration>', wait, parseSeconds]
+    ],
+  },
+  done: {
+    description: 'report a handoff done',
+    arguments: [id],
+    options: [['--output <json>', `the result: ${object}`, parseObject]]
+  },
+  fail: {
+    description: 'report that a handoff failed',
+    arguments: [id],
+    required: ['--message <text>', 'what went wrong'],
+    options: [['--code <code>', 'the error’s code'], ['--no-retry', 'make no further attempt']],
+  },
+  decline: {
+    description: 'give back a handoff that you can’t do', arguments: [id], required: ['--reason <text>', 'why']
+  },
+  heartbeat: {
+    description: 'say that you are at work',
+    arguments: [id],
+    options: [['--progress <text>', 'how far you are'], ['--percent <n>', 'how far you are, in percent', parsePercent]]
+  },
+  ask: {
+    description: 'ask a person, or who passed it, about a handoff that you caught',
+    arguments: [id],
+    required: ['--question <text>', 'the question'],
+    options: [
+      ['--of <who>', 'who is asked: person (default) or passer', parseAsked],
+      ['--details <json>', `what one should know to answer: ${object}`, parseObject],
+      ['--schema <json>', `the JSON Schema of the answer: ${object}`, parseObject],
+      ['--expires-in <duration>', 'how long it can be answered: 30s, 15m, 48h; 24h by default', parseSeconds],
+      ['--wait <duration>', 'how long to wait for the answer, and print it: 30s, 15m, 48h', parseSeconds],
+      ['--idempotency-key <key>', 'asking again with the same key makes no second question', parseKey],
+    ],
+  },
+  asked: {
+    description: 'show a handoff’s latest question and its answer',
+    arguments: [id],
+    options: [
+      ['--wait <duration>', 'how long to wait for the answer: 30s, 15m, 48h; not at all by default', parseSeconds]
+    ]
+  },
+  asks: {
+    description: 'list the open questions (to people, with an approver’s key)',
+    options: [
+      ['--of <who>', 'person (default), or passer: those about what you passed', parseAsked], inboxOption, labelOption
+    ]
+  },
+  answer: {
+    description: 'answer a question: a person’s with an approver’s key, the passer’s with its own',
+    arguments: [id],
+    required: ['--answer <json>', object, parseObject],
+    options: [['--ask <ask-id>', 'the question’s id; by default the latest'], ['--note <text>', 'a note']]
+  },
+  cancel: {
+    description: 'take back a handoff that you passed',
+    arguments: [id],
+    options: [['--reason <text>', 'why'], ['--force', 'end it even while its catcher works on it']]
+  },
+  reissue: { description: 'pass a handoff again that ended without a result', arguments: [id] },
+  status: {
+    description: 'show what became of handoffs',
+    arguments: [['<id...>', 'the handoffs’ ids']],
+    options: [[
+      '--wait <duration>', 'how long to wait, also for further attempts: 30s, 15m, 48h; not at all by default',
+      parseSeconds
+    ], ['--until <status>', 'wait until it is caught, or done (default)', parseUntil]],
+  },
+  wait: {
+    description: 'wait until handoffs have ended, also over further attempts, and show what became of them',
+    arguments: [['<id...>', 'the handoffs’ ids']],
+    options: [
+      ['--timeout <duration>', 'how long to wait: 30s, 15m, 48h; by default for as long as it takes', parseSeconds],
+      ['--any', 'wait until one of up to 100 has ended, and show it'],
+    ],
+    help: 'Exit status: 0 all that were waited for are done; 1 one ended otherwise, isn’t there, or has not ended in ' +
+      'time; 2 usage error.\nWith --json each is one line.',
+  },
+  events: {
+    description: 'show what happened to your tenant’s handoffs, one event a line',
+    options: [
+      [
+        '--after <id>', 'the event behind which to begin; by default the oldest that is kept, with --follow from now on'
+      ],
+      ['--follow', 'go on with what happens, also after a restart of the service, until you end it'],
+      ['--types <types>', 'only these, separated by commas: handoff.done,handoff.failed'],
+      ['--handoff-id <id>', 'only those of this handoff'],
+      inboxOption,
+      labelOption,
+    ],
+  },
+  inbox: {
+    description: 'count what is in an inbox; with an operator’s key, pause or limit it',
+    arguments: [['<name>', 'the inbox']],
+    options: [
+      ['--pause', 'nothing can be caught from it'],
+      ['--resume', 'things can be caught from it again'],
+      ['--max-caught <n>', 'give more only while fewer of its handoffs are caught; none: no limit', parseMax],
+      ['--max-pending <n>', 'take no more while as many are pending; none: no limit', parseMax],
+    ],
+  },
+  inboxes: {
+    description: 'list the inboxes that hold something or have settings',
+    options: [
+      ['--limit <n>', 'how many at most: 100 by default', parseLimit],
+      ['--all', 'all of them; with --json one a line'],
+      ['--cursor <cursor>', 'go on where a list ended: its next_cursor'],
+    ],
+  },
+  list: {
+    description: 'list what is pending or caught, or what failed',
+    options: [
+      ['--failed', 'what ended without being done and has no successor; only with it the four about an end'],
+      ...failedOptions,
+      ['--caught-by <agent>', 'only those that this agent caught', parseName],
+      ['--limit <n>', 'how many at most: 20 by default', parseLimit],
+      ['--all', 'all of them; with --json one a line'],
+      ['--cursor <cursor>', 'go on where a list ended: its next_cursor'],
+    ],
+  },
+  redrive: {
+    description: 'reissue what failed, the earliest end first (with an operator’s key)',
+    options: [
+      ...failedOptions,
+      ['--limit <n>', 'how many at most: 1 to 1000, 100 by default', parseLimit],
+      ['--all', 'all that have failed by now; with --json an answer a line'],
+    ],
+  },
+  purge: {
+    description: 'cancel what is pending in an inbox (with an operator’s key)',
+    arguments: [['<inbox>', 'the inbox']],
+    options: [
+      ['--reason <text>', 'why; status shows it'],
+      [label, 'only those with this label; several want all', parseLabel],
+      ['--limit <n>', 'how many at most: 1 to 1000, 100 by default', parseLimit],
+      ['--all', 'all of them; with --json an answer a line'],
+      ['--yes', 'don’t ask first on a terminal'],
+    ],
+  },
+  approvals: {
+    description: 'list the handoffs that wait for a person (with an approver’s key)',
+    options: [inboxOption, labelOption]
+  },
+  approve: {
+    description: 'approve a handoff (with an approver’s key)', arguments: [id], options: [['--note <text>', 'a note']]
+  },
+  reject: {
+    description: 'reject a handoff (with an approver’s key)', arguments: [id], required: ['--note <text>', 'why']
+  },
+}
+
+const url: Option = ['--url <url>', 'where the service is; by default HANDOFF_URL, or http://127.0.0.1:8080']
+const json: Option = ['--json', 'print the service’s answer as it is']
+
+/** By name, in the order in which help lists them. */
+export const verbs: Readonly<Record<string, Verb>> = {
+  login: {
+    description: 'keep your key for a service: asks for it, or reads it from standard input',
+    arguments: [['<url>', 'where the service is']],
+    run: async (_, [address]) => await (await import('./login.ts')).login(address!),
+  },
+  ...Object.fromEntries(Object.entries(definitions).map(([name, { options = [], ...definition }]): [string, Verb] => [
+    name, {
+      ...definition,
+      options: [...options, url, json],
+      run: async (given, args) => await (await import('./calls.ts')).calls[name as Call](given, args[0] ?? '', args),
+    }
+  ])),
+  mcp: {
+    description: 'serve the tools of the Model Context Protocol on standard input and output',
+    options: [url],
+    run: async given => await (await import('./mcp.ts')).mcp(given),
+  },
+  work: {
+    description: 'serve an inbox: run a command for each handoff',
+    arguments: [
+      ['<inbox>', 'the inbox; or several, A,B,C: always from the first that has something'],
+      ['<command...>', 'after --: the command and its arguments']
+    ],
+    options: [
+      url,
+      ['--concurrency <n>', 'how many at once (default: 1)', parseCount],
+      ['--once', 'end after one handoff'],
+      ['--quiet', 'say only what goes wrong, not what it catches and how that ends']
+    ],
+    help: 'The command gets the handoff’s JSON on standard input, and HANDOFF_ID and HANDOFF_TASK. By its exit ' +
+      'status it is\n' +
+      'done (0; standard output is the result), declined (75) or failed (any other; standard error says why).',
+    run: async (given, [inbox, ...command]) => await (await import('./work.ts')).work(inbox!, command, given),
+  },
+}

@@ -1,0 +1,83 @@
+import { execFile } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import t from 'tap'
+import type { Test } from 'tap'
+import { clientTest } from '../helpers/client.ts'
+import { secrets } from '../helpers/app.ts'
+import type { Ended } from '../helpers/command.ts'
+import { scratchDir } from '../helpers/processes.ts'
+import { projectRoot } from '../helpers/service.ts'
+
+/** The agents' command as the service hands it out, on a machine without a clone: an empty folder, home and cache, and no network but the service. */
+
+const { address } = await clientTest(t, { EVENTS_RETENTION: '1h' })
+const packageUrl = `${address}/clients/agent-handoff-client.tgz`
+
+type Run = (args: readonly string[], more?: { input?: string, env?: Record<string, string> }) => Promise<Ended>
+
+/** A machine on which `command` is `handoff`. */
+async function machine (t: Test, command: readonly string[]): Promise<Run> {
+  const folder = await scratchDir(t)
+  const [cwd, HOME] = [join(folder, 'empty'), join(folder, 'home')]
+  for (const one of [cwd, HOME]) await mkdir(one)
+  return async (args, { input = '', env = {} } = {}) => {
+    const [program, ...rest] = [...command, ...args]
+    const child = execFile(program!, rest, { cwd, env: { PATH: process.env.PATH, HOME, npm_config_registry: 'http://127.0.0.1:1', ...env } })
+    const [stdout, stderr] = [child.stdout!, child.stderr!].map(stream => stream.setEncoding('utf8').toArray())
+    child.stdin!.on('error', () => {}).end(input)
+    const [code] = await once(child, 'close')
+    return { code, stdout: (await stdout!).join(''), stderr: (await stderr!).join('') }
+  }
+}
+
+/** From a key to a result. */
+async function journey (t: Test, run: Run, inbox: string): Promise<void> {
+  const url = ['--url', address]
+  t.match(await run(['status', 'x', ...url]), { code: 2, stderr: /no key for .*; or run handoff login http[^\n]* \(see handoff --help\)\n$/ })
+  t.match(await run(['login', `${address}/`], { input: `${secrets.alice}\n` }), { code: 0, stdout: new RegExp(`home/.config/handoff/keys.json, for ${address} alone`) })
+  const passed = await run(['pass', '--task', 'shout', '--to', inbox, '--output', '-', '--json', ...url], { input: '{"n":1.0}' })
+  const { handoff_id: id } = JSON.parse(passed.stdout)
+  const worked = await run(['work', inbox, '--once', ...url, '--', 'cat'])
+  t.match(worked, { code: 0, stdout: '', stderr: new RegExp(`caught ${id} "shout"\ndone ${id}\n$`) })
+  const { stdout } = await run(['status', id, '--json', ...url])
+  t.match(stdout, '"status":"done"')
+  t.match(stdout, '"output":{"n":1.0}', 'the number as it was')
+  t.match(await run(['done', id, ...url]), { code: 1, stdout: '', stderr: /\(already_done\)\n$/ })
+  // In the environment, as a file had it.
+  const env = { HANDOFF_URL: address, HANDOFF_KEY: `${secrets.bob}\n` }
+  const events = await run(['events', '--json', '--handoff-id', id], { env })
+  t.strictSame(events.stdout.trim().split('\n').map(line => JSON.parse(line).type), ['handoff.passed', 'handoff.caught', 'handoff.done'])
+  const initialize = { jsonrpc: '2.0', id: 1, method: 'initialize', params: { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'x', version: '1' } } }
+  t.match(JSON.parse((await run(['mcp'], { env, input: `${JSON.stringify(initialize)}\n` })).stdout), { id: 1, result: { protocolVersion: '2025-06-18' } })
+}
+
+t.test('npx runs it from the service, without a registry', async t => {
+  const run = await machine(t, ['npx', '-y', packageUrl])
+  await journey(t, run, 'npx')
+  t.match(await run(['--help']), { code: 0, stdout: /^Usage: handoff / })
+  const again = await machine(t, ['npx', '-y', `${packageUrl}?2`])
+  t.match(await again(['--version']), { code: 0, stdout: /^\d+\.\d+\.\d+/ }, 'an address that is new to npx gets what is there now')
+  const piped = await machine(t, ['bash', '-c', 'set -o pipefail; "$@" | head -1', 'bash', 'npx', '-y', packageUrl])
+  t.match(await piped(['events', '--json'], { env: { HANDOFF_URL: address, HANDOFF_KEY: secrets.alice } }), { code: 0, stdout: /^\{"id"[^\n]*\n$/ })
+})
+
+t.test('npm install gives a project the command', async t => {
+  const run = await machine(t, ['bash', '-c', 'npm install --no-audit --no-fund "$0" > /dev/null && exec node_modules/.bin/handoff "$@"', packageUrl])
+  t.match(await run(['--version']), { code: 0, stdout: /^\d+\.\d+\.\d+/ })
+})
+
+for (const [runtime, options] of [['bun', ['run']], ['deno', ['run', '--no-lock', '--allow-all']]] as const) {
+  const isThere = await promisify(execFile)(runtime, ['--version']).then(() => true, () => false)
+  t.test(`${runtime} runs it, unpacked`, { skip: !isThere && `no ${runtime} is installed` }, async t => {
+    const folder = await scratchDir(t)
+    await promisify(execFile)('tar', ['-xzf', join(projectRoot, 'dist/clients/agent-handoff-client.tgz'), '-C', folder])
+    await journey(t, await machine(t, [runtime, ...options, join(folder, 'package/dist/command/main.js')]), runtime)
+  })
+}
+
+t.test('bunx runs it from the service', { skip: !await promisify(execFile)('bunx', ['--version']).then(() => true, () => false) && 'no bunx is installed' }, async t => {
+  t.match(await (await machine(t, ['bunx', '--package', packageUrl, 'handoff']))(['--version']), { code: 0, stdout: /^\d+\.\d+\.\d+/ })
+})
