@@ -3,6 +3,9 @@ import {
 } from '../core/json.ts'
 import { readTraceparent } from '../http/observe.ts'
 
+/** The server's name for people. */
+export const title = 'Agent Handoff'
+
 /** The versions of the protocol that are spoken, the newest first. */
 export const protocolVersions = ['2026-07-28', '2025-11-25', '2025-06-18'] as const
 

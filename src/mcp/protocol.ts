@@ -3,7 +3,7 @@ import {
 } from '@modelcontextprotocol/server'
 import { AjvJsonSchemaValidator } from '@modelcontextprotocol/server/validators/ajv'
 import { version } from '../core/version.ts'
-import { protocolVersions } from './message.ts'
+import { protocolVersions, title } from './message.ts'
 import type { Message } from './message.ts'
 import { instructions } from './tools.ts'
 import type { Definition } from './tools.ts'
@@ -63,7 +63,7 @@ function sendsProgress ({ message: { call }, wait }: Exchange): boolean {
 
 function serverFor (exchange: Exchange): Server {
   const { message, tools, call } = exchange
-  const server = new Server({ name: 'handoff', title: 'Agent Handoff', version }, {
+  const server = new Server({ name: 'handoff', title, version }, {
     capabilities: { tools: {} },
     instructions,
     supportedProtocolVersions: [...protocolVersions],

@@ -138,7 +138,9 @@ t.test('what is wrong with a message is told as JSON-RPC has it', async t => {
   t.match([old.statusCode, old.json()], [400, { error: { code: Number } }])
   const card = await app.inject('/.well-known/mcp/server-card.json')
   t.match(card.headers, { 'content-type': 'application/json; charset=utf-8', 'access-control-allow-origin': '*' })
-  t.match(card.json(), { name: /^[\w.-]+\/[\w.-]+$/, version: String, remotes: [{ type: 'streamable-http', url: /\/mcp$/, headers: [{ name: 'Authorization', isSecret: true }] }] })
+  const reserved = await app.inject('/mcp/server-card')
+  t.match([reserved.headers, reserved.body], [{ 'content-type': 'application/mcp-server-card+json', 'access-control-allow-origin': '*' }, card.body])
+  t.match(card.json(), { name: /^[\w.-]+\/[\w.-]+$/, version: String, title: 'Agent Handoff', description: /^.{1,100}$/, remotes: [{ type: 'streamable-http', url: /\/mcp$/, headers: [{ name: 'Authorization', isSecret: true }] }] })
   t.match((await newer(call, 'tools/list')).json().result, { cacheScope: 'private', ttlMs: 300_000, tools: Array }, 'the list goes by the key')
   for (const [asked, told] of [['2025-06-18', '2025-06-18'], ['2025-11-25', '2025-11-25'], ['1999-01-01', '2025-11-25']]) {
     const params = { protocolVersion: asked, capabilities: {}, clientInfo: { name: 'x', version: '1' } }
