@@ -80,7 +80,7 @@ async function refuses (t: Test, clone: Clone): Promise<void> {
 
   await clone.edit('src/clients/typescript/package.json', text => text.replace(/"version": ".*"/, '"version": "0.0.9"'))
   await clone.must(commit!)
-  await refused(/^release: package\.json has the version 0\.\S+, and src\/client\/package\.json has 0\.0\.9$/m)
+  await refused(/^release: package\.json has the version 0\.\S+, and src\/clients\/typescript\/package\.json has 0\.0\.9$/m)
 
   await clone.must(setVersion!)
   await clone.edit('CHANGELOG.md', headed(`## [${version}]`))

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { posix } from 'node:path'
 import t from 'tap'
 import { parse } from 'yaml'
+import { agents } from '../../src/cli/agents.ts'
 import { errorTable } from '../../src/core/errors.ts'
 import { scopes, statuses } from '../../src/core/model.ts'
 import { testedServers } from '../../src/redis/connect.ts'
@@ -115,11 +116,12 @@ t.test('the pages name what the code has', async t => {
   const told = firstColumn('docs/observability.md').map(name => name.replace(/\{.*/, ''))
   t.strictSame(metrics.filter(name => !told.includes(name)), [], 'each family of metrics has its row')
 
-  const commands = [...read('src/cli/command.ts').matchAll(/(program|keys)\.command\('([\w-]+)'\)/g)].map(([, parent, name]) => parent === 'keys' ? `keys ${name}` : name!)
-  commands.push(...[...read('src/cli/command.ts').matchAll(/(?:verb|one)\('(\w+)'/g)].map(([, name]) => `webhooks ${name}`))
+  const commands = [...read('src/cli/operator.ts').matchAll(/(program|keys)\.command\('([\w-]+)'\)/g)].map(([, parent, name]) => parent === 'keys' ? `keys ${name}` : name!)
+  commands.push(...[...read('src/cli/operator.ts').matchAll(/(?:verb|one)\('(\w+)'/g)].map(([, name]) => `webhooks ${name}`))
   t.equal(commands.filter(name => name.startsWith('webhooks ')).length, 9)
-  commands.push(...[...read('src/cli/command.ts').matchAll(/(?:limit|whose)\('(\w+)'/g)].map(([, name]) => `limits ${name}`))
+  commands.push(...[...read('src/cli/operator.ts').matchAll(/(?:limit|whose)\('(\w+)'/g)].map(([, name]) => `limits ${name}`))
   t.equal(commands.filter(name => name.startsWith('limits ')).length, 3)
+  commands.push(...Object.keys(agents))
   for (const command of commands.filter(name => name !== 'keys')) {
     t.ok(firstColumn('docs/cli.md').some(name => name.startsWith(`handoff ${command}`)), `handoff ${command}`)
   }

@@ -21,9 +21,14 @@ t.test('a request with BASE_URL’s path, or with the path stripped by the proxy
     t.equal((await call('alice', 'GET', passed.headers.location as string)).json().status, 'pending')
     t.equal((await call('bob', 'GET', `${base}/api/catch/${id}?wait=0`)).statusCode, 200)
     t.equal((await call('bob', 'POST', `${base}/api/done/${id}`)).statusCode, 200)
-    for (const path of ['/healthz', '/readyz', '/metrics', '/openapi.json', '/docs', '/docs/', '/problems', '/approvals/sign-in', '/approvals/assets/page.css']) {
+    for (const path of ['/healthz', '/readyz', '/metrics', '/openapi.json', '/docs', '/docs/', '/problems', '/approvals/sign-in', '/approvals/assets/page.css', '/clients/', '/clients/agent-handoff-client.tgz']) {
       t.equal((await call(null, 'GET', base + path)).statusCode, 200, base + path)
     }
+    const clients = await call(null, 'GET', `${base}/clients/`)
+    t.match(clients.body, 'npx https://handoff.example/handoff/clients/agent-handoff-client.tgz work')
+    t.match(clients.body, 'href="/handoff/clients/agent-handoff-client.tgz"')
+    const [whole, head] = [await call(null, 'GET', `${base}/clients/agent-handoff-client.tgz`), await app.inject({ method: 'HEAD', url: `${base}/clients/agent-handoff-client.tgz` })]
+    t.strictSame([head.statusCode, head.body, head.headers.etag, head.headers['content-length']], [200, '', whole.headers.etag, String(whole.rawPayload.length)])
     isProblem(t, await call(null, 'POST', `${base}/healthz`), 405, 'method_not_allowed')
     t.equal((await call(null, 'POST', `${base}/healthz`)).headers.allow, 'GET, HEAD')
     isProblem(t, await call('bob', 'GET', `${base}/api/status/a%2Fb`), 404, 'not_found')
@@ -86,6 +91,9 @@ t.test('the operators’ port accepts requests with and without the path', { ski
   await until(async () => (await app.operatorsPort!.inject('/readyz')).statusCode === 200)
   for (const path of ['/healthz', '/handoff/healthz', '/readyz', '/handoff/metrics']) t.equal((await app.operatorsPort!.inject(path)).statusCode, 200, path)
   isProblem(t, await app.inject('/handoff/metrics'), 404, 'not_found')
+  for (const path of ['/clients/', '/clients/agent-handoff-client.tgz']) {
+    t.strictSame([(await app.inject(path)).statusCode, (await app.operatorsPort!.inject(path)).statusCode], [200, 404], path)
+  }
 })
 
 t.test('every address on every page begins with the path, and so does where a form leads', async t => {

@@ -1,7 +1,9 @@
-import { execFile } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdir } from 'node:fs/promises'
+import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import t from 'tap'
 import type { Test } from 'tap'
@@ -13,7 +15,7 @@ import { projectRoot } from '../helpers/service.ts'
 
 /** The agents' command as the service hands it out, on a machine without a clone: an empty folder, home and cache, and no network but the service. */
 
-const { address } = await clientTest(t, { EVENTS_RETENTION: '1h' })
+const { address, client } = await clientTest(t, { EVENTS_RETENTION: '1h' })
 const packageUrl = `${address}/clients/agent-handoff-client.tgz`
 
 type Run = (args: readonly string[], more?: { input?: string, env?: Record<string, string> }) => Promise<Ended>
@@ -62,6 +64,25 @@ t.test('npx runs it from the service, without a registry', async t => {
   t.match(await again(['--version']), { code: 0, stdout: /^\d+\.\d+\.\d+/ }, 'an address that is new to npx gets what is there now')
   const piped = await machine(t, ['bash', '-c', 'set -o pipefail; "$@" | head -1', 'bash', 'npx', '-y', packageUrl])
   t.match(await piped(['events', '--json'], { env: { HANDOFF_URL: address, HANDOFF_KEY: secrets.alice } }), { code: 0, stdout: /^\{"id"[^\n]*\n$/ })
+})
+
+t.test('a worker that npx has started finishes what it has when npx is ended, and catches no more', async t => {
+  const folder = await scratchDir(t)
+  const passed = async () => (await client('alice').pass({ task: 't', to: 'ended' })).handoff_id
+  const [first, second] = [await passed(), await passed()]
+  const env = { PATH: process.env.PATH, HOME: folder, npm_config_registry: 'http://127.0.0.1:1', HANDOFF_URL: address, HANDOFF_KEY: secrets.bob }
+  const child = spawn('npx', ['-y', packageUrl, 'work', 'ended', '--', 'sh', '-c', 'while [ ! -e go ]; do sleep 0.05; done; echo done'], { cwd: folder, env, detached: true, stdio: ['ignore', 'ignore', 'pipe'] })
+  t.teardown(() => { try { process.kill(-child.pid!, 'SIGKILL') } catch {} })
+  const [ended, closed] = [once(child, 'exit'), once(child, 'close')]
+  for await (const line of createInterface(child.stderr)) if (line.startsWith('caught')) break
+  child.kill('SIGTERM')
+  await ended
+  // That the command goes on for longer than the worker needs to notice.
+  await sleep(1500)
+  await writeFile(join(folder, 'go'), '')
+  child.stderr.resume()
+  await closed
+  t.match([await client('alice').status(first), await client('alice').status(second)], [{ status: 'done' }, { status: 'pending' }])
 })
 
 t.test('npm install gives a project the command', async t => {

@@ -29,7 +29,7 @@ export function overview (description: string, verbs: Readonly<Record<string, Ve
 export const exitStatuses = 'Exit status: 0 success, 1 failure (one line on stderr says why), 2 usage error.'
 
 /** A verb with its arguments. */
-export function termOf (name: string, verb: Verb): string {
+function termOf (name: string, verb: Verb): string {
   const options = optionsOf(verb).length > 0 ? ['[options]'] : []
   return [name, ...options, ...(verb.arguments ?? []).map(([term]) => term)].join(' ')
 }

@@ -1,3 +1,4 @@
+import { sep } from 'node:path'
 import { helpOf, overview } from './help.ts'
 import { Failure, UsageError, notWritten, oneLine, outputFault, print } from './output.ts'
 import { parse } from './parse.ts'
@@ -45,9 +46,27 @@ function show (text: string): number {
 
 /** Runs a command to its end. An error is one line on stderr. @returns the exit status */
 export async function exitStatus (command: () => Promise<number>): Promise<number> {
+  followNpx()
   const status = await command().catch(sayWhy)
   const fault = await outputFault()
   return fault === undefined ? status : sayWhy(new Failure(notWritten(fault)))
+}
+
+/** How soon it is noticed that npx has ended, in milliseconds. */
+const noticed = 500
+
+/**
+ * npx passes a signal on to its shell alone, which may end without a word to us. Then this process has another parent,
+ * and gets the signal that it missed: nobody would know of a worker that goes on.
+ */
+function followNpx (): void {
+  if (!process.argv[1]?.includes(`${sep}_npx${sep}`)) return
+  const parent = process.ppid
+  const timer = setInterval(() => {
+    if (process.ppid === parent) return
+    clearInterval(timer)
+    process.kill(process.pid, 'SIGTERM')
+  }, noticed).unref()
 }
 
 function sayWhy (error: Error): number {
