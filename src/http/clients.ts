@@ -8,14 +8,46 @@ const folder = new URL('../../dist/clients/', import.meta.url)
 /** The package of the TypeScript client and of the command. */
 const packageName = 'agent-handoff-client.tgz'
 
-/** What is served, by the end of its name: its media type, for whom it is, and how it is installed from its address. */
+/** What is served, by the end of its name. */
 const kinds = [
-  { ending: '.tgz', type: 'application/gzip', of: 'TypeScript and JavaScript', install: 'npm install' },
-  { ending: '.whl', type: 'application/zip', of: 'Python', install: 'pip install' },
+  {
+    ending: '.tgz',
+    type: 'application/gzip',
+    of: 'TypeScript and JavaScript',
+    install: 'npm install',
+    worker: `import { HandoffClient } from 'agent-handoff-client'
+
+const client = new HandoffClient()
+await client.work('shouts', async ({ task }) => ({ loud: task.toUpperCase() }))`
+  },
+  {
+    ending: '.whl',
+    type: 'application/zip',
+    of: 'Python',
+    install: 'pip install',
+    worker: `from agent_handoff import Client
+
+client = Client()
+
+@client.worker("shouts")
+def shout(handoff, context):
+    return {"loud": handoff["task"].upper()}
+
+client.run()`
+  },
 ] as const
 
-/** A client's file. `install`: the command that installs it, but for the file's address. */
-export interface ClientFile { name: string, type: string, of: string, install: string, content: Fixed }
+/** A client's file: its media type, and for whom it is. */
+export interface ClientFile {
+  name: string
+  type: string
+  of: string
+  /** The command that installs it, but for the file's address. */
+  install: string
+  /** A program that serves an inbox. */
+  worker: string
+  content: Fixed
+}
 
 /** Reads the clients; none if the service wasn't built. */
 export function readClients (): ClientFile[] {

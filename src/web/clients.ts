@@ -26,10 +26,11 @@ export async function clientsPage (
 function view (baseUrl: string, clients: readonly ClientFile[]): string {
   const parts = clients.map(client => html`<h2>${client.of}</h2>
 <pre>${installLine(baseUrl, client)}</pre>
+<pre>${client.worker}</pre>
 <p><a href="/clients/${client.name}">${client.name}</a>, ${Math.ceil(client.content.body.length / 1000)} KB</p>`)
   const main = html`<h1>Clients</h1>
 <p>They are of this service’s version, and come from this service: no package registry is needed. They read the address from
-<code>HANDOFF_URL</code> and the key from <code>HANDOFF_KEY</code>.</p>
+<code>HANDOFF_URL</code> and the key from <code>HANDOFF_KEY</code>. Below each is a program that serves an inbox.</p>
 !${parts.length === 0 ? '<p>This service was started without being built, so it has none.</p>' : [...parts, inShell(baseUrl)]}`
   return frame({
     title: `Clients · ${about.title}`, head: '', header: html`<a class="home" href="/">${about.title}</a>`, main

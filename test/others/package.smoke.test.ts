@@ -1,6 +1,8 @@
-import { execFile } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { copyFile, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { createContext, runInContext } from 'node:vm'
 import { checkPackage, createPackageFromTarballData } from '@arethetypeswrong/core'
@@ -10,7 +12,10 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { clientTest, serve } from '../helpers/client.ts'
 import { secrets } from '../helpers/app.ts'
-import { scratchDir } from '../helpers/processes.ts'
+import { HandoffClient } from '../../src/clients/typescript/index.ts'
+import { readClients } from '../../src/http/clients.ts'
+import { scratchDir, withoutTap } from '../helpers/processes.ts'
+import { findPython } from '../helpers/python.ts'
 import { projectRoot } from '../helpers/service.ts'
 
 const run = promisify(execFile)
@@ -69,6 +74,28 @@ console.log(status, error?.code)`)
     t.equal(said, '')
     const { stdout } = await run(process.execPath, ['program.js'], { cwd: folder })
     t.equal(stdout, 'done already_done\n')
+  })
+
+  await t.test('the worker of the front page serves its inbox', async t => {
+    const clients = readClients()
+    t.strictSame(clients.map(({ of }) => of), ['TypeScript and JavaScript', 'Python'])
+    const page = (await (await fetch(`${address}/`)).text()).replace(/&#(\d+);/g, (_, code: string) => String.fromCharCode(Number(code)))
+    const client = new HandoffClient({ baseUrl: address, key: secrets.alice })
+    for (const { of, name, worker } of clients) {
+      t.ok(page.includes(`<pre>${worker}</pre>`), of)
+      const isPython = of === 'Python'
+      const python = findPython()
+      if (isPython && python === undefined) return
+      await writeFile(join(folder, isPython ? 'worker.py' : 'worker.mjs'), worker)
+      const wheel = fileURLToPath(new URL(`../../dist/clients/${name}`, import.meta.url))
+      const env = { ...withoutTap(), HANDOFF_URL: address, HANDOFF_KEY: secrets.alice, ...isPython && { PYTHONPATH: wheel } }
+      const child = spawn(isPython ? python! : process.execPath, [isPython ? 'worker.py' : 'worker.mjs'], { cwd: folder, env, stdio: 'inherit' })
+      t.teardown(() => child.kill('SIGKILL'))
+      const { handoff_id: id } = await client.pass({ task: of, to: 'shouts' })
+      t.match(await client.waitFor(id, 'done'), { result: { loud: of.toUpperCase() } })
+      child.kill('SIGTERM')
+      await once(child, 'exit')
+    }
   })
 
   await t.test('it runs where there is nothing of Node’s', async t => {

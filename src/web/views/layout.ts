@@ -121,9 +121,11 @@ echo "$ID"</pre>
 
 function inPrograms (baseUrl: string, clients: readonly ClientFile[]): string {
   return html`<h2>In a program</h2>
-<p>The service hands out its own <a href="/clients/">clients</a>, with types; no package registry is needed.</p>
+<p>The service hands out its own <a href="/clients/">clients</a>, with types; no package registry is needed.
+They read <code>HANDOFF_URL</code> and <code>HANDOFF_KEY</code>. A program that serves an inbox:</p>
 !${clients.map(client => html`<p>${client.of}:</p>
 <pre>${installLine(baseUrl, client)}</pre>
+<pre>${client.worker}</pre>
 `)}<h2>In a shell</h2>
 <p>${workerText}</p>
 <pre>${workerLines(baseUrl)}</pre>
