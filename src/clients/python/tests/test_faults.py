@@ -237,11 +237,18 @@ class Connections(Case):
         self.assertEqual(refused.exception.retry_after, 60)
 
     def test_a_lost_decision_is_found_again(self):
+        for is_kept in (False, True):
+            with self.subTest(is_kept=is_kept):
+                self.lose_a_decision(is_kept)
+
+    def lose_a_decision(self, is_kept):
         alice = self.client("alice")
         id = alice.pass_("t", require_human=True)["handoff_id"]
         dropped = []
 
         def fate(method, path, headers, body, index):
+            if method == "GET":
+                return 200, {}, {"items": []}
             own = Client(URL, self.keys["approver"])
             try:
                 answer = own.approvals.approve(id, note="Go.")
@@ -250,14 +257,16 @@ class Connections(Case):
                 return error.status, {}, error.text.encode()
             finally:
                 own.close()
-                if index == 0:
+                if not dropped:
                     dropped.append(index)
                     raise OSError("dropped")
 
         server = Server(self, fate)
         with Client(server.url) as carol:
+            if is_kept:
+                carol.asks()
             decided = carol.approvals.approve(id, note="Go.")
-        self.assertEqual((decided["approval"]["state"], dropped), ("approved", [0]))
+        self.assertEqual((decided["approval"]["state"], dropped), ("approved", [int(is_kept)]))
         self.assertEqual(json.loads(decided.text), decided)
 
 
