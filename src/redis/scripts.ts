@@ -51,7 +51,7 @@ export interface Script {
 }
 
 /** Those of which many often come together. */
-const oftenTogether: readonly ScriptName[] = ['pass', 'catch', 'done']
+const oftenTogether: readonly ScriptName[] = ['pass', 'catch', 'done', 'heartbeat']
 
 export type Scripts = Readonly<Record<ScriptName, Script>>
 
