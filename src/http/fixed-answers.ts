@@ -34,7 +34,7 @@ export function sendFixed (
   if (cacheControl !== undefined) reply.header('cache-control', cacheControl)
   const known = request.headers['if-none-match']
   // A proxy that compresses makes the ETag a weak one.
-  if (known?.split(',').some(one => one.trim().replace(/^W\//, '') === etag)) return reply.code(304).send()
+  if (known?.split(',').some(one => ['*', etag].includes(one.trim().replace(/^W\//, '')))) return reply.code(304).send()
   return reply.send(body)
 }
 

@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyRequest, HTTPMethods } from 'fastify'
 import { Problem } from '../core/errors.ts'
 import { withoutBase } from './base-url.ts'
 import { answerSocketErrors } from './connections.ts'
@@ -60,6 +60,14 @@ export function refuseUnknown (app: FastifyInstance): void {
     const path = paths.get(url) ?? { pattern: patternOf(url), methods: new Set() }
     for (const one of [method].flat()) path.methods.add(one)
     paths.set(url, path)
+  })
+  // A plugin's `/` is also at its prefix with a slash, of which Fastify tells no hook.
+  app.addHook('onReady', async () => {
+    for (const [url, { methods }] of [...paths].filter(([url]) => /^[\w/-]+$/.test(url))) {
+      const at = `${url}/`
+      const there = [...methods].filter(method => app.hasRoute({ url: at, method: method as HTTPMethods }))
+      if (there.length > 0) paths.set(at, { pattern: patternOf(at), methods: new Set(there) })
+    }
   })
   // At once, before the body is read: an error in the body must not hide that there is no such route.
   app.addHook('onRequest', (request, reply, done) => done(request.is404 ? refusal(request, paths.values()) : undefined))

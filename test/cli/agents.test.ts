@@ -1,5 +1,5 @@
 import { execFile, execFileSync } from 'node:child_process'
-import { readFileSync, readdirSync, statSync } from 'node:fs'
+import { existsSync, readFileSync, readdirSync, renameSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import t from 'tap'
@@ -290,7 +290,7 @@ t.test('login keeps a key for its address alone, and only one that the service k
   const seen: string[] = []
   const elsewhere = await serve(t, ({ url, headers }, response) => {
     seen.push(`${url} ${headers.authorization}`)
-    response.end('{"status":"pending"}')
+    response.end('{"status":"pending","items":[]}')
   })
   t.match(await login(`${elsewhere}/handoffs//`, 'another-key'), { code: 0 })
   t.strictSame(JSON.parse(readFileSync(file, 'utf8')), { [url]: secrets.alice, [`${elsewhere}/handoffs`]: 'another-key' })
@@ -299,6 +299,29 @@ t.test('login keeps a key for its address alone, and only one that the service k
   t.strictSame(seen, ['/handoffs/api/handoffs?limit=1', '/handoffs/api/status/x', '/handoffs/api/status/x'].map(path => `${path} Bearer another-key`))
   t.match(await handoff(['status', 'x', '--url', 'http://127.0.0.1:1'], { env }), { code: 2, stderr: /no key for .*handoff login/ })
   t.match(await handoff(['status', 'x', '--url', url], { env: { ...env, HANDOFF_KEY: 'wrong-0123456789' } }), { code: 1, stderr: /API key/ }, 'what is set comes first')
+
+  for (const [[status, headers, body], says] of [[[404, {}, 'hello'], /isn’t the service’s: status 404/], [[307, { location: url }, ''], /a redirect to/], [[200, {}, '<p>'], /isn’t the service’s/], [[200, {}, '{}'], /not as the service does/]] as const) {
+    const other = await serve(t, (_, response) => response.writeHead(status, headers).end(body))
+    t.match(await login(other, 'another-key'), { code: 1, stderr: says }, 'what isn’t the service has no key')
+  }
+  const here = [...Array(8).keys()].map(index => `${elsewhere}/${index}`)
+  t.strictSame(await Promise.all(here.map(async address => (await login(address, 'another-key')).code)), here.map(() => 0))
+  t.strictSame(Object.keys(JSON.parse(readFileSync(file, 'utf8'))).sort(), [url, `${elsewhere}/handoffs`, ...here].sort(), 'none is lost that is kept at the same time')
+
+  const real = join(dirname(home), 'real.json')
+  renameSync(file, real)
+  symlinkSync(real, file)
+  writeFileSync(`${real}.new`, '')
+  t.match(await login(url, secrets.bob), { code: 0 }, 'also where one was killed while it wrote')
+  t.match([JSON.parse(readFileSync(real, 'utf8'))[url], readdirSync(dirname(file)), existsSync(`${real}.new`)], [secrets.bob, ['keys.json'], false], 'a link stays one')
+  for (const broken of [`{"${url}": ${secrets.bob}}`, '', '[]', '"x"', 'null', `{"${url}":5}`]) {
+    writeFileSync(real, broken)
+    for (const { code, stderr } of [await login(url, secrets.bob), await handoff(['status', 'x', '--url', url], { env })]) {
+      t.match({ code, stderr }, { code: 2, stderr: /keys.json is not readable: it isn’t a JSON object/ }, broken)
+      t.notMatch(stderr, secrets.bob.slice(0, 4), 'no part of a key is shown')
+    }
+    t.equal(readFileSync(real, 'utf8'), broken, 'it stays as it was')
+  }
 })
 
 t.test('the client’s package has the agents’ verbs, and only those', async t => {

@@ -54,6 +54,10 @@ t.test('a known path with another method is 405, an unknown path 404; neither ne
       }
       isProblem(t, await request(`${method} /api/unknown`), 404, 'not_found', method)
     }
+    for (const [path, allow] of [['/clients/', 'GET, HEAD'], ['/clients', 'GET, HEAD'], ['/docs/', 'GET'], ['/approvals/', 'GET'], ['/console/', 'GET']] as const) {
+      const answer = await request(`PUT ${path}`)
+      t.strictSame([answer.statusCode, answer.headers.allow?.split(', ').sort().join(', ')], [405, allow], path)
+    }
     isProblem(t, await request(`POST /api/catch/${id}`), 405, 'method_not_allowed')
     isProblem(t, await request('GET /api/pass'), 405, 'method_not_allowed')
     for (const line of ['POST /nowhere', 'GET /api', 'POST /api/pass/', 'POST //api/pass', 'GET /API/STATUS/x', 'OPTIONS *', 'GET /.env', 'POST /api/pass%2F', `GET /${'a'.repeat(10_240)}`]) {

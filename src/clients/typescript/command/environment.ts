@@ -102,11 +102,23 @@ export function keysFile (): string | undefined {
 /** The keys that are kept, by address. @throws {UsageError} if their file can't be read */
 export function readKeys (file: string): Record<string, string> {
   try {
-    return { ...JSON.parse(readFileSync(file, 'utf8')) as Record<string, string> }
+    const keys = parsed(readFileSync(file, 'utf8'))
+    if (keys !== undefined) return keys
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return {}
     throw new UsageError(`${file} is not readable: ${(error as Error).message}`)
   }
+  throw new UsageError(`${file} is not readable: it isn’t a JSON object with a key for each address`)
+}
+
+/** Undefined for what is none of these. What JSON.parse() says of it isn't told: it quotes the text, and so a key. */
+function parsed (json: string): Record<string, string> | undefined {
+  try {
+    const value: unknown = JSON.parse(json)
+    const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
+    if (isObject && Object.values(value).every(key => typeof key === 'string')) return { ...value }
+  } catch {}
+  return undefined
 }
 
 /** The key that was kept for this address; undefined if there is none. */
