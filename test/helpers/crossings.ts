@@ -28,7 +28,7 @@ async function ask (tenant: Tenant, who: Member, method: 'GET' | 'POST', path: s
   // On a busy machine it may be too much at once.
   const answer = await until(async () => {
     const one = await tenant.call(who, method, path, body)
-    return one.statusCode !== 503 && one
+    return one.statusCode === 503 ? undefined : one
   })
   if (answer.statusCode >= 300) throw new Error(`${path}: ${answer.body}`)
   return answer.json()
