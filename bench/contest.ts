@@ -31,8 +31,8 @@ export type Rounds<Turn = Figures> = Record<string, Turn[]>
  * Runs a number of rounds, in which each contestant has one turn. Every other round is in reverse order, so that other work on the machine affects
  * all alike. Before each turn, what earlier turns left is freed.
  */
-export async function inTurns<Turn> (contestants: readonly Contestant[], rounds: number,
-  turn: (contestant: Contestant, round: number) => Promise<Turn>): Promise<Rounds<Turn>> {
+export async function inTurns<Turn, One extends { name: string, store?: Pick<Store, 'clean'> }> (contestants: readonly One[], rounds: number,
+  turn: (contestant: One, round: number) => Promise<Turn>): Promise<Rounds<Turn>> {
   const found: Rounds<Turn> = Object.fromEntries(contestants.map(({ name }) => [name, []]))
   for (let round = 1; round <= rounds; round++) {
     for (const contestant of round % 2 === 1 ? contestants : contestants.toReversed()) {

@@ -1,8 +1,7 @@
-import { Redis } from 'ioredis'
 import { figureCells, figureHeads, goalsTable, mediansOf, ratioOf, runCases } from './contest.ts'
 import type { Contestant, Goal } from './contest.ts'
 import { exchange } from './exchange.ts'
-import { startRedisStore } from './peers/stores.ts'
+import { startReplicated } from './peers/stores.ts'
 import { putLoad } from './load.ts'
 import { caption, circumstances, markdownTable } from './report.ts'
 import type { BenchOptions, Report } from './report.ts'
@@ -10,8 +9,6 @@ import { startService } from './server-process.ts'
 
 /** Enough connections to saturate (saturation.ts): with few of them, throughput is only the inverse of latency. */
 const agents = [64, 128]
-/** How long the replica may take to catch up, in milliseconds. */
-const syncTime = 30_000
 const settings = { none: 'none', 'replicas:1': 'replicas:1' }
 
 /**
@@ -22,12 +19,7 @@ export async function durability (options: BenchOptions): Promise<Report> {
   const { rounds: count, seconds, say } = options
   const stops: Array<() => Promise<void>> = []
   try {
-    const master = await startRedisStore(say)
-    stops.push(master.stop)
-    const { hostname, port } = new URL(master.url)
-    const replica = await startRedisStore(say, ['--replicaof', `${hostname} ${port}`])
-    stops.push(replica.stop)
-    await inSync(master.url)
+    const { master } = await startReplicated(say, stops)
     const contestants: Contestant[] = []
     for (const [name, DURABILITY] of Object.entries(settings)) {
       const service = await startService(master.url, false, { DURABILITY })
@@ -56,13 +48,4 @@ export async function durability (options: BenchOptions): Promise<Report> {
   } finally {
     for (const stop of stops.toReversed()) await stop()
   }
-}
-
-/** Waits until the replica has acknowledged a new write. */
-async function inSync (master: string): Promise<void> {
-  const redis = new Redis(master)
-  await redis.set('in-sync', '1')
-  const confirmed = await redis.wait(1, syncTime)
-  redis.disconnect()
-  if (confirmed !== 1) throw new Error(`durability: the replica has not confirmed within ${syncTime} ms`)
 }

@@ -48,6 +48,39 @@ export function putLoad (url: string, connections: number, seconds: number, body
 export const addressedBody = JSON.stringify({ ...JSON.parse(passBody), to: 'work' })
 export const nextRequest = post('catch', '{"inbox":"work"}', catcherKey)
 
+/**
+ * Through one inbox, this many at a time: on each connection one batch of passes, one catch, and one batch of dones, again and again. What a batch
+ * refuses, and what a catch has less, counts as faults.
+ */
+export async function putBatches (url: string, connections: number, seconds: number, body: string, atOnce: number): Promise<LoadResult> {
+  const batch = (operations: string[]) => `{"operations":[${operations.join(',')}]}`
+  const addressed = JSON.stringify({ ...JSON.parse(body), to: 'work' })
+  let missing = 0
+  /** @returns what of the answer the pattern finds, which must be there for each handoff */
+  const each = (text: string, pattern: RegExp) => {
+    const found = text.match(pattern) ?? []
+    missing += atOnce - found.length
+    return found
+  }
+  const result = await runLoad({
+    url,
+    connections,
+    duration: seconds,
+    requests: [{
+      ...post('batch', batch(new Array<string>(atOnce).fill(`{"op":"pass","body":${addressed}}`)), passerKey),
+      onResponse (status, text) { each(text, /"status":201/g) },
+    }, {
+      ...post('catch', `{"inbox":"work","max":${atOnce}}`, catcherKey),
+      onResponse (status, text, context) { context.dones = batch(each(text, /(?<="handoff_id":)"[^"]+"/g).map(id => `{"op":"done","id":${id},"body":${doneBody}}`)) },
+    }, {
+      ...post('batch', '', catcherKey),
+      setupRequest: (request, { dones }) => dones === undefined ? undefined : { ...request, body: dones },
+      onResponse (status, text) { each(text, /"status":200/g) },
+    }],
+  })
+  return { ...result, faults: result.faults + missing }
+}
+
 const one = { catch: get('catch/', catcherKey), done: post('done/', doneBody, catcherKey) }
 
 /** One operation on each of these handoffs, once, over several connections. @param timeout seconds after which an answer is given up */

@@ -64,7 +64,14 @@ export function percentile (numbers: readonly number[], share: number): number {
   return sorted[Math.ceil(sorted.length * share) - 1] ?? NaN
 }
 
-export function markdownTable (head: readonly string[], rows: ReadonlyArray<readonly string[]>): string {
-  const rule = head.map((_, index) => index === 0 ? '---' : '---:')
+export interface Percentiles { p50: number, p99: number }
+
+export function percentiles (numbers: readonly number[]): Percentiles {
+  return { p50: percentile(numbers, 0.5), p99: percentile(numbers, 0.99) }
+}
+
+/** @param of what its columns hold, except for the first: numbers end alike, words begin alike */
+export function markdownTable (head: readonly string[], rows: ReadonlyArray<readonly string[]>, of: 'numbers' | 'words' = 'numbers'): string {
+  const rule = head.map((_, index) => index === 0 || of === 'words' ? '---' : '---:')
   return [head, rule, ...rows].map(cells => `| ${cells.join(' | ')} |\n`).join('')
 }

@@ -16,6 +16,7 @@ import { events } from './events.ts'
 import { keepFigures } from './figures.ts'
 import { goalsOf } from './goals.ts'
 import { growth } from './growth.ts'
+import { headline } from './headline.ts'
 import { instructions } from './instructions.ts'
 import { list } from './list.ts'
 import { lists } from './lists.ts'
@@ -34,6 +35,7 @@ import { webhooks } from './webhooks.ts'
 import { workers } from './workers.ts'
 
 const scenarios = {
+  headline,
   mix,
   sizes: payloadSizes,
   saturation,

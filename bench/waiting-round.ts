@@ -4,7 +4,8 @@ import { commandsSent } from './commands.ts'
 import { cpuOf } from './cpu.ts'
 import { exchange } from './exchange.ts'
 import { Maker } from './handoffs.ts'
-import { percentile } from './report.ts'
+import { percentiles } from './report.ts'
+import type { Percentiles } from './report.ts'
 import type { BenchRedis } from './redis.ts'
 import { startService } from './server-process.ts'
 import type { ServerProcess, Weight } from './server-process.ts'
@@ -33,7 +34,6 @@ export interface WaitingFigures {
   /** Microseconds per wake-up. */
   cpu: { waitedOn: number, doneOn: number, redis: number }
 }
-export interface Percentiles { p50: number, p99: number }
 
 /** This many requests wait on one replica, and another replica wakes them. All processes except Redis are fresh. */
 export async function runWaiting (server: BenchRedis, waiters: number, seconds: number): Promise<WaitingFigures> {
@@ -106,8 +106,4 @@ function weighed (before: Weight, after: Weight, count: number) {
     heap: (after.collected.heapUsed - before.collected.heapUsed) / count,
     external: (after.collected.external - before.collected.external) / count,
   }
-}
-
-function percentiles (times: readonly number[]): Percentiles {
-  return { p50: percentile(times, 0.5), p99: percentile(times, 0.99) }
 }

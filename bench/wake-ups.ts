@@ -1,6 +1,4 @@
-import { fork } from 'node:child_process'
-import { once } from 'node:events'
-import { fileURLToPath } from 'node:url'
+import { startChild } from './child.ts'
 
 /** The commands to the clients' process. */
 export type Order = { do: 'open', url: string, ids: string[] } | { do: 'wake', url: string, ids: string[], perSecond: number }
@@ -18,19 +16,10 @@ export interface Clients {
 
 /** Starts waiters.ts as a process. */
 export function startClients (): Clients {
-  const child = fork(fileURLToPath(new URL('waiters.ts', import.meta.url)), { execArgv: ['--import=tsx'] })
-  const exited = once(child, 'exit')
-  async function ask<T> (order: Order): Promise<T> {
-    child.send(order)
-    const [answer] = await Promise.race([once(child, 'message'), exited.then(() => { throw new Error('the clients ended, see above') })])
-    return answer as T
-  }
+  const { ask, stop } = startChild<Order>('waiters.ts')
   return {
     async open (url, ids) { await ask({ do: 'open', url, ids }) },
-    wake: (url, ids, perSecond) => ask({ do: 'wake', url, ids, perSecond }),
-    async stop () {
-      child.kill('SIGKILL')
-      await exited
-    },
+    wake: (url, ids, perSecond) => ask<Woken[]>({ do: 'wake', url, ids, perSecond }),
+    stop,
   }
 }

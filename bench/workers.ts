@@ -4,13 +4,13 @@ import { HttpClient } from './http-client.ts'
 import type { Goal } from './contest.ts'
 import { post } from './in-turns.ts'
 import { benchRedis } from './redis.ts'
-import { caption, circumstances, markdownTable, median, percentile } from './report.ts'
+import { caption, circumstances, markdownTable, median, percentiles } from './report.ts'
 import type { BenchOptions, Report } from './report.ts'
 import { catcherKey, passerKey, startService } from './server-process.ts'
 
 const replicas = 3
 const mostWorkers = 1000
-const passesPerSecond = 500
+export const passesPerSecond = 500
 /** How long a worker's request waits for its inbox, in seconds. */
 const wait = 60
 /** The scripts that catch from an inbox. */
@@ -49,13 +49,32 @@ async function runRound (url: string, number: number, seconds: number): Promise<
   await redis.flushall('SYNC')
   const services = await Promise.all(Array.from({ length: replicas }, () => startService(url)))
   const urls = services.map(({ url }) => url)
+  try {
+    return await withWorkers(urls, number, async pass => {
+      const before = await looksOf(urls)
+      await sleep(seconds * 1000)
+      const idle = (await looksOf(urls) - before) / seconds
+      const times = await pass(seconds)
+      return { ...percentiles(times), idle, looks: (await looksOf(urls) - before) / times.length }
+    })
+  } finally {
+    await Promise.all(services.map(service => service.stop()))
+    redis.disconnect()
+  }
+}
+
+/**
+ * Runs this while so many workers wait for one inbox at these replicas, each asking again at once.
+ * @param run gets what passes handoffs to them for some seconds, and returns the milliseconds from sending each pass to the worker's complete answer
+ */
+export async function withWorkers<T> (urls: readonly string[], number: number, run: (pass: (seconds: number) => Promise<number[]>) => Promise<T>): Promise<T> {
   const client = new HttpClient((wait + 10) * 1000)
   const times: number[] = []
   const over = new AbortController()
   const work = async (at: number) => {
     const request = post(`/api/catch?wait=${wait}`, catcherKey, '{"inbox":"work"}')
     while (!over.signal.aborted) {
-      const reply = await client.ask(urls[at % replicas]!, request)
+      const reply = await client.ask(urls[at % urls.length]!, request)
       const sent = reply === null ? undefined : /"task":"([^"]+)"/.exec(reply.body)?.[1]
       if (sent !== undefined) times.push(performance.now() - Number(sent))
     }
@@ -63,23 +82,18 @@ async function runRound (url: string, number: number, seconds: number): Promise<
   const working = Array.from({ length: number }, (_, at) => work(at))
   try {
     await untilWaiting(urls, number)
-    const before = await looksOf(urls)
-    await sleep(seconds * 1000)
-    const idle = (await looksOf(urls) - before) / seconds
-    const passed = await passFor(client, urls, seconds)
-    for (let tries = 0; times.length < passed; tries++) {
-      if (tries === 1000) throw new Error(`${passed} were passed, and ${times.length} caught`)
-      await sleep(10)
-    }
-    times.sort((one, other) => one - other)
-    return { p50: percentile(times, 0.5), p99: percentile(times, 0.99), idle, looks: (await looksOf(urls) - before) / passed }
+    return await run(async seconds => {
+      const passed = await passFor(client, urls, seconds)
+      for (let tries = 0; times.length < passed; tries++) {
+        if (tries === 1000) throw new Error(`${passed} were passed, and ${times.length} caught`)
+        await sleep(10)
+      }
+      return times
+    })
   } finally {
     over.abort()
-    // Requests that still wait are answered when their replica stops.
-    await Promise.all(services.map(service => service.stop()))
-    await Promise.all(working)
     client.close()
-    redis.disconnect()
+    await Promise.all(working)
   }
 }
 
@@ -90,7 +104,7 @@ async function passFor (client: HttpClient, urls: readonly string[], seconds: nu
   for (let number = 0; number < passesPerSecond * seconds; number++) {
     const due = begin + number * 1000 / passesPerSecond
     while (performance.now() < due) await sleep(1)
-    under.push(client.ask(urls[number % replicas]!, post('/api/pass', passerKey, JSON.stringify({ task: String(performance.now()), to: 'work' }))))
+    under.push(client.ask(urls[number % urls.length]!, post('/api/pass', passerKey, JSON.stringify({ task: String(performance.now()), to: 'work' }))))
   }
   const replies = await Promise.all(under) as Array<{ status: number } | null>
   const wrong = replies.find(reply => reply?.status !== 201 && reply?.status !== 503)

@@ -21,6 +21,10 @@ const tries = 5
 /** Each scenario's options, and some of its figures that must be above 0. */
 const short: Record<string, [options: string, figures: string[]]> = {
   mix: ['--seconds 1 --only service,floor,trivial,plain', ['service.perSecond', 'service.p999', 'service.storeCpu', 'floor.loadCpu', 'plain.perSecond', 'ratio.cpu', 'goals.length', 'each.trivial.length']],
+  headline: ['--seconds 1 --only service,bullmq', [
+    ...['', ', through one inbox by 50', ', replicas:1', ', with events'].map(way => `medians.this service${way}.storeCpu`),
+    ...[' in process', ' in process, by 50', ' behind Fastify'].map(way => `medians.BullMQ${way}.perSecond`), ...['this service', 'BullMQ in process'].map(name => `each.${name}.0.wake.p99`),
+  ]],
   saturation: ['--seconds 1 --only service,floor', ['service', 'floor'].flatMap(name => [`saturated.${name}.0.perSecond`, `saturated.${name}.0.memory`, `eased.${name}.0.lateness`])],
   durability: ['--seconds 1', ['64 agents', '128 agents'].flatMap(agents => ['none', 'replicas:1'].map(one => `each.${agents}.${one}.0.perSecond`))],
   waiting: ['--waiters 200 --seconds 1', ['each.0.heap', 'each.0.fromSending.p99', 'each.0.done.p99', 'each.0.allWait.EVALSHA sweep']],

@@ -17,6 +17,8 @@ export interface Contest {
   redis: string
   /** The names and versions of the peers and of what they run on. */
   peers: string
+  /** Why a contestant doesn't take part, a line each. */
+  leftOut: string[]
   stop (): Promise<void>
 }
 
@@ -66,6 +68,7 @@ export async function startContest (wanted: readonly ContestantName[], { only, s
   const stop = async () => { for (const one of stops.toReversed()) await one() }
   const contestants: Contestant[] = []
   const peers: string[] = []
+  const leftOut: string[] = []
   try {
     for (const name of wanted.filter(name => only?.includes(name) ?? true)) {
       const entry: Entry = entries[name]
@@ -77,14 +80,15 @@ export async function startContest (wanted: readonly ContestantName[], { only, s
         if (entry.library !== undefined) peers.push(`${entry.library} ${versionOf(entry.library)} on ${store?.name} ${store?.version}`)
       } catch (error) {
         if (!(error instanceof NotInstalled)) throw error
-        say(`${name} is left out: ${error.message}`)
+        leftOut.push(`${name} is left out: ${error.message}`)
+        say(leftOut.at(-1) as string)
       }
     }
   } catch (error) {
     await stop()
     throw error
   }
-  return { contestants, redis: contestants.find(({ name }) => name === 'service')?.store?.version ?? '', peers: peers.join(', '), stop }
+  return { contestants, redis: contestants.find(({ name }) => name === 'service')?.store?.version ?? '', peers: peers.join(', '), leftOut, stop }
 }
 
 async function startPeer (file: string, startStore: () => Promise<Store>, stops: Stop[]): Promise<Omit<Contestant, 'name'>> {
@@ -102,6 +106,6 @@ export function script (file: string): string[] {
 }
 
 function versionOf (library: string): string {
-  const { devDependencies } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { devDependencies: Record<string, string> }
+  const { devDependencies } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { devDependencies: Record<string, string> }
   return devDependencies[library] ?? ''
 }

@@ -40,3 +40,26 @@ export async function startRedisStore (say: (line: string) => void, extra: reado
     },
   }
 }
+
+/** How long a replica may take to catch up, in milliseconds. */
+const syncTime = 30_000
+
+/** A master with one replica, which has caught up. @param stops collects the functions that stop them */
+export async function startReplicated (say: (line: string) => void, stops: Array<() => Promise<void>>): Promise<{ master: Store, replica: Store }> {
+  const master = await startRedisStore(say)
+  stops.push(master.stop)
+  const { hostname, port } = new URL(master.url)
+  const replica = await startRedisStore(say, ['--replicaof', `${hostname} ${port}`])
+  stops.push(replica.stop)
+  await inSync(master.url)
+  return { master, replica }
+}
+
+/** Waits until the replica has acknowledged a new write. */
+async function inSync (master: string): Promise<void> {
+  const redis = new Redis(master)
+  await redis.set('in-sync', '1')
+  const confirmed = await redis.wait(1, syncTime)
+  redis.disconnect()
+  if (confirmed !== 1) throw new Error(`the replica has not confirmed within ${syncTime} ms`)
+}
