@@ -258,12 +258,18 @@ t.test('a handoff that was taken from it, or that the handler has ended itself, 
   const bob = client('bob')
   const [taken, declined, last] = await pass({ task: 'taken', priority: 2 }, { task: 'declined', priority: 1 }, {})
   const errors: Array<[string, string | undefined]> = []
+  const ends: Array<[string, string]> = []
   const { stop } = work(async ({ task, handoff_id: id }) => {
     if (task === 'taken') await alice.cancel(id, { force: true })
     if (task === 'declined') await bob.decline(id, 'Not mine.')
-  }, { onError: (error, handoff) => errors.push([(error as { code: string }).code, handoff?.handoff_id]) })
-  t.match(await ended(last!), { status: 'done' })
+    return task === 'declined' ? {} : { text: 'x'.repeat(2 ** 21) }
+  }, {
+    onError: (error, handoff) => errors.push([(error as { code: string }).code, handoff?.handoff_id]),
+    onEnd: (handoff, how) => ends.push([how, handoff.handoff_id]),
+  })
+  t.match(await ended(last!), { status: 'failed' })
   t.match(await alice.status(declined!), { status: 'declined' })
   await stop()
-  t.strictSame(errors, [['cancelled', taken]])
+  t.strictSame(errors, [['cancelled', taken], ['payload_too_large', last]])
+  t.strictSame(ends, [['declined', declined], ['failed', last]])
 })

@@ -39,8 +39,11 @@ export interface WorkOptions {
   /** Called with errors that don't end the worker: no answer, or a report that was refused. */
   onError?: ((error: unknown, handoff?: Handoff) => void) | undefined
   /** Called when the service has a handler's end, or its handoff was lost. */
-  onEnd?: ((handoff: Handoff, how: 'done' | 'failed' | 'lost') => void) | undefined
+  onEnd?: ((handoff: Handoff, how: End) => void) | undefined
 }
+
+/** How a handoff ended: as its handler reported, or had ended it itself; or it is no longer this worker's. */
+export type End = 'done' | 'failed' | 'declined' | 'lost'
 
 /** How many handoffs one request can catch. */
 const maxItems = 100
@@ -73,14 +76,14 @@ export async function work (
     const lease = new Lease(client, handoff, sentAt)
     try {
       const outcome = await outcomeOf(handler, handoff, lease)
-      if (outcome === undefined || lease.isLost()) return onEnd(handoff, 'lost')
-      await report(client, handoff, outcome, lease, () => !over.signal.aborted)
-      onEnd(handoff, 'error' in outcome ? 'failed' : 'done')
+      if (outcome === undefined || lease.isLost()) return onEnd(handoff, ownEnd(lease.signal.reason) ?? 'lost')
+      const refusal = await report(client, handoff, outcome, lease, () => !over.signal.aborted)
+      if (refusal !== undefined) onError(refusal.error, handoff)
+      onEnd(handoff, 'error' in outcome || refusal !== undefined ? 'failed' : 'done')
     } catch (error) {
-      // The handler may have ended its handoff itself; then that end stands.
-      const isEnded = isHandoffError(error) && error.code.startsWith('already_')
-      if (lease.isLost()) onEnd(handoff, 'lost')
-      else if (!isEnded) onError(error, handoff)
+      const end = lease.isLost() ? ownEnd(lease.signal.reason) ?? 'lost' : ownEnd(error)
+      if (end === undefined) onError(error, handoff)
+      else onEnd(handoff, end)
     } finally {
       lease.close()
       running.delete(handoff)
@@ -108,6 +111,12 @@ export async function work (
     while (running.size > 0) await oneEnds()
   }
   if (thrown !== undefined) throw thrown.error
+}
+
+/** The handler may have ended its handoff itself; then that end stands. */
+function ownEnd (error: unknown): End | undefined {
+  const [, end] = /^already_(done|failed|declined)$/.exec(isHandoffError(error) ? error.code : '') ?? []
+  return end as End | undefined
 }
 
 /** What comes next; nothing when the signal ends it, unless something had been caught by then. */
@@ -316,10 +325,11 @@ export const reportedFor = 30_000
 /**
  * Reports a handler's result, with one key for all its tries. If the service doesn't accept the output, the handoff
  * fails.
+ * @returns why the output wasn't accepted
  */
 export async function report (
   client: Operations, { handoff_id: id }: Handoff, outcome: HandlerOutcome, lease: Lease, goesOn: () => boolean
-): Promise<void> {
+): Promise<{ error: unknown } | undefined> {
   const options = () => ({ idempotencyKey: crypto.randomUUID(), signal: lease.signal, retryFor: reportedFor })
   const say = <T>(
     send: () => Promise<T>
@@ -330,15 +340,16 @@ export async function report (
   }
   if ('error' in outcome) {
     await fail(failureOf(outcome.error))
-    return
+    return undefined
   }
   const once = options()
   try {
     await say(() => client.done(id, sayable(outcome.output), once))
+    return undefined
   } catch (error) {
     if (isHandoffError(error) && !refusedOutput.has(error.status ?? 0) && !isForeign(error)) throw error
     await fail(failureOf(error))
-    throw error
+    return { error }
   }
 }
 

@@ -110,7 +110,7 @@ class Client(Operations):
         runs in a thread. When ``stop`` is set, it catches nothing more, finishes what it has, and returns. If the
         service refuses it (for a wrong key, say), it finishes what it has and raises; after any other error it goes on
         and calls ``on_error(error, handoff)``, by default the log. ``on_end(handoff, how)`` is called when the service
-        has a handler's end (``done``, ``failed``), or the handoff was ``lost``.
+        has a handler's end (``done``, ``failed``, or ``declined`` by the handler itself), or the handoff was ``lost``.
 
         >>> client.work("counter", lambda handoff, context: {"rows": count(handoff["context"]["file"])}, concurrency=4)
         """

@@ -175,7 +175,7 @@ class Worker:
                 lease.look(beats)
                 ended.wait(lease.step)
             if lease.is_lost():
-                tell("lost")
+                tell(_own_end(lease.reason) or "lost")
         except BaseException as raised:
             self._crash(raised)
         finally:
@@ -184,29 +184,32 @@ class Worker:
                 self._changed.notify_all()
 
     def _handle(self, handoff: t.Handoff, lease: Lease) -> str | None:
-        """How it ended: None where the handler ended it itself, or the report was refused."""
+        """How it ended: None where the report was refused."""
         output, error = None, None
         try:
             output = self._handler(handoff, Context(lease))
         except BaseException as raised:
             error = raised
         if lease.is_lost():
-            return "lost"
+            return _own_end(lease.reason) or "lost"
         try:
-            lease.run(lambda: self._report(handoff["handoff_id"], output, error, lease))
-            return "done" if error is None else "failed"
+            refusal = lease.run(lambda: self._report(handoff["handoff_id"], output, error, lease))
+            if refusal is not None:
+                self._tell(refusal, handoff)
+            return "done" if error is None and refusal is None else "failed"
         except HandoffError as refused:
-            # The handler may have ended its handoff itself; then that end stands.
             if lease.is_lost():
-                return "lost"
-            if not refused.code.startswith("already_"):
+                return _own_end(lease.reason) or "lost"
+            end = _own_end(refused)
+            if end is None:
                 self._tell(refused, handoff)
+            return end
         except Exception as refused:
             self._tell(refused, handoff)
         return None
 
-    def _report(self, id: str, output: Any, error: BaseException | None, lease: Lease) -> None:
-        """With one key for all its tries. If the service doesn't accept the output, the handoff fails."""
+    def _report(self, id: str, output: Any, error: BaseException | None, lease: Lease) -> Exception | None:
+        """With one key for all its tries. If the service doesn't accept the output, the handoff fails: why it didn't."""
 
         def say(send: Callable[..., object]) -> None:
             once = {"idempotency_key": str(uuid.uuid4()), "retry_for": _REPORTED_FOR}
@@ -218,18 +221,25 @@ class Worker:
 
         if error is not None:
             fail(error)
-            return
+            return None
         try:
             encode(output)
             say(lambda **once: self._client.done(id, output, **once))
+            return None
         except HandoffError as refused:
             if refused.status not in REFUSED_OUTPUT and not is_foreign(refused):
                 raise
             fail(refused)
-            raise
+            return refused
         except (TypeError, ValueError, RecursionError) as unsayable:
             fail(unsayable)
-            raise
+            return unsayable
+
+
+def _own_end(error: HandoffError | None) -> str | None:
+    """The handler may have ended its handoff itself; then that end stands."""
+    ends = {"already_done": "done", "already_failed": "failed", "already_declined": "declined"}
+    return None if error is None else ends.get(error.code)
 
 
 def _log(error: BaseException, handoff: t.Handoff | None) -> None:

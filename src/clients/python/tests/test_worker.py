@@ -90,7 +90,7 @@ class Works(Case):
                     self.assertIn(told, str(found["error"]))
                 else:
                     self.assertEqual(found["result"] if status == "done" else found["error"], told)
-        self.until(lambda: len(ends) == 8 and len(errors) == 5)
+        self.until(lambda: len(ends) == len(ids) and len(errors) == 5)
         end()
 
     def test_no_more_are_caught_than_it_works_on_and_the_first_inbox_comes_first(self):
@@ -166,20 +166,25 @@ class Works(Case):
         end()
 
     def test_a_handler_may_end_its_handoff_itself(self):
-        bob, errors = self.client("bob"), []
-        ids = [self.passed("decline"), self.passed("fail")]
+        bob, errors, ends = self.client("bob"), [], []
+        ids = [self.passed("decline"), self.passed("fail"), self.passed("too big")]
 
         def handler(handoff, context):
             if handoff["task"] == "decline":
                 bob.decline(handoff["handoff_id"], "Not mine.")
+            elif handoff["task"] == "too big":
+                return {"text": "x" * 2 ** 21}
             else:
                 bob.fail(handoff["handoff_id"], "No.", retry=False)
                 raise ValueError
 
-        end = self.work(handler, on_error=lambda error, handoff: errors.append(error))
-        self.assertEqual([one["status"] for one in self.ended(*ids)], ["declined", "failed"])
+        end = self.work(
+            handler, on_error=lambda error, handoff: errors.append(error.code),
+            on_end=lambda handoff, how: ends.append(how),
+        )
+        self.assertEqual([one["status"] for one in self.ended(*ids)], ["declined", "failed", "failed"])
         end()
-        self.assertEqual(errors, [])
+        self.assertEqual((errors, ends), (["payload_too_large"], ["declined", "failed", "failed"]))
 
     def test_its_own_end_leaves_nothing_caught(self):
         for _ in range(5):

@@ -136,9 +136,24 @@ class Worker {
 
 /** One line about a handoff. Its texts are strangers': as JSON, they can't steer the terminal. */
 function say (what: string, { handoff_id: id }: Handoff, more?: string): void {
-  process.stderr.write(`${what} ${id}${more === undefined
+  writeLine(`${what} ${id}${more === undefined
     ? ''
-    : ` ${harmless(JSON.stringify([...more.slice(0, 200)].slice(0, 100).join('')))}`}\n`)
+    : ` ${harmless(JSON.stringify([...more.slice(0, 200)].slice(0, 100).join('')))}`}`)
+}
+
+/** Whether a command left standard error in the middle of a line. */
+let isMidLine = false
+
+/** A line of its own, whatever commands wrote before it. */
+function writeLine (line: string): void {
+  process.stderr.write(`${isMidLine ? '\n' : ''}${line}\n`)
+  isMidLine = false
+}
+
+/** What a command says on its standard error, as it is. */
+function passOn (chunk: Buffer): void {
+  process.stderr.write(chunk)
+  isMidLine = chunk.at(-1) !== 0x0a
 }
 
 /** One line for what goes wrong while it works; one that was said just before isn't said again. */
@@ -148,7 +163,7 @@ function complaints (): (error: unknown, handoff?: Handoff) => void {
     const line = oneLine(`${handoff === undefined
       ? ''
       : `${handoff.handoff_id}: `}${isHandoffError(error) ? errorLine(error) : String(error)}`)
-    if (line !== last) process.stderr.write(`${line}\n`)
+    if (line !== last) writeLine(line)
     last = line
   }
 }
@@ -217,7 +232,7 @@ export function run (handoff: Handoff, command: string, args: readonly string[])
   })
   child.stderr.on('data', (chunk: Buffer) => {
     reads++
-    process.stderr.write(chunk)
+    passOn(chunk)
     // Not from the middle of a surrogate pair on.
     errorOutput = (errorOutput + decoder.write(chunk)).slice(-maxMessageLength).replace(/^[\udc00-\udfff]/, '')
   })
