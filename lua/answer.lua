@@ -20,7 +20,7 @@
 --          {'late'}      the call's deadline is over; nothing changed
 -- Uses: events full attempts here asking
 local key, due = KEYS[1], KEYS[2]
-local agent, retention, member, most, token, wanted = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
+local agent, retention, member, max, token, wanted = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
 local letters, satisfied, note, answer = ARGV[8], ARGV[9], ARGV[10], ARGV[11]
 local now, seconds, micros = clock()
 micros = seconds .. micros
@@ -59,16 +59,16 @@ end
 if isFull(#note + #answer) then return { 'full' } end
 
 local outbox, ask = openOutbox(key, key, member), openAsk(key, member, extra)
-local before, caught, behind = string.match(record, '^2?:?(%l+ %S+ %d+ %d+ %S+ %S+) (%d+) %d+(.*)$')
+local before, caught, rest = string.match(record, '^2?:?(%l+ %S+ %d+ %d+ %S+ %S+) (%d+) %d+(.*)$')
 local until_done, beat
-until_done, beat, extra = restFrom(extra, now, ask.left, math.min(tonumber(deadline), caught + most))
+until_done, beat, extra = restFrom(extra, now, ask.left, math.min(tonumber(deadline), caught + max))
 extra = string.gsub(extra, ' z%S+', '') .. ' z' .. ask.words .. '/a' .. ms(now) .. '/' .. agent
-record = '2:' .. before .. ' ' .. caught .. ' ' .. ms(until_done) .. behind
+record = '2:' .. before .. ' ' .. caught .. ' ' .. ms(until_done) .. rest
 redis.call('ZREM', ask.list, member)
 redis.call('HSET', key, 's', record, 'x', extra, 'a', token .. ' ' .. #note .. ' ' .. note .. answer)
 keepWork(key, until_done, retention, extra)
 redis.call('ZADD', due, ms(beat or until_done), member)
 redis.pcall('SPUBLISH', key, 'answered')
 announceAsks(ask.list)
-tell(outbox, micros, 'answered', member, record, extra, caught_by, ' q' .. id .. ' y' .. agent)
+append(outbox, micros, 'answered', member, record, extra, caught_by, ' q' .. id .. ' y' .. agent)
 return { 'answered', now }

@@ -47,5 +47,5 @@ redis.call('ZREM', waiting, member)
 keepDecided(decided, member, now)
 redis.pcall('SPUBLISH', key, 'approved')
 redis.pcall('SPUBLISH', waiting, 'approved')
-tell(outbox, micros, 'approved', member, record, extra)
+append(outbox, micros, 'approved', member, record, extra)
 return { 'approved', now }

@@ -19,7 +19,7 @@
 --          {'late'}      the call's deadline is over; nothing changed
 -- Uses: events full holder attempts here asking
 local key, due = KEYS[1], KEYS[2]
-local agent, retention, member, most, token = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+local agent, retention, member, max, token = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local id, of, open_for, digest, lengths, question, texts =
   ARGV[7], ARGV[8], tonumber(ARGV[9]), ARGV[10], ARGV[11], ARGV[12], ARGV[13]
 local now, seconds, micros = clock()
@@ -40,15 +40,15 @@ if isFull(#question + #texts - redis.call('HSTRLEN', key, 'u')) then return { 'f
 
 local outbox, list = openOutbox(key, key, member), asksList(key, member, of)
 isHere(key, list)
-local before, caught, deadline, behind = string.match(record, '^2?:?(%l+ %S+ %d+ %d+ %S+ %S+) (%d+) (%d+)(.*)$')
+local before, caught, deadline, rest = string.match(record, '^2?:?(%l+ %S+ %d+ %d+ %S+ %S+) (%d+) (%d+)(.*)$')
 extra = extra or ''
 extra = endAsk(ask, outbox, micros, member, record, extra, now)
 local expires, left = now + open_for, deadline - now
 local until_done, beat
-until_done, beat, extra = restFrom(extra, expires, left, math.max(tonumber(deadline), caught + most))
+until_done, beat, extra = restFrom(extra, expires, left, math.max(tonumber(deadline), caught + max))
 extra = string.gsub(extra, ' z%S+', '') ..
   ' z' .. id .. '/' .. of .. '/' .. ms(now) .. '/' .. ms(expires) .. '/o' .. ms(left)
-record = '2:' .. before .. ' ' .. caught .. ' ' .. ms(until_done) .. behind
+record = '2:' .. before .. ' ' .. caught .. ' ' .. ms(until_done) .. rest
 redis.call('HSET', key, 's', record, 'x', extra, 'q', question,
   'u', token .. ' ' .. digest .. ' ' .. lengths .. ' ' .. texts)
 redis.call('HDEL', key, 'a')
@@ -56,7 +56,7 @@ keepWork(key, until_done, retention, extra)
 redis.call('ZADD', due, ms(math.min(expires, beat or until_done)), member)
 -- What an older version of the service ended is still in the list. By then no question can be open any more, also where
 -- another replica's MAX_WORK_TTL is longer, up to its default.
-local longest = math.max(tonumber(most), 604800000)
+local longest = math.max(tonumber(max), 604800000)
 local gone = redis.call('ZCOUNT', list, '-inf', ms(now - longest))
 if gone > 0 then redis.call('ZREMRANGEBYRANK', list, 0, math.min(100, gone) - 1) end
 redis.call('ZADD', list, ms(now), member)
@@ -64,5 +64,5 @@ redis.call('PEXPIREAT', list, ms(now + longest + retention))
 redis.pcall('SPUBLISH', key, 'asked')
 announceAsks(list)
 local words = ' q' .. id .. ' f' .. (of == 'r' and 'passer' or 'person') .. ' e' .. ms(expires)
-tell(outbox, micros, 'asked', member, record, extra, agent, words)
+append(outbox, micros, 'asked', member, record, extra, agent, words)
 return { 'asked', id, now, expires }

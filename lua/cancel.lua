@@ -55,7 +55,7 @@ if goes_on then
   if reason ~= '' then redis.call('HSET', key, 'c', reason) end
   record = string.gsub(record, '^caught', '2:caught')
   redis.call('HSET', key, 's', record, 'x', extra)
-  if is_first then tell(outbox, micros, 'cancel_requested', member, record, extra) end
+  if is_first then append(outbox, micros, 'cancel_requested', member, record, extra) end
 else
   record, extra = becomeCancelled(outbox, key, member, record, extra, ' e' .. ms(now) .. ' y' .. agent .. ' k-', micros,
     now + retention)

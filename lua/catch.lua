@@ -66,7 +66,7 @@ if not created or now >= expires or string.find(record, '/', 1, true) then
     call('SADD', inbox .. ':caught', member)
   end
   record, extra = becomeCaught(key, due, record, extra, expires, words, WORK_TTL, RETENTION, now, formatted)
-  tell(outbox, seconds .. micros, 'caught', member, record, extra, string.match(words, '%S+'))
+  append(outbox, seconds .. micros, 'caught', member, record, extra, string.match(words, '%S+'))
 else
   -- Most are plain, have no trace, and can be caught. For them this does what becomeCaught does, with less to define
   -- and to ask.
@@ -78,6 +78,6 @@ else
   call('PEXPIREAT', key, string.format('%d', deadline + RETENTION))
   if deadline < expires then call('ZADD', due, until_done, string.sub(key, #due)) end
   redis.pcall('SPUBLISH', key, 'caught')
-  tell(outbox, seconds .. micros, 'caught', string.sub(key, #due), record, nil, string.match(words, '%S+'))
+  append(outbox, seconds .. micros, 'caught', string.sub(key, #due), record, nil, string.match(words, '%S+'))
 end
 return { 'caught', created, payload, decision, trace, extra and record, extra, schema }

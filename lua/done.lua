@@ -23,8 +23,8 @@ local now, seconds, micros, formatted = clock()
 local record = call('HGET', key, 's')
 
 if late(ARGV[1], now) then return { 'late' } end
--- Most are plain, and this agent has them. Its name is then the last word but one, behind the deadline's 13 digits; 41
--- is behind the place of passed_by.
+-- Most are plain, and this agent has them. Its name is then the last word but one, after the deadline's 13 digits; 41
+-- is after the place of passed_by.
 local extra
 local at = record and string.find(record, ' ' .. agent .. ' ', 41, true)
 if not at or string.sub(record, 1, 7) ~= 'caught ' or string.find(record, ' ', at + #agent + 2, true) or
@@ -49,7 +49,7 @@ if extra then
     local ended
     extra, ended = closeAsk(ask, member, record, extra, now)
     call('HSET', key, 'x', extra)
-    tell(outbox, seconds .. micros, 'ask_ended', member, record, extra, agent, ended)
+    append(outbox, seconds .. micros, 'ask_ended', member, record, extra, agent, ended)
   end
 end
 -- The record only grows: its first word changes, and this transition's words are appended.
@@ -57,7 +57,7 @@ record = (extra and '2:done' or 'done') .. string.sub(record, extra and 9 or 7) 
 call('HSET', key, 's', record, 'p', result)
 call('PEXPIREAT', key, string.format('%d', now + RETENTION))
 redis.pcall('SPUBLISH', key, 'done')
-tell(outbox, seconds .. micros, 'done', member, record, extra, agent)
+append(outbox, seconds .. micros, 'done', member, record, extra, agent)
 if extra and string.find(extra, ' W', 1, true) then
   -- Uses: here inbox entering after pending cancelled releasing ended
   leaveDue(key, due, member, extra, 'done', now, seconds .. micros)

@@ -1,7 +1,7 @@
 #!lua flags=no-writes
 -- Reads a tenant's feed.
 -- KEYS: 1 prefix:{tag}:e:tenant   the feed, a stream
--- ARGV: 1 the id behind which to read; empty: only the newest id is asked for  2 how many at most
+-- ARGV: 1 the id after which to read; empty: only the newest id is asked for  2 how many at most
 --       3 for how long events are kept (ms)
 --       4 prefix:{tag}:e:tenant:since: since when nothing of it was lost, as feed-note.lua has it. It is no key of the
 --         call, since most feeds have none: then Redis would read no feed while its slot moves
@@ -14,7 +14,7 @@
 -- What is older than the retention is not there any more, whether or not it was removed. What is still there of it
 -- shows since when nothing else was lost.
 -- Uses: here
-local feed, note, after, most, retention = KEYS[1], ARGV[4], ARGV[1], ARGV[2], tonumber(ARGV[3])
+local feed, note, after, max, retention = KEYS[1], ARGV[4], ARGV[1], ARGV[2], tonumber(ARGV[3])
 local now = clock()
 local kept = ms(math.max(0, now - retention))
 local oldest = redis.call('XRANGE', feed, kept, '+', 'COUNT', 1)[1]
@@ -22,9 +22,9 @@ local newest = oldest and redis.call('XREVRANGE', feed, '+', '-', 'COUNT', 1)[1]
 local found = { 'feed', newest and newest[1] or '', oldest and oldest[1] or '', redis.call('XLEN', feed), now, '', 0 }
 local isOlder = false
 if oldest and after ~= '' then
-  local behind, first = tonumber(string.match(after, '^%d+')), tonumber(string.match(oldest[1], '^%d+'))
-  isOlder = behind < first
-  for _, entry in ipairs(redis.call('XRANGE', feed, isOlder and oldest[1] or '(' .. after, '+', 'COUNT', most)) do
+  local place, first = tonumber(string.match(after, '^%d+')), tonumber(string.match(oldest[1], '^%d+'))
+  isOlder = place < first
+  for _, entry in ipairs(redis.call('XRANGE', feed, isOlder and oldest[1] or '(' .. after, '+', 'COUNT', max)) do
     found[#found + 1], found[#found + 2] = entry[1], entry[2][2]
   end
 end

@@ -16,7 +16,7 @@
 --          {'late'}      the call's deadline is over; nothing changed
 -- Uses: full holder attempts here asking
 local key = KEYS[1]
-local agent, retention, extend_by, most, progress = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+local agent, retention, extend_by, max, progress = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local now = clock()
 local record, extra, reason = unpack(redis.call('HMGET', key, 's', 'x', 'c'))
 
@@ -29,11 +29,11 @@ if isFull(#progress - redis.call('HSTRLEN', key, 'g')) then return { 'full' } en
 local asked = string.find(extra or '', ' z', 1, true)
 local id, of, when, expires, left = openQuestion(asked and extra)
 local is_open = id and now < tonumber(expires)
-local before, caught, deadline, behind = string.match(record, '^2?:?(%l+ %S+ %d+ %d+ %S+ %S+) (%d+) (%d+)(.*)$')
+local before, caught, deadline, rest = string.match(record, '^2?:?(%l+ %S+ %d+ %d+ %S+ %S+) (%d+) (%d+)(.*)$')
 local plain, changed = not extra, false
 extra = extra or ''
 if extend_by ~= '' then
-  local extended = math.min(is_open and expires + left + extend_by or now + extend_by, caught + most)
+  local extended = math.min(is_open and expires + left + extend_by or now + extend_by, caught + max)
   if is_open then
     extra = string.gsub(extra, ' z%S+',
       ' z' .. id .. '/' .. of .. '/' .. when .. '/' .. expires .. '/o' .. ms(left + extend_by))
@@ -52,7 +52,7 @@ end
 extra = string.gsub(extra, ' v%d+', '') .. ' v' .. ms(now)
 -- The due index stays as it is: the sweep comes too early, looks at the record, and moves the entry on.
 if changed or plain then
-  redis.call('HSET', key, 's', '2:' .. before .. ' ' .. caught .. ' ' .. deadline .. behind, 'x', extra)
+  redis.call('HSET', key, 's', '2:' .. before .. ' ' .. caught .. ' ' .. deadline .. rest, 'x', extra)
 else
   redis.call('HSET', key, 'x', extra)
 end

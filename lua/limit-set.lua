@@ -9,14 +9,14 @@
 --          {'full'}         there are as many limits as there may be; nothing changed
 --          {'late'}         the call's deadline is over; nothing changed
 local limits, log = KEYS[1], KEYS[2]
-local tenant, agent, limit, most, by = ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5]), ARGV[6]
+local tenant, agent, limit, max, by = ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5]), ARGV[6]
 local now = clock()
 local name = agent == '' and tenant or tenant .. '/' .. agent
 local before = redis.call('ZSCORE', limits, name)
 
 if late(ARGV[1], now) then return { 'late' } end
 if limit == (before or '') then return { 'set', before } end
-if limit ~= '' and not before and redis.call('ZCARD', limits) >= most then return { 'full' } end
+if limit ~= '' and not before and redis.call('ZCARD', limits) >= max then return { 'full' } end
 
 if limit == '' then redis.call('ZREM', limits, name) else redis.call('ZADD', limits, limit, name) end
 redis.call('XADD', log, 'MAXLEN', '~', 1000, '*', 'action', limit == '' and 'limit removed' or 'limit set',

@@ -20,7 +20,7 @@
 --                …}: where it goes on, that member included, nil at its end; is_wanted: 1 if that one is wanted, as
 --                far as ARGV says, else 0. The member is one of this tenant, or its beginning, or ends in ~, which is
 --                after all of them: so no other tenant's is named. An item: {score, member, record, extra, decision,
---                told, progress, task}. Parts that don't exist are nil; told is the error given to fail or the reason
+--                fault, progress, task}. Parts that don't exist are nil; fault is the error given to fail or the reason
 --                given to decline, or the question; a task is the beginning of a JSON string
 -- The script builds the handoffs' keys from the members: they carry their list's tag, so all are in its slot.
 -- Uses: place here wanted listing

@@ -10,7 +10,7 @@
 --       3 expires_in (ms)
 --       4 the payload; but where 5 is there, what a plain handoff doesn't have, in words of a letter and a value
 --         (lib/record.lua, "word of pass"), or ? alone, which only asks whether the handoff was made before
---       5 the payload of one that isn't plain; behind it the schema and field b, if there are (lib/record.lua)
+--       5 the payload of one that isn't plain; after it the schema and field b, if there are (lib/record.lua)
 -- Replies: (now)                                 it is pending now, and can be caught at once; it expires expires_in
 --                                                later
 --          {'passed', created, expires, available, blocked}    it is pending now, and can be caught later; either is
@@ -85,6 +85,8 @@ if inbox then
   enterPart(inbox, member, extra, seconds .. micros, kept and until_expiry, available and ms(available),
     blocked and until_expiry)
 end
-tell(outbox, seconds .. micros, 'passed', member, record, extra, '-')
-if kept then tell(outbox, seconds .. micros, 'approval_requested', member, record, extra, '-', ' e' .. until_expiry) end
+append(outbox, seconds .. micros, 'passed', member, record, extra, '-')
+if kept then
+  append(outbox, seconds .. micros, 'approval_requested', member, record, extra, '-', ' e' .. until_expiry)
+end
 return (available or shown) and { 'passed', now, expires, available or not shown and nil, shown } or now

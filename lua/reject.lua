@@ -42,6 +42,6 @@ redis.call('ZREM', waiting, member)
 keepDecided(decided, member, now)
 redis.pcall('SPUBLISH', key, 'rejected')
 redis.pcall('SPUBLISH', waiting, 'rejected')
-tell(outbox, micros, 'rejected', member, record, extra)
+append(outbox, micros, 'rejected', member, record, extra)
 leaveDue(key, due, member, extra, 'rejected', now, micros)
 return { 'rejected', now }

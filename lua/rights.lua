@@ -17,12 +17,12 @@ for name in string.gmatch(commands, '%S+') do
   local words = { command, subcommand == '' and key or subcommand, key, key, key, key }
   -- The number of keys, which follow it.
   if command == 'EVAL' or command == 'EVALSHA' then words[3] = '0' end
-  local told, may
+  local known, may
   for count = #words, 1, -1 do
-    told, may = pcall(redis.acl_check_cmd, unpack(words, 1, count))
-    if told then break end
+    known, may = pcall(redis.acl_check_cmd, unpack(words, 1, count))
+    if known then break end
   end
-  if not told then
+  if not known then
     untold = untold .. name .. ' ' .. (type(may) == 'table' and may.err or tostring(may)) .. '\n'
   elseif not may then
     lacking = lacking .. ' ' .. name

@@ -2,8 +2,8 @@
 -- Reads a handoff. Changes nothing: Redis itself refuses a write by this script.
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
 -- ARGV: 1 how many bytes of the result the reply may have; absent for any
--- Replies: {'found', now, record, result, decision, extra, told, cancel_reason, progress, after}  parts that don't
---                         exist are nil; result is how many bytes it has if those are more than may be; told is the
+-- Replies: {'found', now, record, result, decision, extra, fault, cancel_reason, progress, after}  parts that don't
+--                         exist are nil; result is how many bytes it has if those are more than may be; fault is the
 --                         error given to fail or the reason given to decline; after is field b (lib/after.lua); the
 --                         parts after decision are there only with an extra
 --          {'not_found'}
@@ -17,6 +17,6 @@ local length = result and ARGV[1] and redis.call('HSTRLEN', KEYS[1], 'p')
 if length and length > ARGV[1] + 0 then result = length else result = result and redis.call('HGET', KEYS[1], 'p') end
 if result == '' then result = false end
 if not isExtended then return { 'found', clock(), record, result, decision } end
-local extra, told, cancel_reason, progress = unpack(redis.call('HMGET', KEYS[1], 'x', 'e', 'c', 'g'))
-return { 'found', clock(), record, result, decision, extra, told, cancel_reason, progress,
+local extra, fault, cancel_reason, progress = unpack(redis.call('HMGET', KEYS[1], 'x', 'e', 'c', 'g'))
+return { 'found', clock(), record, result, decision, extra, fault, cancel_reason, progress,
   extra and string.find(extra, ' A', 1, true) and redis.call('HGET', KEYS[1], 'b') or nil }

@@ -21,9 +21,9 @@
 -- KEYS[1].
 -- While a slot moves, a key that isn't here may still be on the node that it comes from. A handoff's key outlives its
 -- place in the index by the retention. Until that is over, a missing key or a missing entry in the waiting list isn't
--- believed: it is looked for again after 1 s, 2 s, 4 s, …, so that other members get their turn. The fraction of the
--- score counts these looks (in 1/32): after n of them at least 2^n - 1 s are over. Everything else that sets the score
--- sets a whole number.
+-- taken for gone: it is looked for again after 1 s, 2 s, 4 s, …, so that other members get their turn. The fraction of
+-- the score counts these looks (in 1/32): after n of them at least 2^n - 1 s are over. Everything else that sets the
+-- score sets a whole number.
 -- Uses: events
 local call, due = redis.call, KEYS[1]
 local prefix, limit, naming, retention = ARGV[2], ARGV[3], ARGV[4] == '1', tonumber(ARGV[5])
@@ -34,7 +34,7 @@ local members = call('ZRANGE', due, '-inf', now, 'BYSCORE', 'LIMIT', 0, limit)
 
 if late(ARGV[1], now) then return { 'late' } end
 -- Most are plain, and nobody has caught them. For them this does what sweepOne does, with less to define and to ask: a
--- quarter less work. The first that isn't like that is left to sweepOne, with those behind it. Both times in a record
+-- quarter less work. The first that isn't like that is left to sweepOne, with those after it. Both times in a record
 -- have 13 digits.
 local place, named = 1, {}
 while place <= #members do
@@ -45,17 +45,17 @@ while place <= #members do
   local outbox = openOutbox(key, key, member)
   record = 'expired' .. string.sub(record, 8)
   call('HSET', key, 's', record, 'p', '')
-  tell(outbox, micros, 'expired', member, record)
+  append(outbox, micros, 'expired', member, record)
   if naming then named[place] = member end
   place = place + 1
 end
-local expired, stalled, stalled_reissued, late_reissued, behind, successors = place - 1, 0, 0, 0, {}, {}
+local expired, stalled, stalled_reissued, late_reissued, later, successors = place - 1, 0, 0, 0, {}, {}
 local ended, blocked = {}, {}
 if place <= #members then
   -- Uses: attempts here inbox entering after pending caught failed asking successor sweeping
   local batch = {
     now = now, micros = micros, retention = retention, expired = expired, stalled = 0, stalled_reissued = 0,
-    late_reissued = 0, named = naming and named, behind = behind, successors = successors, ended = ended,
+    late_reissued = 0, named = naming and named, later = later, successors = successors, ended = ended,
     blocked = blocked, room = 65536
   }
   for place = place, #members do sweepOne(batch, due, place, members[place], prefix) end
@@ -64,11 +64,11 @@ if place <= #members then
 end
 -- The first members leave the index, except those that go on, and the successors enter it. That comes last, so that
 -- none leaves it unseen, and what is added comes before what is taken off: an index that is empty in between would be
--- looked for on the other node if its slot is moving. All that is added is behind what is due now. Successors can wait
+-- looked for on the other node if its slot is moving. All that is added is after what is due now. Successors can wait
 -- until here, since Redis refuses the first RENAME if the slot is moving, and so the whole script.
 if #successors > 0 then call('ZADD', due, unpack(successors)) end
-if #behind > 0 then call('ZADD', due, unpack(behind)) end
-local over = #members - #behind / 2
+if #later > 0 then call('ZADD', due, unpack(later)) end
+local over = #members - #later / 2
 if over > 0 then call('ZREMRANGEBYRANK', due, 0, over - 1) end
 if #ended + #blocked > 0 then named[#named + 1] = { ended, blocked } end
 local live = call('ZCARD', due)

@@ -33,13 +33,13 @@
 -- Uses: events attempts catching taking length room
 local inbox, due, remembered = KEYS[1], KEYS[2], KEYS[3]
 local token, agent, work_ttl, retention, prefix = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
-local most, size, kept_for, request, asker = tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[9], ARGV[10], ARGV[12]
+local max, size, kept_for, request, asker = tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[9], ARGV[10], ARGV[12]
 local now, seconds, micros, formatted = clock()
 
 if late(ARGV[1], now) then return { 'late' } end
 local reply = takenBefore(redis.call('GET', remembered), remembered, prefix, agent, token, request, asker, now)
 if reply then return reply end
-local room, places = roomIn(inbox, KEYS[4], ARGV[13], most, now)
+local room, places = roomIn(inbox, KEYS[4], ARGV[13], max, now)
 if room == 'closed' then return { 'closed' } end
 if room == 'limited' then return { 'limited' } end
 
@@ -73,7 +73,7 @@ while room > 0 and more == 0 do
       local deadline
       record, extra, deadline = becomeCaught(key, due, record, extra, expires, agent .. ' ' .. token,
         work_ttl, retention, now, formatted)
-      tell(outbox, seconds .. micros, 'caught', member, record, extra, agent)
+      append(outbox, seconds .. micros, 'caught', member, record, extra, agent)
       latest = math.max(latest, deadline)
       caught[#caught + 1] = member
       gone[#gone + 1], names = member, names .. ' ' .. member .. (scored and '/' .. ms(turn) or '')
@@ -85,7 +85,7 @@ while room > 0 and more == 0 do
 end
 if more == 0 then elsewhere = math.min(#turns, room - #items / 9) end
 -- What is left has no room now. When one of them ends, who waits is woken.
-if room < most and #items / 9 + elsewhere == room then more = 0 end
+if room < max and #items / 9 + elsewhere == room then more = 0 end
 if #gone > 0 then redis.call('ZREM', inbox, unpack(gone)) end
 if #caught > 0 then redis.call('SADD', inbox .. ':caught', unpack(caught)) end
 local placed = keepPlaces(places, token, elsewhere, now)

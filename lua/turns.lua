@@ -8,12 +8,12 @@
 --                        entries that were looked at, else 0; caught: how many of the inbox's handoffs are caught in
 --                        this partition; now: the time (ms)
 -- Uses: length here
-local most, prefix = tonumber(ARGV[1]), ARGV[2]
+local max, prefix = tonumber(ARGV[1]), ARGV[2]
 local now = clock()
-local entries = redis.call('ZRANGE', KEYS[1], 0, most + 31, 'WITHSCORES')
+local entries = redis.call('ZRANGE', KEYS[1], 0, max + 31, 'WITHSCORES')
 local turns = {}
 for i = 1, #entries, 2 do
-  if #turns == most then break end
+  if #turns == max then break end
   local key = prefix .. entries[i]
   local record = redis.call('HGET', key, 's')
   if not record then isHere(KEYS[1], key) end
@@ -25,4 +25,4 @@ for i = 1, #entries, 2 do
   end
 end
 local caught = redis.call('SCARD', KEYS[1] .. ':caught')
-return { 'read', #entries == 2 * (most + 32) and 1 or 0, caught, now, unpack(turns) }
+return { 'read', #entries == 2 * (max + 32) and 1 or 0, caught, now, unpack(turns) }

@@ -11,7 +11,7 @@
 --                     it, or empty; a delivery as webhook-plan.lua has it
 --          {'gone'}   there is no such webhook
 --          {'late'}   the call's deadline is over; nothing changed
-local key, due, pending, most, lease, token = KEYS[1], KEYS[2], KEYS[3], ARGV[2], tonumber(ARGV[3]), ARGV[4]
+local key, due, pending, max, lease, token = KEYS[1], KEYS[2], KEYS[3], ARGV[2], tonumber(ARGV[3]), ARGV[4]
 local now = clock()
 local webhook = redis.call('HMGET', key, 'url', 'generation', 'old_until', 'claim', 'claim_due')
 local isRepeat = webhook[4] == token
@@ -32,7 +32,7 @@ if back >= 1000 then
   redis.call('HSET', key, 'claim_due', ms(webhook[5] - back))
 end
 local ids = redis.call('ZRANGE', due, isRepeat and again or '-inf', isRepeat and again or ms(now),
-  'BYSCORE', 'LIMIT', 0, most)
+  'BYSCORE', 'LIMIT', 0, max)
 local claimed = { 'claimed', ms(now), '', webhook[1], webhook[2], webhook[3] or '' }
 for _, id in ipairs(ids) do
   if not isRepeat then redis.call('ZADD', due, again, id) end

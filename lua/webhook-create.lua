@@ -14,17 +14,17 @@
 -- [rotated old_until] [disabled] [failing] [claim claim_due] [replay replay_to].
 -- generation counts its secrets, which are not here: they are derived. rotated is the operation that made the newest,
 -- old_until is how long the one before it signs as well. cursor is the last event of the feed that was looked at,
--- disabled says why it is disabled, failing since when all attempts failed; replay and replay_to behind which event and
+-- disabled says why it is disabled, failing since when all attempts failed; replay and replay_to after which event and
 -- up to which it still has to replay. Times in milliseconds since the epoch.
 local key, webhooks, tenants, feed = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local tenant, id, most = ARGV[2], ARGV[3], tonumber(ARGV[7])
+local tenant, id, max = ARGV[2], ARGV[3], tonumber(ARGV[7])
 local now = clock()
 local made = redis.call('HGETALL', key)
 local newest = redis.call('XREVRANGE', feed, '+', '-', 'COUNT', 1)[1]
 
 if late(ARGV[1], now) then return { 'late' } end
 if made[1] then return { 'created', made } end
-if redis.call('ZCARD', webhooks) >= most then return { 'too_many' } end
+if redis.call('ZCARD', webhooks) >= max then return { 'too_many' } end
 
 redis.call('HSET', key, 'url', ARGV[4], 'types', ARGV[5], 'inbox', ARGV[6], 'labels', ARGV[8], 'include', ARGV[9],
   'created', ms(now), 'generation', 1, 'cursor', newest and newest[1] or '0-0')

@@ -19,7 +19,7 @@
 -- A pending delivery: how often it was tried, the last status, the last error, when that was (each - for none), the
 -- event's text. One that is pending already stays as it is.
 local key, due, pending = KEYS[1], KEYS[2], KEYS[3]
-local before, place, most, deliveries, field, replay_to = ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5], ARGV[6], ARGV[7]
+local before, place, max, deliveries, field, replay_to = ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5], ARGV[6], ARGV[7]
 local now = clock()
 local found = redis.call('HMGET', key, 'created', 'disabled', field, 'replay_to')
 local count = redis.call('ZCARD', due)
@@ -29,7 +29,7 @@ if not found[1] or before ~= '' and found[2] then return { 'gone' } end
 if before ~= '' and (found[3] ~= before or field == 'replay' and found[4] ~= replay_to) then
   return { 'moved', found[3] }
 end
-if count >= most and deliveries ~= '' then return { 'full' } end
+if count >= max and deliveries ~= '' then return { 'full' } end
 
 for id, text in string.gmatch(deliveries, '(%S+) ([^\n]+)') do
   if not redis.call('HGET', pending, id) then

@@ -25,7 +25,7 @@ local tried, text = string.match(redis.call('HGET', pending, id) or '', '^(%d+) 
 if late(ARGV[1], now) then return { 'late' } end
 if not found[1] or tried ~= ARGV[4] then return { 'unknown' } end
 
-local told = ms(tried + 1) .. ' ' .. ARGV[6] .. ' ' .. ARGV[7] .. ' ' .. ms(now) .. ' ' .. text
+local attempt = ms(tried + 1) .. ' ' .. ARGV[6] .. ' ' .. ARGV[7] .. ' ' .. ms(now) .. ' ' .. text
 local reason
 if outcome == 'delivered' then
   if found[2] then redis.call('HDEL', key, 'failing') end
@@ -36,13 +36,13 @@ else
   end
 end
 if outcome == 'again' and not reason then
-  redis.call('HSET', pending, id, told)
+  redis.call('HSET', pending, id, attempt)
   redis.call('ZADD', due, ms(now + ARGV[8]), id)
 else
   local over = outcome == 'delivered' and KEYS[4] or KEYS[5]
   redis.call('HDEL', pending, id)
   redis.call('ZREM', due, id)
-  redis.call('RPUSH', over, id .. ' ' .. told)
+  redis.call('RPUSH', over, id .. ' ' .. attempt)
   redis.call('LTRIM', over, -100, -1)
 end
 if reason then

@@ -64,7 +64,7 @@ const environment = Type.Object({
   OPERATOR_KEYS: Type.String({ default: '', description: 'operators’ keys: name:secret,tenant/name:secret,…' }),
   TRUSTED_PROXIES: Type.String({
     default: '',
-    description: 'who is believed about where a request came from (X-Forwarded-For): addresses and ' +
+    description: 'who is trusted to say where a request came from (X-Forwarded-For): addresses and ' +
       'networks, 10.0.0.7,10.1.0.0/16,fd00::/8'
   }),
   DEFAULT_EXPIRES_IN: seconds(86400, 'how long a handoff waits for its catch'),

@@ -43,7 +43,7 @@ end
 local function endAsk(ask, outbox, micros, member, record, extra, now)
   if not ask then return extra end
   local closed, ended = closeAsk(ask, member, record, extra, now)
-  tell(outbox, micros, 'ask_ended', member, record, closed, nil, ended)
+  append(outbox, micros, 'ask_ended', member, record, closed, nil, ended)
   return closed
 end
 -- A caught handoff ends: it leaves its inbox's set of those, and its question is withdrawn. Returns field x, and the

@@ -16,6 +16,6 @@ local function becomeCancelled(outbox, key, member, record, extra, words, micros
   redis.call('HSET', key, 's', record, 'x', extra, 'p', '')
   redis.call('PEXPIREAT', key, ms(ends))
   redis.pcall('SPUBLISH', key, 'cancelled')
-  tell(outbox, micros, 'cancelled', member, record, extra)
+  append(outbox, micros, 'cancelled', member, record, extra)
   return record, extra
 end

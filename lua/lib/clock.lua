@@ -1,4 +1,4 @@
--- Redis's own clock: milliseconds; seconds and the six digits of the microseconds behind them, as texts; and
+-- Redis's own clock: milliseconds; seconds and the six digits of the microseconds after them, as texts; and
 -- milliseconds as text. The two texts joined are microseconds. All deadlines are compared with this clock only. Tests
 -- replace it. The texts are pieces of Redis's reply: formatting a number takes twice as long.
 local function clock()

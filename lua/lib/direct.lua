@@ -4,7 +4,7 @@
 local function openOutbox() end
 -- The feed whose end this script has put off: a sweep passes many successors.
 local put_off
-local function tell(_, micros, type, member, record, extra, caught_by, more)
+local function append(_, micros, type, member, record, extra, caught_by, more)
   local colon = string.find(member, ':', 1, true)
   local feed = FEEDS .. string.sub(member, 1, colon - 1)
   local event, created = eventOf(type, string.sub(member, colon + 1), record, extra, caught_by, more)

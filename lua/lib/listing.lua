@@ -32,8 +32,8 @@ local function itemOf(listing, key, score, member, record, extra)
   -- An error may have a megabyte: what is too long isn't read.
   local length = not isFirst and not listing.isLive and redis.call('HSTRLEN', key, listing.field)
   if length and length > listing.texts then return nil end
-  local decision, told, progress = unpack(redis.call('HMGET', key, 'd', listing.field, 'g'))
-  listing.texts = listing.texts - #(decision or '') - #(told or '') - #(progress or '')
+  local decision, fault, progress = unpack(redis.call('HMGET', key, 'd', listing.field, 'g'))
+  listing.texts = listing.texts - #(decision or '') - #(fault or '') - #(progress or '')
   if listing.with_tasks then listing.payloads = listing.payloads - redis.call('HSTRLEN', key, 'p') end
   if not isFirst and (listing.texts < 0 or listing.payloads < 0) then return nil end
   if listing.with_tasks then
@@ -42,7 +42,7 @@ local function itemOf(listing, key, score, member, record, extra)
     task = payload and payload ~= '' and string.sub(payload, 8, 2447) or false
   end
   listing.count = listing.count + 1
-  return { score, member, record, extra or false, decision, told, progress, task }
+  return { score, member, record, extra or false, decision, fault, progress, task }
 end
 -- The rank of the first member to look at.
 local function rankToBegin(listing, list, score, member, includes)

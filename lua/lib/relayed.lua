@@ -4,7 +4,7 @@
 --   prefix:{tag}:o         index: each tenant, scored by the number of its last event here
 --   prefix:{tag}:o:tenant  events that may not be in the feed yet: number, a space, and the event's text
 -- A number is the moment in microseconds, and above the one before it, also when the server's clock is set back.
-local told = {}
+local appended = {}
 -- Call it before the first write. The slot may be moving, and the outbox be on the other node: Redis refuses to say
 -- then of several keys which of them exist. `anchor` is a key that is here.
 local function openOutbox(anchor, key, member)
@@ -15,12 +15,12 @@ local function openOutbox(anchor, key, member)
   outbox.last = tonumber(redis.call('ZSCORE', index, tenant) or 0)
   return outbox
 end
-local function tell(outbox, micros, type, member, record, extra, caught_by, more)
+local function append(outbox, micros, type, member, record, extra, caught_by, more)
   local number = math.max(micros, outbox.last + 1)
   local event = ms(number) .. ' ' ..
     eventOf(type, string.sub(member, #outbox.tenant + 2), record, extra, caught_by, more)
   redis.call('RPUSH', outbox.list, event)
   redis.call('ZADD', outbox.index, ms(number), outbox.tenant)
-  told[#told + 1], told[#told + 2], told[#told + 3] = outbox.tenant, ms(outbox.last), event
+  appended[#appended + 1], appended[#appended + 2], appended[#appended + 3] = outbox.tenant, ms(outbox.last), event
   outbox.last = number
 end

@@ -18,14 +18,14 @@ local function readPlaces(key, now)
   end
   return kept, settled
 end
--- Returns how many of `most` it may take, or what it replies instead; and the key for places, if it has to keep some.
-local function roomIn(inbox, other, known, most, now)
-  if most == 0 then return 0 end
+-- Returns how many of `max` it may take, or what it replies instead; and the key for places, if it has to keep some.
+local function roomIn(inbox, other, known, max, now)
+  if max == 0 then return 0 end
   local settings = redis.call('GET', inbox .. ':settings')
-  if not settings then return most end
+  if not settings then return max end
   local paused, limit = string.match(settings, '^(%d) (%d+)')
   if paused == '1' then return 'closed' end
-  if limit == '0' or known == '!' then return most end
+  if limit == '0' or known == '!' then return max end
   if known == '?' then return 'limited' end
   local taken, places = redis.call('SCARD', inbox .. ':caught'), nil
   if other then taken = taken + redis.call('SCARD', other .. ':caught') end
@@ -37,7 +37,7 @@ local function roomIn(inbox, other, known, most, now)
     taken = taken + elsewhere + kept
   end
   if taken >= tonumber(limit) then return 'closed' end
-  return math.min(most, limit - taken), places
+  return math.min(max, limit - taken), places
 end
 -- Returns 1 if it kept some, else 0.
 local function keepPlaces(key, token, count, now)

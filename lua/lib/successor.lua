@@ -70,9 +70,9 @@ local function succeed(attempt, pause)
   local next_id = idBehind(id, created)
   local next_member, next_key = string.sub(member, 1, colon) .. next_id, string.sub(key, 1, #key - #id) .. next_id
   local has_told = #kept > 0
-  local told = attempt.told or redis.call('HMGET', key, unpack(SET_ASIDE))
+  local aside = attempt.aside or redis.call('HMGET', key, unpack(SET_ASIDE))
   for at = 1, #SET_ASIDE do
-    local value = told[at]
+    local value = aside[at]
     if value then
       kept[#kept + 1], kept[#kept + 2] = SET_ASIDE[at], value
       has_told = has_told or at > 3
@@ -146,12 +146,12 @@ local function endAttempt(attempt, status, words, next)
   -- An end without a successor is the last. Who took the handoff from its catcher meant the next attempt, so that isn't
   -- said of `cancelled`.
   if ends_now then
-    tell(outbox, micros, status, member, record, extra, nil, status ~= 'cancelled' and reissued_as or nil)
+    append(outbox, micros, status, member, record, extra, nil, status ~= 'cancelled' and reissued_as or nil)
   end
   if not next then return end
-  tell(outbox, micros, 'reissued', member, record, extra, nil, reissued_as)
-  tell(outbox, micros, 'passed', next.member, next.record, next.extra)
+  append(outbox, micros, 'reissued', member, record, extra, nil, reissued_as)
+  append(outbox, micros, 'passed', next.member, next.record, next.extra)
   if next.waits_until then
-    tell(outbox, micros, 'approval_requested', next.member, next.record, next.extra, '-', ' e' .. next.waits_until)
+    append(outbox, micros, 'approval_requested', next.member, next.record, next.extra, '-', ' e' .. next.waits_until)
   end
 end

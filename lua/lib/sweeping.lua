@@ -11,17 +11,17 @@ local function readDue(key, along)
 end
 -- Ends an attempt and makes the next one. The batch's own table serves as succeed's, since what that needs of the clock
 -- is the same for all.
-local function tryAgain(batch, outbox, key, member, record, extra, told, pause)
-  batch.outbox, batch.key, batch.member, batch.record, batch.extra, batch.told, batch.kept =
-    outbox, key, member, record, extra, told, {}
+local function tryAgain(batch, outbox, key, member, record, extra, aside, pause)
+  batch.outbox, batch.key, batch.member, batch.record, batch.extra, batch.aside, batch.kept =
+    outbox, key, member, record, extra, aside, {}
   local next, successors = succeed(batch, pause), batch.successors
   endAttempt(batch, 'expired', '', next)
   successors[#successors + 1], successors[#successors + 2] = next.due, next.member
 end
--- A missing key or a missing entry in the waiting list may be on the other node: it isn't believed for a while
+-- A missing key or a missing entry in the waiting list may be on the other node: it isn't taken for gone for a while
 -- (sweep.lua). `is_named` says that the sweep looks at it again anyway.
 local function leaveWaiting(batch, due, place, member, prefix, key, record, extra, is_named)
-  local now, behind = batch.now, batch.behind
+  local now, later = batch.now, batch.later
   local waiting = prefix .. 'w:' .. string.match(member, '^[^:]+')
   local score = redis.call('ZRANGE', due, place - 1, place - 1, 'WITHSCORES')[2]
   local pause = 1000 * 2 ^ (score % 1 * 32)
@@ -31,7 +31,7 @@ local function leaveWaiting(batch, due, place, member, prefix, key, record, extr
   if (record or not again) and redis.call('ZREM', waiting, member) == 1 then
     redis.pcall('SPUBLISH', waiting, 'expired')
   elseif again and not is_named then
-    behind[#behind + 1], behind[#behind + 2] = again, member
+    later[#later + 1], later[#later + 2] = again, member
   end
 end
 -- When the sweep looks at a caught handoff again: at its deadline, or at the end of its question if that comes first.
@@ -47,7 +47,7 @@ end
 -- Names what a blocked handoff still waits for, so that the replica asks how that stands: the third net, if an end was
 -- missed. It looks the later the older the handoff is, and names no more than a reply should have.
 local function lookAtBlocked(batch, key, member, record, deadline)
-  local created, behind, now = string.match(record, '^%S+ %S+ (%d+)'), batch.behind, batch.now
+  local created, later, now = string.match(record, '^%S+ %S+ (%d+)'), batch.later, batch.now
   local again = math.min(deadline, now + math.min(300000, math.max(3000, (now - created) / 2)))
   if batch.room > 0 then
     local open = string.gsub(redis.call('HGET', key, 'b'), '%S+/%S+ ?', '')
@@ -56,21 +56,21 @@ local function lookAtBlocked(batch, key, member, record, deadline)
   else
     again = math.min(deadline, now + 1000)
   end
-  behind[#behind + 1], behind[#behind + 2] = math.floor(again), member
+  later[#later + 1], later[#later + 2] = math.floor(again), member
 end
 -- It has ended, and others come after it. They are released by the replica that sweeps (store/dependents.ts); until
 -- then the sweep names it every second.
 local function nameEnded(batch, member)
-  batch.behind[#batch.behind + 1], batch.behind[#batch.behind + 2] = batch.now + 1000, member
+  batch.later[#batch.later + 1], batch.later[#batch.later + 2] = batch.now + 1000, member
   batch.ended[#batch.ended + 1] = member
 end
 -- Sweeps a handoff of any kind. The batch is one table for the script: the clock's now and micros, the retention, what
 -- is counted, `named` for the members that expire (or false), `ended` and `blocked` for those that the replica is to
--- see to, `room` for how many bytes of the latter, and scores and members for the index: `behind` of those that go on,
+-- see to, `room` for how many bytes of the latter, and scores and members for the index: `later` of those that go on,
 -- and `successors`.
 local function sweepOne(batch, due, place, member, prefix)
-  local now, key, named, behind = batch.now, prefix .. 'h:' .. member, batch.named, batch.behind
-  local record, extra, told = readDue(key, batch.was_extra)
+  local now, key, named, later = batch.now, prefix .. 'h:' .. member, batch.named, batch.later
+  local record, extra, aside = readDue(key, batch.was_extra)
   batch.was_extra = extra
   local status, approval, expires, until_done = string.match(record or '', DEADLINES)
   local beat = extra and status == 'caught' and string.match(extra, ' h(%d+)')
@@ -80,8 +80,8 @@ local function sweepOne(batch, due, place, member, prefix)
   if deadline and tonumber(deadline) > now then
     if record and string.sub(record, 1, 2) == '3:' then return lookAtBlocked(batch, key, member, record, deadline) end
     if status == 'caught' then deadline = lookAtQuestion(batch, key, member, record, extra, deadline) end
-    -- The index was behind the record, as catch leaves it. The record counts.
-    behind[#behind + 1], behind[#behind + 2] = deadline, member
+    -- The index is older than the record, as catch leaves it. The record counts.
+    later[#later + 1], later[#later + 2] = deadline, member
     if status == 'pending' and approval ~= 'waiting' then enterOnceAvailable(key, member, extra, now) end
     return
   end
@@ -90,7 +90,7 @@ local function sweepOne(batch, due, place, member, prefix)
     local isStalled = beat and tonumber(beat) < tonumber(until_done)
     local pause = status == 'caught' and pauseBehind(extra)
     if pause then
-      tryAgain(batch, openOutbox(key, key, member), key, member, record, extra, told, pause)
+      tryAgain(batch, openOutbox(key, key, member), key, member, record, extra, aside, pause)
       local count = isStalled and 'stalled_reissued' or 'late_reissued'
       batch[count] = batch[count] + 1
     else
@@ -110,7 +110,7 @@ local function sweepOne(batch, due, place, member, prefix)
       redis.call('HSET', key, 's', over, unpack(isFreed and { 'p', '' } or {}))
       -- Its TTL was for longer: it was the work's, or it might have been tried again.
       if extra and status == 'caught' then redis.call('PEXPIREAT', key, ms(deadline + batch.retention)) end
-      tell(outbox, batch.micros, 'expired', member, over, extra)
+      append(outbox, batch.micros, 'expired', member, over, extra)
     end
     if isStalled then batch.stalled = batch.stalled + 1 end
     batch.expired = batch.expired + 1

@@ -1,5 +1,5 @@
 import type { EventService } from './events.ts'
-import { isBehind, placeBehind, timeIn } from './feed.ts'
+import { isAfter, placeAfter, timeIn } from './feed.ts'
 import type { Event, FeedPlace, FeedReader } from './feed.ts'
 
 /** Of how many minutes transitions are counted. */
@@ -112,30 +112,30 @@ class TenantActivity {
   }
 
   async #readNew (end: FeedPlace, start: number): Promise<void> {
-    const fresh: Gap = { place: this.#place ?? placeBehind(`${start}-0`), to: end.after }
+    const fresh: Gap = { place: this.#place ?? placeAfter(`${start}-0`), to: end.after }
     this.#place = end
-    if (!isBehind(end.after, fresh.place.after)) return
+    if (!isAfter(end.after, fresh.place.after)) return
     this.#gaps.push(fresh)
     await this.#read(start, pagesPerLook.fresh, fresh)
     if (!this.#gaps.includes(fresh)) return
     // What just happened comes first: the newest second, as far as it is read.
     const from = `${timeIn(end.after) - 1000}-0`
-    if (!isBehind(from, fresh.place.after)) return
-    this.#gaps.push({ place: placeBehind(from), to: end.after })
+    if (!isAfter(from, fresh.place.after)) return
+    this.#gaps.push({ place: placeAfter(from), to: end.after })
     fresh.to = from
   }
 
   /** Counts what is left of the gaps, the latest first. @param only of this gap */
-  async #read (start: number, most: number, only?: Gap): Promise<void> {
-    for (let pages = 0; pages < most; pages++) {
+  async #read (start: number, max: number, only?: Gap): Promise<void> {
+    for (let pages = 0; pages < max; pages++) {
       const gap = this.#gaps.at(-1)
       if (gap === undefined || (only !== undefined && gap !== only)) return
-      if (timeIn(gap.place.after) < start) gap.place = placeBehind(`${start}-0`)
+      if (timeIn(gap.place.after) < start) gap.place = placeAfter(`${start}-0`)
       const read = await this.#reader.next(this.#tenant, gap.place, true)
-      const events = read.events.filter(({ id }) => !isBehind(id, gap.to))
+      const events = read.events.filter(({ id }) => !isAfter(id, gap.to))
       this.#count(events)
       gap.place = read.place
-      const isOver = !read.isMore || events.length < read.events.length || !isBehind(gap.to, read.place.after)
+      const isOver = !read.isMore || events.length < read.events.length || !isAfter(gap.to, read.place.after)
       if (isOver) this.#gaps.pop()
     }
   }
@@ -148,7 +148,7 @@ class TenantActivity {
       counts.set(type, (counts.get(type) ?? 0) + 1)
     }
     this.#newest = [...this.#newest, ...events.slice(-newestKept)]
-      .sort((one, other) => isBehind(one.id, other.id) ? 1 : -1).slice(-newestKept)
+      .sort((one, other) => isAfter(one.id, other.id) ? 1 : -1).slice(-newestKept)
   }
 
   #missing (): Set<number> {

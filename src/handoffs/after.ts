@@ -77,11 +77,11 @@ export class AfterService {
     }
   }
 
-  /** How the last attempt of it ended. @param most how many bytes of the result */
-  async #ended (tenant: string, { named, last = named, status: how }: Named, most: number): Promise<End> {
+  /** How the last attempt of it ended. @param maxBytes how many bytes of the result */
+  async #ended (tenant: string, { named, last = named, status: how }: Named, maxBytes: number): Promise<End> {
     try {
       for (;;) {
-        const reply = await this.#handoffs.status({ tenant, id: last, tag: tagOf(last) }, most)
+        const reply = await this.#handoffs.status({ tenant, id: last, tag: tagOf(last) }, maxBytes)
         if (reply.outcome === 'not_found') break
         // It wasn't waited for to the end, as this is the successor of one that expired meanwhile.
         const next = how === undefined ? reply.record.extra.reissuedAs : undefined

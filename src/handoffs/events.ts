@@ -4,7 +4,7 @@ import { Problem, Unavailable } from '../core/errors.ts'
 import { tagOf } from '../core/ids.ts'
 import type { Events } from '../store/events.ts'
 import type { Handoffs } from '../store/handoffs.ts'
-import { FeedReader, isBehind, passes, placeBehind, timeIn } from './feed.ts'
+import { FeedReader, isAfter, passes, placeAfter, timeIn } from './feed.ts'
 import type { Event, EventFilter, FeedPlace, Read } from './feed.ts'
 import type { WaitOptions, Waiter } from './waiter.ts'
 
@@ -91,7 +91,7 @@ export class EventService {
 
   /** Where to begin. */
   async start (tenant: string, after: string | undefined): Promise<FeedPlace> {
-    return after === undefined ? this.reader.now(tenant) : placeBehind(after)
+    return after === undefined ? this.reader.now(tenant) : placeAfter(after)
   }
 
   /** @param isFar it goes on where a look before has ended, before the end of the feed: then it takes turns */
@@ -108,7 +108,7 @@ export class EventService {
       place = read.place
       for (const event of read.events) {
         if (!passes(event, filter) || items.push(event) < limit) continue
-        return { items, next: event.id, isReset, isMore: true, place: placeBehind(event.id) }
+        return { items, next: event.id, isReset, isMore: true, place: placeAfter(event.id) }
       }
       if (!read.isMore) return { items, next: place.next, isReset, isMore: false, place }
       if (filter.handoffId === null) continue
@@ -142,7 +142,7 @@ const never: Quiet = { from: Infinity, to: 0 }
 /** The place from which to read on. */
 function pastQuiet (quiet: Quiet, place: FeedPlace): FeedPlace {
   const to = `${Math.max(0, quiet.to)}-0`
-  return timeIn(place.after) >= quiet.from && isBehind(to, place.after) ? placeBehind(to) : place
+  return timeIn(place.after) >= quiet.from && isAfter(to, place.after) ? placeAfter(to) : place
 }
 
 /** How long a stream is silent at most, in milliseconds: then it says how far it has read. */

@@ -53,7 +53,7 @@ export class FeedReader {
     const { newest, clock } = await this.#feed.read(tenant, null, 1)
     return newest !== null
       ? { after: newest, next: newest, seen: clock }
-      : (await this.next(tenant, placeBehind(fromOldest))).place
+      : (await this.next(tenant, placeAfter(fromOldest))).place
   }
 
   /** The feed changed: what is being read for others may have been read before. */
@@ -65,7 +65,7 @@ export class FeedReader {
   async next (tenant: string, place: FeedPlace, isSearch = false): Promise<Read> {
     const found = await this.#page(tenant, place.after, isSearch)
     const isReset = isLost(place, found, this.#feed.retention)
-    const isBeyond = isReset && found.oldest !== null && isBehind(place.after, found.oldest)
+    const isBeyond = isReset && found.oldest !== null && isAfter(place.after, found.oldest)
     const page = isBeyond ? await this.#page(tenant, fromOldest, isSearch) : found
     const { events, oldest, clock } = page
     const isMore = events.length === pageSize
@@ -76,7 +76,7 @@ export class FeedReader {
     if (oldest !== null) return { events, isReset, isMore, place: { ...place, seen: clock } }
     const at = page.isNoted ? clock : await this.#feed.note(tenant)
     // Something came meanwhile.
-    if (at === null) return { events, isReset, isMore: true, place: isReset ? placeBehind(fromOldest) : place }
+    if (at === null) return { events, isReset, isMore: true, place: isReset ? placeAfter(fromOldest) : place }
     // The same as long as it is recent: so a reader that goes on to the end sees that this is it. An event of this
     // millisecond may still come.
     const isRecent = !isReset && timeIn(place.next) >= at - this.#feed.retention / 2
@@ -109,7 +109,7 @@ export class FeedReader {
 }
 
 /** The place after an event, or after a time. */
-export function placeBehind (after: string): FeedPlace {
+export function placeAfter (after: string): FeedPlace {
   return { after, next: after, seen: null }
 }
 
@@ -118,8 +118,8 @@ function isLost (
   { after, seen }: FeedPlace, { newest, oldest, clock, since }: Omit<Page, 'events'>, retention: number
 ): boolean {
   if (after === fromOldest && seen === null) return false
-  if (oldest !== null && newest !== null && !isBehind(oldest, after)) {
-    return isBehind(after, newest) && timeIn(after) > clock
+  if (oldest !== null && newest !== null && !isAfter(oldest, after)) {
+    return isAfter(after, newest) && timeIn(after) > clock
   }
   // A position is a time. Who had read to the end is as far as that moment, however old the last event is.
   const time = Math.max(timeIn(after), seen === null ? 0 : seen - 1)
@@ -237,7 +237,7 @@ export function passes (event: Event, { types, handoffId, inbox, labels }: Event
 }
 
 /** Does one id of a feed come after another? */
-export function isBehind (one: string, other: string): boolean {
+export function isAfter (one: string, other: string): boolean {
   const [oneTime, oneCount] = partsOf(one)
   const [time, count] = partsOf(other)
   return oneTime === time ? oneCount > count : oneTime > time

@@ -6,7 +6,7 @@ import type { statusAnswer } from '../core/schemas/handoffs.ts'
 import type { Handoffs } from '../store/handoffs.ts'
 import { itemText, placeOf } from './answers.ts'
 import type { EventService } from './events.ts'
-import { placeBehind, timeIn } from './feed.ts'
+import { placeAfter, timeIn } from './feed.ts'
 import type { Event } from './feed.ts'
 
 /** How many attempts before and after one are looked up. */
@@ -93,7 +93,7 @@ export class Histories {
     const end = one.completed_at ?? one.ended_at
     const until = end == null ? Infinity : Date.parse(end) + clockMargin
     const events: Event[] = []
-    let place = placeBehind(`${Math.max(0, Date.parse(one.created_at) - clockMargin)}-0`)
+    let place = placeAfter(`${Math.max(0, Date.parse(one.created_at) - clockMargin)}-0`)
     for (let pages = 0; pages < pagesPerHistory; pages++) {
       const read = await this.#events.reader.next(tenant, place, pages > 0)
       events.push(...read.events.filter(({ handoffId }) => handoffId === one.handoff_id))

@@ -156,9 +156,9 @@ export class ManyHandoffs {
     let room = maxTexts
     const steps: Steps = new Map()
     // What has no room when it is read has none later: it becomes less.
-    const most = () => withResults ? room : 0
+    const maxBytes = () => withResults ? room : 0
     const items = await Promise.all(ids.map(async id => {
-      const { last, reply } = await this.#last(caller, followed.get(id)!, steps, { asker, most })
+      const { last, reply } = await this.#last(caller, followed.get(id)!, steps, { asker, maxBytes })
       if (reply === null) return { text: unknownText(id), isOpen: false }
       const result = withResults ? reply.longer ?? reply.result?.length ?? 0 : 0
       const size = result + agentMembers(reply.texts, reply.record).length
@@ -176,10 +176,10 @@ export class ManyHandoffs {
    * to, each is read once, but for the last one: so the work doesn't grow with the ids times the attempts.
    */
   async #last (
-    caller: Caller, { last }: Followed, steps: Steps, { asker, most }: { asker: Asker, most: () => number }
+    caller: Caller, { last }: Followed, steps: Steps, { asker, maxBytes }: { asker: Asker, maxBytes: () => number }
   ): Promise<{ last: string, reply: Found | null }> {
     const read = async (id: string): Promise<StatusReply> =>
-      isId(id) ? this.#status(placeOf(caller, id), asker, most) : { outcome: 'not_found' }
+      isId(id) ? this.#status(placeOf(caller, id), asker, maxBytes) : { outcome: 'not_found' }
     let found: string | undefined
     let reply: StatusReply | undefined
     for (let id: string | null = last; id !== null;) {
@@ -197,9 +197,9 @@ export class ManyHandoffs {
     return { last: found, reply: reply.outcome === 'found' ? reply : null }
   }
 
-  /** @param most when its turn comes, how many bytes of the result to read: nothing of one that is longer */
-  #status (place: ReturnType<typeof placeOf>, asker: Asker, most: () => number): Promise<StatusReply> {
-    return this.#inTurn(place, () => this.#handoffs.status(place, most()), asker)
+  /** @param maxBytes when its turn comes, how many bytes of the result to read: nothing of one that is longer */
+  #status (place: ReturnType<typeof placeOf>, asker: Asker, maxBytes: () => number): Promise<StatusReply> {
+    return this.#inTurn(place, () => this.#handoffs.status(place, maxBytes()), asker)
   }
 }
 

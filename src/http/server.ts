@@ -14,7 +14,7 @@ export function serverOptions (config: { bodyLimit: number, trustedProxies: stri
   return {
     bodyLimit: config.bodyLimit,
     ...config.basePath !== '' && { rewriteUrl: withoutBase(config.basePath) },
-    // The proxies whose X-Forwarded-For is believed. The links that the service writes don't depend on it (app.ts).
+    // The proxies whose X-Forwarded-For is trusted. The links that the service writes don't depend on it (app.ts).
     trustProxy: config.trustedProxies.length > 0 && config.trustedProxies,
     // A HEAD on catch would run its GET handler and consume the handoff.
     exposeHeadRoutes: false,

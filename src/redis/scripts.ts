@@ -67,7 +67,7 @@ export function readLua (path: string): string {
 export interface ScriptOptions {
   /** The text that defines `clock()`; tests pass another one to move time, which production can't. */
   clock?: string | undefined
-  /** Where transitions tell what happened. Left out: nowhere, so they don't pay for it. */
+  /** Where transitions append their events. Left out: nowhere, so they don't pay for it. */
   events?: EventTarget | undefined
   /**
    * What the scripts that run most have as constants: an argument, and making a number of it, costs Redis 2 % of such a
@@ -189,8 +189,8 @@ const publishing = "redis.pcall('SPUBLISH', feed, newest)"
 /** A script's text with its libraries, as one that runs for several calls. */
 function forSeveral (name: ScriptName, text: string): string {
   const [libraries, body] = text.split('-- body\n') as [string, string]
-  // What a call has told is a part of its own reply. Only what isn't plain enters an inbox.
-  const begin = (libraries.includes('local told = {}') ? 'told = {}\n' : '') +
+  // What a call has appended is a part of its own reply. Only what isn't plain enters an inbox.
+  const begin = (libraries.includes('local appended = {}') ? 'appended = {}\n' : '') +
     (name === 'pass' ? 'if ARGV[5] then advance() end\n' : '')
   const noting = 'if not news[feed] then news[#news + 1] = feed end news[feed] = newest'
   const collecting = libraries.replace(publishing, noting)
@@ -216,7 +216,7 @@ function scriptOf (name: ScriptName, source: string, took: Histogram): Script {
 }
 
 /**
- * A script's text with its libraries. Where events are off, the statements that tell them are left out, unless others
+ * A script's text with its libraries. Where events are off, the statements that append them are left out, unless others
  * need what those define: then there are functions that do nothing (lua/lib/no-events.lua).
  */
 function withLibraries (text: string, targets: Targets): string {
@@ -224,7 +224,7 @@ function withLibraries (text: string, targets: Targets): string {
   const replying = events === 'outbox' && /^-- Uses: events\b/m.test(text) ? replyingEvents(text) : text
   const whole = replying.replace(uses, (_, names: string) => librariesOf(names, targets))
   if (events !== undefined) return whole
-  const silent = whole.replace(/^ *(?:local outbox = openOutbox|tell)\(.*\)\n/gm, '')
+  const silent = whole.replace(/^ *(?:local outbox = openOutbox|append)\(.*\)\n/gm, '')
   return /\boutbox\b/.test(withoutComments(silent)) ? whole : silent
 }
 
@@ -239,12 +239,12 @@ function comparing (source: string): string {
 }
 
 /**
- * A script whose reply, where it appended events, is `{ 'told', events, reply }`. Only the last return follows a write
- * (test/lua/headers).
+ * A script whose reply, where it appended events, is `{ 'appended', events, reply }`. Only the last return follows a
+ * write (test/lua/headers).
  */
 function replyingEvents (body: string): string {
   return body.replace(
-    /^return (.+(?:\n .+)*)\n(?![^])/m, "local reply = $1\nreturn told[1] and { 'told', told, reply } or reply\n"
+    /^return (.+(?:\n .+)*)\n(?![^])/m, "local reply = $1\nreturn appended[1] and { 'appended', appended, reply } or reply\n"
   )
 }
 

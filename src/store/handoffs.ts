@@ -203,10 +203,10 @@ export class Handoffs {
     })
   }
 
-  /** @param most how many bytes of the result; left out for any */
-  status (place: HandoffPlace, most?: number): Promise<StatusReply> {
+  /** @param maxBytes how many bytes of the result; left out for any */
+  status (place: HandoffPlace, maxBytes?: number): Promise<StatusReply> {
     const key = this.#keyNames.handoff(place.tag, memberOf(place.tenant, place.id))
-    const texts = most === undefined ? [] : [String(most)]
+    const texts = maxBytes === undefined ? [] : [String(maxBytes)]
     return this.#lanes.call({ script: this.#scripts.status, tag: place.tag, keys: [key], texts, decode: readStatus })
   }
 

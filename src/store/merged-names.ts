@@ -1,11 +1,11 @@
 import { inGroups } from './lists.ts'
 
 /**
- * How many lists one part reads, and how many names: of each list as many as that leaves, between `least` and `most`.
+ * How many lists one part reads, and how many names: of each list as many as that leaves, between `min` and `max`.
  * So a call takes Redis about 2 ms at most. Lists with fewer names ahead than `low` are read with those that have none
  * left: each is read more often, but few of its names twice.
  */
-const part = { lists: 16, names: 128, least: 8, most: 64, low: 2 }
+const part = { lists: 16, names: 128, min: 8, max: 64, low: 2 }
 
 /** A list's names in order, each with what was read of it. */
 export type Names<T> = ReadonlyArray<readonly [name: string, read: T]>
@@ -25,7 +25,7 @@ export async function * mergedNames<T> (
   for (let from = '-'; lists.some(({ ahead, isWhole }) => !isWhole || ahead.length > 0);) {
     const due = lists.filter(({ ahead, isWhole }) => !isWhole && ahead.length < part.low)
     for (const some of inGroups(due, part.lists)) {
-      const limit = Math.min(part.most, Math.max(part.least, Math.floor(part.names / some.length)))
+      const limit = Math.min(part.max, Math.max(part.min, Math.floor(part.names / some.length)))
       const found = await read(some.map(({ tag }) => tag), from, limit)
       for (const [n, list] of some.entries()) {
         list.ahead = found[n]!

@@ -149,12 +149,12 @@ function inParts ({ tag, from, events }: EventBatch): EventBatch[] {
 }
 
 function hasEvents (tag: unknown): boolean {
-  return Buffer.isBuffer(tag) && tag.length === 4 && tag.toString('latin1') === 'told'
+  return Buffer.isBuffer(tag) && tag.length === 8 && tag.toString('latin1') === 'appended'
 }
 
 /**
- * Milliseconds between two rounds: an event that the replica which told it has not moved is found at the second round
- * after it.
+ * Milliseconds between two rounds: an event that the replica that appended it has not moved is found at the second
+ * round after it.
  */
 const interval = 500
 /**

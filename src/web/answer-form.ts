@@ -32,7 +32,7 @@ export interface Field {
 type Schema = Record<string, unknown>
 
 /** What the page draws at most; a larger schema gets one field of JSON. */
-const most = { fields: 50, choices: 100 }
+const max = { fields: 50, choices: 100 }
 /** When so much is said of one field, in characters, no more is added. */
 const longestFault = 2000
 /** The longest text that gets one line. */
@@ -63,7 +63,7 @@ export function fieldsOf (schema: Buffer | null): Field[] {
   const read: unknown = JSON.parse(schema.toString())
   const whole = isObject(read) ? read : {}
   const names = isDrawable(whole) ? Object.keys(whole.properties as Schema) : []
-  if (names.length === 0 || names.length > most.fields) return [wholeAnswer(whole)]
+  if (names.length === 0 || names.length > max.fields) return [wholeAnswer(whole)]
   const required = new Set(whole.required as string[] | undefined)
   const defaults = isObject(whole.default) ? whole.default : {}
   return names.map((name, at) => field(whole.properties as Schema, defaults, name, required.has(name), `f${at}`))
@@ -112,7 +112,7 @@ function shapeOf (schema: Schema): Pick<Field, 'kind' | 'isNullable' | 'choices'
   const plain = { isNullable: false, choices: [] }
   const values = Object.hasOwn(schema, 'const') ? [schema.const] : schema.enum
   if (values !== undefined) {
-    const isList = Array.isArray(values) && values.length > 0 && values.length <= most.choices && values.every(isScalar)
+    const isList = Array.isArray(values) && values.length > 0 && values.length <= max.choices && values.every(isScalar)
     return isList ? { ...plain, kind: 'choice', choices: values.map(choiceOf) } : { ...plain, kind: 'json' }
   }
   const types = Array.isArray(schema.type) ? schema.type : [schema.type]

@@ -1,6 +1,6 @@
 import { NotLookedUp } from '../core/lookups.ts'
 import { iso } from '../handoffs/answers.ts'
-import { isBehind, isEventId, readEvent, typeIn } from '../handoffs/feed.ts'
+import { isAfter, isEventId, readEvent, typeIn } from '../handoffs/feed.ts'
 import { randomToken } from '../core/ids.ts'
 import { Problem, invalid } from '../core/errors.ts'
 import type { Fault } from '../core/errors.ts'
@@ -310,5 +310,5 @@ function deliveryMembers (
 function newestFirst (one: { id: string }, other: { id: string }): number {
   const difference = timeOf(other.id) - timeOf(one.id)
   if (difference !== 0 || !isEventId(one.id) || !isEventId(other.id)) return difference
-  return isBehind(one.id, other.id) ? -1 : 1
+  return isAfter(one.id, other.id) ? -1 : 1
 }

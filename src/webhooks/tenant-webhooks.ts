@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Unavailable } from '../core/errors.ts'
 import { randomToken } from '../core/ids.ts'
 import { typesForPeople, webhookTypes } from '../core/model.ts'
-import { isBehind, passes, readEvent, typeIn } from '../handoffs/feed.ts'
+import { isAfter, passes, readEvent, typeIn } from '../handoffs/feed.ts'
 import type { Event } from '../handoffs/feed.ts'
 import type { FeedEntry, Events } from '../store/events.ts'
 import type { Claimed, Delivery, DisabledReason, Tried, Webhook, Webhooks } from '../store/webhooks.ts'
@@ -147,7 +147,7 @@ export class TenantWebhooks {
     if (webhook.replay === null || this.#isStopped) return
     const { from, to } = webhook.replay
     const { entries } = await this.#options.events.read(this.#tenant, from, replayPageSize)
-    const within = entries.filter(({ id }) => !isBehind(id, to))
+    const within = entries.filter(({ id }) => !isAfter(id, to))
     const place = within.length < replayPageSize ? null : within.at(-1)!.id
     const wanted = within.filter(entry => isFor(webhook, readEvent(entry, this.#options.baseUrl())))
     const { outcome } = await this.#options.webhooks.planReplay(this.#tenant, webhook.id, { from, to }, place, wanted)
@@ -274,8 +274,8 @@ export class WebhookEndpoint {
   }
 
   get #free (): number {
-    const most = this.webhook.format === 'mail' ? mailsAtOnce : this.#isFailing ? atOnceWhileFailing : atOnce
-    return most - this.#underWay.size
+    const max = this.webhook.format === 'mail' ? mailsAtOnce : this.#isFailing ? atOnceWhileFailing : atOnce
+    return max - this.#underWay.size
   }
 
   async #claimAll (): Promise<void> {

@@ -2,7 +2,7 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { Activities } from '../../src/handoffs/activity.ts'
 import type { EventService } from '../../src/handoffs/events.ts'
-import { isBehind, pageSize } from '../../src/handoffs/feed.ts'
+import { isAfter, pageSize } from '../../src/handoffs/feed.ts'
 import type { Event, FeedPlace } from '../../src/handoffs/feed.ts'
 import { skipInQuick } from '../helpers/extent.ts'
 
@@ -32,7 +32,7 @@ class Feed {
       next: async (tenant: string, { after }: FeedPlace) => {
         if (this.fails) throw new Error('away')
         this.pages++
-        const events = this.events.filter(({ id }) => isBehind(id, after)).slice(0, pageSize)
+        const events = this.events.filter(({ id }) => isAfter(id, after)).slice(0, pageSize)
         const place = events.at(-1)?.id ?? after
         return { events, isReset: false, isMore: events.length === pageSize, place: { after: place, next: place, seen: null } }
       },

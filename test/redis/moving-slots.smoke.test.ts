@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import slotOf from 'cluster-key-slot'
 import t from 'tap'
 import { homeTag, inboxTag, randomToken, tags } from '../../src/core/ids.ts'
-import { FeedReader, placeBehind } from '../../src/handoffs/feed.ts'
+import { FeedReader, placeAfter } from '../../src/handoffs/feed.ts'
 import type { HandoffPlace } from '../../src/store/handoffs.ts'
 import { askHolds } from '../../src/redis/lanes.ts'
 import { startCluster } from '../faults/fleet/cluster.ts'
@@ -201,13 +201,13 @@ t.test('on a Cluster', async t => {
     for (const ahead of [[], [`handoff:{${home}}:e:told`]]) {
       await migrate(from, to, ...ahead)
       t.match(await events.read('told', '0-0', 10), { entries: [{ id: first }, { id: second }], since: undefined }, `read with ${ahead.length} gone ahead`)
-      t.match(await reader.next('told', placeBehind('0-0')), { events: [{ id: first }, { id: second }], isReset: false })
-      t.match(await reader.next('told', placeBehind(first!)), { events: [{ id: second }], isReset: false })
+      t.match(await reader.next('told', placeAfter('0-0')), { events: [{ id: first }, { id: second }], isReset: false })
+      t.match(await reader.next('told', placeAfter(first!)), { events: [{ id: second }], isReset: false })
       t.match(await reader.now('told'), { next: second })
-      await t.rejects(reader.next('told', placeBehind('1-0')), { name: 'Unavailable' }, 'but nobody is told that events are missing who may have all')
+      await t.rejects(reader.next('told', placeAfter('1-0')), { name: 'Unavailable' }, 'but nobody is told that events are missing who may have all')
     }
     await cluster.moveSlot(slot, to)
-    t.match(await reader.next('told', placeBehind('1-0')), { events: [{ id: first }, { id: second }], isReset: true })
+    t.match(await reader.next('told', placeAfter('1-0')), { events: [{ id: first }, { id: second }], isReset: true })
   })
 
   await t.test('lists that have gone ahead of what is in them', async t => {

@@ -52,10 +52,10 @@ function picture (activity: Activity): string {
   const { minutes, missing, since } = activity
   const parts = minutes.map(split)
   const sums = parts.map(([good, bad, other]) => good + bad + other)
-  const most = Math.max(1, ...sums)
+  const max = Math.max(1, ...sums)
   const bars = minutes.map(({ at }, n) => missing.has(at)
     ? html`<rect class="missing" x="${n * width}" y="0" width="${width}" height="${height}"/>`
-    : bar(parts[n]!, n, most))
+    : bar(parts[n]!, n, max))
   const [first, last] = [minutes[0]!.at, minutes.at(-1)!.at]
   const middle = minutes[Math.floor(minutes.length / 2)]!.at
   const busiest = sums.indexOf(Math.max(...sums))
@@ -73,11 +73,11 @@ function picture (activity: Activity): string {
 !${since <= first ? '' : html`<p class="quiet">Events are kept only since ${clock(since)} UTC.</p>`}`
 }
 
-function bar (parts: [number, number, number], n: number, most: number): string {
+function bar (parts: [number, number, number], n: number, max: number): string {
   let top = height
   return parts.map((count, kind) => {
     if (count === 0) return ''
-    const part = count / most * height
+    const part = count / max * height
     top -= part
     return html`<rect class="${kinds[kind]![1]}" x="${n * width + 1}" y="${top.toFixed(2)}" width="${width - 2}" height="${part.toFixed(2)}"/>`
   }).join('')

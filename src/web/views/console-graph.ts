@@ -24,11 +24,11 @@ export function graphPicture (graph: Graph, self: string): string {
 function placesOf ({ nodes }: Graph): Map<string, Place> {
   const columns = new Map<number, GraphNode[]>()
   for (const node of nodes) columns.set(node.level, [...columns.get(node.level) ?? [], node])
-  const most = Math.max(...[...columns.values()].map(column => column.length))
+  const max = Math.max(...[...columns.values()].map(column => column.length))
   const step = box.height + gap.y
   const places = new Map<string, Place>()
   for (const [level, column] of columns) {
-    const top = margin + (most - column.length) * step / 2
+    const top = margin + (max - column.length) * step / 2
     const x = margin + level * (box.width + gap.x)
     for (const [n, { id }] of column.entries()) places.set(id, { x, y: top + n * step })
   }

@@ -182,8 +182,8 @@ function attemptList ({ one, attempts }: Omit<HandoffPage, 'caller'>): string {
       ? html`<li aria-current="true"><strong>Attempt ${String(number)}, this one</strong> !${about}</li>`
       : html`<li><a id="a-${id}" href="${addressOf(attempt)}">Attempt ${String(number)}</a> !${about}</li>`
   })
-  const most = one.maxAttempts === 1 ? 'It isn’t tried again by itself.' : `It is tried up to ${one.maxAttempts} times.`
-  return html`<section aria-labelledby="attempts"><h2 id="attempts">Attempts</h2><p class="quiet">${most}</p>
+  const tries = one.maxAttempts === 1 ? 'It isn’t tried again by itself.' : `It is tried up to ${one.maxAttempts} times.`
+  return html`<section aria-labelledby="attempts"><h2 id="attempts">Attempts</h2><p class="quiet">${tries}</p>
 <ul class="attempts">!${rows}</ul></section>`
 }
 

@@ -24,7 +24,7 @@ export const luaMutations: readonly Mutation[] = [
   { name: 'the sweep doesn’t look at heartbeats', lua: [{ from: "status == 'caught' and (beat or until_done)", to: "status == 'caught' and until_done" }] },
   { name: 'a successor isn’t noted at its predecessor', lua: [{ from: "extra .. (reissued_as or '')", to: 'extra' }] },
   { name: 'a handoff whose catcher was asked to stop is tried again', lua: [{ from: "or string.find(extra, ' q', 1, true) then", to: 'then' }] },
-  { name: 'an attempt beyond the last one', lua: [{ from: 'number < tonumber(most)', to: 'number <= tonumber(most)' }] },
+  { name: 'an attempt beyond the last one', lua: [{ from: 'number < tonumber(max)', to: 'number <= tonumber(max)' }] },
   { name: 'a successor that nobody sweeps', lua: [{ from: "redis.call('ZADD', due, successor.due, successor.member)", to: '' }] },
   { name: 'a cancel by force leaves it to its catcher', lua: [{ from: "status == 'caught' and not force", to: "status == 'caught'" }] },
   // Inboxes.
@@ -41,11 +41,11 @@ export const luaMutations: readonly Mutation[] = [
   { name: 'an agent answers itself', lua: [{ from: "if of == 'p' and agent == caught_by then", to: 'if false then', of: ['answer'] }] },
   { name: 'the work goes on resting behind an answer', lua: [{ from: 'restFrom(extra, now, ask.left,', to: 'restFrom(extra, expires + 0, ask.left,', of: ['answer'] }] },
   { name: 'what was left of the work is lost with an answer', lua: [{ from: 'restFrom(extra, now, ask.left,', to: 'restFrom(extra, now, 50,', of: ['answer'] }] },
-  { name: 'the work lasts beyond the longest time because of a question', lua: [{ from: 'caught + most))\nextra', to: 'caught + 9 * most))\nextra', of: ['ask'] }] },
+  { name: 'the work lasts beyond the longest time because of a question', lua: [{ from: 'caught + max))\nextra', to: 'caught + 9 * max))\nextra', of: ['ask'] }] },
   { name: 'a second question while one is open', lua: [{ from: 'if ask and now < ask.expires then', to: 'if false then', of: ['ask'] }] },
   { name: 'an answered question stays listed', lua: [{ from: "redis.call('ZREM', ask.list, member)\nredis.call", to: 'redis.call', of: ['answer'] }] },
-  { name: 'an answer isn’t told', shows: 'in feeds', lua: [{ from: "tell(outbox, micros, 'answered', member, record, extra, caught_by, ' q' .. id .. ' y' .. agent)", to: '', of: ['answer'] }] },
-  { name: 'a question that was withdrawn isn’t told', shows: 'in feeds', lua: [{ from: "tell(outbox, micros, 'ask_ended', member, record, closed, nil, ended)", to: '' }] },
+  { name: 'an answer isn’t told', shows: 'in feeds', lua: [{ from: "append(outbox, micros, 'answered', member, record, extra, caught_by, ' q' .. id .. ' y' .. agent)", to: '', of: ['answer'] }] },
+  { name: 'a question that was withdrawn isn’t told', shows: 'in feeds', lua: [{ from: "append(outbox, micros, 'ask_ended', member, record, closed, nil, ended)", to: '' }] },
   // What comes after others.
   ...inOrder([
     { name: 'a release counts though it isn’t what is waited for', from: "string.find(words, ' ' .. named .. ' ', 1, true)", to: "string.find(words, ' [^/ ]+ ')" },

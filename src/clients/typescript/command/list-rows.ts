@@ -17,12 +17,12 @@ const names = { narrow: 10, wide: 20 }
  */
 export function rowsOf (clock: () => number): (page: readonly ListedHandoff[]) => string {
   const line = Math.max(fewest, process.stdout.columns ?? usual)
-  const most = [25, 9, ...Array<number>(2).fill(line < 120 ? names.narrow : names.wide), 7]
+  const max = [25, 9, ...Array<number>(2).fill(line < 120 ? names.narrow : names.wide), 7]
   let widths: number[] | undefined
   return page => {
     const cells = page.map(handoff => cellsOf(handoff, clock()))
     const isFirst = widths === undefined
-    widths ??= most.map((width, column) =>
+    widths ??= max.map((width, column) =>
       Math.min(width, Math.max(...[titles, ...cells].map(row => row[column]!.length))))
     const rest = line - widths.reduce((sum, width) => sum + width + gap, 0)
     const all = isFirst ? [titles, ...cells] : cells
