@@ -15,7 +15,8 @@ const kinds = [
     type: 'application/gzip',
     of: 'TypeScript and JavaScript',
     install: 'npm install',
-    worker: `import { HandoffClient } from 'agent-handoff-client'
+    worker: `// worker.mjs
+import { HandoffClient } from 'agent-handoff-client'
 
 const client = new HandoffClient()
 await client.work('shouts', async ({ task }) => ({ loud: task.toUpperCase() }))`
@@ -25,7 +26,8 @@ await client.work('shouts', async ({ task }) => ({ loud: task.toUpperCase() }))`
     type: 'application/zip',
     of: 'Python',
     install: 'pip install',
-    worker: `from agent_handoff import Client
+    worker: `# worker.py
+from agent_handoff import Client
 
 client = Client()
 

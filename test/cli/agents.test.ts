@@ -151,7 +151,7 @@ t.test('status waits as long as it is told, follows attempts, and takes several 
   const { handoff_id: open } = await json('alice', 'pass', '--task', 't')
   t.match(await json('alice', 'status', open, '--wait', '1s'), { status: 'pending' }, 'what it is after the wait')
   const mixed = await run('alice', 'status', 'A'.repeat(25), open)
-  t.match(mixed, { code: 1, stdout: new RegExp(`handoff_id +${open}`), stderr: /^[^\n]+ \(not_found\)\n$/ })
+  t.match(mixed, { code: 1, stdout: new RegExp(`^handoff_id +${open}`), stderr: /^A{25}: [^\n]+ \(not_found\)\n$/ })
 })
 
 t.test('wait waits until all have ended, or any, or its time is over', async t => {
@@ -263,8 +263,10 @@ t.test('a key goes only to the address that it belongs to', async t => {
   await handoff(status, { env: { DATA_DIR, HANDOFF_KEY: secrets.bob } })
   await handoff(status, { env: { DATA_DIR, HANDOFF_URL: elsewhere, HANDOFF_KEY: secrets.bob } })
   t.strictSame(new Set(authorizations), new Set([`Bearer ${secrets.bob}`]))
-  const foreign = await dataDir(t, secrets.alice, 'http://192.0.2.1:8080')
-  t.match(await handoff(['status', 'x'], { env: { DATA_DIR: foreign } }), { code: 2, stderr: /no key for http:\/\/127\.0\.0\.1:8080/ }, 'no address of this machine')
+  for (const address of ['http://192.0.2.1:8080', 'http://127.0.0.1.invalid:8080', 'http://127.1.invalid', 'http://127.0.0.1:8080@host.invalid']) {
+    const foreign = await dataDir(t, secrets.alice, address)
+    t.match(await handoff(['status', 'x'], { env: { DATA_DIR: foreign } }), { code: 2, stderr: /no key for http:\/\/127\.0\.0\.1:8080/ }, `no address of this machine: ${address}`)
+  }
 })
 
 t.test('login keeps a key for its address alone, and only one that the service knows', async t => {

@@ -43,7 +43,8 @@ class Operations:
         self, base_url: str | None, key: str | None, retry_for: float, attempt_timeout: float,
         ssl_context: ssl.SSLContext | None,
     ) -> None:
-        url = base_url or os.environ.get("HANDOFF_URL") or "http://127.0.0.1:8080"
+        # An empty one is a mistake, and no wish for another address: a key would go there.
+        url = (os.environ.get("HANDOFF_URL") or "http://127.0.0.1:8080") if base_url is None else base_url
         key = key if key is not None else os.environ.get("HANDOFF_KEY") or None
         if key is not None and not re.fullmatch("[!-~]+", key):
             raise ValueError("a key must have only visible ASCII characters")

@@ -230,7 +230,7 @@ class Async(Case):
 
 class Settings(unittest.TestCase):
     def test_what_could_not_be_sent_is_refused_at_once(self):
-        for url in ("localhost:8080", "ftp://h", "http://", "http://h:99999", "http://a b", "http://u:p@h", "//h"):
+        for url in ("", "localhost:8080", "ftp://h", "http://", "http://h:99999", "http://a b", "http://u:p@h", "//h"):
             with self.subTest(url), self.assertRaises(ValueError):
                 Client(url)
         for key in ("a\nb", "a b", "é", "a-key-of-alice\n"):

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { isIPv4 } from 'node:net'
 import { homedir, networkInterfaces } from 'node:os'
 import { isAbsolute, join } from 'node:path'
 import { normalBaseUrl } from '../call.ts'
@@ -48,7 +49,9 @@ function localAddress (dataDir: string): string | undefined {
   try {
     const address = normalBaseUrl(textOf(join(dataDir, 'address')) ?? '')
     const host = new URL(address).hostname.replace(/^\[|\]$/g, '')
-    return Object.values(networkInterfaces()).flat().some(own => own?.address === host) || /^127\./.test(host)
+    // A name may begin like loopback's addresses.
+    const isLoopback = isIPv4(host) && host.startsWith('127.')
+    return isLoopback || Object.values(networkInterfaces()).flat().some(own => own?.address === host)
       ? address
       : undefined
   } catch {

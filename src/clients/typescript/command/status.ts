@@ -16,11 +16,14 @@ export async function status (options: StatusOptions, ids: readonly string[]): P
   const answers =
     ids.map(id => statusOf(client, id, options).then(answer => ({ answer }), (refusal: unknown) => ({ refusal })))
   let result = 0
+  let isFirst = true
   for (const [index, answer] of answers.entries()) {
     const shown = await answer
-    if (index > 0 && !options.json) print('')
-    if ('answer' in shown) print(options.json ? shown.answer.text : lines(shown.answer.text))
-    else result = refusalCode(options, shown.refusal, ids.length === 1)
+    if ('answer' in shown) {
+      if (!isFirst && !options.json) print('')
+      print(options.json ? shown.answer.text : lines(shown.answer.text))
+      isFirst = false
+    } else result = refusalCode(options, shown.refusal, ids.length === 1 ? undefined : ids[index]!)
   }
   return result
 }
@@ -38,13 +41,13 @@ async function statusOf (client: HandoffClient, id: string, { wait = 0, until }:
   }
 }
 
-/** @param isOnly then the error ends the command, as that of any other */
-function refusalCode (options: StatusOptions, error: unknown, isOnly: boolean): number {
+/** @param id which of several it is about; without one, the error ends the command, as that of any other */
+function refusalCode (options: StatusOptions, error: unknown, id: string | undefined): number {
   try {
     return refused(options, error)
   } catch (failure) {
-    if (isOnly || !(failure instanceof Failure)) throw failure
-    process.stderr.write(`${oneLine(failure.message)}\n`)
+    if (id === undefined || !(failure instanceof Failure)) throw failure
+    process.stderr.write(`${oneLine(`${id}: ${failure.message}`)}\n`)
     return 1
   }
 }
