@@ -50,7 +50,7 @@ t.test('ask waits for the answer; its exit status says whether there is one', as
     await until(async () => (askId = (await call('alice', 'GET', '/api/asks?of=passer')).json().items[0]?.ask_id) !== undefined)
     await call('alice', 'POST', `/api/answer/${id}`, { ask_id: askId, answer, ...more })
   }
-  const [told] = await Promise.all([ask('--wait', '2h'), answering({ account: '4711', note: 'x' }, { note: 'So.' })])
+  const [told] = await Promise.all([ask('--wait', '60d'), answering({ account: '4711', note: 'x' }, { note: 'So.' })])
   t.match(told, { code: 0, stdout: 'account  4711\nnote     x\n\nnote  So.\n', stderr: '' })
   const [literal] = await Promise.all([ask('--wait', '2h', '--json'), answering({})])
   t.match(JSON.parse(literal.stdout), { state: 'answered', answer: {} })

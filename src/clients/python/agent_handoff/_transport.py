@@ -22,6 +22,8 @@ from .errors import HandoffError
 
 #: Connections that are kept beside those in use.
 _MAX_KEPT = 100
+#: The longest that an attempt may take, in seconds: a socket takes no longer time.
+_LONGEST = 2_000_000.0
 
 
 @dataclass(frozen=True)
@@ -204,7 +206,7 @@ class Transport:
         Raises HandoffError, or TooLate where the scope's time is over.
         """
         fresh = False
-        deadline = now() + seconds
+        deadline = now() + min(seconds, _LONGEST)
         if scope is not None:
             scope.check()
             deadline = deadline if scope.deadline is None else min(deadline, scope.deadline)

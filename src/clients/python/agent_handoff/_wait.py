@@ -54,7 +54,7 @@ def _status(
 
 
 def _wait_of(timeout: float | None) -> int:
-    return MAX_WAIT if timeout is None else max(0, min(MAX_WAIT, math.ceil(timeout)))
+    return MAX_WAIT if timeout is None else max(0, math.ceil(min(MAX_WAIT, timeout)))
 
 
 class _Last:

@@ -123,7 +123,8 @@ class Flow(Case):
         self.assertEqual(alice.cancel(third, reason="Old.")["status"], "caught")
         self.assertEqual(bob.heartbeat(third)["cancel_reason"], "Old.")
         bob.done(third, {"rows": 5})
-        self.assertEqual(alice.wait_for(id, timeout=5)["result"], {"rows": 5})
+        for timeout in (5, float("inf")):
+            self.assertEqual(alice.wait_for(id, timeout=timeout, attempt_timeout=timeout)["result"], {"rows": 5})
         self.assertEqual(alice.wait_for(id, timeout=5, follow=False)["status"], "failed")
         with self.assertRaises(HandoffError) as refused:
             bob.catch(third)

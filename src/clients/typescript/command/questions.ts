@@ -1,3 +1,4 @@
+import { maxTimer } from '../clock.ts'
 import { isHandoffError } from '../index.ts'
 import type { AskWanted, HandoffClient, JsonObject, Question } from '../index.ts'
 import { memberText } from '../json.ts'
@@ -47,7 +48,7 @@ export async function asked (options: AskOptions & { wait?: number }, id: string
 async function untilEnded (client: HandoffClient, id: string, wait: number): Promise<Question> {
   const retryFor = wait * 1000
   const own = new AbortController()
-  const timer = setTimeout(() => own.abort(), retryFor)
+  const timer = retryFor > maxTimer ? undefined : setTimeout(() => own.abort(), retryFor)
   try {
     return await client.asked(id, { wait, retryFor, signal: own.signal })
   } catch (error) {
