@@ -3,6 +3,7 @@ import { randomId, tagOf } from '../../src/core/ids.ts'
 import { secrets, testApp } from '../helpers/app.ts'
 import type { TestApp, Who } from '../helpers/app.ts'
 import { scrape } from '../helpers/metrics.ts'
+import { patiently } from '../helpers/patiently.ts'
 import { isProblem } from '../helpers/problems.ts'
 import { until } from '../helpers/until.ts'
 import { asleep, nobody } from '../helpers/waits.ts'
@@ -140,10 +141,10 @@ t.test('errors count too, and ids that repeat', async t => {
   const id = await caught()
   await call('bob', 'POST', `/api/fail/${id}`, { error: { message: 'm', data: { text: 'x'.repeat(900_000) } } })
   for (const results of [true, false]) {
-    const { body } = await waitFor(Array(100).fill(id), { results })
+    const { body } = await patiently(() => waitFor(Array(12).fill(id), { results }))
     t.ok(body.length < 5_000_000, `${body.length} characters`)
     const items: Array<{ error?: object, result_omitted?: true }> = JSON.parse(body).items
-    t.same([items.filter(({ error }) => error !== undefined).length, items.filter(({ result_omitted: omitted }) => omitted).length], [4, 96])
+    t.same([items.filter(({ error }) => error !== undefined).length, items.filter(({ result_omitted: omitted }) => omitted).length], [4, 8])
   }
 })
 

@@ -2,7 +2,7 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { Unavailable } from '../../src/core/errors.ts'
 import { tags } from '../../src/core/ids.ts'
-import { JointBudget, RateBudget, Rates } from '../../src/store/rates.ts'
+import { JointBudget, RateBudget, Rates, rateWindow } from '../../src/store/rates.ts'
 import type { Budget } from '../../src/store/rates.ts'
 import { KeyNames } from '../../src/store/key-names.ts'
 import { Lanes } from '../../src/redis/lanes.ts'
@@ -69,13 +69,28 @@ function replicasOf (t: Test, { url, prefix }: TestStore, count: number): Rates[
 
 t.test('at least half of the limit is allowed, however many replicas hold shares that they don’t need', async t => {
   const replicas = replicasOf(t, await testStore(t), 20)
+  let agents = 0
+  /** Every replica but the last may have just fetched a share when it gets no more requests. */
+  const allowedOnce = async (limit: number, requests: number): Promise<number> => {
+    const agent = `idle-${agents++}`
+    const [last, ...idle] = replicas.map(rates => rates.of('acme', agent, limit))
+    let allowed = 0
+    for (const allowance of idle) for (let n = 0; n < requests; n++) if (await spend(allowance)) allowed++
+    while (await spend(last!)) allowed++
+    return allowed
+  }
   for (const limit of [1, 2, 33, 200]) {
     for (const requests of [1, 3, 9]) {
-      // Every replica but the last may have just fetched a share when it gets no more requests.
-      const [last, ...idle] = replicas.map(rates => rates.of('acme', `idle-${limit}-${requests}`, limit))
-      let allowed = 0
-      for (const allowance of idle) for (let n = 0; n < requests; n++) if (await spend(allowance)) allowed++
-      while (await spend(last!)) allowed++
+      let allowed: number | undefined
+      // A machine too busy for Redis's answer, or for all of it within a window, says nothing: another agent begins anew.
+      while (allowed === undefined) {
+        const began = performance.now()
+        const found = await allowedOnce(limit, requests).catch(error => {
+          if (!(error instanceof Unavailable)) throw error
+          return undefined
+        })
+        if (performance.now() - began < rateWindow) allowed = found
+      }
       t.ok(allowed <= limit && allowed >= limit / 2, `${allowed} of ${limit} after ${requests} each`)
     }
   }
