@@ -1,5 +1,8 @@
+import { setImmediate } from 'node:timers/promises'
 import t from 'tap'
-import { isHandoffError } from '../../src/clients/typescript/index.ts'
+import { moment } from '../../src/clients/typescript/clock.ts'
+import { HandoffError, isHandoffError } from '../../src/clients/typescript/index.ts'
+import { Lease } from '../../src/clients/typescript/work.ts'
 import { aborted, answering, paths, tenants, worker } from '../helpers/client.ts'
 import { skipInQuick } from '../helpers/extent.ts'
 import { until } from '../helpers/until.ts'
@@ -79,4 +82,25 @@ t.test('a heartbeat that is refused is tried again soon, but not before Retry-Af
   t.match(await ended(id!), { status: 'done' })
   t.ok(times[1]! - times[0]! >= 1000, `${times}`)
   await stop()
+})
+
+t.test('while a question is open heartbeats that fail lose nothing; then they count again', async t => {
+  const { now } = Date
+  t.teardown(() => { Date.now = now })
+  let answer = () => {}
+  const asked = new Promise(resolve => { answer = () => resolve({ ask_id: 'q', state: 'answered', answer: { yes: true } }) })
+  const beat = async () => ({ work_expires_at: null })
+  const client = { ask: async () => ({ ask_id: 'q' }), asked: () => asked, heartbeat: () => Promise.reject(new HandoffError('connection_failed')) }
+  const lease = new Lease(client as never, { handoff_id: 'x', heartbeat_within: 5 } as never, moment())
+  t.teardown(() => lease.close())
+  const asking = lease.ask('May I?')
+  await setImmediate()
+  Date.now = () => now() + 60_000
+  t.notOk(lease.isLost())
+  client.heartbeat = beat as never
+  answer()
+  t.strictSame(await asking, { yes: true })
+  t.notOk(lease.isLost())
+  Date.now = () => now() + 120_000
+  t.ok(lease.isLost())
 })

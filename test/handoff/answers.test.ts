@@ -1,5 +1,7 @@
 import fc from 'fast-check'
 import t from 'tap'
+import { statusAt } from '../../src/core/model.ts'
+import type { HandoffRecord } from '../../src/core/model.ts'
 import { iso } from '../../src/handoffs/answers.ts'
 
 t.test('timestamps equal Date’s', t => {
@@ -13,4 +15,13 @@ t.test('timestamps equal Date’s', t => {
     }
   }
   t.end()
+})
+
+t.test('a deadline counts from its millisecond on', async t => {
+  const pending = { status: 'pending', expiresAt: 1000, caught: null, extra: {} } as HandoffRecord
+  const caught = { ...pending, status: 'caught', caught: { at: 500, deadline: 2000, by: 'bob' } } as HandoffRecord
+  const beating = { ...caught, extra: { heartbeatDeadline: 1500 } }
+  for (const [record, deadline] of [[pending, 1000], [caught, 2000], [beating, 1500]] as const) {
+    t.strictSame([deadline - 1, deadline].map(now => statusAt(record, now)), [record.status, 'expired'])
+  }
 })

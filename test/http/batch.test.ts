@@ -257,24 +257,27 @@ t.test('while Redis is silent all is 503 in time, whoever else asks, and nothing
   t.strictSame([...new Set(await states())], ['pending'])
 })
 
-t.test('a key that is revoked catches nothing any more with what waits for its turn', { skip: ofOneReplica }, async t => {
-  const { service, key, record, ids, states, reads, goOn } = await stopped(t, 5)
-  const batches = Array.from({ length: 5 }, async (_, hundred) => {
-    const payload = { operations: ids.slice(100 * hundred, 100 * hundred + 100).map(id => ({ op: 'catch', id })) }
-    return (await service.app.inject({ method: 'POST', url: '/api/batch', headers: bearer(key), payload })).json().results as Result[]
+for (const [end, hundreds, expected] of [['is revoked', 5, '401 unauthorized'], ['loses the scope', 2, '403 insufficient_scope']] as const) {
+  t.test(`a key that ${end} catches nothing any more with what waits for its turn`, { skip: ofOneReplica }, async t => {
+    const { service, key, record, ids, states, reads, goOn } = await stopped(t, hundreds)
+    const batches = Array.from({ length: hundreds }, async (_, hundred) => {
+      const payload = { operations: ids.slice(100 * hundred, 100 * hundred + 100).map(id => ({ op: 'catch', id })) }
+      return (await service.app.inject({ method: 'POST', url: '/api/batch', headers: bearer(key), payload })).json().results as Result[]
+    })
+    await until(() => reads.underWay === 16)
+    const { keyRecords } = service.store
+    const ended = end === 'is revoked' ? keyRecords.revoke(record.id, 'me') : keyRecords.update(record.id, { scopes: ['status'] }, 'me')
+    // Below a call's budget, and more than an operation may wait without being asked for its key again.
+    await sleep(200)
+    goOn()
+    await ended
+    const all = (await Promise.all(batches)).flat()
+    const refused = all.filter(({ status }) => status !== 200)
+    t.ok(refused.length > 100, `${refused.length} refused`)
+    t.strictSame([...new Set(refused.map(({ status, body }) => `${status} ${String(body.code)}`))], [expected])
+    t.strictSame(await states(), all.map(({ status }) => status === 200 ? 'caught' : 'pending'))
   })
-  await until(() => reads.underWay === 16)
-  const revoked = service.store.keyRecords.revoke(record.id, 'me')
-  // Below a call's budget, and more than an operation may wait without being asked for its key again.
-  await sleep(200)
-  goOn()
-  await revoked
-  const all = (await Promise.all(batches)).flat()
-  const refused = all.filter(({ status }) => status !== 200)
-  t.ok(refused.length > 100, `${refused.length} refused`)
-  t.strictSame([...new Set(refused.map(({ status, body }) => `${status} ${String(body.code)}`))], ['401 unauthorized'])
-  t.strictSame(await states(), all.map(({ status }) => status === 200 ? 'caught' : 'pending'))
-})
+}
 
 t.test('for a client that has gone nothing more is caught', { skip: ofOneReplica }, async t => {
   const { service, key, ids, states, reads, goOn } = await stopped(t, 2)

@@ -3,6 +3,7 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { Unavailable } from '../../src/core/errors.ts'
 import { EventService } from '../../src/handoffs/events.ts'
+import { FeedReader, placeAfter } from '../../src/handoffs/feed.ts'
 import { Waiter } from '../../src/handoffs/waiter.ts'
 import { scriptCalls } from '../../src/redis/call.ts'
 import type { ScriptCallMessage } from '../../src/redis/call.ts'
@@ -250,6 +251,19 @@ for (const isRelayed of [false, true]) {
     for (const after of [next, empty.next]) t.equal((await read(`after=${after}`)).reset, true, 'also once there is something again')
   })
 }
+
+t.test('who has read an empty feed to its end is told where something came and was lost since, and only there', async t => {
+  const begun = 10_000_000
+  const empty = { newest: null, oldest: null, clock: begun, since: null, isNoted: true, entries: [] }
+  const id = `${begun + 500}-0`
+  for (const [since, isReset] of [[begun - 1, false], [begun + 400, true]] as const) {
+    const pages = [empty, { newest: id, oldest: id, clock: begun + 600, since, isNoted: false, entries: [{ id, text: 'passed pending some-id alice -' }] }]
+    const reader = new FeedReader({ retention: 60_000, read: async () => pages.shift() } as never, () => '')
+    const { place } = await reader.next('default', placeAfter('0-0'))
+    t.match(place, { after: '0-0', next: `${begun - 1}-0`, seen: begun })
+    t.match(await reader.next('default', place), { isReset, events: [{ id }] })
+  }
+})
 
 t.test('who stays away from an empty feed for longer than events are kept learns it', async t => {
   const { read, pass, typesOf } = await withEvents(t, { EVENTS_RETENTION: '1' })

@@ -61,3 +61,25 @@ t.test('an Idempotency-Key is 1 to 128 visible ASCII characters, and may be sent
   }
   t.strictSame(await dump(), before)
 })
+
+t.test('a call to Redis that was asked again by itself is no replay to a client without a key', async t => {
+  const service = await testApp(t)
+  const { handoffs, attempts } = service.store
+  const again = <O extends object>(of: O, name: keyof O) => {
+    const own = of[name] as (...args: unknown[]) => Promise<unknown>
+    t.intercept(of, name, {
+      value: async (...args: unknown[]) => {
+        await own.apply(of, args)
+        return await own.apply(of, args)
+      }
+    })
+  }
+  for (const name of ['pass', 'catch', 'done'] as const) again(handoffs, name)
+  for (const name of ['fail', 'decline'] as const) again(attempts, name)
+  for (const [end, body] of [['done', {}], ['fail', { error: { message: 'm' } }], ['decline', { reason: 'r' }]] as const) {
+    const passed = await service.call('alice', 'POST', '/api/pass', { task: 't' })
+    const { handoff_id: id } = passed.json()
+    const answers = [passed, await service.call('bob', 'GET', `/api/catch/${id}`), await service.call('bob', 'POST', `/api/${end}/${id}`, body)]
+    t.strictSame(answers.map(({ statusCode, headers }) => [statusCode, headers['idempotency-replayed']]), [[201, undefined], [200, undefined], [200, undefined]], end)
+  }
+})

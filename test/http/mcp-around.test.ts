@@ -1,4 +1,6 @@
 import t from 'tap'
+import { callerOf } from '../../src/core/model.ts'
+import { Cancelling } from '../../src/mcp/calls.ts'
 import { testApp } from '../helpers/app.ts'
 import { agentOf, callWith, eras, told } from '../helpers/mcp.ts'
 import { grown, inboxWaiters, scrape } from '../helpers/metrics.ts'
@@ -79,4 +81,20 @@ t.test('at debug each thing that a call moves is a line', async t => {
   await bob.call('handoff_done', { id })
   t.strictSame(moved(), [[id, 'pending', 'alice', undefined], [id, 'caught', 'bob', undefined], [id, 'done', 'bob', undefined]])
   t.equal((await scrape(service.app)).get('handoff_transitions_total{to="caught"}'), 1)
+})
+
+t.test('a call that its client cancels while it looks is as if the client had gone, for that agent’s id alone', async t => {
+  const calls = new Cancelling()
+  const [bob, other] = [callerOf('acme', 'bob', ['catch']), callerOf('acme', 'other', ['catch'])]
+  let [stopped, left] = [0, 0]
+  const waiting = calls.until({ isGone: () => false, onGone: () => () => { left++ } } as never, bob, 7)
+  const forget = waiting.onGone(() => { stopped++ })
+  calls.cancel(other, 7)
+  calls.cancel(bob, '7')
+  t.strictSame([waiting.isGone(), stopped], [false, 0])
+  calls.cancel(bob, 7)
+  t.strictSame([waiting.isGone(), stopped], [true, 1])
+  forget()
+  calls.cancel(bob, 7)
+  t.strictSame([stopped, left], [1, 1])
 })

@@ -104,6 +104,12 @@ for (const era of eras) {
     const passer = await agentOf(t, service, { key }, era)
     t.strictSame(await names(passer), ['handoff_pass', 'handoff_cancel', 'handoff_reissue', 'handoff_asked', 'handoff_answer'])
     t.equal((await service.app.inject({ method: 'GET', url: '/healthz', headers: bearer(key) })).statusCode, 200)
+    // What a person is asked no tool answers, also where the key could by itself.
+    await alice.call('handoff_catch', { id })
+    const { ask_id: ask } = told(await alice.call('handoff_ask', { id, question: 'Which one?' }))
+    const both = await agentOf(t, service, await newKey(service.store.keyRecords, { agent: 'zoe', scopes: ['pass', 'approve'] }), era)
+    t.equal(codeOf(await both.call('handoff_answer', { id, ask_id: ask, answer: {} })), 'insufficient_scope')
+    t.equal(told(await both.call('handoff_asked', { id })).state, 'open')
   })
 }
 

@@ -37,6 +37,7 @@ t.test('a tenant has half of the room, one batch goes beyond it, and others wait
   third.end()
   third.end()
   t.equal(room.held, 0)
+  for (const [bytes, counted] of [[500, 500], [501, 0]] as const) t.equal(new AnswerRoom(1000).take(room.open('a'), bytes), counted, `${bytes} of 1000`)
 })
 
 t.test('an answer counts as what it has, once it is there, and nothing after the end', async t => {

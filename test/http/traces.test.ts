@@ -124,3 +124,11 @@ t.test('a malformed traceparent is ignored and never an error', async t => {
   const caught = await service.call('bob', 'GET', `/api/catch/${twice.json().handoff_id}`)
   t.equal(caught.headers.traceparent, undefined, 'two are none')
 })
+
+t.test('a catch from an inbox answers the trace of a single handoff; of several it answers none', async t => {
+  for (const [count, expected] of [[1, traceparent], [2, undefined]] as const) {
+    for (let n = 0; n < count; n++) await pass(service, { traceparent }, { to: 'traced' })
+    const { headers, json } = await call('bob', 'POST', '/api/catch', { inbox: 'traced', max: 2 })
+    t.strictSame([json().items.length, headers.traceparent], [count, expected])
+  }
+})

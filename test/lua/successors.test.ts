@@ -68,6 +68,15 @@ t.test('ten attempts in a row, ever longer apart, and an eleventh that somebody 
   }
 })
 
+t.test('behind a first attempt that was delayed the next has all the time that was passed', async t => {
+  const test = testRedis(t)
+  const on: Raw = { ...raw(test), member }
+  await pass(on, T, asking(T, 'passer', 'ptok'), false, payload, ' m2 d0 a500')
+  await catchIt(on, T + 500, asking(T + 500))
+  await fail(on, T + 600, asking(T + 600), '{}')
+  t.equal((await handoffs(test))[idBehind(id, T)]!.s, `2:pending none ${T + 600} ${T + 1600} passer -`)
+})
+
 t.test('one batch of those that have successors and of those that haven’t', async t => {
   const test = testRedis(t)
   const on = raw(test)

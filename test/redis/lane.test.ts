@@ -1,8 +1,13 @@
+import { EventEmitter } from 'node:events'
+import { PassThrough } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { Unavailable } from '../../src/core/errors.ts'
 import { randomToken } from '../../src/core/ids.ts'
-import { callBudget } from '../../src/redis/lanes.ts'
+import type { ScriptCall } from '../../src/redis/call.ts'
+import { Group } from '../../src/redis/lane.ts'
+import { Lanes, askHolds, callBudget } from '../../src/redis/lanes.ts'
+import { loadScripts } from '../../src/redis/scripts.ts'
 import { KeyNames } from '../../src/store/key-names.ts'
 import { isWhole } from '../helpers/extent.ts'
 import { newPlace, pass, payload, untilServing } from '../helpers/handoffs.ts'
@@ -218,4 +223,44 @@ t.test('durations are recorded by script, those of given-up calls included', asy
   process.kill(pid(), 'SIGCONT')
   t.equal(took.counts.at(-1), 1, 'above every bound')
   t.ok(took.sum >= callBudget, String(took.sum))
+})
+
+t.test('what ASK redirects may run at the other node only for half a second after it was sent, however late ASK came', async t => {
+  const sent: ScriptCall[] = []
+  const node = (name: string) => ({
+    name,
+    tags: [],
+    calls: Object.assign(new EventEmitter(), {
+      status: 'ready',
+      stream: new PassThrough(),
+      call: async () => '',
+      asking: async () => 'OK',
+      time: async () => ['1000000000', String(performance.now() * 1000)],
+      sendCommand: (call: ScriptCall) => sent.push(call)
+    })
+  })
+  const [one, other] = [node('one'), node('other')]
+  const masters = { of: () => one, all: () => [one, other], each: (seen: (master: unknown) => void) => [one, other].forEach(seen), onChange () {}, doubt () {}, redirected: () => other }
+  const lanes = new Lanes(masters as never, null, false)
+  t.teardown(() => lanes.close())
+  for (const { calls } of [one, other]) calls.emit('ready')
+  await until(() => lanes.reaches('aaa'))
+  lanes.call({ script: loadScripts().lease, tag: 'aaa', keys: [], texts: [], decode: () => {} }).catch(() => {})
+  const [call] = sent as [ScriptCall]
+  const { sentAt, deadline } = call
+  await sleep(5)
+  call.reject(Object.assign(new Error('ASK 1 other'), { name: 'ReplyError' }))
+  t.strictSame([sent.length, call.askingUntil], [2, sentAt + askHolds])
+  t.ok(deadline - call.deadline > (callBudget - askHolds) / 2, 'and its deadline says so')
+})
+
+t.test('a group is acknowledged by as many replicas as it must be, and by no fewer', async t => {
+  for (const [count, expected] of [[0, '0 of 2 replicas acknowledged in time'], [1, '1 of 2 replicas acknowledged in time'], [2, 'answered'], [3, 'answered']] as const) {
+    const group = new Group()
+    let told: unknown
+    group.hold({ answer: (reply: unknown) => { told = reply }, again: (reason: string) => { told = reason } } as never, 'answered')
+    const settle = await group.commit({ eval: async () => null, wait: async () => count } as never, 'key', 2)
+    settle()
+    t.equal(told, expected)
+  }
 })

@@ -1,6 +1,7 @@
 import t from 'tap'
+import { Unavailable } from '../../src/core/errors.ts'
 import { tags } from '../../src/core/ids.ts'
-import { Paced } from '../../src/store/leases.ts'
+import { Leases, Paced } from '../../src/store/leases.ts'
 import { startCluster } from '../faults/fleet/cluster.ts'
 import { skipInQuick } from '../helpers/extent.ts'
 import { placeIn, untilServing } from '../helpers/handoffs.ts'
@@ -18,6 +19,23 @@ t.test('a master that is connected and acknowledges nothing doesn’t keep a lea
   t.equal(await one.takeDelivering(60_000), true)
   t.equal(await other.takeDelivering(60_000), false, 'one holds it')
   t.equal((await second!.admin.keys('*deliverer')).length, 1)
+})
+
+t.test('for a while a partition whose master took no lease is passed over, unless no other is reached', async t => {
+  const asked: string[] = []
+  const lanes = {
+    async call ({ tag }: { tag: string }) {
+      asked.push(tag)
+      if (tag === 'aaa') throw new Unavailable('away')
+      return true
+    }
+  }
+  const leases = new Leases(lanes as never, { lease: {} } as never, 'me', tag => `the master of ${tag}`)
+  const take = (reached = 'aaa bbb') => leases.takeReached(['aaa', 'bbb'], tag => reached.includes(tag), tag => `p:{${tag}}:lease`, 1000)
+  await t.rejects(take(), { name: 'Unavailable' })
+  t.ok(await take() && await take())
+  await t.rejects(take('aaa'), { name: 'Unavailable' })
+  t.strictSame(asked, ['aaa', 'bbb', 'bbb', 'aaa'])
 })
 
 t.test('all listeners are woken at once, then not again for a while, and once more for what came meanwhile', async t => {

@@ -20,6 +20,9 @@ t.test('a claim that is repeated takes what it took before, and a new one only w
   await webhooks.tried('default', id, { id: '1-0', attempts: 0 } as never, { outcome: 'delivered', status: 200, error: null }, 1000)
   t.strictSame(await claim('one'), ['2-0'], 'what has been delivered meanwhile is not delivered again')
   t.strictSame(await claim('two'), ['3-0'])
+  const failed = { outcome: 'again', status: 500, error: null, after: 60_000 } as const
+  for (let n = 0; n < 2; n++) await webhooks.tried('default', id, { id: '3-0', attempts: 0 } as never, failed, 1000)
+  t.match(await webhooks.pending('default', id, ['3-0']), [{ attempts: 1 }], 'an attempt that is noted twice is one')
   t.strictSame(await claim('three'), [], 'everything is claimed')
   await plan(['4-0'])
   t.strictSame(await claim('three'), ['4-0'], 'an empty claim is not kept')

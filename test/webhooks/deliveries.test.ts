@@ -72,6 +72,16 @@ t.test('however a receiver misbehaves, it is told what was wrong', async t => {
   t.equal(elsewhere.got.length, 0, 'redirects are not followed')
 })
 
+t.test('what a stopping service cuts off is no attempt: another replica makes it', async t => {
+  const { app, make, pass, deliveries } = await webhookApp(t)
+  const { url, got } = await receiver(t, () => {})
+  const { id } = await make(url)
+  await pass()
+  await until(() => got.length === 1)
+  await app.deliverer!.stop()
+  t.match(await deliveries(id), [{ status: 'pending', attempts: 0, last_error: null }])
+})
+
 t.test('a receiver that answers at once and goes on slowly gets no more connections than one that hangs', async t => {
   const { make, pass, deliveries } = await webhookApp(t)
   const open: ServerResponse[] = []
