@@ -7,6 +7,8 @@ import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { writeWheel } from './wheel.mjs'
 
+// The modes of what is made are the same for everybody.
+process.umask(0o022)
 const here = join(dirname(fileURLToPath(import.meta.url)), 'typescript')
 const [folder, compiler] = process.argv.slice(2).map(path => resolve(path))
 
