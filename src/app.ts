@@ -224,16 +224,14 @@ export async function buildApp (
     await useAuth(api, credentials, guessesOf)
     useRateLimit(api, store.rates, config.ratePerMinute, keys.limits, refused)
     useJsonBodies(api, bodies, Math.min(config.bodyLimit, config.batchLimit))
-    operationRoutes(api, operations, log)
+    const room = new AnswerRoom(config.bodiesLimit)
+    operationRoutes(api, operations, log, room)
     eventsRoute(api, events, streams)
     webhookRoutes(api, new WebhookService(parts))
     const onFault = (error: unknown, id: string) => log.error({ err: error, request_id: id }, 'internal error')
     const batches = new Batches(operations, requests, reads, config.bodyLimit, store.masterOf,
       (error, { requestId }) => onFault(error, requestId))
-    batchRoute(
-      api, batches,
-      { sizes: requests.batchSizes, bodyLimit: config.batchLimit, room: new AnswerRoom(config.bodiesLimit), log }
-    )
+    batchRoute(api, batches, { sizes: requests.batchSizes, bodyLimit: config.batchLimit, room, log })
     mcpRoute(api, {
       operations,
       isAllowed,

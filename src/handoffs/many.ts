@@ -10,9 +10,17 @@ import type { Asker, Listen, WaitOptions, Waiter } from './waiter.ts'
 const waitsPerKey = 20
 /** What agents said (results, errors, reasons) beyond so many bytes in one answer is left out. */
 const maxTexts = 4 * 1024 * 1024
+/** What an item has beside that, in bytes. */
+const envelope = 2048
 
 /** Runs a read when it is its turn: all that read much share Redis. Not for a client that has gone. */
 export type ReadInTurn = <T>(place: ReturnType<typeof placeOf>, read: () => Promise<T>, asker: Asker) => Promise<T>
+
+/**
+ * Reads an answer of at most so many bytes once there is room for it among those that aren't sent yet. `read` says how
+ * many bytes the answer has.
+ */
+export type Reserve = <T>(maxBytes: number, read: () => Promise<[answer: T, bytes: number]>) => Promise<T>
 
 /** A handoff that was asked for. */
 interface Followed {
@@ -50,16 +58,21 @@ export class ManyHandoffs {
 
   /**
    * @param withResults whether the items have results
+   * @param reserve left out where answers are short or are counted already
    * @returns the answer's JSON: what is true once all of them have ended for good, or one has, or the wait is over
    * @throws {Problem} rate_limited: this key has too many that wait
+   * @throws {Problem} unavailable: there was no room for the answer
    */
   async wait (
     caller: Caller, ids: readonly string[], until: 'all' | 'any', withResults: boolean,
-    { waiting, asker }: { waiting: WaitOptions | null, asker: Asker }
+    { waiting, asker, reserve = asItIs }: { waiting: WaitOptions | null, asker: Asker, reserve?: Reserve | undefined }
   ): Promise<Buffer> {
     const followed = new Map<string, Followed>()
     for (const id of ids) followed.set(id, { last: id, isOpen: isId(id), due: 0, leave: undefined })
-    const read = () => this.#answer(caller, ids, followed, { until, withResults, asker: waiting ?? asker })
+    const read = () => reserve((withResults ? maxTexts : 0) + ids.length * envelope, async () => {
+      const answer = await this.#answer(caller, ids, followed, { until, withResults, asker: waiting ?? asker })
+      return [answer, answer.text.length]
+    })
     if (waiting === null) return (await read()).text
     return await this.#begin(caller, async () => {
       const end = performance.now() + waiting.milliseconds
@@ -184,7 +197,7 @@ export class ManyHandoffs {
     let reply: StatusReply | undefined
     for (let id: string | null = last; id !== null;) {
       const reads: Promise<StatusReply> | undefined = steps.has(id) ? undefined : read(id)
-      if (reads !== undefined) steps.set(id, reads.then(nextBehind))
+      if (reads !== undefined) steps.set(id, reads.then(nextAfter))
       const next: string | null | undefined = await steps.get(id)
       // If a successor is gone already, what is known last is the attempt before it.
       if (next === undefined) break
@@ -203,12 +216,14 @@ export class ManyHandoffs {
   }
 }
 
+const asItIs: Reserve = async (_, read) => (await read())[0]
+
 type Found = Extract<StatusReply, { outcome: 'found' }>
 
 /** By the ids of attempts: the id of the next one; null if there is none, undefined if the attempt isn't there. */
 type Steps = Map<string, Promise<string | null | undefined>>
 
-function nextBehind (reply: StatusReply): string | null | undefined {
+function nextAfter (reply: StatusReply): string | null | undefined {
   return reply.outcome === 'found' ? reply.record.extra.reissuedAs ?? null : undefined
 }
 

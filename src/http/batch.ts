@@ -20,9 +20,9 @@ import type { Moved, Operated, Operation, OperationOutcome } from '../operations
 import { jsonType } from './body.ts'
 import { logOperated, traceparentOf } from './observe.ts'
 import type { DecisionLog, Requests } from './observe.ts'
-import { longAgo } from './overload.ts'
+import { answersFor, longAgo } from './overload.ts'
 import type { MasterTurns } from './overload.ts'
-import type { AnswerRoom, BatchAnswers } from './overload.ts'
+import type { AnswerRoom, Answers } from './overload.ts'
 import { asProblem, problemText } from './problems.ts'
 import type { BatchLimit } from './rate-limit.ts'
 
@@ -37,7 +37,7 @@ export interface Batcher {
   requestId: string
   basePath: string
   limit: BatchLimit
-  answers: BatchAnswers
+  answers: Answers
 }
 
 const nothing = Buffer.alloc(0)
@@ -321,8 +321,7 @@ export function batchRoute (
     sizes.add(entries.length)
     const { caller, id: requestId } = request
     const limit = request.limit!
-    const answers = room.open(caller.tenant)
-    whenOver(request, reply, () => answers.end())
+    const answers = answersFor(room, request, reply)
     const traceparent = traceparentOf(request)
     const { pieces, moved, operated } = await batches.run(
       entries, { caller, asker: request, traceparent, requestId, basePath: app.basePath, limit, answers }
@@ -342,19 +341,4 @@ function refuseKey (request: FastifyRequest, reply: FastifyReply, done: (error?:
   done(isThere
     ? invalid({ pointer: '/idempotency-key', message: 'headers: each operation has its own idempotency_key' })
     : undefined)
-}
-
-/**
- * Calls once when the answer is sent, or the connection is closed. A response that waits for another one's end doesn't
- * learn of the latter.
- */
-function whenOver ({ raw: { socket } }: FastifyRequest, { raw }: FastifyReply, over: () => void): void {
-  const end = () => {
-    socket.off('close', end)
-    over()
-  }
-  // It may have closed already, and then the event doesn't come again.
-  if (socket.destroyed) return over()
-  raw.once('close', end)
-  socket.once('close', end)
 }

@@ -208,16 +208,16 @@ export class MasterTurns {
 
 /** The answer to an operation for whose answer there is no room. */
 const noRoom = {
-  detail: 'The service holds as many answers of batches as it can and did not process the operation; ' +
+  detail: 'The service holds as many large answers as it can and did not process the operation; ' +
   'send it again after Retry-After.',
   headers: { 'retry-after': '1' }
 }
 
 /**
- * Bounds the bytes that the answers of all batches hold at once, from before they are read until they are sent: 10 KB
- * of operations can ask for 100 MB. A tenant may hold as much as it leaves free, so half at most. One batch at a time
- * may go beyond that. So a batch that is alone is always answered, however large, and of those that wait for each
- * other's room one goes on.
+ * Bounds the bytes that large answers hold at once, from before they are read until they are sent: 10 KB of a batch's
+ * operations can ask for 100 MB, and a wait for a hundred handoffs for 4. A tenant may hold as much as it leaves free,
+ * so half at most. One request at a time may go beyond that. So one that is alone is always answered, however large,
+ * and of those that wait for each other's room one goes on.
  */
 export class AnswerRoom {
   /** The bytes that count now. */
@@ -228,7 +228,7 @@ export class AnswerRoom {
   readonly #limit: number
   readonly #tenants = new Map<string, number>()
   readonly #waiting = new Set<() => void>()
-  #beyond: BatchAnswers | undefined
+  #beyond: Answers | undefined
 
   /** @param limit bytes @param wait milliseconds; tests have another one */
   constructor (limit: number, wait = patience) {
@@ -236,23 +236,23 @@ export class AnswerRoom {
     this.patience = wait
   }
 
-  /** Room for one batch's answers. It has to be ended. */
-  open (tenant: string): BatchAnswers {
-    return new BatchAnswers(this, tenant)
+  /** Room for the answers of one request. It has to be ended. */
+  open (tenant: string): Answers {
+    return new Answers(this, tenant)
   }
 
   /** @returns how many of the bytes count; null if there is no room */
-  take (batch: BatchAnswers, bytes: number): number | null {
-    if ((this.#tenants.get(batch.tenant) ?? 0) + bytes <= this.#limit - this.held - bytes) {
-      this.change(batch, bytes)
+  take (answers: Answers, bytes: number): number | null {
+    if ((this.#tenants.get(answers.tenant) ?? 0) + bytes <= this.#limit - this.held - bytes) {
+      this.change(answers, bytes)
       return bytes
     }
-    this.#beyond ??= batch
-    return this.#beyond === batch ? 0 : null
+    this.#beyond ??= answers
+    return this.#beyond === answers ? 0 : null
   }
 
   /** @param by bytes, negative where some become free */
-  change ({ tenant }: BatchAnswers, by: number): void {
+  change ({ tenant }: Answers, by: number): void {
     const held = (this.#tenants.get(tenant) ?? 0) + by
     if (held === 0) this.#tenants.delete(tenant)
     else this.#tenants.set(tenant, held)
@@ -260,9 +260,9 @@ export class AnswerRoom {
     if (by < 0) this.#wake()
   }
 
-  /** The batch holds nothing any more. */
-  leave (batch: BatchAnswers): void {
-    if (this.#beyond !== batch) return
+  /** The request holds nothing any more. */
+  leave (answers: Answers): void {
+    if (this.#beyond !== answers) return
     this.#beyond = undefined
     this.#wake()
   }
@@ -287,8 +287,8 @@ export class AnswerRoom {
   }
 }
 
-/** The answers of one batch. */
-export class BatchAnswers {
+/** The answers of one request: of a batch's operations, or of a wait for many. */
+export class Answers {
   readonly tenant: string
   readonly #room: AnswerRoom
   /**
@@ -355,4 +355,26 @@ export class BatchAnswers {
   #count (bytes: number): void {
     this.#counted += bytes
   }
+}
+
+/** Room for the answers of a request, until they are sent. */
+export function answersFor (room: AnswerRoom, request: FastifyRequest, reply: FastifyReply): Answers {
+  const answers = room.open(request.caller.tenant)
+  whenOver(request, reply, () => answers.end())
+  return answers
+}
+
+/**
+ * Calls once when the answer is sent, or the connection is closed. A response that waits for another one's end doesn't
+ * learn of the latter.
+ */
+function whenOver ({ raw: { socket } }: FastifyRequest, { raw }: FastifyReply, over: () => void): void {
+  const end = () => {
+    socket.off('close', end)
+    over()
+  }
+  // It may have closed already, and then the event doesn't come again.
+  if (socket.destroyed) return over()
+  raw.once('close', end)
+  socket.once('close', end)
 }

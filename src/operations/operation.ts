@@ -13,6 +13,7 @@ import type { ListService } from '../handoffs/lists.ts'
 import type { ManyHandoffs } from '../handoffs/many.ts'
 import type { OperateService } from '../handoffs/operate.ts'
 import type { AttemptService, HandoffService } from '../handoffs/service.ts'
+import type { Reserve } from '../handoffs/many.ts'
 import type { Asker, WaitOptions } from '../handoffs/waiter.ts'
 import type { ApprovalVerdict } from '../store/approvals.ts'
 
@@ -58,6 +59,8 @@ export interface Operation {
   refusals: readonly ErrorCode[]
   /** Whether its answer continues the trace that the handoff was passed in. */
   resumesTrace: boolean
+  /** Whether its answer counts among those that aren't sent yet, since it may have many times a body's bytes. */
+  hasLargeAnswer: boolean
   /** Whether a batch may have it. There it doesn't wait. */
   inBatch: boolean
   /** Null if MCP has no tool for it. */
@@ -95,6 +98,8 @@ export interface OperationCall<Body = unknown, Query = unknown> {
   traceparent: string | undefined
   asker: Asker
   waiting: WaitOptions | null
+  /** Only for an operation with a large answer, and not where its answer becomes a part of another one. */
+  reserve?: Reserve | undefined
 }
 
 /** The result of an operation. */
@@ -148,6 +153,8 @@ export function operation<Body = unknown, Query = unknown> (
   { run, ...given }: Pick<Operation, 'name' | 'scope' | 'method' | 'path' | 'tag' | 'summary' | 'answers'> &
     Partial<Operation> & { run (call: OperationCall<Body, Query>): Promise<OperationOutcome> }
 ): Operation {
-  const defaults = { body: null, nested: [], refusals: [], resumesTrace: false, inBatch: false, tool: null }
+  const defaults = {
+    body: null, nested: [], refusals: [], resumesTrace: false, hasLargeAnswer: false, inBatch: false, tool: null
+  }
   return { ...defaults, ...given, run: run as Operation['run'] }
 }

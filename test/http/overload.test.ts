@@ -4,7 +4,7 @@ import type { Socket } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 import t from 'tap'
 import { AnswerRoom, MasterTurns, longAgo } from '../../src/http/overload.ts'
-import type { BatchAnswers } from '../../src/http/overload.ts'
+import type { Answers } from '../../src/http/overload.ts'
 import { scriptCalls } from '../../src/redis/call.ts'
 import type { ScriptCallMessage } from '../../src/redis/call.ts'
 import { Problem, Unavailable } from '../../src/core/errors.ts'
@@ -16,7 +16,7 @@ import { listen } from '../helpers/wire.ts'
 /** What the answers of all batches hold at once is bounded, whoever asks for how much. */
 
 /** Reads an answer of so many bytes. @returns the code of the refusal, or that it was read */
-function read (batch: BatchAnswers, bytes: number): Promise<string> {
+function read (batch: Answers, bytes: number): Promise<string> {
   return batch.read(100, async operation => await operation(), async () => ['read', bytes] as [string, number]).catch(error => error.code)
 }
 
@@ -68,7 +68,7 @@ t.test('what has waited long enough is refused unread', async t => {
   t.equal(await read(second, 100), 'read')
 })
 
-t.test('while a client does not read its batch’s large answer, another batch is read only when it is gone', { skip: ofOneReplica }, async t => {
+t.test('while a client does not read its batch’s large answer, another batch and a wait for many are read only when it is gone', { skip: ofOneReplica }, async t => {
   // One answer of these is more than what the system holds for a connection.
   const service = await testApp(t, { BODY_LIMIT: '300000', BATCH_LIMIT: '300000', BODIES_LIMIT: '600000' })
   const port = await listen(service.app)
@@ -94,11 +94,13 @@ t.test('while a client does not read its batch’s large answer, another batch i
   await once(deaf, 'readable')
   t.equal(asked, 100, 'the first batch is read')
   const second = service.call('alice', 'POST', '/api/batch', body)
-  // Other requests go on meanwhile. Few: the second batch waits for 5 s at most.
+  const waited = service.call('alice', 'POST', '/api/wait', { ids: [id, id] })
+  // Other requests go on meanwhile. Few: these two wait for 5 s at most.
   for (let at = 0; at < 5; at++) t.equal((await service.call('alice', 'GET', `/api/catch/${id}`)).statusCode, 409)
   deaf.destroy()
   const { results } = (await second).json() as { results: { status: number, body: { result: unknown } }[] }
   t.strictSame([...new Set(results.map(({ status }) => status))], [200])
+  t.same((await waited).json().items.map((item: { result: unknown }) => item.result), [{ text }, { text }])
   t.ok(results.every(({ body }) => JSON.stringify(body.result) === JSON.stringify({ text })), 'each answer is whole')
   t.strictSame([...new Set(afterwards)], [true], 'nothing of it was read before the first connection was closed')
 })
