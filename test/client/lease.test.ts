@@ -104,3 +104,15 @@ t.test('while a question is open heartbeats that fail lose nothing; then they co
   Date.now = () => now() + 120_000
   t.ok(lease.isLost())
 })
+
+t.test('heartbeats are due from when the catch was sent: its answer may have been on its way for a while', async t => {
+  const { now } = Date
+  t.teardown(() => { Date.now = now })
+  const sentAt = moment()
+  Date.now = () => now() + 1000
+  const lease = new Lease({ heartbeat: () => Promise.reject(new HandoffError('connection_failed')) } as never, { handoff_id: 'x', heartbeat_within: 5 } as never, sentAt)
+  t.teardown(() => lease.close())
+  t.notOk(lease.isLost())
+  Date.now = () => now() + 5000
+  t.ok(lease.isLost())
+})

@@ -196,7 +196,8 @@ t.test('a shorter MAX_WORK_TTL hides no open question, and what ended long ago l
   const listed = async (ids: string[]) => (await redis.zrange(name, '0', '-1')).map(member => member.slice('default:'.length)).filter(id => ids.includes(id))
   await at(25_100)
   const second = await shorter.caught({ to: 'shorter' })
-  t.equal((await work(shorter).ask(second)).statusCode, 201)
+  const { asked_at: from, expires_at: upto } = (await work(shorter).ask(second)).json()
+  t.equal(Date.parse(upto) - Date.parse(from), 60_000, 'no longer than the work may take')
   t.strictSame(await listed([first, second]), [first, second])
   t.ok(await redis.pttl(name) > 600_000_000, 'and the list is kept for as long as any may be open')
   // As an older version ends it, which leaves it in the list.

@@ -2,7 +2,7 @@ import t from 'tap'
 import { SettingError, loadConfig } from '../../src/config.ts'
 import { callerOf } from '../../src/core/model.ts'
 import { randomId } from '../../src/core/ids.ts'
-import { ApiKeys } from '../../src/auth/keys.ts'
+import { ApiKeys, Credentials } from '../../src/auth/keys.ts'
 import { digest } from '../../src/store/api-keys.ts'
 import { testApp, secrets } from '../helpers/app.ts'
 import { isProblem } from '../helpers/problems.ts'
@@ -119,4 +119,19 @@ t.test('keys are parsed as the contract writes them', t => {
     ['default', 'a', ['pass', 'catch', 'status']], ['t.1', 'B_-.9', ['pass', 'catch', 'status']], ['default', 'n'.repeat(64), ['approve', 'status']], ['acme', 'olga', ['operate', 'approve', 'status']],
   ])
   t.end()
+})
+
+t.test('wrong keys are counted, and after too many no other unknown key is looked up; a known one goes on', async t => {
+  const [secret, wrong] = ['right-secret-0123456789', 'wrong-secret-0123456789']
+  const credentials = new Credentials(new ApiKeys([{ secret, caller: callerOf('acme', 'ann', ['status']) }]))
+  let [counted, seconds] = [0, 0]
+  const from = { blockedFor: async () => seconds, count: async () => counted++ }
+  t.equal((await credentials.find(secret, from))?.agent, 'ann')
+  t.equal(counted, 0)
+  t.equal(await credentials.find(wrong, from), undefined)
+  t.equal(counted, 1)
+  seconds = 7
+  await t.rejects(credentials.find(wrong, from), { code: 'rate_limited', more: { headers: { 'retry-after': '7' } } })
+  t.equal((await credentials.find(secret, from))?.agent, 'ann')
+  t.equal(counted, 1)
 })

@@ -336,6 +336,11 @@ t.test('a request that broke off after its choice keeps the key from taking else
   await service.setClock(now)
   const other = await pass('a')
   t.strictSame(await taken('ab', { key: 'l' }), [other])
+  // Another request with the key never makes the claim shorter.
+  await inboxes.claim(claimOf('m'), 600_000)
+  await inboxes.claim({ ...claimOf('m'), asker: 'other' }, 1000)
+  const [claim] = await service.redis.keys(`${service.prefix}:*${claimOf('m').token}*`)
+  t.ok(await service.redis.pexpiretime(claim!) >= now + 600_000)
 })
 
 t.test('of those with one key, one at a time chooses', async t => {

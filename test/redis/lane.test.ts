@@ -2,12 +2,14 @@ import { EventEmitter } from 'node:events'
 import { PassThrough } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
+import type { Test } from 'tap'
 import { Unavailable } from '../../src/core/errors.ts'
 import { randomToken } from '../../src/core/ids.ts'
 import type { ScriptCall } from '../../src/redis/call.ts'
 import { Group } from '../../src/redis/lane.ts'
 import { Lanes, askHolds, callBudget } from '../../src/redis/lanes.ts'
 import { loadScripts } from '../../src/redis/scripts.ts'
+import { Together } from '../../src/redis/together.ts'
 import { KeyNames } from '../../src/store/key-names.ts'
 import { isWhole } from '../helpers/extent.ts'
 import { newPlace, pass, payload, untilServing } from '../helpers/handoffs.ts'
@@ -225,12 +227,11 @@ t.test('durations are recorded by script, those of given-up calls included', asy
   t.ok(took.sum >= callBudget, String(took.sum))
 })
 
-t.test('what ASK redirects may run at the other node only for half a second after it was sent, however late ASK came', async t => {
-  const sent: ScriptCall[] = []
-  const node = (name: string) => ({
-    name,
-    tags: [],
-    calls: Object.assign(new EventEmitter(), {
+/** Two masters in whose place the test answers. */
+async function twoMasters (t: Test) {
+  const node = (name: string) => {
+    const sent: ScriptCall[] = []
+    const calls = Object.assign(new EventEmitter(), {
       status: 'ready',
       stream: new PassThrough(),
       call: async () => '',
@@ -238,20 +239,45 @@ t.test('what ASK redirects may run at the other node only for half a second afte
       time: async () => ['1000000000', String(performance.now() * 1000)],
       sendCommand: (call: ScriptCall) => sent.push(call)
     })
-  })
+    return { name, tags: [], calls, sent }
+  }
   const [one, other] = [node('one'), node('other')]
-  const masters = { of: () => one, all: () => [one, other], each: (seen: (master: unknown) => void) => [one, other].forEach(seen), onChange () {}, doubt () {}, redirected: () => other }
-  const lanes = new Lanes(masters as never, null, false)
+  const has = { slot: other }
+  const lanes = new Lanes({
+    of: () => has.slot, all: () => [one, other], each: (seen: (master: unknown) => void) => [one, other].forEach(seen), onChange () {}, doubt () {}, redirected: () => other
+  } as never, null, false)
   t.teardown(() => lanes.close())
-  for (const { calls } of [one, other]) calls.emit('ready')
-  await until(() => lanes.reaches('aaa'))
+  for (const node of [other, one]) {
+    has.slot = node
+    node.calls.emit('ready')
+    await until(() => lanes.reaches('aaa'))
+  }
   lanes.call({ script: loadScripts().lease, tag: 'aaa', keys: [], texts: [], decode: () => {} }).catch(() => {})
-  const [call] = sent as [ScriptCall]
+  return { one, other, has, lanes, call: one.sent[0]! }
+}
+
+t.test('what ASK redirects may run at the other node only for half a second after it was sent, however late ASK came', async t => {
+  const { other, call } = await twoMasters(t)
   const { sentAt, deadline } = call
   await sleep(5)
   call.reject(Object.assign(new Error('ASK 1 other'), { name: 'ReplyError' }))
-  t.strictSame([sent.length, call.askingUntil], [2, sentAt + askHolds])
+  t.strictSame([other.sent.length, call.askingUntil], [1, sentAt + askHolds])
   t.ok(deadline - call.deadline > (callBudget - askHolds) / 2, 'and its deadline says so')
+})
+
+t.test('a call whose connection broke goes to the master that has its slot by now, and else waits for its own', async t => {
+  for (const hasMoved of [true, false]) {
+    const { one, other, has, lanes, call } = await twoMasters(t)
+    if (hasMoved) has.slot = other
+    call.reject(new Error('Connection is closed.'))
+    t.strictSame([one.sent.length, other.sent.length, lanes.sizes().map(({ parked }) => parked)], [1, hasMoved ? 1 : 0, [hasMoved ? 0 : 1, 0, 0]])
+  }
+})
+
+t.test('what a server had a reason to refuse is sent alone, and so is what is large', t => {
+  const call = (wasRefused: boolean, bytes: number) => ({ request: { script: loadScripts().catch, tag: 'aaa', bytes: Buffer.alloc(bytes) }, wasRefused }) as ScriptCall
+  t.strictSame([call(false, 0), call(false, 16_384), call(false, 16_385), call(true, 0)].map(call => new Together(true).take(call)), [true, true, false, false])
+  t.end()
 })
 
 t.test('a group is acknowledged by as many replicas as it must be, and by no fewer', async t => {

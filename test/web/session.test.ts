@@ -2,6 +2,9 @@ import t from 'tap'
 import { buildApp } from '../../src/app.ts'
 import { loadConfig } from '../../src/config.ts'
 import { ApiKeys } from '../../src/auth/keys.ts'
+import { callerOf } from '../../src/core/model.ts'
+import { approvalsArea } from '../../src/web/area.ts'
+import { SignIn } from '../../src/web/session.ts'
 import { secrets, testApp, testKeys } from '../helpers/app.ts'
 import { form, own, signedIn } from '../helpers/forms.ts'
 
@@ -99,4 +102,14 @@ t.test('a session ends with its key', async t => {
   const later = await buildApp(config, { store: service.store, keys: new ApiKeys(config.apiKeys), log: service.log })
   t.teardown(() => later.close())
   t.equal((await later.inject({ url: '/approvals', headers: { cookie } })).statusCode, 303)
+})
+
+t.test('what stays open ends where its key may no longer see it, also where it opens other pages', async t => {
+  for (const [scope, mayStay] of [['approve', true], ['operate', false], ['pass', false]] as const) {
+    const keys = { findByMark: () => callerOf('acme', 'ann', [scope]) }
+    const signIn = new SignIn({ sessions: { find: async () => 'mark' }, keys, area: approvalsArea } as never)
+    const asked = Promise.resolve(signIn.grant({ secret: 's', mark: 'mark' } as never).authorise())
+    if (mayStay) t.equal((await asked).agent, 'ann')
+    else await t.rejects(asked, { name: 'SessionEnded' }, scope)
+  }
 })
