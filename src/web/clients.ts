@@ -26,7 +26,7 @@ export async function clientsPage (
 function view (baseUrl: string, clients: readonly ClientFile[]): string {
   const parts = clients.map(client => html`<h2>${client.of}</h2>
 <pre>${installLine(baseUrl, client)}</pre>
-<pre>${client.worker}</pre>
+<pre class="program">${client.worker}</pre>
 <p><a href="/clients/${client.name}">${client.name}</a>, ${Math.ceil(client.content.body.length / 1000)} KB</p>`)
   const main = html`<h1>Clients</h1>
 <p>They are of this service’s version, and come from this service: no package registry is needed. They read the address from

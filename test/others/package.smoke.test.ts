@@ -83,7 +83,7 @@ console.log(status, error?.code)`)
     const page = (await (await fetch(`${address}/`)).text()).replace(/&#(\d+);/g, (_, code: string) => String.fromCharCode(Number(code)))
     const client = new HandoffClient({ baseUrl: address, key: secrets.alice })
     for (const { of, name, worker } of clients) {
-      t.ok(page.includes(`<pre>${worker}</pre>`), of)
+      t.ok(page.includes(`<pre class="program">${worker}</pre>`), of)
       const isPython = of === 'Python'
       const python = findPython()
       if (isPython && python === undefined) return

@@ -30,8 +30,9 @@ t.test('a master, its replica, and a store that acknowledges only what the repli
     await until(() => isReplicated(master, 1))
     await untilServing(handoffs)
   }
-  // Connected, and the script is loaded: no NOSCRIPT interferes.
+  // Connected, and the script is loaded, alone and for several: no NOSCRIPT interferes.
   await pass(handoffs)
+  await Promise.all([pass(handoffs), pass(handoffs)])
 
   await t.test('one WAIT acknowledges all calls of a tick', async t => {
     const before = await callsOf(master, 'wait')

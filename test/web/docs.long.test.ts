@@ -86,9 +86,9 @@ t.test('the commands on the first page work when pasted', { skip: skip || ofOneR
   await writeFile(join(folder, '.data/agent.key'), `${secrets.alice}\n`)
   const page = await visitor()
   await page.goto('/')
-  const script = (await page.locator('pre').allInnerTexts()).join('\n')
-  // Whoever has no Claude Code sees what it would be told.
-  const { stdout } = await promisify(execFile)('sh', ['-euc', `claude() { printf '\\n%s' "$@"; }\n${script.replaceAll('\ncurl ', '\necho; curl ')}`], { cwd: folder })
+  const script = (await page.locator('pre:not(.program)').allInnerTexts()).join('\n')
+  // Whoever has no Claude Code sees what it would be told. Other tests install the clients, and serve an inbox.
+  const { stdout } = await promisify(execFile)('sh', ['-euc', `claude() { printf '\\n%s' "$@"; }\nnpm() { :; }\npip() { :; }\nnpx() { :; }\n${script.replaceAll('\ncurl ', '\necho; curl ')}`], { cwd: folder })
   const [id, caught, done, status, ...claude] = stdout.split('\n').filter(line => line !== '')
   t.match(JSON.parse(caught!), { handoff_id: id, status: 'caught', task: String })
   t.match(JSON.parse(done!), { handoff_id: id, status: 'done' })

@@ -125,7 +125,7 @@ function inPrograms (baseUrl: string, clients: readonly ClientFile[]): string {
 They read <code>HANDOFF_URL</code> and <code>HANDOFF_KEY</code>. A program that serves an inbox:</p>
 !${clients.map(client => html`<p>${client.of}:</p>
 <pre>${installLine(baseUrl, client)}</pre>
-<pre>${client.worker}</pre>
+<pre class="program">${client.worker}</pre>
 `)}<h2>In a shell</h2>
 <p>${workerText}</p>
 <pre>${workerLines(baseUrl)}</pre>
