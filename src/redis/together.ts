@@ -14,11 +14,11 @@ const nothing: readonly string[] = []
  * call is (redis/call.ts). Each gets the reply that it would have got alone.
  */
 export class SeveralCalls {
-  readonly #calls: readonly ScriptCall[]
+  readonly calls: readonly ScriptCall[]
   readonly script: Script
 
   constructor (calls: readonly ScriptCall[], script: Script) {
-    this.#calls = calls
+    this.calls = calls
     this.script = script
   }
 
@@ -31,7 +31,7 @@ export class SeveralCalls {
   setTimeout (): void {}
 
   resolve (replies: unknown[]): void {
-    for (const [at, call] of this.#calls.entries()) {
+    for (const [at, call] of this.calls.entries()) {
       const reply = replies[at]
       // The script ended before it, since those before it returned much.
       if (at >= replies.length) call.skipped()
@@ -41,12 +41,12 @@ export class SeveralCalls {
   }
 
   reject (error: Error): void {
-    for (const call of this.#calls) call.reject(error)
+    for (const call of this.calls) call.reject(error)
   }
 
   toWritable (stream: Writable): string | Buffer {
     let [keys, shape, keyCount, argumentCount, withSource] = ['', '', 0, 0, false]
-    for (const { request, withSource: isUnknown } of this.#calls) {
+    for (const { request, withSource: isUnknown } of this.calls) {
       const own = 1 + request.texts.length + (request.bytes === undefined ? 0 : 1)
       for (const key of request.keys) keys += argument(key)
       shape += `${request.keys.length}${own}`
@@ -57,7 +57,7 @@ export class SeveralCalls {
     const { evalsha, eval: text } = this.script
     let some = `*${4 + keyCount + argumentCount}\r\n${withSource ? text : evalsha}${argument(String(keyCount))}${keys}` +
       argument(shape)
-    for (const { request: { texts, bytes }, deadline } of this.#calls) {
+    for (const { request: { texts, bytes }, deadline } of this.calls) {
       some += `$13\r\n${deadline}\r\n`
       for (const text of texts) some += argument(text)
       if (bytes === undefined) continue

@@ -14,6 +14,8 @@ import { projectRoot } from '../helpers/service.ts'
 /** The planners of docs/many.md, with a worker that does what they pass. */
 
 const tenant = await tenants(t)
+// What ends while what comes after it is being passed is seen by the sweep, within 3 s.
+tenant().store.sweeper.start()
 
 t.test('the planner in TypeScript has all results, and loses none when its time is over', async t => {
   const { client } = tenant()
@@ -59,7 +61,7 @@ def work(handoff, context):
         raise ValueError("Not readable.")
     return {"summary": file.upper()}
 
-workers = [threading.Thread(target=bob.work, args=one, kwargs={"stop": stop}) for one in (("summaries", work), ("reports", report))]
+workers = [threading.Thread(target=bob.work, args=one, kwargs={"stop": stop}, daemon=True) for one in (("summaries", work), ("reports", report))]
 [one.start() for one in workers]
 assert summarise(alice, "run", files, 60) == ["ONE", "TWO", None]
 assert sorted(seen) == ["bad 1", "bad 2", "one 1", "two 1", "two 2"], seen

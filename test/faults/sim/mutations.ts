@@ -1,4 +1,5 @@
 import type { ScriptCall } from '../../../src/redis/call.ts'
+import { SeveralCalls } from '../../../src/redis/together.ts'
 import type { ScriptName } from '../../../src/redis/scripts.ts'
 import type { Connection } from './connection.ts'
 import { luaMutations } from './lua-mutations.ts'
@@ -30,11 +31,13 @@ export const mutations: readonly Mutation[] = [
     name: 'a fresh token each time a call is asked again',
     connection: connection => change(connection, 'sendCommand', send => {
       const asked = new WeakSet<ScriptCall>()
-      return (call: ScriptCall) => {
-        const { script: { name }, texts } = call.request
-        if (asked.has(call) && name in withToken) Object.assign(call.request, { texts: withToken[name]!(texts, `fresh-${fresh++}`) })
-        asked.add(call)
-        send(call)
+      return (command: ScriptCall | SeveralCalls) => {
+        for (const call of command instanceof SeveralCalls ? command.calls : [command]) {
+          const { script: { name }, texts } = call.request
+          if (asked.has(call) && name in withToken) Object.assign(call.request, { texts: withToken[name]!(texts, `fresh-${fresh++}`) })
+          asked.add(call)
+        }
+        send(command)
       }
     }),
   },
