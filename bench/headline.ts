@@ -159,10 +159,12 @@ function report ({ contestants, redis, peers: versions, leftOut }: Contest, roun
 }
 
 function chart (medians: Record<string, Figures>): string {
+  const bars = Object.keys(medians)
+  const those = (isOurs: boolean) => bars.map(bar => bar.startsWith('this service') === isOurs ? medians[bar]!.perSecond : null)
   return barChart({
     title: 'Handoffs a second: pass, catch and done of 1 KB',
     x: 'handoffs a second, on the cores that all share',
-    bars: Object.keys(medians),
-    parts: [{ name: 'handoffs a second', values: Object.values(medians).map(({ perSecond }) => perSecond) }],
+    bars,
+    parts: [{ name: 'this service', values: those(true) }, { name: 'queues', values: those(false) }],
   })
 }
