@@ -24,7 +24,7 @@ const generated = 'clients/typescript/api.ts'
 /** A part of a Redis key: between colons, or a hash tag that is filled in. */
 const keyPart = /:(h|w|s|k|r|ready):|:(due|sweeper|barrier|keys)\b|:\{\$\{\}\}/
 
-/** How src/ breaks its rules (docs/architecture.md, "The rooms"): a sentence for each breach. */
+/** How src/ breaks its rules (docs/architecture.md, "The folders"): a sentence for each breach. */
 export function structureFaults (sources: readonly Source[]): string[] {
   const faults: string[] = []
   for (const source of sources) {
