@@ -14,7 +14,7 @@ if (!url) throw new Error('tests are run by `npm test`, which brings a Redis up:
 /** The same Redis as a user with the service's rights, if test/run.ts could create one. */
 const limitedUrl = process.env.REDIS_LIMITED_URL ?? url
 
-/** Events in every test that says nothing of them, for a run of everything with events on (docs/testing.md). */
+/** With TEST_EVENTS=on, events in every test that says nothing of them. */
 const withEvents = process.env.TEST_EVENTS === 'on' ? 60_000 : 0
 
 /** A prefix of its own on the Redis of this run; all keys are deleted when the test ends. */
