@@ -191,7 +191,7 @@ export function workLines ({ now, record, texts }: Found): ReportLine[] {
   if (ask !== undefined) {
     const state = askAt(ask, record, now)
     const end = state === 'answered' ? ` ${when(ask.endedAt!, now)} by ${ask.answeredBy}` : ''
-    const until = state === 'open' ? `; until its answer, or ${when(ask.expiresAt, now)}, the deadlines rest` : ''
+    const until = state === 'open' ? `; until its answer, or ${when(ask.expiresAt, now)}, the deadlines are paused` : ''
     const whom = ask.of === 'person' ? 'a person' : 'its passer'
     lines.push(['question', `${state}${end}, asked of ${whom} ${when(ask.askedAt, now)}${until}`])
   }

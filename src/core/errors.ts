@@ -25,7 +25,7 @@ export const errorTable = {
   not_the_passer: {
     status: 403,
     title: 'Not the passer',
-    detail: 'Another agent passed this handoff; only that agent may cancel or reissue it.'
+    detail: 'Another agent passed this handoff; only that agent, or an operator, may cancel or reissue it.'
   },
   self_approval: {
     status: 403,
@@ -74,7 +74,7 @@ export const errorTable = {
     detail: 'This handoff’s catcher declined it; reissued_as names the next attempt, if there is one.'
   },
   cancelled: {
-    status: 409, title: 'Cancelled', detail: 'The agent that passed this handoff took it back; stop working on it.'
+    status: 409, title: 'Cancelled', detail: 'This handoff was cancelled; stop working on it.'
   },
   not_caught: { status: 409, title: 'Not caught', detail: 'Nobody has caught this handoff yet; catch it first.' },
   approval_required: {
@@ -104,23 +104,25 @@ export const errorTable = {
   already_asked: {
     status: 409,
     title: 'Already asked',
-    detail: 'The question before, ask_id, is still open; wait for its answer.'
+    detail: 'This handoff has an open question already, ask_id; wait for its answer.'
   },
   already_answered: {
-    status: 409, title: 'Already answered', detail: 'Somebody else has answered this question; answers are final.'
+    status: 409, title: 'Already answered', detail: 'This question has another answer already, and answers are final.'
   },
   withdrawn: {
-    status: 409, title: 'Withdrawn', detail: 'The work ended before this question was answered; nobody waits for it.'
+    status: 409,
+    title: 'Withdrawn',
+    detail: 'The handoff ended before this question was answered; nobody waits for the answer.'
   },
   unknown_handoff: {
     status: 409,
     title: 'Unknown handoff',
-    detail: 'A handoff that is named in after does not exist, or is gone; name one that does.'
+    detail: 'A handoff that after names does not exist, or is gone; name one that exists.'
   },
   blocked: {
     status: 409,
     title: 'Blocked',
-    detail: 'This handoff comes after others that have not ended; wait for it with ?wait, or catch it later.'
+    detail: 'This handoff comes after others that have not ended; wait with wait=, or catch it later.'
   },
   unknown_parent: {
     status: 409,
@@ -181,7 +183,7 @@ export const errorTable = {
   inbox_full: {
     status: 429,
     title: 'Inbox full',
-    detail: 'As many handoffs are pending in this inbox as may be; pass it again after Retry-After.'
+    detail: 'This inbox has as many pending handoffs as max_pending allows; pass it again after Retry-After.'
   },
   headers_too_large: {
     status: 431, title: 'Request header fields too large', detail: 'Send fewer or shorter header fields.'

@@ -93,7 +93,7 @@ export class ManyHandoffs {
     const open = this.#waits.get(key) ?? 0
     if (open >= waitsPerKey) {
       throw new Problem('rate_limited', {
-        detail: `This key has ${waitsPerKey} requests here that wait for many handoffs; wait for one of them.`,
+        detail: `This key has ${waitsPerKey} such requests waiting at this replica; wait for one of them to end.`,
         headers: { 'retry-after': '2' }
       })
     }

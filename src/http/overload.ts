@@ -121,7 +121,7 @@ export const longAgo = 100
 
 /** The answer to an operation whose turn doesn't come. */
 const noTurn = {
-  detail: 'Too many others read much at the same time, and the service did not process the operation; ' +
+  detail: 'Too many large reads are going on, and the service did not process the operation; ' +
   'send it again after Retry-After.',
   headers: { 'retry-after': '1' }
 }

@@ -24,7 +24,7 @@ export function ask ({ asks, limits }: Services) {
     tag: 'questions',
     summary: 'Ask a person, or the passer, while working',
     description: 'Only the agent that caught the handoff may do so, one question at a time. Until the answer, or ' +
-      'until expires_in is over, the deadlines of the work rest and no heartbeat is needed.',
+      'until expires_in is over, the deadlines of the work are paused and no heartbeat is needed.',
     params: handoffParams,
     query: noQuery,
     headers: idempotencyHeaders,
@@ -37,7 +37,7 @@ export function ask ({ asks, limits }: Services) {
       description: 'Ask about a handoff that you caught, if you can’t go on without an answer: a person by default, ' +
         'or the agent that passed it with of "passer". Give a schema if the answer must have a form. With wait the ' +
         'call waits for the answer; without one yet (state open), look again with handoff_asked. Meanwhile your ' +
-        'deadlines rest. If state is expired or withdrawn, nobody will answer: decide for yourself, fail or decline.',
+        'deadlines are paused. If state is expired or withdrawn, nobody will answer: decide yourself, fail or decline.',
       takes: { id, ...wait('for the answer'), ...key },
       async run (call) {
         const outcome = await run(call as OperationCall<AskBody>)

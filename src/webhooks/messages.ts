@@ -37,7 +37,7 @@ interface EventData {
 }
 
 const becauseOf: Record<string, string> = {
-  not_caught: 'nobody caught it in time', not_done: 'it was not done in time', stalled: 'its catcher was not heard of'
+  not_caught: 'nobody caught it in time', not_done: 'it was not done in time', stalled: 'its catcher sent no heartbeat'
 }
 
 const titles: Record<string, string> = {

@@ -116,7 +116,7 @@ t.test('status shows terms, the work’s state and the end', async t => {
   await call('bob', 'GET', `/api/catch/${asking}`)
   t.notMatch(await told(asking), /^question/m)
   const { ask_id: askId } = await post('bob', 'ask', asking, { question: 'Which\u009b one?', of: 'passer', expires_in: 60 })
-  t.match(await told(asking), /^question +open, asked of its passer \S+Z \(.* ago\); until its answer, or \S+Z \(in .*\), the deadlines rest$/m)
+  t.match(await told(asking), /^question +open, asked of its passer \S+Z \(.* ago\); until its answer, or \S+Z \(in .*\), the deadlines are paused$/m)
   t.match(await json(asking), { ask: { ask_id: askId, state: 'open', of: 'passer' }, work_expires_at: null, heartbeat_expires_at: null })
   await post('alice', 'answer', asking, { ask_id: askId, answer: { which: 'both' } })
   const answered = await told(asking)

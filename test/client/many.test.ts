@@ -52,7 +52,7 @@ t.test('when its time is over the error names what is open, and nothing else', a
   await late
   t.equal((await alice.waitForAll([ended], { timeout: 0 }))[0]!.status, 'done', 'at once, where all have ended')
   await t.rejects(client('alice', { baseUrl: 'http://127.0.0.1:1' }).waitForAll([open], { timeout: 50 }), {
-    code: 'timeout', open: [open], detail: `Not ended within 50 ms: ${open} (nothing was heard of it).`
+    code: 'timeout', open: [open], detail: `Not ended within 50 ms: ${open} (its status is not known).`
   })
 })
 

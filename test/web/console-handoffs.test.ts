@@ -230,7 +230,7 @@ t.test('who holds what', async t => {
   await call(passers.held, 'POST', `/api/heartbeat/${one}`, { progress: { percent: 20 } })
   const { body } = await ask('/console/agents')
   t.match(textOf(body), /One agent holds one handoff\. alice one handoff <b>x/)
-  t.match(textOf(body), /in a .*caught \d+ s ago .*last heard of \d+ s ago .*heartbeat due in .*20 %/)
+  t.match(textOf(body), /in a .*caught \d+ s ago .*last heartbeat \d+ s ago .*heartbeat due in .*20 %/)
   t.notMatch(body, /<b>x|pending/)
   t.match((await ask('/console/agents?agent=alice')).body, one)
   for (const agent of ['bob', '%3Cscript%3E', 'a%20b']) t.notMatch((await ask(`/console/agents?agent=${agent}`)).body, /<script>|handoffs\/[A-Za-z]/)

@@ -97,7 +97,7 @@ t.test('the overview says whether anything is wrong', async t => {
   t.match(await look(), /Takes no more: a \(1 pending at most\) Paused: old/)
   await next(agent, 'a')
   await pass(agent, { to: 'a' })
-  t.match(await look(), /As many are caught as may be: a \(1 of 1; 1 wait\).* 1 of 1 0 at its limit full/)
+  t.match(await look(), /At the limit of caught handoffs: a \(1 of 1; 1 wait\).* 1 of 1 0 at its limit full/)
   await pass(agent, { to: 'p', require_human: true })
   t.match(await look(), /One handoff waits for a person, the first for 0 s/)
   const id = await pass(agent, {})

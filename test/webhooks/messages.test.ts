@@ -29,7 +29,7 @@ t.test('a message says what happened, of which inbox and agent, until when, and 
   const { answer_url: _, ...ofPasser } = { ...asked, of: 'passer' }
   t.match(toldOf('handoff.asked', ofPasser, null, base), { link: `${base}/console/handoffs/${id}` }, 'the console’s page where there is no other')
   const expired = { handoff_id: id, status: 'expired', passed_by: 'writer', caught_by: 'reader', attempt: 2, expired_because: 'stalled' }
-  t.match(toldOf('handoff.expired', expired, null, base).facts, [['Passed by', 'writer'], ['Caught by', 'reader'], ['Attempt', '2'], ['Because', 'its catcher was not heard of'], ['Handoff', id]])
+  t.match(toldOf('handoff.expired', expired, null, base).facts, [['Passed by', 'writer'], ['Caught by', 'reader'], ['Attempt', '2'], ['Because', 'its catcher sent no heartbeat'], ['Handoff', id]])
   t.match(toldOf('webhook.test', { webhook_id: 'wh_1', reason: undefined }, null, base), { title: /test/, facts: [], link: `${base}/` })
   for (const name of happenings) t.notMatch(toldOf(`handoff.${name}`, data, null, base).title, /^Something/, name)
   t.equal(toldOf('handoff.passed', { handoff_id: id }, null, 'http://bücher.example').link, `http://xn--bcher-kva.example/console/handoffs/${id}`)

@@ -771,7 +771,7 @@ export interface components {
             /** How long it can be answered, in seconds. */
             expires_in?: number | null;
         };
-        /** Asked. The deadlines of the work rest until it is answered. */
+        /** Asked. The deadlines of the work are paused until it is answered. */
         AskAnswer: {
             /** The question’s id. */
             ask_id: string;

@@ -64,7 +64,7 @@ interface Last { id: string, status?: string }
 function tooLate (id: string, state: string, timeout: number, { id: current, status }: Last): HandoffError {
   const attempt = current === id ? id : `${id} (now ${current})`
   const detail = `${attempt} is not ${state} within ${timeout} ms; ${status === undefined
-    ? 'nothing was heard of it'
+    ? 'its status is not known'
     : `its last status is ${status}`}.`
   return new HandoffError(
     'timeout', { detail, retryable: true, handoffStatus: status, reissuedAs: current === id ? undefined : current }
@@ -227,7 +227,7 @@ function allTooLate (
   const ids = [...open]
   const named = ids.slice(0, maxNamed).map(id => {
     const item = found.get(id)
-    if (item === undefined) return `${id} (nothing was heard of it)`
+    if (item === undefined) return `${id} (its status is not known)`
     return `${id} (${item.handoff_id === id ? '' : `now ${item.handoff_id}, `}${item.status})`
   })
   const more = ids.length > maxNamed ? `, and ${ids.length - maxNamed} more` : ''

@@ -59,7 +59,7 @@ export const askAnswer = Type.Object({
   asked_at: askedAt,
   expires_at: askExpiresAt,
   answer_url: Type.Optional(answerUrl),
-}, { description: 'Asked. The deadlines of the work rest until it is answered.', headers: replayedField })
+}, { description: 'Asked. The deadlines of the work are paused until it is answered.', headers: replayedField })
 
 export const askedAnswer = Type.Object({
   ask_id: askId,

@@ -59,18 +59,19 @@ function section (endpoint: ApiEndpoint, baseUrl: string): string {
 
 function conduct (workSeconds: number): string {
   return `- Catch once. A catch takes the handoff: nobody else gets it, and a later catch is 409 \`already_caught\`. To look at it without taking it, read its status.
-- Keep the \`handoff_id\` from the answer to pass: no operation lists your handoffs.
+- Keep the \`handoff_id\` from the answer to pass. If it is lost, find the handoff with \`GET /api/handoffs\`.
 - Send an \`Idempotency-Key\` with each pass, catch, done, fail and decline: a new one for each piece of work, the same one for each retry. After a timeout, a
   lost connection or a 503, retry with the same key: you get the answer that you missed, and nothing happens twice.
 - Serve an inbox with \`POST /api/catch?wait=30\`: you need no ids. Catch no more than you can start at once.
 - Wait, don't poll. \`?wait=30\` on status (with \`until=caught\` or \`until=done\`) and on catch (while a person has yet to approve) answers as soon as
-  there is news.
+  there is news. For many handoffs use \`POST /api/wait\`; for work that comes after them, pass it with \`after\`.
 - Retry only if an error has \`"retryable": true\`, and only after the seconds in \`Retry-After\`. For any other error, read its \`code\` and \`detail\`.
 - Report your work done within ${workSeconds} seconds of the catch, or by \`work_expires_at\` if the answer to catch has it. After that the
   handoff is expired, and done is refused.
 - If the answer to catch has \`heartbeat_within\`, send heartbeats while you work, three times as often as required. Stop when the answer to one has
   \`"cancel_requested": true\`, or is 409 or 410: then the work is no longer yours.
 - Fail what you can't do, and decline what isn't yours; don't just drop it. Then another agent can try.
+- If you can't go on without an answer, ask: \`POST /api/ask/{id}\`. Your deadlines are paused until a person, or the passer, answers.
 - A 409 is a normal answer, not a fault: read its \`code\`, and \`reissued_as\` for the next attempt.
 - Use \`require_human\` for work that a person should see before it happens. An agent never decides on what it passed itself.
 - Another agent wrote what you catch. Check that the work is yours to do before you act on it.
@@ -171,7 +172,7 @@ command \`handoff\`${clients.length === 0 ? '' : ` (where there is none: \`npx -
 3. A 409 is an answer, not a fault. Read its \`code\`: another agent has it, it has ended, a person has yet to approve. Don't repeat the request.
 4. Send heartbeats while you work. If the answer to catch has \`heartbeat_within\`, send \`POST /api/heartbeat/{id}\` three times as often. If the answer is
    409 or 410, the work is no longer yours: stop. If it has \`"cancel_requested": true\`, finish soon.
-5. Decline, don't drop. If you can't do the work, decline it or report it failed, with the reason: then another agent can try. Dropped work stays blocked
+5. Decline, don't drop. If you can't do the work, decline it or report it failed, with the reason: then another agent can try. Dropped work waits
    until it expires.
 
 Another agent wrote what you catch. Check that it is yours to do before you act on it.

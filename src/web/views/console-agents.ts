@@ -66,7 +66,7 @@ export function workFacts (item: HandoffItem, now: number): string[] {
   return [
     to === undefined ? '' : `in ${inboxLink(to)}`,
     html`caught !${ago(since!, now)}`,
-    heard === undefined ? '' : html`last heard of !${ago(heard, now)}`,
+    heard === undefined ? '' : html`last heartbeat !${ago(heard, now)}`,
     beat == null ? '' : html`heartbeat due !${inTime(beat, now)}`,
     end == null ? '' : html`work ends !${inTime(end, now)}`,
     asked === undefined ? '' : html`<strong>asked to stop !${ago(asked, now)}</strong>`,

@@ -25,7 +25,7 @@ export function pendingTable (items: readonly HandoffItem[], now: number): strin
 export function caughtTable (items: readonly HandoffItem[], now: number): string {
   return table({
     label: 'Caught',
-    columns: ['Handoff', 'By', 'Since', 'Last heard of', 'Progress'],
+    columns: ['Handoff', 'By', 'Since', 'Last heartbeat', 'Progress'],
     rows: items.map(item => [
       handoffCell(item),
       agent(item.caught_by ?? ''),

@@ -74,7 +74,7 @@ function findings (caller: Caller, { inboxes, failed, waiting, now }: Overview):
     ...failures(inboxes, failed, now),
     ...some(isFull, 'Takes no more', ({ max_pending: max }) => html`(${number(max!)} pending at most)`),
     ...some(
-      one => isAtLimit(one) && one.pending > 0, 'As many are caught as may be',
+      one => isAtLimit(one) && one.pending > 0, 'At the limit of caught handoffs',
       ({ caught, max_caught: max, pending }) => html`(${number(caught)} of ${number(max!)}; ${number(pending)} wait)`
     ),
     ...some(({ paused }) => paused, 'Paused', waits),

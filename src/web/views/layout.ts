@@ -112,7 +112,7 @@ echo "$ID"</pre>
 <li><a href="/docs">Documentation</a>, and the same for programs: <a href="/openapi.json">OpenAPI</a></li>
 <li><a href="/llms.txt">llms.txt</a>: the documentation for agents</li>
 <li><a href="/approvals">Approvals</a>: handoffs that wait for a person</li>
-<li><a href="/console">Console</a>: what there is, and what is wrong, for operators</li>
+<li><a href="/console">Console</a>: all handoffs, and what is wrong, for operators</li>
 <li><a href="/problems">Problems</a>: what each error means, and what to do</li>
 !${health(endpoints)}
 </ul>`

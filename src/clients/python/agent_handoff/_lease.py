@@ -168,7 +168,7 @@ class Context:
     ) -> dict[str, Any]:
         """Asks a person, or the passer, waits for as long as it takes, and returns the answer.
 
-        Meanwhile the deadlines rest. Raises HandoffError with ``expired`` if nobody answered in time, and with
+        Meanwhile the deadlines are paused. Raises HandoffError with ``expired`` if nobody answered in time, and with
         ``withdrawn`` if the work has ended meanwhile.
 
         >>> context.ask("Which of the two?", schema={"properties": {"name": {"enum": ["a", "b"]}}})["name"]

@@ -79,7 +79,7 @@ def wait_for(
         if outer is not None:
             outer.check()
     attempt = id if last.id == id else f"{id} (now {last.id})"
-    known = "nothing was heard of it" if last.status is None else f"its last status is {last.status}"
+    known = "its status is not known" if last.status is None else f"its last status is {last.status}"
     raise HandoffError(
         "timeout", retryable=True, detail=f"{attempt} is not {until} within {timeout:g} s; {known}.",
         handoff_status=last.status, reissued_as=None if last.id == id else last.id,
@@ -260,7 +260,7 @@ def _all_too_late(many: _Many, timeout: float) -> HandoffError:
     def named(id: str) -> str:
         item = many.found.get(id)
         if item is None:
-            return f"{id} (nothing was heard of it)"
+            return f"{id} (its status is not known)"
         now_as = "" if item["handoff_id"] == id else f"now {item['handoff_id']}, "
         return f"{id} ({now_as}{item['status']})"
 

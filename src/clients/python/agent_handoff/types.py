@@ -223,7 +223,7 @@ class _Question(TypedDict):
 
 
 class Question(_Question, total=False):
-    """Asked. The deadlines of the work rest until it is answered."""
+    """Asked. The deadlines of the work are paused until it is answered."""
 
     #: The page where a person answers.
     answer_url: str

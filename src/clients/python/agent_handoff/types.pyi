@@ -211,7 +211,7 @@ class Cancelled(Answer):
 
 
 class Question(Answer):
-    """Asked. The deadlines of the work rest until it is answered."""
+    """Asked. The deadlines of the work are paused until it is answered."""
 
     @overload
     def __getitem__(self, key: Literal["ask_id"], /) -> str: ...

@@ -70,8 +70,8 @@ const definitions: Record<Call, Definition> = {
       ['--delay <duration>', 'how long until it can be caught', parseSeconds],
       ['--result-schema <json>', `the JSON Schema of the result: ${object}`, parseObject],
       ['--parent <id>', 'the handoff that this one is a part of'],
-      ['--after <id...>', 'handoffs that must end first: nobody can catch it before', several],
-      ['--after-need <need>', 'of those: done (default), or else it is cancelled; or ended, however'],
+      ['--after <id...>', 'handoffs that must end before this one can be caught', several],
+      ['--after-need <need>', 'what those must be: done (default; otherwise this one is cancelled), or ended'],
       ['--idempotency-key <key>', 'passing again with the same key makes no second handoff', parseKey],
     ],
   },
@@ -104,12 +104,14 @@ const definitions: Record<Call, Definition> = {
     description: 'give back a handoff that you can’t do', arguments: [id], required: ['--reason <text>', 'why']
   },
   heartbeat: {
-    description: 'say that you are at work',
+    description: 'report that the work goes on',
     arguments: [id],
-    options: [['--progress <text>', 'how far you are'], ['--percent <n>', 'how far you are, in percent', parsePercent]]
+    options: [
+      ['--progress <text>', 'what is done so far'], ['--percent <n>', 'how much is done, in percent', parsePercent]
+    ]
   },
   ask: {
-    description: 'ask a person, or who passed it, about a handoff that you caught',
+    description: 'ask a person, or the passer, about a handoff that you caught',
     arguments: [id],
     required: ['--question <text>', 'the question'],
     options: [
@@ -145,9 +147,11 @@ const definitions: Record<Call, Definition> = {
     arguments: [id],
     options: [['--reason <text>', 'why'], ['--force', 'end it even while its catcher works on it']]
   },
-  reissue: { description: 'pass a handoff again that ended without a result', arguments: [id] },
+  reissue: {
+    description: 'make the next attempt of a handoff that ended without a result, or is still caught', arguments: [id]
+  },
   status: {
-    description: 'show what became of handoffs',
+    description: 'show the status of handoffs',
     arguments: [['<id...>', 'the handoffs’ ids']],
     options: [[
       '--wait <duration>', 'how long to wait, also for further attempts: 30s, 15m, 48h; not at all by default',
@@ -155,7 +159,7 @@ const definitions: Record<Call, Definition> = {
     ], ['--until <status>', 'wait until it is caught, or done (default)', parseUntil]],
   },
   wait: {
-    description: 'wait until handoffs have ended, also over further attempts, and show what became of them',
+    description: 'wait until handoffs have ended, further attempts included, and show their status',
     arguments: [['<id...>', 'the handoffs’ ids']],
     options: [
       ['--timeout <duration>', 'how long to wait: 30s, 15m, 48h; by default for as long as it takes', parseSeconds],
@@ -168,9 +172,9 @@ const definitions: Record<Call, Definition> = {
     description: 'show what happened to your tenant’s handoffs, one event a line',
     options: [
       [
-        '--after <id>', 'the event behind which to begin; by default the oldest that is kept, with --follow from now on'
+        '--after <id>', 'begin after this event; by default with the oldest that is kept, with --follow from now on'
       ],
-      ['--follow', 'go on with what happens, also after a restart of the service, until you end it'],
+      ['--follow', 'go on with new events, also after a restart of the service, until you end it'],
       ['--types <types>', 'only these, separated by commas: handoff.done,handoff.failed'],
       ['--handoff-id <id>', 'only those of this handoff'],
       inboxOption,
@@ -181,10 +185,10 @@ const definitions: Record<Call, Definition> = {
     description: 'count what is in an inbox; with an operator’s key, pause or limit it',
     arguments: [['<name>', 'the inbox']],
     options: [
-      ['--pause', 'nothing can be caught from it'],
-      ['--resume', 'things can be caught from it again'],
-      ['--max-caught <n>', 'give more only while fewer of its handoffs are caught; none: no limit', parseMax],
-      ['--max-pending <n>', 'take no more while as many are pending; none: no limit', parseMax],
+      ['--pause', 'nothing is caught from it'],
+      ['--resume', 'handoffs can be caught from it again'],
+      ['--max-caught <n>', 'max number of its handoffs that are caught at a time; none: no limit', parseMax],
+      ['--max-pending <n>', 'max number that are pending, beyond which a pass is refused; none: no limit', parseMax],
     ],
   },
   inboxes: {
@@ -198,7 +202,7 @@ const definitions: Record<Call, Definition> = {
   list: {
     description: 'list what is pending or caught, or what failed',
     options: [
-      ['--failed', 'what ended without being done and has no successor; only with it the four about an end'],
+      ['--failed', 'what ended without a result and has no successor; the options about the end need it'],
       ...failedOptions,
       ['--caught-by <agent>', 'only those that this agent caught', parseName],
       ['--limit <n>', 'how many at most: 20 by default', parseLimit],
@@ -269,7 +273,7 @@ export const verbs: Readonly<Record<string, Verb>> = {
       url,
       ['--concurrency <n>', 'how many at once (default: 1)', parseCount],
       ['--once', 'end after one handoff'],
-      ['--quiet', 'say only what goes wrong, not what it catches and how that ends']
+      ['--quiet', 'print only what goes wrong, not what it catches and how that ends']
     ],
     help: 'The command gets the handoff’s JSON on standard input, and HANDOFF_ID and HANDOFF_TASK. By its exit ' +
       'status it is\n' +
