@@ -161,7 +161,7 @@ function orNone<T> (
 /** The verbs for the limits of agents and tenants. */
 function addLimitVerbs (program: Command): void {
   const limits = program.command('limits')
-    .description('limit the requests of agents and tenants, whatever keys they use, besides what else limits them')
+    .description('limit the requests of agents and tenants, whatever keys they use')
   const limit = (name: string, description: string) =>
     limits.command(name).description(description).option('--json', json)
   const whose = (name: string, description: string) => limit(name, description)
@@ -175,7 +175,7 @@ function addLimitVerbs (program: Command): void {
   limit('list', 'list all limits')
     .option('--tenant <tenant>', 'only this tenant’s', taking(parseName, '--tenant'))
     .action(async options => (await load()).listLimits(options))
-  whose('remove', 'take a limit away, everywhere within 2 s')
+  whose('remove', 'remove a limit, everywhere within 2 s')
     .action(async options => (await load()).removeLimit(options))
 }
 

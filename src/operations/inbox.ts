@@ -50,7 +50,7 @@ export function setInbox ({ inboxSettings }: Services) {
     path: '/api/inboxes/:name',
     tag: 'operating',
     summary: 'Pause, resume or limit an inbox',
-    description: 'Holds on every replica with the next call. A paused inbox gives nothing: catches wait as if it ' +
+    description: 'Takes effect on every replica with the next call. Catches from a paused inbox wait as if it ' +
       'were empty. max_caught and max_pending limit how many of its handoffs are caught, and how many are pending.',
     params: inboxParams,
     query: noQuery,

@@ -15,7 +15,7 @@ export function redrive ({ operate }: Services) {
     tag: 'operating',
     summary: 'Reissue what failed',
     description: 'Each handoff of the failed list that matches is reissued, the earliest end first, as its own ' +
-      'passer would reissue it. Sent twice, nothing happens twice. Send it until `more` is false.',
+      'passer would reissue it. No handoff is reissued twice. Send it until `more` is false.',
     query: noQuery,
     headers: ignoredKeyHeaders,
     body: redriveBody,
@@ -38,8 +38,8 @@ export function purge ({ operate }: Services) {
     path: '/api/purge',
     tag: 'operating',
     summary: 'Cancel what is pending in an inbox',
-    description: 'What can be caught from the inbox, is delayed, or waits for a person is cancelled, as its passer ' +
-      'would cancel it. Send it until `more` is false.',
+    description: 'What is pending in the inbox is cancelled, as its passer would cancel it: also what is delayed, ' +
+      'blocked or waits for a person. Send it until `more` is false.',
     query: noQuery,
     headers: ignoredKeyHeaders,
     body: purgeBody,

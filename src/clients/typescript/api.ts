@@ -18,7 +18,7 @@ export interface components {
             to?: string | null;
             /** Priority in that inbox: each step outweighs a minute of waiting. Needs `to`. */
             priority?: number | null;
-            /** Names and values by which lists and events are filtered, as they are shown: 1 to 8. A name is 1 to 32 of A-Z a-z 0-9 . _ -, a value 1 to 64 of these and : / @. */
+            /** Names and values by which lists and events can be filtered: 1 to 8. A name is 1 to 32 of A-Z a-z 0-9 . _ -, a value 1 to 64 of these and : / @. */
             labels?: {
                 [key: string]: string;
             } | null;
@@ -254,9 +254,9 @@ export interface components {
         SetInboxBody: {
             /** true: nothing can be caught from the inbox until it is false again. */
             paused?: boolean;
-            /** Catch from the inbox only while fewer of its handoffs are caught; null takes the limit away. */
+            /** Catch from the inbox only while fewer of its handoffs are caught; null removes the limit. */
             max_caught?: number | null;
-            /** Refuse to pass to the inbox while as many are pending; null takes the limit away. */
+            /** Refuse to pass to the inbox while this many are pending; null removes the limit. */
             max_pending?: number | null;
         };
         /** The state of the inbox. One that was never used is empty. */
@@ -382,11 +382,11 @@ export interface components {
             };
             /** When the passer asked the catcher to stop. */
             cancel_requested_at?: string;
-            /** Why the passer cancels. */
+            /** Why it is cancelled. */
             cancel_reason?: string;
             /** When the handoff ended. */
             ended_at?: string;
-            /** The agent that ended the handoff; null if it expired. */
+            /** The agent that ended the handoff; null if none did. */
             ended_by?: string | null;
             /** As sent with fail. */
             error?: {
@@ -497,7 +497,7 @@ export interface components {
                 };
                 /** When the handoff ended. */
                 ended_at?: string;
-                /** The agent that ended the handoff; null if it expired. */
+                /** The agent that ended the handoff; null if none did. */
                 ended_by?: string | null;
                 /** As sent with fail, without its data. */
                 error?: {
@@ -587,11 +587,11 @@ export interface components {
                 };
                 /** When the passer asked the catcher to stop. */
                 cancel_requested_at?: string;
-                /** Why the passer cancels. */
+                /** Why it is cancelled. */
                 cancel_reason?: string;
                 /** When the handoff ended. */
                 ended_at?: string;
-                /** The agent that ended the handoff; null if it expired. */
+                /** The agent that ended the handoff; null if none did. */
                 ended_by?: string | null;
                 /** As sent with fail. */
                 error?: {
@@ -667,7 +667,7 @@ export interface components {
             heartbeat_expires_at: string | null;
             /** True if the passer wants the work stopped: fail or decline it, or go on and report it done. */
             cancel_requested: boolean;
-            /** Why the passer cancels. */
+            /** Why it is cancelled. */
             cancel_reason: string | null;
             /** The latest question, once there was one. */
             ask?: {

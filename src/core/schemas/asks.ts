@@ -102,7 +102,7 @@ export const answeredAnswer = Type.Object({
 }, { description: 'Answered.', headers: replayedField })
 
 export const asksQuery = Type.Object({
-  of: Type.Optional(oneOf(asked, { default: 'person', description: 'passer: what asks this agent, as their passer.' })),
+  of: Type.Optional(oneOf(asked, { default: 'person', description: 'passer: questions to this agent, as passer.' })),
   inbox: Type.Optional(Type.String({
     pattern: namePattern, description: 'Only of handoffs for this inbox.', examples: ['reviewer']
   })),

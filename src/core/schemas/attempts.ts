@@ -38,7 +38,7 @@ export const heartbeatAnswer = Type.Object({
     description: 'True if the passer wants the work stopped: fail or decline it, or go on and report it done.',
     examples: [false]
   }),
-  cancel_reason: nullable<string>('string', { description: 'Why the passer cancels.', examples: [null] }),
+  cancel_reason: nullable<string>('string', { description: 'Why it is cancelled.', examples: [null] }),
   ask: Type.Optional(Type.Object({
     ask_id: askOnStatus.properties.ask_id,
     state: askOnStatus.properties.state

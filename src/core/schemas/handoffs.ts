@@ -259,11 +259,11 @@ export const statusAnswer = Type.Object({
   }, { description: 'The catcher’s latest progress report.' })),
   cancel_requested_at: Type.Optional(time('When the passer asked the catcher to stop.', '2026-11-20T09:03:00.000Z')),
   cancel_reason: Type.Optional(
-    Type.String({ description: 'Why the passer cancels.', examples: ['Not needed any more.'] })
+    Type.String({ description: 'Why it is cancelled.', examples: ['Not needed any more.'] })
   ),
   ended_at: Type.Optional(endedAt),
   ended_by: Type.Optional(nullable<string>(
-    'string', { description: 'The agent that ended the handoff; null if it expired.', examples: ['writer'] }
+    'string', { description: 'The agent that ended the handoff; null if none did.', examples: ['writer'] }
   )),
   error: Type.Optional(object('As sent with fail.', { message: 'The archive is not readable.' })),
   reason: Type.Optional(Type.String({ description: 'As sent with decline.', examples: ['Not my field.'] })),

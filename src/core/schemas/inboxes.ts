@@ -77,13 +77,13 @@ export const inboxSettingsBody = Type.Object({
   max_caught: Type.Optional(nullable<number>('integer', {
     minimum: 1,
     maximum: 100_000,
-    description: 'Catch from the inbox only while fewer of its handoffs are caught; null takes the limit away.',
+    description: 'Catch from the inbox only while fewer of its handoffs are caught; null removes the limit.',
     examples: [10]
   })),
   max_pending: Type.Optional(nullable<number>('integer', {
     minimum: 1,
     maximum: 10_000_000,
-    description: 'Refuse to pass to the inbox while as many are pending; null takes the limit away.',
+    description: 'Refuse to pass to the inbox while this many are pending; null removes the limit.',
     examples: [null]
   })),
 }, { additionalProperties: false, description: 'What is left out stays as it is.' })

@@ -56,7 +56,7 @@ export const passBody = ({ maxExpiresIn, maxWorkTtl }: Limits) => Type.Object({
     description: 'Priority in that inbox: each step outweighs a minute of waiting. Needs `to`.',
     examples: [5]
   })),
-  labels: labelsToPass('Names and values by which lists and events are filtered, as they are shown: 1 to 8. A name ' +
+  labels: labelsToPass('Names and values by which lists and events can be filtered: 1 to 8. A name ' +
     'is 1 to 32 of A-Z a-z 0-9 . _ -, a value 1 to 64 of these and : / @.'),
   require_human: Type.Optional(nullable<boolean>(
     'boolean', { default: false, description: 'If true, a person must approve before anyone can catch the handoff.' }

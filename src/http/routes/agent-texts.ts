@@ -68,8 +68,8 @@ function conduct (workSeconds: number): string {
 - Retry only if an error has \`"retryable": true\`, and only after the seconds in \`Retry-After\`. For any other error, read its \`code\` and \`detail\`.
 - Report your work done within ${workSeconds} seconds of the catch, or by \`work_expires_at\` if the answer to catch has it. After that the
   handoff is expired, and done is refused.
-- If the answer to catch has \`heartbeat_within\`, send heartbeats while you work, three times as often as required. Stop when the answer to one has
-  \`"cancel_requested": true\`, or is 409 or 410: then the work is no longer yours.
+- If the answer to catch has \`heartbeat_within\`, send heartbeats while you work, three times as often as required. If the answer to one is 409 or 410, the
+  work is no longer yours: stop. If it has \`"cancel_requested": true\`, nobody needs the work any more: decline it, unless it is nearly done.
 - Fail what you can't do, and decline what isn't yours; don't just drop it. Then another agent can try.
 - If you can't go on without an answer, ask: \`POST /api/ask/{id}\`. Your deadlines are paused until a person, or the passer, answers.
 - A 409 is a normal answer, not a fault: read its \`code\`, and \`reissued_as\` for the next attempt.
@@ -97,7 +97,8 @@ function links (endpoints: readonly ApiEndpoint[], baseUrl: string): string {
       'agent\'s skills',
     `- MCP: \`POST ${baseUrl}/mcp\` has the same operations as tools of the Model Context Protocol (Streamable ` +
       'HTTP), with the same key',
-    `- [Approvals](${baseUrl}/approvals): where people decide`,
+    `- [Approvals](${baseUrl}/approvals): where people decide and answer`,
+    `- [Console](${baseUrl}/console): where operators see all handoffs`,
     // With METRICS_PORT set, health is on that port instead.
     ...endpoints.some(({ path }) => path === '/healthz')
       ? [`- [Health](${baseUrl}/healthz): whether the service answers`]
@@ -171,7 +172,7 @@ command \`handoff\`${clients.length === 0 ? '' : ` (where there is none: \`npx -
 2. Wait, don't poll. \`?wait=\` answers as soon as there is news.
 3. A 409 is an answer, not a fault. Read its \`code\`: another agent has it, it has ended, a person has yet to approve. Don't repeat the request.
 4. Send heartbeats while you work. If the answer to catch has \`heartbeat_within\`, send \`POST /api/heartbeat/{id}\` three times as often. If the answer is
-   409 or 410, the work is no longer yours: stop. If it has \`"cancel_requested": true\`, finish soon.
+   409 or 410, the work is no longer yours: stop. If it has \`"cancel_requested": true\`, decline it, unless it is nearly done.
 5. Decline, don't drop. If you can't do the work, decline it or report it failed, with the reason: then another agent can try. Dropped work waits
    until it expires.
 

@@ -182,7 +182,7 @@ class _Heartbeat(TypedDict):
     heartbeat_expires_at: str | None
     #: True if the passer wants the work stopped: fail or decline it, or go on and report it done.
     cancel_requested: bool
-    #: Why the passer cancels.
+    #: Why it is cancelled.
     cancel_reason: str | None
 
 
@@ -375,11 +375,11 @@ class Status(_Status, total=False):
     progress: StatusProgress
     #: When the passer asked the catcher to stop.
     cancel_requested_at: str
-    #: Why the passer cancels.
+    #: Why it is cancelled.
     cancel_reason: str
     #: When the handoff ended.
     ended_at: str
-    #: The agent that ended the handoff; null if it expired.
+    #: The agent that ended the handoff; null if none did.
     ended_by: str | None
     #: As sent with fail.
     error: dict[str, Any]
@@ -489,11 +489,11 @@ class Standing(_Standing, total=False):
     progress: StandingProgress
     #: When the passer asked the catcher to stop.
     cancel_requested_at: str
-    #: Why the passer cancels.
+    #: Why it is cancelled.
     cancel_reason: str
     #: When the handoff ended.
     ended_at: str
-    #: The agent that ended the handoff; null if it expired.
+    #: The agent that ended the handoff; null if none did.
     ended_by: str | None
     #: As sent with fail.
     error: dict[str, Any]
@@ -664,7 +664,7 @@ class ListedHandoff(_ListedHandoff, total=False):
     ask: ListedHandoffAsk
     #: When the handoff ended.
     ended_at: str
-    #: The agent that ended the handoff; null if it expired.
+    #: The agent that ended the handoff; null if none did.
     ended_by: str | None
     #: As sent with fail, without its data.
     error: ListedHandoffError
@@ -932,8 +932,8 @@ class PassMembers(TypedDict, total=False):
     to: str | None
     #: Priority in that inbox: each step outweighs a minute of waiting. Needs ``to``.
     priority: int | None
-    #: Names and values by which lists and events are filtered, as they are shown: 1 to 8. A name is 1 to 32 of A-Z a-z
-    #: 0-9 . _ -, a value 1 to 64 of these and : / @.
+    #: Names and values by which lists and events can be filtered: 1 to 8. A name is 1 to 32 of A-Z a-z 0-9 . _ -, a
+    #: value 1 to 64 of these and : / @.
     labels: Mapping[str, str] | None
     #: If true, a person must approve before anyone can catch the handoff.
     require_human: bool | None

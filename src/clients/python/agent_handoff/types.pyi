@@ -969,8 +969,8 @@ class PassMembers(TypedDict, total=False):
     to: str | None
     #: Priority in that inbox: each step outweighs a minute of waiting. Needs ``to``.
     priority: int | None
-    #: Names and values by which lists and events are filtered, as they are shown: 1 to 8. A name is 1 to 32 of A-Z a-z
-    #: 0-9 . _ -, a value 1 to 64 of these and : / @.
+    #: Names and values by which lists and events can be filtered: 1 to 8. A name is 1 to 32 of A-Z a-z 0-9 . _ -, a
+    #: value 1 to 64 of these and : / @.
     labels: Mapping[str, str] | None
     #: If true, a person must approve before anyone can catch the handoff.
     require_human: bool | None

@@ -202,7 +202,10 @@ const definitions: Record<Call, Definition> = {
   list: {
     description: 'list what is pending or caught, or what failed',
     options: [
-      ['--failed', 'what ended without a result and has no successor; the options about the end need it'],
+      [
+        '--failed',
+        'what ended without a result and has no successor; --status, --error-code, --since and --until need it'
+      ],
       ...failedOptions,
       ['--caught-by <agent>', 'only those that this agent caught', parseName],
       ['--limit <n>', 'how many at most: 20 by default', parseLimit],
