@@ -1,6 +1,7 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Asking } from './asking.ts'
 import type { AskingOptions, Wish } from './asking.ts'
-import { passOf } from './history.ts'
+import { clock, passOf } from './history.ts'
 import type { History, Track } from './history.ts'
 import { InboxLoad } from './inbox-load.ts'
 import { Job } from './jobs.ts'
@@ -30,20 +31,29 @@ export interface LoadOptions extends AskingOptions {
   tried?: number
   /** The share of handoffs for inboxes. */
   inboxed?: number
+  /** How the names of these inboxes end; by default nothing. Then the inboxes' limits are taken away at the end. */
+  suffix?: string
+  /** How many handoffs it begins a second; by default as many as it can. */
+  perSecond?: number
 }
 
 /** Puts load on services, by agents that pass, compete, decide, report and repeat, and records it all. */
 export async function runAgents (options: LoadOptions): Promise<Asking['counts']> {
-  const { agents, seed, until, tried = 0, inboxed = 0 } = options
+  const { agents, seed, until, tried = 0, inboxed = 0, suffix, perSecond = Infinity } = options
   const asking = new Asking(options)
-  const inboxLoad = new InboxLoad(asking)
+  const inboxLoad = new InboxLoad(asking, suffix)
   const waiting = new Set<Promise<void>>()
   const recent: Recent = new Map()
   // Two loads on one history or one Redis must not confuse their handoffs.
   const run = `${seed}-${process.hrtime.bigint().toString(36)}`
 
+  let next = clock()
   async function work (): Promise<void> {
-    while (!until.aborted) {
+    for (;;) {
+      // A busy machine isn't to catch up on more than a second.
+      next = Math.max(next, clock() - 1000) + 1000 / perSecond
+      if (next > clock()) await sleep(next - clock(), undefined, { signal: until }).catch(() => {})
+      if (until.aborted) return
       const number = asking.counts.handoffs++
       const random = new Random(Math.imul(seed + 1, 0x9E3779B1) + number)
       const draw = random.next()
@@ -71,6 +81,7 @@ export async function runAgents (options: LoadOptions): Promise<Asking['counts']
     passed.abort()
     await Promise.all([...waiting, served])
     if (inboxed > 0) await inboxLoad.drain(seed)
+    if (suffix !== undefined) await inboxLoad.end()
   } finally {
     asking.close()
   }

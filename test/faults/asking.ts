@@ -47,6 +47,7 @@ export const noCounts = () => ({ handoffs: 0, requests: 0, acknowledged: 0, unav
 
 /** Time-out of a request in milliseconds, unless an option says otherwise; a bit above the service's own 2 s. */
 const requestTimeout = 3000
+const day = 86_400_000
 /** For how long a wish is repeated, in milliseconds. */
 const patience = 30_000
 
@@ -55,11 +56,14 @@ export interface AskingOptions {
   history: History
   /** Time-out of a request in milliseconds. */
   timeout?: number | undefined
+  /** How long a handoff lives that nobody catches or ends, in milliseconds; by default a day. */
+  lifetime?: number | undefined
 }
 
 /** Sends wishes to the services and records the outcome of each request. */
 export class Asking {
   readonly counts = noCounts()
+  readonly lifetime: number
   readonly #urls: readonly string[]
   readonly #history: History
   readonly #client: HttpClient
@@ -67,7 +71,8 @@ export class Asking {
   readonly #random = new Random(0)
   #next = 0
 
-  constructor ({ urls, history, timeout = requestTimeout }: AskingOptions) {
+  constructor ({ urls, history, timeout = requestTimeout, lifetime = day }: AskingOptions) {
+    this.lifetime = lifetime
     this.#urls = urls
     this.#history = history
     this.#client = new HttpClient(timeout)

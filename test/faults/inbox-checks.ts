@@ -26,7 +26,7 @@ export function crowdFaults ({ tracks }: History): Violation[] {
   const spans = [...tracks.values()].flatMap(track => {
     const pass = passOf(track)
     const { caughtAt, completedAt, endedAt, expiredAt } = factsOf(track).facts
-    if (pass?.asked?.to !== narrow.inbox || caughtAt === null) return []
+    if (pass?.asked?.to?.startsWith(narrow.inbox) !== true || caughtAt === null) return []
     return [{ tenant: pass.agent.split('/', 1)[0]!, from: caughtAt, to: completedAt ?? endedAt ?? expiredAt ?? Infinity, track }]
   })
   return [...grouped(spans, ({ tenant }) => tenant).values()].flatMap(those => those.flatMap(({ tenant, from, track }) => {

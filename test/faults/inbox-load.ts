@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Asking } from './asking.ts'
-import { bodyOf } from './jobs.ts'
+import { askTime, bodyOf } from './jobs.ts'
 import { clock, nameOfAttempt } from './history.ts'
 import type { Asked } from './history.ts'
 import { agentKeys, approverKeys, operatorKeys, within } from './load-keys.ts'
@@ -25,17 +25,33 @@ interface Caught extends Found { who: Key, inbox: string }
 
 export class InboxLoad {
   readonly #asking: Asking
+  readonly #inboxes: readonly string[]
   /** What was passed under each name, for comparing it with what is caught. */
   readonly #payloads = new Map<string, { payload: string, passer: Key }>()
   #tokens = 0
 
-  constructor (asking: Asking) {
+  /** @param suffix of the inboxes' names */
+  constructor (asking: Asking, suffix = '') {
     this.#asking = asking
+    this.#inboxes = inboxes.map(name => name + suffix)
+  }
+
+  get #narrow (): string {
+    return this.#inboxes.at(-1)!
   }
 
   /** Limits an inbox of each tenant. */
   async begin (): Promise<void> {
-    await Promise.all(operatorKeys.map(who => this.#asking.operate('PUT', `/api/inboxes/${narrow.inbox}`, who, { max_caught: narrow.most })))
+    await this.#limit(narrow.most)
+  }
+
+  /** Takes the limits away, when nobody catches from them any more. */
+  async end (): Promise<void> {
+    await this.#limit(null)
+  }
+
+  async #limit (most: number | null): Promise<void> {
+    await Promise.all(operatorKeys.map(who => this.#asking.operate('PUT', `/api/inboxes/${this.#narrow}`, who, { max_caught: most })))
   }
 
   /** Passes one, and sometimes decides on it, catches it by its id, or takes it back. */
@@ -45,14 +61,14 @@ export class InboxLoad {
     this.#payloads.set(name, { payload, passer })
     const asked: Asked = {
       human: random.chance(0.15),
-      expiresIn: 86_400_000,
-      to: random.pick(inboxes),
+      expiresIn: this.#asking.lifetime,
+      to: random.pick(this.#inboxes),
       ...random.chance(0.1) && { delay: 1000 },
       ...random.chance(0.4) && { maxAttempts: random.between(2, 3), retryDelay: random.pick([0, 0, 1000]) },
       ...random.chance(0.1) && { workWithin: 2000 },
     }
     // What nobody knows to be caught makes room for others.
-    if (asked.to === narrow.inbox) asked.workWithin = 2000
+    if (asked.to === this.#narrow) asked.workWithin = 2000
     const priority = random.chance(0.3) ? `,"priority":${random.between(0, 9)}` : ''
     const wishes = new Wishes(this.#asking, random, name, payload)
     const body = `{${payload},${bodyOf(asked)},"to":"${asked.to}"${priority}}`
@@ -62,7 +78,7 @@ export class InboxLoad {
     if (passed.status !== 201) return
     wishes.turnTo(passed.answer?.id as string)
     if (asked.human) await wishes.ask(random.chance(0.9) ? 'approve' : 'reject', random.pick(within(approverKeys, passer.tenant)), null)
-    if (random.chance(0.08) && asked.to !== narrow.inbox) {
+    if (random.chance(0.08) && asked.to !== this.#narrow) {
       const catcher = await wishes.compete(within(agentKeys, passer.tenant), 1, passer)
       if (catcher !== null) await wishes.ask('done', catcher, wishes.maybeToken(0.7))
     } else if (random.chance(0.05)) {
@@ -75,7 +91,7 @@ export class InboxLoad {
     await Promise.all(Array.from({ length: Math.ceil(agents * workersEach) }, async (_, number) => {
       const random = new Random(seed * 1000 + number)
       for (;;) {
-        if (random.chance(0.02)) await this.#asking.redrive(random.pick(inboxes), random.pick(operatorKeys), random.between(1, 20))
+        if (random.chance(0.02)) await this.#asking.redrive(random.pick(this.#inboxes), random.pick(operatorKeys), random.between(1, 20))
         // At the end some are left in their inboxes, for the checks of these.
         const isLast = over.aborted
         const found = await this.#next(random, isLast)
@@ -90,12 +106,12 @@ export class InboxLoad {
     await Promise.all(operatorKeys.map(async operator => {
       const random = new Random(seed)
       for (const until = clock() + longestDrain; ;) {
-        const { pending, delayed, caught } = await this.#asking.operate('GET', `/api/inboxes/${narrow.inbox}`, operator) ?? { pending: null }
+        const { pending, delayed, caught } = await this.#asking.operate('GET', `/api/inboxes/${this.#narrow}`, operator) ?? { pending: null }
         if (pending + delayed + caught === 0) return
         if (clock() > until) throw new Error(`${operator.tenant}'s limited inbox is stuck: ${pending} pending, ${delayed} delayed, ${caught} caught`)
         const who = within(agentKeys, operator.tenant)[0]!
-        const found = await this.#asking.next({ inbox: narrow.inbox, who, token: null, max: 10, wait: 1, fickle: false }, name => this.#payloads.get(name)?.payload)
-        for (const one of found ?? []) await this.#work(random, { ...one, who, inbox: narrow.inbox })
+        const found = await this.#asking.next({ inbox: this.#narrow, who, token: null, max: 10, wait: 1, fickle: false }, name => this.#payloads.get(name)?.payload)
+        for (const one of found ?? []) await this.#work(random, { ...one, who, inbox: this.#narrow })
       }
     }))
   }
@@ -103,7 +119,7 @@ export class InboxLoad {
   async #next (random: Random, isLast: boolean): Promise<Caught[] | null> {
     const who = random.pick(agentKeys)
     const token = random.chance(0.6) ? `next-${++this.#tokens}-${process.hrtime.bigint().toString(36)}` : null
-    const wish = { inbox: random.pick(inboxes), who, token, max: random.pick([1, 1, 3, 10]), wait: isLast ? 0 : random.between(0, 1), fickle: random.chance(0.3) }
+    const wish = { inbox: random.pick(this.#inboxes), who, token, max: random.pick([1, 1, 3, 10]), wait: isLast ? 0 : random.between(0, 1), fickle: random.chance(0.3) }
     const found = await this.#asking.next(wish, name => this.#payloads.get(name)?.payload)
     // An agent may forget its answer and repeat the request.
     if (found !== null && found.length > 0 && token !== null && random.chance(0.15)) await this.#asking.next(wish, name => this.#payloads.get(name)?.payload)
@@ -119,7 +135,7 @@ export class InboxLoad {
     if (random.chance(0.2)) await wishes.ask('heartbeat', who, null)
     if (random.chance(0.05)) await sleep(random.between(1, 50))
     // Nor may a question keep it caught for long.
-    const openFor = inbox === narrow.inbox ? 10_000 : undefined
+    const openFor = inbox === this.#narrow ? 10_000 : Math.min(askTime, this.#asking.lifetime)
     const answering = random.chance(0.15) ? await askInBetween(wishes, random, who, this.#payloads.get(name)!.passer, openFor) : null
     const draw = random.next()
     if (draw < 0.05) {

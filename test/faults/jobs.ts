@@ -23,7 +23,9 @@ const mostRecent = 20
 /** How often an agent tries to catch what is blocked, with so many milliseconds between. */
 const blockedTries = { times: 20, pause: 500 }
 
-const day = 86_400_000
+/** How long work on those with attempts may take, heartbeats may be apart, and a question is open, in milliseconds: the lifetime, if that is shorter. */
+const [workTime, beatTime] = [3_600_000, 1_800_000]
+export const askTime = 3_600_000
 const attemptsFollowed = 4
 
 /** The possible fates of an attempt, weighted by how often they are listed. */
@@ -38,6 +40,7 @@ export class Job {
   readonly #passer: Key
   readonly #agents: Key[]
   readonly #asked: Asked
+  readonly #askTime: number
   readonly #wishes: Wishes
   readonly #body: string
   readonly #recent: Array<{ id: string, name: string }>
@@ -51,13 +54,15 @@ export class Job {
     this.#recent = recent.get(this.#passer.tenant) ?? []
     recent.set(this.#passer.tenant, this.#recent)
     const others = kind === 'after' ? Array.from({ length: Math.min(this.#recent.length, random.between(1, 3)) }, () => random.pick(this.#recent)) : []
+    const { lifetime } = asking
+    this.#askTime = Math.min(askTime, lifetime)
     this.#asked = {
       human: kind === 'human' || (kind === 'tried' && random.chance(0.1)),
-      expiresIn: kind === 'brief' ? random.between(1, 2) * 1000 : day,
+      expiresIn: kind === 'brief' ? random.between(1, 2) * 1000 : lifetime,
       ...kind === 'tried' && {
         ...random.chance(0.8) && { maxAttempts: random.between(1, 3), retryDelay: 0 },
-        ...random.chance(0.5) && { workWithin: 3_600_000 },
-        ...random.chance(0.5) && { heartbeatWithin: 1_800_000 },
+        ...random.chance(0.5) && { workWithin: Math.min(workTime, lifetime) },
+        ...random.chance(0.5) && { heartbeatWithin: Math.min(beatTime, lifetime) },
       },
       ...others.length > 0 && { after: others.map(({ name }) => name), afterNeed: random.pick(['done', 'ended'] as const) },
     }
@@ -118,7 +123,7 @@ export class Job {
     const catcher = await wishes.compete(this.#agents, random.between(1, 3), this.#passer)
     if (catcher === null) return null
     if (isTried) await this.#beat(catcher)
-    const answering = random.chance(isTried ? 0.25 : 0.05) ? await askInBetween(wishes, random, catcher, this.#passer) : null
+    const answering = random.chance(isTried ? 0.25 : 0.05) ? await askInBetween(wishes, random, catcher, this.#passer, this.#askTime) : null
     const fate = random.pick(isTried ? fates : plainFates)
     const said = await this.#bring(fate, catcher)
     await answering?.answering

@@ -6,7 +6,6 @@ import type { Key } from './load-keys.ts'
 import type { Random } from './random.ts'
 import type { Wishes } from './wishes.ts'
 
-const hour = 3_600_000
 /** Who answers: one at once, who may repeat it; two at once; one about when the question ends; nobody, before the work ends. */
 type Fate = 'answered' | 'twice' | 'late' | 'left'
 const fates: readonly Fate[] = ['answered', 'answered', 'answered', 'twice', 'twice', 'left']
@@ -17,7 +16,7 @@ const fates: readonly Fate[] = ['answered', 'answered', 'answered', 'twice', 'tw
  * behind the work's end
  */
 export async function askInBetween (
-  wishes: Wishes, random: Random, catcher: Key, passer: Key, openFor = hour
+  wishes: Wishes, random: Random, catcher: Key, passer: Key, openFor: number
 ): Promise<{ answering: Promise<unknown> }> {
   let before: string | undefined
   for (let times = random.between(1, 2); times > 0; times--) {

@@ -11,8 +11,9 @@ import { partition } from './scenarios/partition.ts'
 import { rollingRestarts } from './scenarios/rolling-restarts.ts'
 import { sentinel } from './scenarios/sentinel.ts'
 import { simulation } from './scenarios/simulation.ts'
+import { soak } from './scenarios/soak.ts'
 
-const scenarios: readonly Scenario[] = [repliesCut, killedRedis, sentinel, cluster, partition, rollingRestarts, simulation]
+const scenarios: readonly Scenario[] = [repliesCut, killedRedis, sentinel, cluster, partition, rollingRestarts, simulation, soak]
 const { values, positionals } = parseArgs({ allowPositionals: true, options: { scale: { type: 'string', default: '1' } } })
 const scale = Number(values.scale)
 if (!(scale > 0 && scale <= 1)) throw new Error('--scale takes a share: above 0, 1 at the most')
