@@ -234,7 +234,7 @@ export interface Extra {
   reissueOf?: string
   reissuedAs?: string
   heartbeatDeadline?: number
-  /** When its catcher was last heard of. */
+  /** When its catcher last sent a heartbeat. */
   heartbeatAt?: number
   /** A heartbeat moved the work's deadline. */
   extended?: true

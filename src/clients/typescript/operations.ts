@@ -189,7 +189,7 @@ export class Operations {
     return list
   }
 
-  /** Pauses, resumes or limits an inbox (with an operator's key). What is left out stays; null takes a limit away. */
+  /** Pauses, resumes or limits an inbox (with an operator's key). What is left out stays; null removes a limit. */
   async setInbox (
     name: string, { paused, maxCaught, maxPending, ...options }: InboxSettings & CallOptions
   ): Promise<Inbox> {

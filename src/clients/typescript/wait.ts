@@ -158,7 +158,7 @@ export async function settle (
   try {
     for (let at = 0; at < left.length; at += idsEach) await look(client, standing, left.slice(at, at + idsEach), soon)
   } catch (error) {
-    // Nobody answers: it is as it was when last heard of.
+    // Nobody answers: it is as it was in the last answer.
     if (isHandoffError(error, 'aborted')) throw error
   }
   return standing

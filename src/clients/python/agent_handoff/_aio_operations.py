@@ -153,7 +153,7 @@ class AsyncOperations:
         self, name: str, *, paused: bool | None = None, max_caught: int | None | _Unset = UNSET,
         max_pending: int | None | _Unset = UNSET, **options: Unpack[CallOptions],
     ) -> t.Inbox:
-        """Pauses, resumes or limits an inbox (with an operator's key). None takes a limit away."""
+        """Pauses, resumes or limits an inbox (with an operator's key). None removes a limit."""
         return await self._run(lambda: self._client.set_inbox(
             name, paused=paused, max_caught=max_caught, max_pending=max_pending, **options
         ))

@@ -205,7 +205,7 @@ class Operations:
     ) -> t.Inbox:
         """Pauses, resumes or limits an inbox (with an operator's key).
 
-        What is left out stays; None takes a limit away.
+        What is left out stays; None removes a limit.
         """
         limits = {"max_caught": max_caught, "max_pending": max_pending}
         body = present(paused=paused) | {name: value for name, value in limits.items() if value is not UNSET}

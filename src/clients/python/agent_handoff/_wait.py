@@ -227,7 +227,7 @@ def _look_again(many: _Many, options: CallOptions) -> None:
         for at in range(0, len(left), _IDS_EACH):
             many.look(left[at:at + _IDS_EACH], None, {"attempt_timeout": timeout, "retry_for": 0})
     except HandoffError as error:
-        # Nobody answers: it is as it was when last heard of.
+        # Nobody answers: it is as it was in the last answer.
         if error.code == "aborted":
             raise
 
