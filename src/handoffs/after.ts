@@ -11,8 +11,11 @@ const maxResults = 4 * 1024 * 1024
 /** How many bytes of each are read at once; what is longer is read if there is room for it. */
 const shareOfResults = 40_960
 
-/** What a new handoff comes after: what pass is given, and those that ended otherwise than it needs. */
-export interface AfterPlace { word: string, field: string, failed: Stand[] }
+/**
+ * What a new handoff comes after: what pass is given, the ids of those that haven't ended, and those that ended
+ * otherwise than it needs.
+ */
+export interface AfterPlace { word: string, field: string, open: string[], failed: Stand[] }
 
 /** What handoffs come after: before a pass, and for who catches them. */
 export class AfterService {
@@ -42,18 +45,22 @@ export class AfterService {
     if (gone !== undefined) throw unknownHandoff(gone.named)
     const need = body.after_need ?? 'done'
     const failed = stands.filter(({ standing }) => need === 'done' && standing !== 'open' && standing !== 'done')
-    const open = stands.filter(({ standing }) => standing === 'open').length
+    const open = stands.filter(({ standing }) => standing === 'open').map(stand => stand.named)
     const words = stands.map(stand => stand.standing === 'open' || failed.includes(stand)
       ? stand.named
       : `${stand.named}/${stand.last}/${stand.standing}`)
     const field = words.join(' ')
-    return { word: ` A${need.charAt(0)}/${open + failed.length}/${open}/${field.length}`, field, failed }
+    return { word: ` A${need.charAt(0)}/${open.length + failed.length}/${open.length}/${field.length}`, field, open, failed }
   }
 
-  /** The handoff was passed: it is cancelled if something that had to be done has ended otherwise. */
-  async passed (tenant: string, id: string, { failed }: AfterPlace): Promise<void> {
-    // The first cancels it. If this fails, the sweep does it.
+  /**
+   * The handoff was passed: it is cancelled if something that had to be done has ended otherwise. What ended between
+   * the note and the pass found nobody to release, so this asks again. If either fails, the sweep does it.
+   */
+  async passed (tenant: string, id: string, { open, failed }: AfterPlace): Promise<void> {
+    // The first cancels it.
     if (failed[0] !== undefined) await this.#dependents.release(tenant, id, failed[0]).catch(() => {})
+    else if (open.length > 0) this.#dependents.ask({ tenant, id, open })
   }
 
   /** Adds to caught handoffs what they come after, with the results, together up to 4 MiB. */

@@ -104,7 +104,12 @@ export class Dependents {
    */
   swept (ended: ReadonlyArray<{ tenant: string, id: string }>, blocked: readonly Blocked[]): void {
     for (const { tenant, id } of ended) this.#ended.add(memberOf(tenant, id), () => this.#settle(tenant, [id]))
-    for (const one of blocked) this.#blocked.add(memberOf(one.tenant, one.id), () => this.#ask(one))
+    for (const one of blocked) this.ask(one)
+  }
+
+  /** Asks soon how those stand that a blocked handoff waits for: an end may have been missed, or a note. */
+  ask (one: Blocked): void {
+    this.#blocked.add(memberOf(one.tenant, one.id), () => this.#ask(one))
   }
 
   /** Waits until all that the sweep found has been seen to. */
@@ -161,7 +166,6 @@ export class Dependents {
     })
   }
 
-  /** Asks how those stand that a blocked handoff waits for: an end may have been missed, or a note. */
   async #ask ({ tenant, id, open }: Blocked): Promise<void> {
     for (const stand of await this.note(tenant, id, open)) {
       if (stand.standing === 'open') continue

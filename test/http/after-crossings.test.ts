@@ -115,6 +115,24 @@ for (const isSpread of [false, true]) {
       })
     }
 
+    for (const how of ['done', 'cancel']) {
+      t.test(`what ends between the note and the pass: ${how}`, async t => {
+        const id = how === 'done' ? await start() : await pass()
+        const { handoffs, dependents } = on.store
+        const original = handoffs.pass
+        handoffs.pass = async handoff => {
+          handoffs.pass = original
+          await end(id, how, {}, how === 'done' ? 'bob' : 'alice')
+          await settle(id)
+          return handoffs.pass(handoff)
+        }
+        const dependent = await pass({ after: [id] })
+        await dependents.settled()
+        const { status: became, blocked_by: blockedBy } = await status(dependent)
+        t.strictSame([became, blockedBy], [how === 'done' ? 'pending' : 'cancelled', undefined])
+      })
+    }
+
     t.test('each way to another attempt: what comes after follows to the last one, by whichever id', async t => {
       const again: Record<string, (id: string) => Promise<unknown>> = {
         failed: id => end(id, 'fail', fault),
