@@ -50,8 +50,8 @@ export interface Script {
   readonly several?: Script
 }
 
-/** Those of which many often come together. */
-const oftenTogether: readonly ScriptName[] = ['pass', 'catch', 'done', 'heartbeat']
+/** Those of which many often come together: the sweep looks at some twenty partitions at once. */
+const oftenTogether: readonly ScriptName[] = ['pass', 'catch', 'done', 'heartbeat', 'sweep']
 
 export type Scripts = Readonly<Record<ScriptName, Script>>
 
