@@ -3,7 +3,8 @@
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
 --       2 prefix:{tag}:due           live handoffs by when the sweep is to look at them
 -- ARGV: 1 the call's deadline (ms)  2 caught_by, a space, and catch_token
---       3 the inboxes that the key is limited to, each between spaces; absent for any
+--       3 the inboxes that the key is limited to, each between spaces; empty or absent for any
+--       4 how many bytes the payload may have; absent for any
 -- Replies: {'caught', created, payload, decision, traceparent, record, extra, schema}    it is this agent's now;
 --                                                                 created is text; the decision is nil if nobody had to
 --                                                                 decide, the traceparent if none was passed; the parts
@@ -17,11 +18,15 @@
 --          {'expired', now, record, extra, decision} {'cancelled', …} {'rejected', …} {'already_caught', …}
 --          {'already_done', …} {'already_failed', …} {'already_declined', …} {'approval_required', …} {'blocked', …}
 --          {'not_yet', …}
+--          {'larger'}                                it has more bytes than may be, or its answer has a schema or what
+--                                                    it comes after too; nothing changed
 --          {'newer'}                                 a newer version wrote it; nothing changed
 --          {'late'}                                  the call's deadline is over; nothing changed
 -- Uses: events
-local call, key, due, words, inboxes = redis.call, KEYS[1], KEYS[2], ARGV[2], ARGV[3]
+local call, key, due, words, max_bytes = redis.call, KEYS[1], KEYS[2], ARGV[2], ARGV[4]
 local now, seconds, micros, formatted = clock()
+-- Before the payload is read: that is what takes Redis long.
+if max_bytes and call('HSTRLEN', key, 'p') > max_bytes + 0 then return { 'larger' } end
 local found = call('HMGET', key, 's', 'p')
 local record, payload = found[1], found[2]
 
@@ -37,14 +42,16 @@ if not created or now >= expires or string.find(record, '/', 1, true) then
   if not status then return { 'newer' } end
   decision, extra, schema = unpack(call('HMGET', key, 'd', 'x', 'r'))
   if string.sub(record, 2, 2) ~= ':' then extra, schema = false, false end
+  local isLarger = max_bytes and (schema or extra and string.find(extra, ' A', 1, true))
   local member = string.sub(key, #due)
   local inbox = inboxOf(key, member, extra)
-  if not isAddressed(extra, inboxes) then return { 'not_addressee', now, record, extra, decision } end
+  if not isAddressed(extra, ARGV[3] ~= '' and ARGV[3]) then return { 'not_addressee', now, record, extra, decision } end
   trace = string.match(passed, TRACE) or false
   if status == 'caught' then
     local beat = extra and string.match(extra, ' h(%d+)')
     if now >= tonumber(until_done) or beat and now >= tonumber(beat) then return { 'expired', now, record, extra } end
     if by .. ' ' .. made_by ~= words then return { 'already_caught', now, record, extra } end
+    if isLarger then return { 'larger' } end
     return { 'replayed', created, payload, decision, trace, extra and record, extra, schema }
   end
   if status == 'expired' or status == 'pending' and now >= tonumber(expires) then
@@ -58,6 +65,7 @@ if not created or now >= expires or string.find(record, '/', 1, true) then
   if approval == 'waiting' then return { 'approval_required', now, record, extra } end
   if string.sub(record, 1, 2) == '3:' then return { 'blocked', now, record, extra } end
   if now < tonumber(extra and string.match(extra, ' a(%d+)') or 0) then return { 'not_yet', now, record, extra } end
+  if isLarger then return { 'larger' } end
 
   local outbox = openOutbox(key, key, member)
   if inbox then

@@ -244,3 +244,8 @@ export function isRetryable (status: number): boolean {
 export class Unavailable extends Error {
   override name = 'Unavailable'
 }
+
+/** What was to be read has more bytes than its reader has room for; nothing was changed. No user sees it. */
+export class TooLarge extends Error {
+  override name = 'TooLarge'
+}

@@ -1,15 +1,13 @@
 import { createHash } from 'node:crypto'
-import { Problem, invalid } from '../core/errors.ts'
+import { Problem, TooLarge, invalid } from '../core/errors.ts'
 import { derivedId, digestToken, randomHomeId, randomId, randomInboxId, randomToken, tagOf } from '../core/ids.ts'
 import type { Members } from '../core/json.ts'
 import { labelsIn } from '../core/labels.ts'
 import { deadlineOf, statusAt } from '../core/model.ts'
 import type { Caller } from '../core/model.ts'
-import type { CancelAnswer, EndAnswer, HeartbeatAnswer } from '../core/schemas/attempts.ts'
 import type { DoneAnswer } from '../core/schemas/handoffs.ts'
 import type { PassAnswer, PassBody } from '../core/schemas/pass.ts'
 import type { ResultSchemas } from '../result-schema/result-schemas.ts'
-import type { Attempts, EndReply, Power } from '../store/attempts.ts'
 import type { Caught, CatchReply, Handoffs, NewHandoff, PassReply, StatusReply } from '../store/handoffs.ts'
 import {
   caughtText, iso, joinPayload, lineagePlace, pageFor, placeOf, refusal, statusText, willBeTriedAgain
@@ -87,11 +85,17 @@ export class HandoffService {
     return { answer, replayed: key !== undefined && reply.outcome === 'replayed' }
   }
 
-  /** @returns the answer's JSON, with the payload's bytes as they were passed */
-  async catch (caller: Caller, id: string, key: string | undefined, waiting: WaitOptions | null): Promise<CatchResult> {
+  /**
+   * @param maxBytes how many bytes it may have
+   * @returns the answer's JSON, with the payload's bytes as they were passed
+   * @throws {TooLarge} without having caught it
+   */
+  async catch (
+    caller: Caller, id: string, key: string | undefined, waiting: WaitOptions | null, maxBytes?: number
+  ): Promise<CatchResult> {
     const place = placeOf(caller, id)
     const token = key === undefined ? randomToken() : digestToken('catch', key, undefined)
-    const look = (now = caller) => this.#handoffs.catch(place, token, now.agent, now.inboxes)
+    const look = (now = caller) => this.#handoffs.catch(place, token, now.agent, now.inboxes, maxBytes)
     const reply = await (waiting === null
       ? look()
       : this.#waiter.wait(this.#handoffs.channelOf(place), waiting, look, untilCatchable))
@@ -137,14 +141,21 @@ export class HandoffService {
     }
   }
 
-  /** @returns the answer's JSON, with the result's bytes as they were given to done */
-  async status (caller: Caller, id: string, until: Until, waiting: WaitOptions | null): Promise<Buffer> {
+  /**
+   * @param maxBytes how many bytes the result may have
+   * @returns the answer's JSON, with the result's bytes as they were given to done
+   * @throws {TooLarge}
+   */
+  async status (
+    caller: Caller, id: string, until: Until, waiting: WaitOptions | null, maxBytes?: number
+  ): Promise<Buffer> {
     const place = placeOf(caller, id)
-    const look = () => this.#handoffs.status(place)
+    const look = () => this.#handoffs.status(place, maxBytes)
     const reply = await (waiting === null
       ? look()
       : this.#waiter.wait(this.#handoffs.channelOf(place), waiting, look, seen => untilReached(seen, until)))
     if (reply.outcome === 'not_found') throw new Problem('not_found')
+    if (reply.longer !== null) throw new TooLarge()
     return statusText(id, reply)
   }
 
@@ -273,127 +284,4 @@ export function optionWords (
 /** The digest of a payload that a person decides on: SHA-256 in base64, of an object with exactly these members. */
 export function digestOf (payload: Buffer): string {
   return createHash('sha256').update('{').update(payload).update('}').digest('base64')
-}
-
-export interface AttemptOptions {
-  /** The address that links start with. A function, since the port may be known only after listening. */
-  baseUrl: () => string
-  /** The longest time, in milliseconds from the catch, to which heartbeats can extend the work. */
-  maxWorkTtl: number
-}
-
-/** What identifies a catcher's request when it is sent again: its bytes, and its Idempotency-Key if it has one. */
-export interface BodyAndKey { bytes: Buffer, key: string | undefined }
-
-/**
- * All that can happen to a caught handoff except done: what its catcher reports about the work, and what its passer
- * wants.
- */
-export class AttemptService {
-  readonly #attempts: Attempts
-  readonly #options: AttemptOptions
-
-  constructor (attempts: Attempts, options: AttemptOptions) {
-    this.#attempts = attempts
-    this.#options = options
-  }
-
-  /** @param extendBy seconds @param progress an object's JSON text @returns the answer's JSON */
-  async heartbeat (caller: Caller, id: string, extendBy: number | null, progress: Buffer | undefined): Promise<string> {
-    const milliseconds = extendBy === null ? null : extendBy * 1000
-    const reply = await this.#attempts.heartbeat(
-      placeOf(caller, id), caller.agent, milliseconds, this.#options.maxWorkTtl, progress ?? nothing
-    )
-    if (reply.outcome !== 'caught') throw refusal(reply)
-    const { deadline, heartbeatDeadline, isCancelRequested, cancelReason, ask } = reply
-    const isResting = ask?.state === 'open'
-    const answer: Omit<HeartbeatAnswer, 'cancel_reason' | 'ask'> = {
-      handoff_id: id,
-      status: 'caught',
-      work_expires_at: isResting ? null : iso(deadline),
-      heartbeat_expires_at: isResting || heartbeatDeadline === null ? null : iso(heartbeatDeadline),
-      cancel_requested: isCancelRequested,
-    }
-    const asked = ask === null ? '' : `,"ask":{"ask_id":"${ask.id}","state":"${ask.state}"}`
-    return `${JSON.stringify(answer).slice(0, -1)},"cancel_reason":${cancelReason ?? 'null'}${asked}}`
-  }
-
-  /** @param fault JSON text @param code its code */
-  async fail (
-    caller: Caller, id: string, fault: Buffer, mayRetry: boolean, { bytes, key }: BodyAndKey, code?: string
-  ): Promise<Answered<EndAnswer>> {
-    const token = key === undefined ? randomToken() : digestToken('fail', key, bytes)
-    return endAnswer(
-      id, 'failed', await this.#attempts.fail(placeOf(caller, id), token, caller.agent, mayRetry, fault, code), key
-    )
-  }
-
-  /** @param reason JSON text */
-  async decline (caller: Caller, id: string, reason: Buffer, { bytes, key }: BodyAndKey): Promise<Answered<EndAnswer>> {
-    const token = key === undefined ? randomToken() : digestToken('decline', key, bytes)
-    return endAnswer(
-      id, 'declined', await this.#attempts.decline(placeOf(caller, id), token, caller.agent, reason), key
-    )
-  }
-
-  /** @param reason JSON text @returns `replayed` if it was already cancelled, or if its catcher goes on for now */
-  async cancel (
-    caller: Caller, id: string, byForce: boolean, reason: Buffer | undefined
-  ): Promise<Answered<CancelAnswer> & OfAnother> {
-    const reply = await this.#attempts.cancel(
-      placeOf(caller, id), caller.agent, powerOf(caller), byForce, reason ?? nothing
-    )
-    if (!('record' in reply)) throw refusal(reply)
-    const { passedBy, extra: { endedAt, cancelRequestedAt } } = reply.record
-    const isAnothers = changesAnothers(caller, passedBy)
-    if (reply.outcome === 'requested') {
-      const isChanged = reason !== undefined || cancelRequestedAt === reply.now
-      return {
-        answer: { handoff_id: id, status: 'caught', cancel_requested_at: iso(cancelRequestedAt!) },
-        replayed: true,
-        ofAnother: isAnothers && isChanged
-      }
-    }
-    const replayed = reply.outcome === 'replayed'
-    return {
-      answer: { handoff_id: id, status: 'cancelled', ended_at: iso(endedAt!) },
-      replayed,
-      ofAnother: isAnothers && !replayed
-    }
-  }
-
-  /** @returns pass's answer for the successor. `isTaken`: the handoff was taken away from its catcher */
-  async reissue (caller: Caller, id: string): Promise<Answered<PassAnswer> & OfAnother & { isTaken: boolean }> {
-    const reply = await this.#attempts.reissue(placeOf(caller, id), caller.agent, powerOf(caller))
-    if (!('successor' in reply)) throw refusal(reply)
-    const { createdAt, expiresAt, approval, passedBy, extra } = reply.record
-    const answer = passAnswer(
-      this.#options.baseUrl(), reply.successor, approval !== 'none',
-      { createdAt, expiresAt, availableAt: extra.availableAt ?? null }
-    )
-    const replayed = reply.outcome === 'replayed'
-    return { answer, replayed, ofAnother: !replayed && changesAnothers(caller, passedBy), isTaken: reply.isTaken }
-  }
-}
-
-/** `ofAnother`: an operator changed what another agent had passed. */
-interface OfAnother { ofAnother: boolean }
-
-/** May the caller do to what others passed what their passers may? */
-function powerOf ({ scopes }: Caller): Power {
-  return scopes.has('operate') ? 'any' : 'own'
-}
-
-/** Does this need the scope `operate`, for a handoff of this passer? Without `pass` it does for the agent's own too. */
-function changesAnothers (caller: Caller, passedBy: string): boolean {
-  return powerOf(caller) === 'any' && (caller.agent !== passedBy || !caller.scopes.has('pass'))
-}
-
-function endAnswer (
-  id: string, status: 'failed' | 'declined', reply: EndReply, key: string | undefined
-): Answered<EndAnswer> {
-  if (!('endedAt' in reply)) throw refusal(reply)
-  const answer: EndAnswer = { handoff_id: id, status, ended_at: iso(reply.endedAt) }
-  if (reply.successor !== null) answer.reissued_as = reply.successor
-  return { answer, replayed: key !== undefined && reply.outcome === 'replayed' }
 }

@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { errorTable, invalid } from '../core/errors.ts'
+import { TooLarge, errorTable, invalid } from '../core/errors.ts'
 import type { Fault } from '../core/errors.ts'
 import type { Histogram } from '../core/histogram.ts'
 import { isId, tagOf } from '../core/ids.ts'
@@ -8,7 +8,7 @@ import {
   closeBracket, comma, eachMember, enclosed, invalidAt, openBrace, openBracket, pointerTo, quote, roomFor, skipSpace,
   skipValue
 } from '../core/json.ts'
-import type { Caller } from '../core/model.ts'
+import type { Caller, NeededScope } from '../core/model.ts'
 import { keyPattern, noQuery } from '../core/schemas/handoffs.ts'
 import { batchAnswer, batchBody } from '../core/schemas/inboxes.ts'
 import { problems } from '../core/schemas/problem.ts'
@@ -43,6 +43,8 @@ export interface Batcher {
 const nothing = Buffer.alloc(0)
 /** What an answer may have beyond the body that it was made of, in bytes. */
 const envelope = 4096
+/** How many bytes an operation may read without a turn: they take Redis no longer than its script. */
+const smallRead = 16 * 1024
 
 /** Carries out the operations of a batch, each as if it were a request of its own. */
 export class Batches {
@@ -105,9 +107,13 @@ export class Batches {
         caller, id, query: {}, body: members.values, members, bytes, key, traceparent, asker, waiting: null
       }
       // Those that send something read nothing of that size, and what isn't an id is never looked for.
-      return await (operation.method === 'GET' && isId(id)
-        ? this.#read(now => operation.run({ ...call, caller: now }), operation, id, batcher)
-        : operation.run(call))
+      if (operation.method !== 'GET' || !isId(id)) return await operation.run(call)
+      const read: Read = {
+        scope: operation.scope,
+        came: performance.now(),
+        run: (caller, maxBytes) => operation.run({ ...call, caller, maxBytes })
+      }
+      return await this.#readSmall(read, batcher) ?? await this.#readLarge(read, id, batcher)
     } catch (error) {
       const problem = asProblem(error)
       this.#requests.refused(problem.code)
@@ -121,25 +127,41 @@ export class Batches {
     }
   }
 
-  #read (
-    run: (caller: Caller) => Promise<OperationOutcome>, { scope }: Operation, id: string,
-    { caller, asker, answers }: Batcher
-  ): Promise<OperationOutcome> {
-    const came = performance.now()
-    const turn = (
-      operation: () => Promise<OperationOutcome | null>
-    ) => this.#reads.run(this.#masterOf(tagOf(id)), caller.tenant, operation)
-    return answers.read(this.#bodyLimit + envelope, turn, async () => {
+  /** @returns null if it is large */
+  async #readSmall (read: Read, batcher: Batcher): Promise<OperationOutcome | null> {
+    try {
+      return await this.#read(read, batcher, operation => operation(), smallRead)
+    } catch (error) {
+      if (error instanceof TooLarge) return null
+      throw error
+    }
+  }
+
+  #readLarge (read: Read, id: string, batcher: Batcher): Promise<OperationOutcome> {
+    const master = this.#masterOf(tagOf(id))
+    return this.#read(read, batcher, operation => this.#reads.run(master, batcher.caller.tenant, operation))
+  }
+
+  #read ({ scope, came, run }: Read, { caller, asker, answers }: Batcher, turn: Turn, maxBytes?: number) {
+    return answers.read((maxBytes ?? this.#bodyLimit) + envelope, turn, async () => {
       let now = caller
       if (performance.now() - came > longAgo) {
         now = await stillThere(asker)
         admitCaller(now, scope)
       }
-      const outcome = await run(now)
+      const outcome = await run(now, maxBytes)
       return [outcome, Buffer.isBuffer(outcome.answer) ? outcome.answer.length : envelope]
     })
   }
 }
+
+/** An operation that reads. `came`: of `performance.now()`. */
+interface Read {
+  scope: NeededScope
+  came: number
+  run (caller: Caller, maxBytes?: number): Promise<OperationOutcome>
+}
+type Turn = (operation: () => Promise<OperationOutcome | null>) => Promise<OperationOutcome | null>
 
 interface BatchOutcome { pieces: Buffer[], moved: Moved, operated: Operated[] }
 

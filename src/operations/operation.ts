@@ -12,7 +12,8 @@ import type { InboxSettingsService } from '../handoffs/inbox-settings.ts'
 import type { ListService } from '../handoffs/lists.ts'
 import type { ManyHandoffs } from '../handoffs/many.ts'
 import type { OperateService } from '../handoffs/operate.ts'
-import type { AttemptService, HandoffService } from '../handoffs/service.ts'
+import type { AttemptService } from '../handoffs/attempts.ts'
+import type { HandoffService } from '../handoffs/service.ts'
 import type { Reserve } from '../handoffs/many.ts'
 import type { Asker, WaitOptions } from '../handoffs/waiter.ts'
 import type { ApprovalVerdict } from '../store/approvals.ts'
@@ -98,6 +99,8 @@ export interface OperationCall<Body = unknown, Query = unknown> {
   traceparent: string | undefined
   asker: Asker
   waiting: WaitOptions | null
+  /** How many bytes what it reads may have: otherwise it throws TooLarge and changes nothing. Only catch and status. */
+  maxBytes?: number | undefined
   /** Only for an operation with a large answer, and not where its answer becomes a part of another one. */
   reserve?: Reserve | undefined
 }

@@ -1,3 +1,4 @@
+import { TooLarge } from '../core/errors.ts'
 import { otherInboxTag } from '../core/ids.ts'
 import type { Decision, HandoffRecord } from '../core/model.ts'
 import { handoffOfMember, memberOf } from './key-names.ts'
@@ -158,13 +159,18 @@ export class Handoffs {
     return reply.outcome === 'fresh' ? null : reply
   }
 
-  /** @param inboxes the inboxes that the key may catch from; null for any */
+  /**
+   * @param inboxes the inboxes that the key may catch from; null for any
+   * @param maxBytes how many bytes it may have
+   * @throws {TooLarge} without having caught it
+   */
   catch (
-    place: HandoffPlace, token: string, agent: string, inboxes: ReadonlySet<string> | null = null
+    place: HandoffPlace, token: string, agent: string, inboxes: ReadonlySet<string> | null = null, maxBytes?: number
   ): Promise<CatchReply> {
     const member = memberOf(place.tenant, place.id)
     const texts = [`${agent} ${token}`]
     if (inboxes !== null) texts.push(amongSpaces(inboxes))
+    if (maxBytes !== undefined) texts.push(...inboxes === null ? [''] : [], String(maxBytes))
     return this.#lanes.call({
       script: this.#scripts.catch,
       tag: place.tag,
@@ -277,6 +283,7 @@ function readPass (reply: unknown, expiresIn: number): PassReply {
 function readCatch<Refusal extends string> (reply: unknown): CaughtReply | RefusedReply<Refusal> {
   const parts = tagged(reply)
   const [outcome, createdAt, payload, decision, traceparent, record, extra, schema] = parts
+  if (outcome === 'larger') throw new TooLarge()
   if (outcome !== 'caught' && outcome !== 'replayed') return readRefusal(parts)
   return { outcome, ...readCaught(createdAt, payload, decision, traceparent, record, extra, schema) }
 }
