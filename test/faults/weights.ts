@@ -19,7 +19,7 @@ export interface Weights {
   opened: number
   /** What all of their Maps and Sets hold. */
   entries: number
-  /** Redis's used_memory. */
+  /** Redis's used_memory, and how many keys it has: without those that stay. */
   redis: number
   clients: number
   keys: number
@@ -37,11 +37,13 @@ interface Told extends Pick<Weights, 'held' | 'arrayBuffers' | 'rss' | 'accepted
   largest: Array<[size: number, key: string]>
 }
 
-/** @param services with weigh.mjs @returns the weights, and the largest Maps and Sets of the first one */
-export async function weigh (services: readonly ServiceReplica[], redis: Redis): Promise<{ weights: Weights, largest: string }> {
+/** @param services with weigh.mjs @param stays of which keys it is known @returns the weights, and the largest Maps and Sets of the first one */
+export async function weigh (services: readonly ServiceReplica[], redis: Redis, stays: RegExp): Promise<{ weights: Weights, largest: string }> {
   const told = await Promise.all(services.map(weighOne))
   const sum = (of: (one: Told) => number) => told.reduce((total, one) => total + of(one), 0)
   const timersOf = ({ resources }: Told) => (resources.Timeout ?? 0) + (resources.Immediate ?? 0)
+  const staying = (await allKeys(redis)).filter(key => stays.test(key))
+  const sizes = await Promise.all(staying.map(key => redis.memory('USAGE', key)))
   const info = await redis.info()
   const weights: Weights = {
     held: sum(({ held }) => held),
@@ -52,9 +54,9 @@ export async function weigh (services: readonly ServiceReplica[], redis: Redis):
     accepted: sum(({ accepted }) => accepted),
     opened: sum(({ opened }) => opened),
     entries: sum(({ entries }) => entries),
-    redis: numberIn(info, 'used_memory'),
+    redis: numberIn(info, 'used_memory') - sizes.reduce<number>((total, size) => total + (size ?? 0), 0),
     clients: numberIn(info, 'connected_clients'),
-    keys: await redis.dbsize(),
+    keys: await redis.dbsize() - staying.length,
   }
   return { weights, largest: told[0]!.largest.map(([size, key]) => `${size} ${key}`).join('; ') }
 }
@@ -101,12 +103,17 @@ const named: Record<string, number> = { h: 2, d: 2, i: 2, w: 1, f: 1, a: 1, n: 1
 /** How many keys there are of each kind: `i:settings`. */
 export async function kindsOfKeys (redis: Redis): Promise<Map<string, number>> {
   const kinds = new Map<string, number>()
-  for await (const some of redis.scanStream({ count: 1000 }) as AsyncIterable<string[]>) {
-    for (const key of some) {
-      const [kind, ...rest] = key.replace(/^handoff:(\{\w+\}:)?/, '').split(':') as [string, ...string[]]
-      const name = [kind, ...rest.slice(named[kind] ?? 0)].join(':')
-      kinds.set(name, (kinds.get(name) ?? 0) + 1)
-    }
+  for (const key of await allKeys(redis)) {
+    const [kind, ...rest] = key.replace(/^handoff:(\{\w+\}:)?/, '').split(':') as [string, ...string[]]
+    const name = [kind, ...rest.slice(named[kind] ?? 0)].join(':')
+    kinds.set(name, (kinds.get(name) ?? 0) + 1)
   }
   return kinds
+}
+
+/** While the service is quiet. */
+async function allKeys (redis: Redis): Promise<string[]> {
+  const keys = new Set<string>()
+  for await (const some of redis.scanStream({ count: 1000 }) as AsyncIterable<string[]>) for (const key of some) keys.add(key)
+  return [...keys]
 }

@@ -27,8 +27,13 @@ const emptying = 15 * minute
 const closing = 5000
 /** Of a request (ms): the machine isn't the soak's alone. */
 const timeout = 20_000
-/** Keys that are there with nothing alive: of API keys, 30 days after their end; of decisions, 7 days; of webhooks; of the replicas themselves. */
-const staying = /^(k|keys.*|w:decided|hooks?(:due|:delivered|:failed)?|dataset|sweeper|deliverer|relay)$/
+/**
+ * The kinds of keys that are there with nothing alive: of API keys, for 30 days after their end; of feeds, for two hours; of decisions, for 7 days;
+ * of webhooks; of the replicas themselves.
+ */
+const staying = /^(k|keys.*|e|e:since|w:decided|hooks?(:due|:delivered|:failed)?|dataset|sweeper|deliverer)$/
+/** Those of each visitor. */
+const visitors = /^handoff:(\{\w+\}:k:|e:t-)/
 
 const weigher = new URL('../weigh.mjs', import.meta.url).href
 
@@ -97,7 +102,7 @@ async function run (t: Stage, scale: number): Promise<Outcome> {
     hooked.received.clear()
     // By then the load's and the visitors' connections are closed.
     await sleep(closing)
-    const { weights: now, largest } = await weigh(services, redis.admin)
+    const { weights: now, largest } = await weigh(services, redis.admin, visitors)
     weights.push(now)
     t.comment(`minute ${round + 1}: ${describeWeights(now)}; ${counts.requests} operations, ${visits} visits, ${delivered} delivered, ${failed()} failed`)
     for (const one of wrong.slice(-3)) t.comment(one)
@@ -107,7 +112,7 @@ async function run (t: Stage, scale: number): Promise<Outcome> {
   const left = async () => [...await kindsOfKeys(redis.admin)].filter(([kind]) => !staying.test(kind)).map(([kind, count]) => `${count} ${kind}`)
   for (const end = clock() + emptying; (await left()).length > 0 && clock() < end;) await sleep(5000)
   const stays = await left()
-  const { weights: idle, largest } = await weigh(services, redis.admin)
+  const { weights: idle, largest } = await weigh(services, redis.admin, visitors)
   t.comment(`in the end: ${describeWeights(idle)}; ${[...await kindsOfKeys(redis.admin)].map(([kind, count]) => `${count} ${kind}`).join(', ')}; largest: ${largest}`)
   const { grown, described } = growth(weights.slice(Math.min(warmUp, weights.length >> 1)))
   return {
