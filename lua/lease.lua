@@ -6,7 +6,9 @@
 -- Replies: {'held'}   the asker holds it from now on
 --          {'taken'}  another does
 --          {'late'}   the call's deadline is over; nothing changed
--- The value is the holder, a space, and when the lease ends (ms).
+-- The value is the holder, a space, and when the lease ends (ms). The key outlives it: replicas of 0.1.0 see only
+-- whether the key is there, so they don't get what a newer one was late to renew. They would leave out of webhooks what
+-- they don't know. When no newer one is left, they wait for that long.
 local key, asker, duration = KEYS[1], ARGV[2], tonumber(ARGV[3])
 local now = clock()
 local holder, ends = string.match(redis.call('GET', key) or '', '^(%S+) (%d+)$')
@@ -14,7 +16,7 @@ local holder, ends = string.match(redis.call('GET', key) or '', '^(%S+) (%d+)$')
 if late(ARGV[1], now) then return { 'late' } end
 -- One that ends later than one that begins now was taken by a clock that was set back since, and its TTL would keep it
 -- for as long.
-if holder and holder ~= asker and tonumber(ends) <= now + duration then return { 'taken' } end
+if holder and holder ~= asker and now < tonumber(ends) and tonumber(ends) <= now + duration then return { 'taken' } end
 
-redis.call('SET', key, asker .. ' ' .. ms(now + duration), 'PX', ARGV[3])
+redis.call('SET', key, asker .. ' ' .. ms(now + duration), 'PX', ms(duration + 5000))
 return { 'held' }

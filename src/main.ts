@@ -85,6 +85,7 @@ async function serve (
   // After the service itself, so that it isn't reported ready before it is.
   const operations = await app.operatorsPort?.listen({ host: config.host, port: config.metricsPort! })
   store.sweeper.start()
+  store.indexer.start()
   app.inboxRounds.start()
   store.relayRound?.start()
   app.deliverer?.start()

@@ -27,6 +27,11 @@ export class KeyNames {
     return `${this.partition(tag)}h:${member}`
   }
 
+  /** What the keys of all handoffs are like, as a pattern of Redis's. */
+  anyHandoff (): string {
+    return `${this.#prefix.replace(/[*?[\]\\]/g, '\\$&')}:{*}:h:*`
+  }
+
   /** Those that come after a handoff (lua/lib/after.lua). */
   dependents (tag: string, member: string): string {
     return `${this.partition(tag)}d:${member}`

@@ -10,6 +10,7 @@ import { Dependents } from './dependents.ts'
 import { Events } from './events.ts'
 import { Handoffs } from './handoffs.ts'
 import { Inboxes } from './inboxes.ts'
+import { Indexer } from './indexer.ts'
 import { KeyRecords } from './api-keys.ts'
 import { KeyNames } from './key-names.ts'
 import { Lanes } from '../redis/lanes.ts'
@@ -78,6 +79,8 @@ export interface Store {
   /** Moves those that their own replica did not. The caller's to start. Null where events aren't relayed. */
   relayRound: RelayRound | null
   sweeper: Sweeper
+  /** Puts what older versions wrote into lists that they don't know. The caller's to start. */
+  indexer: Indexer
   /** The servers themselves, for `handoff doctor`. */
   masters: Masters
   /** Asks why Redis can't serve now; null if it can. A full one can: it takes what makes room. */
@@ -151,6 +154,13 @@ export function openStore (
     onExpired: options.onExpired,
     onAfter: (ended, blocked) => dependents.swept(ended, blocked),
   })
+  const indexer = new Indexer(lanes, scripts, keyNames, {
+    tags,
+    isOneRedis: !isSpread,
+    masterOf,
+    isSweeping: () => sweeper.counts !== undefined,
+    onFault: error => log.error({ err: error }, 'indexing the handoffs failed'),
+  })
   const checks = new Checks(
     () => lookAtRedis({ masters, lanes, scripts, rights, keyNames, newMark: randomUUID, replicas }), log
   )
@@ -179,6 +189,7 @@ export function openStore (
     relay,
     relayRound: isRelayed ? round : null,
     sweeper,
+    indexer,
     masters,
     whyNotReady: () => checks.whyNotReady(),
     get ready () { return checks.ready },
@@ -191,6 +202,7 @@ export function openStore (
     fullRefusals: () => lanes.fullRefusals(),
     async close () {
       await sweeper.stop()
+      await indexer.stop()
       await dependents.stop()
       await round.stop()
       await relay.stop()

@@ -5,6 +5,8 @@ import { lease, raw, tag } from '../helpers/scripts.ts'
 import { T } from '../helpers/states.ts'
 
 const hour = 3600_000
+/** How much longer it is kept from replicas of 0.1.0, which see only whether the key is there. */
+const older = 5000
 
 /** The lease as it lies in Redis: who holds it, and until when by the server's own clock. */
 async function look (test: TestRedis): Promise<{ holder: unknown, expires: number } | null> {
@@ -30,7 +32,7 @@ t.test('it is one holder’s at a time', async t => {
   const after = await serverTime(test)
   const taken = await look(test)
   t.equal(taken?.holder, `one ${T + hour}`)
-  t.ok(taken!.expires >= before + hour && taken!.expires <= after + hour, 'for as long as was asked')
+  t.ok(taken!.expires >= before + hour + older && taken!.expires <= after + hour + older, 'for as long as was asked, and for 0.1.0 longer')
 
   t.strictSame(await lease(on, T, 'two', hour), ['taken'])
   t.strictSame(await lease(on, T, 'two', hour, T - 1), ['late'])
@@ -51,6 +53,16 @@ t.test('once it has run out it is anybody’s', async t => {
   await test.redis.pexpireat(on.keys.sweeper(tag), 1)
   t.strictSame(await lease(on, T, 'two', hour), ['held'])
   t.equal((await look(test))?.holder, `two ${T + hour}`)
+  t.strictSame(await lease(on, T + hour - 1, 'one', hour), ['taken'])
+  t.strictSame(await lease(on, T + hour, 'one', hour), ['held'], 'although the key is there still')
+})
+
+t.test('a replica of 0.1.0 that has it loses it to a newer one', async t => {
+  const test = testRedis(t)
+  const on = raw(test)
+  await test.redis.set(on.keys.sweeper(tag), 'b1946ac9-2492-4d23-8e3f-6f5f0b8c1a11', 'PX', hour)
+  t.strictSame(await lease(on, T, 'one', hour), ['held'])
+  t.equal((await look(test))?.holder, `one ${T + hour}`)
 })
 
 t.test('one that was taken before the clock was set back an hour is anybody’s', async t => {
@@ -62,7 +74,7 @@ t.test('one that was taken before the clock was set back an hour is anybody’s'
   t.strictSame(await lease(on, T, 'two', 1500), ['held'])
   const taken = await look(test)
   t.equal(taken?.holder, `two ${T + 1500}`)
-  t.ok(taken!.expires <= await serverTime(test) + 1500, 'for no longer than was asked')
+  t.ok(taken!.expires <= await serverTime(test) + 1500 + older, 'for no longer than was asked')
   t.strictSame(await lease(on, T - 1000, 'one', 1500), ['held'], 'set back by a second: it would last for longer than one lease')
   t.strictSame(await lease(on, T, 'two', 1500), ['taken'])
 })

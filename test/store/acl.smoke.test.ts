@@ -111,6 +111,7 @@ t.test('all that the service does is allowed, and all that is allowed is used', 
   for (const { path, status, answer } of await allOperations(service, await prepared(service))) t.equal(answer.statusCode, status, path)
   await catchApproved(t, service)
   await moveEvents(service)
+  await service.store.indexer.round()
   await redis.admin.call('CLIENT', 'KILL', 'USER', 'handoff')
   await until(() => isReady(service))
   // The sweep and the subscriber's ping come by themselves; acl-fleet.long.test.ts has the commands that only a Cluster needs.

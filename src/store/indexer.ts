@@ -1,0 +1,121 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Unavailable } from '../core/errors.ts'
+import { tagOf } from '../core/ids.ts'
+import type { Lanes } from '../redis/lanes.ts'
+import type { Scripts } from '../redis/scripts.ts'
+import type { KeyNames } from './key-names.ts'
+import { inGroups } from './lists.ts'
+import { tagged } from './replies.ts'
+
+/**
+ * In milliseconds: how long after this replica began to sweep it first goes through all handoffs, the longest pause,
+ * and how often it is seen to. Each pause is twice as long as the one before.
+ */
+const times = { first: 30_000, longest: 86_400_000, tick: 1000 }
+/** At how many of a server's keys one call looks, how many handoffs one call indexes, how many calls are under way. */
+const sizes = { scanned: 500, indexed: 50, callsAtOnce: 4 }
+
+export interface IndexerOptions {
+  /** Every partition's hash tag. */
+  tags: readonly string[]
+  /** Whether one call may use keys of several partitions. */
+  isOneRedis: boolean
+  /** The name of the partition's master, as far as known. */
+  masterOf (tag: string): string | undefined
+  isSweeping (): boolean
+  onFault (error: unknown): void
+}
+
+/**
+ * Goes through all handoffs now and then, and puts them into the lists where they belong: replicas of versions before
+ * 0.2 don't know these lists. The replica that sweeps does it. It can't see whether older replicas are left, but an
+ * update takes minutes: after the last one has gone, all is right within as long as the update has taken. Later that
+ * costs one round a day.
+ */
+export class Indexer {
+  readonly #lanes: Lanes
+  readonly #scripts: Scripts
+  readonly #keyNames: KeyNames
+  readonly #options: IndexerOptions
+  #timer: NodeJS.Timeout | undefined
+  #isStopped = false
+  #underWay: Promise<void> | undefined
+  #pause = times.first
+  /** In this process's monotonic milliseconds; undefined while this replica doesn't sweep. */
+  #nextAt: number | undefined
+
+  constructor (lanes: Lanes, scripts: Scripts, keyNames: KeyNames, options: IndexerOptions) {
+    this.#lanes = lanes
+    this.#scripts = scripts
+    this.#keyNames = keyNames
+    this.#options = options
+  }
+
+  start (): void {
+    this.#timer = setInterval(() => this.#tick(), times.tick).unref()
+  }
+
+  async stop (): Promise<void> {
+    this.#isStopped = true
+    clearInterval(this.#timer)
+    await this.#underWay
+  }
+
+  #tick (): void {
+    const now = performance.now()
+    if (!this.#options.isSweeping()) {
+      this.#nextAt = undefined
+    } else if (this.#nextAt === undefined) {
+      this.#pause = times.first
+      this.#nextAt = now + this.#pause
+    } else if (this.#underWay === undefined && now >= this.#nextAt) {
+      this.#underWay = this.round().then(() => { this.#pause = Math.min(2 * this.#pause, times.longest) }, error => {
+        if (!(error instanceof Unavailable)) this.#options.onFault(error)
+      }).finally(() => {
+        this.#underWay = undefined
+        this.#nextAt = performance.now() + this.#pause
+      })
+    }
+  }
+
+  /** One round. What a slot takes to another server meanwhile may be missed: the next round finds it. */
+  async round (): Promise<void> {
+    const { tags, masterOf } = this.#options
+    const servers = new Map(tags.map(tag => [masterOf(tag), tag]))
+    for (const tag of servers.values()) {
+      let cursor = '0'
+      do {
+        const begun = performance.now()
+        const [, next, ...keys] = await this.#scan(tag, cursor)
+        for (const some of inGroups(this.#callsFor(keys.map(String)), sizes.callsAtOnce)) {
+          await Promise.all(some.map(keys => this.#index(keys)))
+        }
+        cursor = String(next)
+        if (this.#isStopped) return
+        // As long as the calls took: half of the time is left to others.
+        await sleep(performance.now() - begun, undefined, { ref: false })
+      } while (cursor !== '0')
+    }
+  }
+
+  #scan (tag: string, cursor: string): Promise<[string, ...unknown[]]> {
+    const texts = [cursor, this.#keyNames.anyHandoff(), String(sizes.scanned)]
+    return this.#lanes.call({ script: this.#scripts.scan, tag, keys: [], texts, decode: tagged })
+  }
+
+  #callsFor (keys: readonly string[]): string[][] {
+    if (this.#options.isOneRedis) return inGroups(keys, sizes.indexed)
+    const byTag = new Map<string, string[]>()
+    for (const key of keys) byTag.set(tagOfKey(key), [...byTag.get(tagOfKey(key)) ?? [], key])
+    return [...byTag.values()].flatMap(some => inGroups(some, sizes.indexed))
+  }
+
+  #index (keys: string[]): Promise<unknown> {
+    return this.#lanes.call({ script: this.#scripts.index, tag: tagOfKey(keys[0]!), keys, texts: [], decode: tagged })
+  }
+}
+
+/** The key of a handoff ends with its id, which begins with its partition's tag. */
+function tagOfKey (key: string): string {
+  return tagOf(key.slice(key.lastIndexOf(':') + 1))
+}
