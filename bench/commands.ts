@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
 import { loadScripts } from '../src/redis/scripts.ts'
 
-const scriptNames = new Map(Object.values(loadScripts()).map(({ sha1, name }) => [sha1, name]))
+const scriptNames = new Map(Object.values(loadScripts()).flatMap(one => [one, one.several ?? one]).map(({ sha1, name }) => [sha1, name]))
 
 /**
  * The commands that clients send to Redis, in calls per second; scripts by name. From MONITOR, because INFO commandstats includes the
