@@ -82,7 +82,7 @@ export class InboxRounds {
   }
 
   get #isSweeping (): boolean {
-    return this.#store.sweeper.counts !== undefined
+    return this.#store.sweeper.isSweeping
   }
 
   #tick (): void {

@@ -264,7 +264,7 @@ function sweepFamilies (families: Families, { sweeper }: Pick<Store, 'sweeper'>)
   }
   const seconds = (milliseconds: number | undefined) => milliseconds === undefined ? undefined : milliseconds / 1000
   families.gauge({ name: 'handoff_sweeping', help: '1 if this replica sweeps, else 0. Exactly one replica should.' },
-    () => [[{}, sweeper.counts === undefined ? 0 : 1]])
+    () => [[{}, sweeper.isSweeping ? 1 : 0]])
   families.gauge({
     name: 'handoff_sweep_lag_seconds',
     help: 'Time since the sweep of the partition that has waited ' +

@@ -98,6 +98,11 @@ export class Sweeper {
     this.#statistics = new SweepStatistics(options.tags)
   }
 
+  /** Is this replica the one that sweeps? */
+  get isSweeping (): boolean {
+    return this.#statistics.areBegun
+  }
+
   /** What there is to sweep; undefined if this replica isn't the one that sweeps. */
   get counts (): SweepCounts | undefined {
     return this.#statistics.read()
@@ -281,7 +286,11 @@ export class SweepStatistics {
     this.#seenAt[place] = now
   }
 
-  /** Undefined if this replica doesn't sweep. */
+  get areBegun (): boolean {
+    return this.#begunAt !== undefined
+  }
+
+  /** Goes over all partitions. Undefined if this replica doesn't sweep. */
   read (): SweepCounts | undefined {
     if (this.#begunAt === undefined) return undefined
     const now = performance.now()
