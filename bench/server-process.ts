@@ -7,13 +7,19 @@ import { fileURLToPath } from 'node:url'
 export interface ServerProcess {
   url: string
   pid: number
-  /** Its memory; only if it was started with a gauge. */
+  /** Its memory; this and the next two only if it was started with a gauge. */
   weigh (): Promise<Weight>
+  count (): Promise<unknown>
+  /** What was allocated and collected since then. */
+  counted (): Promise<Allocated>
   stop (): Promise<void>
 }
 
 /** A process's memory in bytes: now, and after all garbage is collected. */
 export interface Weight { asIs: NodeJS.MemoryUsage, collected: NodeJS.MemoryUsage }
+
+/** Bytes on JavaScript's heap; how often its young objects were collected, and how many milliseconds the longest collection took. */
+export interface Allocated { allocated: number, collections: number, longest: number }
 
 /** The agents and the person that send the benchmarks' requests. */
 export const passerKey = 'the-key-of-who-passes'
@@ -48,9 +54,9 @@ export async function startServer (args: readonly string[], env: Record<string, 
     child.kill('SIGTERM')
     await exited
   }
-  const weigh = async () => {
-    child.send('weigh')
-    return (await once(child, 'message'))[0] as Weight
+  const ask = async <T>(order: string) => {
+    child.send(order)
+    return (await once(child, 'message'))[0] as T
   }
   const url = await new Promise<string>((resolve, reject) => {
     let said = ''
@@ -62,7 +68,7 @@ export async function startServer (args: readonly string[], env: Record<string, 
     })
     exited.then(() => reject(new Error(`${args.join(' ')} ended before it listened: ${said}`)))
   })
-  return { url, pid: child.pid as number, weigh, stop }
+  return { url, pid: child.pid as number, weigh: () => ask('weigh'), count: () => ask('count'), counted: () => ask('counted'), stop }
 }
 
 /** Ends a child when this process ends for any reason: the pipe to a shell closes then, and the shell ends the child. */

@@ -31,6 +31,10 @@ export interface WaitingFigures {
   fromSending: Percentiles
   fromAnswer: Percentiles
   done: Percentiles
+  /** Of the replica where they wait, during the wake-ups: bytes a wake-up, collections of young objects per thousand, and the longest, in ms. */
+  allocated: number
+  collections: number
+  longest: number
   /** Microseconds per wake-up. */
   cpu: { waitedOn: number, doneOn: number, redis: number }
 }
@@ -71,9 +75,11 @@ async function measure ({ server, redis, here, there, clients, seconds }: Parts,
   const allWait = await commandsSent(redis, seconds)
   const after = await here.weigh()
   const cpu = () => ({ waitedOn: cpuOf(here.pid), doneOn: cpuOf(there.pid), redis: cpuOf(server.pid) })
+  await here.count()
   const started = cpu()
   const woken = await clients.wake(there.url, ids, wakeUpsPerSecond)
   const ended = cpu()
+  const { allocated, collections, longest } = await here.counted()
   const share = (part: keyof WaitingFigures['cpu']) => (ended[part] - started[part]) / ids.length
   return {
     ...weighed(before, after, ids.length),
@@ -82,6 +88,9 @@ async function measure ({ server, redis, here, there, clients, seconds }: Parts,
     fromSending: percentiles(woken.map(one => one.woken)),
     fromAnswer: percentiles(woken.map(one => one.woken - one.answered)),
     done: percentiles(woken.map(one => one.answered)),
+    allocated: allocated / ids.length,
+    collections: collections * 1000 / ids.length,
+    longest,
     cpu: { waitedOn: share('waitedOn'), doneOn: share('doneOn'), redis: share('redis') },
   }
 }

@@ -15,7 +15,7 @@ const otherFiles = 200
  */
 export const standing = ['EVALSHA sweep', 'EVALSHA lease', 'EVALSHA key-changes', 'PING', 'TIME', 'INFO', 'EVALSHA rights', 'EVALSHA probe', 'EVALSHA inboxes', 'EVAL']
 
-const limits = { rss: 12_288, p50: 2, p99: 10 }
+const limits = { rss: 12_288, allocated: 12_288, p50: 2, p99: 10 }
 
 /** Requests that wait on one replica: their memory, their calls to Redis, and how soon a done at another replica wakes them. */
 export async function waiting (options: BenchOptions): Promise<Report> {
@@ -36,6 +36,7 @@ export async function waiting (options: BenchOptions): Promise<Report> {
   const of = (figure: (round: WaitingFigures) => number) => median(rounds.map(figure))
   const goals: Goal[] = [
     { what: `memory a waiter, of ${waiters}, bytes of RSS`, atMost: limits.rss, measured: of(round => round.rss) },
+    { what: 'bytes allocated a wake-up, where they wait', atMost: limits.allocated, measured: of(round => round.allocated) },
     { what: `${wakeUpsPerSecond} wake-ups a second among ${waiters} waiters: p50 from sending the done to the waiter’s answer, ms`, atMost: limits.p50, measured: of(round => round.fromSending.p50) },
     { what: 'p99 of that, ms', atMost: limits.p99, measured: of(round => round.fromSending.p99) },
   ]
@@ -76,6 +77,9 @@ function describe (of: (figure: (round: WaitingFigures) => number) => number, ro
     ['p99', time(round => round.fromAnswer.p99), ''],
     ['p50 of the done itself, ms', time(round => round.done.p50), ''],
     ['p99', time(round => round.done.p99), ''],
+    ['where they wait: bytes allocated a wake-up', of(round => round.allocated).toFixed(0), String(limits.allocated)],
+    ['collections of young objects per thousand wake-ups', time(round => round.collections), ''],
+    ['the longest of them, ms', time(round => round.longest), ''],
     ['CPU a wake-up, µs: where they wait', time(round => round.cpu.waitedOn), ''],
     ['where the done is', time(round => round.cpu.doneOn), ''],
     ['Redis', time(round => round.cpu.redis), ''],
