@@ -30,7 +30,7 @@ import type { RefusedCounts } from './http/overload.ts'
 import { Bodies, useJsonBodies } from './http/body.ts'
 import { Credentials } from './auth/keys.ts'
 import type { ApiKeys } from './auth/keys.ts'
-import { endStalled, isGone, useDraining, useNodeAnswers } from './http/connections.ts'
+import { endStalled, isGone, onGone, useDraining, useNodeAnswers } from './http/connections.ts'
 import { noteEndpoints, useOpenApi } from './http/openapi.ts'
 import { Requests, logOperated, logTransitions, requestId } from './http/observe.ts'
 import type { FaultLog, RequestLog } from './http/observe.ts'
@@ -310,6 +310,7 @@ function bareApp (
   })
   app.decorate('basePath', basePath)
   app.decorateRequest('isGone', isGone)
+  app.decorateRequest('onGone', onGone)
   app.setErrorHandler(answerError)
   // Outside the instances that read bodies, none is read: the sender isn't known there.
   app.removeAllContentTypeParsers()

@@ -145,7 +145,7 @@ export class Credentials {
 
   /** The grant of an accepted key. @param scope that it must have */
   grant (secret: string, scope: NeededScope | undefined): Grant {
-    return keyGrant(this.#keys, secret, scope)
+    return new KeyGrant(this.#keys, this.#keys.markOf(secret), scope)
   }
 
   async #refuseGuessing (from: Guesses): Promise<void> {
@@ -174,35 +174,46 @@ export interface Grant {
    * @throws {Error} the answer to send: it has ended, or Redis can't answer
    */
   authorise (): Caller | Promise<Caller>
-  /**
-   * Calls `ended` with the answer to send, once it is known to have ended: for a key within 2 s, as long as Redis
-   * answers. Calls `changed` when the key may do something else, which `authorise` knows. What happens before this has
-   * resolved shows in `authorise`.
-   * @returns a function that stops it
-   */
-  onEnd (ended: (why: Error) => void, changed: () => void): Promise<() => void>
+  /** What happens before this has resolved shows in `authorise`. @returns a function that stops it */
+  onEnd (listener: GrantListener): Promise<() => void>
+}
+
+export interface GrantListener {
+  /** Called with the answer to send, once it is known to have ended: for a key within 2 s, as long as Redis answers. */
+  ended (why: Error): void
+  /** Called when the key may do something else, which `authorise` knows. */
+  changed (): void
 }
 
 /** The challenge for an invalid key (RFC 6750, 3). */
 export const invalidToken = 'Bearer error="invalid_token"'
 
-/**
- * The grant of this key. It was valid when the request arrived, so a later refusal doesn't count as a guess.
- * @param scope the scope that the key must have
- */
-export function keyGrant (keys: ApiKeys, secret: string, scope: NeededScope | undefined): Grant {
-  const mark = keys.markOf(secret)
-  const admit = (caller: Caller | undefined) => {
-    if (caller === undefined) throw refusedKey()
-    if (!hasScope(caller, scope)) throw refusedScope(scope as NeededScope)
-    return caller
+/** The grant of a key. It was valid when the request arrived, so a later refusal doesn't count as a guess. */
+class KeyGrant implements Grant {
+  readonly #keys: ApiKeys
+  readonly #mark: string
+  readonly #scope: NeededScope | undefined
+
+  constructor (keys: ApiKeys, mark: string, scope: NeededScope | undefined) {
+    this.#keys = keys
+    this.#mark = mark
+    this.#scope = scope
   }
-  return {
-    authorise () {
-      const found = keys.findByMark(mark)
-      return found instanceof Promise ? found.then(admit) : admit(found)
-    },
-    onEnd: async (ended, changed) => keys.onEnd(mark, { ended: () => ended(refusedKey()), changed }),
+
+  authorise (): Caller | Promise<Caller> {
+    const found = this.#keys.findByMark(this.#mark)
+    return found instanceof Promise ? found.then(caller => this.#admit(caller)) : this.#admit(found)
+  }
+
+  async onEnd (listener: GrantListener): Promise<() => void> {
+    const ended = () => listener.ended(refusedKey())
+    return this.#keys.onEnd(this.#mark, { ended, changed: () => listener.changed() })
+  }
+
+  #admit (caller: Caller | undefined): Caller {
+    if (caller === undefined) throw refusedKey()
+    if (!hasScope(caller, this.#scope)) throw refusedScope(this.#scope as NeededScope)
+    return caller
   }
 }
 

@@ -212,6 +212,9 @@ export interface HandoffRecord {
   extra: Extra
 }
 
+/** A plain handoff's. */
+export const noExtra: Extra = Object.freeze({})
+
 /** What a plain handoff doesn't have (lua/lib/record.lua, field x). Durations in milliseconds. */
 export interface Extra {
   /** The inbox that it was passed to. */

@@ -4,7 +4,7 @@ import type { ErrorCode, ProblemMore } from '../core/errors.ts'
 import { isId, tagOf } from '../core/ids.ts'
 import type { Members } from '../core/json.ts'
 import { labelsMember } from '../core/labels.ts'
-import { askAt, deadlineOf, expiryOf, isBlocked, isResting, isTriedAgain, statusAt } from '../core/model.ts'
+import { askAt, deadlineOf, expiryOf, isBlocked, isResting, isTriedAgain, noExtra, statusAt } from '../core/model.ts'
 import type { Approval, Caller, Decision, HandoffRecord } from '../core/model.ts'
 import type { Caught, Handoffs, NewHandoff, StatusReply, AgentTexts } from '../store/handoffs.ts'
 import type { TakenHandoff } from '../store/inboxes.ts'
@@ -151,13 +151,23 @@ const nothing = Buffer.alloc(0)
  * The answer of status: the members that every handoff has, then those that only this one has. Agents' texts are as
  * they were sent.
  */
-export function statusText (id: string, found: Found): Buffer {
-  return itemText(id, id, found, 'shown')
+export function statusText (id: string, found: Found): string | Buffer {
+  const { head, tail } = itemParts(id, id, found, 'shown')
+  // What is text needs no copy into a buffer, and Node sends it in one piece with its head.
+  return found.result === null ? `${head}null${tail}` : spliceAnswer(head, found.result, tail)
 }
 
 /** The same for one of many: the handoff that was asked for, at its last attempt. @param shown of its result */
-export function itemText (asked: string, id: string, found: Found, shown: 'shown' | 'omitted' | 'none'): Buffer {
-  const { record, now, decision, result, texts } = found
+export function itemText (asked: string, id: string, found: Found, shown: Shown): Buffer {
+  const { head, tail } = itemParts(asked, id, found, shown)
+  return spliceAnswer(head, shown === 'shown' ? found.result ?? noResult : nothing, tail)
+}
+
+type Shown = 'shown' | 'omitted' | 'none'
+
+/** What comes before the result, and after it. */
+function itemParts (asked: string, id: string, found: Found, shown: Shown): { head: string, tail: string } {
+  const { record, now, decision, texts } = found
   const { caught } = record
   const known = JSON.stringify({
     handoff_id: id,
@@ -169,16 +179,18 @@ export function itemText (asked: string, id: string, found: Found, shown: 'shown
     caught_by: caught && caught.by,
     completed_at: record.completedAt === null ? null : iso(record.completedAt),
   }).slice(0, -1)
+  const head = `${known},"approval":${approvalText(record.approval, decision)}${shown === 'shown' ? ',"result":' : ''}`
+  // Most have nothing of what follows.
+  const isPlain = record.extra === noExtra && statusAt(record, now) !== 'expired'
+  if (isPlain && asked === id && shown !== 'omitted') return { head, tail: `${agentMembers(texts, record)}}` }
   const more = {
     ...moreMembers(record, now),
     ...asked !== id && { asked_as: asked },
     ...shown === 'omitted' && { result_omitted: true }
   }
-  return spliceAnswer(
-    `${known},"approval":${approvalText(record.approval, decision)}${shown === 'shown' ? ',"result":' : ''}`,
-    shown === 'shown' ? result ?? noResult : nothing,
-    `${membersText(more)}${labelsMember(record.extra.labels)}${shown === 'omitted' ? '' : agentMembers(texts, record)}}`
-  )
+  const tail = `${membersText(more)}${labelsMember(record.extra.labels)}` +
+    `${shown === 'omitted' ? '' : agentMembers(texts, record)}}`
+  return { head, tail }
 }
 
 /** The members that only some handoffs have. */

@@ -6,7 +6,7 @@ import type { Events } from '../store/events.ts'
 import type { Handoffs } from '../store/handoffs.ts'
 import { FeedReader, isAfter, passes, placeAfter, timeIn } from './feed.ts'
 import type { Event, EventFilter, FeedPlace, Read } from './feed.ts'
-import type { WaitOptions, Waiter } from './waiter.ts'
+import type { WaitOptions, Waiter, WaitingAsker } from './waiter.ts'
 
 /** Pages that one look reads at most, 5,000 events: filters may leave out everything, and a feed may have millions. */
 const pagesPerLook = 10
@@ -191,8 +191,7 @@ export class EventStreams {
    * @throws {Problem} that key has as many
    */
   open (
-    tenant: string, key: unknown, filter: EventFilter, start: FeedPlace,
-    { grant, onGone }: Pick<WaitOptions, 'grant' | 'onGone'>
+    tenant: string, key: unknown, filter: EventFilter, start: FeedPlace, asker: WaitingAsker
   ): OpenStream {
     const open = this.#byKey.get(key) ?? 0
     if (open >= streamsPerKey) {
@@ -202,7 +201,7 @@ export class EventStreams {
       })
     }
     const stream = new Sleeper()
-    const text = this.#stream(tenant, filter, start, stream, grant(), onGone)
+    const text = this.#stream(tenant, filter, start, stream, asker)
     this.#byKey.set(key, open + 1)
     this.#open.add(stream.wake)
     const close = () => {
@@ -216,16 +215,18 @@ export class EventStreams {
   }
 
   async * #stream (
-    tenant: string, filter: EventFilter, start: FeedPlace, stream: Sleeper, grant: Grant, onGone: WaitOptions['onGone']
+    tenant: string, filter: EventFilter, start: FeedPlace, stream: Sleeper, asker: WaitingAsker
   ): AsyncGenerator<string> {
-    const leave = [onGone(stream.stop)]
+    const grant = asker.grant()
+    const leave = [asker.onGone(stream.stop)]
     try {
       yield `retry: ${reconnectAfter}\n\n`
       const changed = () => {
         this.#service.reader.changed(tenant)
         stream.wake()
       }
-      leave.push(await this.#service.feed.listen(tenant, changed), await grant.onEnd(stream.stop, stream.wake))
+      leave.push(await this.#service.feed.listen(tenant, changed))
+      leave.push(await grant.onEnd({ ended: stream.stop, changed: stream.wake }))
       yield * this.#frames(tenant, filter, start, stream, grant)
     } finally {
       for (const stop of leave) stop()

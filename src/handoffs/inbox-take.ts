@@ -79,7 +79,7 @@ export class InboxTaker {
     for (;;) {
       const found = await this.#takeOnce(inbox, request)
       if (found.items.length > 0 || found.replayed || !found.isMore) return found
-      if (performance.now() > request.end || request.waiting?.isGone() === true) return found
+      if (performance.now() > request.end || request.waiting?.asker.isGone() === true) return found
       if (found.isLeft === true) await sleep(sameKeyPause)
     }
   }
@@ -123,7 +123,7 @@ export class InboxTaker {
     const { turns } = atHome
     const isOld = () => performance.now() - began > readingLifetime
     // Its client may have gone while the home list was read, or since an earlier call: nothing is taken for it.
-    if (performance.now() > until || request.waiting?.isGone() === true) return looksAgain
+    if (performance.now() > until || request.waiting?.asker.isGone() === true) return looksAgain
     const taken = await this.#takeFrom(own, caller, {
       ...operation,
       max,

@@ -148,7 +148,7 @@ export class InboxService {
       if (due.length === 0 && (keyed === null || !isSeveral(request))) return nothing
       for (const { queue } of due) queue.looks()
       await untilEndsAreNoticed()
-      if (waiting.isGone()) return nothing
+      if (waiting.asker.isGone()) return nothing
       const found = await look(due).catch(error => {
         handOn()
         throw error
@@ -204,7 +204,7 @@ export class InboxService {
     let found = nothing
     const end = performance.now() + maxLookTime
     for (const line of due) {
-      if (asking.waiting?.isGone() === true) break
+      if (asking.waiting?.asker.isGone() === true) break
       found = await this.#lookAt(asking, line, end)
       if (found.items.length > 0 || found.replayed) break
     }
@@ -255,7 +255,7 @@ export class InboxService {
     const { caller, request, waiting } = asking
     const end = performance.now() + maxLookTime
     for (const line of await this.#withSomething(asking, due)) {
-      if (waiting?.isGone() === true) break
+      if (waiting?.asker.isGone() === true) break
       const until = performance.now() + takesFor
       const others = await this.#choose(caller, request, keyed, line.places.own.inbox)
       if (others !== null) return others

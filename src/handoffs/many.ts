@@ -70,7 +70,7 @@ export class ManyHandoffs {
     const followed = new Map<string, Followed>()
     for (const id of ids) followed.set(id, { last: id, isOpen: isId(id), due: 0, leave: undefined })
     const read = () => reserve((withResults ? maxTexts : 0) + ids.length * envelope, async () => {
-      const answer = await this.#answer(caller, ids, followed, { until, withResults, asker: waiting ?? asker })
+      const answer = await this.#answer(caller, ids, followed, { until, withResults, asker: waiting?.asker ?? asker })
       return [answer, answer.text.length]
     })
     if (waiting === null) return (await read()).text
@@ -123,7 +123,7 @@ export class ManyHandoffs {
     const look = async () => {
       const now = performance.now()
       const due = watch.all.filter(one => one.isOpen && one.due <= now)
-      await Promise.all(due.map(one => this.#lookAt(caller, watch, one, waiting)))
+      await Promise.all(due.map(one => this.#lookAt(caller, watch, one, waiting.asker)))
     }
     await this.#waiter.waitOn(listen, waiting, look, () => leftOf(watch))
   }

@@ -148,7 +148,7 @@ export class HandoffService {
    */
   async status (
     caller: Caller, id: string, until: Until, waiting: WaitOptions | null, maxBytes?: number
-  ): Promise<Buffer> {
+  ): Promise<string | Buffer> {
     const place = placeOf(caller, id)
     const look = () => this.#handoffs.status(place, maxBytes)
     const reply = await (waiting === null

@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises'
-import type { Grant } from '../auth/keys.ts'
+import type { Grant, GrantListener } from '../auth/keys.ts'
 import { Problem } from '../core/errors.ts'
 import type { Caller } from '../core/model.ts'
 import type { Subscriptions } from '../redis/subscriptions.ts'
@@ -12,11 +12,16 @@ export interface Asker {
   isGone (): boolean
 }
 
-/** How a request waits: how long at most, and how it learns that its client has gone. */
-export interface WaitOptions extends Asker {
+/** Who asks, for a wait. */
+export interface WaitingAsker extends Asker {
+  /** Calls the listener when its client goes, perhaps at once. @returns the function that removes it */
+  onGone (listener: () => void): () => void
+}
+
+/** How a request waits: how long at most, and for whom. */
+export interface WaitOptions {
   milliseconds: number
-  /** @returns the function that removes the listener */
-  onGone (stop: () => void): () => void
+  asker: WaitingAsker
 }
 
 /**
@@ -108,30 +113,29 @@ export class Waiter {
   ): Promise<T> {
     let seen = await look()
     if (left(seen) === null || this.#draining) return seen
-    const sleeper = new Sleeper(options.grant())
-    const stopListening = options.onGone(sleeper.stop)
+    const { asker } = options
+    const sleeper = new Sleeper(asker.grant())
+    const leaving = [asker.onGone(sleeper.wake)]
     this.#waiting.add(sleeper.wake)
-    const leaving = await Promise.all([listen(sleeper.wake), sleeper.grant.onEnd(sleeper.refuse, sleeper.wake)])
-    const end = performance.now() + options.milliseconds
     try {
-      while (!sleeper.stopped) {
-        // Set up before the look, so that a change during the look wakes it too.
-        const woken = sleeper.next()
+      leaving.push(await sleeper.grant.onEnd(sleeper), await listen(sleeper.wake))
+      const end = performance.now() + options.milliseconds
+      while (!asker.isGone()) {
+        // Before the look, so that a change during the look wakes it too.
+        sleeper.begin()
         const now = sleeper.refusal === undefined ? await sleeper.grant.authorise() : undefined
         // Checked right before the look: the grant may have ended, or the client gone, while it was authorised.
         if (sleeper.refusal !== undefined) throw sleeper.refusal
-        if (sleeper.stopped) break
+        if (asker.isGone()) break
         seen = await look(now)
         const untilChange = left(seen)
         const untilEnd = end - performance.now()
         if (untilChange === null || untilEnd <= 0 || this.#draining) break
-        const timer = setTimeout(sleeper.wake, Math.max(1, Math.ceil(Math.min(untilChange, untilEnd))))
-        await woken
-        clearTimeout(timer)
+        await sleeper.sleep(Math.max(1, Math.ceil(Math.min(untilChange, untilEnd))))
       }
       return seen
     } finally {
-      for (const leave of [...leaving, stopListening]) leave()
+      for (const leave of leaving) leave()
       this.#waiting.delete(sleeper.wake)
     }
   }
@@ -143,31 +147,46 @@ export class Waiter {
   }
 }
 
-/** A waiting request's sleep: until it is woken or the time is over, whichever comes first. */
-class Sleeper {
+/**
+ * A waiting request's sleep: until it is woken or the time is over, whichever comes first. What wakes it before it
+ * sleeps counts, from `begin` on. It makes a promise only to sleep: the last look of a request needs none.
+ */
+class Sleeper implements GrantListener {
   readonly grant: Grant
-  stopped = false
   /** The error to answer with, once the grant has ended. */
   refusal: Error | undefined
-  #resolve = () => {}
+  #isWoken = false
+  #timer: NodeJS.Timeout | undefined
+  #resolve: (() => void) | undefined
 
   constructor (grant: Grant) {
     this.grant = grant
   }
 
-  readonly wake = () => { this.#resolve() }
-
-  readonly stop = () => {
-    this.stopped = true
-    this.#resolve()
+  begin (): void {
+    this.#isWoken = false
   }
 
-  readonly refuse = (why: Error) => {
+  readonly wake = () => {
+    this.#isWoken = true
+    clearTimeout(this.#timer)
+    this.#resolve?.()
+  }
+
+  ended (why: Error): void {
     this.refusal = why
-    this.#resolve()
+    this.wake()
   }
 
-  next (): Promise<void> {
-    return new Promise(resolve => { this.#resolve = resolve })
+  changed (): void {
+    this.wake()
+  }
+
+  sleep (milliseconds: number): Promise<void> {
+    return new Promise(resolve => {
+      if (this.#isWoken) return resolve()
+      this.#resolve = resolve
+      this.#timer = setTimeout(this.wake, milliseconds)
+    })
   }
 }

@@ -132,7 +132,7 @@ export class WaitingService {
     const look = async () => {
       const part = await this.#pages.run(`${tenant} ${limit}`, () => this.list(caller, undefined, limit))
       // The shared look may have taken a while, and the key or session may have ended meanwhile.
-      await waiting.grant().authorise()
+      await waiting.asker.grant().authorise()
       return part
     }
     const channels = [this.#approvals.listChannelOf(tenant), ...asked === null ? [] : [asked]]

@@ -137,6 +137,22 @@ function hasTwoHosts (fields: readonly string[]): boolean {
   return count > 1
 }
 
+const connections = new WeakMap<Server, ReadonlySet<Socket>>()
+
+/**
+ * The open connections of a server, from the first call on. One list and one listener for all, since ten thousand may
+ * wait.
+ */
+function connectionsOf (server: Server): ReadonlySet<Socket> {
+  const known = connections.get(server)
+  if (known !== undefined) return known
+  const open = new Set<Socket>()
+  const forget = function (this: Socket): void { open.delete(this) }
+  server.on('connection', socket => open.add(socket.on('close', forget)))
+  connections.set(server, open)
+  return open
+}
+
 /**
  * How long a client may read nothing of its answer, in milliseconds; twice as long if the system took some of it at
  * first.
@@ -152,11 +168,7 @@ const checkInterval = 250
  * way at a check; `server.timeout` would set it for every request, which costs about 1 % of one.
  */
 export function endStalled ({ server }: { server: Server }): void {
-  const open = new Set<Socket>()
-  server.on('connection', socket => {
-    open.add(socket)
-    socket.once('close', () => open.delete(socket))
-  })
+  const open = connectionsOf(server)
   const looking = setInterval(() => {
     for (const socket of open) if (socket.writableLength > 0 && socket.timeout !== stall) socket.setTimeout(stall)
   }, checkInterval).unref()
@@ -182,6 +194,8 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** Has its client gone? */
     isGone (): boolean
+    /** Calls the listener when its client goes, perhaps at once. @returns the function that removes it */
+    onGone (listener: () => void): () => void
   }
 }
 
@@ -191,6 +205,14 @@ declare module 'fastify' {
  */
 export function isGone (this: FastifyRequest): boolean {
   return this.raw.socket.destroyed
+}
+
+export function onGone (this: FastifyRequest, listener: () => void): () => void {
+  const { socket } = this.raw
+  // It may have closed already, and then the event doesn't come again.
+  if (socket.destroyed) listener()
+  else socket.on('close', listener)
+  return () => socket.off('close', listener)
 }
 
 /**
@@ -237,7 +259,7 @@ const firstByteTime = 250
  */
 export function useDraining (app: FastifyInstance, alsoThen: () => void, drainTimeout = 15_000): void {
   const { server } = app
-  const sockets = new Set<Socket>()
+  const sockets = connectionsOf(server)
   let lastMoment = Infinity
   const draining: Draining = {
     now: false,
@@ -258,10 +280,6 @@ export function useDraining (app: FastifyInstance, alsoThen: () => void, drainTi
   app.addHook('onSend', (request, reply, payload, done) => {
     if (draining.now) reply.header('connection', 'close')
     done()
-  })
-  server.on('connection', socket => {
-    sockets.add(socket)
-    socket.once('close', () => sockets.delete(socket))
   })
   app.addHook('preClose', async () => {
     // Node counts a connection as idle once its answer is written, even if the client hasn't received it yet; closing

@@ -82,23 +82,7 @@ const atOnce = <T>(read: () => Promise<T>): Promise<T> => read()
 /** How a request waits, from its `wait` parameter in seconds; null if it doesn't wait. */
 export function waitOptions (request: FastifyRequest): WaitOptions | null {
   const { wait = 0 } = request.query as { wait?: number }
-  return wait === 0 ? null : waitOptionsFor(wait * 1000, request)
-}
-
-/** How a request waits for this long: until its connection closes or its grant ends, whichever comes first. */
-export function waitOptionsFor (milliseconds: number, request: FastifyRequest): WaitOptions {
-  return {
-    milliseconds,
-    grant: () => request.grant(),
-    isGone: () => request.isGone(),
-    onGone (stop) {
-      const { socket } = request.raw
-      // It may have closed already, and then the event doesn't come again.
-      if (socket.destroyed) stop()
-      else socket.once('close', stop)
-      return () => socket.off('close', stop)
-    },
-  }
+  return wait === 0 ? null : { milliseconds: wait * 1000, asker: request }
 }
 
 /** The client's Idempotency-Key. The request's schema has checked its form. */

@@ -3,10 +3,9 @@ import { hasScope } from '../auth/keys.ts'
 import { Problem, invalid } from '../core/errors.ts'
 import type { Members } from '../core/json.ts'
 import type { Caller } from '../core/model.ts'
-import type { WaitOptions } from '../handoffs/waiter.ts'
+import type { WaitingAsker } from '../handoffs/waiter.ts'
 import { traceparentOf } from '../http/observe.ts'
 import type { Requests } from '../http/observe.ts'
-import { waitOptionsFor } from '../http/operations.ts'
 import { asProblem, problemText } from '../http/problems.ts'
 import type { BatchLimit } from '../http/rate-limit.ts'
 import type { OperationCall, OperationOutcome } from '../operations/operation.ts'
@@ -100,11 +99,14 @@ export class ToolCalls {
   ): { input: OperationCall, own: OwnArguments } {
     const own = members.values as OwnArguments
     const key = own.idempotency_key ?? undefined
-    const asker = { isGone: () => request.isGone(), grant: () => request.grant(tool.scope) }
-    const waits = own.wait ? { ...waitOptionsFor(own.wait * 1000, request), ...asker } : null
-    const waiting = waits !== null && callId !== undefined
-      ? this.#cancelling.until(waits, request.caller, callId)
-      : waits
+    const asker: WaitingAsker = {
+      grant: () => request.grant(tool.scope),
+      isGone: () => request.isGone(),
+      onGone: listener => request.onGone(listener)
+    }
+    const mayCancel = own.wait && callId !== undefined
+    const waits = mayCancel ? this.#cancelling.until(asker, request.caller, callId) : asker
+    const waiting = own.wait ? { milliseconds: own.wait * 1000, asker: waits } : null
     const input = {
       caller: request.caller,
       id: own.id ?? '',
@@ -176,19 +178,19 @@ function withRetryAfter (problem: Problem): Problem {
 export class Cancelling {
   readonly #waiting = new Map<string, Set<() => void>>()
 
-  /** How a call waits: as before, but also only until it is cancelled. */
-  until (waiting: WaitOptions, caller: Caller, id: RequestId): WaitOptions {
+  /** Who asks by a call that waits: gone also once it is cancelled. */
+  until (asker: WaitingAsker, caller: Caller, id: RequestId): WaitingAsker {
     const name = nameOf(caller, id)
     let isCancelled = false
     return {
-      ...waiting,
-      isGone: () => isCancelled || waiting.isGone(),
+      grant: () => asker.grant(),
+      isGone: () => isCancelled || asker.isGone(),
       onGone: stop => {
         const cancel = () => {
           isCancelled = true
           stop()
         }
-        const forget = waiting.onGone(stop)
+        const forget = asker.onGone(stop)
         const all = this.#waiting.get(name) ?? new Set()
         this.#waiting.set(name, all.add(cancel))
         return () => {

@@ -1,5 +1,6 @@
 import type { Redis } from 'ioredis'
 import { tagIn } from '../core/ids.ts'
+import { OwnCommand } from './call.ts'
 import type { Masters } from './masters.ts'
 
 interface Channel {
@@ -7,8 +8,8 @@ interface Channel {
   on: Redis | undefined
   /** Resolves with whether another node was named as the slot's master. */
   subscribed: Promise<boolean>
-  /** SSUBSCRIBE is unanswered. */
-  isPending: boolean
+  /** The SSUBSCRIBE that is unanswered. */
+  pending: ChannelCommand | undefined
   listeners: Set<() => void>
 }
 
@@ -98,7 +99,7 @@ export class Subscriptions {
 
   #open (name: string): Channel {
     const on = this.#subscriberOf(name)
-    const channel: Channel = { on, subscribed: Promise.resolve(false), isPending: false, listeners: new Set() }
+    const channel: Channel = { on, subscribed: notElsewhere, pending: undefined, listeners: new Set() }
     this.#channels.set(name, channel)
     this.#subscribe(channel, name)
     return channel
@@ -108,13 +109,22 @@ export class Subscriptions {
    * Fails while disconnected. The subscription is made on reconnect, and until then reads report that Redis is away.
    */
   #subscribe (channel: Channel, name: string): void {
-    channel.isPending = true
-    const subscribed = Promise.resolve(channel.on?.ssubscribe(name)).then(
-      () => false, (error: Error) => this.#redirect(error.message)
-    ).finally(() => {
-      if (channel.subscribed === subscribed) channel.isPending = false
+    const { on } = channel
+    if (on === undefined) {
+      channel.pending = undefined
+      channel.subscribed = notElsewhere
+      return
+    }
+    channel.subscribed = new Promise(resolve => {
+      const command = new ChannelCommand('ssubscribe', name, error => {
+        if (channel.pending === command) channel.pending = undefined
+        if (error === null) resolve(false)
+        // Not in the midst of ioredis's reading: it may subscribe others.
+        else queueMicrotask(() => resolve(this.#redirect(error.message)))
+      })
+      channel.pending = command
+      on.sendCommand(command as never)
     })
-    channel.subscribed = subscribed
   }
 
   /** The slot has moved; once its master is known, onChange subscribes there. @returns whether this is such an error */
@@ -144,8 +154,8 @@ export class Subscriptions {
   /** Those that Redis ended, or refused to make. */
   #renewEnded (): void {
     const made = new Map<Redis, ReadonlySet<string>>()
-    this.#subscribeAgain(({ on, isPending }, name) => {
-      if (isPending || on?.status !== 'ready') return false
+    this.#subscribeAgain(({ on, pending }, name) => {
+      if (pending !== undefined || on?.status !== 'ready') return false
       if (!made.has(on)) made.set(on, subscriptionsOf(on))
       return made.get(on)?.has(name) === false
     })
@@ -155,7 +165,41 @@ export class Subscriptions {
     channel.listeners.delete(wake)
     if (channel.listeners.size > 0) return
     this.#channels.delete(name)
-    channel.on?.sunsubscribe(name).catch(() => {})
+    channel.on?.sendCommand(new ChannelCommand('sunsubscribe', name, ignore) as never)
+  }
+}
+
+/** What `subscribed` says where no other node was named. */
+const notElsewhere = Promise.resolve(false)
+const ignore = () => {}
+
+/** One for each wait, and one for each wake-up: ioredis's own allocate three times as much. */
+class ChannelCommand extends OwnCommand {
+  readonly #name: string
+  readonly #channel: string
+  readonly #settle: (error: Error | null) => void
+
+  constructor (name: 'ssubscribe' | 'sunsubscribe', channel: string, settle: (error: Error | null) => void) {
+    super()
+    this.#name = name
+    this.#channel = channel
+    this.#settle = settle
+  }
+
+  override get name () { return this.#name }
+  override get args () { return [this.#channel] }
+
+  resolve (): void {
+    this.#settle(null)
+  }
+
+  reject (error: Error): void {
+    this.#settle(error)
+  }
+
+  toWritable (): string {
+    const [name, channel] = [this.#name, this.#channel]
+    return `*2\r\n$${name.length}\r\n${name}\r\n$${Buffer.byteLength(channel)}\r\n${channel}\r\n`
   }
 }
 

@@ -1,5 +1,5 @@
 import type { Writable } from 'node:stream'
-import { inLatin1 } from './call.ts'
+import { OwnCommand, inLatin1 } from './call.ts'
 import type { ScriptCall } from './call.ts'
 import type { Script } from './scripts.ts'
 
@@ -7,28 +7,20 @@ import type { Script } from './scripts.ts'
 const maxCalls = 64
 /** A call with more bytes than this is sent alone: it gains nothing. */
 const maxBytes = 16 * 1024
-const nothing: readonly string[] = []
 
 /**
- * Calls of one script that are sent as one command (lua/lib/several.lua), given to ioredis's `sendCommand` as a single
- * call is (redis/call.ts). Each gets the reply that it would have got alone.
+ * Calls of one script that are sent as one command (lua/lib/several.lua). Each gets the reply that it would have got
+ * alone.
  */
-export class SeveralCalls {
+export class SeveralCalls extends OwnCommand {
   readonly calls: readonly ScriptCall[]
   readonly script: Script
 
   constructor (calls: readonly ScriptCall[], script: Script) {
+    super()
     this.calls = calls
     this.script = script
   }
-
-  // --- for ioredis, as in redis/call.ts ---
-  get name () { return 'evalsha' }
-  get args () { return nothing }
-  get isTraced () { return true }
-  get promise () { return undefined }
-  setReplyContext (): void {}
-  setTimeout (): void {}
 
   resolve (replies: unknown[]): void {
     for (const [at, call] of this.calls.entries()) {
@@ -67,7 +59,6 @@ export class SeveralCalls {
     }
     return inLatin1(some)
   }
-  // --- end of ioredis's part
 }
 
 /** ASCII, so a character is a byte. */

@@ -340,6 +340,8 @@ export function textOf (bytes: unknown): string | null {
   return bytes == null ? null : String(bytes)
 }
 
+const none: never[] = []
+
 /** Field `g`. */
 export function parseProgress (text: string | null): AgentTexts['progress'] {
   if (text === null) return null
@@ -348,15 +350,21 @@ export function parseProgress (text: string | null): AgentTexts['progress'] {
 }
 
 function readSweep (reply: unknown): Swept {
-  const [, lookedAt, expired, live, untilDue, stalled, stalledReissued, lateReissued, ...members] = tagged(reply)
+  const parts = tagged(reply)
+  const counts = {
+    lookedAt: parts[1] as number,
+    expired: parts[2] as number,
+    live: parts[3] as number,
+    untilDue: parts[4] as number | null,
+    stalled: parts[5] as number,
+    reissued: { stalled: parts[6] as number, not_done: parts[7] as number },
+  }
+  // Most of the hundreds of calls a second find nothing due.
+  if (parts.length === 8) return { ...counts, named: none, ended: none, blocked: none }
+  const members: unknown[] = parts.slice(8)
   const [ended, blocked] = (Array.isArray(members.at(-1)) ? members.pop() : [[], []]) as [unknown[], unknown[]]
   return {
-    lookedAt: lookedAt as number,
-    expired: expired as number,
-    live: live as number,
-    untilDue: untilDue as number | null,
-    stalled: stalled as number,
-    reissued: { stalled: stalledReissued as number, not_done: lateReissued as number },
+    ...counts,
     named: members.map(handoffOfMember),
     ended: ended.map(handoffOfMember),
     blocked: blocked.flatMap((member, at) => at % 2 === 1

@@ -1,5 +1,5 @@
 import { Unavailable } from '../core/errors.ts'
-import { isStatus } from '../core/model.ts'
+import { isStatus, noExtra } from '../core/model.ts'
 import type { After, Approval, Ask, AskState, Decision, Extra, HandoffRecord } from '../core/model.ts'
 
 /** Reads the scripts' replies. lua/lib/record.lua says what their words mean. */
@@ -57,14 +57,12 @@ export function parseRecord (text: unknown, extra: unknown): HandoffRecord {
       ? null
       : { at: Number(caughtAt), deadline: Number(deadline), by: caughtBy as string },
     completedAt: completedAt === undefined ? null : Number(completedAt),
-    extra: extra == null ? nothing : parseExtra(String(extra)),
+    extra: extra == null ? noExtra : parseExtra(String(extra)),
   }
 }
 
 /** The versions of records that have a field x. */
 const known = /^[23]:/
-
-const nothing: Extra = Object.freeze({})
 
 /** The words of field x: lua/lib/record.lua says what each letter means there. */
 const letters: Record<string, (value: string, extra: Extra) => unknown> = {

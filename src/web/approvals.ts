@@ -11,7 +11,6 @@ import type { ApprovalService, Inspection, ToRead } from '../handoffs/approvals.
 import type { WaitingService, WantedByPeople } from '../handoffs/waiting.ts'
 import { logDecision } from '../http/observe.ts'
 import type { DecisionLog } from '../http/observe.ts'
-import { waitOptionsFor } from '../http/operations.ts'
 import type { SeenByPerson, ApprovalVerdict } from '../store/approvals.ts'
 import { faultOfNote, form, noteOf } from './notes.ts'
 import { pageOf, readOne } from './questions.ts'
@@ -37,15 +36,14 @@ export function listRoutes (app: FastifyInstance, services: Questions, waiting: 
     const from = typeof cursor === 'string' ? cursor : undefined
     const { filters, wanted } = filtersOf(request.query)
     const flash = await flashOf(services, request as FastifyRequest<ListQuery>)
-    const part = await waiting.list(caller, from, listed, wanted, waitOptionsFor(0, request))
+    const part = await waiting.list(caller, from, listed, wanted, request)
     return show(reply, 200, listPage({ caller, part, flash, cursor: from, filters }))
   })
 
   app.get<ListQuery>('/list', { schema }, async (request, reply) => {
     const { seen } = request.query
-    const part = await waiting.watch(
-      request.caller, listed, waitOptionsFor(staysOpen, request), part => fingerprint(part) !== seen
-    )
+    const waits = { milliseconds: staysOpen, asker: request }
+    const part = await waiting.watch(request.caller, listed, waits, part => fingerprint(part) !== seen)
     return show(reply, 200, listFragment(request.caller, part, fingerprint(part) !== seen))
   })
 }

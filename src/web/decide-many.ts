@@ -6,7 +6,6 @@ import type { ApprovalService } from '../handoffs/approvals.ts'
 import type { WaitingList, WaitingService } from '../handoffs/waiting.ts'
 import { logDecision } from '../http/observe.ts'
 import type { DecisionLog } from '../http/observe.ts'
-import { waitOptionsFor } from '../http/operations.ts'
 import type { ApprovalVerdict } from '../store/approvals.ts'
 import { faultOf, filtersOf, listed } from './approvals.ts'
 import { form, noteOf } from './notes.ts'
@@ -36,7 +35,7 @@ export function manyRoutes (app: FastifyInstance, services: ManyServices, refuse
     const boxes = [...new Set([body.item ?? []].flat().map(String))]
     const chosen = boxes.map(readBox)
     const note = noteOf(body)
-    const part = await services.waiting.list(caller, cursor, listed, wanted, waitOptionsFor(0, request))
+    const part = await services.waiting.list(caller, cursor, listed, wanted, request)
     const ofBoxes = verdict === undefined ? 'Press Approve or Reject. Nothing was decided yet.' : faultOfBoxes(chosen)
     const problem = ofBoxes ?? faultOf(note, verdict!)
     if (verdict === undefined || problem !== undefined) {

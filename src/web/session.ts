@@ -60,9 +60,9 @@ export class SignIn {
         if (found === undefined || !hasScope(found.caller, this.#options.area.scope)) throw new SessionEnded()
         return found.caller
       },
-      onEnd: async (ended, changed) => {
-        const end = () => ended(new SessionEnded())
-        const leaveKey = this.#keys.onEnd(mark, { ended: end, changed })
+      onEnd: async listener => {
+        const end = () => listener.ended(new SessionEnded())
+        const leaveKey = this.#keys.onEnd(mark, { ended: end, changed: () => listener.changed() })
         const leaveSession = await this.#sessions.onEnd(secret, end)
         return () => {
           leaveKey()

@@ -22,14 +22,25 @@ async function waiting (t: Test, { milliseconds = 30_000, authorise = () => {}, 
       const checked = authorise()
       return checked instanceof Promise ? checked.then(() => somebody) : somebody
     },
-    async onEnd (ended) {
-      told.end = ended
+    async onEnd (listener) {
+      told.end = why => listener.ended(why)
       return () => { happened.push('leave') }
     },
   }
-  const options = { milliseconds, grant: () => grant, isGone: () => false, onGone: (stop: () => void) => { told.go = stop; return () => {} } }
+  let isGone = false
+  const asker = {
+    grant: () => grant,
+    isGone: () => isGone,
+    onGone (listener: () => void) {
+      told.go = () => {
+        isGone = true
+        listener()
+      }
+      return () => {}
+    }
+  }
   const channel = `${prefix}:{aaa}:h:t:x`
-  const answer = waiter.wait(channel, options, async () => {
+  const answer = waiter.wait(channel, { milliseconds, asker }, async () => {
     happened.push('look')
     await look()
     return happened.length

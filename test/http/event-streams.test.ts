@@ -188,7 +188,7 @@ t.test('a stream that falls behind what is kept has its reset as well', async t 
   const streams = new EventStreams(events)
   const grant = { authorise: () => callerOf('default', 'alice', []), onEnd: async () => () => {} }
   const anything = { types: null, handoffId: null, inbox: null, labels: null }
-  const { text, close } = streams.open('default', 'key', anything, await events.start('default', '0-0'), { grant: () => grant, onGone: () => () => {} })
+  const { text, close } = streams.open('default', 'key', anything, await events.start('default', '0-0'), { grant: () => grant, isGone: () => false, onGone: () => () => {} })
   t.teardown(close)
   t.match((await text.next()).value, /^retry/)
   const pass = () => service.call('alice', 'POST', '/api/pass', { task: 't' })

@@ -12,7 +12,7 @@ import { eventsAnswer, eventsHeaders, eventsQuery } from '../../core/schemas/eve
 import type { EventsQuery } from '../../core/schemas/events.ts'
 import { problems } from '../../core/schemas/problem.ts'
 import { jsonType } from '../body.ts'
-import { waitOptionsFor, waitOptions } from '../operations.ts'
+import { waitOptions } from '../operations.ts'
 
 const streamType = 'text/event-stream'
 
@@ -52,9 +52,7 @@ export function eventsRoute (app: FastifyInstance, service: EventService, stream
     const { caller } = request
     const { after } = request.query as EventsQuery
     const start = await service.start(caller.tenant, lastEventId(request) ?? after)
-    const {
-      text, close
-    } = streams.open(caller.tenant, caller.keyId ?? caller, filter, start, waitOptionsFor(Infinity, request))
+    const { text, close } = streams.open(caller.tenant, caller.keyId ?? caller, filter, start, request)
     // Some proxies collect an answer before they pass it on, unless the answer says not to.
     reply.headers({ 'content-type': streamType, 'x-accel-buffering': 'no' })
     // 'close' comes whatever ends it, also where its client has gone before anything was read.
