@@ -22,7 +22,7 @@
 --                                                    it comes after too; nothing changed
 --          {'newer'}                                 a newer version wrote it; nothing changed
 --          {'late'}                                  the call's deadline is over; nothing changed
--- Uses: events
+-- Uses: appending
 local call, key, due, words, max_bytes = redis.call, KEYS[1], KEYS[2], ARGV[2], ARGV[4]
 local now, seconds, micros, formatted = clock()
 -- Before the payload is read: that is what takes Redis long.
@@ -36,7 +36,7 @@ local created, expires = string.match(record, '^pending none (%d+) (%d+) ')
 expires = created and expires + 0
 local decision, trace, extra, schema
 if not created or now >= expires or string.find(record, '/', 1, true) then
-  -- Uses: attempts here inbox entering catching
+  -- Uses: events attempts here inbox entering catching
   local status, approval, passed, until_done, by, made_by, _
   status, approval, created, expires, _, passed, until_done, by, made_by = string.match(record, RECORD)
   if not status then return { 'newer' } end
@@ -77,15 +77,14 @@ if not created or now >= expires or string.find(record, '/', 1, true) then
   append(outbox, seconds .. micros, 'caught', member, record, extra, string.match(words, '%S+'))
 else
   -- Most are plain, have no trace, and can be caught. For them this does what becomeCaught does, with less to define
-  -- and to ask.
-  local outbox = openOutbox(key, key, string.sub(key, #due))
-  local deadline = now + WORK_TTL
-  local until_done = string.format('%d', deadline)
+  -- and to ask. Both times in a record have 13 digits.
+  appendPlain(key, due, key, #due, seconds .. micros, 'caught caught ', string.match(record, '%S+', 42),
+    string.match(words, '%S+'), created)
+  local deadline, until_done = now + WORK_TTL, string.format('%d', now + WORK_TTL)
   record = 'caught' .. string.sub(record, 8) .. ' ' .. formatted .. ' ' .. until_done .. ' ' .. words
   call('HSET', key, 's', record)
   call('PEXPIREAT', key, string.format('%d', deadline + RETENTION))
   if deadline < expires then call('ZADD', due, until_done, string.sub(key, #due)) end
   redis.pcall('SPUBLISH', key, 'caught')
-  append(outbox, seconds .. micros, 'caught', string.sub(key, #due), record, nil, string.match(words, '%S+'))
 end
 return { 'caught', created, payload, decision, trace, extra and record, extra, schema }

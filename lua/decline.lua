@@ -12,8 +12,8 @@
 --          {'newer'}                    a newer version wrote it; nothing changed
 --          {'full'}                     Redis is full, and this would make it larger; nothing changed
 --          {'late'}                     the call's deadline is over; nothing changed
--- Uses: events full holder attempts here inbox entering after pending caught failed asking successor cancelled
--- Uses: releasing ended
+-- Uses: appending events full holder attempts here inbox entering after pending caught failed asking successor
+-- Uses: cancelled releasing ended
 local key, due = KEYS[1], KEYS[2]
 local token, agent, retention, member, reason = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local now, seconds, micros = clock()

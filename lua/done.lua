@@ -16,7 +16,7 @@
 --          {'newer'}                    a newer version wrote it; nothing changed
 --          {'full'}                     Redis is full, and this would make it larger; nothing changed
 --          {'late'}                     the call's deadline is over; nothing changed
--- Uses: events full
+-- Uses: appending full
 local call, key, due, agent, token, result, satisfied = redis.call, KEYS[1], KEYS[2], ARGV[2], ARGV[3], ARGV[4], nil
 if ARGV[5] then satisfied, result = result, ARGV[5] end
 local now, seconds, micros, formatted = clock()
@@ -40,9 +40,10 @@ if isFull(#result - call('HSTRLEN', key, 'p')) then return { 'full' } end
 
 -- In the key, the member begins where the index's key ends.
 local member = string.sub(key, #due)
-local outbox = openOutbox(key, key, member)
+-- The record only grows: its first word changes, and this transition's words are appended.
 if extra then
-  -- Uses: here inbox caught asking
+  -- Uses: events here inbox caught asking
+  local outbox = openOutbox(key, key, member)
   local ask = openAsk(key, member, extra)
   leaveCaught(key, member, extra)
   if ask then
@@ -51,15 +52,19 @@ if extra then
     call('HSET', key, 'x', extra)
     append(outbox, seconds .. micros, 'ask_ended', member, record, extra, agent, ended)
   end
+  record = '2:done' .. string.sub(record, 9) .. ' ' .. formatted .. ' ' .. token
+  append(outbox, seconds .. micros, 'done', member, record, extra, agent)
+else
+  -- Both times in the record have 13 digits, and begin at 13 and 27, or four later.
+  appendPlain(key, due, member, 1, seconds .. micros, 'done done ', string.match(record, ' %d+ (%S+)', 20), agent,
+    string.match(record, '%d+', 13))
+  record = 'done' .. string.sub(record, 7) .. ' ' .. formatted .. ' ' .. token
 end
--- The record only grows: its first word changes, and this transition's words are appended.
-record = (extra and '2:done' or 'done') .. string.sub(record, extra and 9 or 7) .. ' ' .. formatted .. ' ' .. token
 call('HSET', key, 's', record, 'p', result)
 call('PEXPIREAT', key, string.format('%d', now + RETENTION))
 redis.pcall('SPUBLISH', key, 'done')
-append(outbox, seconds .. micros, 'done', member, record, extra, agent)
 if extra and string.find(extra, ' W', 1, true) then
-  -- Uses: here inbox entering after pending cancelled releasing ended
+  -- Uses: events here inbox entering after pending cancelled releasing ended
   leaveDue(key, due, member, extra, 'done', now, seconds .. micros)
 else
   call('ZREM', due, member)

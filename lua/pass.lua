@@ -23,7 +23,7 @@
 --          {'fresh'}                       it doesn't exist, and wasn't made now
 --          {'newer'}                       a newer version made it; nothing changed
 --          {'late'}                        the call's deadline is over; nothing changed
--- Uses: events
+-- Uses: appending
 local call, key, due, waiting, inbox, other = redis.call, KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local words, options, payload = ARGV[2], '', ARGV[4]
 if ARGV[5] then options, payload = payload, ARGV[5] end
@@ -53,21 +53,24 @@ if settings then
   if refusal then return refusal end
 end
 -- In the key, the member begins where the index's key ends.
-local member = string.sub(key, #due)
-local outbox, expires = openOutbox(due, key, member), now + ARGV[3]
+local member, expires = string.sub(key, #due), now + ARGV[3]
 local until_expiry = string.format('%d', expires)
-local extra, available, schema, after, blocked, shown = '', nil, nil, nil, nil, nil
+local extra, available, schema, after, blocked, shown
 record = (kept and 'pending waiting ' or 'pending none ') .. formatted .. ' ' .. until_expiry .. ' ' .. words
-if options ~= '' then
-  -- Uses: passing
-  extra, available, schema, after, blocked, shown, payload = readOptions(options, payload, now, formatted)
-end
-if extra == '' then
+if options == '' then
+  appendPlain(due, due, member, 1, seconds .. micros, 'passed pending ', string.match(words, '%S+'), '-')
   call('HSET', key, 's', record, 'p', payload)
 else
-  record = (blocked and '3:' or '2:') .. record
-  call('HSET', key, 's', record, 'p', payload, 'x', extra, unpack(schema and { 'r', schema } or {}))
+  -- Uses: events passing
+  local outbox = openOutbox(due, key, member)
+  extra, available, schema, after, blocked, shown, payload = readOptions(options, payload, now, formatted)
+  if extra ~= '' then record = (blocked and '3:' or '2:') .. record end
+  call('HSET', key, 's', record, 'p', payload, unpack(extra == '' and {} or { 'x', extra, schema and 'r', schema }))
   if after then call('HSET', key, 'b', after) end
+  append(outbox, seconds .. micros, 'passed', member, record, extra, '-')
+  if kept then
+    append(outbox, seconds .. micros, 'approval_requested', member, record, extra, '-', ' e' .. until_expiry)
+  end
 end
 call('PEXPIREAT', key, string.format('%d', expires + RETENTION))
 -- A delayed handoff is due at the end of its delay: then the sweep adds it to its inbox, and moves it on. A blocked one
@@ -84,9 +87,5 @@ if inbox then
   -- Uses: entering
   enterPart(inbox, member, extra, seconds .. micros, kept and until_expiry, available and ms(available),
     blocked and until_expiry)
-end
-append(outbox, seconds .. micros, 'passed', member, record, extra, '-')
-if kept then
-  append(outbox, seconds .. micros, 'approval_requested', member, record, extra, '-', ' e' .. until_expiry)
 end
 return (available or shown) and { 'passed', now, expires, available or not shown and nil, shown } or now

@@ -14,7 +14,7 @@
 --                      handoff
 --          {'newer'}     a newer version wrote it; nothing changed
 --          {'late'}      the call's deadline is over; nothing changed
--- Uses: events attempts here inbox entering after pending caught failed asking successor
+-- Uses: appending events attempts here inbox entering after pending caught failed asking successor
 local key, due = KEYS[1], KEYS[2]
 local agent, retention, member = ARGV[2], tonumber(ARGV[3]), ARGV[4]
 local now, seconds, micros = clock()

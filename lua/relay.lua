@@ -3,41 +3,50 @@
 -- KEYS: 1 prefix:{tag}:e:tenant        the tenant's feed, a stream
 --       2 prefix:{tag}:e:tenant:moved  for each partition's tag the number of its last event that is in the feed
 -- ARGV: 1 the call's deadline (ms)  2 for how long events are kept (ms)
---       3 for each partition a line: =, its tag, a space, the number of the event before these (0 where these are the
---         first that its outbox has); then a line for each event, as it stands in the outbox
+--       3 for each partition three words: its tag, the number of the event before these (0 where these are the first
+--         that its outbox has), and how many these are  4 a line for each event, as it stands in the outbox
 -- Replies: {'relayed', last, tag, moved, …}  last: the feed's newest id, or nil where nothing was appended; then each
 --                       partition of which events are missing between what was moved and these, so that none of these
 --                       was appended: its tag, and the number of the last that was moved
 --          {'late'}     the call's deadline is over; nothing changed
 -- An outbox loses only what was moved. So whatever comes after an event that was moved, or is the first that an outbox
 -- has, may follow.
-local feed, moved, retention, events = KEYS[1], KEYS[2], tonumber(ARGV[2]), ARGV[3]
+local feed, moved, retention, events = KEYS[1], KEYS[2], tonumber(ARGV[2]), ARGV[4]
 local now = clock()
-local tags = {}
-for tag in string.gmatch(events, '=(%S+)') do tags[#tags + 1] = tag end
-local before = redis.call('HMGET', moved, unpack(tags))
+local tags, befores, counts = {}, {}, {}
+for tag, before, count in string.gmatch(ARGV[3], '(%S+) (%S+) (%S+)') do
+  local at = #tags + 1
+  tags[at], befores[at], counts[at] = tag, before, count
+end
+local noted = redis.call('HMGET', moved, unpack(tags))
 
 if late(ARGV[1], now) then return { 'late' } end
-local newest, words, missing, at, last = nil, {}, {}, 0, nil
-for mark, first, rest in string.gmatch(events, '(=?)(%S+) ([^\n]+)') do
-  if mark == '=' then
-    at, last = at + 1, tonumber(before[at + 1] or 0)
-    if tonumber(rest) > last then
-      missing[#missing + 1], missing[#missing + 2] = first, ms(last)
-      last = nil
+local newest, words, missing, place = nil, {}, {}, 1
+for at, tag in ipairs(tags) do
+  local last, number = tonumber(noted[at] or 0), nil
+  local isMissing = tonumber(befores[at]) > last
+  if isMissing then missing[#missing + 2], missing[#missing + 1] = ms(last), tag end
+  for _ = 1, counts[at] do
+    -- Plain searches: a pattern would look at each letter.
+    local space, stop = string.find(events, ' ', place, true), string.find(events, '\n', place, true)
+    local its = string.sub(events, place, space - 1)
+    if not isMissing and its + 0 > last then
+      newest = redis.call('XADD', feed, '*', 'e', string.sub(events, space + 1, stop - 1))
+      last, number = its + 0, its
     end
-  elseif last and tonumber(first) > last then
-    newest = redis.call('XADD', feed, '*', 'e', rest)
-    last = tonumber(first)
-    if tags[at] ~= words[#words - 1] then words[#words + 2], words[#words + 1] = first, tags[at] end
-    words[#words] = first
+    place = stop + 1
   end
+  if number then words[#words + 2], words[#words + 1] = number, tag end
 end
 if newest then
   redis.call('HSET', moved, unpack(words))
+  -- Both end half an hour later than they have to, or more: so they are put off twice an hour, not by each call. What
+  -- is noted lasts longer than the feed, so it says of both when that is.
+  if redis.call('PEXPIRETIME', moved) < now + retention + 84600000 then
+    redis.call('PEXPIREAT', feed, ms(now + retention + 3600000))
+    redis.call('PEXPIREAT', moved, ms(now + retention + 86400000))
+  end
   redis.call('XTRIM', feed, 'MINID', '~', ms(now - retention))
-  redis.call('PEXPIREAT', feed, ms(now + retention + 3600000))
-  redis.call('PEXPIREAT', moved, ms(now + retention + 86400000))
   redis.pcall('SPUBLISH', feed, newest)
 end
 return { 'relayed', newest or false, unpack(missing) }

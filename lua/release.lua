@@ -10,7 +10,7 @@
 --                       have dependents left
 --          {'unchanged'}  it doesn't wait for this (any more)
 --          {'late'}       the call's deadline is over; nothing changed
--- Uses: events here inbox entering after pending cancelled releasing ended
+-- Uses: appending events here inbox entering after pending cancelled releasing ended
 local key, due, member = KEYS[1], KEYS[2], ARGV[2]
 local now, seconds, micros = clock()
 

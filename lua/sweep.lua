@@ -24,7 +24,7 @@
 -- taken for gone: it is looked for again after 1 s, 2 s, 4 s, …, so that other members get their turn. The fraction of
 -- the score counts these looks (in 1/32): after n of them at least 2^n - 1 s are over. Everything else that sets the
 -- score sets a whole number.
--- Uses: events
+-- Uses: appending
 local call, due = redis.call, KEYS[1]
 local prefix, limit, naming, retention = ARGV[2], ARGV[3], ARGV[4] == '1', tonumber(ARGV[5])
 local handoffs = prefix .. 'h:'
@@ -42,17 +42,17 @@ while place <= #members do
   local key = handoffs .. member
   local record = call('HGET', key, 's')
   if not record or string.sub(record, 1, 13) ~= 'pending none ' or now < string.sub(record, 28, 40) + 0 then break end
-  local outbox = openOutbox(key, key, member)
+  appendPlain(key, due, member, 1, micros, 'expired expired ', string.match(record, '%S+', 42), '- bnot_caught',
+    string.sub(record, 14, 26))
   record = 'expired' .. string.sub(record, 8)
   call('HSET', key, 's', record, 'p', '')
-  append(outbox, micros, 'expired', member, record)
   if naming then named[place] = member end
   place = place + 1
 end
 local expired, stalled, stalled_reissued, late_reissued, later, successors = place - 1, 0, 0, 0, {}, {}
 local ended, blocked = {}, {}
 if place <= #members then
-  -- Uses: attempts here inbox entering after pending caught failed asking successor sweeping
+  -- Uses: events attempts here inbox entering after pending caught failed asking successor sweeping
   local batch = {
     now = now, micros = micros, retention = retention, expired = expired, stalled = 0, stalled_reissued = 0,
     late_reissued = 0, named = naming and named, later = later, successors = successors, ended = ended,

@@ -17,6 +17,6 @@ repeat
   if count > 0 then redis.call('LTRIM', outbox, count, -1) end
   removed = removed + count
 until count < 100
-local last = redis.call('ZSCORE', index, tenant)
-if last and tonumber(last) <= upto and tonumber(last) < micros - 86400000000 then redis.call('ZREM', index, tenant) end
+local last = upto < micros - 86400000000 and redis.call('ZSCORE', index, tenant)
+if last and tonumber(last) <= upto then redis.call('ZREM', index, tenant) end
 return { 'trimmed', removed }

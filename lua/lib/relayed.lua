@@ -4,23 +4,39 @@
 --   prefix:{tag}:o         index: each tenant, scored by the number of its last event here
 --   prefix:{tag}:o:tenant  events that may not be in the feed yet: number, a space, and the event's text
 -- A number is the moment in microseconds, and above the one before it, also when the server's clock is set back.
-local appended = {}
+-- What this script appended: of each event a line, with its tenant, the number of the event before it, and the event.
+local appended = ''
 -- Call it before the first write. The slot may be moving, and the outbox be on the other node: Redis refuses to say
--- then of several keys which of them exist. `anchor` is a key that is here.
+-- then of several keys which of them exist. `anchor` is a key that is here. Returns the name of the partition's index.
 local function openOutbox(anchor, key, member)
-  local tenant = string.match(member, '^[^:]+')
-  local index = string.sub(key, 1, #key - #member - 2) .. 'o'
-  local outbox = { index = index, list = index .. ':' .. tenant, tenant = tenant }
-  redis.call('EXISTS', anchor, index, outbox.list)
-  outbox.last = tonumber(redis.call('ZSCORE', index, tenant) or 0)
-  return outbox
+  local due = string.sub(key, 1, #key - #member - 2) .. 'due'
+  local index = string.sub(due, 1, -4) .. 'o'
+  redis.call('EXISTS', anchor, index, index .. ':' .. string.match(member, '^[^:]+'))
+  return due
 end
-local function append(outbox, micros, type, member, record, extra, caught_by, more)
-  local number = math.max(micros, outbox.last + 1)
-  local event = ms(number) .. ' ' ..
-    eventOf(type, string.sub(member, #outbox.tenant + 2), record, extra, caught_by, more)
-  redis.call('RPUSH', outbox.list, event)
-  redis.call('ZADD', outbox.index, ms(number), outbox.tenant)
-  appended[#appended + 1], appended[#appended + 2], appended[#appended + 3] = outbox.tenant, ms(outbox.last), event
-  outbox.last = number
+-- Appends an event. `text` has tenant:id at its end, from place `at` on; `first` comes before the id, who passed it and
+-- `rest` behind it. Where openOutbox wasn't called, this comes before the script's first write, and `anchor` is a key
+-- that is here. Then only what isn't found is asked for: an index and an outbox that are found here can't be on the
+-- other node.
+local function appendPlain(anchor, due, text, at, micros, first, passed_by, rest)
+  local colon = string.find(text, ':', at, true)
+  local tenant, index = string.sub(text, at, colon - 1), string.sub(due, 1, -4) .. 'o'
+  local list = index .. ':' .. tenant
+  local last = redis.call('ZSCORE', index, tenant)
+  if last and last + 0 >= micros + 0 then micros = ms(last + 1) end
+  local event = micros .. ' ' .. first .. string.sub(text, colon + 1) .. ' ' .. passed_by .. ' ' .. rest
+  if not last or redis.call('RPUSHX', list, event) == 0 then
+    if anchor then redis.call('EXISTS', anchor, index, list) end
+    redis.call('RPUSH', list, event)
+  end
+  redis.call('ZADD', index, micros, tenant)
+  appended = appended .. tenant .. ' ' .. (last or 0) .. ' ' .. event .. '\n'
+end
+-- The script's reply with what it appended in front of its first word, or of the number that it is: a table more would
+-- cost Redis more than that.
+local function withAppended(reply)
+  if appended == '' then return reply end
+  if type(reply) ~= 'table' then return appended .. ms(reply) end
+  reply[1] = appended .. reply[1]
+  return reply
 end

@@ -22,8 +22,7 @@ for at = 1, #shape, 2 do
   local ok, reply = pcall(one, { unpack(KEYS, key + 1, keys) }, { unpack(ARGV, argument + 1, arguments) })
   key, argument = keys, arguments
   if type(reply) == 'table' then
-    local own = reply[1] == 'appended' and reply[3] or reply
-    local payload = type(own) == 'table' and own[3]
+    local payload = reply[3]
     if type(payload) == 'string' then room = room - #payload end
   elseif not ok then
     -- A command's error has its code in front, one of Lua has none.

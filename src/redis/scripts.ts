@@ -128,15 +128,16 @@ const uses = /^ *-- Uses: ([a-z -]+)\n/gm
 
 function librariesOf (names: string, { events, isOneRedis }: Targets): string {
   return names.split(' ').map(name => {
-    if (name === 'events') return eventsLibrary(events)
+    if (name === 'appending') return appendingLibrary(events)
+    if (name === 'events') return readLua(events === undefined ? 'lib/no-events.lua' : 'lib/events.lua')
     return readLua(`lib/${name === 'ended' ? isOneRedis ? 'ended-here' : 'ended-later' : name}.lua`)
   }).join('')
 }
 
-function eventsLibrary (events: EventTarget | undefined): string {
-  if (events === undefined) return readLua('lib/no-events.lua')
-  if (events === 'outbox') return readLua('lib/events.lua') + readLua('lib/relayed.lua')
-  return `${readLua('lib/events.lua')}local FEEDS, EVENTS_RETENTION, FEED_TTL = '${events.feeds}', ` +
+function appendingLibrary (events: EventTarget | undefined): string {
+  if (events === undefined) return ''
+  if (events === 'outbox') return readLua('lib/relayed.lua')
+  return `local FEEDS, EVENTS_RETENTION, FEED_TTL = '${events.feeds}', ` +
     `${events.retention}, ${events.retention + feedMargin}\n${readLua('lib/direct.lua')}`
 }
 
@@ -190,12 +191,14 @@ const publishing = "redis.pcall('SPUBLISH', feed, newest)"
 function forSeveral (name: ScriptName, text: string): string {
   const [libraries, body] = text.split('-- body\n') as [string, string]
   // What a call has appended is a part of its own reply. Only what isn't plain enters an inbox.
-  const begin = (libraries.includes('local appended = {}') ? 'appended = {}\n' : '') +
+  const begin = (libraries.includes("local appended = ''") ? "appended = ''\n" : '') +
     (name === 'pass' ? 'if ARGV[5] then advance() end\n' : '')
   const noting = 'if not news[feed] then news[#news + 1] = feed end news[feed] = newest'
   const collecting = libraries.replace(publishing, noting)
+  const isDirect = libraries.includes("'XADD'")
+  if (isDirect === (collecting === libraries)) throw new Error('lib/direct.lua announces an event in another way')
   const loop = readLua('lib/several.lua').replace('-- body\n', () => begin + body)
-  if (collecting === libraries) return libraries + loop.replace(/^for _, feed in .*\n/m, '')
+  if (!isDirect) return libraries + loop.replace(/^for _, feed in .*\n/m, '')
   return `local news = {}\n${collecting}${loop}`
 }
 
@@ -221,11 +224,12 @@ function scriptOf (name: ScriptName, source: string, took: Histogram): Script {
  */
 function withLibraries (text: string, targets: Targets): string {
   const { events } = targets
-  const replying = events === 'outbox' && /^-- Uses: events\b/m.test(text) ? replyingEvents(text) : text
+  const replying = events === 'outbox' && /^-- Uses: appending\b/m.test(text) ? replyingEvents(text) : text
   const whole = replying.replace(uses, (_, names: string) => librariesOf(names, targets))
   if (events !== undefined) return whole
-  const silent = whole.replace(/^ *(?:local outbox = openOutbox|append)\(.*\)\n/gm, '')
-  return /\boutbox\b/.test(withoutComments(silent)) ? whole : silent
+  const some = whole.replace(/^ *appendPlain\((?:.*,\n)?.*\)\n/gm, '')
+  const silent = some.replace(/^ *(?:local outbox = openOutbox|append)\(.*\)\n/gm, '')
+  return /\boutbox\b/.test(withoutComments(silent)) ? some : silent
 }
 
 /**
@@ -239,13 +243,11 @@ function comparing (source: string): string {
 }
 
 /**
- * A script whose reply, where it appended events, is `{ 'appended', events, reply }`. Only the last return follows a
- * write (test/lua/headers).
+ * A script whose reply has the events that it appended (lua/lib/relayed.lua). Only the last return follows a write
+ * (test/lua/headers).
  */
 function replyingEvents (body: string): string {
-  return body.replace(
-    /^return (.+(?:\n .+)*)\n(?![^])/m, "local reply = $1\nreturn appended[1] and { 'appended', appended, reply } or reply\n"
-  )
+  return body.replace(/^return (.+(?:\n .+)*)\n(?![^])/m, 'return withAppended($1)\n')
 }
 
 /** Leaves out functions and constants of the libraries that nothing mentions: each call would make them. */

@@ -83,11 +83,11 @@ export class Events {
    */
   relay (tenant: string, batches: readonly EventBatch[]): Promise<Missing[]> {
     const tag = homeTagOf(tenant, this.#tags)
-    const lines =
-      batches.map(({ tag, from, events }) => `=${tag} ${from}\n${events.map(event => `${event}\n`).join('')}`).join('')
+    const heads = batches.map(({ tag, from, events }) => `${tag} ${from} ${events.length}`).join(' ')
+    const lines = batches.flatMap(({ events }) => events.map(event => `${event}\n`)).join('')
     const keys = [this.#keyNames.feed(tag, tenant), this.#keyNames.relayed(tag, tenant)]
     return this.#lanes.call({
-      script: this.#scripts.relay, tag, keys, texts: [this.#retention, lines], decode: readMissing
+      script: this.#scripts.relay, tag, keys, texts: [this.#retention, heads, lines], decode: readMissing
     })
   }
 

@@ -6,6 +6,7 @@ import type { Leases } from './leases.ts'
 
 /** How long events are collected before they are moved, in milliseconds: the more at once, the less each costs. */
 const pause = 10
+const newline = 10
 /** Events in one call, which holds Redis up for a microsecond or two each. */
 const eventsPerCall = 256
 
@@ -33,17 +34,22 @@ export class Relay {
     this.#onFault = onFault
   }
 
-  /** Takes the events off a script's reply. @returns what the reply is without them */
+  /**
+   * Takes the events off a script's reply: lines in front of its first word, or of the number that it is
+   * (lua/lib/relayed.lua). @returns what the reply is without them
+   */
   readonly take = (tag: string, reply: unknown): unknown => {
-    const parts = reply as unknown[]
-    if (!hasEvents(parts[0])) return reply
-    const events = parts[1] as Buffer[]
-    for (let at = 0; at < events.length; at += 3) {
-      this.#note(
-        tag, events[at]!.toString('latin1'), events[at + 1]!.toString('latin1'), events[at + 2]!.toString('latin1')
-      )
+    const parts = Array.isArray(reply) ? reply : [reply]
+    const first: unknown = parts[0]
+    const end = Buffer.isBuffer(first) ? first.lastIndexOf(newline) + 1 : 0
+    if (end === 0) return reply
+    const lines = (first as Buffer).toString('latin1', 0, end - 1).split('\n')
+    for (const line of lines) {
+      const [tenant, from] = line.split(' ', 2) as [string, string]
+      this.#note(tag, tenant, from, line.slice(tenant.length + from.length + 2))
     }
-    return parts[2]
+    parts[0] = (first as Buffer).subarray(end)
+    return Array.isArray(reply) ? reply : Number(String(parts[0]))
   }
 
   /**
@@ -146,10 +152,6 @@ function inParts ({ tag, from, events }: EventBatch): EventBatch[] {
     parts.push({ tag, from: before, events: events.slice(at, at + eventsPerCall) })
   }
   return parts
-}
-
-function hasEvents (tag: unknown): boolean {
-  return Buffer.isBuffer(tag) && tag.length === 8 && tag.toString('latin1') === 'appended'
 }
 
 /**

@@ -29,16 +29,21 @@ export type Library = ReadonlyMap<string, { tags: string[], commands: Command[] 
 /** @throws on invalid Lua, with the line */
 export function readLibrary (library: string): Library {
   const functions = nodes(luaparse.parse(library, { ranges: true, comments: false }).body).filter(({ type }) => type === 'FunctionDeclaration')
-  return new Map(functions.map(declared => {
+  const known: Map<string, { tags: string[], commands: Command[] }> = new Map()
+  for (const declared of functions) {
     const tagsOf = returnedTags(nodes(declared.body), new Map())
     const tags: string[] = []
     const commands: Command[] = []
     visit(declared, node => {
       if (node.type === 'ReturnStatement') tags.push(...tagsOf(node))
-      if (node.type.endsWith('CallExpression')) commands.push(...commandsOf(node, nameOf(node.base as LuaNode)))
+      if (!node.type.endsWith('CallExpression')) return
+      const name = nameOf(node.base as LuaNode)
+      // Those of functions before it are its own too.
+      commands.push(...commandsOf(node, name), ...known.get(name)?.commands ?? [])
     })
-    return [String((declared.identifier as LuaNode).name), { tags, commands }]
-  }))
+    known.set(String((declared.identifier as LuaNode).name), { tags, commands })
+  }
+  return known
 }
 
 /** @param library the functions that it can call @throws on invalid Lua, with the line */

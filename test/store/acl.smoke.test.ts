@@ -30,9 +30,9 @@ t.test('the service’s user may do what the service does, and nothing else', as
   t.strictSame(commandsOf('handoff'), everything)
   t.strictSame(usersOf('users.acl').get('handoff')!.filter(rule => !rule.startsWith('+')),
     ['on', '#SHA256_OF_SERVICE_PASSWORD', '~handoff:*', '&handoff:*', '-@all'])
-  // The operator's further rights: to create and revoke keys, and for `handoff doctor` and `handoff inspect`.
+  // The operator's further right, for `handoff doctor`. It may also create and revoke keys.
   t.strictSame(operatorCommands(scripts, setup), [])
-  t.strictSame(commandsOf('handoff-operator'), [...everything, 'CONFIG|GET', 'PEXPIRETIME'].sort())
+  t.strictSame(commandsOf('handoff-operator'), [...everything, 'CONFIG|GET'].sort())
   t.strictSame(usersOf('users.acl').get('default'), ['off'])
 })
 

@@ -50,7 +50,7 @@ t.test('an event is in the feed although the reply that tells of it comes after 
   await pass(other, place)
   await other.handoffs.catch(place, randomToken(), 'bob')
   const [passed, caught] = await store.events!.outbox(place.tag, tenant, '0', 10) as [string, string]
-  const told = (from: string, event: string) => store.relay.take(place.tag, [Buffer.from('appended'), [tenant, from, event].map(text => Buffer.from(text)), null])
+  const told = (from: string, event: string) => store.relay.take(place.tag, Buffer.from(`${tenant} ${from} ${event}\n1`))
   told(passed.split(' ')[0]!, caught)
   told('0', passed)
   await store.relay.move()

@@ -117,7 +117,7 @@ t.test('a tenant whose feed’s master doesn’t answer holds up no other tenant
     },
   }
   const relay = new Relay(events as unknown as Events, error => t.error(error))
-  const tell = (tenant: string, from: string, event: string) => relay.take('aa', [Buffer.from('appended'), [tenant, from, event].map(text => Buffer.from(text)), null])
+  const tell = (tenant: string, from: string, event: string) => relay.take('aa', [Buffer.from(`${tenant} ${from} ${event}\ndone`)])
   tell('sick', '0', '1 passed')
   await until(() => asked.length === 1)
   tell('sick', '1', '2 caught')

@@ -6,7 +6,7 @@ export type Command = (on: Keyspace, ...args: string[]) => Reply
 export type Reply = string | number | false | Reply[]
 
 /** Those that write nothing. */
-export const reading = new Set(['HGET', 'HGETALL', 'HMGET', 'HSTRLEN', 'EXISTS', 'GET', 'ZRANGE', 'ZCARD', 'ZCOUNT', 'ZSCORE', 'LRANGE', 'SCARD', 'SRANDMEMBER', 'XLEN', 'XRANGE', 'XREVRANGE', 'TIME'])
+export const reading = new Set(['HGET', 'HGETALL', 'HMGET', 'HSTRLEN', 'EXISTS', 'GET', 'ZRANGE', 'ZCARD', 'ZCOUNT', 'ZSCORE', 'LRANGE', 'SCARD', 'SRANDMEMBER', 'XLEN', 'XRANGE', 'XREVRANGE', 'PEXPIRETIME', 'TIME'])
 const withoutKeys = new Set(['TIME', 'SPUBLISH'])
 const withKeysAlone = new Set(['EXISTS', 'DEL', 'RENAME'])
 
@@ -31,6 +31,10 @@ export const commands: Readonly<Record<string, Command>> = {
   PEXPIREAT (on, key, at, how) {
     if (how === 'GT' && Number(at) <= on.expiryOf(key!)) return 0
     return on.expire(key!, Number(at)) ? 1 : 0
+  },
+  PEXPIRETIME (on, key) {
+    const expires = on.expiryOf(key!)
+    return expires < Infinity ? expires : on.has(key!) ? -1 : -2
   },
   GET: (on, key) => on.read(key!, 'text') ?? false,
   SET (on, key, content, how, milliseconds) {
@@ -82,6 +86,7 @@ export const commands: Readonly<Record<string, Command>> = {
     on.write(key!, 'list', list)
     return list.length
   },
+  RPUSHX: (on, key, ...words) => on.has(key!) ? commands.RPUSH!(on, key!, ...words) : 0,
   LRANGE: (on, key, first, last) => slice(on.read(key!, 'list') ?? [], Number(first), Number(last)),
   LTRIM (on, key, first, last) {
     const list = on.read(key!, 'list')

@@ -69,11 +69,11 @@ export const luaMutations: readonly Mutation[] = [
   // A slot that is between two nodes.
   { name: 'the sweep forgets what is on the other node', shows: 'in a Cluster', lua: [{ from: 'local again = now - math.floor(score) + pause - 1000 < batch.retention and', to: 'local again = false and' }] },
   // Events.
-  { name: 'an event names another catcher', shows: 'in feeds', lua: [{ from: "record, nil, string.match(words, '%S+'))", to: "record, nil, '-')", of: ['catch'] }] },
+  { name: 'an event names another catcher', shows: 'in feeds', lua: [{ from: "42),\n    string.match(words, '%S+'), created)", to: "42),\n    '-', created)", of: ['catch'] }] },
   // The relay.
   { name: 'what was moved isn’t noted with the feed', shows: 'in feeds', lua: [{ from: "redis.call('HSET', moved, unpack(words))", to: '' }] },
-  { name: 'events are moved although others before them are missing', shows: 'in feeds', lua: [{ from: 'if tonumber(rest) > last then', to: 'if false then' }] },
-  { name: 'events are moved that were moved before', shows: 'in feeds', lua: [{ from: 'elseif last and tonumber(first) > last then', to: 'elseif last then' }] },
+  { name: 'events are moved although others before them are missing', shows: 'in feeds', lua: [{ from: 'local isMissing = tonumber(befores[at]) > last', to: 'local isMissing = false' }] },
+  { name: 'events are moved that were moved before', shows: 'in feeds', lua: [{ from: 'if not isMissing and its + 0 > last then', to: 'if not isMissing then' }] },
 ]
 
 function inOrder (all: ReadonlyArray<{ name: string } & LuaChange>): Mutation[] {

@@ -81,8 +81,10 @@ export const functions: Record<string, (...args: any[]) => unknown> = {
       return [false, refusal]
     }
   },
-  'string.match' (text: string, pattern: string) {
-    const found = patternOf(pattern).exec(str(text))
+  'string.match' (text: unknown, pattern: string, first = 1) {
+    const searched = patternOf(pattern)
+    searched.lastIndex = from(str(text), first)
+    const found = searched.exec(str(text))
     return found === null ? undefined : captured(found)
   },
   'string.gmatch' (text: string, pattern: string) {
