@@ -51,6 +51,7 @@ export class Events {
   readonly #tags: readonly string[]
   readonly #retention: string
   readonly #news: Paced
+  /** Of the feeds that were read within that time, the last one read at the end. */
   readonly #lengths = new Map<string, { length: number, at: number }>()
   /** How long a feed keeps an event, in milliseconds. */
   readonly retention: number
@@ -145,14 +146,24 @@ export class Events {
    * How many events the longest feed has, of those that this replica read within the last minute; null if it read none.
    */
   maxLength (): number | null {
-    const since = performance.now() - lengthLifetime
-    for (const [tenant, { at }] of this.#lengths) if (at < since) this.#lengths.delete(tenant)
+    this.#dropOldLengths(performance.now())
     return this.#lengths.size === 0 ? null : Math.max(...[...this.#lengths.values()].map(({ length }) => length))
+  }
+
+  /** With each read, since nobody may ever ask for the longest. */
+  #dropOldLengths (now: number): void {
+    for (const [tenant, { at }] of this.#lengths) {
+      if (at >= now - lengthLifetime) return
+      this.#lengths.delete(tenant)
+    }
   }
 
   #readFeed (tenant: string, reply: unknown): FeedPage {
     const [, newest, oldest, length, clock, since, noted, ...parts] = tagged(reply)
-    this.#lengths.set(tenant, { length: length as number, at: performance.now() })
+    const at = performance.now()
+    this.#dropOldLengths(at)
+    this.#lengths.delete(tenant)
+    this.#lengths.set(tenant, { length: length as number, at })
     const entries: FeedEntry[] = []
     for (let at = 0; at < parts.length; at += 2) entries.push({ id: String(parts[at]), text: String(parts[at + 1]) })
     const known = String(since)

@@ -120,8 +120,15 @@ export class Deliverer {
     for (const tenant of tenants) {
       if (!this.#tenants.has(tenant)) this.#tenants.set(tenant, new TenantWebhooks(tenant, this.#tenantOptions()))
     }
-    // One that has no webhooks any more finds that out, and costs nothing.
-    for (const tenant of this.#tenants.values()) tenant.refresh()
+    for (const [name, tenant] of this.#tenants) {
+      if (tenants.has(name) || !tenant.isEmpty) {
+        tenant.refresh()
+        continue
+      }
+      // It has found out that it has none any more. Once there are some again, a new one is made.
+      this.#tenants.delete(name)
+      tenant.stop().catch(error => this.#failed(error))
+    }
   }
 
   #tenantOptions (): TenantOptions {

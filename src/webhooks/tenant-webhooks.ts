@@ -44,6 +44,11 @@ export class TenantWebhooks {
     this.#options = options
   }
 
+  /** Had it no webhooks when it looked last? */
+  get isEmpty (): boolean {
+    return !this.#isStale && this.#endpoints.size === 0
+  }
+
   /** Webhooks may have changed, or all of it is to be looked at again. */
   refresh (): void {
     this.#isStale = true

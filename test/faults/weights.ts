@@ -17,7 +17,7 @@ export interface Weights {
   /** Sockets from agents, and sockets to Redis and to webhooks. */
   accepted: number
   opened: number
-  /** What all of their Maps and Sets hold. */
+  /** What all of their Maps and Sets hold. It may grow: caches of keys, tenants, agents and schemas fill up to their bounds. */
   entries: number
   /** Redis's used_memory, and how many keys it has: without those that stay. */
   redis: number
@@ -35,10 +35,11 @@ interface Told extends Pick<Weights, 'held' | 'arrayBuffers' | 'rss' | 'accepted
   weighed: number
   resources: Record<string, number>
   largest: Array<[size: number, key: string]>
+  forms: Record<string, number>
 }
 
-/** @param services with weigh.mjs @param stays of which keys it is known @returns the weights, and the largest Maps and Sets of the first one */
-export async function weigh (services: readonly ServiceReplica[], redis: Redis, stays: RegExp): Promise<{ weights: Weights, largest: string }> {
+/** @param services with weigh.mjs @param stays of which keys it is known @returns the weights, and what Maps and Sets hold */
+export async function weigh (services: readonly ServiceReplica[], redis: Redis, stays: RegExp): Promise<{ weights: Weights, maps: string }> {
   const told = await Promise.all(services.map(weighOne))
   const sum = (of: (one: Told) => number) => told.reduce((total, one) => total + of(one), 0)
   const timersOf = ({ resources }: Told) => (resources.Timeout ?? 0) + (resources.Immediate ?? 0)
@@ -58,7 +59,9 @@ export async function weigh (services: readonly ServiceReplica[], redis: Redis, 
     clients: numberIn(info, 'connected_clients'),
     keys: await redis.dbsize() - staying.length,
   }
-  return { weights, largest: told[0]!.largest.map(([size, key]) => `${size} ${key}`).join('; ') }
+  const [{ largest }] = told as [Told]
+  const forms = told.map(one => Object.entries(one.forms).map(([form, count]) => `${count} ${form}`).join(', ') || 'none')
+  return { weights, maps: `largest at the first: ${largest.map(([size, key]) => `${size} ${key}`).join('; ')}; of visitors at each: ${forms.join(' | ')}` }
 }
 
 async function weighOne ({ pid, lines }: ServiceReplica): Promise<Told> {
@@ -84,7 +87,7 @@ export function growth (minutes: readonly Weights[]): { grown: Array<keyof Weigh
   const third = Math.ceil(minutes.length / 3)
   const names = Object.keys(minutes[0]!) as Array<keyof Weights>
   const ends = names.map(name => ({ name, first: median(minutes.slice(0, third).map(one => one[name])), last: median(minutes.slice(-third).map(one => one[name])) }))
-  const grown = ends.filter(({ name, first, last }) => last > first * share + (memory.includes(name) ? 0 : few)).map(({ name }) => name)
+  const grown = ends.filter(({ name, first, last }) => name !== 'entries' && last > first * share + (memory.includes(name) ? 0 : few)).map(({ name }) => name)
   const described = ends.map(({ name, first, last }) => memory.includes(name) ? `${name} ${percent(last / first)}` : `${name} ${first} → ${last}`)
   return { grown, described: described.join(', ') }
 }

@@ -237,3 +237,14 @@ t.test('a tenant that was quiet for so long that its feed is gone is forgotten, 
   t.ok(calls >= 2 * indexes.length && calls <= 5 * indexes.length, `read ${calls} times`)
   t.equal(store.relayRound!.lag, 0)
 })
+
+t.test('the length of a feed that was read is forgotten in time, though nobody asks for it', async t => {
+  const { store: { events } } = await withEvents(t)
+  const { now } = performance
+  t.teardown(() => { performance.now = now })
+  await events!.read('lately', '0-0', 1)
+  performance.now = () => now.call(performance) + 61_000
+  const deleted = t.capture(Map.prototype, 'delete', Map.prototype.delete)
+  await events!.read(tenant, '0-0', 1)
+  t.ok(deleted().some(({ args: [key] }) => key === 'lately'))
+})

@@ -277,12 +277,12 @@ t.test('events are replayed from an id or a time on, with their ids', async t =>
 })
 
 t.test('a webhook that is deleted gets nothing more', async t => {
-  const { make, pass, hooks, dump, call } = await webhookApp(t)
+  const { make, pass, hooks, dump, call, store, redis, prefix } = await webhookApp(t)
   const release: Array<() => void> = []
   const { url, got } = await receiver(t, response => { release.push(() => response.writeHead(500).end()) })
   const { id } = await make(url)
   const witness = await receiver(t)
-  await make(witness.url)
+  const { id: last } = await make(witness.url)
   await pass()
   await until(() => got.length === 1)
   t.equal((await hooks('DELETE', `/${id}`)).statusCode, 204, 'while an attempt is under way')
@@ -292,6 +292,18 @@ t.test('a webhook that is deleted gets nothing more', async t => {
   t.equal(got.length, 1)
   t.strictSame(Object.keys(await dump()).filter(key => key.includes(id)), [], 'and nothing of it comes back')
   t.strictSame((await call('alice', 'GET', '/api/events?after=0-0&types=webhook.disabled')).json().items, [])
+  const feed = `${prefix}:e:default`
+  const listening = async () => String(await redis.call('PUBSUB', 'SHARDNUMSUB', feed))
+  t.equal(await listening(), `${feed},1`)
+  await hooks('DELETE', `/${last}`)
+  await until(async () => {
+    await store.webhooks!.notify()
+    return await listening() === `${feed},0`
+  })
+  await make(witness.url)
+  await pass()
+  await until(() => witness.got.length === 3)
+  t.pass('a tenant without any is forgotten until it makes one')
 })
 
 t.test('what receivers are told is by Redis’s clock, and what they ask for is by theirs', async t => {

@@ -89,7 +89,8 @@ async function run (t: Stage, scale: number): Promise<Outcome> {
       until: over,
     })
     const visiting = urls.map(async (url, number) => {
-      while (!over.aborted) {
+      // A visit takes about half a minute.
+      for (const latest = clock() + minute / 2; clock() < latest;) {
         const visitor = new Visitor(url, `t-${round}-${number}-${++visits}`, env, pause)
         await visitor.visit()
         counts.requests += visitor.requests
@@ -102,18 +103,18 @@ async function run (t: Stage, scale: number): Promise<Outcome> {
     hooked.received.clear()
     // By then the load's and the visitors' connections are closed.
     await sleep(closing)
-    const { weights: now, largest } = await weigh(services, redis.admin, visitors)
+    const { weights: now, maps } = await weigh(services, redis.admin, visitors)
     weights.push(now)
     t.comment(`minute ${round + 1}: ${describeWeights(now)}; ${counts.requests} operations, ${visits} visits, ${delivered} delivered, ${failed()} failed`)
     for (const one of wrong.slice(-3)) t.comment(one)
-    if (round % 10 === 0 || round === minutes - 1) t.comment(`largest: ${largest}`)
+    if (round % 10 === 0 || round === minutes - 1) t.comment(maps)
   }
   const took = Math.round((clock() - began) / minute)
   const left = async () => [...await kindsOfKeys(redis.admin)].filter(([kind]) => !staying.test(kind)).map(([kind, count]) => `${count} ${kind}`)
   for (const end = clock() + emptying; (await left()).length > 0 && clock() < end;) await sleep(5000)
   const stays = await left()
-  const { weights: idle, largest } = await weigh(services, redis.admin, visitors)
-  t.comment(`in the end: ${describeWeights(idle)}; ${[...await kindsOfKeys(redis.admin)].map(([kind, count]) => `${count} ${kind}`).join(', ')}; largest: ${largest}`)
+  const { weights: idle, maps } = await weigh(services, redis.admin, visitors)
+  t.comment(`in the end: ${describeWeights(idle)}; ${[...await kindsOfKeys(redis.admin)].map(([kind, count]) => `${count} ${kind}`).join(', ')}; ${maps}`)
   const { grown, described } = growth(weights.slice(Math.min(warmUp, weights.length >> 1)))
   return {
     load: `${took} minutes, ${counts.requests.toLocaleString('en')} operations (${perSecond} handoffs a second), ${visits} visits; ${delivered.toLocaleString('en')} events for webhooks`,
