@@ -1,6 +1,7 @@
 -- Runs a script once for several calls that were sent together: one command instead of many, whose libraries are made
 -- once. Each call has its own keys, arguments, deadline, token and reply, as if it had been sent alone; an error is the
--- reply of its own call. ARGV[1] has two digits for each call: how many of KEYS are its own, and how many of ARGV.
+-- reply of its own call. ARGV[1] has two characters for each call: how many of KEYS are its own, and how many of ARGV,
+-- counted from '0'. PAYLOAD is written in front of this library: where a reply has its payload.
 local now, seconds, micros, formatted = clock()
 local function clock() return now, seconds, micros, formatted end
 -- Redis's clock stands still while a script runs. What is passed together gets times that are 10 microseconds apart,
@@ -22,7 +23,7 @@ for at = 1, #shape, 2 do
   local ok, reply = pcall(one, { unpack(KEYS, key + 1, keys) }, { unpack(ARGV, argument + 1, arguments) })
   key, argument = keys, arguments
   if type(reply) == 'table' then
-    local payload = reply[3]
+    local payload = reply[PAYLOAD]
     if type(payload) == 'string' then room = room - #payload end
   elseif not ok then
     -- A command's error has its code in front, one of Lua has none.

@@ -14,6 +14,8 @@ export interface ScriptRequest<T> {
   texts: readonly string[]
   /** The last argument if it is bytes, which are passed on unchanged. */
   bytes?: Buffer | undefined
+  /** Its reply may have several payloads, so it isn't sent together with others. */
+  isAlone?: boolean | undefined
   /** Reads the RESP2 reply: numbers, Buffers, null and arrays of these. */
   decode (reply: unknown): T
 }

@@ -51,7 +51,7 @@ export interface Script {
 }
 
 /** Those of which many often come together: the sweep looks at some twenty partitions at once. */
-const oftenTogether: readonly ScriptName[] = ['pass', 'catch', 'done', 'heartbeat', 'sweep']
+const oftenTogether: readonly ScriptName[] = ['pass', 'catch', 'take', 'done', 'heartbeat', 'sweep']
 
 export type Scripts = Readonly<Record<ScriptName, Script>>
 
@@ -197,7 +197,8 @@ function forSeveral (name: ScriptName, text: string): string {
   const collecting = libraries.replace(publishing, noting)
   const isDirect = libraries.includes("'XADD'")
   if (isDirect === (collecting === libraries)) throw new Error('lib/direct.lua announces an event in another way')
-  const loop = readLua('lib/several.lua').replace('-- body\n', () => begin + body)
+  const loop = `local PAYLOAD = ${name === 'take' ? 8 : 3}\n` +
+    readLua('lib/several.lua').replace('-- body\n', () => begin + body)
   if (!isDirect) return libraries + loop.replace(/^for _, feed in .*\n/m, '')
   return `local news = {}\n${collecting}${loop}`
 }

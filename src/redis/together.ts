@@ -7,6 +7,7 @@ import type { Script } from './scripts.ts'
 const maxCalls = 64
 /** A call with more bytes than this is sent alone: it gains nothing. */
 const maxBytes = 16 * 1024
+const zero = '0'.charCodeAt(0)
 
 /**
  * Calls of one script that are sent as one command (lua/lib/several.lua). Each gets the reply that it would have got
@@ -41,7 +42,7 @@ export class SeveralCalls extends OwnCommand {
     for (const { request, withSource: isUnknown } of this.calls) {
       const own = 1 + request.texts.length + (request.bytes === undefined ? 0 : 1)
       for (const key of request.keys) keys += argument(key)
-      shape += `${request.keys.length}${own}`
+      shape += String.fromCharCode(zero + request.keys.length, zero + own)
       keyCount += request.keys.length
       argumentCount += own
       withSource ||= isUnknown
@@ -81,9 +82,10 @@ export class Together {
 
   /** @returns whether it was taken; otherwise it is to be sent alone */
   take (call: ScriptCall): boolean {
-    const { script: { name, several }, tag, bytes } = call.request
+    const { script: { name, several }, tag, bytes, isAlone } = call.request
     // What was refused may be again, while a slot moves, and the others with it.
-    if (several === undefined || call.wasRefused || (bytes !== undefined && bytes.length > maxBytes)) return false
+    if (several === undefined || isAlone === true || call.wasRefused) return false
+    if (bytes !== undefined && bytes.length > maxBytes) return false
     const key = this.#isOneRedis ? name : `${name} ${tag}`
     const others = this.#calls.get(key)
     if (others === undefined) this.#calls.set(key, [call])
