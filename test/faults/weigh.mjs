@@ -2,6 +2,7 @@
 // what keeps its event loop alive, by kind, its sockets, and how much its Maps and Sets hold: the largest by their first key, and what has the name
 // of a visitor's tenant (visits.ts) by the form of its key.
 import { Socket } from 'node:net'
+import { getHeapStatistics } from 'node:v8'
 import { collections } from './collections.mjs'
 
 let weighed = 0
@@ -10,6 +11,7 @@ process.on('SIGWINCH', () => {
   globalThis.gc()
   globalThis.gc()
   const { heapUsed, external, arrayBuffers, rss } = process.memoryUsage()
+  const { total_physical_size: pages, used_heap_size: used } = getHeapStatistics()
   const resources = {}
   for (const kind of process.getActiveResourcesInfo()) resources[kind] = (resources[kind] ?? 0) + 1
   const sockets = process._getActiveHandles().filter(handle => handle instanceof Socket && handle.remotePort !== undefined)
@@ -21,5 +23,5 @@ process.on('SIGWINCH', () => {
     const form = key.slice(0, 60).replace(/\{\w+\}/, '{}').replace(/\d+/g, '0')
     forms[form] = (forms[form] ?? 0) + 1
   }
-  console.log(JSON.stringify({ weighed: ++weighed, held: heapUsed + external, arrayBuffers, rss, accepted, opened, resources, entries, largest: largest.slice(0, 20), forms }))
+  console.log(JSON.stringify({ weighed: ++weighed, held: heapUsed + external, arrayBuffers, rss, taken: rss - (pages - used), accepted, opened, resources, entries, largest: largest.slice(0, 20), forms }))
 })

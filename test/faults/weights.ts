@@ -11,13 +11,15 @@ export interface Weights {
   held: number
   arrayBuffers: number
   rss: number
+  /** RSS without the pages that V8 keeps although nothing is in them: how many these are depends on the last seconds' garbage. */
+  taken: number
   timers: number
   /** Whatever else keeps their event loops alive, sockets included. */
   handles: number
   /** Sockets from agents, and sockets to Redis and to webhooks. */
   accepted: number
   opened: number
-  /** What all of their Maps and Sets hold. It may grow: caches of keys, tenants, agents and schemas fill up to their bounds. */
+  /** What all of their Maps and Sets hold. */
   entries: number
   /** Redis's used_memory, and how many keys it has: without those that stay. */
   redis: number
@@ -28,10 +30,12 @@ export interface Weights {
 /** The share by which anything may grow; counts, which are small, by so many more. */
 const share = 1.02
 const few = 2
-const memory: ReadonlyArray<keyof Weights> = ['held', 'arrayBuffers', 'rss', 'redis']
+const memory: ReadonlyArray<keyof Weights> = ['held', 'arrayBuffers', 'rss', 'taken', 'redis']
+/** These may grow: RSS by what `taken` leaves out, and the caches of keys, tenants, agents and schemas, which fill up to their bounds. */
+const unjudged: ReadonlyArray<keyof Weights> = ['rss', 'entries']
 
 /** What weigh.mjs prints. */
-interface Told extends Pick<Weights, 'held' | 'arrayBuffers' | 'rss' | 'accepted' | 'opened' | 'entries'> {
+interface Told extends Pick<Weights, 'held' | 'arrayBuffers' | 'rss' | 'taken' | 'accepted' | 'opened' | 'entries'> {
   weighed: number
   resources: Record<string, number>
   largest: Array<[size: number, key: string]>
@@ -50,6 +54,7 @@ export async function weigh (services: readonly ServiceReplica[], redis: Redis, 
     held: sum(({ held }) => held),
     arrayBuffers: sum(({ arrayBuffers }) => arrayBuffers),
     rss: sum(({ rss }) => rss),
+    taken: sum(({ taken }) => taken),
     timers: sum(timersOf),
     handles: sum(one => Object.values(one.resources).reduce((total, count) => total + count, 0) - timersOf(one)),
     accepted: sum(({ accepted }) => accepted),
@@ -87,7 +92,7 @@ export function growth (minutes: readonly Weights[]): { grown: Array<keyof Weigh
   const third = Math.ceil(minutes.length / 3)
   const names = Object.keys(minutes[0]!) as Array<keyof Weights>
   const ends = names.map(name => ({ name, first: median(minutes.slice(0, third).map(one => one[name])), last: median(minutes.slice(-third).map(one => one[name])) }))
-  const grown = ends.filter(({ name, first, last }) => name !== 'entries' && last > first * share + (memory.includes(name) ? 0 : few)).map(({ name }) => name)
+  const grown = ends.filter(({ name, first, last }) => !unjudged.includes(name) && last > first * share + (memory.includes(name) ? 0 : few)).map(({ name }) => name)
   const described = ends.map(({ name, first, last }) => memory.includes(name) ? `${name} ${percent(last / first)}` : `${name} ${first} → ${last}`)
   return { grown, described: described.join(', ') }
 }
