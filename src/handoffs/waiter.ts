@@ -118,7 +118,9 @@ export class Waiter {
     const leaving = [asker.onGone(sleeper.wake)]
     this.#waiting.add(sleeper.wake)
     try {
-      leaving.push(await sleeper.grant.onEnd(sleeper), await listen(sleeper.wake))
+      // One after the other: if the second fails, the first is left all the same.
+      leaving.push(await sleeper.grant.onEnd(sleeper))
+      leaving.push(await listen(sleeper.wake))
       const end = performance.now() + options.milliseconds
       while (!asker.isGone()) {
         // Before the look, so that a change during the look wakes it too.
