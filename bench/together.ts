@@ -72,15 +72,13 @@ async function countsOf (callgrind: Callgrind, { url, pid }: { url: string, pid:
     for (;;) if (await operation(place).then(() => true, () => false)) return
   }
   const move = relay.move.bind(relay)
-  const hold = async () => {}
-  /** A handoff's three calls for so many, each once. @param after called after each tick */
-  const countAll = async (places: readonly Place[], size: number, after: () => Promise<void>) => {
+  /** A handoff's three calls for so many, each once. */
+  const countAll = async (places: readonly Place[], size: number) => {
     const counts: Record<keyof typeof operations, number> = { pass: 0, catch: 0, done: 0 }
     for (const [operation, run] of Object.entries(operations)) {
       const { native } = await callgrind.count(pid, async () => {
         for (let at = 0; at < places.length; at += size) {
           await Promise.all(places.slice(at, at + size).map(place => ask(run, place)))
-          await after()
         }
       })
       counts[operation as keyof typeof counts] = native / places.length
@@ -100,15 +98,18 @@ async function countsOf (callgrind: Callgrind, { url, pid }: { url: string, pid:
     for (const size of sizes) {
       say(`together: ${size} in a tick, events ${name}`)
       if (!events || !isSpread) {
-        found.push({ size, ...await countAll(newPlaces(counted), size, hold), moved: null, removed: null })
+        found.push({ size, ...await countAll(newPlaces(counted), size), moved: null, removed: null })
         continue
       }
-      relay.move = hold
-      const counts = await countAll(newPlaces(counted), size, hold)
+      relay.move = async () => {}
+      const counts = await countAll(newPlaces(counted), size)
       await move()
-      const places = newPlaces(counted)
-      const both = await countAll(places, size, move)
-      const moved = (sum(both) - sum(counts)) / 3
+      const places = newPlaces(Math.min(counted, 20 * size))
+      let moved = 0
+      for (let at = 0; at < places.length; at += size) {
+        await Promise.all(places.slice(at, at + size).map(place => ask(operations.pass, place)))
+        moved += (await callgrind.count(pid, move)).native / places.length
+      }
       found.push({ size, ...counts, moved, removed: await countRemovals(callgrind, { url, pid }, store, keyPrefix, places) })
     }
     return found
@@ -137,8 +138,6 @@ async function countRemovals (callgrind: Callgrind, { url, pid }: { url: string,
     redis.disconnect()
   }
 }
-
-const sum = (counts: Record<string, number>) => Object.values(counts).reduce((all, one) => all + one, 0)
 
 interface Place { tenant: string, id: string, tag: string }
 
