@@ -139,7 +139,7 @@ export class Inboxes {
       this.#isOneRedis || other === undefined ? '' : textOfKnown(known)
     ]
     if (this.#isOneRedis && other !== undefined) keys.push(this.#keyNames.inbox(other, tenant, inbox))
-    return this.#lanes.call({ script: this.#scripts.take, tag, keys, texts, isAlone: max > 1, decode: readTake })
+    return this.#lanes.call({ script: this.#scripts.take, tag, keys, texts, isAlone: max !== 1, decode: readTake })
   }
 
   /** The turns of the first handoffs that can be caught, ascending. */
