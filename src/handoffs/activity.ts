@@ -9,7 +9,7 @@ const minute = 60_000
 const pagesPerLook = { fresh: 6, past: 6 }
 /** How many of the newest events are kept. */
 const newestKept = 15
-/** How long what was counted is kept for a tenant that nobody looks at, in milliseconds. */
+/** How long what was counted is kept at least for a tenant that nobody looks at, in milliseconds. */
 const keptFor = 5 * minute
 /** How long a look serves others as well, in milliseconds. */
 const sharedFor = 1000
@@ -40,6 +40,7 @@ interface Gap { place: FeedPlace, to: string }
 export class Activities {
   readonly #events: EventService
   readonly #byTenant = new Map<string, TenantActivity>()
+  #timer: NodeJS.Timeout | undefined
 
   constructor (events: EventService) {
     this.#events = events
@@ -50,14 +51,19 @@ export class Activities {
     if (!this.#events.isOn) return null
     const { reader, feed } = this.#events
     const known = this.#byTenant.get(tenant) ?? new TenantActivity(tenant, reader, feed.retention)
-    this.#forget()
     this.#byTenant.set(tenant, known)
+    this.#forgetLater()
     return known.look()
   }
 
-  #forget (): void {
-    const since = performance.now() - keptFor
-    for (const [tenant, { lookedAt }] of this.#byTenant) if (lookedAt < since) this.#byTenant.delete(tenant)
+  /** By a timer, since nobody may ever look again. */
+  #forgetLater (): void {
+    this.#timer ??= setTimeout(() => {
+      this.#timer = undefined
+      const since = performance.now() - keptFor
+      for (const [tenant, { lookedAt }] of this.#byTenant) if (lookedAt < since) this.#byTenant.delete(tenant)
+      if (this.#byTenant.size > 0) this.#forgetLater()
+    }, keptFor).unref()
   }
 }
 

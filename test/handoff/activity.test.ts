@@ -109,3 +109,27 @@ t.test('where events are off there is nothing', async t => {
   stopClock(t)
   t.equal(await new Activities({ isOn: false } as EventService).look('x'), null)
 })
+
+t.test('it forgets who wasn’t looked at for minutes, though nobody looks at any', async t => {
+  stopClock(t)
+  const feed = new Feed()
+  feed.add(start - minute, 10)
+  const captured = t.capture(globalThis, 'setTimeout', (_: () => void, __: number) => ({ unref () { return this } }))
+  // The runner has timers too.
+  const timers = () => captured().filter(({ args: [, delay] }) => delay === 5 * minute)
+  const activities = new Activities(feed as unknown as EventService)
+  await look(activities, t)
+  const runTimer = () => {
+    const all = timers()
+    t.equal(all.length, 1, 'one at a time')
+    all[0]!.args[0]()
+  }
+  runTimer()
+  await look(activities, t)
+  t.equal(feed.pages, 1, 'it was looked at just now')
+  t.context.now += 6 * minute
+  runTimer()
+  t.equal(timers().length, 0, 'none is left')
+  await look(activities, t)
+  t.equal(feed.pages, 2, 'read anew')
+})
