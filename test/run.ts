@@ -75,8 +75,12 @@ function processesOf (files: string[]): string[][] {
     }
     return shared
   }
-  const shared = [...shareOf(files.filter(path => inRun.quick.test(path)), 20), ...shareOf(files.filter(path => inRun.smoke.test(path) && !isAlone(path)), 3)]
-  return [...files.filter(isAlone).map(path => [path]), ...shared.sort((a, b) => b.length - a.length)].filter(({ length }) => length > 0)
+  const [quick, smoke] = [shareOf(files.filter(path => inRun.quick.test(path)), 20), shareOf(files.filter(path => inRun.smoke.test(path) && !isAlone(path)), 3)]
+  const each = files.filter(isAlone).map(path => [path])
+  const usesMachine = ([path]: string[]) => usesAll.test(path!)
+  const others = each.filter(one => !usesMachine(one))
+  // Nothing else runs beside what uses the whole machine, so it comes first. Then what takes longest: in full that is the smokes.
+  return [...each.filter(usesMachine), ...run === 'all' ? [...smoke, ...others] : [...others, ...smoke], ...quick].filter(({ length }) => length > 0)
 }
 
 const [first = '', ...rest] = process.argv.slice(2)

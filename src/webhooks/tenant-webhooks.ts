@@ -5,6 +5,7 @@ import { typesForPeople, webhookTypes } from '../core/model.ts'
 import { isAfter, passes, readEvent, typeIn } from '../handoffs/feed.ts'
 import type { Event } from '../handoffs/feed.ts'
 import type { FeedEntry, Events } from '../store/events.ts'
+import { within } from '../store/leases.ts'
 import type { Claimed, Delivery, DisabledReason, Tried, Webhook, Webhooks } from '../store/webhooks.ts'
 import type { Post } from './post.ts'
 import { disableAfter, pauseAfter } from './sender.ts'
@@ -14,6 +15,8 @@ import type { Answer } from './sender.ts'
 const pageSize = 500
 /** The same for what a webhook replays. */
 const replayPageSize = 250
+/** How long a look waits until new events are noticed, in milliseconds. */
+const maxListenTime = 5000
 
 const allTypes = new Set(webhookTypes)
 const peoplesTypes = new Set(typesForPeople)
@@ -78,7 +81,8 @@ export class TenantWebhooks {
   }
 
   async #look (): Promise<void> {
-    await this.#leave
+    // Each round looks, notified or not: a subscription that nobody answers makes looks late, and prevents none.
+    await within(maxListenTime, this.#leave!)
     while (this.#isRequested && !this.#isStopped) {
       this.#isRequested = false
       if (this.#isStale) await this.#read()

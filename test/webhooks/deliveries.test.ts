@@ -276,6 +276,16 @@ t.test('events are replayed from an id or a time on, with their ids', async t =>
   t.strictSame(done.got.map(({ headers }) => headers['webhook-id']).sort(), written!.map(([, id]) => id).filter((_, at) => at % 50 === 0).sort())
 })
 
+t.test('what happens is delivered although nobody answers the subscription to events', async t => {
+  const { make, pass, untilDeliveries, store } = await webhookApp(t)
+  t.intercept(store.events!, 'listen', { value: () => new Promise(() => {}) })
+  const { url, got } = await receiver(t)
+  const { id } = await make(url)
+  await pass()
+  t.match(await untilDeliveries(id, ([one]) => one?.status === 'delivered'), [{ attempts: 1 }])
+  t.equal(got.length, 1)
+})
+
 t.test('a webhook that is deleted gets nothing more', async t => {
   const { make, pass, hooks, dump, call, store, redis, prefix } = await webhookApp(t)
   const release: Array<() => void> = []
