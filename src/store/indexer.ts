@@ -40,7 +40,7 @@ export class Indexer {
   readonly #keyNames: KeyNames
   readonly #options: IndexerOptions
   #timer: NodeJS.Timeout | undefined
-  #isStopped = false
+  readonly #stopping = new AbortController()
   #underWay: Promise<void> | undefined
   #pause = times.first
   /** In this process's monotonic milliseconds; undefined while this replica doesn't sweep. */
@@ -58,7 +58,7 @@ export class Indexer {
   }
 
   async stop (): Promise<void> {
-    this.#isStopped = true
+    this.#stopping.abort()
     clearInterval(this.#timer)
     await this.#underWay
   }
@@ -83,6 +83,7 @@ export class Indexer {
   /** One round. What a slot takes to another server meanwhile may be missed: the next round finds it. */
   async round (): Promise<void> {
     const { tags, masterOf } = this.#options
+    const { signal } = this.#stopping
     const servers = new Map(tags.map(tag => [masterOf(tag), tag]))
     for (const tag of servers.values()) {
       let cursor = '0'
@@ -91,10 +92,12 @@ export class Indexer {
         const [, next, ...keys] = await this.#scan(tag, cursor)
         for (const some of inGroups(this.#callsFor(keys.map(String)), sizes.callsAtOnce)) {
           await Promise.all(some.map(keys => this.#index(keys)))
+          if (signal.aborted) return
         }
         cursor = String(next)
-        if (this.#isStopped) return
-        await sleep(restPerCall * (performance.now() - begun), undefined, { ref: false })
+        // The service doesn't wait for this rest when it stops: behind a slow Redis it takes seconds.
+        await sleep(restPerCall * (performance.now() - begun), undefined, { ref: false, signal }).catch(() => {})
+        if (signal.aborted) return
       } while (cursor !== '0')
     }
   }

@@ -158,7 +158,7 @@ export function openStore (
     tags,
     isOneRedis: !isSpread,
     masterOf,
-    isSweeping: () => sweeper.counts !== undefined,
+    isSweeping: () => sweeper.isSweeping,
     onFault: error => log.error({ err: error }, 'indexing the handoffs failed'),
   })
   const checks = new Checks(
