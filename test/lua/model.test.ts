@@ -4,6 +4,7 @@ import { isDeepStrictEqual } from 'node:util'
 import t from 'tap'
 import type { Test } from 'tap'
 import { isWhole, skipInQuick } from '../helpers/extent.ts'
+import { loadScripts } from '../../src/redis/scripts.ts'
 import type { Model } from '../helpers/model.ts'
 import { testRedis } from '../helpers/redis.ts'
 import type { TestRedis } from '../helpers/redis.ts'
@@ -209,3 +210,84 @@ t.test(`${walks} walks`, skipInQuick, async t => {
     'approve approved', 'reject rejected', 'catch not_yet', 'catch expired', 'done cancelled',
   ]) t.ok(outcomes.has(each), each, { outcomes: [...outcomes].sort() })
 })
+
+/** A clock for both, in microseconds. What is sent with others sees it go on by 10 with each pass that isn't plain. */
+const turning = `local function clock()
+  local set = redis.call('GET', 'clock-' .. string.match(KEYS[1], '^[^:]*'))
+  local formatted = string.sub(set, 1, -4)
+  return formatted + 0, string.sub(set, 1, -7), string.sub(set, -6), formatted
+end
+`
+const call = fc.record({
+  of: fc.nat(5),
+  who: one('A', 'B'),
+  token: one('t1', 't2', 't3'),
+  inbox: one('i1', 'i2'),
+  isLate: fc.nat(9).map(n => n === 0),
+  extend: one('', '700'),
+  options: one('', '', ' u3', ' m2 d0', ' w500 b100', ' a50', ' j1:x'),
+  size: one(1, 20, 150_000),
+})
+const parts = fc.array(fc.record({
+  name: one<'pass' | 'catch' | 'take' | 'done' | 'heartbeat' | 'sweep'>('pass', 'pass', 'catch', 'catch', 'take', 'done', 'heartbeat', 'sweep'), later: one(1, 60, 600), calls: fc.array(call, { minLength: 2, maxLength: 8 }),
+}), { minLength: 4, maxLength: 12, size: 'max' })
+type Part = typeof parts extends fc.Arbitrary<Array<infer P>> ? P : never
+
+function callOf ({ keys }: Raw, name: Part['name'], { of, who, token, inbox, options, size, isLate, extend }: Part['calls'][number]) {
+  const [key, due, list, deadline] = [keys.handoff(tag, `${tenant}:h${of}`), keys.due(tag), keys.inbox(tag, tenant, inbox), isLate ? 1 : 2 * T]
+  const { expiresIn, workTtl, retention } = lifetimes
+  const [asked, args]: [string[], Array<string | number>] = {
+    pass: [options === '' ? [key, due] : [key, due, list], [`${who} ${token}`, expiresIn, ...options === '' ? [] : [`${options} t${inbox}`], 'p'.repeat(size)]],
+    catch: [[key, due], [`${who} ${token}`, ' i1 ']],
+    take: [[list, due, keys.taken(tag, token)], [token, who, workTtl, retention, keys.handoff(tag, ''), 1, 0, '', '-', '', 'asker', '']],
+    done: [[key, due], [who, token, 'r'.repeat(size % 1000)]],
+    heartbeat: [[key], [who, retention, extend, 10_000, '']],
+    sweep: [[due], [keys.partition(tag), size, 1, retention]],
+  }[name] as never
+  return { keys: asked, args: [deadline, ...args], advances: name === 'pass' && options !== '' }
+}
+
+for (const [where, events] of Object.entries({ direct: { feeds: '@prefix:f:', retention: 60_000 }, relayed: 'outbox' } as const)) {
+  t.test(`what is sent together is as if each had been sent alone; events: ${where}`, async t => {
+    const scripts = loadScripts({ clock: turning, events, lifetimes, isOneRedis: where === 'direct' })
+    const [alone, together] = [testRedis(t), testRedis(t)]
+    const evaluate = async ({ redis, prefix }: TestRedis, source: string, micros: number, keys: string[], args: Array<string | number>) => {
+      await redis.set(`clock-${prefix}`, micros)
+      return await redis.eval(source.replaceAll('@prefix', prefix), keys.length, ...keys, ...args).catch((error: Error) => error)
+    }
+    const texts = (replies: unknown[]) => replies.map(reply => String(reply).replace(/ script: .*/s, ''))
+    const left = async ({ dump }: TestRedis) => JSON.stringify(await dump()).replace(/\["\d+-\d+",/g, '[').replace(/("- \d[^}]*|"stream"[^}]*)"expires":\d+/g, '$1')
+    await fc.assert(fc.asyncProperty(parts, async parts => {
+      for (const { redis, prefix } of [alone, together]) {
+        const found = await redis.keys(`${prefix}:*`)
+        if (found.length > 0) await redis.del(found)
+        // What asks for this one fails.
+        await redis.set(raw({ redis, prefix }).keys.handoff(tag, `${tenant}:h0`), 'no hash')
+      }
+      let micros = T * 1000 + 5
+      for (const { name, later, calls } of parts) {
+        micros += later * 1000
+        const expected: unknown[] = []
+        let now = micros
+        for (const { keys, args, advances } of calls.map(each => callOf(raw(alone), name, each))) {
+          if (advances) now += 10
+          expected.push(await evaluate(alone, scripts[name].source, now, keys, args))
+        }
+        const replies: unknown[] = []
+        while (replies.length < calls.length) {
+          const open = calls.slice(replies.length).map(each => callOf(raw(together), name, each))
+          const shape = open.map(({ keys, args }) => String.fromCharCode(48 + keys.length, 48 + args.length)).join('')
+          // Those that got no reply, since those before them returned much, are sent again.
+          const now = micros + 10 * calls.slice(0, replies.length).filter(({ options }) => name === 'pass' && options !== '').length
+          const some = await evaluate(together, scripts[name].several!.source, now, open.flatMap(({ keys }) => keys), [shape, ...open.flatMap(({ args }) => args)])
+          if (!Array.isArray(some) || some.length === 0) throw new Error(String(some))
+          replies.push(...some)
+        }
+        if (!isDeepStrictEqual(texts(replies), texts(expected))) throw new Error(`${name}: ${texts(replies)}; alone: ${texts(expected)}`)
+      }
+      const [ours, theirs] = [await left(together), await left(alone)]
+      if (ours !== theirs) throw new Error(`it left ${ours}; alone: ${theirs}`)
+    }), { numRuns: isWhole ? 100 : 8, seed: 1 })
+    t.pass('same replies, and the same left')
+  })
+}
