@@ -8,7 +8,7 @@ import {
   closeBracket, comma, eachMember, enclosed, invalidAt, openBrace, openBracket, pointerTo, quote, roomFor, skipSpace,
   skipValue
 } from '../core/json.ts'
-import type { Caller, NeededScope } from '../core/model.ts'
+import type { Caller } from '../core/model.ts'
 import { keyPattern, noQuery } from '../core/schemas/handoffs.ts'
 import { batchAnswer, batchBody } from '../core/schemas/inboxes.ts'
 import { problems } from '../core/schemas/problem.ts'
@@ -16,7 +16,7 @@ import { stillThere } from '../handoffs/waiter.ts'
 import type { Asker } from '../handoffs/waiter.ts'
 import { admitCaller, admitTo } from '../operations/admit.ts'
 import type { Admit } from '../operations/admit.ts'
-import type { Moved, Operated, Operation, OperationOutcome } from '../operations/operation.ts'
+import type { Moved, Operated, Operation, OperationCall, OperationOutcome } from '../operations/operation.ts'
 import { jsonType } from './body.ts'
 import { logOperated, traceparentOf } from './observe.ts'
 import type { DecisionLog, Requests } from './observe.ts'
@@ -33,6 +33,8 @@ interface Member { operation: Operation, admit: Admit, count: ReturnType<Request
 export interface Batcher {
   caller: Caller
   asker: Asker
+  /** When: of `performance.now()`. */
+  came: number
   traceparent: string | undefined
   requestId: string
   basePath: string
@@ -78,11 +80,10 @@ export class Batches {
 
   /** @returns the answer's JSON in pieces, which handoffs were moved, and what an operator changed */
   async run (entries: readonly BatchEntry[], batcher: Batcher): Promise<BatchOutcome> {
-    const began = performance.now()
     const all = await Promise.all(entries.map(async entry => {
       const member = this.#members.get(entry.op)!
       const outcome = await this.#one(member, entry, batcher)
-      member.count(outcome.status, performance.now() - began)
+      member.count(outcome.status, performance.now() - batcher.came)
       return outcome
     }))
     const changes = all.map(({ moved }) => moved)
@@ -103,17 +104,14 @@ export class Batches {
       const { caller, limit, traceparent, asker } = batcher
       const admitted = admit(caller, limit, bytes, this.#bodyLimit)
       const members = admitted instanceof Promise ? await admitted : admitted
-      const call = {
-        caller, id, query: {}, body: members.values, members, bytes, key, traceparent, asker, waiting: null
-      }
       // Those that send something read nothing of that size, and what isn't an id is never looked for.
-      if (operation.method !== 'GET' || !isId(id)) return await operation.run(call)
-      const read: Read = {
-        scope: operation.scope,
-        came: performance.now(),
-        run: (caller, maxBytes) => operation.run({ ...call, caller, maxBytes })
+      const isReading = operation.method === 'GET' && isId(id)
+      const maxBytes = isReading ? smallRead : undefined
+      const call = {
+        caller, id, query: {}, body: members.values, members, bytes, key, traceparent, asker, waiting: null, maxBytes
       }
-      return await this.#readSmall(read, batcher) ?? await this.#readLarge(read, id, batcher)
+      if (!isReading) return await operation.run(call)
+      return await this.#readSmall(operation, call, batcher) ?? await this.#readLarge(operation, call, batcher)
     } catch (error) {
       const problem = asProblem(error)
       this.#requests.refused(problem.code)
@@ -128,40 +126,50 @@ export class Batches {
   }
 
   /** @returns null if it is large */
-  async #readSmall (read: Read, batcher: Batcher): Promise<OperationOutcome | null> {
+  async #readSmall (operation: Operation, call: OperationCall, batcher: Batcher): Promise<OperationOutcome | null> {
+    const { answers } = batcher
+    let taken: number | null = 0
+    let used = 0
     try {
-      return await this.#read(read, batcher, operation => operation(), smallRead)
+      taken = answers.take(smallRead + envelope)
+      if (taken === null) return await this.#read(operation, call, batcher, read => read(), smallRead)
+      const outcome = await operation.run(call)
+      used = bytesOf(outcome)
+      return outcome
     } catch (error) {
       if (error instanceof TooLarge) return null
       throw error
+    } finally {
+      if (taken !== null) answers.keep(taken, used)
     }
   }
 
-  #readLarge (read: Read, id: string, batcher: Batcher): Promise<OperationOutcome> {
-    const master = this.#masterOf(tagOf(id))
-    return this.#read(read, batcher, operation => this.#reads.run(master, batcher.caller.tenant, operation))
+  #readLarge (operation: Operation, call: OperationCall, batcher: Batcher): Promise<OperationOutcome> {
+    const master = this.#masterOf(tagOf(call.id))
+    return this.#read(operation, call, batcher, read => this.#reads.run(master, batcher.caller.tenant, read))
   }
 
-  #read ({ scope, came, run }: Read, { caller, asker, answers }: Batcher, turn: Turn, maxBytes?: number) {
+  /** Reads when there is room. */
+  #read (
+    operation: Operation, call: OperationCall, { caller, asker, came, answers }: Batcher, turn: Turn, maxBytes?: number
+  ): Promise<OperationOutcome> {
     return answers.read((maxBytes ?? this.#bodyLimit) + envelope, turn, async () => {
       let now = caller
       if (performance.now() - came > longAgo) {
         now = await stillThere(asker)
-        admitCaller(now, scope)
+        admitCaller(now, operation.scope)
       }
-      const outcome = await run(now, maxBytes)
-      return [outcome, Buffer.isBuffer(outcome.answer) ? outcome.answer.length : envelope]
+      const outcome = await operation.run({ ...call, caller: now, maxBytes })
+      return [outcome, bytesOf(outcome)]
     })
   }
 }
 
-/** An operation that reads. `came`: of `performance.now()`. */
-interface Read {
-  scope: NeededScope
-  came: number
-  run (caller: Caller, maxBytes?: number): Promise<OperationOutcome>
-}
 type Turn = (operation: () => Promise<OperationOutcome | null>) => Promise<OperationOutcome | null>
+
+function bytesOf ({ answer }: OperationOutcome): number {
+  return Buffer.isBuffer(answer) ? answer.length : envelope
+}
 
 interface BatchOutcome { pieces: Buffer[], moved: Moved, operated: Operated[] }
 
@@ -345,9 +353,9 @@ export function batchRoute (
     const limit = request.limit!
     const answers = answersFor(room, request, reply)
     const traceparent = traceparentOf(request)
-    const { pieces, moved, operated } = await batches.run(
-      entries, { caller, asker: request, traceparent, requestId, basePath: app.basePath, limit, answers }
-    )
+    const { pieces, moved, operated } = await batches.run(entries, {
+      caller, asker: request, came: performance.now(), traceparent, requestId, basePath: app.basePath, limit, answers
+    })
     limit.writeHeaders(reply)
     request.moved = moved
     for (const one of operated) logOperated(log, request, one)

@@ -317,20 +317,15 @@ export class Answers {
     let freed = 0
     const attempt = () => turn(async () => {
       freed = this.#room.freed
-      const counted = this.#isOver ? 0 : this.#room.take(this, maxBytes)
-      if (counted === null) return null
-      this.#count(counted)
+      const taken = this.take(maxBytes)
+      if (taken === null) return null
       let used = 0
       try {
         const [answer, bytes] = await read()
         used = bytes
         return answer
       } finally {
-        // What has been ended meanwhile counts no more.
-        if (counted > 0 && !this.#isOver) {
-          this.#room.change(this, used - counted)
-          this.#count(used - counted)
-        }
+        this.keep(taken, used)
       }
     })
     return await attempt() ?? await this.#line(async () => {
@@ -344,16 +339,30 @@ export class Answers {
     })
   }
 
+  /**
+   * Room for an answer of at most so many bytes, if there is some at once. Call keep() once it is read.
+   * @returns how many of the bytes count; null if there is no room
+   */
+  take (maxBytes: number): number | null {
+    const counted = this.#isOver ? 0 : this.#room.take(this, maxBytes)
+    this.#counted += counted ?? 0
+    return counted
+  }
+
+  /** @param taken what take() returned @param used how many bytes the answer has */
+  keep (taken: number, used: number): void {
+    // What has been ended meanwhile counts no more, and what goes beyond the room never did.
+    if (taken === 0 || this.#isOver) return
+    this.#room.change(this, used - taken)
+    this.#counted += used - taken
+  }
+
   /** Call it when the answers are sent, or can't be. */
   end (): void {
     if (this.#isOver) return
     this.#isOver = true
     if (this.#counted > 0) this.#room.change(this, -this.#counted)
     this.#room.leave(this)
-  }
-
-  #count (bytes: number): void {
-    this.#counted += bytes
   }
 }
 
