@@ -7,6 +7,8 @@ import { caption, circumstances, markdownTable } from './report.ts'
 import type { BenchOptions, Report } from './report.ts'
 import { startService } from './server-process.ts'
 
+/** What agents that wait for their answers have at least; README.md says what they wait for. */
+const lowest = 0.8
 /** Enough connections to saturate (saturation.ts): with few of them, throughput is only the inverse of latency. */
 const agents = [64, 128]
 const settings = { none: 'none', 'replicas:1': 'replicas:1' }
@@ -33,7 +35,7 @@ export async function durability (options: BenchOptions): Promise<Report> {
     const where = circumstances(master.version)
     const goals: Goal[] = cases.map(({ name, rounds }) => ({
       what: `requests/s of ${name} with replicas:1, of those with none`,
-      atLeast: 0.95,
+      atLeast: lowest,
       measured: ratioOf(rounds, 'replicas:1', 'none').perSecond,
     }))
     const rows = cases.flatMap(({ name: of, rounds }) => [
