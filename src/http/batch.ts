@@ -128,10 +128,9 @@ export class Batches {
   /** @returns null if it is large */
   async #readSmall (operation: Operation, call: OperationCall, batcher: Batcher): Promise<OperationOutcome | null> {
     const { answers } = batcher
-    let taken: number | null = 0
+    const taken = answers.take(smallRead + envelope)
     let used = 0
     try {
-      taken = answers.take(smallRead + envelope)
       if (taken === null) return await this.#read(operation, call, batcher, read => read(), smallRead)
       const outcome = await operation.run(call)
       used = bytesOf(outcome)

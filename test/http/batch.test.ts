@@ -269,6 +269,13 @@ async function stopped (t: Test, hundreds = 1) {
   return { service, key, record, ids, states, reads, goOn: () => process.kill(redis.pid(), 'SIGCONT') }
 }
 
+t.test('what is small waits for room that many batches have at once', async t => {
+  const service = await testApp(t, { BODIES_LIMIT: String(16 * 1024 * 1024) })
+  const operations = new Array(100).fill({ op: 'status', id: await service.pass() })
+  const all = (await Promise.all(Array.from({ length: 10 }, () => results(service, operations)))).flat()
+  t.strictSame([all.length, ...new Set(all.map(({ status }) => status))], [1000, 200])
+})
+
 t.test('while Redis is silent all is 503 in time, whoever else asks, and nothing of it happens later', { skip: ofOneReplica }, async t => {
   const { service, ids, states, reads, goOn } = await stopped(t)
   const catches = ids.map(id => ({ op: 'catch', id }))

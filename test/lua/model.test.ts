@@ -274,11 +274,12 @@ for (const [where, events] of Object.entries({ direct: { feeds: '@prefix:f:', re
           expected.push(await evaluate(alone, scripts[name].source, now, keys, args))
         }
         const replies: unknown[] = []
-        while (replies.length < calls.length) {
-          const open = calls.slice(replies.length).map(each => callOf(raw(together), name, each))
+        const all = calls.map(each => callOf(raw(together), name, each))
+        while (replies.length < all.length) {
+          const open = all.slice(replies.length)
           const shape = open.map(({ keys, args }) => String.fromCharCode(48 + keys.length, 48 + args.length)).join('')
           // Those that got no reply, since those before them returned much, are sent again.
-          const now = micros + 10 * calls.slice(0, replies.length).filter(({ options }) => name === 'pass' && options !== '').length
+          const now = micros + 10 * all.slice(0, replies.length).filter(({ advances }) => advances).length
           const some = await evaluate(together, scripts[name].several!.source, now, open.flatMap(({ keys }) => keys), [shape, ...open.flatMap(({ args }) => args)])
           if (!Array.isArray(some) || some.length === 0) throw new Error(String(some))
           replies.push(...some)
