@@ -116,6 +116,11 @@ t.test('the pages name what the code has', async t => {
   const told = firstColumn('docs/observability.md').map(name => name.replace(/\{.*/, ''))
   t.strictSame(metrics.filter(name => !told.includes(name)), [], 'each family of metrics has its row')
 
+  const keys = [...read('src/store/key-names.ts').matchAll(/\$\{this\.partition\(tag\)\}(\w+(?::\w+)*)/g)].map(([, name]) => name!)
+  t.ok(keys.length > 20)
+  const rows = read('docs/architecture.md').split('\n').filter(line => line.startsWith('| `handoff:')).join('\n')
+  t.strictSame(keys.filter(name => !new RegExp(`:${name}\\b`).test(rows)), [], 'each kind of key in Redis has its row')
+
   const commands = [...read('src/cli/operator.ts').matchAll(/(program|keys)\.command\('([\w-]+)'\)/g)].map(([, parent, name]) => parent === 'keys' ? `keys ${name}` : name!)
   commands.push(...[...read('src/cli/operator.ts').matchAll(/(?:verb|one)\('(\w+)'/g)].map(([, name]) => `webhooks ${name}`))
   t.equal(commands.filter(name => name.startsWith('webhooks ')).length, 9)
