@@ -4,7 +4,7 @@
 #   docker run -p 8080:8080 -e REDIS_URL=redis://… -e API_KEYS=name:secret -e BASE_URL=https://… handoff
 #
 # Without REDIS_URL it ends with a line that says so; without BASE_URL its links begin with the container's name, and the log warns.
-# Stop it with a time-out above DRAIN_TIMEOUT (15 s): docker stop -t 20.
+# Stop it with a timeout above DRAIN_TIMEOUT (15 s): docker stop -t 20.
 
 # What everything here stands on. A tag may name another image tomorrow; a digest can't: docs/deploy.md, "Images by digest".
 ARG NODE_IMAGE=node:24-bookworm-slim

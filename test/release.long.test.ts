@@ -14,11 +14,11 @@ const minute = 60_000
 t.setTimeout(40 * minute)
 
 /** No version that anybody has an image of. */
-const version = `0.1.1-rc.${process.pid}`
+const version = `0.2.1-rc.${process.pid}`
 const image = `agent-handoff-service:${version}`
 const nowhere = 'tcp://127.0.0.1:9'
 
-const [setVersion, commit, release, ...others] = commandsUnder('CONTRIBUTING.md', 'Releasing').replaceAll('0.1.0', version).trim().split('\n')
+const [setVersion, commit, release, ...others] = commandsUnder('CONTRIBUTING.md', 'Releasing').replaceAll('0.2.0', version).trim().split('\n')
 const run = promisify(execFile)
 
 interface Said { code: number, out: string, err: string }
@@ -85,7 +85,7 @@ async function refuses (t: Test, clone: Clone): Promise<void> {
   await clone.must(setVersion!)
   await clone.edit('CHANGELOG.md', headed(`## [${version}]`))
   await clone.must(commit!)
-  await refused(/^release: CHANGELOG\.md has no heading with a date for this version, like: ## \[0\.1\.1-rc\.\d+\] - \d{4}-\d\d-\d\d$/m)
+  await refused(/^release: CHANGELOG\.md has no heading with a date for this version, like: ## \[0\.2\.1-rc\.\d+\] - \d{4}-\d\d-\d\d$/m)
 
   await clone.edit('CHANGELOG.md', text => text.replace(`## [${version}]`, `## [${version}] - 2026-11-30`))
   await clone.must(commit!)
