@@ -106,6 +106,11 @@ t.test('the pages name what the code has', async t => {
   t.strictSame(firstColumn('docs/configuration.md').filter(name => /^[A-Z_]+$/.test(name)).sort(), settings.sort(), 'each setting has its row, once')
   t.strictSame(firstColumn('README.md').filter(name => /^[A-Z_]+$/.test(name) && !settings.includes(name)), [])
 
+  const paths = new Set([...files].filter(path => /^src\/(operations|http)\/.*\.ts$/.test(path)).flatMap(path => [...read(path).matchAll(/'(\/api\/[\w/:]+)'/g)].map(([, name]) => name!)))
+  t.ok(paths.size > 30)
+  const said = read('docs/api.md') + read('docs/webhooks.md')
+  t.strictSame([...paths].filter(path => !said.includes(`${path}\``)), [], 'each path of the API is there, or leads to its page')
+
   const errors = read('docs/api.md').split('\n').filter(line => /^\| \d{3} \|/.test(line))
     .flatMap(line => [...line.split(' | ')[1]!.matchAll(/`([a-z_]+)`/g)].map(([, code]) => `${line.slice(2, 5)} ${code}`))
   t.strictSame(errors.sort(), Object.entries(errorTable).map(([code, { status }]) => `${status} ${code}`).sort(), 'each error has its row')
