@@ -54,18 +54,25 @@ t.test('doctor notes what Sentinels don’t report', t => {
 
 t.test('a handoff that uses everything has as many fields as doctor counts on', async t => {
   const { call, dump } = await testApp(t)
-  const body = { task: 'Count the rows', require_human: true, heartbeat_within: 60, max_attempts: 2, result_schema: { type: 'object' } }
-  const { handoff_id: id } = (await call('alice', 'POST', '/api/pass', body)).json<{ handoff_id: string }>()
+  const ok = async (...step: Parameters<typeof call>) => {
+    const answer = await call(...step)
+    t.ok(answer.statusCode < 300, step[2])
+    return answer.json<{ handoff_id: string, ask_id: string }>()
+  }
+  const { handoff_id: before } = await ok('alice', 'POST', '/api/pass', { task: 'Find the rows' })
+  await ok('bob', 'GET', `/api/catch/${before}`)
+  await ok('bob', 'POST', `/api/done/${before}`)
+  const body = { task: 'Count the rows', require_human: true, heartbeat_within: 60, max_attempts: 2, result_schema: { type: 'object' }, after: [before] }
+  const { handoff_id: id } = await ok('alice', 'POST', '/api/pass', body)
   const fields = async () => Object.entries(await dump()).filter(([key]) => key.endsWith(id)).map(([, kept]) => Object.keys((kept as { content: object }).content).sort().join(''))
-  t.strictSame(await fields(), ['hprstx'])
-  const steps: Array<Parameters<typeof call>> = [
-    ['approver', 'POST', `/api/approve/${id}`, { note: 'Go ahead.' }],
-    ['bob', 'GET', `/api/catch/${id}`],
-    ['bob', 'POST', `/api/heartbeat/${id}`, { progress: { percent: 40 } }],
-    ['alice', 'POST', `/api/cancel/${id}`, { reason: 'No longer needed.' }],
-    ['bob', 'POST', `/api/fail/${id}`, { error: { message: 'Stopped.' } }],
-  ]
-  for (const step of steps) t.ok((await call(...step)).statusCode < 300, step[2])
-  t.strictSame(await fields(), ['cdeghprsx'])
-  t.equal('cdeghprsx'.length, maxFields)
+  t.strictSame(await fields(), ['bhprstx'])
+  await ok('approver', 'POST', `/api/approve/${id}`, { note: 'Go ahead.' })
+  await ok('bob', 'GET', `/api/catch/${id}`)
+  await ok('bob', 'POST', `/api/heartbeat/${id}`, { progress: { percent: 40 } })
+  const { ask_id: askId } = await ok('bob', 'POST', `/api/ask/${id}`, { question: 'Which rows?' })
+  await ok('approver', 'POST', `/api/answer/${id}`, { ask_id: askId, answer: { rows: 'all' } })
+  await ok('alice', 'POST', `/api/cancel/${id}`, { reason: 'No longer needed.' })
+  await ok('bob', 'POST', `/api/fail/${id}`, { error: { message: 'Stopped.' } })
+  t.strictSame(await fields(), ['abcdeghpqrsux'])
+  t.equal('abcdeghpqrsux'.length, maxFields)
 })

@@ -259,7 +259,7 @@ function backlog ({ info }: ServerFacts): Finding | null {
 /**
  * How many fields a handoff's hash can have at once: all of lua/lib/record.lua's but `t`, which goes when `d` comes.
  */
-export const maxFields = 9
+export const maxFields = 13
 
 function listpack ({ config }: ServerFacts): Finding | null {
   const value = config?.['hash-max-listpack-value']
