@@ -140,11 +140,11 @@ function answerFaults ({ operations }: Track): Fault[] {
   return faults
 }
 
-/** I3 for labels (jobs.ts, `bodyOf`): those of a successor too. */
+/** I3 for labels: those of a successor too. */
 function labelFaults (track: Track): Fault[] {
   const asked = passOf(track)?.asked
   if (asked == null) return []
-  const passed = asked.maxAttempts === undefined ? null : String(asked.maxAttempts)
+  const passed = asked.labels?.tries ?? null
   return track.operations.filter(({ answer }) => answer?.tries !== undefined && answer.tries !== passed)
     .map(one => ({ invariant: 'I3', sentence: 'its labels are not those that were passed', operations: [one] }))
 }

@@ -109,6 +109,7 @@ export interface Asked {
   delay?: number
   maxAttempts?: number
   retryDelay?: number
+  labels?: Record<string, string>
   to?: string
   /** The load's own names for those that it comes after, and what is needed of them. */
   after?: readonly string[]

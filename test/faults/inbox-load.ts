@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Asking } from './asking.ts'
-import { askTime, bodyOf } from './jobs.ts'
+import { askTime, bodyOf, triedUpTo } from './jobs.ts'
 import { clock, nameOfAttempt } from './history.ts'
 import type { Asked } from './history.ts'
 import { agentKeys, approverKeys, operatorKeys, within } from './load-keys.ts'
@@ -17,8 +17,8 @@ import { Wishes } from './wishes.ts'
 const workersEach = 0.25
 /** In milliseconds. */
 const longestDrain = 90_000
-/** The last one is limited: so many of it are caught at once at most, and only by catches from it. */
-const inboxes = ['work', 'mail', 'narrow']
+const inboxes = ['work', 'mail']
+/** This one is limited: so many of it are caught at once at most, and only by catches from it. */
 export const narrow = { inbox: 'narrow', most: 3 }
 
 interface Caught extends Found { who: Key, inbox: string }
@@ -26,6 +26,7 @@ interface Caught extends Found { who: Key, inbox: string }
 export class InboxLoad {
   readonly #asking: Asking
   readonly #inboxes: readonly string[]
+  readonly #narrow: string
   /** What was passed under each name, for comparing it with what is caught. */
   readonly #payloads = new Map<string, { payload: string, passer: Key }>()
   #tokens = 0
@@ -33,11 +34,8 @@ export class InboxLoad {
   /** @param suffix of the inboxes' names */
   constructor (asking: Asking, suffix = '') {
     this.#asking = asking
-    this.#inboxes = inboxes.map(name => name + suffix)
-  }
-
-  get #narrow (): string {
-    return this.#inboxes.at(-1)!
+    this.#narrow = narrow.inbox + suffix
+    this.#inboxes = [...inboxes.map(name => name + suffix), ...asking.hasAll ? [this.#narrow] : []]
   }
 
   /** Limits an inbox of each tenant. */
@@ -51,6 +49,7 @@ export class InboxLoad {
   }
 
   async #limit (most: number | null): Promise<void> {
+    if (!this.#asking.hasAll) return
     await Promise.all(operatorKeys.map(who => this.#asking.operate('PUT', `/api/inboxes/${this.#narrow}`, who, { max_caught: most })))
   }
 
@@ -64,7 +63,7 @@ export class InboxLoad {
       expiresIn: this.#asking.lifetime,
       to: random.pick(this.#inboxes),
       ...random.chance(0.1) && { delay: 1000 },
-      ...random.chance(0.4) && { maxAttempts: random.between(2, 3), retryDelay: random.pick([0, 0, 1000]) },
+      ...random.chance(0.4) && triedUpTo(random.between(2, 3), random.pick([0, 0, 1000]), this.#asking),
       ...random.chance(0.1) && { workWithin: 2000 },
     }
     // What nobody knows to be caught makes room for others.
@@ -91,7 +90,7 @@ export class InboxLoad {
     await Promise.all(Array.from({ length: Math.ceil(agents * workersEach) }, async (_, number) => {
       const random = new Random(seed * 1000 + number)
       for (;;) {
-        if (random.chance(0.02)) await this.#asking.redrive(random.pick(this.#inboxes), random.pick(operatorKeys), random.between(1, 20))
+        if (this.#asking.hasAll && random.chance(0.02)) await this.#asking.redrive(random.pick(this.#inboxes), random.pick(operatorKeys), random.between(1, 20))
         // At the end some are left in their inboxes, for the checks of these.
         const isLast = over.aborted
         const found = await this.#next(random, isLast)
@@ -103,6 +102,7 @@ export class InboxLoad {
 
   /** Works on all that is left in the limited inboxes. @throws if something stays there */
   async drain (seed: number): Promise<void> {
+    if (!this.#asking.hasAll) return
     await Promise.all(operatorKeys.map(async operator => {
       const random = new Random(seed)
       for (const until = clock() + longestDrain; ;) {
@@ -136,7 +136,7 @@ export class InboxLoad {
     if (random.chance(0.05)) await sleep(random.between(1, 50))
     // Nor may a question keep it caught for long.
     const openFor = inbox === this.#narrow ? 10_000 : Math.min(askTime, this.#asking.lifetime)
-    const answering = random.chance(0.15) ? await askInBetween(wishes, random, who, this.#payloads.get(name)!.passer, openFor) : null
+    const answering = this.#asking.hasAll && random.chance(0.15) ? await askInBetween(wishes, random, who, this.#payloads.get(name)!.passer, openFor) : null
     const draw = random.next()
     if (draw < 0.05) {
       await answering?.answering

@@ -20,12 +20,18 @@ export interface SweepTolerance extends Pick<Tolerance, 'slack'> {
  * sweeper may still hold the lease (1.5 s), and a round takes 2.5 s.
  */
 const sweepAfterOutage = 6000
-const betweenLooks = 300
+const looks = 20
 
-/** Resolves when everything that came due during an outage has been swept, or should have been. @param isReleased whether nothing waits that needn't @returns the state then: the checker reports what is left */
-export async function untilSwept (masters: readonly Redis[], prefix: string, { slack, sweep }: SweepTolerance, isReleased: (state: RedisState) => boolean): Promise<RedisState> {
-  const isSwept = (state: RedisState) => state.due.every(({ score }) => score > state.from - sweep - slack) && isReleased(state)
-  for (const end = clock() + sweepAfterOutage; ; await sleep(betweenLooks)) {
+/**
+ * Resolves when everything that came due during an outage has been swept, or should have been.
+ * @param isRight whether all else is right that takes a while @param within how long that may take (ms)
+ * @returns the state then: the checker reports what is left
+ */
+export async function untilSwept (
+  masters: readonly Redis[], prefix: string, { slack, sweep }: SweepTolerance, isRight: (state: RedisState) => boolean, within = sweepAfterOutage
+): Promise<RedisState> {
+  const isSwept = (state: RedisState) => state.due.every(({ score }) => score > state.from - sweep - slack) && isRight(state)
+  for (const end = clock() + within; ; await sleep(within / looks)) {
     // A snapshot holds the sweep up, so there is none before it has caught up.
     if (!isSwept(await dumpRedis(masters, prefix)) && clock() < end) continue
     const state = await snapshotRedis(masters, prefix)

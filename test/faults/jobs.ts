@@ -40,6 +40,8 @@ export class Job {
   readonly #passer: Key
   readonly #agents: Key[]
   readonly #asked: Asked
+  /** The share of attempts in the middle of which there is a question. */
+  readonly #questions: number
   readonly #askTime: number
   readonly #wishes: Wishes
   readonly #body: string
@@ -54,13 +56,14 @@ export class Job {
     this.#recent = recent.get(this.#passer.tenant) ?? []
     recent.set(this.#passer.tenant, this.#recent)
     const others = kind === 'after' ? Array.from({ length: Math.min(this.#recent.length, random.between(1, 3)) }, () => random.pick(this.#recent)) : []
-    const { lifetime } = asking
+    const { lifetime, hasAll } = asking
+    this.#questions = !hasAll ? 0 : kind === 'tried' ? 0.25 : 0.05
     this.#askTime = Math.min(askTime, lifetime)
     this.#asked = {
       human: kind === 'human' || (kind === 'tried' && random.chance(0.1)),
       expiresIn: kind === 'brief' ? random.between(1, 2) * 1000 : lifetime,
       ...kind === 'tried' && {
-        ...random.chance(0.8) && { maxAttempts: random.between(1, 3), retryDelay: 0 },
+        ...random.chance(0.8) && triedUpTo(random.between(1, 3), 0, asking),
         ...random.chance(0.5) && { workWithin: Math.min(workTime, lifetime) },
         ...random.chance(0.5) && { heartbeatWithin: Math.min(beatTime, lifetime) },
       },
@@ -123,7 +126,7 @@ export class Job {
     const catcher = await wishes.compete(this.#agents, random.between(1, 3), this.#passer)
     if (catcher === null) return null
     if (isTried) await this.#beat(catcher)
-    const answering = random.chance(isTried ? 0.25 : 0.05) ? await askInBetween(wishes, random, catcher, this.#passer, this.#askTime) : null
+    const answering = random.chance(this.#questions) ? await askInBetween(wishes, random, catcher, this.#passer, this.#askTime) : null
     const fate = random.pick(isTried ? fates : plainFates)
     const said = await this.#bring(fate, catcher)
     await answering?.answering
@@ -170,8 +173,13 @@ export class Job {
   }
 }
 
-/** Options of pass, in seconds. Those with attempts have a label that says how many, which answers must show of each attempt. */
-export function bodyOf ({ human, expiresIn, workWithin, heartbeatWithin, delay, maxAttempts, retryDelay }: Asked): string {
+/** Options of what has attempts: with a label that says how many, which answers must show of each attempt. @param retryDelay in milliseconds */
+export function triedUpTo (maxAttempts: number, retryDelay: number, { hasAll }: Asking): Pick<Asked, 'maxAttempts' | 'retryDelay' | 'labels'> {
+  return { maxAttempts, retryDelay, ...hasAll && { labels: { tries: String(maxAttempts) } } }
+}
+
+/** Options of pass, in seconds. */
+export function bodyOf ({ human, expiresIn, workWithin, heartbeatWithin, delay, maxAttempts, retryDelay, labels }: Asked): string {
   const seconds = (milliseconds: number | undefined) => milliseconds === undefined ? undefined : milliseconds / 1000
   const members = {
     require_human: human,
@@ -180,7 +188,7 @@ export function bodyOf ({ human, expiresIn, workWithin, heartbeatWithin, delay, 
     heartbeat_within: seconds(heartbeatWithin),
     delay: seconds(delay),
     max_attempts: maxAttempts,
-    labels: maxAttempts === undefined ? undefined : { tries: String(maxAttempts) },
+    labels,
     retry_delay: seconds(retryDelay),
   }
   return JSON.stringify(members).slice(1, -1)

@@ -12,8 +12,9 @@ import { rollingRestarts } from './scenarios/rolling-restarts.ts'
 import { sentinel } from './scenarios/sentinel.ts'
 import { simulation } from './scenarios/simulation.ts'
 import { soak } from './scenarios/soak.ts'
+import { upgrade } from './scenarios/upgrade.ts'
 
-const scenarios: readonly Scenario[] = [repliesCut, killedRedis, sentinel, cluster, partition, rollingRestarts, simulation, soak]
+const scenarios: readonly Scenario[] = [repliesCut, killedRedis, sentinel, cluster, partition, rollingRestarts, upgrade, simulation, soak]
 const { values, positionals } = parseArgs({ allowPositionals: true, options: { scale: { type: 'string', default: '1' } } })
 const scale = Number(values.scale)
 if (!(scale > 0 && scale <= 1)) throw new Error('--scale takes a share: above 0, 1 at the most')

@@ -7,6 +7,7 @@ import { killedRedis, repliesCut } from './scenarios/one-redis.ts'
 import { runPartitions } from './scenarios/partition.ts'
 import { rollingRestarts } from './scenarios/rolling-restarts.ts'
 import { runSentinel } from './scenarios/sentinel.ts'
+import { runUpgrades, whyNotUpgraded } from './scenarios/upgrade.ts'
 
 // Short forms of the scenarios of `npm run test:faults`; of those `.ci/run` takes the failover. Gaps and memory are judged by the full forms, on a machine of its own.
 
@@ -48,3 +49,8 @@ for (const [scenario, scale] of [[repliesCut, 0.04], ...hasHaproxy() ? [[rolling
     t.ok(held, `${load}: ${result}`)
   })
 }
+
+t.test('an upgrade from the last version loses nothing, and the lists are right afterwards', { skip: skipUnlessWhole.skip ?? whyNotUpgraded() }, async t => {
+  const { load, result, held } = await runUpgrades(t, 0.01, ['one'])
+  t.ok(held, `${load}: ${result}`)
+})

@@ -1,4 +1,4 @@
-import type { FeedEntry } from './feed-checks.ts'
+import type { EventTypes, FeedEntry } from './feed-checks.ts'
 
 /** I16: a webhook's receiver takes each event of its tenant's feed at least once and gets nothing else, in one signed message however often it comes. */
 
@@ -22,10 +22,10 @@ export interface Owed {
   ids: readonly string[]
 }
 
-/** The ids of the events that must come to a webhook. @param madeAt when it was made: ms, by the clock of the feed's ids */
-export function owedIds (feed: readonly FeedEntry[], madeAt: number): string[] {
+/** The ids of the events that must come to a webhook. @param madeAt when it was made: ms, by the clock of the feed's ids @param unjudged may come or not */
+export function owedIds (feed: readonly FeedEntry[], madeAt: number, unjudged: EventTypes = new Set()): string[] {
   // What happened in the millisecond in which it was made may have come before it. What became of webhooks is in the feed alone.
-  return feed.filter(({ id, text }) => timeOf(id) > madeAt && !text.startsWith('webhook.')).map(({ id }) => id)
+  return feed.filter(({ id, text }) => timeOf(id) > madeAt && !text.startsWith('webhook.') && !unjudged.has(text.split(' ', 1)[0]!)).map(({ id }) => id)
 }
 
 /** @returns a sentence for each event that breaks I16, by its handoff's member (`tenant:id`) */
