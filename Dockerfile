@@ -6,7 +6,7 @@
 # Without REDIS_URL it ends with a line that says so; without BASE_URL its links begin with the container's name, and the log warns.
 # Stop it with a timeout above DRAIN_TIMEOUT (15 s): docker stop -t 20.
 
-# What everything here stands on. A tag may name another image tomorrow; a digest can't: docs/deploy.md, "Images by digest".
+# The image that all of this is built on. A tag may name another image tomorrow; a digest can't: docs/deploy.md, "Images by digest".
 ARG NODE_IMAGE=node:24-bookworm-slim
 
 FROM ${NODE_IMAGE} AS build
@@ -18,7 +18,7 @@ COPY src ./src
 COPY lua ./lua
 RUN npm run build
 
-# Apart from the build, so that a change of the sources doesn't install anything anew.
+# Apart from the build, so that a change of the sources doesn't install everything again.
 FROM ${NODE_IMAGE} AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json ./
@@ -37,6 +37,6 @@ RUN ln -s /app/dist/cli/main.js /usr/local/bin/handoff
 # All of it stays root's: the service writes no file.
 USER node
 EXPOSE 8080
-# Whether the process answers, not whether Redis does (that is /readyz): starting it anew brings no Redis back.
+# Whether the process answers, not whether Redis does (that is /readyz): a restart would not bring Redis back.
 HEALTHCHECK --interval=10s --timeout=3s --start-period=10s CMD ["handoff", "healthcheck"]
 CMD ["handoff", "serve"]

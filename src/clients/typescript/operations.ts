@@ -43,7 +43,8 @@ export class Operations {
   }
 
   /**
-   * Catches a handoff by its id. With `wait` (seconds) it waits for a person's approval, and for the end of a delay.
+   * Catches a handoff by its id. With `wait` (seconds) it waits for a person's approval, for what it comes after, and
+   * for the end of a delay.
    */
   async catch (id: string, { wait, ...options }: { wait?: number | undefined } & CallOptions = {}): Promise<Handoff> {
     return await call(
