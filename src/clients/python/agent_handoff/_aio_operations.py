@@ -42,7 +42,7 @@ class AsyncOperations:
         ))
 
     async def catch(self, id: str, *, wait: float | None = None, **options: Unpack[CallOptions]) -> t.Handoff:
-        """Catches a handoff by its id. With ``wait`` it waits for an approval, for what it comes after, and for a delay."""
+        """Catches a handoff by its id. ``wait`` waits for an approval, for what it comes after, and for a delay."""
         key = options["idempotency_key"] = key_of(options)
         return await self._run(
             lambda: self._client.catch(id, wait=wait, **options),

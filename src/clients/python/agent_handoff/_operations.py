@@ -75,7 +75,7 @@ class Operations:
         return cast("t.Passed", self._post("/api/pass", body, options, key=key_of(options)))
 
     def catch(self, id: str, *, wait: float | None = None, **options: Unpack[CallOptions]) -> t.Handoff:
-        """Catches a handoff by its id. With ``wait`` it waits for an approval, for what it comes after, and for a delay."""
+        """Catches a handoff by its id. ``wait`` waits for an approval, for what it comes after, and for a delay."""
         path = f"{path_of('catch', id)}{query_of(wait=_whole(wait))}"
         return cast("t.Handoff", self._get(path, options, key=key_of(options), wait=wait))
 
