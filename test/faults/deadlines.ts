@@ -52,7 +52,8 @@ function isNamedThen ({ kind, answer, replayed }: Operation, { all }: Questions,
 /** When a question ended. If no answer tells, then at the end that it has by itself, or before. */
 function endOf ({ id, askedAt, expiresAt, answeredAt }: Question, operations: readonly Operation[]): { at: number | null, isCertain: boolean } {
   if (answeredAt !== null) return { at: answeredAt, isCertain: true }
-  const isMaybeAnswered = operations.some(one => one.kind === 'answer' && one.about.askId === id && isUnknown(one))
+  // An answer may have been given, its connection broken, and another question been there when the service asked again.
+  const isMaybeAnswered = operations.some(one => one.kind === 'answer' && one.about.askId === id && (isUnknown(one) || one.code === 'content_changed'))
   const isLapsed = operations.some(({ answer }) => answer?.ask?.id === id && answer.ask.state === 'expired')
   return isMaybeAnswered && !isLapsed ? { at: askedAt, isCertain: false } : { at: expiresAt, isCertain: true }
 }

@@ -116,6 +116,11 @@ export interface Asked {
   afterNeed?: AfterNeed
 }
 
+/** What has attempts, with a label that says how many: answers must show it of each attempt. */
+export function labelled<T extends { maxAttempts: number }> (terms: T): T & { labels: { tries: string } } {
+  return { ...terms, labels: { tries: String(terms.maxAttempts) } }
+}
+
 /** A successor's origin: the track of the previous attempt, the attempt's number, and the pass of the first attempt. */
 export interface Descent { from: string, attempt: number, pass: Operation }
 

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Asking } from './asking.ts'
-import { clock, nameOfAttempt } from './history.ts'
+import { clock, labelled, nameOfAttempt } from './history.ts'
 import type { Asked, Operation } from './history.ts'
 import { agentKeys, approverKeys, within } from './load-keys.ts'
 import type { Key } from './load-keys.ts'
@@ -173,9 +173,9 @@ export class Job {
   }
 }
 
-/** Options of what has attempts: with a label that says how many, which answers must show of each attempt. @param retryDelay in milliseconds */
+/** @param retryDelay in milliseconds */
 export function triedUpTo (maxAttempts: number, retryDelay: number, { hasAll }: Asking): Pick<Asked, 'maxAttempts' | 'retryDelay' | 'labels'> {
-  return { maxAttempts, retryDelay, ...hasAll && { labels: { tries: String(maxAttempts) } } }
+  return hasAll ? labelled({ maxAttempts, retryDelay }) : { maxAttempts, retryDelay }
 }
 
 /** Options of pass, in seconds. */

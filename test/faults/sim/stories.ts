@@ -1,5 +1,6 @@
 import { homeTag, inboxTag, tagOfDigest, tags } from '../../../src/core/ids.ts'
 import type { HandoffPlace } from '../../../src/store/handoffs.ts'
+import { labelled } from '../history.ts'
 import type { Asked } from '../history.ts'
 import type { Random } from '../random.ts'
 
@@ -81,16 +82,16 @@ function newStory (random: Random, at: number, kind: Story['kind']): Story {
 function termsOf (random: Random, expiresIn: number): Partial<Asked> {
   const delay = random.chance(0.2) ? random.pick([50, 400]) : 0
   return {
-    ...random.chance(0.8) && { maxAttempts: random.between(2, 3), retryDelay: random.pick([0, 0, 150, 900]) },
+    ...random.chance(0.8) && labelled({ maxAttempts: random.between(2, 3), retryDelay: random.pick([0, 0, 150, 900]) }),
     ...random.chance(0.4) && { workWithin: random.pick([500, 1500, 3000]) },
     ...random.chance(0.4) && { heartbeatWithin: random.pick([300, 1000, 2500]) },
     ...delay > 0 && delay < expiresIn && { delay },
   }
 }
 
-/** As src/handoffs/service.ts writes them, with the label of test/faults/jobs.ts. */
-function wordsOf ({ workWithin, heartbeatWithin, delay, maxAttempts, retryDelay, to }: Asked): string {
-  const words = [['w', workWithin], ['b', heartbeatWithin], ['a', delay], ['d', retryDelay], ['t', to], ['m', maxAttempts], ['jtries:', maxAttempts]] as const
+/** As src/handoffs/service.ts writes them. */
+function wordsOf ({ workWithin, heartbeatWithin, delay, maxAttempts, retryDelay, to, labels }: Asked): string {
+  const words = [['w', workWithin], ['b', heartbeatWithin], ['a', delay], ['d', retryDelay], ['t', to], ['m', maxAttempts], ['jtries:', labels?.tries]] as const
   return words.map(([letter, value]) => value === undefined ? '' : ` ${letter}${value}`).join('')
 }
 
