@@ -68,9 +68,9 @@ const environment = Type.Object({
       'networks, 10.0.0.7,10.1.0.0/16,fd00::/8'
   }),
   DEFAULT_EXPIRES_IN: seconds(86400, 'how long a handoff waits for its catch'),
-  MAX_EXPIRES_IN: seconds(30 * 86400, 'the most that expires_in may ask for'),
+  MAX_EXPIRES_IN: seconds(30 * 86400, 'the largest expires_in'),
   WORK_TTL: seconds(86400, 'how long a catcher has until done'),
-  MAX_WORK_TTL: seconds(7 * 86400, 'the most that work_within and extend_by may ask for'),
+  MAX_WORK_TTL: seconds(7 * 86400, 'the largest work_within and extend_by'),
   HOP_LIMIT: Type.Integer({
     minimum: 1,
     maximum: 1000,

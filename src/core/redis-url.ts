@@ -52,7 +52,7 @@ function checkStandalone (url: string): void {
   // A # or / that stands in a password as it is ends the host before it: what was meant for a secret would be looked
   // up, and logged, as a name.
   if (!/^(\/\d*)?$/.test(pathname) || hash !== '') {
-    throw new TypeError('behind the host there is a database’s number at the most')
+    throw new TypeError('after the host there can be only a database’s number')
   }
   if (!/^rediss?:$/.test(protocol) || hostname === '' || /\s/.test(url)) {
     throw new TypeError('it is no redis:// with a host')
