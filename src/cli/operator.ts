@@ -197,7 +197,7 @@ export function addWebhookVerbs (program: Command): void {
   ) => verb(name, description).argument('<id>', 'as create and list show it')
   const load = () => import('./webhooks.ts')
 
-  verb('create', 'have events sent to a URL, and show the secret that signs them once')
+  verb('create', 'have events sent to a URL, and show once the secret that signs them')
     .requiredOption(
       '--url <url>', 'an https URL of a public address, or what WEBHOOK_ALLOW names; or mailto: and an address'
     )
@@ -227,12 +227,10 @@ export function addWebhookVerbs (program: Command): void {
     id, options
   ) => (await load()).testWebhook(id, options))
   one('deliveries', 'list the newest 100 deliveries')
-    .option('--status <status>', 'only those: pending, delivered or failed', parseStatus)
+    .option('--status <status>', 'only deliveries with this status: pending, delivered or failed', parseStatus)
     .action(async (id, options) => (await load()).listDeliveries(id, options))
   one('replay', 'have events sent again')
-    .requiredOption(
-      '--since <event>', 'from which on, that one included: an event’s id, or a time as in 2026-11-20T09:00:00Z'
-    )
+    .requiredOption('--since <event>', 'the first event to send: its id, or a time as in 2026-11-20T09:00:00Z')
     .action(async (id, options) => (await load()).replayWebhook(id, options))
 }
 
