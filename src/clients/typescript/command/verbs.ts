@@ -244,7 +244,9 @@ const definitions: Record<Call, Definition> = {
   },
 }
 
-const url: Option = ['--url <url>', 'where the service is; by default HANDOFF_URL, or http://127.0.0.1:8080']
+const url: Option = [
+  '--url <url>', 'where the service is; by default HANDOFF_URL, the npm start of this folder, or http://127.0.0.1:8080'
+]
 const json: Option = ['--json', 'print the service’s answer as it is']
 
 /** By name, in the order in which help lists them. */
