@@ -7,33 +7,21 @@ import type { Hash, RedisState } from './redis-state.ts'
  * field x and field b are in lua/lib/after.lua.
  */
 
-type Find = (id: string) => Hash | undefined
 interface After { need: 'd' | 'e', open: number, since: number | null, words: string[] }
 
+type Find = (id: string) => Hash | undefined
+/** Whether somebody may have had it reissued at this time: a successor of the same millisecond may have been made later than the end. */
+export type MayBeReissued = (member: string, at: number) => boolean
+
 /** @returns a sentence for each handoff that breaks I18, by its member (`tenant:id`) */
-export function afterFaults (state: RedisState, tolerance: SweepTolerance): Array<{ member: string, sentence: string }> {
+export function afterFaults (state: RedisState, tolerance: SweepTolerance, mayBeReissued: MayBeReissued = () => false): Array<{ member: string, sentence: string }> {
   const byMember = new Map(state.hashes.map(hash => [hash.member, hash]))
-  const waiters = latestWaiters(state)
   return state.hashes.flatMap(hash => {
     const after = afterIn(hash)
     if (after === null) return []
     const find = (id: string) => byMember.get(`${hash.member.split(':', 1)[0]}:${id}`)
-    const hasNewWaiter = (named: string, since: number) => waiters.get(find(named)?.member ?? '')! >= since
-    return faultsOf(hash, after, find, hasNewWaiter, state, tolerance).map(sentence => ({ member: hash.member, sentence }))
+    return faultsOf(hash, after, find, mayBeReissued, state, tolerance).map(sentence => ({ member: hash.member, sentence }))
   })
-}
-
-/** When the latest of those was made that come after a handoff, by its member. */
-function latestWaiters ({ hashes }: RedisState): Map<string, number> {
-  const latest = new Map<string, number>()
-  for (const { member, record, after } of hashes) {
-    const made = Number(record.split(' ')[2])
-    for (const word of after === '' ? [] : after.split(' ')) {
-      const named = `${member.split(':', 1)[0]}:${word.split('/', 1)[0]}`
-      latest.set(named, Math.max(made, latest.get(named) ?? made))
-    }
-  }
-  return latest
 }
 
 /** Null if it comes after nothing, or is an attempt that has a successor, which has it all. */
@@ -43,9 +31,7 @@ function afterIn ({ extra, after }: Hash): After | null {
   return { need: need as 'd', open: Number(open), since: since === undefined ? null : Number(since), words: after.split(' ') }
 }
 
-function faultsOf (
-  hash: Hash, after: After, find: Find, hasNewWaiter: (named: string, since: number) => boolean, { from, to }: RedisState, { slack, sweep }: SweepTolerance
-): string[] {
+function faultsOf (hash: Hash, after: After, find: Find, mayBeReissued: MayBeReissued, { from, to }: RedisState, { slack, sweep }: SweepTolerance): string[] {
   const { need, open, since, words } = after
   const status = statusIn(hash)
   const record = hash.record.split(' ')
@@ -68,7 +54,7 @@ function faultsOf (
     if (one === undefined) faults.push(`${last} is no attempt of ${named}`)
     else if (statusIn(one) !== how) faults.push(`${last} is ${statusIn(one)}, and not ${how}`)
     else if (isFirst && decided !== null && endOf(one) > decided + slack) faults.push(`it waited until ${decided}, and ${last} ended at ${endOf(one)}`)
-    else if (hasMadeNext(one, find, since => hasNewWaiter(named, since))) faults.push(`${last} has a successor, which has to end first`)
+    else if (hasMadeNext(one, find) && !mayBeReissued(one.member, endOf(one))) faults.push(`${last} has a successor, which has to end first`)
   }
   if (!hash.record.startsWith('3:') || Number(record[3]) <= to + slack) return faults
   for (const named of waitsFor) {
@@ -109,13 +95,8 @@ function isOverSince (hash: Hash, find: Find): boolean {
   return next !== undefined && ['failed', 'declined'].includes(statusIn(hash)) && Number(next.record.split(' ')[2]) > endOf(hash)
 }
 
-/**
- * Whether its successor was made in the step that ended it, and has got those that come after it. One that is made later by hand has none of them:
- * if that was in the same millisecond, those that it has are newer than itself.
- */
-function hasMadeNext (hash: Hash, find: Find, hasNewWaiter: (since: number) => boolean): boolean {
+/** Whether its successor was made in the step that ended it, and has got those that come after it. One that is made later by hand has none of them. */
+function hasMadeNext (hash: Hash, find: Find): boolean {
   const next = find(/ i(\S+)/.exec(hash.extra)?.[1] ?? '')
-  if (next === undefined) return false
-  const made = Number(next.record.split(' ')[2])
-  return next.extra.includes(' W') && made === endOf(hash) && !hasNewWaiter(made)
+  return next !== undefined && next.extra.includes(' W') && Number(next.record.split(' ')[2]) === endOf(hash)
 }

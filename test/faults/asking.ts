@@ -1,12 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { HttpClient } from '../../bench/http-client.ts'
 import type { Reply } from '../../bench/http-client.ts'
+import { Batches } from './batches.ts'
 import { clock, isUnknown, markOf } from './history.ts'
-import type { About, Asked, History, Kind, Operation, Redrive } from './history.ts'
+import type { About, Asked, History, Kind, Operation, Purge, Redrive } from './history.ts'
 import type { Key } from './load-keys.ts'
 import { faultOf, givenOf, reasonOf, resultOf } from './payloads.ts'
 import { Random } from './random.ts'
-import { read, settle } from './reading.ts'
+import { hasEnded, read, readMany, settle } from './reading.ts'
 import type { Found } from './reading.ts'
 
 /** What an agent wants of one handoff; repeated until there is an outcome. */
@@ -33,7 +34,8 @@ export interface Wish {
 
 /** What an agent wants of an inbox. */
 export interface InboxWish {
-  inbox: string
+  /** From the first of these that has something. */
+  inboxes: readonly string[]
   who: Key
   token: string | null
   max: number
@@ -41,6 +43,10 @@ export interface InboxWish {
   wait: number
   fickle: boolean
 }
+
+/** What a batch takes (docs/batches.md), and the share of it that agents send so. */
+const batched: ReadonlySet<Kind> = new Set<Kind>(['pass', 'catch', 'done', 'status', 'heartbeat', 'fail', 'decline', 'cancel', 'reissue'])
+const batchedShare = 0.25
 
 /** What came of the requests: answered 2xx and 5xx, and those whose connection broke or whose answer didn't come in time. */
 export const noCounts = () => ({ handoffs: 0, requests: 0, acknowledged: 0, unavailable: 0, unanswered: 0 })
@@ -73,7 +79,8 @@ export class Asking {
   readonly #urls: readonly string[]
   readonly #history: History
   readonly #client: HttpClient
-  /** For pauses only: their number depends on timing, so they must not use the seed's numbers. */
+  readonly #batches = new Batches((who, body) => this.#request('POST', '/api/batch', who, null, body))
+  /** For pauses and batches only: their number depends on timing, so they must not use the seed's numbers. */
   readonly #random = new Random(0)
   #next = 0
 
@@ -108,9 +115,21 @@ export class Asking {
     }
   }
 
-  async #nextOnce ({ inbox, who, token, max, wait }: InboxWish, payloadOf: (name: string) => string | undefined): Promise<Found[] | null> {
-    const operation = this.#history.sentToInbox(`${who.tenant}/${inbox}`, who.agent, token)
-    return settle(this.#history, operation, await this.#send('POST', `/api/catch?wait=${wait}`, who, token, JSON.stringify({ inbox, max })), payloadOf)
+  async #nextOnce ({ inboxes, who, token, max, wait }: InboxWish, payloadOf: (name: string) => string | undefined): Promise<Found[] | null> {
+    const operation = this.#history.sentToInbox(inboxes.map(inbox => `${who.tenant}/${inbox}`).join(' '), who.agent, token)
+    const body = { ...inboxes.length === 1 ? { inbox: inboxes[0] } : { inboxes }, max }
+    return settle(this.#history, operation, await this.#send('POST', `/api/catch?wait=${wait}`, who, token, JSON.stringify(body)), payloadOf)
+  }
+
+  /** Waits once for several handoffs of the agent's tenant, at most so many seconds. @param all by their ids and names @throws if the answer can't be */
+  async waitFor (all: ReadonlyArray<{ id: string, name: string }>, who: Key, until: 'any' | 'all', seconds: number): Promise<void> {
+    const operation = this.#history.sentForMany(who.agent)
+    const reply = await this.#send('POST', `/api/wait?wait=${seconds}`, who, null, JSON.stringify({ ids: all.map(({ id }) => id), until }))
+    if (reply === null || reply.status >= 500 || reply.status === 408) return
+    const answer = reply.status === 200 ? readMany(reply.body, all.map(({ name }) => name)) : null
+    const ended = answer?.items.filter(({ answered }) => hasEnded(answered.answer)).length ?? 0
+    if (answer === null || (answer.isComplete && ended < (until === 'all' ? all.length : 1))) throw new Error(`POST /api/wait: ${reply.status} ${reply.body}`)
+    this.#history.answeredOfMany(operation, answer.items, clock())
   }
 
   /** What an operator does, until it is answered 200. @returns its answer; null if it wasn't in time */
@@ -131,12 +150,29 @@ export class Asking {
     if (reply?.status === 200) redrive.reissued = (JSON.parse(reply.body) as { reissued: number }).reissued
   }
 
-  /** Sends a request to the next address. */
+  /** Has what is pending in an inbox cancelled, once. */
+  async purge (inbox: string, who: Key, limit: number): Promise<void> {
+    const purge: Purge = { inbox: `${who.tenant}/${inbox}`, agent: who.agent, sent: clock(), ended: null, cancelled: null }
+    this.#history.purges.push(purge)
+    const reply = await this.#send('POST', '/api/purge', who, null, JSON.stringify({ inbox, limit }))
+    purge.ended = clock()
+    if (reply?.status === 200) purge.cancelled = (JSON.parse(reply.body) as { cancelled: number }).cancelled
+  }
+
+  /** Sends a request, and counts what comes of it. */
   async #send (method: 'GET' | 'POST' | 'PUT', path: string, who: Key, token: string | null, body?: string): Promise<Reply | null> {
+    return this.#counted(await this.#request(method, path, who, token, body))
+  }
+
+  /** Sends a request to the next address. */
+  #request (method: 'GET' | 'POST' | 'PUT', path: string, who: Key, token: string | null, body?: string): Promise<Reply | null> {
     const key = token === null ? '' : `idempotency-key: ${token}\r\n`
     const head = `${method} ${path} HTTP/1.1\r\nhost: service\r\nauthorization: Bearer ${who.secret}\r\n${key}`
     const rest = body === undefined ? '\r\n' : `content-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
-    const reply = await this.#client.ask(this.#urls[this.#next++ % this.#urls.length]!, head + rest)
+    return this.#client.ask(this.#urls[this.#next++ % this.#urls.length]!, head + rest)
+  }
+
+  #counted (reply: Reply | null): Reply | null {
     const { counts } = this
     counts.requests++
     if (reply === null) counts.unanswered++
@@ -152,11 +188,17 @@ export class Asking {
     const isRead = kind === 'catch' || kind === 'status' || kind === 'asked'
     const path = `/api/${kind === 'asked' ? 'ask' : kind}${kind === 'pass' ? '' : `/${id}`}${wait === undefined ? '' : `?wait=${wait}`}`
     const body = isRead ? undefined : wish.body ?? bodyOf(kind, markOf(operation), firm, about)
-    const reply = await this.#send(isRead ? 'GET' : 'POST', path, who, token, body)
+    const reply = await (this.#isBatched(wish)
+      ? this.#batches.ask(who, { op: kind, id, body, token }).then(reply => this.#counted(reply))
+      : this.#send(isRead ? 'GET' : 'POST', path, who, token, body))
     const at = clock()
     if (reply === null) this.#history.unanswered(operation)
     else this.#history.answered(operation, read(reply, wish), at)
     return operation
+  }
+
+  #isBatched ({ kind, wait }: Wish): boolean {
+    return this.hasAll && wait === undefined && batched.has(kind) && this.#random.chance(batchedShare)
   }
 
   close (): void {

@@ -13,7 +13,7 @@ import { payloadFaults } from './payload-checks.ts'
 import { questionFaults } from './question-checks.ts'
 import { Questions } from './questions.ts'
 import type { Question } from './questions.ts'
-import { assignRedrives, redriveFaults } from './redrive-checks.ts'
+import { assignPurges, assignRedrives, purgeFaults, redriveFaults } from './operator-checks.ts'
 import type { RedisState } from './redis-state.ts'
 import { statusOf } from './state.ts'
 import type { Tolerance } from './steps.ts'
@@ -52,7 +52,8 @@ export const usual: CheckOptions = { slack: 10, budget: 2100, workTtl: null, max
 export function checkHistory (history: History, options: CheckOptions, state?: RedisState): Violation[] {
   assignUntold(history, options)
   assignRedrives(history)
-  return [...check(history.tracks.values(), options, state), ...refusedTakes(history), ...crowdFaults(history), ...redriveFaults(history)]
+  assignPurges(history)
+  return [...check(history.tracks.values(), options, state), ...refusedTakes(history), ...crowdFaults(history), ...redriveFaults(history), ...purgeFaults(history)]
 }
 
 /** Violations of what lies in Redis, by the handoffs' members (`tenant:id`). */
@@ -76,7 +77,12 @@ export function check (tracks: Iterable<Track>, options: CheckOptions = usual, s
   indexFaults(state, options).forEach(inRedis('I7'))
   payloadFaults(state).forEach(inRedis('I10'))
   listFaults(state, options).forEach(inRedis('I14'))
-  afterFaults(state, options).forEach(inRedis('I18'))
+  const mayBeReissued = (member: string, at: number) => {
+    const { operations = [], redrives = [] } = byMember.get(member) ?? {}
+    const asked = [...operations.filter(({ kind }) => kind === 'reissue'), ...redrives]
+    return asked.some(({ sent, ended }) => sent - options.slack <= at && at <= (ended ?? Infinity) + options.slack)
+  }
+  afterFaults(state, options, mayBeReissued).forEach(inRedis('I18'))
   const held = new Set(state.hashes.map(({ member }) => member))
   for (const [member, track] of byMember) {
     if (!held.has(member)) violations.push({ invariant: 'I1', handoff: track.name, sentence: 'it was passed, but Redis has no hash of it', operations: track.operations })

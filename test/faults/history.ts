@@ -60,8 +60,8 @@ export interface AskSeen {
   by?: string | null
 }
 
-/** What a request on a question has besides: an ask, whom it asks and for how long it is open (ms); an answer, which question it answers; a heartbeat, by how much it extends the work (ms). */
-export interface About { of?: AskedOne, openFor?: number, askId?: string, extendBy?: number }
+/** What a request on a question has besides: an ask, whom it asks and for how long it is open (ms); an answer, which question it answers; a heartbeat, by how much it extends the work (ms). A cancel, whether it is an operator's, of what is pending in an inbox. */
+export interface About { of?: AskedOne, openFor?: number, askId?: string, extendBy?: number, isPurge?: boolean }
 
 /** One request. A retry with the same token is another one. */
 export interface Operation {
@@ -141,6 +141,9 @@ export interface Track {
 /** `ended` is null while it waits; `reissued` how many it says it made, null if no answer came. */
 export interface Redrive { inbox: string, sent: number, ended: number | null, reissued: number | null }
 
+/** What an operator had cancelled in an inbox (`tenant/inbox`). `ended` is null while it waits; `cancelled` how many it says, null if no answer came. */
+export interface Purge { inbox: string, agent: string, sent: number, ended: number | null, cancelled: number | null }
+
 /** The answer's part of an operation. */
 export type Answered = Pick<Operation, 'status' | 'code' | 'answer'> & Partial<Pick<Operation, 'same' | 'replayed'>>
 
@@ -186,6 +189,7 @@ export class History {
   readonly told: Operation[] = []
   /** Calls by which operators had what failed in an inbox (`tenant/inbox`) tried again. */
   readonly redrives: Redrive[] = []
+  readonly purges: Purge[] = []
   /** Recorded so far. */
   count = 0
 
@@ -207,13 +211,27 @@ export class History {
    */
   answeredByInbox (request: Operation, items: ReadonlyArray<{ name: string, answer: Answer, same: boolean }>, replayed: boolean, at: number): void {
     this.told.push({ ...request, ended: at })
-    for (const { name, answer, same } of items) {
-      const track = this.#attempt(name, answer.attempt ?? 1)
-      track.id ??= answer.id ?? null
-      const before = track.descent === null ? undefined : this.tracks.get(track.descent.from)
-      if (before !== undefined) before.id ??= answer.reissueOf ?? null
-      track.operations.push({ ...request, n: this.count++, handoff: track.name, answered: at, ended: at, status: 200, answer, same, replayed })
-    }
+    for (const { name, answer, same } of items) this.#answeredOf(request, name, { status: 200, code: null, answer, same, replayed }, at)
+  }
+
+  /** Records a read of several handoffs, when it is sent. Of which attempts it tells is known once it is answered. */
+  sentForMany (agent: string): Operation {
+    return this.#operation('status', '', agent, null, null, false)
+  }
+
+  /** Records what a read of several handoffs told of their last attempts. @param items `name` is that of the first attempt */
+  answeredOfMany (request: Operation, items: ReadonlyArray<{ name: string, answered: Answered }>, at: number): void {
+    for (const { name, answered } of items) this.#answeredOf(request, name, answered, at)
+  }
+
+  /** One operation on the attempt that an answer tells of. */
+  #answeredOf (request: Operation, first: string, answered: Answered, at: number): void {
+    const { answer } = answered
+    const track = this.#attempt(first, answer?.attempt ?? 1)
+    track.id ??= answer?.id ?? null
+    const before = track.descent === null ? undefined : this.tracks.get(track.descent.from)
+    if (before !== undefined) before.id ??= answer?.reissueOf ?? null
+    track.operations.push({ ...request, ...answered, n: this.count++, handoff: track.name, answered: at, ended: at })
   }
 
   #operation (kind: Kind, handoff: string, agent: string, token: string | null, asked: Asked | null, firm: boolean, about: About = {}): Operation {

@@ -21,7 +21,8 @@ const inboxes = ['work', 'mail']
 /** This one is limited: so many of it are caught at once at most, and only by catches from it. */
 export const narrow = { inbox: 'narrow', most: 3 }
 
-interface Caught extends Found { who: Key, inbox: string }
+/** `isNarrow`: it may be from the limited inbox. */
+interface Caught extends Found { who: Key, isNarrow: boolean }
 
 export class InboxLoad {
   readonly #asking: Asking
@@ -90,7 +91,7 @@ export class InboxLoad {
     await Promise.all(Array.from({ length: Math.ceil(agents * workersEach) }, async (_, number) => {
       const random = new Random(seed * 1000 + number)
       for (;;) {
-        if (this.#asking.hasAll && random.chance(0.02)) await this.#asking.redrive(random.pick(this.#inboxes), random.pick(operatorKeys), random.between(1, 20))
+        if (this.#asking.hasAll) await this.#operate(random)
         // At the end some are left in their inboxes, for the checks of these.
         const isLast = over.aborted
         const found = await this.#next(random, isLast)
@@ -98,6 +99,16 @@ export class InboxLoad {
         for (const one of found ?? []) await this.#work(random, one)
       }
     }))
+  }
+
+  /** Now and then an operator has what failed tried again, what is pending cancelled, or pauses an inbox for a moment. */
+  async #operate (random: Random): Promise<void> {
+    const [draw, who, inbox] = [random.next(), random.pick(operatorKeys), random.pick(this.#inboxes)]
+    if (draw < 0.02) await this.#asking.redrive(inbox, who, random.between(1, 20))
+    else if (draw < 0.035) await this.#asking.purge(inbox, who, random.between(1, 5))
+    else if (draw < 0.04) {
+      for (const paused of [true, false]) await this.#asking.operate('PUT', `/api/inboxes/${inbox}`, who, { paused })
+    }
   }
 
   /** Works on all that is left in the limited inboxes. @throws if something stays there */
@@ -110,8 +121,8 @@ export class InboxLoad {
         if (pending + delayed + caught === 0) return
         if (clock() > until) throw new Error(`${operator.tenant}'s limited inbox is stuck: ${pending} pending, ${delayed} delayed, ${caught} caught`)
         const who = within(agentKeys, operator.tenant)[0]!
-        const found = await this.#asking.next({ inbox: this.#narrow, who, token: null, max: 10, wait: 1, fickle: false }, name => this.#payloads.get(name)?.payload)
-        for (const one of found ?? []) await this.#work(random, { ...one, who, inbox: this.#narrow })
+        const found = await this.#asking.next({ inboxes: [this.#narrow], who, token: null, max: 10, wait: 1, fickle: false }, name => this.#payloads.get(name)?.payload)
+        for (const one of found ?? []) await this.#work(random, { ...one, who, isNarrow: true })
       }
     }))
   }
@@ -119,15 +130,17 @@ export class InboxLoad {
   async #next (random: Random, isLast: boolean): Promise<Caught[] | null> {
     const who = random.pick(agentKeys)
     const token = random.chance(0.6) ? `next-${++this.#tokens}-${process.hrtime.bigint().toString(36)}` : null
-    const wish = { inbox: random.pick(this.#inboxes), who, token, max: random.pick([1, 1, 3, 10]), wait: isLast ? 0 : random.between(0, 1), fickle: random.chance(0.3) }
+    const inbox = random.pick(this.#inboxes)
+    const inboxes = this.#asking.hasAll && random.chance(0.2) ? [...new Set([inbox, random.pick(this.#inboxes)])] : [inbox]
+    const wish = { inboxes, who, token, max: random.pick([1, 1, 3, 10]), wait: isLast ? 0 : random.between(0, 1), fickle: random.chance(0.3) }
     const found = await this.#asking.next(wish, name => this.#payloads.get(name)?.payload)
     // An agent may forget its answer and repeat the request.
     if (found !== null && found.length > 0 && token !== null && random.chance(0.15)) await this.#asking.next(wish, name => this.#payloads.get(name)?.payload)
-    return found?.map(one => ({ ...one, who, inbox: wish.inbox })) ?? null
+    return found?.map(one => ({ ...one, who, isNarrow: inboxes.includes(this.#narrow) })) ?? null
   }
 
   /** Ends it, or drops it. */
-  async #work (random: Random, { name, answer, same, who, inbox }: Caught): Promise<void> {
+  async #work (random: Random, { name, answer, same, who, isNarrow }: Caught): Promise<void> {
     if (!same) return
     const attempt = answer.attempt ?? 1
     const wishes = new Wishes(this.#asking, random, `${name}.${attempt}.${who.agent}`, this.#payloads.get(name)!.payload)
@@ -135,7 +148,7 @@ export class InboxLoad {
     if (random.chance(0.2)) await wishes.ask('heartbeat', who, null)
     if (random.chance(0.05)) await sleep(random.between(1, 50))
     // Nor may a question keep it caught for long.
-    const openFor = inbox === this.#narrow ? 10_000 : Math.min(askTime, this.#asking.lifetime)
+    const openFor = isNarrow ? 10_000 : Math.min(askTime, this.#asking.lifetime)
     const answering = this.#asking.hasAll && random.chance(0.15) ? await askInBetween(wishes, random, who, this.#payloads.get(name)!.passer, openFor) : null
     const draw = random.next()
     if (draw < 0.05) {

@@ -40,6 +40,8 @@ export class Job {
   readonly #passer: Key
   readonly #agents: Key[]
   readonly #asked: Asked
+  readonly #asking: Asking
+  readonly #hasAll: boolean
   /** The share of attempts in the middle of which there is a question. */
   readonly #questions: number
   readonly #askTime: number
@@ -57,6 +59,8 @@ export class Job {
     recent.set(this.#passer.tenant, this.#recent)
     const others = kind === 'after' ? Array.from({ length: Math.min(this.#recent.length, random.between(1, 3)) }, () => random.pick(this.#recent)) : []
     const { lifetime, hasAll } = asking
+    this.#asking = asking
+    this.#hasAll = hasAll
     this.#questions = !hasAll ? 0 : kind === 'tried' ? 0.25 : 0.05
     this.#askTime = Math.min(askTime, lifetime)
     this.#asked = {
@@ -86,6 +90,7 @@ export class Job {
     if (this.#recent.length > mostRecent) this.#recent.shift()
     if (this.#asked.after !== undefined) await this.#untilReleased()
     if (random.chance(0.1)) await wishes.ask('status', this.#passer, null)
+    if (this.#hasAll && random.chance(0.05)) await this.#waitForSome()
     if (random.chance(0.08)) await wishes.ask('done', random.pick(this.#agents), wishes.maybeToken(0.7))
     if (this.#asked.human) await this.#decide()
     if (this.#kind === 'brief') await sleep((passed.answer?.expiresAt as number) + random.between(-25, 25) - clock())
@@ -95,6 +100,13 @@ export class Job {
       wishes.turnTo(id, nameOfAttempt(this.#handoff, attempt))
       id = await this.#try()
     }
+  }
+
+  /** The agent waits a moment for several of its tenant, some of them named twice. */
+  async #waitForSome (): Promise<void> {
+    const random = this.#random
+    const all = Array.from({ length: random.between(1, 6) }, () => random.pick(this.#recent))
+    await this.#asking.waitFor(all, this.#passer, random.pick(['any', 'all'] as const), random.between(0, 1))
   }
 
   /** What it waits for may never end, so an agent gives up. */

@@ -1,4 +1,5 @@
 import { overloaded } from '../../src/http/overload.ts'
+import { objectsIn } from './batches.ts'
 import type { Wish } from './asking.ts'
 import { clock } from './history.ts'
 import type { Answer, Answered, AskSeen, History, Kind, Operation } from './history.ts'
@@ -40,6 +41,24 @@ export function settle (history: History, operation: Operation, reply: Reply | n
   }
   history.untold.push(operation)
   return null
+}
+
+/**
+ * What a wait for several handoffs told of the last attempt of each. @param names of their first attempts, as they were asked for
+ * @property isComplete whether it says that what was waited for has ended
+ */
+export function readMany (body: string, names: readonly string[]): { items: Array<{ name: string, answered: Answered }>, isComplete: boolean } {
+  const items = objectsIn(body).map((text, at) => {
+    const members = JSON.parse(text) as Record<string, any>
+    const answered = members.status === 'unknown' ? { status: 404, code: 'not_found', answer: null } : { status: 200, code: null, answer: answerOf(members, text) }
+    return { name: names[at]!, answered }
+  })
+  return { items, isComplete: (JSON.parse(body) as { complete: boolean }).complete }
+}
+
+/** Whether a status answer tells of an end. */
+export function hasEnded (answer: Answer | null): boolean {
+  return answer?.status !== 'pending' && answer?.status !== 'caught'
 }
 
 function readItems (body: string, payloadOf: (name: string) => string | undefined): Found[] {

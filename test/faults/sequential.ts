@@ -13,7 +13,7 @@ import type { State, Terms } from './state.ts'
 
 /** The state after this operation was carried out in this state; null if it changes nothing there. */
 export function effectOf (state: State, operation: Operation, terms: Terms): State | null {
-  const { kind, firm } = operation
+  const { kind, firm, about } = operation
   // Of what may be carried out again by then, in this state.
   if (kind === 'ask' && isRepeat(state, operation)) return null
   if (kind === 'status' || kind === 'heartbeat' || kind === 'asked' || refusalOf(state, operation, terms) !== null) return null
@@ -28,7 +28,7 @@ export function effectOf (state: State, operation: Operation, terms: Terms): Sta
     case 'fail':
     case 'decline': return { ...state, ended: operation, succeeded: !firm && isTriedAgain(state, terms) }
     case 'cancel': {
-      if (statusOf(state) === 'cancelled') return null
+      if (statusOf(state) === 'cancelled' || (about.isPurge === true && state.caught !== null)) return null
       const requested = state.caught !== null
       if (firm || !requested) return { ...state, ended: operation, requested }
       return state.requested ? null : { ...state, requested }
@@ -102,7 +102,7 @@ function isRefused (state: State, operation: Operation, terms: Terms): boolean {
 
 /** The refusal; null if the operation is carried out. From the table of states, and from who asks. */
 function refusalOf (state: State, operation: Operation, terms: Terms): string | null {
-  const { kind, agent } = operation
+  const { kind, agent, about } = operation
   if (kind === 'pass') return state.pass === null ? null : 'idempotency_key_reused'
   const standing = standingOf(state, terms)
   if (standing === 'absent') return 'not_found'
@@ -113,7 +113,7 @@ function refusalOf (state: State, operation: Operation, terms: Terms): string | 
   const refused = refusalInTable(kind, standing, approvalOf(state, terms.human) ?? 'none')
   switch (operations[kind].by) {
     case 'catcher': return isHeld(standing) && state.caught?.agent !== agent ? 'not_the_catcher' : refused
-    case 'passer': return state.pass?.agent !== agent ? 'not_the_passer' : kind === 'reissue' && state.succeeded ? null : refused
+    case 'passer': return state.pass?.agent !== agent && about.isPurge !== true ? 'not_the_passer' : kind === 'reissue' && state.succeeded ? null : refused
     case 'another': return refused ?? (state.pass?.agent === agent ? 'self_approval' : null)
     default: return refused
   }

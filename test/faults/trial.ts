@@ -135,7 +135,7 @@ async function webhookFaultsInTime (hooked: HookedTenant, masters: readonly Redi
   const received = new Map(hooked.received)
   tally.webhooks.events += received.size
   tally.webhooks.repeats += [...received.values()].reduce((sum, { times }) => sum + times - 1, 0)
-  return webhookFaults({ tenant, feed: await readFeed(masters, prefix, tenant), ids: owed }, received)
+  return webhookFaults({ tenant, feed: await readFeed(masters, prefix, tenant), ids: owed, unjudged }, received)
 }
 
 /** The longest time, in milliseconds, in which nothing was acknowledged, from the first acknowledgement to `end`. */
