@@ -6,7 +6,7 @@ import type { Key } from './load-keys.ts'
 /** A request as a batch has it. `body` is JSON text. */
 export interface BatchedRequest { op: string, id?: string | undefined, body?: string | undefined, token: string | null }
 
-interface Waiting { request: BatchedRequest, settle (reply: Reply | null): void }
+interface Waiting { request: BatchedRequest, resolve (reply: Reply | null): void, reject (error: unknown): void }
 
 /** How long the first of a batch waits for others (ms), and how many there are at most. */
 const gatherMs = 20
@@ -23,22 +23,23 @@ export class Batches {
 
   /** @returns what a single request would have been answered; null if no answer came */
   ask (who: Key, request: BatchedRequest): Promise<Reply | null> {
-    return new Promise(settle => {
+    return new Promise((resolve, reject) => {
       const waiting = this.#waiting.get(who)
-      if (waiting !== undefined && waiting.length < most) return waiting.push({ request, settle })
-      const first = [{ request, settle }]
+      if (waiting !== undefined && waiting.length < most) return waiting.push({ request, resolve, reject })
+      const first = [{ request, resolve, reject }]
       this.#waiting.set(who, first)
       setTimeout(() => {
         if (this.#waiting.get(who) === first) this.#waiting.delete(who)
-        void this.#ask(who, first)
+        this.#ask(who, first).catch(error => { for (const { reject } of first) reject(error) })
       }, gatherMs)
     })
   }
 
   async #ask (who: Key, all: readonly Waiting[]): Promise<void> {
     const reply = await this.#send(who, `{"operations":[${all.map(({ request }) => textOf(request)).join(',')}]}`)
-    const results = reply?.status === 200 ? resultsIn(reply.body) : []
-    for (const [at, { settle }] of all.entries()) settle(reply?.status === 200 ? results[at]! : reply)
+    const replies = reply?.status === 200 ? resultsIn(reply.body) : all.map(() => reply)
+    if (replies.length !== all.length) throw new Error(`a batch of ${all.length} has ${replies.length} results: ${reply?.body}`)
+    for (const [at, { resolve }] of all.entries()) resolve(replies[at]!)
   }
 }
 
