@@ -82,6 +82,8 @@ export async function simulate (seed: number, mutation: Mutation | null = null, 
       await sleep(world, untilSeldom)
       await sweepAll()
       await clients.finish(stories)
+      // From here on nothing is long on its way: what the sweep does is looked at to the second.
+      world.isCalm = true
       await sweepAll()
       await sleep(world, 1100)
       await sweepAll()
