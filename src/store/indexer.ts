@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Unavailable } from '../core/errors.ts'
-import { tagOf } from '../core/ids.ts'
+import { isId, tagIn, tagOf } from '../core/ids.ts'
 import type { Lanes } from '../redis/lanes.ts'
 import type { Scripts } from '../redis/scripts.ts'
 import type { KeyNames } from './key-names.ts'
@@ -90,7 +90,7 @@ export class Indexer {
       do {
         const begun = performance.now()
         const [, next, ...keys] = await this.#scan(tag, cursor)
-        for (const some of inGroups(this.#callsFor(keys.map(String)), sizes.callsAtOnce)) {
+        for (const some of inGroups(this.#callsFor(keys.map(String).filter(isOfHandoff)), sizes.callsAtOnce)) {
           await Promise.all(some.map(keys => this.#index(keys)))
           if (signal.aborted) return
         }
@@ -119,7 +119,16 @@ export class Indexer {
   }
 }
 
+/** Others that share the Redis may have hashes with such names: one in no partition would end each round. */
+function isOfHandoff (key: string): boolean {
+  return isId(idIn(key)) && tagIn(key) === tagOfKey(key)
+}
+
 /** The key of a handoff ends with its id, which begins with its partition's tag. */
+function idIn (key: string): string {
+  return key.slice(key.lastIndexOf(':') + 1)
+}
+
 function tagOfKey (key: string): string {
-  return tagOf(key.slice(key.lastIndexOf(':') + 1))
+  return tagOf(idIn(key))
 }

@@ -43,6 +43,9 @@ for (const isSpread of [false, true]) {
     await store.indexer.round()
     t.strictSame(await lists(), before, 'what is right stays so')
 
+    // Of others that share the Redis: names like a handoff's, in no partition or another one, and of another type.
+    for (const name of ['{x}:h:default:x', `{x}:h:default:${failed}`]) await redis.hset(`${prefix}:${name}`, 's', 'x')
+    await redis.set(`${prefix}:{${tagOf(failed)}}:h:other:${failed}`, '')
     for (const name of Object.keys(before)) await redis.del(`${prefix}:${name}`)
     const own = `${prefix}:{${inboxTag('default', 'work')}}:i:default:work`
     await redis.sadd(`${own}:caught`, `default:${done}`)
