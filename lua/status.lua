@@ -2,10 +2,11 @@
 -- Reads a handoff. Changes nothing: Redis itself refuses a write by this script.
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
 -- ARGV: 1 how many bytes of the result the reply may have; absent for any
+--       2 how many bytes of the error or the reason; absent for any
 -- Replies: {'found', now, record, result, decision, extra, fault, cancel_reason, progress, after}  parts that don't
---                         exist are nil; result is how many bytes it has if those are more than may be; fault is the
---                         error given to fail or the reason given to decline; after is field b (lib/after.lua); the
---                         parts after decision are there only with an extra
+--                         exist are nil; fault is the error given to fail or the reason given to decline; result and
+--                         fault are how many bytes they have if those are more than may be; after is field b
+--                         (lib/after.lua); the parts after decision are there only with an extra
 --          {'not_found'}
 local record, decision = unpack(redis.call('HMGET', KEYS[1], 's', 'd'))
 
@@ -17,6 +18,11 @@ local length = result and ARGV[1] and redis.call('HSTRLEN', KEYS[1], 'p')
 if length and length > ARGV[1] + 0 then result = length else result = result and redis.call('HGET', KEYS[1], 'p') end
 if result == '' then result = false end
 if not isExtended then return { 'found', clock(), record, result, decision } end
-local extra, fault, cancel_reason, progress = unpack(redis.call('HMGET', KEYS[1], 'x', 'e', 'c', 'g'))
+-- An error may have as much as a result. What agents say besides has 4,000 characters at most.
+local longer = ARGV[2] and redis.call('HSTRLEN', KEYS[1], 'e')
+if longer and longer <= ARGV[2] + 0 then longer = false end
+local extra, cancel_reason, progress, fault =
+  unpack(redis.call('HMGET', KEYS[1], 'x', 'c', 'g', longer and 'x' or 'e'))
+fault = longer or fault
 return { 'found', clock(), record, result, decision, extra, fault, cancel_reason, progress,
   extra and string.find(extra, ' A', 1, true) and redis.call('HGET', KEYS[1], 'b') or nil }

@@ -68,7 +68,7 @@ export class AfterService {
     let room = maxResults
     for (const one of caught) {
       if (one.record?.extra.after === undefined) continue
-      const reply = await this.#handoffs.status({ tenant, id: one.id, tag: tagOf(one.id) }, 0)
+      const reply = await this.#handoffs.status({ tenant, id: one.id, tag: tagOf(one.id) }, 0, 0)
       const all = namedIn(reply.outcome === 'found' ? reply.after : null)
       // Of results that are together much too long, most aren't read.
       const ends = await Promise.all(all.map(named => this.#ended(tenant, named, shareOfResults)))
@@ -88,7 +88,7 @@ export class AfterService {
   async #ended (tenant: string, { named, last = named, status: how }: Named, maxBytes: number): Promise<End> {
     try {
       for (;;) {
-        const reply = await this.#handoffs.status({ tenant, id: last, tag: tagOf(last) }, maxBytes)
+        const reply = await this.#handoffs.status({ tenant, id: last, tag: tagOf(last) }, maxBytes, 0)
         if (reply.outcome === 'not_found') break
         // It wasn't waited for to the end, as this is the successor of one that expired meanwhile.
         const next = how === undefined ? reply.record.extra.reissuedAs : undefined

@@ -153,8 +153,10 @@ const nothing = Buffer.alloc(0)
  */
 export function statusText (id: string, found: Found): string | Buffer {
   const { head, tail } = itemParts(id, id, found, 'shown')
-  // What is text needs no copy into a buffer, and Node sends it in one piece with its head.
-  return found.result === null ? `${head}null${tail}` : spliceAnswer(head, found.result, tail)
+  if (found.result !== null) return spliceAnswer(head, found.result, tail)
+  // What is text needs no copy into a buffer, and Node sends it in one piece with its head. An error may be large.
+  const text = `${head}null${tail}`
+  return found.texts?.fault == null ? text : Buffer.from(text)
 }
 
 /** The same for one of many: the handoff that was asked for, at its last attempt. @param shown of its result */

@@ -73,7 +73,7 @@ export class Graphs {
   async #read (tenant: string, id: string): Promise<Read | null> {
     for (let last = id, attempts = 0; isId(last); attempts++) {
       const place = { tenant, id: last, tag: tagOf(last) }
-      const reply = await this.#handoffs.status(place)
+      const reply = await this.#handoffs.status(place, 0, 0)
       if (reply.outcome === 'not_found') return null
       const { record, now, after } = reply
       const next = record.extra.reissuedAs

@@ -142,7 +142,7 @@ export class HandoffService {
   }
 
   /**
-   * @param maxBytes how many bytes the result may have
+   * @param maxBytes how many bytes the result, or the error, may have
    * @returns the answer's JSON, with the result's bytes as they were given to done
    * @throws {TooLarge}
    */
@@ -150,12 +150,12 @@ export class HandoffService {
     caller: Caller, id: string, until: Until, waiting: WaitOptions | null, maxBytes?: number
   ): Promise<string | Buffer> {
     const place = placeOf(caller, id)
-    const look = () => this.#handoffs.status(place, maxBytes)
+    const look = () => this.#handoffs.status(place, maxBytes, maxBytes)
     const reply = await (waiting === null
       ? look()
       : this.#waiter.wait(this.#handoffs.channelOf(place), waiting, look, seen => untilReached(seen, until)))
     if (reply.outcome === 'not_found') throw new Problem('not_found')
-    if (reply.longer !== null) throw new TooLarge()
+    if (reply.longer !== null || reply.isFaultLonger) throw new TooLarge()
     return statusText(id, reply)
   }
 

@@ -78,6 +78,8 @@ export type StatusReply = {
   result: Buffer | null
   /** How many bytes the result has, if it is longer than was asked for, and left out. */
   longer: number | null
+  /** Whether what its catcher said at its end is longer than was asked for, and left out. */
+  isFaultLonger: boolean
   texts: AgentTexts | null
   /** What it comes after (lua/lib/after.lua, field b); null for nothing. */
   after: string | null
@@ -209,10 +211,13 @@ export class Handoffs {
     })
   }
 
-  /** @param maxBytes how many bytes of the result; left out for any */
-  status (place: HandoffPlace, maxBytes?: number): Promise<StatusReply> {
+  /**
+   * @param maxBytes how many bytes of the result; left out for any
+   * @param maxFault how many bytes of what its catcher said at its end; left out for any
+   */
+  status (place: HandoffPlace, maxBytes?: number, maxFault?: number): Promise<StatusReply> {
     const key = this.#keyNames.handoff(place.tag, memberOf(place.tenant, place.id))
-    const texts = maxBytes === undefined ? [] : [String(maxBytes)]
+    const texts = [maxBytes, maxFault].filter(max => max !== undefined).map(String)
     return this.#lanes.call({ script: this.#scripts.status, tag: place.tag, keys: [key], texts, decode: readStatus })
   }
 
@@ -322,9 +327,14 @@ function readStatus (reply: unknown): StatusReply {
     ...readSeen(now, record, extra, decision),
     result: typeof result === 'number' ? null : (result ?? null) as Buffer | null,
     longer: typeof result === 'number' ? result : null,
+    isFaultLonger: typeof fault === 'number',
     texts: extra === undefined
       ? null
-      : { fault: textOf(fault), cancelReason: textOf(cancelReason), progress: parseProgress(textOf(progress)) },
+      : {
+          fault: typeof fault === 'number' ? null : textOf(fault),
+          cancelReason: textOf(cancelReason),
+          progress: parseProgress(textOf(progress))
+        },
     after: textOf(after),
   }
 }
