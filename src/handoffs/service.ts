@@ -183,7 +183,10 @@ export class HandoffService {
         const elsewhere = await this.#options.pendingElsewhere(handoff.tenant, handoff.to!, handoff.requireHuman)
         reply = await this.#handoffs.pass({ ...pass, elsewhere })
       }
-      if (after !== null && reply.outcome === 'passed') await this.#after.passed(handoff.tenant, handoff.id, after)
+      // A replay may be of the first call of this very request, whose reply was lost: nobody has asked again then.
+      if (after !== null && (reply.outcome === 'passed' || reply.outcome === 'replayed')) {
+        await this.#after.passed(handoff.tenant, handoff.id, after)
+      }
       return reply
     } catch (error) {
       const before = error instanceof Problem && handoff.token !== noToken ? await this.#handoffs.passed(handoff) : null

@@ -115,8 +115,8 @@ for (const isSpread of [false, true]) {
       })
     }
 
-    for (const how of ['done', 'cancel']) {
-      t.test(`what ends between the note and the pass: ${how}`, async t => {
+    for (const [how, isLost] of [['done', false], ['cancel', false], ['done', true]] as const) {
+      t.test(`what ends between the note and the pass${isLost ? ', whose reply is lost' : ''}: ${how}`, async t => {
         const id = how === 'done' ? await start() : await pass()
         const { handoffs, dependents } = on.store
         const original = handoffs.pass
@@ -124,6 +124,7 @@ for (const isSpread of [false, true]) {
           handoffs.pass = original
           await end(id, how, {}, how === 'done' ? 'bob' : 'alice')
           await settle(id)
+          if (isLost) await handoffs.pass(handoff)
           return handoffs.pass(handoff)
         }
         const dependent = await pass({ after: [id] })

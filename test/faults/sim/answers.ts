@@ -113,7 +113,7 @@ export class Desk {
     const reply = await this.#after.place(caller, handoff, body).then(async found => {
       if (found === null) return handoffs.pass(handoff)
       const passed = await handoffs.pass({ ...handoff, options: options + found.word, payload: Buffer.from(payload + found.field) })
-      if (passed.outcome === 'passed') await this.#after.passed('acme', place.id, found)
+      if (passed.outcome === 'passed' || passed.outcome === 'replayed') await this.#after.passed('acme', place.id, found)
       return passed
     }).catch(async error => {
       const before = error instanceof Problem && token !== null ? await handoffs.passed(handoff) : null
