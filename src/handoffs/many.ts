@@ -169,9 +169,9 @@ export class ManyHandoffs {
     let room = maxTexts
     const steps: Steps = new Map()
     // What has no room when it is read has none later: it becomes less.
-    const most = (): Most => [withResults ? room : 0, room]
+    const maxBytes = (): MaxBytes => [withResults ? room : 0, room]
     const items = await Promise.all(ids.map(async id => {
-      const { last, reply } = await this.#last(caller, followed.get(id)!, steps, { asker, most })
+      const { last, reply } = await this.#last(caller, followed.get(id)!, steps, { asker, maxBytes })
       if (reply === null) return { text: unknownText(id), isOpen: false }
       const result = withResults ? reply.longer ?? reply.result?.length ?? 0 : 0
       const size = result + agentMembers(reply.texts, reply.record).length
@@ -189,10 +189,10 @@ export class ManyHandoffs {
    * to, each is read once, but for the last one: so the work doesn't grow with the ids times the attempts.
    */
   async #last (
-    caller: Caller, { last }: Followed, steps: Steps, { asker, most }: { asker: Asker, most: () => Most }
+    caller: Caller, { last }: Followed, steps: Steps, { asker, maxBytes }: { asker: Asker, maxBytes: () => MaxBytes }
   ): Promise<{ last: string, reply: Found | null }> {
     const read = async (id: string): Promise<StatusReply> =>
-      isId(id) ? this.#status(placeOf(caller, id), asker, most) : { outcome: 'not_found' }
+      isId(id) ? this.#status(placeOf(caller, id), asker, maxBytes) : { outcome: 'not_found' }
     let found: string | undefined
     let reply: StatusReply | undefined
     for (let id: string | null = last; id !== null;) {
@@ -210,16 +210,16 @@ export class ManyHandoffs {
     return { last: found, reply: reply.outcome === 'found' ? reply : null }
   }
 
-  /** @param most when its turn comes, how much to read: nothing of what is longer */
-  #status (place: ReturnType<typeof placeOf>, asker: Asker, most: () => Most): Promise<StatusReply> {
-    return this.#inTurn(place, () => this.#handoffs.status(place, ...most()), asker)
+  /** @param maxBytes when its turn comes, how much to read: nothing of what is longer */
+  #status (place: ReturnType<typeof placeOf>, asker: Asker, maxBytes: () => MaxBytes): Promise<StatusReply> {
+    return this.#inTurn(place, () => this.#handoffs.status(place, ...maxBytes()), asker)
   }
 }
 
 const asItIs: Reserve = async (_, read) => (await read())[0]
 
 /** How many bytes of a result, and of what the catcher said at its end. */
-type Most = [result: number, fault: number]
+type MaxBytes = [result: number, fault: number]
 
 type Found = Extract<StatusReply, { outcome: 'found' }>
 
