@@ -42,6 +42,9 @@ local outbox, list = openOutbox(key, key, member), asksList(key, member, of)
 isHere(key, list)
 local before, caught, deadline, rest = string.match(record, '^2?:?(%l+ %S+ %d+ %d+ %S+ %S+) (%d+) (%d+)(.*)$')
 extra = extra or ''
+-- The new question takes the place of the last one: a list that is empty in between would be looked for on the other
+-- node while its slot moves.
+if ask then ask.is_replaced = ask.list == list end
 extra = endAsk(ask, outbox, micros, member, record, extra, now)
 local expires, left = now + open_for, deadline - now
 local until_done, beat
@@ -57,10 +60,10 @@ redis.call('ZADD', due, ms(math.min(expires, beat or until_done)), member)
 -- What an older version of the service ended is still in the list. By then no question can be open any more, also where
 -- another replica's MAX_WORK_TTL is longer, up to its default.
 local longest = math.max(tonumber(max), 604800000)
-local gone = redis.call('ZCOUNT', list, '-inf', ms(now - longest))
-if gone > 0 then redis.call('ZREMRANGEBYRANK', list, 0, math.min(100, gone) - 1) end
 redis.call('ZADD', list, ms(now), member)
 redis.call('PEXPIREAT', list, ms(now + longest + retention))
+local gone = redis.call('ZCOUNT', list, '-inf', ms(now - longest))
+if gone > 0 then redis.call('ZREMRANGEBYRANK', list, 0, math.min(100, gone) - 1) end
 redis.pcall('SPUBLISH', key, 'asked')
 announceAsks(list)
 local words = ' q' .. id .. ' f' .. (of == 'r' and 'passer' or 'person') .. ' e' .. ms(expires)

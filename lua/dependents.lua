@@ -21,7 +21,8 @@ local status = string.match(record or '', RECORD)
 if record and not status then return { 'newer' } end
 if status == 'pending' or status == 'caught' then return { 'open' } end
 redis.call('EXISTS', dependents, due)
-if #released > 0 then redis.call('SREM', dependents, unpack(released)) end
-local found = redis.call('SRANDMEMBER', dependents, 100)
-if #found == 0 then redis.call('ZREM', due, member) end
+local left = redis.call('SCARD', dependents)
+if #released > 0 then left = left - redis.call('SREM', dependents, unpack(released)) end
+local found = left > 0 and redis.call('SRANDMEMBER', dependents, 100) or {}
+if left == 0 then redis.call('ZREM', due, member) end
 return { 'dependents', status or 'gone', unpack(found) }

@@ -12,12 +12,15 @@ local places = inbox .. ':places'
 local now = clock()
 
 if late(ARGV[1], now) then return { 'late' } end
-redis.call('HDEL', places, token)
+-- An empty inbox's list is looked for on the other node while the slot moves, and the places may not be there yet.
+redis.call('EXISTS', inbox, places)
 if at ~= '' then
   local _, settled = readPlaces(places, now)
   redis.call('HSET', places, 'settled', '0 ' .. ms(now + PLACES_KEPT) .. ' ' .. ms(math.max(settled, tonumber(at))))
   redis.call('PEXPIREAT', places, ms(now + PLACES_KEPT))
 end
+-- Last: this may empty the hash (lib/here.lua).
+redis.call('HDEL', places, token)
 -- Who looked meanwhile may have counted them twice.
 redis.pcall('SPUBLISH', inbox, 'settled')
 return { 'settled' }

@@ -68,10 +68,9 @@ end
 -- until here, since Redis refuses the first RENAME if the slot is moving, and so the whole script.
 if #successors > 0 then call('ZADD', due, unpack(successors)) end
 if #later > 0 then call('ZADD', due, unpack(later)) end
-local over = #members - #later / 2
-if over > 0 then call('ZREMRANGEBYRANK', due, 0, over - 1) end
+local live, over = call('ZCARD', due), #members - #later / 2
+if over > 0 then live = live - call('ZREMRANGEBYRANK', due, 0, over - 1) end
 if #ended + #blocked > 0 then named[#named + 1] = { ended, blocked } end
-local live = call('ZCARD', due)
 local first = live > 0 and call('ZRANGE', due, 0, 0, 'WITHSCORES')
 return { 'swept', #members, expired, live, first and first[2] - now,
   stalled, stalled_reissued, late_reissued, unpack(named) }

@@ -10,13 +10,14 @@ local now, seconds, micros = clock()
 micros = seconds .. micros
 
 if late(ARGV[1], now) then return { 'late' } end
-local removed = 0
+local removed, more = 0, nil
 repeat
-  local events, count = redis.call('LRANGE', outbox, 0, 99), 0
-  while events[count + 1] and tonumber(string.match(events[count + 1], '^%d+')) <= upto do count = count + 1 end
+  local events, count = redis.call('LRANGE', outbox, 0, 100), 0
+  more = events[101]
+  while count < 100 and events[count + 1] and tonumber(string.match(events[count + 1], '^%d+')) <= upto do count = count + 1 end
   if count > 0 then redis.call('LTRIM', outbox, count, -1) end
   removed = removed + count
-until count < 100
+until not more or count < 100
 local last = upto < micros - 86400000000 and redis.call('ZSCORE', index, tenant)
 if last and tonumber(last) <= upto then redis.call('ZREM', index, tenant) end
 return { 'trimmed', removed }

@@ -15,6 +15,6 @@ local now = clock()
 
 if late(ARGV[1], now) then return { 'late' } end
 redis.call('DEL', KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5])
-redis.call('ZREM', webhooks, id)
-if redis.call('ZCARD', webhooks) == 0 then redis.call('ZREM', tenants, tenant) end
+local before = redis.call('ZCARD', webhooks)
+if before == redis.call('ZREM', webhooks, id) then redis.call('ZREM', tenants, tenant) end
 return { 'deleted' }

@@ -40,8 +40,11 @@ if outcome == 'again' and not reason then
   redis.call('ZADD', due, ms(now + ARGV[8]), id)
 else
   local over = outcome == 'delivered' and KEYS[4] or KEYS[5]
-  redis.call('HDEL', pending, id)
-  redis.call('ZREM', due, id)
+  -- With a reason both are deleted below, once.
+  if not reason then
+    redis.call('HDEL', pending, id)
+    redis.call('ZREM', due, id)
+  end
   redis.call('RPUSH', over, id .. ' ' .. attempt)
   redis.call('LTRIM', over, -100, -1)
 end

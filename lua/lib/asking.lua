@@ -34,7 +34,7 @@ local function closeAsk(ask, member, record, extra, now)
   local deadline = string.match(extra, ' h(%d+)') or string.match(record, '^2?:?%l+ %S+ %d+ %d+ %S+ %S+ %d+ (%d+)')
   local at = math.min(now, tonumber(deadline))
   local is_over = at >= ask.expires
-  redis.call('ZREM', ask.list, member)
+  if not ask.is_replaced then redis.call('ZREM', ask.list, member) end
   announceAsks(ask.list)
   extra = string.gsub(extra, ' z%S+', ' z' .. ask.words .. (is_over and '/e' .. ms(ask.expires) or '/w' .. ms(at)), 1)
   return extra, ' q' .. ask.id .. ' s' .. (is_over and 'expired' or 'withdrawn')

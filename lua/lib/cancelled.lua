@@ -2,10 +2,12 @@
 -- `words` say in field x when and by whom. Returns the new field x.
 local function becomeCancelled(outbox, key, member, record, extra, words, micros, ends)
   local status, approval = string.match(record, '^[23]?:?(%l+) (%S+)')
-  -- The script builds the lists' keys, since most handoffs are in none. These writes come first: a list may be on
-  -- another node, and then Redis refuses the command.
+  -- The script builds the lists' keys, since most handoffs are in none. A list may be on another node: then Redis
+  -- refuses what looks for it, before anything is written.
   if approval == 'waiting' then
     local waiting = string.sub(key, 1, #key - #member - 2) .. 'w:' .. string.match(member, '^[^:]+')
+    local inbox = inboxOf(key, member, extra)
+    if inbox then isHere(key, inbox .. ':waiting') end
     leaveList(key, waiting, member)
     redis.call('HDEL', key, 't')
     redis.pcall('SPUBLISH', waiting, 'cancelled')

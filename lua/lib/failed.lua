@@ -15,10 +15,10 @@ end
 -- those, so no call has many to remove.
 local function enterFailed(lists, member, ended, now, retention)
   for _, list in ipairs(lists) do
-    local gone = math.min(100, redis.call('ZCOUNT', list, '-inf', '(' .. ms(now - retention)))
-    if gone > 0 then redis.call('ZREMRANGEBYRANK', list, 0, gone - 1) end
     redis.call('ZADD', list, ms(ended), member)
     redis.call('PEXPIREAT', list, ms(now + retention))
+    local gone = math.min(100, redis.call('ZCOUNT', list, '-inf', '(' .. ms(now - retention)))
+    if gone > 0 then redis.call('ZREMRANGEBYRANK', list, 0, gone - 1) end
   end
 end
 local function leaveFailed(key, member, extra)

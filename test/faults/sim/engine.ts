@@ -15,20 +15,22 @@ export type Argument = string | Buffer
 
 const translated = new Map<string, Engine>()
 
-/** The engine of a script with this text. */
-export function engineOf (source: string): Engine {
+/** The engine of a script with this text. The name is for who reads what it does. */
+export function engineOf (source: string, name = ''): Engine {
   let engine = translated.get(source)
-  if (engine === undefined) translated.set(source, engine = new Engine(source))
+  if (engine === undefined) translated.set(source, engine = new Engine(source, name))
   return engine
 }
 
 export class Engine {
+  readonly name: string
   readonly #program: Program
   /** By its flags: may it write, and may it when Redis is full? */
   readonly writes: boolean
   readonly allowsOom: boolean
 
-  constructor (source: string) {
+  constructor (source: string, name: string) {
+    this.name = name
     const flags = source.slice(0, source.indexOf('\n'))
     this.writes = !flags.includes('no-writes')
     this.allowsOom = !this.writes || flags.includes('allow-oom')

@@ -111,6 +111,7 @@ export async function simulate (seed: number, mutation: Mutation | null = null, 
   return {
     violations: [
       ...violations.map(describe),
+      ...world.faults,
       ...services.flatMap(({ faults }) => faults),
       ...asker?.faults ?? [],
       ...topology.isCalm ? operations.filter(({ kind, status }) => kind === 'status' && status === 503).map(({ n, kind }) => `unserved: ${n}, ${kind}, was answered 503 though no server was away`) : [],

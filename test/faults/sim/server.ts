@@ -17,6 +17,9 @@ export type Command =
 
   { kind: 'command', name: string, args: readonly string[] } | { kind: 'time' | 'info' | 'asking' | 'who' | 'slots' }
 
+/** They see to one handoff after another, each of which is checked before its first write. */
+const stepByStep = new Set(['sweep', 'take'])
+
 /** The error for keys that this server doesn't have; null if it has them. */
 export type Route = (keys: readonly string[], asking: boolean) => ReplyError | null
 
@@ -42,6 +45,7 @@ export class Server {
   /** It dies after its next write, before that is on disk. */
   doomed = false
   route: Route = () => null
+  isInCluster = false
   /** CLUSTER SLOTS. */
   slots: () => unknown = () => []
 
@@ -110,10 +114,23 @@ export class Server {
     const refusal = this.#refusal(keys, engine.writes, asking)
     if (refusal !== null) return refusal
     if (this.full && !engine.allowsOom) return new ReplyError('OOM command not allowed when used memory > \'maxmemory\'.')
+    const here = new Set<string>()
     const check = (itsKeys: readonly string[]) => {
       if (this.route(itsKeys, asking) !== null) throw new ReplyError('ERR Script attempted to access a non local key in a cluster node')
+      if (this.isInCluster && !stepByStep.has(engine.name)) this.#checkEmptied(engine.name, itsKeys, here)
     }
     return attempted(() => engine.run(new Keyspace(this.db, this.clock, check), keys, args))
+  }
+
+  /**
+   * A script must not use a key again that it emptied: while the slot moves it would break off there. `here` are the keys that it found so far. Not a
+   * handoff's own: only RENAME takes that away, which Redis refuses then.
+   */
+  #checkEmptied (script: string, keys: readonly string[], here: Set<string>): void {
+    for (const key of keys) {
+      if (this.has(key)) here.add(key)
+      else if (here.has(key) && !key.includes('}:h:')) this.world.faults.push(`${this.name} ${script} uses ${key} again, which it emptied`)
+    }
   }
 
   #do (name: string, args: readonly string[], asking: boolean): unknown {

@@ -37,6 +37,8 @@ export class World {
   isCalm = false
   /** The number of connections so far: each has a port of its own. */
   ports = 0
+  /** What servers noticed that scripts must not do. */
+  readonly faults: string[] = []
   readonly mutation: Mutation | null
   readonly #aliases = new Map<string, string>()
   readonly #engines = new Map<Script, Engine>()
@@ -68,7 +70,7 @@ export class World {
   /** How a script runs, with the mutation. */
   engineOf (script: Script): Engine {
     let engine = this.#engines.get(script)
-    if (engine === undefined) this.#engines.set(script, engine = engineOf(changed(script, this.mutation?.lua ?? [])))
+    if (engine === undefined) this.#engines.set(script, engine = engineOf(changed(script, this.mutation?.lua ?? []), script.name))
     return engine
   }
 
