@@ -154,9 +154,8 @@ const nothing = Buffer.alloc(0)
 export function statusText (id: string, found: Found): string | Buffer {
   const { head, tail } = itemParts(id, id, found, 'shown')
   if (found.result !== null) return spliceAnswer(head, found.result, tail)
-  // What is text needs no copy into a buffer, and Node sends it in one piece with its head. An error may be large.
-  const text = `${head}null${tail}`
-  return found.texts?.fault == null ? text : Buffer.from(text)
+  // What is text needs no copy into a buffer, and Node sends it in one piece with its head.
+  return `${head}null${tail}`
 }
 
 /** The same for one of many: the handoff that was asked for, at its last attempt. @param shown of its result */

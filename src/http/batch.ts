@@ -167,7 +167,7 @@ export class Batches {
 type Turn = (operation: () => Promise<OperationOutcome | null>) => Promise<OperationOutcome | null>
 
 function bytesOf ({ answer }: OperationOutcome): number {
-  return Buffer.isBuffer(answer) || typeof answer === 'string' ? answer.length : envelope
+  return Buffer.isBuffer(answer) || typeof answer === 'string' ? Buffer.byteLength(answer) : envelope
 }
 
 interface BatchOutcome { pieces: Buffer[], moved: Moved, operated: Operated[] }

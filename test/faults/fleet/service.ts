@@ -60,3 +60,10 @@ export async function startServiceReplica (t: Stage, opts: ServiceOptions): Prom
   const { pid, ended, kill, stop, pause, resume } = replica
   return { url, pid, ended, kill, stop, pause, resume, lines }
 }
+
+/** Stops a replica as an orchestrator does: SIGTERM, and SIGKILL after `patience`, in ms. @returns how it ended and its last words, if that was bad */
+export async function stopReplica ({ stop, ended, lines }: ServiceReplica, patience: number): Promise<string[]> {
+  await stop(patience)
+  const how = await ended
+  return how === 0 ? [] : [`${how}: ${lines.slice(-3).join(' ')}`]
+}

@@ -3,7 +3,7 @@ import { startHaproxy } from '../fleet/haproxy.ts'
 import { freePort } from '../fleet/ports.ts'
 import { loopback } from '../fleet/process.ts'
 import { startRedisServer } from '../fleet/redis.ts'
-import { startServiceReplica } from '../fleet/service.ts'
+import { startServiceReplica, stopReplica } from '../fleet/service.ts'
 import type { Outcome, Scenario, Stage } from '../scenario.ts'
 import { Tally, operationsMore, runTrial } from '../trial.ts'
 
@@ -37,10 +37,7 @@ export const rollingRestarts: Scenario = {
         for (let round = 0; round < Math.max(1, Math.round(roundsInFull * scale)); round++) {
           for (const [index, port] of ports.entries()) {
             await operationsMore(history, 500)
-            // As an orchestrator does: SIGTERM, and SIGKILL long after the service should have ended.
-            await replicas[index]!.stop(drainTimeout + 2000)
-            const how = await replicas[index]!.ended
-            if (how !== 0) bad.push(`${how}: ${replicas[index]!.lines.slice(-3).join(' ')}`)
+            bad.push(...await stopReplica(replicas[index]!, drainTimeout + 2000))
             replicas[index] = await start(port)
             await proxy.untilUp(ports.length)
             restarts++

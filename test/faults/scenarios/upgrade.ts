@@ -10,8 +10,7 @@ import { freePort } from '../fleet/ports.ts'
 import { loopback } from '../fleet/process.ts'
 import { startRedisServer } from '../fleet/redis.ts'
 import { startSentinelFleet } from '../fleet/sentinel.ts'
-import { startServiceReplica } from '../fleet/service.ts'
-import type { ServiceReplica } from '../fleet/service.ts'
+import { startServiceReplica, stopReplica } from '../fleet/service.ts'
 import { clock } from '../history.ts'
 import type { Outcome, Scenario, Stage } from '../scenario.ts'
 import { Tally, operationsMore, runTrial } from '../trial.ts'
@@ -65,7 +64,7 @@ export async function runUpgrades (t: Stage, scale: number, kinds = Object.keys(
     const replicas = await Promise.all(ports.map(port => start('old', port)))
     const proxy = await startHaproxy(t, ports.map(port => `127.0.0.1:${port}`))
     const replace = async (index: number, version: keyof typeof projects) => {
-      bad.push(...await stopped(replicas[index]!))
+      bad.push(...await stopReplica(replicas[index]!, drainTimeout + 2000))
       replicas[index] = await start(version, ports[index]!)
       await proxy.untilUp(ports.length)
       replaced++
@@ -94,7 +93,7 @@ export async function runUpgrades (t: Stage, scale: number, kinds = Object.keys(
       healed: store.masters,
     }, tally)
     serverErrors += (await proxy.counts()).serverErrors
-    for (const replica of replicas) bad.push(...await stopped(replica))
+    for (const replica of replicas) bad.push(...await stopReplica(replica, drainTimeout + 2000))
     t.comment(`${kind}: ${replaced} replaced so far, this upgrade in ${Math.round(took / 1000)} s; ${tally.result}; ${tally.delivered}`)
   }
   const { requests, unanswered, unavailable } = tally.counts
@@ -114,13 +113,6 @@ export function whyNotUpgraded (): string | false {
   } catch {
     return `needs a clone that has ${before.version}`
   }
-}
-
-/** Stops a replica as an orchestrator does. @returns how it ended and its last words, if that was bad */
-async function stopped (replica: ServiceReplica): Promise<string[]> {
-  await replica.stop(drainTimeout + 2000)
-  const how = await replica.ended
-  return how === 0 ? [] : [`${how}: ${replica.lines.slice(-3).join(' ')}`]
 }
 
 /** The folder of a commit's built service; made once. @throws if this is no clone with that commit, or its packages can't be had */
