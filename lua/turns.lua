@@ -3,10 +3,10 @@
 -- merge two lists. Changes nothing. Entries that can't be caught any more are skipped; so up to 32 more entries are
 -- looked at than are wanted.
 -- KEYS: 1 prefix:{tag}:i:tenant:inbox   what can be caught from the inbox, by turn (lib/entering.lua)
--- ARGV: 1 how many at most  2 prefix:{tag}:h:
+-- ARGV: 1 how many at most  2 prefix:{tag}:h:  3 1 to count what is caught; else absent
 -- Replies: {'read', more, caught, now, turn/bytes, …}  the turns ascending; more: 1 if there may be others after the
 --                        entries that were looked at, else 0; caught: how many of the inbox's handoffs are caught in
---                        this partition; now: the time (ms)
+--                        this partition, nil if that isn't asked for; now: the time (ms)
 -- Uses: length here
 local max, prefix = tonumber(ARGV[1]), ARGV[2]
 local now = clock()
@@ -24,5 +24,10 @@ for i = 1, #entries, 2 do
     turns[#turns + 1] = entries[i + 1] .. '/' .. ms(length)
   end
 end
-local caught = redis.call('SCARD', KEYS[1] .. ':caught')
+local caught = false
+if ARGV[3] then
+  -- While the slot moves, an empty list is looked for on the other node, and what is caught may not be there yet.
+  isHere(KEYS[1], KEYS[1] .. ':caught')
+  caught = redis.call('SCARD', KEYS[1] .. ':caught')
+end
 return { 'read', #entries == 2 * (max + 32) and 1 or 0, caught, now, unpack(turns) }

@@ -22,7 +22,8 @@ end
 local function countsOf(inbox, retention, now)
   -- While the slot moves, a list on the other node would be empty here: Redis refuses to look for several keys of which
   -- some are missing.
-  redis.call('EXISTS', inbox, inbox .. ':settings')
+  redis.call('EXISTS', inbox, inbox .. ':settings', inbox .. ':waiting', inbox .. ':delayed', inbox .. ':caught',
+    inbox .. ':failed', inbox .. ':blocked')
   local paused, max_caught, max_pending =
     string.match(redis.call('GET', inbox .. ':settings') or '0 0 0', '^(%d) (%d+) (%d+)')
   return {
@@ -43,6 +44,7 @@ local function readNames(first, last, limit, retention, now)
     local partition = string.sub(index, 1, -8)
     for i, name in ipairs(retention == '' and {} or names) do
       local tenant = string.match(name, '^(.*):$')
+      if tenant then redis.call('EXISTS', index, partition .. 'w:' .. tenant) end
       names[i] = tenant and { name, redis.call('ZCARD', partition .. 'w:' .. tenant) } or
         { name, unpack(countsOf(partition .. 'i:' .. name, retention, now), 1, 10) }
     end

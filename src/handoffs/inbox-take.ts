@@ -119,7 +119,7 @@ export class InboxTaker {
     queue.touch()
     const isHomeRead = home !== null &&
       (mustReadHome || queue.isLimited || queue.home.isWorthALook(homeLookLifetime))
-    const atHome = isHomeRead ? await this.#turnsOf(home, queue.home, max) : unread
+    const atHome = isHomeRead ? await this.#turnsOf(home, queue.home, max, queue.isLimited) : unread
     const { turns } = atHome
     const isOld = () => performance.now() - began > readingLifetime
     // Its client may have gone while the home list was read, or since an earlier call: nothing is taken for it.
@@ -133,7 +133,7 @@ export class InboxTaker {
     })
     if (taken.outcome === 'limited') {
       queue.limit(limitedFor)
-      return isHomeRead ? looksAgain : this.#takeOnce(inbox, request)
+      return atHome.caught === null ? this.#takeOnce(inbox, request) : looksAgain
     }
     if (taken.outcome === 'closed') return nothing
     // What the other request has taken from the home list meanwhile is this request's answer too.
@@ -172,9 +172,9 @@ export class InboxTaker {
     return { items, replayed, isMore: taken.isMore || rest.isMore || turns.length > taken.elsewhere }
   }
 
-  async #turnsOf (place: InboxPlace, list: WatchedList, max: number): Promise<InboxTurns> {
+  async #turnsOf (place: InboxPlace, list: WatchedList, max: number, counts = false): Promise<InboxTurns> {
     const isEmpty = list.begin()
-    const found = await this.#inboxes.turns(place, max)
+    const found = await this.#inboxes.turns(place, max, counts)
     if (found.turns.length === 0 && !found.isMore) isEmpty()
     return found
   }
@@ -211,7 +211,7 @@ export class InboxTaker {
 }
 
 /** What is known about a list that wasn't read. */
-const unread: InboxTurns = { turns: [], isMore: true, caught: 0, readAt: 0 }
+const unread: InboxTurns = { turns: [], isMore: true, caught: null, readAt: 0 }
 export const nothing: Found = { items: [], replayed: false, isMore: false }
 /** What was read is out of date. */
 const looksAgain: Found = { ...nothing, isMore: true }

@@ -61,9 +61,10 @@ export type TakeReply = {
 
 /**
  * Each entry is a turn and a length in bytes. `isMore`: there may be more after those that were looked at. `caught`:
- * how many of the inbox's handoffs are caught in this partition; `readAt`: when that was, in its Redis's milliseconds.
+ * how many of the inbox's handoffs are caught in this partition; null if that wasn't asked for. `readAt`: when that
+ * was, in its Redis's milliseconds.
  */
-export interface InboxTurns { turns: string[], isMore: boolean, caught: number, readAt: number }
+export interface InboxTurns { turns: string[], isMore: boolean, caught: number | null, readAt: number }
 
 /** What operators set for an inbox. */
 export interface InboxSettings { paused: boolean, maxCaught: number | null, maxPending: number | null }
@@ -142,9 +143,9 @@ export class Inboxes {
     return this.#lanes.call({ script: this.#scripts.take, tag, keys, texts, isAlone: max !== 1, decode: readTake })
   }
 
-  /** The turns of the first handoffs that can be caught, ascending. */
-  turns ({ tag, tenant, inbox }: InboxPlace, max: number): Promise<InboxTurns> {
-    const texts = [String(max), this.#keyNames.handoff(tag, '')]
+  /** The turns of the first handoffs that can be caught, ascending. @param counts how many are caught, too */
+  turns ({ tag, tenant, inbox }: InboxPlace, max: number, counts = false): Promise<InboxTurns> {
+    const texts = [String(max), this.#keyNames.handoff(tag, ''), ...counts ? ['1'] : []]
     return this.#lanes.call({
       script: this.#scripts.turns, tag, keys: [this.#keyNames.inbox(tag, tenant, inbox)], texts, decode: readTurns
     })
@@ -322,7 +323,7 @@ function readTake (reply: unknown): TakeReply {
 
 function readTurns (reply: unknown): InboxTurns {
   const [, more, caught, readAt, ...turns] = tagged(reply)
-  return { turns: turns.map(String), isMore: more === 1, caught: caught as number, readAt: readAt as number }
+  return { turns: turns.map(String), isMore: more === 1, caught: caught as number | null, readAt: readAt as number }
 }
 
 /** @param counts as lua/lib/counts.lua has them */
@@ -354,7 +355,7 @@ function readSet (reply: unknown): SetReply {
 /** What lua/take.lua is told of the inbox's other partition. */
 function textOfKnown (known: NonNullable<Wanted['known']> | null): string {
   if (known === 'placed') return '!'
-  return known === null ? '?' : `${known.caught}/${known.readAt}`
+  return known === null || known.caught === null ? '?' : `${known.caught}/${known.readAt}`
 }
 
 function readClaim (reply: unknown): ClaimReply {

@@ -303,6 +303,22 @@ t.test('on a Cluster', async t => {
     t.equal(await (await admin(home)).zscore(tenants, 'hooked'), null, 'with its last webhook a tenant leaves the list')
   })
 
+  await t.test('what an inbox has, where only its list has gone ahead, or is empty', async t => {
+    const names = new KeyNames('handoff')
+    const tag = homeTag('default')
+    for (const inbox of ['counted', 'emptied']) {
+      const at = { tenant: 'default', inbox, tag }
+      const list = names.inbox(tag, 'default', inbox)
+      const { admin } = await cluster.ownerOf(slotOf(tag))
+      await admin.sadd(`${list}:caught`, 'default:some')
+      await admin.set(`${list}:settings`, '0 3 0 1')
+      if (inbox === 'counted') await admin.zadd(list, '1', 'default:some')
+      t.match(await whileMoving(tag, inbox === 'counted' ? [list, `${list}:settings`] : [`${list}:settings`], () => inboxes.count(at)), { caught: 1, maxCaught: 3 })
+      t.match(await whileMoving(tag, inbox === 'counted' ? [list] : [], () => inboxes.turns(at, 5, true)), { caught: 1 }, `${inbox}: what is caught is counted`)
+      t.match(await inboxes.turns(at, 5), { caught: null })
+    }
+  })
+
   await t.test('what is cancelled while it waits for a person, for an inbox', async t => {
     const tag = homeTag('default')
     const scoreOn = async ({ admin }: RedisServer, list: string, { id }: HandoffPlace) => {
