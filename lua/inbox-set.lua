@@ -13,8 +13,8 @@
 local inbox, settings = KEYS[1], KEYS[1] .. ':settings'
 local asked, given = { ARGV[2], ARGV[3], ARGV[4] }, tonumber(ARGV[5])
 local now, seconds, micros = clock()
--- While the slot moves, they may be on the other node: Redis refuses to look for two keys of which one is missing.
-redis.call('EXISTS', settings, inbox)
+-- While the slot moves, they may be on the other node: Redis refuses to look for several keys of which one is missing.
+redis.call('EXISTS', settings, inbox, string.match(inbox, '^[^}]*}:') .. 'inboxes')
 local before = redis.call('GET', settings) or '0 0 0 0'
 
 if late(ARGV[1], now) then return { 'late' } end

@@ -40,6 +40,7 @@ local function indexAll(now)
       if inbox then refuseWhileMoving(key, inbox) end
       if ended then indexFailed(key, member, extra, ended, now) end
       if status == 'pending' and approval == 'waiting' then
+        isHere(key, partition .. 'inboxes')
         redis.call('ZADD', partition .. 'inboxes', 0, string.match(member, '^[^:]+:'))
       end
       if inbox then

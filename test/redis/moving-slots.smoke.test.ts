@@ -5,11 +5,10 @@ import { homeTag, inboxTag, randomToken, tags } from '../../src/core/ids.ts'
 import { FeedReader, placeAfter } from '../../src/handoffs/feed.ts'
 import type { HandoffPlace } from '../../src/store/handoffs.ts'
 import { askHolds } from '../../src/redis/lanes.ts'
-import { startCluster } from '../faults/fleet/cluster.ts'
-import type { RedisServer } from '../faults/fleet/redis.ts'
 import { KeyNames, memberOf } from '../../src/store/key-names.ts'
 import { payload, placeIn, untilServing } from '../helpers/handoffs.ts'
-import { beginMove, migrate } from '../helpers/moving-slot.ts'
+import { movingCluster } from '../helpers/moving-cluster.ts'
+import { migrate } from '../helpers/moving-slot.ts'
 import { fleetStore } from '../helpers/redis.ts'
 import { until } from '../helpers/until.ts'
 
@@ -18,36 +17,8 @@ import { until } from '../helpers/until.ts'
 t.setTimeout(300_000)
 
 t.test('on a Cluster', async t => {
-  const cluster = await startCluster(t, { replicas: 0, nodeTimeoutMs: 1000 })
-  const { handoffs, attempts, inboxes, approvals, dependents } = fleetStore(t, `redis+cluster://${cluster.servers[0]!.at}`)
-  await untilServing(handoffs)
-  let last = 0
-  const freshTag = () => tags[(last += 89) % tags.length]!
-  const keyOf = ({ tag, tenant, id }: HandoffPlace) => `handoff:{${tag}}:h:${memberOf(tenant, id)}`
-  const passed = async (tag: string, options = '', more: object = {}): Promise<HandoffPlace> => {
-    const place = placeIn(tag)
-    await handoffs.pass({ ...place, token: '-', passedBy: 'alice', requireHuman: false, options, expiresIn: 60_000, payload, ...more })
-    return place
-  }
-
-  /** Begins to move a tag's slot to another master. */
-  async function begin (tag: string) {
-    const slot = slotOf(tag)
-    const from = await cluster.ownerOf(slot)
-    const to = cluster.servers.find(server => server !== from)!
-    await beginMove(slot, from, to)
-    return { slot, from, to }
-  }
-
-  /** Begins a move with these keys gone ahead, asks, and ends the move a moment later. */
-  async function whileMoving<T> (tag: string, ahead: readonly string[], ask: () => Promise<T>): Promise<T> {
-    const { slot, from, to } = await begin(tag)
-    await migrate(from, to, ...ahead)
-    const answer = ask()
-    await Promise.race([answer, sleep(200)])
-    await cluster.moveSlot(slot, to)
-    return await answer
-  }
+  const { cluster, store, freshTag, keyOf, passed, begin, whileMoving } = await movingCluster(t)
+  const { handoffs, attempts, inboxes, approvals, dependents } = store
 
   const parts: Array<[string, (place: HandoffPlace) => string[]]> = [
     ['nothing', () => []], ['the handoff', place => [keyOf(place)]], ['the index of what is due', ({ tag }) => [`handoff:{${tag}}:due`]],
@@ -240,100 +211,6 @@ t.test('on a Cluster', async t => {
       const ahead = isListAhead ? [waiting] : [keyOf(place), `handoff:{${tag}}:due`]
       t.match(await whileMoving(tag, ahead, () => attempts.cancel(place, 'alice', 'own', false, Buffer.alloc(0))), { outcome: 'cancelled' })
       t.equal(await (await cluster.ownerOf(slotOf(tag))).admin.zscore(waiting, memberOf('default', place.id)), null, 'is in no list')
-    }
-  })
-
-  // Redis looks for a key that a script has emptied on the other node, as if it had moved on.
-  await t.test('lists that a script empties', async t => {
-    const { asks, webhooks, handoffs, attempts, inboxes } = fleetStore(t, cluster.url, { eventsRetention: 60_000 })
-    await untilServing(handoffs)
-    const names = new KeyNames('handoff')
-    const admin = async (tag: string) => (await cluster.ownerOf(slotOf(tag))).admin
-    const caught = async () => {
-      const place = await passed(freshTag())
-      await handoffs.catch(place, randomToken(), 'bob')
-      return place
-    }
-    for (const of of ['person', 'passer'] as const) {
-      const place = await caught()
-      const list = names.asks(place.tag, 'default', of)
-      const ask = (openFor: number) => asks.ask(place, 'bob', 60_000, {
-        token: randomToken(), id: randomToken(), of, openFor, question: '"May I?"', details: Buffer.alloc(0), schema: Buffer.alloc(0), digest: ''
-      })
-      const { expiresAt } = await ask(1) as { expiresAt: number }
-      await until(() => Date.now() > expiresAt)
-      t.match(await whileMoving(place.tag, [], () => ask(60_000)), { outcome: 'asked' }, `a ${of} is asked again`)
-      t.strictSame(await (await admin(place.tag)).zrange(list, '0', '-1'), [memberOf('default', place.id)], 'the second question is listed')
-    }
-
-    const failing = await caught()
-    const failed = `handoff:{${failing.tag}}:f:default`
-    await (await admin(failing.tag)).zadd(failed, '1', 'default:gone')
-    t.match(await whileMoving(failing.tag, [], () => attempts.fail(failing, randomToken(), 'bob', false, Buffer.from('{}'))), { outcome: 'ended' })
-    t.strictSame(await (await admin(failing.tag)).zrange(failed, '0', '-1'), [memberOf('default', failing.id)], 'what failed is listed')
-
-    const at = { tenant: 'default', inbox: 'placed', tag: inboxTag('default', 'placed') }
-    const list = names.inbox(at.tag, 'default', 'placed')
-    for (const pending of [0, 1]) {
-      if (pending === 1) await passed(at.tag, ' tplaced', { to: 'placed' })
-      await (await admin(at.tag)).del(`${list}:places`)
-      await (await admin(at.tag)).hset(`${list}:places`, 'token', `1 ${Date.now() + 20_000}`)
-      await whileMoving(at.tag, [], () => inboxes.settle(at, 'token', Date.now()))
-      t.strictSame(await (await admin(at.tag)).hkeys(`${list}:places`), ['settled'], `places are given back, with the time, with ${pending} in the inbox`)
-    }
-
-    const home = homeTag('hooked')
-    const feed = `handoff:{${home}}:e:hooked`
-    await (await admin(home)).xadd(feed, '*', 'e', 'done done AVHdDBR3Ox_T_H9gltuUjYVhg alice bob')
-    await webhooks!.create('hooked', 'wh_1', { url: 'https://example.com/', types: null, inbox: null })
-    const tried = async (id: string, outcome: 'delivered' | 'failed' | 'gone') => {
-      await webhooks!.plan('hooked', 'wh_1', null, '', [{ id, text: 'x' }])
-      const { deliveries } = (await webhooks!.claim('hooked', 'wh_1', 1, 60_000, randomToken()))!
-      const note = () => webhooks!.tried('hooked', 'wh_1', deliveries[0]!, { outcome, status: 200, error: null }, 60_000)
-      return outcome === 'gone' ? await whileMoving(home, [], note) : await note()
-    }
-    await tried('1-1', 'delivered')
-    await tried('1-2', 'failed')
-    t.equal(await tried('1-3', 'gone'), 'gone', 'the last delivery disables its webhook')
-    t.match((await (await admin(home)).xrevrange(feed, '+', '-', 'COUNT', 1))[0]![1][1], 'webhook.disabled wh_1 gone', 'and the feed says so')
-    const tenants = names.webhookTenants(home)
-    await (await admin(home)).del(feed)
-    for (const part of ['due', 'pending']) await (await admin(home)).set(`handoff:{${home}}:hook:hooked:wh_1:${part}`, 'something')
-    await whileMoving(home, [], () => webhooks!.delete('hooked', 'wh_1'))
-    t.equal(await (await admin(home)).zscore(tenants, 'hooked'), null, 'with its last webhook a tenant leaves the list')
-  })
-
-  await t.test('what an inbox has, where only its list has gone ahead, or is empty', async t => {
-    const names = new KeyNames('handoff')
-    const tag = homeTag('default')
-    for (const inbox of ['counted', 'emptied']) {
-      const at = { tenant: 'default', inbox, tag }
-      const list = names.inbox(tag, 'default', inbox)
-      const { admin } = await cluster.ownerOf(slotOf(tag))
-      await admin.sadd(`${list}:caught`, 'default:some')
-      await admin.set(`${list}:settings`, '0 3 0 1')
-      if (inbox === 'counted') await admin.zadd(list, '1', 'default:some')
-      t.match(await whileMoving(tag, inbox === 'counted' ? [list, `${list}:settings`] : [`${list}:settings`], () => inboxes.count(at)), { caught: 1, maxCaught: 3 })
-      t.match(await whileMoving(tag, inbox === 'counted' ? [list] : [], () => inboxes.turns(at, 5, true)), { caught: 1 }, `${inbox}: what is caught is counted`)
-      t.match(await inboxes.turns(at, 5), { caught: null })
-    }
-  })
-
-  await t.test('what is cancelled while it waits for a person, for an inbox', async t => {
-    const tag = homeTag('default')
-    const scoreOn = async ({ admin }: RedisServer, list: string, { id }: HandoffPlace) => {
-      const [, score] = (await admin.pipeline([['asking'], ['zscore', list, memberOf('default', id)]]).exec())!
-      return String(score![1])
-    }
-    const lists = [new KeyNames('handoff').waiting(tag, 'default'), `handoff:{${tag}}:i:default:halted:waiting`]
-    for (const ahead of lists) {
-      const place = await passed(tag, ' thalted l2 hdigest', { to: 'halted', requireHuman: true })
-      const { slot, from, to } = await begin(tag)
-      await migrate(from, to, ahead)
-      await t.rejects(attempts.cancel(place, 'alice', 'own', false, Buffer.alloc(0)), { name: 'Unavailable' })
-      for (const list of lists) t.match(await scoreOn(list === ahead ? to : from, list, place), /^\d+$/, 'it is in both lists')
-      await cluster.moveSlot(slot, to)
-      t.match(await attempts.cancel(place, 'alice', 'own', false, Buffer.alloc(0)), { outcome: 'cancelled' })
     }
   })
 
