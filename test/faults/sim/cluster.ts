@@ -1,3 +1,4 @@
+import { tagIn } from '../../../src/core/ids.ts'
 import { ClusterMasters } from '../../../src/redis/masters.ts'
 import type { Masters } from '../../../src/redis/masters.ts'
 import { Connection } from './connection.ts'
@@ -48,6 +49,7 @@ export class Cluster implements Topology, Gossip {
     for (const [server, view] of this.views) {
       server.isInCluster = true
       server.route = (keys, isAsking) => view.route(keys, isAsking)
+      server.isElsewhere = key => view.importing.get(slotOfTag(tagIn(key)))?.has(key) ?? false
       server.slots = () => this.#slotsBy(view)
     }
     this.tags.forEach((tag, at) => {

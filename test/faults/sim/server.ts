@@ -17,7 +17,7 @@ export type Command =
 
   { kind: 'command', name: string, args: readonly string[] } | { kind: 'time' | 'info' | 'asking' | 'who' | 'slots' }
 
-/** They see to one handoff after another, each of which is checked before its first write. */
+/** They see to one handoff after another, each of which is checked before its first write; the sweep looks again for what isn't here. */
 const stepByStep = new Set(['sweep', 'take'])
 
 /** The error for keys that this server doesn't have; null if it has them. */
@@ -46,6 +46,8 @@ export class Server {
   doomed = false
   route: Route = () => null
   isInCluster = false
+  /** Is the key on the node that its slot comes from? */
+  isElsewhere: (key: string) => boolean = () => false
   /** CLUSTER SLOTS. */
   slots: () => unknown = () => []
 
@@ -114,12 +116,19 @@ export class Server {
     const refusal = this.#refusal(keys, engine.writes, asking)
     if (refusal !== null) return refusal
     if (this.full && !engine.allowsOom) return new ReplyError('OOM command not allowed when used memory > \'maxmemory\'.')
-    const here = new Set<string>()
+    // What isn't the service's script has no name: the barrier, which only replicas look at.
+    const isLookedAt = this.isInCluster && engine.name !== '' && !stepByStep.has(engine.name)
+    const [here, astray] = [new Set<string>(), new Set<string>()]
     const check = (itsKeys: readonly string[]) => {
       if (this.route(itsKeys, asking) !== null) throw new ReplyError('ERR Script attempted to access a non local key in a cluster node')
-      if (this.isInCluster && !stepByStep.has(engine.name)) this.#checkEmptied(engine.name, itsKeys, here)
+      if (!isLookedAt) return
+      this.#checkEmptied(engine.name, itsKeys, here)
+      if (asking) for (const key of itsKeys) if (!this.has(key) && this.isElsewhere(key)) astray.add(key)
     }
-    return attempted(() => engine.run(new Keyspace(this.db, this.clock, check), keys, args))
+    const reply = attempted(() => engine.run(new Keyspace(this.db, this.clock, check), keys, args))
+    // It went on as if there were no such key, or has made another one.
+    if (!(reply instanceof ReplyError)) this.world.faults.push(...[...astray].map(key => `${this.name} ${engine.name} uses ${key}, which is on the other node`))
+    return reply
   }
 
   /**
