@@ -14,7 +14,9 @@ local removed, more = 0, nil
 repeat
   local events, count = redis.call('LRANGE', outbox, 0, 100), 0
   more = events[101]
-  while count < 100 and events[count + 1] and tonumber(string.match(events[count + 1], '^%d+')) <= upto do count = count + 1 end
+  while count < 100 and events[count + 1] and tonumber(string.match(events[count + 1], '^%d+')) <= upto do
+    count = count + 1
+  end
   if count > 0 then redis.call('LTRIM', outbox, count, -1) end
   removed = removed + count
 until not more or count < 100
