@@ -12,12 +12,14 @@ local function openFailed(key, member, extra)
   return lists
 end
 -- An entry outlives its handoff until others come or the whole list's TTL ends. Each that comes removes up to 100 of
--- those, so no call has many to remove.
+-- those, so no call has many to remove. The entry comes first, so that the list is never empty (lib/here.lua).
 local function enterFailed(lists, member, ended, now, retention)
   for _, list in ipairs(lists) do
     redis.call('ZADD', list, ms(ended), member)
     redis.call('PEXPIREAT', list, ms(now + retention))
-    local gone = math.min(100, redis.call('ZCOUNT', list, '-inf', '(' .. ms(now - retention)))
+    -- One that ended as long ago itself, before the sweep saw it, leaves them to the next.
+    local isOld = ended - now + retention < 0
+    local gone = isOld and 0 or math.min(100, redis.call('ZCOUNT', list, '-inf', '(' .. ms(now - retention)))
     if gone > 0 then redis.call('ZREMRANGEBYRANK', list, 0, gone - 1) end
   end
 end

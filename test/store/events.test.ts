@@ -169,6 +169,12 @@ t.test('an outbox loses what is in the feed, and nothing else', async t => {
   t.equal(await redis.llen(`${index}:${tenant}`), 1)
   t.equal(await store.events!.trim(place.tag, tenant, last), 0)
   t.equal(await redis.zscore(index, tenant) === null, false, 'the index keeps the last number')
+  for (const [count, upto] of [[100, 100], [101, 101], [250, 200], [250, 220], [250, 250]] as const) {
+    await redis.del(`${index}:${tenant}`)
+    await redis.rpush(`${index}:${tenant}`, ...Array.from({ length: count }, (_, at) => `${at + 1} event`))
+    t.equal(await store.events!.trim(place.tag, tenant, String(upto)), upto, `${upto} of ${count}`)
+    t.equal(await redis.llen(`${index}:${tenant}`), count - upto)
+  }
 })
 
 t.test('where one Redis has all keys there is no outbox, and a feed ends by itself', async t => {
