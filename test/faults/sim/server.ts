@@ -116,7 +116,7 @@ export class Server {
     const refusal = this.#refusal(keys, engine.writes, asking)
     if (refusal !== null) return refusal
     if (this.full && !engine.allowsOom) return new ReplyError('OOM command not allowed when used memory > \'maxmemory\'.')
-    // What isn't the service's script has no name: the barrier, which only replicas look at.
+    // Without a name are the barrier, which only replicas look at, and what runs several calls.
     const isLookedAt = this.isInCluster && engine.name !== '' && !stepByStep.has(engine.name)
     const [here, astray] = [new Set<string>(), new Set<string>()]
     const check = (itsKeys: readonly string[]) => {
