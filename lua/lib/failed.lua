@@ -17,9 +17,8 @@ local function enterFailed(lists, member, ended, now, retention)
   for _, list in ipairs(lists) do
     redis.call('ZADD', list, ms(ended), member)
     redis.call('PEXPIREAT', list, ms(now + retention))
-    -- One that ended as long ago itself, before the sweep saw it, leaves them to the next.
-    local isOld = ended - now + retention < 0
-    local gone = isOld and 0 or math.min(100, redis.call('ZCOUNT', list, '-inf', '(' .. ms(now - retention)))
+    -- It stays, also if it ended as long ago itself, before the sweep saw it.
+    local gone = math.min(100, redis.call('ZCOUNT', list, '-inf', '(' .. ms(math.min(now - retention, ended))))
     if gone > 0 then redis.call('ZREMRANGEBYRANK', list, 0, gone - 1) end
   end
 end
