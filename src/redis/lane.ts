@@ -2,6 +2,7 @@ import type { Writable } from 'node:stream'
 import type { Redis } from 'ioredis'
 import type { ScriptCall } from './call.ts'
 import type { Master } from './masters.ts'
+import { StaleConnections } from './stale-connections.ts'
 import { Together } from './together.ts'
 
 /** How often Redis's clock is read again, in milliseconds, so that a stepped clock is noticed. */
@@ -89,10 +90,10 @@ export class Lane {
     }
     call.lane = this
     // First, so that the group ends before this tick's bytes are sent.
-    if (this.#durability !== null) call.group = this.#group ??= this.#openGroup(call.request.tag, this.#durability)
+    if (this.#durability !== null) call.group = this.#group ??= this.#openGroup(call, this.#durability)
     call.sentAt = performance.now()
     call.deadline = Math.floor((asking ? Math.min(askingUntil, call.givenUpAt) : call.givenUpAt) + this.#offset)
-    if (asking) this.#sendAsking()
+    if (asking) sendAsking(this.#master.calls)
     if (!asking && this.#together.take(call)) this.#atEndOfTick()
     else this.#master.calls.sendCommand(call as never)
   }
@@ -154,7 +155,7 @@ export class Lane {
     clearInterval(this.#clockTimer)
   }
 
-  #openGroup (tag: string, { replicas, barrierKey }: Durability): Group {
+  #openGroup (first: ScriptCall, { replicas, barrierKey }: Durability): Group {
     const group = new Group()
     this.#underWay++
     setImmediate(() => {
@@ -163,10 +164,14 @@ export class Lane {
       this.#taking = this.#ready && this.#underWay === 0
       // Another partition each time, because one whose slot is migrating refuses.
       const { calls, tags } = this.#master
-      const own = tags[this.#groups++ % tags.length]
-      // The master has no partitions, so it is importing the slot of the group's calls.
-      if (own === undefined) this.#sendAsking()
-      group.commit(calls, barrierKey(own ?? tag), replicas).then(settle => {
+      const tag = tags[this.#groups++ % tags.length]
+      // Without partitions it is importing the slots of the group's calls. There, a barrier's key would be in the way
+      // of the one that the other node has: MIGRATE refuses to replace it.
+      const [own] = tag === undefined ? first.request.keys : []
+      const written = own === undefined
+        ? write(calls, barrier, barrierKey(tag ?? first.request.tag), replicas)
+        : writeUnchanged(calls, own, replicas)
+      group.commit(calls, written, replicas).then(settle => {
         this.#underWay--
         this.#resume()
         // After the parked calls are sent, at the end of this turn: the servers work on them while these are answered.
@@ -174,11 +179,6 @@ export class Lane {
       })
     })
     return group
-  }
-
-  /** ASKING: the next command may be in a slot that the node is importing. */
-  #sendAsking (): void {
-    this.#master.calls.asking().catch(() => {})
   }
 
   #connected (): void {
@@ -233,20 +233,19 @@ export class Group {
   }
 
   /**
-   * Ends the group, after its last call on the same connection.
-   * @param key a key of this master, for the barrier
+   * Ends the group.
+   * @param written how many replicas have the barrier, which was sent after the group's last call on this connection
    * @param replicas how many must acknowledge
    * @returns when the group is over, either way: answers its calls, or has them retried
    */
-  commit (redis: Redis, key: string, replicas: number): Promise<() => void> {
-    return write(redis, barrier, key, replicas).catch((error: Error) => {
+  commit (redis: Redis, written: Promise<number>, replicas: number): Promise<() => void> {
+    return written.catch((error: Error) => {
       // The calls before the barrier have their replies by now.
       const own = elsewhere.test(error.message)
         ? this.#calls.findLast(({ request }) => request.keys.length > 0)?.request.keys[0]
         : undefined
       if (own === undefined) throw error
-      redis.asking().catch(() => {})
-      return write(redis, ownBarrier, own, replicas)
+      return writeUnchanged(redis, own, replicas)
     }).then(
       count => count >= replicas
         ? () => this.#answer()
@@ -268,6 +267,17 @@ export class Group {
 async function write (redis: Redis, script: string, key: string, replicas: number): Promise<number> {
   const [, count] = await Promise.all([redis.eval(script, 1, key), redis.wait(replicas, ackTimeout)])
   return count
+}
+
+/** As `write`, to a key that has something else, which stays as it is. */
+function writeUnchanged (redis: Redis, key: string, replicas: number): Promise<number> {
+  sendAsking(redis)
+  return write(redis, ownBarrier, key, replicas)
+}
+
+/** The next command may be in a slot that the node is importing. */
+function sendAsking (redis: Redis): void {
+  redis.asking().catch(() => {})
 }
 
 /** Usually enough for a tick's bytes; more get a buffer of their own. */
@@ -321,52 +331,6 @@ export function batchWrites (stream: Writable, last: () => void): () => void {
 function copy (part: Buffer, whole: Buffer, at: number): number {
   whole.set(part, at)
   return part.length
-}
-
-/**
- * A connection's identity at its server. The id alone isn't enough: after a restart or failover another connection may
- * have it.
- */
-interface Known { id: string, address: string, server: string }
-
-/**
- * For servers that don't come back, only the latest are remembered: the calls' deadlines end the earlier ones' bytes
- * anyway.
- */
-const remembered = 8
-
-/**
- * Bytes of a broken connection may reach the server after its calls were retried and answered on the next one: a client
- * gets a correct refusal, and then the first request is carried out after all. So before any retry, the server is told
- * to kill the old connection (CLIENT KILL), and then discards its bytes. If that isn't allowed (ACL, a proxy), only the
- * calls' deadlines end this, two seconds later (the simulator shows both: test/faults/sim).
- */
-export class StaleConnections {
-  /**
-   * Connections are kept here until their own server has confirmed their end. The connection with that request may
-   * break too, and a failover may lead to another server, which doesn't know them, and back.
-   */
-  #known: Known[] = []
-
-  /** Call it when `redis` has reconnected, before any call. Resolves when the server has answered, either way. */
-  async end (redis: Redis): Promise<void> {
-    const former = this.#known
-    const [info, ...ends] = await Promise.allSettled([
-      redis.call('CLIENT', 'INFO'),
-      ...former.map(({ id, address }) => redis.call('CLIENT', 'KILL', 'ID', id, 'ADDR', address)),
-    ])
-    const [, id, address, server] = info.status === 'fulfilled'
-      ? /^id=(\d+) addr=(\S+) laddr=(\S+)/.exec(String(info.value)) ?? []
-      : []
-    this.#known = former.filter((known, at) =>
-      known.server !== server || isUnanswered(ends[at] as PromiseSettledResult<unknown>)).slice(-remembered)
-    if (id !== undefined && address !== undefined && server !== undefined) this.#known.push({ id, address, server })
-  }
-}
-
-/** Whether the server didn't answer. A refusal is an answer, and final. */
-function isUnanswered (end: PromiseSettledResult<unknown>): boolean {
-  return end.status === 'rejected' && (end.reason as Error).name !== 'ReplyError'
 }
 
 /**

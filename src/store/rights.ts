@@ -6,7 +6,7 @@ import type { Script, ScriptName, Scripts } from '../redis/scripts.ts'
 
 /** Commands that the service and ioredis call outside scripts. A script's commands need the caller's rights too. */
 const always = ['EVALSHA', 'EVAL', 'INFO', 'PING', 'SSUBSCRIBE', 'SUNSUBSCRIBE', 'TIME'] as const
-/** The service works without these: redis/lane.ts says what is lost then. AUTH needs no right. */
+/** The service works without these: redis/stale-connections.ts says what is lost then. AUTH needs no right. */
 export const optionalCommands = ['CLIENT|INFO', 'CLIENT|KILL', 'CLIENT|SETNAME'] as const
 const ofCluster = ['ASKING', 'CLUSTER|SLOTS'] as const
 const ofDurability = ['WAIT'] as const

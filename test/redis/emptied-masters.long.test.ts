@@ -4,7 +4,7 @@ import { randomToken, tags } from '../../src/core/ids.ts'
 import { startCluster } from '../faults/fleet/cluster.ts'
 import type { RedisServer } from '../faults/fleet/redis.ts'
 import { done, pass, payload, placeIn, untilServing } from '../helpers/handoffs.ts'
-import { beginMove } from '../helpers/moving-slot.ts'
+import { beginMove, migrate } from '../helpers/moving-slot.ts'
 import { fleetStore } from '../helpers/redis.ts'
 import { newKey } from '../helpers/stored-keys.ts'
 import { until } from '../helpers/until.ts'
@@ -38,6 +38,10 @@ t.test('a server whose slots are all moving still acknowledges what it has', asy
   t.match(await handoffs.sweep(tag, 10), { lookedAt: 0, live: 2 })
   t.match(await handoffs.catch(here, randomToken(), 'bob'), { outcome: 'caught' })
   t.match(await done(handoffs, here), { outcome: 'done' })
+  // What has gone ahead is acknowledged there, without a key that would be in the way of the other node's.
+  await migrate(source, target, key)
+  t.match(await handoffs.status(here), { outcome: 'found' })
+  t.strictSame(await target.admin.keys('*'), [key])
 })
 
 t.test('no connection to a master without slots stays open', async t => {

@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis'
 import t from 'tap'
-import { StaleConnections } from '../../src/redis/lane.ts'
+import { StaleConnections } from '../../src/redis/stale-connections.ts'
 import { startRedisServer } from '../faults/fleet/redis.ts'
 
 t.test('after a failover to another server and back, the first server still closes our stale connections', async t => {
