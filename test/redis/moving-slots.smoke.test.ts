@@ -6,10 +6,9 @@ import { FeedReader, placeAfter } from '../../src/handoffs/feed.ts'
 import type { HandoffPlace } from '../../src/store/handoffs.ts'
 import { askHolds } from '../../src/redis/lanes.ts'
 import { KeyNames, memberOf } from '../../src/store/key-names.ts'
-import { payload, placeIn, untilServing } from '../helpers/handoffs.ts'
+import { payload, placeIn } from '../helpers/handoffs.ts'
 import { movingCluster } from '../helpers/moving-cluster.ts'
 import { migrate } from '../helpers/moving-slot.ts'
-import { fleetStore } from '../helpers/redis.ts'
 import { until } from '../helpers/until.ts'
 
 /** What one script does to several keys, while their slot moves and some of them have gone ahead. */
@@ -152,16 +151,12 @@ t.test('on a Cluster', async t => {
   })
 
   await t.test('the tenants with webhooks, while another partition moves', async t => {
-    const store = fleetStore(t, cluster.url, { eventsRetention: 60_000 })
-    await untilServing(store.handoffs)
     await store.webhooks!.create('default', 'wh_x', { url: 'https://example.com/', types: null, inbox: null })
     const elsewhere = tags.find(tag => slotOf(tag) !== slotOf(homeTag('default')))!
     t.strictSame(await whileMoving(elsewhere, [], () => store.webhooks!.tenants(tags)), ['default'])
   })
 
   await t.test('a feed without a note beside it', async t => {
-    const store = fleetStore(t, cluster.url, { eventsRetention: 60_000 })
-    await untilServing(store.handoffs)
     const events = store.events!
     const reader = new FeedReader(events, () => '')
     const home = homeTag('told')
@@ -183,8 +178,6 @@ t.test('on a Cluster', async t => {
   })
 
   await t.test('lists that have gone ahead of what is in them', async t => {
-    const store = fleetStore(t, cluster.url, { eventsRetention: 60_000 })
-    await untilServing(store.handoffs)
     const home = homeTag('listed')
     const at = { tenant: 'listed', inbox: 'work', tag: inboxTag('listed', 'work') }
     const inOther = async (place: HandoffPlace, more: object) => {

@@ -47,7 +47,6 @@ export class Cluster implements Topology, Gossip {
     this.views = new Map(this.servers.map(server => [server, new View(server)]))
     this.#shards = pairs.map(pair => new Shard(this, pair))
     for (const [server, view] of this.views) {
-      server.isInCluster = true
       server.route = (keys, isAsking) => view.route(keys, isAsking)
       server.isElsewhere = key => view.importing.get(slotOfTag(tagIn(key)))?.has(key) ?? false
       server.slots = () => this.#slotsBy(view)

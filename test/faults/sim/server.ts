@@ -45,9 +45,8 @@ export class Server {
   /** It dies after its next write, before that is on disk. */
   doomed = false
   route: Route = () => null
-  isInCluster = false
-  /** Is the key on the node that its slot comes from? */
-  isElsewhere: (key: string) => boolean = () => false
+  /** In a Cluster: is the key on the node that its slot comes from? */
+  isElsewhere: ((key: string) => boolean) | null = null
   /** CLUSTER SLOTS. */
   slots: () => unknown = () => []
 
@@ -117,13 +116,13 @@ export class Server {
     if (refusal !== null) return refusal
     if (this.full && !engine.allowsOom) return new ReplyError('OOM command not allowed when used memory > \'maxmemory\'.')
     // Without a name are the barrier, which only replicas look at, and what runs several calls.
-    const isLookedAt = this.isInCluster && engine.name !== '' && !stepByStep.has(engine.name)
+    const isElsewhere = engine.name === '' || stepByStep.has(engine.name) ? null : this.isElsewhere
     const [here, astray] = [new Set<string>(), new Set<string>()]
     const check = (itsKeys: readonly string[]) => {
       if (this.route(itsKeys, asking) !== null) throw new ReplyError('ERR Script attempted to access a non local key in a cluster node')
-      if (!isLookedAt) return
+      if (isElsewhere === null) return
       this.#checkEmptied(engine.name, itsKeys, here)
-      if (asking) for (const key of itsKeys) if (!this.has(key) && this.isElsewhere(key)) astray.add(key)
+      if (asking) for (const key of itsKeys) if (!this.has(key) && isElsewhere(key)) astray.add(key)
     }
     const reply = attempted(() => engine.run(new Keyspace(this.db, this.clock, check), keys, args))
     // It went on as if there were no such key, or has made another one.
