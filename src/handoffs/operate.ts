@@ -122,8 +122,8 @@ export class OperateService {
     }
     let from = first
     for (let left = limit, round = 0; ; round++) {
-      const limit = Math.min(left + 1, atATime)
-      const page = await this.#inTurn(wanted.tenant, () => this.#lists.page(wanted, from, limit, false), asker)
+      const size = Math.min(left + 1, atATime)
+      const page = await this.#inTurn(wanted.tenant, () => this.#lists.page(wanted, from, size, false), asker)
       // Reading may have taken long, and so may have the part before.
       if (round > 0 && !hasScope(await stillThere(asker), 'operate')) throw refusedScope('operate')
       const items = page.items.slice(0, left)

@@ -10,10 +10,12 @@ import type { PassAnswer, PassBody } from '../core/schemas/pass.ts'
 import type { ResultSchemas } from '../result-schema/result-schemas.ts'
 import type { Caught, CatchReply, Handoffs, NewHandoff, PassReply, StatusReply } from '../store/handoffs.ts'
 import {
-  caughtText, iso, joinPayload, lineagePlace, pageFor, placeOf, refusal, statusText, willBeTriedAgain
+  caughtText, iso, joinPayload, pageFor, placeOf, refusal, statusText, willBeTriedAgain
 } from './answers.ts'
 import { excerptBytes } from './excerpt.ts'
-import type { Answered, LineagePlace } from './answers.ts'
+import type { Answered } from './answers.ts'
+import { lineagePlace } from './lineage.ts'
+import type { LineagePlace } from './lineage.ts'
 import type { AfterService } from './after.ts'
 import type { WaitOptions, Waiter } from './waiter.ts'
 

@@ -11,6 +11,15 @@ const clockRefresh = 5000
 /** After a reconnect because a server took no writes, how long until the next such reconnect, in milliseconds. */
 const reconnectPause = 1000
 
+/**
+ * How many payloads may be under way: Redis answers all that has arrived on a connection before it serves anybody else.
+ * Of 500 statuses with a megabyte each that came together, none was answered: Redis was silent for longer than a
+ * connection waits for it, time and again, for everybody.
+ */
+export const maxPayloads = 128
+/** For how many one call counts that may read several. */
+const several = 4
+
 /** Durability: how many replicas must acknowledge. */
 export interface Durability {
   replicas: number
@@ -40,6 +49,9 @@ export class Lane {
   #group: Group | undefined
   #groups = 0
   #underWay = 0
+  /** How many payloads are under way, and whether calls that wait for that are about to be looked at. */
+  #payloads = 0
+  #isResuming = false
   /**
    * Redis's clock minus this process's monotonic clock, never more than the true difference: see learnClock. If Redis
    * refuses TIME, it is a time long past, with as many digits as any deadline: scripts refuse to run with it, or Redis
@@ -83,12 +95,17 @@ export class Lane {
   ask (call: ScriptCall, askingUntil: number | null = null): void {
     call.askingUntil = askingUntil
     const asking = askingUntil !== null
-    // A call redirected by ASK isn't parked because of groups: afterwards it would have to be redirected again.
-    if (!this.#taking && !(asking && this.#ready)) {
+    const { script: { readsPayloads }, isAlone } = call.request
+    const payloads = !readsPayloads ? 0 : isAlone === true ? several : 1
+    const isFull = payloads > 0 && this.#payloads + payloads > maxPayloads
+    // A call redirected by ASK isn't parked because of others: afterwards it would have to be redirected again.
+    if ((!this.#taking || isFull) && !(asking && this.#ready)) {
       this.park(call)
       return
     }
     call.lane = this
+    call.payloads = payloads
+    this.#payloads += payloads
     // First, so that the group ends before this tick's bytes are sent.
     if (this.#durability !== null) call.group = this.#group ??= this.#openGroup(call, this.#durability)
     call.sentAt = performance.now()
@@ -153,6 +170,17 @@ export class Lane {
   close (): void {
     this.#closed = true
     clearInterval(this.#clockTimer)
+  }
+
+  hasRead (payloads: number): void {
+    this.#payloads -= payloads
+    // After this turn's replies: they make room for several.
+    if (this.#parked.length === 0 || this.#isResuming) return
+    this.#isResuming = true
+    setImmediate(() => {
+      this.#isResuming = false
+      this.#resume()
+    })
   }
 
   #openGroup (first: ScriptCall, { replicas, barrierKey }: Durability): Group {

@@ -116,6 +116,8 @@ export class Handoffs {
   readonly #keyNames: KeyNames
   readonly #retention: string
   readonly #isOneRedis: boolean
+  /** The statuses that were asked for in this turn of the event loop, by what they read. */
+  readonly #asked = new Map<string, Promise<StatusReply>>()
 
   /**
    * @param retention milliseconds; the scripts were loaded with the same
@@ -212,13 +214,22 @@ export class Handoffs {
   }
 
   /**
+   * Those who ask for the same in one turn of the event loop get one reply, which nobody may change: hundreds may wait
+   * for a result, and wake together. It is as new as a reply of their own, since calls are sent after the turn.
    * @param maxBytes how many bytes of the result; left out for any
    * @param maxFault how many bytes of what its catcher said at its end; left out for any
    */
   status (place: HandoffPlace, maxBytes?: number, maxFault?: number): Promise<StatusReply> {
     const key = this.#keyNames.handoff(place.tag, memberOf(place.tenant, place.id))
     const texts = [maxBytes, maxFault].filter(max => max !== undefined).map(String)
-    return this.#lanes.call({ script: this.#scripts.status, tag: place.tag, keys: [key], texts, decode: readStatus })
+    const wanted = texts.length === 0 ? key : `${key} ${texts.join(' ')}`
+    let reply = this.#asked.get(wanted)
+    if (reply === undefined) {
+      if (this.#asked.size === 0) setImmediate(() => this.#asked.clear())
+      reply = this.#lanes.call({ script: this.#scripts.status, tag: place.tag, keys: [key], texts, decode: readStatus })
+      this.#asked.set(wanted, reply)
+    }
+    return reply
   }
 
   /** The beginning of the task, a JSON string, enough for 200 characters; null where there is none any more. */

@@ -1,5 +1,5 @@
 import type { Violation } from './checker.ts'
-import { attemptOf, passOf } from './history.ts'
+import { attemptOf, isUnknown, passOf } from './history.ts'
 import type { History, Track } from './history.ts'
 
 /**
@@ -29,13 +29,13 @@ export function assignPurges (history: History): void {
   }
 }
 
-/** The calls say that they cancelled more than is. */
+/** The calls say that they cancelled more than is. A pass without a key whose answer was lost may have been carried out, and its handoff be among them. */
 export function purgeFaults ({ tracks, purges }: History): Violation[] {
   const said = new Map<string, number>()
   for (const { inbox, agent, cancelled } of purges) said.set(`${inbox} ${agent}`, (said.get(`${inbox} ${agent}`) ?? 0) + (cancelled ?? 0))
   return [...said].flatMap(([by, count]) => {
     const [inbox, agent] = by.split(' ')
-    const are = [...tracks.values()].filter(track => inboxOf(track) === inbox && cancellerOf(track) === agent).length
+    const are = [...tracks.values()].filter(track => inboxOf(track) === inbox && (cancellerOf(track) === agent || mayBeUnknown(track))).length
     return are >= count ? [] : [{ invariant: 'I9' as const, handoff: inbox!, sentence: `${count} were cancelled by ${agent}, but only ${are} are`, operations: [] }]
   })
 }
@@ -57,6 +57,11 @@ function tenantOf (track: Track): string | undefined {
 /** `tenant/inbox`, as the operators' calls name it. */
 function inboxOf (track: Track): string {
   return `${tenantOf(track)}/${passOf(track)?.asked?.to}`
+}
+
+/** May there be such a handoff, of which nobody knows the id? */
+function mayBeUnknown ({ id, operations }: Track): boolean {
+  return id === null && operations.some(operation => operation.kind === 'pass' && isUnknown(operation))
 }
 
 /** `tenant/agent` of whoever cancelled it; null if nobody did. */

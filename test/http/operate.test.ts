@@ -14,7 +14,7 @@ import { isProblem } from '../helpers/problems.ts'
 
 /** What operators do to many handoffs at once. Each subtest has a tenant of its own, with an agent and an operator. */
 
-const tenants = ['redrive', 'filters', 'many', 'twice', 'back', 'purge', 'bad', 'race', 'away', 'ended', 'late']
+const tenants = ['redrive', 'filters', 'many', 'twice', 'back', 'purge', 'bad', 'race', 'away', 'ended', 'late', 'timed']
 const agents: Array<[string, Scope[]]> = [['ann', ['pass', 'catch', 'status']], ['olga', ['operate']]]
 const secretOf = (tenant: string, agent: string) => `${tenant}-${agent}-secret-0123456789`
 const more = tenants.flatMap(tenant => agents.map(([agent, scopes]) => ({ caller: callerOf(tenant, agent, scopes), secret: secretOf(tenant, agent) })))
@@ -243,6 +243,21 @@ t.test('a search that is over goes on where it ended, for the same that searches
   const kept = (await redis.keys(`${prefix}:{${homeTag(tenant)}}:search:*`))
   t.equal(kept.length, 4)
   for (const key of kept) t.ok(await redis.pttl(key) > 0)
+})
+
+t.test('a call ends soon after it has found something, whatever its limit, and looks on before that', async t => {
+  const { fail, failed } = as('timed')
+  for (let n = 0; n < 4; n++) { await at(n); await fail() }
+  const { page } = store.lists
+  t.intercept(store.lists, 'page', { value: (...[wanted, from, , ...asked]: Parameters<typeof page>) => page.call(store.lists, wanted, from, 1, ...asked) })
+  const caller = callerOf('timed', 'olga', ['operate'])
+  const asker = { isGone: () => false, grant: () => ({ authorise: () => caller, onEnd: async () => () => {} }) }
+  const redrive = (times: { change: number, search: number }, limit: number) =>
+    new OperateService(store.lists, store.attempts, (_, read) => read(), times).redrive(caller, { limit }, membersOf(Buffer.from('{}')), asker)
+  const [long, over] = [60_000, -1]
+  t.match(await redrive({ change: over, search: long }, 1000), { changed: { length: 1 }, more: true })
+  t.match(await redrive({ change: long, search: over }, 2), { changed: { length: 2 }, more: true }, 'it had found something')
+  t.equal((await failed()).length, 1)
 })
 
 t.test('a key that ends meanwhile: what was changed until then is told and logged, and nothing else changed', async t => {

@@ -170,3 +170,29 @@ t.test('a waiting catch honours its Idempotency-Key like any other', async t => 
   t.equal((await catchIt(one, id, 'wait=30', 'k')).headers['idempotency-replayed'], 'true', 'and at once again')
   isProblem(t, await catchIt(one, id, 'wait=30'), 409, 'already_caught')
 })
+
+t.test('hundreds wait for one large result: it is read a few times, and each gets it', async t => {
+  const service = await testApp(t)
+  const { took } = service.store.scripts.find(({ name }) => name === 'status')!
+  const reads = () => took.counts.reduce((sum, count) => sum + count, 0)
+  const id = await service.caught()
+  const waits = Array.from({ length: 300 }, () => status(service, id, 'wait=60'))
+  await asleep(service, id)
+  const before = reads()
+  const text = 'x'.repeat(300_000)
+  await service.call('bob', 'POST', `/api/done/${id}`, { output: { text } })
+  const answers = await Promise.all(waits)
+  t.ok(answers.every(answer => answer.statusCode === 200 && answer.json().result.text === text))
+  t.ok(reads() - before < 30, `${reads() - before} reads`)
+})
+
+t.test('a status that comes later than another sees what happened in between', async t => {
+  for (let n = 0; n < 30; n++) {
+    const id = await service.pass()
+    const early = status(service, id, '')
+    const caught = catchIt(service, id)
+    t.equal((await caught).statusCode, 200)
+    t.equal((await status(service, id, '')).json().status, 'caught')
+    await early
+  }
+})

@@ -6,7 +6,7 @@ import type { Test } from 'tap'
 import { Unavailable } from '../../src/core/errors.ts'
 import { randomToken } from '../../src/core/ids.ts'
 import type { ScriptCall } from '../../src/redis/call.ts'
-import { Group } from '../../src/redis/lane.ts'
+import { Group, maxPayloads } from '../../src/redis/lane.ts'
 import { Lanes, askHolds, callBudget } from '../../src/redis/lanes.ts'
 import { loadScripts } from '../../src/redis/scripts.ts'
 import { Together } from '../../src/redis/together.ts'
@@ -272,6 +272,37 @@ t.test('a call whose connection broke goes to the master that has its slot by no
     call.reject(new Error('Connection is closed.'))
     t.strictSame([one.sent.length, other.sent.length, lanes.sizes().map(({ parked }) => parked)], [1, hasMoved ? 1 : 0, [hasMoved ? 0 : 1, 0, 0]])
   }
+})
+
+t.test('only so many calls that read payloads are under way; the others wait for that, and nothing else does', async t => {
+  const { one, lanes } = await twoMasters(t)
+  const scripts = loadScripts()
+  const before = one.sent.length
+  const ask = (script: 'status' | 'take' | 'lease', isAlone = false) => {
+    lanes.call({ script: scripts[script], tag: 'aaa', keys: [], texts: [], isAlone, decode: () => {} }).catch(() => {})
+  }
+  for (let n = 0; n < maxPayloads + 50; n++) ask('status')
+  const sent = () => one.sent.slice(before).filter(({ request }) => request.script.name !== 'lease')
+  t.strictSame([sent().length, lanes.sizes().map(({ parked }) => parked)], [maxPayloads, [50, 0, 0]])
+  ask('lease')
+  t.equal(one.sent.length - before, maxPayloads + 1, 'what reads none goes on')
+  const [answered, late, refused] = sent()
+  answered!.resolve([])
+  late!.refuse(new Unavailable('given up, and Redis still has it'))
+  refused!.reject(Object.assign(new Error('OOM full'), { name: 'ReplyError' }))
+  t.ok(await until(() => sent().length === maxPayloads + 2))
+  late!.resolve([])
+  t.ok(await until(() => sent().length === maxPayloads + 3))
+  // The others wait; of these each may read several.
+  for (const call of sent()) if (!call.settled) call.resolve([])
+  t.ok(await until(() => sent().length === maxPayloads + 50))
+  for (const call of sent()) if (!call.settled) call.resolve([])
+  for (let n = 0; n < maxPayloads; n++) ask('take', true)
+  t.equal(sent().length - maxPayloads - 50, maxPayloads / 4)
+  const broken = Object.assign(new Error('Connection is closed.'), { name: 'Error' })
+  for (const call of sent()) if (!call.settled) call.reject(broken)
+  one.calls.emit('ready')
+  t.ok(await until(() => sent().length - maxPayloads - 50 === 2 * (maxPayloads / 4)), 'a connection that broke has none under way')
 })
 
 t.test('what a server had a reason to refuse is sent alone, and so is what is large', t => {
