@@ -56,10 +56,10 @@ async function testFleet ([program, ...first]: string[], docker: NonNullable<typ
 
   // As a subtest: after a teardown, tap ends what is idle between an assertion and the next subtest.
   t.test('the commands of docs/deploy.md bring it up, and make keys', async t => {
-    const [up, create, ...others] = commandsUnder('docs/deploy.md', 'Containers').trim().split('\n')
+    const [up, ready, create, ...others] = commandsUnder('docs/deploy.md', 'Containers').trim().split('\n')
     t.strictSame(others, [])
     await sh(up!)
-    await until(async () => (await fetch(`${url}/readyz`).catch(() => undefined))?.ok, minute)
+    await sh(ready!.replace('8080', String(port)))
     for (const name of ['alice', 'bob']) keys[name] = JSON.parse(await sh(create!.replace('writer', name))).key
   })
 

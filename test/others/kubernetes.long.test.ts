@@ -164,12 +164,14 @@ t.test('the commands of docs/deploy.md create what it needs, and apply it', asyn
   // A fake kubectl, without a cluster: it prints its arguments, a line per command, separated by tabs.
   const shim = 'kubectl () { (IFS=$\'\\t\'; echo "$*"); }'
   const said = execFileSync('bash', ['-euc', `${shim}\n${commandsUnder('docs/deploy.md', 'Kubernetes')}`], { cwd: projectRoot, encoding: 'utf8' })
-  const [namespace, secret, apply, out, ...others] = said.trim().split('\n').map(line => line.split('\t'))
+  const [namespace, secret, apply, out, again, restart, ...others] = said.trim().split('\n').map(line => line.split('\t'))
   t.strictSame(others, [])
   const name = namespace!.at(-1)!
   t.strictSame(namespace, ['create', 'namespace', name])
   t.strictSame(apply, ['-n', name, 'apply', '-f', file])
   t.strictSame(out, ['-n', name, 'apply', '-f', wayOut])
+  t.strictSame(again, apply)
+  t.strictSame(restart, ['-n', name, 'rollout', 'restart', `deployment/${deployment.metadata.name}`])
   const { secretKeyRef } = container.env.find(({ name }: Manifest) => name === 'REDIS_URL').valueFrom
   const literal = `--from-literal=${secretKeyRef.key}=`
   t.strictSame(secret!.slice(0, -1), ['-n', name, 'create', 'secret', 'generic', secretKeyRef.name])

@@ -60,7 +60,7 @@ function section (endpoint: ApiEndpoint, baseUrl: string): string {
 function conduct (workSeconds: number): string {
   return `- Catch once. A catch takes the handoff: nobody else gets it, and a later catch is 409 \`already_caught\`. To look at it without taking it, read its status.
 - Keep the \`handoff_id\` from the answer to pass. If it is lost, find the handoff with \`GET /api/handoffs\`.
-- Send an \`Idempotency-Key\` with each pass, catch, done, fail and decline: a new one for each piece of work, the same one for each retry. After a timeout, a
+- Send an \`Idempotency-Key\` with each pass, catch, ask, done, fail and decline: a new one for each piece of work, the same one for each retry. After a timeout, a
   lost connection or a 503, retry with the same key: you get the answer that you missed, and nothing happens twice.
 - Serve an inbox with \`POST /api/catch?wait=30\`: you need no ids. Catch no more than you can start at once.
 - Wait, don't poll. \`?wait=30\` on status (with \`until=caught\` or \`until=done\`) and on catch (while a person has yet to approve) answers as soon as
@@ -167,7 +167,7 @@ command \`handoff\`${clients.length === 0 ? '' : ` (where there is none: \`npx -
 
 ## Five rules
 
-1. Always send a key. Each pass, catch, done, fail and decline gets an \`Idempotency-Key\` of its own, and each retry of it the same one. Then a lost answer
+1. Always send a key. Each pass, catch, ask, done, fail and decline gets an \`Idempotency-Key\` of its own, and each retry of it the same one. Then a lost answer
    is never a second handoff, and never lost work.
 2. Wait, don't poll. \`?wait=\` answers as soon as there is news.
 3. A 409 is an answer, not a fault. Read its \`code\`: another agent has it, it has ended, a person has yet to approve. Don't repeat the request.
