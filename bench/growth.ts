@@ -16,7 +16,7 @@ const connections = 64
 const payload = payloadOf(100)
 /** Milliseconds: from an hour to two days, so that the load's deadlines, a day ahead, fall among those of the live handoffs. */
 const expiresIn = () => 3600_000 + Math.floor(Math.random() * 47 * 3600_000)
-const goal = 1.1
+const goal = 1.2
 
 interface Size { live: number, grown: Cost[], small: Cost[] }
 

@@ -1,5 +1,7 @@
 import { Redis } from 'ioredis'
 import { callsOf } from './commands.ts'
+import { goalsTable } from './contest.ts'
+import type { Goal } from './contest.ts'
 import { Maker } from './handoffs.ts'
 import { keepAliveClient } from './pages.ts'
 import type { Client } from './pages.ts'
@@ -64,10 +66,11 @@ export async function lists ({ rounds, seconds, listed, say }: BenchOptions): Pr
     await server.stop()
   }
   const where = circumstances(server.version)
+  const goals = goalsOf(each, listed)
   return {
-    table: describe(each) + `\n${listed} live and ${Math.ceil(listed / 10)} failed, in 1,024 partitions. Medians of ${rounds} rounds of ${requests} requests a page, one after ` +
+    table: describe(each) + goalsTable(goals) + `\n${listed} live and ${Math.ceil(listed / 10)} failed, in 1,024 partitions. Medians of ${rounds} rounds of ${requests} requests a page, one after ` +
       `another; the others' status is asked one after another for ${seconds} s, with and without such requests beside it.\n\n${caption(where)}\n`,
-    figures: { ...where, rounds, listed, requests, each },
+    figures: { ...where, rounds, listed, requests, goals, each },
   }
 }
 
@@ -105,6 +108,15 @@ async function middleOf (client: Client): Promise<string> {
     cursor = (JSON.parse(String(body)) as { next_cursor: string | null }).next_cursor ?? cursor
   }
   return cursor
+}
+
+/** Of the kind of page that is the slowest, and of the one that delays others most. */
+function goalsOf (each: ReadonlyArray<Record<PageName, Figures>>, listed: number): Goal[] {
+  const largest = (of: (figures: Figures) => number) => Math.max(...(Object.keys(pages) as PageName[]).map(name => median(each.map(round => of(round[name])))))
+  return [
+    { what: `a page of 20 among ${listed.toLocaleString('en')} live: p99 at the client, ms`, atMost: listed > 10_000 ? 150 : 30, measured: largest(({ p99 }) => p99) },
+    { what: 'p99 of another tenant’s requests beside such pages, of what it is without', atMost: 2, measured: largest(({ beside, alone }) => beside / alone) },
+  ]
 }
 
 function describe (each: ReadonlyArray<Record<PageName, Figures>>): string {
