@@ -33,11 +33,7 @@ export interface Dispatcher {
 }
 
 /** The lane that a call was sent on last. */
-interface CarryingLane {
-  broke (): void
-  /** Its server has answered a call that may read so many payloads, or the connection has broken. */
-  hasRead (payloads: number): void
-}
+interface CarryingLane { broke (): void }
 
 const noAnswer = 'Redis did not answer in time'
 
@@ -80,8 +76,6 @@ export class ScriptCall extends OwnCommand {
   withSource = false
   /** When it was sent last, in this process's monotonic milliseconds. */
   sentAt = 0
-  /** How many payloads it counts for while it is under way (redis/lane.ts). */
-  payloads = 0
   /**
    * If ASK redirected it to the node that is importing its slot: until when that holds, in monotonic milliseconds.
    * ASKING precedes it each time. Later the slot may have moved back, and be coming again: then its key isn't there,
@@ -162,7 +156,6 @@ export class ScriptCall extends OwnCommand {
 
   /** It was sent with others, and didn't get its turn. */
   skipped (): void {
-    this.#hasRead()
     if (!this.settled) this.#dispatcher.skipped(this)
   }
 
@@ -171,14 +164,7 @@ export class ScriptCall extends OwnCommand {
     this.#dispatcher.ended(this)
   }
 
-  #hasRead (): void {
-    if (this.payloads === 0) return
-    this.lane!.hasRead(this.payloads)
-    this.payloads = 0
-  }
-
   resolve (reply: unknown): void {
-    this.#hasRead()
     // Late by Redis's clock but not by ours: its clock was set forward, or the call was delayed. Both need the time
     // read again.
     if (Array.isArray(reply) && isLate(reply[0])) this.again(this.askingUntil === null ? this.lastError : oldRedirect)
@@ -190,7 +176,6 @@ export class ScriptCall extends OwnCommand {
   }
 
   reject (error: Error): void {
-    this.#hasRead()
     if (error.name !== 'ReplyError') this.lane!.broke()
     if (!this.settled) this.#dispatcher.failed(this, error)
   }

@@ -11,14 +11,8 @@ const clockRefresh = 5000
 /** After a reconnect because a server took no writes, how long until the next such reconnect, in milliseconds. */
 const reconnectPause = 1000
 
-/**
- * How many payloads may be under way: Redis answers all that has arrived on a connection before it serves anybody else.
- * Of 500 statuses with a megabyte each that came together, none was answered: Redis was silent for longer than a
- * connection waits for it, time and again, for everybody.
- */
-export const maxPayloads = 128
-/** For how many one call counts that may read several. */
-const several = 4
+/** How often bytes were handed to a connection, since the process began. What was asked before is older than that. */
+export const flushes = { count: 0 }
 
 /** Durability: how many replicas must acknowledge. */
 export interface Durability {
@@ -49,9 +43,6 @@ export class Lane {
   #group: Group | undefined
   #groups = 0
   #underWay = 0
-  /** How many payloads are under way, and whether calls that wait for that are about to be looked at. */
-  #payloads = 0
-  #isResuming = false
   /**
    * Redis's clock minus this process's monotonic clock, never more than the true difference: see learnClock. If Redis
    * refuses TIME, it is a time long past, with as many digits as any deadline: scripts refuse to run with it, or Redis
@@ -95,17 +86,12 @@ export class Lane {
   ask (call: ScriptCall, askingUntil: number | null = null): void {
     call.askingUntil = askingUntil
     const asking = askingUntil !== null
-    const { script: { readsPayloads }, isAlone } = call.request
-    const payloads = !readsPayloads ? 0 : isAlone === true ? several : 1
-    const isFull = payloads > 0 && this.#payloads + payloads > maxPayloads
-    // A call redirected by ASK isn't parked because of others: afterwards it would have to be redirected again.
-    if ((!this.#taking || isFull) && !(asking && this.#ready)) {
+    // A call redirected by ASK isn't parked because of groups: afterwards it would have to be redirected again.
+    if (!this.#taking && !(asking && this.#ready)) {
       this.park(call)
       return
     }
     call.lane = this
-    call.payloads = payloads
-    this.#payloads += payloads
     // First, so that the group ends before this tick's bytes are sent.
     if (this.#durability !== null) call.group = this.#group ??= this.#openGroup(call, this.#durability)
     call.sentAt = performance.now()
@@ -117,6 +103,7 @@ export class Lane {
 
   /** Sends what was held back until the end of the tick. If the connection broke meanwhile, it is parked. */
   #sendTogether (): void {
+    flushes.count++
     this.#together.send(command => this.#master.calls.sendCommand(command as never))
   }
 
@@ -172,17 +159,6 @@ export class Lane {
     clearInterval(this.#clockTimer)
   }
 
-  hasRead (payloads: number): void {
-    this.#payloads -= payloads
-    // After this turn's replies: they make room for several.
-    if (this.#parked.length === 0 || this.#isResuming) return
-    this.#isResuming = true
-    setImmediate(() => {
-      this.#isResuming = false
-      this.#resume()
-    })
-  }
-
   #openGroup (first: ScriptCall, { replicas, barrierKey }: Durability): Group {
     const group = new Group()
     this.#underWay++
@@ -236,16 +212,17 @@ const barrier = '#!lua flags=allow-oom\nredis.call(\'SET\', KEYS[1], \'\', \'PX\
 /**
  * The same for a master that refuses the barrier, because all its slots are migrating and it makes no new keys there.
  * It uses a key of one of the group's own calls, which exists, or may be created after ASKING. The write leaves the key
- * unchanged, except for the log of keys, a stream without a TTL: it gets one that never passes (in the year 9999),
- * because no entry may be added here.
+ * unchanged: a stream, a list or a set gets the TTL that it has. Only the log of keys has none, and gets one that never
+ * passes (in the year 9999), because no entry may be added here.
  */
-const ownBarrier = `#!lua flags=allow-oom
+export const ownBarrier = `#!lua flags=allow-oom
 local key = KEYS[1]
 if type(redis.pcall('HSET', key, 'barrier', '')) == 'number' then return redis.call('HDEL', key, 'barrier') end
 if type(redis.pcall('ZADD', key, 0, 'barrier')) == 'number' then return redis.call('ZREM', key, 'barrier') end
 local text = redis.pcall('GET', key)
 if type(text) == 'string' then return redis.call('SET', key, text, 'KEEPTTL') end
-redis.call('PEXPIREAT', key, '253402300799000')`
+local at = redis.pcall('PEXPIRETIME', key)
+redis.call('PEXPIREAT', key, type(at) == 'number' and at > 0 and string.format('%d', at) or '253402300799000')`
 
 /** A Cluster node's errors for a key whose slot it doesn't have, or has only partly. */
 const elsewhere = /^(MOVED|ASK|TRYAGAIN) /

@@ -2,7 +2,7 @@ import { Unavailable } from '../core/errors.ts'
 import { ScriptCall, scriptCalls } from './call.ts'
 import type { ScriptRequest, Dispatcher, ScriptCallMessage } from './call.ts'
 import { passing, refusing, unsupported } from './connect.ts'
-import { Lane, OpenCalls } from './lane.ts'
+import { Lane, OpenCalls, flushes } from './lane.ts'
 import type { Durability } from './lane.ts'
 import type { Master, Masters } from './masters.ts'
 
@@ -33,6 +33,9 @@ export class Lanes implements Dispatcher {
   readonly #lanes = new Map<Master, Lane>()
   readonly #open = new OpenCalls()
   readonly #unwrap: ((tag: string, reply: unknown) => unknown) | undefined
+  /** The shared calls that are not sent yet, by what they read, while `flushes` had this count. */
+  readonly #asked = new Map<string, Promise<unknown>>()
+  #askedBefore = -1
   /** Calls to partitions without a known master. */
   #parked: ScriptCall[] = []
   #timer: NodeJS.Timeout | undefined
@@ -75,6 +78,24 @@ export class Lanes implements Dispatcher {
       scriptCalls.publish({ script: request.script.name, answer } satisfies ScriptCallMessage)
     }
     return answer
+  }
+
+  /**
+   * The same, once for all who ask for the same before it is sent: whoever asks later may know what happened since.
+   * Only for what reads one key. Nobody may change the reply.
+   */
+  share<T> (request: ScriptRequest<T>): Promise<T> {
+    const { script: { name }, keys: [key], texts } = request
+    const wanted = texts.length === 0 ? `${name} ${key}` : `${name} ${key} ${texts.join(' ')}`
+    if (this.#askedBefore !== flushes.count) this.#asked.clear()
+    this.#askedBefore = flushes.count
+    let reply = this.#asked.get(wanted) as Promise<T> | undefined
+    if (reply === undefined) {
+      if (this.#asked.size === 0) setImmediate(() => this.#asked.clear())
+      reply = this.call(request)
+      this.#asked.set(wanted, reply)
+    }
+    return reply
   }
 
   /** Whether there is a connection to the master of this partition. */

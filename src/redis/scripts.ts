@@ -48,16 +48,10 @@ export interface Script {
   readonly whenFull?: Script
   /** What runs it for several calls at once (lua/lib/several.lua), for those that run most. */
   readonly several?: Script
-  /** Whether it reads payloads, each of which may have a megabyte. */
-  readonly readsPayloads: boolean
 }
 
 /** Those of which many often come together: the sweep looks at some twenty partitions at once. */
 const oftenTogether: readonly ScriptName[] = ['pass', 'catch', 'take', 'done', 'heartbeat', 'sweep']
-
-/** Those that read what was passed or asked, a result, or an error. */
-const payloadReaders: ReadonlySet<ScriptName> =
-  new Set<ScriptName>(['catch', 'take', 'read', 'status', 'inspect', 'excerpt', 'asked'])
 
 export type Scripts = Readonly<Record<ScriptName, Script>>
 
@@ -221,7 +215,6 @@ function scriptOf (name: ScriptName, source: string, took: Histogram): Script {
     evalsha: `$7\r\nEVALSHA\r\n$40\r\n${sha1}\r\n`,
     eval: `$4\r\nEVAL\r\n$${source.length}\r\n${source}\r\n`,
     writes: !/^.*no-writes/.test(source),
-    readsPayloads: payloadReaders.has(name),
     took,
   }
 }

@@ -116,8 +116,6 @@ export class Handoffs {
   readonly #keyNames: KeyNames
   readonly #retention: string
   readonly #isOneRedis: boolean
-  /** The statuses that were asked for in this turn of the event loop, by what they read. */
-  readonly #asked = new Map<string, Promise<StatusReply>>()
 
   /**
    * @param retention milliseconds; the scripts were loaded with the same
@@ -214,22 +212,16 @@ export class Handoffs {
   }
 
   /**
-   * Those who ask for the same in one turn of the event loop get one reply, which nobody may change: hundreds may wait
-   * for a result, and wake together. It is as new as a reply of their own, since calls are sent after the turn.
+   * Hundreds may wait for a result, and wake together: they share a reply, which nobody may change.
    * @param maxBytes how many bytes of the result; left out for any
    * @param maxFault how many bytes of what its catcher said at its end; left out for any
    */
   status (place: HandoffPlace, maxBytes?: number, maxFault?: number): Promise<StatusReply> {
     const key = this.#keyNames.handoff(place.tag, memberOf(place.tenant, place.id))
     const texts = [maxBytes, maxFault].filter(max => max !== undefined).map(String)
-    const wanted = texts.length === 0 ? key : `${key} ${texts.join(' ')}`
-    let reply = this.#asked.get(wanted)
-    if (reply === undefined) {
-      if (this.#asked.size === 0) setImmediate(() => this.#asked.clear())
-      reply = this.#lanes.call({ script: this.#scripts.status, tag: place.tag, keys: [key], texts, decode: readStatus })
-      this.#asked.set(wanted, reply)
-    }
-    return reply
+    return this.#lanes.share({
+      script: this.#scripts.status, tag: place.tag, keys: [key], texts, decode: readStatus
+    })
   }
 
   /** The beginning of the task, a JSON string, enough for 200 characters; null where there is none any more. */
@@ -244,10 +236,10 @@ export class Handoffs {
     })
   }
 
-  /** Reads what a child needs to know of this handoff. */
+  /** Reads what a child needs to know of this handoff; for a root, Redis reads all of its payload. */
   lineage (place: HandoffPlace): Promise<LineageReply> {
     const key = this.#keyNames.handoff(place.tag, memberOf(place.tenant, place.id))
-    return this.#lanes.call({
+    return this.#lanes.share({
       script: this.#scripts.lineage, tag: place.tag, keys: [key], texts: [], decode: readLineage
     })
   }

@@ -12,7 +12,7 @@ import { wire } from '../helpers/wire.ts'
 import type { Answer } from '../helpers/wire.ts'
 
 /** More connections than the service can serve, each with a request under way at all times. */
-const agents = 1600
+const agents = 800
 const task = 'x'.repeat(1024)
 
 type Ask = (method: 'GET' | 'POST', path: string, body?: object) => Promise<Answer>

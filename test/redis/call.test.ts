@@ -8,7 +8,6 @@ const source = 'return {KEYS[1], ARGV[1], ARGV[2] or false, 7}'
 const script: Script = {
   name: 'pass',
   writes: false,
-  readsPayloads: false,
   sha1: '0'.repeat(40),
   source,
   evalsha: `$7\r\nEVALSHA\r\n$40\r\n${'0'.repeat(40)}\r\n`,

@@ -6,7 +6,7 @@ import type { Test } from 'tap'
 import { Unavailable } from '../../src/core/errors.ts'
 import { randomToken } from '../../src/core/ids.ts'
 import type { ScriptCall } from '../../src/redis/call.ts'
-import { Group, maxPayloads } from '../../src/redis/lane.ts'
+import { Group, ownBarrier } from '../../src/redis/lane.ts'
 import { Lanes, askHolds, callBudget } from '../../src/redis/lanes.ts'
 import { loadScripts } from '../../src/redis/scripts.ts'
 import { Together } from '../../src/redis/together.ts'
@@ -33,6 +33,33 @@ t.test('all calls of a tick leave in one write', async t => {
   await Promise.all(Array.from({ length: 100 }, () => pass(store.handoffs)))
   const used = await reads() - before
   t.ok(used < 20, `100 calls took the server ${used} reads`)
+})
+
+t.test('statuses that are asked for before they are sent share a call, and none joins one that was sent', async t => {
+  const { store: { handoffs } } = await testStore(t, { url })
+  await untilServing(handoffs)
+  const place = newPlace()
+  await pass(handoffs, place)
+  const first = handoffs.status(place)
+  t.equal(handoffs.status(place), first)
+  t.not(handoffs.status({ ...place, tenant: 'other' }), first)
+  t.not(handoffs.status(place, 10, 10), first)
+  await first
+  const second = handoffs.status(place)
+  t.not(second, first)
+  await second
+  // Asked in the turn's last phase, in front of what is sent there: so it is sent long before the next such phase.
+  const [early, late] = await new Promise<[unknown, unknown]>(resolve => {
+    let early: unknown
+    setImmediate(() => {
+      early = handoffs.status(place)
+      setTimeout(() => resolve([early, handoffs.status(place)]), 0)
+      for (const end = performance.now() + 5; performance.now() < end;);
+    })
+    handoffs.lineage(newPlace()).catch(() => {})
+  })
+  t.not(late, early)
+  await Promise.all([early, late])
 })
 
 t.test('each call gets its own reply, even among other commands on the connection', async t => {
@@ -274,41 +301,22 @@ t.test('a call whose connection broke goes to the master that has its slot by no
   }
 })
 
-t.test('only so many calls that read payloads are under way; the others wait for that, and nothing else does', async t => {
-  const { one, lanes } = await twoMasters(t)
-  const scripts = loadScripts()
-  const before = one.sent.length
-  const ask = (script: 'status' | 'take' | 'lease', isAlone = false) => {
-    lanes.call({ script: scripts[script], tag: 'aaa', keys: [], texts: [], isAlone, decode: () => {} }).catch(() => {})
-  }
-  for (let n = 0; n < maxPayloads + 50; n++) ask('status')
-  const sent = () => one.sent.slice(before).filter(({ request }) => request.script.name !== 'lease')
-  t.strictSame([sent().length, lanes.sizes().map(({ parked }) => parked)], [maxPayloads, [50, 0, 0]])
-  ask('lease')
-  t.equal(one.sent.length - before, maxPayloads + 1, 'what reads none goes on')
-  const [answered, late, refused] = sent()
-  answered!.resolve([])
-  late!.refuse(new Unavailable('given up, and Redis still has it'))
-  refused!.reject(Object.assign(new Error('OOM full'), { name: 'ReplyError' }))
-  t.ok(await until(() => sent().length === maxPayloads + 2))
-  late!.resolve([])
-  t.ok(await until(() => sent().length === maxPayloads + 3))
-  // The others wait; of these each may read several.
-  for (const call of sent()) if (!call.settled) call.resolve([])
-  t.ok(await until(() => sent().length === maxPayloads + 50))
-  for (const call of sent()) if (!call.settled) call.resolve([])
-  for (let n = 0; n < maxPayloads; n++) ask('take', true)
-  t.equal(sent().length - maxPayloads - 50, maxPayloads / 4)
-  const broken = Object.assign(new Error('Connection is closed.'), { name: 'Error' })
-  for (const call of sent()) if (!call.settled) call.reject(broken)
-  one.calls.emit('ready')
-  t.ok(await until(() => sent().length - maxPayloads - 50 === 2 * (maxPayloads / 4)), 'a connection that broke has none under way')
-})
-
 t.test('what a server had a reason to refuse is sent alone, and so is what is large', t => {
   const call = (wasRefused: boolean, bytes: number) => ({ request: { script: loadScripts().catch, tag: 'aaa', bytes: Buffer.alloc(bytes) }, wasRefused }) as ScriptCall
   t.strictSame([call(false, 0), call(false, 16_384), call(false, 16_385), call(true, 0)].map(call => new Together(true).take(call)), [true, true, false, false])
   t.end()
+})
+
+t.test('a barrier at one of the group’s own keys leaves what it has, and until when', async t => {
+  const names = ['hash', 'index', 'text', 'feed', 'list', 'set'].map(name => `{barrier}:${name}`) as [string, string, string, string, string, string]
+  const [hash, index, text, feed, list, set] = names
+  await Promise.all([admin.hset(hash, 'a', 1), admin.zadd(index, 1, 'a'), admin.set(text, 'a'), admin.xadd(feed, '1-0', 'a', '1'), admin.rpush(list, 'a'), admin.sadd(set, 'a')])
+  await Promise.all(names.map(name => admin.pexpireat(name, 9_000_000_000_000)))
+  const looks = () => Promise.all(names.map(async name => [await admin.dump(name), await admin.call('PEXPIRETIME', name)]))
+  const before = await looks()
+  for (const name of [...names, '{barrier}:missing']) await admin.eval(ownBarrier, 1, name)
+  t.strictSame(await looks(), before)
+  t.equal(await admin.exists('{barrier}:missing'), 0)
 })
 
 t.test('a group is acknowledged by as many replicas as it must be, and by no fewer', async t => {
