@@ -57,7 +57,8 @@ async function lose ({ redis, keys, tag }: Real, db: Database, random: Random): 
 /** What the store would send. */
 function ask ({ keys, tag }: Real, db: Database, random: Random, now: number, isTold: boolean): Call {
   let asked!: Call
-  const lanes = { call: (one: Call) => { asked = one; return new Promise<never>(() => {}) } } as never
+  const call = (one: Call) => { asked = one; return new Promise<never>(() => {}) }
+  const lanes = { call, share: call } as never
   const scripts = isTold ? told.simulated : untold.simulated
   const handoffs = new Handoffs(lanes, scripts, keys, lifetimes, false)
   const dependents = new Dependents(lanes, scripts, keys, true, error => { throw error })
