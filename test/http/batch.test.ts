@@ -220,15 +220,16 @@ t.test('what is large is read a few at a time, over all batches: Redis serves no
   await results(service, ids.map((id, at) => at % 2 === 0
     ? { op: 'done', id, body: { output: { long } } }
     : { op: 'fail', id, body: { error: { message: 'm', data: { long } } } }), 'alice')
-  const reads = countReads(t, 140)
+  // Different ones: statuses of the same one may share a read.
+  const reads = countReads(t, 80)
   const all = await Promise.all([
-    results(service, Array.from({ length: 100 }, (_, at) => ({ op: 'status', id: ids[at % 40] }))),
+    results(service, ids.map(id => ({ op: 'status', id }))),
     results(service, ids.map(id => ({ op: 'catch', id })), 'bob'),
   ])
   t.strictSame(all.map(found => [...new Set(found.map(({ status }) => status))]), [[200], [409]])
-  t.strictSame(all[0]!.map(({ body }) => body.handoff_id), Array.from({ length: 100 }, (_, at) => ids[at % 40]), 'in the order asked')
+  t.strictSame(all[0]!.map(({ body }) => body.handoff_id), ids, 'in the order asked')
   t.match(all[0]![1], { body: { error: { data: { long } } } })
-  t.equal(reads.asked, 260, 'once and twice: to catch what failed reads little')
+  t.equal(reads.asked, 140, 'once and twice: to catch what failed reads little')
   t.equal(reads.most, 16)
   t.equal(reads.underWay, 0)
 })

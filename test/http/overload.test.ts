@@ -74,11 +74,16 @@ t.test('while a client does not read its batch’s large answer, another batch a
   const port = await listen(service.app)
   const connections: Socket[] = []
   service.app.server.on('connection', socket => connections.push(socket))
-  const { handoff_id: id } = (await service.call('alice', 'POST', '/api/pass', { task: 't' })).json()
-  await service.call('alice', 'GET', `/api/catch/${id}`)
   const text = 'x'.repeat(250_000)
-  await service.call('alice', 'POST', `/api/done/${id}`, { output: { text } })
-  const body = JSON.stringify({ operations: Array.from({ length: 100 }, () => ({ op: 'status', id })) })
+  // Different ones: statuses of the same one may share a read.
+  const ids = await Promise.all(Array.from({ length: 100 }, async () => {
+    const { handoff_id: id } = (await service.call('alice', 'POST', '/api/pass', { task: 't' })).json()
+    await service.call('alice', 'GET', `/api/catch/${id}`)
+    return id as string
+  }))
+  for (const id of ids) t.equal((await service.call('alice', 'POST', `/api/done/${id}`, { output: { text } })).statusCode, 200)
+  const [id, other] = ids as [string, string]
+  const body = JSON.stringify({ operations: ids.map(id => ({ op: 'status', id })) })
   let read = 0
   const afterwards: boolean[] = []
   const count = (message: unknown) => {
@@ -99,7 +104,7 @@ t.test('while a client does not read its batch’s large answer, another batch a
   await once(deaf, 'readable')
   t.equal(read, 100, 'the first batch is read')
   const second = service.call('alice', 'POST', '/api/batch', body)
-  const waited = service.call('alice', 'POST', '/api/wait', { ids: [id, id] })
+  const waited = service.call('alice', 'POST', '/api/wait', { ids: [id, other] })
   // Other requests go on meanwhile. Few: these two wait for 5 s at most.
   for (let at = 0; at < 5; at++) t.equal((await service.call('alice', 'GET', `/api/catch/${id}`)).statusCode, 409)
   deaf.destroy()
