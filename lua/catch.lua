@@ -4,7 +4,8 @@
 --       2 prefix:{tag}:due           live handoffs by when the sweep is to look at them
 -- ARGV: 1 the call's deadline (ms)  2 caught_by, a space, and catch_token
 --       3 the inboxes that the key is limited to, each between spaces; empty or absent for any
---       4 how many bytes the payload may have; absent for any
+--       4 how many bytes the payload and the schema may have; absent for any
+--       5 if it is there, and comes after others, it counts as larger
 -- Replies: {'caught', created, payload, decision, traceparent, record, extra, schema}    it is this agent's now;
 --                                                                 created is text; the decision is nil if nobody had to
 --                                                                 decide, the traceparent if none was passed; the parts
@@ -18,31 +19,33 @@
 --          {'expired', now, record, extra, decision} {'cancelled', …} {'rejected', …} {'already_caught', …}
 --          {'already_done', …} {'already_failed', …} {'already_declined', …} {'approval_required', …} {'blocked', …}
 --          {'not_yet', …}
---          {'larger'}                                it has more bytes than may be, or its answer has a schema or what
---                                                    it comes after too; nothing changed
+--          {'larger'}                                it could be caught, or was before, but has more bytes than may be;
+--                                                    nothing changed
 --          {'newer'}                                 a newer version wrote it; nothing changed
 --          {'late'}                                  the call's deadline is over; nothing changed
 -- Uses: appending
 local call, key, due, words, max_bytes = redis.call, KEYS[1], KEYS[2], ARGV[2], ARGV[4]
 local now, seconds, micros, formatted = clock()
 -- Before the payload is read: that is what takes Redis long.
-if max_bytes and call('HSTRLEN', key, 'p') > max_bytes + 0 then return { 'larger' } end
-local found = call('HMGET', key, 's', 'p')
+local isLarger = max_bytes and call('HSTRLEN', key, 'p') > max_bytes + 0
+local found = call('HMGET', key, 's', isLarger and 's' or 'p')
 local record, payload = found[1], found[2]
 
 if late(ARGV[1], now) then return { 'late' } end
 if not record then return { 'not_found' } end
 local created, expires = string.match(record, '^pending none (%d+) (%d+) ')
-expires = created and expires + 0
 local decision, trace, extra, schema
-if not created or now >= expires or string.find(record, '/', 1, true) then
+local isPlain = created and now < expires + 0 and not string.find(record, '/', 1, true)
+if isPlain and isLarger then return { 'larger' } end
+if not isPlain then
   -- Uses: events attempts here inbox entering catching
   local status, approval, passed, until_done, by, made_by, _
   status, approval, created, expires, _, passed, until_done, by, made_by = string.match(record, RECORD)
   if not status then return { 'newer' } end
   decision, extra, schema = unpack(call('HMGET', key, 'd', 'x', 'r'))
   if string.sub(record, 2, 2) ~= ':' then extra, schema = false, false end
-  local isLarger = max_bytes and (schema or extra and string.find(extra, ' A', 1, true))
+  if max_bytes and schema and #(payload or '') + #schema > max_bytes + 0 then isLarger = true end
+  if ARGV[5] and extra and string.find(extra, ' A', 1, true) then isLarger = true end
   local member = string.sub(key, #due)
   local inbox = inboxOf(key, member, extra)
   if not isAddressed(extra, ARGV[3] ~= '' and ARGV[3]) then return { 'not_addressee', now, record, extra, decision } end
@@ -84,7 +87,7 @@ else
   record = 'caught' .. string.sub(record, 8) .. ' ' .. formatted .. ' ' .. until_done .. ' ' .. words
   call('HSET', key, 's', record)
   call('PEXPIREAT', key, string.format('%d', deadline + RETENTION))
-  if deadline < expires then call('ZADD', due, until_done, string.sub(key, #due)) end
+  if deadline < expires + 0 then call('ZADD', due, until_done, string.sub(key, #due)) end
   redis.pcall('SPUBLISH', key, 'caught')
 end
 return { 'caught', created, payload, decision, trace, extra and record, extra, schema }

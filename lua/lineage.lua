@@ -1,9 +1,10 @@
 #!lua flags=no-writes
 -- Reads what a child needs to know of its parent. Changes nothing.
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the parent
--- ARGV: none
+-- ARGV: 1 how many bytes the payload may have; absent for any
 -- Replies: {'found', now, record, extra, mark}  mark: 12 hex digits that stand for its payload, passer and inbox; nil
 --                         if the payload is gone, or if the extra has the marks of the whole line
+--          {'larger'}      its payload has more bytes than may be
 --          {'not_found'} {'newer'}
 -- Uses: here
 local record, extra = unpack(redis.call('HMGET', KEYS[1], 's', 'x'))
@@ -22,7 +23,9 @@ while successor do
   successor = its and string.match(its, ' i(%S+)')
 end
 local its_record = redis.call('HGET', key, 's')
-local payload = its_record and not string.match(its_record, '^2?:?done ') and redis.call('HGET', key, 'p') or ''
+local isThere = its_record and not string.match(its_record, '^2?:?done ')
+if isThere and ARGV[1] and redis.call('HSTRLEN', key, 'p') > ARGV[1] + 0 then return { 'larger' } end
+local payload = isThere and redis.call('HGET', key, 'p') or ''
 if payload == '' then return { 'found', clock(), record, extra } end
 local inbox = extra and string.match(extra, ' t(%S+)') or '-'
 return { 'found', clock(), record, extra,

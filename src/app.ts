@@ -16,6 +16,8 @@ import { Histories } from './handoffs/histories.ts'
 import { ResultSchemas } from './result-schema/result-schemas.ts'
 import { InboxService } from './handoffs/inboxes.ts'
 import { InboxSettingsService } from './handoffs/inbox-settings.ts'
+import { LargeReads } from './handoffs/large-reads.ts'
+import type { ReadInTurn } from './handoffs/large-reads.ts'
 import { ListService } from './handoffs/lists.ts'
 import type { InTurn } from './handoffs/lists.ts'
 import { ManyHandoffs } from './handoffs/many.ts'
@@ -108,7 +110,10 @@ export async function buildApp (
   bodies.watch(app)
   const shed = shedLate(app, refused)
   const waiter = new Waiter(store.subscriptions)
-  const inboxes = new InboxService(store.inboxes, store.subscriptions, waiter, config.workTtl)
+  const reads = new MasterTurns(readsAtOnce)
+  const readInTurn: ReadInTurn = ({ tag, tenant }, read, asker) => reads.run(store.masterOf(tag), tenant, read, asker)
+  const largeReads = new LargeReads(readInTurn)
+  const inboxes = new InboxService(store.inboxes, store.subscriptions, waiter, largeReads, config.workTtl)
   app.addHook('onClose', async () => inboxes.close())
   const baseUrl = baseUrlOf(app, config, log)
   const known = { handoffs: store.handoffs, retention: config.retention }
@@ -186,7 +191,7 @@ export async function buildApp (
   app.addHook('onClose', async () => schemas.close())
   const after = new AfterService(store.handoffs, store.dependents)
   const handoffs = new HandoffService(
-    store.handoffs, waiter, schemas, after,
+    store.handoffs, waiter, schemas, after, largeReads,
     {
       baseUrl,
       defaultExpiresIn: config.defaultExpiresIn,
@@ -196,10 +201,7 @@ export async function buildApp (
   )
   const attempts = new AttemptService(store.attempts, { baseUrl, maxWorkTtl: config.maxWorkTtl })
   const limits = { maxExpiresIn: config.maxExpiresIn / 1000, maxWorkTtl: config.maxWorkTtl / 1000 }
-  const reads = new MasterTurns(readsAtOnce)
-  const many = new ManyHandoffs(
-    store.handoffs, waiter, ({ tag, tenant }, read, asker) => reads.run(store.masterOf(tag), tenant, read, asker)
-  )
+  const many = new ManyHandoffs(store.handoffs, waiter, readInTurn)
   const lists = new ListService(store.lists, inTurn)
   const approvals = new ApprovalService(store.approvals, store.handoffs, inTurn)
   const asks = new AskService(

@@ -6,7 +6,8 @@ import { callBudget } from '../redis/lanes.ts'
 import type { Claim, InboxPlace, Inboxes, InboxTurns, TakeReply, TakenHandoff, Wanted } from '../store/inboxes.ts'
 import { sizeOf } from './answers.ts'
 import type { InboxQueue, WatchedList } from './inbox-queue.ts'
-import type { WaitOptions } from './waiter.ts'
+import type { LargeReads } from './large-reads.ts'
+import type { Asker, WaitOptions } from './waiter.ts'
 
 /** The answer of a catch from an inbox: each item is like the answer of a catch by id. */
 export interface InboxCatch { items: TakenHandoff[], replayed: boolean }
@@ -33,11 +34,15 @@ export interface InboxHere { places: Places, queue: InboxQueue }
 export interface TakeRequest {
   caller: Caller
   max: number
+  asker: Asker
   waiting: WaitOptions | null
   keyed: Claim | null
   end: number
   until: number
 }
+
+/** How it looks once. `maxFirst`: how many bytes the first of the own list may have; left out for any. */
+interface How { mustReadHome?: boolean, maxFirst?: number }
 
 /** What all calls of an operation have. */
 type Operation = Pick<Wanted, 'token' | 'lifetime' | 'request' | 'asker'>
@@ -66,18 +71,20 @@ export const sameKeyPause = 5
 /** Takes from one inbox at a time: from both of its lists, as if they were one. */
 export class InboxTaker {
   readonly #inboxes: Inboxes
+  readonly #reads: LargeReads
   readonly #workTtl: number
 
   /** @param workTtl milliseconds */
-  constructor (inboxes: Inboxes, workTtl: number) {
+  constructor (inboxes: Inboxes, reads: LargeReads, workTtl: number) {
     this.#inboxes = inboxes
+    this.#reads = reads
     this.#workTtl = workTtl
   }
 
   /** Takes what there is. If the first entries can't be caught any more, it looks after them, until `end`. */
   async take (inbox: InboxHere, request: TakeRequest): Promise<Found> {
     for (;;) {
-      const found = await this.#takeOnce(inbox, request)
+      const found = await this.#takeSized(inbox, request)
       if (found.items.length > 0 || found.replayed || !found.isMore) return found
       if (performance.now() > request.end || request.waiting?.asker.isGone() === true) return found
       if (found.isLeft === true) await sleep(sameKeyPause)
@@ -107,18 +114,30 @@ export class InboxTaker {
     return { items: inTurn(first.items, rest?.items ?? []), replayed: true }
   }
 
+  /** What is large is taken in turn. All that was read before is read again then. */
+  #takeSized (inbox: InboxHere, request: TakeRequest): Promise<Found> {
+    const { own } = inbox.places
+    return this.#reads.one(
+      own, request.asker, maxFirst => this.#takeOnce(inbox, request, { maxFirst }),
+      caller => {
+        if (caller.inboxes !== null && !caller.inboxes.has(own.inbox)) throw new Problem('not_addressee')
+        return this.#takeOnce(inbox, { ...request, caller })
+      }
+    )
+  }
+
   /**
    * If something was approved, merges the two lists by turn: reads the home list's turns, takes from the own list, then
    * from the home list.
    */
-  async #takeOnce (inbox: InboxHere, request: TakeRequest, mustReadHome = false): Promise<Found> {
+  async #takeOnce (inbox: InboxHere, request: TakeRequest, how: How = {}): Promise<Found> {
     const { places: { own, home }, queue } = inbox
     const { caller, max, keyed, until } = request
     const operation = this.#operationOf(keyed)
     const began = performance.now()
     queue.touch()
     const isHomeRead = home !== null &&
-      (mustReadHome || queue.isLimited || queue.home.isWorthALook(homeLookLifetime))
+      (how.mustReadHome || queue.isLimited || queue.home.isWorthALook(homeLookLifetime))
     const atHome = isHomeRead ? await this.#turnsOf(home, queue.home, max, queue.isLimited) : unread
     const { turns } = atHome
     const isOld = () => performance.now() - began > readingLifetime
@@ -129,11 +148,12 @@ export class InboxTaker {
       max,
       size: 0,
       turns: turns.length === 0 ? null : turns,
-      known: isHomeRead && !isOld() ? atHome : null
+      known: isHomeRead && !isOld() ? atHome : null,
+      maxFirst: how.maxFirst
     })
     if (taken.outcome === 'limited') {
       queue.limit(limitedFor)
-      return atHome.caught === null ? this.#takeOnce(inbox, request) : looksAgain
+      return atHome.caught === null ? this.#takeOnce(inbox, request, how) : looksAgain
     }
     if (taken.outcome === 'closed') return nothing
     // What the other request has taken from the home list meanwhile is this request's answer too.
@@ -150,7 +170,9 @@ export class InboxTaker {
     }
     // Other requests with this key must see in the own list's partition that this one looks at the home list. That note
     // needs the home's turns.
-    if (isUnseen && keyed !== null && !mustReadHome) return this.#takeOnce(inbox, request, true)
+    if (isUnseen && keyed !== null && !how.mustReadHome) {
+      return this.#takeOnce(inbox, request, { ...how, mustReadHome: true })
+    }
     const { isPlaced = false } = taken
     if (isPlaced && isOld()) return { ...taken, isMore: true }
     if (taken.items.length === 0 && performance.now() > until + callBudget) return looksAgain

@@ -6,16 +6,17 @@ import type { Subscriptions } from '../redis/subscriptions.ts'
 import type { Claim, Inboxes } from '../store/inboxes.ts'
 import { InboxQueue } from './inbox-queue.ts'
 import type { Ticket } from './inbox-queue.ts'
+import type { LargeReads } from './large-reads.ts'
 import { InboxTaker, maxLookTime, nothing, placesOf, sameKeyPause } from './inbox-take.ts'
 import type { Found, InboxCatch, InboxHere, Places } from './inbox-take.ts'
 import { untilEndsAreNoticed } from './waiter.ts'
-import type { Listen, WaitOptions, Waiter } from './waiter.ts'
+import type { Asker, Listen, WaitOptions, Waiter } from './waiter.ts'
 
 /**
  * A catch from the first of these inboxes that has something; none is named twice. `bytes` are the request's: with the
  * same Idempotency-Key and the same bytes it is the same request.
  */
-export interface InboxRequest { inboxes: readonly string[], max: number, bytes: Buffer }
+export interface InboxRequest { inboxes: readonly string[], max: number, bytes: Buffer, asker: Asker }
 
 /** A claim of an Idempotency-Key, and the inbox that this request has chosen by it; empty for none. */
 interface Keyed extends Claim { chosen: string }
@@ -60,9 +61,9 @@ export class InboxService {
   #tidier: NodeJS.Timeout | undefined
 
   /** @param workTtl milliseconds */
-  constructor (inboxes: Inboxes, subscriptions: Subscriptions, waiter: Waiter, workTtl: number) {
+  constructor (inboxes: Inboxes, subscriptions: Subscriptions, waiter: Waiter, reads: LargeReads, workTtl: number) {
     this.#inboxes = inboxes
-    this.#taker = new InboxTaker(inboxes, workTtl)
+    this.#taker = new InboxTaker(inboxes, reads, workTtl)
     this.#subscriptions = subscriptions
     this.#waiter = waiter
     this.#workTtl = workTtl
@@ -241,9 +242,9 @@ export class InboxService {
   #lookAt (
     { caller, request, keyed, waiting }: Asking, line: Line, end: number, until = Infinity
   ): Promise<Found> {
-    const { max } = request
+    const { max, asker } = request
     const claim = keyed && claimAt(request, keyed, line.places.own.inbox)
-    const take = () => this.#taker.take(line, { caller, max, waiting, keyed: claim, end, until })
+    const take = () => this.#taker.take(line, { caller, max, asker, waiting, keyed: claim, end, until })
     return waiting === null ? take() : line.queue.look(line.ticket, take)
   }
 

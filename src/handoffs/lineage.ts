@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { Problem } from '../core/errors.ts'
 import { isId, tagOf } from '../core/ids.ts'
 import type { Caller } from '../core/model.ts'
-import type { Handoffs, NewHandoff } from '../store/handoffs.ts'
+import type { HandoffPlace, LineageReply, NewHandoff } from '../store/handoffs.ts'
 
 /** A child's place in its line of ancestors. */
 export interface LineagePlace {
@@ -25,10 +25,11 @@ const maxRepeats = 2
  * @throws {Problem} unknown_parent, hop_limit, loop_detected
  */
 export async function lineagePlace (
-  handoffs: Handoffs, caller: Caller, parent: string, { to = '-', payload }: NewHandoff, hopLimit: number
+  look: (place: HandoffPlace) => Promise<LineageReply>, caller: Caller, parent: string,
+  { to = '-', payload }: NewHandoff, hopLimit: number
 ): Promise<LineagePlace> {
   if (!isId(parent)) throw new Problem('unknown_parent')
-  const reply = await handoffs.lineage({ tenant: caller.tenant, id: parent, tag: tagOf(parent) })
+  const reply = await look({ tenant: caller.tenant, id: parent, tag: tagOf(parent) })
   if (reply.outcome === 'not_found' || reply.record.caught?.by !== caller.agent) throw new Problem('unknown_parent')
   const { root = parent, hops = 0, marks = reply.mark ?? '' } = reply.record.extra
   if (hops + 1 > hopLimit) throw new Problem('hop_limit')

@@ -3,6 +3,7 @@ import { isId } from '../core/ids.ts'
 import type { Caller } from '../core/model.ts'
 import type { Handoffs, StatusReply } from '../store/handoffs.ts'
 import { agentMembers, itemText, placeOf } from './answers.ts'
+import type { ReadInTurn } from './large-reads.ts'
 import { untilReached } from './service.ts'
 import type { Asker, Listen, WaitOptions, Waiter } from './waiter.ts'
 
@@ -12,9 +13,6 @@ const waitsPerKey = 20
 const maxTexts = 4 * 1024 * 1024
 /** What an item has beside that, in bytes. */
 const envelope = 2048
-
-/** Runs a read when it is its turn: all that read much share Redis. Not for a client that has gone. */
-export type ReadInTurn = <T>(place: ReturnType<typeof placeOf>, read: () => Promise<T>, asker: Asker) => Promise<T>
 
 /**
  * Reads an answer of at most so many bytes once there is room for it among those that aren't sent yet. `read` says how

@@ -8,7 +8,9 @@ import type { Caller } from '../core/model.ts'
 import type { DoneAnswer } from '../core/schemas/handoffs.ts'
 import type { PassAnswer, PassBody } from '../core/schemas/pass.ts'
 import type { ResultSchemas } from '../result-schema/result-schemas.ts'
-import type { Caught, CatchReply, Handoffs, NewHandoff, PassReply, StatusReply } from '../store/handoffs.ts'
+import type {
+  Caught, CatchReply, HandoffPlace, Handoffs, NewHandoff, PassReply, StatusReply
+} from '../store/handoffs.ts'
 import {
   caughtText, iso, joinPayload, pageFor, placeOf, refusal, statusText, willBeTriedAgain
 } from './answers.ts'
@@ -16,8 +18,9 @@ import { excerptBytes } from './excerpt.ts'
 import type { Answered } from './answers.ts'
 import { lineagePlace } from './lineage.ts'
 import type { LineagePlace } from './lineage.ts'
+import type { LargeReads } from './large-reads.ts'
 import type { AfterService } from './after.ts'
-import type { WaitOptions, Waiter } from './waiter.ts'
+import type { Asker, WaitOptions, Waiter } from './waiter.ts'
 
 /** Settings of the service. Times in milliseconds. */
 export interface ServiceOptions {
@@ -34,7 +37,13 @@ export interface ServiceOptions {
  * A pass request: its members, and its bytes, which together with its Idempotency-Key tell whether it is the same
  * operation. Also the trace that it belongs to, which its catcher gets.
  */
-export interface PassRequest { members: Members, bytes: Buffer, traceparent: string | undefined }
+export interface PassRequest { members: Members, bytes: Buffer, traceparent: string | undefined, asker: Asker }
+
+/**
+ * How a request reads. `maxBytes`: how many bytes what it reads may have, Infinity for any: otherwise it throws
+ * TooLarge and changes nothing. Left out, it reads what is large in turn.
+ */
+export interface ReadOptions { waiting: WaitOptions | null, asker: Asker, maxBytes?: number | undefined }
 
 /** The answer of a catch, and the trace that the handoff was passed in. */
 export interface CatchResult extends Answered<Buffer> { traceparent: string | undefined }
@@ -52,20 +61,23 @@ export class HandoffService {
   readonly #waiter: Waiter
   readonly #schemas: ResultSchemas
   readonly #after: AfterService
+  readonly #reads: LargeReads
   readonly #options: ServiceOptions
 
   constructor (
-    handoffs: Handoffs, waiter: Waiter, schemas: ResultSchemas, after: AfterService, options: ServiceOptions
+    handoffs: Handoffs, waiter: Waiter, schemas: ResultSchemas, after: AfterService, reads: LargeReads,
+    options: ServiceOptions
   ) {
     this.#handoffs = handoffs
     this.#after = after
     this.#waiter = waiter
     this.#schemas = schemas
+    this.#reads = reads
     this.#options = options
   }
 
   async pass (
-    caller: Caller, body: PassBody, { members, bytes, traceparent }: PassRequest, key: string | undefined
+    caller: Caller, body: PassBody, { members, bytes, traceparent, asker }: PassRequest, key: string | undefined
   ): Promise<Answered<PassAnswer>> {
     const { tenant, agent } = caller
     const requireHuman = body.require_human === true
@@ -80,27 +92,31 @@ export class HandoffService {
     const handoff = {
       tenant, id, tag: tagOf(id), token, traceparent, passedBy: agent, requireHuman, to, expiresIn, options: '', payload
     }
-    const reply = await (isPlain ? this.#handoffs.pass(handoff) : this.#passWithOptions(caller, handoff, body, members))
+    const reply = await (isPlain
+      ? this.#handoffs.pass(handoff)
+      : this.#passWithOptions(caller, handoff, body, members, asker))
     if (reply.outcome === 'inbox_full') throw new Problem('inbox_full', { headers: { 'retry-after': '1' } })
     if (!('createdAt' in reply)) throw new Problem('idempotency_key_reused')
     const answer = passAnswer(this.#options.baseUrl(), id, requireHuman, reply)
     return { answer, replayed: key !== undefined && reply.outcome === 'replayed' }
   }
 
-  /**
-   * @param maxBytes how many bytes it may have
-   * @returns the answer's JSON, with the payload's bytes as they were passed
-   * @throws {TooLarge} without having caught it
-   */
+  /** @returns the answer's JSON, with the payload's bytes as they were passed @throws {TooLarge} */
   async catch (
-    caller: Caller, id: string, key: string | undefined, waiting: WaitOptions | null, maxBytes?: number
+    caller: Caller, id: string, key: string | undefined, { waiting, asker, maxBytes }: ReadOptions
   ): Promise<CatchResult> {
     const place = placeOf(caller, id)
     const token = key === undefined ? randomToken() : digestToken('catch', key, undefined)
-    const look = (now = caller) => this.#handoffs.catch(place, token, now.agent, now.inboxes, maxBytes)
-    const reply = await (waiting === null
-      ? look()
-      : this.#waiter.wait(this.#handoffs.channelOf(place), waiting, look, untilCatchable))
+    const take = (now: Caller, max?: number) =>
+      this.#handoffs.catch(place, token, now.agent, now.inboxes, max, max !== undefined && maxBytes !== undefined)
+    const look = (max?: number) => waiting === null
+      ? take(caller, max)
+      : this.#waiter.wait(
+        this.#handoffs.channelOf(place), waiting, (now = caller) => take(now, max), untilCatchable
+      )
+    const reply = await (maxBytes === undefined
+      ? this.#reads.one(place, asker, look, take)
+      : look(maxBytes === Infinity ? undefined : maxBytes))
     if (!('payload' in reply)) throw refusedCatch(reply)
     await this.#complete(caller, id, reply)
     return {
@@ -111,8 +127,10 @@ export class HandoffService {
   }
 
   /** What its catcher was given, with the current deadlines, for as long as it is caught. @returns the answer's JSON */
-  async read (caller: Caller, id: string): Promise<Buffer> {
-    const reply = await this.#handoffs.read(placeOf(caller, id), caller.agent, caller.inboxes)
+  async read (caller: Caller, id: string, asker: Asker): Promise<Buffer> {
+    const place = placeOf(caller, id)
+    const look = ({ agent, inboxes }: Caller, max?: number) => this.#handoffs.read(place, agent, inboxes, max)
+    const reply = await this.#reads.one(place, asker, max => look(caller, max), look)
     if (!('payload' in reply)) throw refusal(reply)
     await this.#complete(caller, id, reply)
     return caughtText(id, reply)
@@ -143,21 +161,23 @@ export class HandoffService {
     }
   }
 
-  /**
-   * @param maxBytes how many bytes the result, or the error, may have
-   * @returns the answer's JSON, with the result's bytes as they were given to done
-   * @throws {TooLarge}
-   */
+  /** @returns the answer's JSON, with the result's bytes as they were given to done @throws {TooLarge} */
   async status (
-    caller: Caller, id: string, until: Until, waiting: WaitOptions | null, maxBytes?: number
+    caller: Caller, id: string, until: Until, { waiting, asker, maxBytes }: ReadOptions
   ): Promise<string | Buffer> {
     const place = placeOf(caller, id)
-    const look = () => this.#handoffs.status(place, maxBytes, maxBytes)
-    const reply = await (waiting === null
-      ? look()
-      : this.#waiter.wait(this.#handoffs.channelOf(place), waiting, look, seen => untilReached(seen, until)))
+    const look = async (max?: number) => {
+      const see = () => this.#handoffs.status(place, max, max)
+      const seen = await (waiting === null
+        ? see()
+        : this.#waiter.wait(this.#handoffs.channelOf(place), waiting, see, seen => untilReached(seen, until)))
+      if (seen.outcome === 'found' && (seen.longer !== null || seen.isFaultLonger)) throw new TooLarge()
+      return seen
+    }
+    const reply = await (maxBytes === undefined
+      ? this.#reads.shared(this.#handoffs.channelOf(place), place, asker, look, () => this.#handoffs.status(place))
+      : look(maxBytes === Infinity ? undefined : maxBytes))
     if (reply.outcome === 'not_found') throw new Problem('not_found')
-    if (reply.longer !== null || reply.isFaultLonger) throw new TooLarge()
     return statusText(id, reply)
   }
 
@@ -165,7 +185,9 @@ export class HandoffService {
    * Checks all options before anything is written. But if the same pass was made before, it gets its first answer,
    * whatever has changed since.
    */
-  async #passWithOptions (caller: Caller, handoff: NewHandoff, body: PassBody, members: Members): Promise<PassReply> {
+  async #passWithOptions (
+    caller: Caller, handoff: NewHandoff, body: PassBody, members: Members, asker: Asker
+  ): Promise<PassReply> {
     try {
       if (body.priority != null && body.to == null) throw invalid({ pointer: '/priority', message: 'needs to' })
       if (body.delay != null && body.delay * 1000 >= handoff.expiresIn) {
@@ -175,7 +197,7 @@ export class HandoffService {
       const schema = text === undefined ? null : { digest: await this.#schemas.accept(text, caller), text }
       const line = body.parent == null
         ? null
-        : await lineagePlace(this.#handoffs, caller, body.parent, handoff, this.#options.hopLimit)
+        : await this.#linePlace(caller, body.parent, handoff, asker)
       const after = await this.#after.place(caller, handoff, body)
       const options = optionWords(body, members, handoff.payload, schema, line) + (after?.word ?? '')
       const payload = Buffer.concat([handoff.payload, schema?.text ?? nothing, Buffer.from(after?.field ?? '')])
@@ -196,6 +218,15 @@ export class HandoffService {
       if (before === null || (before.outcome === 'reused' && (error as Problem).code === 'invalid_request')) throw error
       return before
     }
+  }
+
+  /** Its place under its parent. Of a root, Redis reads the whole payload. */
+  #linePlace (caller: Caller, parent: string, handoff: NewHandoff, asker: Asker): Promise<LineagePlace> {
+    const look = (place: HandoffPlace) => {
+      const read = (max?: number) => this.#handoffs.lineage(place, max)
+      return this.#reads.shared(`lineage ${this.#handoffs.channelOf(place)}`, place, asker, read, read)
+    }
+    return lineagePlace(look, caller, parent, handoff, this.#options.hopLimit)
   }
 }
 

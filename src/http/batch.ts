@@ -158,7 +158,7 @@ export class Batches {
         now = await stillThere(asker)
         admitCaller(now, operation.scope)
       }
-      const outcome = await operation.run({ ...call, caller: now, maxBytes })
+      const outcome = await operation.run({ ...call, caller: now, maxBytes: maxBytes ?? Infinity })
       return [outcome, bytesOf(outcome)]
     })
   }

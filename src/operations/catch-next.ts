@@ -11,8 +11,9 @@ import type { OperationCall, Services } from './operation.ts'
 
 /** Catches the next handoffs from an inbox. */
 export function catchNext ({ inboxes, after }: Services) {
-  const take = async ({ caller, body, bytes, key, waiting }: OperationCall<TakeBody>, max: number) => {
-    const taken = await inboxes.catch(caller, { inboxes: inboxesOf(body, caller), max, bytes }, key, waiting)
+  const take = async ({ caller, body, bytes, key, asker, waiting }: OperationCall<TakeBody>, max: number) => {
+    const wanted = { inboxes: inboxesOf(body, caller), max, bytes, asker }
+    const taken = await inboxes.catch(caller, wanted, key, waiting)
     await after.complete(caller.tenant, taken.items)
     return taken
   }

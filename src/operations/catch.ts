@@ -37,8 +37,9 @@ export function catchOne ({ handoffs }: Services) {
         'what your operator has set).',
       takes: { id, ...wait('for a person to approve it, for what it comes after, or for its delay to end'), ...key }
     },
-    async run ({ caller, id, key, waiting, maxBytes }) {
-      const { answer, replayed, traceparent } = await handoffs.catch(caller, id, key, waiting, maxBytes)
+    async run (call) {
+      const { caller, id, key } = call
+      const { answer, replayed, traceparent } = await handoffs.catch(caller, id, key, call)
       return { status: 200, answer, replayed, moved: moved('caught', id, replayed), traceparent }
     },
   })

@@ -99,7 +99,7 @@ export interface OperationCall<Body = unknown, Query = unknown> {
   traceparent: string | undefined
   asker: Asker
   waiting: WaitOptions | null
-  /** How many bytes what it reads may have: otherwise it throws TooLarge and changes nothing. Only catch and status. */
+  /** Only for catch and status, in a batch: `ReadOptions` of handoffs/service.ts. */
   maxBytes?: number | undefined
   /** Only for an operation with a large answer, and not where its answer becomes a part of another one. */
   reserve?: Reserve | undefined

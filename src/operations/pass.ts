@@ -35,8 +35,9 @@ export function pass ({ handoffs, limits }: Services) {
         'approval_url: show that address to people; you can’t approve it yourself.',
       takes: key
     },
-    async run ({ caller, body, members, bytes, traceparent, key }) {
-      const { answer, replayed } = await handoffs.pass(caller, body, { members, bytes, traceparent }, key)
+    async run (call) {
+      const { caller, body, key } = call
+      const { answer, replayed } = await handoffs.pass(caller, body, call, key)
       const made = answer.handoff_id
       return { status: 201, answer, replayed, moved: replayed ? stays : { to: ['pending'], ids: [made] }, made }
     },

@@ -24,8 +24,8 @@ export function read ({ handoffs }: Services) {
       takes: { id, offset },
       hints: { readOnlyHint: true }
     },
-    async run ({ caller, id }) {
-      return { status: 200, answer: await handoffs.read(caller, id), replayed: false, moved: stays }
+    async run ({ caller, id, asker }) {
+      return { status: 200, answer: await handoffs.read(caller, id, asker), replayed: false, moved: stays }
     },
   })
 }

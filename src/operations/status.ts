@@ -34,8 +34,9 @@ export function status ({ handoffs }: Services) {
       takes: { id, ...wait('for what until names'), until, offset: optionalOffset },
       hints: { readOnlyHint: true }
     },
-    async run ({ caller, id, query: { until = 'done' }, waiting, maxBytes }) {
-      const answer = await handoffs.status(caller, id, until, waiting, maxBytes)
+    async run (call) {
+      const { caller, id, query: { until = 'done' } } = call
+      const answer = await handoffs.status(caller, id, until, call)
       return { status: 200, answer, replayed: false, moved: stays }
     },
   })

@@ -163,16 +163,17 @@ export class Handoffs {
 
   /**
    * @param inboxes the inboxes that the key may catch from; null for any
-   * @param maxBytes how many bytes it may have
-   * @throws {TooLarge} without having caught it
+   * @param maxBytes how many bytes its payload and its schema may have; left out for any
+   * @param refusesAfter whether it counts as larger if it comes after others
+   * @throws {TooLarge} it can be caught, but wasn't
    */
   catch (
-    place: HandoffPlace, token: string, agent: string, inboxes: ReadonlySet<string> | null = null, maxBytes?: number
+    place: HandoffPlace, token: string, agent: string, inboxes: ReadonlySet<string> | null = null, maxBytes?: number,
+    refusesAfter = false
   ): Promise<CatchReply> {
     const member = memberOf(place.tenant, place.id)
-    const texts = [`${agent} ${token}`]
-    if (inboxes !== null) texts.push(amongSpaces(inboxes))
-    if (maxBytes !== undefined) texts.push(...inboxes === null ? [''] : [], String(maxBytes))
+    const texts = [`${agent} ${token}`, ...limits(inboxes, maxBytes)]
+    if (refusesAfter) texts.push('1')
     return this.#lanes.call({
       script: this.#scripts.catch,
       tag: place.tag,
@@ -202,12 +203,19 @@ export class Handoffs {
   /**
    * Reads again what its catcher was given; changes nothing.
    * @param inboxes the inboxes that the key may catch from; null for any
+   * @param maxBytes how many bytes its payload may have; left out for any
+   * @throws {TooLarge}
    */
-  read (place: HandoffPlace, agent: string, inboxes: ReadonlySet<string> | null): Promise<ReadReply> {
+  read (
+    place: HandoffPlace, agent: string, inboxes: ReadonlySet<string> | null, maxBytes?: number
+  ): Promise<ReadReply> {
     const key = this.#keyNames.handoff(place.tag, memberOf(place.tenant, place.id))
-    const texts = inboxes === null ? [agent] : [agent, amongSpaces(inboxes)]
     return this.#lanes.call({
-      script: this.#scripts.read, tag: place.tag, keys: [key], texts, decode: readCatch<HolderRefusal | 'not_addressee'>
+      script: this.#scripts.read,
+      tag: place.tag,
+      keys: [key],
+      texts: [agent, ...limits(inboxes, maxBytes)],
+      decode: readCatch<HolderRefusal | 'not_addressee'>
     })
   }
 
@@ -236,12 +244,11 @@ export class Handoffs {
     })
   }
 
-  /** Reads what a child needs to know of this handoff; for a root, Redis reads all of its payload. */
-  lineage (place: HandoffPlace): Promise<LineageReply> {
+  /** What a child needs to know of it. Redis reads a root's whole payload. @throws {TooLarge} that has more bytes */
+  lineage (place: HandoffPlace, maxBytes?: number): Promise<LineageReply> {
     const key = this.#keyNames.handoff(place.tag, memberOf(place.tenant, place.id))
-    return this.#lanes.share({
-      script: this.#scripts.lineage, tag: place.tag, keys: [key], texts: [], decode: readLineage
-    })
+    const texts = maxBytes === undefined ? [] : [String(maxBytes)]
+    return this.#lanes.share({ script: this.#scripts.lineage, tag: place.tag, keys: [key], texts, decode: readLineage })
   }
 
   /** The channel for this handoff's changes. */
@@ -268,9 +275,11 @@ export class Handoffs {
 /** The options of a pass that only asks whether it was made before. */
 const onlyAsks = ' ?'
 
-/** Names as the scripts search in them: each between spaces. */
-function amongSpaces (names: Iterable<string>): string {
-  return ` ${[...names].join(' ')} `
+/** The inboxes that a key may catch from, as the scripts search in them: each between spaces. Then how many bytes. */
+function limits (inboxes: ReadonlySet<string> | null, maxBytes: number | undefined): string[] {
+  const names = inboxes === null ? '' : ` ${[...inboxes].join(' ')} `
+  if (maxBytes !== undefined) return [names, String(maxBytes)]
+  return inboxes === null ? [] : [names]
 }
 
 function readPass (reply: unknown, expiresIn: number): PassReply {
@@ -344,6 +353,7 @@ function readStatus (reply: unknown): StatusReply {
 
 function readLineage (reply: unknown): LineageReply {
   const [outcome, , record, extra, mark] = tagged(reply)
+  if (outcome === 'larger') throw new TooLarge()
   return outcome === 'not_found'
     ? { outcome }
     : { outcome: 'found', record: parseRecord(record, extra), mark: textOf(mark) }

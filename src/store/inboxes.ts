@@ -1,3 +1,4 @@
+import { TooLarge } from '../core/errors.ts'
 import type { Caught } from './handoffs.ts'
 import { readCaught } from './handoffs.ts'
 import { handoffOfMember, memberOf } from './key-names.ts'
@@ -32,6 +33,8 @@ export interface Wanted {
   turns: readonly string[] | null
   /** For the own list what `turns` said of the home list, if it was read; for the home list, that places are kept. */
   known?: InboxTurns | 'placed' | null
+  /** How many bytes the payload of the first may have; left out for any. */
+  maxFirst?: number | undefined
 }
 
 /**
@@ -129,9 +132,10 @@ export class Inboxes {
     this.#retention = String(retention)
   }
 
+  /** @throws {TooLarge} the first has more bytes than may be; it took nothing */
   take (
     { tag, tenant, inbox, other }: InboxPlace,
-    { token, agent, max, size, lifetime, request, asker, turns, known = null }: Wanted
+    { token, agent, max, size, lifetime, request, asker, turns, known = null, maxFirst }: Wanted
   ): Promise<TakeReply> {
     const keys = [this.#keyNames.inbox(tag, tenant, inbox), this.#keyNames.due(tag), this.#keyNames.taken(tag, token)]
     const texts = [
@@ -139,6 +143,7 @@ export class Inboxes {
       lifetime === null ? '' : String(lifetime), request, turns === null ? '' : turns.join(' ') || '-', asker,
       this.#isOneRedis || other === undefined ? '' : textOfKnown(known)
     ]
+    if (maxFirst !== undefined) texts.push(String(maxFirst))
     if (this.#isOneRedis && other !== undefined) keys.push(this.#keyNames.inbox(other, tenant, inbox))
     return this.#lanes.call({ script: this.#scripts.take, tag, keys, texts, isAlone: max !== 1, decode: readTake })
   }
@@ -305,6 +310,7 @@ export class Inboxes {
 
 function readTake (reply: unknown): TakeReply {
   const [outcome, more, elsewhere, placed, ...parts] = tagged(reply)
+  if (outcome === 'larger') throw new TooLarge()
   if (more === undefined) return { outcome: outcome as 'closed' }
   const items: TakenHandoff[] = []
   for (let at = 0; at < parts.length; at += partsAnItem) {

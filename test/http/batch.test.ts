@@ -229,7 +229,7 @@ t.test('what is large is read a few at a time, over all batches: Redis serves no
   t.strictSame(all.map(found => [...new Set(found.map(({ status }) => status))]), [[200], [409]])
   t.strictSame(all[0]!.map(({ body }) => body.handoff_id), ids, 'in the order asked')
   t.match(all[0]![1], { body: { error: { data: { long } } } })
-  t.equal(reads.asked, 140, 'once and twice: to catch what failed reads little')
+  t.equal(reads.asked, 120, 'the statuses twice: to refuse a catch reads nothing')
   t.equal(reads.most, 16)
   t.equal(reads.underWay, 0)
 })
@@ -246,7 +246,7 @@ t.test('what is small is read at once, with all else of its kind; large is what 
   reads.asked = 0
   const found = await results(service, own, 'bob')
   t.match(found, [{ status: 200, body: { task: long } }, { status: 200, body: { after: [{ handoff_id: before, result: { a: 1 } }] } }, { status: 200, body: { result_schema: { type: 'object' } } }])
-  t.ok(reads.asked >= 6, 'each twice')
+  t.ok(reads.asked >= 5, 'those twice that are more than 16 KB, or come after others')
   t.strictSame(await results(service, own, 'bob'), found.map(one => ({ ...one, replayed: true })))
   const limited = await newKey(service.store.keyRecords, { inboxes: ['other'] })
   const refused = await service.app.inject({ method: 'POST', url: '/api/batch', headers: bearer(limited.key), payload: { operations: own } })

@@ -5,6 +5,7 @@ import { homeTag, inboxTag, randomToken, tags } from '../../src/core/ids.ts'
 import { callerOf } from '../../src/core/model.ts'
 import { InboxSettingsService } from '../../src/handoffs/inbox-settings.ts'
 import { InboxService } from '../../src/handoffs/inboxes.ts'
+import { LargeReads } from '../../src/handoffs/large-reads.ts'
 import { Waiter } from '../../src/handoffs/waiter.ts'
 import type { Store } from '../../src/store/store.ts'
 import { StoredKeys } from '../../src/auth/stored-keys.ts'
@@ -62,7 +63,7 @@ t.test('three masters, each with a replica', async t => {
 
   await t.test('max_caught holds over both masters of an inbox, for two replicas', async t => {
     const other = fleetStore(t, cluster.url, { replicas: 1 })
-    const services = [store, other].map(({ inboxes, subscriptions }) => new InboxService(inboxes, subscriptions, new Waiter(subscriptions), 60_000))
+    const services = [store, other].map(({ inboxes, subscriptions }) => new InboxService(inboxes, subscriptions, new Waiter(subscriptions), new LargeReads((_, read) => read()), 60_000))
     t.teardown(() => services.forEach(service => service.close()))
     const settings = new InboxSettingsService(store.inboxes, (_, read) => read())
     const tenant = 'limited'
@@ -86,7 +87,7 @@ t.test('three masters, each with a replica', async t => {
       while (ended < all.length) {
         // Half of them name another inbox too, and have a key for each catch.
         const [inboxes, key] = n < 3 ? [[inbox], undefined] as const : [['empty', inbox], `key-${catches++}`] as const
-        const { items } = await services[n % 2]!.catch(bob, { inboxes, max: n % 3 + 1, bytes: Buffer.from(String(n)) }, key, null)
+        const { items } = await services[n % 2]!.catch(bob, { inboxes, max: n % 3 + 1, bytes: Buffer.from(String(n)), asker: null as never }, key, null)
         for (const { id } of items) held.add(id)
         most = Math.max(most, held.size)
         for (const { id } of items) {

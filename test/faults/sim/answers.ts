@@ -2,6 +2,7 @@ import { errorTable, Problem, Unavailable } from '../../../src/core/errors.ts'
 import { AfterService } from '../../../src/handoffs/after.ts'
 import { AskService } from '../../../src/handoffs/asks.ts'
 import { AttemptService } from '../../../src/handoffs/attempts.ts'
+import { LargeReads } from '../../../src/handoffs/large-reads.ts'
 import { HandoffService, passAnswer } from '../../../src/handoffs/service.ts'
 import { alreadyDecided, refusal, takenText } from '../../../src/handoffs/answers.ts'
 import { InboxService } from '../../../src/handoffs/inboxes.ts'
@@ -34,6 +35,9 @@ export function maxWorkTtlFor (workTtl: number): number {
 }
 
 const note = Buffer.from('"by the load"')
+/** No request of the simulator waits, or reads anything large. */
+const asks = { waiting: null, asker: null as never }
+const reads = new LargeReads((_, read) => read())
 
 export class Desk {
   readonly #stores: Stores
@@ -46,11 +50,11 @@ export class Desk {
   constructor (stores: Stores, subscriptions: Subscriptions, workTtl: number) {
     this.#stores = stores
     this.#after = new AfterService(stores.handoffs, stores.dependents)
-    this.#service = new HandoffService(stores.handoffs, null as never, null as never, this.#after, { baseUrl, defaultExpiresIn: 1, hopLimit: 1, pendingElsewhere: async () => 0 })
+    this.#service = new HandoffService(stores.handoffs, null as never, null as never, this.#after, reads, { baseUrl, defaultExpiresIn: 1, hopLimit: 1, pendingElsewhere: async () => 0 })
     const maxWorkTtl = maxWorkTtlFor(workTtl)
     this.#attempts = new AttemptService(stores.attempts, { baseUrl, maxWorkTtl })
     this.#asks = new AskService(stores.asks, null as never, null as never, null as never, null as never, { baseUrl, maxWorkTtl })
-    this.#inboxes = new InboxService(stores.inboxes, subscriptions, null as never, workTtl)
+    this.#inboxes = new InboxService(stores.inboxes, subscriptions, null as never, reads, workTtl)
   }
 
   answer (request: Request): Promise<Sent> {
@@ -58,7 +62,7 @@ export class Desk {
   }
 
   take ({ agent, inboxes, most, key }: TakeRequest): Promise<Sent> {
-    const taking = this.#inboxes.catch(callerOf('acme', nameOf(agent), []), { inboxes, max: most, bytes: Buffer.from(`${inboxes.join()} ${most}`) }, key ?? undefined, null)
+    const taking = this.#inboxes.catch(callerOf('acme', nameOf(agent), []), { inboxes, max: most, bytes: Buffer.from(`${inboxes.join()} ${most}`), asker: asks.asker }, key ?? undefined, null)
     return answered(taking.then(async ({ items, replayed }) => {
       await this.#after.complete('acme', items)
       return sent(200, takenText(items), replayed)
@@ -73,9 +77,9 @@ export class Desk {
     const said = { bytes: Buffer.from(mark), key: token ?? undefined }
     switch (kind) {
       case 'pass': return this.#pass(story, operation, caller)
-      case 'catch': return told(200, await this.#service.catch(caller, id, said.key, null))
+      case 'catch': return told(200, await this.#service.catch(caller, id, said.key, asks))
       case 'done': return told(200, await this.#service.done(caller, id, Buffer.from(resultOf(mark)), said.bytes, said.key))
-      case 'status': return sent(200, await this.#service.status(caller, id, 'done', null), false)
+      case 'status': return sent(200, await this.#service.status(caller, id, 'done', asks), false)
       case 'heartbeat': return sent(200, await this.#attempts.heartbeat(caller, id, extendBy === null ? null : extendBy / 1000, undefined), false)
       case 'fail': return told(200, await this.#attempts.fail(caller, id, Buffer.from(faultOf(mark)), !firm, said))
       case 'decline': return told(200, await this.#attempts.decline(caller, id, Buffer.from(reasonOf(mark)), said))

@@ -1,0 +1,188 @@
+import t from 'tap'
+import type { Test } from 'tap'
+import { Problem, TooLarge } from '../../src/core/errors.ts'
+import { callerOf } from '../../src/core/model.ts'
+import { LargeReads } from '../../src/handoffs/large-reads.ts'
+import type { Asker } from '../../src/handoffs/waiter.ts'
+import { scriptCalls } from '../../src/redis/call.ts'
+import type { ScriptCallMessage } from '../../src/redis/call.ts'
+import { testApp } from '../helpers/app.ts'
+import { isProblem } from '../helpers/problems.ts'
+import { through } from '../helpers/through.ts'
+import { asleep } from '../helpers/waits.ts'
+
+/** What is larger than 64 KB waits for its turn: Redis serves nobody else until it has answered all that arrived together. */
+
+const service = await testApp(t)
+const long = 'x'.repeat(70_000)
+const output = { long }
+const ofOneReplica = through === undefined ? false : 'counts the calls of one replica'
+
+/** Counts the calls of a script that this process makes, without those that find out that what they ask for is large. */
+function countWhole (t: Test, name: string): { looks: number, whole: number, most: number } {
+  const counts = { looks: 0, whole: 0, most: 0 }
+  const open = new Set<{ isWhole: boolean, besides: Set<object> }>()
+  const ended: Array<{ isWhole: boolean, besides: Set<object> }> = []
+  const count = (message: unknown) => {
+    const { script, answer } = message as ScriptCallMessage
+    if (script !== name) return
+    const call = { isWhole: false, besides: new Set<object>(open) }
+    open.add(call)
+    const end = (isWhole: boolean) => {
+      open.delete(call)
+      call.isWhole = isWhole
+      ended.push(call)
+      if (!isWhole) counts.looks++
+      else counts.whole++
+      counts.most = Math.max(...ended.filter(one => one.isWhole).map(one => 1 + ended.filter(other => other.isWhole && one.besides.has(other)).length), 0)
+    }
+    const isLook = ({ longer = null, isFaultLonger = false }: { longer?: number | null, isFaultLonger?: boolean }) => longer !== null || isFaultLonger
+    answer.then(reply => end(!isLook(reply as object)), error => end(!(error instanceof TooLarge)))
+  }
+  scriptCalls.subscribe(count)
+  t.teardown(() => scriptCalls.unsubscribe(count))
+  return counts
+}
+
+const many = 40
+const all = <T>(make: (at: number) => Promise<T>) => Promise.all(Array.from({ length: many }, (_, at) => make(at)))
+
+const kinds: Record<string, { script: string, prepare: (at: number) => Promise<string>, ask: (id: string) => ReturnType<typeof service.call>, status?: number }> = {
+  'catches by id': {
+    script: 'catch', prepare: () => service.pass({ output }), ask: id => service.call('bob', 'GET', `/api/catch/${id}`),
+  },
+  'catches from an inbox': {
+    script: 'take', prepare: () => service.pass({ output, to: 'bulk' }), ask: () => service.call('bob', 'POST', '/api/catch', { inbox: 'bulk' }),
+  },
+  statuses: {
+    script: 'status',
+    async prepare () {
+      const id = await service.caught()
+      await service.call('bob', 'POST', `/api/done/${id}`, { output })
+      return id
+    },
+    ask: id => service.call('alice', 'GET', `/api/status/${id}`),
+  },
+  'statuses of what failed': {
+    script: 'status',
+    async prepare () {
+      const id = await service.caught()
+      await service.call('bob', 'POST', `/api/fail/${id}`, { error: { message: 'm', data: output } })
+      return id
+    },
+    ask: id => service.call('alice', 'GET', `/api/status/${id}?wait=10`),
+  },
+  'passes with a parent, whose payload Redis reads': {
+    script: 'lineage', prepare: () => service.caught({ output }), ask: parent => service.call('bob', 'POST', '/api/pass', { task: 'c', parent }), status: 201,
+  },
+}
+
+for (const [kind, { script, prepare, ask, status = 200 }] of Object.entries(kinds)) {
+  t.test(`${kind}: what is large is read a few at a time`, { skip: ofOneReplica }, async t => {
+    const ids = await all(prepare)
+    const counts = countWhole(t, script)
+    const answers = await Promise.all(ids.map(ask))
+    t.strictSame([...new Set(answers.map(({ statusCode }) => statusCode))], [status])
+    if (status === 200) t.ok(answers.every(({ body }) => body.includes(long)), 'and whole')
+    t.strictSame({ ...counts, most: counts.most <= 16 }, { looks: many, whole: many, most: true }, `${counts.most} at once`)
+    t.ok(counts.most > 1)
+  })
+}
+
+t.test('what is small is read at once, by one call', { skip: ofOneReplica }, async t => {
+  const ids = await all(() => service.pass({ output: { text: 'x'.repeat(60_000) } }))
+  const counts = countWhole(t, 'catch')
+  await Promise.all(ids.map(id => service.call('bob', 'GET', `/api/catch/${id}`)))
+  t.match(counts, { looks: 0, whole: many })
+  t.ok(counts.most > 16, `${counts.most} at once`)
+})
+
+t.test('what is large and can’t be caught is refused by one call, and waited for like anything else', { skip: ofOneReplica }, async t => {
+  const id = await service.pass({ output, require_human: true })
+  const path = `/api/catch/${id}`
+  const counts = countWhole(t, 'catch')
+  isProblem(t, await service.call('bob', 'GET', path), 409, 'approval_required')
+  isProblem(t, await service.call('foreignAlice', 'GET', path), 404, 'not_found')
+  t.match(counts, { looks: 0, whole: 2 })
+  const waiting = service.call('bob', 'GET', `${path}?wait=30`, undefined, { 'idempotency-key': 'large' })
+  await asleep(service, id)
+  await service.call('approver', 'POST', `/api/approve/${id}`, { note: 'go' })
+  const caught = await waiting
+  t.match([caught.statusCode, caught.json().output, caught.json().approval.note], [200, output, 'go'])
+  isProblem(t, await service.call('alice', 'GET', path), 409, 'already_caught')
+  const again = await service.call('bob', 'GET', path, undefined, { 'idempotency-key': 'large' })
+  t.strictSame([again.headers['idempotency-replayed'], again.body], ['true', caught.body])
+  await service.call('bob', 'POST', `/api/done/${id}`, { output })
+  isProblem(t, await service.call('bob', 'GET', path), 409, 'already_done')
+  t.equal((await service.call('alice', 'GET', `/api/status/${id}?wait=30`)).json().result.long, long)
+})
+
+t.test('a schema counts as well, and an inbox’s large ones come in their order', async t => {
+  const schema = { type: 'object', description: 'y'.repeat(10_000) }
+  const id = await service.pass({ output: { text: 'x'.repeat(60_000) }, result_schema: schema })
+  t.strictSame((await service.call('bob', 'GET', `/api/catch/${id}`)).json().result_schema, schema)
+  const ids = []
+  for (const more of [{ output }, {}, { output }, { output }]) ids.push(await service.pass({ ...more, to: 'mixed' }))
+  const keyed = { 'idempotency-key': 'mixed' }
+  const taken = await service.call('bob', 'POST', '/api/catch', { inbox: 'mixed', max: 3 }, keyed)
+  t.strictSame(taken.json().items.map(({ handoff_id: id }: { handoff_id: string }) => id), ids.slice(0, 3))
+  const again = await service.call('bob', 'POST', '/api/catch', { inbox: 'mixed', max: 3 }, keyed)
+  t.strictSame([again.headers['idempotency-replayed'], again.body], ['true', taken.body])
+  t.equal((await service.call('bob', 'POST', '/api/catch', { inbox: 'mixed', max: 3 })).json().items[0].handoff_id, ids[3])
+})
+
+/** Turns that come when the test says so. */
+function turns () {
+  const waiting: Array<() => void> = []
+  const reads = new LargeReads(async (_, read) => {
+    await new Promise<void>(resolve => { waiting.push(resolve) })
+    return read()
+  })
+  return { reads, waiting, next: () => waiting.shift()!() }
+}
+
+const place = { tenant: 'default', tag: '0' }
+const bob = callerOf('default', 'bob', ['catch'])
+const isLarge = () => Promise.reject(new TooLarge())
+/** @param authorise as the key is when it is asked */
+const askerOf = (authorise: () => Promise<typeof bob>, isGone = false): Asker => ({ grant: () => ({ authorise }) as never, isGone: () => isGone })
+
+t.test('nothing is caught for a client that has gone, or whose key has ended, while it waited for its turn', async t => {
+  const { reads, waiting, next } = turns()
+  let caught = 0
+  const catches = (asker: Asker) => reads.one(place, asker, isLarge, async ({ agent }) => {
+    caught++
+    return agent
+  })
+  const askers = [askerOf(async () => { throw new Problem('unauthorized') }), askerOf(async () => bob, true), askerOf(async () => ({ ...bob, agent: 'as it is now' }))]
+  const ends = askers.map(async asker => await catches(asker).catch(error => error.code))
+  for (let turn = 0; waiting.length < 3; turn++) await new Promise(resolve => setImmediate(resolve))
+  for (let turn = 0; turn < 3; turn++) next()
+  t.strictSame(await Promise.all(ends), ['unauthorized', 'request_timeout', 'as it is now'])
+  t.equal(caught, 1)
+})
+
+t.test('who asks for the same before its turn shares the read; who asks later gets one of its own', async t => {
+  const { reads, waiting, next } = turns()
+  let made = 0
+  const asker = askerOf(async () => bob)
+  const read = (who = asker) => reads.shared('one', place, who, isLarge, async () => ++made)
+  const first = [read(), read(askerOf(async () => { throw new Problem('unauthorized') })).catch(error => error.code), read()]
+  while (waiting.length === 0) await new Promise(resolve => setImmediate(resolve))
+  await new Promise(resolve => setImmediate(resolve))
+  t.equal(waiting.length, 1, 'one turn for all')
+  next()
+  const second = read()
+  t.strictSame(await Promise.all(first), [1, 'unauthorized', 1])
+  while (waiting.length === 0) await new Promise(resolve => setImmediate(resolve))
+  next()
+  t.equal(await second, 2)
+  const failing = reads.shared('one', place, asker, isLarge, () => Promise.reject(new Problem('unavailable')))
+  while (waiting.length === 0) await new Promise(resolve => setImmediate(resolve))
+  next()
+  await t.rejects(failing, { code: 'unavailable' })
+  const after = read()
+  while (waiting.length === 0) await new Promise(resolve => setImmediate(resolve))
+  next()
+  t.equal(await after, 3, 'a read that failed is nobody’s')
+})
