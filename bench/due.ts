@@ -17,9 +17,8 @@ const payload = payloadOf(1024)
 const perSecond = 1_500
 /** How many partitions' indexes are checked in how many milliseconds, also before the deadline: checking all at once would itself delay Redis. */
 const look = { partitions: 32, every: 20 }
-/** By the number of masters: seconds until all are gone. */
-const limits: Record<number, number> = { 1: 20, 2: 11 }
-const p99Limit = 2.2
+/** By the number of masters: seconds until all are gone, and how many times as long the slowest of the rest take meanwhile. */
+const limits: Record<number, { gone: number, p99: number }> = { 1: { gone: 20, p99: 2.2 }, 2: { gone: 11, p99: 2 } }
 
 interface Latency { requests: number, unavailable: number, p50: number, p99: number, longest: number }
 interface Figures {
@@ -134,20 +133,21 @@ function report (found: ReadonlyMap<number, Figures[]>, redisVersion: string, { 
     const time = (figure: keyof Latency) => [of(round => round.before[figure]).toFixed(2), of(round => round.during[figure]).toFixed(2)]
     const share = (part: 'redis' | 'service') => [0, 1].map(when => `${(100 * of(round => round[part][when] ?? NaN)).toFixed(0)} %`)
     const [goneAfter, p99Ratio] = [of(round => round.seconds), of(round => round.p99Ratio)]
+    const { gone, p99 } = limits[masters]!
     const on = masters === 1 ? 'one master' : `${masters} masters`
     rows.push(
       [`**${on}**`, '', '', ''],
-      ['gone from the index after, s', '', goneAfter.toFixed(2), `≤ ${limits[masters]}`],
+      ['gone from the index after, s', '', goneAfter.toFixed(2), `≤ ${gone}`],
       ['p50 of the rest, ms', ...time('p50'), ''],
-      ['p99 of the rest, ms', ...time('p99'), `≤ ${p99Limit} × before: ${p99Ratio.toFixed(2)}`],
+      ['p99 of the rest, ms', ...time('p99'), `≤ ${p99} × before: ${p99Ratio.toFixed(2)}`],
       ['the longest, ms', ...time('longest'), ''],
       ['answered 503', ...[0, 1].map(when => of(({ before, during }) => [before, during][when]?.unavailable ?? NaN).toFixed(0)), '0'],
       ['Redis, of a core', ...share('redis'), ''],
       ['the service, of a core', ...share('service'), '']
     )
     goals.push(
-      { what: `${due.toLocaleString('en')} due in one second on ${on} are gone from the index after, s`, atMost: limits[masters]!, measured: goneAfter },
-      { what: `p99 of the rest meanwhile, on ${on}, of what it was before`, atMost: p99Limit, measured: p99Ratio }
+      { what: `${due.toLocaleString('en')} due in one second on ${on} are gone from the index after, s`, atMost: gone, measured: goneAfter },
+      { what: `p99 of the rest meanwhile, on ${on}, of what it was before`, atMost: p99, measured: p99Ratio }
     )
   }
   return {

@@ -29,14 +29,26 @@ export function assignPurges (history: History): void {
   }
 }
 
-/** The calls say that they cancelled more than is. A pass without a key whose answer was lost may have been carried out, and its handoff be among them. */
+/**
+ * The calls say that they cancelled more than is. A pass without a key whose answer was lost may have been carried out, and its handoff be among
+ * them: each such pass explains one.
+ */
 export function purgeFaults ({ tracks, purges }: History): Violation[] {
-  const said = new Map<string, number>()
-  for (const { inbox, agent, cancelled } of purges) said.set(`${inbox} ${agent}`, (said.get(`${inbox} ${agent}`) ?? 0) + (cancelled ?? 0))
-  return [...said].flatMap(([by, count]) => {
-    const [inbox, agent] = by.split(' ')
-    const are = [...tracks.values()].filter(track => inboxOf(track) === inbox && (cancellerOf(track) === agent || mayBeUnknown(track))).length
-    return are >= count ? [] : [{ invariant: 'I9' as const, handoff: inbox!, sentence: `${count} were cancelled by ${agent}, but only ${are} are`, operations: [] }]
+  const said = new Map<string, Map<string, number>>()
+  for (const { inbox, agent, cancelled } of purges) {
+    const counts = said.get(inbox) ?? new Map<string, number>()
+    said.set(inbox, counts.set(agent, (counts.get(agent) ?? 0) + (cancelled ?? 0)))
+  }
+  return [...said].flatMap(([inbox, counts]) => {
+    const here = [...tracks.values()].filter(track => inboxOf(track) === inbox)
+    const missing = [...counts].map(([agent, count]) => {
+      const are = here.filter(track => cancellerOf(track) === agent).length
+      return { lost: Math.max(0, count - are), sentence: `${count} were cancelled by ${agent}, but only ${are} are` }
+    }).filter(({ lost }) => lost > 0)
+    const unknown = here.filter(mayBeUnknown).length
+    if (missing.reduce((sum, { lost }) => sum + lost, 0) <= unknown) return []
+    const sentence = `${missing.map(one => one.sentence).join('; ')}; ${unknown} passes are of unknown outcome`
+    return [{ invariant: 'I9' as const, handoff: inbox, sentence, operations: [] }]
   })
 }
 
