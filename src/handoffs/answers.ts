@@ -146,9 +146,9 @@ type Found = Extract<StatusReply, { outcome: 'found' }>
 const noResult = Buffer.from('null')
 const nothing = Buffer.alloc(0)
 
-/** The answers that were made of replies with a large result: those who share a reply share its answer's memory too. */
+/** The answers that were made of large replies: those who share a reply share its answer's memory too. */
 const largeAnswers = new WeakMap<Found, Buffer>()
-/** From how many bytes on a result is large. */
+/** From how many bytes on an answer is large. */
 const large = 16 * 1024
 
 /**
@@ -156,17 +156,16 @@ const large = 16 * 1024
  * they were sent.
  */
 export function statusText (id: string, found: Found): string | Buffer {
-  const { result } = found
-  const before = result !== null && result.length > large ? largeAnswers.get(found) : undefined
+  const { result, texts } = found
+  const isLarge = Math.max(result?.length ?? 0, texts?.fault?.length ?? 0) > large
+  const before = isLarge ? largeAnswers.get(found) : undefined
   if (before !== undefined) return before
   const { head, tail } = itemParts(id, id, found, 'shown')
-  if (result !== null) {
-    const answer = spliceAnswer(head, result, tail)
-    if (result.length > large) largeAnswers.set(found, answer)
-    return answer
-  }
   // What is text needs no copy into a buffer, and Node sends it in one piece with its head.
-  return `${head}null${tail}`
+  if (result === null && !isLarge) return `${head}null${tail}`
+  const answer = spliceAnswer(head, result ?? noResult, tail)
+  if (isLarge) largeAnswers.set(found, answer)
+  return answer
 }
 
 /** The same for one of many: the handoff that was asked for, at its last attempt. @param shown of its result */

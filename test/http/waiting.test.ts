@@ -1,6 +1,7 @@
 import t from 'tap'
 import type { Test } from 'tap'
-import { randomId } from '../../src/core/ids.ts'
+import { randomId, tagOf } from '../../src/core/ids.ts'
+import { statusText } from '../../src/handoffs/answers.ts'
 import { testApp } from '../helpers/app.ts'
 import type { TestApp, Who } from '../helpers/app.ts'
 import { isProblem } from '../helpers/problems.ts'
@@ -171,19 +172,24 @@ t.test('a waiting catch honours its Idempotency-Key like any other', async t => 
   isProblem(t, await catchIt(one, id, 'wait=30'), 409, 'already_caught')
 })
 
-t.test('hundreds wait for one large result: it is read a few times, and each gets it', async t => {
+t.test('hundreds wait for one large result or error: it is read a few times, each gets it, and all share its memory', async t => {
   const service = await testApp(t)
   const { took } = service.store.scripts.find(({ name }) => name === 'status')!
   const reads = () => took.counts.reduce((sum, count) => sum + count, 0)
-  const id = await service.caught()
-  const waits = Array.from({ length: 300 }, () => status(service, id, 'wait=60'))
-  await asleep(service, id)
-  const before = reads()
   const text = 'x'.repeat(300_000)
-  await service.call('bob', 'POST', `/api/done/${id}`, { output: { text } })
-  const answers = await Promise.all(waits)
-  t.ok(answers.every(answer => answer.statusCode === 200 && answer.json().result.text === text))
-  t.ok(reads() - before < 30, `${reads() - before} reads`)
+  for (const [report, body, member] of [['done', { output: { text } }, 'result'], ['fail', { error: { message: 'm', data: { text } } }, 'error']] as const) {
+    const id = await service.caught()
+    const waits = Array.from({ length: 300 }, () => status(service, id, 'wait=60'))
+    await asleep(service, id)
+    const before = reads()
+    await service.call('bob', 'POST', `/api/${report}/${id}`, body)
+    const answers = await Promise.all(waits)
+    t.ok(answers.every(answer => answer.statusCode === 200 && JSON.stringify(answer.json()[member]).includes(text)), report)
+    t.ok(reads() - before < 30, `${reads() - before} reads`)
+    const found = await service.store.handoffs.status({ tenant: 'default', id, tag: tagOf(id) }) as Parameters<typeof statusText>[1]
+    const answer = statusText(id, found)
+    t.ok(Buffer.isBuffer(answer) && statusText(id, found) === answer, 'one buffer')
+  }
 })
 
 t.test('a status that comes later than another sees what happened in between', async t => {
