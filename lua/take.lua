@@ -18,7 +18,7 @@
 --       13 in a Cluster, where max_caught holds for both partitions (lib/room.lua): from the inbox's own list how many
 --         are caught in the other one, a slash, and when that was (ms, that one's clock); ? if that isn't known; from
 --         the other list ! if the inbox's own partition has kept places for what this call takes; else empty
---       14 how many bytes the payload of the first handoff may have; absent for any
+--       14 how many bytes the payloads of what it would take, or took, may have together; absent for any
 -- Replies: {'taken', more, elsewhere, placed, turn, member, created, payload, decision, traceparent, record, extra,
 --            schema, turn, …}  more: 1 if there may be more, else 0; elsewhere: how many of the turns in ARGV 11 come
 --                        before what is left; placed: 1 if places are kept for what is to be taken from the other list,
@@ -30,7 +30,7 @@
 --          {'limited'}   in a Cluster: their number is limited, and ARGV 13 isn't known, or too old; nothing changed
 --          {'left'}      another request with this token is taking from the other list for it; nothing changed
 --          {'reused'}    this token came with another request before; nothing changed
---          {'larger'}    its first handoff has more bytes than ARGV 14; nothing changed
+--          {'larger'}    they have more bytes than ARGV 14; nothing changed
 --          {'late'}      the call's deadline is over; nothing changed
 -- Uses: appending events attempts catching taking length room
 local inbox, due, remembered = KEYS[1], KEYS[2], KEYS[3]
@@ -39,7 +39,8 @@ local max, size, kept_for, request, asker = tonumber(ARGV[7]), tonumber(ARGV[8])
 local now, seconds, micros, formatted = clock()
 
 if late(ARGV[1], now) then return { 'late' } end
-local reply = takenBefore(redis.call('GET', remembered), remembered, prefix, agent, token, request, asker, now)
+local before = redis.call('GET', remembered)
+local reply = takenBefore(before, remembered, prefix, agent, token, request, asker, now, ARGV[14])
 if reply then return reply end
 local room, places = roomIn(inbox, KEYS[4], ARGV[13], max, now)
 if room == 'closed' then return { 'closed' } end
@@ -51,11 +52,11 @@ local scored, outbox, from, upto = ARGV[11] ~= '', nil, 0, room
 -- Read scores only if they are needed: Redis formats them as text, which takes as long as all the rest.
 local withScores = scored and { 'WITHSCORES' } or {}
 local entries = room > 0 and redis.call('ZRANGE', inbox, from, upto, unpack(withScores)) or {}
--- Before its payload is read: that is what takes Redis long. The first may be one that can't be caught any more.
-local first = ARGV[14] and entries[1]
-if first and redis.call('HSTRLEN', prefix .. first, 'p') > ARGV[14] + 0 then return { 'larger' } end
+-- Before payloads are read: that is what takes Redis long. Some may be of what can't be caught any more.
+local step = scored and 2 or 1
+if ARGV[14] and areLarger(prefix, entries, step, step * room, ARGV[14] + 0) then return { 'larger' } end
 while room > 0 do
-  for i = 1, #entries, scored and 2 or 1 do
+  for i = 1, #entries, step do
     local member, turn = entries[i], scored and tonumber(entries[i + 1]) or 0
     -- Handoffs of the other list that come before this one take their share of the answer's bytes too.
     while more == 0 and turns[elsewhere + 1] and turns[elsewhere + 1] < turn and #items / 9 + elsewhere < room do
@@ -86,7 +87,7 @@ while room > 0 do
       addItem(items, turn, member, created, payload, decision, passed, record, extra, schema)
     end
   end
-  if more == 1 or #entries < (scored and 2 or 1) * (upto - from + 1) then break end
+  if more == 1 or #entries < step * (upto - from + 1) then break end
   from, upto = upto + 1, upto + 32
   entries = redis.call('ZRANGE', inbox, from, upto, unpack(withScores))
 end

@@ -189,7 +189,7 @@ export async function buildApp (
   const inboxSettings = new InboxSettingsService(store.inboxes, inTurn)
   const schemas = new ResultSchemas()
   app.addHook('onClose', async () => schemas.close())
-  const after = new AfterService(store.handoffs, store.dependents)
+  const after = new AfterService(store.handoffs, store.dependents, readInTurn)
   const handoffs = new HandoffService(
     store.handoffs, waiter, schemas, after, largeReads,
     {

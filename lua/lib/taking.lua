@@ -22,18 +22,27 @@ local function stillCaught(remembered, prefix, members, agent, token, now)
   end
   return items
 end
+-- Have the payloads of these members together more bytes than may be? Each has `step` places in the list.
+local function areLarger(prefix, members, step, last, max_bytes)
+  local sum = 0
+  for i = 1, math.min(last, #members), step do sum = sum + redis.call('HSTRLEN', prefix .. members[i], 'p') end
+  return sum > max_bytes
+end
 -- Answers an operation from what is remembered of it, as a reply; nil if it may take handoffs now. Remembered are the
 -- request's digest, how many handoffs it left to the other list, and the members that it took, with a slash and a turn
 -- where turns were read. Instead of the members there may be an @, the asker that takes from the other list first, and
 -- the time when it began. Until that asker has finished, or has been gone for longer than its calls can take, no other
 -- asker takes anything with this token. A time that is as far ahead is of a clock that was set back since, and says
 -- nothing of how long the asker is gone.
-local function takenBefore(before, remembered, prefix, agent, token, request, asker, now)
+local function takenBefore(before, remembered, prefix, agent, token, request, asker, now, max_bytes)
   local asked, others, members = string.match(before or '', '^(%S+) (%d+)(.*)$')
   if before and asked ~= request then return { 'reused' } end
   local looking, since = string.match(members or '', '^ @(%S+) (%d+)$')
   if looking == asker and before or members == '' then return { 'taken', 1, tonumber(others), 0 } end
   if before and not looking then
+    local all = {}
+    if max_bytes then for member in string.gmatch(members, '([^%s/]+)/?%d*') do all[#all + 1] = member end end
+    if areLarger(prefix, all, 1, #all, (max_bytes or 0) + 0) then return { 'larger' } end
     return {
       'replayed', 0, tonumber(others), 0, unpack(stillCaught(remembered, prefix, members, agent, token, now))
     }

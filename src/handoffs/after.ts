@@ -5,6 +5,7 @@ import { statusAt } from '../core/model.ts'
 import type { PassBody } from '../core/schemas/pass.ts'
 import type { Dependents, Stand } from '../store/dependents.ts'
 import type { Caught, Handoffs, NewHandoff } from '../store/handoffs.ts'
+import type { ReadInTurn } from './large-reads.ts'
 
 /** How many bytes of results one answer has of what its handoffs come after. */
 const maxResults = 4 * 1024 * 1024
@@ -21,10 +22,12 @@ export interface AfterPlace { word: string, field: string, open: string[], faile
 export class AfterService {
   readonly #handoffs: Handoffs
   readonly #dependents: Dependents
+  readonly #inTurn: ReadInTurn
 
-  constructor (handoffs: Handoffs, dependents: Dependents) {
+  constructor (handoffs: Handoffs, dependents: Dependents, inTurn: ReadInTurn) {
     this.#handoffs = handoffs
     this.#dependents = dependents
+    this.#inTurn = inTurn
   }
 
   /**
@@ -63,19 +66,23 @@ export class AfterService {
     else if (open.length > 0) this.#dependents.ask({ tenant, id, open })
   }
 
-  /** Adds to caught handoffs what they come after, with the results, together up to 4 MiB. */
-  async complete (tenant: string, caught: ReadonlyArray<Caught & { id: string }>): Promise<void> {
+  /**
+   * Adds to caught handoffs what they come after, with the results, together up to 4 MiB.
+   * @param hasTurn whether the caller has a turn to read; otherwise long results are read in turn
+   */
+  async complete (tenant: string, caught: ReadonlyArray<Caught & { id: string }>, hasTurn = false): Promise<void> {
     let room = maxResults
+    const inTurn: ReadInTurn = hasTurn ? atOnce : this.#inTurn
     for (const one of caught) {
       if (one.record?.extra.after === undefined) continue
       const reply = await this.#handoffs.status({ tenant, id: one.id, tag: tagOf(one.id) }, 0, 0)
       const all = namedIn(reply.outcome === 'found' ? reply.after : null)
       // Of results that are together much too long, most aren't read.
-      const ends = await Promise.all(all.map(named => this.#ended(tenant, named, shareOfResults)))
+      const ends = await Promise.all(all.map(named => this.#ended(tenant, named, shareOfResults, atOnce)))
       const items: string[] = []
       for (const [at, seen] of ends.entries()) {
         const isRead = seen.longer === null || seen.longer > room
-        const end = isRead ? seen : await this.#ended(tenant, all[at]!, room)
+        const end = isRead ? seen : await this.#ended(tenant, all[at]!, room, inTurn)
         const isShown = end.result !== undefined && (end.result?.length ?? 0) <= room
         if (isShown) room -= end.result?.length ?? 0
         items.push(itemText(all[at]!.named, end, isShown))
@@ -85,10 +92,13 @@ export class AfterService {
   }
 
   /** How the last attempt of it ended. @param maxBytes how many bytes of the result */
-  async #ended (tenant: string, { named, last = named, status: how }: Named, maxBytes: number): Promise<End> {
+  async #ended (
+    tenant: string, { named, last = named, status: how }: Named, maxBytes: number, inTurn: ReadInTurn
+  ): Promise<End> {
     try {
       for (;;) {
-        const reply = await this.#handoffs.status({ tenant, id: last, tag: tagOf(last) }, maxBytes, 0)
+        const place = { tenant, id: last, tag: tagOf(last) }
+        const reply = await inTurn(place, () => this.#handoffs.status(place, maxBytes, 0))
         if (reply.outcome === 'not_found') break
         // It wasn't waited for to the end, as this is the successor of one that expired meanwhile.
         const next = how === undefined ? reply.record.extra.reissuedAs : undefined
@@ -101,13 +111,16 @@ export class AfterService {
       }
     } catch (error) {
       // The handoff is caught: its catcher had better have it without this result than not at all.
-      if (!(error instanceof Unavailable)) throw error
+      if (!(error instanceof Unavailable) && !(error instanceof Problem && error.code === 'unavailable')) throw error
     }
     const isKnown = how !== undefined && how !== 'gone'
     const result = isKnown && how !== 'done' ? null : undefined
     return { last, status: isKnown ? how : 'unknown', longer: null, result }
   }
 }
+
+/** Runs what it is given: short results need no turn. */
+const atOnce: ReadInTurn = (_, read) => read()
 
 interface Named { named: string, last?: string, status?: string }
 

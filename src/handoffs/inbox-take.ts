@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Problem, Unavailable } from '../core/errors.ts'
+import { Problem, TooLarge, Unavailable } from '../core/errors.ts'
 import { inboxTag, otherInboxTag, randomToken } from '../core/ids.ts'
 import type { Caller } from '../core/model.ts'
 import { callBudget } from '../redis/lanes.ts'
@@ -39,10 +39,12 @@ export interface TakeRequest {
   keyed: Claim | null
   end: number
   until: number
+  /**
+   * How many bytes the payloads of what it takes may have together, Infinity for any: otherwise it throws TooLarge and
+   * takes nothing. Left out, it takes what is large in turn.
+   */
+  maxBytes?: number | undefined
 }
-
-/** How it looks once. `maxFirst`: how many bytes the first of the own list may have; left out for any. */
-interface How { mustReadHome?: boolean, maxFirst?: number }
 
 /** What all calls of an operation have. */
 type Operation = Pick<Wanted, 'token' | 'lifetime' | 'request' | 'asker'>
@@ -101,10 +103,15 @@ export class InboxTaker {
   }
 
   /** What this key took before; null if it took nothing. */
-  async before ({ own, home }: Places, caller: Caller, keyed: Claim): Promise<InboxCatch | null> {
+  before (places: Places, caller: Caller, asker: Asker, keyed: Claim): Promise<InboxCatch | null> {
+    const look = (now: Caller, max?: number) => this.#before(places, now, keyed, max)
+    return this.#reads.one(places.own, caller, asker, max => look(caller, max), look)
+  }
+
+  async #before ({ own, home }: Places, caller: Caller, keyed: Claim, maxBytes?: number): Promise<InboxCatch | null> {
     const look = (
       place: InboxPlace, max: number, turns: string[] | null = null
-    ) => this.#takeFrom(place, caller, { ...this.#operationOf(keyed), max, size: 0, turns })
+    ) => this.#takeFrom(place, caller, { ...this.#operationOf(keyed), max, size: 0, turns, maxBytes })
     const [first, second] = await Promise.all([look(own, 0), home === null ? null : look(home, 0)])
     if (!first.replayed && second?.replayed !== true) return null
     // The first request may have broken off between the two lists. Then its part of the home list is taken now.
@@ -116,12 +123,14 @@ export class InboxTaker {
 
   /** What is large is taken in turn. All that was read before is read again then. */
   #takeSized (inbox: InboxHere, request: TakeRequest): Promise<Found> {
+    const { asker, caller, waiting, maxBytes } = request
+    if (maxBytes !== undefined) return this.#takeOnce(inbox, request)
     const { own } = inbox.places
     return this.#reads.one(
-      own, request.asker, maxFirst => this.#takeOnce(inbox, request, { maxFirst }),
-      caller => {
-        if (caller.inboxes !== null && !caller.inboxes.has(own.inbox)) throw new Problem('not_addressee')
-        return this.#takeOnce(inbox, { ...request, caller })
+      own, caller, waiting?.asker ?? asker, max => this.#takeOnce(inbox, { ...request, maxBytes: max }),
+      now => {
+        if (now.inboxes !== null && !now.inboxes.has(own.inbox)) throw new Problem('not_addressee')
+        return this.#takeOnce(inbox, { ...request, caller: now, maxBytes: Infinity })
       }
     )
   }
@@ -130,17 +139,18 @@ export class InboxTaker {
    * If something was approved, merges the two lists by turn: reads the home list's turns, takes from the own list, then
    * from the home list.
    */
-  async #takeOnce (inbox: InboxHere, request: TakeRequest, how: How = {}): Promise<Found> {
+  async #takeOnce (inbox: InboxHere, request: TakeRequest, mustReadHome = false): Promise<Found> {
     const { places: { own, home }, queue } = inbox
-    const { caller, max, keyed, until } = request
+    const { caller, max, keyed, until, maxBytes } = request
     const operation = this.#operationOf(keyed)
     const began = performance.now()
     queue.touch()
     const isHomeRead = home !== null &&
-      (how.mustReadHome || queue.isLimited || queue.home.isWorthALook(homeLookLifetime))
+      (mustReadHome || queue.isLimited || queue.home.isWorthALook(homeLookLifetime))
     const atHome = isHomeRead ? await this.#turnsOf(home, queue.home, max, queue.isLimited) : unread
     const { turns } = atHome
     const isOld = () => performance.now() - began > readingLifetime
+    if (maxBytes !== undefined && bytesOf(turns) > maxBytes) throw new TooLarge()
     // Its client may have gone while the home list was read, or since an earlier call: nothing is taken for it.
     if (performance.now() > until || request.waiting?.asker.isGone() === true) return looksAgain
     const taken = await this.#takeFrom(own, caller, {
@@ -149,11 +159,11 @@ export class InboxTaker {
       size: 0,
       turns: turns.length === 0 ? null : turns,
       known: isHomeRead && !isOld() ? atHome : null,
-      maxFirst: how.maxFirst
+      maxBytes
     })
     if (taken.outcome === 'limited') {
       queue.limit(limitedFor)
-      return atHome.caught === null ? this.#takeOnce(inbox, request, how) : looksAgain
+      return atHome.caught === null ? this.#takeOnce(inbox, request) : looksAgain
     }
     if (taken.outcome === 'closed') return nothing
     // What the other request has taken from the home list meanwhile is this request's answer too.
@@ -170,9 +180,7 @@ export class InboxTaker {
     }
     // Other requests with this key must see in the own list's partition that this one looks at the home list. That note
     // needs the home's turns.
-    if (isUnseen && keyed !== null && !how.mustReadHome) {
-      return this.#takeOnce(inbox, request, { ...how, mustReadHome: true })
-    }
+    if (isUnseen && keyed !== null && !mustReadHome) return this.#takeOnce(inbox, request, true)
     const { isPlaced = false } = taken
     if (isPlaced && isOld()) return { ...taken, isMore: true }
     if (taken.items.length === 0 && performance.now() > until + callBudget) return looksAgain
@@ -181,7 +189,9 @@ export class InboxTaker {
       max: isUnseen ? max : taken.elsewhere,
       size: sizeOf(taken.items),
       turns: [],
-      known: isPlaced ? 'placed' : null
+      known: isPlaced ? 'placed' : null,
+      // What is taken from the own list, or has a place there, is to be answered.
+      maxBytes: taken.items.length === 0 && !isPlaced ? maxBytes : undefined
     })
     if (isPlaced) await this.#settle(own, operation.token, rest.items)
     const items = inTurn(taken.items, rest.items)
@@ -230,6 +240,11 @@ export class InboxTaker {
       if (!(error instanceof Unavailable)) throw error
     })
   }
+}
+
+/** How many bytes of an answer they take. */
+function bytesOf (turns: readonly string[]): number {
+  return turns.reduce((sum, turn) => sum + Number(turn.slice(turn.indexOf('/') + 1)), 0)
 }
 
 /** What is known about a list that wasn't read. */

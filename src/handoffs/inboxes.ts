@@ -53,6 +53,7 @@ export class InboxService {
   /** How many requests of this replica wait for inboxes. */
   waiting = 0
   readonly #inboxes: Inboxes
+  readonly #reads: LargeReads
   readonly #taker: InboxTaker
   readonly #subscriptions: Subscriptions
   readonly #waiter: Waiter
@@ -63,6 +64,7 @@ export class InboxService {
   /** @param workTtl milliseconds */
   constructor (inboxes: Inboxes, subscriptions: Subscriptions, waiter: Waiter, reads: LargeReads, workTtl: number) {
     this.#inboxes = inboxes
+    this.#reads = reads
     this.#taker = new InboxTaker(inboxes, reads, workTtl)
     this.#subscriptions = subscriptions
     this.#waiter = waiter
@@ -124,7 +126,7 @@ export class InboxService {
 
   /** What a key took from an inbox before; null if it took nothing there. */
   #before (caller: Caller, request: InboxRequest, keyed: Keyed, inbox: string): Promise<InboxCatch | null> {
-    return this.#taker.before(placesOf(caller.tenant, inbox), caller, claimAt(request, keyed, inbox))
+    return this.#taker.before(placesOf(caller.tenant, inbox), caller, request.asker, claimAt(request, keyed, inbox))
   }
 
   async #wait (
@@ -221,7 +223,7 @@ export class InboxService {
     let lines = wasLeft ? [] : due
     let isOthers = wasLeft
     for (;;) {
-      const found = await this.#lookByChoice(asking, keyed, lines)
+      const found = await this.#lookSized(asking, keyed, lines)
       if (found.isLeft === true) {
         if (performance.now() > end) {
           if (asking.waiting === null) throw new Unavailable('another request with this key is taking, or is gone')
@@ -239,12 +241,24 @@ export class InboxService {
     }
   }
 
+  /** What is large is taken in turn. Then it chooses again: what it chose before is too long ago. */
+  #lookSized (asking: Asking, keyed: Keyed, due: readonly Line[]): Promise<Found> {
+    const { caller, request, waiting, lines: [first] } = asking
+    return this.#reads.one(
+      first!.places.own, caller, waiting?.asker ?? request.asker, max => this.#lookByChoice(asking, keyed, due, max),
+      now => {
+        refuseOthers(now, request)
+        return this.#lookByChoice({ ...asking, caller: now }, keyed, due, Infinity)
+      }
+    )
+  }
+
   #lookAt (
-    { caller, request, keyed, waiting }: Asking, line: Line, end: number, until = Infinity
+    { caller, request, keyed, waiting }: Asking, line: Line, end: number, until = Infinity, maxBytes?: number
   ): Promise<Found> {
     const { max, asker } = request
     const claim = keyed && claimAt(request, keyed, line.places.own.inbox)
-    const take = () => this.#taker.take(line, { caller, max, asker, waiting, keyed: claim, end, until })
+    const take = () => this.#taker.take(line, { caller, max, asker, waiting, keyed: claim, end, until, maxBytes })
     return waiting === null ? take() : line.queue.look(line.ticket, take)
   }
 
@@ -252,7 +266,7 @@ export class InboxService {
    * Before it takes from an inbox it notes in the key's partition that it has chosen that one, so that all requests
    * with this key take from the same one.
    */
-  async #lookByChoice (asking: Asking, keyed: Keyed, due: readonly Line[]): Promise<Found> {
+  async #lookByChoice (asking: Asking, keyed: Keyed, due: readonly Line[], maxBytes: number): Promise<Found> {
     const { caller, request, waiting } = asking
     const end = performance.now() + maxLookTime
     for (const line of await this.#withSomething(asking, due)) {
@@ -260,7 +274,7 @@ export class InboxService {
       const until = performance.now() + takesFor
       const others = await this.#choose(caller, request, keyed, line.places.own.inbox)
       if (others !== null) return others
-      const found = await this.#lookAt(asking, line, end, until)
+      const found = await this.#lookAt(asking, line, end, until, maxBytes)
       if (found.items.length > 0 || found.replayed) return found
     }
     // Another request with this key may choose now; or it did, and what it took is this request's answer too.

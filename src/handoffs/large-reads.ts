@@ -2,13 +2,13 @@ import { TooLarge } from '../core/errors.ts'
 import type { Caller } from '../core/model.ts'
 import type { HandoffPlace } from '../store/handoffs.ts'
 import { stillThere } from './waiter.ts'
-import type { Asker } from './waiter.ts'
+import type { Asker, WaitingAsker } from './waiter.ts'
 
 /**
  * Runs a read when it is its turn: all that read much share Redis, which answers all that arrives together before it
- * serves anybody else. Not for a client that has gone.
+ * serves anybody else. Not for a client that has gone. `now` is the caller as the key is then, if that took a while.
  */
-export type ReadInTurn = <T>(place: Place, read: () => Promise<T>, asker?: Asker) => Promise<T>
+export type ReadInTurn = <T>(place: Place, read: (now?: Caller) => Promise<T>, asker?: Asker) => Promise<T>
 
 /** Whose it is, and the hash tag of its partition. */
 type Place = Pick<HandoffPlace, 'tenant' | 'tag'>
@@ -30,16 +30,23 @@ export class LargeReads {
 
   /**
    * @param look throws TooLarge for what is larger than may be
-   * @param read reads it, or catches it, in its turn. `now` is the caller as the key is then
+   * @param read reads it, or catches it, in its turn
    */
   async one<T> (
-    place: Place, asker: Asker, look: (maxBytes: number) => Promise<T>, read: (now: Caller) => Promise<T>
+    place: Place, caller: Caller, asker: Asker | WaitingAsker, look: (maxBytes: number) => Promise<T>,
+    read: (now: Caller) => Promise<T>
   ): Promise<T> {
     try {
       return await look(small)
     } catch (error) {
       if (!(error instanceof TooLarge)) throw error
-      return await this.#inTurn(place, async () => read(await stillThere(asker)))
+      // A cancelled call of MCP is gone, if somebody listens to it; its wait doesn't any more.
+      const leave = 'onGone' in asker ? asker.onGone(() => {}) : undefined
+      try {
+        return await this.#inTurn(place, (now = caller) => read(now), asker)
+      } finally {
+        leave?.()
+      }
     }
   }
 

@@ -11,6 +11,8 @@ import type { Asker, Listen, WaitOptions, Waiter } from './waiter.ts'
 const waitsPerKey = 20
 /** What agents said (results, errors, reasons) beyond so many bytes in one answer is left out. */
 const maxTexts = 4 * 1024 * 1024
+/** How many bytes of each are read without a turn: a hundred may be asked for together. */
+const smallOfMany = 16 * 1024
 /** What an item has beside that, in bytes. */
 const envelope = 2048
 
@@ -208,9 +210,17 @@ export class ManyHandoffs {
     return { last: found, reply: reply.outcome === 'found' ? reply : null }
   }
 
-  /** @param maxBytes when its turn comes, how much to read: nothing of what is longer */
-  #status (place: ReturnType<typeof placeOf>, asker: Asker, maxBytes: () => MaxBytes): Promise<StatusReply> {
-    return this.#inTurn(place, () => this.#handoffs.status(place, ...maxBytes()), asker)
+  /**
+   * What is large is read in turn.
+   * @param maxBytes how much there is room for now: nothing of what is longer
+   */
+  async #status (place: ReturnType<typeof placeOf>, asker: Asker, maxBytes: () => MaxBytes): Promise<StatusReply> {
+    const [result, fault] = maxBytes()
+    const seen = await this.#handoffs.status(place, Math.min(result, smallOfMany), Math.min(fault, smallOfMany))
+    if (seen.outcome === 'not_found') return seen
+    const hasMore = (seen.longer !== null && seen.longer <= result) || (seen.isFaultLonger && fault > smallOfMany)
+    if (!hasMore) return seen
+    return await this.#inTurn(place, () => this.#handoffs.status(place, ...maxBytes()), asker)
   }
 }
 

@@ -115,10 +115,10 @@ export class HandoffService {
         this.#handoffs.channelOf(place), waiting, (now = caller) => take(now, max), untilCatchable
       )
     const reply = await (maxBytes === undefined
-      ? this.#reads.one(place, asker, look, take)
+      ? this.#reads.one(place, caller, waiting?.asker ?? asker, look, take)
       : look(maxBytes === Infinity ? undefined : maxBytes))
     if (!('payload' in reply)) throw refusedCatch(reply)
-    await this.#complete(caller, id, reply)
+    await this.#complete(caller, id, reply, maxBytes !== undefined)
     return {
       answer: caughtText(id, reply),
       replayed: key !== undefined && reply.outcome === 'replayed',
@@ -130,15 +130,16 @@ export class HandoffService {
   async read (caller: Caller, id: string, asker: Asker): Promise<Buffer> {
     const place = placeOf(caller, id)
     const look = ({ agent, inboxes }: Caller, max?: number) => this.#handoffs.read(place, agent, inboxes, max)
-    const reply = await this.#reads.one(place, asker, max => look(caller, max), look)
+    const reply = await this.#reads.one(place, caller, asker, max => look(caller, max), look)
     if (!('payload' in reply)) throw refusal(reply)
     await this.#complete(caller, id, reply)
     return caughtText(id, reply)
   }
 
   /** Adds how what it comes after has ended. Most come after nothing, and pay nothing for it. */
-  async #complete ({ tenant }: Caller, id: string, reply: Caught): Promise<void> {
-    if (reply.record?.extra.after !== undefined) await this.#after.complete(tenant, [Object.assign(reply, { id })])
+  async #complete ({ tenant }: Caller, id: string, reply: Caught, hasTurn = false): Promise<void> {
+    if (reply.record?.extra.after === undefined) return
+    await this.#after.complete(tenant, [Object.assign(reply, { id })], hasTurn)
   }
 
   /** @param result the output's JSON text, if there is one @param bytes the request's */

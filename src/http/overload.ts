@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import pLimit from 'p-limit'
 import type { LimitFunction } from 'p-limit'
 import { Problem, Unavailable } from '../core/errors.ts'
+import type { Caller } from '../core/model.ts'
 import { stillThere } from '../handoffs/waiter.ts'
 import type { Asker } from '../handoffs/waiter.ts'
 
@@ -144,6 +145,7 @@ export class MasterTurns {
 
   /**
    * Runs the operation when it is its turn.
+   * @param operation `now`: the asker, as the key is then, if it waited for a while
    * @param asker if given, it doesn't run for a client that has gone, or whose key has ended, while it waited
    * @throws {Problem} unavailable, without having run: its turn didn't come in time. What has given up stays in the
    *   queues, and takes no time when its turn comes.
@@ -152,7 +154,7 @@ export class MasterTurns {
    *   of them when it is back, however late.
    */
   async run<T> (
-    master: string | undefined, tenant: string, operation: () => Promise<T>, asker?: Asker
+    master: string | undefined, tenant: string, operation: (now?: Caller) => Promise<T>, asker?: Asker
   ): Promise<T> {
     const queue = this.#queueOf(master)
     const own = queue.tenants.get(tenant) ?? { limit: pLimit(this.#atOnce), users: 0 }
@@ -178,13 +180,17 @@ export class MasterTurns {
     }
   }
 
-  async #run<T> (queue: Queue, came: number, operation: () => Promise<T>, asker: Asker | undefined): Promise<T> {
+  async #run<T> (
+    queue: Queue, came: number, operation: (now?: Caller) => Promise<T>, asker: Asker | undefined
+  ): Promise<T> {
     if (queue.silent > came) throw new Unavailable('Redis answered none of those before it')
-    if (asker !== undefined && performance.now() - came > longAgo) await stillThere(asker)
+    if (asker?.isGone() === true) throw new Problem('request_timeout')
+    const isLate = asker !== undefined && performance.now() - came > longAgo
+    const now = isLate ? await stillThere(asker) : undefined
     const began = performance.now()
     let isAnswered = true
     try {
-      return await operation()
+      return await operation(now)
     } catch (error) {
       isAnswered = !(error instanceof Unavailable)
       throw error

@@ -33,8 +33,8 @@ export interface Wanted {
   turns: readonly string[] | null
   /** For the own list what `turns` said of the home list, if it was read; for the home list, that places are kept. */
   known?: InboxTurns | 'placed' | null
-  /** How many bytes the payload of the first may have; left out for any. */
-  maxFirst?: number | undefined
+  /** How many bytes the payloads of what it takes may have together; left out, or Infinity, for any. */
+  maxBytes?: number | undefined
 }
 
 /**
@@ -132,10 +132,10 @@ export class Inboxes {
     this.#retention = String(retention)
   }
 
-  /** @throws {TooLarge} the first has more bytes than may be; it took nothing */
+  /** @throws {TooLarge} they have more bytes than may be; it took nothing */
   take (
     { tag, tenant, inbox, other }: InboxPlace,
-    { token, agent, max, size, lifetime, request, asker, turns, known = null, maxFirst }: Wanted
+    { token, agent, max, size, lifetime, request, asker, turns, known = null, maxBytes = Infinity }: Wanted
   ): Promise<TakeReply> {
     const keys = [this.#keyNames.inbox(tag, tenant, inbox), this.#keyNames.due(tag), this.#keyNames.taken(tag, token)]
     const texts = [
@@ -143,7 +143,7 @@ export class Inboxes {
       lifetime === null ? '' : String(lifetime), request, turns === null ? '' : turns.join(' ') || '-', asker,
       this.#isOneRedis || other === undefined ? '' : textOfKnown(known)
     ]
-    if (maxFirst !== undefined) texts.push(String(maxFirst))
+    if (maxBytes !== Infinity) texts.push(String(maxBytes))
     if (this.#isOneRedis && other !== undefined) keys.push(this.#keyNames.inbox(other, tenant, inbox))
     return this.#lanes.call({ script: this.#scripts.take, tag, keys, texts, isAlone: max !== 1, decode: readTake })
   }

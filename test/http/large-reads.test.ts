@@ -1,9 +1,16 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import type { Test } from 'tap'
 import { Problem, TooLarge } from '../../src/core/errors.ts'
 import { callerOf } from '../../src/core/model.ts'
+import { InboxService } from '../../src/handoffs/inboxes.ts'
 import { LargeReads } from '../../src/handoffs/large-reads.ts'
-import type { Asker } from '../../src/handoffs/waiter.ts'
+import type { ReadInTurn } from '../../src/handoffs/large-reads.ts'
+import { ManyHandoffs } from '../../src/handoffs/many.ts'
+import { Waiter } from '../../src/handoffs/waiter.ts'
+import type { WaitingAsker } from '../../src/handoffs/waiter.ts'
+import { MasterTurns, longAgo } from '../../src/http/overload.ts'
+import { Cancelling } from '../../src/mcp/calls.ts'
 import { scriptCalls } from '../../src/redis/call.ts'
 import type { ScriptCallMessage } from '../../src/redis/call.ts'
 import { testApp } from '../helpers/app.ts'
@@ -131,6 +138,98 @@ t.test('a schema counts as well, and an inbox’s large ones come in their order
   t.equal((await service.call('bob', 'POST', '/api/catch', { inbox: 'mixed', max: 3 })).json().items[0].handoff_id, ids[3])
 })
 
+for (const [what, prepare, body] of [
+  ['small first and then large', async () => { for (const more of [{}, { output }, { output }]) await service.pass({ ...more, to: 'in-turn-1' }) }, { inbox: 'in-turn-1', max: 3 }],
+  ['approved', async () => {
+    const id = await service.pass({ output, to: 'in-turn-2', require_human: true })
+    await service.call('approver', 'POST', `/api/approve/${id}`, { note: 'go' })
+  }, { inbox: 'in-turn-2' }],
+  ['taken before by this key', async () => {
+    await service.pass({ output, to: 'in-turn-3' })
+    await service.call('bob', 'POST', '/api/catch', { inbox: 'in-turn-3' }, { 'idempotency-key': 'again' })
+  }, { inbox: 'in-turn-3' }],
+] as const) {
+  t.test(`what is ${what} is taken in turn as well`, { skip: ofOneReplica }, async t => {
+    await prepare()
+    const counts = countWhole(t, what === 'approved' ? 'turns' : 'take')
+    const { statusCode, body: text } = await service.call('bob', 'POST', '/api/catch', body, what.startsWith('taken') ? { 'idempotency-key': 'again' } : {})
+    t.match([statusCode, text.includes(long)], [200, true])
+    // What was approved shows in the turns of its list, which are read again.
+    t.match(counts, what === 'approved' ? { whole: 2 } : { looks: 1 })
+  })
+}
+
+/** Turns of which the first is held until the test lets go. */
+function oneTurn (t: Test) {
+  const turns = new MasterTurns(1)
+  let letGo = () => {}
+  const held = turns.run(undefined, 'default', () => new Promise<void>(resolve => { letGo = resolve }))
+  t.teardown(() => letGo())
+  const inTurn: ReadInTurn = (_, read, asker) => turns.run(undefined, 'default', read, asker)
+  return { inTurn, reads: new LargeReads(inTurn), letGo: async () => { letGo(); await held } }
+}
+
+const place = { tenant: 'default', tag: '0' }
+const bob = callerOf('default', 'bob', ['catch', 'status'])
+const isLarge = () => Promise.reject(new TooLarge())
+/** @param authorise as the key is when it is asked */
+const askerOf = (authorise: () => Promise<typeof bob>, isGone = false): WaitingAsker =>
+  ({ grant: () => ({ authorise }) as never, isGone: () => isGone, onGone: () => () => {} })
+
+t.test('nothing is caught for a client that has gone, a call that was cancelled, or a key that has ended, while it waited for its turn', async t => {
+  const { reads, letGo } = oneTurn(t)
+  const caught: string[] = []
+  const catches = (asker: WaitingAsker) => reads.one(place, bob, asker, isLarge, async ({ agent }) => {
+    caught.push(agent)
+    return agent
+  })
+  const cancelling = new Cancelling()
+  const askers = [
+    askerOf(async () => { throw new Problem('unauthorized') }), askerOf(async () => bob, true), askerOf(async () => ({ ...bob, agent: 'as it is now' })),
+    cancelling.until(askerOf(async () => bob), bob, 7)
+  ]
+  const ends = askers.map(async asker => await catches(asker).catch(error => error.code))
+  await sleep(longAgo + 20)
+  cancelling.cancel(bob, 7)
+  await letGo()
+  t.strictSame(await Promise.all(ends), ['unauthorized', 'request_timeout', 'as it is now', 'request_timeout'])
+  t.strictSame(caught, ['as it is now'])
+})
+
+t.test('a take from several inboxes by key, whose turn comes late, chooses again and gets it', { skip: ofOneReplica }, async t => {
+  const { store } = service
+  const id = await service.pass({ output, to: 'late' })
+  const { reads, letGo } = oneTurn(t)
+  const inboxes = new InboxService(store.inboxes, store.subscriptions, new Waiter(store.subscriptions), reads, 60_000)
+  t.teardown(() => inboxes.close())
+  const taking = inboxes.catch(bob, { inboxes: ['none', 'late'], max: 1, bytes: Buffer.from('late'), asker: askerOf(async () => bob) }, 'late', null)
+  // Longer than it takes by one choice.
+  await sleep(2500)
+  await letGo()
+  t.match(await taking, { items: [{ id }], replayed: false })
+})
+
+t.test('a wait for many small ones needs no turn, and for large ones waits for its turn', { skip: ofOneReplica }, async t => {
+  const { inTurn, letGo } = oneTurn(t)
+  const many = new ManyHandoffs(service.store.handoffs, new Waiter(service.store.subscriptions), inTurn)
+  const small = await service.caught()
+  const large = await service.caught()
+  await service.call('bob', 'POST', `/api/done/${small}`, { output: { a: 1 } })
+  await service.call('bob', 'POST', `/api/done/${large}`, { output })
+  const wait = (id: string, withResults = true) => many.wait(bob, [id], 'all', withResults, { waiting: null, asker: askerOf(async () => bob) })
+  t.match(JSON.parse((await wait(small)).toString()), { items: [{ result: { a: 1 } }], complete: true })
+  t.match(JSON.parse((await wait(large, false)).toString()), { items: [{ handoff_id: large, status: 'done' }] })
+  let isRead = false
+  const read = wait(large).then(text => {
+    isRead = true
+    return text
+  })
+  await sleep(100)
+  t.notOk(isRead)
+  await letGo()
+  t.match(JSON.parse((await read).toString()), { items: [{ result: output }] })
+})
+
 /** Turns that come when the test says so. */
 function turns () {
   const waiting: Array<() => void> = []
@@ -140,27 +239,6 @@ function turns () {
   })
   return { reads, waiting, next: () => waiting.shift()!() }
 }
-
-const place = { tenant: 'default', tag: '0' }
-const bob = callerOf('default', 'bob', ['catch'])
-const isLarge = () => Promise.reject(new TooLarge())
-/** @param authorise as the key is when it is asked */
-const askerOf = (authorise: () => Promise<typeof bob>, isGone = false): Asker => ({ grant: () => ({ authorise }) as never, isGone: () => isGone })
-
-t.test('nothing is caught for a client that has gone, or whose key has ended, while it waited for its turn', async t => {
-  const { reads, waiting, next } = turns()
-  let caught = 0
-  const catches = (asker: Asker) => reads.one(place, asker, isLarge, async ({ agent }) => {
-    caught++
-    return agent
-  })
-  const askers = [askerOf(async () => { throw new Problem('unauthorized') }), askerOf(async () => bob, true), askerOf(async () => ({ ...bob, agent: 'as it is now' }))]
-  const ends = askers.map(async asker => await catches(asker).catch(error => error.code))
-  for (let turn = 0; waiting.length < 3; turn++) await new Promise(resolve => setImmediate(resolve))
-  for (let turn = 0; turn < 3; turn++) next()
-  t.strictSame(await Promise.all(ends), ['unauthorized', 'request_timeout', 'as it is now'])
-  t.equal(caught, 1)
-})
 
 t.test('who asks for the same before its turn shares the read; who asks later gets one of its own', async t => {
   const { reads, waiting, next } = turns()

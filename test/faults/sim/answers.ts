@@ -49,7 +49,7 @@ export class Desk {
 
   constructor (stores: Stores, subscriptions: Subscriptions, workTtl: number) {
     this.#stores = stores
-    this.#after = new AfterService(stores.handoffs, stores.dependents)
+    this.#after = new AfterService(stores.handoffs, stores.dependents, (_, read) => read())
     this.#service = new HandoffService(stores.handoffs, null as never, null as never, this.#after, reads, { baseUrl, defaultExpiresIn: 1, hopLimit: 1, pendingElsewhere: async () => 0 })
     const maxWorkTtl = maxWorkTtlFor(workTtl)
     this.#attempts = new AttemptService(stores.attempts, { baseUrl, maxWorkTtl })
