@@ -67,38 +67,46 @@ export class AfterService {
   }
 
   /**
-   * Adds to caught handoffs what they come after, with the results, together up to 4 MiB.
-   * @param hasTurn whether the caller has a turn to read; otherwise long results are read in turn
+   * Adds to caught handoffs what they come after, with the results, together up to 4 MiB. Long ones are read in one
+   * turn for all; if that doesn't come, they are left out.
+   * @param hasTurn whether the caller has a turn to read
    */
   async complete (tenant: string, caught: ReadonlyArray<Caught & { id: string }>, hasTurn = false): Promise<void> {
+    const after = caught.filter(({ record }) => record?.extra.after !== undefined)
+    const [first] = after
+    if (first === undefined || await this.#complete(tenant, after, hasTurn)) return
+    const place = { tenant, tag: tagOf(first.id) }
+    await this.#inTurn(place, () => this.#complete(tenant, after, true)).catch(refuseOther)
+  }
+
+  /** @returns whether nothing was left out that has room */
+  async #complete (tenant: string, caught: ReadonlyArray<Caught & { id: string }>, hasTurn: boolean): Promise<boolean> {
     let room = maxResults
-    const inTurn: ReadInTurn = hasTurn ? atOnce : this.#inTurn
+    let isWhole = true
     for (const one of caught) {
-      if (one.record?.extra.after === undefined) continue
       const reply = await this.#handoffs.status({ tenant, id: one.id, tag: tagOf(one.id) }, 0, 0)
       const all = namedIn(reply.outcome === 'found' ? reply.after : null)
       // Of results that are together much too long, most aren't read.
-      const ends = await Promise.all(all.map(named => this.#ended(tenant, named, shareOfResults, atOnce)))
+      const ends = await Promise.all(all.map(named => this.#ended(tenant, named, shareOfResults)))
       const items: string[] = []
       for (const [at, seen] of ends.entries()) {
-        const isRead = seen.longer === null || seen.longer > room
-        const end = isRead ? seen : await this.#ended(tenant, all[at]!, room, inTurn)
+        const hasRoom = seen.longer !== null && seen.longer <= room
+        if (hasRoom && !hasTurn) isWhole = false
+        const end = hasRoom && hasTurn ? await this.#ended(tenant, all[at]!, room) : seen
         const isShown = end.result !== undefined && (end.result?.length ?? 0) <= room
         if (isShown) room -= end.result?.length ?? 0
         items.push(itemText(all[at]!.named, end, isShown))
       }
       one.after = `[${items.join(',')}]`
     }
+    return isWhole
   }
 
   /** How the last attempt of it ended. @param maxBytes how many bytes of the result */
-  async #ended (
-    tenant: string, { named, last = named, status: how }: Named, maxBytes: number, inTurn: ReadInTurn
-  ): Promise<End> {
+  async #ended (tenant: string, { named, last = named, status: how }: Named, maxBytes: number): Promise<End> {
     try {
       for (;;) {
-        const place = { tenant, id: last, tag: tagOf(last) }
-        const reply = await inTurn(place, () => this.#handoffs.status(place, maxBytes, 0))
+        const reply = await this.#handoffs.status({ tenant, id: last, tag: tagOf(last) }, maxBytes, 0)
         if (reply.outcome === 'not_found') break
         // It wasn't waited for to the end, as this is the successor of one that expired meanwhile.
         const next = how === undefined ? reply.record.extra.reissuedAs : undefined
@@ -110,8 +118,7 @@ export class AfterService {
         last = next
       }
     } catch (error) {
-      // The handoff is caught: its catcher had better have it without this result than not at all.
-      if (!(error instanceof Unavailable) && !(error instanceof Problem && error.code === 'unavailable')) throw error
+      refuseOther(error)
     }
     const isKnown = how !== undefined && how !== 'gone'
     const result = isKnown && how !== 'done' ? null : undefined
@@ -119,8 +126,10 @@ export class AfterService {
   }
 }
 
-/** Runs what it is given: short results need no turn. */
-const atOnce: ReadInTurn = (_, read) => read()
+/** The handoff is caught: its catcher had better have it without a result than not at all. */
+function refuseOther (error: unknown): void {
+  if (!(error instanceof Unavailable) && !(error instanceof Problem && error.code === 'unavailable')) throw error
+}
 
 interface Named { named: string, last?: string, status?: string }
 

@@ -1,8 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import type { Test } from 'tap'
-import { Problem, TooLarge } from '../../src/core/errors.ts'
+import { Problem, TooLarge, Unavailable } from '../../src/core/errors.ts'
+import { tagOf } from '../../src/core/ids.ts'
 import { callerOf } from '../../src/core/model.ts'
+import { AfterService } from '../../src/handoffs/after.ts'
 import { InboxService } from '../../src/handoffs/inboxes.ts'
 import { LargeReads } from '../../src/handoffs/large-reads.ts'
 import type { ReadInTurn } from '../../src/handoffs/large-reads.ts'
@@ -228,6 +230,31 @@ t.test('a wait for many small ones needs no turn, and for large ones waits for i
   t.notOk(isRead)
   await letGo()
   t.match(JSON.parse((await read).toString()), { items: [{ result: output }] })
+})
+
+t.test('long results of what a handoff comes after are read in one turn, and left out where it doesn’t come', async t => {
+  const { handoffs, dependents } = service.store
+  const before = [await service.caught(), await service.caught(), await service.caught()]
+  for (const [at, id] of before.entries()) await service.call('bob', 'POST', `/api/done/${id}`, { output: at === 1 ? { a: 1 } : output })
+  const id = await service.pass({ after: before })
+  let turns = 0
+  const complete = async (inTurn: ReadInTurn, hasTurn?: boolean) => {
+    const reply = await handoffs.catch({ tenant: 'default', id, tag: tagOf(id) }, 'token', 'bob')
+    if (!('payload' in reply)) throw new Error(reply.outcome)
+    const one = Object.assign(reply, { id })
+    await new AfterService(handoffs, dependents, inTurn).complete('default', [one], hasTurn)
+    return JSON.parse(one.after!).map((item: { result?: unknown, result_omitted?: boolean }) => item.result_omitted ?? item.result)
+  }
+  const counted: ReadInTurn = (_, read) => {
+    turns++
+    return read()
+  }
+  t.strictSame(await complete(counted), [output, { a: 1 }, output])
+  t.equal(turns, 1)
+  t.strictSame(await complete(counted, true), [output, { a: 1 }, output])
+  t.equal(turns, 1, 'whoever has a turn takes no other')
+  for (const error of [new Problem('unavailable'), new Unavailable('x')]) t.strictSame(await complete(() => Promise.reject(error)), [true, { a: 1 }, true])
+  await t.rejects(complete(() => Promise.reject(new Problem('unauthorized'))), { code: 'unauthorized' })
 })
 
 /** Turns that come when the test says so. */
