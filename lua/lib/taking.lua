@@ -41,8 +41,9 @@ local function takenBefore(before, remembered, prefix, agent, token, request, as
   if looking == asker and before or members == '' then return { 'taken', 1, tonumber(others), 0 } end
   if before and not looking then
     local all = {}
-    if max_bytes then for member in string.gmatch(members, '([^%s/]+)/?%d*') do all[#all + 1] = member end end
-    if areLarger(prefix, all, 1, #all, (max_bytes or 0) + 0) then return { 'larger' } end
+    for member in string.gmatch(members, '([^%s/]+)/?%d*') do all[#all + 1] = member end
+    -- Without a key it is the same call again, whose reply was lost: nobody else asks with this token.
+    if max_bytes and request ~= '-' and areLarger(prefix, all, 1, #all, max_bytes + 0) then return { 'larger' } end
     return {
       'replayed', 0, tonumber(others), 0, unpack(stillCaught(remembered, prefix, members, agent, token, now))
     }

@@ -85,10 +85,13 @@ export class InboxTaker {
 
   /** Takes what there is. If the first entries can't be caught any more, it looks after them, until `end`. */
   async take (inbox: InboxHere, request: TakeRequest): Promise<Found> {
+    let { end } = request
+    // What it waited for a turn doesn't count.
+    const begin = () => { end = Math.max(end, performance.now() + maxLookTime) }
     for (;;) {
-      const found = await this.#takeSized(inbox, request)
+      const found = await this.#takeSized(inbox, request, begin)
       if (found.items.length > 0 || found.replayed || !found.isMore) return found
-      if (performance.now() > request.end || request.waiting?.asker.isGone() === true) return found
+      if (performance.now() > end || request.waiting?.asker.isGone() === true) return found
       if (found.isLeft === true) await sleep(sameKeyPause)
     }
   }
@@ -102,10 +105,16 @@ export class InboxTaker {
     return { ...nothing, isMore: lists.some(list => list !== null && (list.turns.length > 0 || list.isMore)) }
   }
 
-  /** What this key took before; null if it took nothing. */
-  before (places: Places, caller: Caller, asker: Asker, keyed: Claim): Promise<InboxCatch | null> {
+  /** What this key took before; null if it took nothing. @param maxBytes as in TakeRequest */
+  before (
+    places: Places, caller: Caller, asker: Asker, keyed: Claim, maxBytes?: number
+  ): Promise<InboxCatch | null> {
     const look = (now: Caller, max?: number) => this.#before(places, now, keyed, max)
-    return this.#reads.one(places.own, caller, asker, max => look(caller, max), look)
+    if (maxBytes !== undefined) return look(caller, maxBytes)
+    return this.#reads.one(places.own, caller, asker, max => look(caller, max), now => {
+      refuseOther(now, places.own.inbox)
+      return look(now)
+    })
   }
 
   async #before ({ own, home }: Places, caller: Caller, keyed: Claim, maxBytes?: number): Promise<InboxCatch | null> {
@@ -121,15 +130,16 @@ export class InboxTaker {
     return { items: inTurn(first.items, rest?.items ?? []), replayed: true }
   }
 
-  /** What is large is taken in turn. All that was read before is read again then. */
-  #takeSized (inbox: InboxHere, request: TakeRequest): Promise<Found> {
+  /** What is large is taken in turn. All that was read before is read again then. @param begin called in its turn */
+  #takeSized (inbox: InboxHere, request: TakeRequest, begin: () => void): Promise<Found> {
     const { asker, caller, waiting, maxBytes } = request
     if (maxBytes !== undefined) return this.#takeOnce(inbox, request)
     const { own } = inbox.places
     return this.#reads.one(
       own, caller, waiting?.asker ?? asker, max => this.#takeOnce(inbox, { ...request, maxBytes: max }),
       now => {
-        if (now.inboxes !== null && !now.inboxes.has(own.inbox)) throw new Problem('not_addressee')
+        refuseOther(now, own.inbox)
+        begin()
         return this.#takeOnce(inbox, { ...request, caller: now, maxBytes: Infinity })
       }
     )
@@ -240,6 +250,11 @@ export class InboxTaker {
       if (!(error instanceof Unavailable)) throw error
     })
   }
+}
+
+/** A key may be held to inboxes. @throws {Problem} not_addressee */
+function refuseOther ({ inboxes }: Caller, inbox: string): void {
+  if (inboxes !== null && !inboxes.has(inbox)) throw new Problem('not_addressee')
 }
 
 /** How many bytes of an answer they take. */

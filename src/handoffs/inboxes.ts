@@ -125,8 +125,11 @@ export class InboxService {
   }
 
   /** What a key took from an inbox before; null if it took nothing there. */
-  #before (caller: Caller, request: InboxRequest, keyed: Keyed, inbox: string): Promise<InboxCatch | null> {
-    return this.#taker.before(placesOf(caller.tenant, inbox), caller, request.asker, claimAt(request, keyed, inbox))
+  #before (
+    caller: Caller, request: InboxRequest, keyed: Keyed, inbox: string, maxBytes?: number
+  ): Promise<InboxCatch | null> {
+    const claim = claimAt(request, keyed, inbox)
+    return this.#taker.before(placesOf(caller.tenant, inbox), caller, request.asker, claim, maxBytes)
   }
 
   async #wait (
@@ -272,7 +275,7 @@ export class InboxService {
     for (const line of await this.#withSomething(asking, due)) {
       if (waiting?.asker.isGone() === true) break
       const until = performance.now() + takesFor
-      const others = await this.#choose(caller, request, keyed, line.places.own.inbox)
+      const others = await this.#choose(asking, keyed, line.places.own.inbox, maxBytes)
       if (others !== null) return others
       const found = await this.#lookAt(asking, line, end, until, maxBytes)
       if (found.items.length > 0 || found.replayed) return found
@@ -282,7 +285,7 @@ export class InboxService {
     if (outcome === 'reused') throw new Problem('idempotency_key_reused')
     keyed.chosen = ''
     if (chosen === '') return nothing
-    const found = foundOf(await this.#before(caller, request, keyed, chosen))
+    const found = foundOf(await this.#before(caller, request, keyed, chosen, maxBytes))
     return found.replayed || gone === '' ? found : nothing
   }
 
@@ -299,7 +302,9 @@ export class InboxService {
   }
 
   /** @returns null once this request may take from the inbox; otherwise what another one with this key took */
-  async #choose (caller: Caller, request: InboxRequest, keyed: Keyed, inbox: string): Promise<Found | null> {
+  async #choose (
+    { caller, request }: Asking, keyed: Keyed, inbox: string, maxBytes: number
+  ): Promise<Found | null> {
     for (let over = ''; ;) {
       const lifetime = Math.max(minClaim, this.#workTtl)
       const { outcome, chosen, gone } = await this.#inboxes.claim(keyed, lifetime, inbox, over)
@@ -308,7 +313,7 @@ export class InboxService {
         keyed.chosen = inbox
         return null
       }
-      const found = foundOf(await this.#before(caller, request, keyed, chosen))
+      const found = foundOf(await this.#before(caller, request, keyed, chosen, maxBytes))
       if (found.replayed || gone === '') return found
       over = gone
     }

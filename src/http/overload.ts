@@ -184,9 +184,10 @@ export class MasterTurns {
     queue: Queue, came: number, operation: (now?: Caller) => Promise<T>, asker: Asker | undefined
   ): Promise<T> {
     if (queue.silent > came) throw new Unavailable('Redis answered none of those before it')
-    if (asker?.isGone() === true) throw new Problem('request_timeout')
     const isLate = asker !== undefined && performance.now() - came > longAgo
     const now = isLate ? await stillThere(asker) : undefined
+    // Its client may have gone while its key was looked up.
+    if (asker?.isGone() === true) throw new Problem('request_timeout')
     const began = performance.now()
     let isAnswered = true
     try {

@@ -104,9 +104,9 @@ export class ToolCalls {
       isGone: () => request.isGone(),
       onGone: listener => request.onGone(listener)
     }
-    const mayCancel = own.wait && callId !== undefined
-    const waits = mayCancel ? this.#cancelling.until(asker, request.caller, callId) : asker
-    const waiting = own.wait ? { milliseconds: own.wait * 1000, asker: waits } : null
+    // A call without `wait` may wait for its turn.
+    const mayGo = callId === undefined ? asker : this.#cancelling.until(asker, request.caller, callId)
+    const waiting = own.wait ? { milliseconds: own.wait * 1000, asker: mayGo } : null
     const input = {
       caller: request.caller,
       id: own.id ?? '',
@@ -117,7 +117,7 @@ export class ToolCalls {
       bytes: key === undefined ? nothing : bodyOf(members, tool.body),
       key,
       traceparent: traceparent ?? traceparentOf(request),
-      asker,
+      asker: mayGo,
       waiting,
     }
     return { input, own }

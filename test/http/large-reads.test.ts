@@ -2,9 +2,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import type { Test } from 'tap'
 import { Problem, TooLarge, Unavailable } from '../../src/core/errors.ts'
-import { tagOf } from '../../src/core/ids.ts'
+import { randomId, randomToken, tagOf } from '../../src/core/ids.ts'
 import { callerOf } from '../../src/core/model.ts'
 import { AfterService } from '../../src/handoffs/after.ts'
+import { placesOf } from '../../src/handoffs/inbox-take.ts'
 import { InboxService } from '../../src/handoffs/inboxes.ts'
 import { LargeReads } from '../../src/handoffs/large-reads.ts'
 import type { ReadInTurn } from '../../src/handoffs/large-reads.ts'
@@ -209,6 +210,18 @@ t.test('a take from several inboxes by key, whose turn comes late, chooses again
   await sleep(2500)
   await letGo()
   t.match(await taking, { items: [{ id }], replayed: false })
+})
+
+t.test('a take whose reply was lost gets what it took, also where that is large and came after what is gone', async t => {
+  const { own } = placesOf('default', 'lost-reply')
+  const token = randomToken()
+  const id = await service.pass({ output, to: 'lost-reply' })
+  await service.redis.zadd(`${service.prefix}:{${own.tag}}:i:default:lost-reply`, 1, `default:${randomId()}`)
+  const take = () => service.store.inboxes.take(own, {
+    token, agent: 'bob', max: 1, size: 0, lifetime: null, request: '-', asker: '-', turns: null, maxBytes: 65_536
+  })
+  t.match(await take(), { outcome: 'taken', items: [{ id }] })
+  t.match(await take(), { outcome: 'replayed', items: [{ id }] })
 })
 
 t.test('a wait for many small ones needs no turn, and for large ones waits for its turn', { skip: ofOneReplica }, async t => {
