@@ -7,6 +7,7 @@ import { InboxSettingsService } from '../../src/handoffs/inbox-settings.ts'
 import { InboxService } from '../../src/handoffs/inboxes.ts'
 import { LargeReads } from '../../src/handoffs/large-reads.ts'
 import { Waiter } from '../../src/handoffs/waiter.ts'
+import { MasterTurns } from '../../src/http/overload.ts'
 import type { Store } from '../../src/store/store.ts'
 import { StoredKeys } from '../../src/auth/stored-keys.ts'
 import { InboxRounds } from '../../src/metrics/inboxes.ts'
@@ -63,31 +64,37 @@ t.test('three masters, each with a replica', async t => {
 
   await t.test('max_caught holds over both masters of an inbox, for two replicas', async t => {
     const other = fleetStore(t, cluster.url, { replicas: 1 })
-    const services = [store, other].map(({ inboxes, subscriptions }) => new InboxService(inboxes, subscriptions, new Waiter(subscriptions), new LargeReads((_, read) => read()), 60_000))
+    // Some are large, and take turns: one at a time at each replica.
+    const services = [store, other].map(({ inboxes, subscriptions }) => {
+      const turns = new MasterTurns(1)
+      const reads = new LargeReads((place, read, asker) => turns.run(undefined, place.tenant, read, asker))
+      return new InboxService(inboxes, subscriptions, new Waiter(subscriptions), reads, 60_000)
+    })
     t.teardown(() => services.forEach(service => service.close()))
     const settings = new InboxSettingsService(store.inboxes, (_, read) => read())
     const tenant = 'limited'
     const bob = callerOf(tenant, 'bob', [])
     const inbox = await apartFrom(cluster, tenant)
     const [own, home] = [inboxTag(tenant, inbox), homeTag(tenant)]
-    const passed = async (tag: string) => {
+    const passed = async (tag: string, size = 1) => {
       const place = { ...placeIn(tag), tenant }
       const requireHuman = tag === home
       const options = ` t${inbox}${requireHuman ? ' l2 hdigest' : ''}`
-      const handoff = { ...place, token: '-', passedBy: 'alice', requireHuman, to: inbox, options, expiresIn: 60_000, payload: Buffer.from('"task":"t"') }
+      const handoff = { ...place, token: '-', passedBy: 'alice', requireHuman, to: inbox, options, expiresIn: 60_000, payload: Buffer.from(`"task":"${'t'.repeat(size)}"`) }
       const reply = await store.handoffs.pass(handoff)
       if (reply.outcome === 'passed' && requireHuman) await store.approvals.decide('approved', place, randomToken(), 'carol', {}, Buffer.from('null'))
       return { ...place, reply }
     }
-    const all = await Promise.all(Array.from({ length: 60 }, (_, n) => passed(n % 2 === 0 ? own : home)))
+    const all = await Promise.all(Array.from({ length: 60 }, (_, n) => passed(n % 2 === 0 ? own : home, n % 3 === 0 ? 70_000 : 1)))
     await settings.set(bob, inbox, { max_caught: 3 })
+    const asker = { grant: () => ({ authorise: async () => bob }) as never, isGone: () => false }
     const held = new Set<string>()
     let [most, ended, catches] = [0, 0, 0]
     const worker = async (n: number) => {
       while (ended < all.length) {
         // Half of them name another inbox too, and have a key for each catch.
         const [inboxes, key] = n < 3 ? [[inbox], undefined] as const : [['empty', inbox], `key-${catches++}`] as const
-        const { items } = await services[n % 2]!.catch(bob, { inboxes, max: n % 3 + 1, bytes: Buffer.from(String(n)), asker: null as never }, key, null)
+        const { items } = await services[n % 2]!.catch(bob, { inboxes, max: n % 3 + 1, bytes: Buffer.from(String(n)), asker }, key, null)
         for (const { id } of items) held.add(id)
         most = Math.max(most, held.size)
         for (const { id } of items) {
