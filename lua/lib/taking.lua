@@ -40,10 +40,12 @@ local function takenBefore(before, remembered, prefix, agent, token, request, as
   local looking, since = string.match(members or '', '^ @(%S+) (%d+)$')
   if looking == asker and before or members == '' then return { 'taken', 1, tonumber(others), 0 } end
   if before and not looking then
-    local all = {}
-    for member in string.gmatch(members, '([^%s/]+)/?%d*') do all[#all + 1] = member end
     -- Without a key it is the same call again, whose reply was lost: nobody else asks with this token.
-    if max_bytes and request ~= '-' and areLarger(prefix, all, 1, #all, max_bytes + 0) then return { 'larger' } end
+    if max_bytes and request ~= '-' then
+      local all = {}
+      for member in string.gmatch(members, '([^%s/]+)/?%d*') do all[#all + 1] = member end
+      if areLarger(prefix, all, 1, #all, max_bytes + 0) then return { 'larger' } end
+    end
     return {
       'replayed', 0, tonumber(others), 0, unpack(stillCaught(remembered, prefix, members, agent, token, now))
     }

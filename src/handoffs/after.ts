@@ -76,7 +76,7 @@ export class AfterService {
     const [first] = after
     if (first === undefined || await this.#complete(tenant, after, hasTurn)) return
     const place = { tenant, tag: tagOf(first.id) }
-    await this.#inTurn(place, () => this.#complete(tenant, after, true)).catch(refuseOther)
+    await this.#inTurn(place, () => this.#complete(tenant, after, true)).catch(ignoreUnavailable)
   }
 
   /** @returns whether nothing was left out that has room */
@@ -118,7 +118,7 @@ export class AfterService {
         last = next
       }
     } catch (error) {
-      refuseOther(error)
+      ignoreUnavailable(error)
     }
     const isKnown = how !== undefined && how !== 'gone'
     const result = isKnown && how !== 'done' ? null : undefined
@@ -127,7 +127,7 @@ export class AfterService {
 }
 
 /** The handoff is caught: its catcher had better have it without a result than not at all. */
-function refuseOther (error: unknown): void {
+function ignoreUnavailable (error: unknown): void {
   if (!(error instanceof Unavailable) && !(error instanceof Problem && error.code === 'unavailable')) throw error
 }
 

@@ -112,7 +112,7 @@ export class InboxTaker {
     const look = (now: Caller, max?: number) => this.#before(places, now, keyed, max)
     if (maxBytes !== undefined) return look(caller, maxBytes)
     return this.#reads.one(places.own, caller, asker, max => look(caller, max), now => {
-      refuseOther(now, places.own.inbox)
+      refuseOthers(now, [places.own.inbox])
       return look(now)
     })
   }
@@ -138,7 +138,7 @@ export class InboxTaker {
     return this.#reads.one(
       own, caller, waiting?.asker ?? asker, max => this.#takeOnce(inbox, { ...request, maxBytes: max }),
       now => {
-        refuseOther(now, own.inbox)
+        refuseOthers(now, [own.inbox])
         begin()
         return this.#takeOnce(inbox, { ...request, caller: now, maxBytes: Infinity })
       }
@@ -253,8 +253,8 @@ export class InboxTaker {
 }
 
 /** A key may be held to inboxes. @throws {Problem} not_addressee */
-function refuseOther ({ inboxes }: Caller, inbox: string): void {
-  if (inboxes !== null && !inboxes.has(inbox)) throw new Problem('not_addressee')
+export function refuseOthers ({ inboxes }: Caller, wanted: readonly string[]): void {
+  if (inboxes !== null && !wanted.every(inbox => inboxes.has(inbox))) throw new Problem('not_addressee')
 }
 
 /** How many bytes of an answer they take. */

@@ -7,7 +7,7 @@ import type { Claim, Inboxes } from '../store/inboxes.ts'
 import { InboxQueue } from './inbox-queue.ts'
 import type { Ticket } from './inbox-queue.ts'
 import type { LargeReads } from './large-reads.ts'
-import { InboxTaker, maxLookTime, nothing, placesOf, sameKeyPause } from './inbox-take.ts'
+import { InboxTaker, maxLookTime, nothing, placesOf, refuseOthers, sameKeyPause } from './inbox-take.ts'
 import type { Found, InboxCatch, InboxHere, Places } from './inbox-take.ts'
 import { untilEndsAreNoticed } from './waiter.ts'
 import type { Asker, Listen, WaitOptions, Waiter } from './waiter.ts'
@@ -74,7 +74,7 @@ export class InboxService {
   async catch (
     caller: Caller, request: InboxRequest, key: string | undefined, waiting: WaitOptions | null
   ): Promise<InboxCatch> {
-    refuseOthers(caller, request)
+    refuseOthers(caller, request.inboxes)
     const batch = await (key === undefined
       ? this.#wait(caller, request, null, waiting)
       : this.#catchOnce(caller, request, key, waiting))
@@ -148,7 +148,7 @@ export class InboxService {
     let pause = 1
     const handOn = () => { for (const { queue, ticket } of lines) queue.handOn(ticket) }
     const lookInTurn = async (now = caller) => {
-      refuseOthers(now, request)
+      refuseOthers(now, request.inboxes)
       // Where no message could come, Redis is asked, and the answer is 503 if it is away.
       const due = lines.filter(({ ticket, queue }) => ticket.hasTurn || !queue.isUpToDate)
       if (due.length === 0 && (keyed === null || !isSeveral(request))) return nothing
@@ -250,7 +250,7 @@ export class InboxService {
     return this.#reads.one(
       first!.places.own, caller, waiting?.asker ?? request.asker, max => this.#lookByChoice(asking, keyed, due, max),
       now => {
-        refuseOthers(now, request)
+        refuseOthers(now, request.inboxes)
         return this.#lookByChoice({ ...asking, caller: now }, keyed, due, Infinity)
       }
     )
@@ -366,9 +366,4 @@ function claimAt (request: InboxRequest, keyed: Keyed, inbox: string): Claim {
 /** Another request with this key has chosen an inbox. Until it has taken something, it is taking for both. */
 function foundOf (before: InboxCatch | null): Found {
   return before === null ? { ...nothing, isMore: true, isLeft: true } : { ...before, isMore: false }
-}
-
-/** A key may be held to inboxes. @throws {Problem} not_addressee */
-function refuseOthers ({ inboxes }: Caller, { inboxes: wanted }: InboxRequest): void {
-  if (inboxes !== null && !wanted.every(inbox => inboxes.has(inbox))) throw new Problem('not_addressee')
 }

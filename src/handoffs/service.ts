@@ -107,18 +107,20 @@ export class HandoffService {
   ): Promise<CatchResult> {
     const place = placeOf(caller, id)
     const token = key === undefined ? randomToken() : digestToken('catch', key, undefined)
-    const take = (now: Caller, max?: number) =>
-      this.#handoffs.catch(place, token, now.agent, now.inboxes, max, max !== undefined && maxBytes !== undefined)
+    const isBatched = maxBytes !== undefined
+    const take = ({ agent, inboxes }: Caller, max?: number) => this.#handoffs.catch(
+      place, token, agent, { inboxes, maxBytes: max, refusesAfter: isBatched && max !== undefined }
+    )
     const look = (max?: number) => waiting === null
       ? take(caller, max)
       : this.#waiter.wait(
         this.#handoffs.channelOf(place), waiting, (now = caller) => take(now, max), untilCatchable
       )
-    const reply = await (maxBytes === undefined
-      ? this.#reads.one(place, caller, waiting?.asker ?? asker, look, take)
-      : look(maxBytes === Infinity ? undefined : maxBytes))
+    const reply = await (isBatched
+      ? look(maxBytes === Infinity ? undefined : maxBytes)
+      : this.#reads.one(place, caller, waiting?.asker ?? asker, look, take))
     if (!('payload' in reply)) throw refusedCatch(reply)
-    await this.#complete(caller, id, reply, maxBytes !== undefined)
+    await this.#complete(caller, id, reply, isBatched)
     return {
       answer: caughtText(id, reply),
       replayed: key !== undefined && reply.outcome === 'replayed',

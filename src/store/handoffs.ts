@@ -72,6 +72,15 @@ export interface AgentTexts {
   cancelReason: string | null
   progress: { at: number, text: string } | null
 }
+/**
+ * `inboxes`: those that the key may catch from; null for any. `maxBytes`: how many bytes its payload and its schema may
+ * have; left out for any. `refusesAfter`: whether it counts as larger if it comes after others.
+ */
+export interface CatchLimits {
+  inboxes?: ReadonlySet<string> | null
+  maxBytes?: number | undefined
+  refusesAfter?: boolean
+}
 export type ReadReply = CaughtReply | RefusedReply<HolderRefusal | 'not_addressee'>
 export type StatusReply = {
   outcome: 'found'
@@ -161,19 +170,13 @@ export class Handoffs {
     return reply.outcome === 'fresh' ? null : reply
   }
 
-  /**
-   * @param inboxes the inboxes that the key may catch from; null for any
-   * @param maxBytes how many bytes its payload and its schema may have; left out for any
-   * @param refusesAfter whether it counts as larger if it comes after others
-   * @throws {TooLarge} it can be caught, but wasn't
-   */
+  /** @throws {TooLarge} it can be caught, but wasn't */
   catch (
-    place: HandoffPlace, token: string, agent: string, inboxes: ReadonlySet<string> | null = null, maxBytes?: number,
-    refusesAfter = false
+    place: HandoffPlace, token: string, agent: string, { inboxes = null, maxBytes, refusesAfter }: CatchLimits = {}
   ): Promise<CatchReply> {
     const member = memberOf(place.tenant, place.id)
     const texts = [`${agent} ${token}`, ...limits(inboxes, maxBytes)]
-    if (refusesAfter) texts.push('1')
+    if (refusesAfter === true) texts.push('1')
     return this.#lanes.call({
       script: this.#scripts.catch,
       tag: place.tag,

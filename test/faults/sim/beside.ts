@@ -92,7 +92,7 @@ function ask ({ keys, tag }: Real, db: Database, random: Random, now: number, is
       handoffs.pass({ ...place, token, traceparent, passedBy: agent, requireHuman, to, expiresIn: random.pick([1, 500, 2000, 2000]), payload: Buffer.concat([payload, Buffer.from(field ?? '')]), options: random.chance(0.03) ? ' ?' : options })
       break
     }
-    case 'catch': handoffs.catch(place, token, agent, random.pick([null, null, new Set(['red']), new Set(['blue'])])); break
+    case 'catch': handoffs.catch(place, token, agent, { inboxes: random.pick([null, null, new Set(['red']), new Set(['blue'])]) }); break
     case 'done': handoffs.done(place, token, agent, text(random.pick([0, 4])), random.pick(['', 'x'])); break
     case 'status': handoffs.status(place); break
     case 'read': handoffs.read(place, agent, random.pick([null, null, new Set(['red']), new Set(['blue'])])); break
