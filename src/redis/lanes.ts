@@ -33,8 +33,11 @@ export class Lanes implements Dispatcher {
   readonly #lanes = new Map<Master, Lane>()
   readonly #open = new OpenCalls()
   readonly #unwrap: ((tag: string, reply: unknown) => unknown) | undefined
-  /** The shared calls that are not sent yet, by what they read, while `flushes` had this count. */
-  readonly #asked = new Map<string, Promise<unknown>>()
+  /**
+   * The shared calls that are not sent yet, by what they read, while `flushes` had this count. Another Map each time,
+   * like that of redis/together.ts.
+   */
+  #asked = new Map<string, Promise<unknown>>()
   #askedBefore = -1
   /** Calls to partitions without a known master. */
   #parked: ScriptCall[] = []
@@ -87,11 +90,11 @@ export class Lanes implements Dispatcher {
   share<T> (request: ScriptRequest<T>): Promise<T> {
     const { script: { name }, keys: [key], texts } = request
     const wanted = texts.length === 0 ? `${name} ${key}` : `${name} ${key} ${texts.join(' ')}`
-    if (this.#askedBefore !== flushes.count) this.#asked.clear()
+    if (this.#askedBefore !== flushes.count) this.#asked = new Map()
     this.#askedBefore = flushes.count
     let reply = this.#asked.get(wanted) as Promise<T> | undefined
     if (reply === undefined) {
-      if (this.#asked.size === 0) setImmediate(() => this.#asked.clear())
+      if (this.#asked.size === 0) setImmediate(() => { this.#asked = new Map() })
       reply = this.call(request)
       this.#asked.set(wanted, reply)
     }

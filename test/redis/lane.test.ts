@@ -1,6 +1,8 @@
 import { EventEmitter } from 'node:events'
 import { PassThrough } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { getHeapSpaceStatistics, setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import t from 'tap'
 import type { Test } from 'tap'
 import { Unavailable } from '../../src/core/errors.ts'
@@ -107,6 +109,38 @@ t.test('a tick’s calls of one script are one command, in their order, each wit
   const ids = (await Promise.all((await redis.keys(`${prefix}:*:i:default:${inbox}`)).map(key => redis.zrange(key, '0', '-1', 'WITHSCORES'))))
     .flatMap(all => all.flatMap((member, at) => at % 2 === 0 ? [{ id: member.split(':')[1]!, turn: Number(all[at + 1]) }] : []))
   t.strictSame(ids.sort((one, other) => one.turn - other.turn).map(({ id }) => id), queued, 'what enters an inbox has its turns in the order in which it was sent')
+})
+
+t.test('what a tick sent goes with the next collection of young objects', async t => {
+  const { store: { handoffs } } = await testStore(t, { url })
+  await untilServing(handoffs)
+  setFlagsFromString('--expose-gc')
+  const collect = runInNewContext('gc') as (options?: { type: 'minor' }) => void
+  const old = () => getHeapSpaceStatistics().find(({ space_name: name }) => name === 'old_space')!.space_used_size
+  const tick = async (ask: () => Promise<unknown>) => {
+    for (const asked of Array.from({ length: 64 }, ask)) await asked
+  }
+  // The first ticks move what was there before.
+  const growth = async (ask: () => Promise<unknown>) => {
+    for (let n = 0; n < 4; n++) {
+      await tick(ask)
+      collect(n === 0 ? undefined : { type: 'minor' })
+    }
+    const before = old()
+    for (let n = 0; n < 60; n++) {
+      await tick(ask)
+      await new Promise(setImmediate)
+      collect({ type: 'minor' })
+    }
+    return (old() - before) / 1024
+  }
+  for (const [name, ask] of Object.entries({
+    catches: () => handoffs.catch(newPlace(), randomToken(), 'bob'),
+    statuses: () => handoffs.status(newPlace()),
+  })) {
+    const kept = await growth(ask)
+    t.ok(kept < 500, `of 3,840 ${name}, ${kept.toFixed(0)} KB are in the old generation`)
+  }
 })
 
 t.test('calls that return much are several commands', async t => {
