@@ -2,10 +2,7 @@ import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promis
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { Redis } from 'ioredis'
 import ts from 'typescript'
-import { tags } from '../src/core/ids.ts'
-import { KeyNames } from '../src/store/key-names.ts'
 import type { Callgrind, Instructions } from './callgrind.ts'
 import type { Request } from 'autocannon'
 import { addressedBody, nextRequest, passBody, passRequest, putOperation, runLoad } from './load.ts'
@@ -14,7 +11,7 @@ import { script } from './peers/contestants.ts'
 import { makeTrivial } from './peers/trivial.ts'
 import { benchRedis } from './redis.ts'
 import type { BenchRedis } from './redis.ts'
-import { keySettings, serviceSettings, startServer, startService } from './server-process.ts'
+import { keySettings, serviceSettings, startServer } from './server-process.ts'
 import type { ServerProcess } from './server-process.ts'
 
 /** Few enough connections that a service that is 50 times slower than usual meets its own time limits, even on a busy machine. */
@@ -39,13 +36,14 @@ const patience = 120
 const v8 = ['--no-opt', '--single-threaded', '--no-incremental-marking', '--no-memory-reducer',
   '--min-semi-space-size=64', '--max-semi-space-size=64']
 
-/** What depends on time doesn't count. */
+/** What depends on time doesn't count: neither in a server, nor what a server asks of Redis where that is counted. */
 const noIntervals = `--import=${new URL('no-intervals.mjs', import.meta.url).href}`
 
 /** Redis's timer runs once a second instead of ten times. */
 const calmRedis = ['--hz', '1', '--dynamic-hz', 'no']
 
 const project = fileURLToPath(new URL('..', import.meta.url))
+const main = join(project, 'dist/main.js')
 
 export const operations = ['pass', 'catch', 'done'] as const
 /** Instructions per request, by operation. */
@@ -72,7 +70,7 @@ export async function ofFloor (callgrind: Callgrind): Promise<Counts> {
 export async function ofService (callgrind: Callgrind, say: (line: string) => void): Promise<Counts> {
   const redis = await benchRedis(say)
   try {
-    return await ofServer(callgrind, [join(project, 'dist/main.js')], serviceSettings(redis.url))
+    return await ofServer(callgrind, [main], serviceSettings(redis.url))
   } finally {
     await redis.stop()
   }
@@ -88,13 +86,12 @@ Promise<Record<'ours' | 'inbox' | 'trivial', Counts> & { plain?: Counts, version
   }
   try {
     const redis = kept(await benchRedis(say, calmRedis, callgrind.under))
-    await holdSweeps(redis.url)
-    const service = kept(await startService(redis.url))
+    const service = kept(await startServer([noIntervals, main], serviceSettings(redis.url)))
     const ours = await counts(callgrind, service.url, redis.pid)
     const inbox = await counts(callgrind, service.url, redis.pid, true)
-    const { main, remove } = await makeTrivial()
+    const { main: trivialMain, remove } = await makeTrivial()
     stops.unshift(remove)
-    const trivial = kept(await startServer([main], serviceSettings(redis.url)))
+    const trivial = kept(await startServer([noIntervals, trivialMain], serviceSettings(redis.url)))
     const found = { ours, inbox, trivial: await counts(callgrind, trivial.url, redis.pid), version: redis.version }
     if (!alsoPlain) return found
     const plain = kept(await startServer(script('plain.ts'), { ...keySettings, STORE_URL: redis.url }))
@@ -102,17 +99,6 @@ Promise<Record<'ours' | 'inbox' | 'trivial', Counts> & { plain?: Counts, version
   } finally {
     for (const stop of stops) await stop()
   }
-}
-
-/**
- * Where Redis is counted, the service beside it runs as it does in use. Its sweeps depend on time, not on requests, and with a Redis that is 50 times
- * slower they would be a large part of the count. So a replica that doesn't exist holds the lease; in production all replicas but one are in that
- * situation.
- */
-async function holdSweeps (url: string): Promise<void> {
-  const redis = new Redis(url)
-  await redis.set(new KeyNames('handoff').sweeper(tags[0] as string), 'nobody 1')
-  redis.disconnect()
 }
 
 async function ofServer (callgrind: Callgrind, args: readonly string[], env: Record<string, string>): Promise<Counts> {
