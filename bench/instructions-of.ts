@@ -1,6 +1,7 @@
 import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import ts from 'typescript'
 import type { Callgrind, Instructions } from './callgrind.ts'
@@ -37,7 +38,7 @@ const v8 = ['--no-opt', '--single-threaded', '--no-incremental-marking', '--no-m
   '--min-semi-space-size=64', '--max-semi-space-size=64']
 
 /** What depends on time doesn't count: neither in a server, nor what a server asks of Redis where that is counted. */
-const noIntervals = `--import=${new URL('no-intervals.mjs', import.meta.url).href}`
+const [noIntervals, heldIntervals] = ['no', 'held'].map(how => `--import=${new URL(`${how}-intervals.mjs`, import.meta.url).href}`) as [string, string]
 
 /** Redis's timer runs once a second instead of ten times. */
 const calmRedis = ['--hz', '1', '--dynamic-hz', 'no']
@@ -86,16 +87,17 @@ Promise<Record<'ours' | 'inbox' | 'trivial', Counts> & { plain?: Counts, version
   }
   try {
     const redis = kept(await benchRedis(say, calmRedis, callgrind.under))
-    const service = kept(await startServer([noIntervals, main], serviceSettings(redis.url)))
-    const ours = await counts(callgrind, service.url, redis.pid)
-    const inbox = await counts(callgrind, service.url, redis.pid, true)
+    const service = kept(await startServer([heldIntervals, main], serviceSettings(redis.url)))
+    const ours = await counts(callgrind, service.url, redis.pid, [service.pid])
+    const inbox = await counts(callgrind, service.url, redis.pid, [service.pid], true)
     const { main: trivialMain, remove } = await makeTrivial()
     stops.unshift(remove)
-    const trivial = kept(await startServer([noIntervals, trivialMain], serviceSettings(redis.url)))
-    const found = { ours, inbox, trivial: await counts(callgrind, trivial.url, redis.pid), version: redis.version }
+    const trivial = kept(await startServer([heldIntervals, trivialMain], serviceSettings(redis.url)))
+    const beside = [service.pid, trivial.pid]
+    const found = { ours, inbox, trivial: await counts(callgrind, trivial.url, redis.pid, beside), version: redis.version }
     if (!alsoPlain) return found
     const plain = kept(await startServer(script('plain.ts'), { ...keySettings, STORE_URL: redis.url }))
-    return { ...found, plain: await counts(callgrind, plain.url, redis.pid) }
+    return { ...found, plain: await counts(callgrind, plain.url, redis.pid, beside) }
   } finally {
     for (const stop of stops) await stop()
   }
@@ -110,16 +112,31 @@ async function ofServer (callgrind: Callgrind, args: readonly string[], env: Rec
   }
 }
 
-/** @param isInbox whether the handoffs go through an inbox */
-async function counts (callgrind: Callgrind, url: string, pid: number, isInbox = false): Promise<Counts> {
+/**
+ * @param beside the services with held-intervals.mjs
+ * @param isInbox whether the handoffs go through an inbox
+ */
+async function counts (callgrind: Callgrind, url: string, pid: number, beside: readonly number[] = [], isInbox = false): Promise<Counts> {
   await untilFaultless(() => throughAll(url, warmUp, work => work(), isInbox))
   const found: Array<Record<typeof operations[number], Instructions>> = []
-  for (let round = 1; round <= rounds; round++) found.push(await untilFaultless(() => throughAll(url, counted, work => callgrind.count(pid, work), isInbox)))
+  const round = () => throughAll(url, counted, work => callgrind.count(pid, work), isInbox)
+  for (let left = rounds; left > 0; left--) found.push(await untilFaultless(() => held(beside, round)))
   const each = (name: typeof operations[number]) => {
     const of = (what: keyof Instructions) => Math.min(...found.map(round => round[name][what])) / counted
     return { javascript: of('javascript'), native: of('native') }
   }
   return { pass: each('pass'), catch: each('catch'), done: each('done') }
+}
+
+/** Runs something while these services' intervals don't fire. */
+async function held<T> (services: readonly number[], work: () => Promise<T>): Promise<T> {
+  const turn = () => { for (const pid of services) process.kill(pid, 'SIGWINCH') }
+  turn()
+  try {
+    return await work()
+  } finally {
+    turn()
+  }
 }
 
 /** A request of the round failed. */
@@ -132,6 +149,8 @@ export async function untilFaultless<T> (work: () => Promise<T>): Promise<T> {
       return await work()
     } catch (error) {
       if (!(error instanceof WentWrong) || left === 1) throw error
+      // A service that has just lost its Redis looks again by the clock.
+      await sleep(1000)
     }
   }
 }
