@@ -87,13 +87,13 @@ Promise<Record<'ours' | 'inbox' | 'trivial', Counts> & { plain?: Counts, version
   }
   try {
     const redis = kept(await benchRedis(say, calmRedis, callgrind.under))
-    const service = kept(await startServer([heldIntervals, main], serviceSettings(redis.url)))
-    const ours = await counts(callgrind, service.url, redis.pid, [service.pid])
-    const inbox = await counts(callgrind, service.url, redis.pid, [service.pid], true)
+    const service = kept(await startServer([heldIntervals, main], serviceSettings(redis.url), true))
+    const ours = await counts(callgrind, service.url, redis.pid, [service])
+    const inbox = await counts(callgrind, service.url, redis.pid, [service], true)
     const { main: trivialMain, remove } = await makeTrivial()
     stops.unshift(remove)
-    const trivial = kept(await startServer([heldIntervals, trivialMain], serviceSettings(redis.url)))
-    const beside = [service.pid, trivial.pid]
+    const trivial = kept(await startServer([heldIntervals, trivialMain], serviceSettings(redis.url), true))
+    const beside = [service, trivial]
     const found = { ours, inbox, trivial: await counts(callgrind, trivial.url, redis.pid, beside), version: redis.version }
     if (!alsoPlain) return found
     const plain = kept(await startServer(script('plain.ts'), { ...keySettings, STORE_URL: redis.url }))
@@ -116,7 +116,7 @@ async function ofServer (callgrind: Callgrind, args: readonly string[], env: Rec
  * @param beside the services with held-intervals.mjs
  * @param isInbox whether the handoffs go through an inbox
  */
-async function counts (callgrind: Callgrind, url: string, pid: number, beside: readonly number[] = [], isInbox = false): Promise<Counts> {
+async function counts (callgrind: Callgrind, url: string, pid: number, beside: readonly ServerProcess[] = [], isInbox = false): Promise<Counts> {
   await untilFaultless(() => throughAll(url, warmUp, work => work(), isInbox))
   const found: Array<Record<typeof operations[number], Instructions>> = []
   const round = () => throughAll(url, counted, work => callgrind.count(pid, work), isInbox)
@@ -129,13 +129,12 @@ async function counts (callgrind: Callgrind, url: string, pid: number, beside: r
 }
 
 /** Runs something while these services' intervals don't fire. */
-async function held<T> (services: readonly number[], work: () => Promise<T>): Promise<T> {
-  const turn = () => { for (const pid of services) process.kill(pid, 'SIGWINCH') }
-  turn()
+async function held<T> (services: readonly ServerProcess[], work: () => Promise<T>): Promise<T> {
+  await Promise.all(services.map(({ hold }) => hold()))
   try {
     return await work()
   } finally {
-    turn()
+    await Promise.all(services.map(({ release }) => release()))
   }
 }
 

@@ -7,6 +7,9 @@ import { fileURLToPath } from 'node:url'
 export interface ServerProcess {
   url: string
   pid: number
+  /** Holds its intervals, and lets them fire again; only with held-intervals.mjs. */
+  hold (): Promise<unknown>
+  release (): Promise<unknown>
   /** Its memory; this and the next two only if it was started with a gauge. */
   weigh (): Promise<Weight>
   count (): Promise<unknown>
@@ -43,11 +46,12 @@ export function startService (redisUrl: string, weighed = false, extra: Record<s
 /**
  * Runs node with these arguments and waits until it prints where it listens.
  * @param env its whole environment, except what is needed to find programs
+ * @param isAsked whether what is preloaded into it answers orders: gauge.mjs or held-intervals.mjs
  * @param under a program to run node under, with its arguments
  */
-export async function startServer (args: readonly string[], env: Record<string, string>, weighed = false, under: readonly string[] = []): Promise<ServerProcess> {
+export async function startServer (args: readonly string[], env: Record<string, string>, isAsked = false, under: readonly string[] = []): Promise<ServerProcess> {
   const [program, ...its] = [...under, process.execPath, ...args] as [string, ...string[]]
-  const child = spawn(program, its, { env: { PATH: process.env.PATH, ...env }, stdio: ['ignore', 'pipe', 'inherit', ...weighed ? ['ipc' as const] : []] })
+  const child = spawn(program, its, { env: { PATH: process.env.PATH, ...env }, stdio: ['ignore', 'pipe', 'inherit', ...isAsked ? ['ipc' as const] : []] })
   const exited = once(child, 'exit')
   endWithUs(child)
   const stop = async () => {
@@ -68,7 +72,8 @@ export async function startServer (args: readonly string[], env: Record<string, 
     })
     exited.then(() => reject(new Error(`${args.join(' ')} ended before it listened: ${said}`)))
   })
-  return { url, pid: child.pid as number, weigh: () => ask('weigh'), count: () => ask('count'), counted: () => ask('counted'), stop }
+  const asked = { hold: () => ask('hold'), release: () => ask('release'), weigh: () => ask<Weight>('weigh'), count: () => ask('count') }
+  return { url, pid: child.pid as number, ...asked, counted: () => ask<Allocated>('counted'), stop }
 }
 
 /** Ends a child when this process ends for any reason: the pipe to a shell closes then, and the shell ends the child. */
