@@ -72,8 +72,16 @@ export async function startServer (args: readonly string[], env: Record<string, 
     })
     exited.then(() => reject(new Error(`${args.join(' ')} ended before it listened: ${said}`)))
   })
-  const asked = { hold: () => ask('hold'), release: () => ask('release'), weigh: () => ask<Weight>('weigh'), count: () => ask('count') }
-  return { url, pid: child.pid as number, ...asked, counted: () => ask<Allocated>('counted'), stop }
+  return {
+    url,
+    pid: child.pid as number,
+    hold: () => ask('hold'),
+    release: () => ask('release'),
+    weigh: () => ask<Weight>('weigh'),
+    count: () => ask('count'),
+    counted: () => ask<Allocated>('counted'),
+    stop,
+  }
 }
 
 /** Ends a child when this process ends for any reason: the pipe to a shell closes then, and the shell ends the child. */
