@@ -15,6 +15,7 @@ t.setTimeout(40 * minute)
 
 /** No version that anybody has an image of. */
 const version = `0.2.1-rc.${process.pid}`
+const pattern = version.replaceAll('.', '\\.')
 const image = `agent-handoff-service:${version}`
 const nowhere = 'tcp://127.0.0.1:9'
 
@@ -53,7 +54,8 @@ class Clone {
   }
 }
 
-const headed = (heading: string) => (changelog: string) => changelog.replace(/^## \[0\.1\.0\].*$/m, heading)
+/** With this heading in place of the last version's. */
+const headed = (heading: string) => (changelog: string) => changelog.replace(/^## \[\d.*$/m, heading)
 
 t.test('a version is released from a clone', { timeout: 40 * minute }, async t => {
   t.equal(release, 'npm run release')
@@ -85,7 +87,7 @@ async function refuses (t: Test, clone: Clone): Promise<void> {
   await clone.must(setVersion!)
   await clone.edit('CHANGELOG.md', headed(`## [${version}]`))
   await clone.must(commit!)
-  await refused(/^release: CHANGELOG\.md has no heading with a date for this version, like: ## \[0\.2\.1-rc\.\d+\] - \d{4}-\d\d-\d\d$/m)
+  await refused(new RegExp(`^release: CHANGELOG\\.md has no heading with a date for this version, like: ## \\[${pattern}\\] - \\d{4}-\\d\\d-\\d\\d$`, 'm'))
 
   await clone.edit('CHANGELOG.md', text => text.replace(`## [${version}]`, `## [${version}] - 2026-11-30`))
   await clone.must(commit!)
@@ -141,7 +143,7 @@ async function makesAll (t: Test, clone: Clone): Promise<void> {
     t.equal((await clone.must(`docker run --rm ${image} handoff --version`)).trim(), version)
   })
 
-  t.match(await clone.read('release/NOTES.md'), /^## \[0\.1\.1-rc\.\d+\] - 2026-11-30\n[^]*### Added\n[^]*- audit passed: /)
+  t.match(await clone.read('release/NOTES.md'), new RegExp(`^## \\[${pattern}\\] - 2026-11-30\\n[^]*### Added\\n[^]*- audit passed: `))
   await t.test('the same commit makes the same files, apart from the image', async t => {
     const again = await clone.must(release!, { AUDIT: 'skipped' })
     const differs = (line: string) => !/NOTES\.md|-image\./.test(line)

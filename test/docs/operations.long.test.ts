@@ -18,7 +18,7 @@ async function type (script: string, env: Record<string, string>, cwd = projectR
   return (await promisify(execFile)('bash', ['-euo', 'pipefail', '-c', script], { cwd, env: { ...outer, ...env } })).stdout
 }
 
-t.test('what an operator asks at night', { timeout: 300_000 }, async t => {
+t.test('what an operator asks at night', { timeout: 900_000 }, async t => {
   const DATA_DIR = join(await scratchDir(t), 'data')
   await npmStart(t, { DATA_DIR, EVENTS_RETENTION: '3600' })
   const env = { DATA_DIR }
