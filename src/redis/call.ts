@@ -194,7 +194,9 @@ export class ScriptCall extends OwnCommand {
   #head (): string {
     const { script, keys, texts, bytes } = this.request
     const count = 3 + keys.length + texts.length + (script.writes ? 1 : 0) + (bytes === undefined ? 0 : 1)
-    let head = `*${count}\r\n${this.withSource ? script.eval : script.evalsha}$${keys.length < 10 ? 1 : 2}\r\n${keys.length}\r\n`
+    // A pass that comes after a hundred has over a hundred keys.
+    const digits = keys.length < 10 ? 1 : keys.length < 100 ? 2 : 3
+    let head = `*${count}\r\n${this.withSource ? script.eval : script.evalsha}$${digits}\r\n${keys.length}\r\n`
     for (const key of keys) head += `$${key.length}\r\n${key}\r\n`
     if (script.writes) head += `$13\r\n${this.deadline}\r\n`
     for (const text of texts) head += `$${text.length}\r\n${text}\r\n`

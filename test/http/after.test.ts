@@ -43,6 +43,17 @@ for (const isSpread of [false, true]) {
       ])
     })
 
+    t.test('it may come after any number of handoffs from 1 to 100', async t => {
+      // One inbox is in one partition, so in a Cluster too all are in one call.
+      const { results } = (await call('alice', 'POST', '/api/batch', { operations: Array.from({ length: 100 }, () => ({ op: 'pass', body: { task: 't', to: 'hundred' } })) })).json()
+      const ids = (results as Array<{ body: { handoff_id: string } }>).map(({ body }) => body.handoff_id)
+      for (const count of [1, 8, 9, 10, 11, 98, 99, 100]) {
+        const passed = await call('alice', 'POST', '/api/pass', { task: 'sum up', after: ids.slice(0, count), to: 'hundred' })
+        t.equal(passed.statusCode, 201, `${count}: ${passed.body}`)
+        t.equal(passed.json().blocked_by, count)
+      }
+    })
+
     t.test('one that ends otherwise cancels it, and what comes after it in turn', async t => {
       const one = await pass()
       const two = await pass({ after: [one] })
