@@ -111,12 +111,14 @@ export class Thread {
 
   #next (): void {
     if (!this.#isReady || this.#underWay !== undefined) return
-    const next = this.#waiting.take()
-    if (next === undefined) return this.#worker!.unref()
-    if (performance.now() - next.queuedAt > this.#options.patience) {
+    const now = performance.now()
+    let next = this.#waiting.take()
+    // A loop, since thousands may have waited too long.
+    while (next !== undefined && now - next.queuedAt > this.#options.patience) {
       next.reject(unavailable())
-      return this.#next()
+      next = this.#waiting.take()
     }
+    if (next === undefined) return this.#worker!.unref()
     this.#underWay = next
     this.#worker!.ref()
     // Idle until now.

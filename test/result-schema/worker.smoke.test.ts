@@ -105,6 +105,16 @@ t.test('a job that waits too long is refused as unavailable', async t => {
   await until(async () => await check(harmless, {}) === 'ok')
 })
 
+t.test('any number of jobs may have waited too long', async t => {
+  const { check } = judging(t, { limit, patience: limit / 2 })
+  await until(async () => await check(harmless, {}) === 'ok')
+  const slow = check(hostileSchema, hostileOutput)
+  const behind = await Promise.all(Array.from({ length: 30_000 }, () => check(harmless, {})))
+  t.equal(await slow, 'result_schema_too_slow')
+  t.equal(behind.filter(outcome => outcome === 'unavailable').length, behind.length)
+  await until(async () => await check(harmless, {}) === 'ok')
+})
+
 t.test('tenants take turns, and so do the agents of each, however many agents or jobs there are', async t => {
   const { check } = judging(t, { limit, patience })
   await until(async () => await check(harmless, {}) === 'ok')
