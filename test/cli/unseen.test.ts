@@ -23,7 +23,7 @@ t.test('a command that the server doesn’t have is found', async t => {
 })
 
 t.test('doctor notes rights that it can’t check', t => {
-  const nothing = { user: 'handoff', lacking: [], missing: [], unknown: [], messages: '', optionalCommands: ['client|kill'], forKeys: ['xadd'] }
+  const nothing = { user: 'handoff', lacking: [], missing: [], unknown: [], messages: '', optionalCommands: ['client|kill'], forKeys: ['xadd'], forEvents: ['pexpiretime'] }
   t.match(checkRights(nothing, 'handoff'), [{ level: 'ok' }])
   const findings = checkRights({ ...nothing, unknown: ['hset'], messages: 'ERR Wrong number of args' }, 'handoff')
   t.strictSame(findings, [{ level: 'note', name: 'unseen', saw: 'cannot see whether handoff may hset: ERR Wrong number of args' }])

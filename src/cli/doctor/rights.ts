@@ -8,15 +8,24 @@ import type { Finding } from './server.ts'
 
 /**
  * The user's rights, with commands named as in ACL SETUSER: hset, cluster|slots. The service works without
- * `optionalCommands` and `forKeys`.
+ * `optionalCommands` and `forKeys`, and without `forEvents` where it has no EVENTS_RETENTION.
  */
-export interface RightsReport extends RightsReply { user: string, optionalCommands: string[], forKeys: string[] }
+export interface RightsReport extends RightsReply {
+  user: string
+  optionalCommands: string[]
+  forKeys: string[]
+  forEvents: string[]
+}
 
 /** Uses the service's own readiness check. @param key a key of the service, on which all commands must be allowed */
 export async function askRights (redis: Redis, key: string, setup: Deployment): Promise<RightsReport> {
   const scripts = loadScripts({ events: setup.events ? 'outbox' : undefined })
   const forKeys = operatorCommands(scripts, setup)
-  const all = [...neededCommands(scripts, setup), ...optionalCommands, ...forKeys]
+  const needed = neededCommands(scripts, setup)
+  // This command may not have the service's EVENTS_RETENTION.
+  const forEvents = neededCommands(loadScripts({ events: 'outbox' }), { ...setup, events: true })
+    .filter(command => !needed.includes(command) && !forKeys.includes(command))
+  const all = [...needed, ...optionalCommands, ...forKeys, ...forEvents]
   const {
     lacking, missing, unknown, messages
   } = await redis.eval(scripts.rights.source, 0, all.join(' '), key).then(readRights, (error: Error): RightsReply => {
@@ -31,7 +40,8 @@ export async function askRights (redis: Redis, key: string, setup: Deployment): 
     unknown: lower(unknown),
     messages,
     optionalCommands: lower(optionalCommands),
-    forKeys: lower(forKeys)
+    forKeys: lower(forKeys),
+    forEvents: lower(forEvents)
   }
 }
 
@@ -49,8 +59,12 @@ export function checkRights (rights: RightsReport, prefix: string): Finding[] {
 
 const name = 'rights'
 
-function checkLacking ({ user, lacking, optionalCommands, forKeys }: RightsReport, prefix: string): Finding | null {
-  const needed = lacking.filter(command => !optionalCommands.includes(command) && !forKeys.includes(command))
+function checkLacking (
+  { user, lacking, optionalCommands, forKeys, forEvents }: RightsReport, prefix: string
+): Finding | null {
+  const dispensable = [...optionalCommands, ...forKeys, ...forEvents]
+  const needed = lacking.filter(command => !dispensable.includes(command))
+  const ofEvents = lacking.filter(command => forEvents.includes(command))
   const ofUse = lacking.filter(command => optionalCommands.includes(command))
   const grant = (
     commands: readonly string[]
@@ -74,6 +88,15 @@ function checkLacking ({ user, lacking, optionalCommands, forKeys }: RightsRepor
       why: 'with it, commands left on a broken connection are stopped at once; without it, by their deadline of 2 s'
     }
   }
+  if (ofEvents.length > 0) {
+    return {
+      level: 'note',
+      name,
+      saw: `${user} may not ${ofEvents.join(', ')}`,
+      set: grant(ofEvents),
+      why: 'with EVENTS_RETENTION the service needs them, and isn’t ready without'
+    }
+  }
   if (lacking.length > 0) {
     return {
       level: 'note',
@@ -86,9 +109,11 @@ function checkLacking ({ user, lacking, optionalCommands, forKeys }: RightsRepor
   return null
 }
 
-function checkMissing ({ missing, messages, optionalCommands, forKeys }: RightsReport): Finding | null {
+function checkMissing (
+  { missing, messages, optionalCommands, forKeys, forEvents }: RightsReport
+): Finding | null {
   if (missing.length === 0) return null
-  const dispensable = missing.every(command => optionalCommands.includes(command) || forKeys.includes(command))
+  const dispensable = missing.every(command => [...optionalCommands, ...forKeys, ...forEvents].includes(command))
   return {
     level: dispensable ? 'note' : 'error',
     name: 'commands',
