@@ -1,5 +1,6 @@
 import type { Writable } from 'node:stream'
 import type { Redis } from 'ioredis'
+import { Unavailable } from '../core/errors.ts'
 import type { ScriptCall } from './call.ts'
 import type { Master } from './masters.ts'
 import { StaleConnections } from './stale-connections.ts'
@@ -64,7 +65,7 @@ export class Lane {
       this.#atEndOfTick = batchWrites(redis.stream, () => this.#sendTogether())
       // If TIME was refused (BUSY, NOPERM), the clock is unknown, and calls get the refusal themselves; unless the
       // connection broke.
-      Promise.allSettled([this.#former.end(redis), this.learnClock()])
+      Promise.allSettled([this.#former.end(redis), this.learnClock(), master.learnRights?.()])
         .then(() => { if (redis.status === 'ready') this.#connected() })
     })
     redis.on('close', () => this.broke())
@@ -89,6 +90,11 @@ export class Lane {
     // A call redirected by ASK isn't parked because of groups: afterwards it would have to be redirected again.
     if (!this.#taking && !(asking && this.#ready)) {
       this.park(call)
+      return
+    }
+    const refusal = this.#master.refused?.get(call.request.script)
+    if (refusal !== undefined) {
+      call.refuse(new Unavailable(refusal))
       return
     }
     call.lane = this

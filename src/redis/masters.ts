@@ -6,6 +6,7 @@ import type { ClusterNodes, Host, Sentinels, Standalone } from '../core/redis-ur
 import { isCut } from './call.ts'
 import { connect, connectNode, nodeName } from './connect.ts'
 import type { ConnectionLog } from './connect.ts'
+import type { Script } from './scripts.ts'
 
 /**
  * A server that takes writes. One connection is for calls, another for subscriptions: a subscribed RESP2 connection can
@@ -20,6 +21,13 @@ export interface Master {
   tags: readonly string[]
   /** The last connection error; undefined while connected. */
   trouble?: Error | undefined
+  /** Finds out which scripts are refused. Awaited on each new connection, before any call. */
+  learnRights?: () => Promise<void>
+  /**
+   * The scripts that would break off half way, because the user lacks a right that they need or the server a command,
+   * and why. What a script has written by then stays.
+   */
+  refused?: ReadonlyMap<Script, string> | undefined
 }
 
 /** @param open makes one connection to it */

@@ -112,7 +112,7 @@ function isReached ({ calls, tags }: Master): boolean {
 }
 
 async function look (master: Master, readiness: Readiness): Promise<Look> {
-  const tried = tryScripts(master.tags[0]!, readiness).catch((error: Error) => error)
+  const tried = tryScripts(master, readiness).catch((error: Error) => error)
   const info = await master.calls.info('server', 'memory', 'replication')
     // Before 7.0, INFO takes at most one section. Ask without any, to learn that the server is so old.
     .catch(() => master.calls.info()).then(readInfo, () => ({} as ServerInfo))
@@ -141,9 +141,10 @@ async function look (master: Master, readiness: Readiness): Promise<Look> {
  * rights of other scripts show before.
  */
 async function tryScripts (
-  tag: string, { lanes, scripts, rights, keyNames, newMark }: Readiness
+  master: Master, { lanes, scripts, rights, keyNames, newMark }: Readiness
 ): Promise<Omit<Look, 'master' | 'memory'>> {
-  const { lacking, missing, unknown, messages: said } = await rights.ask(tag)
+  const tag = master.tags[0]!
+  const { lacking, missing, unknown, messages: said } = await rights.ask(master)
   if (lacking.length > 0) {
     return { reason: `Redis does not let this service run ${lacking.join(', ')}: its user needs more rights.` }
   }

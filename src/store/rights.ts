@@ -1,6 +1,7 @@
 import { Unavailable } from '../core/errors.ts'
 import type { KeyNames } from './key-names.ts'
 import type { Lanes } from '../redis/lanes.ts'
+import type { Master } from '../redis/masters.ts'
 import { tagged } from './replies.ts'
 import type { Script, ScriptName, Scripts } from '../redis/scripts.ts'
 
@@ -44,6 +45,11 @@ function commandsIn ({ source }: Script): string[] {
   return [...source.matchAll(/\bp?call\('([A-Z]+)'/g)].map(([, name]) => name as string)
 }
 
+/** Those that end the script when they are refused. It goes on where `pcall` is refused. */
+function commandsThatEnd ({ source }: Script): string[] {
+  return [...source.matchAll(/\bcall\('([A-Z]+)'/g)].map(([, name]) => name as string)
+}
+
 /** What a user may not do, as far as Redis says. */
 export interface RightsReply {
   /** Commands that the user may not run. */
@@ -56,33 +62,69 @@ export interface RightsReply {
   messages: string
 }
 
-/** Checks whether the ACL lets the service's user do what it does on a master. */
+/**
+ * Checks whether the ACL lets the service's user do what it does on a master. Where it doesn't, no script begins there
+ * that would end half way: a handoff could be renamed, and its successor never get into its inbox. Nor is a lease
+ * taken, since other replicas may have all rights.
+ */
 export class RightsCheck {
   readonly #lanes: Lanes
   readonly #script: Script
   readonly #keyNames: KeyNames
   readonly #needed: readonly string[]
+  /** What each script needs but the one that asks. */
+  readonly #scripts: ReadonlyMap<Script, ReadonlySet<string>>
 
   constructor (lanes: Lanes, scripts: Scripts, keyNames: KeyNames, setup: Deployment) {
     this.#lanes = lanes
     this.#script = scripts.rights
     this.#keyNames = keyNames
     this.#needed = neededCommands(scripts, setup)
+    const all = Object.values(scripts)
+      .filter(({ name }) => !ofOperators.has(name) && (setup.events || !ofEvents.has(name)))
+    const whatAnyNeeds = new Set(all.flatMap(commandsThatEnd))
+    this.#scripts = new Map(all.filter(script => script !== this.#script).flatMap(script => {
+      const needs = script === scripts.lease ? whatAnyNeeds : new Set(commandsThatEnd(script))
+      return [script, ...script.whenFull === undefined ? [] : [script.whenFull]].map(one => [one, needs] as const)
+    }))
   }
 
   /** Asks the master of this partition. @throws {Unavailable} */
-  ask (tag: string): Promise<RightsReply> {
-    return this.#lanes.call({
+  async ask (master: Master): Promise<RightsReply> {
+    const tag = master.tags[0]!
+    const reply = await this.#lanes.call({
       script: this.#script,
       tag,
       keys: [],
-      texts: [this.#needed.join(' '), this.#keyNames.dataSet(tag)],
+      texts: this.#texts(tag),
       decode: readRights
     })
       .catch((error: Error) => {
         if (error instanceof Unavailable) throw error
         return { lacking: [], missing: [], unknown: [...this.#needed], messages: error.message }
       })
+    this.#refuse(master, reply)
+    return reply
+  }
+
+  /** Asks on a new connection, on which there are no calls yet. If Redis doesn't say, nothing is refused. */
+  async learn (master: Master): Promise<void> {
+    // Without partitions it is only taking over slots; any key of the service has the same rights.
+    const texts = this.#texts(master.tags[0] ?? '')
+    this.#refuse(master, readRights(await master.calls.callBuffer('EVAL', this.#script.source, '0', ...texts)))
+  }
+
+  #texts (tag: string): string[] {
+    return [this.#needed.join(' '), this.#keyNames.dataSet(tag)]
+  }
+
+  #refuse (master: Master, { lacking, missing }: RightsReply): void {
+    const out = [...lacking, ...missing]
+    const refused = [...this.#scripts].flatMap(([script, needs]) => {
+      const why = out.filter(name => needs.has(name))
+      return why.length === 0 ? [] : [[script, `NOPERM ${script.name} needs ${why.join(', ')}`] as const]
+    })
+    master.refused = refused.length === 0 ? undefined : new Map(refused)
   }
 }
 

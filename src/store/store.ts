@@ -141,6 +141,7 @@ export function openStore (
   const rights = new RightsCheck(
     lanes, scripts, keyNames, { cluster: address.kind === 'cluster', replicas, events: areEventsOn }
   )
+  masters.each(master => { master.learnRights = () => rights.learn(master) })
   const handoffs = new Handoffs(lanes, scripts, keyNames, options, !isSpread)
   const dependents = new Dependents(
     lanes, scripts, keyNames, !isSpread, error => log.error({ err: error }, 'releasing what comes after others failed')

@@ -124,6 +124,44 @@ t.test('all that the service does is allowed, and all that is allowed is used', 
   t.strictSame(await denials(redis.admin, 'handoff'), [])
 })
 
+t.test('without a right nothing is begun that would end half way, and no lease is taken', async t => {
+  const { redis, grant, service } = await limitedService(t)
+  const { call, store, prefix } = service
+  await until(() => isReady(service))
+  const passed = await call('alice', 'POST', '/api/pass', { task: 't', to: 'in', max_attempts: 2, work_within: 60 })
+  const id = passed.json().handoff_id as string
+  t.match((await call('bob', 'POST', '/api/catch', { inbox: 'in' })).json(), { items: [{ handoff_id: id }] })
+  const before = await contents(redis, `${prefix}:{${tagOf(id)}}:*`)
+
+  // An attempt that ends leaves what its inbox has caught: the last of what fail writes.
+  await grant('-srem')
+  await redis.admin.call('CLIENT', 'KILL', 'USER', 'handoff')
+  const fail = () => call('bob', 'POST', `/api/fail/${id}`, { error: { message: 'm' } })
+  isProblem(t, await fail(), 503, 'unavailable')
+  t.equal((await call('alice', 'GET', `/api/status/${id}`)).json().status, 'caught', 'what needs no such right goes on')
+  const { took } = store.scripts.find(({ name }) => name === 'lease')!
+  const asked = () => took.counts.reduce((sum, count) => sum + count, 0)
+  const askedBefore = asked()
+  store.sweeper.start()
+  await until(() => asked() > askedBefore)
+  await t.rejects(store.handoffs.sweep(tagOf(id), 100), { name: 'Unavailable', message: 'NOPERM sweep needs SREM' })
+  t.strictSame(await redis.admin.keys(`${prefix}:*sweeper`), [], 'others may sweep')
+  t.strictSame(await contents(redis, `${prefix}:{${tagOf(id)}}:*`), before, 'all is as it was')
+
+  await grant()
+  await until(() => isReady(service))
+  const failed = await fail()
+  t.equal(failed.statusCode, 200)
+  t.match((await call('bob', 'POST', '/api/catch?wait=30', { inbox: 'in' })).json(), { items: [{ task: 't' }] }, 'the next attempt')
+  await until(async () => (await redis.admin.keys(`${prefix}:*sweeper`)).length === 1)
+})
+
+/** The keys of this pattern, and what DUMP says of each. */
+async function contents ({ admin }: RedisServer, pattern: string): Promise<Array<[string, string]>> {
+  const keys = (await admin.keys(pattern)).sort()
+  return await Promise.all(keys.map(async (key): Promise<[string, string]> => [key, (await admin.dumpBuffer(key)).toString('base64')]))
+}
+
 async function commandsCalled ({ admin }: RedisServer): Promise<Set<string>> {
   const stats = await admin.info('commandstats')
   return new Set([...stats.matchAll(/^cmdstat_([^:]+):/gm)].map(([, name]) => name!.toUpperCase()))
