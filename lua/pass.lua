@@ -49,7 +49,7 @@ if not kept then inbox, other = waiting, inbox end
 local settings = inbox and call('GET', inbox .. ':settings')
 if settings then
   -- Uses: counting
-  local refusal = unpassable(inbox, other, options, settings)
+  local refusal = unpassable(inbox, other, options, settings, now)
   if refusal then return refusal end
 end
 -- In the key, the member begins where the index's key ends.

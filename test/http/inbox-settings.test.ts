@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
-import { homeTag, inboxTag } from '../../src/core/ids.ts'
+import { homeTag, inboxTag, tagOf } from '../../src/core/ids.ts'
 import { callerOf } from '../../src/core/model.ts'
 import { testApp } from '../helpers/app.ts'
 import type { TestApp } from '../helpers/app.ts'
@@ -339,6 +339,25 @@ t.test('what an older version’s replica ended or moved no longer counts as del
   t.match(await look(), { pending: 1, delayed: 4 })
   await one.store.inboxes.tidy({ tenant: 'default', inbox: name, tag: inboxTag('default', name) })
   t.match(await look(), { pending: 1, delayed: 1 })
+})
+
+t.test('what was gone before anybody could end it leaves room in its inbox', async t => {
+  const { name, set } = work(one)
+  const others = [{ after: [await one.pass()] }, { require_human: true }]
+  await set({ max_pending: 1 })
+  for (const more of others) {
+    const passed = () => one.call('alice', 'POST', '/api/pass', { task: 't', to: name, ...more })
+    const first = await passed()
+    t.equal(first.statusCode, 201)
+    isProblem(t, await passed(), 429, 'inbox_full')
+    const { handoff_id: id } = first.json()
+    const [partition, member] = [`${one.prefix}:{${tagOf(id)}}`, `default:${id}`]
+    for (const list of ['blocked', 'waiting']) await one.redis.zadd(`${partition}:i:default:${name}:${list}`, 'XX', Date.now() - 1000, member)
+    await one.redis.del(`${partition}:h:${member}`)
+    const second = await passed()
+    t.equal(second.statusCode, 201, JSON.stringify(more))
+    await one.call('alice', 'POST', `/api/cancel/${second.json().handoff_id}`)
+  }
 })
 
 t.test('in a Cluster, settings that one partition lost are set again in both', async t => {
