@@ -119,10 +119,10 @@ export class RightsCheck {
   }
 
   #refuse (master: Master, { lacking, missing }: RightsReply): void {
-    const out = [...lacking, ...missing]
     const refused = [...this.#scripts].flatMap(([script, needs]) => {
-      const why = out.filter(name => needs.has(name))
-      return why.length === 0 ? [] : [[script, `NOPERM ${script.name} needs ${why.join(', ')}`] as const]
+      const [denied, unknown] = [lacking, missing].map(names => names.filter(name => needs.has(name)))
+      const [why, reason] = unknown!.length > 0 ? [unknown!, 'ERR unknown command'] : [denied!, 'NOPERM']
+      return why.length === 0 ? [] : [[script, `${reason}: ${script.name} needs ${why.join(', ')}`] as const]
     })
     master.refused = refused.length === 0 ? undefined : new Map(refused)
   }

@@ -117,6 +117,7 @@ t.test('a draining process is not ready at once, goes on serving, and ends in ti
   t.equal(await service.ended, 0)
   const after = performance.now() - began
   t.ok(after > 4000, `gone after ${Math.round(after)} ms`)
-  t.match(log, /"connections":2,"msg":"closed connections that did not end in time"/)
+  // The half request's; and that of the client that reads nothing, unless a slow machine ended it before, as it does any such client.
+  t.match(log, /"connections":[12],"msg":"closed connections that did not end in time"/)
   t.match(log, /"stopped"/)
 })

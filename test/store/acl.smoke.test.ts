@@ -144,7 +144,7 @@ t.test('without a right nothing is begun that would end half way, and no lease i
   const askedBefore = asked()
   store.sweeper.start()
   await until(() => asked() > askedBefore)
-  await t.rejects(store.handoffs.sweep(tagOf(id), 100), { name: 'Unavailable', message: 'NOPERM sweep needs SREM' })
+  await t.rejects(store.handoffs.sweep(tagOf(id), 100), { name: 'Unavailable', message: 'NOPERM: sweep needs SREM' })
   t.strictSame(await redis.admin.keys(`${prefix}:*sweeper`), [], 'others may sweep')
   t.strictSame(await contents(redis, `${prefix}:{${tagOf(id)}}:*`), before, 'all is as it was')
 
