@@ -1,10 +1,15 @@
 #!lua flags=no-writes
 -- Reads the whole of a handoff for a person who is to decide. Changes nothing.
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
--- ARGV: none
+-- ARGV: 1 how many bytes the payload and the schema may have together; absent for any
 -- Replies: {'found', now, record, payload, decision, digest, extra, schema}  parts that don't exist are nil, as is a
 --                      payload that was freed
 --          {'not_found'}
+--          {'larger'}     they have more
+local max = ARGV[1]
+if max and redis.call('HSTRLEN', KEYS[1], 'p') + redis.call('HSTRLEN', KEYS[1], 'r') > max + 0 then
+  return { 'larger' }
+end
 local record, payload, decision, digest, extra, schema =
   unpack(redis.call('HMGET', KEYS[1], 's', 'p', 'd', 'h', 'x', 'r'))
 

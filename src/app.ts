@@ -203,9 +203,9 @@ export async function buildApp (
   const limits = { maxExpiresIn: config.maxExpiresIn / 1000, maxWorkTtl: config.maxWorkTtl / 1000 }
   const many = new ManyHandoffs(store.handoffs, waiter, readInTurn)
   const lists = new ListService(store.lists, inTurn)
-  const approvals = new ApprovalService(store.approvals, store.handoffs, inTurn)
+  const approvals = new ApprovalService(store.approvals, store.handoffs, inTurn, largeReads)
   const asks = new AskService(
-    store.asks, store.lists, waiter, schemas, inTurn, { baseUrl, maxWorkTtl: config.maxWorkTtl }
+    store.asks, store.lists, waiter, schemas, inTurn, largeReads, { baseUrl, maxWorkTtl: config.maxWorkTtl }
   )
   const waiting = new WaitingService(approvals, asks, waiter)
   const operate = new OperateService(store.lists, store.attempts, inTurn)

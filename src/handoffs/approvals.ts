@@ -13,6 +13,7 @@ import {
   spliceAnswer
 } from './answers.ts'
 import { excerpt } from './excerpt.ts'
+import type { LargeReads } from './large-reads.ts'
 import type { InTurn } from './lists.ts'
 import type { Asker } from './waiter.ts'
 
@@ -68,12 +69,14 @@ export class ApprovalService {
   readonly #approvals: Approvals
   readonly #handoffs: Handoffs
   readonly #inTurn: InTurn
+  readonly #reads: LargeReads
 
   /** @param inTurn for lists of which only some are wanted: they look at much, so that others have to wait */
-  constructor (approvals: Approvals, handoffs: Handoffs, inTurn: InTurn) {
+  constructor (approvals: Approvals, handoffs: Handoffs, inTurn: InTurn, reads: LargeReads) {
     this.#approvals = approvals
     this.#handoffs = handoffs
     this.#inTurn = inTurn
+    this.#reads = reads
   }
 
   /** The handoffs that wait for a person, oldest first. @param cursor `next` of the previous part */
@@ -106,13 +109,15 @@ export class ApprovalService {
   }
 
   /** The whole of one handoff. Reading it changes nothing. */
-  inspect (caller: Caller, id: string): Promise<Inspection> {
-    return this.#inspect(caller, id, false)
+  inspect (caller: Caller, id: string, asker: Asker): Promise<Inspection> {
+    return this.#inspect(caller, id, asker, false)
   }
 
   /** @param isForAsked also one that needs no approval, if its catcher asks people something */
-  async #inspect (caller: Caller, id: string, isForAsked: boolean): Promise<Inspection> {
-    const reply = await this.#approvals.inspect(placeOf(caller, id))
+  async #inspect (caller: Caller, id: string, asker: Asker, isForAsked: boolean): Promise<Inspection> {
+    const place = placeOf(caller, id)
+    const look = (maxBytes?: number) => this.#approvals.inspect(place, maxBytes)
+    const reply = await this.#reads.shared(`inspect ${place.tenant}:${id}`, place, asker, look, look)
     if (reply.outcome === 'not_found') throw new Problem('not_found')
     const { approval, extra: { ask } } = reply.record
     if (approval === 'none' && !(isForAsked && ask?.of === 'person')) {
@@ -125,8 +130,8 @@ export class ApprovalService {
    * What the page shows of one handoff that people decide on, or are asked about. Reading it changes nothing. What
    * agents said about its end comes from a second call: that is safe, since an end is final.
    */
-  async read (caller: Caller, id: string): Promise<ToRead> {
-    const one = await this.#inspect(caller, id, true)
+  async read (caller: Caller, id: string, asker: Asker): Promise<ToRead> {
+    const one = await this.#inspect(caller, id, asker, true)
     const { status, extra: { parent } } = one.record
     const look = async (wanted: string) => {
       const reply = await this.#handoffs.status(placeOf(caller, wanted))

@@ -1,5 +1,5 @@
 import { refusedScope } from '../auth/keys.ts'
-import { Problem } from '../core/errors.ts'
+import { Problem, TooLarge } from '../core/errors.ts'
 import type { ErrorCode } from '../core/errors.ts'
 import { digestToken, isToken, randomToken } from '../core/ids.ts'
 import type { Members } from '../core/json.ts'
@@ -14,8 +14,9 @@ import { iso, membersText, pageFor, placeOf, refusal, spliceAnswer } from './ans
 import type { Answered } from './answers.ts'
 import { excerpt } from './excerpt.ts'
 import { readCursor, writeCursor } from './lists.ts'
+import type { LargeReads } from './large-reads.ts'
 import type { InTurn } from './lists.ts'
-import type { WaitOptions, Waiter } from './waiter.ts'
+import type { Asker, WaitOptions, Waiter } from './waiter.ts'
 
 export interface AskOptions {
   /** The address that links start with. A function, since the port may be known only after listening. */
@@ -43,16 +44,19 @@ export class AskService {
   readonly #waiter: Waiter
   readonly #schemas: ResultSchemas
   readonly #inTurn: InTurn
+  readonly #reads: LargeReads
   readonly #options: AskOptions
 
   constructor (
-    asks: Asks, lists: Lists, waiter: Waiter, schemas: ResultSchemas, inTurn: InTurn, options: AskOptions
+    asks: Asks, lists: Lists, waiter: Waiter, schemas: ResultSchemas, inTurn: InTurn, reads: LargeReads,
+    options: AskOptions
   ) {
     this.#asks = asks
     this.#lists = lists
     this.#waiter = waiter
     this.#schemas = schemas
     this.#inTurn = inTurn
+    this.#reads = reads
     this.#options = options
   }
 
@@ -91,22 +95,26 @@ export class AskService {
   }
 
   /** The latest question of a handoff. Waits until it isn't open. @returns the answer's JSON */
-  async read (caller: Caller, id: string, waiting: WaitOptions | null): Promise<Buffer> {
-    const place = placeOf(caller, id)
-    const look = async (now = caller) => {
-      const reply = await this.#asks.asked(place)
-      admit(now, reply)
-      return reply
-    }
-    const reply = await (waiting === null
-      ? look()
-      : this.#waiter.wait(this.#asks.channelOf(place), waiting, look, untilEnded))
-    return askedText(id, reply as Found)
+  async read (caller: Caller, id: string, asker: Asker, waiting: WaitOptions | null): Promise<Buffer> {
+    return askedText(id, await this.find(caller, id, asker, waiting))
   }
 
-  /** The same for a page. */
-  async find (caller: Caller, id: string): Promise<Found> {
-    const reply = await this.#asks.asked(placeOf(caller, id))
+  /** The same for a page. Texts that are large are read in turn, once for all who ask for them meanwhile. */
+  async find (caller: Caller, id: string, asker: Asker, waiting: WaitOptions | null = null): Promise<Found> {
+    const place = placeOf(caller, id)
+    const channel = this.#asks.channelOf(place)
+    const look = async (maxBytes: number) => {
+      const see = async (now = caller) => {
+        const reply = await this.#asks.asked(place, maxBytes)
+        admit(now, reply)
+        return reply
+      }
+      const seen = await (waiting === null ? see() : this.#waiter.wait(channel, waiting, see, untilEnded))
+      if (seen.outcome === 'found' && seen.isLarger) throw new TooLarge()
+      return seen
+    }
+    const reply = await this.#reads.shared(`asked ${channel}`, place, asker, look, () => this.#asks.asked(place))
+    // Another question may have been asked since.
     admit(caller, reply)
     return reply as Found
   }

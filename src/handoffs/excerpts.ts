@@ -37,7 +37,7 @@ export class Excerpts {
 
   /** A message may be late, or be sent again: then the latest question is another. */
   async #question (place: HandoffPlace, askId: string | undefined): Promise<Buffer | null> {
-    const reply = await this.#asks.asked(place)
+    const reply = await this.#asks.asked(place, 0)
     return reply.outcome === 'found' && reply.record.extra.ask?.id === askId ? reply.texts?.question ?? null : null
   }
 }

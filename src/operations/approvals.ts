@@ -45,8 +45,9 @@ export function inspectApproval ({ approvals }: Services) {
     query: noQuery,
     answers: { 200: inspectAnswer },
     refusals: ['no_approval_required'],
-    async run ({ caller, id }) {
-      return { status: 200, answer: inspectionText(await approvals.inspect(caller, id)), replayed: false, moved: stays }
+    async run ({ caller, id, asker }) {
+      const found = await approvals.inspect(caller, id, asker)
+      return { status: 200, answer: inspectionText(found), replayed: false, moved: stays }
     },
   })
 }

@@ -42,7 +42,7 @@ export function ask ({ asks, limits }: Services) {
       async run (call) {
         const outcome = await run(call as OperationCall<AskBody>)
         if (call.waiting === null) return outcome
-        return { ...outcome, answer: await asks.read(call.caller, call.id, call.waiting) }
+        return { ...outcome, answer: await asks.read(call.caller, call.id, call.asker, call.waiting) }
       }
     },
     run,
@@ -71,8 +71,8 @@ export function asked ({ asks }: Services) {
       takes: { id, ...wait('for the answer'), offset: optionalOffset },
       hints: { readOnlyHint: true }
     },
-    async run ({ caller, id, waiting }) {
-      return { status: 200, answer: await asks.read(caller, id, waiting), replayed: false, moved: stays }
+    async run ({ caller, id, asker, waiting }) {
+      return { status: 200, answer: await asks.read(caller, id, asker, waiting), replayed: false, moved: stays }
     },
   })
 }

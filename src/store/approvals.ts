@@ -1,3 +1,4 @@
+import { TooLarge } from '../core/errors.ts'
 import type { Labels } from '../core/labels.ts'
 import type { Decision, HandoffRecord } from '../core/model.ts'
 import { handoffOfMember, memberOf } from './key-names.ts'
@@ -86,11 +87,15 @@ export class Approvals {
       })
   }
 
-  inspect (place: HandoffPlace): Promise<InspectReply> {
+  /**
+   * @param maxBytes how many bytes its payload and its schema may have; left out for any
+   * @throws {TooLarge}
+   */
+  inspect (place: HandoffPlace, maxBytes?: number): Promise<InspectReply> {
     const key = this.#keyNames.handoff(place.tag, memberOf(place.tenant, place.id))
-    return this.#lanes.call({
-      script: this.#scripts.inspect, tag: place.tag, keys: [key], texts: [], decode: readInspection
-    })
+    const texts = maxBytes === undefined ? [] : [String(maxBytes)]
+    const { inspect: script } = this.#scripts
+    return this.#lanes.call({ script, tag: place.tag, keys: [key], texts, decode: readInspection })
   }
 
   /** The channel for changes of a tenant's list. */
@@ -148,6 +153,7 @@ function readDecision (reply: unknown): DecisionReply {
 function readInspection (reply: unknown): InspectReply {
   const [outcome, now, record, payload, decision, digest, extra, schema] = tagged(reply)
   if (outcome === 'not_found') return { outcome }
+  if (outcome === 'larger') throw new TooLarge()
   return {
     outcome: 'found',
     ...readSeen(now, record, extra, decision),

@@ -53,8 +53,11 @@ export interface AskTexts {
   note: string | null
 }
 
-/** `texts` is null if nothing was asked. */
-export type AskedReply = { outcome: 'found', texts: AskTexts | null } & Omit<Seen, 'decision'> |
+/**
+ * `texts` is null if nothing was asked. `isLarger`: they have more bytes than may be, and all but the question are left
+ * out.
+ */
+export type AskedReply = { outcome: 'found', texts: AskTexts | null, isLarger: boolean } & Omit<Seen, 'decision'> |
   { outcome: 'not_found' }
 
 /** Questions in Redis: one method per script. store/lists.ts lists them. */
@@ -107,11 +110,11 @@ export class Asks {
     })
   }
 
-  asked (place: HandoffPlace): Promise<AskedReply> {
+  /** @param maxBytes how many bytes the texts but the question may have; left out for any */
+  asked (place: HandoffPlace, maxBytes?: number): Promise<AskedReply> {
     const [key] = this.#keys(place)
-    return this.#lanes.call({
-      script: this.#scripts.asked, tag: place.tag, keys: [key!], texts: [], decode: readAsked
-    })
+    const texts = maxBytes === undefined ? [] : [String(maxBytes)]
+    return this.#lanes.call({ script: this.#scripts.asked, tag: place.tag, keys: [key!], texts, decode: readAsked })
   }
 
   /** The channel for this handoff's changes. */
@@ -156,7 +159,11 @@ function readAsked (reply: unknown): AskedReply {
   if (outcome === 'not_found') return { outcome }
   const seen: { now: number, record: HandoffRecord } = { now: now as number, record: parseRecord(record, extra) }
   if (seen.record.extra.ask === undefined || question == null || texts == null) {
-    return { outcome: 'found', ...seen, texts: null }
+    return { outcome: 'found', ...seen, texts: null, isLarger: false }
+  }
+  if (typeof texts === 'number') {
+    const none = { details: null, schema: null, answer: null, note: null }
+    return { outcome: 'found', ...seen, texts: { question: question as Buffer, ...none }, isLarger: true }
   }
   const [, , detailsLength, schemaLength, both] = wordsBefore(texts as Buffer, 4)
   const schemaAt = Number(detailsLength)
@@ -165,6 +172,7 @@ function readAsked (reply: unknown): AskedReply {
   return {
     outcome: 'found',
     ...seen,
+    isLarger: false,
     texts: {
       question: question as Buffer,
       details: schemaAt === 0 ? null : (both as Buffer).subarray(0, schemaAt),

@@ -65,10 +65,10 @@ export function filtersOf (query: Record<string, unknown>): { filters: ListFilte
 async function flashOf ({ approvals, asks }: Questions, request: FastifyRequest<ListQuery>): Promise<string> {
   const { caller, query: { decided, answered } } = request
   if (typeof decided === 'string') {
-    return decisionFlash(caller, await approvals.inspect(caller, decided).catch(() => null))
+    return decisionFlash(caller, await approvals.inspect(caller, decided, request).catch(() => null))
   }
   if (typeof answered !== 'string') return ''
-  const found = await asks.find(caller, answered).catch(() => null)
+  const found = await asks.find(caller, answered, request).catch(() => null)
   const ask = found?.record.extra.ask
   return found === null || ask?.of !== 'person' || ask.answeredBy !== caller.agent
     ? ''
@@ -100,7 +100,7 @@ export function handoffRoutes (app: FastifyInstance, services: Questions): void 
   })
 
   app.get<OneHandoff>('/:id/whole', { schema }, async (request, reply) => {
-    const one = await approvals.inspect(request.caller, request.params.id)
+    const one = await approvals.inspect(request.caller, request.params.id, request as FastifyRequest)
     return reply
       .header('content-type', 'text/plain; charset=utf-8')
       .header('content-disposition', `attachment; filename="handoff-${one.id}.txt"`)
@@ -146,7 +146,7 @@ async function decide (
     )
   }
   if (problem !== undefined) {
-    const one = await approvals.read(caller, id)
+    const one = await approvals.read(caller, id, request as FastifyRequest)
     // If the content has changed, refuse as well: this page puts the focus on the note, below content that nobody has
     // read.
     if (one.record.createdAt !== seen.createdAt || (seen.digest !== undefined && one.digest !== seen.digest)) {
@@ -158,7 +158,7 @@ async function decide (
     await approvals.decide(caller, verdict, id, Buffer.from(JSON.stringify(note === '' ? null : note)), seen)
   } catch (error) {
     if (!(error instanceof Problem) || !standing.has(error.code)) throw error
-    return refuse(error.code, await approvals.read(caller, id))
+    return refuse(error.code, await approvals.read(caller, id, request as FastifyRequest))
   }
   logDecision(log, request as FastifyRequest, id, verdict)
   return redirect(reply, `/approvals?decided=${id}`)

@@ -20,8 +20,8 @@ export interface OneAsked { one: ToRead, found: Found | null }
 /** Reads what the page of one handoff shows. Reading it changes nothing. */
 export async function readOne ({ approvals, asks }: Questions, request: FastifyRequest, id: string): Promise<OneAsked> {
   const { caller } = request
-  const one = await approvals.read(caller, id)
-  const found = one.record.extra.ask?.of === 'person' ? await asks.find(caller, id) : null
+  const one = await approvals.read(caller, id, request)
+  const found = one.record.extra.ask?.of === 'person' ? await asks.find(caller, id, request) : null
   return { one, found: found?.record.extra.ask?.of === 'person' ? found : null }
 }
 

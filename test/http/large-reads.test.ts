@@ -17,6 +17,7 @@ import { Cancelling } from '../../src/mcp/calls.ts'
 import { scriptCalls } from '../../src/redis/call.ts'
 import type { ScriptCallMessage } from '../../src/redis/call.ts'
 import { testApp } from '../helpers/app.ts'
+import { signedIn } from '../helpers/forms.ts'
 import { isProblem } from '../helpers/problems.ts'
 import { through } from '../helpers/through.ts'
 import { asleep } from '../helpers/waits.ts'
@@ -46,7 +47,8 @@ function countWhole (t: Test, name: string): { looks: number, whole: number, mos
       else counts.whole++
       counts.most = Math.max(...ended.filter(one => one.isWhole).map(one => 1 + ended.filter(other => other.isWhole && one.besides.has(other)).length), 0)
     }
-    const isLook = ({ longer = null, isFaultLonger = false }: { longer?: number | null, isFaultLonger?: boolean }) => longer !== null || isFaultLonger
+    interface Reply { longer?: number | null, isFaultLonger?: boolean, isLarger?: boolean }
+    const isLook = ({ longer = null, isFaultLonger = false, isLarger = false }: Reply) => longer !== null || isFaultLonger || isLarger
     answer.then(reply => end(!isLook(reply as object)), error => end(!(error instanceof TooLarge)))
   }
   scriptCalls.subscribe(count)
@@ -82,6 +84,18 @@ const kinds: Record<string, { script: string, prepare: (at: number) => Promise<s
     },
     ask: id => service.call('alice', 'GET', `/api/status/${id}?wait=10`),
   },
+  'questions with large details': {
+    script: 'asked',
+    async prepare () {
+      const id = await service.caught()
+      await service.call('bob', 'POST', `/api/ask/${id}`, { question: 'q', details: output })
+      return id
+    },
+    ask: id => service.call('bob', 'GET', `/api/ask/${id}`),
+  },
+  'what a person is to decide': {
+    script: 'inspect', prepare: () => service.pass({ output, require_human: true }), ask: id => service.call('approver', 'GET', `/api/approvals/${id}`),
+  },
   'passes with a parent, whose payload Redis reads': {
     script: 'lineage', prepare: () => service.caught({ output }), ask: parent => service.call('bob', 'POST', '/api/pass', { task: 'c', parent }), status: 201,
   },
@@ -98,6 +112,29 @@ for (const [kind, { script, prepare, ask, status = 200 }] of Object.entries(kind
     t.ok(counts.most > 1)
   })
 }
+
+t.test('an open question with large details is waited for, and read whole once for all who wait', { skip: ofOneReplica }, async t => {
+  const id = await service.caught()
+  const { ask_id: askId } = (await service.call('bob', 'POST', `/api/ask/${id}`, { question: 'q', details: output })).json()
+  const counts = countWhole(t, 'asked')
+  const waits = Array.from({ length: many }, () => service.call('bob', 'GET', `/api/ask/${id}?wait=30`))
+  await asleep(service, id)
+  t.equal(counts.whole, 0)
+  t.equal((await service.call('approver', 'POST', `/api/answer/${id}`, { ask_id: askId, answer: { long } })).statusCode, 200)
+  for (const { statusCode, body } of await Promise.all(waits)) {
+    t.equal(statusCode, 200)
+    t.match(JSON.parse(body), { state: 'answered', details: output, answer: { long } })
+  }
+  t.ok(counts.whole < 5, `${counts.whole} times`)
+})
+
+t.test('a page shows all of what is large', async t => {
+  const id = await service.pass({ output, require_human: true })
+  const cookie = await signedIn(service)
+  const whole = await service.app.inject({ url: `/approvals/${id}/whole`, headers: { cookie } })
+  t.equal(whole.statusCode, 200)
+  t.ok(whole.body.includes(long))
+})
 
 t.test('what is small is read at once, by one call', { skip: ofOneReplica }, async t => {
   const ids = await all(() => service.pass({ output: { text: 'x'.repeat(60_000) } }))

@@ -53,7 +53,7 @@ export class Desk {
     this.#service = new HandoffService(stores.handoffs, null as never, null as never, this.#after, reads, { baseUrl, defaultExpiresIn: 1, hopLimit: 1, pendingElsewhere: async () => 0 })
     const maxWorkTtl = maxWorkTtlFor(workTtl)
     this.#attempts = new AttemptService(stores.attempts, { baseUrl, maxWorkTtl })
-    this.#asks = new AskService(stores.asks, null as never, null as never, null as never, null as never, { baseUrl, maxWorkTtl })
+    this.#asks = new AskService(stores.asks, null as never, null as never, null as never, null as never, reads, { baseUrl, maxWorkTtl })
     this.#inboxes = new InboxService(stores.inboxes, subscriptions, null as never, reads, workTtl)
   }
 
@@ -92,7 +92,7 @@ export class Desk {
         const members = { raw: () => Buffer.from(`"by ${mark}"`) } as never
         return told(201, await this.#asks.ask(caller, id, { question: '', of: about.of, expires_in: about.openFor! / 1000 } as never, members, said.bytes, said.key))
       }
-      case 'asked': return sent(200, await this.#asks.read(callerOf('acme', caller.agent, ['approve']), id, null), false)
+      case 'asked': return sent(200, await this.#asks.read(callerOf('acme', caller.agent, ['approve']), id, asks.asker, null), false)
       case 'answer': return told(200, await this.#asks.give(caller, id, { id: about.askId!, note: 'null', answer: Buffer.from(givenOf(mark)) }, ['person', 'passer']))
       case 'approve':
       case 'reject': {
