@@ -28,9 +28,14 @@ export interface Deployment { cluster: boolean, replicas: number, events: boolea
 
 /** The commands that the user of a service with this configuration needs, in the form that Redis's ACL uses. */
 export function neededCommands (scripts: Scripts, { cluster, replicas, events }: Deployment): string[] {
-  const own = Object.values(scripts).filter(({ name }) => !ofOperators.has(name) && (events || !ofEvents.has(name)))
-  const all = [...always, ...cluster ? ofCluster : [], ...replicas > 0 ? ofDurability : [], ...own.flatMap(commandsIn)]
+  const own = ownScripts(scripts, events).flatMap(script => commandsIn(script))
+  const all = [...always, ...cluster ? ofCluster : [], ...replicas > 0 ? ofDurability : [], ...own]
   return [...new Set(all)].sort()
+}
+
+/** The scripts that the service itself runs. */
+function ownScripts (scripts: Scripts, areEventsOn: boolean): Script[] {
+  return Object.values(scripts).filter(({ name }) => !ofOperators.has(name) && (areEventsOn || !ofEvents.has(name)))
 }
 
 /** The further commands that operators' scripts need. */
@@ -41,13 +46,13 @@ export function operatorCommands (scripts: Scripts, setup: Deployment): string[]
 }
 
 /** The commands in a script. They are literal names: test/lua/headers.test.ts ensures it. */
-function commandsIn ({ source }: Script): string[] {
-  return [...source.matchAll(/\bp?call\('([A-Z]+)'/g)].map(([, name]) => name as string)
+function commandsIn ({ source }: Script, called = /\bp?call\('([A-Z]+)'/g): string[] {
+  return [...source.matchAll(called)].map(([, name]) => name as string)
 }
 
 /** Those that end the script when they are refused. It goes on where `pcall` is refused. */
-function commandsThatEnd ({ source }: Script): string[] {
-  return [...source.matchAll(/\bcall\('([A-Z]+)'/g)].map(([, name]) => name as string)
+function commandsThatEnd (script: Script): string[] {
+  return commandsIn(script, /\bcall\('([A-Z]+)'/g)
 }
 
 /** What a user may not do, as far as Redis says. */
@@ -80,8 +85,7 @@ export class RightsCheck {
     this.#script = scripts.rights
     this.#keyNames = keyNames
     this.#needed = neededCommands(scripts, setup)
-    const all = Object.values(scripts)
-      .filter(({ name }) => !ofOperators.has(name) && (setup.events || !ofEvents.has(name)))
+    const all = ownScripts(scripts, setup.events)
     const whatAnyNeeds = new Set(all.flatMap(commandsThatEnd))
     this.#scripts = new Map(all.filter(script => script !== this.#script).flatMap(script => {
       const needs = script === scripts.lease ? whatAnyNeeds : new Set(commandsThatEnd(script))

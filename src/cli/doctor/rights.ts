@@ -59,13 +59,9 @@ export function checkRights (rights: RightsReport, prefix: string): Finding[] {
 
 const name = 'rights'
 
-function checkLacking (
-  { user, lacking, optionalCommands, forKeys, forEvents }: RightsReport, prefix: string
-): Finding | null {
-  const dispensable = [...optionalCommands, ...forKeys, ...forEvents]
-  const needed = lacking.filter(command => !dispensable.includes(command))
-  const ofEvents = lacking.filter(command => forEvents.includes(command))
-  const ofUse = lacking.filter(command => optionalCommands.includes(command))
+function checkLacking (rights: RightsReport, prefix: string): Finding | null {
+  const { user, lacking } = rights
+  const needed = lacking.filter(command => !isDispensable(rights, command))
   const grant = (
     commands: readonly string[]
   ) => `ACL SETUSER ${user} ~${prefix}:* &${prefix}:* ${commands.map(command => `+${command}`).join(' ')}`
@@ -79,46 +75,36 @@ function checkLacking (
       why: 'the service needs them'
     }
   }
-  if (ofUse.length > 0) {
-    return {
-      level: 'note',
-      name,
-      saw: `${user} may not ${ofUse.join(', ')}`,
-      set: grant(ofUse),
-      why: 'with it, commands left on a broken connection are stopped at once; without it, by their deadline of 2 s'
-    }
-  }
-  if (ofEvents.length > 0) {
-    return {
-      level: 'note',
-      name,
-      saw: `${user} may not ${ofEvents.join(', ')}`,
-      set: grant(ofEvents),
-      why: 'with EVENTS_RETENTION the service needs them, and isn’t ready without'
-    }
-  }
-  if (lacking.length > 0) {
-    return {
-      level: 'note',
-      name,
-      saw: `${user} may not ${lacking.join(', ')}`,
-      set: grant(lacking),
-      why: 'creating, rotating and revoking keys needs it; the service doesn’t'
+  for (const [kind, why] of dispensable) {
+    const some = lacking.filter(command => rights[kind].includes(command))
+    if (some.length > 0) {
+      return { level: 'note', name, saw: `${user} may not ${some.join(', ')}`, set: grant(some), why }
     }
   }
   return null
 }
 
-function checkMissing (
-  { missing, messages, optionalCommands, forKeys, forEvents }: RightsReport
-): Finding | null {
+/** What the service works without, the most useful first, and why it is granted all the same. */
+const dispensable = [
+  ['optionalCommands',
+    'with it, commands left on a broken connection are stopped at once; without it, by their deadline of 2 s'],
+  ['forEvents', 'with EVENTS_RETENTION the service needs them, and isn’t ready without'],
+  ['forKeys', 'creating, rotating and revoking keys needs it; the service doesn’t'],
+] as const
+
+function isDispensable (rights: RightsReport, command: string): boolean {
+  return dispensable.some(([kind]) => rights[kind].includes(command))
+}
+
+function checkMissing (rights: RightsReport): Finding | null {
+  const { missing, messages } = rights
   if (missing.length === 0) return null
-  const dispensable = missing.every(command => [...optionalCommands, ...forKeys, ...forEvents].includes(command))
+  const worksWithout = missing.every(command => isDispensable(rights, command))
   return {
-    level: dispensable ? 'note' : 'error',
+    level: worksWithout ? 'note' : 'error',
     name: 'commands',
     saw: `Redis does not have ${missing.join(', ')}: ${messages}`,
     set: `a tested server (${testedServers.join(', ')}) without renamed commands`,
-    why: dispensable ? 'the service works without them, but not as well' : 'the service needs them',
+    why: worksWithout ? 'the service works without them, but not as well' : 'the service needs them',
   }
 }
