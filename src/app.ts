@@ -27,12 +27,13 @@ import { WaitingService } from './handoffs/waiting.ts'
 import { Waiter } from './handoffs/waiter.ts'
 import { countGuesses, useAuth } from './http/auth.ts'
 import { baseUrlOf } from './http/base-url.ts'
-import { AnswerRoom, MasterTurns, pagesAtOnce, readsAtOnce, shedLate } from './http/overload.ts'
+import { AnswerRoom, useAnswerRoom } from './http/answer-room.ts'
+import { MasterTurns, pagesAtOnce, readsAtOnce, shedLate } from './http/overload.ts'
 import type { RefusedCounts } from './http/overload.ts'
 import { Bodies, useJsonBodies } from './http/body.ts'
 import { Credentials } from './auth/keys.ts'
 import type { ApiKeys } from './auth/keys.ts'
-import { endStalled, isGone, onGone, useDraining, useNodeAnswers } from './http/connections.ts'
+import { endStalled, isGone, onGone, onOver, useDraining, useNodeAnswers } from './http/connections.ts'
 import { noteEndpoints, useOpenApi } from './http/openapi.ts'
 import { Requests, logOperated, logTransitions, requestId } from './http/observe.ts'
 import type { FaultLog, RequestLog } from './http/observe.ts'
@@ -109,10 +110,11 @@ export async function buildApp (
   const bodies = new Bodies(config.bodiesLimit, refused)
   bodies.watch(app)
   const shed = shedLate(app, refused)
+  useAnswerRoom(app, new AnswerRoom(config.bodiesLimit))
   const waiter = new Waiter(store.subscriptions)
   const reads = new MasterTurns(readsAtOnce)
   const readInTurn: ReadInTurn = ({ tag, tenant }, read, asker) => reads.run(store.masterOf(tag), tenant, read, asker)
-  const largeReads = new LargeReads(readInTurn)
+  const largeReads = new LargeReads(readInTurn, config.bodyLimit)
   const inboxes = new InboxService(store.inboxes, store.subscriptions, waiter, largeReads, config.workTtl)
   app.addHook('onClose', async () => inboxes.close())
   const baseUrl = baseUrlOf(app, config, log)
@@ -227,14 +229,13 @@ export async function buildApp (
     await useAuth(api, credentials, guessesOf)
     useRateLimit(api, store.rates, config.ratePerMinute, keys.limits, refused)
     useJsonBodies(api, bodies, Math.min(config.bodyLimit, config.batchLimit))
-    const room = new AnswerRoom(config.bodiesLimit)
-    operationRoutes(api, operations, log, room)
+    operationRoutes(api, operations, log)
     eventsRoute(api, events, streams)
     webhookRoutes(api, new WebhookService(parts))
     const onFault = (error: unknown, id: string) => log.error({ err: error, request_id: id }, 'internal error')
     const batches = new Batches(operations, requests, reads, config.bodyLimit, store.masterOf,
       (error, { requestId }) => onFault(error, requestId))
-    batchRoute(api, batches, { sizes: requests.batchSizes, bodyLimit: config.batchLimit, room, log })
+    batchRoute(api, batches, { sizes: requests.batchSizes, bodyLimit: config.batchLimit, log })
     mcpRoute(api, {
       operations,
       isAllowed,
@@ -259,7 +260,7 @@ export async function buildApp (
     refused: code => requests.refused(code)
   }
   await app.register(pages => approvalPages(pages, { approvals, asks, waiting, ...people }), { prefix: '/approvals' })
-  const histories = new Histories(store.handoffs, events)
+  const histories = new Histories(store.handoffs, events, largeReads)
   const graphs = new Graphs(store.handoffs, store.dependents)
   const activities = new Activities(events)
   const consoleServices = {
@@ -313,6 +314,8 @@ function bareApp (
   app.decorate('basePath', basePath)
   app.decorateRequest('isGone', isGone)
   app.decorateRequest('onGone', onGone)
+  app.decorateRequest('onOver', onOver)
+  app.decorateRequest('response', null as never)
   app.setErrorHandler(answerError)
   // Outside the instances that read bodies, none is read: the sender isn't known there.
   app.removeAllContentTypeParsers()

@@ -22,10 +22,14 @@ local function stillCaught(remembered, prefix, members, agent, token, now)
   end
   return items
 end
--- Have the payloads of these members together more bytes than may be? Each has `step` places in the list.
+-- Have the payloads, the schemas and the decisions of these members together more bytes than may be? Each has `step`
+-- places in the list.
 local function areLarger(prefix, members, step, last, max_bytes)
   local sum = 0
-  for i = 1, math.min(last, #members), step do sum = sum + redis.call('HSTRLEN', prefix .. members[i], 'p') end
+  for i = 1, math.min(last, #members), step do
+    local key = prefix .. members[i]
+    for _, field in ipairs({ 'p', 'r', 'd' }) do sum = sum + redis.call('HSTRLEN', key, field) end
+  end
   return sum > max_bytes
 end
 -- Answers an operation from what is remembered of it, as a reply; nil if it may take handoffs now. Remembered are the

@@ -5,12 +5,12 @@ import { statusAt } from '../core/model.ts'
 import type { PassBody } from '../core/schemas/pass.ts'
 import type { Dependents, Stand } from '../store/dependents.ts'
 import type { Caught, Handoffs, NewHandoff } from '../store/handoffs.ts'
+import { small } from './large-reads.ts'
 import type { ReadInTurn } from './large-reads.ts'
+import type { Asker } from './waiter.ts'
 
 /** How many bytes of results one answer has of what its handoffs come after. */
 const maxResults = 4 * 1024 * 1024
-/** How many bytes of each are read at once; what is longer is read if there is room for it. */
-const shareOfResults = 40_960
 
 /**
  * What a new handoff comes after: what pass is given, the ids of those that haven't ended, and those that ended
@@ -68,38 +68,47 @@ export class AfterService {
 
   /**
    * Adds to caught handoffs what they come after, with the results, together up to 4 MiB. Long ones are read in one
-   * turn for all; if that doesn't come, they are left out.
-   * @param hasTurn whether the caller has a turn to read
+   * turn for all, once there is room for them in the answer; if that doesn't come, they are left out.
+   * @param asker null: the caller has a turn to read, and counts the answer
    */
-  async complete (tenant: string, caught: ReadonlyArray<Caught & { id: string }>, hasTurn = false): Promise<void> {
+  async complete (tenant: string, caught: ReadonlyArray<Caught & { id: string }>, asker: Asker | null): Promise<void> {
     const after = caught.filter(({ record }) => record?.extra.after !== undefined)
     const [first] = after
-    if (first === undefined || await this.#complete(tenant, after, hasTurn)) return
-    const place = { tenant, tag: tagOf(first.id) }
-    await this.#inTurn(place, () => this.#complete(tenant, after, true)).catch(ignoreUnavailable)
+    if (first === undefined) return
+    const left = await this.#complete(tenant, after, asker === null)
+    if (left === 0) return
+    const turn = <T>(read: () => Promise<T>) => this.#inTurn({ tenant, tag: tagOf(first.id) }, read)
+    const read = () => this.#complete(tenant, after, true)
+    const room = asker?.room?.()
+    await (room?.read(left, turn, async () => [await read(), left]) ?? turn(read)).catch(ignoreUnavailable)
   }
 
-  /** @returns whether nothing was left out that has room */
-  async #complete (tenant: string, caught: ReadonlyArray<Caught & { id: string }>, hasTurn: boolean): Promise<boolean> {
+  /** @returns how many bytes were left out that have room in the answer */
+  async #complete (tenant: string, caught: ReadonlyArray<Caught & { id: string }>, hasTurn: boolean): Promise<number> {
     let room = maxResults
-    let isWhole = true
+    let quick = small
+    let left = 0
     for (const one of caught) {
       const reply = await this.#handoffs.status({ tenant, id: one.id, tag: tagOf(one.id) }, 0, 0)
       const all = namedIn(reply.outcome === 'found' ? reply.after : null)
-      // Of results that are together much too long, most aren't read.
-      const ends = await Promise.all(all.map(named => this.#ended(tenant, named, shareOfResults)))
+      // Together they read no more than one request may without a turn, and no more than has room.
+      const share = Math.floor(Math.min(quick, room) / all.length)
+      const ends = await Promise.all(all.map(named => this.#ended(tenant, named, share)))
       const items: string[] = []
       for (const [at, seen] of ends.entries()) {
         const hasRoom = seen.longer !== null && seen.longer <= room
-        if (hasRoom && !hasTurn) isWhole = false
         const end = hasRoom && hasTurn ? await this.#ended(tenant, all[at]!, room) : seen
-        const isShown = end.result !== undefined && (end.result?.length ?? 0) <= room
-        if (isShown) room -= end.result?.length ?? 0
+        const length = end.result?.length ?? 0
+        const isShown = end.result !== undefined && length <= room
+        if (isShown) room -= length
+        if (isShown && !hasTurn) quick -= length
+        if (hasRoom && !hasTurn) room -= seen.longer!
+        if (hasRoom && !hasTurn) left += seen.longer!
         items.push(itemText(all[at]!.named, end, isShown))
       }
       one.after = `[${items.join(',')}]`
     }
-    return isWhole
+    return left
   }
 
   /** How the last attempt of it ended. @param maxBytes how many bytes of the result */

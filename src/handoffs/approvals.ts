@@ -55,6 +55,9 @@ const callsAList = 10
 /** The same for a part that has only some: each call is shorter, and takes its turn. */
 const callsForSome = 32
 
+/** How many a list reads without a turn: the beginnings of their tasks have 4 KB each at most. */
+const maxQuick = 16
+
 /** The final states that agents give a reason for. */
 const explained = new Set<Status>(['failed', 'declined', 'cancelled'])
 
@@ -89,7 +92,9 @@ export class ApprovalService {
     let place = cursor === undefined ? null : readCursor(cursor)
     for (let calls = 1; ; calls++) {
       const read = () => this.#approvals.list(tenant, tag, place, limit, wanted)
-      const { items, next, ...part } = await (isForSome ? this.#inTurn(tenant, read, asker) : read())
+      const { items, next, ...part } = await (isForSome
+        ? this.#inTurn(tenant, read, asker)
+        : limit > maxQuick ? this.#reads.inTurn({ tenant, tag }, read, asker) : read())
       if (items.length > 0 || next === null || calls === maxCalls) {
         return { items: items.map(listed), next: next === null ? null : writeCursor(next), ...part }
       }
@@ -134,7 +139,7 @@ export class ApprovalService {
     const one = await this.#inspect(caller, id, asker, true)
     const { status, extra: { parent } } = one.record
     const look = async (wanted: string) => {
-      const reply = await this.#handoffs.status(placeOf(caller, wanted))
+      const reply = await this.#reads.withoutResult(this.#handoffs, placeOf(caller, wanted), asker)
       return reply.outcome === 'found' ? reply : null
     }
     const [itself, itsParent] =

@@ -8,7 +8,7 @@ import { FeedReader, isAfter, passes, placeAfter, timeIn } from './feed.ts'
 import type { Event, EventFilter, FeedPlace, Read } from './feed.ts'
 import type { WaitOptions, Waiter, WaitingAsker } from './waiter.ts'
 
-/** Pages that one look reads at most, 5,000 events: filters may leave out everything, and a feed may have millions. */
+/** Pages that one look reads at most, 4,550 events: filters may leave out everything, and a feed may have millions. */
 const pagesPerLook = 10
 /**
  * How far the clocks of a Cluster's masters may be apart, in milliseconds, and how late an event may be in the feed.
@@ -127,7 +127,7 @@ export class EventService {
   async #quietOf (tenant: string, id: string): Promise<Quiet> {
     if (this.#known === null) return never
     const { handoffs, retention } = this.#known
-    const reply = await handoffs.status({ tenant, id, tag: tagOf(id) }).catch(() => null)
+    const reply = await handoffs.status({ tenant, id, tag: tagOf(id) }, 0, 0).catch(() => null)
     if (reply === null) return never
     const passedAt = reply.outcome === 'found' ? reply.record.createdAt : (await this.feed.read(tenant, null, 1)).clock
     return { from: passedAt - retention + clockMargin, to: passedAt - clockMargin }

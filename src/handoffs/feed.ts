@@ -8,8 +8,13 @@ import { iso, pageFor } from './answers.ts'
 
 /** From the oldest event that is kept. */
 export const fromOldest = '0-0'
-/** Events read from Redis at once. */
+/** Events that a search reads from Redis at once, in its turn. */
 export const pageSize = 500
+/**
+ * Events that are read without a turn, most of which are new: an event may have a kilobyte, and many may read at once,
+ * each from another place.
+ */
+const newsSize = 50
 /** Pages that searches read at once at a replica, and so many of one tenant's. */
 const searchesAtOnce = 2
 
@@ -61,14 +66,14 @@ export class FeedReader {
     for (const place of this.#pages.keys()) if (place.startsWith(`${tenant} `)) this.#pages.delete(place)
   }
 
-  /** @param isSearch it follows a full page: then it takes turns */
+  /** @param isSearch it follows a full page: then it reads more, in its turn */
   async next (tenant: string, place: FeedPlace, isSearch = false): Promise<Read> {
     const found = await this.#page(tenant, place.after, isSearch)
     const isReset = isLost(place, found, this.#feed.retention)
     const isBeyond = isReset && found.oldest !== null && isAfter(place.after, found.oldest)
     const page = isBeyond ? await this.#page(tenant, fromOldest, isSearch) : found
     const { events, oldest, clock } = page
-    const isMore = events.length === pageSize
+    const isMore = events.length === (isSearch ? pageSize : newsSize)
     const last = events.at(-1)?.id
     if (last !== undefined) {
       return { events, isReset, isMore, place: { after: last, next: last, seen: isMore ? null : clock } }
@@ -86,10 +91,11 @@ export class FeedReader {
   }
 
   #page (tenant: string, after: string, isSearch: boolean): Promise<Page> {
-    const name = `${tenant} ${after}`
+    const max = isSearch ? pageSize : newsSize
+    const name = `${tenant} ${after} ${max}`
     const known = this.#pages.get(name)
     if (known !== undefined) return known
-    const read = () => this.#feed.read(tenant, after, pageSize).then(({ entries, ...more }) =>
+    const read = () => this.#feed.read(tenant, after, max).then(({ entries, ...more }) =>
       ({ ...more, events: entries.map(entry => readEvent(entry, this.#baseUrl())) }))
     const page: Promise<Page> = (isSearch ? this.#inTurn(tenant, read) : read()).finally(() => {
       if (this.#pages.get(name) === page) this.#pages.delete(name)

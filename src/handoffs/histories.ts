@@ -8,6 +8,8 @@ import { itemText, placeOf } from './answers.ts'
 import type { EventService } from './events.ts'
 import { placeAfter, timeIn } from './feed.ts'
 import type { Event } from './feed.ts'
+import type { LargeReads } from './large-reads.ts'
+import type { Asker } from './waiter.ts'
 
 /** How many attempts before and after one are looked up. */
 const maxAttemptsRead = 10
@@ -33,15 +35,17 @@ export interface History { happened: Happened[], isWhole: boolean }
 export class Histories {
   readonly #handoffs: Pick<Handoffs, 'status'>
   readonly #events: EventService
+  readonly #reads: LargeReads
 
-  constructor (handoffs: Pick<Handoffs, 'status'>, events: EventService) {
+  constructor (handoffs: Pick<Handoffs, 'status'>, events: EventService, reads: LargeReads) {
     this.#handoffs = handoffs
     this.#events = events
+    this.#reads = reads
   }
 
   /** @throws {Problem} not_found */
-  async inspect (caller: Caller, id: string): Promise<Inspected> {
-    const reply = await this.#handoffs.status(placeOf(caller, id))
+  async inspect (caller: Caller, id: string, asker: Asker): Promise<Inspected> {
+    const reply = await this.#reads.withoutResult(this.#handoffs, placeOf(caller, id), asker)
     if (reply.outcome === 'not_found') throw new Problem('not_found')
     const { record: { passedBy, extra: { maxAttempts = 1 } }, now } = reply
     const told = JSON.parse(itemText(id, id, reply, 'none').toString()) as Told
@@ -49,19 +53,19 @@ export class Histories {
   }
 
   /** All attempts that are known, the first one first: ten before and ten after this one at most. */
-  async attempts (caller: Caller, one: Inspected): Promise<Inspected[]> {
-    const before = await this.#follow(caller, one, ({ reissue_of: id }) => id)
-    const after = await this.#follow(caller, one, ({ reissued_as: id }) => id)
+  async attempts (caller: Caller, one: Inspected, asker: Asker): Promise<Inspected[]> {
+    const before = await this.#follow(caller, one, asker, ({ reissue_of: id }) => id)
+    const after = await this.#follow(caller, one, asker, ({ reissued_as: id }) => id)
     return [...before.reverse(), one, ...after]
   }
 
   async #follow (
-    caller: Caller, one: Inspected, next: (one: Inspected) => string | null | undefined
+    caller: Caller, one: Inspected, asker: Asker, next: (one: Inspected) => string | null | undefined
   ): Promise<Inspected[]> {
     const found: Inspected[] = []
     for (let id = next(one); id != null && found.length < maxAttemptsRead;) {
       // The first attempts may be gone.
-      const more = await this.inspect(caller, id).catch(missing)
+      const more = await this.inspect(caller, id, asker).catch(missing)
       if (more === null) break
       found.push(more)
       id = next(more)
@@ -95,7 +99,7 @@ export class Histories {
     const events: Event[] = []
     let place = placeAfter(`${Math.max(0, Date.parse(one.created_at) - clockMargin)}-0`)
     for (let pages = 0; pages < pagesPerHistory; pages++) {
-      const read = await this.#events.reader.next(tenant, place, pages > 0)
+      const read = await this.#events.reader.next(tenant, place, true)
       events.push(...read.events.filter(({ handoffId }) => handoffId === one.handoff_id))
       place = read.place
       if (!read.isMore || timeIn(place.after) > until) return { events, isWhole: true }

@@ -1,7 +1,7 @@
 import { TooLarge } from '../core/errors.ts'
 import type { Caller } from '../core/model.ts'
-import type { HandoffPlace } from '../store/handoffs.ts'
-import { stillThere } from './waiter.ts'
+import type { HandoffPlace, Handoffs, StatusReply } from '../store/handoffs.ts'
+import { longAgo, stillThere } from './waiter.ts'
 import type { Asker, WaitingAsker } from './waiter.ts'
 
 /**
@@ -16,16 +16,21 @@ type Place = Pick<HandoffPlace, 'tenant' | 'tag'>
 /**
  * How many bytes a request reads without a turn. To find out that it is more costs less than half of reading as much.
  */
-const small = 64 * 1024
+export const small = 64 * 1024
+/** What an answer has beside what is read, in bytes. */
+const envelope = 2048
 
-/** Reads what is small at once, and what is large in turn. */
+/** Reads what is small at once, and what is large in turn, when there is room for the answer. */
 export class LargeReads {
-  readonly #inTurn: ReadInTurn
+  readonly inTurn: ReadInTurn
+  readonly #maxBytes: number
   /** The reads that wait for their turn and that others may join, by what they read. */
   readonly #waiting = new Map<string, Promise<unknown>>()
 
-  constructor (inTurn: ReadInTurn) {
-    this.#inTurn = inTurn
+  /** @param maxBytes about how many bytes one read may have */
+  constructor (inTurn: ReadInTurn, maxBytes = 1024 * 1024) {
+    this.inTurn = inTurn
+    this.#maxBytes = maxBytes
   }
 
   /**
@@ -43,7 +48,7 @@ export class LargeReads {
       // A cancelled call of MCP is gone, if somebody listens to it; its wait doesn't any more.
       const leave = 'onGone' in asker ? asker.onGone(() => {}) : undefined
       try {
-        return await this.#inTurn(place, (now = caller) => read(now), asker)
+        return await this.#inRoom(place, caller, asker, read)
       } finally {
         leave?.()
       }
@@ -52,29 +57,68 @@ export class LargeReads {
 
   /**
    * The same for what many ask for: hundreds may wait for a result, and wake together. Who asks before the read's turn
-   * comes shares it, and nobody may change what it gives.
+   * comes shares it, and nobody may change what it gives. Each has room of its own for its answer.
    * @param name of what is read
+   * @param isAnswer whether what is read becomes the answer
    */
   async shared<T> (
-    name: string, place: Place, asker: Asker, look: (maxBytes: number) => Promise<T>, read: () => Promise<T>
+    name: string, place: Place, asker: Asker, look: (maxBytes: number) => Promise<T>, read: () => Promise<T>,
+    isAnswer = true
   ): Promise<T> {
     try {
       return await look(small)
     } catch (error) {
       if (!(error instanceof TooLarge)) throw error
       const found = await (this.#waiting.get(name) as Promise<T> | undefined ?? this.#join(name, place, read))
+      const room = isAnswer ? asker.room?.() : undefined
+      if (room !== undefined) {
+        const bytes = bytesIn(found)
+        await room.read(bytes, atOnce, async () => [true, bytes])
+      }
       await stillThere(asker)
       return found
     }
   }
 
+  /** A handoff with what agents said about its end, and without its result. */
+  withoutResult (handoffs: Pick<Handoffs, 'status'>, place: HandoffPlace, asker: Asker): Promise<StatusReply> {
+    const look = async (maxBytes: number) => {
+      const seen = await handoffs.status(place, 0, maxBytes)
+      if (seen.outcome === 'found' && seen.isFaultLonger) throw new TooLarge()
+      return seen
+    }
+    const name = `end ${place.tenant}:${place.id}`
+    return this.shared(name, place, asker, look, () => handoffs.status(place, 0))
+  }
+
+  #inRoom<T> (place: Place, caller: Caller, asker: Asker, read: (now: Caller) => Promise<T>): Promise<T> {
+    const room = asker.room?.()
+    if (room === undefined) return this.inTurn(place, (now = caller) => read(now), asker)
+    const came = performance.now()
+    return room.read(this.#maxBytes + envelope, attempt => this.inTurn(place, attempt, asker), async () => {
+      // The key may have ended while it waited, for a turn or for room.
+      const found = await read(performance.now() - came > longAgo ? await stillThere(asker) : caller)
+      return [found, bytesIn(found)]
+    })
+  }
+
   #join<T> (name: string, place: Place, read: () => Promise<T>): Promise<T> {
     const leave = () => { if (this.#waiting.get(name) === reading) this.#waiting.delete(name) }
-    const reading = this.#inTurn(place, () => {
+    const reading = this.inTurn(place, () => {
       leave()
       return read()
     }).finally(leave)
     this.#waiting.set(name, reading)
     return reading
   }
+}
+
+/** Runs what it is given. */
+export const atOnce = <T>(read: () => Promise<T>): Promise<T> => read()
+
+/** How many bytes a reply has: those of its Buffers, at whatever depth. */
+function bytesIn (reply: unknown): number {
+  if (Buffer.isBuffer(reply)) return reply.length
+  if (typeof reply !== 'object' || reply === null) return 0
+  return Object.values(reply).reduce((sum: number, part) => sum + bytesIn(part), 0)
 }

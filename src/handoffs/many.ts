@@ -3,6 +3,7 @@ import { isId } from '../core/ids.ts'
 import type { Caller } from '../core/model.ts'
 import type { Handoffs, StatusReply } from '../store/handoffs.ts'
 import { agentMembers, itemText, placeOf } from './answers.ts'
+import { atOnce } from './large-reads.ts'
 import type { ReadInTurn } from './large-reads.ts'
 import { untilReached } from './service.ts'
 import type { Asker, Listen, WaitOptions, Waiter } from './waiter.ts'
@@ -13,14 +14,8 @@ const waitsPerKey = 20
 const maxTexts = 4 * 1024 * 1024
 /** How many bytes of each are read without a turn: a hundred may be asked for together. */
 const smallOfMany = 16 * 1024
-/** What an item has beside that, in bytes. */
-const envelope = 2048
-
-/**
- * Reads an answer of at most so many bytes once there is room for it among those that aren't sent yet. `read` says how
- * many bytes the answer has.
- */
-export type Reserve = <T>(maxBytes: number, read: () => Promise<[answer: T, bytes: number]>) => Promise<T>
+/** About what an item has beside that, in bytes. */
+const envelope = 512
 
 /** A handoff that was asked for. */
 interface Followed {
@@ -28,6 +23,8 @@ interface Followed {
   last: string
   /** Whether that may still change. */
   isOpen: boolean
+  /** How many bytes agents said at its end, so far as the last look saw them. */
+  bytes: number
   /** When to look at it again, by the steady clock. */
   due: number
   /** Stops listening to it. */
@@ -58,28 +55,33 @@ export class ManyHandoffs {
 
   /**
    * @param withResults whether the items have results
-   * @param reserve left out where answers are short or are counted already
    * @returns the answer's JSON: what is true once all of them have ended for good, or one has, or the wait is over
    * @throws {Problem} rate_limited: this key has too many that wait
    * @throws {Problem} unavailable: there was no room for the answer
    */
   async wait (
     caller: Caller, ids: readonly string[], until: 'all' | 'any', withResults: boolean,
-    { waiting, asker, reserve = asItIs }: { waiting: WaitOptions | null, asker: Asker, reserve?: Reserve | undefined }
+    { waiting, asker }: { waiting: WaitOptions | null, asker: Asker }
   ): Promise<Buffer> {
     const followed = new Map<string, Followed>()
-    for (const id of ids) followed.set(id, { last: id, isOpen: isId(id), due: 0, leave: undefined })
-    const read = () => reserve((withResults ? maxTexts : 0) + ids.length * envelope, async () => {
-      const answer = await this.#answer(caller, ids, followed, { until, withResults, asker: waiting?.asker ?? asker })
-      return [answer, answer.text.length]
-    })
-    if (waiting === null) return (await read()).text
+    for (const id of ids) followed.set(id, { last: id, isOpen: isId(id), bytes: 0, due: 0, leave: undefined })
+    const room = asker.room?.()
+    const read = async (texts: number) => {
+      const answer = () => this.#answer(caller, ids, followed, { until, withResults, asker: waiting?.asker ?? asker })
+      if (room === undefined) return await answer()
+      return await room.read(texts + ids.length * envelope, atOnce, async () => {
+        const read = await answer()
+        return [read, read.text.length]
+      })
+    }
+    if (waiting === null) return (await read(withResults ? maxTexts : 0)).text
     return await this.#begin(caller, async () => {
       const end = performance.now() + waiting.milliseconds
       for (;;) {
         const watch: Watch = { all: [...followed.values()], until, wake: undefined }
         await this.#untilEnded(caller, watch, { ...waiting, milliseconds: end - performance.now() })
-        const { text, complete } = await read()
+        const texts = watch.all.reduce((sum, { bytes }) => sum + bytes, 0)
+        const { text, complete } = await read(withResults ? Math.min(maxTexts, texts) : 0)
         // The wait is over. Or all is as the wait saw it: but an id that wasn't there may have come back since.
         if (complete || !isComplete(watch)) return text
         for (const one of watch.all) Object.assign(one, { isOpen: isId(one.last), due: 0 })
@@ -152,6 +154,7 @@ export class ManyHandoffs {
       if (next === undefined) {
         const left = untilReached(seen, 'done')
         one.isOpen = left !== null
+        if (seen.outcome === 'found') one.bytes = (seen.longer ?? 0) + (seen.isFaultLonger ? smallOfMany : 0)
         one.due = Math.min(one.due, performance.now() + (left ?? 0))
         return
       }
@@ -223,8 +226,6 @@ export class ManyHandoffs {
     return await this.#inTurn(place, () => this.#handoffs.status(place, ...maxBytes()), asker)
   }
 }
-
-const asItIs: Reserve = async (_, read) => (await read())[0]
 
 /** How many bytes of a result, and of what the catcher said at its end. */
 type MaxBytes = [result: number, fault: number]

@@ -120,7 +120,7 @@ export class HandoffService {
       ? look(maxBytes === Infinity ? undefined : maxBytes)
       : this.#reads.one(place, caller, waiting?.asker ?? asker, look, take))
     if (!('payload' in reply)) throw refusedCatch(reply)
-    await this.#complete(caller, id, reply, isBatched)
+    await this.#complete(caller, id, reply, isBatched ? null : asker)
     return {
       answer: caughtText(id, reply),
       replayed: key !== undefined && reply.outcome === 'replayed',
@@ -134,14 +134,14 @@ export class HandoffService {
     const look = ({ agent, inboxes }: Caller, max?: number) => this.#handoffs.read(place, agent, inboxes, max)
     const reply = await this.#reads.one(place, caller, asker, max => look(caller, max), look)
     if (!('payload' in reply)) throw refusal(reply)
-    await this.#complete(caller, id, reply)
+    await this.#complete(caller, id, reply, asker)
     return caughtText(id, reply)
   }
 
   /** Adds how what it comes after has ended. Most come after nothing, and pay nothing for it. */
-  async #complete ({ tenant }: Caller, id: string, reply: Caught, hasTurn = false): Promise<void> {
+  async #complete ({ tenant }: Caller, id: string, reply: Caught, asker: Asker | null): Promise<void> {
     if (reply.record?.extra.after === undefined) return
-    await this.#after.complete(tenant, [Object.assign(reply, { id })], hasTurn)
+    await this.#after.complete(tenant, [Object.assign(reply, { id })], asker)
   }
 
   /** @param result the output's JSON text, if there is one @param bytes the request's */
@@ -227,7 +227,7 @@ export class HandoffService {
   #linePlace (caller: Caller, parent: string, handoff: NewHandoff, asker: Asker): Promise<LineagePlace> {
     const look = (place: HandoffPlace) => {
       const read = (max?: number) => this.#handoffs.lineage(place, max)
-      return this.#reads.shared(`lineage ${this.#handoffs.channelOf(place)}`, place, asker, read, read)
+      return this.#reads.shared(`lineage ${this.#handoffs.channelOf(place)}`, place, asker, read, read, false)
     }
     return lineagePlace(look, caller, parent, handoff, this.#options.hopLimit)
   }

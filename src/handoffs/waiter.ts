@@ -4,12 +4,30 @@ import { Problem } from '../core/errors.ts'
 import type { Caller } from '../core/model.ts'
 import type { Subscriptions } from '../redis/subscriptions.ts'
 
+/** After so many milliseconds what waits asks again whether it may still run. A key must stop working within 2 s. */
+export const longAgo = 100
+
+/** Room for what one request is answered, among the large answers that aren't sent yet. */
+export interface Room {
+  /**
+   * Reads an answer of about so many bytes when there is room for it.
+   * @param turn runs what it is given when it is its turn; no turn is held while there is no room
+   * @param read says how many bytes the answer has
+   * @throws {Problem} unavailable, without having read
+   */
+  read<T> (
+    bytes: number, turn: (attempt: () => Promise<T | null>) => Promise<T | null>, read: () => Promise<[T, number]>
+  ): Promise<T>
+}
+
 /** Who asks, for what takes a while: the grant that lets the request in, and whether its client is still there. */
 export interface Asker {
   /** Called only if the request really has to wait. */
   grant (): Grant
   /** Has its client gone? */
   isGone (): boolean
+  /** Left out where nobody waits for an answer. */
+  room? (): Room
 }
 
 /** Who asks, for a wait. */

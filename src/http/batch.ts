@@ -12,7 +12,7 @@ import type { Caller } from '../core/model.ts'
 import { keyPattern, noQuery } from '../core/schemas/handoffs.ts'
 import { batchAnswer, batchBody } from '../core/schemas/inboxes.ts'
 import { problems } from '../core/schemas/problem.ts'
-import { stillThere } from '../handoffs/waiter.ts'
+import { longAgo, stillThere } from '../handoffs/waiter.ts'
 import type { Asker } from '../handoffs/waiter.ts'
 import { admitCaller, admitTo } from '../operations/admit.ts'
 import type { Admit } from '../operations/admit.ts'
@@ -20,9 +20,8 @@ import type { Moved, Operated, Operation, OperationCall, OperationOutcome } from
 import { jsonType } from './body.ts'
 import { logOperated, traceparentOf } from './observe.ts'
 import type { DecisionLog, Requests } from './observe.ts'
-import { answersFor, longAgo } from './overload.ts'
+import type { Answers } from './answer-room.ts'
 import type { MasterTurns } from './overload.ts'
-import type { AnswerRoom, Answers } from './overload.ts'
 import { asProblem, problemText } from './problems.ts'
 import type { BatchLimit } from './rate-limit.ts'
 
@@ -316,16 +315,15 @@ function isNull (raw: Buffer): boolean {
 /**
  * @param sizes how many operations each batch had
  * @param bodyLimit in bytes, for the whole batch
- * @param room for the answers of all batches
  * @param log for what operators do
  */
-export interface BatchOptions { sizes: Histogram, bodyLimit: number, room: AnswerRoom, log: DecisionLog }
+export interface BatchOptions { sizes: Histogram, bodyLimit: number, log: DecisionLog }
 
 /** An answer of more bytes goes out in pieces. */
 const large = 1024 * 1024
 
 export function batchRoute (
-  app: FastifyInstance, batches: Batches, { sizes, bodyLimit, room, log }: BatchOptions
+  app: FastifyInstance, batches: Batches, { sizes, bodyLimit, log }: BatchOptions
 ): void {
   app.post('/api/batch', {
     bodyLimit,
@@ -350,10 +348,16 @@ export function batchRoute (
     sizes.add(entries.length)
     const { caller, id: requestId } = request
     const limit = request.limit!
-    const answers = answersFor(room, request, reply)
     const traceparent = traceparentOf(request)
     const { pieces, moved, operated } = await batches.run(entries, {
-      caller, asker: request, came: performance.now(), traceparent, requestId, basePath: app.basePath, limit, answers
+      caller,
+      asker: request,
+      came: performance.now(),
+      traceparent,
+      requestId,
+      basePath: app.basePath,
+      limit,
+      answers: request.room()
     })
     limit.writeHeaders(reply)
     request.moved = moved

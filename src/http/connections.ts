@@ -61,6 +61,7 @@ export function useNodeAnswers (app: FastifyInstance): void {
   // 100-continue never gets here.
   app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response))
   app.addHook('onRequest', (request, reply, done) => {
+    request.response = reply.raw
     const fault = faultOf(request.raw)
     done(fault === undefined ? undefined : new Problem('invalid_request', { detail: fault }))
   })
@@ -196,6 +197,9 @@ declare module 'fastify' {
     isGone (): boolean
     /** Calls the listener when its client goes, perhaps at once. @returns the function that removes it */
     onGone (listener: () => void): () => void
+    /** Calls the listener once when its answer is sent, or its client has gone, perhaps at once. */
+    onOver (listener: () => void): void
+    response: ServerResponse
   }
 }
 
@@ -213,6 +217,16 @@ export function onGone (this: FastifyRequest, listener: () => void): () => void 
   if (socket.destroyed) listener()
   else socket.on('close', listener)
   return () => socket.off('close', listener)
+}
+
+/** A response that waits for another one's end doesn't learn that the connection closed. */
+export function onOver (this: FastifyRequest, listener: () => void): void {
+  const end = () => {
+    leave()
+    listener()
+  }
+  this.response.once('close', end)
+  const leave = this.onGone(end)
 }
 
 /**

@@ -1,18 +1,13 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { problems } from '../core/schemas/problem.ts'
-import type { Reserve } from '../handoffs/many.ts'
 import type { WaitOptions } from '../handoffs/waiter.ts'
 import type { Operation } from '../operations/operation.ts'
 import { jsonType } from './body.ts'
-import { answersFor } from './overload.ts'
-import type { AnswerRoom, Answers } from './overload.ts'
 import { logDecision, logOperated, traceparentOf } from './observe.ts'
 import type { DecisionLog } from './observe.ts'
 
-/** Makes a route of each operation. @param log for what people and operators do @param room for large answers */
-export function operationRoutes (
-  app: FastifyInstance, operations: readonly Operation[], log: DecisionLog, room: AnswerRoom
-): void {
+/** Makes a route of each operation. @param log for what people and operators do */
+export function operationRoutes (app: FastifyInstance, operations: readonly Operation[], log: DecisionLog): void {
   for (const operation of operations) {
     const { name, scope, method, path, tag, summary, description, params, query, headers, body } = operation
     if (path === null) continue
@@ -31,14 +26,14 @@ export function operationRoutes (
         ...body !== null && { body },
         response: { ...operation.answers, ...problems({ body: body !== null }, ...operation.refusals) },
       },
-      handler: (request, reply) => perform(operation, request, reply, log, room),
+      handler: (request, reply) => perform(operation, request, reply, log),
     })
   }
 }
 
 /** Carries out an operation that came as a request of its own. */
 async function perform (
-  operation: Operation, request: FastifyRequest, reply: FastifyReply, log: DecisionLog, room: AnswerRoom
+  operation: Operation, request: FastifyRequest, reply: FastifyReply, log: DecisionLog
 ): Promise<object | string | Buffer> {
   const { id, name } = request.params as { id?: string, name?: string }
   const { caller, query, body, members, bytes } = request
@@ -52,8 +47,7 @@ async function perform (
     key: idempotencyKey(request),
     traceparent: traceparentOf(request),
     asker: request,
-    waiting: waitOptions(request),
-    reserve: operation.hasLargeAnswer ? reserveFor(room, request, reply) : undefined
+    waiting: waitOptions(request)
   }
   const { status, answer, replayed, moved, made, traceparent, decided, operated } = await operation.run(call)
   if (replayed) reply.header('idempotency-replayed', 'true')
@@ -66,18 +60,6 @@ async function perform (
   if (typeof answer === 'string' || Buffer.isBuffer(answer)) reply.header('content-type', jsonType)
   return answer
 }
-
-/** Room for the answer of a request, until it is sent. */
-function reserveFor (room: AnswerRoom, request: FastifyRequest, reply: FastifyReply): Reserve {
-  let answers: Answers | undefined
-  return (maxBytes, read) => {
-    answers ??= answersFor(room, request, reply)
-    return answers.read(maxBytes, atOnce, read)
-  }
-}
-
-/** Runs what it is given: its reads have turns of their own. */
-const atOnce = <T>(read: () => Promise<T>): Promise<T> => read()
 
 /** How a request waits, from its `wait` parameter in seconds; null if it doesn't wait. */
 export function waitOptions (request: FastifyRequest): WaitOptions | null {

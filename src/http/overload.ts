@@ -3,7 +3,7 @@ import pLimit from 'p-limit'
 import type { LimitFunction } from 'p-limit'
 import { Problem, Unavailable } from '../core/errors.ts'
 import type { Caller } from '../core/model.ts'
-import { stillThere } from '../handoffs/waiter.ts'
+import { longAgo, stillThere } from '../handoffs/waiter.ts'
 import type { Asker } from '../handoffs/waiter.ts'
 
 /** How many requests were refused because there were too many, since the process began. */
@@ -116,9 +116,7 @@ interface Queue {
 }
 
 /** How long an operation waits for its turn, or for room, in milliseconds: less than a client waits for its answer. */
-const patience = 5000
-/** After so many milliseconds what waits asks again whether it may still run. A key must stop working within 2 s. */
-export const longAgo = 100
+export const patience = 5000
 
 /** The answer to an operation whose turn doesn't come. */
 const noTurn = {
@@ -211,186 +209,4 @@ export class MasterTurns {
     }
     return queue
   }
-}
-
-/** The answer to an operation for whose answer there is no room. */
-const noRoom = {
-  detail: 'The service holds as many large answers as it can and did not process the operation; ' +
-  'send it again after Retry-After.',
-  headers: { 'retry-after': '1' }
-}
-
-/**
- * Bounds the bytes that large answers hold at once, from before they are read until they are sent: 10 KB of a batch's
- * operations can ask for 100 MB, and a wait for a hundred handoffs for 4. A tenant may hold as much as it leaves free,
- * so half at most. One request at a time may go beyond that. So one that is alone is always answered, however large,
- * and of those that wait for each other's room one goes on.
- */
-export class AnswerRoom {
-  /** The bytes that count now. */
-  held = 0
-  /** How often some became free. */
-  freed = 0
-  readonly patience: number
-  readonly #limit: number
-  readonly #tenants = new Map<string, number>()
-  readonly #waiting = new Set<() => void>()
-  #beyond: Answers | undefined
-
-  /** @param limit bytes @param wait milliseconds; tests have another one */
-  constructor (limit: number, wait = patience) {
-    this.#limit = limit
-    this.patience = wait
-  }
-
-  /** Room for the answers of one request. It has to be ended. */
-  open (tenant: string): Answers {
-    return new Answers(this, tenant)
-  }
-
-  /** @returns how many of the bytes count; null if there is no room */
-  take (answers: Answers, bytes: number): number | null {
-    if ((this.#tenants.get(answers.tenant) ?? 0) + bytes <= this.#limit - this.held - bytes) {
-      this.change(answers, bytes)
-      return bytes
-    }
-    this.#beyond ??= answers
-    return this.#beyond === answers ? 0 : null
-  }
-
-  /** @param by bytes, negative where some become free */
-  change ({ tenant }: Answers, by: number): void {
-    const held = (this.#tenants.get(tenant) ?? 0) + by
-    if (held === 0) this.#tenants.delete(tenant)
-    else this.#tenants.set(tenant, held)
-    this.held += by
-    if (by < 0) this.#wake()
-  }
-
-  /** The request holds nothing any more. */
-  leave (answers: Answers): void {
-    if (this.#beyond !== answers) return
-    this.#beyond = undefined
-    this.#wake()
-  }
-
-  /** Resolves when more has become free than had at `freed`, or when the time is over. */
-  async more (freed: number, milliseconds: number): Promise<void> {
-    if (this.freed !== freed) return
-    await new Promise<void>(resolve => {
-      const wake = () => {
-        clearTimeout(timer)
-        this.#waiting.delete(wake)
-        resolve()
-      }
-      const timer = setTimeout(wake, milliseconds)
-      this.#waiting.add(wake)
-    })
-  }
-
-  #wake (): void {
-    this.freed++
-    for (const wake of this.#waiting) wake()
-  }
-}
-
-/** The answers of one request: of a batch's operations, or of a wait for many. */
-export class Answers {
-  readonly tenant: string
-  readonly #room: AnswerRoom
-  /**
-   * One operation at a time waits for room, with the others after it: each that waits is tried whenever some becomes
-   * free.
-   */
-  readonly #line = pLimit(1)
-  #counted = 0
-  #isOver = false
-
-  constructor (room: AnswerRoom, tenant: string) {
-    this.#room = room
-    this.tenant = tenant
-  }
-
-  /**
-   * Reads an answer of at most so many bytes when there is room for it.
-   * @param turn runs what it is given when it is its turn; no turn is held while there is no room
-   * @param read says how many bytes the answer has
-   * @throws {Problem} unavailable, without having read
-   */
-  async read<T> (
-    maxBytes: number, turn: (operation: () => Promise<T | null>) => Promise<T | null>, read: () => Promise<[T, number]>
-  ): Promise<T> {
-    const came = performance.now()
-    let freed = 0
-    const attempt = () => turn(async () => {
-      freed = this.#room.freed
-      const taken = this.take(maxBytes)
-      if (taken === null) return null
-      let used = 0
-      try {
-        const [answer, bytes] = await read()
-        used = bytes
-        return answer
-      } finally {
-        this.keep(taken, used)
-      }
-    })
-    return await attempt() ?? await this.#line(async () => {
-      for (;;) {
-        const left = came + this.#room.patience - performance.now()
-        if (left <= 0) throw new Problem('unavailable', noRoom)
-        await this.#room.more(freed, left)
-        const answer = await attempt()
-        if (answer !== null) return answer
-      }
-    })
-  }
-
-  /**
-   * Room for an answer of at most so many bytes, if there is some at once. Call keep() once it is read.
-   * @returns how many of the bytes count; null if there is no room
-   */
-  take (maxBytes: number): number | null {
-    const counted = this.#isOver ? 0 : this.#room.take(this, maxBytes)
-    this.#counted += counted ?? 0
-    return counted
-  }
-
-  /** @param taken what take() returned @param used how many bytes the answer has */
-  keep (taken: number, used: number): void {
-    // What has been ended meanwhile counts no more, and what goes beyond the room never did.
-    if (taken === 0 || this.#isOver) return
-    this.#room.change(this, used - taken)
-    this.#counted += used - taken
-  }
-
-  /** Call it when the answers are sent, or can't be. */
-  end (): void {
-    if (this.#isOver) return
-    this.#isOver = true
-    if (this.#counted > 0) this.#room.change(this, -this.#counted)
-    this.#room.leave(this)
-  }
-}
-
-/** Room for the answers of a request, until they are sent. */
-export function answersFor (room: AnswerRoom, request: FastifyRequest, reply: FastifyReply): Answers {
-  const answers = room.open(request.caller.tenant)
-  whenOver(request, reply, () => answers.end())
-  return answers
-}
-
-/**
- * Calls once when the answer is sent, or the connection is closed. A response that waits for another one's end doesn't
- * learn of the latter.
- */
-function whenOver ({ raw: { socket } }: FastifyRequest, { raw }: FastifyReply, over: () => void): void {
-  const end = () => {
-    socket.off('close', end)
-    over()
-  }
-  // It may have closed already, and then the event doesn't come again.
-  if (socket.destroyed) return over()
-  raw.once('close', end)
-  socket.once('close', end)
 }

@@ -102,7 +102,8 @@ export class ToolCalls {
     const asker: WaitingAsker = {
       grant: () => request.grant(tool.scope),
       isGone: () => request.isGone(),
-      onGone: listener => request.onGone(listener)
+      onGone: listener => request.onGone(listener),
+      room: () => request.room()
     }
     // A call without `wait` may wait for its turn.
     const mayGo = callId === undefined ? asker : this.#cancelling.until(asker, request.caller, callId)
@@ -183,7 +184,7 @@ export class Cancelling {
     const name = nameOf(caller, id)
     let isCancelled = false
     return {
-      grant: () => asker.grant(),
+      ...asker,
       isGone: () => isCancelled || asker.isGone(),
       onGone: stop => {
         const cancel = () => {

@@ -14,7 +14,7 @@ export function catchNext ({ inboxes, after }: Services) {
   const take = async ({ caller, body, bytes, key, asker, waiting }: OperationCall<TakeBody>, max: number) => {
     const wanted = { inboxes: inboxesOf(body, caller), max, bytes, asker }
     const taken = await inboxes.catch(caller, wanted, key, waiting)
-    await after.complete(caller.tenant, taken.items)
+    await after.complete(caller.tenant, taken.items, asker)
     return taken
   }
   return operation<TakeBody>({

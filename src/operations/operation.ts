@@ -14,7 +14,6 @@ import type { ManyHandoffs } from '../handoffs/many.ts'
 import type { OperateService } from '../handoffs/operate.ts'
 import type { AttemptService } from '../handoffs/attempts.ts'
 import type { HandoffService } from '../handoffs/service.ts'
-import type { Reserve } from '../handoffs/many.ts'
 import type { Asker, WaitOptions } from '../handoffs/waiter.ts'
 import type { ApprovalVerdict } from '../store/approvals.ts'
 
@@ -60,8 +59,6 @@ export interface Operation {
   refusals: readonly ErrorCode[]
   /** Whether its answer continues the trace that the handoff was passed in. */
   resumesTrace: boolean
-  /** Whether its answer counts among those that aren't sent yet, since it may have many times a body's bytes. */
-  hasLargeAnswer: boolean
   /** Whether a batch may have it. There it doesn't wait. */
   inBatch: boolean
   /** Null if MCP has no tool for it. */
@@ -101,8 +98,6 @@ export interface OperationCall<Body = unknown, Query = unknown> {
   waiting: WaitOptions | null
   /** Only for catch and status, in a batch: `ReadOptions` of handoffs/service.ts. */
   maxBytes?: number | undefined
-  /** Only for an operation with a large answer, and not where its answer becomes a part of another one. */
-  reserve?: Reserve | undefined
 }
 
 /** The result of an operation. */
@@ -157,7 +152,7 @@ export function operation<Body = unknown, Query = unknown> (
     Partial<Operation> & { run (call: OperationCall<Body, Query>): Promise<OperationOutcome> }
 ): Operation {
   const defaults = {
-    body: null, nested: [], refusals: [], resumesTrace: false, hasLargeAnswer: false, inBatch: false, tool: null
+    body: null, nested: [], refusals: [], resumesTrace: false, inBatch: false, tool: null
   }
   return { ...defaults, ...given, run: run as Operation['run'] }
 }

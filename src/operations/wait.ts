@@ -57,7 +57,6 @@ export function wait ({ many }: Services) {
     headers: ignoredKeyHeaders,
     body,
     nested: ['ids'],
-    hasLargeAnswer: true,
     answers: { 200: answer },
     tool: {
       name: 'handoff_wait',
@@ -70,8 +69,8 @@ export function wait ({ many }: Services) {
       takes: { ...seconds('until all of them have ended'), offset: optionalOffset },
       hints: { readOnlyHint: true }
     },
-    async run ({ caller, body: { ids, until, results }, waiting, asker, reserve }) {
-      const answer = await many.wait(caller, ids, until ?? 'all', results !== false, { waiting, asker, reserve })
+    async run ({ caller, body: { ids, until, results }, waiting, asker }) {
+      const answer = await many.wait(caller, ids, until ?? 'all', results !== false, { waiting, asker })
       return { status: 200, answer, replayed: false, moved: stays }
     },
   })

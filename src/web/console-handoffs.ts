@@ -16,7 +16,8 @@ interface Sent extends One { Body: Record<string, unknown> | undefined }
 export function handoffRoutes (app: FastifyInstance, services: Console): void {
   const { histories, graphs } = services
   const asks = { ...shows, config: changes.config }
-  const inspect = ({ caller, params: { id } }: FastifyRequest<One>) => histories.inspect(caller, id)
+  const inspect = (request: FastifyRequest<One>) =>
+    histories.inspect(request.caller, request.params.id, request)
 
   app.get<One>('/handoffs/:id', shows, async (request, reply) => showOne(request, reply, 200, await inspect(request)))
 
@@ -49,7 +50,7 @@ export function handoffRoutes (app: FastifyInstance, services: Console): void {
   ): Promise<FastifyReply> {
     const { caller } = request
     const [attempts, history, graph] = await Promise.all([
-      histories.attempts(caller, one), histories.history(caller, one), graphs.around(caller, one.handoff_id)
+      histories.attempts(caller, one, request), histories.history(caller, one), graphs.around(caller, one.handoff_id)
     ])
     return show(reply, status, handoffPage(caller, { one, attempts, history, graph }, problem))
   }

@@ -10,14 +10,14 @@ import { InboxService } from '../../src/handoffs/inboxes.ts'
 import { LargeReads } from '../../src/handoffs/large-reads.ts'
 import type { ReadInTurn } from '../../src/handoffs/large-reads.ts'
 import { ManyHandoffs } from '../../src/handoffs/many.ts'
-import { Waiter } from '../../src/handoffs/waiter.ts'
+import { Waiter, longAgo } from '../../src/handoffs/waiter.ts'
 import type { WaitingAsker } from '../../src/handoffs/waiter.ts'
-import { MasterTurns, longAgo } from '../../src/http/overload.ts'
+import { MasterTurns } from '../../src/http/overload.ts'
 import { Cancelling } from '../../src/mcp/calls.ts'
 import { scriptCalls } from '../../src/redis/call.ts'
 import type { ScriptCallMessage } from '../../src/redis/call.ts'
-import { testApp } from '../helpers/app.ts'
-import { signedIn } from '../helpers/forms.ts'
+import { secrets, testApp } from '../helpers/app.ts'
+import { personWith, signedIn } from '../helpers/forms.ts'
 import { isProblem } from '../helpers/problems.ts'
 import { through } from '../helpers/through.ts'
 import { asleep } from '../helpers/waits.ts'
@@ -113,6 +113,21 @@ for (const [kind, { script, prepare, ask, status = 200 }] of Object.entries(kind
   })
 }
 
+t.test('long lists of what people decide on are read a few at a time', { skip: ofOneReplica }, async t => {
+  const counts = countWhole(t, 'waiting')
+  for (const { statusCode } of await all(() => service.call('approver', 'GET', '/api/approvals?limit=100'))) t.equal(statusCode, 200)
+  t.strictSame({ ...counts, most: counts.most <= 16 }, { looks: 0, whole: many, most: true }, `${counts.most} at once`)
+})
+
+t.test('a console page reads what a catcher said at the end in turn, and no result', { skip: ofOneReplica }, async t => {
+  const operator = await personWith(service, secrets.operator)
+  const { prepare } = kinds['statuses of what failed']!
+  const ids = await all(prepare)
+  const counts = countWhole(t, 'status')
+  for (const { statusCode } of await all(at => operator(`/console/handoffs/${ids[at]}`))) t.equal(statusCode, 200)
+  t.strictSame({ ...counts, looks: counts.looks >= many, most: counts.most <= 16 }, { looks: true, whole: many, most: true }, `${counts.most} at once`)
+})
+
 t.test('an open question with large details is waited for, and read whole once for all who wait', { skip: ofOneReplica }, async t => {
   const id = await service.caught()
   const { ask_id: askId } = (await service.call('bob', 'POST', `/api/ask/${id}`, { question: 'q', details: output })).json()
@@ -176,6 +191,17 @@ t.test('a schema counts as well, and an inbox’s large ones come in their order
   const again = await service.call('bob', 'POST', '/api/catch', { inbox: 'mixed', max: 3 }, keyed)
   t.strictSame([again.headers['idempotency-replayed'], again.body], ['true', taken.body])
   t.equal((await service.call('bob', 'POST', '/api/catch', { inbox: 'mixed', max: 3 })).json().items[0].handoff_id, ids[3])
+})
+
+t.test('many schemas together are taken in turn, and taken again', { skip: ofOneReplica }, async t => {
+  const schema = { type: 'object', description: 'y'.repeat(10_000) }
+  for (let at = 0; at < 8; at++) await service.pass({ to: 'schemas', result_schema: schema })
+  for (const replayed of [undefined, 'true']) {
+    const counts = countWhole(t, 'take')
+    const taken = await service.call('bob', 'POST', '/api/catch', { inbox: 'schemas', max: 8 }, { 'idempotency-key': 'schemas' })
+    t.match([taken.statusCode, taken.headers['idempotency-replayed'], taken.json().items.length], [200, replayed, 8])
+    t.match(counts, { looks: 1 })
+  }
 })
 
 for (const [what, prepare, body] of [
@@ -286,13 +312,13 @@ t.test('long results of what a handoff comes after are read in one turn, and lef
   const { handoffs, dependents } = service.store
   const before = [await service.caught(), await service.caught(), await service.caught()]
   for (const [at, id] of before.entries()) await service.call('bob', 'POST', `/api/done/${id}`, { output: at === 1 ? { a: 1 } : output })
-  const id = await service.pass({ after: before })
+  const first = await service.pass({ after: before })
   let turns = 0
-  const complete = async (inTurn: ReadInTurn, hasTurn?: boolean) => {
+  const complete = async (inTurn: ReadInTurn, hasTurn = false, id = first) => {
     const reply = await handoffs.catch({ tenant: 'default', id, tag: tagOf(id) }, 'token', 'bob')
     if (!('payload' in reply)) throw new Error(reply.outcome)
     const one = Object.assign(reply, { id })
-    await new AfterService(handoffs, dependents, inTurn).complete('default', [one], hasTurn)
+    await new AfterService(handoffs, dependents, inTurn).complete('default', [one], hasTurn ? null : askerOf(async () => bob))
     return JSON.parse(one.after!).map((item: { result?: unknown, result_omitted?: boolean }) => item.result_omitted ?? item.result)
   }
   const counted: ReadInTurn = (_, read) => {
@@ -303,6 +329,11 @@ t.test('long results of what a handoff comes after are read in one turn, and lef
   t.equal(turns, 1)
   t.strictSame(await complete(counted, true), [output, { a: 1 }, output])
   t.equal(turns, 1, 'whoever has a turn takes no other')
+  const small = await all(() => service.caught())
+  for (const id of small) await service.call('bob', 'POST', `/api/done/${id}`, { output: { text: 'x'.repeat(5000) } })
+  const more = await service.pass({ after: small })
+  t.strictSame(await complete(counted, false, more), small.map(() => ({ text: 'x'.repeat(5000) })))
+  t.equal(turns, 2, 'many small ones are long together')
   for (const error of [new Problem('unavailable'), new Unavailable('x')]) t.strictSame(await complete(() => Promise.reject(error)), [true, { a: 1 }, true])
   await t.rejects(complete(() => Promise.reject(new Problem('unauthorized'))), { code: 'unauthorized' })
 })

@@ -3,8 +3,10 @@ import { connect } from 'node:net'
 import type { Socket } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 import t from 'tap'
-import { AnswerRoom, MasterTurns, longAgo } from '../../src/http/overload.ts'
-import type { Answers } from '../../src/http/overload.ts'
+import { longAgo } from '../../src/handoffs/waiter.ts'
+import { AnswerRoom } from '../../src/http/answer-room.ts'
+import type { Answers } from '../../src/http/answer-room.ts'
+import { MasterTurns } from '../../src/http/overload.ts'
 import { scriptCalls } from '../../src/redis/call.ts'
 import type { ScriptCallMessage } from '../../src/redis/call.ts'
 import { Problem, Unavailable } from '../../src/core/errors.ts'
@@ -38,6 +40,29 @@ t.test('a tenant has half of the room, one batch goes beyond it, and others wait
   third.end()
   t.equal(room.held, 0)
   for (const [bytes, counted] of [[500, 500], [501, 0]] as const) t.equal(new AnswerRoom(1000).take(room.open('a'), bytes), counted, `${bytes} of 1000`)
+})
+
+t.test('those that wait for room try one after the other', async t => {
+  const room = new AnswerRoom(1000, 60_000)
+  const [first, beyond] = [room.open('a'), room.open('a')]
+  for (let at = 0; at < 5; at++) await read(first, 100)
+  t.equal(await read(beyond, 100), 'read', 'the one that may go beyond it')
+  let attempts = 0
+  const waiting = Array.from({ length: 200 }, () => {
+    const own = room.open('a')
+    return own.read(100, async attempt => {
+      attempts++
+      return await attempt()
+    }, async () => {
+      await new Promise(resolve => setImmediate(resolve))
+      return ['read', 50] as [string, number]
+    }).finally(() => own.end())
+  })
+  await new Promise(resolve => setImmediate(resolve))
+  t.equal(attempts, 200)
+  first.end()
+  t.strictSame([...new Set(await Promise.all(waiting))], ['read'])
+  t.ok(attempts < 1200, `${attempts} attempts`)
 })
 
 t.test('an answer counts as what it has, once it is there, and nothing after the end', async t => {
@@ -113,6 +138,40 @@ t.test('while a client does not read its batch’s large answer, another batch a
   t.same((await waited).json().items.map((item: { result: unknown }) => item.result), [{ text }, { text }])
   t.ok(results.every(({ body }) => JSON.stringify(body.result) === JSON.stringify({ text })), 'each answer is whole')
   t.strictSame([...new Set(afterwards)], [true], 'nothing of it was read before the first connection was closed')
+})
+
+t.test('while clients do not read what they caught, another large one is caught only when one of them is gone', { skip: ofOneReplica }, async t => {
+  // One answer of these is more than what the system holds for a connection.
+  const service = await testApp(t, { BODY_LIMIT: '20000000', BATCH_LIMIT: '20000000', BODIES_LIMIT: '48000000' })
+  const port = await listen(service.app)
+  const output = { text: 'x'.repeat(12_000_000) }
+  const ids: string[] = []
+  for (let at = 0; at < 3; at++) ids.push((await service.call('alice', 'POST', '/api/pass', { task: 't', output })).json().handoff_id)
+  let caught = 0
+  const afterwards: boolean[] = []
+  const deaf: Socket[] = []
+  const count = (message: unknown) => {
+    const { script, answer } = message as ScriptCallMessage
+    // Each is asked first whether it is large, which catches nothing.
+    if (script === 'catch') answer.then(() => { if (++caught > 2) afterwards.push(deaf[0]!.destroyed) }, () => {})
+  }
+  scriptCalls.subscribe(count)
+  t.teardown(() => scriptCalls.unsubscribe(count))
+  for (const id of ids.slice(0, 2)) {
+    const socket = connect({ port, host: '127.0.0.1' })
+    deaf.push(socket)
+    t.teardown(() => socket.destroy())
+    socket.on('error', () => {})
+    socket.write(`GET /api/catch/${id} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${secrets.alice}\r\n\r\n`)
+    await once(socket, 'readable')
+  }
+  t.equal(caught, 2)
+  const third = service.call('alice', 'GET', `/api/catch/${ids[2]}`)
+  // What is small isn't held up.
+  for (let at = 0; at < 5; at++) t.equal((await service.call('alice', 'GET', `/api/status/${ids[0]}`)).statusCode, 200)
+  deaf[0]!.destroy()
+  t.same((await third).json().output, output)
+  t.strictSame(afterwards, [true])
 })
 
 /** Operations that end when they are told to. */

@@ -64,7 +64,7 @@ export class Desk {
   take ({ agent, inboxes, most, key }: TakeRequest): Promise<Sent> {
     const taking = this.#inboxes.catch(callerOf('acme', nameOf(agent), []), { inboxes, max: most, bytes: Buffer.from(`${inboxes.join()} ${most}`), asker: asks.asker }, key ?? undefined, null)
     return answered(taking.then(async ({ items, replayed }) => {
-      await this.#after.complete('acme', items)
+      await this.#after.complete('acme', items, null)
       return sent(200, takenText(items), replayed)
     }))
   }
