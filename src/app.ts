@@ -21,6 +21,7 @@ import type { ReadInTurn } from './handoffs/large-reads.ts'
 import { ListService } from './handoffs/lists.ts'
 import type { InTurn } from './handoffs/lists.ts'
 import { ManyHandoffs } from './handoffs/many.ts'
+import type { TurnsAtMasters } from './handoffs/many.ts'
 import { AfterService } from './handoffs/after.ts'
 import { OperateService } from './handoffs/operate.ts'
 import { WaitingService } from './handoffs/waiting.ts'
@@ -203,7 +204,9 @@ export async function buildApp (
   )
   const attempts = new AttemptService(store.attempts, { baseUrl, maxWorkTtl: config.maxWorkTtl })
   const limits = { maxExpiresIn: config.maxExpiresIn / 1000, maxWorkTtl: config.maxWorkTtl / 1000 }
-  const many = new ManyHandoffs(store.handoffs, waiter, readInTurn)
+  const waits = new MasterTurns(readsAtOnce)
+  const turnsOfMany: TurnsAtMasters = { masterOf: store.masterOf, run: (...call) => waits.run(...call) }
+  const many = new ManyHandoffs(store.handoffs, waiter, readInTurn, turnsOfMany)
   const lists = new ListService(store.lists, inTurn)
   const approvals = new ApprovalService(store.approvals, store.handoffs, inTurn, largeReads)
   const asks = new AskService(

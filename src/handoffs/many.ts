@@ -1,5 +1,5 @@
 import { Problem } from '../core/errors.ts'
-import { isId } from '../core/ids.ts'
+import { isId, tagOf } from '../core/ids.ts'
 import type { Caller } from '../core/model.ts'
 import type { Handoffs, StatusReply } from '../store/handoffs.ts'
 import { agentMembers, itemText, placeOf } from './answers.ts'
@@ -14,11 +14,24 @@ const waitsPerKey = 20
 const maxTexts = 4 * 1024 * 1024
 /** How many bytes of each are read without a turn: a hundred may be asked for together. */
 const smallOfMany = 16 * 1024
+/**
+ * How many are read without a turn. A call is given up 2 s after it was sent, and 600 waits that end together send
+ * 60,000.
+ */
+const few = 8
 /** About what an item has beside that, in bytes. */
 const envelope = 512
 
+/** Turns at each master of Redis (http/overload.ts). */
+export interface TurnsAtMasters {
+  /** The name of a partition's master, as far as known. */
+  masterOf (tag: string): string | undefined
+  run<T> (master: string | undefined, tenant: string, read: () => Promise<T>, asker?: Asker): Promise<T>
+}
+
 /** A handoff that was asked for. */
 interface Followed {
+  id: string
   /** The id of its last attempt, as far as known. */
   last: string
   /** Whether that may still change. */
@@ -44,27 +57,30 @@ export class ManyHandoffs {
   readonly #handoffs: Handoffs
   readonly #waiter: Waiter
   readonly #inTurn: ReadInTurn
+  readonly #turns: TurnsAtMasters
   /** How many requests wait, by key. */
   readonly #waits = new Map<unknown, number>()
 
-  constructor (handoffs: Handoffs, waiter: Waiter, inTurn: ReadInTurn) {
+  /** @param inTurn for what is large @param turns for many, other ones: what is large is read in them */
+  constructor (handoffs: Handoffs, waiter: Waiter, inTurn: ReadInTurn, turns: TurnsAtMasters) {
     this.#handoffs = handoffs
     this.#waiter = waiter
     this.#inTurn = inTurn
+    this.#turns = turns
   }
 
   /**
    * @param withResults whether the items have results
    * @returns the answer's JSON: what is true once all of them have ended for good, or one has, or the wait is over
    * @throws {Problem} rate_limited: this key has too many that wait
-   * @throws {Problem} unavailable: there was no room for the answer
+   * @throws {Problem} unavailable: there was no room for the answer, or its turn didn't come
    */
   async wait (
     caller: Caller, ids: readonly string[], until: 'all' | 'any', withResults: boolean,
     { waiting, asker }: { waiting: WaitOptions | null, asker: Asker }
   ): Promise<Buffer> {
     const followed = new Map<string, Followed>()
-    for (const id of ids) followed.set(id, { last: id, isOpen: isId(id), bytes: 0, due: 0, leave: undefined })
+    for (const id of ids) followed.set(id, { id, last: id, isOpen: isId(id), bytes: 0, due: 0, leave: undefined })
     const room = asker.room?.()
     const read = async (texts: number) => {
       const answer = () => this.#answer(caller, ids, followed, { until, withResults, asker: waiting?.asker ?? asker })
@@ -125,9 +141,24 @@ export class ManyHandoffs {
     const look = async () => {
       const now = performance.now()
       const due = watch.all.filter(one => one.isOpen && one.due <= now)
-      await Promise.all(due.map(one => this.#lookAt(caller, watch, one, waiting.asker)))
+      await this.#each(caller, due, waiting.asker, one => this.#lookAt(caller, watch, one, waiting.asker))
     }
     await this.#waiter.waitOn(listen, waiting, look, () => leftOf(watch))
+  }
+
+  /** Does this for each: for many when it is their turn at the master that has them, as far as that is known. */
+  async #each<T> (
+    { tenant }: Caller, all: readonly Followed[], asker: Asker, read: (one: Followed) => Promise<T>
+  ): Promise<T[]> {
+    if (all.length <= few) return await Promise.all(all.map(read))
+    const masters = all.map(({ last }) => isId(last) ? this.#turns.masterOf(tagOf(last)) : undefined)
+    const found: T[] = []
+    await Promise.all([...new Set(masters)].map(master => this.#turns.run(master, tenant, async () => {
+      await Promise.all(all.map(async (one, at) => {
+        if (masters[at] === master) found[at] = await read(one)
+      }))
+    }, asker)))
+    return found
   }
 
   async #listen (caller: Caller, watch: Watch, one: Followed): Promise<void> {
@@ -173,15 +204,16 @@ export class ManyHandoffs {
     const steps: Steps = new Map()
     // What has no room when it is read has none later: it becomes less.
     const maxBytes = (): MaxBytes => [withResults ? room : 0, room]
-    const items = await Promise.all(ids.map(async id => {
-      const { last, reply } = await this.#last(caller, followed.get(id)!, steps, { asker, maxBytes })
+    const items = await this.#each(caller, ids.map(id => followed.get(id)!), asker, async one => {
+      const { id } = one
+      const { last, reply } = await this.#last(caller, one, steps, { asker, maxBytes })
       if (reply === null) return { text: unknownText(id), isOpen: false }
       const result = withResults ? reply.longer ?? reply.result?.length ?? 0 : 0
       const size = result + agentMembers(reply.texts, reply.record).length
       const shown = reply.isFaultLonger || size > room ? 'omitted' : withResults ? 'shown' : 'none'
       if (shown !== 'omitted') room -= size
       return { text: itemText(id, last, reply, shown), isOpen: untilReached(reply, 'done') !== null }
-    }))
+    })
     const complete = until === 'all' ? items.every(({ isOpen }) => !isOpen) : items.some(({ isOpen }) => !isOpen)
     const texts = items.flatMap(({ text }, at) => at === 0 ? [text] : [comma, text])
     return { text: Buffer.concat([begin, ...texts, Buffer.from(`],"complete":${complete}}`)]), complete }
