@@ -4,12 +4,15 @@ import { OwnCommand } from './call.ts'
 import type { Masters } from './masters.ts'
 
 interface Channel {
+  readonly name: string
   /** The master with the subscription; undefined while the slot has no known master. */
   on: Redis | undefined
   /** Resolves with whether another node was named as the slot's master. */
   subscribed: Promise<boolean>
   /** The SSUBSCRIBE that is unanswered. */
   pending: ChannelCommand | undefined
+  /** While it is still to be subscribed again: the round that is to do so. */
+  round: symbol | undefined
   listeners: Set<() => void>
 }
 
@@ -28,13 +31,20 @@ const renewalPause = 50
  * may point at one another.
  */
 const redirectionPause = 500
+/**
+ * How many listeners are woken together after a break, at most, but for those of one channel: each reads Redis at once.
+ */
+const wokenTogether = 256
+/** How many turns of the event loop there are between two slices, at least: for what was woken, and for others. */
+const turnsBetween = 2
 
 /**
  * Wakes waiters when something has changed, by sharded pub/sub: one subscription per channel however many listen, and
  * none without listeners. Waiters read for themselves what has changed. A message may be lost with its connection, or
- * while its slot moves, so a new subscription wakes all listeners. While a slot moves, scripts may run at the node that
- * is to get it, and tell nobody here: if the slot stays where it was, no listener is woken for that, so one must not
- * rely on messages alone.
+ * while its slot moves, so a new subscription wakes all listeners. There may be tens of thousands, so after a break the
+ * subscriptions are made slice by slice, and other requests are served in between. While a slot moves, scripts may run
+ * at the node that is to get it, and tell nobody here: if the slot stays where it was, no listener is woken for that,
+ * so one must not rely on messages alone.
  */
 export class Subscriptions {
   readonly #masters: Masters
@@ -58,7 +68,7 @@ export class Subscriptions {
       })
       subscriber.on('ready', () => this.#subscribeAgain(channel => channel.on === subscriber))
     })
-    masters.onChange(() => this.#subscribeAgain((channel, name) => channel.on !== this.#subscriberOf(name)))
+    masters.onChange(() => this.#subscribeAgain(({ name, on }) => on !== this.#subscriberOf(name)))
     this.#timer = setInterval(() => {
       for (const { subscriber } of masters.all()) subscriber.ping().catch(() => {})
       this.#renewEnded()
@@ -74,8 +84,10 @@ export class Subscriptions {
   async listen (name: string, wake: () => void): Promise<() => void> {
     const channel = this.#channels.get(name) ?? this.#open(name)
     channel.listeners.add(wake)
+    // Its turn would come too late for this listener.
+    if (channel.round !== undefined) this.#renew(channel)
     await channel.subscribed
-    return () => this.#leave(name, channel, wake)
+    return () => this.#leave(channel, wake)
   }
 
   /**
@@ -83,6 +95,7 @@ export class Subscriptions {
    * sooner that its server is silent.
    */
   isConnected (name: string): boolean {
+    if (this.#channels.get(name)?.round !== undefined) return false
     const master = this.#masters.of(tagIn(name))
     return master?.subscriber.status === 'ready' && master.calls.status === 'ready'
   }
@@ -99,17 +112,19 @@ export class Subscriptions {
 
   #open (name: string): Channel {
     const on = this.#subscriberOf(name)
-    const channel: Channel = { on, subscribed: notElsewhere, pending: undefined, listeners: new Set() }
+    const channel: Channel = {
+      name, on, subscribed: notElsewhere, pending: undefined, round: undefined, listeners: new Set()
+    }
     this.#channels.set(name, channel)
-    this.#subscribe(channel, name)
+    this.#subscribe(channel)
     return channel
   }
 
   /**
    * Fails while disconnected. The subscription is made on reconnect, and until then reads report that Redis is away.
    */
-  #subscribe (channel: Channel, name: string): void {
-    const { on } = channel
+  #subscribe (channel: Channel): void {
+    const { name, on } = channel
     if (on === undefined) {
       channel.pending = undefined
       channel.subscribed = notElsewhere
@@ -141,31 +156,69 @@ export class Subscriptions {
     return performance.now() - this.#redirectedAt < redirectionPause
   }
 
-  #subscribeAgain (wants: (channel: Channel, name: string) => boolean): void {
-    for (const [name, channel] of this.#channels) {
-      if (!wants(channel, name)) continue
-      channel.on = this.#subscriberOf(name)
-      this.#subscribe(channel, name)
-      // Where it was redirected, nothing can be read yet: the next attempt decides.
-      channel.subscribed.then(isElsewhere => { if (!isElsewhere) wakeAll(channel) })
+  /**
+   * At each master slice by slice. What an earlier round hasn't come to is this round's now, so that a channel is
+   * subscribed only where it is wanted last.
+   */
+  #subscribeAgain (wants: (channel: Channel) => boolean): void {
+    const round = Symbol('round')
+    const byMaster = new Map<Redis | undefined, Channel[]>()
+    for (const channel of this.#channels.values()) {
+      if (!wants(channel)) continue
+      const on = this.#subscriberOf(channel.name)
+      channel.on = on
+      channel.round = round
+      const channels = byMaster.get(on)
+      if (channels === undefined) byMaster.set(on, [channel])
+      else channels.push(channel)
     }
+    for (const [on, channels] of byMaster) this.#renewInSlices(on, channels, round)
+  }
+
+  async #renewInSlices (on: Redis | undefined, channels: readonly Channel[], round: symbol): Promise<void> {
+    let slice: Array<Promise<void>> = []
+    let woken = 0
+    for (const channel of channels) {
+      // It was left, a new listener didn't wait for this, or a later round has it.
+      if (channel.round !== round) continue
+      if (slice.length > 0 && woken + channel.listeners.size > wokenTogether) {
+        await Promise.all(slice)
+        for (let turn = 0; turn < turnsBetween; turn++) await new Promise<void>(resolve => setImmediate(resolve))
+        // The rest is made when it is connected again.
+        if (on !== undefined && on.status !== 'ready') return
+        slice = []
+        woken = 0
+        if (channel.round !== round) continue
+      }
+      woken += channel.listeners.size
+      slice.push(this.#renew(channel))
+    }
+  }
+
+  /** Wakes the listeners once it is subscribed. */
+  async #renew (channel: Channel): Promise<void> {
+    channel.round = undefined
+    this.#subscribe(channel)
+    // Where it was redirected, nothing can be read yet: the next attempt decides.
+    if (!await channel.subscribed) wakeAll(channel)
   }
 
   /** Those that Redis ended, or refused to make. */
   #renewEnded (): void {
     const made = new Map<Redis, ReadonlySet<string>>()
-    this.#subscribeAgain(({ on, pending }, name) => {
-      if (pending !== undefined || on?.status !== 'ready') return false
+    this.#subscribeAgain(({ name, on, pending, round }) => {
+      if (pending !== undefined || round !== undefined || on?.status !== 'ready') return false
       if (!made.has(on)) made.set(on, subscriptionsOf(on))
       return made.get(on)?.has(name) === false
     })
   }
 
-  #leave (name: string, channel: Channel, wake: () => void): void {
+  #leave (channel: Channel, wake: () => void): void {
     channel.listeners.delete(wake)
     if (channel.listeners.size > 0) return
-    this.#channels.delete(name)
-    channel.on?.sendCommand(new ChannelCommand('sunsubscribe', name, ignore) as never)
+    channel.round = undefined
+    this.#channels.delete(channel.name)
+    channel.on?.sendCommand(new ChannelCommand('sunsubscribe', channel.name, ignore) as never)
   }
 }
 

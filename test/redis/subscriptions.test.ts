@@ -91,6 +91,90 @@ t.test('after a broken connection all listeners are told, and are subscribed aga
   t.strictSame(bells.map(({ count }) => count()), names.map((_, i) => i === 7 ? 2 : 1))
 })
 
+/** How many rang in each turn of the event loop. */
+function turns () {
+  const counts: number[] = []
+  let isOpen = false
+  const ring = () => {
+    if (!isOpen) {
+      isOpen = true
+      counts.push(0)
+      setImmediate(() => { isOpen = false })
+    }
+    counts.push(counts.pop()! + 1)
+  }
+  return { counts, ring }
+}
+
+t.test('after a broken connection many are subscribed again, and told, in slices', async t => {
+  const redis = await ownRedis(t)
+  const test = await connected(t, { url: redis.url })
+  const { subscriptions } = test.store
+  const names = Array.from({ length: 2000 }, (_, i) => `${test.prefix}:{x}:${i}`)
+  const [last, left] = [names.at(-1)!, names.at(-2)!]
+  const bells = names.map(bell)
+  const { counts, ring } = turns()
+  const early = bell()
+  let whileFirst: Promise<void> | undefined
+  /** When the first are told, the last are still to be subscribed. */
+  const first = async () => {
+    t.same([subscriptions.isConnected(names[0]!), subscriptions.isConnected(last)], [true, false])
+    t.equal(bells.at(-1)!.count(), 0)
+    leaves.at(-2)!()
+    await subscriptions.listen(last, early.ring)
+    t.ok(subscriptions.isConnected(last))
+    const before = early.count()
+    t.equal(await test.redis.spublish(last, 'x'), 1, 'who listens meanwhile misses nothing')
+    await early.rings(before + 1)
+  }
+  const leaves = await Promise.all(names.map((name, i) => subscriptions.listen(name, () => {
+    bells[i]!.ring()
+    ring()
+    whileFirst ??= first()
+  })))
+  await redis.admin.call('CLIENT', 'KILL', 'TYPE', 'pubsub')
+  await Promise.all(bells.map(({ rings }, i) => names[i] === left ? undefined : rings(1)))
+  await whileFirst
+  t.ok(Math.max(...counts) <= 256 + 1, `${counts.join()} in a turn`)
+  t.strictSame(await subscriberCounts(test, ...names), names.map(name => name === left ? 0 : 1))
+  t.equal(bells.at(-2)!.count(), 0, 'who left is told no more')
+  t.strictSame(bells.slice(0, -2).map(({ count }) => count()), names.slice(2).map(() => 1), 'each is told once')
+})
+
+t.test('many listeners of a few channels are told in slices as well', async t => {
+  const redis = await ownRedis(t)
+  const test = await connected(t, { url: redis.url })
+  const names = Array.from({ length: 20 }, (_, i) => `${test.prefix}:{x}:${i}`)
+  const { counts, ring } = turns()
+  await Promise.all(names.flatMap(name => Array.from({ length: 100 }, () => test.store.subscriptions.listen(name, () => ring()))))
+  await redis.admin.call('CLIENT', 'KILL', 'TYPE', 'pubsub')
+  const told = () => counts.reduce((sum, count) => sum + count, 0)
+  await until(() => told() === 2000)
+  t.ok(Math.max(...counts) <= 256, `${counts.join()} in a turn`)
+})
+
+t.test('a connection that breaks again meanwhile leaves none without a subscription', async t => {
+  const redis = await ownRedis(t)
+  const test = await connected(t, { url: redis.url })
+  const { subscriptions } = test.store
+  const names = Array.from({ length: 3000 }, (_, i) => `${test.prefix}:{x}:${i}`)
+  const bells = names.map(bell)
+  const again: Array<Promise<unknown>> = []
+  const breaks = () => { if (again.length < 3) again.push(redis.admin.call('CLIENT', 'KILL', 'TYPE', 'pubsub')) }
+  await Promise.all(names.map((name, i) => subscriptions.listen(name, () => {
+    bells[i]!.ring()
+    // In the first slice, and twice later.
+    if (i % 700 === 0) breaks()
+  })))
+  breaks()
+  await Promise.all(bells.map(({ rings }) => rings(1)))
+  await Promise.all(again)
+  await until(async () => (await subscriberCounts(test, ...names)).every(count => count === 1))
+  const before = bells.map(({ count }) => count())
+  await Promise.all(names.map(name => test.redis.spublish(name, 'x')))
+  await Promise.all(bells.map(({ rings }, i) => rings(before[i]! + 1)))
+})
+
 t.test('a listener that comes during an outage is not held up, and is told when the connection is back', async t => {
   const redis = await ownRedis(t)
   const test = await connected(t, { url: redis.url })
