@@ -94,6 +94,8 @@ export class InboxQueue {
   readonly home: WatchedList
   /** May there be something in the inbox that no request has a turn for? */
   isOwed = true
+  /** How many requests name it now, waiting or not. */
+  users = 0
   readonly #tickets = new Set<Ticket>()
   #left = performance.now()
   #looked = performance.now()
@@ -163,11 +165,12 @@ export class InboxQueue {
     ticket.hasTurn = false
   }
 
-  /** Has the inbox been unused for so long that its lists needn't stay subscribed? */
+  /** Has it been unused for so long that its lists needn't stay subscribed? */
   isIdle (now: number): boolean {
-    return this.#tickets.size === 0 && now - this.#left > lingering
+    return this.users === 0 && now - this.#left > lingering
   }
 
+  /** Call it when nobody uses it any more. */
   touch (): void {
     this.#left = performance.now()
   }
@@ -200,7 +203,6 @@ export class InboxQueue {
 
   #leave (ticket: Ticket): void {
     this.#tickets.delete(ticket)
-    this.touch()
     this.handOn(ticket)
   }
 }

@@ -98,7 +98,6 @@ export class InboxTaker {
 
   /** Looks whether there may be something, and takes nothing. */
   async peek ({ places: { own, home }, queue }: InboxHere): Promise<Found> {
-    queue.touch()
     const lists = await Promise.all([
       this.#inboxes.turns(own, 1), home === null ? null : this.#turnsOf(home, queue.home, 1)
     ])
@@ -154,7 +153,6 @@ export class InboxTaker {
     const { caller, max, keyed, until, maxBytes } = request
     const operation = this.#operationOf(keyed)
     const began = performance.now()
-    queue.touch()
     const isHomeRead = home !== null &&
       (mustReadHome || queue.isLimited || queue.home.isWorthALook(homeLookLifetime))
     const atHome = isHomeRead ? await this.#turnsOf(home, queue.home, max, queue.isLimited) : unread

@@ -4,11 +4,11 @@ import { digestToken, randomToken, tagOfDigest } from '../core/ids.ts'
 import type { Caller } from '../core/model.ts'
 import type { Subscriptions } from '../redis/subscriptions.ts'
 import type { Claim, Inboxes } from '../store/inboxes.ts'
-import { InboxQueue } from './inbox-queue.ts'
 import type { Ticket } from './inbox-queue.ts'
+import { InboxQueues } from './inbox-queues.ts'
 import type { LargeReads } from './large-reads.ts'
 import { InboxTaker, maxLookTime, nothing, placesOf, refuseOthers, sameKeyPause } from './inbox-take.ts'
-import type { Found, InboxCatch, InboxHere, Places } from './inbox-take.ts'
+import type { Found, InboxCatch, InboxHere } from './inbox-take.ts'
 import { untilEndsAreNoticed } from './waiter.ts'
 import type { Asker, Listen, WaitOptions, Waiter } from './waiter.ts'
 
@@ -43,8 +43,6 @@ const maxPause = 100
 const takesFor = 2000
 /** How long at least a choice is kept, in milliseconds: longer than others are kept from choosing by it. */
 const minClaim = 15_000
-/** How often unused queues are looked for, in milliseconds. */
-const tidying = 5000
 
 /** Catches from inboxes. */
 export class InboxService {
@@ -58,8 +56,7 @@ export class InboxService {
   readonly #subscriptions: Subscriptions
   readonly #waiter: Waiter
   readonly #workTtl: number
-  readonly #queues = new Map<string, InboxQueue>()
-  #tidier: NodeJS.Timeout | undefined
+  readonly #queues: InboxQueues
 
   /** @param workTtl milliseconds */
   constructor (inboxes: Inboxes, subscriptions: Subscriptions, waiter: Waiter, reads: LargeReads, workTtl: number) {
@@ -69,6 +66,7 @@ export class InboxService {
     this.#subscriptions = subscriptions
     this.#waiter = waiter
     this.#workTtl = workTtl
+    this.#queues = new InboxQueues(subscriptions, place => inboxes.channelOf(place))
   }
 
   async catch (
@@ -84,7 +82,7 @@ export class InboxService {
   }
 
   close (): void {
-    clearInterval(this.#tidier)
+    this.#queues.end()
   }
 
   /** Catches with an Idempotency-Key. The same request again gets what the key took, whichever inbox that was. */
@@ -132,14 +130,24 @@ export class InboxService {
     return this.#taker.before(placesOf(caller.tenant, inbox), caller, request.asker, claim, maxBytes)
   }
 
+  /** @throws {Problem} rate_limited: requests name too many inboxes here */
   async #wait (
     caller: Caller, request: InboxRequest, keyed: Keyed | null, waiting: WaitOptions | null
   ): Promise<InboxCatch> {
     // With a key it looks at once, even if others wait: no other look finds what its key took before, as that is no
     // longer in the inbox. (Of several inboxes, the claim says where that is.)
     const looksAtOnce = keyed !== null && !isSeveral(request)
-    const lines = request.inboxes.map(inbox => this.#lineOf(caller.tenant, inbox, looksAtOnce))
-    const asking = { caller, request, keyed, waiting, lines }
+    const lines: Line[] = []
+    try {
+      for (const inbox of request.inboxes) lines.push(this.#lineOf(caller.tenant, inbox, looksAtOnce))
+      return await this.#waitAt({ caller, request, keyed, waiting, lines })
+    } finally {
+      for (const line of lines) this.#queues.leave(line)
+    }
+  }
+
+  #waitAt (asking: Asking): Promise<InboxCatch> {
+    const { caller, request, keyed, waiting, lines } = asking
     let isLeft = false
     const look = (due: readonly Line[]) => keyed === null || !isSeveral(request)
       ? this.#look(asking, due)
@@ -321,32 +329,8 @@ export class InboxService {
 
   #lineOf (tenant: string, inbox: string, looksAtOnce: boolean): Line {
     const places = placesOf(tenant, inbox)
-    const queue = this.#queueOf(places)
+    const queue = this.#queues.use(places)
     return { places, queue, ticket: { hasTurn: looksAtOnce || (queue.size === 0 && queue.isOwed), wake: () => {} } }
-  }
-
-  #queueOf ({ own, home }: Places): InboxQueue {
-    const name = `${own.tenant} ${own.inbox}`
-    let queue = this.#queues.get(name)
-    if (queue === undefined) {
-      queue = new InboxQueue(this.#subscriptions, this.#inboxes.channelOf(own), this.#inboxes.channelOf(home ?? own))
-      this.#queues.set(name, queue)
-      this.#tidier ??= setInterval(() => this.#tidy(), tidying).unref()
-    }
-    queue.touch()
-    return queue
-  }
-
-  #tidy (): void {
-    const now = performance.now()
-    for (const [name, queue] of this.#queues) {
-      if (!queue.isIdle(now)) continue
-      this.#queues.delete(name)
-      queue.close().catch(() => {})
-    }
-    if (this.#queues.size > 0) return
-    clearInterval(this.#tidier)
-    this.#tidier = undefined
   }
 }
 

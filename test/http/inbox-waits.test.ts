@@ -1,5 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
+import { InboxQueues } from '../../src/handoffs/inbox-queues.ts'
+import { placesOf } from '../../src/handoffs/inbox-take.ts'
 import { testApp } from '../helpers/app.ts'
 import type { TestApp } from '../helpers/app.ts'
 import { skipInQuick } from '../helpers/extent.ts'
@@ -89,6 +91,54 @@ t.test('a drain answers 200 that wait, with nothing', async t => {
   await areWaiting(service, 200)
   service.app.draining.start()
   t.strictSame((await Promise.all(all)).flat(), [])
+})
+
+t.test('of inboxes that requests named, a bounded number stays subscribed', async t => {
+  const service = await testApp(t)
+  const channels = async () => (await service.redis.call('PUBSUB', 'SHARDCHANNELS', `${service.prefix}:*:i:*`) as string[]).map(name => /[^:]*$/.exec(name)![0])
+  const names = (request: number) => numbers(10).map(n => `inbox-${request}-${n}`)
+  for (const some of numbers(26)) {
+    await Promise.all(numbers(20).map(n => service.call('bob', 'POST', '/api/catch', { inboxes: names(20 * some + n) })))
+  }
+  // Confirmed after whatever was asked before.
+  await service.store.subscriptions.listen(`${service.prefix}:{x}:last`, () => {})
+  const kept = new Set(await channels())
+  t.ok(kept.size <= 5000, `${kept.size} of 5200`)
+  t.notOk(kept.has('inbox-0-0'), 'the one that was unused longest ended first')
+  t.ok(kept.has('inbox-519-9'))
+})
+
+t.test('what requests name at once is bounded, in each tenant; what is named already, anybody may name', async t => {
+  const { store } = service
+  const queues = new InboxQueues(store.subscriptions, place => store.inboxes.channelOf(place), { used: 3, unused: 2 })
+  t.teardown(() => queues.end())
+  const subscribed = async () => {
+    const channels = await service.redis.call('PUBSUB', 'SHARDCHANNELS', `${service.prefix}:*:i:bounded:*`) as string[]
+    return [...new Set(channels.map(name => name.slice(-1)))].sort().join('')
+  }
+  const use = (inbox: string, tenant = 'bounded') => {
+    const places = placesOf(tenant, inbox)
+    return { places, queue: queues.use(places) }
+  }
+  const [a, b, c] = [use('a'), use('b'), use('c')]
+  const refused = { code: 'rate_limited', more: { headers: { 'retry-after': '2' } } }
+  t.throws(() => use('d'), refused)
+  const again = use('a')
+  t.equal(again.queue, a.queue)
+  queues.leave(use('d', 'another'))
+  queues.leave(a)
+  t.throws(() => use('d'), refused, 'another one names it still')
+  queues.leave(again)
+  const d = use('d')
+  t.throws(() => use('a'), refused, 'it was given up')
+  await until(async () => await subscribed() === 'abcd')
+  queues.leave(b)
+  queues.leave(c)
+  await until(async () => await subscribed() === 'bcd')
+  t.equal(use('c').queue, c.queue, 'what was used last is kept')
+  queues.leave(d)
+  queues.leave(c)
+  await until(async () => await subscribed() === 'cd')
 })
 
 t.test('whoever waits for an inbox while Redis is away is told so, not that the inbox is empty', skipInQuick, async t => {
