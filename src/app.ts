@@ -188,7 +188,7 @@ export async function buildApp (
   await app.register(page => clientsPage(page, { baseUrl, clients }), { prefix: '/clients' })
   await app.register(page => problemsPage(page, baseUrl().startsWith('https:')))
   const pages = new MasterTurns(pagesAtOnce)
-  const inTurn: InTurn = (tenant, read, asker) => pages.run(undefined, tenant, read, asker)
+  const inTurn: InTurn = ({ tenant, tags }, read, asker) => pages.run(store.mastersOf(tags), tenant, read, asker)
   const inboxSettings = new InboxSettingsService(store.inboxes, inTurn)
   const schemas = new ResultSchemas()
   app.addHook('onClose', async () => schemas.close())

@@ -93,7 +93,7 @@ export class ApprovalService {
     for (let calls = 1; ; calls++) {
       const read = () => this.#approvals.list(tenant, tag, place, limit, wanted)
       const { items, next, ...part } = await (isForSome
-        ? this.#inTurn(tenant, read, asker)
+        ? this.#inTurn({ tenant, tags: [tag] }, read, asker)
         : limit > maxQuick ? this.#reads.inTurn({ tenant, tag }, read, asker) : read())
       if (items.length > 0 || next === null || calls === maxCalls) {
         return { items: items.map(listed), next: next === null ? null : writeCursor(next), ...part }

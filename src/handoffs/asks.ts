@@ -9,6 +9,7 @@ import type { Asked, Caller } from '../core/model.ts'
 import type { AnswerBody, AskBody } from '../core/schemas/asks.ts'
 import type { ResultSchemas } from '../result-schema/result-schemas.ts'
 import type { Asks, AskTexts, AskedReply } from '../store/asks.ts'
+import { tagsFor } from '../store/lists.ts'
 import type { ListedHandoff, ListedPage, Lists, Wanted } from '../store/lists.ts'
 import { iso, membersText, pageFor, placeOf, refusal, spliceAnswer } from './answers.ts'
 import type { Answered } from './answers.ts'
@@ -171,7 +172,7 @@ export class AskService {
     const passedBy = wanted.of === 'passer' ? agent : undefined
     const from = cursor === undefined ? null : readCursor(cursor, listName(wanted))
     const page = () => this.#lists.page({ ...wanted, tenant, passedBy, state: 'asked' }, from, limit, false)
-    return this.#inTurn(tenant, page)
+    return this.#inTurn({ tenant, tags: tagsFor({ ...wanted, tenant }) }, page)
   }
 
   /** The channel for changes of what people of this tenant are asked; null where no channel has them all. */

@@ -42,7 +42,7 @@ export class InboxSettingsService {
   /** A page of the tenant's inboxes, by name. */
   async list ({ tenant }: Caller, { cursor, limit = 20 }: InboxesQuery, asker?: Asker): Promise<InboxesAnswer> {
     const after = cursor === undefined ? '' : readCursor(cursor)
-    return this.#inTurn(tenant, async () => {
+    return this.#inTurn({ tenant }, async () => {
       const { inboxes, isMore } = await this.#inboxes.names(tenant, after, limit)
       const items: InboxAnswer[] = []
       for (const some of inGroups(inboxes, countedAtOnce)) {

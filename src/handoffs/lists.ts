@@ -7,6 +7,7 @@ import { isResting, statusAt } from '../core/model.ts'
 import type { Caller, Status } from '../core/model.ts'
 import type { HandoffsQuery } from '../core/schemas/lists.ts'
 import { readTime } from '../clients/typescript/command/common/time.ts'
+import { tagsFor } from '../store/lists.ts'
 import type { ListPosition, ListedHandoff, ListedPage, Lists, Wanted } from '../store/lists.ts'
 import {
   approvalText, blockedMember, endOf, expiryMember, iso, membersText, progressMember, windowMembers
@@ -22,10 +23,13 @@ const failures: readonly string[] = ['failed', 'declined', 'expired'] satisfies 
 
 /**
  * Reads a page when it is the tenant's turn.
+ * @param place the tenant, and the partitions that the page is read from; left out: all
  * @param asker if given, nothing is read for a client that has gone, or whose key has ended, while it waited
  * @throws {Problem} unavailable: its turn didn't come
  */
-export type InTurn = <T>(tenant: string, read: () => Promise<T>, asker?: Asker) => Promise<T>
+export type InTurn = <T>(
+  place: { tenant: string, tags?: readonly string[] | undefined }, read: () => Promise<T>, asker?: Asker
+) => Promise<T>
 
 /** Lists a tenant's handoffs. */
 export class ListService {
@@ -54,7 +58,7 @@ export class ListService {
     if (statuses !== undefined) wanted.statuses = statuses
     const from = query.cursor === undefined ? null : readCursor(query.cursor, wanted.state)
     const read = () => this.#lists.page(wanted, from, query.limit ?? 20, scopes.has('operate'))
-    const page = await this.#inTurn(tenant, read, asker)
+    const page = await this.#inTurn({ tenant, tags: tagsFor(wanted) }, read, asker)
     return { text: pageText(page, wanted.state), now: page.now }
   }
 }

@@ -5,6 +5,7 @@ import type { Members } from '../core/json.ts'
 import type { Caller } from '../core/model.ts'
 import type { PurgeBody, RedriveBody } from '../core/schemas/lists.ts'
 import type { Attempts } from '../store/attempts.ts'
+import { tagsFor } from '../store/lists.ts'
 import type { ListPosition, ListedHandoff, Lists, Wanted } from '../store/lists.ts'
 import { isId, tagOf } from '../core/ids.ts'
 import { readTimes } from './lists.ts'
@@ -123,7 +124,9 @@ export class OperateService {
     let from = first
     for (let left = limit, round = 0; ; round++) {
       const size = Math.min(left + 1, atATime)
-      const page = await this.#inTurn(wanted.tenant, () => this.#lists.page(wanted, from, size, false), asker)
+      const page = await this.#inTurn(
+        { tenant: wanted.tenant, tags: tagsFor(wanted) }, () => this.#lists.page(wanted, from, size, false), asker
+      )
       // Reading may have taken long, and so may have the part before.
       if (round > 0 && !hasScope(await stillThere(asker), 'operate')) throw refusedScope('operate')
       const items = page.items.slice(0, left)

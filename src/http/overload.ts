@@ -102,10 +102,13 @@ function answer (shed: readonly Done[]): void {
  * and three times as many for longer than a connection waits for it.
  */
 export const readsAtOnce = 16
-/** How many pages of lists a replica reads at once: each reads from all partitions. */
+/**
+ * How many pages of lists a replica reads at once that need the same masters: one, the two of an inbox, or all. So in a
+ * Cluster of n each is asked for 2(n + 1) pages at once at most.
+ */
 export const pagesAtOnce = 2
 
-/** The operations at one master. */
+/** The operations at one master, or at the same ones. */
 interface Queue {
   limit: LimitFunction
   tenants: Map<string, { limit: LimitFunction, users: number }>
@@ -126,9 +129,9 @@ const noTurn = {
 }
 
 /**
- * Lets a few operations at a time ask each master of Redis; the others wait for their turn. Tenants take turns: each
- * has at most as many operations before the master's queue as may run at once, so another tenant's next one waits
- * for those only.
+ * Lets a few operations at a time ask each master of Redis, or the same masters; the others wait for their turn. So a
+ * silent master keeps none waiting that can do without it. Tenants take turns: each has at most as many operations
+ * before a queue as may run at once, so another tenant's next one waits for those only.
  */
 export class MasterTurns {
   readonly #atOnce: number
@@ -175,6 +178,8 @@ export class MasterTurns {
       })
     } finally {
       if (--own.users === 0) queue.tenants.delete(tenant)
+      // What it knows concerns only those in it. The names of masters change over time.
+      if (queue.tenants.size === 0) this.#queues.delete(master)
     }
   }
 
@@ -201,12 +206,10 @@ export class MasterTurns {
     }
   }
 
-  /** A master's queue stays: there are as many as a Cluster has ever had masters. */
   #queueOf (master: string | undefined): Queue {
-    let queue = this.#queues.get(master)
-    if (queue === undefined) {
-      this.#queues.set(master, queue = { limit: pLimit(this.#atOnce), tenants: new Map(), answered: 0, silent: 0 })
-    }
+    const queue =
+      this.#queues.get(master) ?? { limit: pLimit(this.#atOnce), tenants: new Map(), answered: 0, silent: 0 }
+    this.#queues.set(master, queue)
     return queue
   }
 }

@@ -149,13 +149,13 @@ export class Lists {
     return this.#lanes.call({ script: this.#scripts[name], tag, keys: [key], texts, decode: tagged })
   }
 
-  /** The lists that may have what is wanted. All that is for an inbox is in one partition or two. */
+  /** The lists that may have what is wanted. */
   #listsOf ({ tenant, state, inbox, of = 'person' }: Wanted, from: ListPosition | null): Progress[] {
     const keyOf = (tag: string) => state !== 'failed'
       ? state === 'live' ? this.#keyNames.due(tag) : this.#keyNames.asks(tag, tenant, of)
       : inbox === undefined ? this.#keyNames.failed(tag, tenant) : this.#keyNames.failedIn(tag, tenant, inbox)
-    const tags = inbox === undefined ? this.#tags : new Set([inboxTag(tenant, inbox), homeTag(tenant)])
-    return [...tags].map(tag => ({ tag, key: keyOf(tag), at: from, isAtEnd: false, isWanted: false }))
+    return (tagsFor({ tenant, inbox }) ?? this.#tags)
+      .map(tag => ({ tag, key: keyOf(tag), at: from, isAtEnd: false, isWanted: false }))
   }
 
   /** Calls by turns of those that are under way at once. Where something wanted is known to be, items are read. */
@@ -205,6 +205,11 @@ export class Lists {
 
 /** Lists that one call reads: how many items of each, and at how many members of each it looks. */
 interface Call { lists: readonly Progress[], limit: number, looks: number }
+
+/** The partitions that may have what is wanted: for an inbox one or two; undefined: all. */
+export function tagsFor ({ tenant, inbox }: Pick<Wanted, 'tenant' | 'inbox'>): string[] | undefined {
+  return inbox === undefined ? undefined : [...new Set([inboxTag(tenant, inbox), homeTag(tenant)])]
+}
 
 function isForwards ({ state, oldestFirst = false }: Wanted): boolean {
   return state !== 'failed' || oldestFirst

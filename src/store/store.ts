@@ -74,6 +74,8 @@ export interface Store {
   reachedTags (): string[]
   /** The name of a partition's master, as far as known. */
   masterOf (tag: string): string | undefined
+  /** The names of all masters that have one of these partitions, as far as known, as one text. Left out: of all. */
+  mastersOf (of?: readonly string[]): string
   /** Moves events to their feeds. */
   relay: Relay
   /** Moves those that their own replica did not. The caller's to start. Null where events aren't relayed. */
@@ -187,6 +189,7 @@ export function openStore (
       leases.takeReached(tags, tag => lanes.reaches(tag), tag => keyNames.deliverer(tag), duration),
     reachedTags: () => tags.filter(tag => lanes.reaches(tag)),
     masterOf,
+    mastersOf: (of = tags) => [...new Set(of.map(masterOf))].sort().join(' '),
     relay,
     relayRound: isRelayed ? round : null,
     sweeper,

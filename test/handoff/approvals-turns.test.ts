@@ -13,7 +13,7 @@ function service () {
     })
   } as unknown as Approvals
   const turns = new MasterTurns(2)
-  return { calls, service: new ApprovalService(approvals, null as never, (tenant, read) => turns.run(undefined, tenant, read), null as never) }
+  return { calls, service: new ApprovalService(approvals, null as never, ({ tenant }, read) => turns.run(undefined, tenant, read), null as never) }
 }
 
 const turn = () => new Promise(resolve => setImmediate(resolve))
