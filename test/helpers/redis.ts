@@ -4,6 +4,7 @@ import type { Test } from 'tap'
 import type { AppDependencies } from '../../src/app.ts'
 import { tags } from '../../src/core/ids.ts'
 import { expiryLog } from '../../src/http/observe.ts'
+import type { ScriptName } from '../../src/redis/scripts.ts'
 import { openStore } from '../../src/store/store.ts'
 import type { Store, StoreOptions } from '../../src/store/store.ts'
 import { logSink } from './log-sink.ts'
@@ -106,6 +107,11 @@ export function fleetStore (t: Test, url: string, options: TestStoreOptions = {}
   const store = openStore({ url, keyPrefix: prefix, tags, workTtl, retention, eventsRetention, replicas, log, clock: options.clock })
   t.teardown(() => store.close())
   return store
+}
+
+/** How many of a script's calls have been answered or given up. */
+export function callsOf ({ scripts }: Pick<Store, 'scripts'>, script: ScriptName): number {
+  return scripts.find(({ name }) => name === script)!.took.counts.reduce((sum, count) => sum + count, 0)
 }
 
 /**

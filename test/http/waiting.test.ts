@@ -6,6 +6,7 @@ import { testApp } from '../helpers/app.ts'
 import type { TestApp, Who } from '../helpers/app.ts'
 import { scrape } from '../helpers/metrics.ts'
 import { isProblem } from '../helpers/problems.ts'
+import { callsOf } from '../helpers/redis.ts'
 import { ofOneReplica } from '../helpers/through.ts'
 import { until } from '../helpers/until.ts'
 import { asleep, nobody, passed, timed } from '../helpers/waits.ts'
@@ -177,8 +178,7 @@ t.test('a waiting catch honours its Idempotency-Key like any other', async t => 
 
 t.test('hundreds wait for one large result or error: it is read a few times, each gets it, and all share its memory', { skip: ofOneReplica }, async t => {
   const service = await testApp(t)
-  const { took } = service.store.scripts.find(({ name }) => name === 'status')!
-  const reads = () => took.counts.reduce((sum, count) => sum + count, 0)
+  const reads = () => callsOf(service.store, 'status')
   const text = 'x'.repeat(300_000)
   for (const [report, body, member] of [['done', { output: { text } }, 'result'], ['fail', { error: { message: 'm', data: { text } } }, 'error']] as const) {
     const id = await service.caught()

@@ -18,6 +18,7 @@ import { commandsUnder } from '../helpers/pages.ts'
 import { isProblem } from '../helpers/problems.ts'
 import { allOperations, prepared } from '../helpers/rights.ts'
 import { scratchDir } from '../helpers/processes.ts'
+import { callsOf } from '../helpers/redis.ts'
 import { projectRoot } from '../helpers/service.ts'
 import { until } from '../helpers/until.ts'
 
@@ -139,11 +140,9 @@ t.test('without a right nothing is begun that would end half way, and no lease i
   const fail = () => call('bob', 'POST', `/api/fail/${id}`, { error: { message: 'm' } })
   isProblem(t, await fail(), 503, 'unavailable')
   t.equal((await call('alice', 'GET', `/api/status/${id}`)).json().status, 'caught', 'what needs no such right goes on')
-  const { took } = store.scripts.find(({ name }) => name === 'lease')!
-  const asked = () => took.counts.reduce((sum, count) => sum + count, 0)
-  const askedBefore = asked()
+  const asked = callsOf(store, 'lease')
   store.sweeper.start()
-  await until(() => asked() > askedBefore)
+  await until(() => callsOf(store, 'lease') > asked)
   await t.rejects(store.handoffs.sweep(tagOf(id), 100), { name: 'Unavailable', message: 'NOPERM: sweep needs SREM' })
   t.strictSame(await redis.admin.keys(`${prefix}:*sweeper`), [], 'others may sweep')
   t.strictSame(await contents(redis, `${prefix}:{${tagOf(id)}}:*`), before, 'all is as it was')
