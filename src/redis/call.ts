@@ -194,14 +194,17 @@ export class ScriptCall extends OwnCommand {
   #head (): string {
     const { script, keys, texts, bytes } = this.request
     const count = 3 + keys.length + texts.length + (script.writes ? 1 : 0) + (bytes === undefined ? 0 : 1)
-    // A pass that comes after a hundred has over a hundred keys.
-    const digits = keys.length < 10 ? 1 : keys.length < 100 ? 2 : 3
-    let head = `*${count}\r\n${this.withSource ? script.eval : script.evalsha}$${digits}\r\n${keys.length}\r\n`
-    for (const key of keys) head += `$${key.length}\r\n${key}\r\n`
+    let head = `*${count}\r\n${this.withSource ? script.eval : script.evalsha}${argument(`${keys.length}`)}`
+    for (const key of keys) head += argument(key)
     if (script.writes) head += `$13\r\n${this.deadline}\r\n`
-    for (const text of texts) head += `$${text.length}\r\n${text}\r\n`
+    for (const text of texts) head += argument(text)
     return bytes === undefined ? head : `${head}$${bytes.length}\r\n`
   }
+}
+
+/** In RESP. ASCII, so a character is a byte. */
+export function argument (text: string): string {
+  return `$${text.length}\r\n${text}\r\n`
 }
 
 /**

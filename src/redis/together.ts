@@ -1,5 +1,5 @@
 import type { Writable } from 'node:stream'
-import { OwnCommand, inLatin1 } from './call.ts'
+import { OwnCommand, argument, inLatin1 } from './call.ts'
 import type { ScriptCall } from './call.ts'
 import type { Script } from './scripts.ts'
 
@@ -60,11 +60,6 @@ export class SeveralCalls extends OwnCommand {
     }
     return inLatin1(some)
   }
-}
-
-/** ASCII, so a character is a byte. */
-function argument (text: string): string {
-  return `$${text.length}\r\n${text}\r\n`
 }
 
 /**
