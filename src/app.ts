@@ -234,7 +234,7 @@ export async function buildApp (
     useJsonBodies(api, bodies, Math.min(config.bodyLimit, config.batchLimit))
     operationRoutes(api, operations, log)
     eventsRoute(api, events, streams)
-    webhookRoutes(api, new WebhookService(parts))
+    webhookRoutes(api, new WebhookService(parts, readInTurn))
     const onFault = (error: unknown, id: string) => log.error({ err: error, request_id: id }, 'internal error')
     const batches = new Batches(operations, requests, reads, config.bodyLimit, store.masterOf,
       (error, { requestId }) => onFault(error, requestId))

@@ -1,7 +1,8 @@
 import { NotLookedUp } from '../core/lookups.ts'
 import { iso } from '../handoffs/answers.ts'
 import { isAfter, isEventId, readEvent, typeIn } from '../handoffs/feed.ts'
-import { randomToken } from '../core/ids.ts'
+import type { ReadInTurn } from '../handoffs/large-reads.ts'
+import { homeTag, randomToken } from '../core/ids.ts'
 import { Problem, invalid } from '../core/errors.ts'
 import type { Fault } from '../core/errors.ts'
 import { labelsObject } from '../core/labels.ts'
@@ -56,10 +57,12 @@ export interface NewWebhook {
 /** What is done with webhooks, for any caller: over HTTP, or with the command. */
 export class WebhookService {
   readonly #parts: WebhookParts | null
+  readonly #inTurn: ReadInTurn
 
-  /** @param parts null where webhooks are off */
-  constructor (parts: WebhookParts | null) {
+  /** @param parts null where webhooks are off @param inTurn for what reads many events */
+  constructor (parts: WebhookParts | null, inTurn: ReadInTurn = (_, read) => read()) {
     this.#parts = parts
+    this.#inTurn = inTurn
   }
 
   /**
@@ -217,7 +220,8 @@ export class WebhookService {
     let count = 0
     let from = place
     for (let pages = 0; pages < pagesCounted; pages++) {
-      const { entries } = await this.#on.events.read(tenant, from, pageSize)
+      const read = () => this.#on.events.read(tenant, from, pageSize)
+      const { entries } = await this.#inTurn({ tenant, tag: homeTag(tenant) }, read)
       count += entries.filter(entry => isFor(webhook, readEvent(entry, ''))).length
       if (entries.length < pageSize) return { count, isMore: false }
       from = entries.at(-1)!.id

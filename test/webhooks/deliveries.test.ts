@@ -2,6 +2,8 @@ import type { ServerResponse } from 'node:http'
 import { setTimeout } from 'node:timers/promises'
 import { Webhook } from 'standardwebhooks'
 import t from 'tap'
+import { scriptCalls } from '../../src/redis/call.ts'
+import type { ScriptCallMessage } from '../../src/redis/call.ts'
 import { pauses } from '../../src/webhooks/sender.ts'
 import { receiver } from '../helpers/receiver.ts'
 import { until } from '../helpers/until.ts'
@@ -274,6 +276,20 @@ t.test('events are replayed from an id or a time on, with their ids', async t =>
   t.strictSame((await hooks('POST', `/${filtered}/replay`, { since: '0-0' })).json(), { replayed: 12 })
   await until(() => done.got.length >= 12)
   t.strictSame(done.got.map(({ headers }) => headers['webhook-id']).sort(), written!.map(([, id]) => id).filter((_, at) => at % 50 === 0).sort())
+  const counts = { open: 0, most: 0 }
+  const count = (message: unknown) => {
+    const { script, answer } = message as ScriptCallMessage
+    if (script !== 'feed') return
+    counts.most = Math.max(counts.most, ++counts.open)
+    answer.finally(() => { counts.open-- })
+  }
+  scriptCalls.subscribe(count)
+  t.teardown(() => scriptCalls.unsubscribe(count))
+  // The deliverer reads as well.
+  const { id: unwanted } = await make(done.url, { types: ['handoff.rejected'] })
+  const asked = await Promise.all(Array.from({ length: 60 }, () => hooks('POST', `/${unwanted}/replay`, { since: '0-0' })))
+  for (const answer of asked) t.strictSame(answer.json(), { replayed: 0 })
+  t.ok(counts.most <= 20, `${counts.most} read events at once`)
 })
 
 t.test('what happens is delivered although nobody answers the subscription to events', async t => {
