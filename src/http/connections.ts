@@ -221,12 +221,14 @@ export function onGone (this: FastifyRequest, listener: () => void): () => void 
 
 /** A response that waits for another one's end doesn't learn that the connection closed. */
 export function onOver (this: FastifyRequest, listener: () => void): void {
+  if (this.isGone()) return listener()
   const end = () => {
     leave()
+    this.response.off('close', end)
     listener()
   }
-  this.response.once('close', end)
   const leave = this.onGone(end)
+  this.response.once('close', end)
 }
 
 /**

@@ -1,4 +1,4 @@
-import { once } from 'node:events'
+import { EventEmitter, once } from 'node:events'
 import { connect } from 'node:net'
 import type { Socket } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
@@ -6,6 +6,7 @@ import t from 'tap'
 import { longAgo } from '../../src/handoffs/waiter.ts'
 import { AnswerRoom } from '../../src/http/answer-room.ts'
 import type { Answers } from '../../src/http/answer-room.ts'
+import { isGone, onGone, onOver } from '../../src/http/connections.ts'
 import { MasterTurns } from '../../src/http/overload.ts'
 import { scriptCalls } from '../../src/redis/call.ts'
 import type { ScriptCallMessage } from '../../src/redis/call.ts'
@@ -80,6 +81,19 @@ t.test('an answer counts as what it has, once it is there, and nothing after the
   t.equal(await late, 'late')
   t.equal(await read(batch, 50), 'read')
   t.equal(room.held, 0)
+})
+
+t.test('a request is over once, when its answer is sent or its client has gone, also before', async t => {
+  for (const how of ['sent', 'gone', 'gone before'] as const) {
+    const [socket, response] = [Object.assign(new EventEmitter(), { destroyed: how === 'gone before' }), new EventEmitter()]
+    const request = { raw: { socket }, response, isGone, onGone } as never
+    let ends = 0
+    onOver.call(request, () => { ends++ })
+    if (how === 'sent') response.emit('close')
+    socket.emit('close')
+    response.emit('close')
+    t.strictSame([ends, socket.listenerCount('close'), response.listenerCount('close')], [1, 0, 0], how)
+  }
 })
 
 t.test('what has waited long enough is refused unread', async t => {
