@@ -27,7 +27,7 @@ export class LargeReads {
   /** The reads that wait for their turn and that others may join, by what they read. */
   readonly #waiting = new Map<string, Promise<unknown>>()
 
-  /** @param maxBytes about how many bytes one read may have */
+  /** @param maxBytes how many bytes one read is taken to have before it is read: all but a few have less */
   constructor (inTurn: ReadInTurn, maxBytes = 1024 * 1024) {
     this.inTurn = inTurn
     this.#maxBytes = maxBytes

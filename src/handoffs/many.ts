@@ -6,6 +6,7 @@ import { agentMembers, itemText, placeOf } from './answers.ts'
 import { atOnce } from './large-reads.ts'
 import type { ReadInTurn } from './large-reads.ts'
 import { untilReached } from './service.ts'
+import { longAgo, stillThere } from './waiter.ts'
 import type { Asker, Listen, WaitOptions, Waiter } from './waiter.ts'
 
 /** How many requests of a key may wait here at once for many handoffs. */
@@ -85,7 +86,10 @@ export class ManyHandoffs {
     const read = async (texts: number) => {
       const answer = () => this.#answer(caller, ids, followed, { until, withResults, asker: waiting?.asker ?? asker })
       if (room === undefined) return await answer()
+      const came = performance.now()
       return await room.read(texts + ids.length * envelope, atOnce, async () => {
+        // The key may have ended while it waited for room.
+        if (performance.now() - came > longAgo) await stillThere(asker)
         const read = await answer()
         return [read, read.text.length]
       })

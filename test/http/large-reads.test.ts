@@ -308,24 +308,6 @@ t.test('a wait for many small ones needs no turn, and for large ones waits for i
   t.match(JSON.parse((await read).toString()), { items: [{ result: output }] })
 })
 
-t.test('a wait for more than a few reads them when it is its turn at each of their masters', async t => {
-  const turns: Array<string | undefined> = []
-  const run = <T>(master: string | undefined, tenant: string, read: () => Promise<T>) => {
-    turns.push(master)
-    return read()
-  }
-  const many = new ManyHandoffs(service.store.handoffs, new Waiter(service.store.subscriptions), (_, read) => read(), {
-    masterOf: tag => tag === tagOf(ids[0]!) ? 'one' : 'other', run
-  })
-  const ids = await all(() => service.pass({}))
-  const wait = async (ids: string[]) => JSON.parse((await many.wait(bob, ids, 'all', true, { waiting: null, asker: askerOf(async () => bob) })).toString())
-  t.equal((await wait(ids.slice(0, 8))).items.length, 8)
-  t.strictSame(turns, [])
-  const named = [...ids, 'unknown', ids[1]!]
-  t.strictSame((await wait(named)).items.map((item: { handoff_id: string }) => item.handoff_id), named, 'each in its place')
-  t.strictSame(turns.sort(), ['one', 'other', undefined])
-})
-
 t.test('long results of what a handoff comes after are read in one turn, and left out where it doesn’t come', async t => {
   const { handoffs, dependents } = service.store
   const before = [await service.caught(), await service.caught(), await service.caught()]
