@@ -120,7 +120,9 @@ export async function buildApp (
   app.addHook('onClose', async () => inboxes.close())
   const baseUrl = baseUrlOf(app, config, log)
   const known = { handoffs: store.handoffs, retention: config.retention }
-  const events = new EventService(store.events, waiter, baseUrl, known)
+  const searches = new MasterTurns(pagesAtOnce)
+  const searchInTurn: ReadInTurn = ({ tag, tenant }, read) => searches.run(store.masterOf(tag), tenant, read)
+  const events = new EventService(store.events, waiter, baseUrl, known, searchInTurn)
   const streams = new EventStreams(events)
   const parts = webhookParts(config, baseUrl, store, more)
   const { attemptTimeout } = more.webhooks ?? {}

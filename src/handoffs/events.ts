@@ -6,6 +6,7 @@ import type { Events } from '../store/events.ts'
 import type { Handoffs } from '../store/handoffs.ts'
 import { FeedReader, isAfter, passes, placeAfter, timeIn } from './feed.ts'
 import type { Event, EventFilter, FeedPlace, Read } from './feed.ts'
+import type { ReadInTurn } from './large-reads.ts'
 import type { WaitOptions, Waiter, WaitingAsker } from './waiter.ts'
 
 /** Pages that one look reads at most, 4,550 events: filters may leave out everything, and a feed may have millions. */
@@ -34,12 +35,16 @@ export class EventService {
    * @param events null where events are off
    * @param baseUrl what the links in them start with
    * @param known null: a handoff's events are searched for from where a reader begins
+   * @param inTurn for searches
    */
-  constructor (events: Events | null, waiter: Waiter, baseUrl: () => string, known: HandoffsKnown | null = null) {
+  constructor (
+    events: Events | null, waiter: Waiter, baseUrl: () => string, known: HandoffsKnown | null = null,
+    inTurn?: ReadInTurn
+  ) {
     this.#events = events
     this.#waiter = waiter
     this.#known = known
-    this.#reader = events === null ? null : new FeedReader(events, baseUrl)
+    this.#reader = events === null ? null : new FeedReader(events, baseUrl, inTurn)
   }
 
   get isOn (): boolean {

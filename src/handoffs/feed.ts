@@ -1,10 +1,10 @@
-import pLimit from 'p-limit'
-import type { LimitFunction } from 'p-limit'
 import { Unavailable } from '../core/errors.ts'
+import { homeTag } from '../core/ids.ts'
 import { hasLabels, labelsMember } from '../core/labels.ts'
 import type { Labels } from '../core/labels.ts'
 import type { FeedEntry, Events, FeedPage } from '../store/events.ts'
 import { iso, pageFor } from './answers.ts'
+import type { ReadInTurn } from './large-reads.ts'
 
 /** From the oldest event that is kept. */
 export const fromOldest = '0-0'
@@ -15,8 +15,6 @@ export const pageSize = 500
  * each from another place.
  */
 const newsSize = 50
-/** Pages that searches read at once at a replica, and so many of one tenant's. */
-const searchesAtOnce = 2
 
 /** Where a reader is. */
 export interface FeedPlace {
@@ -44,12 +42,12 @@ export class FeedReader {
   readonly #feed: Events
   readonly #baseUrl: () => string
   readonly #pages = new Map<string, Promise<Page>>()
-  readonly #searches = pLimit(searchesAtOnce)
-  readonly #byTenant = new Map<string, LimitFunction>()
+  readonly #inTurn: ReadInTurn
 
-  /** @param baseUrl what the links in events start with */
-  constructor (feed: Events, baseUrl: () => string) {
+  /** @param baseUrl what the links in events start with @param inTurn for searches */
+  constructor (feed: Events, baseUrl: () => string, inTurn: ReadInTurn = (_, read) => read()) {
     this.#feed = feed
+    this.#inTurn = inTurn
     this.#baseUrl = baseUrl
   }
 
@@ -97,20 +95,12 @@ export class FeedReader {
     if (known !== undefined) return known
     const read = () => this.#feed.read(tenant, after, max).then(({ entries, ...more }) =>
       ({ ...more, events: entries.map(entry => readEvent(entry, this.#baseUrl())) }))
-    const page: Promise<Page> = (isSearch ? this.#inTurn(tenant, read) : read()).finally(() => {
+    const reading = isSearch ? this.#inTurn({ tenant, tag: homeTag(tenant) }, read) : read()
+    const page: Promise<Page> = reading.finally(() => {
       if (this.#pages.get(name) === page) this.#pages.delete(name)
     })
     this.#pages.set(name, page)
     return page
-  }
-
-  /** One page of a tenant's at a time, so that its many searches don't keep another tenant's waiting. */
-  #inTurn<T> (tenant: string, read: () => Promise<T>): Promise<T> {
-    const own = this.#byTenant.get(tenant) ?? pLimit(1)
-    this.#byTenant.set(tenant, own)
-    return own(() => this.#searches(read)).finally(() => {
-      if (own.activeCount + own.pendingCount === 0 && this.#byTenant.get(tenant) === own) this.#byTenant.delete(tenant)
-    })
   }
 }
 

@@ -3,6 +3,7 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { Unavailable } from '../../src/core/errors.ts'
 import { EventService } from '../../src/handoffs/events.ts'
+import { homeTag } from '../../src/core/ids.ts'
 import { FeedReader, placeAfter } from '../../src/handoffs/feed.ts'
 import { Waiter } from '../../src/handoffs/waiter.ts'
 import { scriptCalls } from '../../src/redis/call.ts'
@@ -273,7 +274,22 @@ t.test('who stays away from an empty feed for longer than events are kept learns
   t.equal((await read(`after=${next}`)).reset, true)
 })
 
-t.test('one look reads 5,000 events; waiting goes on; a handoff’s own events are not searched for from the beginning', async t => {
+t.test('searches read much in turn at the master of their feed, and news little without a turn', async t => {
+  const reads: number[] = []
+  const read = async (_: string, after: string, max: number) => {
+    reads.push(max)
+    return { newest: '9-0', oldest: '1-0', clock: Date.now(), since: 0, isNoted: true, entries: [] }
+  }
+  const turns: string[] = []
+  const reader = new FeedReader({ retention: 60_000, read } as never, () => '', (place, read) => {
+    turns.push(`${place.tenant} ${place.tag}`)
+    return read()
+  })
+  for (const isSearch of [false, true]) await reader.next('acme', placeAfter('1-0'), isSearch)
+  t.strictSame([reads, turns], [[50, 500], [`acme ${homeTag('acme')}`]])
+})
+
+t.test('one look reads 4,550 events; waiting goes on; a handoff’s own events are not searched for from the beginning', async t => {
   const { read, redis, prefix, pass, call } = await withEvents(t, { EVENTS_RETENTION: '3600' })
   const feed = `${prefix}:e:default`
   for (let round = 0; round < 6; round++) {
