@@ -271,7 +271,10 @@ async function stopped (t: Test, hundreds = 1) {
     for (let from = 0; from < ids.length; from += 100) found.push(...(await results(service, ids.slice(from, from + 100).map(id => ({ op: 'status', id })))).map(({ body }) => body.status))
     return found
   }
-  return { service, key, record, ids, states, reads, goOn: () => process.kill(redis.pid(), 'SIGCONT') }
+  const goOn = () => process.kill(redis.pid(), 'SIGCONT')
+  // A test that fails meanwhile mustn't wait for its service to end.
+  t.teardown(goOn)
+  return { service, key, record, ids, states, reads, goOn }
 }
 
 t.test('what is small waits for room that many batches have at once', async t => {
@@ -303,7 +306,7 @@ for (const [end, hundreds, expected] of [['is revoked', 5, '401 unauthorized'], 
       const payload = { operations: ids.slice(100 * hundred, 100 * hundred + 100).map(id => ({ op: 'catch', id })) }
       return (await service.app.inject({ method: 'POST', url: '/api/batch', headers: bearer(key), payload })).json().results as Result[]
     })
-    await until(() => reads.underWay === ids.length)
+    await until(() => reads.asked === ids.length)
     const { keyRecords } = service.store
     const ended = end === 'is revoked' ? keyRecords.revoke(record.id, 'me') : keyRecords.update(record.id, { scopes: ['status'] }, 'me')
     // Below a call's budget, and more than an operation may wait without being asked for its key again.
@@ -326,7 +329,7 @@ t.test('for a client that has gone nothing more is caught', { skip: ofOneReplica
     client.on('error', () => {}).end(JSON.stringify({ operations: ids.slice(from, from + 100).map(id => ({ op: 'catch', id })) }))
     return client
   })
-  await until(() => reads.underWay === ids.length)
+  await until(() => reads.asked === ids.length)
   await sleep(200)
   for (const client of clients) client.destroy()
   await until(async () => await connectionsOf(service.app) === 0)
