@@ -115,7 +115,7 @@ export async function buildApp (
   const waiter = new Waiter(store.subscriptions)
   const reads = new MasterTurns(readsAtOnce)
   const readInTurn: ReadInTurn = ({ tag, tenant }, read, asker) => reads.run(store.masterOf(tag), tenant, read, asker)
-  const largeReads = new LargeReads(readInTurn, Math.min(config.bodyLimit, config.bodiesLimit / 8))
+  const largeReads = new LargeReads(readInTurn, config.bodyLimit)
   const inboxes = new InboxService(store.inboxes, store.subscriptions, waiter, largeReads, config.workTtl)
   app.addHook('onClose', async () => inboxes.close())
   const baseUrl = baseUrlOf(app, config, log)

@@ -68,7 +68,7 @@ export class AfterService {
 
   /**
    * Adds to caught handoffs what they come after, with the results, together up to 4 MiB. Long ones are read in one
-   * turn for all, once there is room for them in the answer; if that doesn't come, they are left out.
+   * turn for all, if there is room for them among the answers; if that doesn't come, they are left out.
    * @param asker null: the caller has a turn to read, and counts the answer
    */
   async complete (tenant: string, caught: ReadonlyArray<Caught & { id: string }>, asker: Asker | null): Promise<void> {
@@ -80,7 +80,8 @@ export class AfterService {
     const turn = <T>(read: () => Promise<T>) => this.#inTurn({ tenant, tag: tagOf(first.id) }, read)
     const read = () => this.#complete(tenant, after, true)
     const room = asker?.room?.()
-    await (room?.read(left, turn, async () => [await read(), left]) ?? turn(read)).catch(ignoreUnavailable)
+    // They are caught already, and their client doesn't wait for long.
+    await (room?.read(left, turn, async () => [await read(), left], 0) ?? turn(read)).catch(ignoreUnavailable)
   }
 
   /** @returns how many bytes were left out that have room in the answer */

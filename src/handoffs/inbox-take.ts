@@ -67,6 +67,8 @@ export const maxLookTime = 1000
 const readingLifetime = 5000
 /** For how long a limited inbox's home list is read at once, in milliseconds. */
 const limitedFor = 10_000
+/** How many bytes one catch takes, if it takes several (lua/lib/length.lua). */
+export const maxTaken = 4 * 1024 * 1024
 /** How often a request looks while another request with the same key is taking for both, in milliseconds. */
 export const sameKeyPause = 5
 
@@ -113,7 +115,7 @@ export class InboxTaker {
     return this.#reads.one(places.own, caller, asker, max => look(caller, max), now => {
       refuseOthers(now, [places.own.inbox])
       return look(now)
-    })
+    }, maxTaken)
   }
 
   async #before ({ own, home }: Places, caller: Caller, keyed: Claim, maxBytes?: number): Promise<InboxCatch | null> {
@@ -140,7 +142,8 @@ export class InboxTaker {
         refuseOthers(now, [own.inbox])
         begin()
         return this.#takeOnce(inbox, { ...request, caller: now, maxBytes: Infinity })
-      }
+      },
+      request.max > 1 ? maxTaken : 0
     )
   }
 

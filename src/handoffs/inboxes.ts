@@ -7,7 +7,7 @@ import type { Claim, Inboxes } from '../store/inboxes.ts'
 import type { Ticket } from './inbox-queue.ts'
 import { InboxQueues } from './inbox-queues.ts'
 import type { LargeReads } from './large-reads.ts'
-import { InboxTaker, maxLookTime, nothing, placesOf, refuseOthers, sameKeyPause } from './inbox-take.ts'
+import { InboxTaker, maxLookTime, maxTaken, nothing, placesOf, refuseOthers, sameKeyPause } from './inbox-take.ts'
 import type { Found, InboxCatch, InboxHere } from './inbox-take.ts'
 import { untilEndsAreNoticed } from './waiter.ts'
 import type { Asker, Listen, WaitOptions, Waiter } from './waiter.ts'
@@ -260,7 +260,8 @@ export class InboxService {
       now => {
         refuseOthers(now, request.inboxes)
         return this.#lookByChoice({ ...asking, caller: now }, keyed, due, Infinity)
-      }
+      },
+      request.max > 1 ? maxTaken : 0
     )
   }
 

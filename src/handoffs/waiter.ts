@@ -10,15 +10,17 @@ export const longAgo = 100
 /** Room for what one request is answered, among the large answers that aren't sent yet. */
 export interface Room {
   /**
-   * Reads an answer of about so many bytes when there is room for it.
+   * Reads an answer of at most so many bytes when there is room for it.
    * @param turn runs what it is given when it is its turn; no turn is held while there is no room
    * @param read says how many bytes the answer has
+   * @param patience how long it waits for room, in milliseconds; left out as long as others
    * @throws {Problem} unavailable, without having read
    */
-  read<T> (
-    bytes: number, turn: (attempt: () => Promise<T | null>) => Promise<T | null>, read: () => Promise<[T, number]>
-  ): Promise<T>
+  read<T> (maxBytes: number, turn: Turn, read: () => Promise<[T, number]>, patience?: number): Promise<T>
 }
+
+/** Runs an attempt to read when it is its turn. @returns what the attempt does: whether there was room */
+export type Turn = (attempt: () => Promise<boolean>) => Promise<boolean>
 
 /** Who asks, for what takes a while: the grant that lets the request in, and whether its client is still there. */
 export interface Asker {

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import pLimit from 'p-limit'
 import { Problem } from '../core/errors.ts'
-import type { Room } from '../handoffs/waiter.ts'
+import type { Room, Turn } from '../handoffs/waiter.ts'
 import { patience } from './overload.ts'
 
 declare module 'fastify' {
@@ -108,6 +108,9 @@ export class AnswerRoom {
   }
 }
 
+/** When the turn of who waited for room should have come, in milliseconds. */
+const soon = 50
+
 /** What one request is answered, or each of a batch's operations. */
 export class Answers implements Room {
   readonly tenant: string
@@ -126,36 +129,42 @@ export class Answers implements Room {
   }
 
   async read<T> (
-    maxBytes: number, turn: (attempt: () => Promise<T | null>) => Promise<T | null>, read: () => Promise<[T, number]>
+    maxBytes: number, turn: Turn, read: () => Promise<[T, number]>, patience = this.#room.patience
   ): Promise<T> {
-    const came = performance.now()
+    const until = performance.now() + patience
     let freed = 0
+    let answer: T
     const attempt = () => turn(async () => {
       freed = this.#room.freed
       const taken = this.take(maxBytes)
-      if (taken === null) return null
+      if (taken === null) return false
       let used = 0
       try {
-        const [answer, bytes] = await read()
-        used = bytes
-        return answer
+        [answer, used] = await read()
+        return true
       } finally {
         this.keep(taken, used)
       }
     })
-    return await attempt() ?? await this.#line(async () => {
-      try {
-        for (;;) {
-          const left = came + this.#room.patience - performance.now()
-          if (left <= 0) throw new Problem('unavailable', noRoom)
-          await this.#room.more(this.tenant, freed, left)
-          const answer = await attempt()
-          if (answer !== null) return answer
-        }
-      } finally {
-        this.#room.wakeNext(this.tenant)
+    if (!await attempt()) await this.#line(() => this.#whenFree(attempt, until, () => freed))
+    return answer!
+  }
+
+  /** @param freed how often some had become free at the last attempt */
+  async #whenFree (attempt: () => Promise<boolean>, until: number, freed: () => number): Promise<void> {
+    const wakeNext = () => this.#room.wakeNext(this.tenant)
+    try {
+      for (let isRead = false; !isRead;) {
+        const left = until - performance.now()
+        if (left <= 0) throw new Problem('unavailable', noRoom)
+        await this.#room.more(this.tenant, freed(), left)
+        // Where its turn doesn't come, what became free is for another.
+        const timer = setTimeout(wakeNext, soon)
+        isRead = await attempt().finally(() => clearTimeout(timer))
       }
-    })
+    } finally {
+      wakeNext()
+    }
   }
 
   /**

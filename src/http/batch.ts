@@ -13,7 +13,7 @@ import { keyPattern, noQuery } from '../core/schemas/handoffs.ts'
 import { batchAnswer, batchBody } from '../core/schemas/inboxes.ts'
 import { problems } from '../core/schemas/problem.ts'
 import { longAgo, stillThere } from '../handoffs/waiter.ts'
-import type { Asker } from '../handoffs/waiter.ts'
+import type { Asker, Turn } from '../handoffs/waiter.ts'
 import { admitCaller, admitTo } from '../operations/admit.ts'
 import type { Admit } from '../operations/admit.ts'
 import type { Moved, Operated, Operation, OperationCall, OperationOutcome } from '../operations/operation.ts'
@@ -162,8 +162,6 @@ export class Batches {
     })
   }
 }
-
-type Turn = (operation: () => Promise<OperationOutcome | null>) => Promise<OperationOutcome | null>
 
 function bytesOf ({ answer }: OperationOutcome): number {
   return Buffer.isBuffer(answer) || typeof answer === 'string' ? Buffer.byteLength(answer) : envelope

@@ -12,6 +12,7 @@ import type { ReadInTurn } from '../../src/handoffs/large-reads.ts'
 import { ManyHandoffs } from '../../src/handoffs/many.ts'
 import { Waiter, longAgo } from '../../src/handoffs/waiter.ts'
 import type { WaitingAsker } from '../../src/handoffs/waiter.ts'
+import { AnswerRoom } from '../../src/http/answer-room.ts'
 import { MasterTurns } from '../../src/http/overload.ts'
 import { Cancelling } from '../../src/mcp/calls.ts'
 import { scriptCalls } from '../../src/redis/call.ts'
@@ -371,4 +372,27 @@ t.test('who asks for the same before its turn shares the read; who asks later ge
   while (waiting.length === 0) await new Promise(resolve => setImmediate(resolve))
   next()
   t.equal(await after, 3, 'a read that failed is nobody’s')
+})
+
+t.test('a shared read has room before it reads, and who joins it has room of their own', async t => {
+  const reads = new LargeReads((_, read) => read())
+  let made = 0
+  const read = (room: AnswerRoom) => {
+    const own = room.open('default')
+    const asker = { ...askerOf(async () => bob), room: () => own }
+    return reads.shared('one', place, asker, isLarge, async () => {
+      made++
+      await sleep(20)
+      return Buffer.alloc(1000)
+    })
+  }
+  const room = new AnswerRoom(8 * 1024 * 1024)
+  const found = await Promise.all([read(room), read(room), read(room)])
+  t.match(found.map(({ length }) => length), [1000, 1000, 1000])
+  t.equal(room.held, made * 1000 + (3 - made) * 1000)
+  const full = new AnswerRoom(1024, 20)
+  full.take(full.open('default'), 10_000)
+  made = 0
+  await t.rejects(read(full), { code: 'unavailable' })
+  t.equal(made, 0)
 })

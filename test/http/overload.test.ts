@@ -66,6 +66,33 @@ t.test('those that wait for room try one after the other', async t => {
   t.ok(attempts < 1200, `${attempts} attempts`)
 })
 
+t.test('one that is woken and gets no turn keeps none from what is free', async t => {
+  const room = new AnswerRoom(1000, 60_000)
+  const [first, beyond] = [room.open('a'), room.open('a')]
+  for (let at = 0; at < 5; at++) await read(first, 100)
+  await read(beyond, 100)
+  let attempts = 0
+  let letGo = () => {}
+  const held = new Promise<void>(resolve => { letGo = resolve })
+  const stuck = room.open('a').read(100, async attempt => {
+    if (attempts++ > 0) await held
+    return await attempt()
+  }, async () => ['read', 100] as [string, number])
+  const next = read(room.open('a'), 100)
+  first.end()
+  t.equal(await next, 'read')
+  letGo()
+  t.equal(await stuck, 'read')
+})
+
+t.test('what is read may be null, and who has no patience waits for no room', async t => {
+  const room = new AnswerRoom(1000, 60_000)
+  const [first, beyond, third] = [room.open('a'), room.open('a'), room.open('a')]
+  t.equal(await first.read(500, attempt => attempt(), async () => [null, 500] as [null, number]), null)
+  await read(beyond, 100)
+  await t.rejects(third.read(100, attempt => attempt(), async () => ['read', 1] as [string, number], 0), { code: 'unavailable' })
+})
+
 t.test('an answer counts as what it has, once it is there, and nothing after the end', async t => {
   const room = new AnswerRoom(1000)
   const batch = room.open('a')
@@ -160,19 +187,19 @@ t.test('while clients do not read what they caught, another large one is caught 
   const port = await listen(service.app)
   const output = { text: 'x'.repeat(12_000_000) }
   const ids: string[] = []
-  for (let at = 0; at < 4; at++) ids.push((await service.call('alice', 'POST', '/api/pass', { task: 't', output })).json().handoff_id)
+  for (let at = 0; at < 3; at++) ids.push((await service.call('alice', 'POST', '/api/pass', { task: 't', output })).json().handoff_id)
   let caught = 0
   const afterwards: boolean[] = []
   const deaf: Socket[] = []
   const count = (message: unknown) => {
     const { script, answer } = message as ScriptCallMessage
     // Each is asked first whether it is large, which catches nothing.
-    if (script === 'catch') answer.then(() => { if (++caught > 3) afterwards.push(deaf[0]!.destroyed) }, () => {})
+    if (script === 'catch') answer.then(() => { if (++caught > 2) afterwards.push(deaf[0]!.destroyed) }, () => {})
   }
   scriptCalls.subscribe(count)
   t.teardown(() => scriptCalls.unsubscribe(count))
-  // The third goes beyond the room.
-  for (const id of ids.slice(0, 3)) {
+  // The second goes beyond the room.
+  for (const id of ids.slice(0, 2)) {
     const socket = connect({ port, host: '127.0.0.1' })
     deaf.push(socket)
     t.teardown(() => socket.destroy())
@@ -180,8 +207,8 @@ t.test('while clients do not read what they caught, another large one is caught 
     socket.write(`GET /api/catch/${id} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${secrets.alice}\r\n\r\n`)
     await once(socket, 'readable')
   }
-  t.equal(caught, 3)
-  const last = service.call('alice', 'GET', `/api/catch/${ids[3]}`)
+  t.equal(caught, 2)
+  const last = service.call('alice', 'GET', `/api/catch/${ids[2]}`)
   // What is small isn't held up.
   for (let at = 0; at < 5; at++) t.equal((await service.call('alice', 'GET', `/api/status/${ids[0]}`)).statusCode, 200)
   deaf[0]!.destroy()
