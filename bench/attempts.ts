@@ -17,7 +17,7 @@ const turn = { requests: 4000, connections: 32 }
 const stalling = { count: 100_000, perSecond: 500 }
 const weighed = 20_000
 const payload = payloadOf(1024)
-const limits = { bytes: 200, cpu: 1.5, heartbeat: 1, seconds: 6.5, p99Ratio: 2 }
+const limits = { bytes: 200, cpu: 1.5, heartbeat: 1.1, seconds: 6.5, p99Ratio: 2 }
 
 const task = 'x'.repeat(970)
 const schema = JSON.stringify({ type: 'object', properties: Object.fromEntries(Array.from({ length: 22 }, (_, at) => [`member_${at}`, { type: 'string', maxLength: 99 }])) })

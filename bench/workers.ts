@@ -16,7 +16,7 @@ const wait = 60
 /** The scripts that catch from an inbox. */
 const looking = ['take', 'turns', 'claim']
 /** A handoff that comes while a replica looks makes it look once more; README.md says what the p99 is. */
-const limits = { p99: 30, idle: 0, looks: 1.05 * replicas }
+const limits = { p99: 30, idle: 0, looks: 1.2 * replicas }
 
 interface Round {
   /** Milliseconds from sending a pass to the worker's complete answer. */
