@@ -11,7 +11,7 @@ const otherFiles = 200
 /**
  * The commands that replicas send whether or not anyone waits: the sweep, its lease, changes of keys, the subscriber's keep-alive, Redis's clock,
  * whether the service is ready and Redis writable (its rights are asked for with EVAL where the server doesn't have the script yet), and
- * the metrics of inboxes.
+ * the metrics of inboxes, and what the indexer puts right after a replica began to sweep.
  */
 export const standing = ['EVALSHA sweep', 'EVALSHA lease', 'EVALSHA key-changes', 'PING', 'TIME', 'INFO', 'EVALSHA rights', 'EVALSHA probe', 'EVALSHA inboxes', 'EVALSHA scan', 'EVALSHA index', 'EVAL']
 
