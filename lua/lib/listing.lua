@@ -54,36 +54,39 @@ local function rankToBegin(listing, list, score, member, includes)
     rank = redis.call('ZCOUNT', list, '-inf', before == '' and '+inf' or '(' .. before) - 1
   end
   if score == '' then return rank end
+  if isForwards and member == listing.tenant .. '~' then
+    return math.max(rank, redis.call('ZCOUNT', list, '-inf', score))
+  end
   local after = rankBehind(list, score, member)
   local isThere = after > 0 and tonumber(redis.call('ZSCORE', list, member) or -1) == tonumber(score)
   if isForwards then return math.max(rank, includes and isThere and after - 1 or after) end
   return math.min(rank, isThere and not includes and after - 2 or after - 1)
 end
--- Looks at one member. Returns whether the list ends here for this call.
+-- Is what comes from this score on not to be read by this call?
+local function isBehindLast(listing, score)
+  return listing.last and (score - listing.last) * listing.step > 0
+end
+-- Looks at one of this tenant's handoffs. Returns whether the list ends here for this call.
 local function lookAt(listing, found, list, score, member)
-  local isOwn = string.sub(member, 1, #listing.tenant) == listing.tenant
   if listing.step == 1 and listing.before ~= '' and score - listing.before >= 0 then return true end
   if listing.step == -1 and listing.since ~= '' and score - listing.since < 0 then return true end
-  found[1] = score
-  found[2] = isOwn and member or listing.tenant .. (isBehind(member, listing.tenant) and '~' or '')
-  if listing.last and (score - listing.last) * listing.step > 0 or found.left == 0 then return true end
+  found[1], found[2] = score, member
+  if isBehindLast(listing, score) or found.left == 0 then return true end
   found.left, listing.looked = found.left - 1, listing.looked + 1
-  if isOwn then
-    if listing.limit == 0 and not listing.isNarrow then
+  if listing.limit == 0 and not listing.isNarrow then
+    found[3] = 1
+    return true
+  end
+  local key = found.prefix .. member
+  local record, extra = unpack(redis.call('HMGET', key, 's', 'x'))
+  if not record then isHere(list, key) end
+  if record and isListed(listing, record, extra) then
+    local item = #found - 3 < listing.limit and itemOf(listing, key, score, member, record, extra)
+    if not item then
       found[3] = 1
       return true
     end
-    local key = found.prefix .. member
-    local record, extra = unpack(redis.call('HMGET', key, 's', 'x'))
-    if not record then isHere(list, key) end
-    if record and isListed(listing, record, extra) then
-      local item = #found - 3 < listing.limit and itemOf(listing, key, score, member, record, extra)
-      if not item then
-        found[3] = 1
-        return true
-      end
-      found[#found + 1] = item
-    end
+    found[#found + 1] = item
   end
   found[1], found[2] = false, false
 end
@@ -102,21 +105,41 @@ local function headOf(listing, list, score)
   if string.sub(member, 1, #listing.tenant) ~= listing.tenant then return nil end
   return { head[2], member, 1 }
 end
+-- Goes on after some members of which the last is another tenant's. Returns the rank to go on at; nil if the list ends
+-- here for this call, behind or before all that this tenant has with that score. Where all of them have one score, any
+-- number may follow with it: since those of a tenant are together, all others are passed by at once.
+local function passBy(listing, found, list, rank, members)
+  local score = redis.call('ZSCORE', list, members[#members])
+  local isPast = isBehind(members[#members], listing.tenant)
+  if found.passes <= 0 or isBehindLast(listing, score) then
+    found[1], found[2] = score, listing.tenant .. (isPast and '~' or '')
+    return nil
+  end
+  if redis.call('ZSCORE', list, members[1]) ~= score then return rank end
+  if isPast then return redis.call('ZCOUNT', list, '-inf', score) end
+  return math.max(rank, rankBehind(list, score, listing.tenant))
+end
 local function readList(listing, list, score, member, includes)
   local head = listing.isPlain and headOf(listing, list, score)
   if head then return head end
-  local found, step, size = { false, false, 0, left = listing.looks }, listing.step, 8
+  local found, step, size = { false, false, 0, left = listing.looks, passes = listing.passes }, listing.step, 8
   found.prefix = string.match(list, '^[^}]*}:') .. 'h:'
+  local tenant, length = listing.tenant, #listing.tenant
   local rank = rankToBegin(listing, list, score, member, includes)
-  while rank >= 0 do
-    local from, upto = rank, rank + size - 1
+  while rank and rank >= 0 do
+    local from, upto, isOwn = rank, rank + size - 1, true
     if step == -1 then from, upto = math.max(0, rank - size + 1), rank end
-    local members = redis.call('ZRANGE', list, from, upto, 'WITHSCORES')
-    for i = step == 1 and 1 or #members - 1, step == 1 and #members - 1 or 1, 2 * step do
-      if lookAt(listing, found, list, members[i + 1], members[i]) then return found end
+    -- Without their scores: others' are passed by, and Redis writes a score more slowly than it finds a member.
+    local members = redis.call('ZRANGE', list, from, upto)
+    for i = step == 1 and 1 or #members, step == 1 and #members or 1, step do
+      local member = members[i]
+      isOwn = string.sub(member, 1, length) == tenant
+      if isOwn and lookAt(listing, found, list, redis.call('ZSCORE', list, member), member) then return found end
+      if not isOwn then found.passes, listing.passed = found.passes - 1, listing.passed + 1 end
     end
-    if #members < 2 * (upto - from + 1) then break end
-    rank, size = rank + step * size, math.min(64, 2 * size)
+    if #members < upto - from + 1 then break end
+    rank, size = rank + step * size, math.min(found.passes < listing.passes and 256 or 64, 2 * size)
+    if not isOwn then rank = passBy(listing, found, list, rank, members) end
   end
   return found
 end

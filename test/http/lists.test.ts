@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { setTimeout } from 'node:timers/promises'
 import t from 'tap'
-import { inboxTag } from '../../src/core/ids.ts'
+import { inboxTag, tags } from '../../src/core/ids.ts'
 import { callerOf } from '../../src/core/model.ts'
 import { longAgo } from '../../src/handoffs/waiter.ts'
 import { testApp } from '../helpers/app.ts'
@@ -13,7 +13,7 @@ import { listen, wire } from '../helpers/wire.ts'
 
 /** GET /api/handoffs. Each subtest has a tenant of its own, with a worker and an operator. */
 
-const tenants = ['plain', 'order', 'filters', 'failed', 'paging', 'ties', 'apart', 'texts', 'large', 'last', 'succeeded', 'gone', 'undecided', 'again', 'rare']
+const tenants = ['plain', 'order', 'filters', 'failed', 'paging', 'ties', 'apart', 'texts', 'large', 'last', 'succeeded', 'gone', 'undecided', 'again', 'rare', 'beside', 'far']
 const agents = [['ann', ['pass', 'catch', 'status']], ['ben', ['pass', 'catch', 'status']], ['olga', ['operate', 'status', 'approve']]] as const
 const secretOf = (tenant: string, agent: string) => `${tenant}-${agent}-secret-0123456789`
 const more = tenants.flatMap(tenant => agents.map(([agent, scopes]) => ({ caller: callerOf(tenant, agent, scopes), secret: secretOf(tenant, agent) })))
@@ -210,6 +210,44 @@ t.test('another tenant’s are not there, nor named in a cursor', async t => {
   }
   const cursor = (await mine.list('limit=1')).next_cursor
   t.strictSame((await as('texts').list(`cursor=${cursor}`)).items, [], 'their cursor is but a place')
+})
+
+t.test('what other tenants have neither holds a list up nor shows in a cursor', async t => {
+  // By their names before and behind the tenants that list. Some hundreds have one time, others one each.
+  const [atOnce, spread] = [700, 20_000]
+  for (const [at, tenant] of ['aaa', 'zzz'].entries()) {
+    for (const tag of [inboxTag('far', 'work'), inboxTag('beside', 'work')]) {
+      const together = Array.from({ length: atOnce }, (_, n) => [`${start + 5000}`, `${tenant}:${tag}${String(n).padStart(21, '1')}A`])
+      await redis.zadd(`${prefix}:{${tag}}:due`, ...together.flat())
+    }
+    await fewAtATime(20, async few => {
+      const all = redis.pipeline()
+      for (let n = few; n < spread; n += 20) all.zadd(`${prefix}:{${tags[n % tags.length]}}:due`, start + 6000 + 2 * n + at, `${tenant}:${tags[n % tags.length]}${String(n).padStart(21, '2')}A`)
+      await all.exec()
+    })
+  }
+  const far = as('far')
+  const last = await far.pass({ expires_in: 200, labels: { only: 'this' } })
+  for (const query of ['limit=100', 'labels=only:this', 'passed_by=ann', 'limit=2']) {
+    t.match(await far.list(query), { items: [{ handoff_id: last }], next_cursor: null }, query)
+  }
+  t.match(await far.list('passed_by=ben'), { items: [], next_cursor: null }, 'also where nothing matches')
+  t.match(await far.list('inbox=work'), { items: [], next_cursor: null })
+
+  const beside = as('beside')
+  const own = await fewAtATime(30, n => beside.pass({ expires_in: 3 + n, ...n % 3 === 0 && { to: 'work' } }))
+  const times = new Set(own.map((_, n) => start + 1000 * (3 + n)))
+  for (const query of ['limit=7', 'inbox=work&limit=3', 'passed_by=ann&limit=10']) {
+    const seen: string[] = []
+    for (let cursor: string | null = ''; cursor !== null && seen.length < 40;) {
+      const page: Page = await beside.list(`${query}${cursor === '' ? '' : `&cursor=${cursor}`}`)
+      t.ok(page.items.length > 0 || page.next_cursor === null, 'no page before the end is empty')
+      seen.push(...ids(page.items))
+      cursor = page.next_cursor
+      if (cursor !== null) t.ok(times.has(Number(Buffer.from(cursor, 'base64url').toString().split(' ')[1])), 'the cursor has a time of an own one')
+    }
+    t.strictSame(seen, query.startsWith('inbox') ? own.filter((_, n) => n % 3 === 0) : own, query)
+  }
 })
 
 t.test('tasks are shown to operators, cut; errors and reasons are cut for all', async t => {
