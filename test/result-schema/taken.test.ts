@@ -31,8 +31,8 @@ const keywords: Record<string, [taken: unknown[], refused: unknown[]]> = {
   minLength: [[0, 5], [-1, 1.5, '1', null]],
   maxLength: [[0, 5], [-1, 1.5, '1', null]],
   pattern: [
-    ['', '^a+$', '\\u0041', '\\u{1f600}', '\\p{L}', '\\p{Letter}', '\\p{Script=Greek}', '(?<name>a)', '(a+)+$', '[^]', '[]', '\\/', '\\s', '\ud800'],
-    ['(', '(?=a)', '(?!a)', '(?<=a)b', '(?<!a)b', '(a)\\1', '(?<n>a)\\k<n>', 'a**', 'a{1001}', '(?i)a', '(?i:a)', '(?P<n>a)', '[[:alpha:]]', '\\p{Greek}', '\\p{scx=Greek}', '\\z', '\\-', 'a{,5}', ']', 1, null, []],
+    ['', '^a+$', '\\u0041', '\\u{1f600}', '\\p{L}', '\\p{Letter}', '\\p{Script=Greek}', '(?<name>a)', '(a+)+$', '[^]', '[]', '\\/', '\\s', '\ud800', '(?=a)', '(?!a)', '(?<=a)b', '(?<!a)b', '(a)\\1', '(?<n>a)\\k<n>', 'a{1001}', '\\p{scx=Greek}'],
+    ['(', '(?=a', '(?<=a)*', '(a)\\2', '\\k<n>', 'a**', '(?i)a', '(?i:a)', '(?P<n>a)', '[[:alpha:]]', '\\p{Greek}', '\\p{scx=Grek }', '\\z', '\\-', 'a{,5}', ']', 1, null, []],
   ],
   minimum: [[0, -1.5, 1e300], ['1', null, true]],
   maximum: [[0, -1.5], ['1', null]],

@@ -42,6 +42,24 @@ t.test('a pattern that JavaScript’s own RegExp takes minutes to compile costs 
   t.equal(await judge({ pattern: '(?:.|[^a]|\\D|\\W|\\S)'.repeat(8) }, '"яяяяяяяя"'), 'ok')
 })
 
+t.test('nor does a catastrophic one that looks around: it is ended, and others’ jobs go on', async t => {
+  const { accept, check } = judging(t, { limit, patience })
+  const tooSlow = 'result_schema_too_slow'
+  const harmlessOne = { pattern: '^(?!.*\\.\\.)\\w' }
+  for (const [pattern, text, outcome] of [
+    ['^(?=(a+)+$)a', `${'a'.repeat(100)}!`, tooSlow], ['^(?!b)(a|a?)+\\1b$', 'a'.repeat(100), tooSlow],
+    ['(?<=^b(?:\\w\\w?|\\w+)+)!', `${'a'.repeat(100)}!`, tooSlow],
+    // Its stack would be larger than the worker's memory.
+    ['^(?:(?:[^]|x)(?!y))*$', 'a'.repeat(4_000_000), tooSlow],
+    // V8 would compile it for minutes.
+    ['(?=я)(?:.|[^a]|\\D|\\W|\\S)'.repeat(8), 'я'.repeat(100), 'ok'],
+  ] as const) {
+    t.equal(await accept({ pattern }), 'ok', pattern)
+    const outcomes = await Promise.all([check({ pattern }, JSON.stringify(text)), check(harmlessOne, '"a.b"', { tenant: 'other', agent: 'a' }), check(harmlessOne, '"a..b"')])
+    t.match(outcomes, [outcome, 'ok', [{ message: /^must match/ }]], pattern)
+  }
+})
+
 t.test('a too slow output is refused; other work goes on, and jobs behind it are answered', async t => {
   const { accept, check } = judging(t, { limit, patience })
   t.equal(await accept(hostileSchema), 'ok')

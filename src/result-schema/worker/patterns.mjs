@@ -1,13 +1,14 @@
 /*
- * Patterns are ECMA-262 with the flag u, and RE2 searches for them. JavaScript's own RegExp isn't safe even in a thread
- * of its own: V8 compiles a pattern without a look at whether the thread is to end. `(?:.|[^a]|\D|\W|\S)` eight times
- * took 105 s of CPU for the text `я` (Node 20.20), and terminate(), the next worker and all other jobs wait for that.
- * RE2 in JavaScript can be ended at any moment, and its time is linear. So there is no looking around, and no reference
- * back; JSON Schema advises against both.
+ * Patterns are ECMA-262 with the flag u. RE2 searches for them, and backtracking.mjs for those that RE2 doesn't have:
+ * looking around, references back, many repetitions, some properties. JavaScript's own RegExp isn't safe even in a
+ * thread of its own: V8 compiles a pattern without a look at whether the thread is to end. `(?:.|[^a]|\D|\W|\S)` eight
+ * times took 105 s of CPU for the text `я` (Node 20.20), and terminate(), the next worker and all other jobs wait for
+ * that. Both of ours are JavaScript, which can be ended at any moment, and RE2's time is linear.
  */
 import { RegExpParser } from '@eslint-community/regexpp'
 import { LRUCache } from 'lru-cache'
 import { RE2JS, RE2JSException } from 're2js'
+import { backtracking } from './backtracking.mjs'
 
 /** @typedef {import('@eslint-community/regexpp').AST.Node} Node */
 /** @typedef {{ test: (text: string) => boolean }} Pattern */
@@ -62,8 +63,11 @@ function translated (node) {
       if (node.kind === 'word') return node.negate ? '\\B' : '\\b'
       if (node.kind === 'start' || node.kind === 'end') return node.raw
   }
-  throw new SyntaxError(`${node.raw} is not taken`)
+  throw new Beyond(node.raw)
 }
+
+/** RE2 doesn't have this. */
+class Beyond extends Error {}
 
 /** @param {import('@eslint-community/regexpp').AST.CharacterSet} node */
 function set (node) {
@@ -74,7 +78,7 @@ function set (node) {
     return isInClass ? members : `[${members}]`
   }
   if (node.kind !== 'property') return node.raw
-  if (/^(Script_Extensions|scx)$/.test(node.key)) throw new SyntaxError(`${node.raw} is not taken`)
+  if (/^(Script_Extensions|scx)$/.test(node.key)) throw new Beyond(node.raw)
   const name = node.value ?? node.key
   return `\\${node.negate ? 'P' : 'p'}{${categories.get(name) ?? name}}`
 }
@@ -91,12 +95,25 @@ export function compile (source) {
   let pattern = compiled.get(source)
   if (pattern !== undefined) return pattern
   try {
-    pattern = RE2JS.compile(translated(parser.parsePattern(source, 0, source.length, { unicode: true })))
+    const read = parser.parsePattern(source, 0, source.length, { unicode: true })
+    pattern = byRE2(read) ?? backtracking(read)
   } catch (error) {
     if (error instanceof RangeError) throw new SyntaxError('nested too deeply')
-    if (!(error instanceof RE2JSException)) throw error
-    throw new SyntaxError(error.message.replace('error parsing regexp: ', ''))
+    throw error
   }
   compiled.set(source, pattern)
   return pattern
+}
+
+/**
+ * @param {import('@eslint-community/regexpp').AST.Pattern} read
+ * @returns {Pattern | undefined} undefined for what RE2 doesn't have
+ */
+function byRE2 (read) {
+  try {
+    return RE2JS.compile(translated(read))
+  } catch (error) {
+    if (error instanceof Beyond || error instanceof RE2JSException) return undefined
+    throw error
+  }
 }
