@@ -1,176 +1,10 @@
 import { BodyError, cutMembers } from '../core/json.ts'
+import type { Field } from './answer-schema.ts'
 
-/** The form that a question's schema makes, and the answer that a sent form gives. */
+/** The answer that a sent form gives. */
 
-/**
- * How a field is drawn: a line or an area of text, a number, yes or no, one of some values; `json` for everything else.
- */
-export type FieldKind = 'line' | 'text' | 'number' | 'boolean' | 'choice' | 'json'
-
-/** A value that a person can choose: as the page shows it, and its JSON text. */
-export interface Choice { text: string, json: string }
-
-export interface Field {
-  /** The answer's member; null if the field is the whole answer. */
-  name: string | null
-  /** Its name in the form. */
-  key: string
-  kind: FieldKind
-  title: string
-  /** What the schema says of it, in words; may be empty. */
-  hint: string
-  isRequired: boolean
-  /** Left empty, a required one is null. */
-  isNullable: boolean
-  /** What it has at first, as a form sends it. */
-  initial: string
-  choices: readonly Choice[]
-  /** What a value written as JSON must satisfy; undefined where there is nothing to say. */
-  schema: object | undefined
-}
-
-type Schema = Record<string, unknown>
-
-/** What the page draws at most; a larger schema gets one field of JSON. */
-const max = { fields: 50, choices: 100 }
 /** When so much is said of one field, in characters, no more is added. */
 const longestFault = 2000
-/** The longest text that gets one line. */
-const longestLine = 200
-/** A schema of an object may have these members and still be a form. Others may ask for what no field has. */
-const drawable = new Set([
-  '$schema', '$id', '$comment', '$defs', 'definitions', 'title', 'description', 'default', 'examples', 'type',
-  'properties', 'required', 'additionalProperties'
-])
-
-/** Without a schema an answer is `{"text": …}`. */
-const freeText: Field = {
-  name: 'text',
-  key: 'f0',
-  kind: 'text',
-  title: 'Answer',
-  hint: '',
-  isRequired: true,
-  isNullable: false,
-  initial: '',
-  choices: [],
-  schema: undefined
-}
-
-/** @param schema the question's as it was sent, or null if it has none */
-export function fieldsOf (schema: Buffer | null): Field[] {
-  if (schema === null) return [freeText]
-  const read: unknown = JSON.parse(schema.toString())
-  const whole = isObject(read) ? read : {}
-  const names = isDrawable(whole) ? Object.keys(whole.properties as Schema) : []
-  if (names.length === 0 || names.length > max.fields) return [wholeAnswer(whole)]
-  const required = new Set(whole.required as string[] | undefined)
-  const defaults = isObject(whole.default) ? whole.default : {}
-  return names.map((name, at) => field(whole.properties as Schema, defaults, name, required.has(name), `f${at}`))
-}
-
-function isDrawable ({ properties, required = [], type = 'object', ...others }: Schema): boolean {
-  return isObject(properties) && type === 'object' && Array.isArray(required) &&
-    required.every(name => typeof name === 'string' && Object.hasOwn(properties, name)) &&
-    Object.keys(others).every(name => drawable.has(name)) && !isObject(others.additionalProperties)
-}
-
-function wholeAnswer (schema: Schema): Field {
-  return {
-    ...freeText,
-    name: null,
-    key: 'whole',
-    kind: 'json',
-    hint: 'An object, written as JSON.',
-    initial: isObject(schema.default) ? JSON.stringify(schema.default, null, 2) : '',
-    schema
-  }
-}
-
-function field (properties: Schema, defaults: Schema, name: string, isRequired: boolean, key: string): Field {
-  const of = properties[name]
-  const schema = isObject(of) ? of : {}
-  const { kind, isNullable, choices } = shapeOf(schema)
-  const initial = Object.hasOwn(schema, 'default')
-    ? schema.default
-    : Object.hasOwn(defaults, name) ? defaults[name] : undefined
-  return {
-    name,
-    key,
-    kind,
-    title: textIn(schema.title) || name || '""',
-    hint: [textIn(schema.description), ...boundsOf(schema, kind)].filter(text => text !== '').join(' '),
-    isRequired,
-    isNullable,
-    initial: initialText(kind, initial, choices),
-    choices,
-    schema: kind === 'json' ? (isObject(of) ? of : undefined) : undefined
-  }
-}
-
-function shapeOf (schema: Schema): Pick<Field, 'kind' | 'isNullable' | 'choices'> {
-  const plain = { isNullable: false, choices: [] }
-  const values = Object.hasOwn(schema, 'const') ? [schema.const] : schema.enum
-  if (values !== undefined) {
-    const isList = Array.isArray(values) && values.length > 0 && values.length <= max.choices && values.every(isScalar)
-    return isList ? { ...plain, kind: 'choice', choices: values.map(choiceOf) } : { ...plain, kind: 'json' }
-  }
-  const types = Array.isArray(schema.type) ? schema.type : [schema.type]
-  const isNullable = types.includes('null')
-  const [type, another] = types.filter(type => type !== 'null')
-  if (another !== undefined || '$ref' in schema) return { ...plain, kind: 'json' }
-  const kind = typeof type === 'string' ? kindOf(type, schema) : 'json'
-  return { ...plain, kind, isNullable: isNullable && kind !== 'json' }
-}
-
-function kindOf (type: string, { maxLength }: Schema): FieldKind {
-  if (type === 'string') return typeof maxLength === 'number' && maxLength <= longestLine ? 'line' : 'text'
-  if (type === 'number' || type === 'integer') return 'number'
-  return type === 'boolean' ? 'boolean' : 'json'
-}
-
-function choiceOf (value: unknown): Choice {
-  const json = JSON.stringify(value)
-  return { text: typeof value === 'string' && value !== '' ? value : json, json }
-}
-
-/** The bounds that a person should know before the answer is refused. */
-function boundsOf (schema: Schema, kind: FieldKind): string[] {
-  const { minLength, maxLength, minimum, maximum, type } = schema
-  const isText = kind === 'line' || kind === 'text'
-  const words: Array<[unknown, string]> = [
-    [isText && minLength, 'At least # characters.'], [isText && maxLength, 'At most # characters.'],
-    [kind === 'number' && minimum, 'At least #.'], [kind === 'number' && maximum, 'At most #.']
-  ]
-  const bounds = words.flatMap(([bound, text]) => typeof bound === 'number' ? [text.replace('#', String(bound))] : [])
-  return kind === 'number' && type === 'integer' ? ['A whole number.', ...bounds] : bounds
-}
-
-function initialText (kind: FieldKind, value: unknown, choices: readonly Choice[]): string {
-  if (value === undefined) return ''
-  if (kind === 'json') return JSON.stringify(value, null, 2)
-  if (kind === 'choice') {
-    const at = choices.findIndex(({ json }) => json === JSON.stringify(value))
-    return at === -1 ? '' : String(at)
-  }
-  const isFitting = kind === 'number'
-    ? typeof value === 'number'
-    : kind === 'boolean' ? typeof value === 'boolean' : typeof value === 'string'
-  return isFitting ? String(value) : ''
-}
-
-function textIn (value: unknown): string {
-  return typeof value === 'string' ? value : ''
-}
-
-function isObject (value: unknown): value is Schema {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
-
-/** JSON.parse makes infinity of a number that is too large. */
-function isScalar (value: unknown): boolean {
-  return value === null || ['string', 'boolean'].includes(typeof value) || Number.isFinite(value)
-}
 
 /** What was typed, by the fields' names in the form. */
 export type Typed = ReadonlyMap<string, string>
@@ -225,7 +59,7 @@ function valueOf (field: Field, text: string): { json: string } | { fault: strin
 function jsonOf ({ name }: Field, text: string): { json: string } | { fault: string } {
   try {
     const value: unknown = JSON.parse(text)
-    const isFitting = name !== null || isObject(value)
+    const isFitting = name !== null || (typeof value === 'object' && value !== null && !Array.isArray(value))
     return isFitting ? { json: text.trim() } : { fault: 'This is not an object, as in {"a": 1}.' }
   } catch (error) {
     return { fault: `This is not JSON: ${(error as Error).message}.` }

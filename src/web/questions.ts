@@ -4,8 +4,9 @@ import type { ErrorCode } from '../core/errors.ts'
 import { askAt } from '../core/model.ts'
 import type { ApprovalService, ToRead } from '../handoffs/approvals.ts'
 import type { AskService, Found } from '../handoffs/asks.ts'
-import { answerOf, faultsAt, fieldsOf, typedIn } from './answer-form.ts'
+import { answerOf, faultsAt, typedIn } from './answer-form.ts'
 import type { Faults, Typed } from './answer-form.ts'
+import { formOf } from './answer-schema.ts'
 import { faultOfNote, form, noteOf } from './notes.ts'
 import { redirect, show } from './session.ts'
 import { handoffPage } from './views/handoff.ts'
@@ -49,7 +50,7 @@ export function questionRoutes (app: FastifyInstance, services: Questions, refus
     if (found === null) return refuse('not_asked')
     const ask = found.record.extra.ask!
     if (ask.id !== body.ask_id) return refuse('content_changed')
-    const fields = fieldsOf(found.texts.schema)
+    const { fields } = formOf(found.texts.schema)
     const typed = typedIn(fields, body)
     const { answer, faults } = answerOf(fields, typed)
     const note = noteOf(body)

@@ -112,6 +112,68 @@ t.test('without a schema, and with one that is no form, there is one field', asy
   t.equal((await read()).state, 'answered')
 })
 
+/** The question of a schema that is JSON text, its page, and what is sent. */
+const askWritten = async (schema: string) => {
+  const id = await caught()
+  const asked = await service.app.inject({ method: 'POST', url: `/api/ask/${id}`, headers: { authorization: `Bearer ${secrets.bob}`, 'content-type': 'application/json' }, payload: `{"question":"?","schema":${schema}}` })
+  t.equal(asked.statusCode, 201, asked.body)
+  const { body } = await carol(`/approvals/${id}`)
+  return {
+    body,
+    text: textOf(body),
+    send: async (fields: Record<string, string>) => {
+      const { statusCode, body } = await carol(`/approvals/${id}/answer`, { ask_id: asked.json().ask_id, ...fields })
+      return statusCode === 303 ? /"answer":(.*?),"answered_at"/.exec((await call('bob', 'GET', `/api/ask/${id}`)).body)![1]! : `${statusCode} ${textOf(body)}`
+    },
+  }
+}
+
+t.test('numbers are shown and sent as the schema has them', async t => {
+  const { body, text, send } = await askWritten('{"properties":{"account":{"enum":[1253261109769874438,1253261109769874439, 1e400,"1e400"]},"order":{"type":"integer","default":9007199254740993,"minimum":9007199254740991,"examples":[1.0]},' +
+    '"share":{"type":"number","maximum":1.0,"multipleOf":1e-30,"default":1.0},"which":{"oneOf":[{"const":1.0,"title":"One"},{"const":9007199254740993}]},"rows":{"type":"array","default":[1.0,9007199254740993],"items":{"maximum":1e400}}}}')
+  for (const shown of ['1253261109769874438', '1253261109769874439', '1e400 "1e400"', 'At least 9007199254740991.', 'For example: 1.0', 'At most 1.0.', 'A multiple of 1e-30.', '9007199254740993', '"maximum" : 1e400']) t.ok(text.includes(shown), shown)
+  for (const initial of ['name="f1" dir="auto" value="9007199254740993"', 'name="f2" dir="auto" value="1.0"', '\n[\n  1.0,\n  9007199254740993\n]</textarea>']) t.ok(body.includes(initial), initial)
+  t.notMatch(body, /1253261109769874400|900719925474099[24]|Infinity|>null</)
+  t.equal(await send({ f0: '1', f1: '9007199254740993', f2: '1.0', f3: '0', f4: '[1.0, 1e400]' }), '{"account":1253261109769874439,"order":9007199254740993,"share":1.0,"which":1.0,"rows":[1.0, 1e400]}')
+  const refused = await askWritten('{"properties":{"order":{"type":"integer","minimum":9007199254740993},"one":{"const":1.0},"in":{"$ref":"#/$defs/d"}},"$defs":{"d":{"items":{"enum":[9007199254740993,1e400]}}}}')
+  t.match(await refused.send({ f0: '5', f2: '[1]' }), /at least 9007199254740993 .*one of \[9007199254740993,1e400\]/, 'and what is wrong is said so too')
+})
+
+t.test('what libraries write for choices and optional values is drawn', async t => {
+  const { body, text, send } = await askWritten(JSON.stringify({
+    title: 'Order <b>', description: 'What to send.', type: 'object', required: ['size', 'colour', 'note', 'kind', 'old', 'code'], additionalProperties: false,
+    $defs: { Colour: { title: 'Colour', description: 'Of the box.', enum: ['red', 'green'], type: 'string' }, Item: { type: 'object', properties: { n: { $ref: '#/$defs/Colour' } } } },
+    properties: {
+      size: { type: 'string', oneOf: [{ const: 's', title: 'Small' }, { const: 'l', title: 'Large', description: '60 cm' }] },
+      colour: { $ref: '#/$defs/Colour' },
+      second: { anyOf: [{ $ref: '#/$defs/Colour' }, { type: 'null' }], default: null, title: 'Another' },
+      count: { anyOf: [{ type: 'integer', minimum: 1, exclusiveMaximum: 10 }, { type: 'null' }], default: null },
+      note: { anyOf: [{ type: 'string', maxLength: 20 }, { type: 'null' }] },
+      kind: { const: 'order', type: 'string', default: 'order' },
+      old: { allOf: [{ $ref: '#/$defs/Colour' }], description: 'As before.', default: 'green' },
+      code: { type: 'string', pattern: '^(?!0)[0-9]+$', minLength: 3, maxLength: 5, format: 'email', examples: ['123'] },
+      maybe: { type: ['string', 'null'], enum: ['a', null] },
+      either: { anyOf: [{ type: 'number' }, { type: 'string' }, { type: 'null' }], default: null },
+      item: { $ref: '#/$defs/Item' }, never: false, odd: { type: 'string', not: { const: 'x' } },
+    }
+  }))
+  t.strictSame(drawn(body), ['input f0', 'input f0', 'input f1', 'input f1', 'input f2', 'input f2', 'input f2', 'input f3', 'input f4', 'input f5', 'input f6', 'input f6', 'input f7', 'input f8', 'input f8', 'input f8', 'textarea f9', 'textarea f10', 'textarea f11'])
+  for (const shown of ['Order <b>', 'What to send.', 'Small', 'Large: 60 cm', 'Of the box.', 'Another', 'A whole number. At least 1. Less than 10.', 'As before.', 'At least 3 characters. At most 5 characters. It must match the pattern “^(?!0)[0-9]+$”. An e-mail address. For example: 123',
+    '#/$defs/Item', '#/$defs/Colour', '"not"', '"anyOf"']) t.ok(text.includes(shown), shown)
+  t.match(body, /name="f6" value="1" checked/)
+  t.equal(await send({ f0: '1', f1: '0', f2: '', f3: '', f4: '', f5: '0', f6: '1', f7: '123', f8: '', f9: '', f10: '', f11: '' }), '{"size":"l","colour":"red","note":null,"kind":"order","old":"green","code":"123"}', 'what is optional and empty is left out')
+  const whole = await askWritten('{"$defs":{"M":{"title":"Model","type":"object","properties":{"a":{"type":"boolean"}},"required":["a"]}},"$ref":"#/$defs/M"}')
+  t.strictSame(drawn(whole.body), ['input f0', 'input f0'])
+  t.match(await whole.send({ f0: '' }), /^400 .*needed/)
+  t.equal(await whole.send({ f0: 'true' }), '{"a":true}')
+  // Of these, a choice would say too little or too much.
+  for (const one of ['{"oneOf":[{"const":1},{"type":"string"}]}', '{"oneOf":[{"type":["null","string"]},{"type":"null"}]}', '{"type":"string","$ref":"#/$defs/n"}', '{"anyOf":[{"const":1,"not":{}},{"const":2}]}', '{"minLength":3}', '{"enum":[[1],2]}']) {
+    const { body, text } = await askWritten(`{"$defs":{"n":{"type":"number"}},"properties":{"a":${one}}}`)
+    t.strictSame(drawn(body), ['textarea f0'], one)
+    t.match(text, 'What it must be, as JSON Schema', one)
+  }
+})
+
 t.test('hostile names and texts are text', async t => {
   const evil = '"><script>alert(1)</script>\u202e'
   const names = ['__proto__', 'constructor', 'toString', evil, '', 'ask_id', 'note']

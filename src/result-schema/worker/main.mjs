@@ -6,9 +6,10 @@ import { getHeapStatistics } from 'node:v8'
 import { parentPort, workerData } from 'node:worker_threads'
 import { compile, compiled } from './patterns.mjs'
 import { cut, nothing, pointerTo, readSchema } from './schema.mjs'
+import { Written } from './written.mjs'
 
 /** @typedef {import('./schema.mjs').Fault} Fault */
-/** @typedef {import('./schema.mjs').Ready} Ready */
+/** @typedef {import('./schema.mjs').Ready & { text: string }} Ready with its JSON text */
 /** @typedef {import('@cfworker/json-schema').OutputUnit} OutputUnit an error, as the validator tells it */
 /**
  * @typedef {{ digest: string, schema: Uint8Array, output?: Uint8Array }} Job without an output the schema alone is read
@@ -65,9 +66,10 @@ const textOf = json => Buffer.from(json.buffer, json.byteOffset, json.byteLength
 function judge ({ digest, schema, output }) {
   let ready = known.get(digest)
   if (ready === undefined) {
-    const { faults, ...read } = readSchema(textOf(schema))
+    const text = textOf(schema)
+    const { faults, ...read } = readSchema(text)
     if (faults.length > 0) return { schema: faults.slice(0, mostFaults), output: [] }
-    ready = read
+    ready = { ...read, text }
     known.set(digest, ready)
   }
   return { schema: [], output: output === undefined ? [] : faultsOf(textOf(output), ready) }
@@ -77,7 +79,8 @@ function judge ({ digest, schema, output }) {
  * @param {string} output
  * @param {Ready} ready
  */
-function faultsOf (output, { schema, definitions }) {
+function faultsOf (output, ready) {
+  const { schema, definitions } = ready
   const value = JSON.parse(output)
   /** @param {boolean} isShort whether to stop at an object's or array's first fault */
   const errorsOf = isShort => validate(value, schema, '2020-12', definitions, isShort).errors
@@ -90,7 +93,7 @@ function faultsOf (output, { schema, definitions }) {
       if (!(error instanceof RangeError)) throw error
     }
   }
-  return told(errors, schema, definitions)
+  return told(errors, ready)
 }
 
 /** What the validator says of a place because of what it says of others. */
@@ -100,18 +103,18 @@ const consequences = [
 /** For these, what is wrong with the subschemas isn't told. */
 const choices = ['anyOf', 'oneOf', 'not', 'contains', 'propertyNames']
 
-/** @param {unknown} value */
-const shown = value => cut(JSON.stringify(value))
+/** For these the schema's own text is shown, which may have numbers that are no doubles. */
+const asWritten = ['enum', 'const', 'minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum', 'multipleOf']
 /** @type {Record<string, (given: any) => string>} */
 const words = {
   type: given => `must be ${[given].flat().join(' or ')}`,
-  enum: given => `must be one of ${shown(given)}`,
-  const: given => `must be ${shown(given)}`,
-  minimum: given => `must be at least ${given}`,
-  maximum: given => `must be at most ${given}`,
-  exclusiveMinimum: given => `must be greater than ${given}`,
-  exclusiveMaximum: given => `must be less than ${given}`,
-  multipleOf: given => `must be a multiple of ${given}`,
+  enum: given => `must be one of ${cut(given)}`,
+  const: given => `must be ${cut(given)}`,
+  minimum: given => `must be at least ${cut(given)}`,
+  maximum: given => `must be at most ${cut(given)}`,
+  exclusiveMinimum: given => `must be greater than ${cut(given)}`,
+  exclusiveMaximum: given => `must be less than ${cut(given)}`,
+  multipleOf: given => `must be a multiple of ${cut(given)}`,
   minLength: given => `must have at least ${given} characters`,
   maxLength: given => `must have at most ${given} characters`,
   pattern: given => `must match the pattern ${cut(given)}`,
@@ -131,10 +134,11 @@ const words = {
 /**
  * The faults that are behind the validator's errors: those of a subschema follow the one that it caused.
  * @param {OutputUnit[]} errors
- * @param {Ready['schema']} schema
- * @param {Ready['definitions']} definitions
+ * @param {Ready} ready
  */
-function told (errors, schema, definitions) {
+function told (errors, { schema, definitions, text }) {
+  /** @type {Written | undefined} */
+  let written
   /** @type {Fault[]} */
   const faults = []
   let untold = ''
@@ -143,10 +147,15 @@ function told (errors, schema, definitions) {
     untold = choices.includes(keyword) ? `${keywordLocation}/` : ''
     if (consequences.includes(keyword)) continue
     let [given, around] = /** @type {any[]} */ ([schema, undefined])
+    /** @type {string[]} */
+    let path = []
     for (const name of namesIn(keywordLocation)) {
       around = given
-      given = name === '$ref' && typeof given.$ref === 'string' ? definitions[given.$ref] : given[name]
+      const isReference = name === '$ref' && typeof given.$ref === 'string'
+      path = isReference ? ['$defs', given.$ref] : [...path, name]
+      given = isReference ? definitions[given.$ref] : given[name]
     }
+    if (asWritten.includes(keyword)) given = (written ??= new Written(text)).at(path) ?? JSON.stringify(given)
     // The name that is wrong or missing is only in the validator's text, or in the error that follows.
     const place = keyword === 'propertyNames' ? errors[index + 1]?.instanceLocation ?? '' : instanceLocation
     const missing = keyword === 'required' ? [/"(.*)"/s.exec(error)?.[1] ?? ''] : []

@@ -1,10 +1,11 @@
 import { html } from 'ghtml'
-import type { Choice, Faults, Field, Typed } from '../answer-form.ts'
+import type { Faults, Typed } from '../answer-form.ts'
+import type { Choice, Field, Form, Rule } from '../answer-schema.ts'
 import { beginningOf, jsonView, visible } from '../text.ts'
 import { notice } from './layout.ts'
 
 /** How much of a schema's texts the form shows, in characters. */
-const shown = { title: 200, hint: 1000, choice: 300, schema: 20_000 }
+const shown = { title: 200, hint: 1000, choice: 300, schema: 20_000, openSchema: 1500 }
 /** As many values to choose from are shown side by side; more are a list that opens. */
 const fewChoices = 6
 
@@ -13,7 +14,7 @@ export interface AnswerDraft { typed: Typed, note: string, faults: Faults, noteF
 
 /** @param address of the handoff's page @param askId of the question that the page shows */
 export function answerForm (
-  address: string, askId: string, fields: readonly Field[], draft?: AnswerDraft
+  address: string, askId: string, { title, description, fields }: Form, draft?: AnswerDraft
 ): string {
   const faults: Faults = draft?.faults ?? new Map()
   // The first that is wrong gets the focus.
@@ -30,6 +31,8 @@ export function answerForm (
 : notice('bad', html`<p>Nothing was sent yet.!${whole === undefined
   ? ' See what is marked below.'
   : ''}</p>!${whole === undefined ? '' : html`<p class="lines">!${visible(whole)}</p>`}`)}
+!${title === '' ? '' : html`<h2 dir="auto">!${beginning(title, shown.title)}</h2>`}
+!${description === '' ? '' : html`<p class="lines" dir="auto">!${beginning(description, shown.hint)}</p>`}
 !${drawn}
 !${noteView(draft, first === 'note')}
 <div class="buttons"><button class="good">Send the answer</button></div>
@@ -50,29 +53,42 @@ function fieldView (field: Field, drawn: Drawn): string {
 !${input(field, drawn)}</div>`
 }
 
-function titleView ({ title, isRequired }: Field): string {
-  const beginning = beginningOf(title, shown.title)
-  return html`<span dir="auto" class="name">!${visible(beginning)}${beginning.length < title.length ? '…' : ''}</span>!${isRequired
+/** The beginning of a text, as HTML. */
+function beginning (text: string, most: number): string {
+  const start = beginningOf(text, most)
+  return visible(start) + (start.length < text.length ? '…' : '')
+}
+
+function titleView ({ title, isRequired, isNullable }: Field): string {
+  return html`<span dir="auto" class="name">!${beginning(title, shown.title)}</span>!${isRequired && !isNullable
     ? ' <span class="quiet">(needed)</span>'
     : ''}`
 }
 
-function hintView ({ key, kind, hint, schema, initial }: Field): string {
-  const beginning = beginningOf(hint, shown.hint)
-  const words = hint === '' ? [] : [html`<span dir="auto">!${visible(beginning)}${beginning.length < hint.length ? '…' : ''}</span>`]
+function hintView ({ key, kind, hint, rules, initial }: Field): string {
+  const words = hint === '' ? [] : [html`<span dir="auto">!${beginning(hint, shown.hint)}</span>`]
   if (kind === 'json' && hint === '') words.push('Written as JSON.')
   if (!kinds.has(kind) && hasHidden(initial)) {
     words.push(html`What is suggested has characters that you can’t see: <span dir="auto">!${visible(
       beginningOf(initial, shown.hint)
     )}</span>`)
   }
-  const text = schema === undefined ? '' : JSON.stringify(schema)
-  const rules = text === '' || text === '{}'
-    ? ''
-    : html`<details class="rules"><summary>What it must be, as JSON Schema</summary><div class="json">!${jsonView(
-    text.length > shown.schema ? `${beginningOf(text, shown.schema)}…` : text
-  )}</div></details>`
-  return (words.length === 0 ? '' : html`<p class="hint quiet" id="${key}-hint">!${words.join(' ')}</p>`) + rules
+  const text = words.length === 0 ? '' : html`<p class="hint quiet" id="${key}-hint">!${words.join(' ')}</p>`
+  return text + rulesView(rules)
+}
+
+/** What a value must be, in the schema's own words. */
+function rulesView (rules: readonly Rule[]): string {
+  if (rules.length === 0) return ''
+  const length = rules.reduce((sum, { json }) => sum + json.length, 0)
+  let left = shown.schema
+  const all = rules.map(({ name, json }) => {
+    const part = json.length > left ? `${beginningOf(json, left)}…` : json
+    left = Math.max(0, left - json.length)
+    const of = name === null ? '' : html`<p><code dir="auto">!${beginning(`#/$defs/${name}`, shown.title)}</code></p>`
+    return html`!${of}<div class="json">!${jsonView(part)}</div>`
+  })
+  return html`<details class="rules"!${length <= shown.openSchema ? ' open' : ''}><summary>What it must be, as JSON Schema</summary>!${all}</details>`
 }
 
 /** Those whose value is one of a few, and shown as such. */

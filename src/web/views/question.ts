@@ -3,7 +3,7 @@ import { askAt } from '../../core/model.ts'
 import type { Ask, Caller } from '../../core/model.ts'
 import type { ToRead } from '../../handoffs/approvals.ts'
 import type { Found } from '../../handoffs/asks.ts'
-import { fieldsOf } from '../answer-form.ts'
+import { formOf } from '../answer-schema.ts'
 import { dateTag, expiresIn, labelTags, waitingFor } from '../text.ts'
 import { answerForm } from './answer-form.ts'
 import type { AnswerDraft } from './answer-form.ts'
@@ -39,7 +39,7 @@ export function questionPage ({ caller, one, found, draft, isAnother = false }: 
 !${factsOf(one, ask, now, isOpen)}
 !${part('Question', textView(null, JSON.parse(texts.question.toString()) as string))}
 !${texts.details === null ? '' : part('Details', jsonPart(null, texts.details.toString()))}
-!${isOpen ? answerForm(address, ask.id, fieldsOf(texts.schema), draft) : ''}
+!${isOpen ? answerForm(address, ask.id, formOf(texts.schema), draft) : ''}
 <h2>What it is about: the handoff from ${record.passedBy}</h2>
 !${one.record.approval === 'none'
   ? taskOf(one)

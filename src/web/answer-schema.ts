@@ -1,0 +1,369 @@
+import { Written } from '../core/written.ts'
+
+/** What a question's schema asks for, as fields of a form. All values are the schema's own text. */
+
+/**
+ * How a field is drawn: a line or an area of text, a number, yes or no, one of some values; `json` for everything else.
+ */
+export type FieldKind = 'line' | 'text' | 'number' | 'boolean' | 'choice' | 'json'
+
+/** A value that a person can choose: as the page shows it, and its JSON text. */
+export interface Choice { text: string, json: string }
+
+/** A schema, or a definition that it refers to, as its JSON text. `name` is null for the schema itself. */
+export interface Rule { name: string | null, json: string }
+
+export interface Field {
+  /** The answer's member; null if the field is the whole answer. */
+  name: string | null
+  /** Its name in the form. */
+  key: string
+  kind: FieldKind
+  title: string
+  /** What the schema says of it, in words; may be empty. */
+  hint: string
+  isRequired: boolean
+  /** Left empty, a required one is null. */
+  isNullable: boolean
+  /** What it has at first, as a form sends it. */
+  initial: string
+  choices: readonly Choice[]
+  /** What a value written as JSON must satisfy; empty where there is nothing to say. */
+  rules: readonly Rule[]
+}
+
+/** A form: what the schema says of the whole answer, and its fields. */
+export interface Form { title: string, description: string, fields: readonly Field[] }
+
+/** What the page draws at most; a larger schema gets one field of JSON. */
+const max = { fields: 50, choices: 100 }
+/** The longest text that gets one line. */
+const longestLine = 200
+
+type Keywords = ReadonlyMap<string, Written>
+
+/** They only describe: of those of a schema and of what it refers to, the schema's own stand. */
+const annotations = new Set(['$schema', '$defs', 'title', 'description', 'default', 'examples'])
+/** A schema of an object may have these too and still be a form. Others may ask for what no field has. */
+const drawable = new Set([...annotations, 'format', 'type', 'properties', 'required', 'additionalProperties'])
+/** They say nothing of a text, a number, yes or no. */
+const ofOthers = new Set([
+  'properties', 'required', 'additionalProperties', 'patternProperties', 'propertyNames', 'minProperties',
+  'maxProperties', 'items', 'prefixItems', 'contains', 'minItems', 'maxItems', 'uniqueItems'
+])
+
+/** Without a schema an answer is `{"text": …}`. */
+const freeText: Field = {
+  name: 'text',
+  key: 'f0',
+  kind: 'text',
+  title: 'Answer',
+  hint: '',
+  isRequired: true,
+  isNullable: false,
+  initial: '',
+  choices: [],
+  rules: []
+}
+
+/** @param schema the question's as it was sent, or null if it has none */
+export function formOf (schema: Buffer | null): Form {
+  if (schema === null) return { title: '', description: '', fields: [freeText] }
+  const whole = Written.of(schema)
+  const definitions = whole.members.get('$defs')?.members ?? new Map<string, Written>()
+  const reader = new Reader(definitions)
+  // An answer is an object, whether or not null satisfies the schema too.
+  const { keywords } = reader.merged(whole)
+  const of = (name: string) => keywords.get(name)?.string ?? ''
+  return { title: of('title'), description: of('description'), fields: fieldsOf(reader, whole, keywords) }
+}
+
+function fieldsOf (reader: Reader, whole: Written, keywords: Keywords): Field[] {
+  const properties = keywords.get('properties')?.members ?? new Map<string, Written>()
+  const drawn = [...properties].filter(([, { text }]) => text !== 'false')
+  const required = new Set(keywords.get('required')?.items.map(({ string }) => string!))
+  const isDrawable = (keywords.get('type')?.string ?? 'object') === 'object' &&
+    [...required].every(name => properties.get(name) !== undefined && properties.get(name)!.text !== 'false') &&
+    [...keywords.keys()].every(name => drawable.has(name)) && keywords.get('additionalProperties')?.isObject !== true
+  if (!isDrawable || drawn.length === 0 || drawn.length > max.fields) return [wholeAnswer(whole, keywords)]
+  const defaults = keywords.get('default')?.members
+  return drawn.map(([name, schema], at) =>
+    reader.field(schema, { name, key: `f${at}`, isRequired: required.has(name) }, defaults?.get(name)))
+}
+
+function wholeAnswer (schema: Written, keywords: Keywords): Field {
+  const initial = keywords.get('default')
+  return {
+    ...freeText,
+    name: null,
+    key: 'whole',
+    kind: 'json',
+    hint: 'An object, written as JSON.',
+    initial: initial?.isObject === true ? initial.inLines() : '',
+    rules: schema.members.size === 0 ? [] : [{ name: null, json: schema.text }]
+  }
+}
+
+/** A schema with what it refers to. `isNullable`: null satisfies it too, whatever the keywords say. */
+interface Merged { keywords: Keywords, isNullable: boolean }
+
+/** What is drawn of a field, without its texts. */
+interface Shape { kind: FieldKind, isNullable: boolean, choices: readonly Choice[] }
+
+class Reader {
+  readonly #definitions: ReadonlyMap<string, Written>
+
+  constructor (definitions: ReadonlyMap<string, Written>) {
+    this.#definitions = definitions
+  }
+
+  field (schema: Written, its: Pick<Field, 'name' | 'key' | 'isRequired'>, otherwise: Written | undefined): Field {
+    const merged = this.merged(schema)
+    const shape = this.#shape(merged)
+    const { kind, choices } = shape
+    const of = (name: string) => merged.keywords.get(name)?.string ?? ''
+    const words = kind === 'json' ? [] : wordsOf(merged.keywords, kind)
+    return {
+      ...its,
+      ...shape,
+      title: of('title') || its.name || '""',
+      hint: [of('description'), ...words, examplesIn(merged.keywords, kind)].filter(text => text !== '').join(' '),
+      initial: initialText(kind, merged.keywords.get('default') ?? otherwise, choices),
+      rules: kind === 'json' ? this.#rules(schema) : []
+    }
+  }
+
+  /**
+   * The schema's keywords with those of what `$ref`, `allOf` with one schema, or one beside null leads to. Where two
+   * say the same keyword differently, nothing is merged, and the schema is as it was.
+   */
+  merged (schema: Written): Merged {
+    const own = schema.members
+    for (const name of ['$ref', 'allOf', 'anyOf', 'oneOf']) {
+      const inner = this.#only(name, own.get(name))
+      if (inner === undefined) continue
+      const rest = new Map([...own].filter(([keyword]) => keyword !== name))
+      const { keywords, isNullable } = this.merged(inner.schema)
+      const isClear = [...keywords].every(([keyword, { text }]) =>
+        !rest.has(keyword) || annotations.has(keyword) || rest.get(keyword)!.text === text)
+      // Beside one that takes null too, what is said of both may refuse null.
+      const saysMore = [...rest.keys()].some(keyword => !annotations.has(keyword))
+      if (!isClear || (saysMore && (isNullable || inner.isNullable))) continue
+      const both = this.merged(Written.of(Buffer.from(joined(rest))))
+      return {
+        keywords: new Map([...keywords, ...both.keywords]),
+        isNullable: isNullable || inner.isNullable || both.isNullable
+      }
+    }
+    return { keywords: own, isNullable: false }
+  }
+
+  /** The one schema that a keyword leads to, if it is one, or one beside null. */
+  #only (name: string, value: Written | undefined): { schema: Written, isNullable: boolean } | undefined {
+    if (value === undefined) return undefined
+    if (name === '$ref') {
+      const schema = this.#definition(value)
+      return schema?.isObject === true ? { schema, isNullable: false } : undefined
+    }
+    const others = name === 'allOf' ? value.items : value.items.filter(item => !this.#isNull(item))
+    const [schema] = others
+    if (others.length !== 1 || schema?.isObject !== true) return undefined
+    const isNullable = others.length < value.items.length
+    // What takes null itself would have null satisfy two of oneOf.
+    if (isNullable && name === 'oneOf' && this.#takesNull(this.merged(schema))) return undefined
+    return { schema, isNullable }
+  }
+
+  #isNull (schema: Written): boolean {
+    const { keywords } = this.merged(schema)
+    const said = [...keywords.keys()].filter(name => !annotations.has(name))
+    return said.join() === 'type' && keywords.get('type')!.string === 'null'
+  }
+
+  #takesNull ({ keywords, isNullable }: Merged): boolean {
+    return isNullable || !keywords.has('type') || keywords.get('type')!.items.some(({ string }) => string === 'null')
+  }
+
+  /** @param reference `#/$defs/` and a name, as a JSON Pointer in a URI fragment */
+  #definition (reference: Written): Written | undefined {
+    return this.#definitions.get(nameIn(reference))
+  }
+
+  #shape ({ keywords, isNullable }: Merged): Shape {
+    const plain = { isNullable, choices: [] }
+    const choices = this.#choices(keywords)
+    const isKnown = [...keywords.keys()].every(name => annotations.has(name) || ofOthers.has(name) || name === 'type' ||
+      Object.hasOwn(said, name) || (choices !== undefined && ['const', 'enum', choices.by].includes(name)))
+    if (!isKnown) return { ...plain, kind: 'json' }
+    if (choices !== undefined) {
+      return { kind: 'choice', isNullable: isNullable || choices.isNullable, choices: choices.choices }
+    }
+    const types = typesIn(keywords)
+    const [type, another] = types.filter(type => type !== 'null')
+    const kind = another === undefined && type !== undefined ? kindOf(type, keywords) : 'json'
+    return { ...plain, kind, isNullable: isNullable || (kind !== 'json' && types.includes('null')) }
+  }
+
+  /** The values of `const`, `enum`, or `oneOf` and `anyOf` of such; undefined if they are something else, or many. */
+  #choices (keywords: Keywords): { by: string, isNullable: boolean, choices: Choice[] } | undefined {
+    const found = valuesIn(keywords)
+    if (found !== undefined) {
+      return { by: '', isNullable: false, choices: distinct(found.map(value => ({ value, title: '' }))) }
+    }
+    const by = ['oneOf', 'anyOf'].find(name => keywords.has(name))
+    if (by === undefined || keywords.get(by)!.items.length === 0) return undefined
+    const all: Array<{ value: Written, title: string }> = []
+    let isNullable = false
+    for (const item of keywords.get(by)!.items) {
+      const { keywords: inner, isNullable: isInner } = this.merged(item)
+      const values = valuesIn(inner)
+      isNullable ||= isInner || this.#isNull(item)
+      if (this.#isNull(item)) continue
+      const isMore = [...inner.keys()].some(name => !annotations.has(name) && !['type', 'const', 'enum'].includes(name))
+      if (values === undefined || isMore) return undefined
+      const title = [inner.get('title')?.string, inner.get('description')?.string].filter(Boolean).join(': ')
+      all.push(...values.map(value => ({ value, title: values.length === 1 ? title : '' })))
+    }
+    return all.length === 0 || all.length > max.choices ? undefined : { by, isNullable, choices: distinct(all) }
+  }
+
+  /** The schema, and each definition that it leads to. */
+  #rules (schema: Written): Rule[] {
+    if (!schema.isObject || schema.members.size === 0) return []
+    const rules: Rule[] = [{ name: null, json: schema.text }]
+    const names = new Set<string>()
+    const visit = (value: Written) => {
+      for (const [name, inner] of value.members) {
+        if (name === '$ref' && inner.isString) names.add(nameIn(inner))
+        else visit(inner)
+      }
+      value.items.forEach(visit)
+    }
+    visit(schema)
+    // A set goes on with what is added meanwhile.
+    for (const name of names) {
+      const definition = this.#definitions.get(name)
+      if (definition === undefined) continue
+      rules.push({ name, json: definition.text })
+      visit(definition)
+    }
+    return rules
+  }
+}
+
+function joined (keywords: Keywords): string {
+  return `{${[...keywords].map(([name, { text }]) => `${JSON.stringify(name)}:${text}`).join()}}`
+}
+
+/** The definition's name in a `$ref`, which was checked when the question was asked; '' if it is none. */
+function nameIn (reference: Written): string {
+  try {
+    const pointer = decodeURIComponent(reference.string!)
+    return pointer.replace(/^#\/\$defs\//, '').replaceAll('~1', '/').replaceAll('~0', '~')
+  } catch {
+    return ''
+  }
+}
+
+function typesIn (keywords: Keywords): string[] {
+  const type = keywords.get('type')
+  return type === undefined ? [] : type.isArray ? type.items.map(({ string }) => string!) : [type.string!]
+}
+
+/** What `const` or `enum` says, of a type that the schema takes; undefined if that is nothing, or no choice. */
+function valuesIn (keywords: Keywords): Written[] | undefined {
+  const isConst = keywords.has('const')
+  if (isConst === keywords.has('enum')) return undefined
+  const values = isConst ? [keywords.get('const')!] : keywords.get('enum')!.items
+  const isList = values.length > 0 && values.length <= max.choices &&
+    values.every(({ isObject, isArray }) => !isObject && !isArray)
+  const types = typesIn(keywords)
+  const fitting = values.filter(value => types.length === 0 || types.some(type => isOf(type, value)))
+  return isList && fitting.length > 0 ? fitting : undefined
+}
+
+function isOf (type: string, value: Written): boolean {
+  if (value.isNumber) return type === 'number' || (type === 'integer' && Number.isInteger(Number(value.text)))
+  if (value.isString) return type === 'string'
+  return type === (value.text === 'null' ? 'null' : 'boolean')
+}
+
+/** Where two would look the same, each is shown as JSON. */
+function distinct (values: ReadonlyArray<{ value: Written, title: string }>): Choice[] {
+  const plain = values.map(({ value, title }) => ({ text: title || value.string || value.text, json: value.text }))
+  const seen = new Map<string, number>()
+  for (const { text } of plain) seen.set(text, (seen.get(text) ?? 0) + 1)
+  return plain.map(({ text, json }, at) => {
+    if (seen.get(text) === 1) return { text, json }
+    return { text: values[at]!.title === '' ? json : `${text} (${json})`, json }
+  })
+}
+
+function kindOf (type: string, keywords: Keywords): FieldKind {
+  if (type === 'string') {
+    const most = keywords.get('maxLength')
+    return most !== undefined && Number(most.text) <= longestLine ? 'line' : 'text'
+  }
+  if (type === 'number' || type === 'integer') return 'number'
+  return type === 'boolean' ? 'boolean' : 'json'
+}
+
+/** What a person should know before the answer is refused: of which kind of value, and in words. */
+const said: Record<string, [of: 'text' | 'number', words: string]> = {
+  minLength: ['text', 'At least # characters.'],
+  maxLength: ['text', 'At most # characters.'],
+  pattern: ['text', 'It must match the pattern “#”.'],
+  format: ['text', 'Its format: #.'],
+  minimum: ['number', 'At least #.'],
+  exclusiveMinimum: ['number', 'More than #.'],
+  maximum: ['number', 'At most #.'],
+  exclusiveMaximum: ['number', 'Less than #.'],
+  multipleOf: ['number', 'A multiple of #.'],
+}
+
+/** What formats are in words. The service doesn't check them. */
+const formats: Record<string, string> = {
+  date: 'A date, as in 2026-11-30.',
+  'date-time': 'A date and time, as in 2026-11-30T14:30:00Z.',
+  time: 'A time, as in 14:30:00Z.',
+  duration: 'A duration, as in P1DT2H30M.',
+  email: 'An e-mail address.',
+  uri: 'An address (URI), as in https://example.com/.',
+  uuid: 'A UUID.',
+}
+
+function wordsOf (keywords: Keywords, kind: FieldKind): string[] {
+  const isOfKind = (of: 'text' | 'number') => kind === 'choice' || (of === 'number') === (kind === 'number')
+  const words = Object.entries(said).flatMap(([name, [of, text]]) => {
+    const value = keywords.get(name)
+    if (value === undefined || !isOfKind(of) || kind === 'boolean') return []
+    if (name === 'format' && Object.hasOwn(formats, value.string!)) return [formats[value.string!]!]
+    return [text.replace('#', () => value.string ?? value.text)]
+  })
+  return kind === 'number' && typesIn(keywords).includes('integer') ? ['A whole number.', ...words] : words
+}
+
+function examplesIn (keywords: Keywords, kind: FieldKind): string {
+  const examples = kind === 'choice' || kind === 'boolean' ? [] : keywords.get('examples')?.items ?? []
+  const shown = examples.slice(0, 5).map(example => kind === 'json' ? example.text : example.string ?? example.text)
+  return shown.length === 0 ? '' : `For example: ${shown.join(', ')}`
+}
+
+function initialText (kind: FieldKind, value: Written | undefined, choices: readonly Choice[]): string {
+  if (value === undefined) return ''
+  if (kind === 'json') return value.text === 'null' ? '' : value.inLines()
+  if (kind === 'choice') {
+    const same = choices.findIndex(({ json }) => json === value.text)
+    const at = same === -1 ? choices.findIndex(({ json }) => isSame(json, value)) : same
+    return at === -1 ? '' : String(at)
+  }
+  if (kind === 'number') return value.isNumber ? value.text : ''
+  if (kind === 'boolean') return value.text === 'true' || value.text === 'false' ? value.text : ''
+  return value.string ?? ''
+}
+
+/** Whether two scalars are equal though written differently, where that is beyond doubt. */
+function isSame (json: string, value: Written): boolean {
+  if (value.isString) return json.startsWith('"') && JSON.parse(json) === value.string
+  return value.isNumber && /^[-\d]/.test(json) && json.length + value.text.length < 30 && Number(json) === Number(value.text)
+}
