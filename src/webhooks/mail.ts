@@ -55,7 +55,8 @@ export class Mailer {
         date: at,
         subject,
         text,
-        headers: { 'Auto-Submitted': 'auto-generated' },
+        // So that no out-of-office reply comes back: RFC 3834, and what Exchange reads.
+        headers: { 'Auto-Submitted': 'auto-generated', 'X-Auto-Response-Suppress': 'All' },
         disableFileAccess: true,
         disableUrlAccess: true,
       })

@@ -82,6 +82,8 @@ t.test('one that breaks off after the text gets the same mail again, and it is k
   t.equal(server.got.length, 2)
   const [one, other] = server.got.map(({ text }) => text)
   t.equal(one, other, 'to the byte, so with one Message-ID')
+  t.match(one, /^Auto-Submitted: auto-generated\r$/m)
+  t.match(one, /^X-Auto-Response-Suppress: All\r$/m, 'no out-of-office reply comes back')
   await hooks('POST', `/${made.id}/replay`, { since: '0-0' })
   await until(() => server.got.length === 3)
   t.equal(/^Message-ID: .*$/m.exec(server.got[2]!.text)![0], /^Message-ID: .*$/m.exec(one!)![0])
