@@ -41,7 +41,12 @@ export interface WaitingList {
   now: number
 }
 
-export interface WantedByPeople { inbox?: string | undefined, labels?: Labels | undefined }
+export interface WantedByPeople {
+  inbox?: string | undefined
+  labels?: Labels | undefined
+  /** By default both kinds. */
+  only?: 'questions' | undefined
+}
 
 /** How many of the last decisions there are. */
 const decidedListed = 10
@@ -70,10 +75,11 @@ export class WaitingService {
     caller: Caller, cursor: string | undefined, limit: number, wanted: WantedByPeople = {}, asker?: Asker
   ): Promise<WaitingList> {
     const [fromApprovals, fromAsks] = split(cursor)
-    const isAll = cursor === undefined && wanted.inbox === undefined && wanted.labels === undefined
+    const isOfQuestions = wanted.only !== undefined
+    const isAll = cursor === undefined && Object.values(wanted).every(value => value === undefined)
     const [decided, approvals, asks] = await Promise.all([
       isAll ? this.#approvals.decided(caller.tenant, decidedListed) : [],
-      fromApprovals === null ? null : this.#handoffs(caller, fromApprovals, limit, wanted, asker),
+      fromApprovals === null || isOfQuestions ? null : this.#handoffs(caller, fromApprovals, limit, wanted, asker),
       fromAsks === null ? null : this.#questions(caller, fromAsks, limit, wanted)
     ])
     const sources = [approvals, asks]
@@ -82,7 +88,7 @@ export class WaitingService {
     return {
       items,
       next: first === null && second === null ? null : `${first ?? '-'}.${second ?? '-'}`,
-      approvals: approvals?.count ?? null,
+      approvals: approvals?.count ?? (isOfQuestions ? 0 : null),
       questions: asks?.items.length ?? 0,
       areMore: asks !== null && asks.next !== null,
       decided,
@@ -121,16 +127,17 @@ export class WaitingService {
 
   /**
    * Answers with the list as soon as it is new to the asker: looks at once, then at each change. Everyone who watches
-   * the same tenant's list shares one look.
+   * the same tenant's list, narrowed alike, shares one look.
    * @param isNew does this part differ from what the asker has?
    */
   async watch (
-    caller: Caller, limit: number, waiting: WaitOptions, isNew: (part: WaitingList) => boolean
+    caller: Caller, limit: number, wanted: WantedByPeople, waiting: WaitOptions, isNew: (part: WaitingList) => boolean
   ): Promise<WaitingList> {
     const { tenant } = caller
     const asked = this.#asks.listChannelOf(tenant)
     const look = async () => {
-      const part = await this.#pages.run(`${tenant} ${limit}`, () => this.list(caller, undefined, limit))
+      const same = JSON.stringify([tenant, limit, wanted.inbox, wanted.labels, wanted.only])
+      const part = await this.#pages.run(same, () => this.list(caller, undefined, limit, wanted))
       // The shared look may have taken a while, and the key or session may have ended meanwhile.
       await waiting.asker.grant().authorise()
       return part

@@ -12,7 +12,7 @@ import type { WaitingService, WantedByPeople } from '../handoffs/waiting.ts'
 import { logDecision } from '../http/observe.ts'
 import type { DecisionLog } from '../http/observe.ts'
 import type { SeenByPerson, ApprovalVerdict } from '../store/approvals.ts'
-import { faultOfNote, form, noteOf } from './notes.ts'
+import { faultOfNote, form, noteOf, sentAgain } from './notes.ts'
 import { pageOf, readOne } from './questions.ts'
 import type { Questions } from './questions.ts'
 import { redirect, show } from './session.ts'
@@ -41,10 +41,11 @@ export function listRoutes (app: FastifyInstance, services: Questions, waiting: 
   })
 
   app.get<ListQuery>('/list', { schema }, async (request, reply) => {
-    const { seen } = request.query
+    const { caller, query: { seen } } = request
+    const { filters, wanted } = filtersOf(request.query)
     const waits = { milliseconds: staysOpen, asker: request }
-    const part = await waiting.watch(request.caller, listed, waits, part => fingerprint(part) !== seen)
-    return show(reply, 200, listFragment(request.caller, part, fingerprint(part) !== seen))
+    const part = await waiting.watch(caller, listed, wanted, waits, part => fingerprint(part) !== seen)
+    return show(reply, 200, listFragment(caller, part, filters, fingerprint(part) !== seen))
   })
 }
 
@@ -57,8 +58,13 @@ export function filtersOf (query: Record<string, unknown>): { filters: ListFilte
     inbox === '' || isName(inbox) ? '' : 'An inbox’s name is 1 to 64 of A–Z, a–z, 0–9, dot, underscore and hyphen.',
     labelsWanted === null ? 'Labels are written run:42,team:red, 8 at most.' : ''
   ].filter(sentence => sentence !== '')
-  if (wrong.length > 0) return { filters: { inbox, labels, problem: `${wrong.join(' ')} So this shows all.` }, wanted: {} }
-  return { filters: { inbox, labels }, wanted: { ...inbox !== '' && { inbox }, labels: labelsWanted ?? undefined } }
+  const only: WantedByPeople['only'] = query.only === 'questions' ? query.only : undefined
+  if (wrong.length > 0) {
+    const problem = `${wrong.join(' ')} So this shows all.`
+    return { filters: { inbox, labels, only, problem }, wanted: { only } }
+  }
+  const wanted = { ...inbox !== '' && { inbox }, labels: labelsWanted ?? undefined, only }
+  return { filters: { inbox, labels, only }, wanted }
 }
 
 /** Confirms what this person has just done. It reads the handoff again: the URL could claim anything. */
@@ -118,7 +124,7 @@ export function decisionRoutes (
     request: FastifyRequest<Decide>, reply: FastifyReply
   ) => decide({ approvals, log, refused }, verdict, request, reply)
   app.post<Decide>('/:id/approve', form, decideAs('approved'))
-  app.post<Decide>('/:id/reject', { ...form, config: { moves: 'rejected' } }, decideAs('rejected'))
+  app.post<Decide>('/:id/reject', { ...form, config: { ...form.config, moves: 'rejected' } }, decideAs('rejected'))
 }
 
 /**
@@ -135,7 +141,7 @@ async function decide (
 ): Promise<FastifyReply> {
   const { caller, params: { id } } = request
   const note = noteOf(request.body)
-  const problem = faultOf(note, verdict)
+  const problem = request.isSentAgain ? `${sentAgain} Nothing was decided yet.` : faultOf(note, verdict)
   const seen = seenOf(request.body)
   // The handoff's page itself says why: a person has decided, it has expired, or the id is another handoff's.
   const refuse = (code: ErrorCode, one: ToRead) => {
@@ -152,7 +158,7 @@ async function decide (
     if (one.record.createdAt !== seen.createdAt || (seen.digest !== undefined && one.digest !== seen.digest)) {
       return refuse('content_changed', one)
     }
-    return show(reply, 400, handoffPage(caller, one, { note, problem }))
+    return show(reply, request.isSentAgain ? 200 : 400, handoffPage(caller, one, { note, problem }))
   }
   try {
     await approvals.decide(caller, verdict, id, Buffer.from(JSON.stringify(note === '' ? null : note)), seen)

@@ -39,7 +39,7 @@ export const approvalsArea: Area = {
   unchanged: {
     nothing: 'nothing was decided',
     instead: 'Decide on the handoff’s own page.',
-    ended: 'Your session has ended. Nothing was decided: sign in, and decide again.',
+    ended: 'Your session has ended. Nothing was decided: sign in, and see what you typed again.',
     check: 'Check whether your decision was recorded before you decide again.',
     missing: 'This handoff never existed, is gone, or belongs to somebody else.',
     conflict: {

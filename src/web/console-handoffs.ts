@@ -3,8 +3,9 @@ import { Problem, errorTable } from '../core/errors.ts'
 import type { ErrorCode } from '../core/errors.ts'
 import { reasonRules } from '../core/schemas/attempts.ts'
 import type { Inspected } from '../handoffs/histories.ts'
-import { changes, perform, shows, textOf } from './console-routes.ts'
+import { changes, changesTyped, perform, shows, textOf } from './console-routes.ts'
 import type { Console } from './console-routes.ts'
+import { sentAgain } from './notes.ts'
 import { redirect, show } from './session.ts'
 import { cancelPage, reissuePage } from './views/console-confirm.ts'
 import { handoffPage } from './views/console-handoff.ts'
@@ -27,13 +28,19 @@ export function handoffRoutes (app: FastifyInstance, services: Console): void {
   app.get<One>('/handoffs/:id/reissue', asks, async (request, reply) =>
     show(reply, 200, reissuePage(request.caller, await inspect(request))))
 
-  app.post<Sent>('/handoffs/:id/cancel', changes, async (request, reply) => {
+  app.post<Sent>('/handoffs/:id/cancel', changesTyped, async (request, reply) => {
     const reason = textOf(request.body, 'reason')?.replaceAll('\r\n', '\n').trim() ?? ''
     const length = [...reason].length
     if (length > reasonRules.maxLength) {
       const problem = `The reason has ${length} characters; at most ${reasonRules.maxLength} are allowed. ` +
         'Nothing was cancelled yet.'
       return show(reply, 400, cancelPage(request.caller, await inspect(request), { problem, reason }))
+    }
+    if (request.isSentAgain) {
+      const one = await inspect(request)
+      if (one.created_at === request.body?.created_at) {
+        return show(reply, 200, cancelPage(request.caller, one, { problem: `${sentAgain} Nothing was cancelled yet.`, reason }))
+      }
     }
     const body = { force: textOf(request.body, 'force') === '1', ...reason !== '' && { reason } }
     const answer = await change(request, reply, 'cancel', body)
@@ -64,7 +71,7 @@ export function handoffRoutes (app: FastifyInstance, services: Console): void {
       await showOne(request, reply, errorTable[code].status, await inspect(request), `${problem} Nothing was changed.`)
       return null
     }
-    if ((await inspect(request)).created_at !== request.body?.created_at) {
+    if ((await inspect(request)).created_at !== request.body?.created_at || request.isSentAgain) {
       return refuse('content_changed', 'The handoff that you saw is gone, and this is another one.')
     }
     try {

@@ -4,8 +4,9 @@ import { isName } from '../core/model.ts'
 import { reasonRules } from '../core/schemas/attempts.ts'
 import { inboxSettingsBody } from '../core/schemas/inboxes.ts'
 import type { InboxAnswer, InboxSettingsBody } from '../core/schemas/inboxes.ts'
-import { changes, countIn, perform, readHandoffs, shows, textOf } from './console-routes.ts'
+import { changes, changesTyped, countIn, perform, readHandoffs, shows, textOf } from './console-routes.ts'
 import type { Console } from './console-routes.ts'
+import { sentAgain } from './notes.ts'
 import { redirect, show } from './session.ts'
 import { inboxPage } from './views/console-inbox.ts'
 import type { InboxLists } from './views/console-inbox.ts'
@@ -40,8 +41,9 @@ export function inboxRoutes (app: FastifyInstance, services: Console): void {
     return redirect(reply, inboxPath(name))
   })
 
-  app.post<NamedRoute>('/inboxes/:name/limits', changes, async (request, reply) => {
+  app.post<NamedRoute>('/inboxes/:name/limits', changesTyped, async (request, reply) => {
     const name = nameOf(request)
+    if (request.isSentAgain) return show(reply, 200, await pageOf(services, request, name, `${sentAgain} ${unchanged}`))
     const { settings, problem } = limitsIn(request.body)
     if (problem !== undefined) return show(reply, 400, await pageOf(services, request, name, problem))
     if (Object.keys(settings).length > 0) {
@@ -60,9 +62,13 @@ export function inboxManyRoutes (app: FastifyInstance, services: Console): void 
     return show(reply, 200, purgePage(request.caller, await count(request, nameOf(request))))
   })
 
-  app.post<NamedRoute>('/inboxes/:name/purge', changes, async (request, reply) => {
+  app.post<NamedRoute>('/inboxes/:name/purge', changesTyped, async (request, reply) => {
     const name = nameOf(request)
     const reason = (textOf(request.body, 'reason') ?? '').replaceAll('\r\n', '\n').trim()
+    if (request.isSentAgain) {
+      const problem = `${sentAgain} Nothing was cancelled.`
+      return show(reply, 200, purgePage(request.caller, await count(request, name), { reason, problem }))
+    }
     const length = [...reason].length
     if (length > reasonRules.maxLength) {
       const problem = `The reason has ${length} characters; at most ${reasonRules.maxLength} are allowed. ` +
@@ -88,6 +94,8 @@ export function inboxManyRoutes (app: FastifyInstance, services: Console): void 
 
 /** A page that asks before it changes something: it shows counts, and only who may change them needs it. */
 const asks = { ...changes, config: { scope: 'operate' } } as const
+
+const unchanged = 'Nothing was changed.'
 
 interface Done { cancelled?: number, reissued?: number, skipped?: number, more: boolean }
 

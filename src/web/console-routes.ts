@@ -43,6 +43,9 @@ export const shows = { schema: { hide: true }, config: { scope: 'status' } } as 
 /** A form that changes something. */
 export const changes = { schema: { hide: true }, config: { scope: 'operate' }, bodyLimit: 64 * 1024 } as const
 
+/** The same, where something can be typed. */
+export const changesTyped = { ...changes, config: { ...changes.config, showsAgain: true } } as const
+
 /**
  * Carries out an operation of the API for a form. It is counted and logged as the API's own call is.
  * @param id what the operation's path names; empty if it names nothing

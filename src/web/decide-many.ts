@@ -8,7 +8,7 @@ import { logDecision } from '../http/observe.ts'
 import type { DecisionLog } from '../http/observe.ts'
 import type { ApprovalVerdict } from '../store/approvals.ts'
 import { faultOf, filtersOf, listed } from './approvals.ts'
-import { form, noteOf } from './notes.ts'
+import { form, noteOf, sentAgain } from './notes.ts'
 import { show } from './session.ts'
 import { boxOf, readBox, resultPage } from './views/decide-many.ts'
 import type { Chosen, OneResult } from './views/decide-many.ts'
@@ -36,12 +36,14 @@ export function manyRoutes (app: FastifyInstance, services: ManyServices, refuse
     const chosen = boxes.map(readBox)
     const note = noteOf(body)
     const part = await services.waiting.list(caller, cursor, listed, wanted, request)
-    const ofBoxes = verdict === undefined ? 'Press Approve or Reject. Nothing was decided yet.' : faultOfBoxes(chosen)
+    const ofSession = request.isSentAgain ? `${sentAgain} Nothing was decided yet.` : undefined
+    const ofVerdict = verdict === undefined ? 'Press Approve or Reject. Nothing was decided yet.' : undefined
+    const ofBoxes = ofSession ?? ofVerdict ?? faultOfBoxes(chosen)
     const problem = ofBoxes ?? faultOf(note, verdict!)
     if (verdict === undefined || problem !== undefined) {
       const isOfNote = ofBoxes === undefined
       const draft = { chosen: new Set(boxes), note, problem: problem + missing(boxes, part), isOfNote }
-      return show(reply, 400, listPage({ caller, part, flash: '', cursor, filters, draft }))
+      return show(reply, request.isSentAgain ? 200 : 400, listPage({ caller, part, flash: '', cursor, filters, draft }))
     }
     const text = Buffer.from(JSON.stringify(note === '' ? null : note))
     const texts = new Map(part.items.map(item => [boxOf(item), item.text]))

@@ -14,7 +14,7 @@ import type { DecisionLog, FaultLog } from '../http/observe.ts'
 import type { Sessions } from '../store/sessions.ts'
 import type { Area } from './area.ts'
 import { showErrors } from './error-pages.ts'
-import { SignIn, requireSession } from './session.ts'
+import { SignIn, requireSession, signInWithForm } from './session.ts'
 import type { Session } from './session.ts'
 
 /** What all pages for people need. */
@@ -41,6 +41,7 @@ export async function servePeople (
   const signIn = new SignIn({ sessions, keys, credentials, guessesOf, isSecure, base: app.basePath, area })
   app.decorateRequest('caller', null as unknown as Caller)
   app.decorateRequest('session', null as unknown as Session)
+  app.decorateRequest('isSentAgain', false)
   app.decorateRequest('grant', function (this: FastifyRequest) { return signIn.grant(this.session) })
   app.setErrorHandler(showErrors(area, baseUrl, log, refused))
   app.setNotFoundHandler(() => { throw new Problem('not_found') })
@@ -66,6 +67,7 @@ export async function servePeople (
  */
 export function letPeopleIn (app: FastifyInstance, area: Area, baseUrl: () => string, signIn: SignIn): void {
   app.addHook('onRequest', requireSession(baseUrl, signIn, area))
+  app.addHook('preValidation', signInWithForm(baseUrl, signIn, area))
   app.addHook('preValidation', authoriseAgain)
   app.addHook('preValidation', (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void) => {
     const missing = [area.scope, request.routeOptions.config.scope].find(scope => !hasScope(request.caller, scope))

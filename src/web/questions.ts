@@ -57,6 +57,10 @@ export function questionRoutes (app: FastifyInstance, services: Questions, refus
     const noteFault = faultOfNote(note)
     const again = (status: number, faults: Faults) =>
       show(reply, status, pageOf(request, { one, found }, { draft: draftOf(typed, note, faults, noteFault) }))
+    if (request.isSentAgain && askAt(ask, found.record, found.now) === 'open') {
+      const draft = { typed, note, faults: new Map(), isSentAgain: true }
+      return show(reply, 200, pageOf(request, { one, found }, { draft }))
+    }
     // What can't be answered any more says so, whatever was typed.
     if ((faults.size > 0 || noteFault !== undefined) && askAt(ask, found.record, found.now) === 'open') {
       return again(400, faults)

@@ -72,18 +72,17 @@ export class SignIn {
     }
   }
 
-  /** Starts a session, which replaces an earlier one. @returns whose it is; undefined for a key that opens none */
-  async start (request: FastifyRequest, reply: FastifyReply, key: string): Promise<Caller | undefined> {
+  /** Starts a session, which replaces an earlier one. @returns undefined for a key that opens none */
+  async start (request: FastifyRequest, reply: FastifyReply, key: string): Promise<Session | undefined> {
     const { credentials, guessesOf } = this.#options
     const caller = person(await credentials.find(key, guessesOf(request)))
     if (caller === undefined) return undefined
     const before = this.secretOf(request)
     if (before !== undefined) await this.#sessions.end(before)
-    reply.setCookie(
-      this.#cookie(), await this.#sessions.open(this.#keys.markOf(key)),
-      { ...this.#cookieOptions(), maxAge: sessionLength }
-    )
-    return caller
+    const mark = this.#keys.markOf(key)
+    const secret = await this.#sessions.open(mark)
+    reply.setCookie(this.#cookie(), secret, { ...this.#cookieOptions(), maxAge: sessionLength })
+    return { caller, secret, mark }
   }
 
   async end (request: FastifyRequest, reply: FastifyReply): Promise<void> {
@@ -128,6 +127,16 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** The session that authenticated the request; set together with `caller`. */
     session: Session
+    /**
+     * The form was sent, its session had ended, and its sender has signed in with it: the page shows it again as it was
+     * filled in. It must change nothing.
+     */
+    isSentAgain: boolean
+  }
+
+  interface FastifyContextConfig {
+    /** Of a form: a handler that obeys `isSentAgain`. Others get their page. */
+    showsAgain?: boolean
   }
 }
 
@@ -135,6 +144,9 @@ declare module 'fastify' {
 export function requireSession (baseUrl: () => string, signIn: SignIn, area: Area) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
     const session = await signIn.find(request)
+    // What was typed is in the body, which is read later: `signInWithForm`.
+    const isForm = request.method === 'POST' && request.headers['hx-request'] === undefined
+    if (session === undefined && isForm) return undefined
     if (session === undefined) {
       return sendToSignIn({ baseUrl, area, hadSession: signIn.secretOf(request) !== undefined }, request, reply)
     }
@@ -144,12 +156,40 @@ export function requireSession (baseUrl: () => string, signIn: SignIn, area: Are
   }
 }
 
+/** The key's name in a form that a person signs in with. No form has a field of its own of that name. */
+const keyField = 'sign_in_key'
+
+/**
+ * Signs in whoever sent a form without a valid session: with the sign-in page, which keeps what was typed as hidden
+ * fields, sends them to the form's own address together with the key, and so stores it nowhere else. A form that came
+ * with a key changes nothing, also where it is sent twice: the person looks at it first.
+ */
+export function signInWithForm (baseUrl: () => string, signIn: SignIn, area: Area) {
+  return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
+    if (request.method !== 'POST') return undefined
+    const { [keyField]: key, next, ...fields } = (request.body ?? {}) as Record<string, unknown>
+    request.isSentAgain = typeof key === 'string'
+    if (request.isSentAgain) request.body = fields
+    if (request.session === null) {
+      const without = { baseUrl, area, hadSession: true }
+      if (typeof key !== 'string') return sendToSignIn(without, request, reply)
+      const session = await signIn.start(request, reply, key.trim())
+      if (session === undefined) return sendToSignIn(without, request, reply, wrongKey)
+      request.session = session
+      request.caller = session.caller
+    }
+    const isShown = !request.isSentAgain || request.routeOptions.config.showsAgain === true
+    return isShown ? undefined : redirect(reply, ownPath(next))
+  }
+}
+
 /** `hadSession`: there was a session, and it has ended. */
 export interface WithoutSession { baseUrl: () => string, area: Area, hadSession: boolean }
 
 /** Answers a request without a valid session. */
 export function sendToSignIn (
-  { baseUrl, area, hadSession }: WithoutSession, request: FastifyRequest, reply: FastifyReply
+  { baseUrl, area, hadSession }: WithoutSession, request: FastifyRequest, reply: FastifyReply,
+  problem = area.unchanged.ended
 ): FastifyReply {
   if (request.method === 'GET' && request.headers['sec-fetch-site'] === 'cross-site' && !hadSession) {
     return show(reply, 200, againPage(request.url))
@@ -159,7 +199,8 @@ export function sendToSignIn (
     return reply.code(401).header('hx-redirect', reply.server.basePath + signInUrl(page, true)).send()
   }
   if (request.method === 'GET') return redirect(reply, signInUrl(request.url, hadSession))
-  return show(reply, 401, signInPage(baseUrl, ownPath(area.pageOf(request.url, true)), area.unchanged.ended))
+  const kept = { action: ownPath(request.url), fields: (request.body ?? {}) as Record<string, unknown>, keyField }
+  return show(reply, 401, signInPage(baseUrl, ownPath(area.pageOf(request.url, true)), problem, kept))
 }
 
 /** Sends a page. */
@@ -212,10 +253,10 @@ export function signInRoutes (app: FastifyInstance, baseUrl: () => string, signI
   }, async (request, reply) => {
     const { key, next } = request.body ?? {}
     const way = ownPath(next)
-    const caller = typeof key === 'string' ? await signIn.start(request, reply, key.trim()) : undefined
-    if (caller === undefined) return show(reply, 401, signInPage(baseUrl, way, wrongKey))
+    const session = typeof key === 'string' ? await signIn.start(request, reply, key.trim()) : undefined
+    if (session === undefined) return show(reply, 401, signInPage(baseUrl, way, wrongKey))
     // Who only operates has nothing to see in the list of approvals.
-    const isForOthers = way === approvalsArea.home && !hasScope(caller, approvalsArea.scope)
+    const isForOthers = way === approvalsArea.home && !hasScope(session.caller, approvalsArea.scope)
     return redirect(reply, isForOthers ? consoleArea.home : way)
   })
 

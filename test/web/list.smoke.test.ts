@@ -102,3 +102,43 @@ t.test('without JavaScript too, several are decided together', { skip }, async t
   const states = await Promise.all(ids.map(async id => (await app.call('alice', 'GET', `/api/status/${id}`)).json().approval.state as string))
   t.strictSame(states, ['rejected', 'waiting', 'rejected'])
 })
+
+t.test('what is selected stays selected, in the list and in the console', { skip }, async t => {
+  const app = await webApp(t)
+  const id = await app.ask({ task: 'To be copied.', to: 'mail' })
+  const selected = 'document.getSelection().toString()'
+  const select = (text: string) => `(() => {
+    const texts = document.createTreeWalker(document.getElementById('main'), NodeFilter.SHOW_TEXT)
+    while (texts.nextNode()) if (texts.currentNode.textContent.trim() === '${text}') return document.getSelection().selectAllChildren(texts.currentNode.parentNode)
+    throw new Error('not there')
+  })()`
+  const page = await app.approver()
+  await page.evaluate(select(id))
+  await app.ask({ task: 'Comes meanwhile.' })
+  await page.waitForResponse(response => response.url().includes('/approvals/list'))
+  await page.waitForFunction("document.getElementById('list').closest('.htmx-request') === null")
+  t.equal(await page.evaluate(selected), id)
+  t.equal(await page.getByText('Comes meanwhile.').count(), 0, 'nothing moves')
+  await page.evaluate('document.getSelection().empty()')
+  await page.getByText('Comes meanwhile.').waitFor()
+
+  const console = await app.approver(devices.desk, secrets.operator)
+  await console.clock.install()
+  await console.goto('/console')
+  await console.locator('[data-live]').first().waitFor()
+  let asked = 0
+  console.on('request', request => { if (request.headers()['hx-request'] !== undefined) asked++ })
+  const refreshed = () => console.waitForResponse(response => response.request().headers()['hx-request'] !== undefined)
+  const first = refreshed()
+  await console.clock.runFor(5_500)
+  await first
+  await console.evaluate(select('mail'))
+  const before = asked
+  await console.clock.runFor(30_000)
+  t.equal(await console.evaluate(selected), 'mail')
+  const goesOn = refreshed()
+  await console.evaluate('document.getSelection().empty()')
+  await console.clock.runFor(5_500)
+  await goesOn
+  t.ok(asked > before, 'it goes on when nothing is selected')
+})

@@ -49,3 +49,37 @@ for (const colorScheme of ['light', 'dark'] as const) {
     }
   })
 }
+
+t.test('what was typed is there again after a sign-in, if the session ended elsewhere', { skip }, async t => {
+  const app = await webApp(t)
+  const id = await app.pass({ task: 'Pay the invoice.' })
+  await app.call('bob', 'GET', `/api/catch/${id}`)
+  await app.call('bob', 'POST', `/api/ask/${id}`, { question: 'Which account?', schema })
+  for (const [device, more] of Object.entries(devices)) {
+    const page = await app.approver(more)
+    await page.goto(`/approvals/${id}`)
+    await page.getByLabel('4712').check()
+    await page.getByLabel('Why').fill('Two\nlines.')
+    await page.context().clearCookies()
+    await page.getByRole('button', { name: 'Send the answer' }).click()
+    await page.getByText('Your session has ended.').waitFor()
+    await picture(page, `ended-${device}`)
+    await signIn(page)
+    await page.getByText('You have signed in again.').waitFor()
+    await picture(page, `again-${device}`)
+    t.ok(await page.getByLabel('4712').isChecked())
+    t.equal(await page.getByLabel('Why').inputValue(), 'Two\nlines.')
+    t.equal((await app.call('bob', 'GET', `/api/ask/${id}`)).json().state, 'open', 'nothing is sent by itself')
+    t.strictSame(await barriers(page), [])
+  }
+  const page = await app.approver()
+  await page.goto(`/approvals/${id}`)
+  await page.getByLabel('4712').check()
+  await page.getByLabel('Why').fill('Sent in the end.')
+  await page.context().clearCookies()
+  await page.getByRole('button', { name: 'Send the answer' }).click()
+  await signIn(page)
+  await page.getByRole('button', { name: 'Send the answer' }).click()
+  await page.getByText('You answered').waitFor()
+  t.match((await app.call('bob', 'GET', `/api/ask/${id}`)).json().answer, { account: '4712', why: 'Sent in the end.' })
+})

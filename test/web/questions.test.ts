@@ -141,7 +141,11 @@ t.test('numbers are shown and sent as the schema has them', async t => {
 
 t.test('what libraries write for choices and optional values is drawn', async t => {
   const { body, text, send } = await askWritten(JSON.stringify({
-    title: 'Order <b>', description: 'What to send.', type: 'object', required: ['size', 'colour', 'note', 'kind', 'old', 'code'], additionalProperties: false,
+    title: 'Order <b>',
+    description: 'What to send.',
+    type: 'object',
+    required: ['size', 'colour', 'note', 'kind', 'old', 'code'],
+    additionalProperties: false,
     $defs: { Colour: { title: 'Colour', description: 'Of the box.', enum: ['red', 'green'], type: 'string' }, Item: { type: 'object', properties: { n: { $ref: '#/$defs/Colour' } } } },
     properties: {
       size: { type: 'string', oneOf: [{ const: 's', title: 'Small' }, { const: 'l', title: 'Large', description: '60 cm' }] },
@@ -154,7 +158,9 @@ t.test('what libraries write for choices and optional values is drawn', async t 
       code: { type: 'string', pattern: '^(?!0)[0-9]+$', minLength: 3, maxLength: 5, format: 'email', examples: ['123'] },
       maybe: { type: ['string', 'null'], enum: ['a', null] },
       either: { anyOf: [{ type: 'number' }, { type: 'string' }, { type: 'null' }], default: null },
-      item: { $ref: '#/$defs/Item' }, never: false, odd: { type: 'string', not: { const: 'x' } },
+      item: { $ref: '#/$defs/Item' },
+      never: false,
+      odd: { type: 'string', not: { const: 'x' } },
     }
   }))
   t.strictSame(drawn(body), ['input f0', 'input f0', 'input f1', 'input f1', 'input f2', 'input f2', 'input f2', 'input f3', 'input f4', 'input f5', 'input f6', 'input f6', 'input f7', 'input f8', 'input f8', 'input f8', 'textarea f9', 'textarea f10', 'textarea f11'])
@@ -281,6 +287,35 @@ t.test('the list has questions beside what waits for approval, the oldest first'
   t.match(textOf(labelled), '2 handoffs and one question wait')
   t.match((await carol('/approvals?inbox=a%20b&labels=x')).body, /An inbox’s name.*Labels are written/)
   t.equal((await carol('/approvals?cursor=nothing')).statusCode, 400)
+
+  // A question that isn't on the first page can be reached from it.
+  await setClock(start + 90_000)
+  const late = await caught({ to: 'other', task: 'late' })
+  await call('bob', 'POST', `/api/ask/${late}`, { question: 'Late?' })
+  const link = /21 questions wait for an answer\. <a href="([^"]+)">Show questions alone/.exec((await carol('/approvals')).body)?.[1]
+  t.equal(link, '/approvals?only=questions')
+  const alone = (await carol(link!)).body
+  t.strictSame(rows(alone), [...ids.filter((_, n) => n % 3 === 0), late])
+  t.match(textOf(alone), /21 questions wait, the oldest first\..*Show what waits for approval too/)
+  t.notMatch(textOf((await carol('/approvals?inbox=bob')).body), 'Show questions alone', 'where all are there, there is no such line')
+  t.match(textOf((await carol('/approvals?only=questions&inbox=nobody')).body), 'No question like this waits.')
+
+  // A list that is narrowed keeps itself up to date too.
+  for (const filter of ['inbox=other', 'labels=run%3A99&amp;only=questions']) {
+    const page = (await carol(`/approvals?${filter.replaceAll('&amp;', '&')}`)).body
+    const poll = new RegExp(`hx-get="(/approvals/list\\?${filter}&amp;seen=[\\w-]+)"`).exec(page)?.[1]?.replaceAll('&amp;', '&')
+    t.ok(poll, filter)
+    const polled = carol(poll!, undefined, { 'hx-request': 'true' })
+    const others = await pass({ to: 'bob', require_human: true })
+    const id = await caught({ to: 'other', labels: { run: '99' } })
+    await call('bob', 'POST', `/api/ask/${id}`, { question: 'New?' })
+    const { body } = await polled
+    t.ok(rows(body).includes(id) && !rows(body).includes(others), `${filter}: the new one alone`)
+    t.match(body, `/approvals/list?${filter}&amp;seen=`, 'and it goes on so')
+    t.notMatch(body, 'id="decided"')
+    for (const one of [id, others]) await call(one === id ? 'bob' : 'alice', 'POST', `/api/${one === id ? 'done' : 'cancel'}/${one}`, one === id ? { output: {} } : {})
+  }
+  await call('bob', 'POST', `/api/done/${late}`, { output: {} })
 
   await setClock(start + 100_000)
   for (const [what, change] of [

@@ -6,7 +6,7 @@ import { callerOf } from '../../src/core/model.ts'
 import { approvalsArea } from '../../src/web/area.ts'
 import { SignIn } from '../../src/web/session.ts'
 import { secrets, testApp, testKeys } from '../helpers/app.ts'
-import { form, own, signedIn } from '../helpers/forms.ts'
+import { form, own, shown, signedIn } from '../helpers/forms.ts'
 
 const service = await testApp(t)
 const { app } = service
@@ -112,4 +112,54 @@ t.test('what stays open ends where its key may no longer see it, also where it o
     if (mayStay) t.equal((await asked).agent, 'ann')
     else await t.rejects(asked, { name: 'SessionEnded' }, scope)
   }
+})
+
+t.test('what was typed is kept over the sign-in, and nothing is decided by it', async t => {
+  const service = await testApp(t)
+  const { app, call, pass, caught } = service
+  const id = await pass({ task: 'Decide.', require_human: true })
+  const cookie = await signedIn(service)
+  const seen = await shown(service, id, cookie)
+  const asked = await caught({ task: 'Answer.' })
+  const { ask_id: askId } = (await call('bob', 'POST', `/api/ask/${asked}`, { question: 'Which?', schema: { properties: { a: { type: 'string' }, b: { type: 'boolean' } } } })).json()
+  const box = /name="item" value="([^"]+)"/.exec((await app.inject({ url: '/approvals', headers: { cookie } })).body)![1]!.replaceAll('&#61;', '=').replaceAll('&#x2F;', '/').replaceAll('&#43;', '+')
+  const boring = await pass({ task: 'Cancel.', to: 'mail' })
+  const created = (await call('alice', 'GET', `/api/status/${boring}`)).json().created_at as string
+  const note = 'first "line" <b>\r\nsecond'
+  const kept = 'first &#34;line&#34; &#60;b&#62;'
+  for (const [url, fields, what, key = secrets.approver] of [
+    [`/approvals/${id}/approve`, { ...seen, note }, new RegExp(`aria-describedby="problem">\\n${kept}\\nsecond</textarea>`)],
+    [`/approvals/${id}/reject`, { ...seen, note }, /Nothing was decided yet\./],
+    [`/approvals/${asked}/answer`, { ask_id: askId, f0: note, f1: 'false', note: 'more' }, new RegExp(`${kept}\\nsecond</textarea>.*value="false" checked.*\\nmore</textarea>`, 's')],
+    ['/approvals/approve', { item: box, note }, new RegExp(`autocomplete="off" checked>.*${kept}`, 's')],
+    ['/console/inboxes/mail/limits', { max_caught: '7', shown_max_caught: '', max_pending: '', shown_max_pending: '' }, /name="max_caught"[^>]* value="7"/, secrets.operator],
+    ['/console/inboxes/mail/purge', { reason: 'for a reason' }, /\nfor a reason<\/textarea>/, secrets.operator],
+    [`/console/handoffs/${boring}/cancel`, { created_at: created, reason: 'for a reason' }, /\nfor a reason<\/textarea>/, secrets.operator],
+  ] as Array<[string, Record<string, string>, RegExp, string?]>) {
+    const before = await service.dump()
+    const ended = await app.inject(form(url, fields))
+    t.equal(ended.statusCode, 401, url)
+    t.notMatch(ended.headers, { 'set-cookie': /./ })
+    t.match(ended.body, `<form class="sign-in" method="post" action="${url}">`)
+    const hidden = [...ended.body.matchAll(/<input type="hidden" name="([^"]+)" value="([^"]*)">/g)].map(([, name]) => name)
+    t.strictSame(hidden, [...Object.keys(fields), 'next'])
+    const wrong = await app.inject(form(url, { ...fields, sign_in_key: 'nonsense' }))
+    t.match([wrong.statusCode, wrong.body], [401, /This key can’t be used here.*type="hidden"/s], 'a wrong key keeps it too')
+    const back = await app.inject(form(url, { ...fields, sign_in_key: ` ${key} ` }))
+    t.match([back.statusCode, back.body], [200, what], url)
+    t.match(back.body, /You have signed in again\..* Nothing was/s)
+    t.notMatch(back.body, key)
+    const own = { cookie: `${back.cookies[0]!.name}=${back.cookies[0]!.value}`, 'sec-fetch-site': 'same-origin' }
+    t.equal((await app.inject(form(url, { ...fields, sign_in_key: key }, own))).statusCode, 200, 'loaded again it changes nothing either')
+    const after = await service.dump()
+    const sessions = (all: object) => Object.keys(all).filter(name => !/:s:/.test(name)).sort()
+    t.strictSame(sessions(after), sessions(before))
+    t.match((await call('alice', 'GET', `/api/status/${id}`)).json(), { approval: { state: 'waiting' } })
+  }
+  t.equal((await call('bob', 'GET', `/api/ask/${asked}`)).json().state, 'open')
+  t.equal((await call('alice', 'GET', `/api/status/${boring}`)).json().status, 'pending')
+  const foreign = await app.inject(form(`/approvals/${id}/approve`, { ...seen, sign_in_key: secrets.approver }, { 'sec-fetch-site': 'cross-site' }))
+  t.equal(foreign.statusCode, 403, 'another site can’t sign anybody in')
+  t.equal((await app.inject(form('/console/inboxes/mail/pause', { paused: 'true', next: '/console/inboxes/mail', sign_in_key: secrets.operator }))).headers.location, '/console/inboxes/mail', 'where nothing is typed, the page comes')
+  t.equal((await call('operator', 'GET', '/api/inboxes/mail')).json().paused, false)
 })

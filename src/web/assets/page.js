@@ -8,6 +8,12 @@ for (const name of ['htmx:responseError', 'htmx:sendError', 'htmx:timeout']) {
   })
 }
 
+// What is selected, to be copied, stays selected: a part that is replaced would lose it.
+const isSelected = part => {
+  const selection = document.getSelection()
+  return selection !== null && !selection.isCollapsed && selection.getRangeAt(0).intersectsNode(part)
+}
+
 // The list of approvals stays as it is while something in it is ticked: nothing moves under the finger.
 const chosen = document.getElementById('chosen')
 const ticked = () => document.querySelectorAll('.pick :checked').length
@@ -20,22 +26,31 @@ const tell = () => {
   if (chosen.textContent !== words) chosen.textContent = words
 }
 tell()
+// With the list come the count above it and the decisions below it.
+const isHeld = part => part.id === 'list'
+  ? ticked() > 0 || isSelected(document.getElementById('main'))
+  : part.matches('[data-live]') && isSelected(part)
+const goOn = () => {
+  const list = document.getElementById('list')
+  if (!isOld || list === null || isHeld(list)) return
+  isOld = false
+  window.htmx.trigger(list, 'again')
+}
+document.addEventListener('selectionchange', goOn)
 document.addEventListener('htmx:beforeSwap', event => {
   const list = event.target
-  if (list.id !== 'list' || ticked() === 0 || !event.detail.shouldSwap) return
+  if (!isHeld(list) || !event.detail.shouldSwap) return
   event.detail.shouldSwap = false
-  if (event.detail.serverResponse.includes(`"${list.getAttribute('hx-get')}"`)) {
+  if (list.id !== 'list') return
+  const seen = /seen=[\w-]+$/.exec(list.getAttribute('hx-get'))[0]
+  if (event.detail.serverResponse.includes(`${seen}"`)) {
     setTimeout(() => window.htmx.trigger(list, 'again'), 250)
   } else isOld = true
   tell()
 })
 document.addEventListener('change', event => {
   if (!event.target.matches('.pick input')) return
-  const list = document.getElementById('list')
-  if (isOld && ticked() === 0) {
-    isOld = false
-    window.htmx.trigger(list, 'again')
-  }
+  goOn()
   tell()
 })
 
@@ -47,7 +62,7 @@ document.addEventListener('htmx:beforeRequest', event => {
   const part = event.target
   if (!part.matches('[data-live]')) return
   const isInUse = part.querySelector('form :focus') !== null || [...part.querySelectorAll('form *')].some(isChanged)
-  if (document.hidden || isInUse) event.preventDefault()
+  if (document.hidden || isInUse || isSelected(part)) event.preventDefault()
 })
 
 // It says so if it can't.

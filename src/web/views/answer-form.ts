@@ -1,6 +1,7 @@
 import { html } from 'ghtml'
 import type { Faults, Typed } from '../answer-form.ts'
 import type { Choice, Field, Form, Rule } from '../answer-schema.ts'
+import { sentAgain } from '../notes.ts'
 import { beginningOf, jsonView, visible } from '../text.ts'
 import { notice } from './layout.ts'
 
@@ -10,7 +11,14 @@ const shown = { title: 200, hint: 1000, choice: 300, schema: 20_000, openSchema:
 const fewChoices = 6
 
 /** What was typed and refused, and why. */
-export interface AnswerDraft { typed: Typed, note: string, faults: Faults, noteFault?: string | undefined }
+export interface AnswerDraft {
+  typed: Typed
+  note: string
+  faults: Faults
+  noteFault?: string | undefined
+  /** Nothing is wrong, but the session had ended. */
+  isSentAgain?: boolean
+}
 
 /** @param address of the handoff's page @param askId of the question that the page shows */
 export function answerForm (
@@ -26,6 +34,7 @@ export function answerForm (
   })
   return html`<form id="answer" class="answer" method="post" action="${address}/answer" aria-label="Answer" tabindex="-1">
 <input type="hidden" name="ask_id" value="${askId}">
+!${draft?.isSentAgain === true ? notice('bad', html`<p>${sentAgain} Nothing was sent yet.</p>`) : ''}
 !${whole === undefined && first === ''
 ? ''
 : notice('bad', html`<p>Nothing was sent yet.!${whole === undefined

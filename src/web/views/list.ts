@@ -16,7 +16,7 @@ const textShown = 240
 const decidedShown = 120
 
 /** What the list is narrowed to, as it was typed, and what is wrong with that. */
-export interface ListFilters { inbox: string, labels: string, problem?: string }
+export interface ListFilters { inbox: string, labels: string, only?: 'questions' | undefined, problem?: string }
 
 /** A short hash of what the list has and, if it goes on, of how many wait: equal for two lists that look the same. */
 export function fingerprint ({ items, next, approvals, questions }: WaitingList): string {
@@ -42,39 +42,46 @@ export function listPage ({ caller, part, flash, cursor, filters, draft }: ListP
   const isFirst = cursor === undefined
   const view = { caller, filters, chosen: draft?.chosen, focus: draft === undefined && (flash !== '' || !isFirst) }
   const back = isFirst ? '' : html`<p><a href="!${addressOf(filters)}">Back to the oldest</a></p>`
-  const list = isFirst && !isNarrow
-    ? liveList(part, view)
-    : html`<div id="list">!${items(part, view)}</div>!${back}`
+  const list = isFirst ? liveList(part, view) : html`<div id="list">!${items(part, view)}</div>!${back}`
   const reload = '<p class="quiet">Without JavaScript, reload the page to see what is new.</p>'
   return layout({
     title: 'Waiting for you',
     caller,
     main: html`!${flash}<h1>Waiting for a person</h1>
-<p id="count" role="status" aria-live="polite">${waitingCount(part, isFirst, isNarrow)}</p>
+<p id="count" role="status" aria-live="polite">${waitingCount(part, isFirst, filters)}</p>
 !${filterForm(filters, isNarrow)}
 !${list}
-!${isFirst && isNarrow ? '<p class="quiet">Reload the page to see what is new.</p>' : html`<noscript>!${reload}</noscript>`}
+<noscript>!${reload}</noscript>
 !${decisionBar({ ...filters, cursor }, draft)}
-!${isFirst && !isNarrow ? decidedPart(caller, part) : ''}`,
+!${isAll(filters) && isFirst ? decidedPart(caller, part) : ''}`,
   })
 }
 
 /** Folded as long as it isn't used: most have one list. */
-function filterForm ({ inbox, labels, problem }: ListFilters, isNarrow: boolean): string {
+function filterForm (filters: ListFilters, isNarrow: boolean): string {
+  const { inbox, labels, only, problem } = filters
   const field = (name: string, title: string, value: string, example: string) =>
     html`<div><label for="${name}">${title}</label><input id="${name}" name="${name}" value="${value}" placeholder="${example}" maxlength="900" autocomplete="off" autocapitalize="off" spellcheck="false"></div>`
   return html`<details class="narrow"!${isNarrow ? ' open' : ''}><summary>Filter</summary>
-!${problem === undefined ? '' : notice('bad', html`<p>${problem}</p>`)}<form class="filters" action="/approvals" aria-label="Filter">
+!${problem === undefined ? '' : notice('bad', html`<p>${problem}</p>`)}<form class="filters" action="/approvals" aria-label="Filter">!${only === undefined ? '' : html`<input type="hidden" name="only" value="${only}">`}
 !${field('inbox', 'Inbox', inbox, 'any')}!${field('labels', 'Labels', labels, 'run:42,team:red')}
 <div class="buttons"><button>Filter</button>!${isNarrow ? ' <a href="/approvals">Show all</a>' : ''}</div>
-</form></details>`
+</form></details>!${only === undefined ? '' : html`<p><a href="!${addressOf({ ...filters, only: undefined })}">Show what waits for approval too</a></p>`}`
+}
+
+function isAll ({ inbox, labels, only }: ListFilters): boolean {
+  return inbox + labels === '' && only === undefined
 }
 
 /** The list's address, as HTML. */
-export function addressOf ({ inbox, labels }: ListFilters, cursor?: string): string {
-  const words = Object.entries({ cursor: cursor ?? '', inbox, labels }).filter(([, value]) => value !== '')
-    .map(([name, value]) => `${name}=${encodeURIComponent(value)}`)
-  return words.length === 0 ? '/approvals' : `/approvals?${words.join('&amp;')}`
+export function addressOf (filters: ListFilters, cursor?: string): string {
+  const words = queryOf(filters, cursor)
+  return words === '' ? '/approvals' : `/approvals?${words}`
+}
+
+function queryOf ({ inbox, labels, only }: ListFilters, cursor = ''): string {
+  return Object.entries({ cursor, inbox, labels, only: only ?? '' }).filter(([, value]) => value !== '')
+    .map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join('&amp;')
 }
 
 /**
@@ -86,17 +93,17 @@ interface ListView { caller: Caller, filters?: ListFilters, chosen?: ReadonlySet
 /** The list, which polls for its next state as soon as it is loaded. */
 export function liveList (part: WaitingList, view: ListView): string {
   // A draining service answers polls at once; the pause keeps the page from polling it in a tight loop.
-  return html`<div id="list" hx-get="/approvals/list?seen=${fingerprint(
-    part
-  )}" hx-trigger="load delay:250ms, again" hx-swap="outerHTML">!${items(part, view)}</div>`
+  const query = [queryOf(view.filters ?? noFilters), `seen=${fingerprint(part)}`].filter(words => words !== '')
+  return html`<div id="list" hx-get="/approvals/list?!${query.join('&amp;')}" hx-trigger="load delay:250ms, again" hx-swap="outerHTML">!${items(part, view)}</div>`
 }
 
 /** The list's next state. It replaces the count only if that changed, because screen readers read it out each time. */
-export function listFragment (caller: Caller, part: WaitingList, changed: boolean): string {
+export function listFragment (caller: Caller, part: WaitingList, filters: ListFilters, changed: boolean): string {
   const changedCount = changed
-    ? html`<p id="count" role="status" aria-live="polite" hx-swap-oob="innerHTML">${waitingCount(part, true, false)}</p>`
+    ? html`<p id="count" role="status" aria-live="polite" hx-swap-oob="innerHTML">${waitingCount(part, true, filters)}</p>`
     : ''
-  return liveList(part, { caller }) + changedCount + (changed ? decidedPart(caller, part, true) : '')
+  return liveList(part, { caller, filters }) + changedCount +
+    (changed && isAll(filters) ? decidedPart(caller, part, true) : '')
 }
 
 /** What was decided last. @param isSwap as a part of the list's next state */
@@ -119,10 +126,12 @@ function decidedRow (caller: Caller, { id, record, decision, task }: DecidedLate
 }
 
 /** How many wait, as far as the page knows. */
-function waitingCount (part: WaitingList, isFirst: boolean, isNarrow: boolean): string {
+function waitingCount (part: WaitingList, isFirst: boolean, filters: ListFilters): string {
+  const isNarrow = filters.inbox + filters.labels !== ''
+  const kind = filters.only === undefined ? 'handoff' : 'question'
   const { items, next, approvals, questions, areMore } = part
   if (items.length === 0 && next !== null) return 'The oldest no longer wait. Later ones may.'
-  if (items.length === 0) return isNarrow ? 'No handoff like this waits.' : `No handoff waits. ${comes}`
+  if (items.length === 0) return `No ${kind}${isNarrow ? ' like this' : ''} waits. ${comes}`
   // A part doesn't know how many others are like this, or how many questions came before.
   const isWhole = isFirst && next === null
   if ((isNarrow && !isWhole) || approvals === null || (!isFirst && questions > 0)) return 'The oldest first.'
@@ -145,11 +154,21 @@ function questionsIn (count: number, areMore: boolean): string {
 
 const noFilters = { inbox: '', labels: '' }
 
-function items ({ items, next, now }: WaitingList, view: ListView): string {
+/** Behind many handoffs a question would be on a later page, while an agent waits for its answer. */
+function toQuestions ({ items, questions, areMore }: WaitingList, filters: ListFilters): string {
+  const shown = items.filter(({ kind }) => kind === 'question').length
+  if (filters.only !== undefined || (shown === questions && !areMore)) return ''
+  const words = `${questionsIn(questions, areMore)} ${questions === 1 && !areMore ? 'waits' : 'wait'} for an answer.`
+  return html`<p>${words.charAt(0).toUpperCase() + words.slice(1)} <a href="!${addressOf({ ...filters, only: 'questions' })}">Show questions alone</a></p>`
+}
+
+function items (part: WaitingList, view: ListView): string {
+  const { items, next, now } = part
   const { filters = noFilters, focus = false } = view
   const rows = items.map((one, index) => row(one, now, view, focus && index === 0))
   const more = next === null ? '' : html`<p><a href="!${addressOf(filters, next)}">Later ones</a></p>`
-  return rows.length === 0 ? more : html`<ol class="waiting">!${rows}</ol>!${more}`
+  const list = rows.length === 0 ? '' : html`<ol class="waiting">!${rows}</ol>`
+  return toQuestions(part, filters) + list + more
 }
 
 function row (item: WaitingItem, now: number, { caller, chosen }: ListView, focus: boolean): string {

@@ -3,24 +3,34 @@ import { about } from '../../http/openapi.ts'
 import { approvalsArea, consoleArea } from '../area.ts'
 import { layout, notice } from './layout.ts'
 
-/** @param next the path to go to afterwards @param problem in plain words */
-export function signInPage (baseUrl: () => string, next: string, problem?: string): string {
+/** A form that was sent without a session: its address, what was typed, and what the key's field is called there. */
+export interface KeptForm { action: string, fields: Readonly<Record<string, unknown>>, keyField: string }
+
+/**
+ * @param next the path to go to afterwards
+ * @param problem in plain words
+ * @param kept what is sent again together with the key, and shown then
+ */
+export function signInPage (baseUrl: () => string, next: string, problem?: string, kept?: KeptForm): string {
   const area = isConsole(next) ? consoleArea : approvalsArea
-  const main = signInForm(baseUrl().replace(/^https?:\/\//, ''), next, problem)
+  const main = signInForm(baseUrl().replace(/^https?:\/\//, ''), next, problem, kept)
   return layout({ area, title: 'Sign in', main })
 }
 
 /** @param host whose service it is: a person should know where a key goes before typing it */
-function signInForm (host: string, next: string, problem?: string): string {
+function signInForm (host: string, next: string, problem?: string, kept?: KeptForm): string {
+  const { action, fields, keyField } = kept ?? { action: '/approvals/sign-in', fields: {}, keyField: 'key' }
+  const hidden = Object.entries({ ...fields, next }).flatMap(([name, value]) => [value].flat().map(one =>
+    html`<input type="hidden" name="${name}" value="${String(one)}">`))
   return html`<h1>Sign in</h1>
 <p>To the ${about.title} at <strong class="host">${host}</strong>, where people !${isConsole(next)
   ? 'see what agents pass on, and step in'
   : 'approve or reject what agents pass on'}.</p>
 !${problem === undefined ? '' : notice('bad', html`<p id="problem">${problem}</p>`)}
-<form class="sign-in" method="post" action="/approvals/sign-in">
-<input type="hidden" name="next" value="${next}">
+<form class="sign-in" method="post" action="${action}">
+!${hidden}
 <label for="key">${isConsole(next) ? 'Operator or approver key' : 'Approver key'}</label>
-<input id="key" name="key" type="password" required autofocus autocomplete="off" autocapitalize="off" spellcheck="false"!${problem === undefined
+<input id="key" name="${keyField}" type="password" required autofocus autocomplete="off" autocapitalize="off" spellcheck="false"!${problem === undefined
   ? ''
   : ' aria-describedby="problem"'}>
 <button class="good">Sign in</button>
