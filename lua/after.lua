@@ -4,8 +4,8 @@
 -- ARGV: 1 the call's deadline (ms)
 --       2 the id of the one that comes after them
 --       3 their members, tenant:id, separated by spaces
--- Replies: {'stand', standing, last, …}  for each: open (noted there), gone (there is no such handoff), or how its last
---                  attempt ended; and the id of the last attempt
+-- Replies: {'stand', standing, last, …}  for each: noted (it is open, and has the note), gone (there is no such
+--                  handoff), or how its last attempt ended; and the id of the last attempt
 --          {'newer'}    a newer version wrote one of them; nothing changed
 --          {'late'}     the call's deadline is over; nothing changed
 -- Uses: here after noting
@@ -15,4 +15,5 @@ local stands = readStands(ARGV[3])
 
 if late(ARGV[1], now) then return { 'late' } end
 if not stands then return { 'newer' } end
-return { 'stand', unpack(noteDependent(stands, dependent)) }
+noteDependent(stands, dependent)
+return { 'stand', unpack(shownStands(stands)) }

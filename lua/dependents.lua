@@ -1,28 +1,33 @@
 #!lua flags=allow-oom
 -- Some of those that come after a handoff, once it has ended: each is released by a call of its own (release.lua), and
--- then forgotten by the next of these. With the last of them the handoff leaves the due index.
+-- then forgotten by the next of these. And the ids of those that the handoff itself still waited for, which have notes
+-- of that (forget.lua). With the last of them the handoff leaves the due index.
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
 --       2 prefix:{tag}:d:tenant:id   its dependents (lib/after.lua)
 --       3 prefix:{tag}:due           live handoffs by when the sweep is to look at them
 -- ARGV: 1 the call's deadline (ms)  2 tenant:id
 --       3 those that were released, as they stand in the set, separated by spaces
--- Replies: {'dependents', status, dependent, …}  how it ended, or gone; up to 100 of them; none: it has no more
+--       4 1 if no notes are left at those that it waited for; else 0
+-- Replies: {'dependents', status, waited_for, dependent, …}  how it ended, or gone; the ids, separated by spaces, empty
+--                        for none; up to 100 that come after it; if there is neither, it has left the index
 --          {'open'}      it hasn't ended; nothing changed
 --          {'newer'}     a newer version wrote it; nothing changed
 --          {'late'}      the call's deadline is over; nothing changed
--- Uses: here
+-- Uses: here after
 local key, dependents, due, member = KEYS[1], KEYS[2], KEYS[3], ARGV[2]
 local now = clock()
-local record, released = redis.call('HGET', key, 's'), {}
+local record, extra, words = unpack(redis.call('HMGET', key, 's', 'x', 'b'))
+local released, waited_for = {}, ''
 for dependent in string.gmatch(ARGV[3], '%S+') do released[#released + 1] = dependent end
 
 if late(ARGV[1], now) then return { 'late' } end
 local status = string.match(record or '', RECORD)
 if record and not status then return { 'newer' } end
 if status == 'pending' or status == 'caught' then return { 'open' } end
+if ARGV[4] == '0' and words and leftOpen(extra, status) > 0 then waited_for = openOnes(words) end
 redis.call('EXISTS', dependents, due)
 local left = redis.call('SCARD', dependents)
 if #released > 0 then left = left - redis.call('SREM', dependents, unpack(released)) end
 local found = left > 0 and redis.call('SRANDMEMBER', dependents, 100) or {}
-if left == 0 then redis.call('ZREM', due, member) end
-return { 'dependents', status or 'gone', unpack(found) }
+if left == 0 and waited_for == '' then redis.call('ZREM', due, member) end
+return { 'dependents', status or 'gone', waited_for, unpack(found) }

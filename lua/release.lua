@@ -7,7 +7,7 @@
 --       5 how that ended, or gone
 -- Replies: {'released'} {'blocked'}  by others still
 --          {'cancelled', id, …}  the ids of those that were cancelled by this call, it or what comes after it, and
---                       have dependents left
+--                       have dependents left, or notes at others
 --          {'unchanged'}  it doesn't wait for this (any more)
 --          {'late'}       the call's deadline is over; nothing changed
 -- Uses: appending events here inbox entering after pending cancelled releasing ended

@@ -13,9 +13,9 @@
 --                        when the first of them is due (ms from now, below 0 if overdue), nil if there is none;
 --                        stalled: how many of the expired missed a heartbeat; …_reissued: how many of those, and of the
 --                        ones that weren't done in time, have a successor; the members only if they are to be named;
---                        after: if there are any, a list of members that have ended and have dependents, and a list
---                        that has a member that is blocked and the ids that it still waits for, and so on
---                        (lib/after.lua)
+--                        after: if there are any, three lists of members (lib/after.lua): that have ended and have
+--                        dependents; that are blocked and were passed just now, or have ended and left notes; that are
+--                        blocked for longer
 --          {'late'}      the call's deadline is over; nothing changed
 -- The script builds the handoffs' keys from the members: all carry the partition's tag, so all are in the slot of
 -- KEYS[1].
@@ -50,13 +50,13 @@ while place <= #members do
   place = place + 1
 end
 local expired, stalled, stalled_reissued, late_reissued, later, successors = place - 1, 0, 0, 0, {}, {}
-local ended, blocked = {}, {}
+local ended, fresh, blocked = {}, {}, {}
 if place <= #members then
   -- Uses: events attempts here inbox entering after pending caught failed asking successor sweeping
   local batch = {
     now = now, micros = micros, retention = retention, expired = expired, stalled = 0, stalled_reissued = 0,
     late_reissued = 0, named = naming and named, later = later, successors = successors, ended = ended,
-    blocked = blocked, room = 65536
+    fresh = fresh, blocked = blocked
   }
   for place = place, #members do sweepOne(batch, due, place, members[place], prefix) end
   expired, stalled, stalled_reissued, late_reissued =
@@ -70,7 +70,7 @@ if #successors > 0 then call('ZADD', due, unpack(successors)) end
 if #later > 0 then call('ZADD', due, unpack(later)) end
 local live, over = call('ZCARD', due), #members - #later / 2
 if over > 0 then live = live - call('ZREMRANGEBYRANK', due, 0, over - 1) end
-if #ended + #blocked > 0 then named[#named + 1] = { ended, blocked } end
+if #ended + #fresh + #blocked > 0 then named[#named + 1] = { ended, fresh, blocked } end
 local first = live > 0 and call('ZRANGE', due, 0, 0, 'WITHSCORES')
 return { 'swept', #members, expired, live, first and first[2] - now,
   stalled, stalled_reissued, late_reissued, unpack(named) }

@@ -8,7 +8,8 @@
 --                     id of the one that comes after, a slash, and the id that this one named
 -- A release takes one id out of the open ones, so the second time it changes nothing. Whatever ends a handoff that has
 -- dependents releases them, or leaves it in the due index until all of them are released: lib/ended-here.lua and
--- lib/ended-later.lua. And the sweep asks again how those stand that something waits for.
+-- lib/ended-later.lua. Whatever ends while it waits for others stays there too, until its notes at those are removed.
+-- And the sweep asks again how those stand that something waits for.
 local function isBlocked(extra)
   local open = extra and string.match(extra, ' A%l/(%d+)')
   return open and open ~= '0'
@@ -16,8 +17,17 @@ end
 local function hasDependents(extra)
   return extra and string.find(extra, ' W', 1, true)
 end
+-- The ids in field b of those that are open.
+local function openOnes(words)
+  return (string.gsub(string.gsub(' ' .. words, ' [^ /]+/%S+', ''), '^ ', ''))
+end
+-- How many an ended handoff still waited for. If one of them cancelled it, that one is still counted in field x.
+local function leftOpen(extra, status)
+  local open = tonumber(extra and string.match(extra, ' A%l/(%d+)') or 0)
+  return status == 'cancelled' and open > 0 and not string.find(extra, ' y', 1, true) and open - 1 or open
+end
 -- They are kept for 40 days longer than their handoff's deadline, which moves when it is caught and with heartbeats. If
--- the work takes even longer, the sweep's question notes them again.
+-- the work takes even longer, the sweep's question finds them missing, and notes them again.
 local function keepDependents(dependents, ends)
   redis.call('PEXPIREAT', dependents, ms(ends + 3456000000))
 end

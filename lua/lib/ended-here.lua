@@ -1,7 +1,7 @@
 -- A handoff that ended leaves the due index. One Redis has all that comes after it, so the first 100 of those are
 -- released in the same step, and what is cancelled by that counts with its own dependents. Whoever has dependents left
--- stays in the index, due now: the sweep goes on with them (store/dependents.ts). A long chain is no deep recursion.
--- Returns the ids of those that have some left.
+-- stays in the index, due now: the sweep goes on with them (store/dependents.ts). So does what waited for others, until
+-- its notes there are removed. A long chain is no deep recursion. Returns the ids of those that stay.
 local function leaveDue(key, due, member, extra, status, now, micros)
   local prefix, tenant = string.match(key, '^[^{]*{'), string.match(member, '^[^:]+:')
   local queue, left, at = { { key = key, due = due, member = member, extra = extra, status = status } }, 100, 1
@@ -25,7 +25,7 @@ local function leaveDue(key, due, member, extra, status, now, micros)
         queue[#queue + 1] = next
       end
     end
-    if has and redis.call('SCARD', dependents) > 0 then
+    if has and redis.call('SCARD', dependents) > 0 or leftOpen(one.extra, one.status) > 0 then
       redis.call('ZADD', one.due, ms(now), one.member)
       rest[#rest + 1] = id
     else

@@ -1,8 +1,8 @@
 -- A handoff that ended leaves the due index. If others come after it, it stays there until they are released: they are
--- in other partitions, so the replica that sweeps does that (store/dependents.ts), as soon as it looks. Returns its id
--- if so, in a table.
-local function leaveDue(key, due, member, extra, _, now)
-  if hasDependents(extra) then
+-- in other partitions, so the replica that sweeps does that (store/dependents.ts), as soon as it looks. It also
+-- stays if it waited for others, until its notes there are removed. Returns its id if it stays, in a table.
+local function leaveDue(key, due, member, extra, status, now)
+  if hasDependents(extra) or leftOpen(extra, status) > 0 then
     redis.call('ZADD', due, ms(now), member)
     return { string.match(member, ':(.*)$') }
   end

@@ -24,13 +24,20 @@ local function readStands(members)
       standing = ends and 'open' or status or 'gone'
     }
     -- The set may be on the other node. Once the slot has moved, there would be only one of it and a new one here.
-    if ends then isHere(key, dependentsOf(key, tenant .. id)) end
+    if ends and isHere(key, dependentsOf(key, tenant .. id)) and hasDependents(extra) then
+      stands[#stands].standing = 'noted'
+    end
   end
   return stands
 end
--- Notes at the open ones that this one comes after them. Returns how each stands, and its last attempt.
-local function noteDependent(stands, dependent)
+-- How each stands, and its last attempt, as a reply has it.
+local function shownStands(stands)
   local reply = {}
+  for _, one in ipairs(stands) do reply[#reply + 1], reply[#reply + 2] = one.standing, one.id end
+  return reply
+end
+-- Notes at the open ones that this one comes after them. Where the note is there already, nothing is written.
+local function noteDependent(stands, dependent)
   for _, one in ipairs(stands) do
     if one.ends then
       local dependents = dependentsOf(one.key, one.member)
@@ -39,10 +46,24 @@ local function noteDependent(stands, dependent)
       if not hasDependents(extra) then
         redis.call('HSET', one.key, 's', (string.gsub(record, '^%l', '2:%0')), 'x', (extra or '') .. ' W1')
       end
-      redis.call('SADD', dependents, dependent .. '/' .. one.named)
-      keepDependents(dependents, one.ends)
+      local is_new = redis.call('SADD', dependents, dependent .. '/' .. one.named) == 1
+      if is_new then keepDependents(dependents, one.ends) end
+      one.standing = 'noted'
     end
-    reply[#reply + 1], reply[#reply + 2] = one.standing, one.id
   end
-  return reply
+end
+-- Removes what noteDependent noted. Two of them may have the same last attempt, and so one set: one command removes
+-- both, since it may empty the set.
+local function forgetDependent(stands, dependent)
+  local notes, sets = {}, {}
+  for _, one in ipairs(stands) do
+    local dependents = one.standing == 'noted' and dependentsOf(one.key, one.member)
+    if dependents and not notes[dependents] then
+      sets[#sets + 1] = dependents
+      notes[dependents] = {}
+    end
+    local own = dependents and notes[dependents]
+    if own then own[#own + 1] = dependent .. '/' .. one.named end
+  end
+  for _, dependents in ipairs(sets) do redis.call('SREM', dependents, unpack(notes[dependents])) end
 end

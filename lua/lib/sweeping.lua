@@ -44,30 +44,24 @@ local function lookAtQuestion(batch, key, member, record, extra, deadline)
   redis.call('HSET', key, 'x', endAsk(ask, outbox, batch.micros, member, record, extra, batch.now))
   return deadline
 end
--- Names what a blocked handoff still waits for, so that the replica asks how that stands: the third net, if an end was
--- missed. It looks the later the older the handoff is, and names no more than a reply should have.
-local function lookAtBlocked(batch, key, member, record, deadline)
-  local created, later, now = string.match(record, '^%S+ %S+ (%d+)'), batch.later, batch.now
-  local again = math.min(deadline, now + math.min(300000, math.max(3000, (now - created) / 2)))
-  if batch.room > 0 then
-    local open = string.gsub(redis.call('HGET', key, 'b'), '%S+/%S+ ?', '')
-    batch.room = batch.room - #open
-    batch.blocked[#batch.blocked + 1], batch.blocked[#batch.blocked + 2] = member, open
-  else
-    again = math.min(deadline, now + 1000)
-  end
-  later[#later + 1], later[#later + 2] = math.floor(again), member
+-- Names a blocked handoff, so that the replica asks how those stand that it waits for: the third net, if an end was
+-- missed, or a note. It looks the later the older the handoff is. The looks soon after the pass go apart: they find
+-- what was passed by a replica that died before it wrote the notes, and notes that a failover lost.
+local function lookAtBlocked(batch, member, record, deadline)
+  local age = batch.now - string.match(record, '^%S+ %S+ (%d+)')
+  local list, later = age < 10000 and batch.fresh or batch.blocked, batch.later
+  list[#list + 1] = member
+  later[#later + 1], later[#later + 2] = math.min(deadline, batch.now + math.min(300000, math.max(3000, age))), member
 end
--- It has ended, and others come after it. They are released by the replica that sweeps (store/dependents.ts); until
--- then the sweep names it every second.
-local function nameEnded(batch, member)
+-- It has ended, and others come after it, or it waited for others. They are released, and its notes removed, by the
+-- replica that sweeps (store/dependents.ts); until then the sweep names it every second.
+local function nameEnded(batch, member, list)
   batch.later[#batch.later + 1], batch.later[#batch.later + 2] = batch.now + 1000, member
-  batch.ended[#batch.ended + 1] = member
+  list[#list + 1] = member
 end
 -- Sweeps a handoff of any kind. The batch is one table for the script: the clock's now and micros, the retention, what
--- is counted, `named` for the members that expire (or false), `ended` and `blocked` for those that the replica is to
--- see to, `room` for how many bytes of the latter, and scores and members for the index: `later` of those that go on,
--- and `successors`.
+-- is counted, `named` for the members that expire (or false), `ended`, `fresh` and `blocked` for those that the replica
+-- is to see to, and scores and members for the index: `later` of those that go on, and `successors`.
 local function sweepOne(batch, due, place, member, prefix)
   local now, key, named, later = batch.now, prefix .. 'h:' .. member, batch.named, batch.later
   local record, extra, aside = readDue(key, batch.was_extra)
@@ -78,7 +72,7 @@ local function sweepOne(batch, due, place, member, prefix)
   local deadline = status == 'pending' and expires or status == 'caught' and (beat or until_done) or
     record and not status and now + 10000
   if deadline and tonumber(deadline) > now then
-    if record and string.sub(record, 1, 2) == '3:' then return lookAtBlocked(batch, key, member, record, deadline) end
+    if record and string.sub(record, 1, 2) == '3:' then return lookAtBlocked(batch, member, record, deadline) end
     if status == 'caught' then deadline = lookAtQuestion(batch, key, member, record, extra, deadline) end
     -- The index is older than the record, as catch leaves it. The record counts.
     later[#later + 1], later[#later + 2] = deadline, member
@@ -117,8 +111,9 @@ local function sweepOne(batch, due, place, member, prefix)
     if named then named[batch.expired] = member end
     has_ended = not pause
   end
-  local is_named = has_ended and hasDependents(extra)
-  if is_named then nameEnded(batch, member) end
+  local is_named = has_ended and (hasDependents(extra) and batch.ended or
+    leftOpen(extra, deadline and 'expired' or status) > 0 and batch.fresh)
+  if is_named then nameEnded(batch, member, is_named) end
   if not record or approval == 'waiting' then
     leaveWaiting(batch, due, place, member, prefix, key, record, extra, is_named)
   end

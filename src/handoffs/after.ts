@@ -3,8 +3,9 @@ import { isId, tagOf } from '../core/ids.ts'
 import type { Caller } from '../core/model.ts'
 import { statusAt } from '../core/model.ts'
 import type { PassBody } from '../core/schemas/pass.ts'
-import type { Dependents, Stand } from '../store/dependents.ts'
-import type { Caught, Handoffs, NewHandoff } from '../store/handoffs.ts'
+import { fanOf } from '../store/dependents.ts'
+import type { Dependents, Fan, Stand } from '../store/dependents.ts'
+import type { Caught, Handoffs } from '../store/handoffs.ts'
 import { small } from './large-reads.ts'
 import type { ReadInTurn } from './large-reads.ts'
 import type { Asker } from './waiter.ts'
@@ -23,6 +24,8 @@ export class AfterService {
   readonly #handoffs: Handoffs
   readonly #dependents: Dependents
   readonly #inTurn: ReadInTurn
+  /** The operations of a batch have one asker. */
+  readonly #fans = new WeakMap<Asker, Fan>()
 
   constructor (handoffs: Handoffs, dependents: Dependents, inTurn: ReadInTurn) {
     this.#handoffs = handoffs
@@ -31,11 +34,12 @@ export class AfterService {
   }
 
   /**
-   * Notes at those that a new handoff is to come after, that it does.
+   * Looks how those stand that a new handoff is to come after. Writes nothing: the pass may still be refused.
+   * @param asker who sent the request, which has a bound for all its calls
    * @returns null if it comes after nothing
    * @throws {Problem} unknown_handoff
    */
-  async place ({ tenant }: Caller, { id }: NewHandoff, body: PassBody): Promise<AfterPlace | null> {
+  async place ({ tenant }: Caller, body: PassBody, asker: Asker | null): Promise<AfterPlace | null> {
     if (body.after == null) {
       if (body.after_need != null) throw invalid({ pointer: '/after_need', message: 'needs after' })
       return null
@@ -43,7 +47,7 @@ export class AfterService {
     const named = [...new Set(body.after)]
     const unknown = named.find(one => !isId(one))
     if (unknown !== undefined) throw unknownHandoff(unknown)
-    const stands = await this.#dependents.note(tenant, id, named)
+    const stands = await this.#dependents.look(tenant, named, this.#fan(asker))
     const gone = stands.find(({ standing }) => standing === 'gone')
     if (gone !== undefined) throw unknownHandoff(gone.named)
     const need = body.after_need ?? 'done'
@@ -57,13 +61,26 @@ export class AfterService {
   }
 
   /**
-   * The handoff was passed: it is cancelled if something that had to be done has ended otherwise. What ended between
-   * the note and the pass found nobody to release, so this asks again. If either fails, the sweep does it.
+   * The handoff was passed: it is cancelled if something that had to be done has ended otherwise, else noted at what it
+   * waits for. If either fails, or this replica dies before, the sweep does it at its first look, within 3 s.
+   * @param isReplay it may have ended long ago, and then is noted nowhere
    */
-  async passed (tenant: string, id: string, { open, failed }: AfterPlace): Promise<void> {
+  async passed (
+    tenant: string, id: string, { open, failed }: AfterPlace, asker: Asker | null, isReplay: boolean
+  ): Promise<void> {
+    if (open.length + failed.length === 0) return
+    if (isReplay) return this.#dependents.ask({ tenant, id })
     // The first cancels it.
-    if (failed[0] !== undefined) await this.#dependents.release(tenant, id, failed[0]).catch(() => {})
-    else if (open.length > 0) this.#dependents.ask({ tenant, id, open })
+    const seen = failed[0] === undefined
+      ? this.#dependents.wait(tenant, id, open, this.#fan(asker))
+      : this.#dependents.release(tenant, id, failed[0])
+    await seen.catch(() => {})
+  }
+
+  #fan (asker: Asker | null): Fan {
+    const fan = (asker !== null && this.#fans.get(asker)) || fanOf()
+    if (asker !== null) this.#fans.set(asker, fan)
+    return fan
   }
 
   /**

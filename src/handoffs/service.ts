@@ -201,7 +201,7 @@ export class HandoffService {
       const line = body.parent == null
         ? null
         : await this.#linePlace(caller, body.parent, handoff, asker)
-      const after = await this.#after.place(caller, handoff, body)
+      const after = await this.#after.place(caller, body, asker)
       const options = optionWords(body, members, handoff.payload, schema, line) + (after?.word ?? '')
       const payload = Buffer.concat([handoff.payload, schema?.text ?? nothing, Buffer.from(after?.field ?? '')])
       const pass = { ...handoff, options, payload }
@@ -210,9 +210,9 @@ export class HandoffService {
         const elsewhere = await this.#options.pendingElsewhere(handoff.tenant, handoff.to!, handoff.requireHuman)
         reply = await this.#handoffs.pass({ ...pass, elsewhere })
       }
-      // A replay may be of the first call of this very request, whose reply was lost: nobody has asked again then.
+      // A replay may be of the first call of this very request, whose reply was lost: then the notes are missing.
       if (after !== null && (reply.outcome === 'passed' || reply.outcome === 'replayed')) {
-        await this.#after.passed(handoff.tenant, handoff.id, after)
+        await this.#after.passed(handoff.tenant, handoff.id, after, asker, reply.outcome === 'replayed')
       }
       return reply
     } catch (error) {

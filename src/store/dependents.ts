@@ -1,3 +1,5 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import pLimit from 'p-limit'
 import { tagOf } from '../core/ids.ts'
 import { Unavailable } from '../core/errors.ts'
 import type { Status } from '../core/model.ts'
@@ -5,20 +7,41 @@ import type { Blocked, HandoffPlace } from './handoffs.ts'
 import { memberOf } from './key-names.ts'
 import type { KeyNames } from './key-names.ts'
 import type { Lanes } from '../redis/lanes.ts'
-import type { Scripts } from '../redis/scripts.ts'
+import type { Script, Scripts } from '../redis/scripts.ts'
 import { tagged } from './replies.ts'
+import { TenantTurns } from './tenant-turns.ts'
 
 /**
  * How something stands that a handoff comes after: open, gone, or how its last attempt ended; the id that was named,
- * and that of the last attempt.
+ * and that of the last attempt. `isNoted`: it is open, and has notes of some that come after it.
  */
-export interface Stand { named: string, last: string, standing: 'open' | 'gone' | Status }
+export interface Stand { named: string, last: string, standing: 'open' | 'gone' | Status, isNoted?: boolean }
 
-/** How many that have ended, and how many that are blocked, are seen to at once. */
-const atOnce = { ended: 64, blocked: 16 }
+/** Bounds how many calls of one request are under way at once. */
+export type Fan = <T>(call: () => Promise<T>) => Promise<T>
 
-/** `rest`: what was cancelled by the call, and has dependents left. */
+/**
+ * How many steps are under way at once, each with so many calls at once: 48 calls in all, however much there is. So
+ * other calls to the same Redis come between them. `ended`: those that have ended; `fresh` and `blocked`: those that
+ * are blocked, at the first look and later. `room`: how many of each may wait for their step, an id each.
+ */
+const steps = {
+  ended: { atOnce: 4, room: 10_000 }, fresh: { atOnce: 4, room: 10_000 }, blocked: { atOnce: 2, room: 10_000 }
+}
+const callsAtOnce = { ended: 6, blocked: 4 }
+/**
+ * How long a step with a blocked one rests after each id that it asked about, in milliseconds. This net asks again and
+ * again while nothing happens, so it takes 2,000 ids a second at the most: less than a hundredth of Redis's time.
+ */
+const rest = 1
+/** How many calls of one request are under way at once, and how long one may wait for that, in milliseconds. */
+const fan = { atOnce: 16, patience: 2000 }
+
+/** `rest`: what was cancelled by the call, and has dependents left, or notes at others. */
 interface Released { outcome: 'released' | 'blocked' | 'unchanged' | 'cancelled', rest: string[] }
+
+/** What an ended handoff has left: those that come after it, and the ids of those that it still waited for. */
+interface Left { standing: 'gone' | Status, waitedFor: string[], dependents: string[] }
 
 /** Handoffs that come after others (lua/lib/after.lua). */
 export class Dependents {
@@ -26,9 +49,9 @@ export class Dependents {
   readonly #scripts: Scripts
   readonly #keyNames: KeyNames
   readonly #isOneRedis: boolean
-  readonly #ended: Turns
-  readonly #blocked: Turns
-  #isStopped = false
+  readonly #ended: TenantTurns
+  readonly #fresh: TenantTurns
+  readonly #blocked: TenantTurns
 
   constructor (
     lanes: Lanes, scripts: Scripts, keyNames: KeyNames, isOneRedis: boolean, onFault: (error: unknown) => void
@@ -37,40 +60,62 @@ export class Dependents {
     this.#scripts = scripts
     this.#keyNames = keyNames
     this.#isOneRedis = isOneRedis
-    this.#ended = new Turns(atOnce.ended, onFault)
-    this.#blocked = new Turns(atOnce.blocked, onFault)
+    this.#ended = new TenantTurns(steps.ended, (tenant, id) => this.#settle(tenant, id), onFault)
+    this.#fresh = new TenantTurns(steps.fresh, (tenant, id) => this.#ask(tenant, id, true), onFault)
+    this.#blocked = new TenantTurns(steps.blocked, (tenant, id) => this.#ask(tenant, id, false), onFault)
+  }
+
+  /** How these stand, without changing anything. */
+  look (tenant: string, ids: readonly string[], run: Fan = fanOf()): Promise<Stand[]> {
+    return this.#stands(this.#scripts.stands, tenant, ids, members => [members], run)
   }
 
   /**
-   * Notes at each of these handoffs that `dependent` comes after it, before that one is passed, so that no end is
-   * missed. What is noted for one that isn't passed then does nothing.
+   * Notes at each of these handoffs that are open, that `dependent` comes after it, and says how all stand then. Once
+   * it is noted, whatever ends such a handoff releases the dependent.
    */
-  async note (tenant: string, dependent: string, ids: readonly string[]): Promise<Stand[]> {
-    const calls = this.#isOneRedis ? [ids] : byPartition(ids)
+  note (tenant: string, dependent: string, ids: readonly string[], run: Fan = fanOf()): Promise<Stand[]> {
+    return this.#stands(this.#scripts.after, tenant, ids, members => [dependent, members], run)
+  }
+
+  /**
+   * A handoff was passed that comes after these: notes that there. What has ended between the look and the note found
+   * nothing to release, so this does it.
+   */
+  async wait (tenant: string, id: string, open: readonly string[], run: Fan = fanOf()): Promise<void> {
+    await this.#releaseFrom(tenant, id, await this.note(tenant, id, open, run))
+  }
+
+  async #stands (
+    script: Script, tenant: string, ids: readonly string[], texts: (members: string) => string[], run: Fan
+  ): Promise<Stand[]> {
     const found = new Map<string, Stand>()
-    await Promise.all(calls.map(async named => {
-      for (const one of await this.#note(tenant, dependent, named)) found.set(one.named, one)
-    }))
+    await Promise.all(this.#together(ids).map(named => run(async () => {
+      for (const one of await this.#call(script, tenant, named, texts, standsIn)) found.set(one.named, one)
+    })))
     return ids.map(id => found.get(id)!)
   }
 
-  #note (tenant: string, dependent: string, named: readonly string[]): Promise<Stand[]> {
+  /** In a Cluster, one call has keys of one partition. */
+  #together (ids: readonly string[]): string[][] {
+    return this.#isOneRedis && ids.length > 0 ? [[...ids]] : byPartition(ids)
+  }
+
+  #call<T> (
+    script: Script, tenant: string, named: readonly string[], texts: (members: string) => string[],
+    decode: (parts: unknown[], named: readonly string[]) => T
+  ): Promise<T> {
     const members = named.map(id => memberOf(tenant, id))
     return this.#lanes.call({
-      script: this.#scripts.after,
+      script,
       tag: tagOf(named[0]!),
       keys: named.map((id, at) => this.#keyNames.handoff(tagOf(id), members[at]!)),
-      texts: [dependent, members.join(' ')],
-      decode: reply => {
-        const [, ...parts] = tagged(reply)
-        return named.map((id, at) => ({
-          named: id, standing: String(parts[2 * at]) as Stand['standing'], last: String(parts[2 * at + 1])
-        }))
-      }
+      texts: texts(members.join(' ')),
+      decode: reply => decode(tagged(reply).slice(1), named)
     })
   }
 
-  /** Tells a blocked handoff how something ended that it comes after. Telling it twice changes nothing. */
+  /** Releases a blocked handoff from something that has ended. The second time it changes nothing. */
   release (tenant: string, id: string, { named, last, standing }: Stand): Promise<Released> {
     const tag = tagOf(id)
     const member = memberOf(tenant, id)
@@ -99,56 +144,71 @@ export class Dependents {
   }
 
   /**
-   * Sees to what the sweep found. Not waited for: where it fails, the sweep finds it again.
+   * Sees to what the sweep found. Not waited for: where it fails, or has no room, the sweep finds it again.
    * @param ended those that have ended, and have dependents
    */
   swept (ended: ReadonlyArray<{ tenant: string, id: string }>, blocked: readonly Blocked[]): void {
-    for (const { tenant, id } of ended) this.#ended.add(memberOf(tenant, id), () => this.#settle(tenant, [id]))
-    for (const one of blocked) this.ask(one)
+    for (const { tenant, id } of ended) this.#ended.add(tenant, id)
+    for (const { tenant, id, isFresh } of blocked) {
+      if (isFresh) this.#fresh.add(tenant, id)
+      else this.#blocked.add(tenant, id)
+    }
   }
 
   /** Asks soon how those stand that a blocked handoff waits for: an end may have been missed, or a note. */
-  ask (one: Blocked): void {
-    this.#blocked.add(memberOf(one.tenant, one.id), () => this.#ask(one))
+  ask ({ tenant, id }: { tenant: string, id: string }): void {
+    this.#fresh.add(tenant, id)
   }
 
   /** Waits until all that the sweep found has been seen to. */
   async settled (): Promise<void> {
-    await Promise.all([this.#ended.settled(), this.#blocked.settled()])
+    await Promise.all([this.#fresh.settled(), this.#blocked.settled()])
+    await this.#ended.settled()
   }
 
   /** Ends the steps that are under way, and begins nothing more: another replica's sweep finds it. */
   async stop (): Promise<void> {
-    this.#isStopped = true
-    this.#ended.stop()
-    this.#blocked.stop()
+    for (const turns of [this.#ended, this.#fresh, this.#blocked]) turns.stop()
     await this.settled()
   }
 
   /**
-   * Releases all that comes after handoffs that have ended, a hundred at a time, and what comes after those that are
-   * cancelled by it.
+   * One step: releases up to a hundred of those that come after a handoff that has ended. What is cancelled by that is
+   * a handoff with a turn of its own. And removes the notes at those that it waited for itself.
+   * @returns whether it has more of them
    */
-  async #settle (tenant: string, ids: readonly string[]): Promise<void> {
-    const queue = [...ids]
-    for (const one of queue) {
-      for (let released: string[] = []; !this.#isStopped;) {
-        const reply = await this.#dependents({ tenant, id: one, tag: tagOf(one) }, released)
-        if (reply === null || reply.dependents.length === 0) break
-        await Promise.all(reply.dependents.map(async dependent => {
-          const [next, named] = dependent.split('/') as [string, string]
-          const { rest } = await this.release(tenant, next, { named, last: one, standing: reply.standing })
-          queue.push(...rest)
-        }))
-        released = reply.dependents
-      }
-    }
+  async #settle (tenant: string, id: string): Promise<boolean> {
+    const place = { tenant, id, tag: tagOf(id) }
+    const left = await this.#dependents(place, [], false)
+    if (left === null || left.dependents.length + left.waitedFor.length === 0) return false
+    const run = untilOneFails(callsAtOnce.ended)
+    const released: string[] = []
+    // The calls to a master that is away would only be waited for.
+    const there = left.waitedFor.filter(named => this.#lanes.reaches(tagOf(named)))
+    const forgotten = this.#together(there).map(named => run(() => this.#forget(tenant, id, named)))
+    const outcomes = await Promise.allSettled([...forgotten, ...left.dependents.map(dependent => run(async () => {
+      const [next, named] = dependent.split('/') as [string, string]
+      if (!this.#lanes.reaches(tagOf(next))) return
+      const { rest } = await this.release(tenant, next, { named, last: id, standing: left.standing })
+      for (const one of rest) this.#ended.add(tenant, one)
+      released.push(dependent)
+    }))])
+    const areForgotten = there.length === left.waitedFor.length &&
+      outcomes.slice(0, forgotten.length).every(({ status }) => status === 'fulfilled')
+    const next = await this.#dependents(place, released, areForgotten)
+    const failed = outcomes.find(outcome => outcome.status === 'rejected')
+    if (failed !== undefined) throw failed.reason
+    return released.length > 0 && next !== null && next.dependents.length > 0
   }
 
-  /** @param released those that needn't be named again @returns null if it hasn't ended */
+  /**
+   * @param released those that needn't be named again
+   * @param areForgotten whether no notes are left at those that it waited for
+   * @returns null if it hasn't ended
+   */
   #dependents (
-    { tenant, id, tag }: HandoffPlace, released: readonly string[]
-  ): Promise<{ standing: 'gone' | Status, dependents: string[] } | null> {
+    { tenant, id, tag }: HandoffPlace, released: readonly string[], areForgotten: boolean
+  ): Promise<Left | null> {
     const member = memberOf(tenant, id)
     return this.#lanes.call({
       script: this.#scripts.dependents,
@@ -156,67 +216,117 @@ export class Dependents {
       keys: [
         this.#keyNames.handoff(tag, member), this.#keyNames.dependents(tag, member), this.#keyNames.due(tag)
       ],
-      texts: [member, released.join(' ')],
+      texts: [member, released.join(' '), areForgotten ? '1' : '0'],
       decode: reply => {
-        const [outcome, standing, ...dependents] = tagged(reply)
+        const [outcome, standing, waitedFor, ...dependents] = tagged(reply)
         return outcome === 'open'
           ? null
-          : { standing: String(standing) as Status, dependents: dependents.map(String) }
+          : { standing: String(standing) as Status, waitedFor: wordsIn(waitedFor), dependents: dependents.map(String) }
       }
     })
   }
 
-  async #ask ({ tenant, id, open }: Blocked): Promise<void> {
-    for (const stand of await this.note(tenant, id, open)) {
+  #forget (tenant: string, id: string, named: readonly string[]): Promise<void> {
+    return this.#call(this.#scripts.forget, tenant, named, members => [id, members], () => {})
+  }
+
+  /**
+   * One step of the net: asks how those stand that a handoff waits for. Soon after the pass it looks for this handoff's
+   * own notes, by writing those that are missing. Later it only reads, and writes where a handoff has no notes at all.
+   */
+  async #ask (tenant: string, id: string, isFresh: boolean): Promise<boolean> {
+    const all = await this.#waitsFor(tenant, id)
+    if (all === null) return await this.#settle(tenant, id)
+    // The calls to a master that is away would only be waited for.
+    const open = all.filter(named => this.#lanes.reaches(tagOf(named)))
+    const run = untilOneFails(callsAtOnce.blocked)
+    if (isFresh) {
+      await this.wait(tenant, id, open, run)
+      return false
+    }
+    const stands = await this.look(tenant, open, run)
+    if (await this.#releaseFrom(tenant, id, stands)) return false
+    const missing = stands.filter(({ standing, isNoted }) => standing === 'open' && isNoted !== true)
+    await this.wait(tenant, id, missing.map(({ named }) => named), run)
+    await sleep(rest * open.length)
+    return false
+  }
+
+  /** @returns whether it waits for nothing any more */
+  async #releaseFrom (tenant: string, id: string, stands: readonly Stand[]): Promise<boolean> {
+    for (const stand of stands) {
       if (stand.standing === 'open') continue
       const { outcome, rest } = await this.release(tenant, id, stand)
-      await this.#settle(tenant, rest)
-      if (outcome === 'cancelled' || outcome === 'released') return
+      for (const one of rest) this.#ended.add(tenant, one)
+      if (outcome === 'cancelled' || outcome === 'released') return true
     }
+    return false
+  }
+
+  /** The ids that a handoff waits for; null if it isn't blocked. */
+  #waitsFor (tenant: string, id: string): Promise<string[] | null> {
+    return this.#lanes.call({
+      script: this.#scripts.status,
+      tag: tagOf(id),
+      keys: [this.#keyNames.handoff(tagOf(id), memberOf(tenant, id))],
+      texts: ['0', '0'],
+      decode: reply => {
+        const parts = tagged(reply)
+        const isBlocked = String(parts[2]).startsWith('3:')
+        return isBlocked ? wordsIn(parts[9]).filter(word => !word.includes('/')) : null
+      }
+    })
   }
 }
 
-/** Runs so many at once, each member's once, and the others after them. */
-class Turns {
-  readonly #limit: number
-  readonly #onFault: (error: unknown) => void
-  readonly #waiting = new Map<string, () => Promise<void>>()
-  readonly #underWay = new Map<string, Promise<void>>()
-
-  constructor (limit: number, onFault: (error: unknown) => void) {
-    this.#limit = limit
-    this.#onFault = onFault
+/** A request's calls, so many at once. One that has waited for long is given up: its client waits for all of them. */
+export function fanOf (atOnce = fan.atOnce): Fan {
+  const limit = pLimit(atOnce)
+  return call => {
+    const asked = performance.now()
+    return limit(() => {
+      if (performance.now() - asked > fan.patience) throw new Unavailable('Redis did not answer in time')
+      return call()
+    })
   }
+}
 
-  add (member: string, run: () => Promise<void>): void {
-    if (!this.#underWay.has(member)) this.#waiting.set(member, run)
-    this.#start()
-  }
-
-  stop (): void {
-    this.#waiting.clear()
-  }
-
-  async settled (): Promise<void> {
-    while (this.#underWay.size > 0) await Promise.all(this.#underWay.values())
-  }
-
-  #start (): void {
-    for (const [member, run] of this.#waiting) {
-      if (this.#underWay.size >= this.#limit) return
-      this.#waiting.delete(member)
-      this.#underWay.set(member, run().catch(error => {
-        if (!(error instanceof Unavailable)) this.#onFault(error)
-      }).finally(() => {
-        this.#underWay.delete(member)
-        this.#start()
-      }))
+/** So many at once, until one fails: those that have not begun then fail too. */
+function untilOneFails (atOnce: number): Fan {
+  const limit = pLimit(atOnce)
+  let failure: unknown
+  return call => limit(async () => {
+    if (failure !== undefined) throw failure
+    try {
+      return await call()
+    } catch (error) {
+      failure = error
+      throw error
     }
-  }
+  })
+}
+
+/** How each of `named` stands, from a reply's parts. */
+function standsIn (parts: unknown[], named: readonly string[]): Stand[] {
+  return named.map((id, at) => {
+    const standing = String(parts[2 * at])
+    const isNoted = standing === 'noted'
+    return {
+      named: id, standing: (isNoted ? 'open' : standing) as Stand['standing'], last: String(parts[2 * at + 1]), isNoted
+    }
+  })
+}
+
+function wordsIn (text: unknown): string[] {
+  return String(text ?? '').split(' ').filter(word => word !== '')
 }
 
 function byPartition (ids: readonly string[]): string[][] {
   const groups = new Map<string, string[]>()
-  for (const id of ids) groups.set(tagOf(id), [...groups.get(tagOf(id)) ?? [], id])
+  for (const id of ids) {
+    const group = groups.get(tagOf(id))
+    if (group === undefined) groups.set(tagOf(id), [id])
+    else group.push(id)
+  }
   return [...groups.values()]
 }

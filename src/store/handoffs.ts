@@ -96,15 +96,14 @@ export type StatusReply = {
 
 export type LineageReply = { outcome: 'found', record: HandoffRecord, mark: string | null } | { outcome: 'not_found' }
 
-/** A blocked handoff that the sweep named, and the ids that it still waits for. */
-export interface Blocked { tenant: string, id: string, open: readonly string[] }
+/** A handoff that waits for others, or has ended and left notes there. `isFresh`: it was passed, or ended, just now. */
+export interface Blocked { tenant: string, id: string, isFresh: boolean }
 
 /**
  * What one sweep call did. `live`: how many handoffs the partition's index has afterwards. `untilDue`: milliseconds
  * until the first of them is due; null if there are none. `stalled`: how many of the expired missed a heartbeat.
  * `reissued`: how many of those, and of the ones that weren't done in time, have a successor. `named`: the expired
- * handoffs, if their names were asked for. `ended`: those that have ended and have dependents. `blocked`: those that
- * come after others, and wait for them still.
+ * handoffs, if their names were asked for. `ended`: those that have ended, and have dependents.
  */
 export interface Swept {
   lookedAt: number
@@ -388,13 +387,12 @@ function readSweep (reply: unknown): Swept {
   // Most of the hundreds of calls a second find nothing due.
   if (parts.length === 8) return { ...counts, named: none, ended: none, blocked: none }
   const members: unknown[] = parts.slice(8)
-  const [ended, blocked] = (Array.isArray(members.at(-1)) ? members.pop() : [[], []]) as [unknown[], unknown[]]
+  const [ended, fresh, blocked] = (Array.isArray(members.at(-1)) ? members.pop() : [[], [], []]) as unknown[][]
+  const waiting = (isFresh: boolean) => (member: unknown) => ({ ...handoffOfMember(member), isFresh })
   return {
     ...counts,
     named: members.map(handoffOfMember),
-    ended: ended.map(handoffOfMember),
-    blocked: blocked.flatMap((member, at) => at % 2 === 1
-      ? []
-      : [{ ...handoffOfMember(member), open: String(blocked[at + 1]).split(' ').filter(id => id !== '') }]),
+    ended: ended!.map(handoffOfMember),
+    blocked: [...fresh!.map(waiting(true)), ...blocked!.map(waiting(false))],
   }
 }

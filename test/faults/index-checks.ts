@@ -66,8 +66,8 @@ function faultOf (due: Due[], hashes: Hash[], { from, to }: RedisState, { slack,
   }
   if (earliest <= to + slack) return null
   if (hash === undefined) return `it is due at ${entry?.score}, but has no hash`
-  // The sweep goes on with what comes after it, at once or a second later.
-  if (deadline === null && hash.extra.includes(' W') && entry !== undefined && entry.score <= to + slack + 1000) return null
+  // The sweep goes on with what comes after it, and with its notes at what it waited for, at once or a second later.
+  if (deadline === null && / W| A\w\/[1-9]/.test(hash.extra) && entry !== undefined && entry.score <= to + slack + 1000) return null
   if (deadline === null) return entry === undefined ? null : `it is ${statusIn(hash)}, but due at ${entry.score}`
   if (entry === undefined) return `it is live until ${deadline}, but not due`
   if (entry.tag !== hash.tag) return `its hash is in {${hash.tag}}, but it is due in {${entry.tag}}`

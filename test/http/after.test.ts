@@ -1,8 +1,12 @@
 import t from 'tap'
 import { tagOf } from '../../src/core/ids.ts'
+import { scriptCalls } from '../../src/redis/call.ts'
+import type { ScriptCallMessage } from '../../src/redis/call.ts'
 import { testApp } from '../helpers/app.ts'
 import type { TestApp, Who } from '../helpers/app.ts'
 import { isProblem } from '../helpers/problems.ts'
+import { callsOf } from '../helpers/redis.ts'
+import { until } from '../helpers/until.ts'
 
 /** Handoffs that come after others: pass's `after`. */
 
@@ -108,6 +112,105 @@ for (const isSpread of [false, true]) {
         t.equal(answer.json().errors[0].pointer, pointer)
       }
       t.strictSame(await service.dump(), before)
+    })
+
+    t.test('a refused pass leaves nothing', async t => {
+      const one = await pass()
+      await call('operator', 'PUT', '/api/inboxes/full', { max_pending: 1 })
+      await pass({ to: 'full' })
+      const key = { 'idempotency-key': `used-${isSpread}` }
+      await call('alice', 'POST', '/api/pass', { task: 't' }, key)
+      const before = await service.dump()
+      const ids = [one, 'AVHdDBR3Ox_T_H9gltuUjYVhg']
+      isProblem(t, await call('alice', 'POST', '/api/pass', { task: 't', after: ids }), 409, 'unknown_handoff')
+      isProblem(t, await call('alice', 'POST', '/api/pass', { task: 't', after: [one], to: 'full' }), 429, 'inbox_full')
+      isProblem(t, await call('alice', 'POST', '/api/pass', { task: 't', after: [one] }, key), 422, 'idempotency_key_reused')
+      t.strictSame(await service.dump(), before)
+    })
+
+    t.test('what ends while it waits leaves no notes at what it waited for', async t => {
+      const [one, two, three] = [await pass(), await pass(), await pass({ max_attempts: 2, retry_delay: 0 })]
+      await catchIt(three)
+      const ids = [await pass({ after: [one, two, three], to: 'ends' }), await pass({ after: [one, two, three], require_human: true }), await pass({ after: [one, two, three], expires_in: 1 })]
+      const failing = await pass()
+      const behind = await pass({ after: [failing, one, two, three] })
+      // The notes go along to the next attempt.
+      const { reissued_as: next } = (await call('bob', 'POST', `/api/fail/${three}`, { error: { message: 'm' } })).json()
+      const notes = async () => (await Promise.all([one, two, next].map(id =>
+        service.redis.scard(`${service.prefix}:{${tagOf(id)}}:d:default:${id}`)))).join()
+      t.equal(await notes(), '4,4,4')
+      t.equal((await call('alice', 'POST', `/api/cancel/${ids[0]}`)).statusCode, 200)
+      t.equal((await call('approver', 'POST', `/api/reject/${ids[1]}`, { note: 'n' })).statusCode, 200)
+      await fail(failing)
+      t.match(await status(behind), { status: 'cancelled' })
+      await until(async () => (await status(ids[2]!)).status === 'expired')
+      await settle(service, ...ids, behind)
+      t.equal(await notes(), '0,0,0')
+      for (const id of [...ids, behind]) t.equal(await service.redis.zscore(`${service.prefix}:{${tagOf(id)}}:due`, `default:${id}`), null)
+    })
+
+    t.test('waiting writes nothing while nothing happens, and its looks come less and less often', async t => {
+      const { store, dump } = service
+      const ids = [await pass({ expires_in: 7200 }), await pass({ expires_in: 7200 })]
+      const id = await pass({ after: ids, expires_in: 7200, to: 'patient' })
+      const due = async () => Number(await service.redis.zscore(`${service.prefix}:{${tagOf(id)}}:due`, `default:${id}`))
+      const began = Date.now()
+      await service.setClock(began + 20_000)
+      await settle(service, id)
+      const without = async () => Object.fromEntries(Object.entries(await dump()).filter(([key]) => !key.endsWith(':due')))
+      const [before, asked] = [await without(), callsOf(store, 'after')]
+      const looks: number[] = []
+      for (let at = await due(); at < began + 3_600_000; at = await due()) {
+        looks.push(at - began)
+        await service.setClock(at)
+        await settle(service, id)
+      }
+      t.ok(callsOf(store, 'stands') >= looks.length, 'it asks each time')
+      t.strictSame([await without(), callsOf(store, 'after')], [before, asked])
+      t.ok(looks.length < 20, `${looks.length} looks in an hour`)
+      // The net still releases it.
+      for (const one of ids) await service.redis.del(`${service.prefix}:{${tagOf(one)}}:d:default:${one}`)
+      await service.setClock(await due())
+      await settle(service, id)
+      t.equal(callsOf(store, 'after') > asked, true, 'a note that is missing is written')
+      t.equal(await service.redis.scard(`${service.prefix}:{${tagOf(ids[0]!)}}:d:default:${ids[0]}`), 1)
+      await service.redis.del(`clock-${service.prefix}`)
+    })
+
+    t.test('a replica that dies between the pass and the notes: the sweep’s first look writes them', async t => {
+      const { store } = service
+      const one = await pass()
+      const original = store.dependents.wait
+      store.dependents.wait = async () => { throw new Error('it is dead') }
+      const id = await pass({ after: [one] })
+      store.dependents.wait = original
+      const notes = `${service.prefix}:{${tagOf(one)}}:d:default:${one}`
+      t.equal(await service.redis.exists(notes), 0)
+      await settle(service, id)
+      t.strictSame(await service.redis.smembers(notes), [`${id}/${one}`])
+      await done(one)
+      t.equal((await catchIt(id)).statusCode, 200)
+    })
+
+    t.test('of one request, a batch too, so many calls at once look and note', async t => {
+      const ids: string[] = []
+      for (let i = 0; i < 90; i++) ids.push(await pass())
+      const underWay = { now: 0, most: 0, all: 0 }
+      const count = (message: unknown) => {
+        const { script, answer } = message as ScriptCallMessage
+        if (script !== 'stands' && script !== 'after') return
+        underWay.most = Math.max(underWay.most, ++underWay.now)
+        underWay.all++
+        answer.finally(() => { underWay.now-- }).catch(() => {})
+      }
+      scriptCalls.subscribe(count)
+      const operations = Array.from({ length: 10 }, () => ({ op: 'pass', body: { task: 't', after: ids } }))
+      const { results } = (await call('alice', 'POST', '/api/batch', { operations })).json()
+      scriptCalls.unsubscribe(count)
+      t.ok(results.every(({ status }: { status: number }) => status === 201))
+      t.ok(underWay.most <= 16, `at the most ${underWay.most}`)
+      const partitions = new Set(ids.map(tagOf)).size
+      t.equal(underWay.all, 10 * 2 * (isSpread ? partitions : 1), 'each partition is asked once, and noted at once')
     })
 
     t.test('in an inbox it is counted as blocked, and enters when it is released', async t => {

@@ -114,10 +114,10 @@ export class Desk {
     const handoff = { ...place, token: token ?? '-', traceparent, passedBy: caller.agent, requireHuman: human, to, expiresIn, payload: Buffer.from(payload), options }
     const named = after.map(({ place }) => place.id)
     const body = { task: '', ...named.length > 0 && { after: named, after_need: asked.afterNeed } }
-    const reply = await this.#after.place(caller, handoff, body).then(async found => {
+    const reply = await this.#after.place(caller, body, null).then(async found => {
       if (found === null) return handoffs.pass(handoff)
       const passed = await handoffs.pass({ ...handoff, options: options + found.word, payload: Buffer.from(payload + found.field) })
-      if (passed.outcome === 'passed' || passed.outcome === 'replayed') await this.#after.passed('acme', place.id, found)
+      if (passed.outcome === 'passed' || passed.outcome === 'replayed') await this.#after.passed('acme', place.id, found, null, passed.outcome === 'replayed')
       return passed
     }).catch(async error => {
       const before = error instanceof Problem && token !== null ? await handoffs.passed(handoff) : null

@@ -58,7 +58,7 @@ async function lose ({ redis, keys, tag }: Real, db: Database, random: Random): 
 function ask ({ keys, tag }: Real, db: Database, random: Random, now: number, isTold: boolean): Call {
   let asked!: Call
   const call = (one: Call) => { asked = one; return new Promise<never>(() => {}) }
-  const lanes = { call, share: call } as never
+  const lanes = { call, share: call, reaches: () => true } as never
   const scripts = isTold ? told.simulated : untold.simulated
   const handoffs = new Handoffs(lanes, scripts, keys, lifetimes, false)
   const dependents = new Dependents(lanes, scripts, keys, true, error => { throw error })
@@ -117,6 +117,7 @@ function ask ({ keys, tag }: Real, db: Database, random: Random, now: number, is
       token, id: random.pick([/ z([^/]+)/.exec(extra)?.[1] ?? 'Q0', 'Q1']), as: random.pick([['person'], ['person', 'passer'], ['passer']]), satisfied: random.pick(['', 'd1']), note: '"so"', answer: text(4),
     }); break
     case 'note': dependents.note('acme', random.pick([`${tag}two`, `${tag}three`, id]), random.pick([[id], [id, `${tag}one`]])); break
+    case 'look': dependents.look('acme', random.pick([[id], [id, `${tag}one`]])); break
     case 'release': {
       const blocked = held.find(one => db.content(keys.handoff(tag, `acme:${one}`), 'hash')?.s?.startsWith('3:'))
       const id = random.chance(0.8) ? blocked ?? place.id : place.id
@@ -127,7 +128,7 @@ function ask ({ keys, tag }: Real, db: Database, random: Random, now: number, is
     case 'settle-dependents': {
       dependents.swept([{ tenant: 'acme', id }], [])
       const those = [...db.content(keys.dependents(tag, `acme:${id}`), 'set') ?? []]
-      asked = { ...asked, texts: [asked.texts[0]!, those.filter(() => random.chance(0.5)).join(' ')] }
+      asked = { ...asked, texts: [asked.texts[0]!, those.filter(() => random.chance(0.5)).join(' '), random.pick(['0', '1'])] }
       break
     }
     case 'approve': approvals.decide('approved', place, token, agent, seen, Buffer.from('"so  be it"')); break
@@ -157,7 +158,7 @@ function ask ({ keys, tag }: Real, db: Database, random: Random, now: number, is
 }
 
 const choices = ['pass', 'pass', 'pass', 'catch', 'catch', 'catch', 'done', 'status', 'read', 'lineage', 'heartbeat', 'heartbeat', 'fail', 'decline', 'cancel', 'reissue', 'ask', 'ask', 'ask', 'asked', 'answer', 'answer', 'answer',
-  'approve', 'approve', 'reject', 'sweep', 'sweep', 'take', 'take', 'take', 'note', 'note', 'release', 'release', 'settle-dependents', 'turns', 'count', 'set', 'set', 'settle', 'claim', 'unclaim', 'stay', 'lease', 'outbox', 'relay', 'relay', 'trim'] as const
+  'approve', 'approve', 'reject', 'sweep', 'sweep', 'take', 'take', 'take', 'note', 'note', 'look', 'release', 'release', 'settle-dependents', 'turns', 'count', 'set', 'set', 'settle', 'claim', 'unclaim', 'stay', 'lease', 'outbox', 'relay', 'relay', 'trim'] as const
 
 function optionsOf (random: Random, to: string | undefined): string {
   const maybe = (words: string) => random.chance(0.3) ? words : ''

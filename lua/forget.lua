@@ -1,0 +1,19 @@
+#!lua flags=allow-oom
+-- Removes the notes that another one comes after these handoffs: that one has ended without waiting for their end. It
+-- frees memory, so it also runs when Redis is full (allow-oom).
+-- KEYS: 1… prefix:{tag}:h:tenant:id   the handoffs; in a Cluster of one partition
+-- ARGV: 1 the call's deadline (ms)
+--       2 the id of the one that came after them
+--       3 their members, tenant:id, separated by spaces
+-- Replies: {'forgotten'}
+--          {'newer'}    a newer version wrote one of them; nothing changed
+--          {'late'}     the call's deadline is over; nothing changed
+-- Uses: here after noting
+local dependent = ARGV[2]
+local now = clock()
+local stands = readStands(ARGV[3])
+
+if late(ARGV[1], now) then return { 'late' } end
+if not stands then return { 'newer' } end
+forgetDependent(stands, dependent)
+return { 'forgotten' }
