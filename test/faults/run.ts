@@ -5,6 +5,7 @@
 import { parseArgs } from 'node:util'
 import { circumstances, markdownTable } from '../../bench/report.ts'
 import type { Outcome, Scenario } from './scenario.ts'
+import { release } from './scenarios/after.ts'
 import { cluster } from './scenarios/cluster.ts'
 import { killedRedis, repliesCut } from './scenarios/one-redis.ts'
 import { partition } from './scenarios/partition.ts'
@@ -14,7 +15,7 @@ import { simulation } from './scenarios/simulation.ts'
 import { soak } from './scenarios/soak.ts'
 import { upgrade } from './scenarios/upgrade.ts'
 
-const scenarios: readonly Scenario[] = [repliesCut, killedRedis, sentinel, cluster, partition, rollingRestarts, upgrade, simulation, soak]
+const scenarios: readonly Scenario[] = [repliesCut, killedRedis, sentinel, cluster, partition, rollingRestarts, upgrade, simulation, soak, release]
 const { values, positionals } = parseArgs({ allowPositionals: true, options: { scale: { type: 'string', default: '1' } } })
 const scale = Number(values.scale)
 if (!(scale > 0 && scale <= 1)) throw new Error('--scale takes a share: above 0, 1 at the most')
