@@ -30,10 +30,10 @@ const steps = {
 }
 const callsAtOnce = { ended: 6, blocked: 4 }
 /**
- * How long a step with a blocked one rests after each id that it asked about, in milliseconds. This net asks again and
- * again while nothing happens, so it takes 2,000 ids a second at the most: less than a hundredth of Redis's time.
+ * How long a step with a blocked one rests for each id that it asked about, in milliseconds. This net asks again and
+ * again while nothing happens, so two steps at once take 670 ids a second at the most: a hundredth of Redis's time.
  */
-const rest = 1
+const rest = 3
 /** How many calls of one request are under way at once, and how long one may wait for that, in milliseconds. */
 const fan = { atOnce: 16, patience: 2000 }
 
