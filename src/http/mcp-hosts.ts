@@ -1,4 +1,4 @@
-import { packageUrl } from './clients.ts'
+import { allowingAddress, versionedPackage } from './clients.ts'
 
 /** How a program that runs agents is given the service's MCP server. `text`: a command, or what `file` has. */
 export interface McpHost { name: string, file?: string, text: string }
@@ -23,8 +23,8 @@ export function mcpHosts (baseUrl: string): McpHost[] {
         mcpServers: {
           handoff: {
             command: 'npx',
-            args: ['-y', packageUrl(baseUrl), 'mcp'],
-            env: { HANDOFF_URL: baseUrl, HANDOFF_KEY: 'your key' }
+            args: ['-y', versionedPackage(baseUrl), 'mcp'],
+            env: { HANDOFF_URL: baseUrl, HANDOFF_KEY: 'your key', ...allowingAddress }
           }
         }
       })

@@ -25,7 +25,7 @@ t.test('a request with BASE_URL’s path, or with the path stripped by the proxy
       t.equal((await call(null, 'GET', base + path)).statusCode, 200, base + path)
     }
     const clients = await call(null, 'GET', `${base}/clients/`)
-    t.match(clients.body, 'npx https://handoff.example/handoff/clients/agent-handoff-client.tgz work')
+    t.match(clients.body, 'root https://handoff.example/handoff/clients/agent-handoff-client.tgz work')
     t.match(clients.body, 'href="/handoff/clients/agent-handoff-client.tgz"')
     const [whole, head] = [await call(null, 'GET', `${base}/clients/agent-handoff-client.tgz`), await app.inject({ method: 'HEAD', url: `${base}/clients/agent-handoff-client.tgz` })]
     t.strictSame([head.statusCode, head.body, head.headers.etag, head.headers['content-length']], [200, '', whole.headers.etag, String(whole.rawPayload.length)])

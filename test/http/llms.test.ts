@@ -49,8 +49,12 @@ t.test('neither page needs a key, and each has its media type', async t => {
   }
 })
 
+/** What a browser shows of a page's text. */
+const unescaped = (html: string) => html.replace(/&#(\d+);/g, (_, code: string) => String.fromCharCode(Number(code)))
+
 t.test('the service hands out the client of its own version, without a key, and says how to install it', async t => {
   const path = '/clients/agent-handoff-client.tgz'
+  const versioned = `/clients/agent-handoff-client-${version}.tgz`
   const { statusCode, headers, rawPayload } = await app.inject(path)
   t.equal(statusCode, 200)
   t.match(headers, { 'content-type': 'application/gzip', 'cache-control': 'public, max-age=300', etag: /^"/, 'x-content-type-options': 'nosniff' })
@@ -58,15 +62,21 @@ t.test('the service hands out the client of its own version, without a key, and 
   t.strictSame([(await app.inject({ method: 'HEAD', url: path })).headers['content-length'], (await app.inject({ method: 'HEAD', url: '/clients/' })).statusCode], [String(rawPayload.length), 200])
   t.match(gunzipSync(rawPayload).toString('latin1'), `"version": "${version}"`)
   for (const url of ['/clients/', ...pages, '/.well-known/agent-skills/agent-handoff/SKILL.md']) {
-    for (const line of [`npm install http://127.0.0.1:8080${path}`, `npx http://127.0.0.1:8080${path} work INBOX -- COMMAND`]) t.match((await app.inject(url)).body, line, url)
+    for (const line of [`npm install --allow-remote=root http://127.0.0.1:8080${versioned}`, `npx -y --allow-remote=root http://127.0.0.1:8080${path}`]) t.match(unescaped((await app.inject(url)).body), line, url)
   }
   t.equal((await app.inject(`${path}?2`)).statusCode, 200, 'an address that is new to npx')
+  t.match(await app.inject(versioned), { statusCode: 200, rawPayload, headers: { 'content-type': 'application/gzip', etag: headers.etag } }, 'the same bytes')
+  for (const [old, present] of [['agent-handoff-client-0.0.1.tgz', versioned], ['agent_handoff-0.0.1-py3-none-any.whl', `/clients/agent_handoff-${version}-py3-none-any.whl`]]) {
+    const gone = await app.inject(`/clients/${old}`)
+    isProblem(t, gone, 404, 'not_found')
+    t.match(gone.json().detail, new RegExp(`${old}.*http://127\\.0\\.0\\.1:8080${present!.replaceAll('.', '\\.')}`), 'an old one names the present one')
+  }
   isProblem(t, await app.inject('/clients/none.tgz'), 404, 'not_found')
   isProblem(t, await app.inject('/clients/..%2fmain.js'), 404, 'not_found')
 })
 
 t.test('each host of agents has its block, on the front page and in docs/mcp.md', async t => {
-  const page = (await app.inject('/')).body.replace(/&#(\d+);/g, (_, code: string) => String.fromCharCode(Number(code)))
+  const page = unescaped((await app.inject('/')).body)
   const docs = readFileSync(new URL('../../docs/mcp.md', import.meta.url), 'utf8')
   const hosts = mcpHosts('http://127.0.0.1:8080')
   t.strictSame(hosts.map(({ name }) => name), ['Claude Code', 'Claude Desktop', 'Cursor', 'VS Code', 'Codex CLI', 'Gemini CLI'])

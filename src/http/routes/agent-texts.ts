@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { installLine, packageUrl, workerLines, workerText } from '../clients.ts'
+import { commandLine, installLine, workerLines, workerText } from '../clients.ts'
 import type { ClientFile } from '../clients.ts'
 import { fixed, kept, oncePer, sendFixed } from '../fixed-answers.ts'
 import { about, curlOf } from '../openapi.ts'
@@ -156,7 +156,7 @@ description: ${description}
 
 The service is at ${baseUrl}. Every request needs the header \`Authorization: Bearer <key>\`; the operator hands out keys. All operations, with their members
 and examples: ${baseUrl}/llms.txt. If you have the tools \`handoff_pass\`, \`handoff_catch_next\` and so on (MCP, ${baseUrl}/mcp), use those; with a shell, the
-command \`handoff\`${clients.length === 0 ? '' : ` (where there is none: \`npx -y ${packageUrl(baseUrl)}\`)`}.
+command \`handoff\`${clients.length === 0 ? '' : ` (where there is none: \`${commandLine(baseUrl)}\`)`}.
 
 ## A handoff's life
 
