@@ -1,7 +1,9 @@
-import { execFile, execFileSync } from 'node:child_process'
+import { execFile, execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { existsSync, readFileSync, readdirSync, renameSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { promisify } from 'node:util'
 import t from 'tap'
 import type { Test } from 'tap'
 import { version } from '../../src/core/version.ts'
@@ -352,4 +354,70 @@ t.test('the help names every verb', async t => {
     t.match(stdout, new RegExp(`^  ${verb} `, 'm'), verb)
     if (verb !== 'keys' && verb !== 'serve') t.match(await handoff([verb, '--help']), { code: 0, stdout: new RegExp(`^Usage: handoff ${verb} `) })
   }
+})
+
+/** The built command as another program starts it. */
+function begin (args: readonly string[], env: Record<string, string>, stdin: 'ignore' | 'pipe' = 'ignore') {
+  const child = spawn(process.execPath, [join(projectRoot, 'dist/cli/main.js'), ...args], { env: { PATH: process.env.PATH, ...env }, stdio: [stdin, 'pipe', 'pipe'] })
+  t.teardown(() => child.kill('SIGKILL'))
+  const texts = [child.stdout!, child.stderr!].map(async stream => (await stream.setEncoding('utf8').toArray()).join(''))
+  const ended = once(child, 'close').then(async ([code, signal]) => ({ code, signal, stdout: await texts[0]!, stderr: await texts[1]! }))
+  return { child, ended }
+}
+
+t.test('- reads standard input that doesn’t block, and one option takes it', async t => {
+  const { run, json, as, client } = start()
+  const { handoff_id: id } = await json('alice', 'pass', '--task', 'x')
+  await run('bob', 'catch', id!)
+  // Python sets the pipe non-blocking, and begins to write when the command has read nothing yet.
+  const program = `import os, subprocess, sys, time
+r, w = os.pipe()
+os.set_blocking(r, False)
+child = subprocess.Popen(sys.argv[1:], stdin=r)
+os.close(r)
+time.sleep(1)
+os.write(w, b'{"n":1.0}')
+os.close(w)
+sys.exit(child.wait())`
+  const said = await promisify(execFile)('python3', ['-c', program, process.execPath, join(projectRoot, 'dist/cli/main.js'), 'done', id!, '--output', '-'], { env: { PATH: process.env.PATH, ...as('bob').env } })
+  t.match(said.stdout, /done/)
+  t.match((await client('alice').status(id!)).text, '"result":{"n":1.0}')
+  t.match(await run('alice', 'pass', '--task', 'x', '--context', '-', '--output', '-'), { code: 2, stdout: '', stderr: /^--(context|output) and --(?!\1)(context|output) both take standard input/ })
+  const { child, ended } = begin(['done', id!, '--output', '-'], as('bob').env, 'pipe')
+  child.stdin!.end(Buffer.from('{"n":"\xfc"}', 'latin1'))
+  t.match(await ended, { code: 2, stdout: '', stderr: /^--output: what it reads is not UTF-8/ })
+})
+
+t.test('next and catch that a signal ends leave nothing caught that they didn’t print', { timeout: 120_000 }, async t => {
+  const { client, address, secrets, json } = start()
+  const alice = client('alice')
+  let came = () => {}
+  let isHeld = false
+  // The answer to the command's own catch may be held back: the service has caught something by then, and the command doesn't know.
+  const { address: through } = await proxy(t, address, ({ url }) => {
+    if (!url.includes('catch') || !url.includes('wait=60')) return 'pass'
+    came()
+    return isHeld ? 'hold' : 'pass'
+  })
+  let kept = 0
+  for (let round = 0; round < 14; round++) {
+    isHeld = round < 4
+    const one = round % 2 === 0 ? undefined : (await json('alice', 'pass', '--task', 'x', '--require-human')).handoff_id as string
+    const arrived = new Promise<void>(resolve => { came = resolve })
+    const { child, ended } = begin(one === undefined ? ['next', 'signalled', '--wait', '60s', '--json'] : ['catch', one, '--wait', '60s', '--json'], { HANDOFF_URL: through, HANDOFF_KEY: secrets.bob })
+    await arrived
+    const id = one ?? (await alice.pass({ task: 'x', to: 'signalled' })).handoff_id
+    if (one !== undefined) await client('approver').approvals.approve(one)
+    if (isHeld) await alice.waitFor(id, 'caught', { timeout: 20_000 })
+    // Around the arrival: at once, and later and later.
+    else for (const began = performance.now(); performance.now() - began < round;) await new Promise(resolve => setImmediate(resolve))
+    child.kill(round % 4 < 2 ? 'SIGTERM' : 'SIGINT')
+    const { stdout, stderr, signal } = await ended
+    const { status } = await alice.status(id)
+    if (isHeld) t.match({ signal, stderr, status }, { signal: /^SIG(TERM|INT)$/, stderr: `${id} was caught, and given back: declined\n`, status: 'declined' }, `round ${round}`)
+    t.ok(status === 'pending' || status === 'declined' || stdout.includes(id), `round ${round}: ${status}`)
+    if (stdout.includes(id)) kept++
+    if (status === 'pending') await alice.cancel(id)
+  }
+  t.comment(`${kept} of 14 were printed`)
 })

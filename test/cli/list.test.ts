@@ -11,7 +11,7 @@ import { listen } from '../helpers/wire.ts'
 
 /** `handoff list`, `inboxes`, `inbox`, `redrive` and `purge`. Each subtest has a tenant of its own, with an agent and an operator. */
 
-const names = ['live', 'failed', 'hostile', 'many', 'direct', 'wrong', 'clock', 'redrive', 'again', 'purge', 'asks', 'scope', 'inboxes']
+const names = ['live', 'failed', 'hostile', 'many', 'direct', 'wrong', 'clock', 'redrive', 'again', 'purge', 'asks', 'scope', 'inboxes', 'unasked']
 const agents: Array<[string, Scope[]]> = [['ann', ['pass', 'catch', 'status']], ['olga', ['operate', 'status']]]
 const secretOf = (tenant: string, agent: string) => `${tenant}-${agent}-secret-0123456789`
 const keys = names.flatMap(tenant => agents.map(([agent, scopes]) => ({ caller: callerOf(tenant, agent, scopes), secret: secretOf(tenant, agent) })))
@@ -184,8 +184,8 @@ t.test('wrong usage, and what the service refuses', async t => {
   ]
   for (const [args, says] of wrong) t.match(await run(...args), { code: 2, stdout: '', stderr: says }, args.join(' '))
   t.match(await run('list', '--since', '1h'), { code: 1, stdout: '', stderr: /\/since querystring: needs state=failed \(invalid_request\)\n$/ })
-  t.match(await run('redrive', '--limit', '1001'), { code: 1, stdout: '', stderr: /\/limit/ })
-  t.match(await run('purge', 'a b'), { code: 1, stdout: '', stderr: /\/inbox/ })
+  t.match(await run('redrive', '--limit', '1001', '--yes'), { code: 1, stdout: '', stderr: /\/limit/ })
+  t.match(await run('purge', 'a b', '--yes'), { code: 1, stdout: '', stderr: /\/inbox/ })
 })
 
 t.test('durations count from the service’s clock', async t => {
@@ -213,10 +213,10 @@ t.test('redrive', async t => {
   t.strictSame(parsed(await run('redrive', '--json', '--inbox', 'a', '--label', 'run:1', '--error-code', 'E', '--status', 'failed,expired', '--passed-by', 'ann', '--since', '1h')),
     { reissued: 1, skipped: 0, more: false })
   t.match(await status(ids[0]!), { reissued_as: /./ })
-  t.strictSame(parsed(await run('redrive', '--json', '--until', '1h')), { reissued: 0, skipped: 0, more: false })
-  t.match(await run('redrive', '--limit', '1'), { code: 0, stdout: 'reissued  1\nskipped   0\nmore      true\n\nThere are more: --all goes on until there are none.\n', stderr: '' })
-  t.match(await run('redrive', '--all'), { code: 0, stdout: 'reissued  1\nskipped   0\nmore      false\n', stderr: '' })
-  t.match(await run('redrive', '--all'), { code: 0, stdout: 'reissued  0\nskipped   0\nmore      false\n' })
+  t.strictSame(parsed(await run('redrive', '--json', '--until', '1h', '--yes')), { reissued: 0, skipped: 0, more: false })
+  t.match(await run('redrive', '--limit', '1', '--yes'), { code: 0, stdout: 'reissued  1\nskipped   0\nmore      true\n\nThere are more: --all goes on until there are none.\n', stderr: '' })
+  t.match(await run('redrive', '--all', '--yes'), { code: 0, stdout: 'reissued  1\nskipped   0\nmore      false\n', stderr: '' })
+  t.match(await run('redrive', '--all', '--yes'), { code: 0, stdout: 'reissued  0\nskipped   0\nmore      false\n' })
   t.strictSame((await ask('GET', '/api/handoffs?state=failed')).json().items, [])
 })
 
@@ -238,7 +238,7 @@ t.test('redrive --all ends, whatever goes on failing', async t => {
       response.end(answer.body)
     }
   })
-  const { code, stdout } = await handoff(['redrive', '--all', '--json'], { env: env(slow) })
+  const { code, stdout } = await handoff(['redrive', '--all', '--json', '--yes'], { env: env(slow) })
   t.equal(code, 0)
   t.strictSame(stdout.trimEnd().split('\n').map(line => JSON.parse(line).reissued), [1, 1, 1], 'an answer a line')
   t.match(bodies[0], { limit: 1000, until: /Z$/ })
@@ -246,16 +246,16 @@ t.test('redrive --all ends, whatever goes on failing', async t => {
   const stuck = await serve(t, (request, response) => {
     response.end(request.url === '/api/redrive' ? '{"reissued":0,"skipped":0,"more":true}' : '{"items":[],"next_cursor":null}')
   })
-  t.match(await handoff(['redrive', '--all'], { env: env(stuck) }), { code: 1, stdout: /^reissued {2}0\n/, stderr: /^3 calls found nothing/ })
+  t.match(await handoff(['redrive', '--all', '--yes'], { env: env(stuck) }), { code: 1, stdout: /^reissued {2}0\n/, stderr: /^3 calls found nothing/ })
 })
 
 t.test('purge', async t => {
   const { ask, pass, caught, run, status } = as('purge')
   const ids = [await pass({ to: 'a', labels: { run: '1' } }), await pass({ to: 'a', delay: 60 }), await pass({ to: 'a', require_human: true })]
   const others = [await caught({ to: 'a' }), await pass({ to: 'b' })]
-  t.strictSame(parsed(await run('purge', 'a', '--label', 'run:1', '--reason', 'a "mistake"', '--json')), { cancelled: 1, more: false })
+  t.strictSame(parsed(await run('purge', 'a', '--label', 'run:1', '--reason', 'a "mistake"', '--json', '--yes')), { cancelled: 1, more: false })
   t.match(await status(ids[0]!), { status: 'cancelled', ended_by: 'olga', cancel_reason: 'a "mistake"' })
-  t.match(await run('purge', 'a', '--limit', '1'), { code: 0, stdout: 'cancelled  1\nmore       true\n\nThere are more: --all goes on until there are none.\n', stderr: '' })
+  t.match(await run('purge', 'a', '--limit', '1', '--yes'), { code: 0, stdout: 'cancelled  1\nmore       true\n\nThere are more: --all goes on until there are none.\n', stderr: '' })
   t.match(await run('purge', 'a', '--all', '--yes'), { code: 0, stdout: 'cancelled  1\nmore       false\n', stderr: '' })
   for (const id of ids) t.match(await status(id), { status: 'cancelled' })
   for (const id of others) t.match((await status(id)).status, /caught|pending/)
@@ -281,12 +281,29 @@ t.test('on a terminal purge asks first', async t => {
     }
   }
   for (const typed of ['n\n', '\n', 'yellow\n', '', '\u0003', '\u0004']) {
-    t.match(await on(typed, '--label', 'run:1'), { code: 1, stdout: '', stderr: /Cancel what is pending in a with run:1 at http:[^]+\? \[y\/N\][^]*nothing was cancelled\n$/ }, JSON.stringify(typed))
+    t.match(await on(typed, '--label', 'run:1'), { code: 1, stdout: '', stderr: /Cancel what is pending in a with run:1 at http:[^]+\? \[y\/N\][^]*nothing was changed\n$/ }, JSON.stringify(typed))
   }
   t.match(await status(id), { status: 'pending' })
   t.match(await on('y\n'), { code: 0, stdout: /^cancelled {2}1\n/ })
   await pass({ to: 'a' })
   t.match(await on('', '--yes'), { code: 0, stdout: /^cancelled {2}1\n/, stderr: '' })
+})
+
+t.test('without a terminal purge, and redrive without --inbox, change nothing unless --yes says so; --dry-run counts', async t => {
+  const { pass, fail, caught, run, status } = as('unasked')
+  const [waiting, failed] = [[await pass({ to: 'a', labels: { run: '1' } }), await pass({ to: 'a' })], [await fail({ to: 'a' }), await fail({ to: 'b' })]]
+  await caught({ to: 'a' })
+  for (const args of [['purge', 'a', '--all'], ['purge', 'a', '--json'], ['redrive'], ['redrive', '--all', '--label', 'run:1']]) {
+    t.match(await run(...args), { code: 2, stdout: '', stderr: /^without a terminal this needs --yes; --dry-run says how many would change/ }, args.join(' '))
+  }
+  for (const [args, expected] of [
+    [['purge', 'a', '--all'], { would_change: 2, more: false }], [['purge', 'a', '--limit', '1'], { would_change: 1, more: true }], [['purge', 'a', '--label', 'run:1', '--yes'], { would_change: 1, more: false }],
+    [['redrive'], { would_change: 2, more: false }], [['redrive', '--inbox', 'b'], { would_change: 1, more: false }], [['redrive', '--all', '--since', '1h'], { would_change: 2, more: false }], [['redrive', '--until', '1h'], { would_change: 0, more: false }],
+  ] as const) t.strictSame(parsed(await run(...args, '--dry-run', '--json')), expected, args.join(' '))
+  t.match(await run('purge', 'a', '--dry-run'), { code: 0, stdout: 'would_change  2\nmore          false\n' })
+  for (const id of waiting) t.match(await status(id), { status: 'pending' })
+  for (const id of failed) t.match(await status(id), { status: 'failed', reissued_as: null })
+  t.strictSame(parsed(await run('redrive', '--inbox', 'b', '--json')), { reissued: 1, skipped: 0, more: false }, 'one inbox was named')
 })
 
 t.test('an agent’s key lists, and no more', async t => {
@@ -295,7 +312,7 @@ t.test('an agent’s key lists, and no more', async t => {
   const run = (...args: string[]) => handoff(args, { env: env(address, 'ann') })
   t.notOk((await run('list', '--json')).stdout.includes('"task"'))
   for (const args of [['redrive'], ['redrive', '--all'], ['purge', 'a'], ['purge', 'a', '--all']]) {
-    t.match(await run(...args), { code: 1, stdout: '', stderr: /\(insufficient_scope\)\n$/ }, args.join(' '))
+    t.match(await run(...args, '--yes'), { code: 1, stdout: '', stderr: /\(insufficient_scope\)\n$/ }, args.join(' '))
   }
   t.match(await status(id), { status: 'pending' })
 })

@@ -50,6 +50,10 @@ t.test('the exit status fails or declines, with what standard error says', async
     ['kill -9 $$', { status: 'failed', error: { message: 'the command ended with SIGKILL' } }],
     ['echo not mine >&2; exit 75', { status: 'declined', reason: 'not mine' }],
     ['exit 75', { status: 'declined' }],
+    ['printf \'{"name":"M\\374ller"}\'', { status: 'failed', error: { message: 'the command’s standard output is not UTF-8' } }],
+    ['printf "M\\303"', { status: 'failed', error: { message: /is not UTF-8/ } }],
+    ['printf "M\\374ller" >&2; exit 1', { status: 'failed', error: { message: 'M\ufffdller' } }],
+    ['printf "\\377"; printf "\\377" >&2; exit 75', { status: 'declined', reason: '\ufffd' }],
     ['head -c 9000000 /dev/zero', { status: 'failed', error: { message: /standard output is longer/ } }],
     ['head -c 9000000 /dev/zero | tr "\\0" e >&2; exit 1', { status: 'failed', error: { message: /^e{2000}$/ } }],
   ] as const) {
@@ -70,7 +74,7 @@ t.test('it says what it catches and how that ends, one line each, and with --qui
   const long = await pass()
   t.match(await work('sh', '-c', 'head -c 2000000 /dev/zero | tr "\\0" x'), { stderr: new RegExp(`^caught ${long} "t"\n${long}: .* \\(payload_too_large\\)\nfailed ${long}\n$`) })
   const itself = await pass()
-  t.match(await work(process.execPath, join(projectRoot, 'dist/cli/main.js'), 'done', itself), { stderr: `caught ${itself} "t"\ndone ${itself}\n` })
+  t.match(await handoff(['work', 'w', '--once', '--pass-key', '--', process.execPath, join(projectRoot, 'dist/cli/main.js'), 'done', itself], { env }), { stderr: `caught ${itself} "t"\ndone ${itself}\n` })
   const lost = await pass({ heartbeat_within: 5 })
   const ended = work('sh', '-c', 'sleep 1000')
   await until(async () => (await status(lost)).status === 'caught')
@@ -78,6 +82,19 @@ t.test('it says what it catches and how that ends, one line each, and with --qui
   t.match(await ended, { code: 0, stderr: `caught ${lost} "t"\nlost ${lost}\n` })
   await pass()
   t.match(await handoff(['work', 'v,w', '--once', '--quiet', '--', 'true'], { env }), { code: 0, stdout: '', stderr: '' })
+})
+
+t.test('the command has the key only with --pass-key, and then the address that it belongs to', async t => {
+  const { env, pass, status } = start()
+  const says = 'echo "$HANDOFF_URL $HANDOFF_KEY $HANDOFF_KEY_FILE"'
+  const ran = async (own: Record<string, string>, ...options: string[]) => {
+    const id = await pass()
+    t.match(await handoff(['work', 'w', '--once', ...options, '--', 'sh', '-c', says], { env: own }), { code: 0 })
+    return (await status(id)).result
+  }
+  t.strictSame(await ran({ ...env, HANDOFF_KEY_FILE: 'k' }), { text: `${env.HANDOFF_URL}  \n` })
+  t.strictSame(await ran(env, '--pass-key'), { text: `${env.HANDOFF_URL} ${env.HANDOFF_KEY} \n` })
+  t.strictSame(await ran({ HANDOFF_KEY: env.HANDOFF_KEY! }, '--url', env.HANDOFF_URL!, '--pass-key'), { text: `${env.HANDOFF_URL} ${env.HANDOFF_KEY} \n` })
 })
 
 t.test('a task of a megabyte, and one with a NUL, fit into the environment', async t => {

@@ -81,8 +81,8 @@ export async function serve (t: Test, listener: RequestListener): Promise<string
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
-/** What becomes of a request: sent on, sent on with its answer thrown away, or answered here. */
-export type Fate = 'pass' | 'drop' | ((request: IncomingMessage, response: ServerResponse) => void)
+/** What becomes of a request: sent on, sent on with its answer thrown away or never passed on, or answered here. */
+export type Fate = 'pass' | 'drop' | 'hold' | ((request: IncomingMessage, response: ServerResponse) => void)
 
 export interface Seen { method: string, url: string, key: string | undefined, body: string }
 
@@ -103,7 +103,7 @@ export async function proxy (t: Test, service: string, fate: (seen: Seen, index:
     onward.on('error', () => response.destroy())
     onward.on('response', answer => {
       if (what === 'pass') return answer.pipe(response.writeHead(answer.statusCode!, answer.headers))
-      answer.resume().on('end', () => response.destroy())
+      answer.resume().on('end', () => { if (what === 'drop') response.destroy() })
     })
     onward.end(body)
   })

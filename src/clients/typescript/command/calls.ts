@@ -1,7 +1,7 @@
 import { rawJson } from '../index.ts'
 import type { PassBody } from '../index.ts'
 import { labelsText } from './common/names.ts'
-import { ask, items, lines, listLines, oldest, wantedLabels } from './ask.ts'
+import { ask, lines, listLines, oldest, wantedLabels } from './ask.ts'
 import type { AskOptions } from './ask.ts'
 import type { AnswerOptions, QuestionOptions } from './questions.ts'
 
@@ -15,10 +15,9 @@ const plain = ({ text }: { readonly text: string }) => lines(text)
 /** @returns the exit status */
 export const calls = {
   pass: options => ask(options, client => client.pass(passBody(options), given(options, 'idempotencyKey')), plain),
-  catch: (options, id) => ask(options, client => client.catch(id, given(options, 'wait')), plain, true),
-  next: (options, inbox) => ask(
-    options, client => client.catchNext({ ...inboxesOf(inbox), ...given(options, 'max', 'wait') }),
-    all => items(all, 'nothing to catch'), true
+  catch: async (options, id) => (await import('./catch.ts')).catchOne(options, id, given(options, 'wait')),
+  next: async (options, inbox) => (await import('./catch.ts')).catchNext(
+    options, inboxesOf(inbox), given(options, 'max', 'wait')
   ),
   done: (options, id) => ask(options, client => client.done(id, options.output), plain),
   fail: (options, id) => ask(options, client => client.fail(

@@ -9,6 +9,9 @@ import { UsageError } from './output.ts'
 
 const usual = 'http://127.0.0.1:8080'
 
+/** Where a command goes, and the key that belongs there. */
+export interface Destination { baseUrl: string, key: string }
+
 /**
  * Where a command goes, and the key that belongs there: HANDOFF_KEY belongs to HANDOFF_URL (to `url` where that is
  * unset), the agent's key of an `npm start` to the address that it wrote beside it, and what `handoff login` keeps to
@@ -17,7 +20,7 @@ const usual = 'http://127.0.0.1:8080'
  * @throws {TypeError} for what is no address
  * @throws {UsageError} if no key belongs there
  */
-export function destinationOf (url: string | undefined): { baseUrl: string, key: string } {
+export function destinationOf (url: string | undefined): Destination {
   const { HANDOFF_URL, HANDOFF_KEY, DATA_DIR = '.data' } = process.env
   const local = localAddress(DATA_DIR)
   const baseUrl = normalBaseUrl(url ?? (HANDOFF_URL || local || usual))
@@ -81,9 +84,15 @@ export function programFolders (): string {
   return process.env.PATH ?? ''
 }
 
-/** The environment for a child process, with these variables added. */
-export function environmentWith (more: Record<string, string>): NodeJS.ProcessEnv {
-  return { ...process.env, ...more }
+/**
+ * The environment for a command that works on handoffs, with these variables added. What it prints is published, and a
+ * stranger wrote its task: it has no key, unless it is given access.
+ */
+export function environmentFor (access: Destination | undefined, more: Record<string, string>): NodeJS.ProcessEnv {
+  const own = Object.entries(process.env).filter(([name]) => !/^HANDOFF_KEY(_|$)/i.test(name))
+  return {
+    ...Object.fromEntries(own), ...access && { HANDOFF_URL: access.baseUrl, HANDOFF_KEY: access.key }, ...more
+  }
 }
 
 /**

@@ -1,8 +1,8 @@
 import { once } from 'node:events'
 import { createInterface } from 'node:readline/promises'
-import type { FailedWanted, HandoffClient, ListWanted } from '../index.ts'
+import type { FailedWanted, HandoffClient, ListWanted, ListedHandoff } from '../index.ts'
 import type { Labels } from './common/names.ts'
-import { Failure, print } from './output.ts'
+import { Failure, UsageError, print } from './output.ts'
 import { clientFor, lines, refused, wantedLabels } from './ask.ts'
 import type { AskOptions } from './ask.ts'
 import { destinationOf } from './environment.ts'
@@ -11,23 +11,27 @@ import type { FailedOptions } from './list.ts'
 
 /** `handoff redrive` and `handoff purge`: what an operator does to many handoffs at once. */
 
-interface ManyOptions { limit?: number, all?: boolean }
+interface ManyOptions extends AskOptions { limit?: number, all?: boolean, yes?: boolean, dryRun?: boolean }
 
-export interface PurgeOptions extends AskOptions, ManyOptions { reason?: string, label?: Labels, yes?: boolean }
+export interface PurgeOptions extends ManyOptions { reason?: string, label?: Labels }
 
 /** What a call answers: numbers, and whether there are more. */
 type Answer = { readonly text: string, more: boolean } & Record<string, unknown>
 
 /** How many handoffs one call changes with --all, and how many calls in a row may change none. */
 const allAtATime = { limit: 1000, idle: 3 }
+/** How many without --all and --limit, as the service has it. */
+const usual = 100
 
 /** @returns the exit status */
 export async function redrive (options: FailedOptions & ManyOptions): Promise<number> {
   const client = clientFor(options)
   checkLimit(options)
+  if (options.inbox === undefined) await confirm('Reissue what failed, in all inboxes,', options)
   try {
     const isRelative = [options.since, options.until].some(moment => typeof moment === 'number')
     const wanted = wantedOf(options, isRelative ? await serviceTime(options) : 0)
+    if (options.dryRun) return await count(options, client.listAll({ ...wanted, state: 'failed' }))
     if (options.all) wanted.until = await endOfLast(client, wanted) ?? wanted.until
     return await repeat(options, 'reissued', limit => client.redrive({ ...wanted as FailedWanted, limit }))
   } catch (error) {
@@ -48,31 +52,55 @@ async function endOfLast (client: HandoffClient, wanted: ListWanted): Promise<st
 export async function purge (options: PurgeOptions, inbox: string): Promise<number> {
   const client = clientFor(options)
   checkLimit(options)
-  if (!options.yes && process.stdin.isTTY && process.stderr.isTTY) await confirm(inbox, options)
   const { reason, label } = options
+  const which = label === undefined ? '' : ` with ${label.join(' and ')}`
+  await confirm(`Cancel what is pending in ${inbox}${which}`, options)
   try {
+    if (options.dryRun) return await count(options, pendingOf(client.listAll({ inbox, ...wantedLabels(label) })))
     return await repeat(options, 'cancelled', limit => client.purge(inbox, { reason, ...wantedLabels(label), limit }))
   } catch (error) {
     return refused(options, error)
   }
 }
 
-/** Asks on the terminal. @throws {Failure} where the answer isn't yes */
-async function confirm (inbox: string, { url, label }: PurgeOptions): Promise<void> {
-  const which = label === undefined ? '' : ` with ${label.join(' and ')}`
-  const question = `Cancel what is pending in ${inbox}${which} at ${destinationOf(url).baseUrl}? [y/N] `
+async function * pendingOf (live: AsyncIterable<ListedHandoff>): AsyncGenerator<ListedHandoff> {
+  for await (const item of live) if (item.status === 'pending') yield item
+}
+
+/** Says how many would change, and changes nothing. @returns the exit status */
+async function count ({ all, json, limit = usual }: ManyOptions, found: AsyncIterable<unknown>): Promise<number> {
+  const most = all ? Infinity : limit
+  const items = found[Symbol.asyncIterator]()
+  let counted = 0
+  while (counted <= most && !(await items.next()).done) counted++
+  const answer = JSON.stringify({ would_change: Math.min(counted, most), more: counted > most })
+  print(json ? answer : lines(answer))
+  return 0
+}
+
+/**
+ * Asks on the terminal, unless nothing changes or it was said already. Where there is no terminal nobody can be asked.
+ * @throws {Failure} where the answer isn't yes
+ * @throws {UsageError} without a terminal
+ */
+async function confirm (what: string, { url, yes, dryRun }: ManyOptions): Promise<void> {
+  if (yes || dryRun) return
+  if (!process.stdin.isTTY || !process.stderr.isTTY) {
+    throw new UsageError('without a terminal this needs --yes; --dry-run says how many would change')
+  }
+  const question = `${what} at ${destinationOf(url).baseUrl}? [y/N] `
   const terminal = createInterface({ input: process.stdin, output: process.stderr })
   // Ctrl-C and Ctrl-D reject it in some versions of Node; in others it stays open, as it does at the end of the input.
   const closed = once(terminal, 'close').then(() => '\n')
   const answer = await Promise.race([terminal.question(question).catch(() => '\n'), closed])
   terminal.close()
   if (answer === '\n') process.stderr.write('\n')
-  if (!/^y(es)?$/i.test(answer.trim())) throw new Failure('nothing was cancelled')
+  if (!/^y(es)?$/i.test(answer.trim())) throw new Failure('nothing was changed')
 }
 
 /** Calls once, or with `all` until there are no more. @param count what the answer counts */
 async function repeat (
-  options: AskOptions & ManyOptions, count: 'reissued' | 'cancelled',
+  options: ManyOptions, count: 'reissued' | 'cancelled',
   call: (limit: number | undefined) => Promise<{ readonly text: string, more: boolean }>
 ): Promise<number> {
   const { json, all, limit } = options

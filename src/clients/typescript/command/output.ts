@@ -108,3 +108,14 @@ export function oneLine (text: string): string {
   const line = text.trim().replace(/\s+/g, ' ')
   return line.length <= maxLine ? line : `${line.slice(0, maxLine)}…`
 }
+
+/**
+ * Text in UTF-8, without a byte order mark in front; undefined for other bytes, which would be replaced without a sign.
+ */
+export function utf8 (bytes: Uint8Array): string | undefined {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch {
+    return undefined
+  }
+}

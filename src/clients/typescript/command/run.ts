@@ -2,6 +2,7 @@ import { sep } from 'node:path'
 import { helpOf, overview } from './help.ts'
 import { Failure, UsageError, notWritten, oneLine, outputFault, print } from './output.ts'
 import { parse } from './parse.ts'
+import { readInput } from './values.ts'
 import type { Verb } from './verbs.ts'
 
 /** `handoff`: what its command line says is done, and how it exits. */
@@ -36,6 +37,7 @@ export async function runVerb (verbs: Verbs, line: readonly string[], version: s
   const given = isHelp ? 'help' : parse(name, verb, rest)
   if (given === 'help') return show(helpOf(name, verb))
   if (given === 'version') return show(version)
+  await readInput(given.options)
   return await verb.run(given.options, given.args)
 }
 

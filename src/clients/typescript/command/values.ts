@@ -1,10 +1,11 @@
 import { readFileSync } from 'node:fs'
+import { buffer } from 'node:stream/consumers'
 import { rawJson } from '../json.ts'
 import type { RawJson } from '../json.ts'
 import { isLabel, isName, partsOf } from './common/names.ts'
 import type { Labels } from './common/names.ts'
 import { readDuration, readTime } from './common/time.ts'
-import { UsageError, harmless, oneLine } from './output.ts'
+import { UsageError, harmless, oneLine, utf8 } from './output.ts'
 
 /**
  * Parsers of option values. Each error names the wrong value and says what the option takes; the service checks what
@@ -120,12 +121,44 @@ export function parsePercent (option: string, text: string): number {
   return Number(text)
 }
 
+/** Stands for what standard input has, until that is read. */
+class FromInput {
+  readonly option: string
+
+  constructor (option: string) {
+    this.option = option
+  }
+}
+
 /**
- * JSON text, or `@file`, or `-` for standard input. It is sent as it is, so that no number changes.
+ * JSON text, or `@file`, or `-` for standard input (`readInput`). It is sent as it is, so that no number changes.
  * @throws {UsageError} if it is no JSON object, or can't be read
  */
-export function parseObject (option: string, text: string): RawJson {
-  const json = (text === '-' ? read(option, 0) : text.startsWith('@') ? read(option, text.slice(1)) : text).trim()
+export function parseObject (option: string, text: string): RawJson | FromInput {
+  if (text === '-') return new FromInput(option)
+  if (!text.startsWith('@')) return objectOf(option, text)
+  return objectOf(option, decoded(option, readable(option, () => readFileSync(text.slice(1)))))
+}
+
+/**
+ * Reads standard input for the option that takes it. Not at once, as a file is: a pipe that doesn't block, as some
+ * hosts give one, has nothing to read for a while (EAGAIN).
+ */
+export async function readInput (options: Record<string, unknown>): Promise<void> {
+  const wanted = Object.entries(options).flatMap(([name, value]) => value instanceof FromInput ? [{ name, value }] : [])
+  const [first, second] = wanted
+  if (first === undefined) return
+  const { option } = first.value
+  if (second !== undefined) {
+    throw new UsageError(`${option} and ${second.value.option} both take standard input (-), which can be read once: ` +
+      'give one of them as @file')
+  }
+  const bytes = await buffer(process.stdin).catch((error: Error) => readable(option, () => { throw error }))
+  options[first.name] = objectOf(option, decoded(option, bytes))
+}
+
+function objectOf (option: string, text: string): RawJson {
+  const json = text.trim()
   let value: unknown
   try {
     value = JSON.parse(json)
@@ -144,11 +177,16 @@ export function parseKey (option: string, text: string): string {
   return text
 }
 
-function read (option: string, file: string | number): string {
+function readable<T> (option: string, read: () => T): T {
   try {
-    // Other bytes than UTF-8's would be replaced without a sign.
-    return new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(file))
+    return read()
   } catch (error) {
     throw new UsageError(`${option}: ${oneLine((error as Error).message)}`)
   }
+}
+
+function decoded (option: string, bytes: Uint8Array): string {
+  const text = utf8(bytes)
+  if (text === undefined) throw new UsageError(`${option}: what it reads is not UTF-8`)
+  return text
 }

@@ -12,6 +12,7 @@ const inboxOption = ['--inbox <inbox>', 'only those of handoffs for this inbox']
 const labelOption = [
   label, 'only those of handoffs with this label; several want all', parseLabel
 ] as const
+const dryRun = ['--dry-run', 'change nothing, and say how many would change'] as const
 const object = 'a JSON object, @file, or - for standard input'
 
 /** An option's flags, its description, and its parser. One that may be given again gets what it was before. */
@@ -219,6 +220,8 @@ const definitions: Record<Call, Definition> = {
       ...failedOptions,
       ['--limit <n>', 'how many at most: 1 to 1000, 100 by default', parseLimit],
       ['--all', 'all that have failed by now; with --json an answer a line'],
+      ['--yes', 'don’t ask first; without --inbox needed where there is no terminal'],
+      dryRun,
     ],
   },
   purge: {
@@ -229,7 +232,8 @@ const definitions: Record<Call, Definition> = {
       [label, 'only those with this label; several want all', parseLabel],
       ['--limit <n>', 'how many at most: 1 to 1000, 100 by default', parseLimit],
       ['--all', 'all of them; with --json an answer a line'],
-      ['--yes', 'don’t ask first on a terminal'],
+      ['--yes', 'don’t ask first; needed where there is no terminal'],
+      dryRun,
     ],
   },
   approvals: {
@@ -278,7 +282,8 @@ export const verbs: Readonly<Record<string, Verb>> = {
       url,
       ['--concurrency <n>', 'how many at once (default: 1)', parseCount],
       ['--once', 'end after one handoff'],
-      ['--quiet', 'print only what goes wrong, not what it catches and how that ends']
+      ['--quiet', 'print only what goes wrong, not what it catches and how that ends'],
+      ['--pass-key', 'give the command HANDOFF_URL and HANDOFF_KEY, so that it can call the service too']
     ],
     help: 'The command gets the handoff’s JSON on standard input, and HANDOFF_ID and HANDOFF_TASK. By its exit ' +
       'status it is\n' +

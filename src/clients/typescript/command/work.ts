@@ -9,14 +9,20 @@ import { isHandoffError, rawJson } from '../index.ts'
 import type { Handoff, HandoffClient } from '../index.ts'
 import { reportedFor } from '../work.ts'
 import { onStopSignal } from './common/signals.ts'
-import { Failure, UsageError, harmless, oneLine } from './output.ts'
+import { Failure, UsageError, harmless, oneLine, utf8 } from './output.ts'
 import { clientFor, errorLine } from './ask.ts'
 import type { AskOptions } from './ask.ts'
-import { environmentWith, programFolders } from './environment.ts'
+import { destinationOf, environmentFor, programFolders } from './environment.ts'
+import type { Destination } from './environment.ts'
 
 /** `handoff work`: serves an inbox, or several, by running a command for each handoff. */
 
-export interface WorkCommandOptions extends AskOptions { concurrency?: number, once?: boolean, quiet?: boolean }
+export interface WorkCommandOptions extends AskOptions {
+  concurrency?: number
+  once?: boolean
+  quiet?: boolean
+  passKey?: boolean
+}
 
 /** The exit status by which a command declines: EX_TEMPFAIL of sysexits.h. */
 const declines = 75
@@ -28,7 +34,7 @@ const declines = 75
 export async function work (
   inboxes: string, [command, ...args]: string[], options: WorkCommandOptions
 ): Promise<number> {
-  const { concurrency = 1, once = false, quiet = false } = options
+  const { concurrency = 1, once = false, quiet = false, passKey = false } = options
   if (concurrency < 1) throw new UsageError('--concurrency takes a whole number, at least 1')
   // Checked before anything is caught: otherwise every waiting handoff would fail.
   if (command === undefined || !isThere(command)) {
@@ -36,7 +42,7 @@ export async function work (
   }
   const client = clientFor(options)
   const report = quiet ? () => {} : say
-  const worker = new Worker(client, command, args, report)
+  const worker = new Worker(client, command, args, report, passKey ? destinationOf(options.url) : undefined)
   const unlisten = onStopSignal(worker.stop, () => process.exit(1))
   try {
     await client.work(inboxes.includes(',') ? inboxes.split(',') : inboxes, async (handoff, { signal }) => {
@@ -61,6 +67,7 @@ class Worker {
   readonly #args: readonly string[]
   readonly #over = new AbortController()
   readonly #report: typeof say
+  readonly #access: Destination | undefined
   /** Why commands failed, until that is reported. */
   readonly #failures = new WeakMap<Handoff, string>()
   readonly #declined = new WeakSet<Handoff>()
@@ -68,7 +75,11 @@ class Worker {
   /** Why the command can't be started any more. */
   broken: Error | undefined
 
-  constructor (client: HandoffClient, command: string, args: readonly string[], report: typeof say) {
+  /** @param access what the command may have of ours */
+  constructor (
+    client: HandoffClient, command: string, args: readonly string[], report: typeof say, access: Destination | undefined
+  ) {
+    this.#access = access
     this.#report = report
     this.#client = client
     this.#command = command
@@ -95,9 +106,12 @@ class Worker {
   /** @returns the result @throws what it fails with */
   async carryOut (handoff: Handoff, signal: AbortSignal): Promise<object | undefined> {
     const { status, output, message } = await this.#run(handoff, signal)
-    if (status === 0) return resultOf(output)
+    const text = utf8(output)
+    if (status === 0 && text !== undefined) return resultOf(text)
     if (status !== declines) {
-      const why = message || `the command ended with ${status}`
+      const why = status === 0
+        ? 'the command’s standard output is not UTF-8'
+        : message || `the command ended with ${status}`
       this.#failures.set(handoff, why)
       throw new Error(why)
     }
@@ -114,7 +128,7 @@ class Worker {
   async #run (handoff: Handoff, signal: AbortSignal): Promise<Ended> {
     let end = () => {}
     try {
-      const running = run(handoff, this.#command, this.#args)
+      const running = run(handoff, this.#command, this.#args, this.#access)
       end = () => {
         const ending = running.end().finally(() => this.#ending.delete(ending))
         this.#ending.add(ending)
@@ -168,12 +182,8 @@ function complaints (): (error: unknown, handoff?: Handoff) => void {
   }
 }
 
-/**
- * A JSON object is the result as it is; any other text becomes its member `text`. A byte order mark in front belongs to
- * neither.
- */
-function resultOf (output: Buffer): object {
-  const text = output.toString().replace(/^\ufeff/, '')
+/** A JSON object is the result as it is; any other text becomes its member `text`. */
+function resultOf (text: string): object {
   try {
     const value: unknown = JSON.parse(text)
     if (typeof value === 'object' && value !== null && !Array.isArray(value)) return rawJson(text.trim())
@@ -209,9 +219,11 @@ export interface Running {
  * Starts it in a process group of its own: so a signal for us doesn't reach it, and one for it reaches all that it
  * started.
  */
-export function run (handoff: Handoff, command: string, args: readonly string[]): Running {
+export function run (
+  handoff: Handoff, command: string, args: readonly string[], access: Destination | undefined
+): Running {
   const task = handoff.task.replaceAll('\0', '').slice(0, maxTaskLength)
-  const env = environmentWith({
+  const env = environmentFor(access, {
     HANDOFF_ID: handoff.handoff_id,
     HANDOFF_TASK: Buffer.from(task).subarray(0, maxTaskLength).toString().replace(/\ufffd+$/, '')
   })

@@ -10,10 +10,10 @@ const pair = 500
  * pair counts as one.
  * @returns removes the listeners
  */
-export function onStopSignal (first: () => void, second: () => void): () => void {
+export function onStopSignal (first: (signal: NodeJS.Signals) => void, second: () => void): () => void {
   let since: number | undefined
-  const stop = () => {
-    if (since === undefined) first()
+  const stop = (signal: NodeJS.Signals) => {
+    if (since === undefined) first(signal)
     else if (performance.now() - since > pair) second()
     since ??= performance.now()
   }
