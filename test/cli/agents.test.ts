@@ -2,6 +2,9 @@ import { execFile, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readFileSync, readdirSync, renameSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { IncomingMessage } from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import t from 'tap'
@@ -420,4 +423,36 @@ t.test('next and catch that a signal ends leave nothing caught that they didn’
     if (status === 'pending') await alice.cancel(id)
   }
   t.comment(`${kept} of 14 were printed`)
+})
+
+t.test('a proxy is obeyed as the environment says, and NO_PROXY keeps the key from it', async t => {
+  const { as, url, run, secrets } = start()
+  const seen: string[] = []
+  const server = createServer((request, response) => {
+    seen.push(`${request.method} ${request.url} ${request.headers.host} ${request.headers['proxy-authorization']} ${request.headers.authorization === `Bearer ${secrets.bob}`}`)
+    response.setHeader('content-type', 'application/json').end('{"pending":7}')
+  }).on('connect', (request: IncomingMessage, socket: Socket) => {
+    seen.push(`CONNECT ${request.url} ${request.headers.authorization}`)
+    socket.end('HTTP/1.1 403 Forbidden\r\n\r\n')
+  }).listen(0, '127.0.0.1')
+  t.teardown(() => server.close())
+  await once(server, 'listening')
+  const proxy = `http://user:p%40ss@127.0.0.1:${(server.address() as AddressInfo).port}`
+  const away = { HANDOFF_KEY: secrets.bob, HANDOFF_URL: 'http://service.test:81/base' }
+  const counted = (env: Record<string, string>) => handoff(['inbox', 'in', '--json'], { env })
+  t.match(await counted({ ...away, HTTP_PROXY: proxy }), { code: 0, stdout: '{"pending":7}\n' })
+  t.match(await counted({ ...away, all_proxy: proxy, https_proxy: 'http://127.0.0.1:1' }), { code: 0 })
+  const expected = 'GET http://service.test:81/base/api/inboxes/in service.test:81 Basic dXNlcjpwQHNz true'
+  t.strictSame(seen.splice(0), [expected, expected])
+  t.match(await counted({ ...away, HANDOFF_URL: 'https://service.test', HTTPS_PROXY: proxy, HTTP_PROXY: 'http://127.0.0.1:1' }), { code: 1, stdout: /the proxy refused the way to service.test:443: status 403/ })
+  t.ok(seen.length > 0 && seen.splice(0).every(line => line === 'CONNECT service.test:443 undefined'), 'the key is for the service alone')
+  for (const NO_PROXY of ['127.0.0.0/8', '10.0.0.0/8, 127.0.0.1', '*', new URL(url).host]) {
+    t.match(await counted({ ...as('bob').env, HTTP_PROXY: proxy, NO_PROXY }), { code: 0, stdout: /"inbox":"in"/ }, NO_PROXY)
+  }
+  t.strictSame(seen.splice(0), [])
+  for (const NO_PROXY of ['10.0.0.0/8', '127.0.0.0/33', '::/0', 'x127.0.0.1', '127.0.0.1:1']) t.match(await counted({ ...as('bob').env, HTTP_PROXY: proxy, NO_PROXY }), { stdout: '{"pending":7}\n' }, NO_PROXY)
+  const refused = await counted({ ...away, ALL_PROXY: 'socks5h://user:secret@h:1' })
+  t.match(refused, { code: 2, stderr: /^ALL_PROXY names a proxy that can’t be used/ })
+  t.notMatch(refused.stderr, 'secret')
+  t.match(await run('bob', 'inbox', 'in'), { code: 0 })
 })

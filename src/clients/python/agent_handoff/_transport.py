@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import http.client
 import io
+import ipaddress
 import os
 import re
 import select
@@ -68,10 +69,17 @@ def proxy_of(address: Address) -> Proxy | None:
     """The proxy that HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY say, or the system's settings."""
     host = address.host if address.port is None else f"{address.host}:{address.port}"
     proxies = urllib.request.getproxies()
-    url = proxies.get(address.scheme) or proxies.get("all")
-    if not url or urllib.request.proxy_bypass(host):
+    name = address.scheme if proxies.get(address.scheme) else "all"
+    url = proxies.get(name)
+    if not url or urllib.request.proxy_bypass(host) or _is_exempt(address.host, proxies.get("no", "")):
         return None
     parts = urllib.parse.urlsplit(url if "://" in url else f"http://{url}")
+    if parts.scheme not in ("http", "https"):
+        # Without the value: it may have a password.
+        raise ValueError(
+            f"{name.upper()}_PROXY names a proxy that can't be used: it takes an http:// or https:// address; "
+            f"NO_PROXY={address.host} goes to the service without one"
+        )
     headers = {}
     if parts.username is not None:
         user = f"{urllib.parse.unquote(parts.username)}:{urllib.parse.unquote(parts.password or '')}"
@@ -81,6 +89,21 @@ def proxy_of(address: Address) -> Proxy | None:
     if found.scheme == "https" and address.scheme == "https":
         raise ValueError("a proxy for an https address must be an http URL")
     return Proxy(found, headers)
+
+
+def _is_exempt(host: str, exempt: str) -> bool:
+    """Whether NO_PROXY has a network that the host is in, as in 10.0.0.0/8: urllib knows names alone."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    for entry in re.split(r"[\s,]+", exempt):
+        try:
+            if "/" in entry and address in ipaddress.ip_network(entry, strict=False):
+                return True
+        except ValueError:
+            pass
+    return False
 
 
 @dataclass(frozen=True)

@@ -201,8 +201,17 @@ class Connections(Case):
             self.assertEqual(len(seen), 1)
             with Client("http://service.test", retry_for=0) as client:
                 self.assertEqual(code_of(client.inbox, "in"), "connection_failed")
-        with environment(**{**clean, "http_proxy": "socks5://h:1"}), self.assertRaises(ValueError):
-            Client("http://service.test")
+        for exempt in ("127.0.0.0/8", "10.0.0.0/8, 127.0.0.1/32", "::1/128 127.0.0.0/8"):
+            with environment(**{**clean, "http_proxy": address, "no_proxy": exempt}):
+                self.client("alice").inbox("in")
+                self.assertEqual(len(seen), 1, exempt)
+        for name, exempt in (("http_proxy", ""), ("all_proxy", "10.0.0.0/8")):
+            with environment(**{**clean, name: "socks5h://user:secret@h:1", "no_proxy": exempt}):
+                with self.assertRaisesRegex(ValueError, f"^{name.upper()} names a proxy that can't be used") as refused:
+                    Client("http://service.test")
+                self.assertNotIn("secret", str(refused.exception))
+        with environment(**{**clean, "all_proxy": "socks5h://h:1", "http_proxy": address}):
+            Client("http://service.test").close()
         tunnels = []
         listener = socket.create_server(("127.0.0.1", 0))
         self.addCleanup(listener.close)

@@ -4,6 +4,7 @@ import { elementTexts, memberTexts } from '../json.ts'
 import { partsOf } from './common/names.ts'
 import type { Labels } from './common/names.ts'
 import { destinationOf } from './environment.ts'
+import { fetchFor } from './proxy.ts'
 import { Failure, UsageError, harmless, notWritten, outputFault, print, unbroken } from './output.ts'
 
 /** How the agents' commands call the service, and what they print. */
@@ -23,7 +24,8 @@ export function clientFor (options: AskOptions): HandoffClient {
 /** @throws {UsageError} if no key belongs to the address, or either is invalid */
 export function madeFor<T> ({ url }: AskOptions, make: (settings: ClientOptions) => T): T {
   try {
-    return make(destinationOf(url))
+    const destination = destinationOf(url)
+    return make({ ...destination, fetch: fetchFor(destination.baseUrl) })
   } catch (error) {
     throw error instanceof UsageError ? error : new UsageError((error as Error).message)
   }

@@ -106,8 +106,8 @@ export function wantedOf (options: FailedOptions, now: number): ListWanted {
  * whole seconds. Where nothing answers it is this machine's, and the call that follows says what is wrong.
  */
 export async function serviceTime (options: AskOptions): Promise<number> {
-  const address = madeFor(options, ({ baseUrl }) => baseUrl!)
-  const answer = await fetch(`${address}/healthz`, { redirect: 'manual', signal: AbortSignal.timeout(3000) })
+  const { address, send = fetch } = madeFor(options, ({ baseUrl, fetch: send }) => ({ address: baseUrl!, send }))
+  const answer = await send(`${address}/healthz`, { redirect: 'manual', signal: AbortSignal.timeout(3000) })
     .then(async found => { await found.arrayBuffer(); return found }, () => undefined)
   const time = Date.parse(answer?.headers.get('date') ?? '')
   return Number.isNaN(time) ? Date.now() : time

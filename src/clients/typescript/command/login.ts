@@ -10,6 +10,7 @@ import { normalBaseUrl } from '../call.ts'
 import { HandoffClient, isHandoffError } from '../index.ts'
 import { keysFile, readKeys } from './environment.ts'
 import { Failure, UsageError, print } from './output.ts'
+import { fetchFor } from './proxy.ts'
 
 /** `handoff login`: keeps keys, each with the address that it belongs to. */
 
@@ -95,7 +96,8 @@ async function typed (question: string): Promise<string> {
 /** A key that the service doesn't know, and an address that isn't a service's, are mistakes that show best now. */
 async function refuseUnknown (baseUrl: string, key: string): Promise<void> {
   try {
-    await new HandoffClient({ baseUrl, key, retryFor: 0, attemptTimeout: patience }).list({ limit: 1 })
+    const client = new HandoffClient({ baseUrl, key, fetch: fetchFor(baseUrl), retryFor: 0, attemptTimeout: patience })
+    await client.list({ limit: 1 })
   } catch (error) {
     if (isHandoffError(error, 'insufficient_scope')) return
     if (isHandoffError(error, 'unauthorized')) throw new Failure(`${baseUrl} doesn’t know this key`)

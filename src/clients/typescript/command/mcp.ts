@@ -1,4 +1,5 @@
 import { reasonOf, redirectOf, settingsOf } from '../call.ts'
+import type { Fetch } from '../call.ts'
 import { madeFor } from './ask.ts'
 import type { AskOptions } from './ask.ts'
 
@@ -29,8 +30,8 @@ const versionMember = 'io.modelcontextprotocol/protocolVersion'
  * @returns the exit status
  */
 export async function mcp (options: AskOptions): Promise<number> {
-  const { baseUrl, authorization } = madeFor(options, settingsOf)
-  const bridge = new Bridge(`${baseUrl}/mcp`, authorization!)
+  const { baseUrl, authorization, fetch } = madeFor(options, settingsOf)
+  const bridge = new Bridge(`${baseUrl}/mcp`, authorization!, fetch)
   const underWay = new Set<Promise<void>>()
   let isRead = true
   const deaf = () => {
@@ -84,11 +85,13 @@ function isBlank (line: Buffer): boolean {
 class Bridge {
   readonly #address: string
   readonly #authorization: string
+  readonly #fetch: Fetch
   /** The protocol version that an older client's handshake settled on. */
   #version: string | undefined
   readonly #waiting = new Map<string | number, { ending: AbortController, message: Message }>()
 
-  constructor (address: string, authorization: string) {
+  constructor (address: string, authorization: string, fetch: Fetch) {
+    this.#fetch = fetch
     this.#address = address
     this.#authorization = authorization
   }
@@ -122,7 +125,7 @@ class Bridge {
     if (id !== undefined) this.#waiting.set(id, { ending, message })
     try {
       // A redirect isn't followed: the payload would go to an address that wasn't configured.
-      const response = await fetch(
+      const response = await this.#fetch(
         this.#address,
         { method: 'POST', headers: this.#headersOf(message), body: line, redirect: 'manual', signal: ending.signal }
       )
