@@ -95,6 +95,15 @@ export function environmentFor (access: Destination | undefined, more: Record<st
   }
 }
 
+/** A variable of proxies, small letters first. An empty one counts as unset. */
+export function settingOf (name: string): [name: string, value: string] | undefined {
+  for (const one of [name, name.toUpperCase()]) {
+    const value = process.env[one]?.trim()
+    if (value) return [one, value]
+  }
+  return undefined
+}
+
 /**
  * Where `handoff login` keeps keys; undefined where there is no home. On Windows it is `.config` too: what is below
  * %APPDATA% may be carried to other machines.

@@ -6,6 +6,7 @@ import type { Socket } from 'node:net'
 import { Readable } from 'node:stream'
 import { connect } from 'node:tls'
 import type { Fetch } from '../call.ts'
+import { settingOf } from './environment.ts'
 import { UsageError } from './output.ts'
 
 /**
@@ -26,15 +27,6 @@ export function fetchFor (baseUrl: string): Fetch | undefined {
       `${to.hostname} goes to the service without one`)
   }
   return (url, init) => send(proxy, new URL(url), init)
-}
-
-/** A variable, small letters first. An empty one counts as unset. */
-function settingOf (name: string): [name: string, value: string] | undefined {
-  for (const one of [name, name.toUpperCase()]) {
-    const value = process.env[one]?.trim()
-    if (value) return [one, value]
-  }
-  return undefined
 }
 
 /** NO_PROXY: `*`, names with all below them, addresses, networks (10.0.0.0/8); the first ones perhaps with a port. */
