@@ -13,8 +13,11 @@ interface Channel {
   pending: ChannelCommand | undefined
   /** While it is still to be subscribed again: the round that is to do so. */
   round: symbol | undefined
-  listeners: Set<() => void>
+  listeners: Set<Wake>
 }
+
+/** Called with a message; without one where some may have been lost. */
+type Wake = (message?: string) => void
 
 /**
  * How often each subscriber is pinged, in milliseconds, because it can't tell a dead connection from silence.
@@ -56,7 +59,7 @@ export class Subscriptions {
   constructor (masters: Masters) {
     this.#masters = masters
     masters.each(({ subscriber }) => {
-      subscriber.on('smessage', (name: string) => wakeAll(this.#channels.get(name)))
+      subscriber.on('smessage', (name: string, message: string) => wakeAll(this.#channels.get(name), message))
       // The master has ended subscriptions because their slot has moved. It may be back by now, so that the map never
       // changes.
       subscriber.on('moved', () => {
@@ -81,7 +84,7 @@ export class Subscriptions {
    * @param name the channel, named like a key, in whose partition it is
    * @returns a function that ends it
    */
-  async listen (name: string, wake: () => void): Promise<() => void> {
+  async listen (name: string, wake: Wake): Promise<() => void> {
     const channel = this.#channels.get(name) ?? this.#open(name)
     channel.listeners.add(wake)
     // Its turn would come too late for this listener.
@@ -213,7 +216,7 @@ export class Subscriptions {
     })
   }
 
-  #leave (channel: Channel, wake: () => void): void {
+  #leave (channel: Channel, wake: Wake): void {
     channel.listeners.delete(wake)
     if (channel.listeners.size > 0) return
     channel.round = undefined
@@ -262,6 +265,6 @@ function subscriptionsOf ({ condition }: Redis): ReadonlySet<string> {
   return new Set(subscriber ? subscriber.channels('ssubscribe') : [])
 }
 
-function wakeAll (channel: Channel | undefined): void {
-  for (const wake of channel?.listeners ?? []) wake()
+function wakeAll (channel: Channel | undefined, message?: string): void {
+  for (const wake of channel?.listeners ?? []) wake(message)
 }

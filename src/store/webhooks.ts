@@ -42,6 +42,9 @@ export interface Webhook {
   replay: { from: string, to: string } | null
 }
 
+/** A webhook of a list, and when the first of its pending deliveries is due; null if none is pending. */
+export interface ListedWebhook extends Webhook { first: number | null }
+
 /** A webhook as it is made. What is left out is not restricted, and `standard`. */
 export type NewWebhook = Pick<Webhook, 'url' | 'types' | 'inbox'> &
   Partial<Pick<Webhook, 'format' | 'labels' | 'withTask'>>
@@ -111,11 +114,11 @@ export class Webhooks {
   }
 
   /**
-   * Notifies the deliverer that webhooks changed. It may be lost: then it is found later. Resolves when it is said: who
-   * ends before says nothing.
+   * Notifies the deliverer that webhooks of a tenant changed, or of any. It may be lost: then it is found later.
+   * Resolves when it is said: who ends before says nothing.
    */
-  async notify (): Promise<void> {
-    await this.#options.connectionTo(this.#options.tags[0]!)?.spublish(this.channel, '').catch(() => {})
+  async notify (tenant = ''): Promise<void> {
+    await this.#options.connectionTo(this.#options.tags[0]!)?.spublish(this.channel, tenant).catch(() => {})
   }
 
   /**
@@ -148,10 +151,15 @@ export class Webhooks {
   }
 
   /** The same, and when that was by Redis's clock. */
-  listed (tenant: string): Promise<{ now: number, webhooks: Webhook[] }> {
+  listed (tenant: string): Promise<{ now: number, webhooks: ListedWebhook[] }> {
     const { tag, webhooks, prefix } = this.#keysOf(tenant, '')
-    return this.#call('webhook-list', tag, [webhooks], [prefix], ([, now, ...parts]) =>
-      ({ now: now as number, webhooks: pairs(parts).map(([id, fields]) => readWebhook(String(id), fields)) }))
+    return this.#call('webhook-list', tag, [webhooks], [prefix], ([, now, ...parts]) => ({
+      now: now as number,
+      webhooks: Array.from({ length: parts.length / 3 }, (_, at) => {
+        const [id, fields, first] = parts.slice(3 * at, 3 * at + 3)
+        return { ...readWebhook(String(id), fields), first: Number(first) || null }
+      })
+    }))
   }
 
   /** @returns null: there is none */

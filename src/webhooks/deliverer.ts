@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import pLimit from 'p-limit'
+import type { LimitFunction } from 'p-limit'
 import { Unavailable } from '../core/errors.ts'
 import type { Store } from '../store/store.ts'
 import type { Webhooks } from '../store/webhooks.ts'
@@ -8,6 +9,7 @@ import type { Mailer } from './mail.ts'
 import { Post } from './post.ts'
 import type { PostOptions } from './post.ts'
 import { Sender } from './sender.ts'
+import { Slots } from './slots.ts'
 import type { Targets } from './targets.ts'
 import { TenantWebhooks } from './tenant-webhooks.ts'
 import type { TenantOptions } from './tenant-webhooks.ts'
@@ -25,11 +27,17 @@ const maxStopTime = 1000
  */
 const replayRest = 3
 const maxReplayRest = 200
+/** How many tenants read their webhooks, or plan a page of their feed, at once. */
+const looksAtOnce = 8
 /**
- * How long a step of a replay keeps its turn, in milliseconds. One that takes longer (its master doesn't answer) goes
- * on by itself, and its tenant asks for no other meanwhile.
+ * How long a step keeps its turn, in milliseconds. One that takes longer (its master doesn't answer) goes on by itself,
+ * and its tenant asks for no other meanwhile.
  */
-const maxReplayTurn = 250
+const maxTurn = 250
+/** Attempts at once. A tenant may have as many as twenty receivers that hang take (4 each), and more. */
+const attempts = { total: 512, ofTenant: 128, always: 4 }
+/** Mails at once: all go to one server, which takes a limited number of connections from this service. */
+const mails = { total: 16, ofTenant: 2, always: 0 }
 
 export interface DelivererOptions extends Omit<PostOptions, 'sender'> {
   store: Pick<Store, 'events' | 'subscriptions' | 'takeDelivering' | 'reachedTags'>
@@ -55,9 +63,15 @@ export class Deliverer {
   readonly #tenants = new Map<string, TenantWebhooks>()
   /** One step of a replay at a time, for all tenants: each asks for one, and asks again after the others. */
   readonly #replayTurn = pLimit(1)
+  /** The same for what happens, some at a time. */
+  readonly #lookTurn = pLimit(looksAtOnce)
+  readonly #slots = { posts: new Slots(attempts), mails: new Slots(mails) }
   #timer: NodeJS.Timeout | undefined
   #round: Promise<void> | undefined
-  #isNotified = true
+  /** Tenants whose webhooks changed, as far as messages say. */
+  readonly #notified = new Set<string>()
+  /** Whether messages may have been lost, or name no tenant, as those of an older version. */
+  #isLost = true
   #lookedAt = -Infinity
   #leave: Promise<() => void> | undefined
 
@@ -70,8 +84,9 @@ export class Deliverer {
 
   start (): void {
     const { store, webhooks } = this.#options
-    this.#leave = store.subscriptions.listen(webhooks.channel, () => {
-      this.#isNotified = true
+    this.#leave = store.subscriptions.listen(webhooks.channel, (tenant = '') => {
+      if (tenant === '') this.#isLost = true
+      else this.#notified.add(tenant)
       this.#goRound()
     })
     this.#timer = setInterval(() => this.#goRound(), renewal)
@@ -101,25 +116,28 @@ export class Deliverer {
     if (this.#timer === undefined) return
     this.#round ??= this.#lookRound().catch(error => this.#failed(error)).finally(() => {
       this.#round = undefined
-      if (this.#isNotified) this.#goRound()
+      if (this.#isLost || this.#notified.size > 0) this.#goRound()
     })
   }
 
   async #lookRound (): Promise<void> {
     const { store, webhooks } = this.#options
-    const isNotified = this.#isNotified
-    this.#isNotified = false
+    const isLost = this.#isLost
+    const notified = [...this.#notified]
+    this.#isLost = false
+    this.#notified.clear()
     if (!await store.takeDelivering(leaseDuration)) {
       this.#lookedAt = -Infinity
       this.#forget().catch(error => this.#failed(error))
       return
     }
-    if (!isNotified && performance.now() - this.#lookedAt < slowRound) return
+    if (!isLost && performance.now() - this.#lookedAt < slowRound) {
+      for (const tenant of notified) this.#tenant(tenant).refresh()
+      return
+    }
     const tenants = new Set(await webhooks.tenants(store.reachedTags()))
     this.#lookedAt = performance.now()
-    for (const tenant of tenants) {
-      if (!this.#tenants.has(tenant)) this.#tenants.set(tenant, new TenantWebhooks(tenant, this.#tenantOptions()))
-    }
+    for (const tenant of tenants) this.#tenant(tenant)
     for (const [name, tenant] of this.#tenants) {
       if (tenants.has(name) || !tenant.isEmpty) {
         tenant.refresh()
@@ -131,6 +149,12 @@ export class Deliverer {
     }
   }
 
+  #tenant (name: string): TenantWebhooks {
+    const tenant = this.#tenants.get(name) ?? new TenantWebhooks(name, this.#tenantOptions())
+    this.#tenants.set(name, tenant)
+    return tenant
+  }
+
   #tenantOptions (): TenantOptions {
     const { store, webhooks, baseUrl, log } = this.#options
     return {
@@ -138,7 +162,9 @@ export class Deliverer {
       baseUrl,
       post: this.#post,
       events: store.events!,
-      replayTurn: step => this.#inReplayTurn(step),
+      slots: this.#slots,
+      replayTurn: step => inTurn(this.#replayTurn, step, replayRest),
+      lookTurn: step => inTurn(this.#lookTurn, step),
       counts: this.counts,
       onDisabled: (tenant, id, reason) => {
         this.disabled[reason]++
@@ -146,18 +172,6 @@ export class Deliverer {
       },
       onFault: error => this.#failed(error),
     }
-  }
-
-  async #inReplayTurn (step: () => Promise<void>): Promise<void> {
-    let under: Promise<void> | undefined
-    await this.#replayTurn(async () => {
-      const began = performance.now()
-      under = step()
-      // Its tenant sees how it went.
-      await within(maxReplayTurn, under.catch(() => {}))
-      await sleep(Math.min(maxReplayRest, replayRest * (performance.now() - began)))
-    })
-    await under
   }
 
   /** Another replica delivers, or this one stops. */
@@ -170,4 +184,17 @@ export class Deliverer {
   #failed (error: unknown): void {
     if (!(error instanceof Unavailable)) this.#options.log.error({ err: error }, 'delivering to webhooks failed')
   }
+}
+
+/** @param rest how long nobody has the turn after the step, as a multiple of what that took */
+async function inTurn (limit: LimitFunction, step: () => Promise<void>, rest = 0): Promise<void> {
+  let under: Promise<void> | undefined
+  await limit(async () => {
+    const began = performance.now()
+    under = step()
+    // Its tenant sees how it went.
+    await within(maxTurn, under.catch(() => {}))
+    if (rest > 0) await sleep(Math.min(maxReplayRest, rest * (performance.now() - began)))
+  })
+  await under
 }

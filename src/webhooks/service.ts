@@ -96,7 +96,7 @@ export class WebhookService {
         { detail: `This tenant has ${maxWebhooks} webhooks, and no more are allowed; delete one first.` }
       )
     }
-    await webhooks.notify()
+    await webhooks.notify(tenant)
     return { ...members(made), secret: secrets.secretOf(made.id, made.generation) }
   }
 
@@ -112,7 +112,7 @@ export class WebhookService {
     // First, so that one that a lost reply has deleted already isn't unknown.
     await this.#find(tenant, id)
     await this.#on.webhooks.delete(tenant, id)
-    await this.#on.webhooks.notify()
+    await this.#on.webhooks.notify(tenant)
   }
 
   /** @param grace how long the old secret signs as well, in seconds */
@@ -127,7 +127,7 @@ export class WebhookService {
 
   async enable (tenant: string, id: string): Promise<object> {
     const enabled = found(isWebhookId(id) ? await this.#on.webhooks.enable(tenant, id) : null)
-    await this.#on.webhooks.notify()
+    await this.#on.webhooks.notify(tenant)
     return members(enabled)
   }
 
@@ -144,7 +144,7 @@ export class WebhookService {
         'unavailable', { detail: 'Too many deliveries of this webhook are pending; see them, and try again later.' }
       )
     }
-    await webhooks.notify()
+    await webhooks.notify(tenant)
     return { id: testId }
   }
 
@@ -182,7 +182,7 @@ export class WebhookService {
     const outcome = await webhooks.replay(tenant, id, place)
     if (outcome === 'not_found') throw new Problem('not_found')
     if (outcome === 'disabled') return { replayed: 0 }
-    await webhooks.notify()
+    await webhooks.notify(tenant)
     return { replayed: count, ...isMore && { more: true } }
   }
 

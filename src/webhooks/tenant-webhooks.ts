@@ -6,10 +6,12 @@ import { isAfter, passes, readEvent, typeIn } from '../handoffs/feed.ts'
 import type { Event } from '../handoffs/feed.ts'
 import type { FeedEntry, Events } from '../store/events.ts'
 import { within } from '../store/leases.ts'
+import { inGroups } from '../store/lists.ts'
 import type { Claimed, Delivery, DisabledReason, Tried, Webhook, Webhooks } from '../store/webhooks.ts'
 import type { Post } from './post.ts'
 import { disableAfter, pauseAfter } from './sender.ts'
 import type { Answer } from './sender.ts'
+import type { Slots } from './slots.ts'
 
 /** Events read from a feed at once. */
 const pageSize = 500
@@ -17,6 +19,8 @@ const pageSize = 500
 const replayPageSize = 250
 /** How long a look waits until new events are noticed, in milliseconds. */
 const maxListenTime = 5000
+/** For how many of its webhooks a tenant plans a page at once: each call may make 500 deliveries. */
+const plansAtOnce = 4
 
 const allTypes = new Set(webhookTypes)
 const peoplesTypes = new Set(typesForPeople)
@@ -27,6 +31,8 @@ export interface TenantOptions extends EndpointOptions {
   baseUrl: () => string
   /** Runs one step of a replay when it is its turn: tenants take turns. */
   replayTurn (step: () => Promise<void>): Promise<void>
+  /** The same for one step of planning what happens. */
+  lookTurn (step: () => Promise<void>): Promise<void>
 }
 
 /** Makes the deliveries of a tenant's events, for each of its webhooks, as its feed gets them. */
@@ -85,19 +91,20 @@ export class TenantWebhooks {
     await within(maxListenTime, this.#leave!)
     while (this.#isRequested && !this.#isStopped) {
       this.#isRequested = false
-      if (this.#isStale) await this.#read()
+      if (this.#isStale) await this.#options.lookTurn(() => this.#read())
       const enabled = [...this.#endpoints.values()].filter(({ webhook, isFull }) =>
         webhook.disabled === null && !isFull)
       // Most are equally far, and share what is read.
       const places = new Set(enabled.map(({ readTo }) => readTo))
-      for (const place of places) await this.#plan(place, enabled.filter(({ readTo }) => readTo === place))
+      const plan = (place: string) => this.#plan(place, enabled.filter(({ readTo }) => readTo === place))
+      for (const place of places) await this.#options.lookTurn(() => plan(place))
     }
   }
 
   /** Which webhooks there are. */
   async #read (): Promise<void> {
     this.#isStale = false
-    const found = await this.#options.webhooks.list(this.#tenant).catch(error => {
+    const { now, webhooks: found } = await this.#options.webhooks.listed(this.#tenant).catch(error => {
       this.#isStale = true
       throw error
     })
@@ -116,7 +123,7 @@ export class TenantWebhooks {
         known.webhook = webhook
         known.isFull = known.isReplayFull = false
       }
-      this.#endpoints.get(webhook.id)!.wake()
+      this.#endpoints.get(webhook.id)!.expect(webhook.first, now)
     }
     this.#replay()
   }
@@ -173,10 +180,11 @@ export class TenantWebhooks {
     const last = entries.at(-1)
     if (last === undefined) return
     const read = entries.map(entry => ({ entry, event: readEvent(entry, this.#options.baseUrl()) }))
-    await Promise.all(endpoints.map(endpoint => {
+    const planFor = (endpoint: WebhookEndpoint) => {
       const wanted = read.filter(({ event }) => isFor(endpoint.webhook, event)).map(({ entry }) => entry)
       return this.#planFor(endpoint, wanted, last.id, entries.length === pageSize)
-    }))
+    }
+    for (const some of inGroups(endpoints, plansAtOnce)) await Promise.all(some.map(planFor))
   }
 
   /** @param isMore there is more after it: then its place is kept even where nothing was for it */
@@ -213,11 +221,6 @@ const atOnce = 16
 /** The same after a failure, until a success: a receiver that hangs holds so many connections of ours. */
 const atOnceWhileFailing = 4
 /**
- * Mails of one webhook at once. They all go to one server, which takes a limited number of connections from this
- * service: those of one tenant must leave some for the others.
- */
-const mailsAtOnce = 2
-/**
  * When another replica may take what was claimed and not noted, in milliseconds: longer than an attempt, and noting it,
  * can take.
  */
@@ -233,6 +236,7 @@ export interface DeliveryCounts { delivered: number, again: number, failed: numb
 export interface EndpointOptions {
   webhooks: Webhooks
   post: Post
+  slots: { posts: Slots, mails: Slots }
   counts: DeliveryCounts
   onDisabled (tenant: string, id: string, reason: DisabledReason): void
   onFault (error: unknown): void
@@ -248,6 +252,8 @@ export class WebhookEndpoint {
   #isRequested = false
   #isStopped = false
   #timer: NodeJS.Timeout | undefined
+  /** When the timer wakes it, by performance.now. */
+  #wakesAt = Infinity
   webhook: Webhook
   /** How far the feed was read; its place in Redis may be behind, where nothing was for it. */
   readTo: string
@@ -263,12 +269,20 @@ export class WebhookEndpoint {
     this.readTo = webhook.cursor
   }
 
+  /** @param first when the first of what is pending is due, as it was at `now`; null if nothing is pending */
+  expect (first: number | null, now: number): void {
+    if (first === null) return
+    // A claim may have seen more since, and said so.
+    if (first <= now) this.wake()
+    else if (!this.#isClaiming && performance.now() + first - now < this.#wakesAt) this.#sleep({ first, now })
+  }
+
   /** Something may be due. */
-  wake (): void {
+  readonly wake = (): void => {
     this.#isRequested = true
     if (this.#isClaiming || this.#isStopped) return
     this.#isClaiming = true
-    clearTimeout(this.#timer)
+    this.#stopTimer()
     this.#claimAll().catch(error => this.#failed(error)).finally(() => {
       this.#isClaiming = false
       if (this.#isRequested && this.#free > 0) this.wake()
@@ -278,38 +292,61 @@ export class WebhookEndpoint {
   /** Takes no more. Resolves when what is under way is noted. */
   async stop (): Promise<void> {
     this.#isStopped = true
-    clearTimeout(this.#timer)
+    this.#stopTimer()
+    this.#slots.leave(this.#tenant, this.wake)
     await Promise.all(this.#underWay)
   }
 
   get #free (): number {
-    const max = this.webhook.format === 'mail' ? mailsAtOnce : this.#isFailing ? atOnceWhileFailing : atOnce
-    return max - this.#underWay.size
+    return (this.#isFailing ? atOnceWhileFailing : atOnce) - this.#underWay.size
+  }
+
+  get #slots (): Slots {
+    return this.#options.slots[this.webhook.format === 'mail' ? 'mails' : 'posts']
   }
 
   async #claimAll (): Promise<void> {
     while (this.#isRequested && !this.#isStopped) {
       this.#isRequested = false
       if (this.#free <= 0) return
-      const claimed =
-        await this.#options.webhooks.claim(this.#tenant, this.webhook.id, this.#free, claimLease, randomToken())
-      if (claimed === null) return
-      for (const delivery of claimed.deliveries) this.#begin(claimed, delivery)
-      this.#sleep(claimed)
+      // Before they are claimed: a claim doesn't last for long.
+      let slots = this.#slots.take(this.#tenant, this.#free, this.wake)
+      if (slots === 0) return
+      try {
+        const claimed =
+          await this.#options.webhooks.claim(this.#tenant, this.webhook.id, slots, claimLease, randomToken())
+        if (claimed === null) return
+        slots -= claimed.deliveries.length
+        for (const delivery of claimed.deliveries) this.#begin(claimed, delivery)
+        this.#sleep(claimed)
+      } finally {
+        this.#slots.giveBack(this.#tenant, slots)
+      }
     }
   }
 
   /** Until the first of what is left is due. Whatever ends before asks again by itself. */
-  #sleep ({ now, first }: Claimed): void {
+  #sleep ({ now, first }: Pick<Claimed, 'now' | 'first'>): void {
+    this.#stopTimer()
+    if (first !== null) this.#wakeIn(Math.min(Math.max(0, first - now), maxSleep))
+  }
+
+  #wakeIn (milliseconds: number): void {
+    this.#stopTimer()
+    if (this.#isStopped) return
+    this.#wakesAt = performance.now() + milliseconds
+    this.#timer = setTimeout(this.wake, milliseconds).unref()
+  }
+
+  #stopTimer (): void {
     clearTimeout(this.#timer)
-    if (first === null || this.#isStopped) return
-    this.#timer = setTimeout(() => this.wake(), Math.min(Math.max(0, first - now), maxSleep))
-    this.#timer.unref()
+    this.#wakesAt = Infinity
   }
 
   #begin (claimed: Claimed, delivery: Delivery): void {
     const attempt = this.#try(claimed, delivery).catch(error => this.#failed(error)).finally(() => {
       this.#underWay.delete(attempt)
+      this.#slots.giveBack(this.#tenant, 1)
       this.wake()
     })
     this.#underWay.add(attempt)
@@ -346,10 +383,7 @@ export class WebhookEndpoint {
 
   #failed (error: unknown): void {
     if (!(error instanceof Unavailable)) this.#options.onFault(error)
-    if (this.#isStopped) return
-    clearTimeout(this.#timer)
-    this.#timer = setTimeout(() => this.wake(), retryPause)
-    this.#timer.unref()
+    this.#wakeIn(retryPause)
   }
 }
 

@@ -1,10 +1,12 @@
 import type { ServerResponse } from 'node:http'
-import { setTimeout } from 'node:timers/promises'
+import { setImmediate, setTimeout } from 'node:timers/promises'
 import { Webhook } from 'standardwebhooks'
 import t from 'tap'
+import type { Test } from 'tap'
 import { scriptCalls } from '../../src/redis/call.ts'
 import type { ScriptCallMessage } from '../../src/redis/call.ts'
 import { pauses } from '../../src/webhooks/sender.ts'
+import { Slots } from '../../src/webhooks/slots.ts'
 import { receiver } from '../helpers/receiver.ts'
 import { until } from '../helpers/until.ts'
 import { webhookApp } from '../helpers/webhooks.ts'
@@ -348,3 +350,118 @@ t.test('what receivers are told is by Redis’s clock, and what they ask for is 
   t.equal(Date.parse(delivery!.next_at!) - Date.parse(delivery!.last_at!), 600_000)
   t.match((await hooks('POST', `/${id}/test`)).json(), { id: new RegExp(`^test_${start}_`) })
 })
+
+t.test('webhooks that have nothing to send cost one reading call a tenant, however many they are', async t => {
+  const { make, store } = await webhookApp(t)
+  const { url } = await receiver(t)
+  for (let n = 0; n < 5; n++) await make(url)
+  const webhooks = store.webhooks!
+  const listed = webhooks.listed.bind(webhooks)
+  let [lists, claims] = [0, 0]
+  onScript(t, 'webhook-claim', () => { claims++ })
+  webhooks.listed = async tenant => {
+    lists++
+    return await listed(tenant)
+  }
+  const read = store.events!.read.bind(store.events)
+  let isPlanning = false
+  store.events!.read = async (...call) => {
+    isPlanning = lists > 0
+    return await read(...call)
+  }
+  // Of no tenant: all are looked at, as in the round that makes up for lost messages.
+  await webhooks.notify()
+  await until(() => isPlanning)
+  t.equal(claims, 0)
+})
+
+t.test('what a tenant changes has no other tenant’s webhooks looked at', async t => {
+  const { make, store } = await webhookApp(t)
+  const { url } = await receiver(t)
+  await make(url, {}, 'other')
+  const webhooks = store.webhooks!
+  const listed = webhooks.listed.bind(webhooks)
+  const asked: string[] = []
+  webhooks.listed = async tenant => {
+    asked.push(tenant)
+    return await listed(tenant)
+  }
+  for (let n = 1; n <= 4; n++) {
+    const before = asked.filter(tenant => tenant === 'default').length
+    await make(url)
+    await until(() => asked.filter(tenant => tenant === 'default').length > before)
+  }
+  const others = asked.filter(tenant => tenant === 'other').length
+  t.ok(others <= 1, `${others} times, of which the slow round may be one`)
+})
+
+t.test('tenants are looked at a few at a time, and one that gets no answer holds up no other', async t => {
+  const { app, store } = await webhookApp(t, {}, {}, false)
+  const names = Array.from({ length: 40 }, (_, n) => `tenant${n}`)
+  const seen = new Set<string>()
+  let [open, most] = [0, 0]
+  let answer = () => {}
+  const untilAnswered = new Promise<void>(resolve => { answer = resolve })
+  t.teardown(() => answer())
+  store.webhooks!.tenants = async () => names
+  store.webhooks!.listed = async tenant => {
+    most = Math.max(most, ++open)
+    seen.add(tenant)
+    if (tenant === 'tenant3') await untilAnswered
+    else await setImmediate()
+    open--
+    return { now: Date.now(), webhooks: [] }
+  }
+  app.deliverer!.start()
+  await until(() => seen.size === names.length)
+  t.ok(most <= 8 + 1, `${most} at once, of which one may go on by itself`)
+})
+
+t.test('a tenant’s slow receivers, of however many webhooks, take a share of the attempts', { timeout: 60_000 }, async t => {
+  const { make, pass } = await webhookApp(t)
+  const open: ServerResponse[] = []
+  const slow = await receiver(t, response => { open.push(response) })
+  const well = await receiver(t)
+  for (let n = 0; n < 20; n++) await make(slow.url, { types: ['handoff.passed'] })
+  await make(well.url, { types: ['handoff.passed'] }, 'other')
+  for (let n = 0; n < 12; n++) await pass()
+  await until(() => open.length >= 128)
+  await pass({}, 'foreignAlice')
+  await until(() => well.got.length === 1)
+  t.equal(slow.got.length, 128)
+  slow.answer = response => response.writeHead(200).end()
+  for (const response of open) response.writeHead(200).end()
+  await until(() => slow.got.length === 20 * 12)
+})
+
+t.test('slots go to tenants in turn, within each to who waits in turn, and each tenant has some', t => {
+  const slots = new Slots({ total: 6, ofTenant: 4, always: 1 })
+  const given: string[] = []
+  const take = (tenant: string, webhook: string, wanted = 1) => {
+    const wake = () => { if (slots.take(tenant, wanted, wake) > 0) given.push(`${tenant} ${webhook}`) }
+    wake()
+  }
+  t.equal(slots.take('one', 10, () => {}), 4, 'a tenant’s share')
+  t.equal(slots.take('other', 10, () => {}), 2, 'what is left')
+  t.equal(slots.take('third', 10, () => {}), 1, 'always')
+  for (const webhook of ['a', 'b', 'c']) take('one', webhook)
+  take('other', 'd')
+  take('other', 'e')
+  t.strictSame(given, [])
+  slots.giveBack('one', 1)
+  t.strictSame(given, [], 'with the third’s there are as many as may be')
+  slots.giveBack('third', 1)
+  t.strictSame(given, ['one a'])
+  slots.giveBack('one', 2)
+  t.strictSame(given, ['one a', 'other d', 'one b'])
+  slots.giveBack('other', 3)
+  t.strictSame(given, ['one a', 'other d', 'one b', 'other e', 'one c'])
+  t.end()
+})
+
+/** Calls this with each call of a script from now on. */
+function onScript (t: Test, name: string, called: () => void): void {
+  const count = (message: unknown) => { if ((message as ScriptCallMessage).script === name) called() }
+  scriptCalls.subscribe(count)
+  t.teardown(() => scriptCalls.unsubscribe(count))
+}
