@@ -215,7 +215,10 @@ export async function buildApp (
     store.asks, store.lists, waiter, schemas, inTurn, largeReads, { baseUrl, maxWorkTtl: config.maxWorkTtl }
   )
   const waiting = new WaitingService(approvals, asks, waiter)
-  const operate = new OperateService(store.lists, store.attempts, inTurn)
+  const changes = new MasterTurns(readsAtOnce)
+  const changeInTurn: ReadInTurn = ({ tag, tenant }, change, asker) =>
+    changes.run(store.masterOf(tag), tenant, change, asker)
+  const operate = new OperateService(store.lists, store.attempts, inTurn, undefined, changeInTurn)
   const operations = operationsOf(
     { handoffs, attempts, inboxes, after, inboxSettings, approvals, asks, many, lists, operate, limits }
   )

@@ -8,6 +8,7 @@ import type { Attempts } from '../store/attempts.ts'
 import { tagsFor } from '../store/lists.ts'
 import type { ListPosition, ListedHandoff, Lists, Wanted } from '../store/lists.ts'
 import { isId, tagOf } from '../core/ids.ts'
+import type { ReadInTurn } from './large-reads.ts'
 import { readTimes } from './lists.ts'
 import type { InTurn } from './lists.ts'
 import { stillThere } from './waiter.ts'
@@ -24,7 +25,8 @@ export interface Steered { changed: string[], skipped: number, more: boolean }
 /** Who looks for what. */
 interface Search { asker: Asker, agent: string, wanted: Wanted }
 
-type Change = (handoff: ListedHandoff) => Promise<string | null>
+/** @param asker left out where what is asked for is changed in one go */
+type Change = (id: string, asker?: Asker) => Promise<string | null>
 
 const noReason = Buffer.alloc(0)
 
@@ -34,13 +36,21 @@ export class OperateService {
   readonly #attempts: Attempts
   readonly #inTurn: InTurn
   readonly #longest: typeof longest
+  readonly #changeInTurn: ReadInTurn
 
-  /** @param times tests have others */
-  constructor (lists: Lists, attempts: Attempts, inTurn: InTurn, times = longest) {
+  /**
+   * @param times tests have others
+   * @param changeInTurn for each change: a call changes up to a thousand, and a tenant may make many calls at once
+   */
+  constructor (
+    lists: Lists, attempts: Attempts, inTurn: InTurn, times = longest,
+    changeInTurn: ReadInTurn = (_, change) => change()
+  ) {
     this.#lists = lists
     this.#attempts = attempts
     this.#inTurn = inTurn
     this.#longest = times
+    this.#changeInTurn = changeInTurn
   }
 
   /** Reissues what failed, the earliest end first. @returns the successors' ids */
@@ -57,7 +67,8 @@ export class OperateService {
       passedBy: passedBy ?? undefined,
       ...readTimes(body, 'body'),
     }
-    return this.#change({ asker, agent, wanted }, limit ?? atATime, ({ id }) => this.#reissue(tenant, agent, id))
+    const change: Change = (id, asker) => this.#reissue(tenant, agent, id, asker)
+    return this.#change({ asker, agent, wanted }, limit ?? atATime, change)
   }
 
   /** Reissues these, of what failed, as redrive does. @param ids at most as many as a page of a list has */
@@ -78,8 +89,9 @@ export class OperateService {
    * An id can come back: a handoff that somebody is at work on isn't taken away.
    * @returns the successor's id; null where there is nothing to reissue, or it has a successor
    */
-  async #reissue (tenant: string, agent: string, id: string): Promise<string | null> {
-    const reply = await this.#attempts.reissue({ tenant, id, tag: tagOf(id) }, agent, 'ended')
+  async #reissue (tenant: string, agent: string, id: string, asker?: Asker): Promise<string | null> {
+    const place = { tenant, id, tag: tagOf(id) }
+    const reply = await this.#changeInTurn(place, () => this.#attempts.reissue(place, agent, 'ended'), asker)
     return reply.outcome === 'reissued' ? reply.successor : null
   }
 
@@ -89,8 +101,10 @@ export class OperateService {
   ): Promise<Steered> {
     const wanted: Wanted = { tenant, state: 'live', inbox, statuses: ['pending'], labels: labelsOf(members) }
     const reason = members.values.reason == null ? noReason : members.raw('reason')!
-    return this.#change({ asker, agent, wanted }, limit ?? atATime, async ({ id }) => {
-      const reply = await this.#attempts.cancel({ tenant, id, tag: tagOf(id) }, agent, 'pending', false, reason)
+    return this.#change({ asker, agent, wanted }, limit ?? atATime, async (id, asker) => {
+      const place = { tenant, id, tag: tagOf(id) }
+      const cancel = () => this.#attempts.cancel(place, agent, 'pending', false, reason)
+      const reply = await this.#changeInTurn(place, cancel, asker)
       return reply.outcome === 'cancelled' ? id : null
     })
   }
@@ -130,7 +144,7 @@ export class OperateService {
       // Reading may have taken long, and so may have the part before.
       if (round > 0 && !hasScope(await stillThere(asker), 'operate')) throw refusedScope('operate')
       const items = page.items.slice(0, left)
-      const changes = await Promise.allSettled(items.map(change))
+      const changes = await Promise.allSettled(items.map(({ id }) => change(id, asker)))
       for (const one of changes) {
         if (one.status === 'rejected') continue
         if (one.value === null) done.skipped++

@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises'
 import t from 'tap'
 import { Problem, Unavailable } from '../../src/core/errors.ts'
 import { homeTag, inboxTag } from '../../src/core/ids.ts'
@@ -11,10 +12,11 @@ import { testApp } from '../helpers/app.ts'
 import { fewAtATime } from '../helpers/few.ts'
 import { patiently } from '../helpers/patiently.ts'
 import { isProblem } from '../helpers/problems.ts'
+import { until } from '../helpers/until.ts'
 
 /** What operators do to many handoffs at once. Each subtest has a tenant of its own, with an agent and an operator. */
 
-const tenants = ['redrive', 'filters', 'many', 'twice', 'back', 'purge', 'bad', 'race', 'away', 'ended', 'late', 'timed']
+const tenants = ['redrive', 'filters', 'many', 'twice', 'back', 'purge', 'bad', 'race', 'away', 'ended', 'late', 'timed', 'wide', 'narrow']
 const agents: Array<[string, Scope[]]> = [['ann', ['pass', 'catch', 'status']], ['olga', ['operate']]]
 const secretOf = (tenant: string, agent: string) => `${tenant}-${agent}-secret-0123456789`
 const more = tenants.flatMap(tenant => agents.map(([agent, scopes]) => ({ caller: callerOf(tenant, agent, scopes), secret: secretOf(tenant, agent) })))
@@ -206,6 +208,42 @@ t.test('Redis goes away meanwhile: what was changed until then is told and logge
   t.strictSame(await operator.post('/api/purge', { inbox: 'work' }), { cancelled: 3, more: true })
   t.match(logged('purge').slice(before), [{ tenant: 'away', changed: 3 }])
   isProblem(t, await operator.ask('POST', '/api/purge', { inbox: 'work' }), 503, 'unavailable')
+})
+
+t.test('however many calls a tenant makes, few changes are under way, and another tenant’s has the next turn', async t => {
+  const [wide, narrow] = [as('wide'), as('narrow')]
+  const inboxes = ['a', 'b', 'c']
+  for (const to of inboxes) for (let n = 0; n < 40; n++) await wide.pass({ to })
+  await narrow.pass({ to: 'work' })
+  const { cancel } = store.attempts
+  const order: string[] = []
+  let [open, most] = [0, 0]
+  let release = () => {}
+  const released = new Promise<void>(resolve => { release = resolve })
+  t.teardown(() => release())
+  t.intercept(store.attempts, 'cancel', {
+    value: async (...args: Parameters<typeof cancel>) => {
+      order.push(args[0].tenant)
+      most = Math.max(most, ++open)
+      await released
+      return await cancel.apply(store.attempts, args).finally(() => { open-- })
+    }
+  })
+  const { page } = store.lists
+  let reads = 0
+  t.intercept(store.lists, 'page', {
+    value: async (...args: Parameters<typeof page>) => await page.apply(store.lists, args).finally(() => { reads++ })
+  })
+  const purged = inboxes.map(inbox => as('wide', 'olga').post('/api/purge', { inbox }))
+  await until(() => reads === inboxes.length && order.length >= 16)
+  const other = as('narrow', 'olga').post('/api/purge', { inbox: 'work' })
+  await until(() => reads === inboxes.length + 1)
+  await setImmediate()
+  release()
+  t.match(await other, { cancelled: 1 })
+  t.match(await Promise.all(purged), inboxes.map(() => ({ cancelled: 40, more: false })))
+  t.equal(most, 16)
+  t.equal(order.indexOf('narrow'), 16)
 })
 
 t.test('a search that is over goes on where it ended, for the same that searches for the same', async t => {
