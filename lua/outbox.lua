@@ -4,12 +4,19 @@
 -- ARGV: 1 the number  2 how many at most
 -- Replies: {'outbox', event, …}   as they stand there; none where it has none
 local outbox, after, max = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2])
-local found, from = { 'outbox' }, 0
+-- Numbers ascend (lib/relayed.lua), so the place is found by steps that double, and then by halves: while its tenant's
+-- feed can't be written, an outbox may get a million, and whoever moves them asks for some at a time.
+local found, from, upto, ahead = { 'outbox' }, 0, 0, true
 repeat
-  local events = redis.call('LRANGE', outbox, from, from + 99)
-  for _, event in ipairs(events) do
-    if #found <= max and tonumber(string.match(event, '^%d+')) > after then found[#found + 1] = event end
+  local place = ahead and upto or math.floor((from + upto) / 2)
+  local event = redis.call('LRANGE', outbox, place, place)[1]
+  local is_before = event and tonumber(string.match(event, '^%d+')) <= after
+  if is_before then from = place + 1 end
+  if ahead and is_before then
+    upto = 2 * upto + 1
+  elseif not is_before then
+    ahead, upto = false, place
   end
-  from = from + 100
-until #events < 100 or #found > max
+until not ahead and from >= upto
+for at, event in ipairs(redis.call('LRANGE', outbox, from, from + max - 1)) do found[at + 1] = event end
 return found

@@ -7,7 +7,7 @@
 -- whose delay is over enters its inbox.
 -- KEYS: 1 prefix:{tag}:due   live handoffs by when the sweep is to look at them
 -- ARGV: 1 the call's deadline (ms)  2 prefix:{tag}:  3 how many at most  4 1 to name those that expire, else 0
---       5 retention (ms)
+--       5 retention (ms)  6 1 for the last of what is due, not the first; else 0, or absent
 -- Replies: {'swept', looked_at, expired, live, until_due, stalled, stalled_reissued, late_reissued, member, …,
 --            after}  if looked_at is at the limit, there may be more; live: how many the index has now; until_due:
 --                        when the first of them is due (ms from now, below 0 if overdue), nil if there is none;
@@ -30,7 +30,9 @@ local prefix, limit, naming, retention = ARGV[2], ARGV[3], ARGV[4] == '1', tonum
 local handoffs = prefix .. 'h:'
 local now, seconds, micros = clock()
 micros = seconds .. micros
-local members = call('ZRANGE', due, '-inf', now, 'BYSCORE', 'LIMIT', 0, limit)
+-- Behind a million of one tenant's another tenant's few would wait for long, so calls take from both ends.
+local skipped = ARGV[6] == '1' and math.max(0, call('ZCOUNT', due, '-inf', now) - limit) or 0
+local members = call('ZRANGE', due, '-inf', now, 'BYSCORE', 'LIMIT', skipped, limit)
 
 if late(ARGV[1], now) then return { 'late' } end
 -- Most are plain, and nobody has caught them. For them this does what sweepOne does, with less to define and to ask: a
@@ -58,18 +60,18 @@ if place <= #members then
     late_reissued = 0, named = naming and named, later = later, successors = successors, ended = ended,
     fresh = fresh, blocked = blocked
   }
-  for place = place, #members do sweepOne(batch, due, place, members[place], prefix) end
+  for place = place, #members do sweepOne(batch, due, skipped + place, members[place], prefix) end
   expired, stalled, stalled_reissued, late_reissued =
     batch.expired, batch.stalled, batch.stalled_reissued, batch.late_reissued
 end
--- The first members leave the index, except those that go on, and the successors enter it. That comes last, so that
+-- These members leave the index, except those that go on, and the successors enter it. That comes last, so that
 -- none leaves it unseen, and what is added comes before what is taken off: an index that is empty in between would be
 -- looked for on the other node if its slot is moving. All that is added is after what is due now. Successors can wait
 -- until here, since Redis refuses the first RENAME if the slot is moving, and so the whole script.
 if #successors > 0 then call('ZADD', due, unpack(successors)) end
 if #later > 0 then call('ZADD', due, unpack(later)) end
 local live, over = call('ZCARD', due), #members - #later / 2
-if over > 0 then live = live - call('ZREMRANGEBYRANK', due, 0, over - 1) end
+if over > 0 then live = live - call('ZREMRANGEBYRANK', due, skipped, skipped + over - 1) end
 if #ended + #fresh + #blocked > 0 then named[#named + 1] = { ended, fresh, blocked } end
 local first = live > 0 and call('ZRANGE', due, 0, 0, 'WITHSCORES')
 return { 'swept', #members, expired, live, first and first[2] - now,

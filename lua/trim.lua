@@ -3,9 +3,10 @@
 -- KEYS: 1 prefix:{tag}:o:tenant   the outbox
 --       2 prefix:{tag}:o          the index
 -- ARGV: 1 the call's deadline (ms)  2 up to which number (that one included) it is in the feed  3 tenant
--- Replies: {'trimmed', removed}
+--       4 how many at most, a multiple of 100
+-- Replies: {'trimmed', removed}   if that is at the limit, there may be more
 --          {'late'}   the call's deadline is over; nothing changed
-local outbox, index, upto, tenant = KEYS[1], KEYS[2], tonumber(ARGV[2]), ARGV[3]
+local outbox, index, upto, tenant, max = KEYS[1], KEYS[2], tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4])
 local now, seconds, micros = clock()
 micros = seconds .. micros
 
@@ -19,7 +20,7 @@ repeat
   end
   if count > 0 then redis.call('LTRIM', outbox, count, -1) end
   removed = removed + count
-until not more or count < 100
-local last = upto < micros - 86400000000 and redis.call('ZSCORE', index, tenant)
+until not more or count < 100 or removed == max
+local last = removed < max and upto < micros - 86400000000 and redis.call('ZSCORE', index, tenant)
 if last and tonumber(last) <= upto then redis.call('ZREM', index, tenant) end
 return { 'trimmed', removed }

@@ -11,6 +11,8 @@ import { tagged } from './replies.ts'
  * instead of one by one.
  */
 const pace = 10
+/** How many events one call removes from an outbox. */
+const trimmedAtOnce = 1000
 /** How long a feed's length counts after it was read, in milliseconds. */
 const lengthLifetime = 60_000
 
@@ -104,12 +106,17 @@ export class Events {
     })
   }
 
-  /** Removes from an outbox what is in the feed: up to this number. */
-  trim (tag: string, tenant: string, upto: string): Promise<number> {
+  /** Removes from an outbox what is in the feed: up to this number. @returns how many events that were */
+  async trim (tag: string, tenant: string, upto: string): Promise<number> {
     const keys = [this.#keyNames.outbox(tag, tenant), this.#keyNames.outboxes(tag)]
-    return this.#lanes.call({
-      script: this.#scripts.trim, tag, keys, texts: [upto, tenant], decode: reply => tagged(reply)[1] as number
-    })
+    const texts = [upto, tenant, String(trimmedAtOnce)]
+    for (let all = 0; ;) {
+      const removed = await this.#lanes.call({
+        script: this.#scripts.trim, tag, keys, texts, decode: reply => tagged(reply)[1] as number
+      })
+      all += removed
+      if (removed < trimmedAtOnce) return all
+    }
   }
 
   /** Reads a tenant's feed after an id. @param after null: only the newest and the oldest id are asked for */

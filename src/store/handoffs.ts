@@ -260,10 +260,10 @@ export class Handoffs {
 
   /**
    * Expires what is due in one partition, at most `limit` handoffs.
-   * @param naming whether the reply names those that expire
+   * @param naming whether the reply names those that expire @param last whether it takes what is due last
    */
-  sweep (tag: string, limit: number, naming = false): Promise<Swept> {
-    const texts = [this.#keyNames.partition(tag), String(limit), naming ? '1' : '0', this.#retention]
+  sweep (tag: string, limit: number, naming = false, last = false): Promise<Swept> {
+    const texts = [this.#keyNames.partition(tag), String(limit), naming ? '1' : '0', this.#retention, last ? '1' : '0']
     return this.#lanes.call({
       script: this.#scripts.sweep, tag, keys: [this.#keyNames.due(tag)], texts, decode: readSweep
     })

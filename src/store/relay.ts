@@ -1,16 +1,26 @@
 import type { Redis } from 'ioredis'
+import pLimit from 'p-limit'
+import type { LimitFunction } from 'p-limit'
 import { Unavailable } from '../core/errors.ts'
 import type { EventBatch, Events, Missing } from './events.ts'
+import { eventsPerCall, inCalls, numberOf } from './event-batches.ts'
+import { homeTagOf } from './key-names.ts'
 import { within } from './leases.ts'
 import type { Leases } from './leases.ts'
+import { inGroups } from './lists.ts'
 
 /** How long events are collected before they are moved, in milliseconds: the more at once, the less each costs. */
 const pause = 10
 const newline = 10
-/** Events in one call, which holds Redis up for a microsecond or two each. */
-const eventsPerCall = 256
+/**
+ * How many events of a tenant wait here while others of it are moved. What comes then is read from the outbox: its next
+ * event says that something is missing, or the round finds it.
+ */
+const maxPending = 10_000
 
 interface Growing extends EventBatch { events: string[], last: string }
+/** What is to be moved of a tenant: by partition, and how many events that are. */
+interface Pending { batches: Map<string, Growing>, count: number }
 
 /**
  * Moves the events of this replica's own transitions to their tenants' feeds. The transition's reply has them, so they
@@ -21,7 +31,7 @@ interface Growing extends EventBatch { events: string[], last: string }
 export class Relay {
   readonly #events: Events
   readonly #onFault: (error: unknown) => void
-  readonly #pending = new Map<string, Map<string, Growing>>()
+  readonly #pending = new Map<string, Pending>()
   /**
    * What is being moved, by tenant: its next events wait for that. Other tenants' don't: their feeds may be at another
    * master.
@@ -76,8 +86,10 @@ export class Relay {
   }
 
   #note (tag: string, tenant: string, from: string, event: string): void {
-    let batches = this.#pending.get(tenant)
-    if (batches === undefined) this.#pending.set(tenant, batches = new Map())
+    let pending = this.#pending.get(tenant)
+    if (pending === undefined) this.#pending.set(tenant, pending = { batches: new Map(), count: 0 })
+    if (pending.count++ >= maxPending) return
+    const { batches } = pending
     const batch = batches.get(tag)
     if (batch === undefined) {
       batches.set(tag, { tag, from, events: [event], last: numberOf(event) })
@@ -101,9 +113,9 @@ export class Relay {
   /** Moves what there is now, of each tenant that has nothing under way. */
   async move (): Promise<void> {
     const tenants = [...this.#pending].filter(([tenant]) => !this.#underWay.has(tenant))
-    await Promise.all(tenants.map(([tenant, batches]) => {
+    await Promise.all(tenants.map(([tenant, { batches }]) => {
       this.#pending.delete(tenant)
-      const moving = Promise.all(inCalls([...batches.values()]).map(part => this.#moveOf(tenant, part))).then(() => {
+      const moving = this.#moveOf(tenant, [...batches.values()]).then(() => {
         this.#underWay.delete(tenant)
         if (this.#pending.has(tenant)) this.#moveSoon()
       })
@@ -112,46 +124,16 @@ export class Relay {
     }))
   }
 
+  /** One call at a time, however many events a tenant has. If one fails, the round finds the rest in the outboxes. */
   async #moveOf (tenant: string, batches: EventBatch[]): Promise<void> {
     try {
-      for (const { tag, moved } of await this.#events.relay(tenant, batches)) await this.catchUp(tag, tenant, moved)
+      for (const part of inCalls(batches)) {
+        for (const { tag, moved } of await this.#events.relay(tenant, part)) await this.catchUp(tag, tenant, moved)
+      }
     } catch (error) {
       if (!(error instanceof Unavailable)) this.#onFault(error)
     }
   }
-}
-
-/** The number of an event, as it stands in the outbox. */
-export function numberOf (event: string): string {
-  return event.slice(0, event.indexOf(' '))
-}
-
-/** Batches for one call each. */
-function inCalls (batches: EventBatch[]): EventBatch[][] {
-  const calls: EventBatch[][] = []
-  let left = 0
-  for (const batch of batches.flatMap(inParts)) {
-    if (left <= 0) {
-      calls.push([])
-      left = eventsPerCall
-    }
-    calls.at(-1)!.push(batch)
-    left -= Math.max(1, batch.events.length)
-  }
-  return calls
-}
-
-/**
- * No more events than a call takes: Lua can't unpack thousands. A part follows the one before it, and never what that
- * one itself waits for.
- */
-function inParts ({ tag, from, events }: EventBatch): EventBatch[] {
-  const parts: EventBatch[] = []
-  for (let at = 0; at < events.length; at += eventsPerCall) {
-    const before = at === 0 ? from : String(Math.max(Number(from), Number(numberOf(events[at - 1]!))))
-    parts.push({ tag, from: before, events: events.slice(at, at + eventsPerCall) })
-  }
-  return parts
 }
 
 /**
@@ -168,6 +150,10 @@ const outboxRetention = 15_000
 const leaseDuration = 1500
 /** Partitions asked about in one call. */
 const partitionsPerCall = 256
+/** How many tenants whose feeds are at one master have calls under way at once. */
+const tenantsAtOnce = 16
+/** How many outboxes of a tenant are trimmed at once at one master. */
+const trimsAtOnce = 16
 /**
  * How long the tenants' calls are waited for, in milliseconds. Those of a tenant that take longer (its feed's master
  * lacks replicas that acknowledge) go on by themselves, and the tenant gets no others meanwhile. Otherwise the lease
@@ -215,8 +201,8 @@ export class RelayRound {
    * Tenants with calls under way: those that check, and those that remove. Neither waits for the others, which may take
    * as long in each round.
    */
-  readonly #checking = new Set<string>()
-  readonly #removing = new Set<string>()
+  readonly #checking = new Calls()
+  readonly #removing = new Calls()
   #timer: NodeJS.Timeout | undefined
   #round: Promise<void> | undefined
   /**
@@ -314,9 +300,11 @@ export class RelayRound {
     // Once more: a failover may have taken it from the feed.
     const missing =
       await this.#events.relay(tenant, outboxes.map(({ tag, old }) => ({ tag, from: String(old), events: [] })))
-    const trim = (
-      some: Watched[]
-    ) => Promise.all(some.map(outbox => this.#trim(outbox).catch(error => this.#failed(error))))
+    const trim = (some: Watched[]) => this.#byMaster(some, async outboxes => {
+      for (const few of inGroups(outboxes, trimsAtOnce)) {
+        await Promise.all(few.map(outbox => this.#trim(outbox).catch(error => this.#failed(error))))
+      }
+    })
     await Promise.all([
       trim(outboxes.filter(outbox => !missing.some(({ tag }) => tag === outbox.tag))),
       this.#catchUp(tenant, missing, outboxes).then(trim),
@@ -337,50 +325,47 @@ export class RelayRound {
    * @returns the outboxes that have nothing: the feed has ended since, and what it had of them is forgotten
    */
   async #catchUp (tenant: string, missing: readonly Missing[], outboxes: readonly Watched[]): Promise<Watched[]> {
-    const { connectionTo } = this.#options
-    const masters = new Set(missing.map(({ tag }) => connectionTo(tag)))
     const empty = new Set<string>()
-    await Promise.all([...masters].map(async master => {
-      try {
-        for (const { tag, moved } of missing) {
-          if (connectionTo(tag) === master &&
-          !await this.#relay.catchUp(tag, tenant, moved)) empty.add(tag)
-        }
-      } catch (error) {
-        this.#failed(error)
-      }
-    }))
+    await this.#byMaster(missing, async some => {
+      for (const { tag, moved } of some) if (!await this.#relay.catchUp(tag, tenant, moved)) empty.add(tag)
+    })
     return outboxes.filter(({ tag }) => empty.has(tag))
   }
 
+  /** Does this with those of each master. */
+  async #byMaster<T extends { tag: string }> (all: readonly T[], run: (some: T[]) => Promise<void>): Promise<void> {
+    const { connectionTo } = this.#options
+    const masters = new Set(all.map(({ tag }) => connectionTo(tag)))
+    await Promise.all([...masters].map(master =>
+      run(all.filter(({ tag }) => connectionTo(tag) === master)).catch(error => this.#failed(error))))
+  }
+
   /**
-   * Those of a tenant together, as many as a call takes; tenants side by side.
-   * @param busy tenants with such calls under way
+   * Those of a tenant together, as many as a call takes; tenants side by side, some at a time.
+   * @param calls such as are under way
    */
   async #inCalls (
-    busy: Set<string>, outboxes: Watched[], call: (tenant: string, outboxes: Watched[]) => Promise<void>
+    calls: Calls, outboxes: Watched[], call: (tenant: string, outboxes: Watched[]) => Promise<void>
   ): Promise<void> {
+    const { tags, connectionTo } = this.#options
     const byTenant = new Map<string, Watched[]>()
     for (const outbox of outboxes) {
       const theirs = byTenant.get(outbox.tenant)
       if (theirs === undefined) byTenant.set(outbox.tenant, [outbox])
       else theirs.push(outbox)
     }
-    await within(patience, Promise.all([...byTenant].filter(([tenant]) => !busy.has(tenant)).map(async (
-      [tenant, theirs]
-    ) => {
-      busy.add(tenant)
-      try {
-        for (let at = 0; at < theirs.length; at += partitionsPerCall) {
-          await call(
-            tenant, theirs.slice(at, at + partitionsPerCall)
-          )
+    const free = [...byTenant].filter(([tenant]) => !calls.tenants.has(tenant))
+    await within(patience, Promise.all(free.map(([tenant, theirs]) => {
+      calls.tenants.add(tenant)
+      return calls.limitOf(connectionTo(homeTagOf(tenant, tags)))(async () => {
+        try {
+          for (const some of inGroups(theirs, partitionsPerCall)) await call(tenant, some)
+        } catch (error) {
+          this.#failed(error)
+        } finally {
+          calls.tenants.delete(tenant)
         }
-      } catch (error) {
-        this.#failed(error)
-      } finally {
-        busy.delete(tenant)
-      }
+      })
     })))
   }
 
@@ -392,5 +377,17 @@ export class RelayRound {
 
   #failed (error: unknown): void {
     if (!(error instanceof Unavailable)) this.#options.onFault(error)
+  }
+}
+
+/** Calls of one kind: the tenants that have some under way or next, and how many go at once to each master of feeds. */
+class Calls {
+  readonly tenants = new Set<string>()
+  readonly #limits = new WeakMap<object, LimitFunction>()
+
+  limitOf (master: object = this): LimitFunction {
+    const limit = this.#limits.get(master) ?? pLimit(tenantsAtOnce)
+    this.#limits.set(master, limit)
+    return limit
   }
 }

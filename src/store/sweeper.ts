@@ -80,6 +80,11 @@ export class Sweeper {
   readonly #awaited = new Set<string>()
   /** Partitions with more due than their last call took, in the order of their turns. */
   readonly #backlog = new Set<string>()
+  /**
+   * Those of which the next further call takes what was due first. The others' takes what was due last: so what a
+   * tenant has due is reached in a round, however much another has had due before it, and in its turn otherwise.
+   */
+  readonly #oldestNext = new Set<string>()
   /** What takes calls from the backlog, and for which master. */
   readonly #drains = new Map<Promise<void>, string | undefined>()
   readonly #statistics: SweepStatistics
@@ -185,17 +190,19 @@ export class Sweeper {
     for (const tag of this.#backlog) {
       if (masterOf(tag) !== master) continue
       this.#backlog.delete(tag)
-      if (this.#mine && reaches(tag)) await within(patience, this.#sweepPartition(tag, batch))
+      const isOldest = this.#oldestNext.delete(tag)
+      if (!isOldest) this.#oldestNext.add(tag)
+      if (this.#mine && reaches(tag)) await within(patience, this.#sweepPartition(tag, batch, !isOldest))
     }
   }
 
-  async #sweepPartition (tag: string, limit: number): Promise<void> {
+  async #sweepPartition (tag: string, limit: number, newest = false): Promise<void> {
     this.#underWay.add(tag)
     try {
       const { onExpired, onAfter } = this.#options
       const {
         lookedAt, expired, live, untilDue, stalled, reissued, named, ended, blocked
-      } = await this.#handoffs.sweep(tag, limit, onExpired !== undefined)
+      } = await this.#handoffs.sweep(tag, limit, onExpired !== undefined, newest)
       this.expired += expired
       this.stalled += stalled
       this.reissued.stalled += reissued.stalled

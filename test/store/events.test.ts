@@ -7,6 +7,7 @@ import type { ScriptCallMessage } from '../../src/redis/call.ts'
 import type { Store } from '../../src/store/store.ts'
 import { homeTagOf } from '../../src/store/key-names.ts'
 import { skipInQuick } from '../helpers/extent.ts'
+import { ownRedis } from '../helpers/own-redis.ts'
 import { testStore } from '../helpers/redis.ts'
 import type { TestStore } from '../helpers/redis.ts'
 import { until } from '../helpers/until.ts'
@@ -175,6 +176,29 @@ t.test('an outbox loses what is in the feed, and nothing else', async t => {
     t.equal(await store.events!.trim(place.tag, tenant, String(upto)), upto, `${upto} of ${count}`)
     t.equal(await redis.llen(`${index}:${tenant}`), count - upto)
   }
+})
+
+t.test('what an outbox has is found, and removed, in steps that do not grow with it', async t => {
+  const { url, admin } = await ownRedis(t)
+  const { store, prefix } = await testStore(t, { url, limitedUrl: url, eventsRetention: 60_000, isSpread: true })
+  const tag = tags[0]!
+  const outbox = `${prefix}:{${tag}}:o:${tenant}`
+  const numbers = Array.from({ length: 20_000 }, (_, at) => 2 * at + 1)
+  await admin.rpush(outbox, ...numbers.map(number => `${number} event`))
+  await admin.config('RESETSTAT')
+  for (const [after, first] of [[39_989, 39_991], [39_990, 39_991], [0, 1], [1, 3]]) {
+    t.equal((await store.events!.outbox(tag, tenant, String(after), 4)).join(), [0, 2, 4, 6].map(more => `${first! + more} event`).join())
+  }
+  t.strictSame(await store.events!.outbox(tag, tenant, '39999', 4), [])
+  const reads = [...(await admin.info('commandstats')).matchAll(/^cmdstat_lrange:calls=(\d+)/gm)].reduce((sum, [, count]) => sum + Number(count), 0)
+  t.ok(reads <= 5 * 34, `${reads} reads for five calls`)
+  let calls = 0
+  const count: ChannelListener = call => { if ((call as ScriptCallMessage).script === 'trim') calls++ }
+  scriptCalls.subscribe(count)
+  t.teardown(() => scriptCalls.unsubscribe(count))
+  t.equal(await store.events!.trim(tag, tenant, '5001'), 2501)
+  t.equal(calls, 3)
+  t.equal(await admin.lindex(outbox, 0), '5003 event')
 })
 
 t.test('where one Redis has all keys there is no outbox, and a feed ends by itself', async t => {

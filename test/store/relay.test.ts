@@ -131,3 +131,61 @@ t.test('a tenant whose feed’s master doesn’t answer holds up no other tenant
   answer()
   await stopped
 })
+
+t.test('a tenant’s events are moved with one call at a time, and no more wait here than may', async t => {
+  const moved: string[] = []
+  let [open, most, begun] = [0, 0, 0]
+  let answer = () => {}
+  const first = new Promise<void>(resolve => { answer = resolve })
+  const events = {
+    async relay (_: string, batches: Array<{ events: string[] }>) {
+      most = Math.max(most, ++open)
+      if (++begun === 1) await first
+      moved.push(...batches.flatMap(({ events }) => events))
+      open--
+      return []
+    },
+  }
+  const relay = new Relay(events as unknown as Events, error => t.error(error))
+  const tell = (number: number) => relay.take('aa', [Buffer.from(`busy ${number - 1} ${number} passed\ndone`)])
+  tell(1)
+  await until(() => begun === 1)
+  for (let number = 2; number <= 12_001; number++) tell(number)
+  answer()
+  await until(() => moved.length > 10_000)
+  await relay.stop()
+  t.equal(most, 1)
+  t.strictSame([moved.length, moved.at(-1)], [10_001, '10001 passed'], 'the others are in the outbox')
+})
+
+t.test('however many tenants and partitions there are, a few dozen calls are under way', async t => {
+  const time = new Time(process)
+  const names = Array.from({ length: 100 }, (_, at) => `tenant${at}`)
+  const partitions = Array.from({ length: 60 }, (_, at) => `p${at}`)
+  const most = { relay: 0, trim: 0 }
+  const open = { relay: 0, trim: 0 }
+  const trimmed = new Set<string>()
+  const take = async (kind: keyof typeof most) => {
+    most[kind] = Math.max(most[kind], ++open[kind])
+    await sleep(1)
+    open[kind]--
+  }
+  const events = {
+    async relay () {
+      await take('relay')
+      return []
+    },
+    async trim (tag: string, tenant: string) {
+      await take('trim')
+      trimmed.add(`${tag} ${tenant}`)
+    },
+  }
+  const redis = {
+    time: async () => ['2000000000', '0'],
+    zrange: async (_: string, above: string) => above === '(0' ? names.flatMap(name => [name, '1']) : [],
+  }
+  await go(t, time, 25_000, { events, tags: partitions, connectionTo: () => redis })
+  t.equal(trimmed.size, names.length * partitions.length)
+  t.ok(most.relay <= 2 * 16, `${most.relay} calls to feeds`)
+  t.ok(most.trim <= 16 * 16, `${most.trim} calls to outboxes`)
+})

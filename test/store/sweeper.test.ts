@@ -51,6 +51,8 @@ class Sweep {
   readonly due = new Map<string, number>()
   /** The limits of each partition's calls. */
   readonly asked = new Map<string, number[]>()
+  /** Which end of what is due each partition's calls took. */
+  readonly ends = new Map<string, string[]>()
   readonly underWay: Array<{ tag: string, limit: number }> = []
   mostHandoffs = 0
   isMine: () => boolean | Promise<boolean> = () => true
@@ -58,7 +60,12 @@ class Sweep {
   readonly sweeper: Sweeper
 
   constructor (t: Test, options: Partial<SweeperOptions> = {}) {
-    const handoffs = { sweep: (tag: string, limit: number) => this.#sweep(tag, limit) }
+    const handoffs = {
+      sweep: (tag: string, limit: number, _: boolean, newest: boolean) => {
+        this.ends.set(tag, [...this.ends.get(tag) ?? [], newest ? 'last' : 'first'])
+        return this.#sweep(tag, limit)
+      }
+    }
     const leases = { takeReached: async () => await this.isMine() }
     this.sweeper = new Sweeper(handoffs as unknown as Handoffs, leases as unknown as Leases,
       { tags, leaseKey: tag => tag, masterOf: () => 'redis', reaches: () => true, onFault: error => t.error(error), ...options })
@@ -93,6 +100,34 @@ class Sweep {
     return some.every(tag => this.due.get(tag) === 0)
   }
 }
+
+t.test('on Redis: what is due last is reached although much is due before it, and nothing is left', async t => {
+  const { store, redis, prefix } = await testStore(t)
+  const tag = tags[7]!
+  const due = `${prefix}:{${tag}}:due`
+  const now = Date.now()
+  const members = Array.from({ length: 101 }, (_, at) => `${at < 100 ? 'big' : 'small'}:${tag}${String(at).padStart(22, '0')}`)
+  for (const [at, member] of members.entries()) {
+    const expires = now - 1000 + at
+    await redis.hset(`${prefix}:{${tag}}:h:${member}`, 's', `pending none ${now - 60_000} ${expires} alice -`, 'p', 'x')
+    await redis.zadd(due, expires, member)
+  }
+  // One of the last goes on: it was caught meanwhile.
+  await redis.hset(`${prefix}:{${tag}}:h:${members[98]}`, 's', `caught none ${now - 60_000} ${now} alice - ${now} ${now + 600_000} bob -`)
+  t.match(await store.handoffs.sweep(tag, 10, true, true), { lookedAt: 10, expired: 9, live: 92, named: { length: 9 } })
+  t.strictSame(await redis.zrange(due, '0', '-1'), [...members.slice(0, 91), members[98]])
+  t.match(await redis.hget(`${prefix}:{${tag}}:h:${members[100]}`, 's'), /^expired /)
+  t.match(await store.handoffs.sweep(tag, 10), { expired: 10, live: 82 })
+  t.equal((await redis.zrange(due, '0', '0'))[0], members[10])
+  t.match(await store.handoffs.sweep(tag, 200, false, true), { expired: 81, live: 1 }, 'all, where less is due than may be')
+})
+
+t.test('of what is due behind the first call, the last has the next turn, and then both ends have turns', async t => {
+  const sweep = new Sweep(t)
+  sweep.due.set(tags[3]!, 200)
+  await sweep.until(() => sweep.isEmpty())
+  t.strictSame(sweep.ends.get(tags[3]!), ['first', 'last', 'first', 'last', 'first', 'last'])
+})
 
 t.test('one replica sweeps: the one that has the lease, as long as it has it', async t => {
   const sweep = new Sweep(t)
