@@ -204,7 +204,7 @@ export async function buildApp (
       pendingElsewhere: (tenant, inbox, requireHuman) => inboxSettings.pendingElsewhere(tenant, inbox, requireHuman)
     }
   )
-  const attempts = new AttemptService(store.attempts, { baseUrl, maxWorkTtl: config.maxWorkTtl })
+  const attempts = new AttemptService(store.attempts, after, { baseUrl, maxWorkTtl: config.maxWorkTtl })
   const limits = { maxExpiresIn: config.maxExpiresIn / 1000, maxWorkTtl: config.maxWorkTtl / 1000 }
   const waits = new MasterTurns(readsAtOnce)
   const turnsOfMany: TurnsAtMasters = { masterOf: store.masterOf, run: (...call) => waits.run(...call) }

@@ -80,9 +80,12 @@ local function succeed(attempt, pause)
   end
   local next_extra = ' n' .. number .. ' o' .. id .. (pause > 0 and ' a' .. available or '') ..
     string.gsub(extra, ' [^bcdgjmprstuwAW]%S+', '')
-  -- It keeps what it came after, and has nothing left to wait for. Who waits for this one waits for the next attempt,
-  -- unless this one had ended for good before.
-  next_extra = string.gsub(next_extra, ' A(%l)/%d+/(%d+)%S*', ' A%1/0/%2/' .. msOnce(now))
+  -- It keeps what it came after, with field b, and is blocked by what this one still waited for: that may have ended
+  -- since, so the sweep asks at once. What had ended before isn't waited for again. Who waits for this one waits for
+  -- the next attempt, unless this one had ended for good before.
+  local blocked = isBlocked(extra)
+  next_extra = string.gsub(next_extra, ' A(%l)/(%d+)/(%d+)%S*',
+    blocked and ' A%1/%2/%2' or ' A%1/0/%3/' .. msOnce(now))
   local dependents = hasDependents(extra) and string.find(attempt.record, '^[23]?:?[cp][ae]') and
     dependentsOf(key, member)
   local waits = dependents and isHere(key, dependents)
@@ -95,8 +98,8 @@ local function succeed(attempt, pause)
     end
   end
   local trace = string.match(passed, TRACE)
-  local next_record = '2:pending ' .. approval .. ' ' .. msOnce(now) .. ' ' .. until_expiry .. ' ' .. passed_by ..
-    ' -' .. (trace and '/' .. trace or '')
+  local next_record = (blocked and '3:' or '2:') .. 'pending ' .. approval .. ' ' .. msOnce(now) .. ' ' ..
+    until_expiry .. ' ' .. passed_by .. ' -' .. (trace and '/' .. trace or '')
 
   redis.call('RENAME', key, next_key)
   if waits then
@@ -117,10 +120,10 @@ local function succeed(attempt, pause)
   end
   if inbox then
     enterPart(inbox, next_member, next_extra, attempt.micros, approval == 'waiting' and until_expiry,
-      pause > 0 and available)
+      pause > 0 and available, blocked and until_expiry)
   end
   return {
-    id = next_id, member = next_member, due = pause > 0 and available or until_expiry,
+    id = next_id, member = next_member, due = blocked and msOnce(now) or pause > 0 and available or until_expiry,
     record = next_record, extra = next_extra, waits_until = approval == 'waiting' and until_expiry
   }
 end

@@ -1,11 +1,11 @@
 import { Problem, Unavailable, invalid } from '../core/errors.ts'
 import { isId, tagOf } from '../core/ids.ts'
-import type { Caller } from '../core/model.ts'
-import { statusAt } from '../core/model.ts'
+import type { Caller, HandoffRecord } from '../core/model.ts'
+import { isBlocked, statusAt } from '../core/model.ts'
 import type { PassBody } from '../core/schemas/pass.ts'
 import { fanOf } from '../store/dependents.ts'
 import type { Dependents, Fan, Stand } from '../store/dependents.ts'
-import type { Caught, Handoffs } from '../store/handoffs.ts'
+import type { Caught, HandoffPlace, Handoffs } from '../store/handoffs.ts'
 import { small } from './large-reads.ts'
 import type { ReadInTurn } from './large-reads.ts'
 import type { Asker } from './waiter.ts'
@@ -84,6 +84,26 @@ export class AfterService {
   }
 
   /**
+   * A handoff was reissued. If its successor is blocked, it asks how those stand that it waits for: one may have ended
+   * after the attempt before stopped waiting. If that fails, the sweep does it.
+   * @returns the successor as it stands then
+   */
+  async reissued (place: HandoffPlace, record: HandoffRecord): Promise<HandoffRecord> {
+    if (!isBlocked(record)) return record
+    try {
+      const before = await this.#handoffs.status(place, 0, 0)
+      if (before.outcome === 'not_found') return record
+      const open = namedIn(before.after).filter(({ last }) => last === undefined).map(({ named }) => named)
+      await this.#dependents.wait(place.tenant, place.id, open)
+      const now = await this.#handoffs.status(place, 0, 0)
+      return now.outcome === 'not_found' ? record : now.record
+    } catch (error) {
+      ignoreUnavailable(error)
+      return record
+    }
+  }
+
+  /**
    * Adds to caught handoffs what they come after, with the results, together up to 4 MiB. Long ones are read in one
    * turn for all, if there is room for them among the answers; if that doesn't come, they are left out.
    * @param asker null: the caller has a turn to read, and counts the answer
@@ -135,7 +155,7 @@ export class AfterService {
       for (;;) {
         const reply = await this.#handoffs.status({ tenant, id: last, tag: tagOf(last) }, maxBytes, 0)
         if (reply.outcome === 'not_found') break
-        // It wasn't waited for to the end, as this is the successor of one that expired meanwhile.
+        // It wasn't waited for to the end: a replica of 0.2.0 made this successor, of one that expired meanwhile.
         const next = how === undefined ? reply.record.extra.reissuedAs : undefined
         const status = statusAt(reply.record, reply.now)
         // Its id may have come back for another handoff.
@@ -153,7 +173,7 @@ export class AfterService {
   }
 }
 
-/** The handoff is caught: its catcher had better have it without a result than not at all. */
+/** It is done already: the answer had better come without this than not at all. */
 function ignoreUnavailable (error: unknown): void {
   if (!(error instanceof Unavailable) && !(error instanceof Problem && error.code === 'unavailable')) throw error
 }

@@ -1,8 +1,10 @@
 import { digestToken, randomToken } from '../core/ids.ts'
+import { isBlocked } from '../core/model.ts'
 import type { Caller } from '../core/model.ts'
 import type { CancelAnswer, EndAnswer, HeartbeatAnswer } from '../core/schemas/attempts.ts'
 import type { PassAnswer } from '../core/schemas/pass.ts'
 import type { Attempts, EndReply, Power } from '../store/attempts.ts'
+import type { AfterService } from './after.ts'
 import { iso, placeOf, refusal } from './answers.ts'
 import type { Answered } from './answers.ts'
 import { passAnswer } from './service.ts'
@@ -25,10 +27,12 @@ export interface BodyAndKey { bytes: Buffer, key: string | undefined }
  */
 export class AttemptService {
   readonly #attempts: Attempts
+  readonly #after: Pick<AfterService, 'reissued'>
   readonly #options: AttemptOptions
 
-  constructor (attempts: Attempts, options: AttemptOptions) {
+  constructor (attempts: Attempts, after: Pick<AfterService, 'reissued'>, options: AttemptOptions) {
     this.#attempts = attempts
+    this.#after = after
     this.#options = options
   }
 
@@ -100,11 +104,15 @@ export class AttemptService {
   async reissue (caller: Caller, id: string): Promise<Answered<PassAnswer> & OfAnother & { isTaken: boolean }> {
     const reply = await this.#attempts.reissue(placeOf(caller, id), caller.agent, powerOf(caller))
     if (!('successor' in reply)) throw refusal(reply)
-    const { createdAt, expiresAt, approval, passedBy, extra } = reply.record
-    const answer = passAnswer(
-      this.#options.baseUrl(), reply.successor, approval !== 'none',
-      { createdAt, expiresAt, availableAt: extra.availableAt ?? null }
-    )
+    const { successor } = reply
+    const record = await this.#after.reissued(placeOf(caller, successor), reply.record)
+    const { createdAt, expiresAt, approval, passedBy, extra } = record
+    const answer = passAnswer(this.#options.baseUrl(), successor, approval !== 'none', {
+      createdAt,
+      expiresAt,
+      availableAt: extra.availableAt ?? null,
+      blockedBy: isBlocked(record) ? extra.after!.open : null
+    })
     const replayed = reply.outcome === 'replayed'
     return { answer, replayed, ofAnother: !replayed && changesAnothers(caller, passedBy), isTaken: reply.isTaken }
   }

@@ -43,7 +43,7 @@ function faultsOf (hash: Hash, after: After, find: Find, mayBeReissued: MayBeRei
   const waitsFor = words.filter(word => !word.includes('/'))
   if (hash.record.startsWith('3:') !== (status === 'pending' && open > 0)) faults.push(`it is ${hash.record.slice(0, 9)}, and waits for ${open}`)
   if ((since === null) !== (open > 0)) faults.push(`it waits for ${open} since ${since}`)
-  if (isFirst && waitsFor.length !== open - (isByOthers ? 1 : 0)) faults.push(`it waits for ${open}, and these are noted: ${words.join(' ')}`)
+  if (waitsFor.length !== open - (isByOthers ? 1 : 0)) faults.push(`it waits for ${open}, and these are noted: ${words.join(' ')}`)
   if (isByOthers && !(need === 'd' && noted.some(([, , how]) => how !== 'done'))) faults.push(`it is cancelled, though it needs ${need}, by ${words.join(' ')}`)
   const caught = record[6] === undefined ? null : Number(record[6])
   if (caught !== null && (since === null || caught < since - slack)) faults.push(`it was caught at ${caught}, and waited until ${since}`)

@@ -46,7 +46,7 @@ export interface Terms {
   /** For an inbox: then it can be reissued though nobody caught it. */
   addressed: boolean
   delayed: boolean
-  /** Whether it comes after others. A successor has nothing left to wait for. */
+  /** Whether it comes after others. A successor may wait for what the attempt before still waited for. */
   after: boolean
   attempt: number
   maxAttempts: number
@@ -62,7 +62,7 @@ export function termsOf (track: Track, facts: Facts): Terms {
     human,
     addressed: to !== undefined,
     delayed: facts.availableAt !== null,
-    after: after !== undefined && track.descent === null,
+    after: after !== undefined,
     attempt: attemptOf(track),
     maxAttempts,
     decidedBefore: !isSeenWaiting && !(facts.decidedAt !== null && facts.createdAt !== null && facts.decidedAt > facts.createdAt),
@@ -85,9 +85,9 @@ export function standingOf (state: State, { human, addressed }: Terms): Standing
   return status === 'absent' ? status : standingInTable(status, approvalOf(state, human) ?? 'none', !state.open, state.caught !== null || addressed, state.blocked)
 }
 
-/** The first state of a successor: passed, and still approved if a person had approved it. */
-export function bornOf (pass: Operation, { human, delayed, decidedBefore }: Terms): State {
-  return { ...unborn, pass, decided: human && decidedBefore ? { ...pass, kind: 'approve' } : null, open: !delayed }
+/** The first state of a successor: passed, still blocked if the attempt before was, and still approved if a person had approved it. */
+export function bornOf (pass: Operation, { human, delayed, decidedBefore, after }: Terms): State {
+  return { ...unborn, pass, decided: human && decidedBefore ? { ...pass, kind: 'approve' } : null, blocked: after, open: !delayed }
 }
 
 /** What it comes after has ended: it is released, or cancelled by that. */

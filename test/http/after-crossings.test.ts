@@ -319,12 +319,6 @@ for (const isSpread of [false, true]) {
       t.match(await status(behind), { status: 'cancelled', cancel_reason: /expired/ })
       t.strictSame((await catchIt(any)).json().after, [{ handoff_id: expires, status: 'expired', result: null }])
 
-      // Its successor keeps `after`, and has nothing left to wait for.
-      const { handoff_id: next, ...answer } = await end(expires, 'reissue', {}, 'alice')
-      t.notOk('blocked_by' in answer)
-      t.strictSame((await on.json('bob', 'POST', '/api/catch', { inbox: 'ends' })).items[0].after, [{ handoff_id: one, status: 'pending', result: null }])
-      t.match(await status(next), { status: 'caught', reissue_of: expires })
-
       const cancelled = await pass({ after: [one], to: 'ends' })
       await end(cancelled, 'cancel', { reason: 'mine' }, 'alice')
       t.match(await status(cancelled), { status: 'cancelled', ended_by: 'alice', cancel_reason: 'mine' })
@@ -366,6 +360,175 @@ for (const isSpread of [false, true]) {
       t.notOk('blocked_by' in await status(next))
       t.match((await on.json('bob', 'POST', '/api/catch', { inbox: 'again' })).items, [{ handoff_id: next, attempt: 2, after }])
     })
+
+    // Expired while it was blocked, and tried again: how, and whether the sweep has ended it before.
+    const again: Record<string, (id: string, to: string) => Promise<unknown>> = {
+      reissue: async id => {
+        await settle(id)
+        await end(id, 'reissue', {}, 'alice')
+      },
+      'reissue before the sweep': id => end(id, 'reissue', {}, 'alice'),
+      'reissue by an operator': id => end(id, 'reissue', {}, 'operator'),
+      redrive: async (id, to) => {
+        await settle(id)
+        t.match(await on.json('operator', 'POST', '/api/redrive', { inbox: to }), { reissued: 1, skipped: 0, more: false })
+      },
+    }
+    for (const [by, tryAgain] of Object.entries(again)) {
+      const to = `again${Object.keys(again).indexOf(by)}${isSpread}`
+      /** @returns the successor of what waits for these, and has expired */
+      const blockedAgain = async (after: string[], more: object = {}, meanwhile: (id: string) => Promise<unknown> = async () => {}) => {
+        const id = await pass({ after, to, expires_in: 30, ...more })
+        await meanwhile(id)
+        await on.later(30_000)
+        await tryAgain(id, to)
+        const { reissued_as: next } = await status(id)
+        // Only a reissue by itself asks at once; else the sweep does.
+        if (by === 'redrive') await settle(next)
+        return next as string
+      }
+      const take = async () => (await on.json('bob', 'POST', '/api/catch', { inbox: to, max: 9 })).items as Array<Record<string, unknown>>
+      const caught = async (...ids: string[]) => {
+        const items = await take()
+        // What enters in one moment has no order.
+        t.strictSame(items.map(({ handoff_id: id }) => id).sort(), [...ids].sort())
+        for (const id of ids) await end(id, 'done')
+        return ids.map(id => items.find(item => item.handoff_id === id)!)
+      }
+
+      t.test(`${by}: it waits for what hasn’t ended, from the step that makes it on`, async t => {
+        const [over, one] = [await start({ expires_in: 3600, work_within: 3600 }), await start({ expires_in: 3600, work_within: 3600 })]
+        const id = await pass({ after: [over, one], to, expires_in: 30 })
+        await end(over, 'done', { output: { a: 1 } })
+        if (isSpread) await settle(over)
+        await on.later(30_000)
+        await tryAgain(id, to)
+        const { reissued_as: next } = await status(id)
+        // Nothing has looked at it yet but what a reissue does itself.
+        t.match(await status(next), { status: 'pending', blocked_by: 1, reissue_of: id })
+        isProblem(t, await catchIt(next), 409, 'blocked')
+        t.strictSame(await take(), [])
+        t.match(await on.counts(to), { blocked: 1, pending: 0, failed: 0 })
+        t.match(await on.json('alice', 'GET', `/api/handoffs?inbox=${to}`), { items: [{ handoff_id: next, blocked_by: 1 }] })
+        const { headers, body } = await call('alice', 'POST', `/api/reissue/${id}`)
+        t.match([headers['idempotency-replayed'], JSON.parse(body)], ['true', { handoff_id: next, status: 'pending', blocked_by: 1 }])
+        if (by === 'redrive') await settle(next)
+        // It is noted, so that the end releases it.
+        await end(one, 'done', { output: { b: 2 } })
+        if (isSpread) await settle(one)
+        t.notOk('blocked_by' in await status(next))
+        t.match(await on.counts(to), { blocked: 0, pending: 1 })
+        const [item] = await caught(next)
+        t.strictSame(item!.after, [{ handoff_id: over, status: 'done', result: { a: 1 } }, { handoff_id: one, status: 'done', result: { b: 2 } }])
+      })
+
+      t.test(`${by}: what has ended since counts as it would have before`, async t => {
+        const work = { expires_in: 3600, work_within: 3600 }
+        const [one, two, three] = [await start(work), await start(work), await start(work)]
+        const ids = [await pass({ after: [one], to, expires_in: 30 }), await pass({ after: [two], to, expires_in: 30 }), await pass({ after: [three], to, expires_in: 30, after_need: 'ended' })]
+        await on.later(30_000)
+        await settle(...ids)
+        await end(one, 'done', { output: { a: 1 } })
+        for (const id of [two, three]) await end(id, 'fail', fault)
+        await settle(one, two, three)
+        const next: string[] = []
+        if (by === 'redrive') t.match(await on.json('operator', 'POST', '/api/redrive', { inbox: to }), { reissued: 3 })
+        for (const id of ids) {
+          if (by !== 'redrive') t.notOk('blocked_by' in await end(id, 'reissue', {}, by.endsWith('operator') ? 'operator' : 'alice'))
+          next.push((await status(id)).reissued_as)
+        }
+        if (by === 'redrive') await settle(...next)
+        t.match(await status(next[1]!), { status: 'cancelled', ended_by: null, cancel_reason: new RegExp(`${two}.*failed`), reissue_of: ids[1] })
+        const items = await caught(next[0]!, next[2]!)
+        t.strictSame(items.map(({ after }) => after), [[{ handoff_id: one, status: 'done', result: { a: 1 } }], [{ handoff_id: three, status: 'failed', result: null }]])
+        t.match(await on.counts(to), { blocked: 0, pending: 0, failed: 0 })
+      })
+
+      t.test(`${by}: without the note, the sweep’s own question releases it`, async t => {
+        const one = await start({ expires_in: 3600, work_within: 3600 })
+        const next = await blockedAgain([one])
+        await on.redis.del((await keyOf(on, one)).replace(':h:', ':d:'))
+        await end(one, 'done')
+        await settle(one)
+        t.match(await status(next), { blocked_by: 1 })
+        await on.later(3000)
+        await settle(next)
+        await caught(next)
+      })
+
+      t.test(`${by}: again and again, and the last attempt of what it waits for counts`, async t => {
+        const one = await start({ expires_in: 3600, work_within: 3600, max_attempts: 2, retry_delay: 0, to: `${to}-first` })
+        const second = await blockedAgain([one])
+        await on.later(30_000)
+        await tryAgain(second, to)
+        const { reissued_as: third } = await status(second)
+        if (by === 'redrive') await settle(third)
+        const { reissued_as: last } = await end(one, 'fail', fault)
+        t.match(await status(third), { blocked_by: 1, attempt: 3 })
+        await catchIt(last)
+        await end(last, 'done', { output: { a: 1 } })
+        if (isSpread) await settle(last)
+        const [item] = await caught(third)
+        t.strictSame(item!.after, [{ handoff_id: one, last, status: 'done', result: { a: 1 } }])
+      })
+
+      t.test(`${by}: what had ended isn’t waited for again, though it was reissued`, async t => {
+        const [one, two] = [await start({ expires_in: 3600 }), await start({ expires_in: 3600, work_within: 3600 })]
+        const next = await blockedAgain([one, two], { after_need: 'ended' }, async id => {
+          await end(one, 'fail', fault)
+          if (isSpread) await settle(one)
+          t.match(await status(id), { blocked_by: 1 })
+          await end(one, 'reissue', {}, 'alice')
+        })
+        t.match(await status(next), { blocked_by: 1 })
+        await end(two, 'done')
+        if (isSpread) await settle(two)
+        const [item] = await caught(next)
+        t.strictSame(item!.after, [{ handoff_id: one, status: 'failed', result: null }, { handoff_id: two, status: 'done', result: null }])
+      })
+
+      t.test(`${by}: a person’s approval stays, and what was undecided waits for a person again`, async t => {
+        const [one, two] = [await start({ expires_in: 3600, work_within: 3600 }), await start({ expires_in: 3600, work_within: 3600 })]
+        const approved = await blockedAgain([one], { require_human: true }, id => end(id, 'approve', { note: 'n' }, 'approver'))
+        t.match(await status(approved), { blocked_by: 1, approval: { state: 'approved', note: 'n' } })
+        t.match(await on.counts(to), { blocked: 1, waiting: 0, pending: 0 })
+        await end(one, 'done')
+        if (isSpread) await settle(one)
+        t.match(await caught(approved), [{ approval: { state: 'approved', note: 'n' } }])
+        const undecided = await blockedAgain([two], { require_human: true })
+        t.match(await status(undecided), { blocked_by: 1, approval: { state: 'waiting' } })
+        t.match(await on.counts(to), { waiting: 1, pending: 0 })
+        isProblem(t, await catchIt(undecided), 409, 'approval_required')
+        await end(undecided, 'approve', {}, 'approver')
+        isProblem(t, await catchIt(undecided), 409, 'blocked')
+        t.strictSame(await take(), [])
+        await end(two, 'done')
+        if (isSpread) await settle(two)
+        await caught(undecided)
+      })
+
+      t.test(`${by}: with a delay, a pause and limits`, async t => {
+        const one = await start({ expires_in: 3600, work_within: 3600 })
+        await on.json('operator', 'PUT', `/api/inboxes/${to}`, { paused: true, max_caught: 1, max_pending: 1 })
+        const next = await blockedAgain([one], { delay: 10 })
+        const { available_at: available, expires_at: expires, created_at: created } = await status(next)
+        t.strictSame([available, Date.parse(expires) - Date.parse(created)], [undefined, 30_000])
+        t.match(await on.counts(to), { blocked: 1, delayed: 0, pending: 0 })
+        isProblem(t, await call('alice', 'POST', '/api/pass', { task: 't', to }), 429, 'inbox_full')
+        await end(one, 'done')
+        if (isSpread) await settle(one)
+        t.match(await on.counts(to), { blocked: 0, pending: 1 })
+        t.strictSame(await take(), [], 'paused')
+        await on.json('operator', 'PUT', `/api/inboxes/${to}`, { paused: false, max_pending: null })
+        const other = await pass({ to })
+        t.equal((await catchIt(other)).statusCode, 200)
+        t.strictSame(await take(), [], 'one is caught')
+        // It is taken from its catcher: then its place is free, for the first in the inbox.
+        const { handoff_id: behind } = await end(other, 'reissue', {}, 'alice')
+        await on.json('operator', 'PUT', `/api/inboxes/${to}`, { max_caught: 2 })
+        await caught(next, behind)
+      })
+    }
 
     t.test('who comes after a handoff is kept longer than that', async t => {
       const one = await start({ max_attempts: 2, retry_delay: 0, expires_in: 3600 })

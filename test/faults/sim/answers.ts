@@ -52,7 +52,7 @@ export class Desk {
     this.#after = new AfterService(stores.handoffs, stores.dependents, (_, read) => read())
     this.#service = new HandoffService(stores.handoffs, null as never, null as never, this.#after, reads, { baseUrl, defaultExpiresIn: 1, hopLimit: 1, pendingElsewhere: async () => 0 })
     const maxWorkTtl = maxWorkTtlFor(workTtl)
-    this.#attempts = new AttemptService(stores.attempts, { baseUrl, maxWorkTtl })
+    this.#attempts = new AttemptService(stores.attempts, this.#after, { baseUrl, maxWorkTtl })
     this.#asks = new AskService(stores.asks, null as never, null as never, null as never, null as never, reads, { baseUrl, maxWorkTtl })
     this.#inboxes = new InboxService(stores.inboxes, subscriptions, null as never, reads, workTtl)
   }
