@@ -3,11 +3,11 @@ import type { Labels } from '../clients/typescript/command/common/names.ts'
 import { exitStatuses } from '../clients/typescript/command/help.ts'
 import { UsageError } from '../clients/typescript/command/output.ts'
 import { optionsOf } from '../clients/typescript/command/parse.ts'
-import { parseLabel, parseName, parseSeconds } from '../clients/typescript/command/values.ts'
+import { parseInbox, parseLabel, parseName, parseSeconds } from '../clients/typescript/command/values.ts'
 import { scopes, webhookFormats, webhookTypes } from '../core/model.ts'
 import { version } from '../core/version.ts'
 import { agents } from './agents.ts'
-import { parseDuration, parseNames, parseRate, parseScopes } from './output.ts'
+import { parseDuration, parseInboxes, parseRate, parseScopes } from './output.ts'
 
 /** The operator's verbs, and the help of all. Each is in a file of its own, which is loaded only when it runs. */
 
@@ -72,7 +72,7 @@ function commands (exitWith: (status: number) => void): Command {
     ))
     .option(
       '--inboxes <inboxes>', 'the inboxes it may catch from, separated by commas; any of its tenant by default',
-      taking(parseNames, '--inboxes')
+      taking(parseInboxes, '--inboxes')
     )
     .option('--rate-limit <requests>', 'its own limit in requests per minute, instead of RATE_LIMIT_PER_MINUTE', taking(
       parseRate, '--rate-limit'
@@ -92,7 +92,7 @@ function commands (exitWith: (status: number) => void): Command {
       parseScopes, '--scopes'
     ))
     .option('--inboxes <inboxes>', 'the inboxes it may catch from; any: any of its tenant', taking(
-      orNone(parseNames, 'any', 'none'), '--inboxes'
+      orNone(parseInboxes, 'any', 'none'), '--inboxes'
     ))
     .option('--rate-limit <requests>', 'its own limit in requests per minute; none: RATE_LIMIT_PER_MINUTE', taking(
       orNone(parseRate, 'none'), '--rate-limit'
@@ -203,7 +203,7 @@ export function addWebhookVerbs (program: Command): void {
     )
     .option('--format <format>', `what messages look like: ${webhookFormats.join(', ')}; left out with mailto:`)
     .option('--types <types>', `only events of these types, separated by commas: ${webhookTypes.join(', ')}`)
-    .option('--inbox <inbox>', 'only events of handoffs for this inbox', (text: string) => parseName('--inbox', text))
+    .option('--inbox <inbox>', 'only events of handoffs for this inbox', (text: string) => parseInbox('--inbox', text))
     .option('--label <name:value>', 'only events of handoffs with this label; several want all', (
       text: string, before?: Labels
     ) => parseLabel('--label', text, before))

@@ -1,5 +1,5 @@
 import { print, span } from '../clients/typescript/command/output.ts'
-import { parseName, wrong } from '../clients/typescript/command/values.ts'
+import { parseInbox, wrong } from '../clients/typescript/command/values.ts'
 import { readDuration } from '../clients/typescript/command/common/time.ts'
 import { scopes as known } from '../core/model.ts'
 import type { Scope } from '../core/model.ts'
@@ -45,8 +45,8 @@ export function parseScopes (option: string, text: string): Scope[] {
 }
 
 /** `a,b`, each once: names as an agent's. */
-export function parseNames (option: string, text: string): string[] {
-  return [...new Set(text.split(',').map(name => parseName(option, name)))]
+export function parseInboxes (option: string, text: string): string[] {
+  return [...new Set(text.split(',').map(name => parseInbox(option, name)))]
 }
 
 /** Requests a minute. */

@@ -144,8 +144,8 @@ export function refusalOf (name: OperationName, standing: Standing, approval: Ap
   return from.includes(standing) ? null : refusals[standing] ?? null
 }
 
-/** Of tenants, agents and inboxes. */
-export { isName, namePattern } from '../clients/typescript/command/common/names.ts'
+/** Of tenants and agents, and of inboxes. */
+export { inboxPattern, isInbox, isName, namePattern } from '../clients/typescript/command/common/names.ts'
 
 /** The forms of messages for people. */
 export const messageFormats = ['slack', 'teams', 'discord', 'ntfy'] as const

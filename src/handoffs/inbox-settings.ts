@@ -1,5 +1,5 @@
 import { Problem, invalid } from '../core/errors.ts'
-import { isName } from '../core/model.ts'
+import { isInbox, isName } from '../core/model.ts'
 import type { Caller } from '../core/model.ts'
 import type { InboxAnswer, InboxesAnswer, InboxesQuery, InboxSettingsBody } from '../core/schemas/inboxes.ts'
 import type { Counted, InboxPlace, Inboxes } from '../store/inboxes.ts'
@@ -32,7 +32,7 @@ export class InboxSettingsService {
 
   /** @throws {Problem} not_found, for what can't be an inbox's name */
   async count (tenant: string, inbox: string): Promise<InboxAnswer> {
-    if (!isName(inbox)) throw new Problem('not_found')
+    if (!isInbox(inbox)) throw new Problem('not_found')
     const { own, home } = placesOf(tenant, inbox)
     const [there, atHome = none] = await Promise.all([own, ...home === null ? [] : [home]].map(place =>
       this.#inboxes.count(place)))
@@ -60,7 +60,7 @@ export class InboxSettingsService {
   async set (
     { tenant }: Caller, inbox: string, { paused, max_caught: maxCaught, max_pending: maxPending }: InboxSettingsBody
   ): Promise<{ isChanged: boolean, answer: InboxAnswer }> {
-    if (!isName(inbox)) throw new Problem('not_found')
+    if (!isInbox(inbox)) throw new Problem('not_found')
     const { own, home } = placesOf(tenant, inbox)
     const { isChanged, version, settings } = await this.#inboxes.set(own, { paused, maxCaught, maxPending })
     if (home !== null) await this.#inboxes.set(home, settings, version)

@@ -1,5 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import { invalid } from '../core/errors.ts'
+import { isInbox } from '../core/model.ts'
 import type { Caller } from '../core/model.ts'
 import { idempotencyHeaders, waitQuery } from '../core/schemas/handoffs.ts'
 import { takeAnswer, takeBody } from '../core/schemas/inboxes.ts'
@@ -70,10 +71,15 @@ export function catchNext ({ inboxes, after }: Services) {
 
 /**
  * The inboxes that a catch names, without repetitions: a name that comes again has its place already.
- * @throws {Problem} if it names one in both ways
+ * @throws {Problem} if it names one in both ways, or none where the agent's own name can't be one
  */
 function inboxesOf ({ inbox, inboxes }: TakeBody, { agent }: Caller): readonly string[] {
-  if (inboxes == null) return [inbox ?? agent]
+  if (inboxes == null) {
+    if (inbox == null && !isInbox(agent)) {
+      throw invalid({ pointer: '/inbox', message: 'is needed: the name of this agent can\'t be an inbox\'s' })
+    }
+    return [inbox ?? agent]
+  }
   if (inbox != null) throw invalid({ pointer: '/inboxes', message: 'not together with inbox' })
   return [...new Set(inboxes)]
 }

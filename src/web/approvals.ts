@@ -4,7 +4,7 @@ import { Problem, errorTable } from '../core/errors.ts'
 import type { ErrorCode } from '../core/errors.ts'
 import { cutMembers } from '../core/json.ts'
 import { wantedLabels } from '../core/labels.ts'
-import { isName } from '../core/model.ts'
+import { isInbox } from '../core/model.ts'
 import type { Caller } from '../core/model.ts'
 import { inspectionText } from '../handoffs/approvals.ts'
 import type { ApprovalService, Inspection, ToRead } from '../handoffs/approvals.ts'
@@ -55,7 +55,9 @@ export function filtersOf (query: Record<string, unknown>): { filters: ListFilte
   const [inbox, labels] = [text('inbox'), text('labels').replace(/\s*,\s*/g, ',')]
   const labelsWanted = labels === '' ? undefined : wantedLabels(labels)
   const wrong = [
-    inbox === '' || isName(inbox) ? '' : 'An inbox’s name is 1 to 64 of A–Z, a–z, 0–9, dot, underscore and hyphen.',
+    inbox === '' || isInbox(inbox)
+      ? ''
+      : 'An inbox’s name is 1 to 64 of A–Z, a–z, 0–9, dot, underscore and hyphen, and not . or .. alone.',
     labelsWanted === null ? 'Labels are written run:42,team:red, 8 at most.' : ''
   ].filter(sentence => sentence !== '')
   const only: WantedByPeople['only'] = query.only === 'questions' ? query.only : undefined

@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Problem } from '../core/errors.ts'
-import { isName } from '../core/model.ts'
+import { isInbox } from '../core/model.ts'
 import { reasonRules } from '../core/schemas/attempts.ts'
 import { inboxSettingsBody } from '../core/schemas/inboxes.ts'
 import type { InboxAnswer, InboxSettingsBody } from '../core/schemas/inboxes.ts'
@@ -11,7 +11,7 @@ import { redirect, show } from './session.ts'
 import { inboxPage } from './views/console-inbox.ts'
 import type { InboxLists } from './views/console-inbox.ts'
 import { purgePage, redrivePage } from './views/console-many.ts'
-import { inboxNamed, inboxPath } from './views/console-parts.ts'
+import { inboxPath } from './views/console-parts.ts'
 
 /** Handoffs of each list of the page. */
 const listed = 20
@@ -22,8 +22,8 @@ type Named = FastifyRequest<{ Params: { name: string }, Body: unknown }>
 type NamedRoute = { Params: { name: string }, Body: unknown }
 
 function nameOf (request: Named): string {
-  const name = inboxNamed(request.params.name)
-  if (!isName(name)) throw new Problem('not_found')
+  const { name } = request.params
+  if (!isInbox(name)) throw new Problem('not_found')
   return name
 }
 

@@ -1,4 +1,4 @@
-import { isName } from '../core/model.ts'
+import { isInbox } from '../core/model.ts'
 import type { Caller } from '../core/model.ts'
 import { wantedLabels } from '../core/labels.ts'
 import type { ListService } from '../handoffs/lists.ts'
@@ -67,7 +67,9 @@ export function filtersOf (given: unknown): Filters {
     ...labels !== '' && { labels },
   }
   const wrong = [
-    inbox === '' || isName(inbox) ? '' : 'An inbox’s name is 1 to 64 of A–Z, a–z, 0–9, dot, underscore and hyphen.',
+    inbox === '' || isInbox(inbox)
+      ? ''
+      : 'An inbox’s name is 1 to 64 of A–Z, a–z, 0–9, dot, underscore and hyphen, and not . or .. alone.',
     status === '' || (failures as readonly string[]).includes(status) ? '' : 'It failed, was declined or expired.',
     code === '' || codeShape.test(code) ? '' : 'An error code is 1 to 64 of A–Z, a–z, 0–9, dot, underscore and hyphen.',
     labels === '' || wantedLabels(labels) !== null ? '' : 'Labels are written run:42,team:red, 8 at most.',

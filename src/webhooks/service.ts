@@ -9,7 +9,7 @@ import { labelsObject } from '../core/labels.ts'
 import type { Labels } from '../core/labels.ts'
 import { mailFault } from '../core/mail.ts'
 import type { MailSettings } from '../core/mail.ts'
-import { includable, isName, typesForPeople, urlPattern, webhookFormats, webhookTypes } from '../core/model.ts'
+import { includable, isInbox, typesForPeople, urlPattern, webhookFormats, webhookTypes } from '../core/model.ts'
 import type { WebhookFormat } from '../core/model.ts'
 import { readTime } from '../clients/typescript/command/common/time.ts'
 import type { Events } from '../store/events.ts'
@@ -244,7 +244,7 @@ function faultsOf ({ url, format, types, inbox, include }: NewWebhook): Fault[] 
   const faults = (types ?? []).map((type, at) => ({ type, at })).filter(({ type }) => !webhookTypes.includes(type))
     .map(({ at }): Fault => ({ pointer: `/types/${at}`, message: `must be one of ${webhookTypes.join(', ')}` }))
   if (types?.length === 0) faults.push({ pointer: '/types', message: 'must name a type; left out, all are delivered' })
-  if (inbox !== null && !isName(inbox)) faults.push({ pointer: '/inbox', message: 'must be the name of an inbox' })
+  if (inbox !== null && !isInbox(inbox)) faults.push({ pointer: '/inbox', message: 'must be the name of an inbox' })
   const isMail = addressIn(url) !== null
   if (isMail && format !== null) faults.push({ pointer: '/format', message: 'must be left out with a mailto: URL' })
   if (format !== null && !(webhookFormats as readonly string[]).includes(format)) {

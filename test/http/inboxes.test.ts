@@ -2,7 +2,7 @@ import t from 'tap'
 import { homeTag, inboxTag, tagOfDigest } from '../../src/core/ids.ts'
 import { callerOf } from '../../src/core/model.ts'
 import { KeyNames } from '../../src/store/key-names.ts'
-import { testApp } from '../helpers/app.ts'
+import { testApp, testKeys } from '../helpers/app.ts'
 import type { TestApp, Who } from '../helpers/app.ts'
 import { isProblem } from '../helpers/problems.ts'
 
@@ -12,6 +12,7 @@ const start = Date.now() + 3600_000
 const iso = (milliseconds: number) => new Date(milliseconds).toISOString()
 
 const service = await testApp(t)
+const eventsOn = { EVENTS_RETENTION: '60' }
 /** Each test has an inbox of its own, and the real time until it sets another. */
 let work = ''
 let count = 0
@@ -49,6 +50,39 @@ t.test('what is passed to an inbox is caught there once, as by its id and litera
   t.equal((await next(service)).body, '{"items":[]}')
   isProblem(t, await service.call('bob', 'GET', `/api/catch/${first}`), 409, 'already_caught')
   t.equal((await service.call('bob', 'POST', `/api/done/${first}`)).statusCode, 200)
+})
+
+t.test('no inbox is named . or .., which a path can’t end in', async t => {
+  const dotty = await testApp(t, { ...eventsOn, API_KEYS: `${testKeys.API_KEYS},..:dotty-secret-0123456789` })
+  for (const name of ['.', '..']) {
+    const refused: Array<[Who, 'GET' | 'POST' | 'PUT', string, object | undefined, string]> = [
+      ['alice', 'POST', '/api/pass', { task: 't', to: name }, '/to'],
+      ['bob', 'POST', '/api/catch', { inbox: name }, '/inbox'],
+      ['bob', 'POST', '/api/catch', { inboxes: ['a', name] }, '/inboxes/1'],
+      ['alice', 'GET', `/api/handoffs?inbox=${name}`, undefined, '/inbox'],
+      ['alice', 'GET', `/api/events?inbox=${name}`, undefined, '/inbox'],
+      ['approver', 'GET', `/api/approvals?inbox=${name}`, undefined, '/inbox'],
+      ['approver', 'GET', `/api/asks?inbox=${name}`, undefined, '/inbox'],
+      ['operator', 'POST', '/api/redrive', { inbox: name }, '/inbox'],
+      ['operator', 'POST', '/api/purge', { inbox: name }, '/inbox'],
+    ]
+    for (const [who, method, path, body, pointer] of refused) {
+      const answer = await dotty.call(who, method, path, body)
+      isProblem(t, answer, 400, 'invalid_request')
+      t.equal(answer.json().errors[0].pointer, pointer, path)
+    }
+    const escaped = name.replaceAll('.', '%2E')
+    isProblem(t, await dotty.call('alice', 'GET', `/api/inboxes/${escaped}`), 404, 'not_found')
+    isProblem(t, await dotty.call('operator', 'PUT', `/api/inboxes/${escaped}`, { paused: true }), 404, 'not_found')
+  }
+  // Others that begin with dots are names as any, and an agent may have any name.
+  for (const to of ['...', '.a', '..a', 'a.', '..' + 'a'.repeat(62)]) t.equal((await dotty.call('alice', 'POST', '/api/pass', { task: 't', to })).statusCode, 201, to)
+  isProblem(t, await dotty.call('alice', 'POST', '/api/pass', { task: 't', to: '..' + 'a'.repeat(63) }), 400, 'invalid_request')
+  const headers = { authorization: 'Bearer dotty-secret-0123456789' }
+  const own = await dotty.app.inject({ method: 'POST', url: '/api/catch', headers })
+  isProblem(t, own, 400, 'invalid_request')
+  t.match(own.json().errors, [{ pointer: '/inbox', message: /needed/ }])
+  t.equal((await dotty.app.inject({ method: 'POST', url: '/api/catch', headers, payload: { inbox: '...' } })).json().items.length, 1)
 })
 
 t.test('the earliest come first, and a step of priority outweighs a minute', async t => {

@@ -35,7 +35,7 @@ const next = async (secret: string, inbox: string): Promise<string> => (await ca
 const inboxOf = async (secret: string, name: string) => (await call(secret, 'GET', `/api/inboxes/${name}`)).json()
 
 t.test('nobody sees it without a session, and signing in leads to the page that was asked for', async t => {
-  for (const path of ['/console', '/console?cursor=YQ', '/console/inboxes/a.b', '/console/inboxes/~..', '/console/inboxes/x/purge']) {
+  for (const path of ['/console', '/console?cursor=YQ', '/console/inboxes/a.b', '/console/inboxes/x/purge']) {
     const { statusCode, headers } = await app.inject(path)
     t.strictSame([statusCode, headers.location], [303, `${base}/approvals/sign-in?next=${encodeURIComponent(path)}`])
     const { body } = await app.inject(String(headers.location))
@@ -196,15 +196,15 @@ t.test('purge and redrive ask first, are counted and logged as the API’s are, 
 t.test('names that look like a path, and names that can’t be one', async t => {
   const { agent, operator } = large
   const open = await personWith(service, operator)
-  for (const name of ['.', '..', '__proto__', '-', 'a'.repeat(64)]) {
+  for (const name of ['...', '__proto__', '-', 'a'.repeat(64)]) {
     await pass(agent, { to: name })
-    const path = `/console/inboxes/${/^\.+$/.test(name) ? '~' : ''}${name}`
+    const path = `/console/inboxes/${name}`
     t.match((await open('/console')).body, `href="${base}${path}"`)
     t.match(textOf((await open(path)).body), `Inbox ${name} `)
     // The log names the inbox, which this run's guard takes for a secret where the name is long.
     if (name.length < 64) t.equal((await open(`${path}/pause`, { paused: 'true' })).headers.location, base + path)
   }
-  for (const name of ['a b', 'a'.repeat(65), '~x', '%3Cscript%3E', '%00', 'é']) {
+  for (const name of ['a b', 'a'.repeat(65), '~x', '~.', '%2E', '%2E%2E', '%3Cscript%3E', '%00', 'é']) {
     for (const more of ['', '/purge', '/redrive']) t.equal((await open(`/console/inboxes/${encodeURI(decodeURI(name))}${more}`)).statusCode, 404, name + more)
     t.equal((await open(`/console/inboxes/${encodeURI(decodeURI(name))}/pause`, { paused: 'true' })).statusCode, 404, name)
   }

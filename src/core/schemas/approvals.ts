@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import type { Static } from '@sinclair/typebox'
-import { namePattern, statuses } from '../model.ts'
+import { inboxPattern, statuses } from '../model.ts'
 import {
   approval, availableAt, createdAt, expiresAt, handoffId, labels, nullable, object, priority, to, wantedLabels
 } from './handoffs.ts'
@@ -20,7 +20,7 @@ const noteRules = {
 export const listQuery = Type.Object({
   ...pageQuery,
   inbox: Type.Optional(Type.String({
-    pattern: namePattern, description: 'Only handoffs for this inbox.', examples: ['reviewer']
+    pattern: inboxPattern, description: 'Only handoffs for this inbox.', examples: ['reviewer']
   })),
   labels: wantedLabels,
 }, { additionalProperties: false })

@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import type { Static } from '@sinclair/typebox'
-import { asked, namePattern } from '../model.ts'
+import { asked, inboxPattern } from '../model.ts'
 import { reasonRules } from './attempts.ts'
 import {
   askOnStatus, exampleAskId, exampleId, handoffId, labels, nullable, oneOf, replayedField, time, to, wantedLabels
@@ -104,7 +104,7 @@ export const answeredAnswer = Type.Object({
 export const asksQuery = Type.Object({
   of: Type.Optional(oneOf(asked, { default: 'person', description: 'passer: questions to this agent, as passer.' })),
   inbox: Type.Optional(Type.String({
-    pattern: namePattern, description: 'Only of handoffs for this inbox.', examples: ['reviewer']
+    pattern: inboxPattern, description: 'Only of handoffs for this inbox.', examples: ['reviewer']
   })),
   labels: wantedLabels,
   ...pageQuery,

@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import type { Static } from '@sinclair/typebox'
-import { namePattern } from '../model.ts'
+import { inboxPattern } from '../model.ts'
 import { catchAnswer, keyPattern, nullable } from './handoffs.ts'
 import { pageOf, pageQuery } from './pages.ts'
 import { rateFields } from './problem.ts'
@@ -12,14 +12,14 @@ const maxInboxes = 10
 
 export const takeBody = Type.Object({
   inbox: Type.Optional(nullable<string>('string', {
-    pattern: namePattern,
+    pattern: inboxPattern,
     description: 'The inbox to catch from; by default the one with the agent’s own name.',
     examples: ['reviewer']
   })),
   inboxes: Type.Optional(nullable<string[]>('array', {
     minItems: 1,
     maxItems: maxInboxes,
-    items: { type: 'string', pattern: namePattern },
+    items: { type: 'string', pattern: inboxPattern },
     description: 'Instead of inbox: catch from the first of these, in this order, that has something. All items of ' +
       'the answer are from one inbox.'
   })),

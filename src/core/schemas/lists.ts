@@ -1,14 +1,14 @@
 import { Type } from '@sinclair/typebox'
 import type { Static } from '@sinclair/typebox'
-import { namePattern } from '../model.ts'
+import { inboxPattern, namePattern } from '../model.ts'
 import { reasonRules } from './attempts.ts'
 import { askOnStatus, exampleId, labelsToPass, nullable, oneOf, statusAnswer } from './handoffs.ts'
 import { pageOf, pageQuery } from './pages.ts'
 
 /** The schemas of lists of handoffs. */
 
-const name = (description: string, example: string) =>
-  Type.Optional(Type.String({ pattern: namePattern, description, examples: [example] }))
+const name = (description: string, example: string, pattern = namePattern) =>
+  Type.Optional(Type.String({ pattern, description, examples: [example] }))
 const time = (description: string) =>
   Type.Optional(Type.String({ maxLength: 64, description, examples: ['2026-11-20T09:00:00.000Z'] }))
 
@@ -16,7 +16,7 @@ export const handoffsQuery = Type.Object({
   state: Type.Optional(oneOf(['live', 'failed'], {
     default: 'live', description: 'live: pending or caught. failed: ended without being done, and without a successor.'
   })),
-  inbox: name('The inbox that it was passed to.', 'reviewer'),
+  inbox: name('The inbox that it was passed to.', 'reviewer', inboxPattern),
   passed_by: name('The agent that passed it.', 'planner'),
   caught_by: name('The agent that caught it.', 'writer'),
   labels: Type.Optional(Type.String({
@@ -79,8 +79,8 @@ export const handoffsAnswer = pageOf(
   `A tenant’s handoffs, like ${exampleId}. Members that only some handoffs have are left out of the others.`
 )
 
-const optionalName = (description: string, example: string) =>
-  Type.Optional(nullable<string>('string', { pattern: namePattern, description, examples: [example] }))
+const optionalName = (description: string, example: string, pattern = namePattern) =>
+  Type.Optional(nullable<string>('string', { pattern, description, examples: [example] }))
 const optionalTime = (description: string) => Type.Optional(nullable<string>(
   'string', { maxLength: 64, description, examples: ['2026-11-20T09:00:00.000Z'] }
 ))
@@ -89,7 +89,7 @@ const number = Type.Optional(nullable<number>('integer', {
 }))
 
 export const redriveBody = Type.Object({
-  inbox: optionalName('The inbox that they were passed to.', 'reviewer'),
+  inbox: optionalName('The inbox that they were passed to.', 'reviewer', inboxPattern),
   status: Type.Optional(nullable<Array<'failed' | 'declined' | 'expired'>>('array', {
     items: { type: 'string', enum: ['failed', 'declined', 'expired'] },
     minItems: 1,
@@ -120,7 +120,7 @@ export const redriveAnswer = Type.Object({
 }, { description: 'What was reissued.' })
 
 export const purgeBody = Type.Object({
-  inbox: Type.String({ pattern: namePattern, description: 'The inbox.', examples: ['reviewer'] }),
+  inbox: Type.String({ pattern: inboxPattern, description: 'The inbox.', examples: ['reviewer'] }),
   reason: Type.Optional(nullable<string>('string', {
     ...reasonRules, description: 'Why; status shows it as `cancel_reason`.', examples: ['Passed by mistake.']
   })),

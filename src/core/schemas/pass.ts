@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import type { Static } from '@sinclair/typebox'
-import { afterNeeds, namePattern } from '../model.ts'
+import { afterNeeds, inboxPattern } from '../model.ts'
 import type { AfterNeed } from '../model.ts'
 import {
   availableAt, blockedBy, createdAt, exampleId, expiresAt, handoffId, idempotencyHeaders, labelsToPass, nullable,
@@ -45,7 +45,7 @@ export const passBody = ({ maxExpiresIn, maxWorkTtl }: Limits) => Type.Object({
     nullable<string>('string', { description: 'Rules or boundaries for the next agent.', examples: ['Read only.'] })
   ),
   to: Type.Optional(nullable<string>('string', {
-    pattern: namePattern,
+    pattern: inboxPattern,
     description: 'The inbox that the handoff is for. Any agent of the tenant can catch it there.',
     examples: ['reviewer']
   })),

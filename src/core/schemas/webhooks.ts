@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import type { Static } from '@sinclair/typebox'
-import { includable, namePattern, typesForPeople, urlPattern, webhookFormats, webhookTypes } from '../model.ts'
+import { includable, inboxPattern, typesForPeople, urlPattern, webhookFormats, webhookTypes } from '../model.ts'
 import { labels, labelsToPass, nullable, oneOf, time } from './handoffs.ts'
 
 /** The schemas of webhooks. */
@@ -32,7 +32,7 @@ export const createWebhookBody = Type.Object({
       `${typesForPeople.join(', ')}, the last two only if there is no next attempt.`
   })),
   inbox: Type.Optional(nullable<string>(
-    'string', { pattern: namePattern, description: 'Only events of handoffs for this inbox.', examples: ['reviewer'] }
+    'string', { pattern: inboxPattern, description: 'Only events of handoffs for this inbox.', examples: ['reviewer'] }
   )),
   labels: labelsToPass('Only events of handoffs with all of these labels.'),
   include: Type.Optional(nullable<string[]>('array', {

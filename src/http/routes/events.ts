@@ -7,7 +7,7 @@ import { labelsExpected, wantedLabels } from '../../core/labels.ts'
 import { isEventId } from '../../handoffs/feed.ts'
 import type { EventFilter } from '../../handoffs/feed.ts'
 import type { EventService, EventStreams } from '../../handoffs/events.ts'
-import { eventTypes, isName } from '../../core/model.ts'
+import { eventTypes, isInbox } from '../../core/model.ts'
 import { eventsAnswer, eventsHeaders, eventsQuery } from '../../core/schemas/events.ts'
 import type { EventsQuery } from '../../core/schemas/events.ts'
 import { problems } from '../../core/schemas/problem.ts'
@@ -86,7 +86,7 @@ function readQuery (request: FastifyRequest, isStream: boolean): EventFilter {
   check(!isStream || last === undefined || isEventId(last), '/last-event-id', 'must be the id of an event')
   check(unknown.length === 0, '/types', `must be types of events, separated by commas: ${eventTypes.join(', ')}`)
   check(handoffId === undefined || isId(handoffId), '/handoff_id', 'must be the id of a handoff')
-  check(inbox === undefined || isName(inbox), '/inbox', 'must be the name of an inbox')
+  check(inbox === undefined || isInbox(inbox), '/inbox', 'must be the name of an inbox')
   check(wanted !== null, '/labels', labelsExpected)
   check(!isStream || limit === undefined, '/limit', 'is not for a stream')
   check(!isStream || wait === undefined, '/wait', 'is not for a stream')

@@ -6,14 +6,9 @@ export function number (count: number): string {
   return count.toLocaleString('en')
 }
 
-/** The path of an inbox's page. Browsers would take `.` and `..` for directions. */
+/** The path of an inbox's page. */
 export function inboxPath (name: string): string {
-  return `/console/inboxes/${/^\.{1,2}$/.test(name) ? '~' : ''}${name}`
-}
-
-/** The inbox that a path's segment names: the reverse of `inboxPath`. No name begins with `~`. */
-export function inboxNamed (segment: string): string {
-  return segment.replace(/^~(?=\.{1,2}$)/, '')
+  return `/console/inboxes/${name}`
 }
 
 /** @param place in the page: with it the link keeps the focus when the page is brought up to date */

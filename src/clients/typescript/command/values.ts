@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { buffer } from 'node:stream/consumers'
 import { rawJson } from '../json.ts'
 import type { RawJson } from '../json.ts'
-import { isLabel, isName, partsOf } from './common/names.ts'
+import { isInbox, isLabel, isName, partsOf } from './common/names.ts'
 import type { Labels } from './common/names.ts'
 import { readDuration, readTime } from './common/time.ts'
 import { UsageError, harmless, oneLine, utf8 } from './output.ts'
@@ -18,6 +18,11 @@ export type Moment = string | number
 /** A tenant's or an agent's name. */
 export function parseName (option: string, text: string): string {
   if (!isName(text)) throw wrong(option, text, 'takes 1 to 64 of A-Z a-z 0-9 . _ -')
+  return text
+}
+
+export function parseInbox (option: string, text: string): string {
+  if (!isInbox(text)) throw wrong(option, text, 'takes 1 to 64 of A-Z a-z 0-9 . _ - and neither . nor ..')
   return text
 }
 

@@ -1,7 +1,7 @@
 import type { Call, Options } from './calls.ts'
 import {
-  parseAsked, parseCount, parseEnds, parseKey, parseLabel, parseLimit, parseMax, parseMoment, parseName, parseObject,
-  parsePercent, parseSeconds, parseUntil, several
+  parseAsked, parseCount, parseEnds, parseInbox, parseKey, parseLabel, parseLimit, parseMax, parseMoment, parseName,
+  parseObject, parsePercent, parseSeconds, parseUntil, several
 } from './values.ts'
 
 /** The agents' verbs and their options. calls.ts has what they do; it is loaded only when one runs. */
@@ -41,7 +41,7 @@ const id = ['<id>', 'the handoff’s id'] as const
 
 /** By what failed handoffs are chosen. */
 const failedOptions: readonly Option[] = [
-  ['--inbox <inbox>', 'only those that were passed to this inbox', parseName],
+  ['--inbox <inbox>', 'only those that were passed to this inbox', parseInbox],
   ['--passed-by <agent>', 'only those that this agent passed', parseName],
   [label, 'only those with this label; several want all', parseLabel],
   ['--status <statuses>', 'only those that ended so, separated by commas: failed, declined, expired', parseEnds],

@@ -1,12 +1,25 @@
 // What the service and the command both know. It is written here, since the command goes out without the service.
 
-/** The name of a tenant, an agent or an inbox. */
+/** The name of a tenant or an agent. */
 export const namePattern = '^[A-Za-z0-9._-]{1,64}$'
 
 const nameShape = new RegExp(namePattern)
 
 export function isName (text: string): boolean {
   return nameShape.test(text)
+}
+
+/**
+ * The name of an inbox: the same, but neither `.` nor `..`. Those are directions in a path, so a client would ask for
+ * something else. Without a lookahead, since not every client's expressions have that.
+ */
+export const inboxPattern =
+  '^([A-Za-z0-9_-][A-Za-z0-9._-]{0,63}|[.][A-Za-z0-9_-][A-Za-z0-9._-]{0,62}|[.][.][A-Za-z0-9._-]{1,62})$'
+
+const inboxShape = new RegExp(inboxPattern)
+
+export function isInbox (text: string): boolean {
+  return inboxShape.test(text)
 }
 
 /**
