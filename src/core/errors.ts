@@ -20,7 +20,7 @@ export const errorTable = {
   not_addressee: {
     status: 403,
     title: 'Not the addressee',
-    detail: 'This key may catch only from its own inboxes; use a key for this inbox.'
+    detail: 'This key may catch, and read, only what is for its own inboxes; use a key for this inbox.'
   },
   not_the_passer: {
     status: 403,

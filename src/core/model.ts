@@ -137,6 +137,11 @@ export function standingOf (
   return status === 'expired' && isKept ? 'lapsed' : status
 }
 
+/** May this key see the payload? It may be held to inboxes; what is for none is for all. */
+export function isAddressed ({ inboxes }: Caller, { extra: { to } }: HandoffRecord): boolean {
+  return inboxes === null || to === undefined || inboxes.has(to)
+}
+
 /** The error code with which an operation is refused in this standing; null if it is carried out. */
 export function refusalOf (name: OperationName, standing: Standing, approval: Approval): string | null {
   const { by, from, refusals }: Operation = operations[name]

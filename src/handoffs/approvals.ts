@@ -1,7 +1,7 @@
 import { Problem, invalid } from '../core/errors.ts'
 import { homeTag, isId, randomToken } from '../core/ids.ts'
 import { labelsMember } from '../core/labels.ts'
-import { statusAt } from '../core/model.ts'
+import { isAddressed, statusAt } from '../core/model.ts'
 import type { Caller, HandoffRecord, Status } from '../core/model.ts'
 import { isNarrow } from '../store/approvals.ts'
 import type {
@@ -124,6 +124,7 @@ export class ApprovalService {
     const look = (maxBytes?: number) => this.#approvals.inspect(place, maxBytes)
     const reply = await this.#reads.shared(`inspect ${place.tenant}:${id}`, place, asker, look, look)
     if (reply.outcome === 'not_found') throw new Problem('not_found')
+    if (!isAddressed(caller, reply.record)) throw refusal({ outcome: 'not_addressee', seen: reply })
     const { approval, extra: { ask } } = reply.record
     if (approval === 'none' && !(isForAsked && ask?.of === 'person')) {
       throw refusal({ outcome: 'no_approval_required', seen: reply })

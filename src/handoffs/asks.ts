@@ -4,7 +4,7 @@ import type { ErrorCode } from '../core/errors.ts'
 import { digestToken, isToken, randomToken } from '../core/ids.ts'
 import type { Members } from '../core/json.ts'
 import { labelsMember } from '../core/labels.ts'
-import { askAt, deadlineOf } from '../core/model.ts'
+import { askAt, deadlineOf, isAddressed } from '../core/model.ts'
 import type { Asked, Caller } from '../core/model.ts'
 import type { AnswerBody, AskBody } from '../core/schemas/asks.ts'
 import type { ResultSchemas } from '../result-schema/result-schemas.ts'
@@ -172,7 +172,9 @@ export class AskService {
     const passedBy = wanted.of === 'passer' ? agent : undefined
     const from = cursor === undefined ? null : readCursor(cursor, listName(wanted))
     const page = () => this.#lists.page({ ...wanted, tenant, passedBy, state: 'asked' }, from, limit, false)
-    return this.#inTurn({ tenant, tags: tagsFor({ ...wanted, tenant }) }, page)
+    const found = await this.#inTurn({ tenant, tags: tagsFor({ ...wanted, tenant }) }, page)
+    if (wanted.of === 'passer') return found
+    return { ...found, items: found.items.filter(({ record }) => isAddressed(caller, record)) }
   }
 
   /** The channel for changes of what people of this tenant are asked; null where no channel has them all. */
@@ -211,14 +213,21 @@ function namesOf ({ scopes }: Caller): Asked[] {
   return [...scopes.has('approve') ? ['person'] as const : [], ...scopes.has('pass') ? ['passer'] as const : []]
 }
 
-/** May the caller read this question? @throws {Problem} not_found, not_asked, not_the_catcher */
-function admit ({ scopes, agent }: Caller, reply: AskedReply): void {
+/** May the caller read this question? @throws {Problem} not_found, not_addressee, not_asked, not_the_catcher */
+function admit (caller: Caller, reply: AskedReply): void {
+  const { scopes, agent } = caller
   if (reply.outcome === 'not_found') throw new Problem('not_found')
-  if (reply.texts === null) throw new Problem('not_asked')
   const { passedBy, caught, extra } = reply.record
+  // The passer may be held to other inboxes than the one that it passed to.
+  const isAskedAsPasser = extra.ask?.of === 'passer' && scopes.has('pass') && passedBy === agent
+  if (!isAskedAsPasser && !isAddressed(caller, reply.record)) {
+    throw refusal({ outcome: 'not_addressee', seen: { ...reply, decision: null } })
+  }
+  if (reply.texts === null) throw new Problem('not_asked')
   const isItsCatcher = scopes.has('catch') && caught?.by === agent
-  const isAsked = scopes.has('approve') || (extra.ask!.of === 'passer' && scopes.has('pass') && passedBy === agent)
-  if (!isItsCatcher && !isAsked) throw refusal({ outcome: 'not_the_catcher', seen: { ...reply, decision: null } })
+  if (!isItsCatcher && !isAskedAsPasser && !scopes.has('approve')) {
+    throw refusal({ outcome: 'not_the_catcher', seen: { ...reply, decision: null } })
+  }
 }
 
 /** @returns milliseconds until the question ends by itself; null if it isn't open */

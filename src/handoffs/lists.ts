@@ -3,7 +3,7 @@ import type { Fault } from '../core/errors.ts'
 import { isId } from '../core/ids.ts'
 import { cutMembers } from '../core/json.ts'
 import { labelsExpected, labelsMember, wantedLabels } from '../core/labels.ts'
-import { isResting, statusAt } from '../core/model.ts'
+import { isAddressed, isResting, statusAt } from '../core/model.ts'
 import type { Caller, Status } from '../core/model.ts'
 import type { HandoffsQuery } from '../core/schemas/lists.ts'
 import { readTime } from '../clients/typescript/command/common/time.ts'
@@ -59,7 +59,9 @@ export class ListService {
     const from = query.cursor === undefined ? null : readCursor(query.cursor, wanted.state)
     const read = () => this.#lists.page(wanted, from, query.limit ?? 20, scopes.has('operate'))
     const page = await this.#inTurn({ tenant, tags: tagsFor(wanted) }, read, asker)
-    return { text: pageText(page, wanted.state), now: page.now }
+    // Of what is for other inboxes than those that the key is held to, it sees how it stands, and no payload.
+    const items = page.items.map(item => isAddressed(caller, item.record) ? item : { ...item, task: null })
+    return { text: pageText({ ...page, items }, wanted.state), now: page.now }
   }
 }
 

@@ -1,5 +1,6 @@
 import { invalid } from '../core/errors.ts'
 import type { Labels } from '../core/labels.ts'
+import { isAddressed } from '../core/model.ts'
 import type { Caller, HandoffRecord } from '../core/model.ts'
 import { Pace } from '../core/pace.ts'
 import { writeCursor as approvalsCursor } from './approvals.ts'
@@ -74,6 +75,13 @@ export class WaitingService {
   async list (
     caller: Caller, cursor: string | undefined, limit: number, wanted: WantedByPeople = {}, asker?: Asker
   ): Promise<WaitingList> {
+    return shownTo(caller, await this.#list(caller, cursor, limit, wanted, asker))
+  }
+
+  /** The same with what the caller may not read. */
+  async #list (
+    caller: Caller, cursor: string | undefined, limit: number, wanted: WantedByPeople = {}, asker?: Asker
+  ): Promise<WaitingList> {
     const [fromApprovals, fromAsks] = split(cursor)
     const isOfQuestions = wanted.only !== undefined
     const isAll = cursor === undefined && Object.values(wanted).every(value => value === undefined)
@@ -136,16 +144,22 @@ export class WaitingService {
     const { tenant } = caller
     const asked = this.#asks.listChannelOf(tenant)
     const look = async () => {
+      const anyone = { ...caller, inboxes: null }
       const same = JSON.stringify([tenant, limit, wanted.inbox, wanted.labels, wanted.only])
-      const part = await this.#pages.run(same, () => this.list(caller, undefined, limit, wanted))
+      const part = await this.#pages.run(same, () => this.#list(anyone, undefined, limit, wanted))
       // The shared look may have taken a while, and the key or session may have ended meanwhile.
-      await waiting.asker.grant().authorise()
-      return part
+      return shownTo(await waiting.asker.grant().authorise(), part)
     }
     const channels = [this.#approvals.listChannelOf(tenant), ...asked === null ? [] : [asked]]
     const rest = asked === null ? Math.min(looksAgain, waiting.milliseconds) : waiting.milliseconds
     return this.#waiter.waitOnSome(channels, waiting, look, part => isNew(part) ? null : rest)
   }
+}
+
+/** Without what is for other inboxes than those that the key is held to. */
+function shownTo (caller: Caller, { items, decided, ...part }: WaitingList): WaitingList {
+  const isShown = ({ record }: { record: HandoffRecord }) => isAddressed(caller, record)
+  return { ...part, items: items.filter(isShown), decided: decided.filter(isShown) }
 }
 
 /** What comes before all that wasn’t read, in order. A list that found nothing yet doesn’t hold up the other. */

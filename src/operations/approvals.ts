@@ -3,6 +3,7 @@ import {
 } from '../core/schemas/approvals.ts'
 import type { ListQuery } from '../core/schemas/approvals.ts'
 import { handoffParams, noQuery } from '../core/schemas/handoffs.ts'
+import { isAddressed } from '../core/model.ts'
 import { inspectionText, listText } from '../handoffs/approvals.ts'
 import { labelsOf } from './arguments.ts'
 import { operation, stays } from './operation.ts'
@@ -26,7 +27,8 @@ export function listApprovals ({ approvals }: Services) {
     async run ({ caller, query, asker }) {
       const { cursor, limit = 20, inbox } = query
       const wanted = { inbox, labels: labelsOf(query) }
-      const answer = listText(await approvals.list(caller.tenant, cursor, limit, wanted, asker))
+      const { items, ...part } = await approvals.list(caller.tenant, cursor, limit, wanted, asker)
+      const answer = listText({ ...part, items: items.filter(({ record }) => isAddressed(caller, record)) })
       return { status: 200, answer, replayed: false, moved: stays }
     },
   })
@@ -44,7 +46,7 @@ export function inspectApproval ({ approvals }: Services) {
     params: handoffParams,
     query: noQuery,
     answers: { 200: inspectAnswer },
-    refusals: ['no_approval_required'],
+    refusals: ['not_addressee', 'no_approval_required'],
     async run ({ caller, id, asker }) {
       const found = await approvals.inspect(caller, id, asker)
       return { status: 200, answer: inspectionText(found), replayed: false, moved: stays }

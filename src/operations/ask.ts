@@ -62,7 +62,7 @@ export function asked ({ asks }: Services) {
     params: handoffParams,
     query: waitQuery,
     answers: { 200: askedAnswer },
-    refusals: ['not_asked', 'not_the_catcher'],
+    refusals: ['not_addressee', 'not_asked', 'not_the_catcher'],
     tool: {
       name: 'handoff_asked',
       title: 'Read a question and its answer',

@@ -35,9 +35,9 @@ function troublesOf ({ unchanged }: Area): Record<number, Trouble> {
   }
 }
 
-/** For a key that is good, and may not see this. It names the scopes that it would need. */
-function beyondScope (error: Problem): Trouble {
-  return { title: 'This key can’t be used for this', text: error.more.detail ?? errorTable.insufficient_scope.detail }
+/** For a key that is good, and may not see this. It names the scopes that it would need, or the inbox. */
+function beyondKey (error: Problem): Trouble {
+  return { title: 'This key can’t be used for this', text: error.more.detail ?? errorTable[error.code].detail }
 }
 
 /**
@@ -57,8 +57,9 @@ export function showErrors (area: Area, baseUrl: () => string, log: FaultLog, re
     if (status === 503) reply.header('retry-after', '1')
     // Before the caller is known, this is undefined or null, depending on how far the request got.
     const caller = request.caller ?? undefined
-    const trouble = error instanceof Problem && error.code === 'insufficient_scope'
-      ? beyondScope(error)
+    const isBeyond = error instanceof Problem && (error.code === 'insufficient_scope' || error.code === 'not_addressee')
+    const trouble = isBeyond
+      ? beyondKey(error)
       : troubles[status] as Trouble
     const back = request.method === 'POST' && status !== 404 ? ownPath(area.pageOf(request.url, true)) : area.home
     show(reply, status, problemPage(area, caller, trouble, back))

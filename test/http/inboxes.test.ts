@@ -4,6 +4,7 @@ import { callerOf } from '../../src/core/model.ts'
 import { KeyNames } from '../../src/store/key-names.ts'
 import { testApp, testKeys } from '../helpers/app.ts'
 import type { TestApp, Who } from '../helpers/app.ts'
+import { personWith, textOf } from '../helpers/forms.ts'
 import { isProblem } from '../helpers/problems.ts'
 
 /** Inboxes: passing to one, catching what comes next, counting. */
@@ -269,6 +270,86 @@ t.test('a key that is held to inboxes catches from those alone', async t => {
   t.equal((await ask('GET', `/api/catch/${mine}`)).statusCode, 200)
   t.equal((await ask('GET', '/api/inboxes/other')).statusCode, 200, 'it bears on catching alone')
   isProblem(t, await ask('GET', '/api/catch/AAAAAAAAAAAAAAAAAAAAAAAAA'), 404, 'not_found')
+})
+
+t.test('a key that is held to inboxes reads nothing of what is for others', async t => {
+  const scopes = ['pass', 'catch', 'status', 'approve', 'operate'] as const
+  const held = { caller: { ...callerOf('default', 'held', scopes), inboxes: new Set(['mine']) }, secret: 'held-secret-0123456789' }
+  const service = await testApp(t, {}, {}, [held])
+  const { call } = service
+  const ask = (method: 'GET' | 'POST', url: string, body?: object) =>
+    service.app.inject({ method, url, headers: { authorization: `Bearer ${held.secret}` }, ...body !== undefined && { payload: body } })
+  /** Everything that was written of a handoff: what it was passed with, and what its catcher asks. */
+  const written = (to: string | undefined) => `content ${to}`
+  const all = async (to: string | undefined) => {
+    const body = { task: written(to), output: { a: written(to) }, context: { a: written(to) }, constraints: written(to), to }
+    const [waiting, decided, failed, asking, live] = await Promise.all([{ require_human: true }, { require_human: true }, {}, {}, {}].map(more => pass(service, { ...body, ...more })))
+    await call('approver', 'POST', `/api/approve/${decided}`)
+    for (const id of [failed, asking]) t.equal((await call('bob', 'GET', `/api/catch/${id}`)).statusCode, 200)
+    await call('bob', 'POST', `/api/fail/${failed}`, { error: { message: 'm' } })
+    t.equal((await call('bob', 'POST', `/api/ask/${asking}`, { question: written(to), details: { a: written(to) } })).statusCode, 201)
+    return { waiting: waiting!, decided: decided!, failed: failed!, asking: asking!, live: live! }
+  }
+  const [mine, theirs, anyones] = [await all('mine'), await all('theirs'), await all(undefined)]
+  const open = await personWith(service, held.secret)
+  const mcp = (name: string, args: object) => service.app.inject({
+    method: 'POST',
+    url: '/mcp',
+    headers: { authorization: `Bearer ${held.secret}`, accept: 'application/json, text/event-stream', 'mcp-protocol-version': '2025-11-25' },
+    payload: { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: args } }
+  })
+
+  const shared: Record<string, () => ReturnType<typeof ask>> = {
+    lists: () => ask('GET', '/api/handoffs?limit=100'),
+    'the failed list': () => ask('GET', '/api/handoffs?state=failed&limit=100'),
+    approvals: () => ask('GET', '/api/approvals?limit=100'),
+    questions: () => ask('GET', '/api/asks?limit=100'),
+    'the people’s list': () => open('/approvals'),
+    'the same as it changes': () => open('/approvals/list?seen=x'),
+    'the console’s failures': () => open('/console/failed'),
+    'MCP’s list': () => mcp('handoff_list', { limit: 100 }),
+  }
+  for (const [name, read] of Object.entries(shared)) {
+    const { statusCode, body } = await read()
+    t.equal(statusCode, 200, name)
+    t.match(body, written('mine'), name)
+    // What is for no inbox is for every key.
+    t.match(body, written(undefined), name)
+    t.notMatch(body, written('theirs'), name)
+  }
+  // How it stands is there as it was.
+  const { items } = (await ask('GET', '/api/handoffs?limit=100&inbox=theirs')).json()
+  t.strictSame(items.map(({ handoff_id: id }: { handoff_id: string }) => id).sort(), [theirs.waiting, theirs.decided, theirs.asking, theirs.live].sort())
+  t.notOk(items.some((item: object) => 'task' in item))
+
+  const refused: Array<[string, (of: typeof mine) => string]> = [
+    ['GET', ({ live }) => `/api/catch/${live}`], ['GET', ({ waiting }) => `/api/approvals/${waiting}`], ['GET', ({ decided }) => `/api/approvals/${decided}`],
+    ['GET', ({ asking }) => `/api/ask/${asking}`]
+  ]
+  for (const [, path] of refused) {
+    isProblem(t, await ask('GET', path(theirs)), 403, 'not_addressee')
+    for (const own of [mine, anyones]) t.equal((await ask('GET', path(own))).statusCode, 200)
+  }
+  isProblem(t, await ask('GET', `/api/approvals/${theirs.asking}`), 403, 'not_addressee')
+  for (const [path, of] of [['', 'waiting'], ['/whole', 'waiting'], ['', 'asking']] as const) {
+    const page = await open(`/approvals/${theirs[of]}${path}`)
+    t.equal(page.statusCode, 403)
+    t.notMatch(page.body, /content theirs/)
+    t.match(textOf(page.body), /This key can’t be used for this.*its own inboxes/)
+    t.match((await open(`/approvals/${mine[of]}${path}`)).body, /content mine/)
+  }
+  t.notMatch((await open(`/console/handoffs/${theirs.asking}`)).body, /content theirs/)
+  t.notMatch((await open('/console/inboxes/theirs')).body, /content theirs/)
+  t.notMatch((await mcp('handoff_asked', { id: theirs.asking })).body, /content theirs/)
+
+  // Who passes to another inbox is asked as the passer, and sees how it ended.
+  const { handoff_id: passed } = (await ask('POST', '/api/pass', { task: 't', to: 'theirs' })).json()
+  await call('bob', 'GET', `/api/catch/${passed}`)
+  await call('bob', 'POST', `/api/ask/${passed}`, { question: 'which?', of: 'passer' })
+  t.match((await ask('GET', `/api/ask/${passed}`)).json(), { question: 'which?' })
+  t.match((await ask('GET', '/api/asks?of=passer')).json(), { items: [{ handoff_id: passed, question: 'which?' }] })
+  await call('bob', 'POST', `/api/done/${passed}`, { output: { a: 1 } })
+  t.match((await ask('GET', `/api/status/${passed}`)).json(), { status: 'done', result: { a: 1 } })
 })
 
 t.test('dead entries are passed over, however many there are', async t => {
