@@ -41,8 +41,8 @@ const environment = Type.Object({
     minimum: 0, maximum: 65535, default: 8080, description: 'the port to listen on: 0 to 65535, 0 for any free one'
   }),
   BASE_URL: Type.Optional(Type.String({
-    pattern: '^https?://[^/?#\\s]+(/(?!\\.\\.?(/|$))[A-Za-z0-9._~-]+)*/*$',
-    description: 'what links are built on: an http(s) URL without query, its path, if any, of names of A-Z a-z 0-9 ' +
+    pattern: '^https?://[^/?#@\\\\\\s]+(/(?!\\.\\.?(/|$))[A-Za-z0-9._~-]+)*/*$',
+    description: 'what links are built on: an http(s) URL without user and query, its path, if any, of names of A-Z a-z 0-9 ' +
       '. _ ~ - between slashes'
   })),
   REDIS_URL: Type.Optional(Type.String({

@@ -31,8 +31,8 @@ t.test('mail needs SMTP_URL, MAIL_FROM and MAIL_ALLOW, and each must be right', 
   }
   const wrong: Array<[name: string, values: string[]]> = [
     ['SMTP_URL', ['mail.example.com', 'http://mail.example.com', 'smtp://', 'smtp://h/path', 'smtp://h?ignoreTLS=true', 'smtp://h#x', 'smtp://user@h', 'smtp://:secret@h', 'smtp://u:%@h', 'smtp://h:99999', 'smtp://a b']],
-    ['MAIL_FROM', ['x', '@x', 'a@b, c@d', 'A\r\nBcc: x <a@b>', '<a@b', '"A" <a@b>']],
-    ['MAIL_ALLOW', ['*', '*.example.com', '@example.com', 'https://example.com', 'a b']],
+    ['MAIL_FROM', ['x', '@x', 'a@b, c@d', 'A\r\nBcc: x <a@b>', '<a@b', '"A" <a@b>', 'a!c@b', 'A <a%c@b>']],
+    ['MAIL_ALLOW', ['*', 'a!c@example.com', 'example.com\\', '*.example.com', '@example.com', 'https://example.com', 'a b']],
   ]
   for (const [name, values] of wrong) {
     for (const value of values) {

@@ -42,6 +42,8 @@ export class Targets {
     if (!URL.canParse(text)) return 'must be an absolute URL'
     const url = new URL(text)
     if (url.protocol !== 'https:' && url.protocol !== 'http:') return 'must be an https URL'
+    // What the URL Standard takes and RFC 3986 doesn't: other programs find another host there, or none.
+    if (!/^https?:\/\/[^/]/i.test(text) || text.includes('\\')) return 'must have // before its host, and no backslash'
     if (url.username !== '' || url.password !== '' || /^[^/?#]*\/\/[^/?#]*@/.test(text)) return 'must not have a user'
     if (text.includes('#')) return 'must not have a fragment'
     return null

@@ -166,7 +166,8 @@ t.test('mail goes nowhere else, and not at all unless it is set up', async t => 
   const url = 'http://127.0.0.1:1/'
   const wrong: Array<[body: unknown, pointer: string]> = [
     ...['', 'a', '@example.com', 'a@', 'a@example.com,b@example.com', 'a@example.com?bcc=b@x.org', 'a@sub.example.com', 'a@example.com.evil.org', 'b@other.org', 'a%40example.com',
-      'a@example.com#x', '"a b"@example.com', 'a..b@example.com', '.a@example.com', '//a@example.com', 'A<a@example.com>', 'a@@example.com', 'a@[127.0.0.1]', `${'a'.repeat(65)}@example.com`, '%0d%0a@example.com']
+      'a@example.com#x', '"a b"@example.com', 'a..b@example.com', '.a@example.com', '//a@example.com', 'A<a@example.com>', 'a@@example.com', 'a@[127.0.0.1]', 'a!evil.org@example.com', 'evil.org!a@example.com', 'a%evil.org@example.com',
+      '|id@example.com', '-oQ@example.com', '`id`@example.com', '$a@example.com', 'a/b@example.com', 'a=evil.org@example.com', 'a@evil.org@example.com', '@evil.org:a@example.com', 'a(c)@example.com', 'a\\@example.com', `${'a'.repeat(65)}@example.com`, '%0d%0a@example.com']
       .map((to): [unknown, string] => [{ url: `mailto:${to}` }, '/url']),
     [{ url: 'mailto:a@example.com', format: 'standard' }, '/format'], [{ url: 'mailto:a@example.com', format: 'slack' }, '/format'], [{ url, format: 'sms' }, '/format'], [{ url, format: 1 }, '/format'],
     [{ url, format: 'mail' }, '/format'], [{ url, format: '__proto__' }, '/format'], [{ url, include: ['task'] }, '/include'], [{ url, format: 'standard', include: ['task'] }, '/include'],
@@ -177,6 +178,7 @@ t.test('mail goes nowhere else, and not at all unless it is set up', async t => 
   ]
   for (const [body, pointer] of wrong) t.equal(isProblem(t, await hooks('POST', '', body), 400, 'invalid_request').errors[0].pointer.split('/').slice(0, pointer.split('/').length).join('/'), pointer, JSON.stringify(body).slice(0, 80))
   await make('mailto:TEAM@Other.org')
+  for (const local of ["o'brien", 'a_b-c.d+e', '_a', '+a', 'a'.repeat(64)]) await make(`mailto:${local}@example.com`)
   const plain = await make(url, { format: null, include: null, labels: null })
   t.match(plain, { format: 'standard', types: null, inbox: null })
   for (const member of ['include', 'labels']) t.notOk(member in plain, member)

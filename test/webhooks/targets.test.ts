@@ -66,6 +66,12 @@ t.test('users, fragments and other schemes are refused', async t => {
   }
 })
 
+t.test('a URL that other programs read otherwise is refused', async t => {
+  const known = { 'a.test': [[publicAddress]] }
+  for (const url of ['https:a.test/', 'https:/a.test/', 'https:///a.test/', 'https:\\\\a.test/', 'https:/\\a.test/', 'https://a.test\\@evil.test/', 'https://a.test/x\\y']) t.notOk(await accepts(url, [], known), url)
+  for (const url of ['HTTPS://A.test', 'https://a.test?x=//y', 'https://a.test/@x']) t.ok(await accepts(url, [], known), url)
+})
+
 t.test('no attempt reaches what may not be reached', async t => {
   let connections = 0
   const server = createServer().on('connection', () => connections++).listen(0, '127.0.0.1')
