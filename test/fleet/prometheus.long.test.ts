@@ -32,6 +32,9 @@ const alerts = rules.groups.flatMap(({ rules }) => rules)
 const queries = dashboard.panels.flatMap(({ title, targets = [] }) =>
   targets.map(({ expr }) => ({ title, expr: expr.replaceAll('$__rate_interval', '10s').replaceAll('$job', 'handoff') })))
 
+/** The names of the metrics in a query. */
+const namesIn = (expr: string): string[] => expr.match(/\b(up|handoff_\w+|http_\w+|haproxy_\w+)(?=\{)/g) ?? []
+
 /** Alerts that a slow machine may fire. */
 const timed = new Set(['HandoffSlow', 'HandoffRedisSlow', 'HandoffEventLoopLate'])
 
@@ -80,6 +83,14 @@ t.test('the dashboard is valid', async t => {
   }
 })
 
+t.test('whatever an alert watches has a panel', async t => {
+  for (const { alert, expr } of alerts) {
+    for (const name of namesIn(expr)) t.ok(queries.some(query => namesIn(query.expr).includes(name)), `${alert}: ${name}`)
+  }
+  const jobs = (expr: string) => expr.match(/(?<=job=")[^"]+/g) ?? []
+  t.strictSame(new Set(queries.flatMap(({ expr }) => jobs(expr))), new Set(alerts.flatMap(({ expr }) => jobs(expr))), 'of the same jobs')
+})
+
 const noBalancer = !hasHaproxy() && 'haproxy is not installed'
 
 t.test('Prometheus alerts on a real service behind HAProxy', { skip: skip || noBalancer, timeout: 600_000 }, async t => {
@@ -114,9 +125,8 @@ t.test('Prometheus alerts on a real service behind HAProxy', { skip: skip || noB
   await t.test('every alert can be evaluated on existing metrics', async t => {
     for (const { alert, expr } of alerts) {
       await prometheus.query(expr)
-      const names = expr.match(/\b(up|handoff_\w+|http_\w+|haproxy_\w+)(?=\{)/g) ?? []
-      t.ok(names.length > 0, alert)
-      for (const name of names) t.ok(await until(() => found(name), 20_000), `${alert}: ${name}`)
+      t.ok(namesIn(expr).length > 0, alert)
+      for (const name of namesIn(expr)) t.ok(await until(() => found(name), 20_000), `${alert}: ${name}`)
     }
     const firing = (await prometheus.alerts()).filter(({ state }) => state === 'firing').map(({ labels }) => labels.alertname as string)
     t.strictSame(firing.filter(name => !timed.has(name)), [], 'and none fires')
