@@ -42,8 +42,8 @@ const environment = Type.Object({
   }),
   BASE_URL: Type.Optional(Type.String({
     pattern: '^https?://[^/?#@\\\\\\s]+(/(?!\\.\\.?(/|$))[A-Za-z0-9._~-]+)*/*$',
-    description: 'what links are built on: an http(s) URL without user and query, its path, if any, of names of A-Z a-z 0-9 ' +
-      '. _ ~ - between slashes'
+    description: 'what links are built on: an http(s) URL without user and query, its path, if any, of names of ' +
+      'A-Z a-z 0-9 . _ ~ - between slashes'
   })),
   REDIS_URL: Type.Optional(Type.String({
     description: 'where Redis is: redis://…, redis+sentinel://host:port,host:port/name or ' +

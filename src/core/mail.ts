@@ -12,10 +12,10 @@ export interface MailSettings {
 const label = '[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?'
 const domain = new RegExp(`^(?=.{1,253}$)${label}(?:\\.${label})*$`)
 /**
- * Fewer characters than RFC 5322 lets stand without quotes. The others have a meaning of their own at some mail servers:
- * `a!evil.org@example.com` and `a%evil.org@example.com` may go on to evil.org, `|` starts a program, a hyphen in front is
- * an option of one, and `=` separates an address within an address. The domain behind the last @ is what is allowed, so
- * nothing before it may lead elsewhere.
+ * Fewer characters than RFC 5322 lets stand without quotes. The others mean something to some mail servers:
+ * `a!evil.org@example.com` and `a%evil.org@example.com` may go on to evil.org, `|` starts a program, a hyphen in front
+ * begins an option of one, and `=` separates an address within an address. What is allowed is the domain behind the
+ * last @, so nothing before it may lead elsewhere.
  */
 const local = /^(?![.-])(?!.*\.\.)[A-Za-z0-9'+_.-]{1,64}(?<!\.)$/
 

@@ -6,12 +6,15 @@ import type { Store } from '../store/store.ts'
 import { Largest, Sample } from './some-of-many.ts'
 
 /**
- * In milliseconds: how often rounds begin, how soon after a failure, how old their figures may be, and how often it is
- * seen to.
+ * In milliseconds: how often rounds begin and Redis's memory is read, how soon after a failure, how old figures are to
+ * be at most, and how often it is seen to.
  */
 const standardTimes = { round: 10_000, afterFailure: 3000, maxAge: 15_000, tick: 250 }
-/** For how long a round pauses between its calls, in milliseconds. Then it hurries, since the last figures grow old. */
-const unhurried = 2000
+/**
+ * From when on a round hurries, in milliseconds, since the last figures grow old: it doesn't pause between its calls.
+ * When it can't end in time any more, it pauses again: there are too many inboxes, and that must not load Redis.
+ */
+const hurry = { from: 2000, until: 7000 }
 /**
  * How many places a round tidies at most: of those that have nothing any more, and of those that have caught or delayed
  * ones.
@@ -33,8 +36,14 @@ export interface InboxFigures {
 /** How many handoffs of a tenant wait for a person. */
 export interface TenantFigure { tenant: string, waiting: number }
 
-/** What one round found. `memory` is null where Redis doesn't report it. */
-export interface Figures { inboxes: InboxFigures[], approvals: TenantFigure[], memory: Memory | null }
+/** What one round found. */
+interface Found { inboxes: InboxFigures[], approvals: TenantFigure[] }
+
+/**
+ * `memory` is null where Redis doesn't report it. `age`: how long ago the round began that found the rest, in
+ * milliseconds.
+ */
+export interface Figures extends Found { memory: Memory | null, age: number }
 
 /**
  * Counts what all inboxes have, in rounds, while this replica sweeps. Only the sweeping one does, so that a sum over
@@ -49,7 +58,8 @@ export class InboxRounds {
   #isStopped = false
   #underWay: Promise<void> | undefined
   #nextAt = 0
-  #last: { figures: Figures, at: number } | undefined
+  #last: Found & { at: number } | undefined
+  #memory: { read: Memory | null, at: number } = { read: null, at: -Infinity }
 
   /** @param maxInboxes how many inboxes have figures of their own @param times tests have shorter ones */
   constructor (
@@ -62,11 +72,11 @@ export class InboxRounds {
     this.#times = times
   }
 
-  /** Null if this replica doesn't sweep, or the last round is too long ago. */
+  /** Those of the last round, however long ago it was. Null if this replica doesn't sweep, and before its first one. */
   get figures (): Figures | null {
-    const last = this.#last
-    if (last === undefined || !this.#isSweeping || performance.now() - last.at > this.#times.maxAge) return null
-    return last.figures
+    if (this.#last === undefined || !this.#isSweeping) return null
+    const { at, ...found } = this.#last
+    return { ...found, memory: this.#memory.read, age: performance.now() - at }
   }
 
   /** The first round begins as soon as this replica sweeps. */
@@ -102,8 +112,13 @@ export class InboxRounds {
   /** One round. It ends early, without figures, if this replica stops sweeping. */
   async round (): Promise<void> {
     const at = performance.now()
-    const inboxes = new Largest<InboxFigures>(this.#maxInboxes, ({ pending }) => pending, addInbox)
-    const approvals = new Largest<TenantFigure>(maxTenants, ({ waiting }) => waiting, addTenant)
+    await this.#readMemory()
+    const inboxes = new Largest<InboxFigures>(
+      this.#maxInboxes, { size: sizeOf, owner: ({ tenant }) => tenant }, addInbox
+    )
+    const approvals = new Largest<TenantFigure>(
+      maxTenants, { size: ({ waiting }) => waiting, owner: () => '' }, addTenant
+    )
     const [empty, stale] = [new Sample<InboxPlace>(tidied.empty), new Sample<InboxPlace>(tidied.stale)]
     let before = at
     for await (const part of this.#store.inboxes.allNamed()) {
@@ -117,20 +132,31 @@ export class InboxRounds {
         }
       }
       if (this.#isStopped || !this.#isSweeping) return
+      const now = performance.now()
       // As long as the calls took: half of the time is left to others.
-      if (performance.now() - at < unhurried) await sleep(performance.now() - before, undefined, { ref: false })
+      if (now < at + hurry.from || now > at + hurry.until) await sleep(now - before, undefined, { ref: false })
+      if (now > this.#memory.at + this.#times.round) await this.#readMemory()
       before = performance.now()
     }
-    const memory = await this.#store.memory()
     // A long round is followed sooner: the next one is to end before these figures are too old.
     const took = performance.now() - at
     this.#nextAt = at + Math.min(this.#times.round, Math.max(0, 0.9 * this.#times.maxAge - took))
-    this.#last = { figures: { inboxes: inboxes.all(), approvals: approvals.all(), memory }, at }
+    this.#last = { inboxes: inboxes.all(), approvals: approvals.all(), at }
     for (const place of [...empty.items, ...stale.items]) {
       if (this.#isStopped || !this.#isSweeping) return
       await this.#store.inboxes.tidy(place)
     }
   }
+
+  /** In a long round several times: it doesn't depend on how many inboxes there are. */
+  async #readMemory (): Promise<void> {
+    this.#memory = { read: await this.#store.memory(), at: performance.now() }
+  }
+}
+
+/** By what is pending. An inbox that would show only zeros has nothing. */
+function sizeOf ({ pending, caught, failed }: InboxFigures): number {
+  return pending + caught + failed === 0 ? -1 : pending
 }
 
 function figuresOf ({ tenant, inbox, places }: NamedInbox): InboxFigures {
@@ -159,8 +185,7 @@ function addTenant (figure: TenantFigure | undefined, { waiting }: TenantFigure)
   return { tenant: '', waiting: (figure?.waiting ?? 0) + waiting }
 }
 
+/** Nothing is there, and nothing is set: each of its counts and settings is 0, false or null. */
 function isEmpty (counted: Counted | number): boolean {
-  if (typeof counted === 'number') return counted === 0
-  const { pending, waiting, delayed, caught, failed, paused, maxCaught, maxPending } = counted
-  return pending + waiting + delayed + caught + failed === 0 && !paused && maxCaught === null && maxPending === null
+  return typeof counted === 'number' ? counted === 0 : Object.values(counted).every(value => !value)
 }

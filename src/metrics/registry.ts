@@ -122,7 +122,8 @@ function roundFamilies (families: Families, { rounds }: Sources): void {
   const ofInboxes = (of: 'pending' | 'caught' | 'failed' | 'oldestAge', unit = 1) => where(({ inboxes }) =>
     inboxes.map(({ tenant, inbox, [of]: value }) => [{ tenant, inbox }, value / unit]))
   const labels = ['tenant', 'inbox']
-  const only = 'Only from the sweeping replica, of the inboxes with most pending; tenant "", inbox "other": all others.'
+  const only = 'Only from the sweeping replica, of the inboxes with most pending, by tenant in turn; tenant "", ' +
+    'inbox "other": all others.'
   families.gauge(
     { name: 'handoff_inbox_pending', help: `Handoffs in the inbox that can be caught now. ${only}`, labels },
     ofInboxes('pending')
@@ -142,6 +143,11 @@ function roundFamilies (families: Families, { rounds }: Sources): void {
       only,
     labels
   }, ofInboxes('oldestAge', 1000))
+  families.gauge({
+    name: 'handoff_inbox_metrics_age_seconds',
+    help: 'Age of the figures by inbox and of handoff_approvals_waiting, in seconds: since the last whole count of ' +
+      'the inboxes began; normally up to 15. Only from the sweeping replica.'
+  }, where(({ age }) => [[{}, age / 1000]]))
   families.gauge({
     name: 'handoff_approvals_waiting',
     help: 'Handoffs of the tenant that wait for a person. Only from the sweeping replica.',

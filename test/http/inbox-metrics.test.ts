@@ -19,7 +19,7 @@ import { until } from '../helpers/until.ts'
 const secret = 'ann-secret-0123456789'
 const hostile = '__proto__'
 const more = [{ caller: callerOf(hostile, 'ann', ['pass', 'catch', 'status']), secret }]
-const families = /^handoff_(inbox_(pending|caught|failed|oldest_seconds)|approvals_waiting|redis_memory_bytes)/
+const families = /^handoff_(inbox_(pending|caught|failed|oldest_seconds|metrics_age_seconds)|approvals_waiting|redis_memory_bytes)/
 
 async function sweeping (t: Test, env: Record<string, string> = {}, isSpread = false) {
   const service = await testApp(t, env, { isSpread }, more)
@@ -91,10 +91,11 @@ for (const isSpread of [false, true]) {
       t.strictSame(await figures(service, 'inbox_pending'), { 'default,three': 4, 'default,both': 2, ',other': 2 })
       t.strictSame(await alsoFigures(service, 'inbox_failed'), { 'default,three': 0, 'default,both': 2, ',other': 0 })
       t.strictSame(await alsoFigures(service, 'inbox_oldest_seconds'), { 'default,three': 0, 'default,both': 15.5, ',other': 0 })
-      // Two that share the name of the rest, one of a tenant with a hostile name.
+      // One that shares the name of the rest, and then one of a tenant with a hostile name.
       for (let n = 0; n < 7; n++) await passTo('other')
+      t.strictSame(await figures(service, 'inbox_pending'), { 'default,other': 7, 'default,three': 4, ',other': 4 })
       await call(null, 'POST', '/api/pass', { task: 't', to: 'constructor' }, { authorization: `Bearer ${secret}` })
-      t.strictSame(await figures(service, 'inbox_pending'), { 'default,other': 7, 'default,three': 4, ',other': 5 })
+      t.strictSame(await figures(service, 'inbox_pending'), { 'default,other': 7, '__proto__,constructor': 1, ',other': 8 }, 'each tenant has its turn')
       // From now on the sweep may bring in the delayed one of "both": then that has 3, still fewer than "three".
       await setClock(Date.now())
       const oldest = await figures(service, 'inbox_oldest_seconds')
@@ -103,6 +104,29 @@ for (const isSpread of [false, true]) {
     })
   })
 }
+
+t.test('tenants take turns for figures of their own', { skip: ofOneReplica }, async t => {
+  const service = await sweeping(t, { METRICS_INBOXES: '6' })
+  const { call, pass } = service
+  const ann = (to: string) => call(null, 'POST', '/api/pass', { task: 't', to }, { authorization: `Bearer ${secret}` })
+  for (let n = 0; n < 9; n++) for (let more = 0; more <= 2 + n; more++) await pass({ to: `large${n}` })
+  for (const to of ['b', 'b', 'b', 'b', 'c', 'c', 'd']) await pass({ to }, 'foreignAlice')
+  t.strictSame(await figures(service, 'inbox_pending'), {
+    'default,large8': 11, 'default,large7': 10, 'default,large6': 9, 'other,b': 4, 'other,c': 2, 'other,d': 1, ',other': 8 + 7 + 6 + 5 + 4 + 3
+  }, 'what one does not use of its share is another’s')
+  for (const to of ['e', 'f']) await pass({ to }, 'foreignAlice')
+  await ann('x')
+  t.strictSame(Object.keys(await figures(service, 'inbox_pending')).sort(),
+    [',other', '__proto__,x', 'default,large6', 'default,large7', 'default,large8', 'other,b', 'other,c'], 'of the last turn the larger ones')
+
+  await t.test('what is caught or failed has its turn too, what would show zeros comes last', async t => {
+    await call(null, 'POST', '/api/catch', { inbox: 'x' }, { authorization: `Bearer ${secret}` })
+    for (const name of ['a1', 'a2']) await call('operator', 'PUT', `/api/inboxes/${name}`, { paused: true })
+    t.strictSame(await figures(service, 'inbox_caught'), {
+      '__proto__,x': 1, 'default,large6': 0, 'default,large7': 0, 'default,large8': 0, 'other,b': 0, 'other,c': 0, ',other': 0
+    })
+  })
+})
 
 t.test('METRICS_INBOXES', async t => {
   t.equal(loadConfig({}).metricsInboxes, 100)
@@ -137,6 +161,20 @@ t.test('the sweeping replica alone shows them, and forgets names that have nothi
     t.match(rounds.figures, { inboxes: [{ inbox: 'work' }], memory: null })
   })
 
+  await t.test('what is blocked is something: its inbox is not tidied', async t => {
+    const first = await pass({ to: 'work' })
+    const { handoff_id: blocked } = (await call('alice', 'POST', '/api/pass', { task: 't', to: 'later', after: [first] })).json()
+    const tidied: string[] = []
+    const inboxes = { allNamed: () => store.inboxes.allNamed(), tidy: async ({ inbox }: { inbox: string }) => { tidied.push(inbox) } } as unknown as typeof store.inboxes
+    const rounds = new InboxRounds({ ...store, inboxes }, 9, () => {})
+    await rounds.round()
+    t.strictSame(tidied, [])
+    for (const one of [blocked, first]) await call('alice', 'POST', `/api/cancel/${one}`)
+    await rounds.round()
+    t.strictSame(tidied, ['later'], 'as it is when nothing is there')
+    await figures(service, 'inbox_pending')
+  })
+
   await t.test('names', async t => {
     t.strictSame([await name(own), await name(home)], [['default:work'], ['default:', 'default:work']])
     await call('approver', 'POST', `/api/reject/${human}`, { note: 'no' })
@@ -160,20 +198,36 @@ t.test('the sweeping replica alone shows them, and forgets names that have nothi
     t.strictSame(await alsoFigures(service, 'approvals_waiting'), Object.fromEntries([[hostile, 1]]))
   })
 
-  await t.test('what is older than it may be is not shown, and a failure is made up for', async t => {
+  await t.test('while a round is not ready, the last one’s figures are shown, with their age, and memory as it is', async t => {
     let isAway = true
+    const walk = { isLong: false }
     const { inboxes } = store
-    const away = { allNamed: () => { if (isAway) throw new Unavailable('away'); return inboxes.allNamed() }, tidy: inboxes.tidy.bind(inboxes) } as typeof inboxes
+    const slow = {
+      async * allNamed () {
+        if (isAway) throw new Unavailable('away')
+        for (; walk.isLong; await new Promise(resolve => setImmediate(resolve))) yield []
+        yield * inboxes.allNamed()
+      },
+      tidy: inboxes.tidy.bind(inboxes)
+    } as typeof inboxes
+    let used = 1
+    const memory = async () => ({ used: used++, limit: 0 })
     const faults: unknown[] = []
-    const times = { round: 1e6, afterFailure: 10, maxAge: 1e6, tick: 5 }
-    const rounds = new InboxRounds({ inboxes: away, sweeper: store.sweeper, memory: store.memory }, 1, error => faults.push(error), times)
+    const times = { round: 5, afterFailure: 10, maxAge: 20, tick: 5 }
+    const rounds = new InboxRounds({ inboxes: slow, sweeper: store.sweeper, memory }, 1, error => faults.push(error), times)
     rounds.start()
     t.teardown(() => rounds.stop())
     t.equal(rounds.figures, null)
     isAway = false
-    t.match(await until(() => rounds.figures), { inboxes: [{}, { tenant: '', inbox: 'other' }], approvals: [{ tenant: hostile, waiting: 1 }] })
-    times.maxAge = 0
-    t.equal(rounds.figures, null, 'too old')
+    t.match(await until(() => rounds.figures), { inboxes: [{}, { tenant: '', inbox: 'other' }], approvals: [{ tenant: hostile, waiting: 1 }], memory: { limit: 0 } })
+    walk.isLong = true
+    const { inboxes: shown, approvals, age } = await until(() => rounds.figures!.age > times.maxAge ? rounds.figures : undefined)
+    const read = used
+    await until(() => rounds.figures!.memory!.used > read + 1)
+    t.match(rounds.figures, { inboxes: shown, approvals }, 'although they are older than they are to be')
+    t.ok(rounds.figures!.age > age)
+    walk.isLong = false
+    await until(() => rounds.figures!.age < age)
     t.strictSame(faults, [], 'Redis that is away is no fault of ours')
   })
 
@@ -182,6 +236,7 @@ t.test('the sweeping replica alone shows them, and forgets names that have nothi
     await pass({ to: 'later' })
     await until(async () => shown(await scrape(app), 'inbox_pending')['default,later'] === 1)
     t.ok(app.inboxRounds.figures)
+    t.ok(shown(await scrape(app), 'inbox_metrics_age_seconds')['']! >= 0)
     await store.sweeper.stop()
     t.equal(app.inboxRounds.figures, null)
     t.notOk([...(await scrape(app)).keys()].some(sample => families.test(sample)))
