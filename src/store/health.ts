@@ -12,6 +12,8 @@ import type { RightsCheck } from './rights.ts'
  * writes it every 5 s.
  */
 const markDuration = 2_592_000_000
+/** How long it is known that a data set was replaced, in milliseconds: an hour. */
+const replacedKnown = 3_600_000
 
 /** Why a master refuses writes, by how its error messages begin. */
 const refusals = { READONLY: 'readonly', MISCONF: 'not_saved', NOREPLICAS: 'too_few_replicas' } as const
@@ -61,6 +63,8 @@ export interface Readiness {
   keyNames: KeyNames
   /** The mark that this replica gives to a data set that has none. */
   newMark (): string
+  /** The mark that this replica has seen in a partition before. */
+  markOf (tag: string): string | undefined
   /** How many replicas of Redis every write needs. */
   replicas: number
 }
@@ -85,7 +89,9 @@ export interface Look extends Omit<ReadinessVerdict, 'looks'> {
   /** A full one still serves: what is caught can be done, and that makes room. So its reason is null. */
   refuses?: Refusal
   /** The mark of the data set that it has, and in which partition; left out if that wasn't seen. */
-  mark?: { tag: string, value: string }
+  mark?: { tag: string, value: string, isNew: boolean }
+  /** How long ago a replica noticed that the data set was gone, or another one, in milliseconds; within an hour. */
+  replacedAgo?: number
   /** In bytes, where it reports that. */
   memory?: { used: number, limit: number }
 }
@@ -141,7 +147,7 @@ async function look (master: Master, readiness: Readiness): Promise<Look> {
  * rights of other scripts show before.
  */
 async function tryScripts (
-  master: Master, { lanes, scripts, rights, keyNames, newMark }: Readiness
+  master: Master, { lanes, scripts, rights, keyNames, newMark, markOf }: Readiness
 ): Promise<Omit<Look, 'master' | 'memory'>> {
   const tag = master.tags[0]!
   const { lacking, missing, unknown, messages: said } = await rights.ask(master)
@@ -151,14 +157,19 @@ async function tryScripts (
   if (missing.length > 0) {
     return { reason: `Redis does not have ${missing.join(', ')}, which the service needs: ${ofAnotherVersion}`, said }
   }
-  const texts = [newMark(), String(markDuration)]
-  const [outcome, mark] = await lanes.call({
-    script: scripts.probe, tag, keys: [keyNames.dataSet(tag)], texts, decode: reply => reply as [Buffer, Buffer | null]
+  const made = newMark()
+  const [outcome, mark, replaced, now] = await lanes.call({
+    script: scripts.probe,
+    tag,
+    keys: [keyNames.dataSet(tag), keyNames.dataSetReplaced(tag)],
+    texts: [made, String(markDuration), markOf(tag) ?? '', String(replacedKnown)],
+    decode: reply => reply as [outcome: Buffer, mark: Buffer | null, replaced: Buffer | null, now: Buffer]
   })
   return {
     reason: null,
     ...String(outcome) === 'no_room' && { refuses: 'full' },
-    ...mark !== null && { mark: { tag, value: String(mark) } },
+    ...mark !== null && { mark: { tag, value: String(mark), isNew: String(mark) === made } },
+    ...replaced !== null && { replacedAgo: Number(now) - Number(replaced) },
     ...unknown.length > 0 &&
       { doubt: { reason: `Redis can’t be asked whether it lets this service run ${unknown.join(', ')}.`, said } },
   }
@@ -263,6 +274,11 @@ export class Checks {
   get isFull (): boolean {
     const isFull = ({ refuses }: Look) => refuses === 'full'
     return this.#looks.some(isFull) && this.#looks.every(look => isFull(look) || look.reason !== null)
+  }
+
+  /** The mark that was seen in a partition, if it was. */
+  markOf (tag: string): string | undefined {
+    return this.#marks.get(tag)
   }
 
   /** What the last check found at each master. */

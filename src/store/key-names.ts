@@ -219,6 +219,11 @@ export class KeyNames {
   dataSet (tag: string): string {
     return `${this.partition(tag)}dataset`
   }
+
+  /** When a replica noticed that the data set was gone, or another one. */
+  dataSetReplaced (tag: string): string {
+    return `${this.partition(tag)}dataset:replaced`
+  }
 }
 
 /** A handoff's name in its partition's sorted sets, and the end of its key. */

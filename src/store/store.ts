@@ -164,8 +164,9 @@ export function openStore (
     isSweeping: () => sweeper.isSweeping,
     onFault: error => log.error({ err: error }, 'indexing the handoffs failed'),
   })
-  const checks = new Checks(
-    () => lookAtRedis({ masters, lanes, scripts, rights, keyNames, newMark: randomUUID, replicas }), log
+  const markOf = (tag: string): string | undefined => checks.markOf(tag)
+  const checks: Checks = new Checks(
+    () => lookAtRedis({ masters, lanes, scripts, rights, keyNames, newMark: randomUUID, markOf, replicas }), log
   )
   return {
     handoffs,

@@ -35,7 +35,10 @@ t.test('a Redis as it should be, and one setting after another that is wrong', a
   const server = await startRedisServer(t)
   const { url, admin } = server
   const well = await examine(url)
-  t.match(well, { code: 0, ok: true, errors: [], warnings: [], notes: [] })
+  t.match(well, { code: 0, ok: true, errors: [], warnings: ['maxmemory'], notes: [] })
+  t.match(well.of('maxmemory'), { saw: /^no limit; \d.* MB used of the machine’s \d+ MB$/, set: /CONFIG SET maxmemory/, why: /system kills it/ })
+  await admin.config('SET', 'maxmemory', '4gb')
+  t.match(await examine(url), { code: 0, ok: true, errors: [], warnings: [], notes: [] })
   t.ok(well.findings.length >= 8, `${well.findings.length} looks`)
   t.match(well.of('version'), { level: 'ok', saw: /^(Redis|Valkey) \d/, server: server.at })
   t.match(well.of('latency').saw, /^\d+\.\d ms per round trip$/)
@@ -71,12 +74,31 @@ t.test('a Redis as it should be, and one setting after another that is wrong', a
   t.match((await examine(url, { DURABILITY: 'replicas:2' })).of('replicas'), { level: 'error', saw: '0 online', set: /^2 of them/ })
 })
 
+t.test('after Redis was emptied doctor says so, whether a replica has noticed it yet or not', async t => {
+  const server = await startRedisServer(t)
+  const { url, admin } = server
+  t.match((await examine(url)).of('ready'), { level: 'ok', saw: 'the service can serve' }, 'one that is new was not emptied')
+  const replica = fleetStore(t, url)
+  await until(async () => await replica.whyNotReady() === null)
+  const empty = { level: 'error', saw: /^the service can serve, but .+ ago Redis was empty, or another one than before$/, set: /REDIS_URL.*backup/, why: /404 and 401/ }
+  await admin.flushall()
+  t.ok(await admin.dbsize() === 0)
+  const checks = setInterval(() => replica.whyNotReady(), 5000)
+  t.teardown(() => clearInterval(checks))
+  const early = await examine(url)
+  t.match(early, { code: 1, ok: false })
+  t.match(early.of('ready'), empty, 'it has not been noticed yet')
+  const late = await examine(url)
+  t.match(late.of('ready'), empty)
+  t.match(await builtHandoff(['doctor'], { env: { REDIS_URL: url } }), { code: 1, stdout: /^error +ready: the service can serve, but [^\n]+\n +set: [^\n]+\n +why: / })
+})
+
 t.test('doctor accepts a master with a replica, and not the replica', skipInQuick, async t => {
   const master = await startRedisServer(t)
   const replica = await startRedisServer(t, { options: ['--replicaof', `127.0.0.1 ${master.port}`] })
   await until(() => isReplicated(master, 1), 20_000)
   const seen = await examine(master.url, { DURABILITY: 'replicas:1' })
-  t.match(seen, { code: 0, warnings: ['min-replicas-to-write'], notes: ['repl-backlog-size'] })
+  t.match(seen, { code: 0, warnings: ['maxmemory', 'min-replicas-to-write'], notes: ['repl-backlog-size'] })
   t.match(seen.of('replicas'), { level: 'ok', saw: '1 online' })
   // A lane leaves a replica when it refuses a write: on a busy machine the connection is still away when the other findings are made.
   const refused = await examine(replica.url)

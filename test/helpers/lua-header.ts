@@ -26,7 +26,7 @@ const keyShapes = new Set([
   shapes.handoff('tag', 'tenant:id'), shapes.due('tag'), shapes.waiting('tag', 'tenant'), shapes.decided('tag', 'tenant'),
   shapes.inbox('tag', 'tenant', 'inbox'), shapes.dependents('tag', 'tenant:id'), shapes.inboxes('tag'), shapes.taken('tag', 'token'), shapes.request('tag', 'token'), shapes.sweeper('tag'), shapes.session('tag', 'digest'), shapes.search('tag', 'digest'),
   shapes.apiKey('tag', 'id'), shapes.apiKeys('tag'), shapes.apiKeysOver('tag'), shapes.apiKeysLog('tag'), shapes.limits('tag'),
-  shapes.rate('tag', 'tenant', 'agent'), shapes.dataSet('tag'),
+  shapes.rate('tag', 'tenant', 'agent'), shapes.dataSet('tag'), shapes.dataSetReplaced('tag'),
   shapes.outbox('tag', 'tenant'), shapes.outboxes('tag'), shapes.feed('tag', 'tenant'), shapes.feedSince('tag', 'tenant'), shapes.relayed('tag', 'tenant'),
   shapes.webhookTenants('tag'), shapes.webhooks('tag', 'tenant'), shapes.webhook('tag', 'tenant', 'id'), shapes.webhookDue('tag', 'tenant', 'id'),
   ...(['pending', 'delivered', 'failed'] as const).map(status => shapes.deliveries('tag', 'tenant', 'id', status)),

@@ -8,7 +8,7 @@ import { whyUnreached } from '../../store/health.ts'
 import type { Look } from '../../store/health.ts'
 import { KeyNames } from '../../store/key-names.ts'
 import type { Store } from '../../store/store.ts'
-import { print } from '../../clients/typescript/command/output.ts'
+import { print, span } from '../../clients/typescript/command/output.ts'
 import { printJson } from '../output.ts'
 import { redisAddress, withStore } from '../redis.ts'
 import { askSentinels, checkCluster, checkSentinels } from './fleet.ts'
@@ -21,6 +21,8 @@ type Placed = Finding & { server: string | null }
 
 /** How long to wait for connections to the masters, in milliseconds. */
 const connectTimeout = 2000
+/** Each replica looks for the data set's mark every 5 s (main.ts). So long it takes until all have looked, in ms. */
+const untilAllLooked = 6000
 
 /** Checks Redis as the service would use it. @returns whether nothing may lose handoffs or stops the service */
 export async function doctor ({ json = false }: { json?: boolean }): Promise<boolean> {
@@ -42,18 +44,34 @@ async function examine (store: Store, address: RedisAddress, config: Config): Pr
     throw new Unavailable('Redis did not answer in time')
   }
   // The same check as /readyz; its script writes the data set's mark.
-  const reason = await store.whyNotReady()
+  const reason = await look(store)
   const looks = await Promise.all(masters.map(master => examineMaster(
     master, { look: store.looks.find(look => look.master === master.name), reason }, config, address.kind === 'cluster'
   )))
   return [
-    ...[readyFinding(reason, store.isFull), ...sentinels].map(finding => ({ ...finding, server: null })),
+    ...[readyFinding(reason, store), ...sentinels].map(finding => ({ ...finding, server: null })),
     ...looks.flat()
   ]
 }
 
-/** What /readyz says. */
-function readyFinding (reason: string | null, isFull: boolean): Finding {
+/**
+ * Where the mark is missing, Redis is new, or has lost its data. A replica that runs knows which: it notes it when it
+ * looks.
+ * @returns why Redis can't serve; null if it can
+ */
+async function look (store: Store): Promise<string | null> {
+  const reason = await store.whyNotReady()
+  if (!store.looks.some(({ mark }) => mark?.isNew)) return reason
+  for (const until = performance.now() + untilAllLooked; performance.now() < until;) {
+    await new Promise(resolve => setTimeout(resolve, 250))
+    const reason = await store.whyNotReady()
+    if (store.looks.some(({ replacedAgo }) => replacedAgo !== undefined)) return reason
+  }
+  return await store.whyNotReady()
+}
+
+/** What /readyz says, and what it can't: whether Redis still has what it had. */
+function readyFinding (reason: string | null, { isFull, looks }: Pick<Store, 'isFull' | 'looks'>): Finding {
   if (reason !== null) {
     return {
       level: 'error', name: 'ready', saw: reason, why: '/readyz is 503, so balancers send the service no requests'
@@ -65,6 +83,16 @@ function readyFinding (reason: string | null, isFull: boolean): Finding {
       name: 'ready',
       saw: 'Redis is full',
       why: '/readyz is 503, but 200 to balancers, which ask /readyz?full=ok'
+    }
+  }
+  const ago = looks.flatMap(({ replacedAgo }) => replacedAgo ?? [])
+  if (ago.length > 0) {
+    return {
+      level: 'error',
+      name: 'ready',
+      saw: `the service can serve, but ${span(Math.min(...ago))} ago Redis was empty, or another one than before`,
+      set: 'the right REDIS_URL and data directory, or a restored backup; Redis’s log may say who emptied it',
+      why: 'handoffs and keys that it had are not there: clients see 404 and 401'
     }
   }
   return { level: 'ok', name: 'ready', saw: 'the service can serve' }
