@@ -226,6 +226,8 @@ export async function buildApp (
   const guessesOf = await countGuesses(app)
   app.addHook('onReady', async () => keys.start())
   app.addHook('onClose', async () => keys.stop())
+  const limit = (instance: FastifyInstance) =>
+    useRateLimit(instance, store.rates, config.ratePerMinute, keys.limits, refused)
   const isAllowed = originCheck(config.mcpOrigins, config.baseUrl !== undefined, baseUrl)
   mcpPreflight(app, config.mcpOrigins, isAllowed)
   await app.register(async api => {
@@ -235,7 +237,7 @@ export async function buildApp (
       done()
     })
     await useAuth(api, credentials, guessesOf)
-    useRateLimit(api, store.rates, config.ratePerMinute, keys.limits, refused)
+    limit(api)
     useJsonBodies(api, bodies, Math.min(config.bodyLimit, config.batchLimit))
     operationRoutes(api, operations, log)
     eventsRoute(api, events, streams)
@@ -264,12 +266,13 @@ export async function buildApp (
     bodies,
     baseUrl,
     shed,
+    limit,
     log,
     refused: code => requests.refused(code)
   }
   await app.register(pages => approvalPages(pages, { approvals, asks, waiting, ...people }), { prefix: '/approvals' })
   const histories = new Histories(store.handoffs, events, largeReads)
-  const graphs = new Graphs(store.handoffs, store.dependents)
+  const graphs = new Graphs(store.handoffs, store.dependents, readInTurn)
   const activities = new Activities(events)
   const consoleServices = {
     approvals, handoffs, attempts, inboxSettings, lists, operate, events, operations, histories, graphs, activities

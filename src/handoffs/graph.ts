@@ -4,6 +4,8 @@ import type { Caller, Status } from '../core/model.ts'
 import type { Dependents } from '../store/dependents.ts'
 import type { Handoffs } from '../store/handoffs.ts'
 import { namedIn } from './after.ts'
+import type { ReadInTurn } from './large-reads.ts'
+import type { Asker } from './waiter.ts'
 
 /** How many handoffs a graph has at most. */
 const maxNodes = 50
@@ -25,31 +27,38 @@ type Direction = 'before' | 'after'
 export class Graphs {
   readonly #handoffs: Pick<Handoffs, 'status'>
   readonly #dependents: Pick<Dependents, 'of'>
+  readonly #inTurn: ReadInTurn
 
-  constructor (handoffs: Pick<Handoffs, 'status'>, dependents: Pick<Dependents, 'of'>) {
+  constructor (handoffs: Pick<Handoffs, 'status'>, dependents: Pick<Dependents, 'of'>, inTurn: ReadInTurn) {
     this.#handoffs = handoffs
     this.#dependents = dependents
+    this.#inTurn = inTurn
   }
 
-  /** The graph around a handoff; null if it comes after nothing, and nothing waits for it. */
-  async around ({ tenant }: Caller, id: string): Promise<Graph | null> {
-    const first = await this.#read(tenant, id)
+  /**
+   * The graph around a handoff; null if it comes after nothing, and nothing waits for it. It may take a thousand reads,
+   * so each of them takes its turn.
+   */
+  async around ({ tenant }: Caller, id: string, asker: Asker): Promise<Graph | null> {
+    const first = await this.#read(tenant, id, asker)
     if (first === null || first.before.length + first.after.length === 0) return null
     const graph: Graph = { nodes: [first.node], edges: [], isWhole: true }
-    for (const direction of ['before', 'after'] as const) await this.#grow(tenant, graph, first, direction)
+    for (const direction of ['before', 'after'] as const) await this.#grow(tenant, graph, first, direction, asker)
     setLevels(graph)
     return graph
   }
 
   /** Adds what is in one direction, the nearest first. */
-  async #grow (tenant: string, graph: Graph, first: Read, direction: Direction): Promise<void> {
+  async #grow (
+    tenant: string, graph: Graph, first: Read, direction: Direction, asker: Asker
+  ): Promise<void> {
     const known = new Map(graph.nodes.map(({ id }) => [id, id]))
     for (let level: Read[] = [first]; level.length > 0;) {
       const wanted = level.flatMap(one => one[direction].map(id => [one.node.id, id] as const))
       const ids = [...new Set(wanted.map(([, id]) => id))].filter(id => !known.has(id))
       const room = ids.slice(0, maxNodes - graph.nodes.length)
       if (room.length < ids.length) graph.isWhole = false
-      const found = await Promise.all(room.map(id => this.#read(tenant, id)))
+      const found = await Promise.all(room.map(id => this.#read(tenant, id, asker)))
       level = []
       for (const [at, read] of found.entries()) {
         if (read === null) continue
@@ -70,10 +79,10 @@ export class Graphs {
   }
 
   /** Reads a handoff at its last attempt; null if it is gone. */
-  async #read (tenant: string, id: string): Promise<Read | null> {
+  async #read (tenant: string, id: string, asker: Asker): Promise<Read | null> {
     for (let last = id, attempts = 0; isId(last); attempts++) {
       const place = { tenant, id: last, tag: tagOf(last) }
-      const reply = await this.#handoffs.status(place, 0, 0)
+      const reply = await this.#inTurn(place, () => this.#handoffs.status(place, 0, 0), asker)
       if (reply.outcome === 'not_found') return null
       const { record, now, after } = reply
       const next = record.extra.reissuedAs
@@ -84,7 +93,9 @@ export class Graphs {
       return {
         node: { id: last, status: statusAt(record, now), to: record.extra.to, level: 0 },
         before: namedIn(after).map(({ named, last: end }) => end ?? named),
-        after: record.extra.hasDependents ? await this.#dependents.of(place, maxNodes) : []
+        after: record.extra.hasDependents
+          ? await this.#inTurn(place, () => this.#dependents.of(place, maxNodes), asker)
+          : []
       }
     }
     return null

@@ -3,7 +3,7 @@ import { Problem } from '../core/errors.ts'
 import { eventTypes } from '../core/model.ts'
 import type { Caller } from '../core/model.ts'
 import type { statusAnswer } from '../core/schemas/handoffs.ts'
-import type { Handoffs } from '../store/handoffs.ts'
+import type { Handoffs, StatusReply } from '../store/handoffs.ts'
 import { itemText, placeOf } from './answers.ts'
 import type { EventService } from './events.ts'
 import { placeAfter, timeIn } from './feed.ts'
@@ -45,11 +45,7 @@ export class Histories {
 
   /** @throws {Problem} not_found */
   async inspect (caller: Caller, id: string, asker: Asker): Promise<Inspected> {
-    const reply = await this.#reads.withoutResult(this.#handoffs, placeOf(caller, id), asker)
-    if (reply.outcome === 'not_found') throw new Problem('not_found')
-    const { record: { passedBy, extra: { maxAttempts = 1 } }, now } = reply
-    const told = JSON.parse(itemText(id, id, reply, 'none').toString()) as Told
-    return { ...told, passedBy, maxAttempts, now }
+    return inspected(id, await this.#reads.withoutResult(this.#handoffs, placeOf(caller, id), asker))
   }
 
   /** All attempts that are known, the first one first: ten before and ten after this one at most. */
@@ -65,8 +61,10 @@ export class Histories {
     const found: Inspected[] = []
     for (let id = next(one); id != null && found.length < maxAttemptsRead;) {
       // The first attempts may be gone.
-      const more = await this.inspect(caller, id, asker).catch(missing)
-      if (more === null) break
+      const place = placeOf(caller, id)
+      const reply = await this.#reads.inTurn(place, () => this.#handoffs.status(place, 0), asker)
+      if (reply.outcome === 'not_found') break
+      const more = inspected(id, reply)
       found.push(more)
       id = next(more)
     }
@@ -108,9 +106,12 @@ export class Histories {
   }
 }
 
-function missing (error: unknown): null {
-  if (error instanceof Problem && error.code === 'not_found') return null
-  throw error
+/** @throws {Problem} not_found */
+function inspected (id: string, reply: StatusReply): Inspected {
+  if (reply.outcome === 'not_found') throw new Problem('not_found')
+  const { record: { passedBy, extra: { maxAttempts = 1 } }, now } = reply
+  const told = JSON.parse(itemText(id, id, reply, 'none').toString()) as Told
+  return { ...told, passedBy, maxAttempts, now }
 }
 
 /** What the status tells of what happened. */

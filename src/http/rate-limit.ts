@@ -51,7 +51,9 @@ export function useRateLimit (
     }
   }
   app.addHook('onRequest', (request, reply, done) => {
-    if (limits.isKnown) admit(request, reply, done)
+    // A form whose session has ended has no caller yet, and changes nothing: it is asked to sign in.
+    if (request.caller === null) done()
+    else if (limits.isKnown) admit(request, reply, done)
     else limits.whenKnown().then(() => admit(request, reply, done), done)
   })
   app.addHook('onRoute', route => {

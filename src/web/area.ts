@@ -4,6 +4,25 @@ import { hasScope } from '../auth/keys.ts'
 /** What went wrong, in plain words. */
 export interface Trouble { title: string, text: string }
 
+/** What a person was doing, as error pages speak of it. */
+export interface Doing {
+  /** What has not happened, where the request was refused. */
+  nothing: string
+  /** Where to do it, where another site sent the form. */
+  instead: string
+  /** What to do, where it is unknown whether it has happened. */
+  check: string
+  tooLong: Trouble
+}
+
+/** Only looking at a page. */
+export const looking: Doing = {
+  nothing: 'nothing was changed',
+  instead: 'Open the page itself.',
+  check: 'Nothing was changed: try again.',
+  tooLong: { title: 'The request is too large', text: 'So nothing was changed.' },
+}
+
 /** One of the two parts of the pages for people. */
 export interface Area {
   /** In the titles of its pages. */
@@ -17,16 +36,8 @@ export interface Area {
   scope: NeededScope
   /** The page that a request came from: the one with the form, or the one that keeps itself up to date. */
   pageOf: (url: string, isForm: boolean) => string
-  /** What its error pages say. */
-  unchanged: {
-    nothing: string
-    instead: string
-    ended: string
-    check: string
-    missing: string
-    conflict: Trouble
-    tooLong: Trouble
-  }
+  /** What its error pages say of its forms, and of what isn't there. */
+  unchanged: Doing & { ended: string, missing: string, conflict: Trouble }
 }
 
 export const approvalsArea: Area = {

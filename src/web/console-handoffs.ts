@@ -57,7 +57,8 @@ export function handoffRoutes (app: FastifyInstance, services: Console): void {
   ): Promise<FastifyReply> {
     const { caller } = request
     const [attempts, history, graph] = await Promise.all([
-      histories.attempts(caller, one, request), histories.history(caller, one), graphs.around(caller, one.handoff_id)
+      histories.attempts(caller, one, request), histories.history(caller, one),
+      graphs.around(caller, one.handoff_id, request)
     ])
     return show(reply, status, handoffPage(caller, { one, attempts, history, graph }, problem))
   }

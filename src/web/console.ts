@@ -15,7 +15,7 @@ import type { People } from './people.ts'
 export async function consolePages (app: FastifyInstance, pages: People & ConsoleServices): Promise<void> {
   const signIn = await servePeople(app, consoleArea, pages)
   await app.register(async own => {
-    letPeopleIn(own, consoleArea, pages.baseUrl, signIn)
+    letPeopleIn(own, consoleArea, pages, signIn)
     overviewRoutes(own, pages)
     inboxRoutes(own, pages)
     inboxManyRoutes(own, pages)

@@ -46,7 +46,7 @@ export async function approvalPages (
   })
   signInRoutes(app, baseUrl, signIn)
   await app.register(async own => {
-    letPeopleIn(own, approvalsArea, baseUrl, signIn)
+    letPeopleIn(own, approvalsArea, people, signIn)
     listRoutes(own, { approvals, asks }, waiting)
     handoffRoutes(own, { approvals, asks })
     decisionRoutes(own, approvals, log, refused)

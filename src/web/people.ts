@@ -27,6 +27,8 @@ export interface People {
   baseUrl: () => string
   /** Refuses requests when the process is overloaded. */
   shed: onRequestHookHandler
+  /** Counts the requests of an instance against the limits of the key that signed in, as the API counts its own. */
+  limit (app: FastifyInstance): void
   log: FaultLog & DecisionLog
   /** Gets the code of each problem that a page shows. */
   refused: (code: ErrorCode) => void
@@ -65,8 +67,11 @@ export async function servePeople (
  * Lets in only who is signed in with a key that has the area's scope, and the route's if it names one.
  * @param app where the routes are: an instance within the one that `servePeople` has prepared
  */
-export function letPeopleIn (app: FastifyInstance, area: Area, baseUrl: () => string, signIn: SignIn): void {
+export function letPeopleIn (
+  app: FastifyInstance, area: Area, { baseUrl, limit }: Pick<People, 'baseUrl' | 'limit'>, signIn: SignIn
+): void {
   app.addHook('onRequest', requireSession(baseUrl, signIn, area))
+  limit(app)
   app.addHook('preValidation', signInWithForm(baseUrl, signIn, area))
   app.addHook('preValidation', authoriseAgain)
   app.addHook('preValidation', (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void) => {

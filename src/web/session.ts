@@ -8,7 +8,8 @@ import { belowBase } from '../http/base-url.ts'
 import { sessionLength } from '../store/sessions.ts'
 import type { Sessions } from '../store/sessions.ts'
 import { approvalsArea, consoleArea } from './area.ts'
-import type { Area } from './area.ts'
+import type { Area, Doing } from './area.ts'
+import type { Link } from './views/problem.ts'
 import { againPage, signInPage } from './views/sign-in.ts'
 
 /** A session: who is signed in, the cookie's secret, and the mark of the key that opened it. */
@@ -227,6 +228,29 @@ function signInUrl (next: string, ended: boolean): string {
   return `/approvals/sign-in?next=${encodeURIComponent(next)}${ended ? '&ended=1' : ''}`
 }
 
+/** Said where the service can't sign somebody in, or out. */
+const signingIn: Doing = {
+  nothing: 'you are not signed in',
+  instead: 'Sign in on the service’s own page.',
+  check: 'You are not signed in yet: try again.',
+  tooLong: { title: 'The form is too large', text: 'So you are not signed in.' },
+}
+const signingOut: Doing = {
+  nothing: 'you are still signed in',
+  instead: 'Sign out on one of the service’s own pages.',
+  check: 'You may still be signed in: sign out again.',
+  tooLong: { title: 'The form is too large', text: 'So you are still signed in.' },
+}
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** What a person does with this form, if it isn't what the area's forms are for. */
+    doing?: Doing
+    /** Where to go on then. */
+    page?: Link
+  }
+}
+
 const schema = { hide: true }
 /** A key and a path. The sender isn't known yet. */
 const form = { schema, bodyLimit: 16 * 1024 }
@@ -245,6 +269,7 @@ export function signInRoutes (app: FastifyInstance, baseUrl: () => string, signI
 
   app.post<{ Body: Form }>('/sign-in', {
     ...form,
+    config: { doing: signingIn, page: { path: '/approvals/sign-in', name: 'Back to the sign-in' } },
     // What is too long for this form isn't a key either.
     errorHandler (error: FastifyError | Problem, request: FastifyRequest, reply: FastifyReply) {
       if (!(error instanceof Problem) || error.code !== 'payload_too_large') throw error
@@ -260,7 +285,10 @@ export function signInRoutes (app: FastifyInstance, baseUrl: () => string, signI
     return redirect(reply, isForOthers ? consoleArea.home : way)
   })
 
-  app.post('/sign-out', form, async (request, reply) => {
+  app.post('/sign-out', {
+    ...form,
+    config: { doing: signingOut, page: { path: approvalsArea.home, name: approvalsArea.homeName } },
+  }, async (request, reply) => {
     await signIn.end(request, reply)
     return redirect(reply, '/approvals/sign-in')
   })

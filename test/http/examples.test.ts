@@ -17,12 +17,14 @@ const leftOut = new Set([
 ])
 
 /** What /docs prefills for a schema: its example, else that of each member. */
-function sampleOf ({ examples, default: standard, type, properties = {} }: Json): unknown {
+function sampleOf ({ examples, default: standard, type, properties = {}, items }: Json): unknown {
   if (examples !== undefined) return examples[0]
   if (standard !== undefined) return standard
   if ([type].flat().includes('object')) {
     return Object.fromEntries(Object.entries(properties as Json).map(([name, member]) => [name, sampleOf(member)]).filter(([, value]) => value !== undefined))
   }
+  // Without an example Swagger UI makes up an item.
+  if ([type].flat().includes('array') && items !== undefined) return [sampleOf(items) ?? 'string']
   return undefined
 }
 

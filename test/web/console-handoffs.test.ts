@@ -1,7 +1,14 @@
 /** The console's pages of handoffs, without a browser: what they show, to whom, and what their forms do. */
+import { AsyncLocalStorage } from 'node:async_hooks'
 import t from 'tap'
 import type { ApiKey, Scope } from '../../src/core/model.ts'
 import { callerOf } from '../../src/core/model.ts'
+import { EventService } from '../../src/handoffs/events.ts'
+import { Graphs } from '../../src/handoffs/graph.ts'
+import { Histories } from '../../src/handoffs/histories.ts'
+import { LargeReads } from '../../src/handoffs/large-reads.ts'
+import type { ReadInTurn } from '../../src/handoffs/large-reads.ts'
+import type { Asker } from '../../src/handoffs/waiter.ts'
 import { testApp } from '../helpers/app.ts'
 import { personWith, textOf } from '../helpers/forms.ts'
 import { keepSecret } from '../helpers/log-sink.ts'
@@ -269,4 +276,47 @@ t.test('what happens, where events are on', async t => {
   t.match((await ask('/console')).body, 'id="activity"')
   const part = await ask('/console', undefined, { 'hx-request': 'true' })
   t.notMatch(part.body, 'id="activity"', 'the part renews itself from its own page')
+})
+
+t.test('whatever the page of a handoff reads beside it is read in turn, of the tenant', async t => {
+  const own = await testApp(t, { EVENTS_RETENTION: '60' })
+  const caller = callerOf('default', 'olga', ['status'])
+  const first = await own.pass({ task: 't', max_attempts: 2, retry_delay: 0 })
+  const after = async (id: string) => (await own.call('alice', 'POST', '/api/pass', { task: 't', after: [id] })).json().handoff_id as string
+  const second = await after(first)
+  await after(second)
+  await own.call('bob', 'GET', `/api/catch/${first}`)
+  await own.call('bob', 'POST', `/api/fail/${first}`, { error: { message: 'no' } })
+  const turn = new AsyncLocalStorage<string>()
+  const asker = { get isGone () { return false } } as unknown as Asker
+  const askers = new Set<unknown>()
+  const inTurn: ReadInTurn = ({ tenant }, read, asker) => {
+    askers.add(asker)
+    return turn.run(tenant, () => read())
+  }
+  const outside: string[] = []
+  let inside = 0
+  const watched = <T extends object>(of: T, name: keyof T & string): T => new Proxy(of, {
+    get (target, member) {
+      const value = Reflect.get(target, member) as unknown
+      if (typeof value !== 'function') return value
+      return (...given: unknown[]) => {
+        if (member === name && turn.getStore() !== 'default') outside.push(name)
+        else if (member === name) inside++
+        return (value as (...given: unknown[]) => unknown).apply(target, given)
+      }
+    }
+  })
+  const { handoffs, dependents } = own.store
+  const graph = await new Graphs(watched(handoffs, 'status'), watched(dependents, 'of'), inTurn).around(caller, second, asker)
+  t.equal(graph!.nodes.length, 3)
+  t.strictSame(outside, [], 'of the graph nothing is read beside the turns')
+  t.ok(inside >= 6, `${inside} reads`)
+  t.strictSame(askers, new Set([asker]), 'and nothing for a client that has gone')
+  inside = 0
+  const histories = new Histories(watched(handoffs, 'status'), new EventService(null, null as never, () => ''), new LargeReads(inTurn))
+  const one = await histories.inspect(caller, first, asker)
+  t.strictSame(outside.splice(0), ['status'], 'the handoff itself is small, as a status is')
+  t.equal((await histories.attempts(caller, one, asker)).length, 2)
+  t.strictSame([outside, inside], [[], 1], 'its other attempts are read in turn')
 })

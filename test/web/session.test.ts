@@ -1,12 +1,14 @@
+import type { InjectOptions } from 'fastify'
 import t from 'tap'
 import { buildApp } from '../../src/app.ts'
 import { loadConfig } from '../../src/config.ts'
 import { ApiKeys } from '../../src/auth/keys.ts'
+import { Unavailable } from '../../src/core/errors.ts'
 import { callerOf } from '../../src/core/model.ts'
 import { approvalsArea } from '../../src/web/area.ts'
 import { SignIn } from '../../src/web/session.ts'
 import { secrets, testApp, testKeys } from '../helpers/app.ts'
-import { form, own, shown, signedIn } from '../helpers/forms.ts'
+import { asked, form, own, personWith, shown, signedIn, textOf } from '../helpers/forms.ts'
 
 const service = await testApp(t)
 const { app } = service
@@ -162,4 +164,66 @@ t.test('what was typed is kept over the sign-in, and nothing is decided by it', 
   t.equal(foreign.statusCode, 403, 'another site can’t sign anybody in')
   t.equal((await app.inject(form('/console/inboxes/mail/pause', { paused: 'true', next: '/console/inboxes/mail', sign_in_key: secrets.operator }))).headers.location, '/console/inboxes/mail', 'where nothing is typed, the page comes')
   t.equal((await call('operator', 'GET', '/api/inboxes/mail')).json().paused, false)
+})
+
+t.test('an error page speaks of what the person was doing: only forms that decide talk of decisions', async t => {
+  const service = await testApp(t)
+  const { app, store: { sessions } } = service
+  const cookie = await signedIn(service)
+  const id = await asked(service)
+  const decision = { ...await shown(service, id, cookie), note: '' }
+  const ask = await personWith(service, secrets.operator)
+  const away = async () => { throw new Unavailable('away') }
+  const way = (body: string) => /class="onward" href="([^"]+)"[^>]*>([^<]+)/.exec(body)!.slice(1)
+  const seen = async (asked: InjectOptions) => {
+    const { statusCode, headers, body } = await app.inject(asked)
+    t.equal(statusCode, 503)
+    t.equal(headers['retry-after'], '1')
+    return { text: textOf(body), way: way(body) }
+  }
+  const { open, end, find } = sessions
+  Object.assign(sessions, { open: away, end: away })
+  const signIn = await seen(form('/approvals/sign-in', { key: secrets.approver, next: '/console' }))
+  t.match(signIn.text, /You are not signed in yet: try again\./)
+  t.strictSame(signIn.way, ['/approvals/sign-in', 'Back to the sign-in'])
+  const signOut = await seen(form('/approvals/sign-out', {}, { ...own, cookie }))
+  t.match(signOut.text, /You may still be signed in: sign out again\./)
+  t.strictSame(signOut.way, ['/approvals', 'To the list'])
+  Object.assign(sessions, { open, end, find: away })
+  const page = await seen({ url: `/approvals/${id}`, headers: { ...own, cookie } })
+  t.match(page.text, /Nothing was changed: try again\./)
+  t.strictSame(page.way, [`/approvals/${id}`, 'Try again'])
+  const list = await seen({ url: '/console', headers: { ...own, cookie } })
+  t.strictSame(list.way, ['/console', 'Try again'])
+  for (const { text } of [signIn, signOut, page, list]) t.notMatch(text, /deci|handoff/i)
+  const decided = await seen(form(`/approvals/${id}/approve`, decision, { ...own, cookie }))
+  t.match(decided.text, /Check whether your decision was recorded before you decide again\./)
+  t.strictSame(decided.way, [`/approvals/${id}`, 'Back to the handoff'])
+  Object.assign(sessions, { find })
+  t.equal((await ask('/console')).statusCode, 200)
+  for (const path of ['sign-in', 'sign-out']) {
+    const foreign = await app.inject(form(`/approvals/${path}`, {}, { 'sec-fetch-site': 'cross-site' }))
+    t.equal(foreign.statusCode, 403)
+    t.notMatch(textOf(foreign.body), /deci|handoff/i, path)
+  }
+})
+
+t.test('pages count against the limit of the key that signed in, as its API calls do', async t => {
+  const service = await testApp(t, { RATE_LIMIT_PER_MINUTE: '6' })
+  const ask = await personWith(service, secrets.operator)
+  const at = Date.now()
+  await service.setClock(at - at % 60_000 + 1000)
+  for (const url of ['/console', '/console/failed', '/approvals', '/console/activity']) t.equal((await ask(url)).statusCode, 200, url)
+  const counted = await service.call('operator', 'GET', '/api/handoffs')
+  t.equal(counted.headers.ratelimit?.toString().startsWith('"default";r=1;'), true, 'the API counts them too')
+  t.equal((await ask('/console')).statusCode, 200)
+  const page = await ask('/approvals')
+  t.equal(page.statusCode, 429)
+  t.match(page.headers, { 'retry-after': /^\d+$/, 'content-type': /^text\/html/ })
+  t.match(textOf(page.body), new RegExp(`Rate limited.*So nothing was changed\\. Try again in ${page.headers['retry-after']} s\\..*Try again`))
+  t.match(textOf((await ask('/approvals/approve', { id: 'x' })).body), /Rate limited.*So nothing was decided\./)
+  t.equal((await ask('/console/activity', undefined, { 'hx-request': 'true' })).statusCode, 429, 'what renews itself too, and htmx then leaves the page as it is')
+  t.equal((await service.app.inject('/approvals/assets/page.css')).statusCode, 200)
+  t.equal((await service.app.inject(form('/approvals/sign-in', { key: secrets.operator }))).statusCode, 303, 'the sign-in counts wrong keys only')
+  t.equal((await (await personWith(service, secrets.approver))('/approvals')).statusCode, 200, 'and another person’s pages are their own')
 })

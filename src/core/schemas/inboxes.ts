@@ -27,7 +27,8 @@ export const takeBody = Type.Object({
     'integer',
     { minimum: 1, maximum: 100, default: 1, description: 'Largest number of handoffs to catch.', examples: [10] }
   )),
-}, { additionalProperties: false })
+  // Not what its members' examples make together: it has inbox or inboxes, not both.
+}, { additionalProperties: false, examples: [{ inbox: 'reviewer', max: 10 }] })
 export type TakeBody = Static<typeof takeBody>
 
 export const takeAnswer = Type.Object({

@@ -5,16 +5,19 @@ import { about } from '../../http/openapi.ts'
 import type { Area, Trouble } from '../area.ts'
 import { frame, layout, notice } from './layout.ts'
 
-/** @param back the link's path */
+/** A page of these, without BASE_URL's path, and what a link to it is called. */
+export interface Link { path: string, name: string }
+
+/** @param on where to go on */
 export function problemPage (
-  area: Area, caller: Caller | undefined, { title, text }: Trouble, back: string
+  area: Area, caller: Caller | undefined, { title, text }: Trouble, on: Link
 ): string {
   return layout({
     area,
     title,
     caller,
     main: html`<h1>${title}</h1>!${notice('bad', html`<p>${text}</p>`)}
-<p><a class="onward" href="${back}" autofocus>${back === area.home ? area.homeName : area.backName}</a></p>`,
+<p><a class="onward" href="${on.path}" autofocus>${on.name}</a></p>`,
   })
 }
 
@@ -22,12 +25,15 @@ export function problemPage (
  * For who has come to an address that doesn't exist, or that can't be served now. deploy/haproxy/503.html is what
  * balancers show in its place.
  * @param unavailable why it can't be served, or empty; undefined where there is nothing
+ * @param isForm somebody sent a form: perhaps a decision
  */
-export function strayPage (unavailable: string | undefined, requestId: string): string {
+export function strayPage (unavailable: string | undefined, requestId: string, isForm: boolean): string {
   const title = unavailable === undefined ? 'There is nothing here' : 'The service can’t answer just now'
   const text = unavailable === undefined
     ? html`<p>This address doesn’t exist, or no longer. Agents’ addresses need a key, and aren’t made for browsers.</p>`
-    : html`<p>This may last only a moment. If you were deciding, check whether your decision was recorded before you decide again.</p>!${unavailable === ''
+    : html`<p>This may last only a moment.${isForm
+      ? ' If you were deciding, check whether your decision was recorded before you decide again.'
+      : ''}</p>!${unavailable === ''
       ? ''
       : html`<p>${unavailable}</p>`}`
   const links = unavailable === undefined
