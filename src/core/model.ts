@@ -142,6 +142,11 @@ export function isAddressed ({ inboxes }: Caller, { extra: { to } }: HandoffReco
   return inboxes === null || to === undefined || inboxes.has(to)
 }
 
+/** May it read what others wrote on the way and at the end? Who passed or caught it may, with any key. */
+export function mayReadTexts (caller: Caller, record: HandoffRecord): boolean {
+  return isAddressed(caller, record) || record.passedBy === caller.agent || record.caught?.by === caller.agent
+}
+
 /** The error code with which an operation is refused in this standing; null if it is carried out. */
 export function refusalOf (name: OperationName, standing: Standing, approval: Approval): string | null {
   const { by, from, refusals }: Operation = operations[name]

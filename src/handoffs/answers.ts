@@ -3,7 +3,9 @@ import type { ErrorCode, ProblemMore } from '../core/errors.ts'
 import { isId, tagOf } from '../core/ids.ts'
 import type { Members } from '../core/json.ts'
 import { labelsMember } from '../core/labels.ts'
-import { askAt, deadlineOf, expiryOf, isBlocked, isResting, isTriedAgain, noExtra, statusAt } from '../core/model.ts'
+import {
+  askAt, deadlineOf, expiryOf, isBlocked, isResting, isTriedAgain, mayReadTexts, noExtra, statusAt
+} from '../core/model.ts'
 import type { Approval, Caller, Decision, HandoffRecord } from '../core/model.ts'
 import type { Caught, StatusReply, AgentTexts } from '../store/handoffs.ts'
 import type { TakenHandoff } from '../store/inboxes.ts'
@@ -142,6 +144,22 @@ export function spliceAnswer (head: string, payload: Buffer, tail: string): Buff
 }
 
 type Found = Extract<StatusReply, { outcome: 'found' }>
+
+/**
+ * What a caller may see of a handoff. A key that is held to inboxes sees of what is for another one how it stands, and
+ * no text: no result, error, reason, progress or note.
+ */
+export function shownTo (caller: Caller, found: Found): Found {
+  if (mayReadTexts(caller, found.record)) return found
+  return {
+    ...found, result: null, longer: null, isFaultLonger: false, texts: null, decision: withoutNote(found.decision)
+  }
+}
+
+/** A decision as it is shown to a key that may not read its note. */
+export function withoutNote (decision: Decision | null): Decision | null {
+  return decision && { ...decision, note: 'null' }
+}
 
 const noResult = Buffer.from('null')
 const nothing = Buffer.alloc(0)

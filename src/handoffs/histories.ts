@@ -4,7 +4,7 @@ import { eventTypes } from '../core/model.ts'
 import type { Caller } from '../core/model.ts'
 import type { statusAnswer } from '../core/schemas/handoffs.ts'
 import type { Handoffs, StatusReply } from '../store/handoffs.ts'
-import { itemText, placeOf } from './answers.ts'
+import { itemText, placeOf, shownTo } from './answers.ts'
 import type { EventService } from './events.ts'
 import { placeAfter, timeIn } from './feed.ts'
 import type { Event } from './feed.ts'
@@ -45,7 +45,7 @@ export class Histories {
 
   /** @throws {Problem} not_found */
   async inspect (caller: Caller, id: string, asker: Asker): Promise<Inspected> {
-    return inspected(id, await this.#reads.withoutResult(this.#handoffs, placeOf(caller, id), asker))
+    return inspected(caller, id, await this.#reads.withoutResult(this.#handoffs, placeOf(caller, id), asker))
   }
 
   /** All attempts that are known, the first one first: ten before and ten after this one at most. */
@@ -64,7 +64,7 @@ export class Histories {
       const place = placeOf(caller, id)
       const reply = await this.#reads.inTurn(place, () => this.#handoffs.status(place, 0), asker)
       if (reply.outcome === 'not_found') break
-      const more = inspected(id, reply)
+      const more = inspected(caller, id, reply)
       found.push(more)
       id = next(more)
     }
@@ -107,10 +107,10 @@ export class Histories {
 }
 
 /** @throws {Problem} not_found */
-function inspected (id: string, reply: StatusReply): Inspected {
+function inspected (caller: Caller, id: string, reply: StatusReply): Inspected {
   if (reply.outcome === 'not_found') throw new Problem('not_found')
   const { record: { passedBy, extra: { maxAttempts = 1 } }, now } = reply
-  const told = JSON.parse(itemText(id, id, reply, 'none').toString()) as Told
+  const told = JSON.parse(itemText(id, id, shownTo(caller, reply), 'none').toString()) as Told
   return { ...told, passedBy, maxAttempts, now }
 }
 

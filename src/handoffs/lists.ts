@@ -3,14 +3,14 @@ import type { Fault } from '../core/errors.ts'
 import { isId } from '../core/ids.ts'
 import { cutMembers } from '../core/json.ts'
 import { labelsExpected, labelsMember, wantedLabels } from '../core/labels.ts'
-import { isAddressed, isResting, statusAt } from '../core/model.ts'
+import { isAddressed, isResting, mayReadTexts, statusAt } from '../core/model.ts'
 import type { Caller, Status } from '../core/model.ts'
 import type { HandoffsQuery } from '../core/schemas/lists.ts'
 import { readTime } from '../clients/typescript/command/common/time.ts'
 import { tagsFor } from '../store/lists.ts'
 import type { ListPosition, ListedHandoff, ListedPage, Lists, Wanted } from '../store/lists.ts'
 import {
-  approvalText, blockedMember, endOf, expiryMember, iso, membersText, progressMember, windowMembers
+  approvalText, blockedMember, endOf, expiryMember, iso, membersText, progressMember, windowMembers, withoutNote
 } from './answers.ts'
 import { excerpt } from './excerpt.ts'
 import type { Asker } from './waiter.ts'
@@ -59,10 +59,17 @@ export class ListService {
     const from = query.cursor === undefined ? null : readCursor(query.cursor, wanted.state)
     const read = () => this.#lists.page(wanted, from, query.limit ?? 20, scopes.has('operate'))
     const page = await this.#inTurn({ tenant, tags: tagsFor(wanted) }, read, asker)
-    // Of what is for other inboxes than those that the key is held to, it sees how it stands, and no payload.
-    const items = page.items.map(item => isAddressed(caller, item.record) ? item : { ...item, task: null })
+    const items = page.items.map(item => shownItem(caller, item))
     return { text: pageText({ ...page, items }, wanted.state), now: page.now }
   }
+}
+
+/** Of what is for other inboxes than those that the key is held to, it sees how it stands, and no text. */
+function shownItem (caller: Caller, item: ListedHandoff): ListedHandoff {
+  if (isAddressed(caller, item.record)) return item
+  if (mayReadTexts(caller, item.record)) return { ...item, task: null }
+  const texts = { fault: null, cancelReason: null, progress: null }
+  return { ...item, task: null, texts, decision: withoutNote(item.decision) }
 }
 
 /** What the query asks for. @throws {Problem} a 400 with all its faults */

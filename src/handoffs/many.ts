@@ -2,7 +2,7 @@ import { Problem } from '../core/errors.ts'
 import { isId, tagOf } from '../core/ids.ts'
 import type { Caller } from '../core/model.ts'
 import type { Handoffs, StatusReply } from '../store/handoffs.ts'
-import { agentMembers, itemText, placeOf } from './answers.ts'
+import { agentMembers, itemText, placeOf, shownTo } from './answers.ts'
 import { atOnce } from './large-reads.ts'
 import type { ReadInTurn } from './large-reads.ts'
 import { untilReached } from './service.ts'
@@ -210,8 +210,9 @@ export class ManyHandoffs {
     const maxBytes = (): MaxBytes => [withResults ? room : 0, room]
     const items = await this.#each(caller, ids.map(id => followed.get(id)!), asker, async one => {
       const { id } = one
-      const { last, reply } = await this.#last(caller, one, steps, { asker, maxBytes })
-      if (reply === null) return { text: unknownText(id), isOpen: false }
+      const { last, reply: found } = await this.#last(caller, one, steps, { asker, maxBytes })
+      if (found === null) return { text: unknownText(id), isOpen: false }
+      const reply = shownTo(caller, found)
       const result = withResults ? reply.longer ?? reply.result?.length ?? 0 : 0
       const size = result + agentMembers(reply.texts, reply.record).length
       const shown = reply.isFaultLonger || size > room ? 'omitted' : withResults ? 'shown' : 'none'

@@ -12,7 +12,7 @@ import type {
   Caught, CatchReply, HandoffPlace, Handoffs, NewHandoff, PassReply, StatusReply
 } from '../store/handoffs.ts'
 import {
-  caughtText, iso, joinPayload, pageFor, placeOf, refusal, statusText, willBeTriedAgain
+  caughtText, iso, joinPayload, pageFor, placeOf, refusal, shownTo, statusText, willBeTriedAgain
 } from './answers.ts'
 import { excerptBytes } from './excerpt.ts'
 import type { Answered } from './answers.ts'
@@ -181,7 +181,7 @@ export class HandoffService {
       ? this.#reads.shared(this.#handoffs.channelOf(place), place, asker, look, () => this.#handoffs.status(place))
       : look(maxBytes === Infinity ? undefined : maxBytes))
     if (reply.outcome === 'not_found') throw new Problem('not_found')
-    return statusText(id, reply)
+    return statusText(id, shownTo(caller, reply))
   }
 
   /**

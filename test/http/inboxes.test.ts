@@ -283,12 +283,14 @@ t.test('a key that is held to inboxes reads nothing of what is for others', asyn
   const written = (to: string | undefined) => `content ${to}`
   const all = async (to: string | undefined) => {
     const body = { task: written(to), output: { a: written(to) }, context: { a: written(to) }, constraints: written(to), to }
-    const [waiting, decided, failed, asking, live] = await Promise.all([{ require_human: true }, { require_human: true }, {}, {}, {}].map(more => pass(service, { ...body, ...more })))
-    await call('approver', 'POST', `/api/approve/${decided}`)
-    for (const id of [failed, asking]) t.equal((await call('bob', 'GET', `/api/catch/${id}`)).statusCode, 200)
-    await call('bob', 'POST', `/api/fail/${failed}`, { error: { message: 'm' } })
+    const [waiting, decided, failed, asking, live, done] = await Promise.all([{ require_human: true }, { require_human: true }, {}, {}, {}, {}].map(more => pass(service, { ...body, ...more })))
+    await call('approver', 'POST', `/api/approve/${decided}`, { note: written(to) })
+    for (const id of [failed, asking, done]) t.equal((await call('bob', 'GET', `/api/catch/${id}`)).statusCode, 200)
+    await call('bob', 'POST', `/api/fail/${failed}`, { error: { message: written(to) } })
+    await call('bob', 'POST', `/api/done/${done}`, { output: { a: written(to) } })
+    await call('bob', 'POST', `/api/heartbeat/${asking}`, { progress: { message: written(to) } })
     t.equal((await call('bob', 'POST', `/api/ask/${asking}`, { question: written(to), details: { a: written(to) } })).statusCode, 201)
-    return { waiting: waiting!, decided: decided!, failed: failed!, asking: asking!, live: live! }
+    return { waiting: waiting!, decided: decided!, failed: failed!, asking: asking!, live: live!, done: done! }
   }
   const [mine, theirs, anyones] = [await all('mine'), await all('theirs'), await all(undefined)]
   const open = await personWith(service, held.secret)
@@ -317,6 +319,17 @@ t.test('a key that is held to inboxes reads nothing of what is for others', asyn
     t.match(body, written(undefined), name)
     t.notMatch(body, written('theirs'), name)
   }
+  for (const one of ['decided', 'failed', 'asking', 'done'] as const) {
+    for (const [of, isRead] of [[mine, true], [anyones, true], [theirs, false]] as const) {
+      const answers = [await ask('GET', `/api/status/${of[one]}`), await ask('POST', '/api/wait', { ids: [of[one]] })]
+      for (const { statusCode, body } of answers) {
+        t.equal(statusCode, 200)
+        t.equal(body.includes('content'), isRead, `${one} ${body}`)
+      }
+    }
+  }
+  t.match((await ask('GET', `/api/status/${theirs.done}`)).json(), { status: 'done', result: null, completed_at: String })
+  t.match((await call('bob', 'GET', `/api/status/${theirs.done}`)).json(), { result: { a: 'content theirs' } })
   // How it stands is there as it was.
   const { items } = (await ask('GET', '/api/handoffs?limit=100&inbox=theirs')).json()
   t.strictSame(items.map(({ handoff_id: id }: { handoff_id: string }) => id).sort(), [theirs.waiting, theirs.decided, theirs.asking, theirs.live].sort())

@@ -48,7 +48,7 @@ t.test('an unsupported schema is refused at pass, with a pointer', async t => {
     ['{"type": "objekt"}', '/result_schema/type'],
     ['{"properties": {"a": {"$ref": "https://example.org/s"}}}', '/result_schema/properties/a/$ref'],
     ['{"$defs": {"a": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"}', /^\/result_schema/],
-    ['{"pattern": "(a)\\\\1"}', '/result_schema/pattern'],
+    ['{"pattern": "(?i:a)"}', '/result_schema/pattern'],
     [`{"title": "${'x'.repeat(16384)}"}`, '/result_schema'],
   ] as const) {
     const answer = await service.call('alice', 'POST', '/api/pass', `{"task": "t", "result_schema": ${text}}`)
