@@ -88,13 +88,13 @@ export class AfterService {
    * after the attempt before stopped waiting. If that fails, the sweep does it.
    * @returns the successor as it stands then
    */
-  async reissued (place: HandoffPlace, record: HandoffRecord): Promise<HandoffRecord> {
+  async reissued (place: HandoffPlace, record: HandoffRecord, asker: Asker | null): Promise<HandoffRecord> {
     if (!isBlocked(record)) return record
     try {
       const before = await this.#handoffs.status(place, 0, 0)
       if (before.outcome === 'not_found') return record
       const open = namedIn(before.after).filter(({ last }) => last === undefined).map(({ named }) => named)
-      await this.#dependents.wait(place.tenant, place.id, open)
+      await this.#dependents.wait(place.tenant, place.id, open, this.#fan(asker))
       const now = await this.#handoffs.status(place, 0, 0)
       return now.outcome === 'not_found' ? record : now.record
     } catch (error) {
@@ -112,17 +112,20 @@ export class AfterService {
     const after = caught.filter(({ record }) => record?.extra.after !== undefined)
     const [first] = after
     if (first === undefined) return
-    const left = await this.#complete(tenant, after, asker === null)
+    const run = this.#fan(asker)
+    const left = await this.#complete(tenant, after, run, asker === null)
     if (left === 0) return
     const turn = <T>(read: () => Promise<T>) => this.#inTurn({ tenant, tag: tagOf(first.id) }, read)
-    const read = () => this.#complete(tenant, after, true)
+    const read = () => this.#complete(tenant, after, run, true)
     const room = asker?.room?.()
     // They are caught already, and their client doesn't wait for long.
     await (room?.read(left, turn, async () => [await read(), left], 0) ?? turn(read)).catch(ignoreUnavailable)
   }
 
   /** @returns how many bytes were left out that have room in the answer */
-  async #complete (tenant: string, caught: ReadonlyArray<Caught & { id: string }>, hasTurn: boolean): Promise<number> {
+  async #complete (
+    tenant: string, caught: ReadonlyArray<Caught & { id: string }>, run: Fan, hasTurn: boolean
+  ): Promise<number> {
     let room = maxResults
     let quick = small
     let left = 0
@@ -131,11 +134,11 @@ export class AfterService {
       const all = namedIn(reply.outcome === 'found' ? reply.after : null)
       // Together they read no more than one request may without a turn, and no more than has room.
       const share = Math.floor(Math.min(quick, room) / all.length)
-      const ends = await Promise.all(all.map(named => this.#ended(tenant, named, share)))
+      const ends = await Promise.all(all.map(named => this.#ended(tenant, named, share, run)))
       const items: string[] = []
       for (const [at, seen] of ends.entries()) {
         const hasRoom = seen.longer !== null && seen.longer <= room
-        const end = hasRoom && hasTurn ? await this.#ended(tenant, all[at]!, room) : seen
+        const end = hasRoom && hasTurn ? await this.#ended(tenant, all[at]!, room, run) : seen
         const length = end.result?.length ?? 0
         const isShown = end.result !== undefined && length <= room
         if (isShown) room -= length
@@ -150,10 +153,13 @@ export class AfterService {
   }
 
   /** How the last attempt of it ended. @param maxBytes how many bytes of the result */
-  async #ended (tenant: string, { named, last = named, status: how }: Named, maxBytes: number): Promise<End> {
+  async #ended (
+    tenant: string, { named, last = named, status: how }: Named, maxBytes: number, run: Fan
+  ): Promise<End> {
     try {
       for (;;) {
-        const reply = await this.#handoffs.status({ tenant, id: last, tag: tagOf(last) }, maxBytes, 0)
+        const place = { tenant, id: last, tag: tagOf(last) }
+        const reply = await run(() => this.#handoffs.status(place, maxBytes, 0))
         if (reply.outcome === 'not_found') break
         // It wasn't waited for to the end: a replica of 0.2.0 made this successor, of one that expired meanwhile.
         const next = how === undefined ? reply.record.extra.reissuedAs : undefined

@@ -8,6 +8,7 @@ import type { AfterService } from './after.ts'
 import { iso, placeOf, refusal } from './answers.ts'
 import type { Answered } from './answers.ts'
 import { passAnswer } from './service.ts'
+import type { Asker } from './waiter.ts'
 
 const nothing = Buffer.alloc(0)
 
@@ -101,11 +102,13 @@ export class AttemptService {
   }
 
   /** @returns pass's answer for the successor. `isTaken`: the handoff was taken away from its catcher */
-  async reissue (caller: Caller, id: string): Promise<Answered<PassAnswer> & OfAnother & { isTaken: boolean }> {
+  async reissue (
+    caller: Caller, id: string, asker: Asker | null
+  ): Promise<Answered<PassAnswer> & OfAnother & { isTaken: boolean }> {
     const reply = await this.#attempts.reissue(placeOf(caller, id), caller.agent, powerOf(caller))
     if (!('successor' in reply)) throw refusal(reply)
     const { successor } = reply
-    const record = await this.#after.reissued(placeOf(caller, successor), reply.record)
+    const record = await this.#after.reissued(placeOf(caller, successor), reply.record, asker)
     const { createdAt, expiresAt, approval, passedBy, extra } = record
     const answer = passAnswer(this.#options.baseUrl(), successor, approval !== 'none', {
       createdAt,

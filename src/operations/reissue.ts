@@ -34,8 +34,8 @@ export function reissue ({ attempts }: Services) {
       takes: { id, ...key },
       hints: { destructiveHint: true, idempotentHint: true }
     },
-    async run ({ caller, id }) {
-      const { answer, replayed, ofAnother, isTaken } = await attempts.reissue(caller, id)
+    async run ({ caller, id, asker }) {
+      const { answer, replayed, ofAnother, isTaken } = await attempts.reissue(caller, id, asker)
       const made = answer.handoff_id
       const change: Moved = isTaken
         ? { to: ['cancelled', 'pending'], ids: [id, made] }

@@ -196,9 +196,10 @@ for (const isSpread of [false, true]) {
       const ids: string[] = []
       for (let i = 0; i < 90; i++) ids.push(await pass())
       const underWay = { now: 0, most: 0, all: 0 }
+      const counted = new Set(['stands', 'after'])
       const count = (message: unknown) => {
         const { script, answer } = message as ScriptCallMessage
-        if (script !== 'stands' && script !== 'after') return
+        if (!counted.has(script)) return
         underWay.most = Math.max(underWay.most, ++underWay.now)
         underWay.all++
         answer.finally(() => { underWay.now-- }).catch(() => {})
@@ -211,6 +212,19 @@ for (const isSpread of [false, true]) {
       t.ok(underWay.most <= 16, `at the most ${underWay.most}`)
       const partitions = new Set(ids.map(tagOf)).size
       t.equal(underWay.all, 10 * 2 * (isSpread ? partitions : 1), 'each partition is asked once, and noted at once')
+
+      // And so many read what they come after, for who catches them.
+      await Promise.all(ids.map(id => done(id, { a: 1 })))
+      await settle(service, ...ids)
+      Object.assign(underWay, { now: 0, most: 0, all: 0 })
+      counted.add('status')
+      scriptCalls.subscribe(count)
+      const caught = results.map(({ body: { handoff_id: id } }: { body: { handoff_id: string } }) => ({ op: 'catch', id }))
+      const answers = (await call('bob', 'POST', '/api/batch', { operations: caught })).json().results
+      scriptCalls.unsubscribe(count)
+      t.ok(answers.every(({ body: { after } }: { body: { after: object[] } }) => after.length === 90))
+      t.ok(underWay.all >= 90, `${underWay.all} reads`)
+      t.ok(underWay.most <= 16, `at the most ${underWay.most}`)
     })
 
     t.test('in an inbox it is counted as blocked, and enters when it is released', async t => {

@@ -87,7 +87,7 @@ export class Desk {
         const cancelled = await this.#attempts.cancel(caller, id, firm, undefined)
         return told(cancelled.answer.status === 'caught' ? 202 : 200, cancelled)
       }
-      case 'reissue': return told(201, await this.#attempts.reissue(caller, id))
+      case 'reissue': return told(201, await this.#attempts.reissue(caller, id, null))
       case 'ask': {
         const members = { raw: () => Buffer.from(`"by ${mark}"`) } as never
         return told(201, await this.#asks.ask(caller, id, { question: '', of: about.of, expires_in: about.openFor! / 1000 } as never, members, said.bytes, said.key))
