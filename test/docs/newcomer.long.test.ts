@@ -116,7 +116,7 @@ t.test('a newcomer follows the pages in an empty folder', { timeout: 900_000 }, 
   await t.test('docs/cli.md: what support sees', async t => {
     const said = type(commandsUnder('docs/cli.md', 'Looking at a handoff'))
     t.match(said, /^status +pending\n[^]*^passed +\S+ \(.*\) by agent\n[^]*^key +handoff:\{...\}:h:default:\S+\nmaster +\S+redis\.sock\n/m)
-    t.match(type(commandsUnder('docs/cli.md', 'Checking Redis')), /^ok +ready: the service can serve\n[^]*^0 errors, 0 warnings, 0 notes\n$/m)
+    t.match(type(commandsUnder('docs/cli.md', 'Checking Redis')), /^ok +ready: the service can serve\n[^]*^warning +maxmemory: no limit;[^]*^0 errors, 1 warning, 0 notes\n$/m)
   })
 
   // Only one file, since this test is part of the suite itself.

@@ -135,7 +135,7 @@ t.test('a link from another site, and a session that has ended, lead back to a p
     const ended = await app.inject({ url: `${base}/approvals/list?seen=x`, headers: { 'hx-request': 'true' } })
     t.equal(ended.headers['hx-redirect'], '/handoff/approvals/sign-in?next=%2Fapprovals&ended=1')
     const posted = await app.inject(form(`${base}/approvals/abc/approve`, {}))
-    t.match(posted.body, /action="\/handoff\/approvals\/sign-in">\n<input type="hidden" name="next" value="\/approvals\/abc">/)
+    t.match(posted.body, /action="\/handoff\/approvals\/abc\/approve">\n(?:<input type="hidden"[^>]*>\n)*<input type="hidden" name="next" value="\/approvals\/abc">/)
     const foreign = await app.inject(form(`${base}/approvals/abc/approve`, {}, { origin: 'https://evil.example' }))
     t.strictSame([foreign.statusCode, /class="onward" href="([^"]+)"/.exec(foreign.body)?.[1]], [403, '/handoff/approvals/abc'])
     t.equal((await app.inject(form(`${base}/approvals/sign-in`, { key: 'x' }, { origin: 'http://127.0.0.1' }))).statusCode, 401, 'its own origin has no path')
