@@ -102,7 +102,8 @@ t.test('without a session, a link leads to the sign-in and back', { skip }, asyn
   await page.getByText('Your session has ended').waitFor()
   await picture(page, 'session-ended')
   await signIn(page)
-  t.match(page.url(), new RegExp(`/approvals/${id}$`))
+  // The form again, at the address that it was sent to: nothing is decided yet.
+  t.match(page.url(), new RegExp(`/approvals/${id}/approve$`))
   await page.getByRole('button', { name: 'Approve', exact: true }).click()
   await page.getByText('You approved').waitFor()
 })
