@@ -32,7 +32,9 @@ local now, seconds, micros = clock()
 micros = seconds .. micros
 -- Behind a million of one tenant's another tenant's few would wait for long, so calls take from both ends.
 local skipped = ARGV[6] == '1' and math.max(0, call('ZCOUNT', due, '-inf', now) - limit) or 0
-local members = call('ZRANGE', due, '-inf', now, 'BYSCORE', 'LIMIT', skipped, limit)
+-- By rank where some are skipped: by score Redis goes over each of those, a million of them in 30 ms.
+local members = skipped > 0 and call('ZRANGE', due, skipped, skipped + limit - 1) or
+  call('ZRANGE', due, '-inf', now, 'BYSCORE', 'LIMIT', 0, limit)
 
 if late(ARGV[1], now) then return { 'late' } end
 -- Most are plain, and nobody has caught them. For them this does what sweepOne does, with less to define and to ask: a

@@ -122,6 +122,21 @@ t.test('on Redis: what is due last is reached although much is due before it, an
   t.match(await store.handoffs.sweep(tag, 200, false, true), { expired: 81, live: 1 }, 'all, where less is due than may be')
 })
 
+t.test('on Redis: a call for what is due last goes over nothing that is due before', async t => {
+  const { store, redis, prefix } = await testStore(t)
+  const tag = tags[8]!
+  const due = `${prefix}:{${tag}}:due`
+  await redis.zadd(due, ...Array.from({ length: 300 }, (_, at) => [String(at), `big:${tag}${String(at).padStart(22, '0')}`]).flat())
+  const monitor = await redis.monitor()
+  t.teardown(() => monitor.disconnect())
+  const asked: string[][] = []
+  monitor.on('monitor', (_time: string, args: string[]) => asked.push(args))
+  t.match(await store.handoffs.sweep(tag, 10, false, true), { lookedAt: 10, live: 290 })
+  await until(() => asked.find(([name, key]) => name!.toUpperCase() === 'ZCARD' && key === due))
+  const offsets = asked.filter(args => args.includes('LIMIT') && args.includes(due)).map(args => args[args.indexOf('LIMIT') + 1])
+  t.strictSame(offsets.filter(offset => offset !== '0'), [], 'Redis steps over each member before an offset')
+})
+
 t.test('of what is due behind the first call, the last has the next turn, and then both ends have turns', async t => {
   const sweep = new Sweep(t)
   sweep.due.set(tags[3]!, 200)
