@@ -227,6 +227,28 @@ for (const isSpread of [false, true]) {
       t.ok(underWay.most <= 16, `at the most ${underWay.most}`)
     })
 
+    t.test('of one request that reissues many, so many calls at once note them', async t => {
+      const ids: string[] = []
+      for (let i = 0; i < 90; i++) ids.push(await pass({ expires_in: 7200 }))
+      const expired: string[] = []
+      for (let i = 0; i < 10; i++) expired.push(await pass({ after: ids, to: 'again', expires_in: 30 }))
+      const began = Date.now()
+      await service.setClock(began + 31_000)
+      const underWay = { now: 0, most: 0 }
+      const count = (message: unknown) => {
+        const { script, answer } = message as ScriptCallMessage
+        if (script !== 'after') return
+        underWay.most = Math.max(underWay.most, ++underWay.now)
+        answer.finally(() => { underWay.now-- }).catch(() => {})
+      }
+      scriptCalls.subscribe(count)
+      const { results } = (await call('alice', 'POST', '/api/batch', { operations: expired.map(id => ({ op: 'reissue', id })) })).json()
+      scriptCalls.unsubscribe(count)
+      t.match(results, expired.map(() => ({ status: 201, body: { blocked_by: 90 } })))
+      t.ok(underWay.most > 0 && underWay.most <= 16, `at the most ${underWay.most}`)
+      await service.redis.del(`clock-${service.prefix}`)
+    })
+
     t.test('in an inbox it is counted as blocked, and enters when it is released', async t => {
       const one = await pass()
       const id = await pass({ after: [one], to: 'work', priority: 3 })
