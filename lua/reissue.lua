@@ -66,5 +66,11 @@ else
 end
 redis.call('ZADD', due, next.due, next.member)
 -- What had ended before stays there until all that comes after it is released: this attempt was the last one for them.
-if status == 'caught' or status == 'pending' or not hasDependents(extra) then redis.call('ZREM', due, member) end
+-- And what waited for others until its notes there are removed: then its successor's are others.
+local waited = leftOpen(extra, status) > 0
+if waited and status == 'pending' then
+  redis.call('ZADD', due, ms(now), member)
+elseif status == 'caught' or status == 'pending' or not hasDependents(extra) and not waited then
+  redis.call('ZREM', due, member)
+end
 return { 'reissued', next.id, next.record, next.extra, isTaken and 1 or 0 }

@@ -84,6 +84,8 @@ local function succeed(attempt, pause)
   -- since, so the sweep asks at once. What had ended before isn't waited for again. Who waits for this one waits for
   -- the next attempt, unless this one had ended for good before.
   local blocked = isBlocked(extra)
+  -- This one's own notes at those are removed by its field b.
+  if blocked then kept[#kept + 1], kept[#kept + 2] = 'b', redis.call('HGET', key, 'b') end
   next_extra = string.gsub(next_extra, ' A(%l)/(%d+)/(%d+)%S*',
     blocked and ' A%1/%2/%2' or ' A%1/0/%3/' .. msOnce(now))
   local dependents = hasDependents(extra) and string.find(attempt.record, '^[23]?:?[cp][ae]') and

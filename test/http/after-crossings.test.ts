@@ -444,6 +444,28 @@ for (const isSpread of [false, true]) {
         t.match(await on.counts(to), { blocked: 0, pending: 0, failed: 0 })
       })
 
+      t.test(`${by}: again and again, an attempt that is over leaves no notes`, async t => {
+        const ids = [await start({ expires_in: 3600, work_within: 3600 }), await start({ expires_in: 3600, work_within: 3600 })]
+        let last = await pass({ after: ids, to, expires_in: 30 })
+        for (let attempt = 2; attempt < 5; attempt++) {
+          await on.later(30_000)
+          if (attempt === 3) await on.store.handoffs.sweep(tagOf(last), 100)
+          await tryAgain(last, to)
+          const { reissued_as: next } = await status(last)
+          // What the sweep has named it names again after a second.
+          await on.later(1000)
+          await settle(last, next)
+          for (const id of ids) t.strictSame(await on.redis.smembers((await keyOf(on, id)).replace(':h:', ':d:')), [`${next}/${id}`])
+          t.equal(await on.redis.zscore(`${on.prefix}:{${tagOf(last)}}:due`, `default:${last}`), null)
+          last = next
+        }
+        for (const id of ids) {
+          await end(id, 'done')
+          if (isSpread) await settle(id)
+        }
+        await caught(last)
+      })
+
       t.test(`${by}: without the note, the sweep’s own question releases it`, async t => {
         const one = await start({ expires_in: 3600, work_within: 3600 })
         const next = await blockedAgain([one])
