@@ -26,6 +26,8 @@ export class AfterService {
   readonly #inTurn: ReadInTurn
   /** The operations of a batch have one asker. */
   readonly #fans = new WeakMap<Asker, Fan>()
+  /** What they looked at: many of them name the same, and they are in no order. */
+  readonly #looks = new WeakMap<Asker, Map<string, Promise<Stand>>>()
 
   constructor (handoffs: Handoffs, dependents: Dependents, inTurn: ReadInTurn) {
     this.#handoffs = handoffs
@@ -47,7 +49,7 @@ export class AfterService {
     const named = [...new Set(body.after)]
     const unknown = named.find(one => !isId(one))
     if (unknown !== undefined) throw unknownHandoff(unknown)
-    const stands = await this.#dependents.look(tenant, named, this.#fan(asker))
+    const stands = await this.#look(tenant, named, asker)
     const gone = stands.find(({ standing }) => standing === 'gone')
     if (gone !== undefined) throw unknownHandoff(gone.named)
     const need = body.after_need ?? 'done'
@@ -75,6 +77,19 @@ export class AfterService {
       ? this.#dependents.wait(tenant, id, open, this.#fan(asker))
       : this.#dependents.release(tenant, id, failed[0])
     await seen.catch(() => {})
+  }
+
+  /** Looks once for all operations of a request. What ends meanwhile is seen when it is noted. */
+  #look (tenant: string, ids: readonly string[], asker: Asker | null): Promise<Stand[]> {
+    const looks: Map<string, Promise<Stand>> = (asker !== null && this.#looks.get(asker)) || new Map()
+    if (asker !== null) this.#looks.set(asker, looks)
+    const others = ids.filter(id => !looks.has(id))
+    if (others.length > 0) {
+      const found = this.#dependents.look(tenant, others, this.#fan(asker))
+      for (const [at, id] of others.entries()) looks.set(id, found.then(stands => stands[at]!))
+      found.catch(() => { for (const id of others) looks.delete(id) })
+    }
+    return Promise.all(ids.map(id => looks.get(id)!))
   }
 
   #fan (asker: Asker | null): Fan {
