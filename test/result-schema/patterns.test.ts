@@ -70,6 +70,8 @@ t.test('patterns as libraries write them', async t => {
     ['^(?=.*[A-Z])(?=.*\\d)(?!.*(.)\\1\\1).{8,}$', ['Passw0rd', 'password', 'Passsw0rd', 'aB3']],
     ['a{1001}', ['a'.repeat(1000), 'a'.repeat(1001)]], ['^(?:ab){2,2000}(?<!b)$', ['abab', 'aba']],
     ['(?<![\\s\\S])x', ['xa', 'ax']], ['(?<=\\1(a))b', ['aab', 'ab']], ['(?:(a)|b)*\\1$', ['ab', 'aba', 'b']],
+    // A half that stands alone isn't that of a pair.
+    ['^(.)\\1', ['\ud83d😀', '\ud83d\ud83d😀', '😀😀']], ['(?<=\\1(.))$', ['😀\ude00', '😀\ude00\ude00', 'aa']],
   ] as const) {
     for (const one of texts) t.equal(compile(pattern).test(one), new RegExp(pattern, 'u').test(one), `${pattern} in ${one.slice(0, 20)}`)
   }

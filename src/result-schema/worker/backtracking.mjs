@@ -52,6 +52,11 @@ class Search {
     return whole > 0xffff ? whole : text.charCodeAt(at - 1)
   }
 
+  /** @param {number} at */
+  #isWithinPair (at) {
+    return at > 0 && /** @type {number} */ (this.#text.codePointAt(at - 1)) > 0xffff
+  }
+
   /**
    * Where `at` is one character further.
    * @param {number} at
@@ -224,7 +229,9 @@ class Search {
       for (let offset = 0; offset < length; offset++) {
         if (this.#text.charCodeAt(start + offset) !== this.#text.charCodeAt(from + offset)) return -1
       }
-      return isBack ? start : start + length
+      const end = isBack ? start : start + length
+      // Half of a pair isn't the half that stands alone.
+      return this.#isWithinPair(end) ? -1 : end
     }
     return at
   }
