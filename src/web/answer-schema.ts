@@ -112,6 +112,8 @@ interface Shape { kind: FieldKind, isNullable: boolean, choices: readonly Choice
 
 class Reader {
   readonly #definitions: ReadonlyMap<string, Written>
+  /** A schema is looked at from several sides, and so is all that it leads to: each is merged once. */
+  readonly #merged = new Map<Written, Merged>()
 
   constructor (definitions: ReadonlyMap<string, Written>) {
     this.#definitions = definitions
@@ -138,7 +140,12 @@ class Reader {
    * say the same keyword differently, nothing is merged, and the schema is as it was.
    */
   merged (schema: Written): Merged {
-    const own = schema.members
+    let merged = this.#merged.get(schema)
+    if (merged === undefined) this.#merged.set(schema, merged = this.#mergedOf(schema.members))
+    return merged
+  }
+
+  #mergedOf (own: Keywords): Merged {
     for (const name of ['$ref', 'allOf', 'anyOf', 'oneOf']) {
       const inner = this.#only(name, own.get(name))
       if (inner === undefined) continue
@@ -149,7 +156,7 @@ class Reader {
       // Beside one that takes null too, what is said of both may refuse null.
       const saysMore = [...rest.keys()].some(keyword => !annotations.has(keyword))
       if (!isClear || (saysMore && (isNullable || inner.isNullable))) continue
-      const both = this.merged(Written.of(Buffer.from(joined(rest))))
+      const both = this.#mergedOf(rest)
       return {
         keywords: new Map([...keywords, ...both.keywords]),
         isNullable: isNullable || inner.isNullable || both.isNullable
@@ -249,10 +256,6 @@ class Reader {
     }
     return rules
   }
-}
-
-function joined (keywords: Keywords): string {
-  return `{${[...keywords].map(([name, { text }]) => `${JSON.stringify(name)}:${text}`).join()}}`
 }
 
 /** The definition's name in a `$ref`, which was checked when the question was asked; '' if it is none. */

@@ -128,6 +128,18 @@ const askWritten = async (schema: string) => {
   }
 }
 
+t.test('a schema whose references lead far is read at once', { timeout: 30_000 }, async t => {
+  const far = (of: (next: object) => object, depth: number) => JSON.stringify({
+    properties: { a: { $ref: '#/$defs/d0' } },
+    $defs: Object.fromEntries(Array.from({ length: depth + 1 }, (_, n) => [`d${n}`, n === depth ? { type: 'integer' } : of({ $ref: `#/$defs/d${n + 1}` })])),
+  })
+  const { text, send } = await askWritten(far(next => ({ anyOf: [next, { type: 'null' }] }), 200))
+  t.match(text, 'A whole number.')
+  t.equal(await send({ f0: '3' }), '{"a":3}')
+  const both = await askWritten(far(next => ({ allOf: [{ title: 'x', ...next }], oneOf: [next, { type: 'null' }] }), 7))
+  t.match(both.body, /name="f0"/)
+})
+
 t.test('numbers are shown and sent as the schema has them', async t => {
   const { body, text, send } = await askWritten('{"properties":{"account":{"enum":[1253261109769874438,1253261109769874439, 1e400,"1e400"]},"order":{"type":"integer","default":9007199254740993,"minimum":9007199254740991,"examples":[1.0]},' +
     '"share":{"type":"number","maximum":1.0,"multipleOf":1e-30,"default":1.0},"which":{"oneOf":[{"const":1.0,"title":"One"},{"const":9007199254740993}]},"rows":{"type":"array","default":[1.0,9007199254740993],"items":{"maximum":1e400}}}}')
