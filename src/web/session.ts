@@ -73,6 +73,11 @@ export class SignIn {
     }
   }
 
+  /** Was it opened with this key? */
+  isOf (session: Session | null, key: string): boolean {
+    return session?.mark === this.#keys.markOf(key)
+  }
+
   /** Starts a session, which replaces an earlier one. @returns undefined for a key that opens none */
   async start (request: FastifyRequest, reply: FastifyReply, key: string): Promise<Session | undefined> {
     const { credentials, guessesOf } = this.#options
@@ -171,9 +176,10 @@ export function signInWithForm (baseUrl: () => string, signIn: SignIn, area: Are
     const { [keyField]: key, next, ...fields } = (request.body ?? {}) as Record<string, unknown>
     request.isSentAgain = typeof key === 'string'
     if (request.isSentAgain) request.body = fields
-    if (request.session === null) {
-      const without = { baseUrl, area, hadSession: true }
-      if (typeof key !== 'string') return sendToSignIn(without, request, reply)
+    const without = { baseUrl, area, hadSession: true }
+    if (request.session === null && typeof key !== 'string') return sendToSignIn(without, request, reply)
+    // In another tab another person may have signed in meanwhile.
+    if (typeof key === 'string' && !signIn.isOf(request.session, key.trim())) {
       const session = await signIn.start(request, reply, key.trim())
       if (session === undefined) return sendToSignIn(without, request, reply, wrongKey)
       request.session = session

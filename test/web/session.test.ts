@@ -160,6 +160,9 @@ t.test('what was typed is kept over the sign-in, and nothing is decided by it', 
   }
   t.equal((await call('bob', 'GET', `/api/ask/${asked}`)).json().state, 'open')
   t.equal((await call('alice', 'GET', `/api/status/${boring}`)).json().status, 'pending')
+  const [another] = (await app.inject(form('/approvals/sign-in', { key: secrets.operator }))).cookies
+  const late = await app.inject(form(`/approvals/${id}/approve`, { ...seen, note, sign_in_key: secrets.approver }, { ...own, cookie: `${another!.name}=${another!.value}` }))
+  t.match([late.statusCode, late.body, late.cookies.length], [200, '<span class="who">carol</span>', 1], 'another person, who has signed in meanwhile, isn’t this one')
   const foreign = await app.inject(form(`/approvals/${id}/approve`, { ...seen, sign_in_key: secrets.approver }, { 'sec-fetch-site': 'cross-site' }))
   t.equal(foreign.statusCode, 403, 'another site can’t sign anybody in')
   t.equal((await app.inject(form('/console/inboxes/mail/pause', { paused: 'true', next: '/console/inboxes/mail', sign_in_key: secrets.operator }))).headers.location, '/console/inboxes/mail', 'where nothing is typed, the page comes')
