@@ -6,7 +6,7 @@ import type { FaultLog } from '../http/observe.ts'
 import type { AnswerPage } from '../http/problems.ts'
 import { looking } from './area.ts'
 import type { Area, Doing, Trouble } from './area.ts'
-import { SessionEnded, ownPath, sendToSignIn, show } from './session.ts'
+import { SessionEnded, ownPath, sendToSignIn, show, signingIn } from './session.ts'
 import { problemPage, strayPage } from './views/problem.ts'
 import type { Link } from './views/problem.ts'
 
@@ -78,14 +78,21 @@ export function showErrors (area: Area, baseUrl: () => string, log: FaultLog, re
     if (status === 503) reply.header('retry-after', '1')
     // Before the caller is known, this is undefined or null, depending on how far the request got.
     const caller = request.caller ?? undefined
-    const doing = request.routeOptions.config?.doing ?? (request.method === 'POST' ? area.unchanged : looking)
+    const doing = request.isSentAgain
+      ? signingIn
+      : request.routeOptions.config?.doing ?? (request.method === 'POST' ? area.unchanged : looking)
     const isBeyond = error instanceof Problem && (error.code === 'insufficient_scope' || error.code === 'not_addressee')
     const trouble = isBeyond
       ? beyondKey(error)
       : error instanceof Problem && status === 429 && caller !== undefined
         ? overLimit(error, doing)
         : troublesOf(area, doing)[status] as Trouble
-    show(reply, status, problemPage(area, caller, trouble, wayOn(area, request, status)))
+    // What was typed stays here until the service can sign its sender in, and show it.
+    if (request.isSentAgain && (status === 429 || status >= 500)) {
+      const problem = `${trouble.title}. ${trouble.text}`
+      return sendToSignIn({ baseUrl, area, hadSession: true }, request, reply, problem, status)
+    }
+    return show(reply, status, problemPage(area, caller, trouble, wayOn(area, request, status)))
   }
 }
 

@@ -196,7 +196,7 @@ export interface WithoutSession { baseUrl: () => string, area: Area, hadSession:
 /** Answers a request without a valid session. */
 export function sendToSignIn (
   { baseUrl, area, hadSession }: WithoutSession, request: FastifyRequest, reply: FastifyReply,
-  problem = area.unchanged.ended
+  problem = area.unchanged.ended, status = 401
 ): FastifyReply {
   if (request.method === 'GET' && request.headers['sec-fetch-site'] === 'cross-site' && !hadSession) {
     return show(reply, 200, againPage(request.url))
@@ -207,7 +207,7 @@ export function sendToSignIn (
   }
   if (request.method === 'GET') return redirect(reply, signInUrl(request.url, hadSession))
   const kept = { action: ownPath(request.url), fields: (request.body ?? {}) as Record<string, unknown>, keyField }
-  return show(reply, 401, signInPage(baseUrl, ownPath(area.pageOf(request.url, true)), problem, kept))
+  return show(reply, status, signInPage(baseUrl, ownPath(area.pageOf(request.url, true)), problem, kept))
 }
 
 /** Sends a page. */
@@ -235,7 +235,7 @@ function signInUrl (next: string, ended: boolean): string {
 }
 
 /** Said where the service can't sign somebody in, or out. */
-const signingIn: Doing = {
+export const signingIn: Doing = {
   nothing: 'you are not signed in',
   instead: 'Sign in on the service’s own page.',
   check: 'You are not signed in yet: try again.',

@@ -163,6 +163,11 @@ t.test('what was typed is kept over the sign-in, and nothing is decided by it', 
   const [another] = (await app.inject(form('/approvals/sign-in', { key: secrets.operator }))).cookies
   const late = await app.inject(form(`/approvals/${id}/approve`, { ...seen, note, sign_in_key: secrets.approver }, { ...own, cookie: `${another!.name}=${another!.value}` }))
   t.match([late.statusCode, late.body, late.cookies.length], [200, '<span class="who">carol</span>', 1], 'another person, who has signed in meanwhile, isn’t this one')
+  for (let guess = 0, status = 401; status !== 429; guess++) {
+    const { statusCode, body } = await app.inject(form(`/approvals/${id}/approve`, { ...seen, note, sign_in_key: `guess-${guess}` }))
+    t.ok([401, 429].includes(status = statusCode), `${guess}: ${statusCode}`)
+    t.match(body, /type="hidden" name="note"/, 'after too many wrong keys too')
+  }
   const foreign = await app.inject(form(`/approvals/${id}/approve`, { ...seen, sign_in_key: secrets.approver }, { 'sec-fetch-site': 'cross-site' }))
   t.equal(foreign.statusCode, 403, 'another site can’t sign anybody in')
   t.equal((await app.inject(form('/console/inboxes/mail/pause', { paused: 'true', next: '/console/inboxes/mail', sign_in_key: secrets.operator }))).headers.location, '/console/inboxes/mail', 'where nothing is typed, the page comes')
@@ -192,6 +197,9 @@ t.test('an error page speaks of what the person was doing: only forms that decid
   const signOut = await seen(form('/approvals/sign-out', {}, { ...own, cookie }))
   t.match(signOut.text, /You may still be signed in: sign out again\./)
   t.strictSame(signOut.way, ['/approvals', 'To the list'])
+  const kept = await app.inject(form(`/approvals/${id}/approve`, { ...decision, note: 'typed', sign_in_key: secrets.approver }))
+  t.match({ ...kept, hint: kept.headers['retry-after'] }, { statusCode: 503, hint: '1', body: /answer now\. .* You are not signed in yet: try again\..*type="hidden" name="note" value="typed"/s }, 'what was typed is kept')
+  t.notMatch(kept.body, secrets.approver)
   Object.assign(sessions, { open, end, find: away })
   const page = await seen({ url: `/approvals/${id}`, headers: { ...own, cookie } })
   t.match(page.text, /Nothing was changed: try again\./)
