@@ -87,8 +87,15 @@ function fieldsOf (reader: Reader, whole: Written, keywords: Keywords): Field[] 
     [...keywords.keys()].every(name => drawable.has(name)) && keywords.get('additionalProperties')?.isObject !== true
   if (!isDrawable || drawn.length === 0 || drawn.length > max.fields) return [wholeAnswer(whole, keywords)]
   const defaults = keywords.get('default')?.members
-  return drawn.map(([name, schema], at) =>
-    reader.field(schema, { name, key: `f${at}`, isRequired: required.has(name) }, defaults?.get(name)))
+  return named(drawn.map(([name, schema], at) =>
+    reader.field(schema, { name, key: `f${at}`, isRequired: required.has(name) }, defaults?.get(name))))
+}
+
+/** Where several have one title, as those of one definition do, their names are beside it. */
+function named (fields: Field[]): Field[] {
+  const seen = new Map<string, number>()
+  for (const { title } of fields) seen.set(title, (seen.get(title) ?? 0) + 1)
+  return fields.map(field => seen.get(field.title) === 1 ? field : { ...field, title: `${field.title} (${field.name!})` })
 }
 
 function wholeAnswer (schema: Written, keywords: Keywords): Field {
@@ -121,7 +128,10 @@ class Reader {
 
   field (schema: Written, its: Pick<Field, 'name' | 'key' | 'isRequired'>, otherwise: Written | undefined): Field {
     const merged = this.merged(schema)
+    const first = merged.keywords.get('default') ?? otherwise
     const shape = this.#shape(merged)
+    // A line has no room for a break: the browser would leave it out.
+    if (shape.kind === 'line' && /[\r\n]/.test(first?.string ?? '')) shape.kind = 'text'
     const { kind, choices } = shape
     const of = (name: string) => merged.keywords.get(name)?.string ?? ''
     const words = kind === 'json' ? [] : wordsOf(merged.keywords, kind)
@@ -130,7 +140,7 @@ class Reader {
       ...shape,
       title: of('title') || its.name || '""',
       hint: [of('description'), ...words, examplesIn(merged.keywords, kind)].filter(text => text !== '').join(' '),
-      initial: initialText(kind, merged.keywords.get('default') ?? otherwise, choices),
+      initial: initialText(kind, first, choices),
       rules: kind === 'json' ? this.#rules(schema) : []
     }
   }

@@ -89,7 +89,7 @@ export function showErrors (area: Area, baseUrl: () => string, log: FaultLog, re
         : troublesOf(area, doing)[status] as Trouble
     // What was typed stays here until the service can sign its sender in, and show it.
     if (request.isSentAgain && (status === 429 || status >= 500)) {
-      const problem = `${trouble.title}. ${trouble.text}`
+      const problem = `${trouble.title}. ${trouble.text} What you typed is kept.`
       return sendToSignIn({ baseUrl, area, hadSession: true }, request, reply, problem, status)
     }
     return show(reply, status, problemPage(area, caller, trouble, wayOn(area, request, status)))

@@ -140,6 +140,13 @@ t.test('a schema whose references lead far is read at once', { timeout: 30_000 }
   t.match(both.body, /name="f0"/)
 })
 
+t.test('fields of one definition have their names, and a text its line breaks', async t => {
+  const { body, text, send } = await askWritten('{"properties":{"bill_to":{"$ref":"#/$defs/Place"},"ship_to":{"anyOf":[{"$ref":"#/$defs/Place"},{"type":"null"}]},"other":{"title":"Other","type":"string"},"sign":{"type":"string","maxLength":20,"default":"a\\nb"}},"$defs":{"Place":{"title":"Place","enum":["here","there"]}}}')
+  for (const title of ['Place (bill_to)', 'Place (ship_to)', ' Other ']) t.match(text, title)
+  t.match(body, '\na\nb</textarea>')
+  t.equal(await send({ f0: '', f1: '1', f2: '', f3: 'a\r\nb' }), '{"ship_to":"there","sign":"a\\nb"}')
+})
+
 t.test('numbers are shown and sent as the schema has them', async t => {
   const { body, text, send } = await askWritten('{"properties":{"account":{"enum":[1253261109769874438,1253261109769874439, 1e400,"1e400"]},"order":{"type":"integer","default":9007199254740993,"minimum":9007199254740991,"examples":[1.0]},' +
     '"share":{"type":"number","maximum":1.0,"multipleOf":1e-30,"default":1.0},"which":{"oneOf":[{"const":1.0,"title":"One"},{"const":9007199254740993}]},"rows":{"type":"array","default":[1.0,9007199254740993],"items":{"maximum":1e400}}}}')
