@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
+from . import _undo
 from ._call import CallOptions, Request, Settings, call, key_of, labels_text, path_of, query_of
 from ._json import Answer, Answers, RawJson, encode, member_text, present, with_texts
 from ._scope import now
@@ -77,7 +78,9 @@ class Operations:
     def catch(self, id: str, *, wait: float | None = None, **options: Unpack[CallOptions]) -> t.Handoff:
         """Catches a handoff by its id. ``wait`` waits for an approval, for what it comes after, and for a delay."""
         path = f"{path_of('catch', id)}{query_of(wait=_whole(wait))}"
-        return cast("t.Handoff", self._get(path, options, key=key_of(options), wait=wait))
+        key = key_of(options)
+        with _undo.undone(lambda: _undo.undo_catch(self, id, key)):
+            return cast("t.Handoff", self._get(path, options, key=key, wait=wait))
 
     def catch_next(
         self, inbox: str | None = None, *, inboxes: Sequence[str] | None = None, max: int | None = None,
@@ -92,7 +95,9 @@ class Operations:
         ...     client.done(handoff["handoff_id"], {"rows": count(handoff["context"]["file"])})
         """
         body = present(inbox=inbox, inboxes=None if inboxes is None else list(inboxes), max=max)
-        answer = self._post(f"/api/catch{query_of(wait=_whole(wait))}", body, options, key=key_of(options), wait=wait)
+        key = key_of(options)
+        with _undo.undone(lambda: _undo.undo_catch_next(self, body, key)):
+            answer = self._post(f"/api/catch{query_of(wait=_whole(wait))}", body, options, key=key, wait=wait)
         return Answers(cast("builtins.list[t.Handoff]", with_texts(answer, "items")), answer.text)
 
     def done(self, id: str, output: JsonObject | None = None, **options: Unpack[CallOptions]) -> t.Done:
@@ -264,7 +269,8 @@ class Operations:
             if one.get("op") in _KEYED else dict(one)
             for index, one in enumerate(operations)
         ]
-        answer = self._post("/api/batch", {"operations": named}, options)
+        with _undo.undone(lambda: _undo.undo_batch(self, operations, key)):
+            answer = self._post("/api/batch", {"operations": named}, options)
         for result in with_texts(answer, "results"):
             result["body"] = Answer(result["body"], member_text(result.text, "body") or "")
         return cast("t.BatchResults", answer)

@@ -71,7 +71,8 @@ def proxy_of(address: Address) -> Proxy | None:
     proxies = urllib.request.getproxies()
     name = address.scheme if proxies.get(address.scheme) else "all"
     url = proxies.get(name)
-    if not url or urllib.request.proxy_bypass(host) or _is_exempt(address.host, proxies.get("no", "")):
+    exempt = os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or proxies.get("no", "")
+    if not url or urllib.request.proxy_bypass(host) or _is_exempt(address, exempt):
         return None
     parts = urllib.parse.urlsplit(url if "://" in url else f"http://{url}")
     if parts.scheme not in ("http", "https"):
@@ -91,19 +92,30 @@ def proxy_of(address: Address) -> Proxy | None:
     return Proxy(found, headers)
 
 
-def _is_exempt(host: str, exempt: str) -> bool:
-    """Whether NO_PROXY has a network that the host is in, as in 10.0.0.0/8: urllib knows names alone."""
+def _is_exempt(address: Address, exempt: str) -> bool:
+    """Whether NO_PROXY has the host, by the command's rules.
+
+    urllib knows no networks and no default ports, and takes neither spaces nor a * among others.
+    """
+    host = address.host.lower()
+    port = address.port or (443 if address.scheme == "https" else 80)
+    places = (host, f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
+    for entry in re.split(r"[\s,]+", exempt.lower()):
+        if "/" in entry:
+            if _is_in(host, entry):
+                return True
+            continue
+        name = re.sub(r"^\[([^\]]*)\]$", r"\1", re.sub(r"^\*?\.+", "", entry))
+        if entry == "*" or (name and any(place == name or place.endswith(f".{name}") for place in places)):
+            return True
+    return False
+
+
+def _is_in(host: str, network: str) -> bool:
     try:
-        address = ipaddress.ip_address(host)
+        return ipaddress.ip_address(host) in ipaddress.ip_network(network, strict=False)
     except ValueError:
         return False
-    for entry in re.split(r"[\s,]+", exempt):
-        try:
-            if "/" in entry and address in ipaddress.ip_network(entry, strict=False):
-                return True
-        except ValueError:
-            pass
-    return False
 
 
 @dataclass(frozen=True)

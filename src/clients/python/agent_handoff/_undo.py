@@ -2,16 +2,47 @@
 
 from __future__ import annotations
 
+import threading
+import time
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from ._scope import Scope, TooLate
 from .errors import HandoffError
 
 if TYPE_CHECKING:
     from ._operations import Operations
 
 _REASON = "The call that caught it was cancelled."
+#: After so many seconds what was on its way when the call ended has been carried out, or will not be.
+_SETTLED = 0.25
+#: How long an interrupted call is held up, in seconds.
+_GRACE = 5.0
+#: What this thread gives back just now.
+_local = threading.local()
+
+
+@contextmanager
+def undone(undo: Callable[[], None]) -> Iterator[None]:
+    """Where Ctrl-C, or an exit in a signal's handler, ends the call in it, what that may have caught is given back."""
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit):
+        # A second one while this goes on ends it.
+        if getattr(_local, "is_undoing", False):
+            raise
+        _local.is_undoing = True
+        try:
+            time.sleep(_SETTLED)
+            with Scope(_GRACE).active():
+                undo()
+        except TooLate:
+            pass
+        finally:
+            _local.is_undoing = False
+        raise
 
 
 def give_back(client: Operations, caught: Iterable[Mapping[str, Any]]) -> None:

@@ -6,9 +6,11 @@ import http.client
 import json
 import os
 import shutil
+import signal
 import socket
 import ssl
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -205,6 +207,16 @@ class Connections(Case):
             with environment(**{**clean, "http_proxy": address, "no_proxy": exempt}):
                 self.client("alice").inbox("in")
                 self.assertEqual(len(seen), 1, exempt)
+        for url, exempt, is_exempt in (
+            ("http://service.test", "service.test:80", True), ("http://a.service.test:81", "x, *.Service.test", True),
+            ("http://service.test:81", "*, x", True), ("http://service.test:81", "a service.test", True),
+            ("http://[::1]:81", "[::1]", True), ("http://[::1]:81", "[::1]:81", True),
+            ("http://[::1]:81", "[::1]:8", False),
+            ("http://service.test:81", "service.test:80", False), ("http://xservice.test", "service.test,,.", False),
+        ):
+            with environment(**{**clean, "http_proxy": address, "no_proxy": exempt}):
+                with Client(url) as client:
+                    self.assertEqual(client._settings.transport._proxy is None, is_exempt, f"{url} {exempt}")
         for name, exempt in (("http_proxy", ""), ("all_proxy", "10.0.0.0/8")):
             with environment(**{**clean, name: "socks5h://user:secret@h:1", "no_proxy": exempt}):
                 with self.assertRaisesRegex(ValueError, f"^{name.upper()} names a proxy that can't be used") as refused:
@@ -410,6 +422,33 @@ class Cancelled(Case):
             with self.subTest(number):
                 self.assertEqual((alice.status(id)["status"], alice.inbox("in")["caught"]), ("declined", 0))
                 alice.cancel(alice.status(id)["reissued_as"])
+
+    INTERRUPTED = """
+import sys
+from agent_handoff import Client
+with Client() as client:
+    exec(sys.argv[1])
+"""
+
+    @unittest.skipUnless(os.name == "posix", "no signals")
+    def test_nor_does_ctrl_c_leave_anything_caught(self):
+        alice = self.client("alice")
+        for number, code in enumerate((
+            "client.catch_next('in', max=3, wait=20)", "client.catch({id!r})",
+            "client.batch([{{'op': 'catch', 'id': {id!r}}}])",
+            "import signal; signal.signal(signal.SIGINT, lambda *_: sys.exit(3)); client.catch_next('in', wait=20)",
+        )):
+            id = alice.pass_("t", to="in")["handoff_id"]
+            server, held, release = self.lost()
+            env = {**os.environ, "HANDOFF_URL": server.url, "HANDOFF_KEY": self.keys["bob"]}
+            with subprocess.Popen(
+                [sys.executable, "-c", self.INTERRUPTED, code.format(id=id)], env=env, stderr=subprocess.DEVNULL
+            ) as child:
+                self.assertTrue(held.wait(10))
+                child.send_signal(signal.SIGINT)
+            release.set()
+            with self.subTest(number):
+                self.assertEqual((alice.status(id)["status"], child.returncode != 0), ("declined", True))
 
     def test_nothing_else_is_caught_by_giving_back(self):
         alice = self.client("alice")
