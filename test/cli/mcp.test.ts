@@ -3,9 +3,10 @@ import { join } from 'node:path'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { json, text } from 'node:stream/consumers'
+import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import type { Test } from 'tap'
-import { serve, tenants } from '../helpers/client.ts'
+import { proxy, serve, tenants } from '../helpers/client.ts'
 import { handoff } from '../helpers/command.ts'
 import { agentBy, callText, clientOf, eras, told } from '../helpers/mcp.ts'
 import type { CallSettings } from '../helpers/mcp.ts'
@@ -129,4 +130,36 @@ t.test('what waits to catch ends with its input, and catches nothing; what only 
   t.equal((await call('alice', 'GET', '/api/inboxes/w')).json().pending, 1)
   await call('alice', 'POST', `/api/cancel/${id}`, {})
   t.match(await ended, [{ id: 1, error: { message: /Standard input ended/ } }, { id: 2, result: { content: [{ text: /"cancelled"/ }] } }])
+})
+
+t.test('what was caught as its wait was ended is given back', { timeout: 120_000 }, async t => {
+  const { call, pass, status, env, address } = tenant()
+  let came = () => {}
+  // The answer to a catch that waits is held back: the service has caught something, and the bridge doesn't know.
+  const { address: through } = await proxy(t, address, ({ body }) => {
+    if (!body.includes('"wait":40')) return 'pass'
+    came()
+    return 'hold'
+  })
+  for (const [how, args] of [
+    ['SIGTERM', '"inbox":"w"'], ['SIGINT', '"inboxes":["none","w"],"idempotency_key":null'], ['end', '"inbox":"w","idempotency_key":"own-one"'], ['end', ''],
+    ['cancel', '"idempotency_key":"own","inbox":"w"'],
+  ] as const) {
+    const child = spawn(command, ['mcp'], { env: { PATH: process.env.PATH, ...env('bob'), HANDOFF_URL: through }, stdio: ['pipe', 'pipe', 'pipe'] })
+    t.teardown(() => child.kill('SIGKILL'))
+    const [said, ended] = [text(child.stderr), once(child, 'exit')]
+    const arrived = new Promise<void>(resolve => { came = resolve })
+    const byId = args === '' ? await pass({ to: undefined, delay: 1 }) : undefined
+    child.stdin.write(`${callText(byId === undefined ? 'handoff_catch_next' : 'handoff_catch', byId === undefined ? `{${args},"wait":40}` : `{"id":"${byId}","wait":40}`)}\n`)
+    await arrived
+    const id = byId ?? await pass()
+    while ((await status(id)).status !== 'caught') await sleep(20)
+    if (how === 'end') child.stdin.end()
+    else if (how === 'cancel') child.stdin.end('{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}\n')
+    else child.kill(how)
+    t.strictSame(await ended, how.startsWith('SIG') ? [null, how] : [0, null])
+    t.equal(await said, `${id} was caught, and given back: declined\n`, how)
+    t.equal((await status(id)).status, 'declined')
+  }
+  t.equal((await call('alice', 'GET', '/api/inboxes/w')).json().caught, 0)
 })

@@ -1,11 +1,18 @@
 import { reasonOf, redirectOf, settingsOf } from '../call.ts'
 import type { Fetch } from '../call.ts'
-import { madeFor } from './ask.ts'
+import type { HandoffClient } from '../index.ts'
+import { memberTexts } from '../json.ts'
+import { onStopSignal } from './common/signals.ts'
+import { clientFor, madeFor } from './ask.ts'
 import type { AskOptions } from './ask.ts'
+import { endBy, giveBack, undoNext, undoOne } from './catch.ts'
+import { utf8 } from './output.ts'
 
 /**
  * `handoff mcp`: MCP over standard input and output, for one key. Each input line is one JSON-RPC message and is sent
- * to POST /mcp unchanged, so payloads stay literal. Each message that comes back is one line on standard output.
+ * to POST /mcp unchanged, so payloads stay literal; only a catch that waits gets an idempotency key if it has none, by
+ * which what it catches while it is ended can be given back. Each message that comes back is one line on standard
+ * output.
  */
 
 interface Message {
@@ -16,7 +23,7 @@ interface Message {
     requestId?: string | number
     protocolVersion?: string
     _meta?: Record<string, unknown>
-    arguments?: { wait?: number }
+    arguments?: { wait?: number, id?: string, inbox?: string, inboxes?: string[], idempotency_key?: string | null }
   }
 }
 
@@ -31,7 +38,7 @@ const versionMember = 'io.modelcontextprotocol/protocolVersion'
  */
 export async function mcp (options: AskOptions): Promise<number> {
   const { baseUrl, authorization, fetch } = madeFor(options, settingsOf)
-  const bridge = new Bridge(`${baseUrl}/mcp`, authorization!, fetch)
+  const bridge = new Bridge(`${baseUrl}/mcp`, authorization!, fetch, clientFor(options))
   const underWay = new Set<Promise<void>>()
   let isRead = true
   const deaf = () => {
@@ -40,6 +47,14 @@ export async function mcp (options: AskOptions): Promise<number> {
     process.stdin.destroy()
   }
   process.stdout.once('error', deaf)
+  let by: NodeJS.Signals | undefined
+  const unlisten = onStopSignal(signal => {
+    by = signal
+    isRead = false
+    bridge.close()
+    bridge.abandon(message => !catches(message))
+    process.stdin.destroy()
+  }, () => process.exit(1))
   try {
     for await (const line of linesOf(process.stdin)) {
       const sent = bridge.send(line).finally(() => underWay.delete(sent))
@@ -51,6 +66,8 @@ export async function mcp (options: AskOptions): Promise<number> {
   bridge.close()
   await Promise.all(underWay)
   process.stdout.off('error', deaf)
+  unlisten()
+  if (by !== undefined) endBy(by)
   return 0
 }
 
@@ -86,11 +103,14 @@ class Bridge {
   readonly #address: string
   readonly #authorization: string
   readonly #fetch: Fetch
+  readonly #client: HandoffClient
   /** The protocol version that an older client's handshake settled on. */
   #version: string | undefined
   readonly #waiting = new Map<string | number, { ending: AbortController, message: Message }>()
 
-  constructor (address: string, authorization: string, fetch: Fetch) {
+  /** @param client gives back what nobody is to have */
+  constructor (address: string, authorization: string, fetch: Fetch, client: HandoffClient) {
+    this.#client = client
     this.#fetch = fetch
     this.#address = address
     this.#authorization = authorization
@@ -105,9 +125,9 @@ class Bridge {
     }
   }
 
-  /** No answer gets through to its client any more. */
-  abandon (): void {
-    for (const { ending } of this.#waiting.values()) ending.abort()
+  /** Nobody waits for the answers to these any more. */
+  abandon (which: (message: Message) => boolean = () => true): void {
+    for (const { ending, message } of this.#waiting.values()) if (which(message)) ending.abort()
   }
 
   /** Never rejects: what goes wrong is a JSON-RPC error, for the client that waits for an answer. */
@@ -122,17 +142,26 @@ class Bridge {
       this.#waiting.get(params.requestId)?.ending.abort()
     }
     const ending = new AbortController()
+    const keyed = waitsToCatch(message) ? withKey(line, message) : undefined
     if (id !== undefined) this.#waiting.set(id, { ending, message })
     try {
       // A redirect isn't followed: the payload would go to an address that wasn't configured.
       const response = await this.#fetch(
         this.#address,
-        { method: 'POST', headers: this.#headersOf(message), body: line, redirect: 'manual', signal: ending.signal }
+        {
+          method: 'POST',
+          headers: this.#headersOf(message),
+          body: keyed?.line ?? line,
+          redirect: 'manual',
+          signal: ending.signal
+        }
       )
       await this.#pass(response, message)
     } catch (error) {
       if (!ending.signal.aborted) {
         refuse(message, `The service at ${this.#address} can't be reached: ${reasonOf(error)}`)
+      } else if (keyed !== undefined) {
+        await giveBack(this.#client, { idempotencyKey: keyed.key }, undoOf(message), ended)
       }
     } finally {
       if (id !== undefined) this.#waiting.delete(id)
@@ -196,6 +225,30 @@ function catches ({ method, params }: Message): boolean {
 /** Would it catch something after a while? */
 function waitsToCatch (message: Message): boolean {
   return catches(message) && (message.params?.arguments?.wait ?? 0) > 0
+}
+
+/** Why what came too late is given back. */
+const ended = 'The call that caught it was ended by its client.'
+
+function undoOf ({ params }: Message) {
+  const { id, inbox, inboxes } = params?.arguments ?? {}
+  return id === undefined ? undoNext({ ...inbox != null && { inbox }, ...inboxes != null && { inboxes } }) : undoOne(id)
+}
+
+/** The message with a key, all else as it came; undefined for what the service refuses anyway. */
+function withKey (line: Buffer, { params }: Message): { key: string, line: Buffer } | undefined {
+  const { idempotency_key: own } = params!.arguments!
+  if (typeof own === 'string') return { key: own, line }
+  const text = utf8(line)
+  if (text === undefined || own != null) return undefined
+  const key = crypto.randomUUID()
+  const replaced = (json: string, name: string, by: (inner: string) => string) =>
+    `{${[...memberTexts(json)].map(([one, value]) => `${JSON.stringify(one)}:${one === name ? by(value) : value}`).join()}}`
+  const keyed = (json: string) =>
+    `{${[...memberTexts(json)].filter(([name]) => name !== 'idempotency_key')
+      .map(([name, value]) => `${JSON.stringify(name)}:${value},`).join('')}"idempotency_key":"${key}"}`
+  const all = replaced(text.trim(), 'params', json => replaced(json, 'arguments', keyed))
+  return { key, line: Buffer.from(all) }
 }
 
 /** Passes on what a stream says, which ends with the answer. */
