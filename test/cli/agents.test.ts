@@ -4,6 +4,8 @@ import { existsSync, readFileSync, readdirSync, renameSync, statSync, symlinkSyn
 import { writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { IncomingMessage } from 'node:http'
+import { createServer as createSecure } from 'node:https'
+import { connect } from 'node:net'
 import type { AddressInfo, Socket } from 'node:net'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
@@ -455,4 +457,34 @@ t.test('a proxy is obeyed as the environment says, and NO_PROXY keeps the key fr
   t.match(refused, { code: 2, stderr: /^ALL_PROXY names a proxy that can’t be used/ })
   t.notMatch(refused.stderr, 'secret')
   t.match(await run('bob', 'inbox', 'in'), { code: 0 })
+})
+
+t.test('https goes through the proxy’s tunnel, to who the certificate names', async t => {
+  const dir = await scratchDir(t)
+  execFileSync('openssl', 'req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=x -addext subjectAltName=DNS:service.test,IP:127.0.0.1 -keyout key -out crt'.split(' '), { cwd: dir, stdio: 'ignore' })
+  const service = createSecure({ key: readFileSync(join(dir, 'key')), cert: readFileSync(join(dir, 'crt')) }, (request, response) => {
+    const { host, 'proxy-authorization': login = 'none' } = request.headers
+    request.resume().on('end', () => response.setHeader('content-type', 'application/json').end(JSON.stringify({ host, login })))
+  }).listen(0, '127.0.0.1')
+  const tunnels: string[] = []
+  const server = createServer().on('connect', (request: IncomingMessage, socket: Socket) => {
+    tunnels.push(`${request.url} ${request.headers['proxy-authorization']}`)
+    const onward = connect((service.address() as AddressInfo).port, '127.0.0.1', () => {
+      socket.write('HTTP/1.1 200 Connection established\r\n\r\n')
+      onward.pipe(socket).pipe(onward)
+    })
+    for (const [one, other] of [[socket, onward], [onward, socket]] as const) one.on('error', () => {}).on('close', () => other.destroy())
+  }).listen(0, '127.0.0.1')
+  t.teardown(() => { for (const one of [service, server]) one.close() })
+  await Promise.all([service, server].map(async one => one.listening || await once(one, 'listening')))
+  const env = { NODE_EXTRA_CA_CERTS: join(dir, 'crt'), HTTPS_PROXY: `http://u:p@127.0.0.1:${(server.address() as AddressInfo).port}`, HANDOFF_KEY: 'a-key-0123456789' }
+  for (const place of ['service.test', '127.0.0.1:9']) {
+    const { stdout, code } = await begin(['inbox', 'in', '--json'], { ...env, HANDOFF_URL: `https://${place}/base` }).ended
+    t.strictSame([code, JSON.parse(stdout)], [0, { host: place, login: 'none' }])
+    t.strictSame(tunnels.splice(0), [`${place === 'service.test' ? 'service.test:443' : place} Basic dTpw`])
+  }
+  const output = JSON.stringify({ a: 'x'.repeat(300_000) })
+  await writeFile(join(dir, 'output'), output)
+  t.match(await begin(['pass', '--task', 'x', '--output', `@${join(dir, 'output')}`, '--json'], { ...env, HANDOFF_URL: 'https://service.test' }).ended, { code: 0 })
+  t.match(await begin(['inbox', 'in'], { ...env, HANDOFF_URL: 'https://other.test' }).ended, { code: 1, stderr: /other\.test.*altnames/ }, 'never to another')
 })

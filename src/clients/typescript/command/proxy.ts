@@ -61,9 +61,10 @@ async function send (proxy: URL, url: URL, init: RequestInit): Promise<Response>
   }
   const host = url.hostname.replace(/^\[|\]$/g, '')
   const socket = await tunnel(proxy, `${url.hostname}:${url.port || 443}`, signal)
-  const createConnection = () => connect({ socket, ...isIP(host) === 0 && { servername: host } })
+  // Without an `agent`, also without `false`: one makes connections of its own, past the proxy.
+  const createConnection = () => connect({ socket, host, ...isIP(host) === 0 && { servername: host } })
   return await answerTo(
-    secure({ ...common, host, path: `${url.pathname}${url.search}`, headers, agent: false, createConnection }), body
+    secure({ ...common, host, path: `${url.pathname}${url.search}`, headers, createConnection }), body
   )
 }
 
