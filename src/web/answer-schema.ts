@@ -130,8 +130,7 @@ class Reader {
     const merged = this.merged(schema)
     const first = merged.keywords.get('default') ?? otherwise
     const shape = this.#shape(merged)
-    // A line has no room for a break: the browser would leave it out.
-    if (shape.kind === 'line' && /[\r\n]/.test(first?.string ?? '')) shape.kind = 'text'
+    if (shape.kind === 'line' || shape.kind === 'text') shape.kind = kindFor(first?.string ?? '', shape.kind)
     const { kind, choices } = shape
     const of = (name: string) => merged.keywords.get(name)?.string ?? ''
     const words = kind === 'json' ? [] : wordsOf(merged.keywords, kind)
@@ -213,7 +212,9 @@ class Reader {
       Object.hasOwn(said, name) || (choices !== undefined && ['const', 'enum', choices.by].includes(name)))
     if (!isKnown) return { ...plain, kind: 'json' }
     if (choices !== undefined) {
-      return { kind: 'choice', isNullable: isNullable || choices.isNullable, choices: choices.choices }
+      const types = typesIn(keywords)
+      const takesNull = choices.isNullable && (types.length === 0 || types.includes('null'))
+      return { kind: 'choice', isNullable: isNullable || takesNull, choices: choices.choices }
     }
     const types = typesIn(keywords)
     const [type, another] = types.filter(type => type !== 'null')
@@ -319,6 +320,12 @@ function kindOf (type: string, keywords: Keywords): FieldKind {
   }
   if (type === 'number' || type === 'integer') return 'number'
   return type === 'boolean' ? 'boolean' : 'json'
+}
+
+/** What can have this text at first: a line leaves out a break, and browsers change what isn't plain text. */
+function kindFor (text: string, kind: 'line' | 'text'): FieldKind {
+  if (/[\0\r\p{Surrogate}]/u.test(text)) return 'json'
+  return text.includes('\n') ? 'text' : kind
 }
 
 /** What a person should know before the answer is refused: of which kind of value, and in words. */

@@ -141,10 +141,14 @@ t.test('a schema whose references lead far is read at once', { timeout: 30_000 }
 })
 
 t.test('fields of one definition have their names, and a text its line breaks', async t => {
-  const { body, text, send } = await askWritten('{"properties":{"bill_to":{"$ref":"#/$defs/Place"},"ship_to":{"anyOf":[{"$ref":"#/$defs/Place"},{"type":"null"}]},"other":{"title":"Other","type":"string"},"sign":{"type":"string","maxLength":20,"default":"a\\nb"}},"$defs":{"Place":{"title":"Place","enum":["here","there"]}}}')
+  const { body, text, send } = await askWritten('{"properties":{"bill_to":{"$ref":"#/$defs/Place"},"ship_to":{"anyOf":[{"$ref":"#/$defs/Place"},{"type":"null"}]},"other":{"title":"Other","type":"string"},"sign":{"type":"string","maxLength":20,"default":"a\\nb"},"odd":{"type":"string","default":"\\r\\u0000\\ud83d"}},"$defs":{"Place":{"title":"Place","enum":["here","there"]}}}')
   for (const title of ['Place (bill_to)', 'Place (ship_to)', ' Other ']) t.match(text, title)
   t.match(body, '\na\nb</textarea>')
-  t.equal(await send({ f0: '', f1: '1', f2: '', f3: 'a\r\nb' }), '{"ship_to":"there","sign":"a\\nb"}')
+  t.match(body, '\n&#34;\\r\\u0000\\ud83d&#34;</textarea>', 'what a form would change is written as JSON')
+  t.equal(await send({ f0: '', f1: '1', f2: '', f3: 'a\r\nb', f4: '"\\r\\u0000\\ud83d"' }), '{"ship_to":"there","sign":"a\\nb","odd":"\\r\\u0000\\ud83d"}')
+  const strict = await askWritten('{"properties":{"a":{"type":"string","oneOf":[{"const":"x"},{"type":"null"}]}},"required":["a"]}')
+  t.match(strict.text, 'a (needed)', 'null is refused by the type beside')
+  t.match(await strict.send({ f0: '' }), /^400 .*This is needed/)
 })
 
 t.test('numbers are shown and sent as the schema has them', async t => {
