@@ -34,10 +34,10 @@ const looksAtOnce = 8
  * and its tenant asks for no other meanwhile.
  */
 const maxTurn = 250
-/** Attempts at once. A tenant may have as many as twenty receivers that hang take (4 each), and more. */
-const attempts = { total: 512, ofTenant: 128, always: 4 }
-/** Mails at once: all go to one server, which takes a limited number of connections from this service. */
-const mails = { total: 16, ofTenant: 2, always: 0 }
+/** Attempts: with twenty webhooks, as many as a tenant may have, 128 of one tenant. */
+const attempts = { total: 512, each: 4, shared: 48, always: 4 }
+/** Mails: all go to one server, which takes a limited number of connections from this service. */
+const mails = { total: 16, each: 0, shared: 2, always: 0 }
 
 export interface DelivererOptions extends Omit<PostOptions, 'sender'> {
   store: Pick<Store, 'events' | 'subscriptions' | 'takeDelivering' | 'reachedTags'>

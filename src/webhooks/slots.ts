@@ -1,11 +1,17 @@
+/** How many attempts there may be at once. */
 export interface SlotLimits {
-  /** How many are under way at once, of all tenants. */
+  /** Of all tenants. */
   total: number
-  /** How many of them one tenant may have, by however many webhooks. */
-  ofTenant: number
-  /** How many a tenant may have however many others have. */
+  /** Of one webhook, whatever the others of its tenant have: one that hangs holds up no other. */
+  each: number
+  /** What the webhooks of a tenant may have together beyond that, in however many there are. */
+  shared: number
+  /** Of a tenant, whatever other tenants have. */
   always: number
 }
+
+/** Who holds slots or waits for them, a webhook: called once some may be free. It then asks again, or needs none. */
+type Wake = () => void
 
 /**
  * What attempts to deliver take before they begin. A receiver that is slow holds its slot, and a tenant may have twenty
@@ -14,9 +20,10 @@ export interface SlotLimits {
  */
 export class Slots {
   readonly #limits: SlotLimits
-  readonly #held = new Map<string, number>()
+  /** How many each webhook holds, by tenant. */
+  readonly #held = new Map<string, Map<Wake, number>>()
   /** What is woken, by tenant. Both are in the order of turns. */
-  readonly #waiting = new Map<string, Set<() => void>>()
+  readonly #waiting = new Map<string, Set<Wake>>()
   #all = 0
 
   constructor (limits: SlotLimits) {
@@ -25,13 +32,13 @@ export class Slots {
 
   /**
    * @param wanted how many, at most
-   * @param wake called once some may be free, where this gave none. It asks again before it returns, or needs none
+   * @param wake called where this gave none
    * @returns how many it gave
    */
-  take (tenant: string, wanted: number, wake: () => void): number {
-    const given = Math.min(wanted, this.#free(tenant))
+  take (tenant: string, wanted: number, wake: Wake): number {
+    const given = Math.min(wanted, this.#free(tenant, wake))
     this.leave(tenant, wake)
-    if (given > 0) this.#change(tenant, given)
+    if (given > 0) this.#change(tenant, wake, given)
     else if (wanted > 0) {
       const waiting = this.#waiting.get(tenant) ?? new Set()
       this.#waiting.set(tenant, waiting.add(wake))
@@ -39,36 +46,45 @@ export class Slots {
     return given
   }
 
-  giveBack (tenant: string, count: number): void {
+  giveBack (tenant: string, count: number, wake: Wake): void {
     if (count === 0) return
-    this.#change(tenant, -count)
+    this.#change(tenant, wake, -count)
     // A copy: who gets none waits again, behind the others.
     for (const [tenant, waiting] of [...this.#waiting]) {
-      if (this.#free(tenant) === 0) continue
-      const [wake] = waiting as Set<() => void> & [() => void]
-      this.leave(tenant, wake)
+      const next = [...waiting].find(wake => this.#free(tenant, wake) > 0)
+      if (next === undefined) continue
+      this.leave(tenant, next)
       // Others of this tenant come after the other tenants.
       if (this.#waiting.delete(tenant)) this.#waiting.set(tenant, waiting)
-      wake()
+      next()
     }
   }
 
   /** It doesn't wait any more. */
-  leave (tenant: string, wake: () => void): void {
+  leave (tenant: string, wake: Wake): void {
     const waiting = this.#waiting.get(tenant)
     waiting?.delete(wake)
     if (waiting?.size === 0) this.#waiting.delete(tenant)
   }
 
-  #free (tenant: string): number {
-    const { total, ofTenant, always } = this.#limits
-    const held = this.#held.get(tenant) ?? 0
-    return Math.max(0, Math.min(ofTenant - held, Math.max(total - this.#all, always - held)))
+  #free (tenant: string, wake: Wake): number {
+    const { total, each, shared, always } = this.#limits
+    const held = this.#held.get(tenant) ?? new Map<Wake, number>()
+    let [all, left] = [0, shared]
+    for (const count of held.values()) {
+      all += count
+      left -= Math.max(0, count - each)
+    }
+    const own = Math.max(0, each - (held.get(wake) ?? 0)) + Math.max(0, left)
+    return Math.max(0, Math.min(own, Math.max(total - this.#all, always - all)))
   }
 
-  #change (tenant: string, by: number): void {
-    const held = (this.#held.get(tenant) ?? 0) + by
-    if (held === 0) this.#held.delete(tenant)
+  #change (tenant: string, wake: Wake, by: number): void {
+    const held = this.#held.get(tenant) ?? new Map<Wake, number>()
+    const count = (held.get(wake) ?? 0) + by
+    if (count === 0) held.delete(wake)
+    else held.set(wake, count)
+    if (held.size === 0) this.#held.delete(tenant)
     else this.#held.set(tenant, held)
     this.#all += by
   }

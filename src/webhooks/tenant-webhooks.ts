@@ -320,7 +320,7 @@ export class WebhookEndpoint {
         for (const delivery of claimed.deliveries) this.#begin(claimed, delivery)
         this.#sleep(claimed)
       } finally {
-        this.#slots.giveBack(this.#tenant, slots)
+        this.#slots.giveBack(this.#tenant, slots, this.wake)
       }
     }
   }
@@ -346,7 +346,7 @@ export class WebhookEndpoint {
   #begin (claimed: Claimed, delivery: Delivery): void {
     const attempt = this.#try(claimed, delivery).catch(error => this.#failed(error)).finally(() => {
       this.#underWay.delete(attempt)
-      this.#slots.giveBack(this.#tenant, 1)
+      this.#slots.giveBack(this.#tenant, 1, this.wake)
       this.wake()
     })
     this.#underWay.add(attempt)

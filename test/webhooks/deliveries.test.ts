@@ -435,27 +435,47 @@ t.test('a tenant’s slow receivers, of however many webhooks, take a share of t
 })
 
 t.test('slots go to tenants in turn, within each to who waits in turn, and each tenant has some', t => {
-  const slots = new Slots({ total: 6, ofTenant: 4, always: 1 })
+  const slots = new Slots({ total: 6, each: 0, shared: 4, always: 1 })
   const given: string[] = []
   const take = (tenant: string, webhook: string, wanted = 1) => {
     const wake = () => { if (slots.take(tenant, wanted, wake) > 0) given.push(`${tenant} ${webhook}`) }
     wake()
   }
-  t.equal(slots.take('one', 10, () => {}), 4, 'a tenant’s share')
-  t.equal(slots.take('other', 10, () => {}), 2, 'what is left')
-  t.equal(slots.take('third', 10, () => {}), 1, 'always')
+  const holder = { one: () => {}, other: () => {}, third: () => {} }
+  const giveBack = (tenant: keyof typeof holder, count: number) => slots.giveBack(tenant, count, holder[tenant])
+  t.equal(slots.take('one', 10, holder.one), 4, 'a tenant’s share')
+  t.equal(slots.take('other', 10, holder.other), 2, 'what is left')
+  t.equal(slots.take('third', 10, holder.third), 1, 'always')
   for (const webhook of ['a', 'b', 'c']) take('one', webhook)
   take('other', 'd')
   take('other', 'e')
   t.strictSame(given, [])
-  slots.giveBack('one', 1)
+  giveBack('one', 1)
   t.strictSame(given, [], 'with the third’s there are as many as may be')
-  slots.giveBack('third', 1)
+  giveBack('third', 1)
   t.strictSame(given, ['one a'])
-  slots.giveBack('one', 2)
+  giveBack('one', 2)
   t.strictSame(given, ['one a', 'other d', 'one b'])
-  slots.giveBack('other', 3)
+  giveBack('other', 2)
   t.strictSame(given, ['one a', 'other d', 'one b', 'other e', 'one c'])
+  t.end()
+})
+
+t.test('a webhook has some slots, however many the others of its tenant hold', t => {
+  const slots = new Slots({ total: 100, each: 2, shared: 5, always: 2 })
+  const [first, second, third] = [() => {}, () => {}, () => {}]
+  t.equal(slots.take('one', 10, first), 7, 'its own, and all that are shared')
+  t.equal(slots.take('one', 10, second), 2)
+  t.equal(slots.take('one', 10, third), 2)
+  t.equal(slots.take('one', 10, third), 0)
+  let woken = 0
+  const waits = () => { woken += slots.take('one', 10, waits) }
+  t.equal(slots.take('one', 1, second), 0)
+  slots.take('one', 0, second)
+  waits()
+  t.equal(woken, 2)
+  slots.giveBack('one', 3, first)
+  t.equal(slots.take('one', 10, second), 3, 'what was shared is free again')
   t.end()
 })
 
