@@ -204,7 +204,7 @@ t.test('names that look like a path, and names that can’t be one', async t => 
     // The log names the inbox, which this run's guard takes for a secret where the name is long.
     if (name.length < 64) t.equal((await open(`${path}/pause`, { paused: 'true' })).headers.location, base + path)
   }
-  for (const name of ['a b', 'a'.repeat(65), '~x', '~.', '%2E', '%2E%2E', '%3Cscript%3E', '%00', 'é']) {
+  for (const name of ['a b', 'a'.repeat(65), '~x', '~.', '%3Cscript%3E', '%00', 'é']) {
     for (const more of ['', '/purge', '/redrive']) t.equal((await open(`/console/inboxes/${encodeURI(decodeURI(name))}${more}`)).statusCode, 404, name + more)
     t.equal((await open(`/console/inboxes/${encodeURI(decodeURI(name))}/pause`, { paused: 'true' })).statusCode, 404, name)
   }
