@@ -64,7 +64,7 @@ export const luaMutations: readonly Mutation[] = [
     { name: 'on one Redis those behind one that others cancelled aren’t seen to', from: 'queue[#queue + 1] = next', to: '' },
     { name: 'a successor waits again', from: "' A%1/0/%3/' .. msOnce(now))", to: "' A%1/1/%3')" },
     { name: 'a successor is carried past what its attempt before waited for', from: 'local blocked = isBlocked(extra)', to: 'local blocked = false' },
-    { name: 'a reissue takes what had ended out of the index', from: "if status == 'caught' or status == 'pending' or not hasDependents(extra) then redis.call('ZREM', due, member) end", to: "redis.call('ZREM', due, member)" },
+    { name: 'a reissue takes what had ended out of the index', from: "if waited and status == 'pending' then\n  redis.call('ZADD', due, ms(now), member)\nelseif status == 'caught' or status == 'pending' or not hasDependents(extra) and not waited then", to: 'if true then' },
     { name: 'the next of an attempt that had failed before gets those behind it', from: "and string.find(attempt.record, '^[23]?:?[cp][ae]') and", to: 'and' },
   ]),
   // A slot that is between two nodes.
