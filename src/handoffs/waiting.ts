@@ -75,7 +75,7 @@ export class WaitingService {
   async list (
     caller: Caller, cursor: string | undefined, limit: number, wanted: WantedByPeople = {}, asker?: Asker
   ): Promise<WaitingList> {
-    return shownTo(caller, await this.#list(caller, cursor, limit, wanted, asker))
+    return addressedTo(caller, await this.#list(caller, cursor, limit, wanted, asker))
   }
 
   /** The same with what the caller may not read. */
@@ -148,7 +148,7 @@ export class WaitingService {
       const same = JSON.stringify([tenant, limit, wanted.inbox, wanted.labels, wanted.only])
       const part = await this.#pages.run(same, () => this.#list(anyone, undefined, limit, wanted))
       // The shared look may have taken a while, and the key or session may have ended meanwhile.
-      return shownTo(await waiting.asker.grant().authorise(), part)
+      return addressedTo(await waiting.asker.grant().authorise(), part)
     }
     const channels = [this.#approvals.listChannelOf(tenant), ...asked === null ? [] : [asked]]
     const rest = asked === null ? Math.min(looksAgain, waiting.milliseconds) : waiting.milliseconds
@@ -157,7 +157,7 @@ export class WaitingService {
 }
 
 /** Without what is for other inboxes than those that the key is held to. */
-function shownTo (caller: Caller, { items, decided, ...part }: WaitingList): WaitingList {
+function addressedTo (caller: Caller, { items, decided, ...part }: WaitingList): WaitingList {
   const isShown = ({ record }: { record: HandoffRecord }) => isAddressed(caller, record)
   return { ...part, items: items.filter(isShown), decided: decided.filter(isShown) }
 }

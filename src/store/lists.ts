@@ -105,7 +105,7 @@ export class Lists {
    * @param withTasks whether to read the beginnings of the tasks
    */
   async page (wanted: Wanted, from: ListPosition | null, limit: number, withTasks: boolean): Promise<ListedPage> {
-    const order = isForwards(wanted) ? byPosition : byPositionBackwards
+    const order = orderOf(wanted)
     const lists = this.#listsOf(wanted, from)
     const { looks, texts, passes } = pageLimits
     const page: PageRead = { items: [], now: 0, looks, texts, passes }
@@ -118,7 +118,7 @@ export class Lists {
       const due = open.filter(({ at }) => round === 0 || last === undefined || order(at!, last) <= 0)
       if (due.length === 0) break
       await this.#readRound(page, this.#callsFor(due, wanted, limit), wanted, last?.score, withTasks)
-      await this.#passOthers(page, lists, wanted, order, limit)
+      await this.#passOthers(page, lists, wanted, limit, withTasks)
     }
     return { ...cut(page.items.sort(order), lists, limit, order), now: page.now }
   }
@@ -141,8 +141,9 @@ export class Lists {
 
   /** Goes on in those lists that ended among other tenants' handoffs, as far as they come before what is known. */
   async #passOthers (
-    page: PageRead, lists: readonly Progress[], wanted: Wanted, order: typeof byPosition, limit: number
+    page: PageRead, lists: readonly Progress[], wanted: Wanted, limit: number, withTasks: boolean
   ): Promise<void> {
+    const order = orderOf(wanted)
     while (page.passes > 0) {
       const open = openInOrder(lists, order)
       const known = wantedOf(page.items, open).sort(order)
@@ -152,7 +153,7 @@ export class Lists {
       const among = open.filter(({ at }) => isAmongOthers(at) && (end == null || order(at!, end) <= 0))
       if (among.length === 0) return
       const calls = this.#callsFor(among, wanted, limit, isSpent ? 0 : undefined)
-      await this.#readRound(page, calls, wanted, undefined, false)
+      await this.#readRound(page, calls, wanted, undefined, withTasks)
     }
   }
 
@@ -282,6 +283,10 @@ function byPosition (one: Place, other: Place): number {
 
 function byPositionBackwards (one: Place, other: Place): number {
   return byPosition(other, one)
+}
+
+function orderOf (wanted: Wanted): typeof byPosition {
+  return isForwards(wanted) ? byPosition : byPositionBackwards
 }
 
 /** Did the read end among other tenants' handoffs? */

@@ -237,6 +237,15 @@ t.test('what other tenants have neither holds a list up nor shows in a cursor', 
   const beside = as('beside')
   const own = await fewAtATime(30, n => beside.pass({ expires_in: 3 + n, ...n % 3 === 0 && { to: 'work' } }))
   const times = new Set(own.map((_, n) => start + 1000 * (3 + n)))
+  // Before all of them, one time each: more than a call passes by.
+  const tag = inboxTag('beside', 'work')
+  const many = Array.from({ length: 1500 }, (_, n) => [start + 1000 + n, `aaa:${tag}${String(n).padStart(21, '3')}A`])
+  await redis.zadd(`${prefix}:{${tag}}:due`, ...many.flat())
+  for (const query of ['inbox=work&limit=100', 'limit=100']) {
+    const { items } = await as('beside', 'olga').list(query)
+    t.strictSame(items.filter(({ task }) => task !== 't'), [], `each has its task: ${query}`)
+    t.equal(items.length, query.startsWith('inbox') ? 10 : 30)
+  }
   for (const query of ['limit=7', 'inbox=work&limit=3', 'passed_by=ann&limit=10']) {
     const seen: string[] = []
     for (let cursor: string | null = ''; cursor !== null && seen.length < 40;) {
