@@ -132,7 +132,7 @@ async function inLots (count: number, one: (index: number) => Promise<void>): Pr
 /** How many live handoffs the due indexes hold with a deadline up to this time (milliseconds; all if left out). @param of these partitions */
 export async function countLive (redis: Redis, until: number | '+inf' = '+inf', of: readonly string[] = tags): Promise<number> {
   const pipeline = redis.pipeline()
-  for (const tag of of) pipeline.zcount(keys.due(tag), '-inf', until)
+  for (const tag of of) pipeline.zcount(keys.due(tag, 'default'), '-inf', until)
   const replies = await pipeline.exec() ?? []
   return replies.reduce((total, [error, count]) => {
     if (error !== null) throw error

@@ -1,7 +1,7 @@
 #!lua
 -- caught -> caught: the question of its catcher is answered. What was left of the work's deadline counts from now.
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
---       2 prefix:{tag}:due           live handoffs by when the sweep is to look at them
+--       2 prefix:{tag}:due:tenant    its tenant's live handoffs (lib/due.lua)
 -- ARGV: 1 the call's deadline (ms)  2 the answering agent  3 retention (ms)  4 tenant:id
 --       5 the longest work time from its catch (ms)  6 answer_token  7 the ask_id that is answered
 --       8 the letters of those in whose name the key may answer: p for people, r for the passer
@@ -18,7 +18,7 @@
 --          {'newer'}     a newer version wrote it; nothing changed
 --          {'full'}      Redis is full, and this would make it larger; nothing changed
 --          {'late'}      the call's deadline is over; nothing changed
--- Uses: appending events full attempts here asking
+-- Uses: appending events full attempts here due asking
 local key, due = KEYS[1], KEYS[2]
 local agent, retention, member, max, token, wanted = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
 local letters, satisfied, note, answer = ARGV[8], ARGV[9], ARGV[10], ARGV[11]
@@ -67,7 +67,7 @@ record = '2:' .. before .. ' ' .. caught .. ' ' .. ms(until_done) .. rest
 redis.call('ZREM', ask.list, member)
 redis.call('HSET', key, 's', record, 'x', extra, 'a', token .. ' ' .. #note .. ' ' .. note .. answer)
 keepWork(key, until_done, retention, extra)
-redis.call('ZADD', due, ms(beat or until_done), member)
+setDue(key, due, beat or until_done, member, now)
 redis.pcall('SPUBLISH', key, 'answered')
 announceAsks(ask.list)
 append(outbox, micros, 'answered', member, record, extra, caught_by, ' q' .. id .. ' y' .. agent)

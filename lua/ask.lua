@@ -2,7 +2,7 @@
 -- caught -> caught: its catcher asks a person, or the passer. The work's deadline rests until the answer, or until the
 -- question's own end: both are set as if nobody answered (lib/asking.lua).
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
---       2 prefix:{tag}:due           live handoffs by when the sweep is to look at them
+--       2 prefix:{tag}:due:tenant    its tenant's live handoffs (lib/due.lua)
 -- ARGV: 1 the call's deadline (ms)  2 the calling agent  3 retention (ms)  4 tenant:id
 --       5 the longest work time from its catch (ms)  6 ask_token  7 ask_id  8 p to ask people, r to ask the passer
 --       9 how long the question is open (ms)  10 the digest of the answer's schema; - for none
@@ -17,7 +17,7 @@
 --          {'newer'}     a newer version wrote it; nothing changed
 --          {'full'}      Redis is full, and this would make it larger; nothing changed
 --          {'late'}      the call's deadline is over; nothing changed
--- Uses: appending events full holder attempts here asking
+-- Uses: appending events full holder attempts here due asking
 local key, due = KEYS[1], KEYS[2]
 local agent, retention, member, max, token = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local id, of, open_for, digest, lengths, question, texts =
@@ -56,7 +56,7 @@ redis.call('HSET', key, 's', record, 'x', extra, 'q', question,
   'u', token .. ' ' .. digest .. ' ' .. lengths .. ' ' .. texts)
 redis.call('HDEL', key, 'a')
 keepWork(key, until_done, retention, extra)
-redis.call('ZADD', due, ms(math.min(expires, beat or until_done)), member)
+setDue(key, due, math.min(expires, beat or until_done), member, now)
 -- What an older version of the service ended is still in the list. By then no question can be open any more, also where
 -- another replica's MAX_WORK_TTL is longer, up to its default.
 local longest = math.max(tonumber(max), 604800000)

@@ -2,7 +2,7 @@
 -- pending -> cancelled, caught -> cancelled: its passer, or an operator, takes it back. While it is caught that needs
 -- force; without, its catcher is asked to stop.
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
---       2 prefix:{tag}:due           live handoffs by when the sweep is to look at them
+--       2 prefix:{tag}:due:tenant    its tenant's live handoffs (lib/due.lua)
 -- ARGV: 1 the call's deadline (ms)  2 the calling agent  3 retention (ms)  4 tenant:id
 --       5 1 for an operator, who may cancel what others passed; 2 for one who cancels only what is pending; else 0
 --       6 1 for force, else 0
@@ -17,7 +17,7 @@
 --          {'newer'}                           a newer version wrote it; nothing changed
 --          {'full'}                            Redis is full, and this would make it larger; nothing changed
 --          {'late'}                            the call's deadline is over; nothing changed
--- Uses: appending events full here inbox entering after pending caught asking cancelled releasing ended
+-- Uses: appending events full here inbox entering due after pending caught asking cancelled releasing ended
 local key, due = KEYS[1], KEYS[2]
 local agent, retention, member = ARGV[2], ARGV[3], ARGV[4]
 local is_operator, force, reason = ARGV[5] ~= '0', ARGV[6] == '1', ARGV[7]

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- pending -> caught. A catch leads to memory being freed, so it also runs when Redis is full (allow-oom).
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
---       2 prefix:{tag}:due           live handoffs by when the sweep is to look at them
+--       2 prefix:{tag}:due:tenant    its tenant's live handoffs (lib/due.lua)
 -- ARGV: 1 the call's deadline (ms)  2 caught_by, a space, and catch_token
 --       3 the inboxes that the key is limited to, each between spaces; empty or absent for any
 --       4 how many bytes the payload and the schema may have; absent for any
@@ -38,7 +38,7 @@ local decision, trace, extra, schema
 local isPlain = created and now < expires + 0 and not string.find(record, '/', 1, true)
 if isPlain and isLarger then return { 'larger' } end
 if not isPlain then
-  -- Uses: events attempts here inbox entering catching
+  -- Uses: events attempts here inbox entering due catching
   local status, approval, passed, until_done, by, made_by, _
   status, approval, created, expires, _, passed, until_done, by, made_by = string.match(record, RECORD)
   if not status then return { 'newer' } end
@@ -46,7 +46,7 @@ if not isPlain then
   if string.sub(record, 2, 2) ~= ':' then extra, schema = false, false end
   if max_bytes and schema and #(payload or '') + #schema > max_bytes + 0 then isLarger = true end
   if ARGV[5] and extra and string.find(extra, ' A', 1, true) then isLarger = true end
-  local member = string.sub(key, #due)
+  local member = string.match(key, MEMBER)
   local inbox = inboxOf(key, member, extra)
   if not isAddressed(extra, ARGV[3] ~= '' and ARGV[3]) then return { 'not_addressee', now, record, extra, decision } end
   trace = string.match(passed, TRACE) or false
@@ -81,13 +81,16 @@ if not isPlain then
 else
   -- Most are plain, have no trace, and can be caught. For them this does what becomeCaught does, with less to define
   -- and to ask. Both times in a record have 13 digits.
-  appendPlain(key, due, key, #due, seconds .. micros, 'caught caught ', string.match(record, '%S+', 42),
-    string.match(words, '%S+'), created)
+  appendPlain(key, due, key, string.find(key, MEMBER) + 4, seconds .. micros, 'caught caught ',
+    string.match(record, '%S+', 42), string.match(words, '%S+'), created)
   local deadline, until_done = now + WORK_TTL, string.format('%d', now + WORK_TTL)
   record = 'caught' .. string.sub(record, 8) .. ' ' .. formatted .. ' ' .. until_done .. ' ' .. words
   call('HSET', key, 's', record)
   call('PEXPIREAT', key, string.format('%d', deadline + RETENTION))
-  if deadline < expires + 0 then call('ZADD', due, until_done, string.sub(key, #due)) end
+  if deadline < expires + 0 then
+    -- Uses: due
+    setDue(key, due, deadline, string.match(key, MEMBER), now)
+  end
   redis.pcall('SPUBLISH', key, 'caught')
 end
 return { 'caught', created, payload, decision, trace, extra and record, extra, schema }

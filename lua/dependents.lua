@@ -4,7 +4,7 @@
 -- of that (forget.lua). With the last of them the handoff leaves the due index.
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
 --       2 prefix:{tag}:d:tenant:id   its dependents (lib/after.lua)
---       3 prefix:{tag}:due           live handoffs by when the sweep is to look at them
+--       3 prefix:{tag}:due:tenant    its tenant's live handoffs (lib/due.lua)
 -- ARGV: 1 the call's deadline (ms)  2 tenant:id
 --       3 those that were released, as they stand in the set, separated by spaces
 --       4 1 if no notes are left at those that it waited for; else 0

@@ -1,7 +1,7 @@
 #!lua
 -- caught -> done: the result takes the payload's place.
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
---       2 prefix:{tag}:due           live handoffs by when the sweep is to look at them
+--       2 prefix:{tag}:due:tenant    its tenant's live handoffs (lib/due.lua)
 -- ARGV: 1 the call's deadline (ms)  2 the calling agent  3 done_token
 --       4 the result, JSON text; empty for none; but where 5 is there, the digest of the schema that the result
 --         satisfies
@@ -38,8 +38,7 @@ if not at or string.sub(record, 1, 7) ~= 'caught ' or string.find(record, ' ', a
 end
 if isFull(#result - call('HSTRLEN', key, 'p')) then return { 'full' } end
 
--- In the key, the member begins where the index's key ends.
-local member = string.sub(key, #due)
+local member = string.match(key, MEMBER)
 -- The record only grows: its first word changes, and this transition's words are appended.
 if extra then
   -- Uses: events here inbox caught asking
@@ -64,7 +63,7 @@ call('HSET', key, 's', record, 'p', result)
 call('PEXPIREAT', key, string.format('%d', now + RETENTION))
 redis.pcall('SPUBLISH', key, 'done')
 if extra and string.find(extra, ' W', 1, true) then
-  -- Uses: events here inbox entering after pending cancelled releasing ended
+  -- Uses: events here inbox entering due after pending cancelled releasing ended
   leaveDue(key, due, member, extra, 'done', now, seconds .. micros)
 else
   call('ZREM', due, member)

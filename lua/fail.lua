@@ -1,7 +1,7 @@
 #!lua
 -- caught -> failed: its catcher can't do it. The payload moves to the next attempt if there is one; else it stays.
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
---       2 prefix:{tag}:due           live handoffs by when the sweep is to look at them
+--       2 prefix:{tag}:due:tenant    its tenant's live handoffs (lib/due.lua)
 -- ARGV: 1 the call's deadline (ms)  2 fail_token  3 the calling agent  4 retention (ms)  5 tenant:id
 --       6 1 if it may be tried again, else 0  7 the error's code; empty for none  8 the error, JSON text
 -- Replies: {'failed', ended, successor}  it has failed now; the successor is nil if there is none
@@ -13,7 +13,7 @@
 --          {'full'}                     Redis is full, and this would make it larger; nothing changed
 --          {'late'}                     the call's deadline is over; nothing changed
 -- Uses: appending events full holder attempts here inbox entering after pending caught failed asking successor
--- Uses: cancelled releasing ended
+-- Uses: due cancelled releasing ended
 local key, due = KEYS[1], KEYS[2]
 local token, agent, retention, member, may_retry, code, fault =
   ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8]
@@ -35,7 +35,7 @@ local successor = pause and succeed(attempt, pause)
 local words = ' e' .. ms(now) .. ' y' .. agent .. ' k' .. token .. (code == '' and '' or ' l' .. code)
 endAttempt(attempt, 'failed', words, successor)
 if successor then
-  redis.call('ZADD', due, successor.due, successor.member)
+  setDue(key, due, successor.due, successor.member, now)
   redis.call('ZREM', due, member)
 else
   leaveDue(key, due, member, extra, 'failed', now, micros)

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- Takes or renews a lease that one replica holds at a time. Losing it is safe: what it guards (the sweep) may run
 -- twice.
--- KEYS: 1 prefix:{tag}:sweeper   the replica that sweeps
+-- KEYS: 1 prefix:{tag}:sweeps   the replica that sweeps
 -- ARGV: 1 the call's deadline (ms)  2 the asker  3 for how long (ms)
 -- Replies: {'held'}   the asker holds it from now on
 --          {'taken'}  another does

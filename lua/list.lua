@@ -3,36 +3,31 @@
 -- that failed, by when they ended, the latest or the earliest first. Reads the lists of one partition, or of several
 -- where one Redis has them all. Changes nothing. Redis serves nobody else meanwhile, so a call looks at a limited
 -- number of members and reads a limited number of bytes, and says where each list goes on.
--- KEYS: 1… each prefix:{tag}:due (live handoffs of all tenants), or prefix:{tag}:f:tenant or
+-- KEYS: 1… each prefix:{tag}:due:tenant (live handoffs), or prefix:{tag}:f:tenant or
 --           prefix:{tag}:i:tenant:inbox:failed (what failed), or prefix:{tag}:a:tenant or
 --           prefix:{tag}:a:tenant:passer (those with an open question)
--- ARGV: 1 tenant:  2 live, failed (the latest first), oldest (what failed, the earliest first) or asked (the earliest
---       question first)
---       3 how many at most of each list; 0: only where the first is that may be wanted
---       4 at how many of the tenant's handoffs to look in each list, and how many of other tenants to pass by, with a
---       space between them  5 the last score to read; empty for all
---       6 of what failed, the lowest score (ms); empty for none  7 and what all scores are below; empty for none
---       8 passed_by  9 caught_by  10 statuses, each between spaces
---       11 further words of field x, separated by spaces; 8 to 11 are empty for any
---       12 1 to read tasks, else 0
---       13… three for each list: the score and the member to begin at, empty for the start, and 1 to include that one,
+-- ARGV: 1 live, failed (the latest first), oldest (what failed, the earliest first) or asked (the earliest question
+--       first)  2 how many at most of each list; 0: only where the first is that may be wanted
+--       3 at how many handoffs to look in each list  4 the last score to read; empty for all
+--       5 of what failed, the lowest score (ms); empty for none  6 and what all scores are below; empty for none
+--       7 passed_by  8 caught_by  9 statuses, each between spaces
+--       10 further words of field x, separated by spaces; 7 to 10 are empty for any
+--       11 1 to read tasks, else 0
+--       12… three for each list: the score and the member to begin at, empty for the start, and 1 to include that one,
 --           else 0
--- Replies: {'listed', now, looked, passed, list, …}  looked: at how many of the tenant's handoffs; passed: how many
---                of other tenants it passed by. Each list: {score, member, is_wanted, item, …}: where it goes on, that
---                member included, nil at its end; is_wanted: 1 if that one is wanted, as far as ARGV says, else 0. The
---                member is one of this tenant; or, among those of others, its beginning, or that and ~: before or after
---                all that the tenant has with this score. An item: {score, member, record, extra, decision, fault,
---                progress, task}. Parts that don't exist are nil; fault is the error given to fail or the reason given
---                to decline, or the question; a task is the beginning of a JSON string
+-- Replies: {'listed', now, looked, list, …}  looked: at how many handoffs. Each list: {score, member, is_wanted, item,
+--                …}: where it goes on, that member included, nil at its end; is_wanted: 1 if that one is wanted, as far
+--                as ARGV says, else 0. An item: {score, member, record, extra, decision, fault, progress, task}. Parts
+--                that don't exist are nil; fault is the error given to fail or the reason given to decline, or the
+--                question; a task is the beginning of a JSON string
 -- The script builds the handoffs' keys from the members: they carry their list's tag, so all are in its slot.
 -- Uses: place here wanted listing
 local now = clock()
-local looks, passes = string.match(ARGV[4], '(%d+) (%d+)')
 local listing = {
-  tenant = ARGV[1], isLive = ARGV[2] == 'live', isAsked = ARGV[2] == 'asked', step = ARGV[2] == 'failed' and -1 or 1,
-  limit = tonumber(ARGV[3]), looks = tonumber(looks), passes = tonumber(passes),
-  last = tonumber(ARGV[5]), since = ARGV[6], before = ARGV[7], passed_by = ARGV[8], caught_by = ARGV[9],
-  statuses = ARGV[10], words = ARGV[11], with_tasks = ARGV[12] == '1', now = now, looked = 0, passed = 0, count = 0,
+  isLive = ARGV[1] == 'live', isAsked = ARGV[1] == 'asked', step = ARGV[1] == 'failed' and -1 or 1,
+  limit = tonumber(ARGV[2]), looks = tonumber(ARGV[3]),
+  last = tonumber(ARGV[4]), since = ARGV[5], before = ARGV[6], passed_by = ARGV[7], caught_by = ARGV[8],
+  statuses = ARGV[9], words = ARGV[10], with_tasks = ARGV[11] == '1', now = now, looked = 0, count = 0,
   -- What the call may still read of agents' texts and of payloads, in bytes. One item always fits.
   texts = 524288, payloads = 2097152
 }
@@ -41,5 +36,5 @@ listing.isNarrow = listing.passed_by .. listing.caught_by .. listing.statuses ..
 listing.isPlain = listing.limit == 0 and not listing.isNarrow and listing.since .. listing.before == ''
 local name = listing.passed_by ~= '' and listing.passed_by or listing.caught_by
 listing.name = name ~= '' and ' ' .. name .. ' '
-local lists = readLists(listing, 13)
-return { 'listed', now, listing.looked, listing.passed, unpack(lists) }
+local lists = readLists(listing, 12)
+return { 'listed', now, listing.looked, unpack(lists) }

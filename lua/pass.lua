@@ -1,7 +1,7 @@
 #!lua
 -- (none) -> pending.
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
---       2 prefix:{tag}:due           live handoffs by when the sweep is to look at them
+--       2 prefix:{tag}:due:tenant    its tenant's live handoffs (lib/due.lua)
 --       3 prefix:{tag}:w:tenant      handoffs that wait for a person; left out, with the next one in its place, if
 --                                    nobody must approve
 --       4 prefix:{tag}:i:tenant:inbox   the inbox that it is for (lib/inbox.lua); left out likewise
@@ -28,7 +28,9 @@ local call, key, due, waiting, inbox, other = redis.call, KEYS[1], KEYS[2], KEYS
 local words, options, payload = ARGV[2], '', ARGV[4]
 if ARGV[5] then options, payload = payload, ARGV[5] end
 local now, seconds, micros, formatted = clock()
-local record = call('HGET', key, 's')
+-- Its tenant's index, asked for twice, counts for two.
+local found = call('EXISTS', key, due, due)
+local record = found % 2 == 1 and call('HGET', key, 's')
 
 if late(ARGV[1], now) then return { 'late' } end
 if record then
@@ -52,8 +54,7 @@ if settings then
   local refusal = unpassable(inbox, other, options, settings, now)
   if refusal then return refusal end
 end
--- In the key, the member begins where the index's key ends.
-local member, expires = string.sub(key, #due), now + ARGV[3]
+local member, expires = string.match(key, MEMBER), now + ARGV[3]
 local until_expiry = string.format('%d', expires)
 local extra, available, schema, after, blocked, shown
 record = (kept and 'pending waiting ' or 'pending none ') .. formatted .. ' ' .. until_expiry .. ' ' .. words
@@ -75,13 +76,22 @@ end
 call('PEXPIREAT', key, string.format('%d', expires + RETENTION))
 -- A delayed handoff is due at the end of its delay: then the sweep adds it to its inbox, and moves it on. A blocked one
 -- is due now: the sweep asks again what it waits for, since that may have ended between the question and this.
-call('ZADD', due, blocked and formatted or available and string.format('%d', available) or until_expiry, member)
+local looked_at = blocked and formatted or available and string.format('%d', available) or until_expiry
+if found == 0 then
+  call('ZADD', due, looked_at, member, 'inf', '-')
+else
+  call('ZADD', due, looked_at, member)
+end
+if found == 0 or (blocked and now or available or expires) < now + LOOK then
+  local prefix, tenant = string.match(due, '^([^}]*}:)due:(.*)$')
+  call('ZADD', prefix .. 'tenants', 'LT', string.format('%d', math.min(looked_at, now + LOOK)), tenant)
+end
 if kept then
   -- The payload begins with "task": and the task, a JSON string. The part of it that is kept is a JSON string too.
   call('HSET', key, 't', string.sub(payload, 8, 7 + kept) .. '"', 'h', string.match(options, ' h(%S+)'))
   call('ZADD', waiting, formatted, member)
   redis.pcall('SPUBLISH', waiting, 'pending')
-  call('ZADD', string.sub(due, 1, -4) .. 'inboxes', 0, string.match(member, '^[^:]+:'))
+  call('ZADD', string.match(key, '^[^}]*}:') .. 'inboxes', 0, string.match(member, '^[^:]+:'))
 end
 if inbox then
   -- Uses: entering

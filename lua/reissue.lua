@@ -2,7 +2,7 @@
 -- caught -> cancelled, or no change if it has ended: its passer, or an operator, makes a successor, which gets the
 -- payload.
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
---       2 prefix:{tag}:due           live handoffs by when the sweep is to look at them
+--       2 prefix:{tag}:due:tenant    its tenant's live handoffs (lib/due.lua)
 -- ARGV: 1 the call's deadline (ms)  2 the calling agent  3 retention (ms)  4 tenant:id
 --       5 1 for an operator, who may reissue what others passed; 2 for one who takes nothing from its catcher; else 0
 -- Replies: {'reissued', successor, record, extra, taken}  this is its new successor, with that one's record; taken is 1
@@ -14,7 +14,7 @@
 --                      handoff
 --          {'newer'}     a newer version wrote it; nothing changed
 --          {'late'}      the call's deadline is over; nothing changed
--- Uses: appending events attempts here inbox entering after pending caught failed asking successor
+-- Uses: appending events attempts here inbox entering due after pending caught failed asking successor
 local key, due = KEYS[1], KEYS[2]
 local agent, retention, member = ARGV[2], tonumber(ARGV[3]), ARGV[4]
 local now, seconds, micros = clock()
@@ -64,12 +64,12 @@ if isTaken then
 else
   endAttempt(attempt, (status == 'caught' or status == 'pending') and 'expired' or status, '', next)
 end
-redis.call('ZADD', due, next.due, next.member)
+setDue(key, due, next.due, next.member, now)
 -- What had ended before stays there until all that comes after it is released: this attempt was the last one for them.
 -- And what waited for others until its notes there are removed: then its successor's are others.
 local waited = leftOpen(extra, status) > 0
 if waited and status == 'pending' then
-  redis.call('ZADD', due, ms(now), member)
+  setDue(key, due, now, member, now)
 elseif status == 'caught' or status == 'pending' or not hasDependents(extra) and not waited then
   redis.call('ZREM', due, member)
 end

@@ -2,7 +2,7 @@
 -- pending -> rejected: a person said no, so nobody can catch it. The payload stays readable until the key's TTL ends.
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
 --       2 prefix:{tag}:w:tenant      handoffs that wait for a person; beside it, `:decided`, what was decided last
---       3 prefix:{tag}:due           live handoffs by when the sweep is to look at them
+--       3 prefix:{tag}:due:tenant    its tenant's live handoffs (lib/due.lua)
 -- ARGV: 1 the call's deadline (ms)  2 decision_token  3 decided_by  4 retention (ms)  5 tenant:id
 --       6 when the handoff that the person saw was passed (ms); empty if not given
 --       7 the digest of what the person saw; empty if not given  8 the note, JSON text
@@ -15,7 +15,7 @@
 --          {'newer'}                                 a newer version wrote it; nothing changed
 --          {'full'}                                  Redis is full, and this would make it larger; nothing changed
 --          {'late'}                                  the call's deadline is over; nothing changed
--- Uses: appending events full here inbox decision entering after pending cancelled releasing ended
+-- Uses: appending events full here inbox decision entering due after pending cancelled releasing ended
 local key, waiting, due = KEYS[1], KEYS[2], KEYS[3]
 local token, decided_by, retention, member, seen, digest, note =
   ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8]

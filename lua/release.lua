@@ -2,7 +2,7 @@
 -- Something that a blocked handoff comes after has ended (lib/releasing.lua). It leads to memory being freed, so it
 -- also runs when Redis is full (allow-oom).
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the blocked one
---       2 prefix:{tag}:due           live handoffs by when the sweep is to look at them
+--       2 prefix:{tag}:due:tenant    its tenant's live handoffs (lib/due.lua)
 -- ARGV: 1 the call's deadline (ms)  2 tenant:id  3 the id that it named  4 that one's last attempt
 --       5 how that ended, or gone
 -- Replies: {'released'} {'blocked'}  by others still
@@ -10,7 +10,7 @@
 --                       have dependents left, or notes at others
 --          {'unchanged'}  it doesn't wait for this (any more)
 --          {'late'}       the call's deadline is over; nothing changed
--- Uses: appending events here inbox entering after pending cancelled releasing ended
+-- Uses: appending events here inbox entering due after pending cancelled releasing ended
 local key, due, member = KEYS[1], KEYS[2], ARGV[2]
 local now, seconds, micros = clock()
 

@@ -5,76 +5,99 @@
 -- TTL was set with the deadline, so a handoff stays readable for as long as without the sweep. The sweep publishes only
 -- changes of a waiting list, and successors: requests that wait for a handoff know its deadline already. A handoff
 -- whose delay is over enters its inbox.
--- KEYS: 1 prefix:{tag}:due   live handoffs by when the sweep is to look at them
--- ARGV: 1 the call's deadline (ms)  2 prefix:{tag}:  3 how many at most  4 1 to name those that expire, else 0
---       5 retention (ms)  6 1 for the last of what is due, not the first; else 0, or absent
--- Replies: {'swept', looked_at, expired, live, until_due, stalled, stalled_reissued, late_reissued, member, …,
---            after}  if looked_at is at the limit, there may be more; live: how many the index has now; until_due:
---                        when the first of them is due (ms from now, below 0 if overdue), nil if there is none;
---                        stalled: how many of the expired missed a heartbeat; …_reissued: how many of those, and of the
---                        ones that weren't done in time, have a successor; the members only if they are to be named;
---                        after: if there are any, three lists of members (lib/after.lua): that have ended and have
---                        dependents; that are blocked and were passed just now, or have ended and left notes; that are
---                        blocked for longer
+-- Tenants take turns. Of those that have something due, the ones that have waited longest share a call; who has more
+-- left goes behind the others.
+-- KEYS: 1 prefix:{tag}:tenants   tenants with live handoffs, by when the sweep is to look at them (lib/due.lua)
+-- ARGV: 1 the call's deadline (ms)  2 prefix:{tag}:  3 how many handoffs at most, rounded up for each tenant  4 1 to
+--       name those that expire, else 0  5 retention (ms)  6 at which tenant to go on counting live handoffs, by rank
+-- Replies: {'swept', looked_at, expired, live, until_due, stalled, stalled_reissued, late_reissued, next, member, …,
+--            after}  live: how many handoffs those tenants have that were counted; until_due: when the sweep is to look
+--                        again (ms from now; 0 or below: at once), nil if nothing is live; stalled: how many of the
+--                        expired missed a heartbeat; …_reissued: how many of those, and of what wasn't done in time,
+--                        have a successor; next: the rank of the next tenant to count, 0 after the last one; the
+--                        members only if they are to be named; after: if there are any, three lists of members
+--                        (lib/after.lua): that have ended and have dependents; that are blocked and were passed just
+--                        now, or have ended and left notes; that are blocked for longer
 --          {'late'}      the call's deadline is over; nothing changed
--- The script builds the handoffs' keys from the members: all carry the partition's tag, so all are in the slot of
--- KEYS[1].
+-- The script builds the keys of handoffs and indexes: all carry the partition's tag, so all are in the slot of KEYS[1].
 -- While a slot moves, a key that isn't here may still be on the node that it comes from. A handoff's key outlives its
 -- place in the index by the retention. Until that is over, a missing key or a missing entry in the waiting list isn't
 -- taken for gone: it is looked for again after 1 s, 2 s, 4 s, …, so that other members get their turn. The fraction of
 -- the score counts these looks (in 1/32): after n of them at least 2^n - 1 s are over. Everything else that sets the
 -- score sets a whole number.
 -- Uses: appending
-local call, due = redis.call, KEYS[1]
+local call, tenants, next = redis.call, KEYS[1], tonumber(ARGV[6])
 local prefix, limit, naming, retention = ARGV[2], ARGV[3], ARGV[4] == '1', tonumber(ARGV[5])
-local handoffs = prefix .. 'h:'
 local now, seconds, micros = clock()
 micros = seconds .. micros
--- Behind a million of one tenant's another tenant's few would wait for long, so calls take from both ends.
-local skipped = ARGV[6] == '1' and math.max(0, call('ZCOUNT', due, '-inf', now) - limit) or 0
--- By rank where some are skipped: by score Redis goes over each of those, a million of them in 30 ms.
-local members = skipped > 0 and call('ZRANGE', due, skipped, skipped + limit - 1) or
-  call('ZRANGE', due, '-inf', now, 'BYSCORE', 'LIMIT', 0, limit)
 
 if late(ARGV[1], now) then return { 'late' } end
--- Most are plain, and nobody has caught them. For them this does what sweepOne does, with less to define and to ask: a
--- quarter less work. The first that isn't like that is left to sweepOne, with those after it. Both times in a record
--- have 13 digits.
-local place, named = 1, {}
-while place <= #members do
-  local member = members[place]
-  local key = handoffs .. member
-  local record = call('HGET', key, 's')
-  if not record or string.sub(record, 1, 13) ~= 'pending none ' or now < string.sub(record, 28, 40) + 0 then break end
-  appendPlain(key, due, member, 1, micros, 'expired expired ', string.match(record, '%S+', 42), '- bnot_caught',
-    string.sub(record, 14, 26))
-  record = 'expired' .. string.sub(record, 8)
-  call('HSET', key, 's', record, 'p', '')
-  if naming then named[place] = member end
-  place = place + 1
+-- What version 0.2.0 and replicas of it pass is in an index of all tenants. A slot that moves may have it elsewhere.
+local first, looked_at = nil, 0
+if redis.pcall('EXISTS', prefix .. 'due') == 1 then
+  -- Uses: old-due
+  if moveOldDue(prefix, tenants, now) then first = now end
 end
-local expired, stalled, stalled_reissued, late_reissued, later, successors = place - 1, 0, 0, 0, {}, {}
-local ended, fresh, blocked = {}, {}, {}
-if place <= #members then
-  -- Uses: events attempts here inbox entering after pending caught failed asking successor sweeping
-  local batch = {
-    now = now, micros = micros, retention = retention, expired = expired, stalled = 0, stalled_reissued = 0,
-    late_reissued = 0, named = naming and named, later = later, successors = successors, ended = ended,
-    fresh = fresh, blocked = blocked
-  }
-  for place = place, #members do sweepOne(batch, due, skipped + place, members[place], prefix) end
-  expired, stalled, stalled_reissued, late_reissued =
-    batch.expired, batch.stalled, batch.stalled_reissued, batch.late_reissued
+local turns = call('ZRANGE', tenants, '-inf', now, 'BYSCORE', 'LIMIT', 0, limit)
+local share, lists, gone = math.floor((limit - 1) / math.max(1, #turns)) + 1, {}, {}
+-- Before anything is written: an index that isn't here may be on the other node.
+for i, tenant in ipairs(turns) do
+  call('EXISTS', tenants, prefix .. 'due:' .. tenant)
+  lists[i] = call('ZRANGE', prefix .. 'due:' .. tenant, '-inf', now, 'BYSCORE', 'LIMIT', 0, share)
+  looked_at = looked_at + #lists[i]
 end
--- These members leave the index, except those that go on, and the successors enter it. That comes last, so that
--- none leaves it unseen, and what is added comes before what is taken off: an index that is empty in between would be
--- looked for on the other node if its slot is moving. All that is added is after what is due now. Successors can wait
--- until here, since Redis refuses the first RENAME if the slot is moving, and so the whole script.
-if #successors > 0 then call('ZADD', due, unpack(successors)) end
-if #later > 0 then call('ZADD', due, unpack(later)) end
-local live, over = call('ZCARD', due), #members - #later / 2
-if over > 0 then live = live - call('ZREMRANGEBYRANK', due, skipped, skipped + over - 1) end
-if #ended + #fresh + #blocked > 0 then named[#named + 1] = { ended, fresh, blocked } end
-local first = live > 0 and call('ZRANGE', due, 0, 0, 'WITHSCORES')
-return { 'swept', #members, expired, live, first and first[2] - now,
-  stalled, stalled_reissued, late_reissued, unpack(named) }
+local batch = {
+  now = now, micros = micros, retention = retention, expired = 0, stalled = 0, stalled_reissued = 0, late_reissued = 0,
+  named = naming and {}, ended = {}, fresh = {}, blocked = {}
+}
+for i, tenant in ipairs(turns) do
+  local due, members, place, later, successors = prefix .. 'due:' .. tenant, lists[i], 1, {}, {}
+  -- Most are plain, and nobody has caught them. For them this does what sweepOne does, with less to define and to ask:
+  -- a quarter less work. The first that isn't like that is left to sweepOne, with those after it. Both times in a
+  -- record have 13 digits.
+  while place <= #members do
+    local member = members[place]
+    local key = prefix .. 'h:' .. member
+    local record = call('HGET', key, 's')
+    if not record or string.sub(record, 1, 13) ~= 'pending none ' or now < string.sub(record, 28, 40) + 0 then break end
+    appendPlain(key, due, member, 1, micros, 'expired expired ', string.match(record, '%S+', 42), '- bnot_caught',
+      string.sub(record, 14, 26))
+    record = 'expired' .. string.sub(record, 8)
+    call('HSET', key, 's', record, 'p', '')
+    if naming then batch.named[#batch.named + 1] = member end
+    batch.expired, place = batch.expired + 1, place + 1
+  end
+  if place <= #members then
+    -- Uses: events attempts here inbox entering after pending caught failed asking successor sweeping
+    batch.later, batch.successors, batch.was_extra = later, successors, nil
+    for place = place, #members do sweepOne(batch, due, place, members[place], prefix) end
+  end
+  -- These members leave the index, except those that go on, and the successors enter it. That comes last, so that none
+  -- leaves it unseen. All that is added is after what is due now. Successors can wait until here, since Redis refuses
+  -- the first RENAME if the slot is moving, and so the whole script.
+  if #successors > 0 then call('ZADD', due, unpack(successors)) end
+  if #later > 0 then call('ZADD', due, unpack(later)) end
+  local over = #members - #later / 2
+  if over > 0 then call('ZREMRANGEBYRANK', due, 0, over - 1) end
+  local head = call('ZRANGE', due, 0, 0, 'WITHSCORES')
+  local at = head[1] and head[1] ~= '-' and head[2] + 0
+  if at then
+    first = math.min(first or at, at)
+    call('ZADD', tenants, string.format('%d', math.min(math.max(at, now), now + LOOK)), tenant)
+  else
+    call('ZREM', due, '-')
+    gone[#gone + 1] = tenant
+  end
+end
+if #gone > 0 then call('ZREM', tenants, unpack(gone)) end
+
+local counted, live = call('ZRANGE', tenants, next, next + 15), 0
+for _, tenant in ipairs(counted) do live = live + math.max(0, call('ZCARD', prefix .. 'due:' .. tenant) - 1) end
+local head = call('ZRANGE', tenants, 0, 0, 'WITHSCORES')
+if head[2] then first = math.min(first or head[2], head[2]) end
+if #batch.ended + #batch.fresh + #batch.blocked > 0 then
+  batch.named = batch.named or {}
+  batch.named[#batch.named + 1] = { batch.ended, batch.fresh, batch.blocked }
+end
+return { 'swept', looked_at, batch.expired, live, first ~= nil and first - now, batch.stalled, batch.stalled_reissued,
+  batch.late_reissued, #counted == 16 and next + 16 or 0, unpack(batch.named or {}) }

@@ -3,7 +3,7 @@
 -- to memory being freed, so it also runs when Redis is full (allow-oom). Entries that can't be caught any more are
 -- removed from the list on the way: up to 32 more entries are looked at than are wanted.
 -- KEYS: 1 prefix:{tag}:i:tenant:inbox   what can be caught from the inbox, by turn (lib/entering.lua)
---       2 prefix:{tag}:due              live handoffs by when the sweep is to look at them
+--       2 prefix:{tag}:due:tenant       its tenant's live handoffs (lib/due.lua)
 --       3 prefix:{tag}:n:token          what this operation took, for a retry; or which request is taking from the
 --                                       other list for it, as that list's handoffs come first (lib/taking.lua)
 --       4 prefix:{tag}:i:tenant:inbox   the same in its other partition, where one Redis has both; else absent
@@ -32,7 +32,7 @@
 --          {'reused'}    this token came with another request before; nothing changed
 --          {'larger'}    they have more bytes than ARGV 14; nothing changed
 --          {'late'}      the call's deadline is over; nothing changed
--- Uses: appending events attempts catching taking length room
+-- Uses: appending events attempts due catching taking length room
 local inbox, due, remembered = KEYS[1], KEYS[2], KEYS[3]
 local token, agent, work_ttl, retention, prefix = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local max, size, kept_for, request, asker = tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[9], ARGV[10], ARGV[12]

@@ -17,7 +17,7 @@ const redis = new Redis(process.env.STORE_URL as string, { enableAutoPipelining:
 /** A handoff's hash, the due index, and its member there. */
 function placeOf (id: string): { key: string, due: string, member: string } {
   const [tag, member] = [tagOf(id), memberOf('default', id)]
-  return { key: keys.handoff(tag, member), due: keys.due(tag), member }
+  return { key: keys.handoff(tag, member), due: keys.due(tag, 'default'), member }
 }
 
 await serve({

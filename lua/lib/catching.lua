@@ -17,8 +17,7 @@ local function becomeCaught(key, due, record, extra, expires, words, work_ttl, r
   keepWork(key, deadline, retention, extra)
   -- If the work's deadline is later than the pickup's, the index stays as it is: the sweep comes too early, looks at
   -- the record, and moves the entry on.
-  -- In the key, the member begins where the index's key ends.
-  if looked_at < expires + 0 then redis.call('ZADD', due, string.format('%d', looked_at), string.sub(key, #due)) end
+  if looked_at < expires + 0 then setDue(key, due, looked_at, string.match(key, MEMBER), now) end
   redis.pcall('SPUBLISH', key, 'caught')
   return record, extra, deadline
 end

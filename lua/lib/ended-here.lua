@@ -16,7 +16,8 @@ local function leaveDue(key, due, member, extra, status, now, micros)
     for _, dependent in ipairs(found) do
       local next_id, named = string.match(dependent, '^([^/]+)/(.+)$')
       local partition = prefix .. string.sub(next_id, 1, 3) .. '}:'
-      local next = { key = partition .. 'h:' .. tenant .. next_id, due = partition .. 'due' }
+      local next = { key = partition .. 'h:' .. tenant .. next_id }
+      next.due = partition .. 'due:' .. string.sub(tenant, 1, -2)
       next.member = tenant .. next_id
       local became
       became, next.extra = release(next.key, next.due, next.member, named, id, one.status, now, micros)
@@ -26,7 +27,7 @@ local function leaveDue(key, due, member, extra, status, now, micros)
       end
     end
     if has and redis.call('SCARD', dependents) > 0 or leftOpen(one.extra, one.status) > 0 then
-      redis.call('ZADD', one.due, ms(now), one.member)
+      setDue(one.key, one.due, now, one.member, now)
       rest[#rest + 1] = id
     else
       redis.call('ZREM', one.due, one.member)

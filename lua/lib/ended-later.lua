@@ -3,7 +3,7 @@
 -- stays if it waited for others, until its notes there are removed. Returns its id if it stays, in a table.
 local function leaveDue(key, due, member, extra, status, now)
   if hasDependents(extra) or leftOpen(extra, status) > 0 then
-    redis.call('ZADD', due, ms(now), member)
+    setDue(key, due, now, member, now)
     return { string.match(member, ':(.*)$') }
   end
   redis.call('ZREM', due, member)

@@ -54,9 +54,6 @@ local function rankToBegin(listing, list, score, member, includes)
     rank = redis.call('ZCOUNT', list, '-inf', before == '' and '+inf' or '(' .. before) - 1
   end
   if score == '' then return rank end
-  if isForwards and member == listing.tenant .. '~' then
-    return math.max(rank, redis.call('ZCOUNT', list, '-inf', score))
-  end
   local after = rankBehind(list, score, member)
   local isThere = after > 0 and tonumber(redis.call('ZSCORE', list, member) or -1) == tonumber(score)
   if isForwards then return math.max(rank, includes and isThere and after - 1 or after) end
@@ -66,7 +63,7 @@ end
 local function isBehindLast(listing, score)
   return listing.last and (score - listing.last) * listing.step > 0
 end
--- Looks at one of this tenant's handoffs. Returns whether the list ends here for this call.
+-- Looks at one handoff. Returns whether the list ends here for this call.
 local function lookAt(listing, found, list, score, member)
   if listing.step == 1 and listing.before ~= '' and score - listing.before >= 0 then return true end
   if listing.step == -1 and listing.since ~= '' and score - listing.since < 0 then return true end
@@ -100,46 +97,28 @@ local function headOf(listing, list, score)
       'WITHSCORES')
   end
   local member = head[1]
-  if not member then return { false, false, 0 } end
+  if not member or member == '-' then return { false, false, 0 } end
   if score ~= '' and head[2] - score == 0 then return nil end
-  if string.sub(member, 1, #listing.tenant) ~= listing.tenant then return nil end
   return { head[2], member, 1 }
-end
--- Goes on after some members of which the last is another tenant's. Returns the rank to go on at; nil if the list ends
--- here for this call, behind or before all that this tenant has with that score. Where all of them have one score, any
--- number may follow with it: since those of a tenant are together, all others are passed by at once.
-local function passBy(listing, found, list, rank, members)
-  local score = redis.call('ZSCORE', list, members[#members])
-  local isPast = isBehind(members[#members], listing.tenant)
-  if found.passes <= 0 or isBehindLast(listing, score) then
-    found[1], found[2] = score, listing.tenant .. (isPast and '~' or '')
-    return nil
-  end
-  if redis.call('ZSCORE', list, members[1]) ~= score then return rank end
-  if isPast then return redis.call('ZCOUNT', list, '-inf', score) end
-  return math.max(rank, rankBehind(list, score, listing.tenant))
 end
 local function readList(listing, list, score, member, includes)
   local head = listing.isPlain and headOf(listing, list, score)
   if head then return head end
-  local found, step, size = { false, false, 0, left = listing.looks, passes = listing.passes }, listing.step, 8
+  local found, step, size = { false, false, 0, left = listing.looks }, listing.step, 8
   found.prefix = string.match(list, '^[^}]*}:') .. 'h:'
-  local tenant, length = listing.tenant, #listing.tenant
   local rank = rankToBegin(listing, list, score, member, includes)
-  while rank and rank >= 0 do
-    local from, upto, isOwn = rank, rank + size - 1, true
+  while rank >= 0 do
+    local from, upto = rank, rank + size - 1
     if step == -1 then from, upto = math.max(0, rank - size + 1), rank end
-    -- Without their scores: others' are passed by, and Redis writes a score more slowly than it finds a member.
+    -- Without their scores: Redis writes a score more slowly than it finds a member, and the last ones may not be read.
     local members = redis.call('ZRANGE', list, from, upto)
     for i = step == 1 and 1 or #members, step == 1 and #members or 1, step do
       local member = members[i]
-      isOwn = string.sub(member, 1, length) == tenant
-      if isOwn and lookAt(listing, found, list, redis.call('ZSCORE', list, member), member) then return found end
-      if not isOwn then found.passes, listing.passed = found.passes - 1, listing.passed + 1 end
+      -- The due index has one that is no handoff, at its end.
+      if member == '-' or lookAt(listing, found, list, redis.call('ZSCORE', list, member), member) then return found end
     end
     if #members < upto - from + 1 then break end
-    rank, size = rank + step * size, math.min(found.passes < listing.passes and 256 or 64, 2 * size)
-    if not isOwn then rank = passBy(listing, found, list, rank, members) end
+    rank, size = rank + step * size, math.min(64, 2 * size)
   end
   return found
 end

@@ -71,6 +71,10 @@
 local RECORD = '^[23]?:?(%l+) (%S+) (%d+) (%d+) (%S+) (%S+) ?%d* ?(%d*) ?(%S*) ?(%S*) ?(.*)$'
 -- Fewer captures, for the sweep, which may have a million records to read: status approval expires deadline.
 local DEADLINES = '^[23]?:?(%l+) (%S+) %d+ (%d+) %S+ %S+ ?%d* ?(%d*)'
+-- Captures tenant:id, from a handoff's key.
+local MEMBER = '}:h:(.+)$'
+-- Within how many milliseconds the sweep looks at each tenant that has live handoffs (lib/due.lua).
+local LOOK = 60000
 -- The two parts of the word with pass_token.
 local OPERATION = '^[^/]+'
 local TRACE = '/(.+)$'

@@ -7,20 +7,19 @@
 -- What this script appended: of each event a line, with its tenant, the number of the event before it, and the event.
 local appended = ''
 -- Call it before the first write. The slot may be moving, and the outbox be on the other node: Redis refuses to say
--- then of several keys which of them exist. `anchor` is a key that is here. Returns the name of the partition's index.
+-- then of several keys which of them exist. `anchor` is a key that is here. Returns a key of the partition.
 local function openOutbox(anchor, key, member)
-  local due = string.sub(key, 1, #key - #member - 2) .. 'due'
-  local index = string.sub(due, 1, -4) .. 'o'
+  local index = string.match(key, '^[^}]*}:') .. 'o'
   redis.call('EXISTS', anchor, index, index .. ':' .. string.match(member, '^[^:]+'))
-  return due
+  return key
 end
--- Appends an event. `text` has tenant:id at its end, from place `at` on; `first` comes before the id, who passed it and
--- `rest` behind it. Where openOutbox wasn't called, this comes before the script's first write, and `anchor` is a key
--- that is here. Then only what isn't found is asked for: an index and an outbox that are found here can't be on the
--- other node.
-local function appendPlain(anchor, due, text, at, micros, first, passed_by, rest)
+-- Appends an event. `of` is a key of the partition. `text` has tenant:id at its end, from place `at` on; `first` comes
+-- before the id, who passed it and `rest` behind it. Where openOutbox wasn't called, this comes before the script's
+-- first write, and `anchor` is a key that is here. Then only what isn't found is asked for: an index and an outbox that
+-- are found here can't be on the other node.
+local function appendPlain(anchor, of, text, at, micros, first, passed_by, rest)
   local colon = string.find(text, ':', at, true)
-  local tenant, index = string.sub(text, at, colon - 1), string.sub(due, 1, -4) .. 'o'
+  local tenant, index = string.sub(text, at, colon - 1), string.match(of, '^[^}]*}:') .. 'o'
   local list = index .. ':' .. tenant
   local last = redis.call('ZSCORE', index, tenant)
   if last and last + 0 >= micros + 0 then micros = ms(last + 1) end

@@ -36,7 +36,7 @@ local function release(key, due, member, named, last, status, now, micros)
     enterPart(inbox, member, extra, micros, nil, available)
   end
   redis.call('HSET', key, 's', '2' .. string.sub(record, 2), 'x', extra, 'b', after)
-  redis.call('ZADD', due, available or expires, member)
+  setDue(key, due, available or expires, member, now)
   redis.pcall('SPUBLISH', key, 'released')
   return 'released', extra
 end

@@ -108,7 +108,7 @@ local function sweepOne(batch, due, place, member, prefix)
     end
     if isStalled then batch.stalled = batch.stalled + 1 end
     batch.expired = batch.expired + 1
-    if named then named[batch.expired] = member end
+    if named then named[#named + 1] = member end
     has_ended = not pause
   end
   local is_named = has_ended and (hasDependents(extra) and batch.ended or

@@ -82,7 +82,7 @@ export class Approvals {
       : this.#lanes.call({
         ...itsCall,
         script: this.#scripts.reject,
-        keys: [...keys, this.#keyNames.due(tag)],
+        keys: [...keys, this.#keyNames.due(tag, tenant)],
         texts: [token, by, this.#retention, member, ...itsSeen]
       })
   }

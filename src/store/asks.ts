@@ -128,7 +128,7 @@ export class Asks {
   }
 
   #keys ({ tag, tenant, id }: HandoffPlace): string[] {
-    return [this.#keyNames.handoff(tag, memberOf(tenant, id)), this.#keyNames.due(tag)]
+    return [this.#keyNames.handoff(tag, memberOf(tenant, id)), this.#keyNames.due(tag, tenant)]
   }
 }
 

@@ -123,8 +123,8 @@ export class Attempts {
     })
   }
 
-  #keys (place: HandoffPlace): string[] {
-    return [this.#keyNames.handoff(place.tag, memberOf(place.tenant, place.id)), this.#keyNames.due(place.tag)]
+  #keys ({ tag, tenant, id }: HandoffPlace): string[] {
+    return [this.#keyNames.handoff(tag, memberOf(tenant, id)), this.#keyNames.due(tag, tenant)]
   }
 }
 

@@ -122,7 +122,7 @@ export class Dependents {
     return this.#lanes.call({
       script: this.#scripts.release,
       tag,
-      keys: [this.#keyNames.handoff(tag, member), this.#keyNames.due(tag)],
+      keys: [this.#keyNames.handoff(tag, member), this.#keyNames.due(tag, tenant)],
       texts: [member, named, last, standing],
       decode: reply => {
         const [outcome, ...rest] = tagged(reply)
@@ -214,7 +214,7 @@ export class Dependents {
       script: this.#scripts.dependents,
       tag,
       keys: [
-        this.#keyNames.handoff(tag, member), this.#keyNames.dependents(tag, member), this.#keyNames.due(tag)
+        this.#keyNames.handoff(tag, member), this.#keyNames.dependents(tag, member), this.#keyNames.due(tag, tenant)
       ],
       texts: [member, released.join(' '), areForgotten ? '1' : '0'],
       decode: reply => {

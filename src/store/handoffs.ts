@@ -100,15 +100,17 @@ export type LineageReply = { outcome: 'found', record: HandoffRecord, mark: stri
 export interface Blocked { tenant: string, id: string, isFresh: boolean }
 
 /**
- * What one sweep call did. `live`: how many handoffs the partition's index has afterwards. `untilDue`: milliseconds
- * until the first of them is due; null if there are none. `stalled`: how many of the expired missed a heartbeat.
- * `reissued`: how many of those, and of the ones that weren't done in time, have a successor. `named`: the expired
+ * What one sweep call did. `live`: how many handoffs those tenants have afterwards that this call counted; `countNext`:
+ * at which tenant counting goes on, 0 after the last. `untilDue`: milliseconds until the sweep is to look again, 0 or
+ * below if there is more to be swept now; null if nothing is live. `stalled`: how many of the expired missed a
+ * heartbeat. `reissued`: how many of those, and of the ones that weren't done in time, have a successor. `named`: the expired
  * handoffs, if their names were asked for. `ended`: those that have ended, and have dependents.
  */
 export interface Swept {
   lookedAt: number
   expired: number
   live: number
+  countNext: number
   untilDue: number | null
   stalled: number
   reissued: { stalled: number, not_done: number }
@@ -142,7 +144,7 @@ export class Handoffs {
   pass (handoff: NewHandoff): Promise<PassReply> {
     const { tag, tenant } = handoff
     const member = memberOf(tenant, handoff.id)
-    const keys = this.#liveKeys(tag, member)
+    const keys = this.#liveKeys(tag, tenant, member)
     if (handoff.requireHuman) keys.push(this.#keyNames.waiting(tag, tenant))
     const other = handoff.to === undefined ? null : otherInboxTag(tag, tenant, handoff.to)
     if (handoff.to !== undefined) keys.push(this.#keyNames.inbox(tag, tenant, handoff.to))
@@ -179,7 +181,7 @@ export class Handoffs {
     return this.#lanes.call({
       script: this.#scripts.catch,
       tag: place.tag,
-      keys: this.#liveKeys(place.tag, member),
+      keys: this.#liveKeys(place.tag, place.tenant, member),
       texts,
       decode: readCatch<CatchRefusal>
     })
@@ -195,7 +197,7 @@ export class Handoffs {
     return this.#lanes.call({
       script: this.#scripts.done,
       tag: place.tag,
-      keys: this.#liveKeys(place.tag, member),
+      keys: this.#liveKeys(place.tag, place.tenant, member),
       texts,
       bytes: result,
       decode: readDone
@@ -259,18 +261,20 @@ export class Handoffs {
   }
 
   /**
-   * Expires what is due in one partition, at most `limit` handoffs.
-   * @param naming whether the reply names those that expire @param last whether it takes what is due last
+   * Expires what is due in one partition: `limit` handoffs, or a few more, of up to as many tenants.
+   * @param naming whether the reply names those that expire @param countFrom at which tenant counting goes on
    */
-  sweep (tag: string, limit: number, naming = false, last = false): Promise<Swept> {
-    const texts = [this.#keyNames.partition(tag), String(limit), naming ? '1' : '0', this.#retention, last ? '1' : '0']
+  sweep (tag: string, limit: number, naming = false, countFrom = 0): Promise<Swept> {
+    const texts = [
+      this.#keyNames.partition(tag), String(limit), naming ? '1' : '0', this.#retention, String(countFrom)
+    ]
     return this.#lanes.call({
-      script: this.#scripts.sweep, tag, keys: [this.#keyNames.due(tag)], texts, decode: readSweep
+      script: this.#scripts.sweep, tag, keys: [this.#keyNames.tenants(tag)], texts, decode: readSweep
     })
   }
 
-  #liveKeys (tag: string, member: string): string[] {
-    return [this.#keyNames.handoff(tag, member), this.#keyNames.due(tag)]
+  #liveKeys (tag: string, tenant: string, member: string): string[] {
+    return [this.#keyNames.handoff(tag, member), this.#keyNames.due(tag, tenant)]
   }
 }
 
@@ -383,10 +387,11 @@ function readSweep (reply: unknown): Swept {
     untilDue: parts[4] as number | null,
     stalled: parts[5] as number,
     reissued: { stalled: parts[6] as number, not_done: parts[7] as number },
+    countNext: parts[8] as number,
   }
   // Most of the hundreds of calls a second find nothing due.
-  if (parts.length === 8) return { ...counts, named: none, ended: none, blocked: none }
-  const members: unknown[] = parts.slice(8)
+  if (parts.length === 9) return { ...counts, named: none, ended: none, blocked: none }
+  const members: unknown[] = parts.slice(9)
   const [ended, fresh, blocked] = (Array.isArray(members.at(-1)) ? members.pop() : [[], [], []]) as unknown[][]
   const waiting = (isFresh: boolean) => (member: unknown) => ({ ...handoffOfMember(member), isFresh })
   return {

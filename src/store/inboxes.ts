@@ -137,7 +137,8 @@ export class Inboxes {
     { tag, tenant, inbox, other }: InboxPlace,
     { token, agent, max, size, lifetime, request, asker, turns, known = null, maxBytes = Infinity }: Wanted
   ): Promise<TakeReply> {
-    const keys = [this.#keyNames.inbox(tag, tenant, inbox), this.#keyNames.due(tag), this.#keyNames.taken(tag, token)]
+    const due = this.#keyNames.due(tag, tenant)
+    const keys = [this.#keyNames.inbox(tag, tenant, inbox), due, this.#keyNames.taken(tag, token)]
     const texts = [
       token, agent, this.#workTtl, this.#retention, this.#keyNames.handoff(tag, ''), String(max), String(size),
       lifetime === null ? '' : String(lifetime), request, turns === null ? '' : turns.join(' ') || '-', asker,

@@ -37,9 +37,14 @@ export class KeyNames {
     return `${this.partition(tag)}d:${member}`
   }
 
-  /** A partition's live handoffs, by when the sweep is to look at them. */
-  due (tag: string): string {
-    return `${this.partition(tag)}due`
+  /** A tenant's live handoffs of a partition, by when the sweep is to look at them (lua/lib/due.lua). */
+  due (tag: string, tenant: string): string {
+    return `${this.partition(tag)}due:${tenant}`
+  }
+
+  /** The tenants that have live handoffs in a partition, by when the sweep is to look at them. */
+  tenants (tag: string): string {
+    return `${this.partition(tag)}tenants`
   }
 
   /** A tenant's handoffs that wait for a person. */
@@ -202,9 +207,12 @@ export class KeyNames {
     return `${this.partition(tag)}r:${tenant}:${agent}`
   }
 
-  /** The lease of the replica that sweeps. */
+  /**
+   * The lease of the replica that sweeps. Version 0.2.0 has another one, `sweeper`, and its sweep doesn't know the
+   * tenants' indexes: while both versions run, one replica of each sweeps.
+   */
   sweeper (tag: string): string {
-    return `${this.partition(tag)}sweeper`
+    return `${this.partition(tag)}sweeps`
   }
 
   /**

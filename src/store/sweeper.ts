@@ -78,13 +78,11 @@ export class Sweeper {
   readonly #glances = new Map<Promise<void>, string | undefined>()
   /** Partitions whose first call is next, in the order of their turns. */
   readonly #awaited = new Set<string>()
-  /** Partitions with more due than their last call took, in the order of their turns. */
-  readonly #backlog = new Set<string>()
   /**
-   * Those of which the next further call takes what was due first. The others' takes what was due last: so what a
-   * tenant has due is reached in a round, however much another has had due before it, and in its turn otherwise.
+   * Partitions with more due than their last call took, in the order of their turns. Within a partition tenants take
+   * turns (lua/sweep.lua).
    */
-  readonly #oldestNext = new Set<string>()
+  readonly #backlog = new Set<string>()
   /** What takes calls from the backlog, and for which master. */
   readonly #drains = new Map<Promise<void>, string | undefined>()
   readonly #statistics: SweepStatistics
@@ -190,27 +188,25 @@ export class Sweeper {
     for (const tag of this.#backlog) {
       if (masterOf(tag) !== master) continue
       this.#backlog.delete(tag)
-      const isOldest = this.#oldestNext.delete(tag)
-      if (!isOldest) this.#oldestNext.add(tag)
-      if (this.#mine && reaches(tag)) await within(patience, this.#sweepPartition(tag, batch, !isOldest))
+      if (this.#mine && reaches(tag)) await within(patience, this.#sweepPartition(tag, batch))
     }
   }
 
-  async #sweepPartition (tag: string, limit: number, newest = false): Promise<void> {
+  async #sweepPartition (tag: string, limit: number): Promise<void> {
     this.#underWay.add(tag)
     try {
       const { onExpired, onAfter } = this.#options
       const {
-        lookedAt, expired, live, untilDue, stalled, reissued, named, ended, blocked
-      } = await this.#handoffs.sweep(tag, limit, onExpired !== undefined, newest)
+        expired, live, countNext, untilDue, stalled, reissued, named, ended, blocked
+      } = await this.#handoffs.sweep(tag, limit, onExpired !== undefined, this.#statistics.countsFrom(tag))
       this.expired += expired
       this.stalled += stalled
       this.reissued.stalled += reissued.stalled
       this.reissued.not_done += reissued.not_done
-      this.#statistics.saw(tag, live, untilDue)
+      this.#statistics.saw(tag, live, countNext, untilDue)
       for (const { tenant, id } of named) onExpired?.(tenant, id)
       if (ended.length + blocked.length > 0) onAfter?.(ended, blocked)
-      if (lookedAt === limit) this.#backlog.add(tag)
+      if (untilDue !== null && untilDue <= 0) this.#backlog.add(tag)
     } catch (error) {
       // The other partitions can still be swept.
       if (!(error instanceof Unavailable)) throw error
@@ -253,7 +249,11 @@ export interface SweepCounts {
  */
 export class SweepStatistics {
   readonly #places: ReadonlyMap<string, number>
+  /** How many handoffs are live in each, by the last whole count. Tenants are counted a few at a time. */
   readonly #live: Float64Array
+  /** How many of each are counted so far, and which of its tenants comes next. */
+  readonly #counted: Float64Array
+  readonly #countNext: Uint32Array
   /**
    * When each partition's first handoff is due and when the partition was last looked at, in this process's monotonic
    * milliseconds. So no clocks are compared.
@@ -265,6 +265,8 @@ export class SweepStatistics {
   constructor (tags: readonly string[]) {
     this.#places = new Map(tags.map((tag, place) => [tag, place]))
     this.#live = new Float64Array(tags.length)
+    this.#counted = new Float64Array(tags.length)
+    this.#countNext = new Uint32Array(tags.length)
     this.#dueAt = new Float64Array(tags.length)
     this.#seenAt = new Float64Array(tags.length)
   }
@@ -273,8 +275,10 @@ export class SweepStatistics {
   begin (): void {
     this.#begunAt = performance.now()
     this.#seenAt.fill(this.#begunAt)
-    // NaN until the partition is looked at.
+    // NaN until all of the partition's tenants are counted.
     this.#live.fill(NaN)
+    this.#counted.fill(0)
+    this.#countNext.fill(0)
   }
 
   /** This replica no longer sweeps. */
@@ -282,13 +286,24 @@ export class SweepStatistics {
     this.#begunAt = undefined
   }
 
+  /** At which of the partition's tenants its count goes on. */
+  countsFrom (tag: string): number {
+    return this.#countNext[this.#places.get(tag)!]!
+  }
+
   /**
+   * @param live how many live handoffs those tenants have that were counted @param countNext which tenant comes next
    * @param untilDue milliseconds until the first live handoff is due, below 0 if it is overdue; null if there is none
    */
-  saw (tag: string, live: number, untilDue: number | null): void {
+  saw (tag: string, live: number, countNext: number, untilDue: number | null): void {
     const place = this.#places.get(tag) as number
     const now = performance.now()
-    this.#live[place] = live
+    this.#counted[place]! += live
+    this.#countNext[place] = countNext
+    if (countNext === 0) {
+      this.#live[place] = this.#counted[place]!
+      this.#counted[place] = 0
+    }
     this.#dueAt[place] = untilDue === null ? Infinity : now + untilDue
     this.#seenAt[place] = now
   }

@@ -58,7 +58,7 @@ const failedMark = '}:f:'
 const asksMark = '}:a:'
 
 function isIndex (key: string): boolean {
-  return key.endsWith('}:due') || (key.includes(inboxMark) && !/:(settings|places)$/.test(key)) || key.includes(failedMark) || key.includes(asksMark)
+  return key.includes('}:due:') || (key.includes(inboxMark) && !/:(settings|places)$/.test(key)) || key.includes(failedMark) || key.includes(asksMark)
 }
 
 /** @param leaves when Redis deletes each hash */
@@ -81,6 +81,7 @@ async function readKeys (redis: Redis, keys: string[], state: RedisState, leaves
       const list = key.includes(failedMark) ? `${key.split(failedMark)[1]} failed` : key.includes(asksMark) ? `${key.split(asksMark)[1]} asks` : key.split(inboxMark)[1]
       for (let at = 0; at < members.length; at += key.endsWith(':caught') ? 1 : 2) {
         const member = members[at] as string
+        if (member === '-') continue
         if (list === undefined) state.due.push({ tag, member, score: Number(members[at + 1]) })
         else state.listed.push({ tag, list, member })
       }

@@ -74,7 +74,7 @@ t.test('the scripts do the same on simulated data as on a real Redis', async t =
     let now = Date.UTC(2100, 0, 1)
     for (let step = 0; step < 60; step++) {
       // Often exactly at a deadline, which is over from its own millisecond on.
-      const [due] = (db.content(keys.due(on.tag), 'sorted') ?? []).map(([score]) => score).filter(score => score >= now)
+      const [due] = (db.content(keys.due(on.tag, 'acme'), 'sorted') ?? []).map(([score]) => score).filter(score => score >= now)
       now = due !== undefined && due < now + 1000 && random.chance(0.06) ? Math.ceil(due) : now + random.pick([0, 1, 20, 40, 300])
       const { real, simulated, asked: { script: { name }, keys: itsKeys, texts } } = await run(on, db, now, random, seed % 2 === 0)
       // In front there may be what was appended to an outbox (lua/lib/relayed.lua).

@@ -6,7 +6,7 @@ import {
 
 t.test('each of 1,024 partitions has sixteen slots of its own', async t => {
   t.equal(tags.length, partitionCount)
-  t.ok(tags.every((tag, partition) => slotOf(`handoff:{${tag}}:due`) >> 4 === partition))
+  t.ok(tags.every((tag, partition) => slotOf(`handoff:{${tag}}:tenants`) >> 4 === partition))
   // With 1, 3, 5 or 6 masters the shares differ by at most one partition.
   for (const masters of [1, 3, 5, 6]) {
     const shares: number[] = new Array(masters).fill(0)

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { Redis } from 'ioredis'
+import type { ChainableCommander, Redis } from 'ioredis'
 import { KeyNames } from '../../src/store/key-names.ts'
 import { loadScripts } from '../../src/redis/scripts.ts'
 import type { ScriptName } from '../../src/redis/scripts.ts'
@@ -57,7 +57,7 @@ const itself = (on: Raw) => on.member ?? member
 
 /** @param requireHuman adds the waiting list's key @param payload begins with `"task":` and ends with the task, which the list keeps whole @param options besides require_human's @returns its reply, a number as a tagged one */
 export async function pass (on: Raw, now: number, { agent, token, deadline }: Asking, requireHuman = false, payload: string | Buffer = '"task":"new"', options = '') {
-  const keys = [on.keys.handoff(tag, itself(on)), on.keys.due(tag), ...(requireHuman ? [on.keys.waiting(tag, tenant)] : [])]
+  const keys = [on.keys.handoff(tag, itself(on)), on.keys.due(tag, tenant), ...(requireHuman ? [on.keys.waiting(tag, tenant)] : [])]
   const itsOptions = requireHuman && options !== ' ?' ? `${options} l${payload.length - 8} h${digest}` : options
   const reply = await run(on, 'pass', now, keys, [deadline, `${agent} ${token}`, lifetimes.expiresIn, ...itsOptions === '' ? [] : [itsOptions], payload])
   return typeof reply === 'number' ? ['passed', reply, reply + lifetimes.expiresIn] : reply
@@ -66,7 +66,7 @@ export async function pass (on: Raw, now: number, { agent, token, deadline }: As
 /** @returns its reply with all of its parts, those that are left out at its end as null */
 export async function catchIt (on: Raw, now: number, { agent, token, deadline }: Asking, workTtl: number = lifetimes.workTtl) {
   const source = sourceAt('catch', now).replace(/^(local WORK_TTL = )\d+/m, `$1${workTtl}`)
-  const reply = await run(on, 'catch', now, [on.keys.handoff(tag, itself(on)), on.keys.due(tag)], [deadline, `${agent} ${token}`], source) as unknown[]
+  const reply = await run(on, 'catch', now, [on.keys.handoff(tag, itself(on)), on.keys.due(tag, tenant)], [deadline, `${agent} ${token}`], source) as unknown[]
   if (reply[0] !== 'caught' && reply[0] !== 'replayed') return reply
   const [outcome, created, ...parts] = reply
   return [outcome, Number(created), ...parts, ...Array.from({ length: 6 - parts.length }, () => null)]
@@ -74,18 +74,18 @@ export async function catchIt (on: Raw, now: number, { agent, token, deadline }:
 
 /** @param result JSON text; empty for none @returns its reply, a number as a tagged one */
 export async function done (on: Raw, now: number, { agent, token, deadline }: Asking, result = '{"new":1}', satisfied = '') {
-  const reply = await run(on, 'done', now, [on.keys.handoff(tag, itself(on)), on.keys.due(tag)], [deadline, agent, token, ...satisfied === '' ? [] : [satisfied], result])
+  const reply = await run(on, 'done', now, [on.keys.handoff(tag, itself(on)), on.keys.due(tag, tenant)], [deadline, agent, token, ...satisfied === '' ? [] : [satisfied], result])
   return typeof reply === 'number' ? ['done', reply] : reply
 }
 
 /** @param fault JSON text */
 export function fail (on: Raw, now: number, { agent, token, deadline }: Asking, fault = '{"message":"new"}', mayRetry = 1) {
-  return run(on, 'fail', now, [on.keys.handoff(tag, itself(on)), on.keys.due(tag)], [deadline, token, agent, lifetimes.retention, itself(on), mayRetry, '', fault])
+  return run(on, 'fail', now, [on.keys.handoff(tag, itself(on)), on.keys.due(tag, tenant)], [deadline, token, agent, lifetimes.retention, itself(on), mayRetry, '', fault])
 }
 
 /** @param reason JSON text */
 export function decline (on: Raw, now: number, { agent, token, deadline }: Asking, reason = '"new"') {
-  return run(on, 'decline', now, [on.keys.handoff(tag, itself(on)), on.keys.due(tag)], [deadline, token, agent, lifetimes.retention, itself(on), reason])
+  return run(on, 'decline', now, [on.keys.handoff(tag, itself(on)), on.keys.due(tag, tenant)], [deadline, token, agent, lifetimes.retention, itself(on), reason])
 }
 
 /** @param extendBy milliseconds @param progress JSON text; empty for none */
@@ -95,11 +95,11 @@ export function heartbeat (on: Raw, now: number, { agent, deadline }: Omit<Askin
 
 /** @param reason JSON text; empty for none */
 export function cancel (on: Raw, now: number, { agent, deadline }: Omit<Asking, 'token'>, force = 0, reason = '', operator = 0) {
-  return run(on, 'cancel', now, [on.keys.handoff(tag, itself(on)), on.keys.due(tag)], [deadline, agent, lifetimes.retention, itself(on), operator, force, reason])
+  return run(on, 'cancel', now, [on.keys.handoff(tag, itself(on)), on.keys.due(tag, tenant)], [deadline, agent, lifetimes.retention, itself(on), operator, force, reason])
 }
 
 export function reissue (on: Raw, now: number, { agent, deadline }: Omit<Asking, 'token'>, operator = 0) {
-  return run(on, 'reissue', now, [on.keys.handoff(tag, itself(on)), on.keys.due(tag)], [deadline, agent, lifetimes.retention, itself(on), operator])
+  return run(on, 'reissue', now, [on.keys.handoff(tag, itself(on)), on.keys.due(tag, tenant)], [deadline, agent, lifetimes.retention, itself(on), operator])
 }
 
 /** @param note JSON text */
@@ -109,7 +109,7 @@ export function approve (on: Raw, now: number, { agent, token, deadline }: Askin
 
 /** @param note JSON text */
 export function reject (on: Raw, now: number, { agent, token, deadline }: Asking, note: string | Buffer = '"no"', seen: number | '' = '', itsDigest = '') {
-  return run(on, 'reject', now, [on.keys.handoff(tag, itself(on)), on.keys.waiting(tag, tenant), on.keys.due(tag)],
+  return run(on, 'reject', now, [on.keys.handoff(tag, itself(on)), on.keys.waiting(tag, tenant), on.keys.due(tag, tenant)],
     [deadline, token, agent, lifetimes.retention, itself(on), seen, itsDigest, note])
 }
 
@@ -141,7 +141,7 @@ export function read (on: Raw, now: number, agent: string, inboxes?: string[]) {
 }
 
 export function sweep (on: Raw, now: number, limit = 10, deadline = now, naming = 0) {
-  return run(on, 'sweep', now, [on.keys.due(tag)], [deadline, on.keys.partition(tag), limit, naming, lifetimes.retention])
+  return run(on, 'sweep', now, [on.keys.tenants(tag)], [deadline, on.keys.partition(tag), limit, naming, lifetimes.retention, 0])
 }
 
 export function lineage (on: Raw, now: number) {
@@ -174,20 +174,27 @@ function nextOf ({ hash }: State): string {
 export async function restore (redis: Redis, state: State, keys: { handoff: string, due: string, waiting: string, member: string }): Promise<void> {
   const all = redis.multi()
   if (state.hash) all.hset(keys.handoff, state.hash).pexpireat(keys.handoff, state.expires!)
-  if (state.due !== undefined) all.zadd(keys.due, state.due, keys.member)
+  if (state.due !== undefined) enterDue(all, keys.due, state.due, keys.member)
   if (state.waiting !== undefined) all.zadd(keys.waiting, state.waiting, keys.member)
   if (state.next) {
     const behind = (name: string) => name.slice(0, -nextId.length) + nextOf(state)
-    all.hset(behind(keys.handoff), state.next.hash).pexpireat(behind(keys.handoff), state.next.expires).zadd(keys.due, state.next.due, behind(keys.member))
+    all.hset(behind(keys.handoff), state.next.hash).pexpireat(behind(keys.handoff), state.next.expires)
+    enterDue(all, keys.due, state.next.due, behind(keys.member))
   }
   await all.exec()
 }
 
+/** As lua/lib/due.lua. */
+function enterDue (to: ChainableCommander, due: string, time: number, member: string): void {
+  const [, prefix, tenant] = /^(.*}:)due:(.*)$/.exec(due)!
+  to.zadd(due, time, member, 'inf', '-').zadd(`${prefix}tenants`, 'LT', time, tenant!)
+}
+
 /** Puts the one handoff into a state. Whatever it or its successor was before is overwritten. */
 export async function put (on: Raw, state: State): Promise<void> {
-  const [handoff, due, waiting] = [on.keys.handoff(tag, member), on.keys.due(tag), on.keys.waiting(tag, tenant)]
+  const [handoff, due, waiting] = [on.keys.handoff(tag, member), on.keys.due(tag, tenant), on.keys.waiting(tag, tenant)]
   const [, behind] = / i(\S+)/.exec(await on.redis.hget(handoff, 'x') ?? '') ?? []
-  await on.redis.del(handoff, due, waiting, ...behind === undefined ? [] : [on.keys.handoff(tag, `${tenant}:${behind}`)])
+  await on.redis.del(handoff, due, on.keys.tenants(tag), waiting, ...behind === undefined ? [] : [on.keys.handoff(tag, `${tenant}:${behind}`)])
   await restore(on.redis, state, { handoff, due, waiting, member })
 }
 
@@ -197,12 +204,12 @@ export function dumped (state: State, name = member): Record<string, unknown> {
   const zset = (score: number, whose = name) => ({ type: 'zset', content: [whose, String(score)], expires: -1 })
   const hash = (content: unknown, expires: number | undefined) => ({ type: 'hash', content, expires })
   if (state.hash) all[`{${tag}}:h:${name}`] = hash(state.hash, state.expires)
-  if (state.due !== undefined) all[`{${tag}}:due`] = zset(state.due)
+  if (state.due !== undefined) all[`{${tag}}:due:${tenant}`] = zset(state.due)
   if (state.waiting !== undefined) all[`{${tag}}:w:${tenant}`] = zset(state.waiting)
   if (state.next) {
     const behind = `${tenant}:${nextOf(state)}`
     all[`{${tag}}:h:${behind}`] = hash(state.next.hash, state.next.expires)
-    all[`{${tag}}:due`] = zset(state.next.due, behind)
+    all[`{${tag}}:due:${tenant}`] = zset(state.next.due, behind)
   }
   return all
 }

@@ -238,7 +238,7 @@ for (const isSpread of [false, true]) {
       const turn = () => on.redis.zscore(`${on.prefix}:{${tagOf(late)}}:i:default:slow`, `default:${late}`)
       const before = await turn()
       await on.later(1000)
-      await on.redis.zadd(`${on.prefix}:{${tagOf(late)}}:due`, 1, `default:${late}`)
+      await makeDue(on, late)
       await settle(late)
       t.equal(await turn(), before)
       const { items } = await on.json('bob', 'POST', '/api/catch', { inbox: 'slow', max: 5 })
@@ -300,7 +300,7 @@ for (const isSpread of [false, true]) {
       const { ended } = await on.store.handoffs.sweep(tagOf(one), 100)
       t.match(ended, [{ id: one }])
       // A fraction would count looks for the waiting list, which come later and later.
-      t.equal(Number(await on.redis.zscore(`${on.prefix}:{${tagOf(one)}}:due`, `default:${one}`)) % 1, 0)
+      t.equal(Number(await on.redis.zscore(`${on.prefix}:{${tagOf(one)}}:due:default`, `default:${one}`)) % 1, 0)
       await on.later(1000)
       await settle(one)
     })
@@ -456,7 +456,7 @@ for (const isSpread of [false, true]) {
           await on.later(1000)
           await settle(last, next)
           for (const id of ids) t.strictSame(await on.redis.smembers((await keyOf(on, id)).replace(':h:', ':d:')), [`${next}/${id}`])
-          t.equal(await on.redis.zscore(`${on.prefix}:{${tagOf(last)}}:due`, `default:${last}`), null)
+          t.equal(await on.redis.zscore(`${on.prefix}:{${tagOf(last)}}:due:default`, `default:${last}`), null)
           last = next
         }
         for (const id of ids) {
@@ -712,7 +712,7 @@ for (const isSpread of [false, true]) {
       await settle(one)
       t.equal(await countBlocked(on, ids), 0)
       t.equal(await on.redis.exists((await keyOf(on, one)).replace(':h:', ':d:')), 0)
-      t.equal(await on.redis.zscore(`${on.prefix}:{${tagOf(one)}}:due`, `default:${one}`), null)
+      t.equal(await on.redis.zscore(`${on.prefix}:{${tagOf(one)}}:due:default`, `default:${one}`), null)
     })
 
     t.test('a chain of 210 is cancelled from its head, in bounded steps', async t => {
@@ -754,7 +754,7 @@ for (const isSpread of [false, true]) {
       const other = await testApp(t, {}, { isSpread, prefix: on.prefix })
       const one = await start()
       const ids = await passMany(on, 140, { after: [one], after_need: 'ended' })
-      await on.redis.zadd(`${on.prefix}:{${tagOf(one)}}:due`, 1, `default:${one}`)
+      await makeDue(on, one)
       await end(one, 'fail', fault)
       const { ended, blocked } = await other.store.handoffs.sweep(tagOf(one), 100)
       t.match(ended, [{ id: one }])
@@ -774,6 +774,12 @@ async function passMany ({ json }: Crossing, count: number, body: object): Promi
     ids.push(...(await json('alice', 'POST', '/api/batch', { operations })).results.map((result: any) => result.body.handoff_id))
   }
   return ids
+}
+
+/** The sweep looks at it next. */
+async function makeDue ({ redis, prefix }: Crossing, id: string): Promise<void> {
+  const partition = `${prefix}:{${tagOf(id)}}:`
+  await redis.multi().zadd(`${partition}due:default`, 1, `default:${id}`).zadd(`${partition}tenants`, 1, 'default').exec()
 }
 
 async function countBlocked ({ json }: Crossing, ids: readonly string[]): Promise<number> {

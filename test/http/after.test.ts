@@ -146,18 +146,18 @@ for (const isSpread of [false, true]) {
       await until(async () => (await status(ids[2]!)).status === 'expired')
       await settle(service, ...ids, behind)
       t.equal(await notes(), '0,0,0')
-      for (const id of [...ids, behind]) t.equal(await service.redis.zscore(`${service.prefix}:{${tagOf(id)}}:due`, `default:${id}`), null)
+      for (const id of [...ids, behind]) t.equal(await service.redis.zscore(`${service.prefix}:{${tagOf(id)}}:due:default`, `default:${id}`), null)
     })
 
     t.test('waiting writes nothing while nothing happens, and its looks come less and less often', async t => {
       const { store, dump } = service
       const ids = [await pass({ expires_in: 7200 }), await pass({ expires_in: 7200 })]
       const id = await pass({ after: ids, expires_in: 7200, to: 'patient' })
-      const due = async () => Number(await service.redis.zscore(`${service.prefix}:{${tagOf(id)}}:due`, `default:${id}`))
+      const due = async () => Number(await service.redis.zscore(`${service.prefix}:{${tagOf(id)}}:due:default`, `default:${id}`))
       const began = Date.now()
       await service.setClock(began + 20_000)
       await settle(service, id)
-      const without = async () => Object.fromEntries(Object.entries(await dump()).filter(([key]) => !key.endsWith(':due')))
+      const without = async () => Object.fromEntries(Object.entries(await dump()).filter(([key]) => !key.includes(':due:')))
       const [before, asked] = [await without(), callsOf(store, 'after')]
       const looks: number[] = []
       for (let at = await due(); at < began + 3_600_000; at = await due()) {

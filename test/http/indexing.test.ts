@@ -32,7 +32,7 @@ for (const isSpread of [false, true]) {
     await post('approver', `/api/approve/${await pass({ to: 'people', require_human: true, delay: 60 })}`)
     await pass({ to: 'work', delay: 60, after: [await pass()] })
     await setClock(start + 10_000)
-    const all = [...Object.keys(await dump()).flatMap(name => /^\{(...)\}:due$/.exec(name)?.[1] ?? [])]
+    const all = [...Object.keys(await dump()).flatMap(name => /^\{(...)\}:due:/.exec(name)?.[1] ?? [])]
     for (const tag of all) await store.handoffs.sweep(tag, 100)
     /** What the lists have, without when they end. */
     const lists = async () => Object.fromEntries(Object.entries(await dump()).flatMap(([key, value]) =>

@@ -254,7 +254,7 @@ t.test('a search that is over goes on where it ended, for the same that searches
   // Entries of what is gone, as many as two pages look at.
   const names = new KeyNames(prefix)
   const tag = inboxTag(tenant, inbox)
-  for (const [list, score] of [[names.failedIn(tag, tenant, inbox), start], [names.due(tag), start + 60_000]] as const) {
+  for (const [list, score] of [[names.failedIn(tag, tenant, inbox), start], [names.due(tag, tenant), start + 60_000]] as const) {
     await redis.zadd(list, ...Array.from({ length: 2500 }, (_, n) => [score + n % 9, `${tenant}:${tag}${String(n).padStart(22, 'x')}`]).flat())
   }
   const operate = new OperateService(store.lists, store.attempts, (_, read) => read(), { change: -1, search: -1 })

@@ -16,7 +16,7 @@ t.test('the payload is bytes', async t => {
   await pass(on, T, passer, false, bytes)
   const key = on.keys.handoff(tag, member)
   t.strictSame(await test.redis.hgetBuffer(key, 'p'), bytes)
-  const given = await test.redis.callBuffer('EVAL', sourceAt('catch', T), 2, key, on.keys.due(tag), T, 'A ctok') as unknown[]
+  const given = await test.redis.callBuffer('EVAL', sourceAt('catch', T), 2, key, on.keys.due(tag, 'acme'), T, 'A ctok') as unknown[]
   t.strictSame(given[2], bytes)
 })
 
@@ -111,7 +111,7 @@ t.test('as production runs them: by digest, by Redis’s own clock', async t => 
     return Number(seconds) * 1000 + Math.floor(Number(microseconds) / 1000)
   }
   const passAt = async (deadline: number) =>
-    await redis.evalsha(scripts.pass.sha1, 2, on.keys.handoff(tag, member), on.keys.due(tag), deadline, 'passer ptok', lifetimes.expiresIn, payload) as number | [string]
+    await redis.evalsha(scripts.pass.sha1, 2, on.keys.handoff(tag, member), on.keys.due(tag, 'acme'), deadline, 'passer ptok', lifetimes.expiresIn, payload) as number | [string]
   const before = await time()
   t.strictSame(await passAt(before - 1), ['late'])
   const created = await passAt(before + 60_000) as number

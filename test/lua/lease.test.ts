@@ -10,7 +10,7 @@ const older = 5000
 
 /** The lease as it lies in Redis: who holds it, and until when by the server's own clock. */
 async function look (test: TestRedis): Promise<{ holder: unknown, expires: number } | null> {
-  const { [`{${tag}}:sweeper`]: held, ...others } = await test.dump() as Record<string, { content: unknown, expires: number }>
+  const { [`{${tag}}:sweeps`]: held, ...others } = await test.dump() as Record<string, { content: unknown, expires: number }>
   if (Object.keys(others).length > 0) throw new Error(`nothing else is written: ${Object.keys(others)}`)
   return held === undefined ? null : { holder: held.content, expires: held.expires }
 }

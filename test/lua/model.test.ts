@@ -46,19 +46,19 @@ async function foundIn ({ redis, keys }: Raw, model: Model): Promise<Record<stri
   for (const member of members) reads.hgetall(keys.handoff(tag, member)).pexpiretime(keys.handoff(tag, member))
   const [due, waiting, failed, ...hashes] = (await reads.exec())!.map(([error, found]) => error ?? found)
   const each = members.map((member, n) => [member, { hash: inOrder(hashes[2 * n]), expires: hashes[2 * n + 1] }])
-  return { ...Object.fromEntries(each), due, waiting, failed }
+  return { ...Object.fromEntries(each), due: (due as string[]).slice(0, -2), waiting, failed }
 }
 
-const listsOf = (keys: Raw['keys']) => [keys.due(tag), keys.waiting(tag, tenant), keys.failed(tag, tenant)]
+const listsOf = (keys: Raw['keys']) => [keys.due(tag, tenant), keys.waiting(tag, tenant), keys.failed(tag, tenant)]
 
 /** Puts what the model has into Redis, and nothing else. */
 async function put ({ redis, keys }: Raw, model: Model, before: Model | undefined): Promise<void> {
-  const all = redis.pipeline().del(...listsOf(keys), ...before?.all().map(({ first }) => keys.handoff(tag, `${tenant}:${first.id}`)) ?? [])
+  const all = redis.pipeline().del(...listsOf(keys), keys.tenants(tag), ...before?.all().map(({ first }) => keys.handoff(tag, `${tenant}:${first.id}`)) ?? [])
   for (const handoff of model.all()) {
     const member = `${tenant}:${handoff.first.id}`
     const { hash, expires, due, waiting, failed } = stored(handoff, model.now)
     all.hset(keys.handoff(tag, member), hash!).pexpireat(keys.handoff(tag, member), expires!)
-    if (due !== undefined) all.zadd(keys.due(tag), due, member)
+    if (due !== undefined) all.zadd(keys.due(tag, tenant), due, member, 'inf', '-').zadd(keys.tenants(tag), 'LT', due, tenant)
     if (waiting !== undefined) all.zadd(keys.waiting(tag, tenant), waiting, member)
     if (failed !== undefined) all.zadd(keys.failed(tag, tenant), failed, member)
   }
@@ -82,7 +82,7 @@ async function step (t: Test, on: Raw, model: Model, request: Request, label: st
 /** Nothing lies there that the model doesn't know of. */
 async function nothingElse (t: Test, test: TestRedis, model: Model): Promise<void> {
   const names = Object.entries(expectedIn(model)).flatMap(([name, content]) => {
-    const list = { due: 'due', waiting: `w:${tenant}`, failed: `f:${tenant}` }[name]
+    const list = { due: `due:${tenant}`, waiting: `w:${tenant}`, failed: `f:${tenant}` }[name]
     if (list !== undefined) return (content as unknown[]).length === 0 ? [] : [`{${tag}}:${list}`]
     return [`{${tag}}:h:${name}`]
   })
@@ -234,7 +234,7 @@ const parts = fc.array(fc.record({
 type Part = typeof parts extends fc.Arbitrary<Array<infer P>> ? P : never
 
 function callOf ({ keys }: Raw, name: Part['name'], { of, who, token, inbox, options, size, isLate, extend }: Part['calls'][number]) {
-  const [key, due, list, deadline] = [keys.handoff(tag, `${tenant}:h${of}`), keys.due(tag), keys.inbox(tag, tenant, inbox), isLate ? 1 : 2 * T]
+  const [key, due, list, deadline] = [keys.handoff(tag, `${tenant}:h${of}`), keys.due(tag, tenant), keys.inbox(tag, tenant, inbox), isLate ? 1 : 2 * T]
   const { expiresIn, workTtl, retention } = lifetimes
   const [asked, args]: [string[], Array<string | number>] = {
     pass: [options === '' ? [key, due] : [key, due, list], [`${who} ${token}`, expiresIn, ...options === '' ? [] : [`${options} t${inbox}`], 'p'.repeat(size)]],
@@ -242,7 +242,7 @@ function callOf ({ keys }: Raw, name: Part['name'], { of, who, token, inbox, opt
     take: [[list, due, keys.taken(tag, token)], [token, who, workTtl, retention, keys.handoff(tag, ''), 1, 0, '', '-', '', 'asker', '']],
     done: [[key, due], [who, token, 'r'.repeat(size % 1000)]],
     heartbeat: [[key], [who, retention, extend, 10_000, '']],
-    sweep: [[due], [keys.partition(tag), size, 1, retention]],
+    sweep: [[keys.tenants(tag)], [keys.partition(tag), size, 1, retention, 0]],
   }[name] as never
   return { keys: asked, args: [deadline, ...args], advances: name === 'pass' && options !== '' }
 }

@@ -20,8 +20,8 @@ t.test('on a Cluster', async t => {
   const { handoffs, attempts, inboxes, approvals, dependents } = store
 
   const parts: Array<[string, (place: HandoffPlace) => string[]]> = [
-    ['nothing', () => []], ['the handoff', place => [keyOf(place)]], ['the index of what is due', ({ tag }) => [`handoff:{${tag}}:due`]],
-    ['both', place => [keyOf(place), `handoff:{${place.tag}}:due`]],
+    ['nothing', () => []], ['the handoff', place => [keyOf(place)]], ['the index of what is due', ({ tag }) => [`handoff:{${tag}}:due:default`]],
+    ['both', place => [keyOf(place), `handoff:{${place.tag}}:due:default`]],
   ]
   for (const [name, ahead] of parts) {
     const again = ' m3 d1000 t' + `work${name.length}`
@@ -201,7 +201,7 @@ t.test('on a Cluster', async t => {
     const waiting = new KeyNames('handoff').waiting(tag, 'default')
     for (const isListAhead of [false, true]) {
       const place = await passed(tag, ' l2 hdigest', { requireHuman: true })
-      const ahead = isListAhead ? [waiting] : [keyOf(place), `handoff:{${tag}}:due`]
+      const ahead = isListAhead ? [waiting] : [keyOf(place), `handoff:{${tag}}:due:default`]
       t.match(await whileMoving(tag, ahead, () => attempts.cancel(place, 'alice', 'own', false, Buffer.alloc(0))), { outcome: 'cancelled' })
       t.equal(await (await cluster.ownerOf(slotOf(tag))).admin.zscore(waiting, memberOf('default', place.id)), null, 'is in no list')
     }
@@ -222,7 +222,7 @@ t.test('on a Cluster', async t => {
   await t.test('what comes after others, with some of it gone ahead', async t => {
     const names = new KeyNames('handoff')
     const setOf = ({ tag, tenant, id }: HandoffPlace) => names.dependents(tag, memberOf(tenant, id))
-    const dueOf = ({ tag }: HandoffPlace) => names.due(tag)
+    const dueOf = ({ tag, tenant }: HandoffPlace) => names.due(tag, tenant)
     const noted = async (place: HandoffPlace) => (await cluster.ownerOf(slotOf(place.tag))).admin.smembers(setOf(place))
     const blocked = async (after: HandoffPlace, need: 'd' | 'e', to = '') => {
       const tag = to === '' ? freshTag() : inboxTag('default', to)

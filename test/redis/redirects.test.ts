@@ -25,7 +25,7 @@ async function refusals (server: RedisServer, word: string): Promise<number> {
 }
 
 const handoffKey = ({ tag, tenant, id }: HandoffPlace) => `handoff:{${tag}}:h:${tenant}:${id}`
-const dueKey = ({ tag }: HandoffPlace) => `handoff:{${tag}}:due`
+const dueKey = ({ tag, tenant }: HandoffPlace) => `handoff:{${tag}}:due:${tenant}`
 
 t.test('three masters', async t => {
   const cluster = await startCluster(t, { replicas: 0, nodeTimeoutMs: 1000 })

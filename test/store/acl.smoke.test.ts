@@ -144,7 +144,7 @@ t.test('without a right nothing is begun that would end half way, and no lease i
   store.sweeper.start()
   await until(() => callsOf(store, 'lease') > asked)
   await t.rejects(store.handoffs.sweep(tagOf(id), 100), { name: 'Unavailable', message: 'NOPERM: sweep needs SREM' })
-  t.strictSame(await redis.admin.keys(`${prefix}:*sweeper`), [], 'others may sweep')
+  t.strictSame(await redis.admin.keys(`${prefix}:*sweeps`), [], 'others may sweep')
   t.strictSame(await contents(redis, `${prefix}:{${tagOf(id)}}:*`), before, 'all is as it was')
 
   await grant()
@@ -152,7 +152,7 @@ t.test('without a right nothing is begun that would end half way, and no lease i
   const failed = await fail()
   t.equal(failed.statusCode, 200)
   t.match((await call('bob', 'POST', '/api/catch?wait=30', { inbox: 'in' })).json(), { items: [{ task: 't' }] }, 'the next attempt')
-  await until(async () => (await redis.admin.keys(`${prefix}:*sweeper`)).length === 1)
+  await until(async () => (await redis.admin.keys(`${prefix}:*sweeps`)).length === 1)
 })
 
 /** The keys of this pattern, and what DUMP says of each. */

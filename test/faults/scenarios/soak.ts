@@ -31,7 +31,7 @@ const timeout = 20_000
  * The kinds of keys that are there with nothing alive: of API keys, for 30 days after their end; of feeds, for two hours; of decisions, for 7 days;
  * of webhooks; of the replicas themselves.
  */
-const staying = /^(k|keys.*|e|e:since|w:decided|hooks?(:due|:delivered|:failed)?|dataset|sweeper|deliverer)$/
+const staying = /^(k|keys.*|e|e:since|w:decided|hooks?(:due|:delivered|:failed)?|dataset|sweeps|deliverer)$/
 /** Those of each visitor. */
 const visitors = /^handoff:(\{\w+\}:k:|e:t-)/
 

@@ -49,7 +49,7 @@ function simulate (source: string, db: Database, now: number, keys: readonly str
 
 /** Removes a key, as if it were on another node while its slot moves. */
 async function lose ({ redis, keys, tag }: Real, db: Database, random: Random): Promise<void> {
-  const key = random.pick([...db.values.keys(), keys.due(tag)])
+  const key = random.pick([...db.values.keys(), keys.due(tag, 'acme'), keys.tenants(tag)])
   await redis.del(key)
   db.set(key, undefined)
 }
@@ -135,7 +135,7 @@ function ask ({ keys, tag }: Real, db: Database, random: Random, now: number, is
     }
     case 'approve': approvals.decide('approved', place, token, agent, seen, Buffer.from('"so  be it"')); break
     case 'reject': approvals.decide('rejected', place, token, agent, seen, Buffer.from('null')); break
-    case 'sweep': handoffs.sweep(tag, random.pick([1, 2, 10]), random.chance(0.5)); break
+    case 'sweep': handoffs.sweep(tag, random.pick([1, 2, 10]), random.chance(0.5), random.pick([0, 0, 1])); break
     case 'take': {
       const turns = random.pick([null, [], [`${now * 1000 - random.between(0, 9) * 100_000}/${random.pick([700, 5_000_000])}`]])
       const known = random.pick([null, null, 'placed' as const, { turns: [], isMore: false, caught: random.between(0, 2), readAt: now - random.between(0, 3) }])
@@ -202,7 +202,7 @@ export async function dumpReal ({ redis, keys, tag }: Real): Promise<Record<stri
 async function read (redis: Redis, key: string, type: string): Promise<unknown> {
   switch (type) {
     case 'hash': return Object.fromEntries(Object.entries(await redis.hgetallBuffer(key)).map(([field, value]) => [field, plain(value)]))
-    case 'zset': return (await redis.zrange(key, '0', '-1', 'WITHSCORES')).map((word, at) => at % 2 === 1 ? String(Number(word)) : word)
+    case 'zset': return (await redis.zrange(key, '0', '-1', 'WITHSCORES')).map((word, at) => at % 2 === 1 ? String(Number(word.replace('inf', 'Infinity'))) : word)
     case 'set': return (await redis.smembers(key)).sort()
     case 'list': return plain(await redis.lrangeBuffer(key, 0, -1))
     case 'stream': return (await redis.xrange(key, '-', '+')).map(([, words]) => words)

@@ -13,8 +13,8 @@ export function dumpServers ({ time }: World, topology: Topology): RedisState {
       const tag = tagIn(key)
       const behind = key.slice(key.indexOf('}:') + 2)
       const scored = db.content(key, 'sorted') ?? []
-      if (behind === 'due') {
-        for (const [score, member] of scored) if (!isLookedForInVain(db, key, member, score)) state.due.push({ tag, member, score })
+      if (behind.startsWith('due:')) {
+        for (const [score, member] of scored) if (member !== '-' && !isLookedForInVain(db, key, member, score)) state.due.push({ tag, member, score })
       } else if (behind.startsWith('i:') || behind.startsWith('f:') || behind.startsWith('a:')) {
         const list = behind.slice(2) + (behind.startsWith('f:') ? ' failed' : behind.startsWith('a:') ? ' asks' : '')
         for (const member of [...scored.map(([, one]) => one), ...db.content(key, 'set') ?? []]) state.listed.push({ tag, list, member })
@@ -32,6 +32,6 @@ export function dumpServers ({ time }: World, topology: Topology): RedisState {
  * not off the due index. The next ones don't find it in the list, and look again until its retention is over: it costs little, and nobody sees it.
  */
 function isLookedForInVain (db: Database, due: string, member: string, score: number): boolean {
-  const record = db.content(`${due.slice(0, -'due'.length)}h:${member}`, 'hash')?.s ?? ''
+  const record = db.content(`${due.slice(0, due.indexOf('}:') + 2)}h:${member}`, 'hash')?.s ?? ''
   return score % 1 > 0 && /^(2:)?expired waiting /.test(record)
 }

@@ -6,12 +6,21 @@ import type { Keyspace } from './keyspace.ts'
 const none: SortedSet = []
 
 export const sortedCommands = {
-  ZADD (on: Keyspace, key: string, ...pairs: string[]) {
+  ZADD (on: Keyspace, key: string, ...args: string[]) {
+    const options = args.filter(word => /^(XX|CH|LT)$/.test(word))
+    const pairs = args.slice(options.length)
     let all = on.read(key, 'sorted') ?? none
-    const before = all.length
-    for (let at = 0; at < pairs.length; at += 2) all = withMember(all, Number(pairs[at]), pairs[at + 1]!)
-    on.write(key, 'sorted', all)
-    return all.length - before
+    let [added, changed] = [0, 0]
+    for (let at = 0; at < pairs.length; at += 2) {
+      const [score, member] = [scoreOf(pairs[at]!), pairs[at + 1]!]
+      const before = all.find(([, one]) => one === member)?.[0]
+      if (before === undefined ? options.includes('XX') : before === score || (options.includes('LT') && score > before)) continue
+      if (before === undefined) added++
+      changed++
+      all = withMember(all, score, member)
+    }
+    if (changed > 0) on.write(key, 'sorted', all)
+    return options.includes('CH') ? changed : added
   },
   ZREM (on: Keyspace, key: string, ...members: string[]) {
     const all = on.read(key, 'sorted') ?? none
@@ -29,14 +38,14 @@ export const sortedCommands = {
   ZCOUNT: (on: Keyspace, key: string, low: string, high: string) => between(on.read(key, 'sorted') ?? none, low, high).length,
   ZSCORE (on: Keyspace, key: string, member: string) {
     const found = on.read(key, 'sorted')?.find(([, one]) => one === member)
-    return found === undefined ? false : String(found[0])
+    return found === undefined ? false : textOf(found[0])
   },
   ZRANGE (on: Keyspace, key: string, first: string, last: string, ...options: string[]) {
     const all = on.read(key, 'sorted') ?? none
     let found = options[0] === 'BYSCORE' ? between(all, first, last) : all.slice(Number(first), Number(last) < 0 ? all.length + Number(last) + 1 : Number(last) + 1)
     const limit = options.indexOf('LIMIT')
     if (limit !== -1) found = found.slice(Number(options[limit + 1]), Number(options[limit + 1]) + Number(options[limit + 2]))
-    return options.at(-1) === 'WITHSCORES' ? found.flatMap(([score, member]) => [member, String(score)]) : found.map(([, member]) => member)
+    return options.at(-1) === 'WITHSCORES' ? found.flatMap(([score, member]) => [member, textOf(score)]) : found.map(([, member]) => member)
   },
 }
 
@@ -47,6 +56,14 @@ function between (all: SortedSet, low: string, high: string): Scored[] {
 
 function boundOf (text: string): number {
   return text === '-inf' ? -Infinity : text === '+inf' ? Infinity : Number(text.startsWith('(') ? text.slice(1) : text)
+}
+
+function scoreOf (text: string): number {
+  return text === 'inf' ? Infinity : Number(text)
+}
+
+function textOf (score: number): string {
+  return score === Infinity ? 'inf' : String(score)
 }
 
 function withMember (all: SortedSet, score: number, member: string): SortedSet {
