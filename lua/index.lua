@@ -1,12 +1,11 @@
 #!lua flags=allow-oom
--- Puts handoffs into the lists and sets where they belong, takes them out of those where they don't, and names their
--- inboxes (lib/indexing.lua): replicas of versions before 0.2 don't know those lists. What is as it should be stays so,
--- so this can be called at any time.
+-- Puts handoffs that are live into their tenant's due index, and takes those out of it that have ended (lib/due.lua):
+-- replicas of version 0.2.0 don't know it. What is as it should be stays so, so this can be called at any time.
 -- KEYS: 1… prefix:{tag}:h:tenant:id   the handoffs; in a Cluster of one partition
 -- ARGV: 1 the call's deadline (ms)
 -- Replies: {'indexed'}
 --          {'late'}      the call's deadline is over; nothing changed
--- Uses: here inbox entering failed indexing
+-- Uses: here after due indexing
 local now = clock()
 
 if late(ARGV[1], now) then return { 'late' } end

@@ -139,6 +139,11 @@ function commands (exitWith: (status: number) => void): Command {
       'handoffs or stops the service.')
     .action(async options => { if (!await (await import('./doctor/doctor.ts')).doctor(options)) exitWith(1) })
 
+  program.command('go-back')
+    .description('make Redis ready for version 0.2.0, once the last replica of this version has stopped')
+    .option('--json', json)
+    .action(async options => (await import('./go-back.ts')).goBack(options))
+
   program.command('healthcheck')
     .description('check whether the service with these settings answers on this machine')
     .action(async () => (await import('./serve.ts')).healthcheck())

@@ -17,7 +17,7 @@ export type ScriptName = 'pass' | 'catch' | 'heartbeat' | 'done' | 'excerpt' | '
   | 'session' | 'sign-out' | 'key-create' | 'key-update' | 'key-rotate' | 'key-revoke' | 'key-find' | 'key-list'
   | 'decided' | 'key-changes' | 'limit-set' | 'limit-list' | 'list' | 'search' | 'search-note' | 'inboxes' | 'inbox-set'
   | 'inbox-settle' | 'inbox-tidy' | 'ask' | 'answer' | 'asked' | 'after' | 'stands' | 'forget' | 'release'
-  | 'dependents' | 'around' | 'scan' | 'index'
+  | 'dependents' | 'around' | 'scan' | 'index' | 'go-back'
 
 /** Milliseconds. A call normally takes a fraction of one, and is given up after 2,000 (redis/lanes.ts). */
 const bounds = [0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2000]

@@ -265,12 +265,9 @@ export class Handoffs {
    * @param naming whether the reply names those that expire @param countFrom at which tenant counting goes on
    */
   sweep (tag: string, limit: number, naming = false, countFrom = 0): Promise<Swept> {
-    const texts = [
-      this.#keyNames.partition(tag), String(limit), naming ? '1' : '0', this.#retention, String(countFrom)
-    ]
-    return this.#lanes.call({
-      script: this.#scripts.sweep, tag, keys: [this.#keyNames.tenants(tag)], texts, decode: readSweep
-    })
+    const keys = [this.#keyNames.tenants(tag)]
+    const texts = [this.#keyNames.partition(tag), `${limit}`, naming ? '1' : '0', this.#retention, `${countFrom}`]
+    return this.#lanes.call({ script: this.#scripts.sweep, tag, keys, texts, decode: readSweep })
   }
 
   #liveKeys (tag: string, tenant: string, member: string): string[] {

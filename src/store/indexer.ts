@@ -12,8 +12,11 @@ import { tagged } from './replies.ts'
  * and how often it is seen to. Each pause is twice as long as the one before.
  */
 const times = { first: 30_000, longest: 86_400_000, tick: 1000 }
-/** At how many of a server's keys one call looks, how many handoffs one call indexes, how many calls are under way. */
-const sizes = { scanned: 500, indexed: 50, callsAtOnce: 4 }
+/**
+ * At how many of a server's keys one call looks, how many handoffs one call indexes, how many such calls are under way,
+ * and how many partitions go back at once.
+ */
+const sizes = { scanned: 500, indexed: 50, callsAtOnce: 4, movedAtOnce: 32 }
 /** How long it rests after calls, in terms of what they took: others have three quarters of Redis's time. */
 const restPerCall = 3
 
@@ -29,8 +32,8 @@ export interface IndexerOptions {
 }
 
 /**
- * Goes through all handoffs now and then, and puts them into the lists where they belong: replicas of versions before
- * 0.2 don't know these lists. The replica that sweeps does it. It can't see whether older replicas are left, but an
+ * Goes through all handoffs now and then, and sees to it that the tenants' due indexes have those that are live:
+ * replicas of version 0.2.0 don't know these indexes. The replica that sweeps does it. It can't see whether older replicas are left, but an
  * update takes minutes: after the last one has gone, all is right within as long as the update has taken. Later that
  * costs one round a day.
  */
@@ -99,6 +102,25 @@ export class Indexer {
         await sleep(restPerCall * (performance.now() - begun), undefined, { ref: false, signal }).catch(() => {})
         if (signal.aborted) return
       } while (cursor !== '0')
+    }
+  }
+
+  /** Puts all live handoffs where version 0.2.0 looks for them. @returns how many there were */
+  async goBack (): Promise<number> {
+    let moved = 0
+    for (const some of inGroups(this.#options.tags, sizes.movedAtOnce)) {
+      for (const count of await Promise.all(some.map(tag => this.#goBack(tag)))) moved += count
+    }
+    return moved
+  }
+
+  async #goBack (tag: string): Promise<number> {
+    const keys = [this.#keyNames.tenants(tag)]
+    const call = { script: this.#scripts['go-back'], tag, keys, texts: [this.#keyNames.partition(tag)], decode: tagged }
+    for (let moved = 0; ;) {
+      const [, count, more] = await this.#lanes.call(call)
+      moved += count as number
+      if (more === 0) return moved
     }
   }
 

@@ -63,7 +63,7 @@ export async function runAgents (options: LoadOptions): Promise<Asking['counts']
       } else if (draw >= 1 - tried - inboxed) {
         await inboxLoad.pass(random, name)
       } else if (draw >= human && draw < human + brief + after && waiting.size < agents) {
-        const job = new Job(asking, random, name, draw < human + brief ? 'brief' : asking.hasAll ? 'after' : 'plain', recent).run()
+        const job = new Job(asking, random, name, draw < human + brief ? 'brief' : 'after', recent).run()
         // A failed job stays in the set, so that the end reports it.
         waiting.add(job)
         job.then(() => waiting.delete(job), () => {})

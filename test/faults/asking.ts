@@ -57,9 +57,6 @@ const day = 86_400_000
 /** For how long a wish is repeated, in milliseconds. */
 const patience = 30_000
 
-/** What the load asks for: the whole API, or what 0.1.0 has of it. */
-export type Api = 'whole' | '0.1.0'
-
 export interface AskingOptions {
   urls: readonly string[]
   history: History
@@ -67,15 +64,12 @@ export interface AskingOptions {
   timeout?: number | undefined
   /** How long a handoff lives that nobody catches or ends, in milliseconds; by default a day. */
   lifetime?: number | undefined
-  /** By default the whole. */
-  api?: Api | undefined
 }
 
 /** Sends wishes to the services and records the outcome of each request. */
 export class Asking {
   readonly counts = noCounts()
   readonly lifetime: number
-  readonly hasAll: boolean
   readonly #urls: readonly string[]
   readonly #history: History
   readonly #client: HttpClient
@@ -84,9 +78,8 @@ export class Asking {
   readonly #random = new Random(0)
   #next = 0
 
-  constructor ({ urls, history, timeout = requestTimeout, lifetime = day, api = 'whole' }: AskingOptions) {
+  constructor ({ urls, history, timeout = requestTimeout, lifetime = day }: AskingOptions) {
     this.lifetime = lifetime
-    this.hasAll = api === 'whole'
     this.#urls = urls
     this.#history = history
     this.#client = new HttpClient(timeout)
@@ -198,7 +191,7 @@ export class Asking {
   }
 
   #isBatched ({ kind, wait }: Wish): boolean {
-    return this.hasAll && wait === undefined && batched.has(kind) && this.#random.chance(batchedShare)
+    return wait === undefined && batched.has(kind) && this.#random.chance(batchedShare)
   }
 
   close (): void {

@@ -63,34 +63,29 @@ async function readEntries (masters: readonly Redis[], prefix: string): Promise<
 /** The questions that answers told of, by the handoffs' members. */
 export type QuestionsByMember = ReadonlyMap<string, readonly Question[]>
 
-/** Types of events, without `handoff.`. */
-export type EventTypes = ReadonlySet<string>
-const none: EventTypes = new Set()
-
-/** @param unjudged may be there or not @returns a sentence for each handoff that breaks I15, by its member (`tenant:id`) */
+/** @returns a sentence for each handoff that breaks I15, by its member (`tenant:id`) */
 export function feedFaults (
-  { hashes }: Pick<RedisState, 'hashes'>, feeds: Feeds, questions: QuestionsByMember = new Map(), unjudged = none
+  { hashes }: Pick<RedisState, 'hashes'>, feeds: Feeds, questions: QuestionsByMember = new Map()
 ): Array<{ member: string, sentence: string }> {
-  const judged = (types: readonly string[]) => types.filter(one => !unjudged.has(one.split(' ', 1)[0]!)).join()
   return hashes.flatMap(hash => {
     const told = feeds.get(hash.member) ?? []
     const happened = transitionsOf(hash)
     const others = told.filter(one => !aboutQuestions.test(one))
     const wrong = questionsWrong(hash, told) ?? unheardOf(questions.get(hash.member) ?? [], told)
     if (wrong !== null) return [{ member: hash.member, sentence: `${wrong}: the feed has ${told.join(', ')}` }]
-    return happened.some(types => judged(types) === judged(others)) ? [] : [{ member: hash.member, sentence: `it was ${happened[0]!.join(', ')}, but the feed has ${told.join(', ') || 'nothing'}` }]
+    return happened.some(types => types.join() === others.join()) ? [] : [{ member: hash.member, sentence: `it was ${happened[0]!.join(', ')}, but the feed has ${told.join(', ') || 'nothing'}` }]
   })
 }
 
 /** The same, once the relay has had its time. What comes due between the reads of the state and of the feeds doesn't fit once: a fault is what never fits. */
 export async function feedFaultsInTime (
-  state: RedisState, masters: readonly Redis[], prefix: string, questions: QuestionsByMember, unjudged = none
+  state: RedisState, masters: readonly Redis[], prefix: string, questions: QuestionsByMember
 ): Promise<Array<{ member: string, sentence: string }>> {
-  let faults = feedFaults(state, await readFeeds(masters, prefix), questions, unjudged)
+  let faults = feedFaults(state, await readFeeds(masters, prefix), questions)
   for (const end = clock() + untilTold + usual.slack; faults.length > 0 && clock() < end;) {
     const before = new Set(faults.map(({ member }) => member))
     state = await dumpRedis(masters, prefix)
-    faults = feedFaults(state, await readFeeds(masters, prefix), questions, unjudged).filter(({ member }) => before.has(member))
+    faults = feedFaults(state, await readFeeds(masters, prefix), questions).filter(({ member }) => before.has(member))
   }
   return faults
 }

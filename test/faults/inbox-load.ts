@@ -36,7 +36,7 @@ export class InboxLoad {
   constructor (asking: Asking, suffix = '') {
     this.#asking = asking
     this.#narrow = narrow.inbox + suffix
-    this.#inboxes = [...inboxes.map(name => name + suffix), ...asking.hasAll ? [this.#narrow] : []]
+    this.#inboxes = [...inboxes.map(name => name + suffix), this.#narrow]
   }
 
   /** Limits an inbox of each tenant. */
@@ -50,7 +50,6 @@ export class InboxLoad {
   }
 
   async #limit (most: number | null): Promise<void> {
-    if (!this.#asking.hasAll) return
     await Promise.all(operatorKeys.map(who => this.#asking.operate('PUT', `/api/inboxes/${this.#narrow}`, who, { max_caught: most })))
   }
 
@@ -64,7 +63,7 @@ export class InboxLoad {
       expiresIn: this.#asking.lifetime,
       to: random.pick(this.#inboxes),
       ...random.chance(0.1) && { delay: 1000 },
-      ...random.chance(0.4) && triedUpTo(random.between(2, 3), random.pick([0, 0, 1000]), this.#asking),
+      ...random.chance(0.4) && triedUpTo(random.between(2, 3), random.pick([0, 0, 1000])),
       ...random.chance(0.1) && { workWithin: 2000 },
     }
     // What nobody knows to be caught makes room for others.
@@ -91,7 +90,7 @@ export class InboxLoad {
     await Promise.all(Array.from({ length: Math.ceil(agents * workersEach) }, async (_, number) => {
       const random = new Random(seed * 1000 + number)
       for (;;) {
-        if (this.#asking.hasAll) await this.#operate(random)
+        await this.#operate(random)
         // At the end some are left in their inboxes, for the checks of these.
         const isLast = over.aborted
         const found = await this.#next(random, isLast)
@@ -113,7 +112,6 @@ export class InboxLoad {
 
   /** Works on all that is left in the limited inboxes. @throws if something stays there */
   async drain (seed: number): Promise<void> {
-    if (!this.#asking.hasAll) return
     await Promise.all(operatorKeys.map(async operator => {
       const random = new Random(seed)
       for (const until = clock() + longestDrain; ;) {
@@ -131,7 +129,7 @@ export class InboxLoad {
     const who = random.pick(agentKeys)
     const token = random.chance(0.6) ? `next-${++this.#tokens}-${process.hrtime.bigint().toString(36)}` : null
     const inbox = random.pick(this.#inboxes)
-    const inboxes = this.#asking.hasAll && random.chance(0.2) ? [...new Set([inbox, random.pick(this.#inboxes)])] : [inbox]
+    const inboxes = random.chance(0.2) ? [...new Set([inbox, random.pick(this.#inboxes)])] : [inbox]
     const wish = { inboxes, who, token, max: random.pick([1, 1, 3, 10]), wait: isLast ? 0 : random.between(0, 1), fickle: random.chance(0.3) }
     const found = await this.#asking.next(wish, name => this.#payloads.get(name)?.payload)
     // An agent may forget its answer and repeat the request.
@@ -149,7 +147,7 @@ export class InboxLoad {
     if (random.chance(0.05)) await sleep(random.between(1, 50))
     // Nor may a question keep it caught for long.
     const openFor = isNarrow ? 10_000 : Math.min(askTime, this.#asking.lifetime)
-    const answering = this.#asking.hasAll && random.chance(0.15) ? await askInBetween(wishes, random, who, this.#payloads.get(name)!.passer, openFor) : null
+    const answering = random.chance(0.15) ? await askInBetween(wishes, random, who, this.#payloads.get(name)!.passer, openFor) : null
     const draw = random.next()
     if (draw < 0.05) {
       await answering?.answering

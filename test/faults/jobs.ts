@@ -41,7 +41,6 @@ export class Job {
   readonly #agents: Key[]
   readonly #asked: Asked
   readonly #asking: Asking
-  readonly #hasAll: boolean
   /** The share of attempts in the middle of which there is a question. */
   readonly #questions: number
   readonly #askTime: number
@@ -58,16 +57,15 @@ export class Job {
     this.#recent = recent.get(this.#passer.tenant) ?? []
     recent.set(this.#passer.tenant, this.#recent)
     const others = kind === 'after' ? Array.from({ length: Math.min(this.#recent.length, random.between(1, 3)) }, () => random.pick(this.#recent)) : []
-    const { lifetime, hasAll } = asking
+    const { lifetime } = asking
     this.#asking = asking
-    this.#hasAll = hasAll
-    this.#questions = !hasAll ? 0 : kind === 'tried' ? 0.25 : 0.05
+    this.#questions = kind === 'tried' ? 0.25 : 0.05
     this.#askTime = Math.min(askTime, lifetime)
     this.#asked = {
       human: kind === 'human' || (kind === 'tried' && random.chance(0.1)),
       expiresIn: kind === 'brief' ? random.between(1, 2) * 1000 : lifetime,
       ...kind === 'tried' && {
-        ...random.chance(0.8) && triedUpTo(random.between(1, 3), 0, asking),
+        ...random.chance(0.8) && triedUpTo(random.between(1, 3), 0),
         ...random.chance(0.5) && { workWithin: Math.min(workTime, lifetime) },
         ...random.chance(0.5) && { heartbeatWithin: Math.min(beatTime, lifetime) },
       },
@@ -90,7 +88,7 @@ export class Job {
     if (this.#recent.length > mostRecent) this.#recent.shift()
     if (this.#asked.after !== undefined) await this.#untilReleased()
     if (random.chance(0.1)) await wishes.ask('status', this.#passer, null)
-    if (this.#hasAll && random.chance(0.05)) await this.#waitForSome()
+    if (random.chance(0.05)) await this.#waitForSome()
     if (random.chance(0.08)) await wishes.ask('done', random.pick(this.#agents), wishes.maybeToken(0.7))
     if (this.#asked.human) await this.#decide()
     if (this.#kind === 'brief') await sleep((passed.answer?.expiresAt as number) + random.between(-25, 25) - clock())
@@ -186,8 +184,8 @@ export class Job {
 }
 
 /** @param retryDelay in milliseconds */
-export function triedUpTo (maxAttempts: number, retryDelay: number, { hasAll }: Asking): Pick<Asked, 'maxAttempts' | 'retryDelay' | 'labels'> {
-  return hasAll ? labelled({ maxAttempts, retryDelay }) : { maxAttempts, retryDelay }
+export function triedUpTo (maxAttempts: number, retryDelay: number): Pick<Asked, 'maxAttempts' | 'retryDelay' | 'labels'> {
+  return labelled({ maxAttempts, retryDelay })
 }
 
 /** Options of pass, in seconds. */

@@ -2,14 +2,12 @@ import type { Redis } from 'ioredis'
 import { afterFaults } from './after-checks.ts'
 import { audit, runAgents } from './agents.ts'
 import { noCounts } from './asking.ts'
-import type { Api } from './asking.ts'
 import { checkHistory, describe, foundInRedis, questionsOf, usual } from './checker.ts'
 import type { Violation } from './checker.ts'
 import { feedFaultsInTime, readFeed } from './feed-checks.ts'
-import type { EventTypes } from './feed-checks.ts'
 import { History, clock } from './history.ts'
 import { listFaults } from './inbox-checks.ts'
-import { untilSwept } from './index-checks.ts'
+import { indexFaults, untilSwept } from './index-checks.ts'
 import { tenants } from './load-keys.ts'
 import type { RedisState } from './redis-state.ts'
 import type { Stage } from './scenario.ts'
@@ -25,9 +23,6 @@ const mostShown = 5
  * counts. The simulator looks at times to the millisecond.
  */
 const budget = 20_000
-/** Types of events that 0.1.0 doesn't know, of what it has. */
-const newEvents: EventTypes = new Set(['approval_requested'])
-const none: EventTypes = new Set()
 /** The prefix of the service's keys. */
 const prefix = 'handoff'
 
@@ -45,8 +40,6 @@ export interface Trial {
   inboxed?: number
   /** The service's settings where it tells events: they are held to what happened, and a webhook of one of the tenants to its feed. */
   events?: Record<string, string>
-  /** What is asked for; by default the whole. Where it is less, a service that knows no more may have told the events. */
-  api?: Api
   /** Within how many milliseconds from its end Redis's lists are right; by default at once. */
   listsWithin?: () => number
   /** Time-out of a request in milliseconds; by default the load's own. */
@@ -104,15 +97,14 @@ export async function runTrial (t: Stage, trial: Trial, tally: Tally): Promise<{
     const masters = await trial.healed()
     const counts = await load
     await audit(trial.urls, history)
-    const isRight = (found: RedisState) => afterFaults(found, usual).length === 0 && (trial.listsWithin === undefined || listFaults(found, usual).length === 0)
+    const isRight = (found: RedisState) => afterFaults(found, usual).length === 0 && (trial.listsWithin === undefined || listFaults(found, usual).length + indexFaults(found, usual).length === 0)
     const state = await untilSwept(masters, prefix, usual, isRight, trial.listsWithin?.())
-    const unjudged = trial.api === '0.1.0' ? newEvents : none
-    const untold = trial.events ? await feedFaultsInTime(state, masters, prefix, questionsOf(history), unjudged) : []
+    const untold = trial.events ? await feedFaultsInTime(state, masters, prefix, questionsOf(history)) : []
     for (const { answeredAt } of [...questionsOf(history).values()].flat()) {
       tally.questions.asked++
       if (answeredAt !== null) tally.questions.answered++
     }
-    const unsent = hooked ? await webhookFaultsInTime(hooked, masters, tally, unjudged) : []
+    const unsent = hooked ? await webhookFaultsInTime(hooked, masters, tally) : []
     const violations: Violation[] = [
       ...checkHistory(history, { ...usual, budget }, state),
       ...foundInRedis('I15', untold, history),
@@ -127,15 +119,15 @@ export async function runTrial (t: Stage, trial: Trial, tally: Tally): Promise<{
 }
 
 /** What a webhook's receiver got, held to the feed, once the deliveries have had their time. */
-async function webhookFaultsInTime (hooked: HookedTenant, masters: readonly Redis[], tally: Tally, unjudged: EventTypes): Promise<ReturnType<typeof webhookFaults>> {
+async function webhookFaultsInTime (hooked: HookedTenant, masters: readonly Redis[], tally: Tally): Promise<ReturnType<typeof webhookFaults>> {
   const { tenant, madeAt } = hooked
-  const owed = owedIds(await readFeed(masters, prefix, tenant), madeAt, unjudged)
+  const owed = owedIds(await readFeed(masters, prefix, tenant), madeAt)
   await hooked.untilTaken(owed)
   // Events go on, as handoffs expire: the feed is read after what has come.
   const received = new Map(hooked.received)
   tally.webhooks.events += received.size
   tally.webhooks.repeats += [...received.values()].reduce((sum, { times }) => sum + times - 1, 0)
-  return webhookFaults({ tenant, feed: await readFeed(masters, prefix, tenant), ids: owed, unjudged }, received)
+  return webhookFaults({ tenant, feed: await readFeed(masters, prefix, tenant), ids: owed }, received)
 }
 
 /** The longest time, in milliseconds, in which nothing was acknowledged, from the first acknowledgement to `end`. */

@@ -1,4 +1,4 @@
-import type { EventTypes, FeedEntry } from './feed-checks.ts'
+import type { FeedEntry } from './feed-checks.ts'
 
 /** I16: a webhook's receiver takes each event of its tenant's feed at least once and gets nothing else, in one signed message however often it comes. */
 
@@ -20,18 +20,16 @@ export interface Owed {
   tenant: string
   feed: readonly FeedEntry[]
   ids: readonly string[]
-  /** Types of events that not all replicas know: one may write them otherwise than another. */
-  unjudged?: EventTypes
 }
 
-/** The ids of the events that must come to a webhook. @param madeAt when it was made: ms, by the clock of the feed's ids @param unjudged may come or not */
-export function owedIds (feed: readonly FeedEntry[], madeAt: number, unjudged: EventTypes = new Set()): string[] {
+/** The ids of the events that must come to a webhook. @param madeAt when it was made: ms, by the clock of the feed's ids */
+export function owedIds (feed: readonly FeedEntry[], madeAt: number): string[] {
   // What happened in the millisecond in which it was made may have come before it. What became of webhooks is in the feed alone.
-  return feed.filter(({ id, text }) => timeOf(id) > madeAt && !text.startsWith('webhook.') && !unjudged.has(text.split(' ', 1)[0]!)).map(({ id }) => id)
+  return feed.filter(({ id, text }) => timeOf(id) > madeAt && !text.startsWith('webhook.')).map(({ id }) => id)
 }
 
 /** @returns a sentence for each event that breaks I16, by its handoff's member (`tenant:id`) */
-export function webhookFaults ({ tenant, feed, ids, unjudged }: Owed, received: ReadonlyMap<string, Received>): Array<{ member: string, sentence: string }> {
+export function webhookFaults ({ tenant, feed, ids }: Owed, received: ReadonlyMap<string, Received>): Array<{ member: string, sentence: string }> {
   const texts = new Map(feed.map(({ id, text }) => [id, text]))
   const faults: Array<{ member: string, sentence: string }> = []
   const fault = (id: string, sentence: string) => {
@@ -44,7 +42,7 @@ export function webhookFaults ({ tenant, feed, ids, unjudged }: Owed, received: 
     if (text === undefined) fault(id, `came to the webhook, and is not in the feed: ${body}`)
     else if (!tells(body, id, text)) fault(id, `is ${text} in the feed, but the webhook got ${body}`)
     if (!isTaken && owed.has(id)) fault(id, `was not taken when it came to the webhook (${times} times), and didn't come again`)
-    if (!isSame && unjudged?.has(text?.split(' ', 1)[0] ?? '') !== true) fault(id, `(${text?.split(' ', 1)[0]}) came to the webhook ${times} times, not always with the same body`)
+    if (!isSame) fault(id, `(${text?.split(' ', 1)[0]}) came to the webhook ${times} times, not always with the same body`)
     if (!isSigned) fault(id, 'came to the webhook with a wrong signature')
   }
   return faults

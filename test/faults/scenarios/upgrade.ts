@@ -1,6 +1,7 @@
-import { execFileSync } from 'node:child_process'
+import { execFile, execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import type { Redis } from 'ioredis'
 import { projectRoot } from '../../helpers/service.ts'
 import { eventSettings, inboxShare, triedShare } from '../agents.ts'
@@ -16,7 +17,7 @@ import type { Outcome, Scenario, Stage } from '../scenario.ts'
 import { Tally, operationsMore, runTrial } from '../trial.ts'
 
 /** The version before this one, and its last commit. Neighbours are held to run side by side, so this changes with each release. */
-const before = { version: '0.1.0', commit: '6afe9d41ac342123d9c487f7e1aef34211235e03' } as const
+const before = { version: '0.2.0', commit: 'f402350446571953fa5095cd072517354de5593c' } as const
 /** Operations between two replacements of a replica. */
 const operationsInFull = 20_000
 const drainTimeout = 15_000
@@ -78,7 +79,6 @@ export async function runUpgrades (t: Stage, scale: number, kinds = Object.keys(
       tried: triedShare,
       inboxed: inboxShare,
       events: env,
-      api: before.version,
       timeout: drainTimeout,
       listsWithin: () => listsAtLeast + took,
       async faults (history) {
@@ -86,6 +86,8 @@ export async function runUpgrades (t: Stage, scale: number, kinds = Object.keys(
         for (const [index, version] of [[0, 'new'], [1, 'new'], [0, 'old'], [1, 'old'], [0, 'new'], [1, 'new'], [2, 'new']] as const) {
           await operationsMore(history, between)
           await replace(index, version)
+          // The last of the new ones has gone: those of before find what is due only now.
+          if (index === 1 && version === 'old') await goBack(env)
         }
         took = clock() - began
         await operationsMore(history, between)
@@ -102,6 +104,11 @@ export async function runUpgrades (t: Stage, scale: number, kinds = Object.keys(
     result: `${tally.result}; ${unanswered} broken, ${unavailable} 5xx (${serverErrors} by HAProxy’s count); ${bad.length} bad exits${bad.map(one => ` (${one})`).join('')}`,
     held: unanswered + unavailable + serverErrors + bad.length + tally.violations.length === 0,
   }
+}
+
+/** As docs/deploy.md says it. */
+async function goBack (env: Record<string, string>): Promise<void> {
+  await promisify(execFile)(process.execPath, [join(projectRoot, 'dist/cli/main.js'), 'go-back'], { env: { ...process.env, ...env } })
 }
 
 /** Why the version before this one can't be had here; false if it can. */

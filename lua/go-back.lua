@@ -1,0 +1,29 @@
+#!lua flags=allow-oom
+-- Moves what the tenants' due indexes of a partition have (lib/due.lua) to the one index that version 0.2.0 knows, a
+-- part in each call, so that replicas of that version sweep and list it. It undoes lib/old-due.lua.
+-- KEYS: 1 prefix:{tag}:tenants   tenants with live handoffs, by when the sweep is to look at them
+-- ARGV: 1 the call's deadline (ms)  2 prefix:{tag}:
+-- Replies: {'moved', count, more}   so many handoffs are in that index now; more: 1 if there are others, else 0
+--          {'late'}                 the call's deadline is over; nothing changed
+local call, tenants, old = redis.call, KEYS[1], ARGV[2] .. 'due'
+local now = clock()
+local tenant = call('ZRANGE', tenants, 0, 0)[1]
+
+if late(ARGV[1], now) then return { 'late' } end
+if not tenant then return { 'moved', 0, 0 } end
+local due = ARGV[2] .. 'due:' .. tenant
+-- While the slot moves, the index may be on the other node: then Redis refuses this.
+call('EXISTS', tenants, due)
+local found, entries = call('ZRANGE', due, 0, 199, 'WITHSCORES'), {}
+for i = 1, #found, 2 do
+  if found[i] ~= '-' then entries[#entries + 1], entries[#entries + 2] = found[i + 1], found[i] end
+end
+if #entries > 0 then
+  call('ZADD', old, 'LT', unpack(entries))
+  call('ZREMRANGEBYRANK', due, 0, #entries / 2 - 1)
+end
+if #found < 400 then
+  call('ZREM', due, '-')
+  call('ZREM', tenants, tenant)
+end
+return { 'moved', #entries / 2, 1 }
