@@ -11,7 +11,10 @@ local function indexAll(now)
       if status == 'pending' or status == 'caught' then
         -- The sweep looks at it at once, and then when it is due.
         if not isThere then setDue(key, due, now, member, now) end
-      elseif isThere and not hasDependents(extra) and leftOpen(extra, status) == 0 then
+      elseif isThere and (hasDependents(extra) or leftOpen(extra, status) > 0) then
+        -- The sweep sees to what comes after it, or to its notes, and then takes it out.
+        setDue(key, due, now, member, now)
+      elseif isThere then
         redis.call('ZREM', due, member)
       end
     end

@@ -12,7 +12,7 @@ t.test('the operator’s user of deploy/redis/users.acl may do all that the comm
   const { id } = parsed(await handoff(['keys', 'create', '--name', 'writer', '--scopes', 'pass', '--expires-in', '60s', '--json'], { env })) as { id: string }
   const place = newPlace()
   await pass(fleetStore(t, redis.url).handoffs, place)
-  for (const asked of [['keys', 'list'], ['keys', 'rotate', id, '--grace', '60s'], ['keys', 'revoke', id],
+  for (const asked of [['keys', 'list'], ['keys', 'rotate', id, '--grace', '60s'], ['keys', 'revoke', id], ['go-back'],
     ['inspect', place.id, '--tenant', place.tenant, '--payload'], ['list', '--tenant', place.tenant, '--failed', '--inbox', 'w', '--since', '1h'], ['list', '--tenant', place.tenant, '--label', 'a:b']]) {
     t.match(await handoff(asked, { env }), { code: 0, stderr: '' }, asked.join(' '))
   }
