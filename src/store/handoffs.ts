@@ -103,7 +103,7 @@ export interface Blocked { tenant: string, id: string, isFresh: boolean }
  * What one sweep call did. `live`: how many handoffs those tenants have afterwards that this call counted; `countNext`:
  * at which tenant counting goes on, 0 after the last. `untilDue`: milliseconds until the sweep is to look again, 0 or
  * below if there is more to be swept now; null if nothing is live. `stalled`: how many of the expired missed a
- * heartbeat. `reissued`: how many of those, and of the ones that weren't done in time, have a successor. `named`: the expired
+ * heartbeat. `reissued`: how many of those, and of what wasn't done in time, have a successor. `named`: the expired
  * handoffs, if their names were asked for. `ended`: those that have ended, and have dependents.
  */
 export interface Swept {

@@ -33,9 +33,9 @@ export interface IndexerOptions {
 
 /**
  * Goes through all handoffs now and then, and sees to it that the tenants' due indexes have those that are live:
- * replicas of version 0.2.0 don't know these indexes. The replica that sweeps does it. It can't see whether older replicas are left, but an
- * update takes minutes: after the last one has gone, all is right within as long as the update has taken. Later that
- * costs one round a day.
+ * replicas of version 0.2.0 don't know these indexes. The replica that sweeps does it. It can't see whether older
+ * replicas are left, but an update takes minutes: after the last one has gone, all is right within as long as the
+ * update has taken. Later that costs one round a day.
  */
 export class Indexer {
   readonly #lanes: Lanes
