@@ -40,6 +40,9 @@ const breaches: Array<[path: string, text: string, fault: RegExp]> = [
   ['http/new.ts', "import type { Span } from '@opentelemetry/api'", /imports OpenTelemetry/],
   ['http/new.ts', 'const { env } = process', /reads the environment/],
   ['store/new.ts', 'export const key = (prefix, member) => `$' + '{prefix}:h:$' + '{member}`', /builds a Redis key/],
+  ['handoffs/new.ts', "export const may = (caller) => caller.scopes.has('operate')", /^handoffs\/new.ts tests scopes/],
+  ['web/new.ts', "export const may = ({ scopes: all }) => all.has('operate')", /^web\/new.ts tests scopes/],
+  ['http/new.ts', "export const may = (request) => request.caller['scopes'].size > 1", /^http\/new.ts tests scopes/],
   ['store/new.ts', '\n'.repeat(400) + 'export {}', /401 lines/],
   ['store/key-names.ts', "import './handoffs.ts'", /a cycle: .*store\/key-names.ts -> store\/handoffs.ts/],
 ]

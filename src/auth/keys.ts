@@ -3,6 +3,7 @@ import type { ApiKey, Caller, NeededScope } from '../core/model.ts'
 import { digest } from '../store/api-keys.ts'
 import type { KeyListener } from './key-cache.ts'
 import { LimitTable } from './limit-table.ts'
+import { requireScope } from './scopes.ts'
 import { noCounts } from './stored-keys.ts'
 import type { KeyCounts, StoredKeys } from './stored-keys.ts'
 
@@ -212,26 +213,9 @@ class KeyGrant implements Grant {
 
   #admit (caller: Caller | undefined): Caller {
     if (caller === undefined) throw refusedKey()
-    if (!hasScope(caller, this.#scope)) throw refusedScope(this.#scope as NeededScope)
+    requireScope(caller, this.#scope)
     return caller
   }
-}
-
-export function hasScope ({ scopes }: Caller, needed: NeededScope | undefined): boolean {
-  if (needed === undefined) return true
-  return typeof needed === 'string' ? scopes.has(needed) : needed.some(scope => scopes.has(scope))
-}
-
-/**
- * RFC 6750, 3.1: the refusal names the required scope. The header field can only list scopes that are all required, so
- * of several it has the first, which agents have.
- */
-export function refusedScope (needed: NeededScope): Problem {
-  const scopes = [needed].flat()
-  return new Problem('insufficient_scope', {
-    detail: `This operation needs a key with the scope ${scopes.join(' or ')}.`,
-    headers: { 'www-authenticate': `Bearer error="insufficient_scope", scope="${scopes[0]}"` },
-  })
 }
 
 function refusedKey (): Problem {

@@ -1,11 +1,11 @@
-import { refusedScope } from '../auth/keys.ts'
+import { hasScope, refusedScope, requireScope } from '../auth/scopes.ts'
 import { Problem, TooLarge } from '../core/errors.ts'
 import type { ErrorCode } from '../core/errors.ts'
 import { digestToken, isToken, randomToken } from '../core/ids.ts'
 import type { Members } from '../core/json.ts'
 import { labelsMember } from '../core/labels.ts'
 import { askAt, deadlineOf, isAddressed } from '../core/model.ts'
-import type { Asked, Caller } from '../core/model.ts'
+import type { Asked, Caller, Scope } from '../core/model.ts'
 import type { AnswerBody, AskBody } from '../core/schemas/asks.ts'
 import type { ResultSchemas } from '../result-schema/result-schemas.ts'
 import type { Asks, AskTexts, AskedReply } from '../store/asks.ts'
@@ -37,6 +37,8 @@ const nothing = Buffer.alloc(0)
 const none = '-'
 const nullText = Buffer.from('null')
 const day = 86_400
+/** The scope that a key needs to answer, and to see what is asked. */
+const toAnswer: Record<Asked, Scope> = { person: 'approve', passer: 'pass' }
 
 /** Questions that a catcher asks a person, or its passer, in the middle of the work. */
 export class AskService {
@@ -161,7 +163,7 @@ export class AskService {
       const detail = unanswerable[outcome]
       throw refusal({ outcome, seen }, detail === undefined ? {} : { detail })
     }
-    throw refusedScope(seen!.record.extra.ask!.of === 'person' ? 'approve' : 'pass')
+    throw refusedScope(toAnswer[seen!.record.extra.ask!.of])
   }
 
   /** A page of the open questions, the oldest first. */
@@ -186,8 +188,7 @@ export class AskService {
   async listText (
     caller: Caller, wanted: WantedAsks, cursor: string | undefined, limit: number
   ): Promise<string> {
-    const scope = wanted.of === 'passer' ? 'pass' : 'approve'
-    if (!caller.scopes.has(scope)) throw refusedScope(scope)
+    requireScope(caller, toAnswer[wanted.of ?? 'person'])
     const { items, next } = await this.list(caller, wanted, cursor, limit)
     const after = next === null ? null : writeCursor(next, listName(wanted))
     const url = (id: string) => wanted.of === 'passer' ? undefined : pageFor(this.#options.baseUrl(), id)
@@ -209,23 +210,23 @@ function listName ({ of }: WantedAsks): string {
 }
 
 /** In whose name this key may answer. */
-function namesOf ({ scopes }: Caller): Asked[] {
-  return [...scopes.has('approve') ? ['person'] as const : [], ...scopes.has('pass') ? ['passer'] as const : []]
+function namesOf (caller: Caller): Asked[] {
+  return (['person', 'passer'] as const).filter(name => hasScope(caller, toAnswer[name]))
 }
 
 /** May the caller read this question? @throws {Problem} not_found, not_addressee, not_asked, not_the_catcher */
 function admit (caller: Caller, reply: AskedReply): void {
-  const { scopes, agent } = caller
+  const { agent } = caller
   if (reply.outcome === 'not_found') throw new Problem('not_found')
   const { passedBy, caught, extra } = reply.record
   // The passer may be held to other inboxes than the one that it passed to.
-  const isAskedAsPasser = extra.ask?.of === 'passer' && scopes.has('pass') && passedBy === agent
+  const isAskedAsPasser = extra.ask?.of === 'passer' && hasScope(caller, toAnswer.passer) && passedBy === agent
   if (!isAskedAsPasser && !isAddressed(caller, reply.record)) {
     throw refusal({ outcome: 'not_addressee', seen: { ...reply, decision: null } })
   }
   if (reply.texts === null) throw new Problem('not_asked')
-  const isItsCatcher = scopes.has('catch') && caught?.by === agent
-  if (!isItsCatcher && !isAskedAsPasser && !scopes.has('approve')) {
+  const isItsCatcher = hasScope(caller, 'catch') && caught?.by === agent
+  if (!isItsCatcher && !isAskedAsPasser && !hasScope(caller, toAnswer.person)) {
     throw refusal({ outcome: 'not_the_catcher', seen: { ...reply, decision: null } })
   }
 }

@@ -1,3 +1,4 @@
+import { hasScope } from '../auth/scopes.ts'
 import { digestToken, randomToken } from '../core/ids.ts'
 import { isBlocked } from '../core/model.ts'
 import type { Caller } from '../core/model.ts'
@@ -125,13 +126,13 @@ export class AttemptService {
 interface OfAnother { ofAnother: boolean }
 
 /** May the caller do to what others passed what their passers may? */
-function powerOf ({ scopes }: Caller): Power {
-  return scopes.has('operate') ? 'any' : 'own'
+function powerOf (caller: Caller): Power {
+  return hasScope(caller, 'operate') ? 'any' : 'own'
 }
 
 /** Does this need the scope `operate`, for a handoff of this passer? Without `pass` it does for the agent's own too. */
 function changesAnothers (caller: Caller, passedBy: string): boolean {
-  return powerOf(caller) === 'any' && (caller.agent !== passedBy || !caller.scopes.has('pass'))
+  return powerOf(caller) === 'any' && (caller.agent !== passedBy || !hasScope(caller, 'pass'))
 }
 
 function endAnswer (

@@ -1,3 +1,4 @@
+import { hasScope } from '../auth/scopes.ts'
 import { invalid } from '../core/errors.ts'
 import type { Fault } from '../core/errors.ts'
 import { isId } from '../core/ids.ts'
@@ -53,11 +54,11 @@ export class ListService {
   async pageAt (
     caller: Caller, query: HandoffsQuery, asker?: Asker, statuses?: readonly Status[]
   ): Promise<{ text: string, now: number }> {
-    const { tenant, scopes } = caller
+    const { tenant } = caller
     const wanted = readWanted(tenant, query)
     if (statuses !== undefined) wanted.statuses = statuses
     const from = query.cursor === undefined ? null : readCursor(query.cursor, wanted.state)
-    const read = () => this.#lists.page(wanted, from, query.limit ?? 20, scopes.has('operate'))
+    const read = () => this.#lists.page(wanted, from, query.limit ?? 20, hasScope(caller, 'operate'))
     const page = await this.#inTurn({ tenant, tags: tagsFor(wanted) }, read, asker)
     const items = page.items.map(item => shownItem(caller, item))
     return { text: pageText({ ...page, items }, wanted.state), now: page.now }

@@ -1,4 +1,4 @@
-import { hasScope, refusedScope } from '../auth/keys.ts'
+import { requireScope } from '../auth/scopes.ts'
 import { Problem, Unavailable } from '../core/errors.ts'
 import { labelsIn } from '../core/labels.ts'
 import type { Members } from '../core/json.ts'
@@ -142,7 +142,7 @@ export class OperateService {
         { tenant: wanted.tenant, tags: tagsFor(wanted) }, () => this.#lists.page(wanted, from, size, false), asker
       )
       // Reading may have taken long, and so may have the part before.
-      if (round > 0 && !hasScope(await stillThere(asker), 'operate')) throw refusedScope('operate')
+      if (round > 0) requireScope(await stillThere(asker), 'operate')
       const items = page.items.slice(0, left)
       const changes = await Promise.allSettled(items.map(({ id }) => change(id, asker)))
       for (const one of changes) {

@@ -1,8 +1,9 @@
 import bearerAuth from '@fastify/bearer-auth'
 import rateLimit from '@fastify/rate-limit'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { guesses, hasScope, refusedScope } from '../auth/keys.ts'
+import { guesses } from '../auth/keys.ts'
 import type { Credentials, Grant, Guesses } from '../auth/keys.ts'
+import { requireScope } from '../auth/scopes.ts'
 import type { Caller, NeededScope, Status } from '../core/model.ts'
 import { authoriseAgain } from './connections.ts'
 
@@ -61,10 +62,9 @@ export async function useAuth (app: FastifyInstance, credentials: Credentials, g
   app.addHook('preValidation', authoriseAgain)
 }
 
-function checkScope (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void {
-  const { scope } = request.routeOptions.config
-  if (hasScope(request.caller, scope)) done()
-  else done(refusedScope(scope as NeededScope))
+function checkScope (request: FastifyRequest, reply: FastifyReply, done: () => void): void {
+  requireScope(request.caller, request.routeOptions.config.scope)
+  done()
 }
 
 /** How many addresses with wrong keys are remembered: those that failed last. */

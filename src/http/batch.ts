@@ -1,5 +1,6 @@
 import { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { requireScope } from '../auth/scopes.ts'
 import { TooLarge, errorTable, invalid } from '../core/errors.ts'
 import type { Fault } from '../core/errors.ts'
 import type { Histogram } from '../core/histogram.ts'
@@ -14,7 +15,7 @@ import { batchAnswer, batchBody } from '../core/schemas/inboxes.ts'
 import { problems } from '../core/schemas/problem.ts'
 import { longAgo, stillThere } from '../handoffs/waiter.ts'
 import type { Asker, Turn } from '../handoffs/waiter.ts'
-import { admitCaller, admitTo } from '../operations/admit.ts'
+import { admitTo } from '../operations/admit.ts'
 import type { Admit } from '../operations/admit.ts'
 import type { Moved, Operated, Operation, OperationCall, OperationOutcome } from '../operations/operation.ts'
 import { jsonType } from './body.ts'
@@ -155,7 +156,7 @@ export class Batches {
       let now = caller
       if (performance.now() - came > longAgo) {
         now = await stillThere(asker)
-        admitCaller(now, operation.scope)
+        requireScope(now, operation.scope)
       }
       const outcome = await operation.run({ ...call, caller: now, maxBytes: maxBytes ?? Infinity })
       return [outcome, bytesOf(outcome)]

@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify'
-import { hasScope } from '../auth/keys.ts'
+import { hasScope } from '../auth/scopes.ts'
 import { Problem, invalid } from '../core/errors.ts'
 import type { Members } from '../core/json.ts'
 import type { Caller } from '../core/model.ts'

@@ -1,18 +1,13 @@
-import { hasScope, refusedScope } from '../auth/keys.ts'
+import { requireScope } from '../auth/scopes.ts'
 import { Problem, invalid } from '../core/errors.ts'
 import { membersOf } from '../core/json.ts'
 import type { Members } from '../core/json.ts'
-import type { Caller, NeededScope } from '../core/model.ts'
+import type { Caller } from '../core/model.ts'
 import { compile, readFault } from '../core/validator.ts'
 import type { Operation } from './operation.ts'
 
 /** Counts an operation against its agent's limit. @throws {Problem} rate_limited @throws {Unavailable} */
 export interface Limit { spend (): void | Promise<void> }
-
-/** Whose key may do it. @throws {Problem} insufficient_scope */
-export function admitCaller (caller: Caller, scope: NeededScope): void {
-  if (!hasScope(caller, scope)) throw refusedScope(scope)
-}
 
 /** Checks calls that don't come as a request of their own, but in a batch or as a tool. */
 export type Admit = (caller: Caller, limit: Limit, bytes: Buffer, maxBytes?: number) => Members | Promise<Members>
@@ -32,7 +27,7 @@ export function admitTo ({ scope, nested, body }: Pick<Operation, 'scope' | 'nes
     return members
   }
   return (caller, limit, bytes, maxBytes = Infinity) => {
-    admitCaller(caller, scope)
+    requireScope(caller, scope)
     const pending = limit.spend()
     return pending === undefined ? read(bytes, maxBytes) : pending.then(() => read(bytes, maxBytes))
   }

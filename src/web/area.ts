@@ -1,5 +1,5 @@
 import type { Caller, NeededScope } from '../core/model.ts'
-import { hasScope } from '../auth/keys.ts'
+import { hasScope } from '../auth/scopes.ts'
 
 /** What went wrong, in plain words. */
 export interface Trouble { title: string, text: string }

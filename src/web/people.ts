@@ -2,8 +2,8 @@ import { parse as parseForm } from 'node:querystring'
 import cookie from '@fastify/cookie'
 import helmet from '@fastify/helmet'
 import type { FastifyInstance, FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify'
-import { hasScope, refusedScope } from '../auth/keys.ts'
 import type { ApiKeys, Credentials } from '../auth/keys.ts'
+import { requireScope } from '../auth/scopes.ts'
 import { Problem } from '../core/errors.ts'
 import type { ErrorCode } from '../core/errors.ts'
 import type { Caller } from '../core/model.ts'
@@ -74,9 +74,10 @@ export function letPeopleIn (
   limit(app)
   app.addHook('preValidation', signInWithForm(baseUrl, signIn, area))
   app.addHook('preValidation', authoriseAgain)
-  app.addHook('preValidation', (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void) => {
-    const missing = [area.scope, request.routeOptions.config.scope].find(scope => !hasScope(request.caller, scope))
-    done(missing === undefined ? undefined : refusedScope(missing))
+  app.addHook('preValidation', (request: FastifyRequest, reply: FastifyReply, done: () => void) => {
+    requireScope(request.caller, area.scope)
+    requireScope(request.caller, request.routeOptions.config.scope)
+    done()
   })
 }
 

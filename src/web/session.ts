@@ -1,6 +1,6 @@
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { hasScope } from '../auth/keys.ts'
 import type { ApiKeys, Credentials, Grant } from '../auth/keys.ts'
+import { hasScope } from '../auth/scopes.ts'
 import { Problem } from '../core/errors.ts'
 import type { Caller } from '../core/model.ts'
 import type { GuessesOf } from '../http/auth.ts'

@@ -14,6 +14,8 @@ export interface Source {
   /** The packages that it imports. */
   packages: string[]
   readsEnvironment: boolean
+  /** It reads a member `scopes` of something: of a caller, or of a key's record. */
+  readsScopes: boolean
   /** Every string in it, and every template with its expressions as ${}. */
   texts: string[]
 }
@@ -31,7 +33,7 @@ export function readSources (): Source[] {
 }
 
 export function parseSource (path: string, text: string): Source {
-  const source: Source = { path, lines: text.trimEnd().split('\n').length, imports: [], packages: [], readsEnvironment: false, texts: [] }
+  const source: Source = { path, lines: text.trimEnd().split('\n').length, imports: [], packages: [], readsEnvironment: false, readsScopes: false, texts: [] }
   const see = (node: ts.Node): void => {
     const imported = importOf(node)
     if (imported !== undefined) {
@@ -39,6 +41,7 @@ export function parseSource (path: string, text: string): Source {
       else source.packages.push(imported.of)
     }
     if (isEnvironment(node) || /^(node:)?process$/.test(imported?.of ?? '')) source.readsEnvironment = true
+    if (isScopes(node)) source.readsScopes = true
     if (ts.isStringLiteralLike(node)) source.texts.push(node.text)
     if (ts.isTemplateExpression(node)) source.texts.push([node.head, ...node.templateSpans.map(span => span.literal)].map(piece => piece.text).join('${}'))
     ts.forEachChild(node, see)
@@ -70,6 +73,13 @@ function isTypeOnly (clause: ts.ImportClause | undefined): boolean {
 /** An import that isn't a plain string can't be resolved, so no rule allows it. */
 function textOf (node: ts.Node): string {
   return ts.isStringLiteralLike(node) ? node.text : `(${node.getText()})`
+}
+
+/** Finds `x.scopes`, `x['scopes']` and `{ scopes } = x`. */
+function isScopes (node: ts.Node): boolean {
+  if (ts.isPropertyAccessExpression(node)) return node.name.text === 'scopes'
+  if (ts.isElementAccessExpression(node)) return ts.isStringLiteralLike(node.argumentExpression) && node.argumentExpression.text === 'scopes'
+  return ts.isBindingElement(node) && ts.isObjectBindingPattern(node.parent) && (node.propertyName ?? node.name).getText() === 'scopes'
 }
 
 /** Finds `process.env`, `process['env']`, `{ env } = process`: any use of process except for naming another member. */

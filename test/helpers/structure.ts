@@ -21,6 +21,11 @@ const readers = ['clients/typescript/command/environment.ts', 'config.ts', 'boot
 /** Made by a program, as long as it may be. */
 const generated = 'clients/typescript/api.ts'
 
+/** The one place that tests a caller's scopes, and where a caller is made of a key's record. */
+const scopeReaders = ['auth/scopes.ts', 'auth/key-cache.ts']
+/** Where a caller comes by. Outside there are only keys' records. */
+const knowCallers = ['auth', 'handoffs', 'webhooks', 'operations', 'http', 'web', 'mcp', 'metrics', 'app.ts']
+
 /** A part of a Redis key: between colons, or a hash tag that is filled in. */
 const keyPart = /:(h|w|s|k|r|ready):|:(due|sweeper|barrier|keys)\b|:\{\$\{\}\}/
 
@@ -32,6 +37,7 @@ export function structureFaults (sources: readonly Source[]): string[] {
     if (placeOf(path) === undefined) faults.push(`${path} has no place in the house: give it one here`)
     if (source.lines > 400 && path !== generated) faults.push(`${path} has ${source.lines} lines: the limit is 400`)
     if (source.readsEnvironment && !readers.includes(path)) faults.push(`${path} reads the environment: that is config.ts's alone`)
+    if (source.readsScopes && knowCallers.includes(placeOf(path)!) && !scopeReaders.includes(path)) faults.push(`${path} tests scopes: that is auth/scopes.ts's alone`)
     if (path !== 'store/key-names.ts' && source.texts.some(text => keyPart.test(text))) faults.push(`${path} builds a Redis key: that is store/key-names.ts's alone`)
     if (['redis', 'store', 'auth', 'result-schema', 'handoffs', 'webhooks', 'operations'].includes(placeOf(path)!) && source.packages.some(name => /fastify/.test(name))) faults.push(`${path} imports fastify: it has to serve others than HTTP too`)
     const foreign = source.packages.find(name => !name.startsWith('node:'))

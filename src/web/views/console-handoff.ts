@@ -1,11 +1,10 @@
 import { html } from 'ghtml'
-import { hasScope } from '../../auth/keys.ts'
 import type { Caller } from '../../core/model.ts'
 import type { Graph } from '../../handoffs/graph.ts'
 import type { Happened, History, Inspected } from '../../handoffs/histories.ts'
 import { beginningOf, dateTag, duration, visible } from '../text.ts'
 import { graphPicture } from './console-graph.ts'
-import { consoleLayout, liveSection, mayChange } from './console-layout.ts'
+import { consoleLayout, liveSection, mayChange, mayDecide } from './console-layout.ts'
 import { agentLink, ago, handoffLink, inTime, labelFacts, progressText, statusTag } from './console-handoffs.ts'
 import { inboxLink } from './console-parts.ts'
 import { otherHandoffs } from './handoff.ts'
@@ -161,7 +160,7 @@ function quote (text: string | null | undefined): string {
 function actions (caller: Caller, one: Inspected): string {
   const self = addressOf(one)
   const all = [
-    one.status === 'pending' && one.approval?.state === 'waiting' && hasScope(caller, 'approve')
+    one.status === 'pending' && one.approval?.state === 'waiting' && mayDecide(caller)
       ? html`<a class="onward" id="decide" href="/approvals/${one.handoff_id}">Approve or reject…</a>`
       : '',
     mayChange(caller) && isReissuable(one) ? html`<a class="onward" id="reissue" href="${self}/reissue">Reissue…</a>` : '',

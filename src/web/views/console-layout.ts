@@ -1,5 +1,5 @@
 import { html } from 'ghtml'
-import { hasScope } from '../../auth/keys.ts'
+import { hasScope } from '../../auth/scopes.ts'
 import type { Caller } from '../../core/model.ts'
 import { consoleArea } from '../area.ts'
 import { layout } from './layout.ts'
@@ -50,4 +50,9 @@ export function liveSection (id: string, url: string, inside: string): string {
 /** May this person change what there is? Only then pages have buttons. */
 export function mayChange (caller: Caller): boolean {
   return hasScope(caller, 'operate')
+}
+
+/** May this person decide on what waits for one? */
+export function mayDecide (caller: Caller): boolean {
+  return hasScope(caller, 'approve')
 }

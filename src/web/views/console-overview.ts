@@ -1,12 +1,11 @@
 import { html } from 'ghtml'
-import { hasScope } from '../../auth/keys.ts'
 import type { Caller } from '../../core/model.ts'
 import type { Activity } from '../../handoffs/activity.ts'
 import type { InboxAnswer } from '../../core/schemas/inboxes.ts'
 import type { HandoffItem } from '../console-routes.ts'
 import { age, agoTag, dateTag } from '../text.ts'
 import { activityPart } from './console-activity.ts'
-import { consoleLayout, liveSection } from './console-layout.ts'
+import { consoleLayout, liveSection, mayDecide } from './console-layout.ts'
 import { inboxLink, inboxState, isAtLimit, isFull, number, table, tiles } from './console-parts.ts'
 
 /** What the first page shows. Times in milliseconds. */
@@ -101,7 +100,7 @@ function failures (inboxes: readonly InboxAnswer[], { latest, mayBe }: Overview[
 
 function forPeople (caller: Caller, { count, since }: Overview['waiting'], now: number): string {
   const words = count === 1 ? 'One handoff waits' : `${number(count)} handoffs wait`
-  const who = hasScope(caller, 'approve')
+  const who = mayDecide(caller)
     ? html`<a id="to-approvals" href="/approvals">${words}</a>`
     : html`${words}`
   return html`!${who} for a person!${since === undefined ? '' : html`, the first for !${age(since, now)}`}`
