@@ -47,11 +47,9 @@ import { Batches, batchRoute } from './http/batch.ts'
 import { operationRoutes } from './http/operations.ts'
 import { useSchemas } from './http/schemas.ts'
 import { operationsOf } from './operations/table.ts'
-import { eventsRoute } from './http/routes/events.ts'
 import { readClients } from './http/clients.ts'
 import { llmsRoute, skillRoutes } from './http/routes/agent-texts.ts'
 import { healthRoutes } from './http/routes/health.ts'
-import { webhookRoutes } from './http/routes/webhooks.ts'
 import { serverCard } from './mcp/card.ts'
 import { mcpPreflight, mcpRoute, originCheck } from './mcp/route.ts'
 import { InboxRounds } from './metrics/inboxes.ts'
@@ -219,9 +217,23 @@ export async function buildApp (
   const changeInTurn: ReadInTurn = ({ tag, tenant }, change, asker) =>
     changes.run(store.masterOf(tag), tenant, change, asker)
   const operate = new OperateService(store.lists, store.attempts, inTurn, undefined, changeInTurn)
-  const operations = operationsOf(
-    { handoffs, attempts, inboxes, after, inboxSettings, approvals, asks, many, lists, operate, limits }
-  )
+  const webhooks = new WebhookService(parts, readInTurn)
+  const operations = operationsOf({
+    handoffs,
+    attempts,
+    inboxes,
+    after,
+    inboxSettings,
+    approvals,
+    asks,
+    many,
+    lists,
+    operate,
+    events,
+    streams,
+    webhooks,
+    limits
+  })
   const credentials = new Credentials(keys)
   const guessesOf = await countGuesses(app)
   app.addHook('onReady', async () => keys.start())
@@ -240,8 +252,6 @@ export async function buildApp (
     limit(api)
     useJsonBodies(api, bodies, Math.min(config.bodyLimit, config.batchLimit))
     operationRoutes(api, operations, log)
-    eventsRoute(api, events, streams)
-    webhookRoutes(api, new WebhookService(parts, readInTurn))
     const onFault = (error: unknown, id: string) => log.error({ err: error, request_id: id }, 'internal error')
     const batches = new Batches(operations, requests, reads, config.bodyLimit, store.masterOf,
       (error, { requestId }) => onFault(error, requestId))

@@ -14,7 +14,7 @@ import { keyPattern, noQuery } from '../core/schemas/handoffs.ts'
 import { batchAnswer, batchBody } from '../core/schemas/inboxes.ts'
 import { problems } from '../core/schemas/problem.ts'
 import { longAgo, stillThere } from '../handoffs/waiter.ts'
-import type { Asker, Turn } from '../handoffs/waiter.ts'
+import type { Turn, WaitingAsker } from '../handoffs/waiter.ts'
 import { admitTo } from '../operations/admit.ts'
 import type { Admit } from '../operations/admit.ts'
 import type { Moved, Operated, Operation, OperationCall, OperationOutcome } from '../operations/operation.ts'
@@ -32,7 +32,7 @@ interface Member { operation: Operation, admit: Admit, count: ReturnType<Request
 /** Who sent a batch, and the request that it came with. */
 export interface Batcher {
   caller: Caller
-  asker: Asker
+  asker: WaitingAsker
   /** When: of `performance.now()`. */
   came: number
   traceparent: string | undefined

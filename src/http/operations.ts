@@ -1,8 +1,9 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { problems } from '../core/schemas/problem.ts'
 import type { WaitOptions } from '../handoffs/waiter.ts'
-import type { Operation } from '../operations/operation.ts'
+import type { Operation, OperationCall, OperationOutcome } from '../operations/operation.ts'
 import { jsonType } from './body.ts'
+import { bodyOf, lastEventId, wantsStream } from './event-stream.ts'
 import { logDecision, logOperated, traceparentOf } from './observe.ts'
 import type { DecisionLog } from './observe.ts'
 
@@ -26,7 +27,9 @@ export function operationRoutes (app: FastifyInstance, operations: readonly Oper
         ...body !== null && { body },
         response: { ...operation.answers, ...problems({ body: body !== null }, ...operation.refusals) },
       },
-      handler: (request, reply) => perform(operation, request, reply, log),
+      handler: operation.stream === null
+        ? (request, reply) => perform(operation, request, reply, log)
+        : (request, reply) => performOrStream(operation, request, reply, log),
     })
   }
 }
@@ -34,21 +37,8 @@ export function operationRoutes (app: FastifyInstance, operations: readonly Oper
 /** Carries out an operation that came as a request of its own. */
 async function perform (
   operation: Operation, request: FastifyRequest, reply: FastifyReply, log: DecisionLog
-): Promise<object | string | Buffer> {
-  const { id, name } = request.params as { id?: string, name?: string }
-  const { caller, query, body, members, bytes } = request
-  const call = {
-    caller,
-    id: id ?? name ?? '',
-    query,
-    body,
-    members,
-    bytes,
-    key: idempotencyKey(request),
-    traceparent: traceparentOf(request),
-    asker: request,
-    waiting: waitOptions(request)
-  }
+): Promise<OperationOutcome['answer']> {
+  const call = callOf(request)
   const { status, answer, replayed, moved, made, traceparent, decided, operated } = await operation.run(call)
   if (replayed) reply.header('idempotency-replayed', 'true')
   request.moved = moved
@@ -61,8 +51,35 @@ async function perform (
   return answer
 }
 
+/** The same for an operation that has a stream, which the client may ask for. */
+async function performOrStream (
+  operation: Operation, request: FastifyRequest, reply: FastifyReply, log: DecisionLog
+): Promise<OperationOutcome['answer']> {
+  // Which of the two comes depends on it, so a cache must know that.
+  reply.header('vary', 'accept')
+  if (!wantsStream(request)) return perform(operation, request, reply, log)
+  return bodyOf(await operation.stream!(callOf(request), lastEventId(request)), reply)
+}
+
+function callOf (request: FastifyRequest): OperationCall {
+  const { id, name } = request.params as { id?: string, name?: string }
+  const { caller, query, body, members, bytes } = request
+  return {
+    caller,
+    id: id ?? name ?? '',
+    query,
+    body,
+    members,
+    bytes,
+    key: idempotencyKey(request),
+    traceparent: traceparentOf(request),
+    asker: request,
+    waiting: waitOptions(request)
+  }
+}
+
 /** How a request waits, from its `wait` parameter in seconds; null if it doesn't wait. */
-export function waitOptions (request: FastifyRequest): WaitOptions | null {
+function waitOptions (request: FastifyRequest): WaitOptions | null {
   const { wait = 0 } = request.query as { wait?: number }
   return wait === 0 ? null : { milliseconds: wait * 1000, asker: request }
 }

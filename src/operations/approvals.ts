@@ -6,7 +6,7 @@ import { handoffParams, noQuery } from '../core/schemas/handoffs.ts'
 import { isAddressed } from '../core/model.ts'
 import { inspectionText, listText } from '../handoffs/approvals.ts'
 import { labelsOf } from './arguments.ts'
-import { operation, stays } from './operation.ts'
+import { operation, stays, unmoved } from './operation.ts'
 import type { OperationCall, Operation, OperationOutcome, Services } from './operation.ts'
 
 /** What people see and decide, as an API; web/ has the pages. */
@@ -29,7 +29,7 @@ export function listApprovals ({ approvals }: Services) {
       const wanted = { inbox, labels: labelsOf(query) }
       const { items, ...part } = await approvals.list(caller.tenant, cursor, limit, wanted, asker)
       const answer = listText({ ...part, items: items.filter(({ record }) => isAddressed(caller, record)) })
-      return { status: 200, answer, replayed: false, moved: stays }
+      return unmoved(answer)
     },
   })
 }
@@ -49,7 +49,7 @@ export function inspectApproval ({ approvals }: Services) {
     refusals: ['not_addressee', 'no_approval_required'],
     async run ({ caller, id, asker }) {
       const found = await approvals.inspect(caller, id, asker)
-      return { status: 200, answer: inspectionText(found), replayed: false, moved: stays }
+      return unmoved(inspectionText(found))
     },
   })
 }

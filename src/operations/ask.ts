@@ -6,7 +6,7 @@ import {
   handoffParams, idempotencyHeaders, ignoredKeyHeaders, noQuery, waitQuery
 } from '../core/schemas/handoffs.ts'
 import { id, key, labelsOf, optionalOffset, wait } from './arguments.ts'
-import { holderRefusals, operation, stays } from './operation.ts'
+import { holderRefusals, operation, stays, unmoved } from './operation.ts'
 import type { OperationCall, OperationOutcome, Services } from './operation.ts'
 
 /** Questions in the middle of the work, to a person or to the passer. */
@@ -72,7 +72,7 @@ export function asked ({ asks }: Services) {
       hints: { readOnlyHint: true }
     },
     async run ({ caller, id, asker, waiting }) {
-      return { status: 200, answer: await asks.read(caller, id, asker, waiting), replayed: false, moved: stays }
+      return unmoved(await asks.read(caller, id, asker, waiting))
     },
   })
 }
@@ -145,7 +145,7 @@ export function listAsks ({ asks }: Services) {
     async run ({ caller, query }) {
       const { of, inbox, cursor, limit = 20 } = query
       const answer = await asks.listText(caller, { of, inbox, labels: labelsOf(query) }, cursor, limit)
-      return { status: 200, answer, replayed: false, moved: stays }
+      return unmoved(answer)
     },
   })
 }

@@ -4,7 +4,7 @@ import type { Members } from '../core/json.ts'
 import { heartbeatAnswer, heartbeatBody } from '../core/schemas/attempts.ts'
 import { handoffParams, ignoredKeyHeaders, noQuery } from '../core/schemas/handoffs.ts'
 import { id, key } from './arguments.ts'
-import { holderRefusals, operation, stays } from './operation.ts'
+import { holderRefusals, operation, unmoved } from './operation.ts'
 import type { Services } from './operation.ts'
 
 export function heartbeat ({ attempts, limits }: Services) {
@@ -37,7 +37,7 @@ export function heartbeat ({ attempts, limits }: Services) {
     },
     async run ({ caller, id, body, members }) {
       const answer = await attempts.heartbeat(caller, id, body.extend_by ?? null, progressOf(members))
-      return { status: 200, answer, replayed: false, moved: stays }
+      return unmoved(answer)
     },
   })
 }

@@ -1,7 +1,7 @@
 import { ignoredKeyHeaders, noQuery } from '../core/schemas/handoffs.ts'
 import { inboxAnswer, inboxParams, inboxSettingsBody, inboxesAnswer, inboxesQuery } from '../core/schemas/inboxes.ts'
 import type { InboxSettingsBody, InboxesQuery } from '../core/schemas/inboxes.ts'
-import { operation, stays } from './operation.ts'
+import { operation, stays, unmoved } from './operation.ts'
 import type { Services } from './operation.ts'
 
 /** What there is in inboxes, and what operators set for them. */
@@ -19,7 +19,7 @@ export function inbox ({ inboxSettings }: Services) {
     query: noQuery,
     answers: { 200: inboxAnswer },
     async run ({ caller, id: name }) {
-      return { status: 200, answer: await inboxSettings.count(caller.tenant, name), replayed: false, moved: stays }
+      return unmoved(await inboxSettings.count(caller.tenant, name))
     },
   })
 }
@@ -37,7 +37,7 @@ export function listInboxes ({ inboxSettings }: Services) {
     query: inboxesQuery,
     answers: { 200: inboxesAnswer },
     async run ({ caller, query, asker }) {
-      return { status: 200, answer: await inboxSettings.list(caller, query, asker), replayed: false, moved: stays }
+      return unmoved(await inboxSettings.list(caller, query, asker))
     },
   })
 }

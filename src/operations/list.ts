@@ -4,7 +4,7 @@ import { nullable } from '../core/schemas/handoffs.ts'
 import { handoffsAnswer, handoffsQuery } from '../core/schemas/lists.ts'
 import type { HandoffsQuery } from '../core/schemas/lists.ts'
 import { optionalOffset } from './arguments.ts'
-import { operation, stays } from './operation.ts'
+import { operation, unmoved } from './operation.ts'
 import type { Services } from './operation.ts'
 
 /** The query as a tool's arguments, where null means absent. */
@@ -40,11 +40,11 @@ export function list ({ lists }: Services) {
       body: toolBody,
       async run ({ caller, body, asker }) {
         const query = Object.fromEntries(Object.entries(body as object).filter(([, value]) => value !== null))
-        return { status: 200, answer: await lists.page(caller, query, asker), replayed: false, moved: stays }
+        return unmoved(await lists.page(caller, query, asker))
       }
     },
     async run ({ caller, query, asker }) {
-      return { status: 200, answer: await lists.page(caller, query, asker), replayed: false, moved: stays }
+      return unmoved(await lists.page(caller, query, asker))
     },
   })
 }

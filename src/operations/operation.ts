@@ -7,6 +7,7 @@ import type { Limits } from '../core/schemas/pass.ts'
 import type { AfterService } from '../handoffs/after.ts'
 import type { ApprovalService } from '../handoffs/approvals.ts'
 import type { AskService } from '../handoffs/asks.ts'
+import type { EventService, EventStreams, OpenStream } from '../handoffs/events.ts'
 import type { InboxService } from '../handoffs/inboxes.ts'
 import type { InboxSettingsService } from '../handoffs/inbox-settings.ts'
 import type { ListService } from '../handoffs/lists.ts'
@@ -14,8 +15,9 @@ import type { ManyHandoffs } from '../handoffs/many.ts'
 import type { OperateService } from '../handoffs/operate.ts'
 import type { AttemptService } from '../handoffs/attempts.ts'
 import type { HandoffService } from '../handoffs/service.ts'
-import type { Asker, WaitOptions } from '../handoffs/waiter.ts'
+import type { WaitOptions, WaitingAsker } from '../handoffs/waiter.ts'
 import type { ApprovalVerdict } from '../store/approvals.ts'
+import type { WebhookService } from '../webhooks/service.ts'
 
 /** What the operations call. */
 export interface Services {
@@ -29,6 +31,9 @@ export interface Services {
   operate: OperateService
   approvals: ApprovalService
   asks: AskService
+  events: EventService
+  streams: EventStreams
+  webhooks: WebhookService
   limits: Limits
 }
 
@@ -40,7 +45,7 @@ export interface Operation {
   /** Its name in the OpenAPI document and in a batch. */
   name: string
   scope: NeededScope
-  method: 'GET' | 'POST' | 'PUT'
+  method: 'GET' | 'POST' | 'PUT' | 'DELETE'
   /** As the router writes it: `/api/catch/:id`. It names one thing at most. Null for what is only a tool. */
   path: string | null
   tag: string
@@ -64,6 +69,11 @@ export interface Operation {
   /** Null if MCP has no tool for it. */
   tool: Tool | null
   run (call: OperationCall<any, any>): Promise<OperationOutcome>
+  /**
+   * Answers with a stream of server-sent events instead, for a client that asks for one; null if it has none.
+   * @param last the Last-Event-ID of a client whose stream broke off
+   */
+  stream: ((call: OperationCall<any, any>, last: string | undefined) => Promise<OpenStream>) | null
 }
 
 /** What MCP says of an operation, and where its tool differs from it. */
@@ -94,7 +104,7 @@ export interface OperationCall<Body = unknown, Query = unknown> {
   /** The Idempotency-Key. */
   key: string | undefined
   traceparent: string | undefined
-  asker: Asker
+  asker: WaitingAsker
   waiting: WaitOptions | null
   /** Only for catch and status, in a batch: `ReadOptions` of handoffs/service.ts. */
   maxBytes?: number | undefined
@@ -103,8 +113,8 @@ export interface OperationCall<Body = unknown, Query = unknown> {
 /** The result of an operation. */
 export interface OperationOutcome {
   status: number
-  /** JSON text, or an object to be serialised. */
-  answer: object | string | Buffer
+  /** JSON text, or an object to be serialised; undefined for none (204). */
+  answer: object | string | Buffer | undefined
   replayed: boolean
   moved: Moved
   /** The id of the handoff that was made, for the Location field. */
@@ -125,6 +135,11 @@ export interface Moved { to: Status[], ids?: string[], reissued?: Array<'failed'
 
 /** It moved nothing. */
 export const stays: Moved = { to: [] }
+
+/** What it answers, having moved nothing. */
+export function unmoved (answer: OperationOutcome['answer'], status = 200): OperationOutcome {
+  return { status, answer, replayed: false, moved: stays }
+}
 
 /** It moved one handoff, unless the answer is a replay. */
 export function moved (to: Status, id: string, replayed: boolean): Moved {
@@ -152,7 +167,7 @@ export function operation<Body = unknown, Query = unknown> (
     Partial<Operation> & { run (call: OperationCall<Body, Query>): Promise<OperationOutcome> }
 ): Operation {
   const defaults = {
-    body: null, nested: [], refusals: [], resumesTrace: false, inBatch: false, tool: null
+    body: null, nested: [], refusals: [], resumesTrace: false, inBatch: false, tool: null, stream: null
   }
   return { ...defaults, ...given, run: run as Operation['run'] }
 }

@@ -1,6 +1,6 @@
 import { handoffParams } from '../core/schemas/handoffs.ts'
 import { id, offset } from './arguments.ts'
-import { operation, stays } from './operation.ts'
+import { operation, unmoved } from './operation.ts'
 import type { Services } from './operation.ts'
 
 /** What a catcher was given, once more. It is only a tool: a request's answer has no limit of length. */
@@ -25,7 +25,7 @@ export function read ({ handoffs }: Services) {
       hints: { readOnlyHint: true }
     },
     async run ({ caller, id, asker }) {
-      return { status: 200, answer: await handoffs.read(caller, id, asker), replayed: false, moved: stays }
+      return unmoved(await handoffs.read(caller, id, asker))
     },
   })
 }

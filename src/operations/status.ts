@@ -2,7 +2,7 @@ import { Type } from '@sinclair/typebox'
 import { handoffParams, nullable, statusAnswer, statusQuery } from '../core/schemas/handoffs.ts'
 import type { StatusQuery } from '../core/schemas/handoffs.ts'
 import { id, optionalOffset, wait } from './arguments.ts'
-import { operation, stays } from './operation.ts'
+import { operation, unmoved } from './operation.ts'
 import type { Services } from './operation.ts'
 
 const until = Type.Optional(nullable<string>('string', {
@@ -37,7 +37,7 @@ export function status ({ handoffs }: Services) {
     async run (call) {
       const { caller, id, query: { until = 'done' } } = call
       const answer = await handoffs.status(caller, id, until, call)
-      return { status: 200, answer, replayed: false, moved: stays }
+      return unmoved(answer)
     },
   })
 }

@@ -2,7 +2,7 @@ import { Type } from '@sinclair/typebox'
 import type { Static } from '@sinclair/typebox'
 import { exampleId, ignoredKeyHeaders, nullable, statusAnswer, waitQuery } from '../core/schemas/handoffs.ts'
 import { optionalOffset, wait as seconds } from './arguments.ts'
-import { operation, stays } from './operation.ts'
+import { operation, unmoved } from './operation.ts'
 import type { Services } from './operation.ts'
 
 const body = Type.Object({
@@ -71,7 +71,7 @@ export function wait ({ many }: Services) {
     },
     async run ({ caller, body: { ids, until, results }, waiting, asker }) {
       const answer = await many.wait(caller, ids, until ?? 'all', results !== false, { waiting, asker })
-      return { status: 200, answer, replayed: false, moved: stays }
+      return unmoved(answer)
     },
   })
 }

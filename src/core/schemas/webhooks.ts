@@ -98,6 +98,7 @@ const secret = Type.String({
 
 export const webhookAnswer = Type.Object(webhook, { description: 'The webhook.' })
 export const createdWebhook = Type.Object({ ...webhook, secret }, { description: 'Created.' })
+export const deletedAnswer = Type.Null({ description: 'Deleted. What is being sent this moment still arrives.' })
 export const rotatedWebhook = Type.Object({
   ...webhook, secret, old_secret_until: time('Until then messages are signed with the old secret too.', exampleTime)
 }, { description: 'The webhook has a new secret.' })
