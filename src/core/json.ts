@@ -336,7 +336,7 @@ function unquote (text: Text, start: number, end: number): string {
   return inner.includes('\\') ? JSON.parse(`"${inner}"`) : inner
 }
 
-const empty = cutMembers(Buffer.from('{}'))
+export const noMembers = cutMembers(Buffer.from('{}'))
 
 /** One more element than any array of a body may have, so that a schema refuses a longer one with a single error. */
 const maxElements = 101
@@ -347,7 +347,11 @@ function elementsOf (array: Buffer): unknown[] {
 
 /** A body's members; an empty body counts as `{}`. @param nested members whose own members are to be checked */
 export function membersOf (bytes: Buffer, nested: readonly string[] = []): Members {
-  const members = bytes.length === 0 ? empty : cutMembers(bytes)
+  return withNested(bytes.length === 0 ? noMembers : cutMembers(bytes), nested)
+}
+
+/** The same of a body that has been cut. */
+export function withNested (members: Members, nested: readonly string[]): Members {
   for (const name of nested) {
     const inside = cutNested(members, name)
     if (inside !== undefined) members.values[name] = inside.values

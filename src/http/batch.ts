@@ -1,6 +1,5 @@
 import { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { requireScope } from '../auth/scopes.ts'
 import { TooLarge, errorTable, invalid } from '../core/errors.ts'
 import type { Fault } from '../core/errors.ts'
 import type { Histogram } from '../core/histogram.ts'
@@ -15,8 +14,8 @@ import { batchAnswer, batchBody } from '../core/schemas/inboxes.ts'
 import { problems } from '../core/schemas/problem.ts'
 import { longAgo, stillThere } from '../handoffs/waiter.ts'
 import type { Turn, WaitingAsker } from '../handoffs/waiter.ts'
-import { admitTo } from '../operations/admit.ts'
-import type { Admit } from '../operations/admit.ts'
+import { admissionOf } from '../operations/admit.ts'
+import type { Admission } from '../operations/admit.ts'
 import type { Moved, Operated, Operation, OperationCall, OperationOutcome } from '../operations/operation.ts'
 import { jsonType } from './body.ts'
 import { logOperated, traceparentOf } from './observe.ts'
@@ -27,7 +26,7 @@ import { asProblem, problemText } from './problems.ts'
 import type { BatchLimit } from './rate-limit.ts'
 
 /** An operation with what a batch needs for it, made once. */
-interface Member { operation: Operation, admit: Admit, count: ReturnType<Requests['counterOf']> }
+interface Member { operation: Operation, admission: Admission, count: ReturnType<Requests['counterOf']> }
 
 /** Who sent a batch, and the request that it came with. */
 export interface Batcher {
@@ -70,7 +69,11 @@ export class Batches {
   ) {
     this.operations = new Map(operations.filter(({ inBatch }) => inBatch).map(one => [one.name, one]))
     this.#members = new Map([...this.operations].map(([name, operation]) =>
-      [name, { operation, admit: admitTo(operation), count: requests.counterOf(operation.method, operation.path!) }]))
+      [name, {
+        operation,
+        admission: admissionOf(operation),
+        count: requests.counterOf(operation.method, operation.path!)
+      }]))
     this.#requests = requests
     this.#reads = reads
     this.#bodyLimit = bodyLimit
@@ -98,20 +101,19 @@ export class Batches {
     }
   }
 
-  async #one ({ operation, admit }: Member, entry: BatchEntry, batcher: Batcher): Promise<OperationOutcome> {
+  async #one (member: Member, entry: BatchEntry, batcher: Batcher): Promise<OperationOutcome> {
     try {
+      const { operation, admission } = member
       const { id, body: bytes = nothing, key } = entry
       const { caller, limit, traceparent, asker } = batcher
-      const admitted = admit(caller, limit, bytes, this.#bodyLimit)
-      const members = admitted instanceof Promise ? await admitted : admitted
       // Those that send something read nothing of that size, and what isn't an id is never looked for.
       const isReading = operation.method === 'GET' && isId(id)
       const maxBytes = isReading ? smallRead : undefined
-      const call = {
-        caller, id, query: {}, body: members.values, members, bytes, key, traceparent, asker, waiting: null, maxBytes
-      }
+      const incoming = { caller, id, query: {}, bytes, key, traceparent, asker, wait: 0, maxBytes }
+      const admitted = admission.admit(incoming, limit, this.#bodyLimit)
+      const call = admitted instanceof Promise ? await admitted : admitted
       if (!isReading) return await operation.run(call)
-      return await this.#readSmall(operation, call, batcher) ?? await this.#readLarge(operation, call, batcher)
+      return await this.#readSmall(member, call, batcher) ?? await this.#readLarge(member, call, batcher)
     } catch (error) {
       const problem = asProblem(error)
       this.#requests.refused(problem.code)
@@ -126,13 +128,13 @@ export class Batches {
   }
 
   /** @returns null if it is large */
-  async #readSmall (operation: Operation, call: OperationCall, batcher: Batcher): Promise<OperationOutcome | null> {
+  async #readSmall (member: Member, call: OperationCall, batcher: Batcher): Promise<OperationOutcome | null> {
     const { answers } = batcher
     const taken = answers.take(smallRead + envelope)
     let used = 0
     try {
-      if (taken === null) return await this.#read(operation, call, batcher, read => read(), smallRead)
-      const outcome = await operation.run(call)
+      if (taken === null) return await this.#read(member, call, batcher, read => read(), smallRead)
+      const outcome = await member.operation.run(call)
       used = bytesOf(outcome)
       return outcome
     } catch (error) {
@@ -143,22 +145,19 @@ export class Batches {
     }
   }
 
-  #readLarge (operation: Operation, call: OperationCall, batcher: Batcher): Promise<OperationOutcome> {
+  #readLarge (member: Member, call: OperationCall, batcher: Batcher): Promise<OperationOutcome> {
     const master = this.#masterOf(tagOf(call.id))
-    return this.#read(operation, call, batcher, read => this.#reads.run(master, batcher.caller.tenant, read))
+    return this.#read(member, call, batcher, read => this.#reads.run(master, batcher.caller.tenant, read))
   }
 
   /** Reads when there is room. */
   #read (
-    operation: Operation, call: OperationCall, { caller, asker, came, answers }: Batcher, turn: Turn, maxBytes?: number
+    { operation, admission }: Member, call: OperationCall, { caller, asker, came, answers }: Batcher, turn: Turn,
+    maxBytes?: number
   ): Promise<OperationOutcome> {
     return answers.read((maxBytes ?? this.#bodyLimit) + envelope, turn, async () => {
-      let now = caller
-      if (performance.now() - came > longAgo) {
-        now = await stillThere(asker)
-        requireScope(now, operation.scope)
-      }
-      const outcome = await operation.run({ ...call, caller: now, maxBytes: maxBytes ?? Infinity })
+      const now = performance.now() - came > longAgo ? await stillThere(asker) : caller
+      const outcome = await operation.run(admission.again(call, now, maxBytes ?? Infinity))
       return [outcome, bytesOf(outcome)]
     })
   }

@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { noMembers } from '../core/json.ts'
 import { problems } from '../core/schemas/problem.ts'
-import type { WaitOptions } from '../handoffs/waiter.ts'
+import { toCall } from '../operations/admit.ts'
 import type { Operation, OperationCall, OperationOutcome } from '../operations/operation.ts'
 import { jsonType } from './body.ts'
 import { bodyOf, lastEventId, wantsStream } from './event-stream.ts'
@@ -61,27 +62,21 @@ async function performOrStream (
   return bodyOf(await operation.stream!(callOf(request), lastEventId(request)), reply)
 }
 
+/** The hooks before have made all checks of operations/admit.ts, and validation that of the body's form. */
 function callOf (request: FastifyRequest): OperationCall {
   const { id, name } = request.params as { id?: string, name?: string }
-  const { caller, query, body, members, bytes } = request
-  return {
+  const { wait = 0 } = request.query as { wait?: number }
+  const { caller, query, members, bytes } = request
+  return toCall({
     caller,
     id: id ?? name ?? '',
     query,
-    body,
-    members,
     bytes,
     key: idempotencyKey(request),
     traceparent: traceparentOf(request),
     asker: request,
-    waiting: waitOptions(request)
-  }
-}
-
-/** How a request waits, from its `wait` parameter in seconds; null if it doesn't wait. */
-function waitOptions (request: FastifyRequest): WaitOptions | null {
-  const { wait = 0 } = request.query as { wait?: number }
-  return wait === 0 ? null : { milliseconds: wait * 1000, asker: request }
+    wait
+  }, members ?? noMembers)
 }
 
 /** The client's Idempotency-Key. The request's schema has checked its form. */

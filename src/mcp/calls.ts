@@ -1,13 +1,13 @@
 import type { FastifyRequest } from 'fastify'
 import { hasScope } from '../auth/scopes.ts'
 import { Problem, invalid } from '../core/errors.ts'
-import type { Members } from '../core/json.ts'
 import type { Caller } from '../core/model.ts'
 import type { WaitingAsker } from '../handoffs/waiter.ts'
 import { traceparentOf } from '../http/observe.ts'
 import type { Requests } from '../http/observe.ts'
 import { asProblem, problemText } from '../http/problems.ts'
 import type { BatchLimit } from '../http/rate-limit.ts'
+import type { Incoming } from '../operations/admit.ts'
 import type { OperationCall, OperationOutcome } from '../operations/operation.ts'
 import type { RequestId, ToolCall } from './message.ts'
 import type { Definition, OperationTool, OwnArguments } from './tools.ts'
@@ -29,8 +29,6 @@ export interface ToolCallOptions {
 
 /** A call that was read: its operation's input and the tool's own arguments, or the reason why it is refused. */
 export type Prepared = { tool: OperationTool } & ({ input: OperationCall, own: OwnArguments } | { refusal: unknown })
-
-const nothing = Buffer.alloc(0)
 
 /** Calls tools. Each call is carried out like a request to its operation. */
 export class ToolCalls {
@@ -60,10 +58,32 @@ export class ToolCalls {
       return undefined
     }
     try {
-      const members = await tool.admit(request.caller, limit, call.args)
-      return { tool, ...this.#inputOf(tool, members, call, request) }
+      const input = await tool.admission.admit(this.#incoming(tool, call, request), limit)
+      return { tool, input, own: input.body as OwnArguments }
     } catch (refusal) {
       return { tool, refusal }
+    }
+  }
+
+  /** The call, without what its arguments say. */
+  #incoming ({ scope }: OperationTool, { id: callId, args, traceparent }: ToolCall, request: FastifyRequest): Incoming {
+    const { caller } = request
+    const asker: WaitingAsker = {
+      grant: () => request.grant(scope),
+      isGone: () => request.isGone(),
+      onGone: listener => request.onGone(listener),
+      room: () => request.room()
+    }
+    return {
+      caller,
+      id: '',
+      query: {},
+      bytes: args,
+      key: undefined,
+      traceparent: traceparent ?? traceparentOf(request),
+      // A call without `wait` may wait for its turn.
+      asker: callId === undefined ? asker : this.#cancelling.until(asker, caller, callId),
+      wait: 0
     }
   }
 
@@ -94,56 +114,12 @@ export class ToolCalls {
     }
   }
 
-  #inputOf (
-    tool: OperationTool, members: Members, { id: callId, traceparent }: ToolCall, request: FastifyRequest
-  ): { input: OperationCall, own: OwnArguments } {
-    const own = members.values as OwnArguments
-    const key = own.idempotency_key ?? undefined
-    const asker: WaitingAsker = {
-      grant: () => request.grant(tool.scope),
-      isGone: () => request.isGone(),
-      onGone: listener => request.onGone(listener),
-      room: () => request.room()
-    }
-    // A call without `wait` may wait for its turn.
-    const mayGo = callId === undefined ? asker : this.#cancelling.until(asker, request.caller, callId)
-    const waiting = own.wait ? { milliseconds: own.wait * 1000, asker: mayGo } : null
-    const input = {
-      caller: request.caller,
-      id: own.id ?? '',
-      // As in a query: what is null isn't there.
-      query: Object.fromEntries(Object.entries(members.values).filter(([, value]) => value !== null)),
-      body: members.values,
-      members,
-      bytes: key === undefined ? nothing : bodyOf(members, tool.body),
-      key,
-      traceparent: traceparent ?? traceparentOf(request),
-      asker: mayGo,
-      waiting,
-    }
-    return { input, own }
-  }
-
   /** The result of a call that is refused. */
   refuse (problem: Problem, request: FastifyRequest): ToolResult {
     this.#options.requests.refused(problem.code)
     const text = problemText(withRetryAfter(problem), request.id, request.server.basePath)
     return { content: [{ type: 'text', text }], isError: true }
   }
-}
-
-/**
- * The body that a request to the operation would have, with its members in the schema's order. With an idempotency key
- * it decides whether two calls are the same. A model that repeats a call may write the arguments in another order, or
- * choose another `wait`.
- */
-function bodyOf (members: Members, names: readonly string[]): Buffer {
-  const parts: Buffer[] = []
-  for (const name of names) {
-    const raw = members.raw(name)
-    if (raw !== undefined) parts.push(Buffer.from(`${parts.length === 0 ? '{' : ','}"${name}":`), raw)
-  }
-  return parts.length === 0 ? nothing : Buffer.concat([...parts, Buffer.from('}')])
 }
 
 /**

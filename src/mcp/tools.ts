@@ -1,8 +1,9 @@
 import { Type } from '@sinclair/typebox'
 import type { TSchema } from '@sinclair/typebox'
+import type { Members } from '../core/json.ts'
 import type { NeededScope } from '../core/model.ts'
-import { admitTo } from '../operations/admit.ts'
-import type { Admit } from '../operations/admit.ts'
+import { Admission } from '../operations/admit.ts'
+import type { Read } from '../operations/admit.ts'
 import type { Operation, Tool } from '../operations/operation.ts'
 
 /** A tool as the list of tools shows it. */
@@ -26,10 +27,8 @@ export interface OwnArguments {
 export interface OperationTool {
   scope: NeededScope
   definition: Definition
-  /** The members of the operation's body, in the API's order. */
-  body: readonly string[]
-  /** Checks a call with all its arguments. */
-  admit: Admit
+  /** Lets in a call with all its arguments. */
+  admission: Admission
   run: Operation['run']
 }
 
@@ -47,7 +46,6 @@ function toolOf (operation: Operation, { name, title, description, takes, hints 
   const schema = Type.Object(all, { additionalProperties: false })
   return {
     scope,
-    body: Object.keys(properties),
     definition: {
       name,
       title,
@@ -62,9 +60,41 @@ function toolOf (operation: Operation, { name, title, description, takes, hints 
         ...hints
       },
     },
-    admit: admitTo({ scope, nested, body: schema }),
+    admission: new Admission({ scope, nested, body: schema }, readArguments(Object.keys(properties))),
     run: other.run ?? operation.run,
   }
+}
+
+const nothing = Buffer.alloc(0)
+
+/** Reads what a request has in its path, its query and its header. @param names of the body, in the API's order */
+function readArguments (names: readonly string[]): Read {
+  return (incoming, members) => {
+    const { id = '', idempotency_key: key, wait } = members.values as OwnArguments
+    return {
+      ...incoming,
+      id,
+      // As in a query: what is null isn't there.
+      query: Object.fromEntries(Object.entries(members.values).filter(([, value]) => value !== null)),
+      bytes: key == null ? nothing : bodyOf(members, names),
+      key: key ?? undefined,
+      wait: wait ?? 0
+    }
+  }
+}
+
+/**
+ * The body that a request to the operation would have, with its members in the schema's order. With an idempotency key
+ * it decides whether two calls are the same. A model that repeats a call may write the arguments in another order, or
+ * choose another `wait`.
+ */
+function bodyOf (members: Members, names: readonly string[]): Buffer {
+  const parts: Buffer[] = []
+  for (const name of names) {
+    const raw = members.raw(name)
+    if (raw !== undefined) parts.push(Buffer.from(`${parts.length === 0 ? '{' : ','}"${name}":`), raw)
+  }
+  return parts.length === 0 ? nothing : Buffer.concat([...parts, Buffer.from('}')])
 }
 
 /**

@@ -1,34 +1,89 @@
 import { requireScope } from '../auth/scopes.ts'
 import { Problem, invalid } from '../core/errors.ts'
-import { membersOf } from '../core/json.ts'
+import { membersOf, withNested } from '../core/json.ts'
 import type { Members } from '../core/json.ts'
-import type { Caller } from '../core/model.ts'
+import type { Caller, NeededScope } from '../core/model.ts'
 import { compile, readFault } from '../core/validator.ts'
-import type { Operation } from './operation.ts'
+import type { Validate } from '../core/validator.ts'
+import type { Operation, OperationCall } from './operation.ts'
 
 /** Counts an operation against its agent's limit. @throws {Problem} rate_limited @throws {Unavailable} */
 export interface Limit { spend (): void | Promise<void> }
 
-/** Checks calls that don't come as a request of their own, but in a batch or as a tool. */
-export type Admit = (caller: Caller, limit: Limit, bytes: Buffer, maxBytes?: number) => Members | Promise<Members>
+/** What a call is made from: a request, an operation of a batch, a tool's arguments or a form of the console. */
+export interface Incoming extends Omit<OperationCall, 'body' | 'members' | 'waiting'> {
+  /** The body's members, where the body has been cut already. */
+  members?: Members | undefined
+  /** For how many seconds it waits at most. */
+  wait: number
+}
+
+/** Says what the body itself has of the rest: a tool's arguments name the id, the wait and the Idempotency-Key. */
+export type Read = (incoming: Incoming, members: Members) => Incoming
 
 /**
- * What each call of an operation must pass, in this order: its key's scope, its agent's limit, its size, its body's
- * form. A request of its own passes the same, but each as early as it can be checked, before the body is read where
- * that is possible: http/auth.ts has the scope, http/rate-limit.ts the limit, http/body.ts the size and the members.
- * @returns a function that checks a call and returns its body's members, at once if the limit can say at once
+ * Lets calls of an operation in. These are the checks that each call must pass, in this order:
+ *
+ * 1. its key has the operation's scope;
+ * 2. its agent is within its limit;
+ * 3. its body isn't too large;
+ * 4. its body has the operation's form.
+ *
+ * `admit` makes them of a call that comes in a batch, as a tool's or from the console. A request passes the same, each
+ * as early as it can be checked, before its body is read where that is possible: the scope in http/auth.ts, the limit
+ * in http/rate-limit.ts, the size and the members in http/body.ts, their form in http/schemas.ts.
  */
-export function admitTo ({ scope, nested, body }: Pick<Operation, 'scope' | 'nested' | 'body'>): Admit {
-  const validate = body === null ? null : compile(body)
-  const read = (bytes: Buffer, maxBytes: number): Members => {
-    if (bytes.length > maxBytes) throw new Problem('payload_too_large')
-    const members = membersOf(bytes, nested)
-    if (validate?.(members.values) === false) throw invalid(...validate.errors!.map(fault => readFault(fault, 'body')))
-    return members
+export class Admission {
+  readonly #scope: NeededScope
+  readonly #nested: readonly string[]
+  readonly #validate: Validate | null
+  readonly #read: Read | undefined
+
+  constructor ({ scope, nested, body }: Pick<Operation, 'scope' | 'nested' | 'body'>, read?: Read) {
+    this.#scope = scope
+    this.#nested = nested
+    this.#validate = body === null ? null : compile(body)
+    this.#read = read
   }
-  return (caller, limit, bytes, maxBytes = Infinity) => {
-    requireScope(caller, scope)
+
+  /** @returns the call, at once if the limit can say at once @throws {Problem} @throws {BodyError} */
+  admit (incoming: Incoming, limit: Limit, bodyLimit = Infinity): OperationCall | Promise<OperationCall> {
+    requireScope(incoming.caller, this.#scope)
     const pending = limit.spend()
-    return pending === undefined ? read(bytes, maxBytes) : pending.then(() => read(bytes, maxBytes))
+    return pending === undefined ? this.#call(incoming, bodyLimit) : pending.then(() => this.#call(incoming, bodyLimit))
   }
+
+  /** The same call once more, after a while: by now its key may do less. @throws {Problem} insufficient_scope */
+  again (call: OperationCall, caller: Caller, maxBytes: number): OperationCall {
+    requireScope(caller, this.#scope)
+    return { ...call, caller, maxBytes }
+  }
+
+  #call (incoming: Incoming, bodyLimit: number): OperationCall {
+    const { bytes, members: cut } = incoming
+    if (bytes.length > bodyLimit) throw new Problem('payload_too_large')
+    const members = cut === undefined ? membersOf(bytes, this.#nested) : withNested(cut, this.#nested)
+    const validate = this.#validate
+    if (validate?.(members.values) === false) throw invalid(...validate.errors!.map(fault => readFault(fault, 'body')))
+    return toCall(this.#read === undefined ? incoming : this.#read(incoming, members), members)
+  }
+}
+
+const admissions = new WeakMap<Operation, Admission>()
+
+/** An operation's own. It is made once: a batch and the console's forms use the same one. */
+export function admissionOf (operation: Operation): Admission {
+  const known = admissions.get(operation)
+  if (known !== undefined) return known
+  const made = new Admission(operation)
+  admissions.set(operation, made)
+  return made
+}
+
+/** Makes a call of what has passed all checks. Only http/operations.ts needs it: it has requests, which have. */
+export function toCall (
+  { caller, id, query, bytes, key, traceparent, asker, wait, maxBytes }: Incoming, members: Members
+): OperationCall {
+  const waiting = wait === 0 ? null : { milliseconds: wait * 1000, asker }
+  return { caller, id, query, body: members.values, members, bytes, key, traceparent, asker, waiting, maxBytes }
 }

@@ -10,11 +10,12 @@ import type { AttemptService } from '../handoffs/attempts.ts'
 import type { HandoffService } from '../handoffs/service.ts'
 import type { Asker } from '../handoffs/waiter.ts'
 import type { FastifyRequest } from 'fastify'
-import { cutMembers } from '../core/json.ts'
 import type { Caller, Status } from '../core/model.ts'
 import type { HandoffsQuery, handoffsAnswer } from '../core/schemas/lists.ts'
 import { logOperated } from '../http/observe.ts'
 import type { DecisionLog } from '../http/observe.ts'
+import { admissionOf } from '../operations/admit.ts'
+import type { Limit } from '../operations/admit.ts'
 import type { Operation, OperationOutcome } from '../operations/operation.ts'
 import type { People } from './people.ts'
 import type { Static } from '@sinclair/typebox'
@@ -46,22 +47,30 @@ export const changes = { schema: { hide: true }, config: { scope: 'operate' }, b
 /** The same, where something can be typed. */
 export const changesTyped = { ...changes, config: { ...changes.config, showsAgain: true } } as const
 
+/** A form was counted as a request, when it came. */
+const counted: Limit = { spend () {} }
+
 /**
  * Carries out an operation of the API for a form. It is counted and logged as the API's own call is.
  * @param id what the operation's path names; empty if it names nothing
- * @param body as the operation's schema wants it: that isn't checked here
+ * @param body of the operation
  */
 export async function perform (
   { operations, log }: Pick<Console, 'operations'> & { log: DecisionLog }, request: FastifyRequest, name: string,
   id: string, body: object
 ): Promise<OperationOutcome> {
   const operation = operations.find(one => one.name === name)!
-  const bytes = Buffer.from(JSON.stringify(body))
-  const { caller } = request
-  const members = cutMembers(bytes)
-  const outcome = await operation.run({
-    caller, id, query: {}, body, members, bytes, key: undefined, traceparent: undefined, asker: request, waiting: null
-  })
+  const call = await admissionOf(operation).admit({
+    caller: request.caller,
+    id,
+    query: {},
+    bytes: Buffer.from(JSON.stringify(body)),
+    key: undefined,
+    traceparent: undefined,
+    asker: request,
+    wait: 0
+  }, counted)
+  const outcome = await operation.run(call)
   request.moved = outcome.moved
   logOperated(log, request, outcome.operated)
   return outcome
