@@ -216,6 +216,9 @@ export interface Members {
   raw (name: string): Buffer | undefined
 }
 
+/** An object that was cut. `end`: the offset where it ends. */
+interface CutObject extends Members { end: number }
+
 /** Far more than any operation has. It limits the cost of an error that names every unknown member. */
 const maxMembers = 64
 
@@ -227,11 +230,21 @@ const maxMembers = 64
  */
 export function cutMembers (body: Buffer): Members {
   const json = enclosed(body)
-  const text = textOf(json)
+  const members = cutObject(textOf(json), skipSpace(json, 0))
+  if (members.end !== json.length) throw invalidAt(members.end)
+  return members
+}
+
+/**
+ * The same for an object within a larger body, which is then read once. @param text of that body, which is `enclosed`
+ * @throws BodyError
+ */
+export function cutObject (text: Text, at: number): CutObject {
+  const { json } = text
   const values: Record<string, unknown> = Object.create(null)
   const names: string[] = []
   const ranges: number[] = []
-  let at = skipSpace(json, skipSpace(json, 0) + 1)
+  at = skipSpace(json, at + 1)
   while (names.length > 0 || json[at] !== closeBrace) {
     const nameEnd = skipString(json, at)
     const name = unquote(text, at, nameEnd)
@@ -249,9 +262,9 @@ export function cutMembers (body: Buffer): Members {
     if (json[at] !== comma) throw invalidAt(at)
     at = skipSpace(json, at + 1)
   }
-  if (at + 1 !== json.length) throw invalidAt(at + 1)
   return {
     values,
+    end: at + 1,
     raw (name) {
       const index = names.indexOf(name)
       return index === -1 ? undefined : json.subarray(ranges[2 * index], ranges[2 * index + 1])
@@ -292,9 +305,9 @@ export function enclosed (body: Buffer): Buffer {
 /**
  * The same text as bytes and as a string with one character per byte, which is cheap to make, to search and to slice.
  */
-interface Text { json: Buffer, latin1: string, ascii: boolean }
+export interface Text { json: Buffer, latin1: string, ascii: boolean }
 
-function textOf (json: Buffer): Text {
+export function textOf (json: Buffer): Text {
   return { json, latin1: json.toString('latin1'), ascii: isAscii(json) }
 }
 

@@ -1,15 +1,10 @@
 import { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { TooLarge, errorTable, invalid } from '../core/errors.ts'
-import type { Fault } from '../core/errors.ts'
 import type { Histogram } from '../core/histogram.ts'
 import { isId, tagOf } from '../core/ids.ts'
-import {
-  closeBracket, comma, eachMember, enclosed, invalidAt, openBrace, openBracket, pointerTo, quote, roomFor, skipSpace,
-  skipValue
-} from '../core/json.ts'
 import type { Caller } from '../core/model.ts'
-import { keyPattern, noQuery } from '../core/schemas/handoffs.ts'
+import { noQuery } from '../core/schemas/handoffs.ts'
 import { batchAnswer, batchBody } from '../core/schemas/inboxes.ts'
 import { problems } from '../core/schemas/problem.ts'
 import { longAgo, stillThere } from '../handoffs/waiter.ts'
@@ -17,6 +12,8 @@ import type { Turn, WaitingAsker } from '../handoffs/waiter.ts'
 import { admissionOf } from '../operations/admit.ts'
 import type { Admission } from '../operations/admit.ts'
 import type { Moved, Operated, Operation, OperationCall, OperationOutcome } from '../operations/operation.ts'
+import { cutBatch } from './batch-body.ts'
+import type { BatchEntry } from './batch-body.ts'
 import { jsonType } from './body.ts'
 import { logOperated, traceparentOf } from './observe.ts'
 import type { DecisionLog, Requests } from './observe.ts'
@@ -104,12 +101,12 @@ export class Batches {
   async #one (member: Member, entry: BatchEntry, batcher: Batcher): Promise<OperationOutcome> {
     try {
       const { operation, admission } = member
-      const { id, body: bytes = nothing, key } = entry
+      const { id, body: bytes = nothing, members, key } = entry
       const { caller, limit, traceparent, asker } = batcher
       // Those that send something read nothing of that size, and what isn't an id is never looked for.
       const isReading = operation.method === 'GET' && isId(id)
       const maxBytes = isReading ? smallRead : undefined
-      const incoming = { caller, id, query: {}, bytes, key, traceparent, asker, wait: 0, maxBytes }
+      const incoming = { caller, id, query: {}, bytes, members, key, traceparent, asker, wait: 0, maxBytes }
       const admitted = admission.admit(incoming, limit, this.#bodyLimit)
       const call = admitted instanceof Promise ? await admitted : admitted
       if (!isReading) return await operation.run(call)
@@ -182,132 +179,6 @@ function resultsText (all: readonly OperationOutcome[]): Buffer[] {
     text += replayed ? ',"replayed":true}' : '}'
   })
   return [...parts, Buffer.from(`${text}]}`)]
-}
-
-/** One operation of a batch. Its body's bytes are a view of the batch's body, and haven't been looked into yet. */
-export interface BatchEntry { op: string, id: string, body: Buffer | undefined, key: string | undefined }
-
-const maxOperations = 100
-/**
- * How many faults are reported at most. The batch isn't read any further then: each of a million members may be wrong.
- */
-const maxFaults = 100
-
-/** Collects what is wrong with a batch's envelope. */
-class Faults {
-  readonly #found: Fault[] = []
-
-  /** @throws {Problem} when there are `maxFaults` of them */
-  add (pointer: string, message: string): void {
-    if (this.#found.push({ pointer, message }) === maxFaults) this.refuse()
-  }
-
-  repeated (pointer: string, name: string): void {
-    this.add(pointer + pointerTo(name), 'repeated')
-  }
-
-  /** @throws {Problem} if there were any */
-  refuse (): void {
-    if (this.#found.length > 0) throw invalid(...this.#found)
-  }
-}
-
-const keyShape = new RegExp(keyPattern)
-
-/**
- * Cuts a batch's body into its operations, in one pass over its bytes. The envelope is checked here, and all its faults
- * are reported together. Of each `body` only the JSON syntax is checked here; the rest is for its operation.
- * @param known the operations that a batch may have
- * @throws {Problem} invalid_request
- * @throws {BodyError}
- */
-export function cutBatch (bytes: Buffer, known: ReadonlyMap<string, Operation>): BatchEntry[] {
-  const json = enclosed(bytes)
-  const open = roomFor(json.length)
-  const faults = new Faults()
-  let entries: BatchEntry[] | undefined
-  const end = eachMember(json, skipSpace(json, 0), name => faults.repeated('', name), (name, at) => {
-    if (name === 'operations' && json[at] === openBracket) {
-      entries = []
-      return cutArray(json, at, open, faults, entries, known)
-    }
-    faults.add(pointerTo(name), name === 'operations' ? 'must be an array' : 'unknown')
-    return skipValue(json, at, name, open)
-  })
-  if (end !== json.length) throw invalidAt(end)
-  faults.refuse()
-  if (entries === undefined) throw invalid({ pointer: '/operations', message: 'required' })
-  if (entries.length === 0) throw wrongNumber()
-  return entries
-}
-
-function wrongNumber (): Error {
-  return invalid({ pointer: '/operations', message: `must have 1 to ${maxOperations} operations` })
-}
-
-function cutArray (
-  json: Buffer, start: number, open: Uint8Array, faults: Faults, entries: BatchEntry[],
-  known: ReadonlyMap<string, Operation>
-): number {
-  let at = skipSpace(json, start + 1)
-  if (json[at] === closeBracket) return at + 1
-  for (;;) {
-    // Stop here: a million more may follow.
-    if (entries.length === maxOperations) throw wrongNumber()
-    const pointer = `/operations/${entries.length}`
-    const values = new Map<string, Buffer>()
-    if (json[at] === openBrace) {
-      at = eachMember(json, at, name => faults.repeated(pointer, name), (name, valueAt) => {
-        const end = skipValue(json, valueAt, name, open)
-        if (members.has(name)) values.set(name, json.subarray(valueAt, end))
-        else faults.add(pointer + pointerTo(name), 'unknown')
-        return end
-      })
-    } else {
-      at = skipValue(json, at, 'operations', open)
-      faults.add(pointer, 'must be an object')
-    }
-    entries.push(entryOf(values, pointer, faults, known))
-    at = skipSpace(json, at)
-    if (json[at] === closeBracket) return at + 1
-    if (json[at] !== comma) throw invalidAt(at)
-    at = skipSpace(json, at + 1)
-  }
-}
-
-const members = new Set(['op', 'id', 'body', 'idempotency_key'])
-
-function entryOf (
-  values: ReadonlyMap<string, Buffer>, pointer: string, faults: Faults, known: ReadonlyMap<string, Operation>
-): BatchEntry {
-  const fault = (name: string, message: string) => faults.add(pointer + pointerTo(name), message)
-  const [op, id, key] = ['op', 'id', 'idempotency_key'].map(name => valueOf(values.get(name)))
-  const raw = values.get('body')
-  // As everywhere, an optional member that is null counts as absent.
-  const body = raw !== undefined && isNull(raw) ? undefined : raw
-  const operation = typeof op === 'string' ? known.get(op) : undefined
-  if (operation === undefined) fault('op', `must be one of ${[...known.keys()].join(', ')}`)
-  else if (operation.params === undefined) {
-    if (id != null) fault('id', `${op} takes none`)
-  } else if (typeof id !== 'string') fault('id', id == null ? 'required' : 'must be string')
-  else if (operation.body === null && body !== undefined) fault('body', `${op} takes none`)
-  if (key != null && (typeof key !== 'string' || !keyShape.test(key))) {
-    fault('idempotency_key', 'must be 1 to 128 visible ASCII characters')
-  }
-  const text = (value: unknown) => typeof value === 'string' ? value : undefined
-  return { op: operation?.name ?? '', id: text(id) ?? '', body, key: text(key) }
-}
-
-/** Parses a string or null. Any other value is only marked as neither, without being parsed. */
-function valueOf (raw: Buffer | undefined): unknown {
-  if (raw === undefined) return undefined
-  if (isNull(raw)) return null
-  return raw[0] === quote ? JSON.parse(raw.toString()) : {}
-}
-
-/** The value is known to be valid JSON, so its first byte is enough. */
-function isNull (raw: Buffer): boolean {
-  return raw[0] === 0x6e
 }
 
 /**

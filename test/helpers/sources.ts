@@ -14,6 +14,10 @@ export interface Source {
   /** The packages that it imports. */
   packages: string[]
   readsEnvironment: boolean
+  /** The names that it imports or exports by a list. */
+  names: string[]
+  /** Of each object literal, the names of its members; what is spread is `...name`. */
+  literals: string[][]
   /** It reads a member `scopes` of something: of a caller, or of a key's record. */
   readsScopes: boolean
   /** Every string in it, and every template with its expressions as ${}. */
@@ -33,7 +37,7 @@ export function readSources (): Source[] {
 }
 
 export function parseSource (path: string, text: string): Source {
-  const source: Source = { path, lines: text.trimEnd().split('\n').length, imports: [], packages: [], readsEnvironment: false, readsScopes: false, texts: [] }
+  const source: Source = { path, lines: text.trimEnd().split('\n').length, imports: [], packages: [], readsEnvironment: false, readsScopes: false, names: [], literals: [], texts: [] }
   const see = (node: ts.Node): void => {
     const imported = importOf(node)
     if (imported !== undefined) {
@@ -41,6 +45,8 @@ export function parseSource (path: string, text: string): Source {
       else source.packages.push(imported.of)
     }
     if (isEnvironment(node) || /^(node:)?process$/.test(imported?.of ?? '')) source.readsEnvironment = true
+    if (ts.isImportSpecifier(node) || ts.isExportSpecifier(node)) source.names.push((node.propertyName ?? node.name).getText())
+    if (ts.isObjectLiteralExpression(node)) source.literals.push(node.properties.map(memberOf))
     if (isScopes(node)) source.readsScopes = true
     if (ts.isStringLiteralLike(node)) source.texts.push(node.text)
     if (ts.isTemplateExpression(node)) source.texts.push([node.head, ...node.templateSpans.map(span => span.literal)].map(piece => piece.text).join('${}'))
@@ -73,6 +79,10 @@ function isTypeOnly (clause: ts.ImportClause | undefined): boolean {
 /** An import that isn't a plain string can't be resolved, so no rule allows it. */
 function textOf (node: ts.Node): string {
   return ts.isStringLiteralLike(node) ? node.text : `(${node.getText()})`
+}
+
+function memberOf (member: ts.ObjectLiteralElementLike): string {
+  return ts.isSpreadAssignment(member) ? `...${member.expression.getText()}` : member.name.getText()
 }
 
 /** Finds `x.scopes`, `x['scopes']` and `{ scopes } = x`. */

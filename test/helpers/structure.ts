@@ -26,6 +26,17 @@ const scopeReaders = ['auth/scopes.ts', 'auth/key-cache.ts']
 /** Where a caller comes by. Outside there are only keys' records. */
 const knowCallers = ['auth', 'handoffs', 'webhooks', 'operations', 'http', 'web', 'mcp', 'metrics', 'app.ts']
 
+/** The one place that makes calls of operations, and the one that needs its `toCall`: a request's checks were made by hooks. */
+const callMaker = 'operations/admit.ts'
+const requests = 'http/operations.ts'
+/** Where a call comes by. */
+const knowCalls = ['operations', 'http', 'web', 'mcp', 'app.ts']
+/** What a call has, and nothing else has together. */
+const ofCalls = ['members', 'asker', 'waiting']
+
+/** A call, or a changed copy of one. */
+const isCall = (members: readonly string[]) => ofCalls.every(name => members.includes(name)) || (members.length > 1 && members.includes('...call'))
+
 /** A part of a Redis key: between colons, or a hash tag that is filled in. */
 const keyPart = /:(h|w|s|k|r|ready):|:(due|sweeper|barrier|keys)\b|:\{\$\{\}\}/
 
@@ -37,6 +48,8 @@ export function structureFaults (sources: readonly Source[]): string[] {
     if (placeOf(path) === undefined) faults.push(`${path} has no place in the house: give it one here`)
     if (source.lines > 400 && path !== generated) faults.push(`${path} has ${source.lines} lines: the limit is 400`)
     if (source.readsEnvironment && !readers.includes(path)) faults.push(`${path} reads the environment: that is config.ts's alone`)
+    if (source.literals.some(isCall) && knowCalls.includes(placeOf(path)!) && path !== callMaker) faults.push(`${path} makes a call of an operation: that is ${callMaker}'s alone`)
+    if (source.names.includes('toCall') && path !== requests) faults.push(`${path} imports toCall, which checks nothing: Admission lets calls in`)
     if (source.readsScopes && knowCallers.includes(placeOf(path)!) && !scopeReaders.includes(path)) faults.push(`${path} tests scopes: that is auth/scopes.ts's alone`)
     if (path !== 'store/key-names.ts' && source.texts.some(text => keyPart.test(text))) faults.push(`${path} builds a Redis key: that is store/key-names.ts's alone`)
     if (['redis', 'store', 'auth', 'result-schema', 'handoffs', 'webhooks', 'operations'].includes(placeOf(path)!) && source.packages.some(name => /fastify/.test(name))) faults.push(`${path} imports fastify: it has to serve others than HTTP too`)

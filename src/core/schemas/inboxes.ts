@@ -98,7 +98,7 @@ export const inboxesAnswer = pageOf(
 )
 export type InboxesAnswer = Static<typeof inboxesAnswer>
 
-/** The schemas of a batch, for the OpenAPI document. http/batch.ts validates the body. */
+/** The schemas of a batch, for the OpenAPI document. http/batch-body.ts validates the body. */
 
 /** @param operations the names of the operations that a batch may contain */
 export const batchBody = (operations: readonly string[]) => Type.Object({
