@@ -39,7 +39,8 @@ export interface Services {
 
 /**
  * One operation of the API, all of it. Made from it are its route, with validation and documents (http/operations.ts),
- * its place in a batch (http/batch.ts), and its MCP tool (mcp/tools.ts). table.ts lists all operations.
+ * its place in a batch (http/batch.ts), and its MCP tool (mcp/tools.ts). table.ts lists all operations. Their calls are
+ * made in admit.ts.
  */
 export interface Operation {
   /** Its name in the OpenAPI document and in a batch. */
