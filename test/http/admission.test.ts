@@ -47,8 +47,18 @@ t.test('each check comes before the next', { skip: ofOneReplica }, async t => {
 t.test('a form of the console too, which was counted when it came', async t => {
   const ran: unknown[] = []
   const cancel = operation({
-    name: 'cancel', scope: 'operate', method: 'POST', path: '/api/cancel/:id', tag: 'handoffs', summary: 'Cancel', answers: {}, body: cancelBody,
-    run: async ({ id, body }) => { ran.push([id, { ...body as object }]); return unmoved({}) },
+    name: 'cancel',
+    scope: 'operate',
+    method: 'POST',
+    path: '/api/cancel/:id',
+    tag: 'handoffs',
+    summary: 'Cancel',
+    answers: {},
+    body: cancelBody,
+    async run ({ id, body }) {
+      ran.push([id, { ...body as object }])
+      return unmoved({})
+    },
   })
   const send = (body: object, ...scopes: Scope[]) =>
     perform({ operations: [cancel], log: service.log }, { caller: callerOf('default', 'olga', scopes) } as never, 'cancel', id, body)
