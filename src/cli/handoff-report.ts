@@ -1,10 +1,11 @@
 import { loadConfig } from '../config.ts'
 import type { Config } from '../config.ts'
 import { isId, tagOf } from '../core/ids.ts'
+import { iso } from '../core/iso.ts'
 import { labelsMember } from '../core/labels.ts'
 import { askAt, deadlineOf, expiryOf, statusAt } from '../core/model.ts'
 import {
-  agreedMembers, approvalText, digestText, endOf, iso, moreMembers, spliceAnswer, agentMembers, willBeTriedAgain
+  agreedMembers, approvalText, digestText, endOf, moreMembers, spliceAnswer, agentMembers, willBeTriedAgain
 } from '../handoffs/answers.ts'
 import { namedIn } from '../handoffs/after.ts'
 import type { InspectReply } from '../store/approvals.ts'

@@ -1,6 +1,6 @@
+import { iso } from '../core/iso.ts'
 import { hostname, userInfo } from 'node:os'
 import { loadConfig } from '../config.ts'
-import { iso } from '../handoffs/answers.ts'
 import type { Scope } from '../core/model.ts'
 import type { KeyRecord, KeyUpdate } from '../store/api-keys.ts'
 import type { Store } from '../store/store.ts'

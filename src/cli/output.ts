@@ -1,9 +1,9 @@
+import { iso } from '../core/iso.ts'
 import { print, span } from '../clients/typescript/command/output.ts'
 import { parseInbox, wrong } from '../clients/typescript/command/values.ts'
 import { readDuration } from '../clients/typescript/command/common/time.ts'
 import { scopes as known } from '../core/model.ts'
 import type { Scope } from '../core/model.ts'
-import { iso } from '../handoffs/answers.ts'
 
 /** What the operator's commands print, and parsers of their options, besides those of the agents' commands. */
 

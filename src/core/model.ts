@@ -1,3 +1,5 @@
+import type { Kept } from './members.ts'
+
 /** A handoff's states, what changes them, and what is stored. Anyone may import this file. */
 
 export const statuses = ['pending', 'caught', 'done', 'failed', 'declined', 'cancelled', 'expired', 'rejected'] as const
@@ -226,18 +228,7 @@ export interface HandoffRecord {
 export const noExtra: Extra = Object.freeze({})
 
 /** What a plain handoff doesn't have (lua/lib/record.lua, field x). Durations in milliseconds. */
-export interface Extra {
-  /** The inbox that it was passed to. */
-  to?: string
-  /** As passed; left out means 0. */
-  priority?: number
-  /** As passed, in that order: `name:value` each. */
-  labels?: readonly string[]
-  workWithin?: number
-  heartbeatWithin?: number
-  availableAt?: number
-  maxAttempts?: number
-  parent?: string
+export interface Extra extends Kept {
   root?: string
   hops?: number
   /** Marks of the payloads from the root to this one, 12 characters each. */
@@ -256,18 +247,9 @@ export interface Extra {
   endedBy?: string
   /** Its catcher's latest question. */
   ask?: Ask
-  /** That it comes after others. */
-  after?: After
   /** Others come after it, or did. */
   hasDependents?: true
 }
-
-/** What is needed of those that a handoff comes after: that they are done, or only that they have ended. */
-export const afterNeeds = ['done', 'ended'] as const
-export type AfterNeed = typeof afterNeeds[number]
-
-/** How many of those are still open, and since when none is; null while there are some. */
-export interface After { need: AfterNeed, open: number, releasedAt: number | null }
 
 /** Is it still blocked by what it comes after? */
 export function isBlocked ({ status, extra }: HandoffRecord): boolean {

@@ -1,12 +1,15 @@
 import { Problem, errorTable } from '../core/errors.ts'
 import type { ErrorCode, ProblemMore } from '../core/errors.ts'
 import { isId, tagOf } from '../core/ids.ts'
+import { iso } from '../core/iso.ts'
 import type { Members } from '../core/json.ts'
 import { labelsMember } from '../core/labels.ts'
+import { answers, members } from '../core/members.ts'
+import type { Answer } from '../core/members.ts'
 import {
   askAt, deadlineOf, expiryOf, isBlocked, isResting, isTriedAgain, mayReadTexts, noExtra, statusAt
 } from '../core/model.ts'
-import type { Approval, Caller, Decision, HandoffRecord } from '../core/model.ts'
+import type { Approval, Caller, Decision, Extra, HandoffRecord } from '../core/model.ts'
 import type { Caught, StatusReply, AgentTexts } from '../store/handoffs.ts'
 import type { TakenHandoff } from '../store/inboxes.ts'
 import type { RefusedReply, Seen } from '../store/replies.ts'
@@ -65,28 +68,9 @@ export function alreadyDecided (refused: RefusedReply<ErrorCode>): Problem {
   return refusal(refused, { members: { approval: JSON.parse(approvalText(record.approval, decision)) as object } })
 }
 
-/**
- * Timestamps without their milliseconds, by second. Few seconds occur, and formatting this part is most of the cost of
- * a timestamp.
- */
-const beginnings = new Map<number, string>()
-const maxBeginnings = 100
-
 /** The page where a person decides on a handoff, or answers its catcher's question. */
 export function pageFor (baseUrl: string, id: string): string {
   return `${baseUrl}/approvals/${id}`
-}
-
-/** A timestamp: ISO 8601, UTC, with milliseconds. */
-export function iso (milliseconds: number): string {
-  const second = Math.floor(milliseconds / 1000)
-  let beginning = beginnings.get(second)
-  if (beginning === undefined) {
-    if (beginnings.size === maxBeginnings) beginnings.clear()
-    beginning = new Date(second * 1000).toISOString().slice(0, -'000Z'.length)
-    beginnings.set(second, beginning)
-  }
-  return `${beginning}${String(milliseconds - second * 1000).padStart(3, '0')}Z`
 }
 
 /** The `approval` member of a handoff, as JSON text; null if it needs no approval. */
@@ -109,11 +93,9 @@ export function digestText (digest: string): string {
 // loses a `__proto__`; and a lone surrogate that came as an escape is lost when strings are written as UTF-8. So the
 // bytes are kept: cut out of pass's body, stored in Redis as they are, and copied into the answer of catch.
 
-/**
- * A payload's members in order, each with what it gets if it is absent or null. The task comes first: lua/pass.lua cuts
- * it out.
- */
-export const payloadMembers = [['task', 'null'], ['output', '{}'], ['context', '{}'], ['constraints', 'null']] as const
+/** A payload's members in order, each with what it gets if it is absent or null. */
+export const payloadMembers = Object.entries(members).flatMap(([name, row]) =>
+  row.kept === 'payload' ? [[name, row.absent] as const] : [])
 
 const pieces = payloadMembers.map(([name, absent], at) =>
   ({ name, before: Buffer.from(`${at === 0 ? '' : ','}"${name}":`), absent: Buffer.from(absent) }))
@@ -121,16 +103,14 @@ const pieces = payloadMembers.map(([name, absent], at) =>
 /**
  * A payload as Redis keeps it and catch returns it: `"task":…,"output":…,"context":…,"constraints":…`, the inside of a
  * JSON object.
- * @param members of a body that the schema has accepted, so it has a task
+ * @param given the members of a body that the schema has accepted, so it has a task
  */
-export function joinPayload (members: Members): Buffer {
+export function joinPayload (given: Members): Buffer {
   const parts: Buffer[] = []
-  for (const { name, before, absent } of pieces) parts.push(before, given(members, name) ?? absent)
+  for (const { name, before, absent } of pieces) {
+    parts.push(before, (given.values[name] === null ? undefined : given.raw(name)) ?? absent)
+  }
   return Buffer.concat(parts)
-}
-
-function given (members: Members, name: string): Buffer | undefined {
-  return members.values[name] === null ? undefined : members.raw(name)
 }
 
 /** The bytes of an answer: JSON text, the payload as it is, and JSON text. */
@@ -222,13 +202,34 @@ function itemParts (asked: string, id: string, found: Found, shown: Shown): { he
   return { head, tail }
 }
 
+/** How each answer shows the members of pass that have words of their own, by the names that they have there. */
+const shownTerms = Object.fromEntries(answers.map(answer => [answer, Object.entries(members).flatMap(([name, row]) => {
+  if (row.on[answer] === undefined || (row.kept !== 'word' && row.kept !== 'made')) return []
+  const { key, unit, as = name } = row
+  return key === undefined || unit?.show === undefined ? [] : [{ name: as, key, show: unit.show }]
+})])) as Record<Answer, Array<{ name: string, key: string, show: (value: unknown) => unknown }>>
+
+/**
+ * The terms that a handoff was passed with, as an answer has them; those that it wasn't are left out. Labels, schemas
+ * and what it comes after are JSON text, and spliced in elsewhere.
+ */
+export function termsOn (answer: Answer, extra: Extra): Record<string, unknown> {
+  const shown: Record<string, unknown> = {}
+  for (const { name, key, show } of shownTerms[answer]) {
+    const value = extra[key as keyof Extra]
+    if (value !== undefined) shown[name] = show(value)
+  }
+  return shown
+}
+
 /** The members that only some handoffs have. */
 export function moreMembers (record: HandoffRecord, now: number): object {
   const { extra } = record
   const end = endOf(record, now)
+  const { to, priority = 0, parent, ...terms } = termsOn('status', extra)
   return {
-    ...extra.to !== undefined && { to: extra.to, priority: extra.priority ?? 0 },
-    ...extra.availableAt !== undefined && { available_at: iso(extra.availableAt) },
+    ...to !== undefined && { to, priority },
+    ...terms,
     ...blockedMember(record, now),
     ...windowMembers(record, now),
     ...extra.heartbeatAt !== undefined && { heartbeat_at: iso(extra.heartbeatAt) },
@@ -239,6 +240,7 @@ export function moreMembers (record: HandoffRecord, now: number): object {
     ...askMember(record, now),
     ...willBeTriedAgain(record, now) && { reissued_as: null },
     ...extra.reissuedAs !== undefined && { reissued_as: extra.reissuedAs },
+    parent,
     ...lineageMembers(record),
   }
 }
@@ -296,23 +298,15 @@ export function attemptMembers ({ extra: { attempt, reissueOf } }: HandoffRecord
   return attempt === undefined ? {} : { attempt, reissue_of: reissueOf }
 }
 
-export function lineageMembers ({ extra: { parent, root, hops } }: HandoffRecord): object {
-  return parent === undefined ? {} : { parent, root, hops }
+/** Of a handoff with a parent, besides that one. */
+function lineageMembers ({ extra: { parent, root, hops } }: HandoffRecord): object {
+  return parent === undefined ? {} : { root, hops }
 }
 
-/** The other terms that it was passed with, for people who decide on it or look after it. Durations in seconds. */
-export function agreedMembers (
-  { extra: { to, priority, parent, workWithin, heartbeatWithin, maxAttempts, availableAt } }: HandoffRecord
-): object {
-  return {
-    ...to !== undefined && { to },
-    ...priority !== undefined && { priority },
-    ...parent !== undefined && { parent },
-    ...workWithin !== undefined && { work_within: workWithin / 1000 },
-    ...heartbeatWithin !== undefined && { heartbeat_within: heartbeatWithin / 1000 },
-    ...maxAttempts !== undefined && { max_attempts: maxAttempts },
-    ...availableAt !== undefined && { available_at: iso(availableAt) },
-  }
+/** The terms that it was passed with, for people who decide on it or look after it. */
+export function agreedMembers ({ extra }: HandoffRecord): Record<string, unknown> {
+  const { to, priority, parent, available_at: availableAt, ...terms } = termsOn('approval', extra)
+  return { to, priority, parent, ...terms, available_at: availableAt }
 }
 
 /** What agents said about it, in their own bytes: members to be appended to an object that has others. */
@@ -342,16 +336,17 @@ export function caughtText (id: string, reply: Caught): Buffer {
 
 function more ({ record, schema, after }: Caught): string {
   if (record === null) return ''
-  const { to, labels, heartbeatWithin } = record.extra
-  const members = {
-    ...to !== undefined && { to },
+  const { to, parent, ...terms } = termsOn('catch', record.extra)
+  const more = {
+    to,
     // The reply doesn't tell the time. A question that has run out may still read as open until the sweep.
     ...windowMembers(record, 0),
-    ...heartbeatWithin !== undefined && { heartbeat_within: heartbeatWithin / 1000 },
+    ...terms,
     ...attemptMembers(record),
+    parent,
     ...lineageMembers(record),
   }
-  return membersText(members) + labelsMember(labels) + (schema === null ? '' : `,"result_schema":${schema}`) +
+  return membersText(more) + labelsMember(record.extra.labels) + (schema === null ? '' : `,"result_schema":${schema}`) +
     (after === undefined ? '' : `,"after":${after}`)
 }
 

@@ -1,5 +1,6 @@
 import { Problem, invalid } from '../core/errors.ts'
 import { homeTag, isId, randomToken } from '../core/ids.ts'
+import { iso } from '../core/iso.ts'
 import { labelsMember } from '../core/labels.ts'
 import { isAddressed, statusAt } from '../core/model.ts'
 import type { Caller, HandoffRecord, Status } from '../core/model.ts'
@@ -9,8 +10,8 @@ import type {
 } from '../store/approvals.ts'
 import type { Handoffs, AgentTexts } from '../store/handoffs.ts'
 import {
-  agreedMembers, alreadyDecided, approvalText, digestText, iso, membersText, payloadMembers, placeOf, refusal,
-  spliceAnswer
+  agreedMembers, alreadyDecided, approvalText, digestText, membersText, payloadMembers, placeOf, refusal, spliceAnswer,
+  termsOn
 } from './answers.ts'
 import { excerpt } from './excerpt.ts'
 import type { LargeReads } from './large-reads.ts'
@@ -65,7 +66,7 @@ const explained = new Set<Status>(['failed', 'declined', 'cancelled'])
 const besideTask = payloadMembers
   .reduce((sum, [name, absent], at) => sum + `,"${name}":`.length + (at === 0 ? -1 : absent.length), 0)
 
-const freed = Buffer.from('"task":null,"output":null,"context":null,"constraints":null')
+const freed = Buffer.from(payloadMembers.map(([name]) => `"${name}":null`).join())
 
 /** What people see and decide, both through the API and on the page. */
 export class ApprovalService {
@@ -182,7 +183,7 @@ export function listText ({ items, next }: ListPart): string {
     `{"handoff_id":"${id}","task":${task},${truncated ? '"task_truncated":true,' : ''}` +
     `"created_at":"${iso(
       record.createdAt
-    )}","expires_at":"${iso(record.expiresAt)}","passed_by":"${record.passedBy}"${membersText(availability(record))}${labelsMember(record.extra.labels)}}`)
+    )}","expires_at":"${iso(record.expiresAt)}","passed_by":"${record.passedBy}"${membersText(termsOn('approvals', record.extra))}${labelsMember(record.extra.labels)}}`)
   return `{"items":[${parts.join(',')}],"next_cursor":${JSON.stringify(next)}}`
 }
 
@@ -196,10 +197,6 @@ export function inspectionText ({ id, now, record, decision, payload, digest, sc
     `"approval":${approvalText(record.approval, decision)}${membersText(more)}${labelsMember(record.extra.labels)}${schema === null
       ? ''
       : `,"result_schema":${schema}`}}`)
-}
-
-function availability ({ extra: { availableAt } }: HandoffRecord): { available_at?: string } {
-  return availableAt === undefined ? {} : { available_at: iso(availableAt) }
 }
 
 /** The cursor of what comes after this position. */

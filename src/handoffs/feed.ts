@@ -1,9 +1,10 @@
 import { Unavailable } from '../core/errors.ts'
 import { homeTag } from '../core/ids.ts'
+import { iso } from '../core/iso.ts'
 import { hasLabels, labelsMember } from '../core/labels.ts'
 import type { Labels } from '../core/labels.ts'
 import type { FeedEntry, Events, FeedPage } from '../store/events.ts'
-import { iso, pageFor } from './answers.ts'
+import { pageFor } from './answers.ts'
 import type { ReadInTurn } from './large-reads.ts'
 
 /** From the oldest event that is kept. */

@@ -2,6 +2,7 @@ import { hasScope } from '../auth/scopes.ts'
 import { invalid } from '../core/errors.ts'
 import type { Fault } from '../core/errors.ts'
 import { isId } from '../core/ids.ts'
+import { iso } from '../core/iso.ts'
 import { cutMembers } from '../core/json.ts'
 import { labelsExpected, labelsMember, wantedLabels } from '../core/labels.ts'
 import { isAddressed, isResting, mayReadTexts, statusAt } from '../core/model.ts'
@@ -11,7 +12,8 @@ import { readTime } from '../clients/typescript/command/common/time.ts'
 import { tagsFor } from '../store/lists.ts'
 import type { ListPosition, ListedHandoff, ListedPage, Lists, Wanted } from '../store/lists.ts'
 import {
-  approvalText, blockedMember, endOf, expiryMember, iso, membersText, progressMember, windowMembers, withoutNote
+  approvalText, blockedMember, endOf, expiryMember, membersText, progressMember, termsOn, windowMembers,
+  withoutNote
 } from './answers.ts'
 import { excerpt } from './excerpt.ts'
 import type { Asker } from './waiter.ts'
@@ -124,6 +126,7 @@ export function itemText ({ id, record, decision, texts, task }: ListedHandoff, 
   const { caught, extra } = record
   const status = statusAt(record, now)
   const end = endOf(record, now)
+  const { to, priority = 0, parent, max_attempts: maxAttempts, ...others } = termsOn('list', extra)
   const known = JSON.stringify({
     handoff_id: id,
     status,
@@ -131,13 +134,13 @@ export function itemText ({ id, record, decision, texts, task }: ListedHandoff, 
     passed_by: record.passedBy,
     created_at: iso(record.createdAt),
     expires_at: iso(record.expiresAt),
-    ...extra.to !== undefined && { to: extra.to, priority: extra.priority ?? 0 },
+    ...to !== undefined && { to, priority },
   }).slice(0, -1)
   const terms = {
-    ...extra.parent !== undefined && { parent: extra.parent },
-    ...extra.attempt !== undefined && { attempt: extra.attempt },
-    ...extra.maxAttempts !== undefined && { max_attempts: extra.maxAttempts },
-    ...extra.availableAt !== undefined && { available_at: iso(extra.availableAt) },
+    parent,
+    attempt: extra.attempt,
+    max_attempts: maxAttempts,
+    ...others,
     ...blockedMember(record, now),
   }
   const work = {

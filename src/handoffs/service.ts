@@ -1,8 +1,10 @@
 import { createHash } from 'node:crypto'
 import { Problem, TooLarge, invalid } from '../core/errors.ts'
 import { derivedId, digestToken, randomHomeId, randomId, randomInboxId, randomToken, tagOf } from '../core/ids.ts'
+import { iso } from '../core/iso.ts'
 import type { Members } from '../core/json.ts'
-import { labelsIn } from '../core/labels.ts'
+import { members } from '../core/members.ts'
+import type { MadeMember, Member } from '../core/members.ts'
 import { deadlineOf, statusAt } from '../core/model.ts'
 import type { Caller } from '../core/model.ts'
 import type { DoneAnswer } from '../core/schemas/handoffs.ts'
@@ -11,9 +13,7 @@ import type { ResultSchemas } from '../result-schema/result-schemas.ts'
 import type {
   Caught, CatchReply, HandoffPlace, Handoffs, NewHandoff, PassReply, StatusReply
 } from '../store/handoffs.ts'
-import {
-  caughtText, iso, joinPayload, pageFor, placeOf, refusal, shownTo, statusText, willBeTriedAgain
-} from './answers.ts'
+import { caughtText, joinPayload, pageFor, placeOf, refusal, shownTo, statusText, willBeTriedAgain } from './answers.ts'
 import { excerptBytes } from './excerpt.ts'
 import type { Answered } from './answers.ts'
 import { lineagePlace } from './lineage.ts'
@@ -77,7 +77,7 @@ export class HandoffService {
   }
 
   async pass (
-    caller: Caller, body: PassBody, { members, bytes, traceparent, asker }: PassRequest, key: string | undefined
+    caller: Caller, body: PassBody, { members: given, bytes, traceparent, asker }: PassRequest, key: string | undefined
   ): Promise<Answered<PassAnswer>> {
     const { tenant, agent } = caller
     const requireHuman = body.require_human === true
@@ -87,14 +87,13 @@ export class HandoffService {
       : requireHuman ? randomHomeId(tenant) : to === undefined ? randomId() : randomInboxId(tenant, to)
     const token = key === undefined ? noToken : digestToken('pass', key, bytes)
     const expiresIn = body.expires_in == null ? this.#options.defaultExpiresIn : body.expires_in * 1000
-    const isPlain = isPlainBody(body)
-    const payload = joinPayload(members)
+    const payload = joinPayload(given)
     const handoff = {
       tenant, id, tag: tagOf(id), token, traceparent, passedBy: agent, requireHuman, to, expiresIn, options: '', payload
     }
-    const reply = await (isPlain
+    const reply = await (isPlainBody(body)
       ? this.#handoffs.pass(handoff)
-      : this.#passWithOptions(caller, handoff, body, members, asker))
+      : this.#passWithOptions(caller, handoff, body, given, asker))
     if (reply.outcome === 'inbox_full') throw new Problem('inbox_full', { headers: { 'retry-after': '1' } })
     if (!('createdAt' in reply)) throw new Problem('idempotency_key_reused')
     const answer = passAnswer(this.#options.baseUrl(), id, requireHuman, reply)
@@ -189,21 +188,26 @@ export class HandoffService {
    * whatever has changed since.
    */
   async #passWithOptions (
-    caller: Caller, handoff: NewHandoff, body: PassBody, members: Members, asker: Asker
+    caller: Caller, handoff: NewHandoff, body: PassBody, given: Members, asker: Asker
   ): Promise<PassReply> {
     try {
       if (body.priority != null && body.to == null) throw invalid({ pointer: '/priority', message: 'needs to' })
       if (body.delay != null && body.delay * 1000 >= handoff.expiresIn) {
         throw invalid({ pointer: '/delay', message: 'must be less than expires_in' })
       }
-      const text = body.result_schema == null ? undefined : members.raw('result_schema')!
-      const schema = text === undefined ? null : { digest: await this.#schemas.accept(text, caller), text }
+      const text = body.result_schema == null ? undefined : given.raw('result_schema')!
+      const digest = text === undefined ? '' : await this.#schemas.accept(text, caller)
       const line = body.parent == null
         ? null
         : await this.#linePlace(caller, body.parent, handoff, asker)
       const after = await this.#after.place(caller, body, asker)
-      const options = optionWords(body, members, handoff.payload, schema, line) + (after?.word ?? '')
-      const payload = Buffer.concat([handoff.payload, schema?.text ?? nothing, Buffer.from(after?.field ?? '')])
+      const options = optionWords(body, given, {
+        require_human: handoff.requireHuman ? humanWords(given.raw('task')!, handoff.payload) : '',
+        result_schema: text === undefined ? '' : ` s${digest} z${text.length}`,
+        parent: line === null ? '' : ` p${line.parent} r${line.root} g${line.hops} c${line.marks}`,
+        after: after?.word ?? ''
+      })
+      const payload = Buffer.concat([handoff.payload, text ?? nothing, Buffer.from(after?.field ?? '')])
       const pass = { ...handoff, options, payload }
       let reply = await this.#handoffs.pass(pass)
       if (reply.outcome === 'elsewhere') {
@@ -233,12 +237,19 @@ export class HandoffService {
   }
 }
 
-/** Does the body have only what every handoff has? */
+/** The members that every handoff has. */
+const plain: ReadonlySet<string> = new Set(
+  Object.entries(members).filter(([, { kept }]) => kept === 'payload' || kept === 'record').map(([name]) => name)
+)
+
+/** Does the body have only those? One that isn't known to be plain isn't: it must not be dropped. */
 function isPlainBody (body: PassBody): boolean {
-  return body.require_human !== true && body.work_within == null && body.heartbeat_within == null &&
-    body.delay == null && body.max_attempts == null && body.to == null && body.priority == null &&
-    body.retry_delay == null && body.result_schema == null && body.parent == null && body.labels == null &&
-    body.after == null && body.after_need == null
+  for (const name in body) {
+    if (plain.has(name)) continue
+    const value = body[name as Member]
+    if (value != null && value !== false) return false
+  }
+  return true
 }
 
 /** The answer of pass, and of reissue for the successor. */
@@ -297,27 +308,27 @@ export function untilReached (reply: StatusReply, until: Until): number | null {
  */
 const successorWithin = 3000
 
-/** The options that are durations. A body has them in seconds. */
-const durations = [['w', 'work_within'], ['b', 'heartbeat_within'], ['a', 'delay'], ['d', 'retry_delay']] as const
+/** Those that aren't plain, in the API's order. */
+const others = Object.entries(members).filter(([name]) => !plain.has(name)) as Array<[Member, typeof members[Member]]>
 
 /**
  * What a plain handoff doesn't have, in words of a letter and a value: lua/lib/record.lua, "word of pass".
- * @param schema its digest and its text @param line the handoff's place under its parent; null without a parent
+ * @param given the body's members @param made the words of those that need more than their value; empty for none
  */
-export function optionWords (
-  body: PassBody, members: Members, payload: Buffer, schema: { digest: string, text: Buffer } | null,
-  line: LineagePlace | null
-): string {
+function optionWords (body: PassBody, given: Members, made: Record<MadeMember, string>): string {
   let words = ''
-  for (const [letter, name] of durations) if (body[name] != null) words += ` ${letter}${body[name] * 1000}`
-  if (body.to != null) words += ` t${body.to}`
-  if (body.priority != null) words += ` u${body.priority}`
-  if (body.labels != null) for (const label of labelsIn(members.raw('labels')!)) words += ` j${label}`
-  if (body.max_attempts != null) words += ` m${body.max_attempts}`
-  if (schema !== null) words += ` s${schema.digest} z${schema.text.length}`
-  if (line !== null) words += ` p${line.parent} r${line.root} g${line.hops} c${line.marks}`
-  if (body.require_human === true) words += ` l${excerptBytes(members.raw('task')!)} h${digestOf(payload)}`
+  for (const [name, row] of others) {
+    if (row.kept === 'made') words += made[name as MadeMember]
+    if (row.kept !== 'word' || body[name] == null) continue
+    const values = row.unit.write(body[name], () => given.raw(name)!)
+    for (const value of Array.isArray(values) ? values : [values]) words += ` ${row.letter}${value}`
+  }
   return words
+}
+
+/** What people see of one that they must approve: how much of its task, and the digest of all. */
+function humanWords (task: Buffer, payload: Buffer): string {
+  return ` l${excerptBytes(task)} h${digestOf(payload)}`
 }
 
 /** The digest of a payload that a person decides on: SHA-256 in base64, of an object with exactly these members. */

@@ -2,7 +2,8 @@ import { Type } from '@sinclair/typebox'
 import { invalid } from '../core/errors.ts'
 import { labelsExpected, wantedLabels } from '../core/labels.ts'
 import type { Labels } from '../core/labels.ts'
-import { keyPattern, nullable } from '../core/schemas/handoffs.ts'
+import { keyPattern } from '../core/schemas/handoffs.ts'
+import { nullable } from '../core/schemas/parts.ts'
 
 /** The labels that a query wants; undefined for any. @throws {Problem} if it is malformed */
 export function labelsOf ({ labels }: { labels?: string }): Labels | undefined {

@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import type { TSchema } from '@sinclair/typebox'
-import { nullable } from '../core/schemas/handoffs.ts'
+import { nullable } from '../core/schemas/parts.ts'
 import { handoffsAnswer, handoffsQuery } from '../core/schemas/lists.ts'
 import type { HandoffsQuery } from '../core/schemas/lists.ts'
 import { optionalOffset } from './arguments.ts'

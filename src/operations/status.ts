@@ -1,5 +1,6 @@
 import { Type } from '@sinclair/typebox'
-import { handoffParams, nullable, statusAnswer, statusQuery } from '../core/schemas/handoffs.ts'
+import { handoffParams, statusAnswer, statusQuery } from '../core/schemas/handoffs.ts'
+import { nullable } from '../core/schemas/parts.ts'
 import type { StatusQuery } from '../core/schemas/handoffs.ts'
 import { id, optionalOffset, wait } from './arguments.ts'
 import { operation, unmoved } from './operation.ts'

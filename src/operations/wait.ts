@@ -1,6 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import type { Static } from '@sinclair/typebox'
-import { exampleId, ignoredKeyHeaders, nullable, statusAnswer, waitQuery } from '../core/schemas/handoffs.ts'
+import { ignoredKeyHeaders, statusAnswer, waitQuery } from '../core/schemas/handoffs.ts'
+import { exampleId, nullable } from '../core/schemas/parts.ts'
 import { optionalOffset, wait as seconds } from './arguments.ts'
 import { operation, unmoved } from './operation.ts'
 import type { Services } from './operation.ts'

@@ -1,6 +1,7 @@
 import { Unavailable } from '../core/errors.ts'
+import { members } from '../core/members.ts'
 import { isStatus, noExtra } from '../core/model.ts'
-import type { After, Approval, Ask, AskState, Decision, Extra, HandoffRecord } from '../core/model.ts'
+import type { Approval, Ask, AskState, Decision, Extra, HandoffRecord } from '../core/model.ts'
 
 /** Reads the scripts' replies. lua/lib/record.lua says what their words mean. */
 
@@ -64,15 +65,11 @@ export function parseRecord (text: unknown, extra: unknown): HandoffRecord {
 /** The versions of records that have a field x. */
 const known = /^[23]:/
 
-/** The words of field x: lua/lib/record.lua says what each letter means there. */
-const letters: Record<string, (value: string, extra: Extra) => unknown> = {
-  t: (value, extra) => { extra.to = value },
-  u: (value, extra) => { extra.priority = Number(value) },
-  w: (value, extra) => { extra.workWithin = Number(value) },
-  b: (value, extra) => { extra.heartbeatWithin = Number(value) },
-  a: (value, extra) => { extra.availableAt = Number(value) },
-  m: (value, extra) => { extra.maxAttempts = Number(value) },
-  p: (value, extra) => { extra.parent = value },
+/** Its members are set one by one. */
+type Found = Extra & Record<string, unknown>
+
+/** The words of field x that pass doesn't give: lua/lib/record.lua says what each letter means there. */
+const letters: Record<string, (value: string, extra: Found) => unknown> = {
   r: (value, extra) => { extra.root = value },
   g: (value, extra) => { extra.hops = Number(value) },
   c: (value, extra) => { extra.marks = value },
@@ -82,23 +79,16 @@ const letters: Record<string, (value: string, extra: Extra) => unknown> = {
   h: (value, extra) => { extra.heartbeatDeadline = Number(value) },
   f: (value, extra) => { extra.extended = true },
   q: (value, extra) => { extra.cancelRequestedAt = Number(value) },
-  j: (value, extra) => { extra.labels = [...extra.labels ?? [], value] },
   e: (value, extra) => { extra.endedAt = Number(value) },
   y: (value, extra) => { extra.endedBy = value },
   v: (value, extra) => { extra.heartbeatAt = Number(value) },
   z: (value, extra) => { extra.ask = parseAsk(value) },
-  A: (value, extra) => { extra.after = parseAfter(value) },
   W: (value, extra) => { extra.hasDependents = true },
 }
-
-/** The word of what it comes after. */
-function parseAfter (word: string): After {
-  const [need, open, , releasedAt] = word.split('/') as [string, string, string, string?]
-  return {
-    need: need === 'd' ? 'done' : 'ended',
-    open: Number(open),
-    releasedAt: releasedAt === undefined ? null : Number(releasedAt)
-  }
+for (const row of Object.values(members)) {
+  if (row.kept !== 'word' && row.kept !== 'made') continue
+  const { letter, unit, key } = row
+  if (key !== undefined) letters[letter] = (value, extra) => { extra[key] = unit!.read(value, extra[key]) }
 }
 
 const askLetters: Record<string, AskState> = { o: 'open', a: 'answered', e: 'expired', w: 'withdrawn' }
@@ -119,7 +109,7 @@ function parseAsk (word: string): Ask {
 }
 
 function parseExtra (text: string): Extra {
-  const extra: Extra = {}
+  const extra: Found = {}
   for (const word of text.split(' ')) letters[word.charAt(0)]?.(word.slice(1), extra)
   return extra
 }

@@ -1,5 +1,5 @@
+import { iso } from '../core/iso.ts'
 import type { MessageFormat } from '../core/model.ts'
-import { iso } from '../handoffs/answers.ts'
 import type { Excerpts } from '../handoffs/excerpts.ts'
 import { eventIn, messageText } from '../handoffs/feed.ts'
 import type { Claimed, Delivery, Webhook } from '../store/webhooks.ts'

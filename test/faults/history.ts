@@ -1,6 +1,7 @@
 /** The requests to the service and its answers, by handoff: the checker's input. */
 
-import type { AfterNeed, Asked as AskedOne, AskState, OperationName } from '../../src/core/model.ts'
+import type { Asked as AskedOne, AskState, OperationName } from '../../src/core/model.ts'
+import type { AfterNeed } from '../../src/core/words.ts'
 
 /** `asked` reads the latest question. */
 export type Kind = OperationName | 'status' | 'ask' | 'asked' | 'answer'

@@ -1,8 +1,8 @@
+import { iso } from '../../src/core/iso.ts'
 import fc from 'fast-check'
 import t from 'tap'
 import { statusAt } from '../../src/core/model.ts'
 import type { HandoffRecord } from '../../src/core/model.ts'
-import { iso } from '../../src/handoffs/answers.ts'
 
 t.test('timestamps equal Date’s', t => {
   fc.assert(fc.property(fc.integer({ min: 0, max: Date.UTC(9999, 11, 31, 23, 59, 59, 999) }), time => iso(time) === new Date(time).toISOString()))

@@ -1,9 +1,9 @@
 import { Type } from '@sinclair/typebox'
 import type { Static } from '@sinclair/typebox'
+import { shownOn } from '../members.ts'
 import { inboxPattern, statuses } from '../model.ts'
-import {
-  approval, availableAt, createdAt, expiresAt, handoffId, labels, nullable, object, priority, to, wantedLabels
-} from './handoffs.ts'
+import { approval, createdAt, expiresAt, handoffId, wantedLabels } from './handoffs.ts'
+import { nullable } from './parts.ts'
 import { pageOf, pageQuery } from './pages.ts'
 
 /** The schemas of what people see and decide. */
@@ -28,53 +28,58 @@ export type ListQuery = Static<typeof listQuery>
 
 const exampleDigest = 'sha-256=:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=:'
 const passedBy = Type.String({ description: 'Name of the agent that passed the handoff.', examples: ['planner'] })
-const task = { description: 'As passed.', examples: ['Delete the old invoices.'] }
+
+const { available_at: availableOnList, ...onList } = shownOn('approvals')
 
 export const listAnswer = pageOf(
   Type.Object({
     handoff_id: handoffId,
-    task: Type.String({ description: 'As passed, truncated to 1,000 characters.', examples: task.examples }),
+    task: Type.String({
+      description: 'As passed, truncated to 1,000 characters.', examples: ['Delete the old invoices.']
+    }),
     task_truncated: Type.Optional(
       Type.Literal(true, { description: 'Only on a truncated task; /api/approvals/{id} has the full text.' })
     ),
     created_at: createdAt,
     expires_at: expiresAt,
     passed_by: passedBy,
-    available_at: Type.Optional(availableAt),
-    labels: Type.Optional(labels),
+    available_at: availableOnList,
+    ...onList,
   }),
   'Handoffs that wait for approval, oldest first.'
 )
 
+// By their places in the document. The others follow.
+const {
+  task, output, context, constraints, to, priority, parent, work_within: workWithin,
+  heartbeat_within: heartbeatWithin, max_attempts: maxAttempts, available_at: availableAt, labels, ...onInspection
+} = shownOn('approval')
+
 export const inspectAnswer = Type.Object({
   handoff_id: handoffId,
   status: Type.Union(statuses.map(status => Type.Literal(status)), { examples: ['pending'] }),
-  task: nullable<string>('string', task),
-  output: nullable<object>(
-    'object', { additionalProperties: true, description: 'As passed; null once deleted.', examples: [{ rows: 128 }] }
-  ),
-  context: nullable<object>(
-    'object', { additionalProperties: true, description: 'As passed; null once deleted.', examples: [{}] }
-  ),
-  constraints: nullable<string>('string', { description: 'As passed.', examples: [null] }),
+  task,
+  output,
+  context,
+  constraints,
   created_at: createdAt,
   expires_at: expiresAt,
   passed_by: passedBy,
   approval,
-  to: Type.Optional(to),
-  priority: Type.Optional(priority),
-  parent: Type.Optional(Type.String({ description: 'As passed.' })),
-  work_within: Type.Optional(Type.Integer({ description: 'As passed: seconds.' })),
-  heartbeat_within: Type.Optional(Type.Integer({ description: 'As passed: seconds.' })),
-  max_attempts: Type.Optional(Type.Integer({ description: 'As passed.' })),
-  available_at: Type.Optional(availableAt),
-  labels: Type.Optional(labels),
+  to,
+  priority,
+  parent,
+  work_within: workWithin,
+  heartbeat_within: heartbeatWithin,
+  max_attempts: maxAttempts,
+  available_at: availableAt,
+  labels,
   digest: Type.Optional(Type.String({
     description: 'Digest of what was passed. Send it with approve or reject: the ' +
     'decision is refused if the content is different by then.',
     examples: [exampleDigest]
   })),
-  result_schema: Type.Optional(object('As passed.', { type: 'object' })),
+  ...onInspection,
 }, { description: 'The complete handoff.' })
 
 const reasonExample = 'Not this quarter’s: ask again in May.'

@@ -1,11 +1,10 @@
 import { Type } from '@sinclair/typebox'
 import type { Static } from '@sinclair/typebox'
+import type { Limits } from '../members.ts'
 import { asked, inboxPattern } from '../model.ts'
 import { reasonRules } from './attempts.ts'
-import {
-  askOnStatus, exampleAskId, exampleId, handoffId, labels, nullable, oneOf, replayedField, time, to, wantedLabels
-} from './handoffs.ts'
-import type { Limits } from './pass.ts'
+import { askOnStatus, exampleAskId, handoffId, replayedField, wantedLabels } from './handoffs.ts'
+import { exampleId, labels, nullable, oneOf, time, to } from './parts.ts'
 import { pageOf, pageQuery } from './pages.ts'
 
 /** The schemas of questions. */

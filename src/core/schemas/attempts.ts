@@ -1,9 +1,8 @@
 import { Type } from '@sinclair/typebox'
 import type { Static } from '@sinclair/typebox'
-import {
-  askOnStatus, endedAt, handoffId, nullable, reissuedAs, replayedField, time, workExpiresAt
-} from './handoffs.ts'
-import type { Limits } from './pass.ts'
+import type { Limits } from '../members.ts'
+import { askOnStatus, endedAt, handoffId, reissuedAs, replayedField, workExpiresAt } from './handoffs.ts'
+import { nullable, time } from './parts.ts'
 
 interface Progress { message?: string | null, percent?: number | null }
 

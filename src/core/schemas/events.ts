@@ -1,8 +1,10 @@
 import { Type } from '@sinclair/typebox'
 import type { Static, TProperties } from '@sinclair/typebox'
+import { shownOn } from '../members.ts'
 import { eventTypes, happenings } from '../model.ts'
 import type { Status } from '../model.ts'
-import { exampleId, labels, wantedLabels } from './handoffs.ts'
+import { wantedLabels } from './handoffs.ts'
+import { exampleId } from './parts.ts'
 
 /** The schemas of events. */
 
@@ -48,13 +50,15 @@ const optionalText = (
   description: string, example: string
 ) => Type.Optional(Type.String({ description, examples: [example] }))
 
+const { to, labels, ...onEvent } = shownOn('event')
+
 /** What the data of all events of handoffs have. */
 const handoff = {
   handoff_id: Type.String({ examples: [exampleId] }),
-  to: optionalText('The handoff’s inbox.', 'reviewer'),
-  labels: Type.Optional(labels),
+  to,
+  labels,
   passed_by: Type.String({ description: 'The agent that passed the handoff.', examples: ['writer'] }),
-  parent: optionalText('Id of the handoff that this one is a part of.', exampleId),
+  ...onEvent,
   attempt: Type.Optional(
     Type.Integer({ description: 'Number of this attempt, from the second one on.', examples: [2] })
   ),

@@ -1,43 +1,14 @@
 import { Type } from '@sinclair/typebox'
-import type { Static, TUnsafe } from '@sinclair/typebox'
-import { labelNamePattern, labelValuePattern, maxLabels } from '../labels.ts'
+import type { Static } from '@sinclair/typebox'
+import { maxLabels } from '../labels.ts'
+import { shownOn } from '../members.ts'
 import { askStates, asked, statuses } from '../model.ts'
+import { blockedBy, exampleId, nullable, object, oneOf, time } from './parts.ts'
 
 /** The schemas that validate, serialise and document agents' operations. They are the only source of the types. */
 
-/** An optional member: `null` means absent (docs/api.md, "Conventions"). */
-export function nullable<T> (type: string, more: object): TUnsafe<T | null> {
-  return Type.Unsafe<T | null>({ type: [type, 'null'], ...more })
-}
-
-/**
- * One of these strings. An enum, because Ajv reports a wrong value once for an enum, but once for each member of a
- * union.
- */
-export function oneOf<const T extends string> (values: readonly T[], more: object = {}): TUnsafe<T> {
-  return Type.Unsafe<T>({ type: 'string', enum: values, ...more })
-}
-
 /** An Idempotency-Key: 1 to 128 visible ASCII characters. */
 export const keyPattern = '^[!-~]{1,128}$'
-export const to = Type.String({ description: 'The inbox that it was passed to.', examples: ['reviewer'] })
-
-const labelsExample = { run: '42', team: 'red' }
-export const labels = Type.Unsafe<Record<string, string>>({
-  type: 'object',
-  additionalProperties: { type: 'string' },
-  description: 'The labels that it was passed with.',
-  examples: [labelsExample]
-})
-/** Of a body. */
-export const labelsToPass = (description: string) => Type.Optional(nullable<Record<string, string>>('object', {
-  minProperties: 1,
-  maxProperties: maxLabels,
-  patternProperties: { [labelNamePattern]: { type: 'string', pattern: labelValuePattern } },
-  additionalProperties: false,
-  description,
-  examples: [labelsExample]
-}))
 
 /** Of a query. Its form is checked where it is read (core/labels.ts). */
 export const wantedLabels = Type.Optional(Type.String({
@@ -46,29 +17,15 @@ export const wantedLabels = Type.Optional(Type.String({
   examples: ['run:42,team:red']
 }))
 
-export const exampleId = 'AVHdDBR3Ox_T_H9gltuUjYVhg'
-export const time = (
-  description: string, example: string
-) => Type.String({ format: 'date-time', description, examples: [example] })
 export const createdAt = time('When the handoff was passed, by Redis’s clock.', '2026-11-20T09:00:00.000Z')
 export const expiresAt = time('The handoff can be caught until then.', '2026-11-21T09:00:00.000Z')
-export const availableAt = time(
-  'The handoff can be caught from then on; only if it was delayed.', '2026-11-20T09:00:30.000Z'
-)
 const completedAt = time('When the work was reported done.', '2026-11-20T09:05:00.000Z')
 export const handoffId = Type.String({
   description: 'The handoff’s id: 25 URL-safe characters.', examples: [exampleId]
 })
-export const object = (
-  description: string, example: object
-) => Type.Unsafe<object>({ type: 'object', additionalProperties: true, description, examples: [example] })
 
 export const handoffParams = Type.Object({
   id: Type.String({ description: 'The handoff’s id.', examples: [exampleId] })
-})
-
-export const blockedBy = Type.Integer({
-  minimum: 1, description: 'How many handoffs that it comes after have not ended yet.', examples: [2]
 })
 
 /** Every operation refuses unknown query parameters: a mistyped one must not be ignored silently. */
@@ -133,19 +90,14 @@ export const approval = Type.Object({
   ),
 })
 
-export const priority = Type.Integer({ description: 'Its priority in that inbox.', examples: [0] })
-
 /** On catch and status, from the second attempt on. */
 const attempt = {
   attempt: Type.Optional(Type.Integer({ minimum: 2, description: 'Number of this attempt.', examples: [2] })),
   reissue_of: Type.Optional(Type.String({ description: 'Id of the previous attempt.', examples: [exampleId] })),
 }
 
-/** On catch and status of a handoff with a parent. */
+/** The same of a handoff with a parent. */
 const lineage = {
-  parent: Type.Optional(
-    Type.String({ description: 'Id of the handoff that this one is a part of.', examples: [exampleId] })
-  ),
   root: Type.Optional(Type.String({ description: 'Id of the first handoff of the line.', examples: [exampleId] })),
   hops: Type.Optional(
     Type.Integer({ minimum: 1, description: 'Number of hops from the root to this handoff.', examples: [1] })
@@ -178,38 +130,29 @@ export const askOnStatus = Type.Object({
   answered_by: nullable<string>('string', { description: 'Who answered.', examples: ['olga'] }),
 }, { description: 'Its catcher’s latest question.' })
 
+// By their places in the document. The others follow.
+const {
+  task, output, context, constraints, to, labels, heartbeat_within: heartbeatWithin, parent, ...onCatch
+} = shownOn('catch')
+
 export const catchAnswer = Type.Object({
   handoff_id: handoffId,
   status: Type.Literal('caught'),
-  task: Type.String({ description: 'As passed.', examples: ['Summarise the attached figures in five lines.'] }),
-  output: object('As passed; {} when none was given.', { rows: 128, total: 1.0 }),
-  context: object('As passed; {} when none was given.', { ticket: 'OPS-7' }),
-  constraints: nullable<string>(
-    'string', { description: 'As passed; null when none was given.', examples: ['Read only.'] }
-  ),
+  task,
+  output,
+  context,
+  constraints,
   created_at: createdAt,
   approval: Type.Optional(approval),
-  to: Type.Optional(to),
-  labels: Type.Optional(labels),
+  to,
+  labels,
   work_expires_at: Type.Optional(workExpiresAt),
-  heartbeat_within: Type.Optional(Type.Integer({ description: 'As passed: seconds.', examples: [60] })),
+  heartbeat_within: heartbeatWithin,
   heartbeat_expires_at: Type.Optional(heartbeatExpiresAt),
   ...attempt,
+  parent,
   ...lineage,
-  result_schema: Type.Optional(
-    object('As passed: what the output given to done must satisfy.', { type: 'object', required: ['summary'] })
-  ),
-  after: Type.Optional(Type.Array(Type.Object({
-    handoff_id: Type.String({ description: 'As passed.', examples: [exampleId] }),
-    last: Type.Optional(Type.String({ description: 'Its last attempt, if that is another.', examples: [exampleId] })),
-    status: Type.String({ description: 'How it ended.', examples: ['done'] }),
-    result: Type.Optional(nullable<object>('object', {
-      additionalProperties: true, description: 'The output given to done.', examples: [{ rows: 128 }]
-    })),
-    result_omitted: Type.Optional(Type.Literal(true, {
-      description: 'The result is left out: together they would be over 4 MiB, or it is gone.'
-    })),
-  }), { description: 'What it comes after, in the order passed.' })),
+  ...onCatch,
 }, { description: 'Caught: the work is yours.', headers: { ...replayedField, ...traceField } })
 
 export const doneBody = Type.Object({
@@ -226,13 +169,15 @@ export const doneAnswer = Type.Object({
 { description: 'Done.', headers: replayedField })
 export type DoneAnswer = Static<typeof doneAnswer>
 
+const { require_human: requireHuman, parent: parentOnStatus, ...onStatus } = shownOn('status')
+
 export const statusAnswer = Type.Object({
   handoff_id: handoffId,
   status: Type.Union(
     statuses.map(status => Type.Literal(status)),
     { description: 'Clients must tolerate statuses that they don’t know.', examples: ['caught'] }
   ),
-  require_human: Type.Boolean(),
+  require_human: requireHuman,
   created_at: createdAt,
   expires_at: expiresAt,
   caught_at: nullable<string>('string', { format: 'date-time', examples: ['2026-11-20T09:01:00.000Z'] }),
@@ -242,10 +187,7 @@ export const statusAnswer = Type.Object({
   result: nullable<object>(
     'object', { additionalProperties: true, description: 'The output as sent with done.', examples: [null] }
   ),
-  to: Type.Optional(to),
-  priority: Type.Optional(priority),
-  labels: Type.Optional(labels),
-  available_at: Type.Optional(availableAt),
+  ...onStatus,
   blocked_by: Type.Optional(blockedBy),
   work_expires_at: Type.Optional(workExpiresAt),
   heartbeat_expires_at: Type.Optional(heartbeatExpiresAt),
@@ -276,6 +218,7 @@ export const statusAnswer = Type.Object({
   reissued_as: Type.Optional(nullable<string>(
     'string', { description: 'Id of the next attempt, the successor; null until it is made.', examples: [exampleId] }
   )),
+  parent: parentOnStatus,
   ...lineage,
 }, {
   description: 'The handoff’s status. What hasn’t happened is null. Members that only some handoffs have are ' +

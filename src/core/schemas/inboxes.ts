@@ -1,7 +1,8 @@
 import { Type } from '@sinclair/typebox'
 import type { Static } from '@sinclair/typebox'
 import { inboxPattern } from '../model.ts'
-import { catchAnswer, keyPattern, nullable } from './handoffs.ts'
+import { catchAnswer, keyPattern } from './handoffs.ts'
+import { nullable } from './parts.ts'
 import { pageOf, pageQuery } from './pages.ts'
 import { rateFields } from './problem.ts'
 

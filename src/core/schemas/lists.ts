@@ -1,8 +1,10 @@
 import { Type } from '@sinclair/typebox'
 import type { Static } from '@sinclair/typebox'
+import { shownOn } from '../members.ts'
 import { inboxPattern, namePattern } from '../model.ts'
 import { reasonRules } from './attempts.ts'
-import { askOnStatus, exampleId, labelsToPass, nullable, oneOf, statusAnswer } from './handoffs.ts'
+import { askOnStatus, statusAnswer } from './handoffs.ts'
+import { exampleId, labelsToPass, nullable, oneOf } from './parts.ts'
 import { pageOf, pageQuery } from './pages.ts'
 
 /** The schemas of lists of handoffs. */
@@ -35,22 +37,26 @@ export const handoffsQuery = Type.Object({
 export type HandoffsQuery = Static<typeof handoffsQuery>
 
 const shown = statusAnswer.properties
+const {
+  require_human: requireHuman, to, priority, labels, parent, max_attempts: maxAttempts, available_at: availableAt,
+  ...onList
+} = shownOn('list')
 
 export const handoffsAnswer = pageOf(
   Type.Object({
     handoff_id: shown.handoff_id,
     status: shown.status,
-    require_human: shown.require_human,
+    require_human: requireHuman,
     passed_by: Type.String({ description: 'The agent that passed it.', examples: ['planner'] }),
     created_at: shown.created_at,
     expires_at: shown.expires_at,
-    to: shown.to,
-    priority: shown.priority,
-    labels: shown.labels,
-    parent: shown.parent,
+    to,
+    priority,
+    labels,
+    parent,
     attempt: shown.attempt,
-    max_attempts: Type.Optional(Type.Integer({ description: 'As passed.', examples: [3] })),
-    available_at: shown.available_at,
+    max_attempts: maxAttempts,
+    available_at: availableAt,
     blocked_by: shown.blocked_by,
     approval: Type.Optional(shown.approval),
     caught_by: Type.Optional(Type.String({ description: 'The agent that caught it.', examples: ['writer'] })),
@@ -75,6 +81,7 @@ export const handoffsAnswer = pageOf(
       description: 'Truncated to 200 characters; only for keys with the scope operate.', examples: ['Summarise the']
     })),
     task_truncated: Type.Optional(Type.Literal(true, { description: 'Only on a truncated task.' })),
+    ...onList,
   }),
   `A tenant’s handoffs, like ${exampleId}. Members that only some handoffs have are left out of the others.`
 )

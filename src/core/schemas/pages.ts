@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import type { TSchema } from '@sinclair/typebox'
-import { nullable } from './handoffs.ts'
+import { nullable } from './parts.ts'
 
 /** What all lists that come in pages have. */
 

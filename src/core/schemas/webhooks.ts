@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import type { Static } from '@sinclair/typebox'
 import { includable, inboxPattern, typesForPeople, urlPattern, webhookFormats, webhookTypes } from '../model.ts'
-import { labels, labelsToPass, nullable, oneOf, time } from './handoffs.ts'
+import { labels, labelsToPass, nullable, oneOf, time } from './parts.ts'
 
 /** The schemas of webhooks. */
 

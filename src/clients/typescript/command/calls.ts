@@ -1,9 +1,11 @@
 import { rawJson } from '../index.ts'
 import type { PassBody } from '../index.ts'
 import { labelsText } from './common/names.ts'
+import { passOptions } from './common/pass-options.ts'
 import { ask, lines, listLines, oldest, wantedLabels } from './ask.ts'
 import type { AskOptions } from './ask.ts'
 import type { AnswerOptions, QuestionOptions } from './questions.ts'
+import { keyOf } from './values.ts'
 
 /** The calls that the agents' commands make, by the command's name. */
 
@@ -68,15 +70,11 @@ function progressOf ({ progress: message, percent }: Options): { progress?: { me
     : { progress: given({ message, percent }, 'message', 'percent') }
 }
 
-/** The options are named like the members, but in camel case. */
 function passBody (options: Options): PassBody {
-  const names = ['task', 'output', 'context', 'constraints', 'to', 'priority', 'requireHuman', 'expiresIn',
-    'workWithin', 'heartbeatWithin', 'maxAttempts', 'retryDelay', 'delay',
-    'resultSchema', 'parent', 'after', 'afterNeed']
-  // As text, an object of it would move names like 1 to the front.
+  const members = Object.entries(passOptions).map(([name, option]) => [name, options[keyOf(option)]])
+  // As text, an object of it would move names like 1 to the front. It comes last, since the bytes decide whether a
+  // retry is one, also by another version of the command.
   const labels = options.label === undefined ? {} : { labels: rawJson(labelsText(options.label)) }
-  const members = Object.entries({ ...given(options, ...names), ...labels })
-  return Object.fromEntries(
-    members.map(([name, value]) => [name.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`), value])
-  ) as unknown as PassBody
+  const others = members.filter(([name, value]) => value !== undefined && name !== 'labels')
+  return { ...Object.fromEntries(others), ...labels }
 }

@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util'
 import { UsageError } from './output.ts'
+import { keyOf, longOf } from './values.ts'
 import type { Option, Verb } from './verbs.ts'
 
 /** What a command line gives a verb: its options, named in camel case, and its arguments. */
@@ -101,14 +102,4 @@ const asIs = (_: string, text: string) => text
 
 function takesValue ([flags]: Option): boolean {
   return flags.includes(' ')
-}
-
-/** `max-attempts` of `--max-attempts <n>`. */
-function longOf ([flags]: Option): string {
-  return flags.slice(2).split(' ', 1)[0]!
-}
-
-/** `maxAttempts`, and `retry` of `--no-retry`. */
-function keyOf (option: Option): string {
-  return longOf(option).replace(/^no-/, '').replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase())
 }

@@ -182,6 +182,19 @@ export function parseKey (option: string, text: string): string {
   return text
 }
 
+/** An option, with whatever else is known of it. */
+type Flagged = readonly [flags: string, ...more: unknown[]]
+
+/** `max-attempts` of `--max-attempts <n>`. */
+export function longOf ([flags]: Flagged): string {
+  return flags.slice(2).split(' ', 1)[0]!
+}
+
+/** `maxAttempts`, and `retry` of `--no-retry`. */
+export function keyOf (option: Flagged): string {
+  return longOf(option).replace(/^no-/, '').replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase())
+}
+
 function readable<T> (option: string, read: () => T): T {
   try {
     return read()

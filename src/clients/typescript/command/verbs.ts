@@ -1,4 +1,6 @@
 import type { Call, Options } from './calls.ts'
+import { object, passOptions } from './common/pass-options.ts'
+import type { Value } from './common/pass-options.ts'
 import {
   parseAsked, parseCount, parseEnds, parseInbox, parseKey, parseLabel, parseLimit, parseMax, parseMoment, parseName,
   parseObject, parsePercent, parseSeconds, parseUntil, several
@@ -13,11 +15,10 @@ const labelOption = [
   label, 'only those of handoffs with this label; several want all', parseLabel
 ] as const
 const dryRun = ['--dry-run', 'change nothing, and say how many would change'] as const
-const object = 'a JSON object, @file, or - for standard input'
 
 /** An option's flags, its description, and its parser. One that may be given again gets what it was before. */
 export type Option = readonly [
-  flags: string, description: string, parse?: (option: string, text: string, before?: any) => unknown
+  flags: string, description: string, parse?: ((option: string, text: string, before?: any) => unknown) | undefined
 ]
 
 /** `<id>`, `[inbox]`, `<id...>` */
@@ -50,29 +51,20 @@ const failedOptions: readonly Option[] = [
   ['--until <time>', 'only those that ended before that', parseMoment],
 ]
 
+/** What parses the values of pass's options: a flag has none, and a text is taken as it is. */
+const parsers: Partial<Record<Value, Option[2]>> = {
+  object: parseObject, count: parseCount, seconds: parseSeconds, label: parseLabel, ids: several
+}
+const [task, ...passed] = Object.values(passOptions)
+  .map(([flags, description, value]): Option => [flags, description, parsers[value]]) as [Option, ...Option[]]
+
 /** Those that ask the service once. */
 const definitions: Record<Call, Definition> = {
   pass: {
     description: 'pass a task to another agent',
-    required: ['--task <text>', 'what to do'],
+    required: task,
     options: [
-      ['--output <json>', `what you made: ${object}`, parseObject],
-      ['--context <json>', `background that helps: ${object}`, parseObject],
-      ['--constraints <text>', 'rules to keep to'],
-      ['--to <inbox>', 'the inbox that it is for'],
-      ['--priority <n>', 'its priority there: 0 (default) to 9', parseCount],
-      [label, 'a label, as in run:42; up to 8, each with an option of its own', parseLabel],
-      ['--require-human', 'a person approves it first'],
-      ['--expires-in <duration>', 'how long it can be caught: 30s, 15m, 48h', parseSeconds],
-      ['--work-within <duration>', 'how long its catcher has', parseSeconds],
-      ['--heartbeat-within <duration>', 'how long its catcher may be silent', parseSeconds],
-      ['--max-attempts <n>', 'how many attempts at most: 1 (default) to 10', parseCount],
-      ['--retry-delay <duration>', 'the pause before the second attempt', parseSeconds],
-      ['--delay <duration>', 'how long until it can be caught', parseSeconds],
-      ['--result-schema <json>', `the JSON Schema of the result: ${object}`, parseObject],
-      ['--parent <id>', 'the handoff that this one is a part of'],
-      ['--after <id...>', 'handoffs that must end before this one can be caught', several],
-      ['--after-need <need>', 'what those must be: done (default; otherwise this one is cancelled), or ended'],
+      ...passed,
       ['--idempotency-key <key>', 'passing again with the same key makes no second handoff', parseKey],
     ],
   },

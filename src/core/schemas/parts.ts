@@ -1,0 +1,56 @@
+import { Type } from '@sinclair/typebox'
+import type { TUnsafe } from '@sinclair/typebox'
+import { labelNamePattern, labelValuePattern, maxLabels } from '../labels.ts'
+
+/** What several schemas are made of. */
+
+/** An optional member: `null` means absent (docs/api.md, "Conventions"). */
+export function nullable<T> (type: string, more: object): TUnsafe<T | null> {
+  return Type.Unsafe<T | null>({ type: [type, 'null'], ...more })
+}
+
+/**
+ * One of these strings. An enum, because Ajv reports a wrong value once for an enum, but once for each member of a
+ * union.
+ */
+export function oneOf<const T extends string> (values: readonly T[], more: object = {}): TUnsafe<T> {
+  return Type.Unsafe<T>({ type: 'string', enum: values, ...more })
+}
+
+export const to = Type.String({ description: 'The inbox that it was passed to.', examples: ['reviewer'] })
+
+const labelsExample = { run: '42', team: 'red' }
+export const labels = Type.Unsafe<Record<string, string>>({
+  type: 'object',
+  additionalProperties: { type: 'string' },
+  description: 'The labels that it was passed with.',
+  examples: [labelsExample]
+})
+/** Of a body. */
+export const labelsToPass = (description: string) => Type.Optional(nullable<Record<string, string>>('object', {
+  minProperties: 1,
+  maxProperties: maxLabels,
+  patternProperties: { [labelNamePattern]: { type: 'string', pattern: labelValuePattern } },
+  additionalProperties: false,
+  description,
+  examples: [labelsExample]
+}))
+
+export const exampleId = 'AVHdDBR3Ox_T_H9gltuUjYVhg'
+export const time = (
+  description: string, example: string
+) => Type.String({ format: 'date-time', description, examples: [example] })
+
+export const availableAt = time(
+  'The handoff can be caught from then on; only if it was delayed.', '2026-11-20T09:00:30.000Z'
+)
+
+export const object = (
+  description: string, example: object
+) => Type.Unsafe<object>({ type: 'object', additionalProperties: true, description, examples: [example] })
+
+export const blockedBy = Type.Integer({
+  minimum: 1, description: 'How many handoffs that it comes after have not ended yet.', examples: [2]
+})
+
+export const priority = Type.Integer({ description: 'Its priority in that inbox.', examples: [0] })
