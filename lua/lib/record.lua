@@ -4,7 +4,8 @@
 -- means depends on where it stands. Times are in milliseconds since the epoch, durations in milliseconds.
 --      field of the hash                     word of field x                           word of pass, of an event
 --   a  the answer to the question (below)    passed: available_at, a time              pass: delay, a duration
---   b  what it comes after (lib/after.lua)   passed: heartbeat_within, a duration      event: expired_because
+--   b  what it comes after (lib/after.lua)   passed: heartbeat_within, a duration      pass: as in x; event:
+--                                                                                      expired_because
 --   c  the reason given to cancel, JSON      lineage: marks of the payloads (below)    pass: as in x
 --   d  a person's decision (below)           passed: retry_delay, a duration           pass: as in x
 --   e  the error given to fail, or the       ended: when, a time                       event: expires_at, of what a

@@ -5,7 +5,7 @@ import { iso } from '../core/iso.ts'
 import { labelsMember } from '../core/labels.ts'
 import { askAt, deadlineOf, expiryOf, statusAt } from '../core/model.ts'
 import {
-  agreedMembers, approvalText, digestText, endOf, moreMembers, spliceAnswer, agentMembers, willBeTriedAgain
+  agreedMembers, approvalText, digestText, endOf, moreMembers, otherTerms, spliceAnswer, agentMembers, willBeTriedAgain
 } from '../handoffs/answers.ts'
 import { namedIn } from '../handoffs/after.ts'
 import type { InspectReply } from '../store/approvals.ts'
@@ -118,7 +118,7 @@ export function describe ({ found, place, withPayload }: Report): string {
     ? [payload && `{${payload}}`, schema && `${schema}`, result && `${result}`].filter(text =>
         text !== null).map(text => `\n\n${harmless(text)}`)
     : []
-  return lines.map(([name, value]) => `${name.padEnd(11)}${value}`).join('\n') + texts.join('')
+  return lines.map(([name, value]) => `${name.padEnd(10)} ${value}`).join('\n') + texts.join('')
 }
 
 /** What it comes after. `status`: how that has ended, once it has. */
@@ -150,10 +150,10 @@ export type Found = Extract<InspectReply, { outcome: 'found' }> & {
 export type ReportLine = [name: string, value: string]
 
 /** The terms that pass set. */
-export function agreedLines ({ now, record: { extra }, digest, schema, after }: Found): ReportLine[] {
+export function agreedLines ({ now, record, digest, schema, after }: Found): ReportLine[] {
   const {
     to, priority, labels, availableAt, workWithin, heartbeatWithin, maxAttempts, attempt, reissueOf, parent, root, hops
-  } = extra
+  } = record.extra
   const lines: ReportLine[] = []
   const windows = [
     workWithin !== undefined && `work ${span(workWithin)}`,
@@ -168,14 +168,16 @@ export function agreedLines ({ now, record: { extra }, digest, schema, after }: 
       'attempt', `${attempt ?? 1} of ${maxAttempts ?? 1}${reissueOf === undefined ? '' : `, after ${reissueOf}`}`
     ])
   }
-  if (extra.after !== undefined) {
+  const waitsFor = record.extra.after
+  if (waitsFor !== undefined) {
     const all = namedIn(after)
-    lines.push(['after', `${extra.after.open} of ${all.length} open, needs ${extra.after.need}`])
+    lines.push(['after', `${waitsFor.open} of ${all.length} open, needs ${waitsFor.need}`])
     for (const { named, last = named, status = 'open' } of all) {
       lines.push(['', `${named} ${status}${last === named ? '' : `, as ${last}`}`])
     }
   }
   if (parent !== undefined) lines.push(['parent', `${parent}, root ${root}, hops ${hops}`])
+  for (const [name, value] of otherTerms(record)) lines.push([name, harmless(value)])
   if (schema !== null) lines.push(['schema', `${schema.length} bytes`])
   if (digest !== '') lines.push(['digest', digestText(digest)])
   return lines

@@ -69,6 +69,9 @@ const rows = {
     absent: 'null',
     on: {
       catch: Type.String({ ...asPassed, examples: ['Summarise the attached figures in five lines.'] }),
+      approvals: Type.String({
+        description: 'As passed, truncated to 1,000 characters.', examples: ['Delete the old invoices.']
+      }),
       approval: nullable<string>('string', { ...asPassed, examples: ['Delete the old invoices.'] })
     }
   },
@@ -78,7 +81,7 @@ const rows = {
       description: 'Result of the passing agent’s own work.',
       examples: [{ rows: 128, total: 1.0 }]
     })),
-    docs: ['object', 'the passing agent’s result'],
+    docs: ['object', "the passing agent's result"],
     kept: 'payload',
     absent: '{}',
     on: {

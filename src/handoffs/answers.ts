@@ -309,6 +309,17 @@ export function agreedMembers ({ extra }: HandoffRecord): Record<string, unknown
   return { to, priority, parent, ...terms, available_at: availableAt }
 }
 
+/** Those of them that reports and pages for people have in words of their own. */
+const worded: ReadonlySet<string> = new Set([
+  'to', 'priority', 'parent', 'work_within', 'heartbeat_within', 'max_attempts', 'available_at'
+])
+
+/** The others, which people see by their names. */
+export function otherTerms (record: HandoffRecord): Array<[name: string, value: string]> {
+  return Object.entries(agreedMembers(record)).filter(([name]) => !worded.has(name))
+    .map(([name, value]) => [name, String(value)])
+}
+
 /** What agents said about it, in their own bytes: members to be appended to an object that has others. */
 export function agentMembers (texts: AgentTexts | null, { status }: HandoffRecord): string {
   if (texts === null) return ''

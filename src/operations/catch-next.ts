@@ -31,7 +31,6 @@ export function catchNext ({ inboxes, after }: Services) {
     query: waitQuery,
     headers: idempotencyHeaders,
     body: takeBody,
-    nested: ['inboxes'],
     answers: { 200: takeAnswer },
     refusals: ['not_addressee', 'idempotency_key_reused'],
     resumesTrace: true,

@@ -18,7 +18,6 @@ export function fail ({ attempts }: Services) {
     query: noQuery,
     headers: idempotencyHeaders,
     body: failBody,
-    nested: ['error'],
     answers: { 200: endAnswer('failed') },
     refusals: holderRefusals,
     inBatch: true,

@@ -1,7 +1,7 @@
 import { invalid } from '../core/errors.ts'
 import { cutNested } from '../core/json.ts'
 import type { Members } from '../core/json.ts'
-import { heartbeatAnswer, heartbeatBody } from '../core/schemas/attempts.ts'
+import { heartbeatAnswer, heartbeatBody, progressMembers } from '../core/schemas/attempts.ts'
 import { handoffParams, ignoredKeyHeaders, noQuery } from '../core/schemas/handoffs.ts'
 import { id, key } from './arguments.ts'
 import { holderRefusals, operation, unmoved } from './operation.ts'
@@ -21,7 +21,6 @@ export function heartbeat ({ attempts, limits }: Services) {
     query: noQuery,
     headers: ignoredKeyHeaders,
     body: heartbeatBody(limits),
-    nested: ['progress'],
     answers: { 200: heartbeatAnswer },
     refusals: holderRefusals,
     inBatch: true,
@@ -46,7 +45,7 @@ export function heartbeat ({ attempts, limits }: Services) {
 function progressOf (members: Members): Buffer | undefined {
   const inside = cutNested(members, 'progress')
   if (inside === undefined) return undefined
-  const given = ['message', 'percent'].filter(name => inside.values[name] != null)
+  const given = progressMembers.filter(name => inside.values[name] != null)
   if (given.length === 0) throw invalid({ pointer: '/progress', message: 'needs a message or a percent' })
   return Buffer.from(`{${given.map(name => `"${name}":${textOf(inside, name)}`).join(',')}}`)
 }

@@ -19,7 +19,6 @@ export function redrive ({ operate }: Services) {
     query: noQuery,
     headers: ignoredKeyHeaders,
     body: redriveBody,
-    nested: ['labels', 'status'],
     answers: { 200: redriveAnswer },
     async run ({ caller, body, members, asker }) {
       const { changed, skipped, more } = await operate.redrive(caller, body, members, asker)
@@ -43,7 +42,6 @@ export function purge ({ operate }: Services) {
     query: noQuery,
     headers: ignoredKeyHeaders,
     body: purgeBody,
-    nested: ['labels'],
     answers: { 200: purgeAnswer },
     async run ({ caller, body, members, asker }) {
       const { changed, more } = await operate.purge(caller, body, members, asker)

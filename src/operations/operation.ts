@@ -57,7 +57,7 @@ export interface Operation {
   headers?: TSchema
   /** Null if it takes none. */
   body: TObject | null
-  /** Members of its body that are objects whose own members are checked too. */
+  /** Members of its body that have parts which are checked too. */
   nested: readonly string[]
   /** Its answers by status, for the documents. */
   answers: Readonly<Record<number, TSchema>>
@@ -165,10 +165,16 @@ export const holderRefusals: ErrorCode[] = [
 /** An operation with what most of them have in common. */
 export function operation<Body = unknown, Query = unknown> (
   { run, ...given }: Pick<Operation, 'name' | 'scope' | 'method' | 'path' | 'tag' | 'summary' | 'answers'> &
-    Partial<Operation> & { run (call: OperationCall<Body, Query>): Promise<OperationOutcome> }
+    Partial<Omit<Operation, 'nested'>> & { run (call: OperationCall<Body, Query>): Promise<OperationOutcome> }
 ): Operation {
   const defaults = {
-    body: null, nested: [], refusals: [], resumesTrace: false, inBatch: false, tool: null, stream: null
+    body: null, refusals: [], resumesTrace: false, inBatch: false, tool: null, stream: null
   }
-  return { ...defaults, ...given, run: run as Operation['run'] }
+  return { ...defaults, ...given, nested: nestedIn(given.body ?? null), run: run as Operation['run'] }
+}
+
+/** Its arrays, and its objects that may not have any member. */
+function nestedIn (body: TObject | null): string[] {
+  return Object.entries(body?.properties ?? {}).filter(([, { type, additionalProperties }]) =>
+    type?.includes('array') || (type?.includes('object') && additionalProperties === false)).map(([name]) => name)
 }

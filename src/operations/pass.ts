@@ -16,7 +16,6 @@ export function pass ({ handoffs, limits }: Services) {
     query: noQuery,
     headers: passHeaders,
     body: passBody(limits),
-    nested: ['labels', 'after'],
     answers: { 201: passAnswer },
     refusals: [
       'idempotency_key_reused', 'unknown_parent', 'hop_limit', 'loop_detected', 'unknown_handoff',

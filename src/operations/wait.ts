@@ -57,7 +57,6 @@ export function wait ({ many }: Services) {
     query: waitQuery,
     headers: ignoredKeyHeaders,
     body,
-    nested: ['ids'],
     answers: { 200: answer },
     tool: {
       name: 'handoff_wait',

@@ -29,14 +29,12 @@ export type ListQuery = Static<typeof listQuery>
 const exampleDigest = 'sha-256=:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=:'
 const passedBy = Type.String({ description: 'Name of the agent that passed the handoff.', examples: ['planner'] })
 
-const { available_at: availableOnList, ...onList } = shownOn('approvals')
+const { task: beginning, available_at: availableOnList, ...onList } = shownOn('approvals')
 
 export const listAnswer = pageOf(
   Type.Object({
     handoff_id: handoffId,
-    task: Type.String({
-      description: 'As passed, truncated to 1,000 characters.', examples: ['Delete the old invoices.']
-    }),
+    task: beginning,
     task_truncated: Type.Optional(
       Type.Literal(true, { description: 'Only on a truncated task; /api/approvals/{id} has the full text.' })
     ),

@@ -4,6 +4,12 @@ import type { Limits } from '../members.ts'
 import { askOnStatus, endedAt, handoffId, reissuedAs, replayedField, workExpiresAt } from './handoffs.ts'
 import { nullable, time } from './parts.ts'
 
+/** What a heartbeat reports. */
+const progress = {
+  message: nullable<string>('string', { minLength: 1, maxLength: 1000 }),
+  percent: nullable<number>('number', { minimum: 0, maximum: 100 }),
+}
+export const progressMembers = Object.keys(progress)
 interface Progress { message?: string | null, percent?: number | null }
 
 export const heartbeatBody = ({ maxWorkTtl }: Limits) => Type.Object({
@@ -14,10 +20,7 @@ export const heartbeatBody = ({ maxWorkTtl }: Limits) => Type.Object({
     examples: [900]
   })),
   progress: Type.Optional(nullable<Progress>('object', {
-    properties: {
-      message: nullable<string>('string', { minLength: 1, maxLength: 1000 }),
-      percent: nullable<number>('number', { minimum: 0, maximum: 100 }),
-    },
+    properties: progress,
     additionalProperties: false,
     description: 'Progress of the work: a message, a percentage, or both. It replaces the previous report.',
     examples: [{ message: 'Half of the rows are read.', percent: 50 }],

@@ -2,7 +2,7 @@ import { html } from 'ghtml'
 import { cutMembers } from '../../core/json.ts'
 import { expiryOf, isBlocked, statusAt } from '../../core/model.ts'
 import type { Caller, Decision } from '../../core/model.ts'
-import { digestText, endOf, willBeTriedAgain } from '../../handoffs/answers.ts'
+import { digestText, endOf, otherTerms, willBeTriedAgain } from '../../handoffs/answers.ts'
 import type { ToRead } from '../../handoffs/approvals.ts'
 import {
   beginningOf, duration, expiresIn, jsonView, dateTag, labelTags, size, visible, waitingFor
@@ -227,7 +227,8 @@ type Row = [name: string, value: string]
  * handoff.
  */
 export function terms (one: ToRead): string | null {
-  const rows = [...addressee(one), ...labels(one), ...windows(one), ...attempts(one), ...lineage(one)]
+  const others = otherTerms(one.record).map(([name, value]): Row => [name, html`${value}`])
+  const rows = [...addressee(one), ...labels(one), ...windows(one), ...attempts(one), ...lineage(one), ...others]
   if (rows.length === 0 && one.schema === null) return null
   rows.push(['Digest', digest(digestText(one.digest))])
   return html`<dl class="terms">!${rows.map(([name, value]) =>
