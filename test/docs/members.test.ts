@@ -1,6 +1,5 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import t from 'tap'
-import { passOptions } from '../../src/clients/typescript/command/common/pass-options.ts'
 import { members } from '../../src/core/members.ts'
 import { readLua } from '../../src/redis/scripts.ts'
 
@@ -15,12 +14,6 @@ t.test('docs/api.md has the table of members', async t => {
   const block = /(?<=<!-- members -->\n).*?(?=\n<!-- \/members -->)/s
   if (process.env.MEMBERS === 'write') writeFileSync(new URL('../../docs/api.md', import.meta.url), page.replace(block, () => table))
   else t.equal(block.exec(page)?.[0], table, 'take the actual one, or MEMBERS=write')
-})
-
-t.test('docs/cli.md names each option of `handoff pass`', async t => {
-  const [row] = /^\| `handoff pass.*$/m.exec(read('docs/cli.md'))!
-  const named = new Set([...row.matchAll(/--[a-z-]+/g)].map(([flag]) => flag))
-  t.strictSame([...named].sort(), [...Object.values(passOptions).map(([flags]) => flags.split(' ')[0]!), '--idempotency-key'].sort())
 })
 
 /** The letters of those that have words of their own. */

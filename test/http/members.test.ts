@@ -176,10 +176,6 @@ async function passes (t: Test, name: Member, channel: Channel): Promise<void> {
   for (const id of ids) await http('POST', `/api/cancel/${id}`, { force: true })
 }
 
-t.test('the options of `handoff pass` are those of its members', async t => {
-  t.strictSame(Object.keys(passOptions).sort(), Object.keys(members).sort())
-})
-
 /** The members of reports: each with a value, and where status shows it; null where it shows in other members alone. */
 const reports: Record<'heartbeat' | 'fail' | 'decline', { schema: Json, given: Record<string, [value: unknown, at: string | null]> }> = {
   heartbeat: {
