@@ -245,9 +245,8 @@ const plain: ReadonlySet<string> = new Set(
 /** Does the body have only those? One that isn't known to be plain isn't: it must not be dropped. */
 function isPlainBody (body: PassBody): boolean {
   for (const name in body) {
-    if (plain.has(name)) continue
-    const value = body[name as Member]
-    if (value != null && value !== false) return false
+    if (plain.has(name) || body[name as Member] == null) continue
+    if (name !== 'require_human' || body.require_human === true) return false
   }
   return true
 }
