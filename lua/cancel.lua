@@ -11,9 +11,9 @@
 --          {'replayed', now, record, extra}    it was cancelled before; nothing changed
 --          {'requested', now, record, extra}   it is caught, and its catcher is asked to stop
 --          {'not_found'}                       or, for ARGV 5 = 2, it isn't pending
---          {'not_the_passer', now, record, extra, decision} {'rejected', …} {'expired', now, record, extra}
---          {'already_done', …} {'already_failed', …} {'already_declined', …}  the decision is nil unless it ended the
---                      handoff
+--          {'not_the_passer', now, record, extra, decision} {'expired', now, record, extra}
+--          {'rejected', now, record, extra, decision} {'already_done', now, record, extra} {'already_failed', …}
+--          {'already_declined', …}  the decision is nil unless it ended the handoff
 --          {'newer'}                           a newer version wrote it; nothing changed
 --          {'full'}                            Redis is full, and this would make it larger; nothing changed
 --          {'late'}                            the call's deadline is over; nothing changed

@@ -9,9 +9,9 @@
 --                        if it was taken from its catcher, else 0
 --          {'replayed', successor, record, extra}  it had this successor before; nothing changed
 --          {'not_found'}  or, for ARGV 5 = 2, somebody is at work on it
---          {'not_caught', now, record, extra} {'expired', …} {'already_done', …} {'cancelled', …}
---          {'not_the_passer', now, record, extra, decision} {'rejected', …}  the decision is nil unless it ended the
---                      handoff
+--          {'not_the_passer', now, record, extra, decision} {'not_caught', now, record, extra} {'expired', …}
+--          {'already_done', …} {'rejected', now, record, extra, decision} {'cancelled', now, record, extra}  the
+--                      decision is nil unless it ended the handoff
 --          {'newer'}     a newer version wrote it; nothing changed
 --          {'late'}      the call's deadline is over; nothing changed
 -- Uses: appending events attempts here inbox entering due after pending caught failed asking successor

@@ -6,7 +6,7 @@ import {
   handoffParams, idempotencyHeaders, ignoredKeyHeaders, noQuery, waitQuery
 } from '../core/schemas/handoffs.ts'
 import { id, key, labelsOf, optionalOffset, wait } from './arguments.ts'
-import { holderRefusals, operation, stays, unmoved } from './operation.ts'
+import { operation, refusedBy, stays, unmoved } from './operation.ts'
 import type { OperationCall, OperationOutcome, Services } from './operation.ts'
 
 /** Questions in the middle of the work, to a person or to the passer. */
@@ -30,7 +30,7 @@ export function ask ({ asks, limits }: Services) {
     headers: idempotencyHeaders,
     body: askBody(limits),
     answers: { 201: askAnswer },
-    refusals: [...holderRefusals, 'already_asked', 'result_schema_too_slow'],
+    refusals: [...refusedBy('ask'), 'result_schema_too_slow'],
     tool: {
       name: 'handoff_ask',
       title: 'Ask a person, or who passed the work',
@@ -97,10 +97,7 @@ export function answer ({ asks }: Services) {
     description: 'The answer is final. What a person is asked needs the scope approve, and isn’t answered by the ' +
       'agent that asks; what the passer is asked needs the scope pass, and only the passer answers. The same answer ' +
       'again changes nothing.',
-    refusals: [
-      'not_asked', 'content_changed', 'already_answered', 'expired', 'withdrawn', 'self_approval', 'not_the_passer',
-      'result_invalid', 'result_schema_too_slow'
-    ],
+    refusals: [...refusedBy('answer'), 'result_invalid', 'result_schema_too_slow'],
     async run ({ caller, id, body, members }) {
       return { status: 200, ...await asks.answer(caller, id, body, members), moved: stays }
     },

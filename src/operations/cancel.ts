@@ -1,7 +1,7 @@
 import { cancelBody, cancelRequestedAnswer, cancelledAnswer } from '../core/schemas/attempts.ts'
 import { handoffParams, ignoredKeyHeaders, noQuery } from '../core/schemas/handoffs.ts'
 import { id, key } from './arguments.ts'
-import { moved, operation } from './operation.ts'
+import { moved, operation, refusedBy } from './operation.ts'
 import type { Services } from './operation.ts'
 
 export function cancel ({ attempts }: Services) {
@@ -20,7 +20,7 @@ export function cancel ({ attempts }: Services) {
     headers: ignoredKeyHeaders,
     body: cancelBody,
     answers: { 200: cancelledAnswer, 202: cancelRequestedAnswer },
-    refusals: ['not_the_passer', 'expired', 'rejected', 'already_done', 'already_failed', 'already_declined'],
+    refusals: refusedBy('cancel', 'cancelled'),
     inBatch: true,
     tool: {
       name: 'handoff_cancel',

@@ -1,6 +1,6 @@
 import { catchAnswer, handoffParams, idempotencyHeaders, waitQuery } from '../core/schemas/handoffs.ts'
 import { id, key, wait } from './arguments.ts'
-import { moved, operation } from './operation.ts'
+import { moved, operation, refusedBy } from './operation.ts'
 import type { Services } from './operation.ts'
 
 /** Catches a handoff by its id. */
@@ -18,10 +18,7 @@ export function catchOne ({ handoffs }: Services) {
     query: waitQuery,
     headers: idempotencyHeaders,
     answers: { 200: catchAnswer },
-    refusals: [
-      'not_addressee', 'expired', 'cancelled', 'rejected', 'already_caught', 'already_done', 'already_failed',
-      'already_declined', 'approval_required', 'blocked', 'not_yet'
-    ],
+    refusals: refusedBy('catch'),
     resumesTrace: true,
     inBatch: true,
     tool: {

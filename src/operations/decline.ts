@@ -1,7 +1,7 @@
 import { declineBody, endAnswer } from '../core/schemas/attempts.ts'
 import { handoffParams, idempotencyHeaders, noQuery } from '../core/schemas/handoffs.ts'
 import { id, key } from './arguments.ts'
-import { ended, holderRefusals, operation } from './operation.ts'
+import { ended, operation, refusedBy } from './operation.ts'
 import type { Services } from './operation.ts'
 
 export function decline ({ attempts }: Services) {
@@ -19,7 +19,7 @@ export function decline ({ attempts }: Services) {
     headers: idempotencyHeaders,
     body: declineBody,
     answers: { 200: endAnswer('declined') },
-    refusals: holderRefusals,
+    refusals: refusedBy('decline'),
     inBatch: true,
     tool: {
       name: 'handoff_decline',

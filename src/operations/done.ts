@@ -1,6 +1,6 @@
 import { doneAnswer, doneBody, handoffParams, idempotencyHeaders, noQuery } from '../core/schemas/handoffs.ts'
 import { id, key } from './arguments.ts'
-import { holderRefusals, moved, operation } from './operation.ts'
+import { moved, operation, refusedBy } from './operation.ts'
 import type { Services } from './operation.ts'
 
 export function done ({ handoffs }: Services) {
@@ -18,7 +18,7 @@ export function done ({ handoffs }: Services) {
     headers: idempotencyHeaders,
     body: doneBody,
     answers: { 200: doneAnswer },
-    refusals: [...holderRefusals, 'result_invalid', 'result_schema_too_slow'],
+    refusals: [...refusedBy('done'), 'result_invalid', 'result_schema_too_slow'],
     inBatch: true,
     tool: {
       name: 'handoff_done',

@@ -1,7 +1,7 @@
 import { endAnswer, failBody } from '../core/schemas/attempts.ts'
 import { handoffParams, idempotencyHeaders, noQuery } from '../core/schemas/handoffs.ts'
 import { id, key } from './arguments.ts'
-import { ended, holderRefusals, operation } from './operation.ts'
+import { ended, operation, refusedBy } from './operation.ts'
 import type { Services } from './operation.ts'
 
 export function fail ({ attempts }: Services) {
@@ -19,7 +19,7 @@ export function fail ({ attempts }: Services) {
     headers: idempotencyHeaders,
     body: failBody,
     answers: { 200: endAnswer('failed') },
-    refusals: holderRefusals,
+    refusals: refusedBy('fail'),
     inBatch: true,
     tool: {
       name: 'handoff_fail',

@@ -4,7 +4,7 @@ import type { Members } from '../core/json.ts'
 import { heartbeatAnswer, heartbeatBody, progressMembers } from '../core/schemas/attempts.ts'
 import { handoffParams, ignoredKeyHeaders, noQuery } from '../core/schemas/handoffs.ts'
 import { id, key } from './arguments.ts'
-import { holderRefusals, operation, unmoved } from './operation.ts'
+import { operation, refusedBy, unmoved } from './operation.ts'
 import type { Services } from './operation.ts'
 
 export function heartbeat ({ attempts, limits }: Services) {
@@ -22,7 +22,7 @@ export function heartbeat ({ attempts, limits }: Services) {
     headers: ignoredKeyHeaders,
     body: heartbeatBody(limits),
     answers: { 200: heartbeatAnswer },
-    refusals: holderRefusals,
+    refusals: refusedBy('heartbeat'),
     inBatch: true,
     tool: {
       name: 'handoff_heartbeat',

@@ -1,4 +1,5 @@
 import type { TObject, TSchema } from '@sinclair/typebox'
+import { errorTable } from '../core/errors.ts'
 import type { ErrorCode } from '../core/errors.ts'
 import type { Members } from '../core/json.ts'
 import type { Limits } from '../core/members.ts'
@@ -16,6 +17,8 @@ import type { OperateService } from '../handoffs/operate.ts'
 import type { AttemptService } from '../handoffs/attempts.ts'
 import type { HandoffService } from '../handoffs/service.ts'
 import type { WaitOptions, WaitingAsker } from '../handoffs/waiter.ts'
+import { outcomes } from '../redis/outcomes.ts'
+import type { Outcome, ScriptName } from '../redis/outcomes.ts'
 import type { ApprovalVerdict } from '../store/approvals.ts'
 import type { WebhookService } from '../webhooks/service.ts'
 
@@ -156,11 +159,14 @@ export function ended (id: string, { answer, replayed }: { answer: EndAnswer, re
   return { status: 200, answer, replayed, moved: replayed ? stays : change }
 }
 
-/** Why a catcher's report about its work can be refused, in the order in which the reasons are checked. */
-export const holderRefusals: ErrorCode[] = [
-  'expired', 'rejected', 'cancelled', 'not_caught', 'not_the_catcher', 'already_done', 'already_failed',
-  'already_declined'
-]
+/**
+ * The errors that a script may refuse with, in the order of its header. Errors that all operations have are left out.
+ * @param happened what the script replies where it doesn't refuse, if there is an error of that name too
+ */
+export function refusedBy<Name extends ScriptName> (script: Name, happened?: Outcome<Name>): ErrorCode[] {
+  const replies: readonly string[] = outcomes[script]
+  return replies.filter((one): one is ErrorCode => one in errorTable && one !== 'not_found' && one !== happened)
+}
 
 /** An operation with what most of them have in common. */
 export function operation<Body = unknown, Query = unknown> (

@@ -2,7 +2,7 @@ import { reissueBody } from '../core/schemas/attempts.ts'
 import { handoffParams, ignoredKeyHeaders, noQuery } from '../core/schemas/handoffs.ts'
 import { passAnswer } from '../core/schemas/pass.ts'
 import { id, key } from './arguments.ts'
-import { operation, stays } from './operation.ts'
+import { operation, refusedBy, stays } from './operation.ts'
 import type { Moved, Services } from './operation.ts'
 
 export function reissue ({ attempts }: Services) {
@@ -22,7 +22,7 @@ export function reissue ({ attempts }: Services) {
     headers: ignoredKeyHeaders,
     body: reissueBody,
     answers: { 201: passAnswer },
-    refusals: ['not_the_passer', 'not_caught', 'expired', 'already_done', 'rejected', 'cancelled'],
+    refusals: refusedBy('reissue'),
     inBatch: true,
     tool: {
       name: 'handoff_reissue',

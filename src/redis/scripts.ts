@@ -1,23 +1,10 @@
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { Histogram } from '../core/histogram.ts'
+import type { ScriptName } from './outcomes.ts'
 
 /** lua/ is a sibling of both src/ and dist/. */
 const luaDirectory = new URL('../../lua/', import.meta.url)
-
-/**
- * The scripts are what lies in lua/ (`loadScripts` lists it). Their names stand here once more so that the compiler
- * knows them, and a wrong one can't be called; test/lua/headers.test.ts compares them with the folder.
- */
-export type ScriptName = 'pass' | 'catch' | 'heartbeat' | 'done' | 'excerpt' | 'fail' | 'decline' | 'cancel' | 'reissue'
-  | 'status' | 'read' | 'lineage' | 'approve' | 'reject' | 'inspect' | 'waiting' | 'sweep' | 'lease' | 'rights'
-  | 'probe' | 'rate' | 'take' | 'turns' | 'inbox' | 'claim' | 'unclaim' | 'relay' | 'outbox' | 'trim' | 'feed'
-  | 'feed-note' | 'webhook-create' | 'webhook-list' | 'webhook-rotate' | 'webhook-enable' | 'webhook-delete'
-  | 'webhook-plan' | 'webhook-replay' | 'webhook-claim' | 'webhook-tried' | 'webhook-deliveries' | 'sign-in'
-  | 'session' | 'sign-out' | 'key-create' | 'key-update' | 'key-rotate' | 'key-revoke' | 'key-find' | 'key-list'
-  | 'decided' | 'key-changes' | 'limit-set' | 'limit-list' | 'list' | 'search' | 'search-note' | 'inboxes' | 'inbox-set'
-  | 'inbox-settle' | 'inbox-tidy' | 'ask' | 'answer' | 'asked' | 'after' | 'stands' | 'forget' | 'release'
-  | 'dependents' | 'around' | 'scan' | 'index' | 'go-back'
 
 /** Milliseconds. A call normally takes a fraction of one, and is given up after 2,000 (redis/lanes.ts). */
 const bounds = [0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2000]

@@ -6,15 +6,14 @@ import type { KeyNames } from './key-names.ts'
 import { wordsOf } from './lists.ts'
 import type { Lanes } from '../redis/lanes.ts'
 import { parseDecision, parseRecord, readRefusal, readSeen, tagged } from './replies.ts'
-import type { RefusedReply, Seen } from './replies.ts'
+import type { Refused, RefusedReply, Seen } from './replies.ts'
 import type { Scripts } from '../redis/scripts.ts'
 import type { HandoffPlace } from './handoffs.ts'
 
 export type ApprovalVerdict = 'approved' | 'rejected'
 
-export type DecisionRefusal = 'not_found' | 'no_approval_required' | 'already_decided' | 'cancelled' | 'expired'
-  | 'self_approval' | 'content_changed'
-export type DecisionReply = { outcome: 'decided', at: number } | RefusedReply<DecisionRefusal>
+export type DecisionReply = { outcome: 'decided', at: number } |
+  RefusedReply<Refused<'approve', 'approved' | 'replayed'>>
 
 /**
  * What a person decided on: when it was passed (ms), and the digest of its content (SHA-256 in base64). A member is

@@ -2,11 +2,11 @@ import type { Asked, HandoffRecord } from '../core/model.ts'
 import type { Lanes } from '../redis/lanes.ts'
 import type { Lifetimes, Scripts } from '../redis/scripts.ts'
 import { textOf } from './handoffs.ts'
-import type { HandoffPlace, HolderRefusal } from './handoffs.ts'
+import type { HandoffPlace } from './handoffs.ts'
 import { memberOf } from './key-names.ts'
 import type { KeyNames } from './key-names.ts'
 import { parseRecord, readRefusal, tagged } from './replies.ts'
-import type { RefusedReply, Seen } from './replies.ts'
+import type { Refused, RefusedReply, Seen } from './replies.ts'
 
 /** A question as it is asked. The texts are JSON; those that are left out are empty. */
 export interface Question {
@@ -23,7 +23,7 @@ export interface Question {
 }
 
 export type AskReply = { outcome: 'asked' | 'replayed', id: string, askedAt: number, expiresAt: number } |
-  RefusedReply<HolderRefusal | 'already_asked'>
+  RefusedReply<Refused<'ask', 'asked' | 'replayed'>>
 
 /** An answer as it is given. */
 export interface Answer {
@@ -38,11 +38,10 @@ export interface Answer {
   answer: Buffer
 }
 
-export type AnswerRefusal = 'not_found' | 'not_asked' | 'content_changed' | 'already_answered' | 'expired'
-  | 'withdrawn' | 'no_scope' | 'self_approval' | 'not_the_passer'
 export type AnswerReply = { outcome: 'answered' | 'replayed', at: number } |
   /** The answer must satisfy this schema first. */
-  { outcome: 'unchecked', digest: string, schema: Buffer } | RefusedReply<AnswerRefusal>
+  { outcome: 'unchecked', digest: string, schema: Buffer } |
+  RefusedReply<Refused<'answer', 'answered' | 'replayed' | 'unchecked'>>
 
 /** The texts of a question and its answer, JSON; null where there is none. */
 export interface AskTexts {

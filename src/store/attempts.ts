@@ -5,7 +5,7 @@ import { memberOf } from './key-names.ts'
 import type { KeyNames } from './key-names.ts'
 import type { Lanes } from '../redis/lanes.ts'
 import { parseRecord, readRefusal, readSeen, tagged } from './replies.ts'
-import type { RefusedReply, Seen } from './replies.ts'
+import type { Refused, RefusedReply, Seen } from './replies.ts'
 import type { Lifetimes, Scripts } from '../redis/scripts.ts'
 
 /** Times in milliseconds. `heartbeatDeadline` is null if no heartbeats are required; `cancelReason` is JSON text. */
@@ -26,19 +26,16 @@ export type EndReply = {
   successor: string | null
 } | RefusedReply<HolderRefusal>
 
-export type CancelRefusal = 'not_found' | 'not_the_passer' | 'expired' | 'rejected' | 'already_done' | 'already_failed'
-  | 'already_declined'
-export type CancelReply = { outcome: 'cancelled' | 'replayed' | 'requested' } & Seen | RefusedReply<CancelRefusal>
+type Cancelled = 'cancelled' | 'replayed' | 'requested'
+export type CancelReply = { outcome: Cancelled } & Seen | RefusedReply<Refused<'cancel', Cancelled>>
 
-export type ReissueRefusal = 'not_found' | 'not_the_passer' | 'not_caught' | 'expired' | 'already_done' | 'rejected'
-  | 'cancelled'
 /** `isTaken`: it was taken away from its catcher. */
 export type ReissueReply = {
   outcome: 'reissued' | 'replayed'
   successor: string
   record: HandoffRecord
   isTaken: boolean
-} | RefusedReply<ReissueRefusal>
+} | RefusedReply<Refused<'reissue', 'reissued' | 'replayed'>>
 
 /** Whose handoffs an agent may cancel and reissue: its own, or as an operator anybody's. */
 export type Power = 'own' | 'any'

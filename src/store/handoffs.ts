@@ -5,7 +5,7 @@ import { handoffOfMember, memberOf } from './key-names.ts'
 import type { KeyNames } from './key-names.ts'
 import type { Lanes } from '../redis/lanes.ts'
 import { parseDecision, parseRecord, readRefusal, readSeen, tagged } from './replies.ts'
-import type { RefusedReply, Seen } from './replies.ts'
+import type { Refused, RefusedReply, Seen } from './replies.ts'
 import type { Lifetimes, Scripts } from '../redis/scripts.ts'
 
 /** A handoff's place: its tenant, its id, and the hash tag of its partition. */
@@ -36,10 +36,9 @@ export type PassReply = {
   availableAt: number | null
   /** How many others it waited for; null for none. */
   blockedBy: number | null
-} | { outcome: 'reused' | 'fresh' | 'inbox_full' | 'elsewhere' }
+} | { outcome: Refused<'pass', 'passed' | 'replayed'> }
 
-export type CatchRefusal = 'not_found' | 'not_addressee' | 'expired' | 'cancelled' | 'rejected' | 'already_caught' |
-  'already_done' | 'already_failed' | 'already_declined' | 'approval_required' | 'blocked' | 'not_yet'
+export type CatchRefusal = Refused<'catch', 'caught' | 'replayed' | 'larger'>
 /** A caught handoff, as its catcher gets it. */
 export interface Caught {
   createdAt: number
@@ -57,8 +56,7 @@ export interface CaughtReply extends Caught { outcome: 'caught' | 'replayed' }
 export type CatchReply = CaughtReply | RefusedReply<CatchRefusal>
 
 /** Why an agent can't report about the work, in the order of the checks (docs/api.md, "Order"). */
-export type HolderRefusal = 'not_found' | 'expired' | 'rejected' | 'cancelled' | 'not_caught' | 'not_the_catcher'
-  | 'already_done' | 'already_failed' | 'already_declined'
+export type HolderRefusal = Refused<'done', 'replayed' | 'unchecked'>
 export type DoneReply = { outcome: 'done', completedAt: number } | { outcome: 'replayed', completedAt: number } |
   /** It was passed with this schema, which the result must satisfy first. */
   { outcome: 'unchecked', digest: string, schema: Buffer } | RefusedReply<HolderRefusal>
@@ -81,7 +79,8 @@ export interface CatchLimits {
   maxBytes?: number | undefined
   refusesAfter?: boolean
 }
-export type ReadReply = CaughtReply | RefusedReply<HolderRefusal | 'not_addressee'>
+export type ReadRefusal = Refused<'read', 'caught' | 'replayed' | 'larger'>
+export type ReadReply = CaughtReply | RefusedReply<ReadRefusal>
 export type StatusReply = {
   outcome: 'found'
   result: Buffer | null
@@ -219,7 +218,7 @@ export class Handoffs {
       tag: place.tag,
       keys: [key],
       texts: [agent, ...limits(inboxes, maxBytes)],
-      decode: readCatch<HolderRefusal | 'not_addressee'>
+      decode: readCatch<ReadRefusal>
     })
   }
 

@@ -2,8 +2,16 @@ import { Unavailable } from '../core/errors.ts'
 import { members } from '../core/members.ts'
 import { isStatus, noExtra } from '../core/model.ts'
 import type { Approval, Ask, AskState, Decision, Extra, HandoffRecord } from '../core/model.ts'
+import type { Outcome, ScriptName } from '../redis/outcomes.ts'
 
 /** Reads the scripts' replies. lua/lib/record.lua says what their words mean. */
+
+/**
+ * Why a script refuses an operation: whatever it replies that isn't one of these. What its lane and `tagged` see to
+ * never comes to anybody.
+ */
+export type Refused<Name extends ScriptName, Else extends Outcome<Name>> =
+  Exclude<Outcome<Name>, Else | 'late' | 'newer' | 'full'>
 
 /** Why an operation was refused: the error's code, and the handoff as the script found it; null if there is none. */
 export interface RefusedReply<Code extends string> { outcome: Code, seen: Seen | null }

@@ -3,7 +3,8 @@ import type { KeyNames } from './key-names.ts'
 import type { Lanes } from '../redis/lanes.ts'
 import type { Master } from '../redis/masters.ts'
 import { tagged } from './replies.ts'
-import type { Script, ScriptName, Scripts } from '../redis/scripts.ts'
+import type { ScriptName } from '../redis/outcomes.ts'
+import type { Script, Scripts } from '../redis/scripts.ts'
 
 /** Commands that the service and ioredis call outside scripts. A script's commands need the caller's rights too. */
 const always = ['EVALSHA', 'EVAL', 'INFO', 'PING', 'SSUBSCRIBE', 'SUNSUBSCRIBE', 'TIME'] as const

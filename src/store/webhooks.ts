@@ -1,6 +1,7 @@
 import type { Redis } from 'ioredis'
 import type { Lanes } from '../redis/lanes.ts'
-import type { ScriptName, Scripts } from '../redis/scripts.ts'
+import type { ScriptName } from '../redis/outcomes.ts'
+import type { Scripts } from '../redis/scripts.ts'
 import { homeTagOf } from './key-names.ts'
 import type { Labels } from '../core/labels.ts'
 import type { WebhookFormat } from '../core/model.ts'

@@ -76,6 +76,13 @@ function readHeader (lines: string[]): Header | string {
   }
 }
 
+/** The tags of a script's replies, in the order of its header. */
+export function outcomesIn (text: string): string[] {
+  const header = readHeader(text.split('\n'))
+  if (typeof header === 'string') throw new Error(header)
+  return [...new Set(header.replies)].filter(tag => tag !== '(now)')
+}
+
 /** Parses `1 this  2 that`, possibly over several lines: the beginning of each entry, by number. */
 function numbered (text: string, beginning: RegExp): Map<number, string> {
   const entries = text.replace(/\n--/g, '  ').split(/(?:^|\s{2,})(?=\d+ )/)

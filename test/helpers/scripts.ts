@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { ChainableCommander, Redis } from 'ioredis'
 import { KeyNames } from '../../src/store/key-names.ts'
 import { loadScripts } from '../../src/redis/scripts.ts'
-import type { ScriptName } from '../../src/redis/scripts.ts'
+import type { ScriptName } from '../../src/redis/outcomes.ts'
 import { digest, id, nextId } from './moments.ts'
 import type { State } from './moments.ts'
 

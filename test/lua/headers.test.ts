@@ -1,7 +1,8 @@
 import { readFileSync, readdirSync } from 'node:fs'
 import t from 'tap'
 import { libraryOf, readLua, scriptNames } from '../../src/redis/scripts.ts'
-import type { EventTarget, ScriptName } from '../../src/redis/scripts.ts'
+import type { ScriptName } from '../../src/redis/outcomes.ts'
+import type { EventTarget } from '../../src/redis/scripts.ts'
 import { scriptFaults } from '../helpers/lua-header.ts'
 
 const names = scriptNames()

@@ -1,6 +1,6 @@
 import type { ScriptCall } from '../../../src/redis/call.ts'
 import { SeveralCalls } from '../../../src/redis/together.ts'
-import type { ScriptName } from '../../../src/redis/scripts.ts'
+import type { ScriptName } from '../../../src/redis/outcomes.ts'
 import type { Connection } from './connection.ts'
 import { luaMutations } from './lua-mutations.ts'
 import type { Mutation } from './world.ts'

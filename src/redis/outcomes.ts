@@ -1,0 +1,120 @@
+/**
+ * What each script may reply, in the order of its header in lua/, where the replies are described. A number alone is left
+ * out. This file is made of the headers: `OUTCOMES=write npm test -- test/lua/outcomes.test.ts`.
+ */
+export const outcomes = {
+  after: ['stand', 'newer', 'late'],
+  answer: [
+    'answered', 'replayed', 'unchecked', 'not_found', 'not_asked', 'content_changed', 'already_answered', 'expired',
+    'withdrawn', 'no_scope', 'self_approval', 'not_the_passer', 'newer', 'full', 'late'
+  ],
+  approve: [
+    'approved', 'replayed', 'not_found', 'no_approval_required', 'cancelled', 'expired', 'self_approval',
+    'content_changed', 'already_decided', 'newer', 'full', 'late'
+  ],
+  around: ['around'],
+  ask: [
+    'asked', 'replayed', 'not_found', 'expired', 'rejected', 'cancelled', 'not_caught', 'not_the_catcher',
+    'already_done', 'already_failed', 'already_declined', 'already_asked', 'newer', 'full', 'late'
+  ],
+  asked: ['found', 'not_found'],
+  cancel: [
+    'cancelled', 'replayed', 'requested', 'not_found', 'not_the_passer', 'expired', 'rejected', 'already_done',
+    'already_failed', 'already_declined', 'newer', 'full', 'late'
+  ],
+  catch: [
+    'caught', 'replayed', 'not_found', 'not_addressee', 'expired', 'cancelled', 'rejected', 'already_caught',
+    'already_done', 'already_failed', 'already_declined', 'approval_required', 'blocked', 'not_yet', 'larger', 'newer',
+    'late'
+  ],
+  claim: ['claimed', 'known', 'left', 'reused', 'late'],
+  decided: ['listed'],
+  decline: [
+    'declined', 'replayed', 'not_found', 'expired', 'rejected', 'cancelled', 'not_caught', 'not_the_catcher',
+    'already_done', 'already_failed', 'already_declined', 'newer', 'full', 'late'
+  ],
+  dependents: ['dependents', 'open', 'newer', 'late'],
+  done: [
+    'replayed', 'unchecked', 'not_found', 'expired', 'rejected', 'cancelled', 'not_caught', 'not_the_catcher',
+    'already_done', 'already_failed', 'already_declined', 'newer', 'full', 'late'
+  ],
+  excerpt: ['found'],
+  fail: [
+    'failed', 'replayed', 'not_found', 'expired', 'rejected', 'cancelled', 'not_caught', 'not_the_catcher',
+    'already_done', 'already_failed', 'already_declined', 'newer', 'full', 'late'
+  ],
+  'feed-note': ['noted', 'kept', 'late'],
+  feed: ['feed'],
+  forget: ['forgotten', 'newer', 'late'],
+  'go-back': ['moved', 'late'],
+  heartbeat: [
+    'caught', 'not_found', 'replayed', 'expired', 'rejected', 'cancelled', 'not_caught', 'not_the_catcher',
+    'already_done', 'already_failed', 'already_declined', 'newer', 'full', 'late'
+  ],
+  'inbox-set': ['set', 'late'],
+  'inbox-settle': ['settled', 'late'],
+  'inbox-tidy': ['tidied', 'late'],
+  inbox: ['counted'],
+  inboxes: ['named'],
+  index: ['indexed', 'late'],
+  inspect: ['found', 'not_found', 'larger'],
+  'key-changes': ['changed', 'lost'],
+  'key-create': ['created', 'taken', 'late'],
+  'key-find': ['found', 'not_found'],
+  'key-list': ['listed'],
+  'key-revoke': ['revoked', 'already_revoked', 'not_found', 'late'],
+  'key-rotate': ['rotated', 'not_found', 'revoked', 'ended', 'late'],
+  'key-update': ['updated', 'not_found', 'revoked', 'ended', 'late'],
+  lease: ['held', 'taken', 'late'],
+  'limit-list': ['listed'],
+  'limit-set': ['set', 'full', 'late'],
+  lineage: ['found', 'larger', 'not_found', 'newer'],
+  list: ['listed'],
+  outbox: ['outbox'],
+  pass: ['passed', 'replayed', 'inbox_full', 'elsewhere', 'reused', 'fresh', 'newer', 'late'],
+  probe: ['written', 'no_room', 'late'],
+  rate: ['taken', 'late'],
+  read: [
+    'caught', 'not_found', 'replayed', 'not_addressee', 'expired', 'rejected', 'cancelled', 'not_caught',
+    'not_the_catcher', 'already_done', 'already_failed', 'already_declined', 'larger', 'newer'
+  ],
+  reissue: [
+    'reissued', 'replayed', 'not_found', 'not_the_passer', 'not_caught', 'expired', 'already_done', 'rejected',
+    'cancelled', 'newer', 'late'
+  ],
+  reject: [
+    'rejected', 'replayed', 'not_found', 'no_approval_required', 'cancelled', 'expired', 'self_approval',
+    'content_changed', 'already_decided', 'newer', 'full', 'late'
+  ],
+  relay: ['relayed', 'late'],
+  release: ['released', 'blocked', 'cancelled', 'unchanged', 'late'],
+  rights: ['may'],
+  scan: ['named'],
+  'search-note': ['noted', 'late'],
+  search: ['found', 'not_found'],
+  session: ['found', 'not_found'],
+  'sign-in': ['open', 'late'],
+  'sign-out': ['ended', 'late'],
+  stands: ['stands', 'newer'],
+  status: ['found', 'not_found'],
+  sweep: ['swept', 'late'],
+  take: ['taken', 'replayed', 'closed', 'limited', 'left', 'reused', 'larger', 'late'],
+  trim: ['trimmed', 'late'],
+  turns: ['read'],
+  unclaim: ['forgotten', 'late'],
+  waiting: ['listed'],
+  'webhook-claim': ['claimed', 'gone', 'late'],
+  'webhook-create': ['created', 'too_many', 'late'],
+  'webhook-delete': ['deleted', 'late'],
+  'webhook-deliveries': ['listed', 'found'],
+  'webhook-enable': ['enabled', 'not_found', 'late'],
+  'webhook-list': ['listed'],
+  'webhook-plan': ['planned', 'moved', 'full', 'gone', 'late'],
+  'webhook-replay': ['replaying', 'disabled', 'not_found', 'late'],
+  'webhook-rotate': ['rotated', 'not_found', 'late'],
+  'webhook-tried': ['noted', 'disabled', 'unknown', 'late'],
+} as const
+
+/** Those that lie in lua/. */
+export type ScriptName = keyof typeof outcomes
+export type Outcome<Name extends ScriptName> = typeof outcomes[Name][number]

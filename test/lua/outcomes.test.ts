@@ -1,0 +1,39 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import t from 'tap'
+import { readLua, scriptNames } from '../../src/redis/scripts.ts'
+import { outcomesIn } from '../helpers/lua-header.ts'
+
+/** src/redis/outcomes.ts is made of the scripts' headers, so a reply stands in its script alone. */
+
+const file = new URL('../../src/redis/outcomes.ts', import.meta.url)
+const command = 'OUTCOMES=write npm test -- test/lua/outcomes.test.ts'
+
+/** A list in lines of at most 120 columns. */
+function listed (name: string, words: readonly string[]): string {
+  const key = /^\w+$/.test(name) ? name : `'${name}'`
+  const whole = `  ${key}: [${words.map(word => `'${word}'`).join(', ')}],`
+  if (whole.length <= 120) return whole
+  const lines = ['   ']
+  for (const word of words) {
+    if (lines.at(-1)!.length + word.length + 4 > 120) lines.push('   ')
+    lines[lines.length - 1] += ` '${word}',`
+  }
+  return [`  ${key}: [`, ...lines, '  ],'].join('\n').replace(/,\n {2}\],$/, '\n  ],')
+}
+
+t.test('the outcomes are those of the headers', async t => {
+  const wanted = `/**
+ * What each script may reply, in the order of its header in lua/, where the replies are described. A number alone is left
+ * out. This file is made of the headers: \`${command}\`.
+ */
+export const outcomes = {
+${scriptNames().map(name => listed(name, outcomesIn(readLua(`${name}.lua`)))).join('\n')}
+} as const
+
+/** Those that lie in lua/. */
+export type ScriptName = keyof typeof outcomes
+export type Outcome<Name extends ScriptName> = typeof outcomes[Name][number]
+`
+  if (process.env.OUTCOMES === 'write') writeFileSync(file, wanted)
+  t.equal(readFileSync(file, 'utf8'), wanted, `a header has changed: ${command}`)
+})
