@@ -1,5 +1,5 @@
 /**
- * What each script may reply, in the order of its header in lua/, where the replies are described. A number alone is left
+ * What each script may reply, in the order of its header in lua/, which describes the replies. A number alone is left
  * out. This file is made of the headers: `OUTCOMES=write npm test -- test/lua/outcomes.test.ts`.
  */
 export const outcomes = {

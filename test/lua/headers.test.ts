@@ -7,9 +7,6 @@ import { scriptFaults } from '../helpers/lua-header.ts'
 
 const names = scriptNames()
 
-const [, type] = /^export type ScriptName = ([^]*?)\n\n/m.exec(readFileSync(new URL('../../src/redis/scripts.ts', import.meta.url), 'utf8'))!
-t.strictSame([...type!.matchAll(/'([a-z-]+)'/g)].map(([, name]) => name).sort(), [...names].sort(), 'the type names every script in lua/')
-
 t.test('the table of letters has every letter that a script uses', async t => {
   const [field, extra, sent] = [8, 46, 88]
   const rows = readLua('lib/record.lua').split('\n').filter(line => /^-- {3}\S {2}/.test(line))

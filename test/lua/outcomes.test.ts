@@ -23,7 +23,7 @@ function listed (name: string, words: readonly string[]): string {
 
 t.test('the outcomes are those of the headers', async t => {
   const wanted = `/**
- * What each script may reply, in the order of its header in lua/, where the replies are described. A number alone is left
+ * What each script may reply, in the order of its header in lua/, which describes the replies. A number alone is left
  * out. This file is made of the headers: \`${command}\`.
  */
 export const outcomes = {
