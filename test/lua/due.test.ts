@@ -61,6 +61,15 @@ t.test('a catch, a question, a retry and a release that are due sooner are looke
   t.strictSame([await tenantsOf(on), (await dueOf(on, 'acme'))[next!]], [{ acme: `${T + 8100}` }, `${T + 8100}`])
 })
 
+t.test('where Redis’s clock is set back, what is passed since then is looked at in time', async t => {
+  const on = raw(testRedis(t))
+  for (const tenant of ['acme', 'other', 'third']) await passFor(on, tenant, 'before', 86_400_000, T + 3_600_000)
+  await passFor(on, 'acme', 'since', look + 1000)
+  t.match(await sweep(on, T, 2), ['swept', 0, 0, 4, 0], 'and the rest at once')
+  t.match(await sweep(on, T, 2), ['swept', 0, 0, 4, look])
+  t.match(await sweep(on, T + look + 1000), ['swept', 1, 1, 3])
+})
+
 t.test('tenants with something due take turns, whoever has more, and however many they are', async t => {
   const on = raw(testRedis(t))
   for (let n = 0; n < 100; n++) await passFor(on, 'big', `b${n}`, 100 + n)

@@ -106,6 +106,18 @@ t.test('on a Cluster', async t => {
     t.match(await handoffs.sweep(place.tag, 100, false), { lookedAt: 0, live: 1 }, 'is still looked at when its work is due')
   })
 
+  await t.test('what expires last, or beside another tenant whose index has gone ahead', async t => {
+    for (const isAlone of [true, false]) {
+      const place = await passed(freshTag(), '', { expiresIn: 50 })
+      const other = { ...placeIn(place.tag), tenant: 'other' }
+      const options = { token: '-', passedBy: 'alice', requireHuman: false, options: '', expiresIn: 60_000, payload }
+      if (!isAlone) await handoffs.pass({ ...other, ...options })
+      await sleep(100)
+      const ahead = isAlone ? [] : [`handoff:{${place.tag}}:due:other`]
+      t.match(await whileMoving(place.tag, ahead, () => handoffs.sweep(place.tag, 100, true)), { expired: 1, named: [{ id: place.id }] })
+    }
+  })
+
   await t.test('several that are tried again at once', async t => {
     for (const count of [0, 1, 3]) {
       const tag = freshTag()
