@@ -108,14 +108,14 @@ Promise<Record<'ours' | 'inbox' | 'trivial', Counts> & { plain?: Counts, version
 }
 
 /**
- * Every partition has had a pass within the last minute, as under any load that is worth counting: the first one costs a quarter more
+ * Every partition has had a pass within the last ten minutes, as under any load that is worth counting: the first one costs a quarter more
  * (lua/lib/due.lua).
  */
 async function asUnderLoad (url: string): Promise<void> {
   const redis = new Redis(url)
   const keys = new KeyNames('handoff')
   const all = redis.pipeline()
-  for (const tag of tags) all.zadd(keys.due(tag, 'default'), 'inf', '-').zadd(keys.tenants(tag), Date.now() + 60_000, 'default')
+  for (const tag of tags) all.zadd(keys.due(tag, 'default'), 'inf', '-').zadd(keys.tenants(tag), Date.now() + 600_000, 'default')
   await all.exec()
   await redis.quit()
 }

@@ -12,8 +12,8 @@ local tenant = call('ZRANGE', tenants, 0, 0)[1]
 if late(ARGV[1], now) then return { 'late' } end
 if not tenant then return { 'moved', 0, 0 } end
 local due = ARGV[2] .. 'due:' .. tenant
--- While the slot moves, the index may be on the other node: then Redis refuses this.
-call('EXISTS', tenants, due)
+-- While the slot moves, either index may be on the other node: then Redis refuses this.
+call('EXISTS', tenants, due, old)
 local found, entries = call('ZRANGE', due, 0, 199, 'WITHSCORES'), {}
 for i = 1, #found, 2 do
   if found[i] ~= '-' then entries[#entries + 1], entries[#entries + 2] = found[i + 1], found[i] end

@@ -9,15 +9,15 @@
 -- left goes behind the others.
 -- KEYS: 1 prefix:{tag}:tenants   tenants with live handoffs, by when the sweep is to look at them (lib/due.lua)
 -- ARGV: 1 the call's deadline (ms)  2 prefix:{tag}:  3 how many handoffs at most, rounded up for each tenant  4 1 to
---       name those that expire, else 0  5 retention (ms)  6 at which tenant to go on counting live handoffs, by rank
--- Replies: {'swept', looked_at, expired, live, until_due, stalled, stalled_reissued, late_reissued, next, member, …,
---            after}  live: how many handoffs those tenants have that were counted; until_due: when the sweep is to look
---                        again (ms from now; 0 or below: at once), nil if nothing is live; stalled: how many of the
---                        expired missed a heartbeat; …_reissued: how many of those, and of what wasn't done in time,
---                        have a successor; next: the rank of the next tenant to count, 0 after the last one; the
---                        members only if they are to be named; after: if there are any, three lists of members
---                        (lib/after.lua): that have ended and have dependents; that are blocked and were passed just
---                        now, or have ended and left notes; that are blocked for longer
+--       name those that expire, else 0  5 retention (ms)  6 few to count live handoffs where at most 8 tenants have
+--       some, all to count those of 128 tenants, and to estimate those of others by them
+-- Replies: {'swept', looked_at, expired, live, until_due, stalled, stalled_reissued, late_reissued, member, …, after}
+--                        live: how many handoffs are live, nil if they aren't counted; until_due: when the sweep is to
+--                        look again (ms from now; 0 or below: at once), nil if nothing is live; stalled: how many of
+--                        the expired missed a heartbeat; …_reissued: how many of those, and of what wasn't done in
+--                        time, have a successor; the members only if they are to be named; after: if there are any,
+--                        three lists of members (lib/after.lua): that have ended and have dependents; that are blocked
+--                        and were passed just now, or have ended and left notes; that are blocked for longer
 --          {'late'}      the call's deadline is over; nothing changed
 -- The script builds the keys of handoffs and indexes: all carry the partition's tag, so all are in the slot of KEYS[1].
 -- While a slot moves, a key that isn't here may still be on the node that it comes from. A handoff's key outlives its
@@ -26,7 +26,7 @@
 -- the score counts these looks (in 1/32): after n of them at least 2^n - 1 s are over. Everything else that sets the
 -- score sets a whole number.
 -- Uses: appending
-local call, tenants, next = redis.call, KEYS[1], tonumber(ARGV[6])
+local call, tenants = redis.call, KEYS[1]
 local prefix, limit, naming, retention = ARGV[2], ARGV[3], ARGV[4] == '1', tonumber(ARGV[5])
 local now, seconds, micros = clock()
 micros = seconds .. micros
@@ -99,11 +99,12 @@ local isLast = #gone > 0 and call('ZCARD', tenants) == #gone
 for _, tenant in ipairs(gone) do call('ZREM', prefix .. 'due:' .. tenant, '-') end
 if #gone > 0 then call('ZREM', tenants, unpack(gone)) end
 
-local counted, live = isLast and {} or call('ZRANGE', tenants, next, next + 15), 0
-for _, tenant in ipairs(counted) do
+local size, most, live = isLast and 0 or call('ZCARD', tenants), ARGV[6] == 'all' and 128 or 8, 0
+for _, tenant in ipairs(size > 0 and (size <= most or most == 128) and call('ZRANGE', tenants, 0, most - 1) or {}) do
   local due = prefix .. 'due:' .. tenant
   if redis.pcall('EXISTS', due) == 1 then live = live + call('ZCARD', due) - 1 end
 end
+if size > most then live = most == 128 and math.floor(live * size / most) end
 local head = isLast and {} or call('ZRANGE', tenants, 0, 0, 'WITHSCORES')
 if head[2] then first = math.min(first or head[2], head[2]) end
 if #batch.ended + #batch.fresh + #batch.blocked > 0 then
@@ -111,4 +112,4 @@ if #batch.ended + #batch.fresh + #batch.blocked > 0 then
   batch.named[#batch.named + 1] = { batch.ended, batch.fresh, batch.blocked }
 end
 return { 'swept', looked_at, batch.expired, live, first ~= nil and first - now, batch.stalled, batch.stalled_reissued,
-  batch.late_reissued, #counted == 16 and next + 16 or 0, unpack(batch.named or {}) }
+  batch.late_reissued, unpack(batch.named or {}) }

@@ -10,7 +10,7 @@ local function indexAll(now)
       local isThere = redis.call('ZSCORE', due, member)
       if status == 'pending' or status == 'caught' then
         -- The sweep looks at it at once, and then when it is due.
-        if not isThere then setDue(key, due, now, member, now) end
+        if isThere then lookBy(key, due, now + LOOK, now) else setDue(key, due, now, member, now) end
       elseif isThere and (hasDependents(extra) or leftOpen(extra, status) > 0) then
         -- The sweep sees to what comes after it, or to its notes, and then takes it out.
         setDue(key, due, now, member, now)

@@ -74,8 +74,9 @@ local RECORD = '^[23]?:?(%l+) (%S+) (%d+) (%d+) (%S+) (%S+) ?%d* ?(%d*) ?(%S*) ?
 local DEADLINES = '^[23]?:?(%l+) (%S+) %d+ (%d+) %S+ %S+ ?%d* ?(%d*)'
 -- Captures tenant:id, from a handoff's key.
 local MEMBER = '}:h:(.+)$'
--- Within how many milliseconds the sweep looks at each tenant that has live handoffs (lib/due.lua).
-local LOOK = 60000
+-- Within how many milliseconds the sweep looks at each tenant that has live handoffs (lib/due.lua). Each look costs,
+-- and so does each pass and catch that is due sooner.
+local LOOK = 600000
 -- The two parts of the word with pass_token.
 local OPERATION = '^[^/]+'
 local TRACE = '/(.+)$'

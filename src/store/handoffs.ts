@@ -99,17 +99,16 @@ export type LineageReply = { outcome: 'found', record: HandoffRecord, mark: stri
 export interface Blocked { tenant: string, id: string, isFresh: boolean }
 
 /**
- * What one sweep call did. `live`: how many handoffs those tenants have afterwards that this call counted; `countNext`:
- * at which tenant counting goes on, 0 after the last. `untilDue`: milliseconds until the sweep is to look again, 0 or
- * below if there is more to be swept now; null if nothing is live. `stalled`: how many of the expired missed a
- * heartbeat. `reissued`: how many of those, and of what wasn't done in time, have a successor. `named`: the expired
- * handoffs, if their names were asked for. `ended`: those that have ended, and have dependents.
+ * What one sweep call did. `live`: how many handoffs are live afterwards; null if it didn't count them. `untilDue`:
+ * milliseconds until the sweep is to look again, 0 or below if there is more to be swept now; null if nothing is live.
+ * `stalled`: how many of the expired missed a heartbeat. `reissued`: how many of those, and of what wasn't done in time,
+ * have a successor. `named`: the expired handoffs, if their names were asked for. `ended`: those that have ended, and
+ * have dependents.
  */
 export interface Swept {
   lookedAt: number
   expired: number
-  live: number
-  countNext: number
+  live: number | null
   untilDue: number | null
   stalled: number
   reissued: { stalled: number, not_done: number }
@@ -261,11 +260,12 @@ export class Handoffs {
 
   /**
    * Expires what is due in one partition: `limit` handoffs, or a few more, of up to as many tenants.
-   * @param naming whether the reply names those that expire @param countFrom at which tenant counting goes on
+   * @param naming whether the reply names those that expire @param counting whether it counts many tenants' handoffs
    */
-  sweep (tag: string, limit: number, naming = false, countFrom = 0): Promise<Swept> {
+  sweep (tag: string, limit: number, naming = false, counting = true): Promise<Swept> {
     const keys = [this.#keyNames.tenants(tag)]
-    const texts = [this.#keyNames.partition(tag), `${limit}`, naming ? '1' : '0', this.#retention, `${countFrom}`]
+    const count = counting ? 'all' : 'few'
+    const texts = [this.#keyNames.partition(tag), `${limit}`, naming ? '1' : '0', this.#retention, count]
     return this.#lanes.call({ script: this.#scripts.sweep, tag, keys, texts, decode: readSweep })
   }
 
@@ -379,15 +379,14 @@ function readSweep (reply: unknown): Swept {
   const counts = {
     lookedAt: parts[1] as number,
     expired: parts[2] as number,
-    live: parts[3] as number,
+    live: parts[3] as number | null,
     untilDue: parts[4] as number | null,
     stalled: parts[5] as number,
     reissued: { stalled: parts[6] as number, not_done: parts[7] as number },
-    countNext: parts[8] as number,
   }
   // Most of the hundreds of calls a second find nothing due.
-  if (parts.length === 9) return { ...counts, named: none, ended: none, blocked: none }
-  const members: unknown[] = parts.slice(9)
+  if (parts.length === 8) return { ...counts, named: none, ended: none, blocked: none }
+  const members: unknown[] = parts.slice(8)
   const [ended, fresh, blocked] = (Array.isArray(members.at(-1)) ? members.pop() : [[], [], []]) as unknown[][]
   const waiting = (isFresh: boolean) => (member: unknown) => ({ ...handoffOfMember(member), isFresh })
   return {

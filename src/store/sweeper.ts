@@ -39,6 +39,8 @@ const patience = 250
  */
 const leaseDuration = 1500
 const ticksPerLease = leaseDuration / 3 / tick
+/** How long a count of many tenants' handoffs holds, in milliseconds: it costs as much as several looks. */
+const countedFor = 15_000
 
 export interface SweeperOptions {
   /** Every partition's hash tag. */
@@ -197,13 +199,13 @@ export class Sweeper {
     try {
       const { onExpired, onAfter } = this.#options
       const {
-        expired, live, countNext, untilDue, stalled, reissued, named, ended, blocked
-      } = await this.#handoffs.sweep(tag, limit, onExpired !== undefined, this.#statistics.countsFrom(tag))
+        expired, live, untilDue, stalled, reissued, named, ended, blocked
+      } = await this.#handoffs.sweep(tag, limit, onExpired !== undefined, this.#statistics.isOld(tag))
       this.expired += expired
       this.stalled += stalled
       this.reissued.stalled += reissued.stalled
       this.reissued.not_done += reissued.not_done
-      this.#statistics.saw(tag, live, countNext, untilDue)
+      this.#statistics.saw(tag, live, untilDue)
       for (const { tenant, id } of named) onExpired?.(tenant, id)
       if (ended.length + blocked.length > 0) onAfter?.(ended, blocked)
       if (untilDue !== null && untilDue <= 0) this.#backlog.add(tag)
@@ -249,11 +251,9 @@ export interface SweepCounts {
  */
 export class SweepStatistics {
   readonly #places: ReadonlyMap<string, number>
-  /** How many handoffs are live in each, by the last whole count. Tenants are counted a few at a time. */
+  /** How many handoffs are live in each, and when they were counted: many tenants' aren't at each look. */
   readonly #live: Float64Array
-  /** How many of each are counted so far, and which of its tenants comes next. */
-  readonly #counted: Float64Array
-  readonly #countNext: Uint32Array
+  readonly #countedAt: Float64Array
   /**
    * When each partition's first handoff is due and when the partition was last looked at, in this process's monotonic
    * milliseconds. So no clocks are compared.
@@ -265,8 +265,7 @@ export class SweepStatistics {
   constructor (tags: readonly string[]) {
     this.#places = new Map(tags.map((tag, place) => [tag, place]))
     this.#live = new Float64Array(tags.length)
-    this.#counted = new Float64Array(tags.length)
-    this.#countNext = new Uint32Array(tags.length)
+    this.#countedAt = new Float64Array(tags.length)
     this.#dueAt = new Float64Array(tags.length)
     this.#seenAt = new Float64Array(tags.length)
   }
@@ -275,10 +274,8 @@ export class SweepStatistics {
   begin (): void {
     this.#begunAt = performance.now()
     this.#seenAt.fill(this.#begunAt)
-    // NaN until all of the partition's tenants are counted.
+    // NaN until the partition's are counted.
     this.#live.fill(NaN)
-    this.#counted.fill(0)
-    this.#countNext.fill(0)
   }
 
   /** This replica no longer sweeps. */
@@ -286,23 +283,22 @@ export class SweepStatistics {
     this.#begunAt = undefined
   }
 
-  /** At which of the partition's tenants its count goes on. */
-  countsFrom (tag: string): number {
-    return this.#countNext[this.#places.get(tag)!]!
+  /** Must the partition's handoffs be counted, however many tenants it has? */
+  isOld (tag: string): boolean {
+    const place = this.#places.get(tag)!
+    return Number.isNaN(this.#live[place]) || performance.now() - this.#countedAt[place]! >= countedFor
   }
 
   /**
-   * @param live how many live handoffs those tenants have that were counted @param countNext which tenant comes next
+   * @param live how many handoffs are live there; null if they weren't counted
    * @param untilDue milliseconds until the first live handoff is due, below 0 if it is overdue; null if there is none
    */
-  saw (tag: string, live: number, countNext: number, untilDue: number | null): void {
+  saw (tag: string, live: number | null, untilDue: number | null): void {
     const place = this.#places.get(tag) as number
     const now = performance.now()
-    this.#counted[place]! += live
-    this.#countNext[place] = countNext
-    if (countNext === 0) {
-      this.#live[place] = this.#counted[place]!
-      this.#counted[place] = 0
+    if (live !== null) {
+      this.#live[place] = live
+      this.#countedAt[place] = now
     }
     this.#dueAt[place] = untilDue === null ? Infinity : now + untilDue
     this.#seenAt[place] = now

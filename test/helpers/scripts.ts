@@ -141,7 +141,7 @@ export function read (on: Raw, now: number, agent: string, inboxes?: string[]) {
 }
 
 export function sweep (on: Raw, now: number, limit = 10, deadline = now, naming = 0) {
-  return run(on, 'sweep', now, [on.keys.tenants(tag)], [deadline, on.keys.partition(tag), limit, naming, lifetimes.retention, 0])
+  return run(on, 'sweep', now, [on.keys.tenants(tag)], [deadline, on.keys.partition(tag), limit, naming, lifetimes.retention, 'all'])
 }
 
 export function lineage (on: Raw, now: number) {

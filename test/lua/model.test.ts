@@ -242,7 +242,7 @@ function callOf ({ keys }: Raw, name: Part['name'], { of, who, token, inbox, opt
     take: [[list, due, keys.taken(tag, token)], [token, who, workTtl, retention, keys.handoff(tag, ''), 1, 0, '', '-', '', 'asker', '']],
     done: [[key, due], [who, token, 'r'.repeat(size % 1000)]],
     heartbeat: [[key], [who, retention, extend, 10_000, '']],
-    sweep: [[keys.tenants(tag)], [keys.partition(tag), size, 1, retention, 0]],
+    sweep: [[keys.tenants(tag)], [keys.partition(tag), size, 1, retention, 'few']],
   }[name] as never
   return { keys: asked, args: [deadline, ...args], advances: name === 'pass' && options !== '' }
 }

@@ -99,7 +99,7 @@ t.test('one batch of those that have successors and of those that haven’t', as
   }
   const live = after.length / 2
   t.equal(live, 15)
-  const [code, looked, expired, left, , stalled, stalledAgain, lateAgain, , ...named] = await sweep(on, now, 40, now, 1) as number[]
+  const [code, looked, expired, left, , stalled, stalledAgain, lateAgain, ...named] = await sweep(on, now, 40, now, 1) as number[]
   t.strictSame([code, looked, expired, left, stalled, stalledAgain, lateAgain, named.length], ['swept', 40, 30, live, 10, 5, 5, 30])
   const pairs = (flat: string[]) => flat.flatMap((name, index) => index % 2 === 0 ? [`${flat[index + 1]} ${name}`] : []).sort()
   t.strictSame(pairs(await dueIn(on)), pairs(after), 'the index has what lives, and nothing else')

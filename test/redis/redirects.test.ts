@@ -133,7 +133,7 @@ t.test('three masters', async t => {
     await handoffs.pass({ ...place, token: '-', passedBy: 'alice', requireHuman: true, options: ' l2 hdigest', expiresIn: 200, payload })
     const waiting = `handoff:{${place.tag}}:w:default`
     await begin()
-    await migrate(dueKey(place))
+    for (const key of [dueKey(place), `handoff:{${place.tag}}:tenants`]) await migrate(key)
     await sleep(250)
     const isDue = () => to.admin.zscore(dueKey(place), `default:${place.id}`)
     t.match(await handoffs.sweep(place.tag, 10), { lookedAt: 1, expired: 0 }, 'it isn’t there')
