@@ -101,9 +101,9 @@ export interface Blocked { tenant: string, id: string, isFresh: boolean }
 /**
  * What one sweep call did. `live`: how many handoffs are live afterwards; null if it didn't count them. `untilDue`:
  * milliseconds until the sweep is to look again, 0 or below if there is more to be swept now; null if nothing is live.
- * `stalled`: how many of the expired missed a heartbeat. `reissued`: how many of those, and of what wasn't done in time,
- * have a successor. `named`: the expired handoffs, if their names were asked for. `ended`: those that have ended, and
- * have dependents.
+ * `stalled`: how many of the expired missed a heartbeat. `reissued`: how many of those, and of what wasn't done in
+ * time, have a successor. `named`: the expired handoffs, if their names were asked for. `ended`: those that have ended,
+ * and have dependents.
  */
 export interface Swept {
   lookedAt: number
