@@ -18,7 +18,7 @@
 --          {'newer'}     a newer version wrote it; nothing changed
 --          {'full'}      Redis is full, and this would make it larger; nothing changed
 --          {'late'}      the call's deadline is over; nothing changed
--- Uses: appending events full attempts here due asking
+--@include appending events full attempts here due asking
 local key, due = KEYS[1], KEYS[2]
 local agent, retention, member, max, token, wanted = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
 local letters, satisfied, note, answer = ARGV[8], ARGV[9], ARGV[10], ARGV[11]
@@ -26,7 +26,7 @@ local now, seconds, micros = clock()
 micros = seconds .. micros
 local record, extra = unpack(redis.call('HMGET', key, 's', 'x'))
 
-if late(ARGV[1], now) then return { 'late' } end
+if now > ARGV[1] + 0 then return { 'late' } end
 if not record then return { 'not_found' } end
 local status, _, _, _, passed_by, _, deadline, caught_by = string.match(record, RECORD)
 if not status then return { 'newer' } end
@@ -56,7 +56,9 @@ local _, digest, details_length, schema_length, texts = string.match(
 if digest ~= '-' and digest ~= satisfied then
   return { 'unchecked', digest, string.sub(texts, details_length + 1, details_length + schema_length) }
 end
+--@if full
 if isFull(#note + #answer) then return { 'full' } end
+--@end
 
 local outbox, ask = openOutbox(key, key, member), openAsk(key, member, extra)
 local before, caught, rest = string.match(record, '^2?:?(%l+ %S+ %d+ %d+ %S+ %S+) (%d+) %d+(.*)$')
@@ -71,4 +73,5 @@ setDue(key, due, beat or until_done, member, now)
 redis.pcall('SPUBLISH', key, 'answered')
 announceAsks(ask.list)
 append(outbox, micros, 'answered', member, record, extra, caught_by, ' q' .. id .. ' y' .. agent)
-return { 'answered', now }
+local reply = { 'answered', now }
+--@include reply

@@ -15,17 +15,19 @@
 --          {'newer'}                                 a newer version wrote it; nothing changed
 --          {'full'}                                  Redis is full, and this would make it larger; nothing changed
 --          {'late'}                                  the call's deadline is over; nothing changed
--- Uses: appending events full here inbox entering decision after
+--@include appending events full here inbox entering decision after
 local key, waiting = KEYS[1], KEYS[2]
 local token, decided_by, member, seen, digest, note = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
 local now, seconds, micros = clock()
 micros = seconds .. micros
 local record, decision, extra = unpack(redis.call('HMGET', key, 's', 'd', 'x'))
 
-if late(ARGV[1], now) then return { 'late' } end
+if now > ARGV[1] + 0 then return { 'late' } end
 local refusal = undecidable(key, record, extra, decision, token, decided_by, seen, digest, now)
 if refusal then return refusal end
+--@if full
 if isFull(#note) then return { 'full' } end
+--@end
 local decided = waiting .. ':decided'
 isHere(key, decided)
 
@@ -48,4 +50,5 @@ keepDecided(decided, member, now)
 redis.pcall('SPUBLISH', key, 'approved')
 redis.pcall('SPUBLISH', waiting, 'approved')
 append(outbox, micros, 'approved', member, record, extra)
-return { 'approved', now }
+local reply = { 'approved', now }
+--@include reply

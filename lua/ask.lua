@@ -17,7 +17,7 @@
 --          {'newer'}     a newer version wrote it; nothing changed
 --          {'full'}      Redis is full, and this would make it larger; nothing changed
 --          {'late'}      the call's deadline is over; nothing changed
--- Uses: appending events full holder attempts here due asking
+--@include appending events full holder attempts here due asking
 local key, due = KEYS[1], KEYS[2]
 local agent, retention, member, max, token = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local id, of, open_for, digest, lengths, question, texts =
@@ -26,7 +26,7 @@ local now, seconds, micros = clock()
 micros = seconds .. micros
 local record, extra = unpack(redis.call('HMGET', key, 's', 'x'))
 
-if late(ARGV[1], now) then return { 'late' } end
+if now > ARGV[1] + 0 then return { 'late' } end
 local latest, asked, until_then = string.match(extra or '', ' z([^/]+)/%l/(%d+)/(%d+)/')
 if latest and string.match(redis.call('HGET', key, 'u') or '', '^%S+') == token and
   select(8, string.match(record, RECORD)) == agent then
@@ -36,7 +36,9 @@ local refusal = unheld(key, record, extra, agent, '', now)
 if refusal then return refusal end
 local ask = openAsk(key, member, extra)
 if ask and now < ask.expires then return { 'already_asked', now, record, extra } end
+--@if full
 if isFull(#question + #texts - redis.call('HSTRLEN', key, 'u')) then return { 'full' } end
+--@end
 
 local outbox, list = openOutbox(key, key, member), asksList(key, member, of)
 isHere(key, list)
@@ -68,4 +70,5 @@ redis.pcall('SPUBLISH', key, 'asked')
 announceAsks(list)
 local words = ' q' .. id .. ' f' .. (of == 'r' and 'passer' or 'person') .. ' e' .. ms(expires)
 append(outbox, micros, 'asked', member, record, extra, agent, words)
-return { 'asked', id, now, expires }
+local reply = { 'asked', id, now, expires }
+--@include reply

@@ -17,7 +17,7 @@
 --          {'newer'}                           a newer version wrote it; nothing changed
 --          {'full'}                            Redis is full, and this would make it larger; nothing changed
 --          {'late'}                            the call's deadline is over; nothing changed
--- Uses: appending events full here inbox entering due after pending caught asking cancelled releasing ended
+--@include appending events full here inbox entering due after pending caught asking cancelled releasing ended
 local key, due = KEYS[1], KEYS[2]
 local agent, retention, member = ARGV[2], ARGV[3], ARGV[4]
 local is_operator, force, reason = ARGV[5] ~= '0', ARGV[6] == '1', ARGV[7]
@@ -25,7 +25,7 @@ local now, seconds, micros = clock()
 micros = seconds .. micros
 local record, extra = unpack(redis.call('HMGET', key, 's', 'x'))
 
-if late(ARGV[1], now) then return { 'late' } end
+if now > ARGV[1] + 0 then return { 'late' } end
 if not record then return { 'not_found' } end
 local status, approval, _, expires, passed_by, _, deadline = string.match(record, RECORD)
 if not status then return { 'newer' } end
@@ -44,7 +44,9 @@ if status == 'failed' then return { 'already_failed', now, record, extra } end
 if status == 'declined' then return { 'already_declined', now, record, extra } end
 if status == 'cancelled' then return { 'replayed', now, record, extra } end
 local goes_on = status == 'caught' and not force
+--@if full
 if isFull(#reason - (goes_on and 0 or redis.call('HSTRLEN', key, 'p'))) then return { 'full' } end
+--@end
 
 local outbox = openOutbox(key, key, member)
 if status == 'caught' and force then extra = leaveWork(outbox, micros, key, member, record, extra, now) end
@@ -62,4 +64,5 @@ else
   if reason ~= '' then redis.call('HSET', key, 'c', reason) end
   leaveDue(key, due, member, extra, 'cancelled', now, micros)
 end
-return { goes_on and 'requested' or 'cancelled', now, record, extra }
+local reply = { goes_on and 'requested' or 'cancelled', now, record, extra }
+--@include reply

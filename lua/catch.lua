@@ -23,7 +23,11 @@
 --                                                    nothing changed
 --          {'newer'}                                 a newer version wrote it; nothing changed
 --          {'late'}                                  the call's deadline is over; nothing changed
--- Uses: appending
+--@include appending
+--@if several
+local PAYLOAD = 3
+--@include several
+--@end
 local call, key, due, words, max_bytes = redis.call, KEYS[1], KEYS[2], ARGV[2], ARGV[4]
 local now, seconds, micros, formatted = clock()
 -- Before the payload is read: that is what takes Redis long.
@@ -31,14 +35,14 @@ local isLarger = max_bytes and call('HSTRLEN', key, 'p') > max_bytes + 0
 local found = call('HMGET', key, 's', isLarger and 's' or 'p')
 local record, payload = found[1], found[2]
 
-if late(ARGV[1], now) then return { 'late' } end
+if now > ARGV[1] + 0 then return { 'late' } end
 if not record then return { 'not_found' } end
 local created, expires = string.match(record, '^pending none (%d+) (%d+) ')
 local decision, trace, extra, schema
 local isPlain = created and now < expires + 0 and not string.find(record, '/', 1, true)
 if isPlain and isLarger then return { 'larger' } end
 if not isPlain then
-  -- Uses: events attempts here inbox entering due catching
+  --@include events attempts here inbox entering due catching
   local status, approval, passed, until_done, by, made_by, _
   status, approval, created, expires, _, passed, until_done, by, made_by = string.match(record, RECORD)
   if not status then return { 'newer' } end
@@ -70,27 +74,37 @@ if not isPlain then
   if now < tonumber(extra and string.match(extra, ' a(%d+)') or 0) then return { 'not_yet', now, record, extra } end
   if isLarger then return { 'larger' } end
 
+  --@if events
   local outbox = openOutbox(key, key, member)
+  --@end
   if inbox then
     refuseWhileMoving(key, inbox)
     leavePending(key, inbox, member, extra)
     call('SADD', inbox .. ':caught', member)
   end
   record, extra = becomeCaught(key, due, record, extra, expires, words, WORK_TTL, RETENTION, now, formatted)
+  --@if events
   append(outbox, seconds .. micros, 'caught', member, record, extra, string.match(words, '%S+'))
+  --@end
 else
   -- Most are plain, have no trace, and can be caught. For them this does what becomeCaught does, with less to define
   -- and to ask. Both times in a record have 13 digits.
+  --@if events
   appendPlain(key, due, key, string.find(key, MEMBER) + 4, seconds .. micros, 'caught caught ',
     string.match(record, '%S+', 42), string.match(words, '%S+'), created)
+  --@end
   local deadline, until_done = now + WORK_TTL, string.format('%d', now + WORK_TTL)
   record = 'caught' .. string.sub(record, 8) .. ' ' .. formatted .. ' ' .. until_done .. ' ' .. words
   call('HSET', key, 's', record)
   call('PEXPIREAT', key, string.format('%d', deadline + RETENTION))
   if deadline < expires + 0 then
-    -- Uses: due
+    --@include due
     setDue(key, due, deadline, string.match(key, MEMBER), now)
   end
   redis.pcall('SPUBLISH', key, 'caught')
 end
-return { 'caught', created, payload, decision, trace, extra and record, extra, schema }
+local reply = { 'caught', created, payload, decision, trace, extra and record, extra, schema }
+--@include reply
+--@if several
+--@include several-end
+--@end

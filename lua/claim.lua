@@ -19,7 +19,7 @@ local key, request, asker, inbox = KEYS[1], ARGV[2], ARGV[4], ARGV[5]
 local now = clock()
 local before = redis.call('GET', key)
 
-if late(ARGV[1], now) then return { 'late' } end
+if now > ARGV[1] + 0 then return { 'late' } end
 local asked, first, chosen, since = string.match(before or '', '^(%S+) (%S+) ?(%S*) ?(%d*)$')
 if before and asked ~= request then return { 'reused' } end
 local isKnown = before and first ~= asker and (inbox == '' or chosen ~= '' and before ~= ARGV[6])

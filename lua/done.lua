@@ -16,32 +16,38 @@
 --          {'newer'}                    a newer version wrote it; nothing changed
 --          {'full'}                     Redis is full, and this would make it larger; nothing changed
 --          {'late'}                     the call's deadline is over; nothing changed
--- Uses: appending full
+--@include appending full
+--@if several
+local PAYLOAD = 3
+--@include several
+--@end
 local call, key, due, agent, token, result, satisfied = redis.call, KEYS[1], KEYS[2], ARGV[2], ARGV[3], ARGV[4], nil
 if ARGV[5] then satisfied, result = result, ARGV[5] end
 local now, seconds, micros, formatted = clock()
 local record = call('HGET', key, 's')
 
-if late(ARGV[1], now) then return { 'late' } end
+if now > ARGV[1] + 0 then return { 'late' } end
 -- Most are plain, and this agent has them. Its name is then the last word but one, after the deadline's 13 digits; 41
 -- is after the place of passed_by.
 local extra
 local at = record and string.find(record, ' ' .. agent .. ' ', 41, true)
 if not at or string.sub(record, 1, 7) ~= 'caught ' or string.find(record, ' ', at + #agent + 2, true) or
   now >= string.sub(record, at - 13, at - 1) + 0 then
-  -- Uses: holder
+  --@include holder
   extra = record and string.sub(record, 2, 2) == ':' and call('HGET', key, 'x')
   local refusal = unheld(key, record, extra, agent, token, now)
   if refusal then return refusal end
   local wanted = extra and string.match(extra, ' s(%S+)')
   if wanted and wanted ~= satisfied then return { 'unchecked', wanted, call('HGET', key, 'r') } end
 end
+--@if full
 if isFull(#result - call('HSTRLEN', key, 'p')) then return { 'full' } end
+--@end
 
 local member = string.match(key, MEMBER)
 -- The record only grows: its first word changes, and this transition's words are appended.
 if extra then
-  -- Uses: events here inbox caught asking
+  --@include events here inbox caught asking
   local outbox = openOutbox(key, key, member)
   local ask = openAsk(key, member, extra)
   leaveCaught(key, member, extra)
@@ -55,17 +61,23 @@ if extra then
   append(outbox, seconds .. micros, 'done', member, record, extra, agent)
 else
   -- Both times in the record have 13 digits, and begin at 13 and 27, or four later.
+  --@if events
   appendPlain(key, due, member, 1, seconds .. micros, 'done done ', string.match(record, ' %d+ (%S+)', 20), agent,
     string.match(record, '%d+', 13))
+  --@end
   record = 'done' .. string.sub(record, 7) .. ' ' .. formatted .. ' ' .. token
 end
 call('HSET', key, 's', record, 'p', result)
 call('PEXPIREAT', key, string.format('%d', now + RETENTION))
 redis.pcall('SPUBLISH', key, 'done')
 if extra and string.find(extra, ' W', 1, true) then
-  -- Uses: events here inbox entering due after pending cancelled releasing ended
+  --@include events here inbox entering due after pending cancelled releasing ended
   leaveDue(key, due, member, extra, 'done', now, seconds .. micros)
 else
   call('ZREM', due, member)
 end
-return now
+local reply = now
+--@include reply
+--@if several
+--@include several-end
+--@end

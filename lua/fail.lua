@@ -12,8 +12,8 @@
 --          {'newer'}                    a newer version wrote it; nothing changed
 --          {'full'}                     Redis is full, and this would make it larger; nothing changed
 --          {'late'}                     the call's deadline is over; nothing changed
--- Uses: appending events full holder attempts here inbox entering after pending caught failed asking successor
--- Uses: due cancelled releasing ended
+--@include appending events full holder attempts here inbox entering after pending caught failed asking successor
+--@include due cancelled releasing ended
 local key, due = KEYS[1], KEYS[2]
 local token, agent, retention, member, may_retry, code, fault =
   ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8]
@@ -21,10 +21,12 @@ local now, seconds, micros = clock()
 micros = seconds .. micros
 local record, extra = unpack(redis.call('HMGET', key, 's', 'x'))
 
-if late(ARGV[1], now) then return { 'late' } end
+if now > ARGV[1] + 0 then return { 'late' } end
 local refusal = unheld(key, record, extra, agent, token, now)
 if refusal then return refusal end
+--@if full
 if isFull(#fault) then return { 'full' } end
+--@end
 
 local attempt = {
   outbox = openOutbox(key, key, member), key = key, member = member, record = record, extra = extra,
@@ -40,4 +42,5 @@ if successor then
 else
   leaveDue(key, due, member, extra, 'failed', now, micros)
 end
-return { 'failed', now, successor and successor.id or false }
+local reply = { 'failed', now, successor and successor.id or false }
+--@include reply

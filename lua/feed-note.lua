@@ -15,7 +15,7 @@ local last = redis.call('XREVRANGE', feed, '+', '-', 'COUNT', 1)[1]
 local before = last and tonumber(string.match(last[1], '^%d+'))
 local since = tonumber(string.match(redis.call('GET', note) or '', '^%d+'))
 
-if late(ARGV[1], now) then return { 'late' } end
+if now > ARGV[1] + 0 then return { 'late' } end
 if before and before >= now - retention then return { 'kept' } end
 if not since or since >= now then since = before or now - 1 end
 redis.call('SET', note, ms(since) .. ' ' .. ms(now), 'PX', ms(2 * retention + 3600000))

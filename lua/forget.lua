@@ -8,12 +8,12 @@
 -- Replies: {'forgotten'}
 --          {'newer'}    a newer version wrote one of them; nothing changed
 --          {'late'}     the call's deadline is over; nothing changed
--- Uses: here after noting
+--@include here after noting
 local dependent = ARGV[2]
 local now = clock()
 local stands = readStands(ARGV[3])
 
-if late(ARGV[1], now) then return { 'late' } end
+if now > ARGV[1] + 0 then return { 'late' } end
 if not stands then return { 'newer' } end
 forgetDependent(stands, dependent)
 return { 'forgotten' }

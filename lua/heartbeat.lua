@@ -14,16 +14,24 @@
 --          {'newer'}     a newer version wrote it; nothing changed
 --          {'full'}      Redis is full, and this would make it larger; nothing changed
 --          {'late'}      the call's deadline is over; nothing changed
--- Uses: full holder attempts here asking
+--@include full holder attempts here asking
+--@if several
+-- A heartbeat appends no event.
+local news, appended = {}, ''
+local PAYLOAD = 3
+--@include several
+--@end
 local key = KEYS[1]
 local agent, retention, extend_by, max, progress = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local now = clock()
 local record, extra, reason = unpack(redis.call('HMGET', key, 's', 'x', 'c'))
 
-if late(ARGV[1], now) then return { 'late' } end
+if now > ARGV[1] + 0 then return { 'late' } end
 local refusal = unheld(key, record, extra, agent, '', now)
 if refusal then return refusal end
+--@if full
 if isFull(#progress - redis.call('HSTRLEN', key, 'g')) then return { 'full' } end
+--@end
 
 -- While its question is open, no deadline is near: what is left of the work's is only counted from the question's end.
 local asked = string.find(extra or '', ' z', 1, true)
@@ -59,3 +67,6 @@ end
 if progress ~= '' then redis.call('HSET', key, 'g', ms(now) .. ' ' .. progress) end
 return { 'caught', tonumber(deadline), beat, string.match(extra, ' q') and 1 or 0, reason,
   unpack(asked and { record, extra, now } or {}) }
+--@if several
+--@include several-end
+--@end

@@ -9,7 +9,7 @@
 -- Replies: {'set', changed, version, paused, max_caught, max_pending}  changed: 1 if anything changed, else 0; then
 --                         what is set now: the version, and each setting as ARGV 2 to 4 take it
 --          {'late'}       the call's deadline is over; nothing changed
--- Uses: entering
+--@include entering
 local inbox, settings = KEYS[1], KEYS[1] .. ':settings'
 local asked, given = { ARGV[2], ARGV[3], ARGV[4] }, tonumber(ARGV[5])
 local now, seconds, micros = clock()
@@ -17,7 +17,7 @@ local now, seconds, micros = clock()
 redis.call('EXISTS', settings, inbox, string.match(inbox, '^[^}]*}:') .. 'inboxes')
 local before = redis.call('GET', settings) or '0 0 0 0'
 
-if late(ARGV[1], now) then return { 'late' } end
+if now > ARGV[1] + 0 then return { 'late' } end
 local was = { string.match(before, '^(%d) (%d+) (%d+) (%d+)$') }
 local set, changed = {}, 0
 for i = 1, 3 do

@@ -5,9 +5,9 @@
 -- ARGV: 1 the call's deadline (ms)
 -- Replies: {'indexed'}
 --          {'late'}      the call's deadline is over; nothing changed
--- Uses: here after due indexing
+--@include here after due indexing
 local now = clock()
 
-if late(ARGV[1], now) then return { 'late' } end
+if now > ARGV[1] + 0 then return { 'late' } end
 indexAll(now)
 return { 'indexed' }

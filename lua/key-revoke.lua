@@ -13,7 +13,7 @@ local id, token, retention, by = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local now = clock()
 local tenant, agent, revoked, made_by = unpack(redis.call('HMGET', key, 'tenant', 'agent', 'revoked', 'revoke_token'))
 
-if late(ARGV[1], now) then return { 'late' } end
+if now > ARGV[1] + 0 then return { 'late' } end
 if not tenant then return { 'not_found' } end
 if revoked then return { made_by == token and 'revoked' or 'already_revoked', tonumber(revoked) } end
 

@@ -13,7 +13,7 @@ local now = clock()
 local tenant, agent, digest, previous, ends, revoked =
   unpack(redis.call('HMGET', key, 'tenant', 'agent', 'digest', 'previous', 'ends', 'revoked'))
 
-if late(ARGV[1], now) then return { 'late' } end
+if now > ARGV[1] + 0 then return { 'late' } end
 if not digest then return { 'not_found' } end
 -- It is the previous secret if another rotation came between this call and its retry.
 if digest == new or previous == new then return { 'rotated', redis.call('HGETALL', key) } end

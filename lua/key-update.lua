@@ -17,7 +17,7 @@ local now = clock()
 local tenant, agent, ends, revoked, made_by =
   unpack(redis.call('HMGET', key, 'tenant', 'agent', 'ends', 'revoked', 'update_token'))
 
-if late(ARGV[1], now) then return { 'late' } end
+if now > ARGV[1] + 0 then return { 'late' } end
 if not tenant then return { 'not_found' } end
 if made_by == token then return { 'updated', now, redis.call('HGETALL', key) } end
 if revoked then return { 'revoked' } end

@@ -13,7 +13,7 @@ local key, asker, duration = KEYS[1], ARGV[2], tonumber(ARGV[3])
 local now = clock()
 local holder, ends = string.match(redis.call('GET', key) or '', '^(%S+) (%d+)$')
 
-if late(ARGV[1], now) then return { 'late' } end
+if now > ARGV[1] + 0 then return { 'late' } end
 -- One that ends later than one that begins now was taken by a clock that was set back since, and its TTL would keep it
 -- for as long.
 if holder and holder ~= asker and now < tonumber(ends) and tonumber(ends) <= now + duration then return { 'taken' } end

@@ -14,7 +14,7 @@ local now = clock()
 local name = agent == '' and tenant or tenant .. '/' .. agent
 local before = redis.call('ZSCORE', limits, name)
 
-if late(ARGV[1], now) then return { 'late' } end
+if now > ARGV[1] + 0 then return { 'late' } end
 if limit == (before or '') then return { 'set', before } end
 if limit ~= '' and not before and redis.call('ZCARD', limits) >= max then return { 'full' } end
 

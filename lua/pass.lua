@@ -23,7 +23,12 @@
 --          {'fresh'}                       it doesn't exist, and wasn't made now
 --          {'newer'}                       a newer version made it; nothing changed
 --          {'late'}                        the call's deadline is over; nothing changed
--- Uses: appending
+--@include appending
+--@if several
+local PAYLOAD = 3
+--@include several
+if ARGV[5] then advance() end
+--@end
 local call, key, due, waiting, inbox, other = redis.call, KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local words, options, payload = ARGV[2], '', ARGV[4]
 if ARGV[5] then options, payload = payload, ARGV[5] end
@@ -32,7 +37,7 @@ local now, seconds, micros, formatted = clock()
 local found = call('EXISTS', key, due, due)
 local record = found % 2 == 1 and call('HGET', key, 's')
 
-if late(ARGV[1], now) then return { 'late' } end
+if now > ARGV[1] + 0 then return { 'late' } end
 if record then
   local _, _, created, expires, _, made_by = string.match(record, RECORD)
   if not made_by then return { 'newer' } end
@@ -50,7 +55,7 @@ local kept = options ~= '' and string.match(options, ' l(%d+)')
 if not kept then inbox, other = waiting, inbox end
 local settings = inbox and call('GET', inbox .. ':settings')
 if settings then
-  -- Uses: counting
+  --@include counting
   local refusal = unpassable(inbox, other, options, settings, now)
   if refusal then return refusal end
 end
@@ -59,19 +64,25 @@ local until_expiry = string.format('%d', expires)
 local extra, available, schema, after, blocked, shown
 record = (kept and 'pending waiting ' or 'pending none ') .. formatted .. ' ' .. until_expiry .. ' ' .. words
 if options == '' then
+  --@if events
   appendPlain(due, due, member, 1, seconds .. micros, 'passed pending ', string.match(words, '%S+'), '-')
+  --@end
   call('HSET', key, 's', record, 'p', payload)
 else
-  -- Uses: events passing
+  --@include events passing
+  --@if events
   local outbox = openOutbox(due, key, member)
+  --@end
   extra, available, schema, after, blocked, shown, payload = readOptions(options, payload, now, formatted)
   if extra ~= '' then record = (blocked and '3:' or '2:') .. record end
   call('HSET', key, 's', record, 'p', payload, unpack(extra == '' and {} or { 'x', extra, schema and 'r', schema }))
   if after then call('HSET', key, 'b', after) end
+  --@if events
   append(outbox, seconds .. micros, 'passed', member, record, extra, '-')
   if kept then
     append(outbox, seconds .. micros, 'approval_requested', member, record, extra, '-', ' e' .. until_expiry)
   end
+  --@end
 end
 call('PEXPIREAT', key, string.format('%d', expires + RETENTION))
 -- A delayed handoff is due at the end of its delay: then the sweep adds it to its inbox, and moves it on. A blocked one
@@ -94,8 +105,12 @@ if kept then
   call('ZADD', string.match(key, '^[^}]*}:') .. 'inboxes', 0, string.match(member, '^[^:]+:'))
 end
 if inbox then
-  -- Uses: entering
+  --@include entering
   enterPart(inbox, member, extra, seconds .. micros, kept and until_expiry, available and ms(available),
     blocked and until_expiry)
 end
-return (available or shown) and { 'passed', now, expires, available or not shown and nil, shown } or now
+local reply = (available or shown) and { 'passed', now, expires, available or not shown and nil, shown } or now
+--@include reply
+--@if several
+--@include several-end
+--@end

@@ -10,12 +10,14 @@
 --                             is nil if there is none. It isn't `full`, which says of other scripts that a request was
 --                             refused, and is counted
 --          {'late'}           the call's deadline is over; nothing changed
--- Uses: full
+--@include full
 local mark, replaced = redis.call('GET', KEYS[1]), redis.call('GET', KEYS[2])
 local now = clock()
 
-if late(ARGV[1], now) then return { 'late' } end
+if now > ARGV[1] + 0 then return { 'late' } end
+--@if full
 if isFull(1e9) then return { 'no_room', mark, replaced, now } end
+--@end
 
 if ARGV[4] ~= '' and ARGV[4] ~= mark then
   replaced = now

@@ -14,7 +14,7 @@ local limit, window, needed, spare = tonumber(ARGV[2]), tonumber(ARGV[3]), tonum
 local now = clock()
 local ends, taken = string.match(redis.call('GET', key) or '', '^(%d+) (%d+)$')
 
-if late(ARGV[1], now) then return { 'late' } end
+if now > ARGV[1] + 0 then return { 'late' } end
 
 ends, taken = tonumber(ends or 0), tonumber(taken or 0)
 -- The window is over; or it began by a clock that was set back since, and would last too long.

@@ -14,14 +14,14 @@
 --                      decision is nil unless it ended the handoff
 --          {'newer'}     a newer version wrote it; nothing changed
 --          {'late'}      the call's deadline is over; nothing changed
--- Uses: appending events attempts here inbox entering due after pending caught failed asking successor
+--@include appending events attempts here inbox entering due after pending caught failed asking successor
 local key, due = KEYS[1], KEYS[2]
 local agent, retention, member = ARGV[2], tonumber(ARGV[3]), ARGV[4]
 local now, seconds, micros = clock()
 micros = seconds .. micros
 local record, extra, decision, fault = unpack(redis.call('HMGET', key, 's', 'x', 'd', 'e'))
 
-if late(ARGV[1], now) then return { 'late' } end
+if now > ARGV[1] + 0 then return { 'late' } end
 if not record then return { 'not_found' } end
 local status, approval, _, expires, passed_by, _, deadline = string.match(record, RECORD)
 if not status then return { 'newer' } end
@@ -73,4 +73,5 @@ if waited and status == 'pending' then
 elseif status == 'caught' or status == 'pending' or not hasDependents(extra) and not waited then
   redis.call('ZREM', due, member)
 end
-return { 'reissued', next.id, next.record, next.extra, isTaken and 1 or 0 }
+local reply = { 'reissued', next.id, next.record, next.extra, isTaken and 1 or 0 }
+--@include reply

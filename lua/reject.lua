@@ -15,7 +15,7 @@
 --          {'newer'}                                 a newer version wrote it; nothing changed
 --          {'full'}                                  Redis is full, and this would make it larger; nothing changed
 --          {'late'}                                  the call's deadline is over; nothing changed
--- Uses: appending events full here inbox decision entering due after pending cancelled releasing ended
+--@include appending events full here inbox decision entering due after pending cancelled releasing ended
 local key, waiting, due = KEYS[1], KEYS[2], KEYS[3]
 local token, decided_by, retention, member, seen, digest, note =
   ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8]
@@ -23,10 +23,12 @@ local now, seconds, micros = clock()
 micros = seconds .. micros
 local record, decision, extra = unpack(redis.call('HMGET', key, 's', 'd', 'x'))
 
-if late(ARGV[1], now) then return { 'late' } end
+if now > ARGV[1] + 0 then return { 'late' } end
 local refusal = undecidable(key, record, extra, decision, token, decided_by, seen, digest, now)
 if refusal then return refusal end
+--@if full
 if isFull(#note) then return { 'full' } end
+--@end
 local decided = waiting .. ':decided'
 isHere(key, decided)
 
@@ -44,4 +46,5 @@ redis.pcall('SPUBLISH', key, 'rejected')
 redis.pcall('SPUBLISH', waiting, 'rejected')
 append(outbox, micros, 'rejected', member, record, extra)
 leaveDue(key, due, member, extra, 'rejected', now, micros)
-return { 'rejected', now }
+local reply = { 'rejected', now }
+--@include reply

@@ -20,7 +20,7 @@ for tag, before, count in string.gmatch(ARGV[3], '(%S+) (%S+) (%S+)') do
 end
 local noted = redis.call('HMGET', moved, unpack(tags))
 
-if late(ARGV[1], now) then return { 'late' } end
+if now > ARGV[1] + 0 then return { 'late' } end
 local newest, words, missing, place = nil, {}, {}, 1
 for at, tag in ipairs(tags) do
   local last, number = tonumber(noted[at] or 0), nil

@@ -10,12 +10,13 @@
 --                       have dependents left, or notes at others
 --          {'unchanged'}  it doesn't wait for this (any more)
 --          {'late'}       the call's deadline is over; nothing changed
--- Uses: appending events here inbox entering due after pending cancelled releasing ended
+--@include appending events here inbox entering due after pending cancelled releasing ended
 local key, due, member = KEYS[1], KEYS[2], ARGV[2]
 local now, seconds, micros = clock()
 
-if late(ARGV[1], now) then return { 'late' } end
+if now > ARGV[1] + 0 then return { 'late' } end
 local became, extra = release(key, due, member, ARGV[3], ARGV[4], ARGV[5], now, seconds .. micros)
 local rest = became == 'cancelled' and leaveDue(key, due, member, extra, 'cancelled', now, seconds .. micros) or {}
-return became == 'released' and { 'released' } or became == 'blocked' and { 'blocked' } or
+local reply = became == 'released' and { 'released' } or became == 'blocked' and { 'blocked' } or
   became and { 'cancelled', unpack(rest) } or { 'unchanged' }
+--@include reply

@@ -4,7 +4,7 @@
 -- ARGV: 1 the call's deadline (ms)  2 the place; empty at the end  3 how long it is kept (ms)
 -- Replies: {'noted'}
 --          {'late'}   the call's deadline is over; nothing changed
-if late(ARGV[1], clock()) then return { 'late' } end
+if clock() > ARGV[1] + 0 then return { 'late' } end
 
 if ARGV[2] == '' then
   redis.call('DEL', KEYS[1])

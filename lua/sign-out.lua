@@ -5,7 +5,7 @@
 -- ARGV: 1 the call's deadline (ms)
 -- Replies: {'ended'}  its secret is worthless from now on
 --          {'late'}   the call's deadline is over; nothing changed
-if late(ARGV[1], clock()) then return { 'late' } end
+if clock() > ARGV[1] + 0 then return { 'late' } end
 
 redis.call('DEL', KEYS[1])
 redis.pcall('SPUBLISH', KEYS[1], 'ended')

@@ -25,17 +25,21 @@
 -- taken for gone: it is looked for again after 1 s, 2 s, 4 s, …, so that other members get their turn. The fraction of
 -- the score counts these looks (in 1/32): after n of them at least 2^n - 1 s are over. Everything else that sets the
 -- score sets a whole number.
--- Uses: appending
+--@include appending
+--@if several
+local PAYLOAD = 3
+--@include several
+--@end
 local call, tenants = redis.call, KEYS[1]
 local prefix, limit, naming, retention = ARGV[2], ARGV[3], ARGV[4] == '1', tonumber(ARGV[5])
 local now, seconds, micros = clock()
 micros = seconds .. micros
 
-if late(ARGV[1], now) then return { 'late' } end
+if now > ARGV[1] + 0 then return { 'late' } end
 -- What version 0.2.0 and replicas of it pass is in an index of all tenants. A slot that moves may have it elsewhere.
 local first, looked_at = nil, 0
 if redis.pcall('EXISTS', prefix .. 'due') == 1 then
-  -- Uses: old-due
+  --@include old-due
   if moveOldDue(prefix, tenants, now) then first = now end
 end
 local turns = call('ZRANGE', tenants, '-inf', now, 'BYSCORE', 'LIMIT', 0, limit)
@@ -65,15 +69,17 @@ for i, tenant in ipairs(turns) do
     local key = prefix .. 'h:' .. member
     local record = call('HGET', key, 's')
     if not record or string.sub(record, 1, 13) ~= 'pending none ' or now < string.sub(record, 28, 40) + 0 then break end
+    --@if events
     appendPlain(key, due, member, 1, micros, 'expired expired ', string.match(record, '%S+', 42), '- bnot_caught',
       string.sub(record, 14, 26))
+    --@end
     record = 'expired' .. string.sub(record, 8)
     call('HSET', key, 's', record, 'p', '')
     if naming then batch.named[#batch.named + 1] = member end
     batch.expired, place = batch.expired + 1, place + 1
   end
   if place <= #members then
-    -- Uses: events attempts here inbox entering after pending caught failed asking successor sweeping
+    --@include events attempts here inbox entering after pending caught failed asking successor sweeping
     batch.later, batch.successors, batch.was_extra = later, successors, nil
     for place = place, #members do sweepOne(batch, due, place, members[place], prefix) end
   end
@@ -111,5 +117,9 @@ if #batch.ended + #batch.fresh + #batch.blocked > 0 then
   batch.named = batch.named or {}
   batch.named[#batch.named + 1] = { batch.ended, batch.fresh, batch.blocked }
 end
-return { 'swept', looked_at, batch.expired, live, first ~= nil and first - now, batch.stalled, batch.stalled_reissued,
-  batch.late_reissued, unpack(batch.named or {}) }
+local reply = { 'swept', looked_at, batch.expired, live, first ~= nil and first - now, batch.stalled,
+  batch.stalled_reissued, batch.late_reissued, unpack(batch.named or {}) }
+--@include reply
+--@if several
+--@include several-end
+--@end

@@ -32,16 +32,20 @@
 --          {'reused'}    this token came with another request before; nothing changed
 --          {'larger'}    they have more bytes than ARGV 14; nothing changed
 --          {'late'}      the call's deadline is over; nothing changed
--- Uses: appending events attempts due catching taking length room
+--@include appending events attempts due catching taking length room
+--@if several
+local PAYLOAD = 8
+--@include several
+--@end
 local inbox, due, remembered = KEYS[1], KEYS[2], KEYS[3]
 local token, agent, work_ttl, retention, prefix = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local max, size, kept_for, request, asker = tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[9], ARGV[10], ARGV[12]
 local now, seconds, micros, formatted = clock()
 
-if late(ARGV[1], now) then return { 'late' } end
+if now > ARGV[1] + 0 then return { 'late' } end
 local before = redis.call('GET', remembered)
-local reply = takenBefore(before, remembered, prefix, agent, token, request, asker, now, ARGV[14])
-if reply then return reply end
+local earlier = takenBefore(before, remembered, prefix, agent, token, request, asker, now, ARGV[14])
+if earlier then return earlier end
 local room, places = roomIn(inbox, KEYS[4], ARGV[13], max, now)
 if room == 'closed' then return { 'closed' } end
 if room == 'limited' then return { 'limited' } end
@@ -105,4 +109,8 @@ local placed = keepPlaces(places, token, elsewhere, now)
 if #items > 0 or request ~= '-' and (elsewhere > 0 or size > 0) then
   remember(remembered, request, asker, elsewhere, names, kept_for, latest, now)
 end
-return { 'taken', more, elsewhere, placed, unpack(items) }
+local reply = { 'taken', more, elsewhere, placed, unpack(items) }
+--@include reply
+--@if several
+--@include several-end
+--@end

@@ -10,7 +10,7 @@ local outbox, index, upto, tenant, max = KEYS[1], KEYS[2], tonumber(ARGV[2]), AR
 local now, seconds, micros = clock()
 micros = seconds .. micros
 
-if late(ARGV[1], now) then return { 'late' } end
+if now > ARGV[1] + 0 then return { 'late' } end
 local removed, more = 0, nil
 repeat
   local events, count = redis.call('LRANGE', outbox, 0, 100), 0

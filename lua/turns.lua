@@ -7,7 +7,7 @@
 -- Replies: {'read', more, caught, now, turn/bytes, …}  the turns ascending; more: 1 if there may be others after the
 --                        entries that were looked at, else 0; caught: how many of the inbox's handoffs are caught in
 --                        this partition, nil if that isn't asked for; now: the time (ms)
--- Uses: length here
+--@include length here
 local max, prefix = tonumber(ARGV[1]), ARGV[2]
 local now = clock()
 local entries = redis.call('ZRANGE', KEYS[1], 0, max + 31, 'WITHSCORES')

@@ -7,6 +7,6 @@
 local key = KEYS[1]
 local now = clock()
 
-if late(ARGV[1], now) then return { 'late' } end
+if now > ARGV[1] + 0 then return { 'late' } end
 if string.sub(redis.call('GET', key) or '', 1, #ARGV[2]) == ARGV[2] then redis.call('DEL', key) end
 return { 'forgotten' }

@@ -20,7 +20,7 @@ local again = isRepeat and webhook[5] or ms(now + lease)
 -- `lease` or less.
 local back = not isRepeat and webhook[5] and webhook[5] - lease - now or 0
 
-if late(ARGV[1], now) then return { 'late' } end
+if now > ARGV[1] + 0 then return { 'late' } end
 if not webhook[1] then return { 'gone' } end
 
 -- Nothing is to wait for the clock to be where it was; less than a second isn't worth moving thousands for. It is due a

@@ -22,7 +22,7 @@ local now = clock()
 local made = redis.call('HGETALL', key)
 local newest = redis.call('XREVRANGE', feed, '+', '-', 'COUNT', 1)[1]
 
-if late(ARGV[1], now) then return { 'late' } end
+if now > ARGV[1] + 0 then return { 'late' } end
 if made[1] then return { 'created', made } end
 if redis.call('ZCARD', webhooks) >= max then return { 'too_many' } end
 

@@ -13,7 +13,7 @@
 local webhooks, tenants, tenant, id = KEYS[6], KEYS[7], ARGV[2], ARGV[3]
 local now = clock()
 
-if late(ARGV[1], now) then return { 'late' } end
+if now > ARGV[1] + 0 then return { 'late' } end
 redis.call('DEL', KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5])
 local before = redis.call('ZCARD', webhooks)
 if before == redis.call('ZREM', webhooks, id) then redis.call('ZREM', tenants, tenant) end

@@ -13,7 +13,7 @@ local now = clock()
 local found = redis.call('HMGET', key, 'created', 'disabled')
 local newest = redis.call('XREVRANGE', feed, '+', '-', 'COUNT', 1)[1]
 
-if late(ARGV[1], now) then return { 'late' } end
+if now > ARGV[1] + 0 then return { 'late' } end
 if not found[1] then return { 'not_found' } end
 
 if found[2] then

@@ -24,7 +24,7 @@ local now = clock()
 local found = redis.call('HMGET', key, 'created', 'disabled', field, 'replay_to')
 local count = redis.call('ZCARD', due)
 
-if late(ARGV[1], now) then return { 'late' } end
+if now > ARGV[1] + 0 then return { 'late' } end
 if not found[1] or before ~= '' and found[2] then return { 'gone' } end
 if before ~= '' and (found[3] ~= before or field == 'replay' and found[4] ~= replay_to) then
   return { 'moved', found[3] }

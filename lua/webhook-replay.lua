@@ -17,7 +17,7 @@ local end_time, end_count = string.match(found[1] or '', '(%d+)-(%d+)')
 local begun_time, begun_count = string.match(found[3] or '', '(%d+)-(%d+)')
 time, count = tonumber(time), tonumber(count)
 
-if late(ARGV[1], now) then return { 'late' } end
+if now > ARGV[1] + 0 then return { 'late' } end
 if not found[1] then return { 'not_found' } end
 if found[2] then return { 'disabled' } end
 

@@ -9,7 +9,7 @@ local key, token, grace = KEYS[1], ARGV[2], tonumber(ARGV[3])
 local now = clock()
 local found = redis.call('HMGET', key, 'generation', 'rotated')
 
-if late(ARGV[1], now) then return { 'late' } end
+if now > ARGV[1] + 0 then return { 'late' } end
 if not found[1] then return { 'not_found' } end
 
 if found[2] ~= token then

@@ -22,7 +22,7 @@ local now = clock()
 local found = redis.call('HMGET', key, 'created', 'failing', 'disabled')
 local tried, text = string.match(redis.call('HGET', pending, id) or '', '^(%d+) %S+ %S+ %S+ (.+)$')
 
-if late(ARGV[1], now) then return { 'late' } end
+if now > ARGV[1] + 0 then return { 'late' } end
 if not found[1] or tried ~= ARGV[4] then return { 'unknown' } end
 
 local attempt = ms(tried + 1) .. ' ' .. ARGV[6] .. ' ' .. ARGV[7] .. ' ' .. ms(now) .. ' ' .. text

@@ -1,6 +1,10 @@
--- Where one Redis has all keys, a transition appends its event to the tenant's feed itself. FEEDS, EVENTS_RETENTION and
--- FEED_TTL are written in front of this library when the scripts are read: what the feeds' keys begin with, for how
--- long events are kept, and the retention and two hours (ms).
+-- Where one Redis has all keys, a transition appends its event to the tenant's feed itself. FEEDS is what
+-- the feeds' keys begin with; then come for how long events are kept, and the same and two hours (ms).
+--@if several
+-- The newest event of each feed, which is announced at the end.
+local news = {}
+--@end
+--@constant FEEDS EVENTS_RETENTION FEED_TTL
 local function openOutbox() end
 -- The feed whose end this script has seen to: a sweep passes many successors.
 local put_off
@@ -23,5 +27,9 @@ local function appendPlain(_, _, text, at, micros, first, passed_by, rest, creat
     -- Reading leaves out what is too old, so a feed may keep it a little longer.
     if micros % 16 == 0 then redis.call('XTRIM', feed, 'MINID', '~', ms(micros / 1000 - EVENTS_RETENTION)) end
   end
+  --@if several
+  if not news[feed] then news[#news + 1] = feed end news[feed] = newest
+  --@else
   redis.pcall('SPUBLISH', feed, newest)
+  --@end
 end

@@ -1,3 +1,4 @@
+--@if events
 -- Events (docs/events.md): each transition writes its own, in the same script. lib/direct.lua and lib/relayed.lua say
 -- where to, and have `appendPlain`, which takes an event's words. This makes them of the handoff's fields.
 -- An event's text: type, status, id, passed_by, caught_by (- for none), then what only some have, a space, a letter and
@@ -26,3 +27,7 @@ local function append(outbox, micros, type, member, record, extra, caught_by, mo
   appendPlain(nil, outbox, member, 1, micros, type .. ' ' .. status .. ' ', passed_by, rest,
     type ~= 'passed' and created)
 end
+--@else
+local function openOutbox() end
+local function append() end
+--@end

@@ -31,11 +31,3 @@ local function appendPlain(anchor, of, text, at, micros, first, passed_by, rest)
   redis.call('ZADD', index, micros, tenant)
   appended = appended .. tenant .. ' ' .. (last or 0) .. ' ' .. event .. '\n'
 end
--- The script's reply with what it appended in front of its first word, or of the number that it is: a table more would
--- cost Redis more than that.
-local function withAppended(reply)
-  if appended == '' then return reply end
-  if type(reply) ~= 'table' then return appended .. ms(reply) end
-  reply[1] = appended .. reply[1]
-  return reply
-end

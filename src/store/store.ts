@@ -47,8 +47,8 @@ export interface StoreOptions extends Lifetimes {
    * where that has to be. Tests do it on one Redis, too.
    */
   isSpread?: boolean | undefined
-  /** Tests pass the text of a clock that they can move (redis/scripts.ts). */
-  clock?: string | undefined
+  /** Changes the text of each script: tests move time so (redis/scripts.ts). */
+  edit?: ((source: string) => string) | undefined
 }
 
 /** Everything that the service uses Redis for. */
@@ -119,7 +119,7 @@ export function openStore (
   const keyNames = new KeyNames(keyPrefix, !isRelayed)
   const target: EventTarget = isRelayed ? 'outbox' : { feeds: keyNames.feeds(), retention: eventsRetention }
   const scripts = loadScripts({
-    clock: options.clock, events: areEventsOn ? target : undefined, lifetimes: options, isOneRedis: !isSpread
+    edit: options.edit, events: areEventsOn ? target : undefined, lifetimes: options, isOneRedis: !isSpread
   })
   const lanes: Lanes = new Lanes(
     masters, replicas === 0 ? null : { replicas, barrierKey: tag => keyNames.barrier(tag) }, !isSpread,

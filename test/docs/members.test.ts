@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import t from 'tap'
 import { members } from '../../src/core/members.ts'
-import { readLua } from '../../src/redis/scripts.ts'
+import { readLua } from '../../src/redis/expand.ts'
 
 /** What is written of the members of pass outside src. MEMBERS=write npm test -- test/docs/members.test.ts writes the table anew. */
 

@@ -112,12 +112,12 @@ function textOf (literal: LuaNode): string {
   return String(literal.raw).slice(1, -1)
 }
 
-/** `if late(ARGV[1], clock()) then return { 'late' } end`, or with a local that is `clock()`. */
+/** `if clock() > ARGV[1] + 0 then return { 'late' } end`, or with a local that is `clock()`. */
 function isDeadlineCheck (clause: LuaNode, body: LuaNode[]): boolean {
   const { condition, body: then } = clause as unknown as { condition: LuaNode | null, body: LuaNode[] }
-  if (condition?.type !== 'CallExpression' || nameOf(condition.base as LuaNode) !== 'late') return false
-  const [deadline, now] = nodes(condition.arguments)
-  return isFirstArgument(deadline) && (isClock(now) || body.some(statement => isLocalClock(statement, now))) &&
+  if (condition?.type !== 'BinaryExpression' || condition.operator !== '>') return false
+  const { left: now, right: deadline } = condition as unknown as { left: LuaNode, right: LuaNode }
+  return deadline.operator === '+' && isFirstArgument(deadline.left as LuaNode) && (isClock(now) || body.some(statement => isLocalClock(statement, now))) &&
     then.length === 1 && then[0]!.type === 'ReturnStatement' && returnedTags(body, new Map())(then[0]!).join() === 'late'
 }
 
@@ -143,13 +143,14 @@ function returnedTags (body: LuaNode[], library: Library): (node: LuaNode) => st
   }
 
   function tagsOfReply (given: LuaNode | undefined, statusHere: readonly string[]): string[] {
-    if (given?.type === 'LogicalExpression') {
-      // `c and x or y`: see tagsOf.
-      const { left, right, operator } = given as unknown as { left: LuaNode, right: LuaNode, operator: string }
-      return [...operator === 'or' ? tagsOfReply(left, statusHere) : [], ...tagsOfReply(right, statusHere)]
-    }
     if (body.some(statement => isLocalClock(statement, given))) return ['(now)']
     const reply = tableOf(body, given)
+    if (reply !== given) return tagsOfReply(reply, statusHere)
+    if (reply?.type === 'LogicalExpression') {
+      // `c and x or y`: see tagsOf.
+      const { left, right, operator } = reply as unknown as { left: LuaNode, right: LuaNode, operator: string }
+      return [...operator === 'or' ? tagsOfReply(left, statusHere) : [], ...tagsOfReply(right, statusHere)]
+    }
     if (reply?.type === 'CallExpression') return library.get(nameOf(reply.base as LuaNode))?.tags ?? ['?']
     const [first] = reply?.type === 'TableConstructorExpression' ? nodes(reply.fields) : []
     return first?.type === 'TableValue' ? tagsOf(first.value as LuaNode, statusHere) : ['?']

@@ -1,5 +1,7 @@
 import { operations } from '../../src/core/model.ts'
 import type { OperationName, Standing } from '../../src/core/model.ts'
+import { expand } from '../../src/redis/expand.ts'
+import type { Purpose } from '../../src/redis/expand.ts'
 import { KeyNames } from '../../src/store/key-names.ts'
 import { readCode, readLibrary } from './lua-code.ts'
 import type { Library, LuaCode } from './lua-code.ts'
@@ -18,7 +20,7 @@ const isToBeProtected = (name: string) => name === 'SPUBLISH'
 /** Whether a key is on this node, while its slot moves: that may be refused, and says so (lua/lib/due.lua). */
 const mayBeProtected = (name: string) => isToBeProtected(name) || name === 'EXISTS'
 /** Functions that any script may call. None can fail halfway: pcall and error are left out, and so is cjson, which could fail on payloads. */
-const functions = new Set(['clock', 'ipairs', 'late', 'math.floor', 'math.max', 'math.min', 'ms', 'redis.acl_check_cmd',
+const functions = new Set(['clock', 'ipairs', 'math.floor', 'math.max', 'math.min', 'ms', 'redis.acl_check_cmd',
   'redis.sha1hex', 'select', 'string.find', 'string.format', 'string.gmatch', 'string.gsub', 'string.match', 'string.sub', 'tonumber', 'tostring', 'type', 'unpack'])
 /** Functions that only a read-only script may call as well: if it fails, nothing is half written. */
 const functionsOfReaders = new Set(['pcall'])
@@ -34,14 +36,27 @@ const keyShapes = new Set([
   ...(['pending', 'delivered', 'failed'] as const).map(status => shapes.deliveries('tag', 'tenant', 'id', status)),
 ])
 
-/** How a script breaks the rules: a sentence for each breach. @param library the part of lua/lib/ that not all scripts have */
-export function scriptFaults (name: string, text: string, library = ''): string[] {
+/** A script's own code, and that of the libraries that it includes, for these settings. @param text of the script, if it isn't the file's */
+export function partsOf (name: string, { holds, constants }: Purpose, text?: string): { own: string, library: string } {
+  const purpose = { holds: new Set([...holds, 'full' as const]), constants }
+  let library = ''
+  const own = expand(`${name}.lua`, purpose, name => {
+    if (name === 'reply') return 'return reply\n'
+    library += expand(`lib/${name}.lua`, purpose)
+    return ''
+  }, text)
+  return { own, library }
+}
+
+/** How a script breaks the rules: a sentence for each breach. */
+export function scriptFaults (name: string, text: string, purpose: Purpose): string[] {
   const lines = text.trimEnd().split('\n')
   if (!/^#!lua( flags=[a-z-]+(,[a-z-]+)*)?$/.test(lines[0]!)) return ['the first line must be #!lua, with or without flags']
   const header = readHeader(lines)
   if (typeof header === 'string') return [header]
+  const { own, library } = partsOf(name, purpose, text)
   const shared = readLibrary(library)
-  const code = readCode(text, shared)
+  const code = readCode(own, shared)
   return [
     ...(lengthOf(lines) <= 100 ? [] : [`${lengthOf(lines)} lines beside comments: at most 100`]),
     ...whatFaults(name, header),

@@ -7,6 +7,7 @@ import { expiryLog } from '../../src/http/observe.ts'
 import type { ScriptName } from '../../src/redis/outcomes.ts'
 import { openStore } from '../../src/store/store.ts'
 import type { Store, StoreOptions } from '../../src/store/store.ts'
+import { withClock } from './lua-clock.ts'
 import { logSink } from './log-sink.ts'
 import type { LogSink } from './log-sink.ts'
 
@@ -50,7 +51,7 @@ export interface TestStoreOptions {
   webhooks?: AppDependencies['webhooks']
   /** Settings of the store that differ from production. */
   isSpread?: StoreOptions['isSpread']
-  clock?: StoreOptions['clock']
+  edit?: StoreOptions['edit']
 }
 
 type Pipeline = ReturnType<Redis['pipeline']>
@@ -88,7 +89,7 @@ export async function testStore (t: Test, options: TestStoreOptions = {}): Promi
     log: options.log ?? log,
     onExpired: expiryLog(log),
     isSpread: options.isSpread,
-    clock: movableClock,
+    edit: asMovable,
   })
   t.teardown(() => store.close())
   return {
@@ -104,7 +105,7 @@ export async function testStore (t: Test, options: TestStoreOptions = {}): Promi
 /** A store on Sentinels' master or a Cluster, with the production scripts. Its Redis ends with the test. */
 export function fleetStore (t: Test, url: string, options: TestStoreOptions = {}): Store {
   const { prefix = 'handoff', workTtl = 60_000, retention = 60_000, eventsRetention = withEvents, replicas = 0, log = logSink(t).log } = options
-  const store = openStore({ url, keyPrefix: prefix, tags, workTtl, retention, eventsRetention, replicas, log, clock: options.clock })
+  const store = openStore({ url, keyPrefix: prefix, tags, workTtl, retention, eventsRetention, replicas, log, edit: options.edit })
   t.teardown(() => store.close())
   return store
 }
@@ -119,7 +120,7 @@ export function callsOf ({ scripts }: Pick<Store, 'scripts'>, script: ScriptName
  * time, because the lane knows no other. The prefix is that of the call's keys: the scripts of all tests are the same, and Redis compiles
  * them once.
  */
-const movableClock = `local function late(deadline)
+const movableClock = `local function isLate(deadline)
   local time = redis.call('TIME')
   return time[1] * 1000 + time[2] / 1000 > tonumber(deadline)
 end
@@ -131,6 +132,8 @@ local function clock()
   return now, time[1], string.format('%06d', time[2]), string.format('%d', now)
 end
 `
+const atMovable = withClock(movableClock)
+const asMovable = (source: string) => atMovable(source).replace(/ \S+ > ARGV\[1\] \+ 0 then return { 'late' }/, " isLate(ARGV[1]) then return { 'late' }")
 
 // Without the prefix's colon, so that a dump leaves it out.
 function clockKey (prefix: string): string {

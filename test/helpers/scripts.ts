@@ -3,6 +3,7 @@ import type { ChainableCommander, Redis } from 'ioredis'
 import { KeyNames } from '../../src/store/key-names.ts'
 import { loadScripts } from '../../src/redis/scripts.ts'
 import type { ScriptName } from '../../src/redis/outcomes.ts'
+import { withClock } from './lua-clock.ts'
 import { digest, id, nextId } from './moments.ts'
 import type { State } from './moments.ts'
 
@@ -24,7 +25,7 @@ export const lifetimes = { expiresIn: 1000, workTtl: 2000, retention: 5000, maxW
 /** The scripts' clock, for a source in which `@now` is then replaced with the time in milliseconds. */
 export const clockAtNow = "local function clock() return @now, '@now', '000', '@now' end\n"
 
-const scripts = loadScripts({ clock: clockAtNow, lifetimes })
+const scripts = loadScripts({ edit: withClock(clockAtNow), lifetimes })
 
 /** A script's text with a clock that stands still, in milliseconds since the epoch. */
 export function sourceAt (name: ScriptName, now: number): string {

@@ -1,18 +1,20 @@
 import { readFileSync, readdirSync } from 'node:fs'
 import t from 'tap'
-import { libraryOf, readLua, scriptNames } from '../../src/redis/scripts.ts'
+import { expand, readLua } from '../../src/redis/expand.ts'
 import type { ScriptName } from '../../src/redis/outcomes.ts'
-import type { EventTarget } from '../../src/redis/scripts.ts'
-import { scriptFaults } from '../helpers/lua-header.ts'
+import { purposeOf, scriptNames } from '../../src/redis/scripts.ts'
+import { partsOf, scriptFaults } from '../helpers/lua-header.ts'
 
 const names = scriptNames()
+const lifetimes = { workTtl: 1, retention: 1 }
+const purposes = [purposeOf('outbox', lifetimes, false), purposeOf({ feeds: 'prefix:e:', retention: 1 }, lifetimes, true)]
 
 t.test('the table of letters has every letter that a script uses', async t => {
   const [field, extra, sent] = [8, 46, 88]
   const rows = readLua('lib/record.lua').split('\n').filter(line => /^-- {3}\S {2}/.test(line))
   const inColumn = (column: number) => rows.filter(row => !['-', ''].includes(row.slice(column).split(/ {2}/)[0]!)).map(row => row[5]!)
-  const texts = [...names.map(name => readLua(`${name}.lua`) + libraryOf(name, { events: 'outbox', isOneRedis: true })), readLua('lib/record.lua')]
-  const code = texts.join('').split('\n').filter(line => !/^ *--/.test(line))
+  const texts = [...names.flatMap(name => Object.values(partsOf(name, purposes[0]!))), expand('lib/record.lua', purposes[0]!)]
+  const code = texts.join('').split('\n')
   const found = (lines: string[], letter: RegExp) => [...new Set([...lines.join('\n').matchAll(letter)].map(([, name]) => name!))].sort()
   const fields = found(code.filter(line => /'H[A-Z]+'|^local SET_ASIDE/.test(line)), /'([a-z])'/g)
   t.strictSame(fields.filter(letter => !inColumn(field).includes(letter)), [], 'as a field of the hash')
@@ -32,8 +34,7 @@ for (const name of names) t.strictSame(faultsOf(name, readLua(`${name}.lua`)), [
 
 /** With each library that events may have: what they write counts as well. */
 function faultsOf (name: ScriptName, text: string): string[] {
-  const targets: EventTarget[] = ['outbox', { feeds: 'prefix:e:', retention: 1 }]
-  return [...new Set(targets.flatMap((events, at) => scriptFaults(name, text, libraryOf(name, { events, isOneRedis: at === 1 }))))]
+  return [...new Set(purposes.flatMap(purpose => scriptFaults(name, text, purpose)))]
 }
 
 /** Breaches of the rules that most changes touch: a script, what in it becomes what, and the sentence that must come of it. */
@@ -58,4 +59,17 @@ t.test('the checker sees breaches', async t => {
     const faults = faultsOf(script, broken)
     t.ok(faults.some(sentence => fault.test(sentence)), `${script}: ${from} -> ${to}`, { faults, fault: String(fault) })
   }
+})
+
+t.test('a directive that says nothing is refused, with its place', t => {
+  const fault = (text: string) => { try { return expand('x.lua', purposes[0]!, undefined, text) } catch (error) { return (error as Error).message } }
+  t.equal(fault('#!lua\n-- why\n--@if events\na()\n  --@if several\nb()\n  --@else\nc()\n  --@end\n--@else\nd()\n--@end\n--@constant WORK_TTL RETENTION\n'),
+    '#!lua\na()\nc()\nlocal WORK_TTL, RETENTION = 1, 1\n', 'those that say something')
+  for (const [text, message] of [
+    ['#!lua\n--@include no-such\n', 'lua/x.lua:2: no lib/no-such.lua'], ['#!lua\n--@uses here\n', 'lua/x.lua:2: --@uses is no directive'],
+    ['--@if cluster\n--@end\n', 'lua/x.lua:1: cluster is no condition'], ['--@if events\n\n', 'lua/x.lua:1: this --@if has no --@end'],
+    ['a()\n--@end\n', 'lua/x.lua:2: there is no --@if for this --@end'], ['--@if full\n--@else\n--@else\n--@end', 'lua/x.lua:3: there is no --@if for this --@else'],
+    ['--@constant FEEDS\n', 'lua/x.lua:1: FEEDS is no constant'],
+  ] as const) t.equal(fault(text), message)
+  t.end()
 })

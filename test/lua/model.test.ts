@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { isDeepStrictEqual } from 'node:util'
 import t from 'tap'
 import type { Test } from 'tap'
+import { withClock } from '../helpers/lua-clock.ts'
 import { isWhole, skipInQuick } from '../helpers/extent.ts'
 import { loadScripts } from '../../src/redis/scripts.ts'
 import type { Model } from '../helpers/model.ts'
@@ -249,7 +250,7 @@ function callOf ({ keys }: Raw, name: Part['name'], { of, who, token, inbox, opt
 
 for (const [where, events] of Object.entries({ direct: { feeds: '@prefix:f:', retention: 60_000 }, relayed: 'outbox' } as const)) {
   t.test(`what is sent together is as if each had been sent alone; events: ${where}`, async t => {
-    const scripts = loadScripts({ clock: turning, events, lifetimes, isOneRedis: where === 'direct' })
+    const scripts = loadScripts({ edit: withClock(turning), events, lifetimes, isOneRedis: where === 'direct' })
     const [alone, together] = [testRedis(t), testRedis(t)]
     const evaluate = async ({ redis, prefix }: TestRedis, source: string, micros: number, keys: string[], args: Array<string | number>) => {
       await redis.set(`clock-${prefix}`, micros)

@@ -1,6 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import t from 'tap'
-import { readLua, scriptNames } from '../../src/redis/scripts.ts'
+import { readLua } from '../../src/redis/expand.ts'
+import { scriptNames } from '../../src/redis/scripts.ts'
 import { outcomesIn } from '../helpers/lua-header.ts'
 
 /** src/redis/outcomes.ts is made of the scripts' headers, so a reply stands in its script alone. */

@@ -4,7 +4,6 @@ import type { Test } from 'tap'
 import { isReplicated } from '../faults/fleet/ask.ts'
 import { startCluster } from '../faults/fleet/cluster.ts'
 import { startRedisServer } from '../faults/fleet/redis.ts'
-import { readLua } from '../../src/redis/scripts.ts'
 import { readInfo, testedServers, versionOf } from '../../src/redis/connect.ts'
 import type { Store } from '../../src/store/store.ts'
 import { setUser } from '../helpers/acl.ts'
@@ -116,7 +115,7 @@ t.test('versions are parsed', t => {
 })
 
 /** What scripts run on such a server: this comes before all of their calls. */
-const clockThat = (begin: string) => `${begin}\n${readLua('lib/clock.lua')}`
+const beginning = (begin: string) => (source: string) => source.replace('\n', () => `\n${begin}\n`)
 
 t.test('a right that can’t be checked doesn’t count as missing', async t => {
   const { url } = await ownRedis(t)
@@ -128,7 +127,7 @@ t.test('a right that can’t be checked doesn’t count as missing', async t => 
   ] as const
   for (const [begin, said] of asked) {
     const { log, lines } = logSink(t)
-    const store = fleetStore(t, url, { log, clock: clockThat(begin) })
+    const store = fleetStore(t, url, { log, edit: beginning(begin) })
     await until(async () => await store.whyNotReady() === null)
     await store.whyNotReady()
     const doubts = lines.filter(line => line.includes('some checks of Redis could not be made')).map(line => JSON.parse(line))

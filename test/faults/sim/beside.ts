@@ -10,6 +10,7 @@ import { Leases } from '../../../src/store/leases.ts'
 import type { KeyNames } from '../../../src/store/key-names.ts'
 import { loadScripts } from '../../../src/redis/scripts.ts'
 import type { ScriptRequest } from '../../../src/redis/call.ts'
+import { withClock } from '../../helpers/lua-clock.ts'
 import { clockAtNow } from '../../helpers/scripts.ts'
 import type { Random } from '../random.ts'
 import type { Contents, Database, SortedSet, Stream, Type } from './database.ts'
@@ -22,8 +23,8 @@ export interface Real { redis: Redis, keys: KeyNames, tag: string }
 type Call = ScriptRequest<unknown>
 
 const lifetimes = { workTtl: 900, retention: 600_000 }
-const told = { simulated: loadScripts({ events: 'outbox', lifetimes }), real: loadScripts({ events: 'outbox', clock: clockAtNow, lifetimes }) }
-const untold = { simulated: loadScripts({ lifetimes, isOneRedis: true }), real: loadScripts({ clock: clockAtNow, lifetimes, isOneRedis: true }) }
+const told = { simulated: loadScripts({ events: 'outbox', lifetimes }), real: loadScripts({ events: 'outbox', edit: withClock(clockAtNow), lifetimes }) }
+const untold = { simulated: loadScripts({ lifetimes, isOneRedis: true }), real: loadScripts({ edit: withClock(clockAtNow), lifetimes, isOneRedis: true }) }
 
 /** Asks both the same thing, chosen at random among the sensible and the less so, as if it were `now`. */
 export async function run (on: Real, db: Database, now: number, random: Random, isTold: boolean): Promise<{ asked: Call, real: unknown, simulated: unknown }> {

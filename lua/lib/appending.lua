@@ -1,0 +1,7 @@
+-- Where an event goes; where events are off, nothing appends one.
+--@if direct
+--@include direct
+--@end
+--@if relayed
+--@include relayed
+--@end

@@ -1,0 +1,5 @@
+--@if oneredis
+--@include ended-here
+--@else
+--@include ended-later
+--@end
