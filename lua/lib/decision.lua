@@ -1,5 +1,5 @@
 -- The reply to a decision that changes nothing, which may be a retry of the one that stands; nil if the decision
--- counts. approve.lua and reject.lua explain the replies.
+-- counts. decide.lua explains the replies.
 local function undecidable(key, record, extra, decision, token, decided_by, seen, digest, now)
   if not record then return { 'not_found' } end
   local status, approval, created, expires, passed_by = string.match(record, RECORD)

@@ -19,7 +19,7 @@ export function decline ({ attempts }: Services) {
     headers: idempotencyHeaders,
     body: declineBody,
     answers: { 200: endAnswer('declined') },
-    refusals: refusedBy('decline'),
+    refusals: refusedBy('give-up'),
     inBatch: true,
     tool: {
       name: 'handoff_decline',

@@ -19,7 +19,7 @@ export function fail ({ attempts }: Services) {
     headers: idempotencyHeaders,
     body: failBody,
     answers: { 200: endAnswer('failed') },
-    refusals: refusedBy('fail'),
+    refusals: refusedBy('give-up'),
     inBatch: true,
     tool: {
       name: 'handoff_fail',

@@ -8,10 +8,6 @@ export const outcomes = {
     'answered', 'replayed', 'unchecked', 'not_found', 'not_asked', 'content_changed', 'already_answered', 'expired',
     'withdrawn', 'no_scope', 'self_approval', 'not_the_passer', 'newer', 'full', 'late'
   ],
-  approve: [
-    'approved', 'replayed', 'not_found', 'no_approval_required', 'cancelled', 'expired', 'self_approval',
-    'content_changed', 'already_decided', 'newer', 'full', 'late'
-  ],
   around: ['around'],
   ask: [
     'asked', 'replayed', 'not_found', 'expired', 'rejected', 'cancelled', 'not_caught', 'not_the_catcher',
@@ -28,24 +24,24 @@ export const outcomes = {
     'late'
   ],
   claim: ['claimed', 'known', 'left', 'reused', 'late'],
-  decided: ['listed'],
-  decline: [
-    'declined', 'replayed', 'not_found', 'expired', 'rejected', 'cancelled', 'not_caught', 'not_the_catcher',
-    'already_done', 'already_failed', 'already_declined', 'newer', 'full', 'late'
+  decide: [
+    'approved', 'rejected', 'replayed', 'not_found', 'no_approval_required', 'cancelled', 'expired', 'self_approval',
+    'content_changed', 'already_decided', 'newer', 'full', 'late'
   ],
+  decided: ['listed'],
   dependents: ['dependents', 'open', 'newer', 'late'],
   done: [
     'replayed', 'unchecked', 'not_found', 'expired', 'rejected', 'cancelled', 'not_caught', 'not_the_catcher',
     'already_done', 'already_failed', 'already_declined', 'newer', 'full', 'late'
   ],
   excerpt: ['found'],
-  fail: [
-    'failed', 'replayed', 'not_found', 'expired', 'rejected', 'cancelled', 'not_caught', 'not_the_catcher',
-    'already_done', 'already_failed', 'already_declined', 'newer', 'full', 'late'
-  ],
   'feed-note': ['noted', 'kept', 'late'],
   feed: ['feed'],
   forget: ['forgotten', 'newer', 'late'],
+  'give-up': [
+    'failed', 'declined', 'replayed', 'not_found', 'expired', 'rejected', 'cancelled', 'not_caught', 'not_the_catcher',
+    'already_done', 'already_failed', 'already_declined', 'newer', 'full', 'late'
+  ],
   'go-back': ['moved', 'late'],
   heartbeat: [
     'caught', 'not_found', 'replayed', 'expired', 'rejected', 'cancelled', 'not_caught', 'not_the_catcher',
@@ -81,10 +77,6 @@ export const outcomes = {
   reissue: [
     'reissued', 'replayed', 'not_found', 'not_the_passer', 'not_caught', 'expired', 'already_done', 'rejected',
     'cancelled', 'newer', 'late'
-  ],
-  reject: [
-    'rejected', 'replayed', 'not_found', 'no_approval_required', 'cancelled', 'expired', 'self_approval',
-    'content_changed', 'already_decided', 'newer', 'full', 'late'
   ],
   relay: ['relayed', 'late'],
   release: ['released', 'blocked', 'cancelled', 'unchanged', 'late'],

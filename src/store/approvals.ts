@@ -13,7 +13,7 @@ import type { HandoffPlace } from './handoffs.ts'
 export type ApprovalVerdict = 'approved' | 'rejected'
 
 export type DecisionReply = { outcome: 'decided', at: number } |
-  RefusedReply<Refused<'approve', 'approved' | 'replayed'>>
+  RefusedReply<Refused<'decide', 'approved' | 'rejected' | 'replayed'>>
 
 /**
  * What a person decided on: when it was passed (ms), and the digest of its content (SHA-256 in base64). A member is
@@ -73,17 +73,17 @@ export class Approvals {
   ): Promise<DecisionReply> {
     const { tag, tenant } = place
     const member = memberOf(tenant, place.id)
-    const keys = [this.#keyNames.handoff(tag, member), this.#keyNames.waiting(tag, tenant)]
     const itsSeen = [seen.createdAt === undefined ? '' : String(seen.createdAt), seen.digest ?? '']
-    const itsCall = { tag, bytes: note, decode: readDecision }
-    return verdict === 'approved'
-      ? this.#lanes.call({ ...itsCall, script: this.#scripts.approve, keys, texts: [token, by, member, ...itsSeen] })
-      : this.#lanes.call({
-        ...itsCall,
-        script: this.#scripts.reject,
-        keys: [...keys, this.#keyNames.due(tag, tenant)],
-        texts: [token, by, this.#retention, member, ...itsSeen]
-      })
+    return this.#lanes.call({
+      script: this.#scripts.decide,
+      tag,
+      keys: [
+        this.#keyNames.handoff(tag, member), this.#keyNames.waiting(tag, tenant), this.#keyNames.due(tag, tenant)
+      ],
+      texts: [verdict, token, by, this.#retention, member, ...itsSeen],
+      bytes: note,
+      decode: readDecision
+    })
   }
 
   /**

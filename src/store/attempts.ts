@@ -42,7 +42,7 @@ export type Power = 'own' | 'any'
 
 const powers = { own: '0', any: '1', pending: '2', ended: '2' } as const
 
-/** All that can happen to a caught handoff except done, and its next attempt, in Redis: one method per script. */
+/** All that can happen to a caught handoff except done, and its next attempt, in Redis. */
 export class Attempts {
   readonly #lanes: Lanes
   readonly #scripts: Scripts
@@ -75,27 +75,26 @@ export class Attempts {
   fail (
     place: HandoffPlace, token: string, agent: string, mayRetry: boolean, fault: Buffer, code = ''
   ): Promise<EndReply> {
-    const texts = [token, agent, this.#retention, memberOf(place.tenant, place.id), mayRetry ? '1' : '0', code]
-    return this.#lanes.call({
-      script: this.#scripts.fail,
-      tag: place.tag,
-      keys: this.#keys(place),
-      texts,
-      bytes: fault,
-      decode: reply => readEnd(reply, mayRetry)
-    })
+    return this.#giveUp('failed', place, token, agent, mayRetry, fault, code)
   }
 
   /** @param reason JSON text */
   decline (place: HandoffPlace, token: string, agent: string, reason: Buffer): Promise<EndReply> {
-    const texts = [token, agent, this.#retention, memberOf(place.tenant, place.id)]
+    return this.#giveUp('declined', place, token, agent, true, reason, '')
+  }
+
+  #giveUp (
+    became: 'failed' | 'declined', place: HandoffPlace, token: string, agent: string, mayRetry: boolean, told: Buffer,
+    code: string
+  ): Promise<EndReply> {
+    const member = memberOf(place.tenant, place.id)
     return this.#lanes.call({
-      script: this.#scripts.decline,
+      script: this.#scripts['give-up'],
       tag: place.tag,
       keys: this.#keys(place),
-      texts,
-      bytes: reason,
-      decode: reply => readEnd(reply, true)
+      texts: [became, token, agent, this.#retention, member, mayRetry ? '1' : '0', code],
+      bytes: told,
+      decode: reply => readEnd(reply, mayRetry)
     })
   }
 

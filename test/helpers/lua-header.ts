@@ -108,11 +108,14 @@ function numbered (text: string, beginning: RegExp): Map<number, string> {
 /** The states that a header names as those from which the script moves a handoff. */
 const asHeader: Partial<Record<Standing, string>> = { absent: '(none)', waiting: 'pending', delayed: 'pending', pending: 'pending', caught: 'caught' }
 
+/** Of the scripts that make two. */
+const operationsOf: Partial<Record<string, OperationName[]>> = { decide: ['approve', 'reject'], 'give-up': ['fail', 'decline'] }
+
 function whatFaults (name: string, { what }: Header): string[] {
-  if (!(name in operations)) return []
-  const { from, to } = operations[name as OperationName] as { from: readonly Standing[], to: string }
+  const itsOperations = operationsOf[name] ?? (name in operations ? [name as OperationName] : [])
   // Making a successor doesn't change the status of a handoff that has ended.
-  const arrows = from.flatMap(standing => standing in asHeader ? [`${asHeader[standing]} -> ${to}`] : [])
+  const arrows = itsOperations.map(name => operations[name] as { from: readonly Standing[], to: string })
+    .flatMap(({ from, to }) => from.flatMap(standing => standing in asHeader ? [`${asHeader[standing]} -> ${to}`] : []))
   return [...new Set(arrows)].filter(arrow => !what.includes(arrow)).map(arrow => `the header must say ${arrow}`)
 }
 

@@ -81,12 +81,12 @@ export async function done (on: Raw, now: number, { agent, token, deadline }: As
 
 /** @param fault JSON text */
 export function fail (on: Raw, now: number, { agent, token, deadline }: Asking, fault = '{"message":"new"}', mayRetry = 1) {
-  return run(on, 'fail', now, [on.keys.handoff(tag, itself(on)), on.keys.due(tag, tenant)], [deadline, token, agent, lifetimes.retention, itself(on), mayRetry, '', fault])
+  return run(on, 'give-up', now, [on.keys.handoff(tag, itself(on)), on.keys.due(tag, tenant)], [deadline, 'failed', token, agent, lifetimes.retention, itself(on), mayRetry, '', fault])
 }
 
 /** @param reason JSON text */
 export function decline (on: Raw, now: number, { agent, token, deadline }: Asking, reason = '"new"') {
-  return run(on, 'decline', now, [on.keys.handoff(tag, itself(on)), on.keys.due(tag, tenant)], [deadline, token, agent, lifetimes.retention, itself(on), reason])
+  return run(on, 'give-up', now, [on.keys.handoff(tag, itself(on)), on.keys.due(tag, tenant)], [deadline, 'declined', token, agent, lifetimes.retention, itself(on), 1, '', reason])
 }
 
 /** @param extendBy milliseconds @param progress JSON text; empty for none */
@@ -103,15 +103,19 @@ export function reissue (on: Raw, now: number, { agent, deadline }: Omit<Asking,
   return run(on, 'reissue', now, [on.keys.handoff(tag, itself(on)), on.keys.due(tag, tenant)], [deadline, agent, lifetimes.retention, itself(on), operator])
 }
 
+function decide (on: Raw, now: number, verdict: 'approved' | 'rejected', { agent, token, deadline }: Asking, note: string | Buffer, seen: number | '', itsDigest: string) {
+  return run(on, 'decide', now, [on.keys.handoff(tag, itself(on)), on.keys.waiting(tag, tenant), on.keys.due(tag, tenant)],
+    [deadline, verdict, token, agent, lifetimes.retention, itself(on), seen, itsDigest, note])
+}
+
 /** @param note JSON text */
 export function approve (on: Raw, now: number, { agent, token, deadline }: Asking, note: string | Buffer = 'null', seen: number | '' = '', itsDigest = '') {
-  return run(on, 'approve', now, [on.keys.handoff(tag, itself(on)), on.keys.waiting(tag, tenant)], [deadline, token, agent, itself(on), seen, itsDigest, note])
+  return decide(on, now, 'approved', { agent, token, deadline }, note, seen, itsDigest)
 }
 
 /** @param note JSON text */
 export function reject (on: Raw, now: number, { agent, token, deadline }: Asking, note: string | Buffer = '"no"', seen: number | '' = '', itsDigest = '') {
-  return run(on, 'reject', now, [on.keys.handoff(tag, itself(on)), on.keys.waiting(tag, tenant), on.keys.due(tag, tenant)],
-    [deadline, token, agent, lifetimes.retention, itself(on), seen, itsDigest, note])
+  return decide(on, now, 'rejected', { agent, token, deadline }, note, seen, itsDigest)
 }
 
 export function inspect (on: Raw, now: number) {

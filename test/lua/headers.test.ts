@@ -42,7 +42,7 @@ const breaches: Array<[script: ScriptName, from: string | RegExp, to: string, fa
   ['catch', '-- pending -> caught.', '-- caught -> pending.', /must say pending -> caught/],
   ['catch', /--.*2 prefix.*due.*\n/, '', /KEYS\[2\] is used and not documented/],
   ['done', ':due:tenant', ':live:tenant', /key prefix:\{tag\}:live:tenant is none/],
-  ['approve', "\nredis.call('HSET'", "\nredis.call('SPUBLISH', key, '')\nif not now then return { 'expired' } end\nredis.call('HSET'",
+  ['decide', "\nredis.call('HSET'", "\nredis.call('SPUBLISH', key, '')\nif not now then return { 'expired' } end\nredis.call('HSET'",
     /'expired'\} is returned after a write/],
   ['pass', "return { 'reused' }", "return { 'used' }", /\{'used'\} is returned and not documented/],
   ['pass', "call('HGET'", "call('HGETEX'", /HGETEX is no command/],

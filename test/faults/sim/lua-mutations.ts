@@ -34,7 +34,7 @@ export const luaMutations: readonly Mutation[] = [
   { name: 'what a catch took stays in the inbox', lua: [{ from: 'gone[#gone + 1], names = member, names ..', to: 'names = names ..' }] },
   { name: 'what is caught by its id stays in the inbox', lua: [{ from: "leavePending(key, inbox, member, extra)\n    call('SADD'", to: "call('SADD'" }] },
   { name: 'a catch from an inbox leaves no note', lua: [{ from: "redis.call('SET', remembered, request .. ' ' .. ms(elsewhere) .. names .. looking, 'PX', ms(lasts))", to: '' }] },
-  { name: 'what is approved doesn’t enter its inbox', lua: [{ from: 'enterPart(inbox, member, extra, micros, nil, available and now < tonumber(available) and available,\n    isBlocked(extra) and expires)', to: '', of: ['approve'] }] },
+  { name: 'what is approved doesn’t enter its inbox', lua: [{ from: 'enterPart(inbox, member, extra, micros, nil, available and now < tonumber(available) and available,\n    isBlocked(extra) and expires)', to: '', of: ['decide'] }] },
   { name: 'what is delayed doesn’t enter its inbox', lua: [{ from: 'local inbox = available and now >= tonumber(available) and', to: 'local inbox = false and' }] },
   // Questions.
   { name: 'an answer leaves the question open', lua: [{ from: "'/a' .. ms(now) .. '/' .. agent", to: "'/o' .. ms(ask.left)", of: ['answer'] }] },
@@ -58,7 +58,7 @@ export const luaMutations: readonly Mutation[] = [
     { name: 'what ended isn’t named for those behind it', from: 'local is_named = has_ended and', to: 'local is_named = false and' },
     { name: 'nobody looks what ended while it was passed', from: 'blocked and formatted or available', to: 'available' },
     { name: 'it can be caught while it is blocked', from: "(blocked and '3:' or '2:')", to: "'2:'" },
-    { name: 'it is released after its end', from: 'if now >= tonumber(expires) then return nil end', to: '', of: ['release', 'done', 'fail', 'decline', 'cancel', 'reject'] },
+    { name: 'it is released after its end', from: 'if now >= tonumber(expires) then return nil end', to: '', of: ['release', 'done', 'give-up', 'cancel', 'decide'] },
     { name: 'any end will do', from: "if need == 'd' and status ~= 'done' then", to: 'if false then' },
     { name: 'an attempt that is tried again counts as ended', from: "local successor = record and extra and string.match(extra, ' i(%S+)')", to: 'local successor = nil' },
     { name: 'what is released doesn’t enter its inbox', from: 'enterPart(inbox, member, extra, micros, nil, available)', to: '' },

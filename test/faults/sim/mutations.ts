@@ -10,8 +10,7 @@ const withToken: Partial<Record<ScriptName, (texts: readonly string[], token: st
   pass: ([words, ...rest], token) => [`${words!.split(' ')[0]} ${token}`, ...rest],
   catch: ([words, ...rest], token) => [`${words!.split(' ')[0]} ${token}`, ...rest],
   done: ([agent, , ...rest], token) => [agent!, token, ...rest],
-  approve: ([, ...rest], token) => [token, ...rest],
-  reject: ([, ...rest], token) => [token, ...rest],
+  decide: ([verdict, , ...rest], token) => [verdict!, token, ...rest],
 }
 let fresh = 0
 

@@ -1,11 +1,13 @@
 #!lua
--- caught -> declined: its catcher will not do it. The payload moves to the next attempt if there is one; else it stays.
+-- caught -> failed: its catcher can't do it. caught -> declined: its catcher will not do it. The payload moves to the
+-- next attempt if there is one; else it stays.
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
 --       2 prefix:{tag}:due:tenant    its tenant's live handoffs (lib/due.lua)
--- ARGV: 1 the call's deadline (ms)  2 decline_token  3 the calling agent  4 retention (ms)  5 tenant:id
---       6 the reason, JSON text
--- Replies: {'declined', ended, successor}  it is declined now; the successor is nil if there is none
---          {'replayed', now, record, extra}  the same operation declined it before; nothing changed
+-- ARGV: 1 the call's deadline (ms)  2 failed or declined  3 fail_token or decline_token  4 the calling agent
+--       5 retention (ms)  6 tenant:id  7 1 if it may be tried again, else 0  8 the error's code; empty for none
+--       9 the error or the reason, JSON text
+-- Replies: {'failed', ended, successor} {'declined', …}  it is so now; the successor is nil if there is none
+--          {'replayed', now, record, extra}  the same operation ended it before; nothing changed
 --          {'not_found'}
 --          {'expired', now, record, extra} {'rejected', now, record, extra, decision} {'cancelled', …}
 --          {'not_caught', …} {'not_the_catcher', …} {'already_done', …} {'already_failed', …} {'already_declined', …}
@@ -15,7 +17,8 @@
 --@include appending events full holder attempts here inbox entering after pending caught failed asking successor
 --@include due cancelled releasing ended
 local key, due = KEYS[1], KEYS[2]
-local token, agent, retention, member, reason = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+local became, token, agent, retention, member, may_retry, code, told =
+  ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9]
 local now, seconds, micros = clock()
 micros = seconds .. micros
 local record, extra = unpack(redis.call('HMGET', key, 's', 'x'))
@@ -24,21 +27,22 @@ if now > ARGV[1] + 0 then return { 'late' } end
 local refusal = unheld(key, record, extra, agent, token, now)
 if refusal then return refusal end
 --@if full
-if isFull(#reason) then return { 'full' } end
+if isFull(#told) then return { 'full' } end
 --@end
 
 local attempt = {
   outbox = openOutbox(key, key, member), key = key, member = member, record = record, extra = extra,
-  retention = retention, now = now, micros = micros, kept = { 'e', reason }
+  retention = retention, now = now, micros = micros, kept = { 'e', told }
 }
-local pause = pauseBehind(extra)
+local pause = may_retry == '1' and pauseBehind(extra)
 local successor = pause and succeed(attempt, pause)
-endAttempt(attempt, 'declined', ' e' .. ms(now) .. ' y' .. agent .. ' k' .. token, successor)
+local words = ' e' .. ms(now) .. ' y' .. agent .. ' k' .. token .. (code == '' and '' or ' l' .. code)
+endAttempt(attempt, became, words, successor)
 if successor then
   setDue(key, due, successor.due, successor.member, now)
   redis.call('ZREM', due, member)
 else
-  leaveDue(key, due, member, extra, 'declined', now, micros)
+  leaveDue(key, due, member, extra, became, now, micros)
 end
-local reply = { 'declined', now, successor and successor.id or false }
+local reply = { became == 'failed' and 'failed' or 'declined', now, successor and successor.id or false }
 --@include reply

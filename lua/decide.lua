@@ -1,12 +1,14 @@
 #!lua
 -- pending -> pending, approved: a person said yes, so it can be caught from now on. If it is for an inbox, it enters
--- that, once nothing blocks it (lib/after.lua).
+-- that, once nothing blocks it (lib/after.lua). Or pending -> rejected: a person said no, so nobody can catch it. The
+-- payload stays readable until the key's TTL ends.
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
 --       2 prefix:{tag}:w:tenant      handoffs that wait for a person; beside it, `:decided`, what was decided last
--- ARGV: 1 the call's deadline (ms)  2 decision_token  3 decided_by  4 tenant:id
---       5 when the handoff that the person saw was passed (ms); empty if not given
---       6 the digest of what the person saw; empty if not given  7 the note, JSON text; null for none
--- Replies: {'approved', decided}                     it is approved now
+--       3 prefix:{tag}:due:tenant    its tenant's live handoffs (lib/due.lua)
+-- ARGV: 1 the call's deadline (ms)  2 approved or rejected  3 decision_token  4 decided_by  5 retention (ms)
+--       6 tenant:id  7 when the handoff that the person saw was passed (ms); empty if not given
+--       8 the digest of what the person saw; empty if not given  9 the note, JSON text; null for none
+-- Replies: {'approved', decided} {'rejected', decided}   it is so now
 --          {'replayed', decided}                     the same operation decided so before; nothing changed
 --          {'not_found'}
 --          {'no_approval_required', now, record, extra} {'cancelled', …} {'expired', …} {'self_approval', …}
@@ -15,9 +17,11 @@
 --          {'newer'}                                 a newer version wrote it; nothing changed
 --          {'full'}                                  Redis is full, and this would make it larger; nothing changed
 --          {'late'}                                  the call's deadline is over; nothing changed
---@include appending events full here inbox entering decision after
-local key, waiting = KEYS[1], KEYS[2]
-local token, decided_by, member, seen, digest, note = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
+--@include appending events full here inbox decision entering after
+local key, waiting, due = KEYS[1], KEYS[2], KEYS[3]
+local verdict, token, decided_by, retention, member, seen, digest, note =
+  ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9]
+local isYes = verdict == 'approved'
 local now, seconds, micros = clock()
 micros = seconds .. micros
 local record, decision, extra = unpack(redis.call('HMGET', key, 's', 'd', 'x'))
@@ -34,21 +38,32 @@ isHere(key, decided)
 -- First of the writes, since these lists may be on another node.
 local outbox, inbox = openOutbox(key, key, member), inboxOf(key, member, extra)
 if inbox then
-  local available, expires = string.match(extra, ' a(%d+)'), string.match(record, '^%S+ %S+ %d+ (%d+)')
-  refuseWhileMoving(key, inbox)
+  if isYes then refuseWhileMoving(key, inbox) end
   leaveList(key, inbox .. ':waiting', member)
+end
+if inbox and isYes then
+  local available, expires = string.match(extra, ' a(%d+)'), string.match(record, '^%S+ %S+ %d+ (%d+)')
   enterPart(inbox, member, extra, micros, nil, available and now < tonumber(available) and available,
     isBlocked(extra) and expires)
 end
+if isYes then
+  record = string.gsub(record, 'pending waiting', 'pending approved', 1)
+else
+  record = string.gsub(string.gsub(record, 'pending waiting', 'rejected rejected', 1), '^3', '2')
+end
 local made_by = digest == '' and token or token .. '/' .. digest
-record = string.gsub(record, 'pending waiting', 'pending approved', 1)
 redis.call('HSET', key, 's', record,
   'd', now .. ' ' .. decided_by .. ' ' .. made_by .. ' ' .. note)
 redis.call('HDEL', key, 't')
+if not isYes then redis.call('PEXPIREAT', key, ms(now + retention)) end
 redis.call('ZREM', waiting, member)
 keepDecided(decided, member, now)
-redis.pcall('SPUBLISH', key, 'approved')
-redis.pcall('SPUBLISH', waiting, 'approved')
-append(outbox, micros, 'approved', member, record, extra)
-local reply = { 'approved', now }
+redis.pcall('SPUBLISH', key, verdict)
+redis.pcall('SPUBLISH', waiting, verdict)
+append(outbox, micros, verdict, member, record, extra)
+if not isYes then
+  --@include due pending cancelled releasing ended
+  leaveDue(key, due, member, extra, 'rejected', now, micros)
+end
+local reply = { isYes and 'approved' or 'rejected', now }
 --@include reply
