@@ -171,12 +171,12 @@ export function refusedBy<Name extends ScriptName> (script: Name, happened?: Out
 /** An operation with what most of them have in common. */
 export function operation<Body = unknown, Query = unknown> (
   { run, ...given }: Pick<Operation, 'name' | 'scope' | 'method' | 'path' | 'tag' | 'summary' | 'answers'> &
-    Partial<Omit<Operation, 'nested'>> & { run (call: OperationCall<Body, Query>): Promise<OperationOutcome> }
+    Partial<Operation> & { run (call: OperationCall<Body, Query>): Promise<OperationOutcome> }
 ): Operation {
   const defaults = {
     body: null, refusals: [], resumesTrace: false, inBatch: false, tool: null, stream: null
   }
-  return { ...defaults, ...given, nested: nestedIn(given.body ?? null), run: run as Operation['run'] }
+  return { ...defaults, nested: nestedIn(given.body ?? null), ...given, run: run as Operation['run'] }
 }
 
 /** Its arrays, and its objects that may not have any member. */

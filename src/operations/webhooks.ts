@@ -25,6 +25,8 @@ export function createWebhook ({ webhooks }: Services) {
     description: 'From now on. Each message except mail is signed (Standard Webhooks); the secret is shown only in ' +
       'this answer.',
     body: createWebhookBody,
+    // The service checks the elements of its lists, with all else that is wrong at once.
+    nested: ['labels'],
     answers: { 201: createdWebhook },
     refusals: ['events_off', 'not_addressee', 'too_many_webhooks'],
     async run ({ caller: { tenant, inboxes }, body, members }) {
