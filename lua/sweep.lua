@@ -10,7 +10,8 @@
 -- KEYS: 1 prefix:{tag}:tenants   tenants with live handoffs, by when the sweep is to look at them (lib/due.lua)
 -- ARGV: 1 the call's deadline (ms)  2 prefix:{tag}:  3 how many handoffs at most, rounded up for each tenant  4 1 to
 --       name those that expire, else 0  5 retention (ms)  6 few to count live handoffs where at most 8 tenants have
---       some, all to count those of 128 tenants, and to estimate those of others by them
+--       some, all to count those of 128 tenants, and to estimate those of others by them  7 1 if the partition's slot
+--       has moved, else 0
 -- Replies: {'swept', looked_at, expired, live, until_due, stalled, stalled_reissued, late_reissued, member, …, after}
 --                        live: how many handoffs are live, nil if they aren't counted; until_due: when the sweep is to
 --                        look again (ms from now; 0 or below: at once), nil if nothing is live; stalled: how many of
@@ -41,6 +42,13 @@ local first, looked_at = nil, 0
 if redis.pcall('EXISTS', prefix .. 'due') == 1 then
   --@include old-due
   if moveOldDue(prefix, tenants, now) then first = now end
+end
+-- While it moved, deadlines came sooner than the sweep was to look (lookBy in lib/due.lua).
+for _, tenant in ipairs(ARGV[7] == '1' and call('ZRANGE', tenants, 0, -1) or {}) do
+  local due = prefix .. 'due:' .. tenant
+  -- An index that isn't here has moved on, and the sweep learns that too.
+  local head = redis.pcall('EXISTS', due) == 1 and call('ZRANGE', due, 0, 0, 'WITHSCORES')
+  if head and head[1] ~= '-' then call('ZADD', tenants, 'LT', ms(head[2] + 0), tenant) end
 end
 local turns = call('ZRANGE', tenants, '-inf', now, 'BYSCORE', 'LIMIT', 0, limit)
 -- Redis's clock was set back if a tenant is to be looked at after more than LOOK. Passes and catches since then rely on

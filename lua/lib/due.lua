@@ -4,7 +4,7 @@
 -- LOOK of the last look anyway (sweep.lua). So most passes and catches needn't write there. The index has one member
 -- that is no handoff, -, so that it exists until the sweep finds nothing else in it, and takes both away.
 -- Has the sweep look at a tenant's index by this time. While the slot moves, the tenants may be on the other node, and
--- a second list of them would be made here: then the sweep comes by within LOOK.
+-- a second list of them would be made here: then the sweep finds the time once the slot has moved (sweep.lua).
 local function lookBy(key, due, time, now)
   local prefix, tenant = string.match(due, '^([^}]*}:)due:(.*)$')
   if type(redis.pcall('EXISTS', key, prefix .. 'tenants')) == 'number' then

@@ -261,11 +261,12 @@ export class Handoffs {
   /**
    * Expires what is due in one partition: `limit` handoffs, or a few more, of up to as many tenants.
    * @param naming whether the reply names those that expire @param counting whether it counts many tenants' handoffs
+   * @param hasMoved whether the partition has another master than when it was last swept
    */
-  sweep (tag: string, limit: number, naming = false, counting = true): Promise<Swept> {
+  sweep (tag: string, limit: number, naming = false, counting = true, hasMoved = false): Promise<Swept> {
     const keys = [this.#keyNames.tenants(tag)]
-    const count = counting ? 'all' : 'few'
-    const texts = [this.#keyNames.partition(tag), `${limit}`, naming ? '1' : '0', this.#retention, count]
+    const [names, count, moved] = [naming ? '1' : '0', counting ? 'all' : 'few', hasMoved ? '1' : '0']
+    const texts = [this.#keyNames.partition(tag), `${limit}`, names, this.#retention, count, moved]
     return this.#lanes.call({ script: this.#scripts.sweep, tag, keys, texts, decode: readSweep })
   }
 

@@ -76,6 +76,8 @@ export class Sweeper {
   #ticks = 0
   #mine = false
   readonly #underWay = new Set<string>()
+  /** The master of each partition when it was last swept. */
+  readonly #sweptAt = new Map<string, string>()
   /** First calls under way, and the master of each. */
   readonly #glances = new Map<Promise<void>, string | undefined>()
   /** Partitions whose first call is next, in the order of their turns. */
@@ -197,10 +199,13 @@ export class Sweeper {
   async #sweepPartition (tag: string, limit: number): Promise<void> {
     this.#underWay.add(tag)
     try {
-      const { onExpired, onAfter } = this.#options
+      const { onExpired, onAfter, masterOf } = this.#options
+      const master = masterOf(tag)
+      const hasMoved = master !== undefined && this.#sweptAt.has(tag) && this.#sweptAt.get(tag) !== master
       const {
         expired, live, untilDue, stalled, reissued, named, ended, blocked
-      } = await this.#handoffs.sweep(tag, limit, onExpired !== undefined, this.#statistics.isOld(tag))
+      } = await this.#handoffs.sweep(tag, limit, onExpired !== undefined, this.#statistics.isOld(tag), hasMoved)
+      if (master !== undefined) this.#sweptAt.set(tag, master)
       this.expired += expired
       this.stalled += stalled
       this.reissued.stalled += reissued.stalled

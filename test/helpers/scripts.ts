@@ -145,8 +145,8 @@ export function read (on: Raw, now: number, agent: string, inboxes?: string[]) {
   return run(on, 'read', now, [on.keys.handoff(tag, itself(on))], [agent, ...inboxes === undefined ? [] : [` ${inboxes.join(' ')} `]])
 }
 
-export function sweep (on: Raw, now: number, limit = 10, deadline = now, naming = 0) {
-  return run(on, 'sweep', now, [on.keys.tenants(tag)], [deadline, on.keys.partition(tag), limit, naming, lifetimes.retention, 'all'])
+export function sweep (on: Raw, now: number, limit = 10, deadline = now, naming = 0, hasMoved = 0) {
+  return run(on, 'sweep', now, [on.keys.tenants(tag)], [deadline, on.keys.partition(tag), limit, naming, lifetimes.retention, 'all', hasMoved])
 }
 
 export function lineage (on: Raw, now: number) {

@@ -237,7 +237,7 @@ for (const isRelayed of [false, true]) {
     const empty = await read('')
     await typesOf(await pass(), 1)
     const { next } = await read()
-    const feed = (await redis.keys(`${prefix}:*e:default`))[0]!
+    const feed = isRelayed ? `${prefix}:{${homeTag('default')}}:e:default` : `${prefix}:e:default`
     const lose = async () => redis.del(feed, `${feed}:since`, `${feed}:moved`)
     const waiting = read(`after=${next}&wait=30`)
     await lose()

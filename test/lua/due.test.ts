@@ -61,6 +61,15 @@ t.test('a catch, a question, a retry and a release that are due sooner are looke
   t.strictSame([await tenantsOf(on), (await dueOf(on, 'acme'))[next!]], [{ acme: `${T + 8100}` }, `${T + 8100}`])
 })
 
+t.test('what came sooner while the slot moved is found once it has, and later ones stay as they are', async t => {
+  const on = raw(testRedis(t))
+  for (const [tenant, expiresIn] of [['acme', 86_400_000], ['other', 5000], ['third', 86_400_000]] as const) await passFor(on, tenant, 'one', expiresIn)
+  for (const [tenant, due] of [['acme', 3000], ['other', 7000]] as const) await on.redis.zadd(on.keys.due(tag, tenant), T + due, `${tenant}:one`)
+  t.match(await sweep(on, T), ['swept', 0, 0, 3, 5000], 'this is not known without being told')
+  t.match(await sweep(on, T, 10, T, 0, 1), ['swept', 0, 0, 3, 3000])
+  t.strictSame(await tenantsOf(on), { acme: `${T + 3000}`, other: `${T + 5000}`, third: `${T + look}` })
+})
+
 t.test('where Redis’s clock is set back, what is passed since then is looked at in time', async t => {
   const on = raw(testRedis(t))
   for (const tenant of ['acme', 'other', 'third']) await passFor(on, tenant, 'before', 86_400_000, T + 3_600_000)
@@ -98,7 +107,7 @@ t.test('tenants with something due take turns, whoever has more, and however man
 t.test('live handoffs are counted, of many tenants now and then, and estimated beyond that', async t => {
   const on = raw(testRedis(t))
   const counted = async (how: 'few' | 'all') =>
-    (await run(on, 'sweep', T, [on.keys.tenants(tag)], [T, on.keys.partition(tag), 5, 0, lifetimes.retention, how]) as number[])[3]
+    (await run(on, 'sweep', T, [on.keys.tenants(tag)], [T, on.keys.partition(tag), 5, 0, lifetimes.retention, how, 0]) as number[])[3]
   let [tenants, live] = [0, 0]
   for (const upto of [0, 1, 8, 9, 128, 200]) {
     for (; tenants < upto; tenants++) for (let of = 0; of <= tenants % 3; of++, live++) await passFor(on, `t${tenants}`, `h${of}`, 86_400_000)

@@ -16,7 +16,7 @@ import { until } from '../helpers/until.ts'
 t.setTimeout(300_000)
 
 t.test('on a Cluster', async t => {
-  const { cluster, store, freshTag, keyOf, passed, begin, whileMoving } = await movingCluster(t)
+  const { cluster, store, freshTag, keyOf, passed, admin, begin, whileMoving } = await movingCluster(t)
   const { handoffs, attempts, inboxes, approvals, dependents } = store
 
   const parts: Array<[string, (place: HandoffPlace) => string[]]> = [
@@ -160,6 +160,17 @@ t.test('on a Cluster', async t => {
       t.equal((await answer).outcome, outcome)
       await to.admin.call('CLUSTER', 'SETSLOT', slot, 'STABLE')
     }
+  })
+
+  await t.test('a deadline that comes sooner while the tenants have gone ahead is swept in time', async t => {
+    const place = await passed(freshTag(), ' w300 m1')
+    store.sweeper.start()
+    t.teardown(() => store.sweeper.stop())
+    await until(() => store.sweeper.counts?.whole)
+    const caught = whileMoving(place.tag, [`handoff:{${place.tag}}:tenants`], () => handoffs.catch(place, randomToken(), 'bob'))
+    t.match(await caught, { outcome: 'caught' })
+    const record = () => admin(place.tag).then(redis => redis.hget(keyOf(place), 's'))
+    await until(async () => /expired /.test(await record() ?? ''))
   })
 
   await t.test('the tenants with webhooks, while another partition moves', async t => {

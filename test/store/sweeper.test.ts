@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import type { Test } from 'tap'
+import { Unavailable } from '../../src/core/errors.ts'
 import { randomToken, tags } from '../../src/core/ids.ts'
 import type { Handoffs } from '../../src/store/handoffs.ts'
 import type { Leases } from '../../src/store/leases.ts'
@@ -51,6 +52,8 @@ class Sweep {
   readonly due = new Map<string, number>()
   /** The limits of each partition's calls. */
   readonly asked = new Map<string, number[]>()
+  /** The partitions that calls said to have moved. The first such call fails. */
+  readonly moved: string[] = []
   readonly underWay: Array<{ tag: string, limit: number }> = []
   mostHandoffs = 0
   isMine: () => boolean | Promise<boolean> = () => true
@@ -58,7 +61,13 @@ class Sweep {
   readonly sweeper: Sweeper
 
   constructor (t: Test, options: Partial<SweeperOptions> = {}) {
-    const handoffs = { sweep: (tag: string, limit: number) => this.#sweep(tag, limit) }
+    const handoffs = {
+      sweep: (tag: string, limit: number, _: boolean, __: boolean, hasMoved: boolean) => {
+        if (!hasMoved) return this.#sweep(tag, limit)
+        this.moved.push(tag)
+        return this.moved.length === 1 ? Promise.reject(new Unavailable('it moves')) : this.#sweep(tag, limit)
+      }
+    }
     const leases = { takeReached: async () => await this.isMine() }
     this.sweeper = new Sweeper(handoffs as unknown as Handoffs, leases as unknown as Leases,
       { tags, leaseKey: tag => tag, masterOf: () => 'redis', reaches: () => true, onFault: error => t.error(error), ...options })
@@ -117,6 +126,23 @@ t.test('however much is due, Redis gets little at a time, and everything is swep
   t.ok(await sweep.until(() => sweep.isEmpty()) < promised)
   t.ok(sweep.mostHandoffs <= glances * glance + drains * batch, `at the most ${sweep.mostHandoffs} at once`)
   t.equal(sweep.sweeper.expired, 21_000)
+})
+
+t.test('a partition that has another master is swept as one that has moved, until that has been done', async t => {
+  const masters = new Map(tags.map(tag => [tag, 'one']))
+  const sweep = new Sweep(t, { masterOf: tag => masters.get(tag) })
+  const moving = tags[7]!
+  const again = async () => {
+    sweep.asked.clear()
+    await sweep.until(() => sweep.asked.has(moving) && sweep.underWay.length === 0)
+  }
+  await again()
+  masters.set(moving, 'other')
+  for (let round = 0; round < 4; round++) await again()
+  t.strictSame(sweep.moved, [moving, moving], 'once more because there was no answer')
+  masters.delete(moving)
+  await again()
+  t.equal(sweep.moved.length, 2, 'not while none is known')
 })
 
 t.test('each master gets two further calls at once', async t => {

@@ -136,7 +136,7 @@ function ask ({ keys, tag }: Real, db: Database, random: Random, now: number, is
     }
     case 'approve': approvals.decide('approved', place, token, agent, seen, Buffer.from('"so  be it"')); break
     case 'reject': approvals.decide('rejected', place, token, agent, seen, Buffer.from('null')); break
-    case 'sweep': handoffs.sweep(tag, random.pick([1, 2, 10]), random.chance(0.5), random.chance(0.5)); break
+    case 'sweep': handoffs.sweep(tag, random.pick([1, 2, 10]), random.chance(0.5), random.chance(0.5), random.chance(0.2)); break
     case 'take': {
       const turns = random.pick([null, [], [`${now * 1000 - random.between(0, 9) * 100_000}/${random.pick([700, 5_000_000])}`]])
       const known = random.pick([null, null, 'placed' as const, { turns: [], isMore: false, caught: random.between(0, 2), readAt: now - random.between(0, 3) }])
