@@ -119,7 +119,7 @@ function lock (root) {
 }
 
 /**
- * What a start doesn't need is left out of an install; but not where it was there before, since somebody works with it.
+ * What a start doesn't need is left out of an install; but not where it was there before: a developer works with it.
  */
 function leftOut (root) {
   const present = Object.values(packages(join(root, 'node_modules/.package-lock.json')) ?? {})
@@ -132,7 +132,7 @@ function leftOut (root) {
 function npmCi (cwd, ...options) {
   const npm = process.env.npm_execpath
   const [command, first] = basename(npm ?? '').startsWith('npm-cli') ? [process.execPath, [npm]] : ['npm', []]
-  // Where packages come from is the user's choice and stays; what this run of npm was told for its own script isn't
+  // Where packages come from is the user's choice and stays; what this run of npm was set for its own script isn't
   // ours.
   const env = Object.fromEntries(Object.entries(process.env).filter(([name]) =>
     !/^npm_(lifecycle|package|command|config_(local_)?prefix)/.test(name)))

@@ -246,12 +246,12 @@ function mailOf (
   return { ...server, from: sender, allow: allowed }
 }
 
-/** For how long a service that runs a Redis of its own keeps events, if nobody says otherwise. */
+/** For how long a service that runs a Redis of its own keeps events, if it isn't set. */
 const ownEventsRetention = '24h'
 
 /**
  * The settings of this process. With a Redis of its own, as `npm start` runs it, events are on unless EVENTS_RETENTION
- * turns them off: whoever tries the service out finds them there.
+ * turns them off: a newcomer finds them there.
  * @throws {SettingError}
  */
 export function loadProcessConfig (env: NodeJS.ProcessEnv = process.env): Config {

@@ -41,8 +41,8 @@ export function openLog (level: string, destination: DestinationStream): Logger 
 
 /**
  * What a line says of an error. Not all of its members, as pino's own way is: an error of ioredis has the command that
- * failed, and an AUTH's arguments are a password. A cause is told likewise; what is thrown and is no error is told by
- * its type alone.
+ * failed, and an AUTH's arguments are a password. A cause is logged likewise. Of a thrown value that is no error
+ * only the type is logged.
  */
 function errorFields (error: unknown): object {
   if (!(error instanceof Error)) return { type: typeof error }

@@ -94,7 +94,7 @@ export function describe ({ found, place, withPayload }: Report): string {
     ['passed', `${when(record.createdAt, now)} by ${record.passedBy}`],
     ['expires', caught === null
       ? due(record.expiresAt, status === 'pending' || status === 'expired', now)
-      : `${iso(record.expiresAt)}, if nobody had caught it`],
+      : `${iso(record.expiresAt)}, without a catch`],
   ]
   lines.push(...agreedLines(found))
   if (record.approval !== 'none') lines.push(['approval', approvalWords(found)])

@@ -58,7 +58,7 @@ function checkSource (options: ListOptions | InboxesOptions): void {
   }
 }
 
-/** A refusal is told as the service's would be. */
+/** A refusal is worded as the service's would be. */
 async function answering (options: ListOptions | InboxesOptions, reading: Promise<number>): Promise<number> {
   try {
     return await reading

@@ -201,7 +201,7 @@ export const happenings = [
 export const eventTypes: readonly string[] = [...happenings.map(name => `handoff.${name}`), 'webhook.disabled']
 /** Those that webhooks deliver. */
 export const webhookTypes: readonly string[] = happenings.map(name => `handoff.${name}`)
-/** Those that messages for people tell, if nobody says which. Of the last two only what isn't tried again. */
+/** Those of which people get messages, unless a webhook names others. Of the last two only what isn't tried again. */
 export const typesForPeople: readonly string[] =
   ['handoff.approval_requested', 'handoff.asked', 'handoff.failed', 'handoff.expired']
 
@@ -285,7 +285,7 @@ export function askAt (ask: Ask, record: HandoffRecord, now: number): AskState {
   return now >= end ? 'withdrawn' : 'open'
 }
 
-/** Is its question open? Then its deadlines are only those for the case that nobody answers. */
+/** Is its question open? Then its deadlines are only those for the case of no answer. */
 export function isResting (record: HandoffRecord, now: number): boolean {
   const { ask } = record.extra
   return ask !== undefined && askAt(ask, record, now) === 'open'

@@ -45,8 +45,8 @@ export class LineWriter {
     this.#fd = fd
     this.#losses = losses
     // To ask Node for its stream makes a pipe or a socket non-blocking. Otherwise a write to a full one would hold a
-    // thread for as long as nobody reads, and the process could not exit. Others write to the stream too, as Node does
-    // with what a thread prints: their errors end nothing.
+    // thread until it is read, and the process could not exit. Others write to the stream too, as Node does with what
+    // a thread prints: their errors end nothing.
     const stream = fd === 1 ? process.stdout : process.stderr
     stream.on('error', () => {})
   }

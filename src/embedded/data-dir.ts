@@ -35,7 +35,7 @@ const ours =
 /**
  * Takes away what other users may do with what is in the directory: an earlier version or a copy may have left it
  * readable. An empty directory gets mode 0700. One that has other things in it keeps its mode, because it may be
- * somebody's home. Only what belongs to this user is changed, and nothing here stops a start.
+ * a user's home. Only what belongs to this user is changed, and nothing here stops a start.
  * @param warn gets a line for each thing that stays open to others
  */
 export async function closeToOthers (path: string, warn: (line: string) => void): Promise<void> {

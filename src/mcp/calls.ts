@@ -148,9 +148,9 @@ function withRetryAfter (problem: Problem): Problem {
 
 /**
  * Waiting calls that their clients may cancel. Clients of older protocol versions cancel by another message and keep
- * the connection open, so without this a handoff could be caught for nobody. A cancel works only at the replica where
- * the call waits; elsewhere the call waits to its end. Two clients of one agent may use the same id. Then the other
- * one's wait ends early, with a true answer, and it calls again.
+ * the connection open, so without this a handoff could be caught for a client that has gone. A cancel works only at the
+ * replica where the call waits; elsewhere the call waits to its end. Two clients of one agent may use the same id. Then
+ * the other one's wait ends early, with a true answer, and it calls again.
  */
 export class Cancelling {
   readonly #waiting = new Map<string, Set<() => void>>()

@@ -61,7 +61,7 @@ export class Largest<T> {
   }
 }
 
-/** `size`: below 0 for one that has nothing: those come after all others, whoever owns them. */
+/** `size`: below 0 for one that has nothing: those come after all others, of any tenant. */
 interface Traits<T> { size: (one: T) => number, owner: (one: T) => string }
 
 interface Ranked<T> { one: T, rank: number, size: number }

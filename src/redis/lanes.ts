@@ -84,8 +84,8 @@ export class Lanes implements Dispatcher {
   }
 
   /**
-   * The same, once for all who ask for the same before it is sent: whoever asks later may know what happened since.
-   * Only for what reads one key. Nobody may change the reply.
+   * The same, once for all who ask for the same before it is sent: later callers may know what happened since.
+   * Only for what reads one key. No caller may change the reply.
    */
   share<T> (request: ScriptRequest<T>): Promise<T> {
     const { script: { name }, keys: [key], texts } = request

@@ -20,7 +20,7 @@ interface Channel {
 type Wake = (message?: string) => void
 
 /**
- * How often each subscriber is pinged, in milliseconds, because it can't tell a dead connection from silence.
+ * How often each subscriber is pinged, in milliseconds, because a dead connection looks like silence.
  * Subscriptions that ended are then made again too.
  */
 const keepAlive = 5000

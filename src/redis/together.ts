@@ -3,7 +3,7 @@ import { OwnCommand, argument, inLatin1 } from './call.ts'
 import type { ScriptCall } from './call.ts'
 import type { Script } from './scripts.ts'
 
-/** How many calls one command has at most: nobody else is served while Redis runs it. */
+/** How many calls one command has at most: Redis serves no other client while it runs. */
 const maxCalls = 64
 /** A call with more bytes than this is sent alone: it gains nothing. */
 const maxBytes = 16 * 1024

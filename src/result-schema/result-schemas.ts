@@ -80,7 +80,7 @@ export class ResultSchemas {
   }
 }
 
-/** What an answer is told that does not satisfy its question's schema. */
+/** What the refusal says of an answer that does not satisfy its question's schema. */
 const notAsAsked = 'The answer does not satisfy the question’s schema; see errors, correct it and send it again.'
 
 /** The faults with pointers into this member of the body. The worker begins them at a member of its own. */

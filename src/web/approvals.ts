@@ -155,8 +155,8 @@ async function decide (
   }
   if (problem !== undefined) {
     const one = await approvals.read(caller, id, request as FastifyRequest)
-    // If the content has changed, refuse as well: this page puts the focus on the note, below content that nobody has
-    // read.
+    // If the content has changed, refuse as well: this page puts the focus on the note, below content that is
+    // unread.
     if (one.record.createdAt !== seen.createdAt || (seen.digest !== undefined && one.digest !== seen.digest)) {
       return refuse('content_changed', one)
     }

@@ -152,7 +152,7 @@ function limitsTyped (form: unknown): Record<LimitName, string> {
   return { max_caught: typed('max_caught'), max_pending: typed('max_pending') }
 }
 
-/** What the form changes: what it says as it was shown stays, whatever somebody else has set meanwhile. */
+/** What the form changes: what it says as it was shown stays, whatever another operator has set meanwhile. */
 function limitsIn (form: unknown): { settings: InboxSettingsBody, problem?: string } {
   const settings: InboxSettingsBody = {}
   const typed = limitsTyped(form)

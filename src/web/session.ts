@@ -166,9 +166,9 @@ export function requireSession (baseUrl: () => string, signIn: SignIn, area: Are
 const keyField = 'sign_in_key'
 
 /**
- * Signs in whoever sent a form without a valid session: with the sign-in page, which keeps what was typed as hidden
- * fields, sends them to the form's own address together with the key, and so stores it nowhere else. A form that came
- * with a key changes nothing, also where it is sent twice: the person looks at it first.
+ * Signs in a person who sent a form without a valid session: with the sign-in page, which keeps what was typed as
+ * hidden fields, sends them to the form's own address together with the key, and so stores it nowhere else. A form
+ * that came with a key changes nothing, also where it is sent twice: the person looks at it first.
  */
 export function signInWithForm (baseUrl: () => string, signIn: SignIn, area: Area) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
@@ -234,7 +234,7 @@ function signInUrl (next: string, ended: boolean): string {
   return `/approvals/sign-in?next=${encodeURIComponent(next)}${ended ? '&ended=1' : ''}`
 }
 
-/** Said where the service can't sign somebody in, or out. */
+/** Said where the service can't sign a person in, or out. */
 export const signingIn: Doing = {
   nothing: 'you are not signed in',
   instead: 'Sign in on the service’s own page.',

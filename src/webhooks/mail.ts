@@ -87,7 +87,7 @@ export class Mailer {
       host,
       port,
       secure: isTls,
-      // The password goes over TLS alone, except to this machine, whose certificate nobody could check.
+      // The password goes over TLS alone, except to this machine, whose certificate can't be checked.
       requireTLS: !isTls && !isLoopback && auth !== undefined,
       ignoreTLS: !isTls && isLoopback,
       ...auth !== undefined && { auth },

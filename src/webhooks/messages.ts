@@ -6,8 +6,8 @@ import type { MessageFormat } from '../core/model.ts'
  * in a place where the text means nothing but itself.
  */
 
-/** What is told, before it has a format. */
-export interface Told {
+/** A summary of an event for a person, before it has a format. */
+export interface Summary {
   /** ASCII, one line. */
   title: string
   /** ASCII, one line each. */
@@ -59,8 +59,8 @@ const titles: Record<string, string> = {
   'handoff.reissued': 'A handoff was reissued',
 }
 
-/** What an event tells a person. @param baseUrl what the links start with */
-export function toldOf (type: string, data: object, quote: Told['quote'], baseUrl: string): Told {
+/** @param baseUrl what the links start with */
+export function summaryOf (type: string, data: object, quote: Summary['quote'], baseUrl: string): Summary {
   const event = data as EventData
   const { handoff_id: id, expires_at: end } = event
   const facts: Array<[name: string, value: string | undefined]> = [
@@ -94,19 +94,19 @@ export function oneLine (text: string): string {
   return text.replace(/[\p{C}\p{Z}\u115f\u1160\u3164\uffa0]+/gu, ' ').replace(/(\p{M}{3})\p{M}+/gu, '$1').trim()
 }
 
-function quoted ({ name, text, isCut }: NonNullable<Told['quote']>): string {
+function quoted ({ name, text, isCut }: NonNullable<Summary['quote']>): string {
   return `${name}: ${oneLine(text)}${isCut ? '…' : ''}`
 }
 
-function factLines ({ facts }: Told): string[] {
+function factLines ({ facts }: Summary): string[] {
   return facts.map(([name, value]) => `${name}: ${value}`)
 }
 
 const json = { 'content-type': 'application/json' }
 
 /** Slack's incoming webhooks. A plain_text object has no markup; what may have some (mrkdwn) is escaped. */
-export function slackMessage (told: Told): ChatMessage {
-  const { title, quote, link } = told
+export function slackMessage (summary: Summary): ChatMessage {
+  const { title, quote, link } = summary
   const plain = (text: string) => ({ type: 'section', text: { type: 'plain_text', text, emoji: false } })
   const escaped = escapeSlack(link)
   return {
@@ -116,7 +116,7 @@ export function slackMessage (told: Told): ChatMessage {
       text: `${escapeSlack(title)}: <${escaped}>`,
       mrkdwn: false,
       blocks: [
-        plain([title, ...factLines(told)].join('\n')),
+        plain([title, ...factLines(summary)].join('\n')),
         ...quote === null ? [] : [plain(quoted(quote))],
         { type: 'section', text: { type: 'mrkdwn', text: `<${escaped}|Open it>`, verbatim: true } },
       ],
@@ -131,8 +131,8 @@ function escapeSlack (text: string): string {
 }
 
 /** Teams' workflows ("When a Teams webhook request is received"): an Adaptive Card. A TextRun has no markup. */
-export function teamsMessage (told: Told): ChatMessage {
-  const { title, facts, quote, link } = told
+export function teamsMessage (summary: Summary): ChatMessage {
+  const { title, facts, quote, link } = summary
   // In front of what a card would replace: a date, or a template's value.
   const run = (text: string, more = {}) => ({ type: 'TextRun', text: text.replace(/([{$])(?=\{)/g, '$1 '), ...more })
   const lines = [[run(title, { weight: 'Bolder', size: 'Medium' })],
@@ -158,8 +158,8 @@ export function teamsMessage (told: Told): ChatMessage {
 }
 
 /** Discord's webhooks. What is between backticks has no markup, and nobody is mentioned, whatever the text says. */
-export function discordMessage (told: Told): ChatMessage {
-  const { title, facts, quote, link } = told
+export function discordMessage (summary: Summary): ChatMessage {
+  const { title, facts, quote, link } = summary
   const code = (text: string) => `\`${text.replaceAll('`', 'ˋ')}\``
   const lines = [
     `**${title}**`,
@@ -175,24 +175,24 @@ export function discordMessage (told: Told): ChatMessage {
 }
 
 /** ntfy: the message is the body, which is plain text unless a header field says otherwise. The rest is ASCII. */
-export function ntfyMessage (told: Told): ChatMessage {
-  const { title, quote, link } = told
+export function ntfyMessage (summary: Summary): ChatMessage {
+  const { title, quote, link } = summary
   return {
     headers: { 'content-type': 'text/plain; charset=utf-8', title, click: link, markdown: 'no' },
-    body: [...factLines(told), ...quote === null ? [] : [quoted(quote)]].join('\n') || title,
+    body: [...factLines(summary), ...quote === null ? [] : [quoted(quote)]].join('\n') || title,
   }
 }
 
 /** What a mail says. The subject has names alone: whatever an agent wrote is in the text. */
-export function mailText (told: Told): { subject: string, text: string } {
-  const { title, facts, quote, link } = told
+export function mailText (summary: Summary): { subject: string, text: string } {
+  const { title, facts, quote, link } = summary
   const [name, value] = facts.find(([name]) => name === 'Inbox' || name === 'Passed by') ?? []
   return {
     subject: value === undefined ? title : `${title} (${name!.toLowerCase()} ${value})`,
-    text: [title, '', ...factLines(told), ...quote === null ? [] : ['', quoted(quote)], '', link, ''].join('\n'),
+    text: [title, '', ...factLines(summary), ...quote === null ? [] : ['', quoted(quote)], '', link, ''].join('\n'),
   }
 }
 
-export const chatMessages: Record<MessageFormat, (told: Told) => ChatMessage> = {
+export const chatMessages: Record<MessageFormat, (summary: Summary) => ChatMessage> = {
   slack: slackMessage, teams: teamsMessage, discord: discordMessage, ntfy: ntfyMessage
 }

@@ -5,8 +5,8 @@ import { eventIn, messageText } from '../handoffs/feed.ts'
 import type { Claimed, Delivery, Webhook } from '../store/webhooks.ts'
 import type { Mailer } from './mail.ts'
 import { addressIn } from './mail.ts'
-import { chatMessages, mailText, toldOf } from './messages.ts'
-import type { Told } from './messages.ts'
+import { chatMessages, mailText, summaryOf } from './messages.ts'
+import type { Summary } from './messages.ts'
 import type { Answer, Sender, WebhookSecrets } from './sender.ts'
 
 export interface PostOptions {
@@ -40,28 +40,28 @@ export class Post {
       const body = messageText({ type, timestamp: iso(timeOf(delivery.id)) }, data, labels)
       return sender.send(tenant, url, this.#sign(id, address, delivery, body), body)
     }
-    const told = await this.#tell(tenant, delivery, withTask)
-    if (format === 'mail') return this.#mail(url, id, delivery, told)
+    const summary = await this.#summaryOf(tenant, delivery, withTask)
+    if (format === 'mail') return this.#mail(url, id, delivery, summary)
     // A newer version's.
     if (!Object.hasOwn(chatMessages, format)) return notSent('unknown_format')
-    const { headers, body } = chatMessages[format as MessageFormat](told)
+    const { headers, body } = chatMessages[format as MessageFormat](summary)
     return sender.send(tenant, url, { ...headers, ...this.#sign(id, address, delivery, body) }, body)
   }
 
-  async #tell (tenant: string, { text }: Delivery, withTask: boolean): Promise<Told> {
+  async #summaryOf (tenant: string, { text }: Delivery, withTask: boolean): Promise<Summary> {
     const { excerpts, baseUrl } = this.#options
     const { type, data } = eventIn(text, baseUrl())
     const { handoff_id: id, ask_id: askId } = data as { handoff_id?: string, ask_id?: string }
     const quote = withTask && id !== undefined ? await excerpts.read(tenant, id, type, askId) : null
-    return toldOf(type, data, quote, baseUrl())
+    return summaryOf(type, data, quote, baseUrl())
   }
 
-  async #mail (url: string, webhookId: string, { id }: Delivery, told: Told): Promise<Answer> {
+  async #mail (url: string, webhookId: string, { id }: Delivery, summary: Summary): Promise<Answer> {
     const { mailer } = this.#options
     if (mailer === null) return notSent('mail_off')
     // The same in every attempt, so a program that got two shows one.
     return mailer.send({
-      to: addressIn(url)!, id: `${id}.${webhookId}`, at: new Date(timeOf(id)), ...mailText(told)
+      to: addressIn(url)!, id: `${id}.${webhookId}`, at: new Date(timeOf(id)), ...mailText(summary)
     })
   }
 

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { happenings } from '../../src/core/model.ts'
-import { chatMessages, discordMessage, mailText, ntfyMessage, oneLine, slackMessage, teamsMessage, toldOf } from '../../src/webhooks/messages.ts'
-import type { Told } from '../../src/webhooks/messages.ts'
+import { chatMessages, discordMessage, mailText, ntfyMessage, oneLine, slackMessage, teamsMessage, summaryOf } from '../../src/webhooks/messages.ts'
+import type { Summary } from '../../src/webhooks/messages.ts'
 
 const id = 'AVHdDBR3Ox_T_H9gltuUjYVhg'
 const base = 'https://handoff.example/base'
@@ -15,24 +15,24 @@ const hostile = [
   '`` ``` `', 'a\r\nBcc: evil@example.com\r\n\r\nb\n.\n', '\u0000\u0007\u001b[31m\u009b', `{{DATE(2026-01-01T00:00:00Z)}} $${'{x}'} <at>a</at>`, '\u202eevil\u2066\u200f\u200b\ufeff\u2028\u2029',
   '\ud800 \udfff', 'x'.repeat(200), `a${'\u0301'.repeat(190)}`, '=?utf-8?B?QUJD?= =0D=0A', '<script>alert(1)</script>', '\\`a\\`', '﹫everyone ＠here'
 ]
-const told = (text: string): Told => toldOf('handoff.approval_requested', data, { name: 'Task', text, isCut: false }, base)
+const summary = (text: string): Summary => summaryOf('handoff.approval_requested', data, { name: 'Task', text, isCut: false }, base)
 
 t.test('a message says what happened, of which inbox and agent, until when, and where', async t => {
-  t.strictSame(toldOf('handoff.approval_requested', data, null, base), {
+  t.strictSame(summaryOf('handoff.approval_requested', data, null, base), {
     title: 'A person must approve a handoff',
     facts: [['Inbox', 'reviewer'], ['Passed by', 'writer'], ['Until', '2026-11-20 09:00 UTC'], ['Handoff', id]],
     quote: null,
     link: `${base}/approvals/${id}`,
   })
   const asked = { handoff_id: id, status: 'caught', passed_by: 'writer', caught_by: 'reader', ask_id: 'ask_1', of: 'person', answer_url: `${base}/approvals/${id}`, expires_at: data.expires_at }
-  t.match(toldOf('handoff.asked', asked, null, base), { title: 'An agent asks a question', facts: [['Passed by', 'writer'], ['Asked by', 'reader'], ['For', 'a person'], ['Until', /09:00 UTC$/], ['Handoff', id]], link: asked.answer_url })
+  t.match(summaryOf('handoff.asked', asked, null, base), { title: 'An agent asks a question', facts: [['Passed by', 'writer'], ['Asked by', 'reader'], ['For', 'a person'], ['Until', /09:00 UTC$/], ['Handoff', id]], link: asked.answer_url })
   const { answer_url: _, ...ofPasser } = { ...asked, of: 'passer' }
-  t.match(toldOf('handoff.asked', ofPasser, null, base), { link: `${base}/console/handoffs/${id}` }, 'the console’s page where there is no other')
+  t.match(summaryOf('handoff.asked', ofPasser, null, base), { link: `${base}/console/handoffs/${id}` }, 'the console’s page where there is no other')
   const expired = { handoff_id: id, status: 'expired', passed_by: 'writer', caught_by: 'reader', attempt: 2, expired_because: 'stalled' }
-  t.match(toldOf('handoff.expired', expired, null, base).facts, [['Passed by', 'writer'], ['Caught by', 'reader'], ['Attempt', '2'], ['Because', 'its catcher sent no heartbeat'], ['Handoff', id]])
-  t.match(toldOf('webhook.test', { webhook_id: 'wh_1', reason: undefined }, null, base), { title: /test/, facts: [], link: `${base}/` })
-  for (const name of happenings) t.notMatch(toldOf(`handoff.${name}`, data, null, base).title, /^Something/, name)
-  t.equal(toldOf('handoff.passed', { handoff_id: id }, null, 'http://bücher.example').link, `http://xn--bcher-kva.example/console/handoffs/${id}`)
+  t.match(summaryOf('handoff.expired', expired, null, base).facts, [['Passed by', 'writer'], ['Caught by', 'reader'], ['Attempt', '2'], ['Because', 'its catcher sent no heartbeat'], ['Handoff', id]])
+  t.match(summaryOf('webhook.test', { webhook_id: 'wh_1', reason: undefined }, null, base), { title: /test/, facts: [], link: `${base}/` })
+  for (const name of happenings) t.notMatch(summaryOf(`handoff.${name}`, data, null, base).title, /^Something/, name)
+  t.equal(summaryOf('handoff.passed', { handoff_id: id }, null, 'http://bücher.example').link, `http://xn--bcher-kva.example/console/handoffs/${id}`)
 })
 
 t.test('an agent’s text is one line in which nothing is hidden', async t => {
@@ -50,7 +50,7 @@ function isWellFormed (text: string): boolean {
 t.test('every body is whole and short, whatever the text', async t => {
   for (const [at, text] of [...hostile, '𝕏'.repeat(200), '`'.repeat(200), '&<>'.repeat(66)].entries()) {
     for (const [format, write] of Object.entries(chatMessages)) {
-      const { headers, body } = write(told(text))
+      const { headers, body } = write(summary(text))
       if (format !== 'ntfy') JSON.parse(body)
       t.ok(isWellFormed(body) && Buffer.byteLength(body) < 4000, `${format}: text ${at}`)
       for (const value of Object.values(headers)) t.match(value, /^[ -~]+$/, 'header fields are ASCII, on one line')
@@ -60,7 +60,7 @@ t.test('every body is whole and short, whatever the text', async t => {
 
 t.test('Slack: text is plain, and what may have markup is escaped', async t => {
   for (const text of hostile) {
-    const body = JSON.parse(slackMessage(told(text)).body)
+    const body = JSON.parse(slackMessage(summary(text)).body)
     t.strictSame(Object.keys(body), ['text', 'mrkdwn', 'blocks', 'unfurl_links', 'unfurl_media'])
     t.equal(body.text, `A person must approve a handoff: <${base}/approvals/${id}>`, 'nothing of the text')
     t.match(body, { mrkdwn: false, unfurl_links: false, unfurl_media: false })
@@ -68,13 +68,13 @@ t.test('Slack: text is plain, and what may have markup is escaped', async t => {
     t.strictSame(body.blocks[1], { type: 'section', text: { type: 'plain_text', text: `Task: ${oneLine(text)}`, emoji: false } })
     t.equal(body.blocks[2].text.text, `<${base}/approvals/${id}|Open it>`)
   }
-  const odd = toldOf('handoff.passed', { handoff_id: 'a>b|c&d' }, null, base)
+  const odd = summaryOf('handoff.passed', { handoff_id: 'a>b|c&d' }, null, base)
   t.match(JSON.parse(slackMessage(odd).body).blocks[1].text.text, /handoffs\/a%3Eb%7Cc&amp;d\|Open it>$/)
 })
 
 t.test('Teams: a card without markup in it', async t => {
   for (const text of hostile) {
-    const { type, attachments: [card, ...others] } = JSON.parse(teamsMessage(told(text)).body)
+    const { type, attachments: [card, ...others] } = JSON.parse(teamsMessage(summary(text)).body)
     t.equal(type, 'message')
     t.strictSame(others, [])
     t.match(card, { contentType: 'application/vnd.microsoft.card.adaptive', contentUrl: null, content: { type: 'AdaptiveCard', version: '1.4' } })
@@ -88,7 +88,7 @@ t.test('Teams: a card without markup in it', async t => {
 
 t.test('Discord: text is code, nobody is mentioned, and nothing is previewed', async t => {
   for (const text of [...hostile, '`'.repeat(200)]) {
-    const { content, ...more } = JSON.parse(discordMessage(told(text)).body)
+    const { content, ...more } = JSON.parse(discordMessage(summary(text)).body)
     t.strictSame(more, { allowed_mentions: { parse: [] }, flags: 4 })
     t.ok(content.length <= 2000)
     const lines = content.split('\n')
@@ -101,19 +101,19 @@ t.test('Discord: text is code, nobody is mentioned, and nothing is previewed', a
 
 t.test('ntfy: the text is in the body alone', async t => {
   for (const text of hostile) {
-    const { headers, body } = ntfyMessage(told(text))
+    const { headers, body } = ntfyMessage(summary(text))
     t.strictSame(headers, { 'content-type': 'text/plain; charset=utf-8', title: 'A person must approve a handoff', click: `${base}/approvals/${id}`, markdown: 'no' })
     t.equal(body, `Inbox: reviewer\nPassed by: writer\nUntil: 2026-11-20 09:00 UTC\nHandoff: ${id}\nTask: ${oneLine(text)}`)
   }
-  t.ok(ntfyMessage(toldOf('webhook.test', { webhook_id: 'wh_1' }, null, base)).body.length > 0, 'an empty one would say `triggered`')
+  t.ok(ntfyMessage(summaryOf('webhook.test', { webhook_id: 'wh_1' }, null, base)).body.length > 0, 'an empty one would say `triggered`')
 })
 
 t.test('mail: the subject has names alone', async t => {
   for (const text of hostile) {
-    const { subject, text: said } = mailText(told(text))
+    const { subject, text: said } = mailText(summary(text))
     t.equal(subject, 'A person must approve a handoff (inbox reviewer)')
     t.equal(said, `A person must approve a handoff\n\nInbox: reviewer\nPassed by: writer\nUntil: 2026-11-20 09:00 UTC\nHandoff: ${id}\n\nTask: ${oneLine(text)}\n\n${base}/approvals/${id}\n`)
   }
-  t.equal(mailText(toldOf('webhook.test', { webhook_id: 'wh_1' }, null, base)).subject, 'A test of this webhook: nothing is to be done')
-  t.match(mailText(toldOf('handoff.passed', { handoff_id: id, passed_by: 'writer' }, { name: 'Task', text: 'x', isCut: true }, base)), { subject: 'A handoff was passed (passed by writer)', text: /\nTask: x…\n/ })
+  t.equal(mailText(summaryOf('webhook.test', { webhook_id: 'wh_1' }, null, base)).subject, 'A test of this webhook: nothing is to be done')
+  t.match(mailText(summaryOf('handoff.passed', { handoff_id: id, passed_by: 'writer' }, { name: 'Task', text: 'x', isCut: true }, base)), { subject: 'A handoff was passed (passed by writer)', text: /\nTask: x…\n/ })
 })

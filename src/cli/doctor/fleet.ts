@@ -119,7 +119,7 @@ function checkQuorum ({ at, quorum }: SentinelFacts): Finding | null {
     name: 'quorum',
     saw: `${at}: ${quorum}`,
     set: 'start the Sentinels that are away, or SENTINEL SET … quorum',
-    why: 'nobody would replace a dead master'
+    why: 'no replica would replace a dead master'
   }
 }
 

@@ -53,7 +53,7 @@ export async function asked (
     return call<Question>(settings, { method: 'GET', path, wait: seconds }, options)
   }
   if (wait === undefined || !(wait > longest)) return await read(wait && Math.ceil(wait))
-  // By the clock that nobody sets: a question isn't given up because the other one jumps.
+  // By the clock that can’t be set: a question isn't given up because the other one jumps.
   const until = performance.now() + wait * 1000
   for (;;) {
     const sentAt = performance.now()

@@ -76,7 +76,7 @@ export async function call<T extends object> (
   const { wait = 0, again } = request
   const url = `${settings.baseUrl}${request.path}`
   const wanted = wantedOf(settings, request)
-  // By the clock that nobody sets. Where the machine sleeps it stands still, and the network is back some time later.
+  // By the clock that can’t be set. Where the machine sleeps it stands still, and the network is back some time later.
   const began = performance.now()
   let waited = 0
   let isSilent = false

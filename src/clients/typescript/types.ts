@@ -50,7 +50,7 @@ export type Purged = WithText<api.PurgeAnswer>
 export type EventsPage = api.EventsAnswer
 type ListedEvent = api.EventsAnswer['items'][number]
 /**
- * `webhook.disabled` is of no handoff. Without saying so its data would have to be told from the others' before these
+ * `webhook.disabled` is of no handoff. Without saying so its data would have to be known from the others' before these
  * can be read.
  */
 type OfNoHandoff<T> = T extends {

@@ -158,7 +158,7 @@ export async function settle (
   try {
     for (let at = 0; at < left.length; at += idsEach) await look(client, standing, left.slice(at, at + idsEach), soon)
   } catch (error) {
-    // Nobody answers: it is as it was in the last answer.
+    // No answer comes: it is as it was in the last one.
     if (isHandoffError(error, 'aborted')) throw error
   }
   return standing
@@ -175,7 +175,7 @@ async function untilSettled (
       const sentAt = moment()
       if (await look(client, standing, some, options)) continue
       await notAtOnce(sentAt, options.signal)
-      // Behind the others: whoever waits for the first ones alone may find that the last ones have been removed.
+      // Behind the others: a caller that waits for the first ones alone may find the last ones removed.
       queue.push(...some.filter(id => standing.open.has(id)))
     }
   }

@@ -18,7 +18,7 @@ export interface WorkContext {
   heartbeat: (options?: HeartbeatOptions) => Promise<Heartbeat>
   /**
    * Asks a person, or the passer, waits for as long as it takes, and resolves with the answer. Meanwhile the deadlines
-   * rest. It rejects with `expired` if nobody answered in time, and with `withdrawn` if the work has ended meanwhile.
+   * rest. It rejects with `expired` if no answer came in time, and with `withdrawn` if the work has ended meanwhile.
    */
   ask: (question: string, options?: QuestionOptions) => Promise<Record<string, unknown>>
 }
@@ -292,7 +292,7 @@ export class Lease {
 /** @throws {HandoffError} where there is none */
 function answerOf ({ ask_id: id, state, answer }: Question, asked: string): Record<string, unknown> {
   if (id !== asked) throw new HandoffError('withdrawn', { detail: 'Another question was asked since.' })
-  if (state === 'expired') throw new HandoffError(state, { detail: 'Nobody answered the question in time.' })
+  if (state === 'expired') throw new HandoffError(state, { detail: 'No answer to the question came in time.' })
   if (answer === null) {
     throw new HandoffError('withdrawn', { detail: 'The work on the handoff ended, and its question with it.' })
   }

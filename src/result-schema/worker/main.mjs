@@ -93,14 +93,14 @@ function faultsOf (output, ready) {
       if (!(error instanceof RangeError)) throw error
     }
   }
-  return told(errors, ready)
+  return described(errors, ready)
 }
 
 /** What the validator says of a place because of what it says of others. */
 const consequences = [
   '$ref', 'allOf', 'if', 'properties', 'patternProperties', 'additionalProperties', 'items', 'prefixItems'
 ]
-/** For these, what is wrong with the subschemas isn't told. */
+/** For these, what is wrong with the subschemas isn't said. */
 const choices = ['anyOf', 'oneOf', 'not', 'contains', 'propertyNames']
 
 /** For these the schema's own text is shown, which may have numbers that are no doubles. */
@@ -136,7 +136,7 @@ const words = {
  * @param {OutputUnit[]} errors
  * @param {Ready} ready
  */
-function told (errors, { schema, definitions, text }) {
+function described (errors, { schema, definitions, text }) {
   /** @type {Written | undefined} */
   let written
   /** @type {Fault[]} */

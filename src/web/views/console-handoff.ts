@@ -10,7 +10,7 @@ import { inboxLink } from './console-parts.ts'
 import { otherHandoffs } from './handoff.ts'
 import { notice } from './layout.ts'
 
-/** How much of what somebody said is shown, in characters. */
+/** How much of an agent's or a person's text is shown, in characters. */
 const shown = 4000
 
 export interface HandoffPage {

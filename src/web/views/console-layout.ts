@@ -38,7 +38,7 @@ const stale = '<p id="stale" class="stale" role="status" hidden>' +
   'This page isn’t up to date: the service doesn’t answer.</p>'
 
 /**
- * A part of a page that keeps itself up to date. Screen readers aren't told each time.
+ * A part of a page that keeps itself up to date. Screen readers don't announce each time.
  * @param url the page's own, from which the part with this id is taken
  */
 export function liveSection (id: string, url: string, inside: string): string {

@@ -24,7 +24,7 @@ export function readBox (value: string): Chosen | undefined {
   return id === undefined ? undefined : { id, createdAt: Number(at), digest: digest! }
 }
 
-/** The box of an entry, in front of it. Nobody can choose a question, or what they passed themselves. */
+/** The box of an entry, in front of it. A question can't be chosen, nor what this person passed. */
 export function pick (item: WaitingItem, caller: Caller, chosen: ReadonlySet<string> | undefined): string {
   const { kind, id, record } = item
   if (kind === 'question') return '<span class="pick" aria-hidden="true">?</span>'

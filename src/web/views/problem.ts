@@ -25,7 +25,7 @@ export function problemPage (
  * For who has come to an address that doesn't exist, or that can't be served now. deploy/haproxy/503.html is what
  * balancers show in its place.
  * @param unavailable why it can't be served, or empty; undefined where there is nothing
- * @param isForm somebody sent a form: perhaps a decision
+ * @param isForm a person sent a form: perhaps a decision
  */
 export function strayPage (unavailable: string | undefined, requestId: string, isForm: boolean): string {
   const title = unavailable === undefined ? 'There is nothing here' : 'The service can’t answer just now'

@@ -28,7 +28,7 @@ __all__ = [
 if not TYPE_CHECKING:
 
     def __getattr__(name):
-        # asyncio takes as long to import as nearly all else: whoever uses it imports it.
+        # asyncio takes as long to import as nearly all else: programs that use it import it.
         if name not in ("AsyncClient", "AsyncContext"):
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         from . import aio

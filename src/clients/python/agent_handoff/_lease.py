@@ -159,8 +159,8 @@ class Context:
 
         >>> if context.heartbeat(message="Read 3 of 7.")["cancel_requested"]: ...
         """
-        told = {"message": message, "percent": percent, "extend_by": extend_by}
-        return cast("t.Heartbeat", self._lease.run(lambda: self._lease.heartbeat(**told)))
+        sent = {"message": message, "percent": percent, "extend_by": extend_by}
+        return cast("t.Heartbeat", self._lease.run(lambda: self._lease.heartbeat(**sent)))
 
     def ask(
         self, question: str, *, of: t.Asker | None = None, details: JsonObject | None = None,
@@ -168,7 +168,7 @@ class Context:
     ) -> dict[str, Any]:
         """Asks a person, or the passer, waits for as long as it takes, and returns the answer.
 
-        Meanwhile the deadlines are paused. Raises HandoffError with ``expired`` if nobody answered in time, and with
+        Meanwhile the deadlines are paused. Raises HandoffError with ``expired`` if no answer came in time, and with
         ``withdrawn`` if the work has ended meanwhile.
 
         >>> context.ask("Which of the two?", schema={"properties": {"name": {"enum": ["a", "b"]}}})["name"]
@@ -186,7 +186,7 @@ def _answer_of(found: Mapping[str, Any], asked: str) -> dict[str, Any]:
     if found["ask_id"] != asked:
         raise HandoffError("withdrawn", detail="Another question was asked since.")
     if found["state"] == "expired":
-        raise HandoffError("expired", detail="Nobody answered the question in time.")
+        raise HandoffError("expired", detail="No answer to the question came in time.")
     if found["answer"] is None:
         raise HandoffError("withdrawn", detail="The work on the handoff ended, and its question with it.")
     return cast("dict[str, Any]", found["answer"])

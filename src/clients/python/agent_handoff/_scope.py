@@ -14,7 +14,7 @@ _BOOT: int | None = getattr(time, "CLOCK_BOOTTIME", None)
 
 
 def now() -> float:
-    """Seconds, by a clock that nobody sets; where there is one, it goes on while the machine sleeps."""
+    """Seconds, by a clock that can’t be set; where there is one, it goes on while the machine sleeps."""
     return time.monotonic() if _BOOT is None else time.clock_gettime(_BOOT)
 
 

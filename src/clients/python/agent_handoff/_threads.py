@@ -94,7 +94,7 @@ async def run(threads: Threads, call: Callable[[], T], undo: Callable[[T | None]
         try:
             loop.call_soon_threadsafe(settle, error)
         except RuntimeError:
-            # Nobody waits in a closed loop.
+            # No coroutine waits in a closed loop.
             clean()
 
     threads.start(job)

@@ -59,7 +59,7 @@ def address_of(url: str, name: str = "base_url or HANDOFF_URL") -> Address:
 
 @dataclass(frozen=True)
 class Proxy:
-    """A proxy in front of the service, with what it wants to be told."""
+    """A proxy in front of the service, with the header fields that it wants."""
 
     address: Address
     headers: dict[str, str]
@@ -251,7 +251,7 @@ class Transport:
                 reply = self._attempt(connection, is_kept, method, path, body, headers, deadline, scope)
                 return replace(reply, is_second=True) if fresh else reply
             except _Stale:
-                # It ended while nobody looked, as kept ones do; a second time it is a new one.
+                # A kept connection may have ended unseen; the second time it is a new one.
                 fresh = True
             except _FAULTS as fault:
                 if scope is not None:

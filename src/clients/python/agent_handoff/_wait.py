@@ -162,7 +162,7 @@ class _Many:
                 if self.look(some, _wait_of(timeout), options):
                     continue
                 not_at_once(sent_at)
-                # Behind the others: whoever waits for the first ones alone may find that the last have been removed.
+                # Behind the others: a caller that waits for the first ones alone may find the last ones removed.
                 left = [id for id in some if id in self.open]
                 if left:
                     queue.append(left)
@@ -227,7 +227,7 @@ def _look_again(many: _Many, options: CallOptions) -> None:
         for at in range(0, len(left), _IDS_EACH):
             many.look(left[at:at + _IDS_EACH], None, {"attempt_timeout": timeout, "retry_for": 0})
     except HandoffError as error:
-        # Nobody answers: it is as it was in the last answer.
+        # No answer comes: it is as it was in the last one.
         if error.code == "aborted":
             raise
 

@@ -152,7 +152,7 @@ class Worker:
         ended, beats, told = threading.Event(), Scope(), threading.Lock()
 
         def tell(how: str | None) -> None:
-            """Once, whoever is first: this thread if the handoff was lost and its handler goes on."""
+            """Once, by the first: this thread if the handoff was lost and its handler goes on."""
             if told.acquire(blocking=False) and how is not None:
                 try:
                     self._on_end(handoff, how)

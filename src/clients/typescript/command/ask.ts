@@ -53,7 +53,7 @@ export async function ask<T extends Answer> (
 }
 
 /**
- * Nobody has the answer, so it says which handoffs it was about. What was caught can't be read again: it is given back,
+ * The answer was lost, so it says which handoffs it was about. What was caught can't be read again: it is given back,
  * and its passer learns why. But a reader that closed the pipe may have read as much as it wanted.
  * @throws {Failure}
  */

@@ -46,7 +46,7 @@ export function destinationOf (url: string | undefined): Destination {
 
 /**
  * Where the service listens that `npm start` runs on this machine. Another machine's address wasn't written by one:
- * whoever brought such a folder here would be sent what HANDOFF_KEY may do.
+ * the author of such a folder would get what HANDOFF_KEY may do.
  */
 function localAddress (dataDir: string): string | undefined {
   try {
@@ -132,7 +132,7 @@ export function readKeys (file: string): Record<string, string> {
   throw new UsageError(`${file} is not readable: it isn’t a JSON object with a key for each address`)
 }
 
-/** Undefined for what is none of these. What JSON.parse() says of it isn't told: it quotes the text, and so a key. */
+/** Undefined for what is none of these. What JSON.parse() says of it isn't shown: it quotes the text, and so a key. */
 function parsed (json: string): Record<string, string> | undefined {
   try {
     const value: unknown = JSON.parse(json)

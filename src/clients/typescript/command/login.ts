@@ -57,7 +57,7 @@ async function keep (file: string, baseUrl: string, key: string): Promise<void> 
   }
 }
 
-/** Makes the file as soon as nobody else has it. */
+/** Makes the file as soon as no other process has it. */
 async function openAlone (file: string): Promise<number> {
   for (const began = performance.now(); ;) {
     try {

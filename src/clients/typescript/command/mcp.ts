@@ -108,7 +108,7 @@ class Bridge {
   #version: string | undefined
   readonly #waiting = new Map<string | number, { ending: AbortController, message: Message }>()
 
-  /** @param client gives back what nobody is to have */
+  /** @param client gives back what no model is to have */
   constructor (address: string, authorization: string, fetch: Fetch, client: HandoffClient) {
     this.#client = client
     this.#fetch = fetch
@@ -125,7 +125,7 @@ class Bridge {
     }
   }
 
-  /** Nobody waits for the answers to these any more. */
+  /** No answers to these are awaited any more. */
   abandon (which: (message: Message) => boolean = () => true): void {
     for (const { ending, message } of this.#waiting.values()) if (which(message)) ending.abort()
   }

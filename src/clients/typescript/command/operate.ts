@@ -79,7 +79,7 @@ async function count ({ all, json, limit = usual }: ManyOptions, found: AsyncIte
 }
 
 /**
- * Asks on the terminal, unless nothing changes or it was said already. Where there is no terminal nobody can be asked.
+ * Asks on the terminal, unless nothing changes or it was said already. Without a terminal it can’t ask.
  * @throws {Failure} where the answer isn't yes
  * @throws {UsageError} without a terminal
  */

@@ -52,12 +52,11 @@ export function unbroken (json: string): string {
 
 let fault: NodeJS.ErrnoException | undefined
 process.stdout.on('error', error => { fault ??= error })
-// Messages: that nobody gets one is no reason to end what it is about.
+// Messages: a lost one is no reason to end the work that it is about.
 process.stderr.on('error', () => {})
 
 /**
- * Node writes to a file once, and takes what the system wrote of it for all: the end would be missing, and nobody would
- * know.
+ * Node writes to a file once, and takes what the system wrote of it for all: the end would be missing, unnoticed.
  */
 function writeWhole (stream: Writable & { fd: number }, faulty: (error: Error) => Error | null): void {
   if (stream instanceof Socket) return

@@ -59,7 +59,7 @@ const noticed = 500
 
 /**
  * npx passes a signal on to its shell alone, which may end without a word to us. Then this process has another parent,
- * and gets the signal that it missed: nobody would know of a worker that goes on.
+ * and gets the signal that it missed: a worker would go on unknown.
  */
 function followNpx (): void {
   if (!process.argv[1]?.includes(`${sep}_npx${sep}`)) return
