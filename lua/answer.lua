@@ -18,7 +18,7 @@
 --          {'newer'}     a newer version wrote it; nothing changed
 --          {'full'}      Redis is full, and this would make it larger; nothing changed
 --          {'late'}      the call's deadline is over; nothing changed
---@include appending events full attempts here due asking
+--@include appending events inbox due work asking
 local key, due = KEYS[1], KEYS[2]
 local agent, retention, member, max, token, wanted = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
 local letters, satisfied, note, answer = ARGV[8], ARGV[9], ARGV[10], ARGV[11]

@@ -17,7 +17,7 @@
 --          {'newer'}     a newer version wrote it; nothing changed
 --          {'full'}      Redis is full, and this would make it larger; nothing changed
 --          {'late'}      the call's deadline is over; nothing changed
---@include appending events full holder attempts here due asking
+--@include appending events inbox due holder work asking
 local key, due = KEYS[1], KEYS[2]
 local agent, retention, member, max, token = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local id, of, open_for, digest, lengths, question, texts =

@@ -17,7 +17,7 @@
 --          {'newer'}                           a newer version wrote it; nothing changed
 --          {'full'}                            Redis is full, and this would make it larger; nothing changed
 --          {'late'}                            the call's deadline is over; nothing changed
---@include appending events full here inbox entering due after pending caught asking cancelled releasing ended
+--@include appending events inbox after due work asking ending
 local key, due = KEYS[1], KEYS[2]
 local agent, retention, member = ARGV[2], ARGV[3], ARGV[4]
 local is_operator, force, reason = ARGV[5] ~= '0', ARGV[6] == '1', ARGV[7]

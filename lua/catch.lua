@@ -42,7 +42,7 @@ local decision, trace, extra, schema
 local isPlain = created and now < expires + 0 and not string.find(record, '/', 1, true)
 if isPlain and isLarger then return { 'larger' } end
 if not isPlain then
-  --@include events attempts here inbox entering due catching
+  --@include events inbox due work
   local status, approval, passed, until_done, by, made_by, _
   status, approval, created, expires, _, passed, until_done, by, made_by = string.match(record, RECORD)
   if not status then return { 'newer' } end
@@ -105,6 +105,3 @@ else
 end
 local reply = { 'caught', created, payload, decision, trace, extra and record, extra, schema }
 --@include reply
---@if several
---@include several-end
---@end

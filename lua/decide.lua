@@ -17,7 +17,7 @@
 --          {'newer'}                                 a newer version wrote it; nothing changed
 --          {'full'}                                  Redis is full, and this would make it larger; nothing changed
 --          {'late'}                                  the call's deadline is over; nothing changed
---@include appending events full here inbox decision entering after
+--@include appending events inbox after
 local key, waiting, due = KEYS[1], KEYS[2], KEYS[3]
 local verdict, token, decided_by, retention, member, seen, digest, note =
   ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9]
@@ -27,8 +27,22 @@ micros = seconds .. micros
 local record, decision, extra = unpack(redis.call('HMGET', key, 's', 'd', 'x'))
 
 if now > ARGV[1] + 0 then return { 'late' } end
-local refusal = undecidable(key, record, extra, decision, token, decided_by, seen, digest, now)
-if refusal then return refusal end
+if not record then return { 'not_found' } end
+local status, approval, created, expires, passed_by = string.match(record, RECORD)
+if not status then return { 'newer' } end
+if approval == 'none' then return { 'no_approval_required', now, record, extra } end
+if decision then
+  local at, _, made_by = string.match(decision, DECIDED)
+  if made_by == token then return { 'replayed', tonumber(at) } end
+  return { 'already_decided', now, record, extra, decision }
+end
+if status == 'cancelled' then return { 'cancelled', now, record, extra } end
+if status == 'expired' or now >= tonumber(expires) then return { 'expired', now, record, extra } end
+if passed_by == decided_by then return { 'self_approval', now, record, extra } end
+-- An id can come back: a pass with the Idempotency-Key of a handoff that is gone makes the same id again.
+if seen ~= '' and seen ~= created or digest ~= '' and digest ~= redis.call('HGET', key, 'h') then
+  return { 'content_changed', now, record, extra }
+end
 --@if full
 if isFull(#note) then return { 'full' } end
 --@end
@@ -42,7 +56,7 @@ if inbox then
   leaveList(key, inbox .. ':waiting', member)
 end
 if inbox and isYes then
-  local available, expires = string.match(extra, ' a(%d+)'), string.match(record, '^%S+ %S+ %d+ (%d+)')
+  local available = string.match(extra, ' a(%d+)')
   enterPart(inbox, member, extra, micros, nil, available and now < tonumber(available) and available,
     isBlocked(extra) and expires)
 end
@@ -57,12 +71,15 @@ redis.call('HSET', key, 's', record,
 redis.call('HDEL', key, 't')
 if not isYes then redis.call('PEXPIREAT', key, ms(now + retention)) end
 redis.call('ZREM', waiting, member)
-keepDecided(decided, member, now)
+-- The list of the last decisions: the tenant's latest 50, for 7 days.
+redis.call('ZADD', decided, now, member)
+redis.call('ZREMRANGEBYRANK', decided, 0, -51)
+redis.call('PEXPIREAT', decided, ms(now + 604800000))
 redis.pcall('SPUBLISH', key, verdict)
 redis.pcall('SPUBLISH', waiting, verdict)
 append(outbox, micros, verdict, member, record, extra)
 if not isYes then
-  --@include due pending cancelled releasing ended
+  --@include due ending
   leaveDue(key, due, member, extra, 'rejected', now, micros)
 end
 local reply = { isYes and 'approved' or 'rejected', now }

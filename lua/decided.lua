@@ -1,7 +1,7 @@
 #!lua flags=no-writes
 -- Lists what people decided last, the latest first. Changes nothing. It reads a limited amount of payloads: of what
 -- would be too much, the task is left out.
--- KEYS: 1 prefix:{tag}:w:tenant:decided   handoffs that people decided on, by when (lib/decision.lua)
+-- KEYS: 1 prefix:{tag}:w:tenant:decided   handoffs that people decided on, by when (decide.lua)
 -- ARGV: 1 how many at most  2 prefix:{tag}:
 -- Replies: {'listed', now, member, record, decision, extra, task, member, …}  now is the time (ms). Extra is nil if
 --                     there is none; task is the beginning of a JSON string, nil where the payload is gone or too long

@@ -13,7 +13,7 @@
 --          {'open'}      it hasn't ended; nothing changed
 --          {'newer'}     a newer version wrote it; nothing changed
 --          {'late'}      the call's deadline is over; nothing changed
---@include here after
+--@include inbox after
 local key, dependents, due, member = KEYS[1], KEYS[2], KEYS[3], ARGV[2]
 local now = clock()
 local record, extra, words = unpack(redis.call('HMGET', key, 's', 'x', 'b'))

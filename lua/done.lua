@@ -16,7 +16,7 @@
 --          {'newer'}                    a newer version wrote it; nothing changed
 --          {'full'}                     Redis is full, and this would make it larger; nothing changed
 --          {'late'}                     the call's deadline is over; nothing changed
---@include appending full
+--@include appending
 --@if several
 local PAYLOAD = 3
 --@include several
@@ -47,7 +47,7 @@ if isFull(#result - call('HSTRLEN', key, 'p')) then return { 'full' } end
 local member = string.match(key, MEMBER)
 -- The record only grows: its first word changes, and this transition's words are appended.
 if extra then
-  --@include events here inbox caught asking
+  --@include events inbox work asking
   local outbox = openOutbox(key, key, member)
   local ask = openAsk(key, member, extra)
   leaveCaught(key, member, extra)
@@ -71,13 +71,10 @@ call('HSET', key, 's', record, 'p', result)
 call('PEXPIREAT', key, string.format('%d', now + RETENTION))
 redis.pcall('SPUBLISH', key, 'done')
 if extra and string.find(extra, ' W', 1, true) then
-  --@include events here inbox entering due after pending cancelled releasing ended
+  --@include events inbox after due ending
   leaveDue(key, due, member, extra, 'done', now, seconds .. micros)
 else
   call('ZREM', due, member)
 end
 local reply = now
 --@include reply
---@if several
---@include several-end
---@end

@@ -13,7 +13,7 @@
 --              else 0
 -- What is older than the retention is not there any more, whether or not it was removed. What is still there of it
 -- shows since when nothing else was lost.
---@include here
+--@include inbox
 local feed, note, after, max, retention = KEYS[1], ARGV[4], ARGV[1], ARGV[2], tonumber(ARGV[3])
 local now = clock()
 local kept = ms(math.max(0, now - retention))

@@ -8,7 +8,7 @@
 -- Replies: {'forgotten'}
 --          {'newer'}    a newer version wrote one of them; nothing changed
 --          {'late'}     the call's deadline is over; nothing changed
---@include here after noting
+--@include inbox after
 local dependent = ARGV[2]
 local now = clock()
 local stands = readStands(ARGV[3])

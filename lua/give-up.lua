@@ -14,8 +14,8 @@
 --          {'newer'}                    a newer version wrote it; nothing changed
 --          {'full'}                     Redis is full, and this would make it larger; nothing changed
 --          {'late'}                     the call's deadline is over; nothing changed
---@include appending events full holder attempts here inbox entering after pending caught failed asking successor
---@include due cancelled releasing ended
+--@include appending events inbox after holder work asking successor
+--@include due ending
 local key, due = KEYS[1], KEYS[2]
 local became, token, agent, retention, member, may_retry, code, told =
   ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9]

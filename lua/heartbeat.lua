@@ -14,10 +14,8 @@
 --          {'newer'}     a newer version wrote it; nothing changed
 --          {'full'}      Redis is full, and this would make it larger; nothing changed
 --          {'late'}      the call's deadline is over; nothing changed
---@include full holder attempts here asking
+--@include appending inbox holder work asking
 --@if several
--- A heartbeat appends no event.
-local news, appended = {}, ''
 local PAYLOAD = 3
 --@include several
 --@end
@@ -65,8 +63,6 @@ else
   redis.call('HSET', key, 'x', extra)
 end
 if progress ~= '' then redis.call('HSET', key, 'g', ms(now) .. ' ' .. progress) end
-return { 'caught', tonumber(deadline), beat, string.match(extra, ' q') and 1 or 0, reason,
+local reply = { 'caught', tonumber(deadline), beat, string.match(extra, ' q') and 1 or 0, reason,
   unpack(asked and { record, extra, now } or {}) }
---@if several
---@include several-end
---@end
+--@include reply

@@ -1,12 +1,12 @@
 #!lua flags=allow-oom
 -- Gives back the places that a request kept in a limited inbox for what it took from the other partition
--- (lib/room.lua).
+-- (lib/taking.lua).
 -- KEYS: 1 prefix:{tag}:i:tenant:inbox   the inbox in its own partition
 -- ARGV: 1 the call's deadline (ms)  2 the token that the places were kept by
 --       3 when it took something (ms, the other partition's clock); empty if it took nothing
 -- Replies: {'settled'}
 --          {'late'}      the call's deadline is over; nothing changed
---@include room
+--@include taking
 local inbox, token, at = KEYS[1], ARGV[2], ARGV[3]
 local places = inbox .. ':places'
 local now = clock()
@@ -19,7 +19,7 @@ if at ~= '' then
   redis.call('HSET', places, 'settled', '0 ' .. ms(now + PLACES_KEPT) .. ' ' .. ms(math.max(settled, tonumber(at))))
   redis.call('PEXPIREAT', places, ms(now + PLACES_KEPT))
 end
--- Last: this may empty the hash (lib/here.lua).
+-- Last: this may empty the hash (lib/inbox.lua).
 redis.call('HDEL', places, token)
 -- Who looked meanwhile may have counted them twice.
 redis.pcall('SPUBLISH', inbox, 'settled')

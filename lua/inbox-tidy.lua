@@ -6,7 +6,7 @@
 -- ARGV: 1 the call's deadline (ms)  2 tenant:inbox, or tenant:
 -- Replies: {'tidied'}
 --          {'late'}      the call's deadline is over; nothing changed
---@include here
+--@include inbox
 local index, name = KEYS[1], ARGV[2]
 local partition, tenant = string.sub(index, 1, -8), string.match(name, '^(.*):$')
 local list = tenant and partition .. 'w:' .. tenant or partition .. 'i:' .. name

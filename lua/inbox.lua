@@ -4,6 +4,6 @@
 -- ARGV: 1 retention (ms)
 -- Replies: {'counted', pending, waiting, delayed, caught, failed, oldest, paused, max_caught, max_pending, blocked}  as
 --                        lib/counts.lua says
---@include entering counts
+--@include inbox counts
 local counts = countsOf(KEYS[1], ARGV[1], clock())
 return { 'counted', unpack(counts, 1, 10) }

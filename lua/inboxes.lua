@@ -6,6 +6,6 @@
 --       4 retention (ms) to count, too; else empty
 -- Replies: {'named', now, list, …}  now: ms; each list: {name, …} by bytes; or with the counts {{name, count, …}, …}:
 --                              those of lib/counts.lua, or for tenant: how many wait for a person
---@include entering counts
+--@include inbox counts
 local now = clock()
 return { 'named', now, unpack(readNames(ARGV[1], ARGV[2], ARGV[3], ARGV[4], now)) }

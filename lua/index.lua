@@ -5,7 +5,7 @@
 -- ARGV: 1 the call's deadline (ms)
 -- Replies: {'indexed'}
 --          {'late'}      the call's deadline is over; nothing changed
---@include here after due indexing
+--@include inbox after due
 local now = clock()
 
 if now > ARGV[1] + 0 then return { 'late' } end

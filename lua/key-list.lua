@@ -6,7 +6,7 @@
 -- Replies: {'listed', more, id, fields, id, fields, …}  more is 1 if the list goes on
 -- The script builds the keys' Redis keys from their ids: all carry the partition's tag, so all are in the slot of
 -- KEYS[1].
---@include place here
+--@include inbox listing
 local keys = KEYS[1]
 local limit, prefix = tonumber(ARGV[3]), ARGV[4]
 local reply = { 'listed', 0 }

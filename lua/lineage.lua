@@ -6,7 +6,7 @@
 --                         if the payload is gone, or if the extra has the marks of the whole line
 --          {'larger'}      its payload has more bytes than may be
 --          {'not_found'} {'newer'}
---@include here
+--@include inbox
 local record, extra = unpack(redis.call('HMGET', KEYS[1], 's', 'x'))
 
 if not record then return { 'not_found' } end

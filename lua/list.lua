@@ -21,7 +21,7 @@
 --                that don't exist are nil; fault is the error given to fail or the reason given to decline, or the
 --                question; a task is the beginning of a JSON string
 -- The script builds the handoffs' keys from the members: they carry their list's tag, so all are in its slot.
---@include place here wanted listing
+--@include inbox listing
 local now = clock()
 local listing = {
   isLive = ARGV[1] == 'live', isAsked = ARGV[1] == 'asked', step = ARGV[1] == 'failed' and -1 or 1,

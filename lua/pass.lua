@@ -55,7 +55,7 @@ local kept = options ~= '' and string.match(options, ' l(%d+)')
 if not kept then inbox, other = waiting, inbox end
 local settings = inbox and call('GET', inbox .. ':settings')
 if settings then
-  --@include counting
+  --@include counts
   local refusal = unpassable(inbox, other, options, settings, now)
   if refusal then return refusal end
 end
@@ -69,11 +69,25 @@ if options == '' then
   --@end
   call('HSET', key, 's', record, 'p', payload)
 else
-  --@include events passing
+  --@include events
   --@if events
   local outbox = openOutbox(due, key, member)
   --@end
-  extra, available, schema, after, blocked, shown, payload = readOptions(options, payload, now, formatted)
+  -- The times and counts of these words are made from what they say; all others are field x's as they are.
+  extra = string.gsub(options, ' [afhlzA]%S+', '')
+  available = string.match(options, ' a(%d+)')
+  if available then
+    available = now + available
+    extra = extra .. ' a' .. ms(available)
+  end
+  local need, open, waits_for, size = string.match(options, ' A(%l)/(%d+)/(%d+)/(%d+)')
+  if need then
+    after, payload = string.sub(payload, -size), string.sub(payload, 1, -size - 1)
+    blocked, shown = open ~= '0', waits_for ~= '0' and tonumber(waits_for) or nil
+    extra = extra .. ' A' .. need .. '/' .. open .. '/' .. waits_for .. (blocked and '' or '/' .. formatted)
+  end
+  local length = string.match(options, ' z(%d+)')
+  if length then schema, payload = string.sub(payload, -length), string.sub(payload, 1, -length - 1) end
   if extra ~= '' then record = (blocked and '3:' or '2:') .. record end
   call('HSET', key, 's', record, 'p', payload, unpack(extra == '' and {} or { 'x', extra, schema and 'r', schema }))
   if after then call('HSET', key, 'b', after) end
@@ -105,12 +119,9 @@ if kept then
   call('ZADD', string.match(key, '^[^}]*}:') .. 'inboxes', 0, string.match(member, '^[^:]+:'))
 end
 if inbox then
-  --@include entering
+  --@include inbox
   enterPart(inbox, member, extra, seconds .. micros, kept and until_expiry, available and ms(available),
     blocked and until_expiry)
 end
 local reply = (available or shown) and { 'passed', now, expires, available or not shown and nil, shown } or now
 --@include reply
---@if several
---@include several-end
---@end

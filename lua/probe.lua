@@ -10,7 +10,6 @@
 --                             is nil if there is none. It isn't `full`, which says of other scripts that a request was
 --                             refused, and is counted
 --          {'late'}           the call's deadline is over; nothing changed
---@include full
 local mark, replaced = redis.call('GET', KEYS[1]), redis.call('GET', KEYS[2])
 local now = clock()
 

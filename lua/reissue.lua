@@ -14,7 +14,7 @@
 --                      decision is nil unless it ended the handoff
 --          {'newer'}     a newer version wrote it; nothing changed
 --          {'late'}      the call's deadline is over; nothing changed
---@include appending events attempts here inbox entering due after pending caught failed asking successor
+--@include appending events inbox after due work asking successor
 local key, due = KEYS[1], KEYS[2]
 local agent, retention, member = ARGV[2], tonumber(ARGV[3]), ARGV[4]
 local now, seconds, micros = clock()

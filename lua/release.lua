@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Something that a blocked handoff comes after has ended (lib/releasing.lua). It leads to memory being freed, so it
+-- Something that a blocked handoff comes after has ended (lib/ending.lua). It leads to memory being freed, so it
 -- also runs when Redis is full (allow-oom).
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the blocked one
 --       2 prefix:{tag}:due:tenant    its tenant's live handoffs (lib/due.lua)
@@ -10,7 +10,7 @@
 --                       have dependents left, or notes at others
 --          {'unchanged'}  it doesn't wait for this (any more)
 --          {'late'}       the call's deadline is over; nothing changed
---@include appending events here inbox entering due after pending cancelled releasing ended
+--@include appending events inbox after due ending
 local key, due, member = KEYS[1], KEYS[2], ARGV[2]
 local now, seconds, micros = clock()
 

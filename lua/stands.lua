@@ -5,7 +5,7 @@
 -- Replies: {'stands', standing, last, …}  for each: open, noted (open, and it has notes of some that come after it),
 --                  gone (there is no such handoff), or how its last attempt ended; and the id of the last attempt
 --          {'newer'}    a newer version wrote one of them
---@include here after noting
+--@include inbox after
 local stands = readStands(ARGV[1])
 if not stands then return { 'newer' } end
 return { 'stands', unpack(shownStands(stands)) }

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- pending -> expired, caught -> expired: what is due in one partition, in batches of limited size. The payload of one
 -- that nobody caught is freed, unless it was for an inbox; that of a caught one moves to the next attempt if there is
--- one. Where the payload stays, the handoff enters the failed lists (lib/failed.lua), and can be reissued. The key's
+-- one. Where the payload stays, the handoff enters the failed lists (lib/successor.lua), and can be reissued. The key's
 -- TTL was set with the deadline, so a handoff stays readable for as long as without the sweep. The sweep publishes only
 -- changes of a waiting list, and successors: requests that wait for a handoff know its deadline already. A handoff
 -- whose delay is over enters its inbox.
@@ -40,7 +40,7 @@ if now > ARGV[1] + 0 then return { 'late' } end
 -- What version 0.2.0 and replicas of it pass is in an index of all tenants. A slot that moves may have it elsewhere.
 local first, looked_at = nil, 0
 if redis.pcall('EXISTS', prefix .. 'due') == 1 then
-  --@include old-due
+  --@include due
   if moveOldDue(prefix, tenants, now) then first = now end
 end
 -- While it moved, deadlines came sooner than the sweep was to look (lookBy in lib/due.lua).
@@ -87,7 +87,7 @@ for i, tenant in ipairs(turns) do
     batch.expired, place = batch.expired + 1, place + 1
   end
   if place <= #members then
-    --@include events attempts here inbox entering after pending caught failed asking successor sweeping
+    --@include events inbox after work asking successor sweeping
     batch.later, batch.successors, batch.was_extra = later, successors, nil
     for place = place, #members do sweepOne(batch, due, place, members[place], prefix) end
   end
@@ -128,6 +128,3 @@ end
 local reply = { 'swept', looked_at, batch.expired, live, first ~= nil and first - now, batch.stalled,
   batch.stalled_reissued, batch.late_reissued, unpack(batch.named or {}) }
 --@include reply
---@if several
---@include several-end
---@end

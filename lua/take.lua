@@ -2,7 +2,7 @@
 -- pending -> caught, for the first handoffs that can be caught from an inbox, each as catch.lua does it. A catch leads
 -- to memory being freed, so it also runs when Redis is full (allow-oom). Entries that can't be caught any more are
 -- removed from the list on the way: up to 32 more entries are looked at than are wanted.
--- KEYS: 1 prefix:{tag}:i:tenant:inbox   what can be caught from the inbox, by turn (lib/entering.lua)
+-- KEYS: 1 prefix:{tag}:i:tenant:inbox   what can be caught from the inbox, by turn (lib/inbox.lua)
 --       2 prefix:{tag}:due:tenant       its tenant's live handoffs (lib/due.lua)
 --       3 prefix:{tag}:n:token          what this operation took, for a retry; or which request is taking from the
 --                                       other list for it, as that list's handoffs come first (lib/taking.lua)
@@ -15,7 +15,7 @@
 --       11 what this operation can take from the other list, ascending, separated by spaces: each a turn, a slash and a
 --         length in bytes; - if there is nothing but the reply is to have turns; empty if it needn't have them
 --       12 the asker
---       13 in a Cluster, where max_caught holds for both partitions (lib/room.lua): from the inbox's own list how many
+--       13 in a Cluster, where max_caught holds for both partitions (lib/taking.lua): from the inbox's own list how many
 --         are caught in the other one, a slash, and when that was (ms, that one's clock); ? if that isn't known; from
 --         the other list ! if the inbox's own partition has kept places for what this call takes; else empty
 --       14 how many bytes the payloads of what it would take, or took, may have together; absent for any
@@ -32,7 +32,7 @@
 --          {'reused'}    this token came with another request before; nothing changed
 --          {'larger'}    they have more bytes than ARGV 14; nothing changed
 --          {'late'}      the call's deadline is over; nothing changed
---@include appending events attempts due catching taking length room
+--@include appending events due work taking
 --@if several
 local PAYLOAD = 8
 --@include several
@@ -111,6 +111,3 @@ if #items > 0 or request ~= '-' and (elsewhere > 0 or size > 0) then
 end
 local reply = { 'taken', more, elsewhere, placed, unpack(items) }
 --@include reply
---@if several
---@include several-end
---@end

@@ -12,7 +12,7 @@
 --                     the list keeps of it; extra and digest are nil if there is none; size: the payload's bytes
 -- The script builds the handoffs' keys from the members: all carry the partition's tag, so all are in the slot of
 -- KEYS[1].
---@include place here wanted
+--@include inbox listing
 local waiting = KEYS[1]
 local since, after, limit, prefix, words = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5] or ''
 local looks, bytes = tonumber(ARGV[6] or 1000), 524288

@@ -5,7 +5,7 @@
 -- ARGV: 1 what their keys begin with: prefix:{tag}:hook:tenant:
 -- Replies: {'listed', now, id, fields, first, …}   the time (ms), and of each webhook the fields as webhook-create.lua
 --                        has them, and when the first of what is pending is due (ms), or empty
---@include here
+--@include inbox
 local webhooks, prefix = KEYS[1], ARGV[1]
 local found = { 'listed', (clock()) }
 for _, id in ipairs(redis.call('ZRANGE', webhooks, 0, -1)) do

@@ -19,3 +19,49 @@ local function setDue(key, due, time, member, now)
   if not isMoved then redis.call('ZADD', due, ms(time), member, 'inf', '-') end
   lookBy(key, due, time, now)
 end
+-- Version 0.2.0 has one due index for all tenants, prefix:{tag}:due. Moves a part of it to the tenants' own
+-- (lib/due.lua), and returns whether there may be more. The version after this one may leave this out.
+local function moveOldDue(prefix, tenants, now)
+  local old, all, names = prefix .. 'due', {}, {}
+  local found = redis.call('ZRANGE', old, 0, 199, 'WITHSCORES')
+  -- Before anything is written: what isn't here may be on the other node, and Redis refuses to look for two keys then.
+  redis.call('EXISTS', old, tenants)
+  for i = 1, #found, 2 do
+    local tenant = string.match(found[i], '^[^:]+')
+    if not all[tenant] then
+      redis.call('EXISTS', old, prefix .. 'due:' .. tenant)
+      all[tenant], names[#names + 1] = { 'inf', '-' }, tenant
+    end
+    local entries = all[tenant]
+    entries[#entries + 1], entries[#entries + 2] = found[i + 1], found[i]
+  end
+  -- What a replica of this version moved meanwhile keeps the earlier time.
+  for _, tenant in ipairs(names) do
+    redis.call('ZADD', prefix .. 'due:' .. tenant, 'LT', unpack(all[tenant]))
+    redis.call('ZADD', tenants, 'LT', ms(now), tenant)
+  end
+  redis.call('ZREMRANGEBYRANK', old, 0, #found / 2 - 1)
+  return #found == 400
+end
+-- What index.lua does.
+local function indexAll(now)
+  for _, key in ipairs(KEYS) do
+    local record, extra = unpack(redis.call('HMGET', key, 's', 'x'))
+    local status = string.match(record or '', RECORD)
+    if status then
+      local member = string.match(key, MEMBER)
+      local due = string.sub(key, 1, #key - #member - 2) .. 'due:' .. string.match(member, '^[^:]+')
+      isHere(key, due)
+      local isThere = redis.call('ZSCORE', due, member)
+      if status == 'pending' or status == 'caught' then
+        -- The sweep looks at it at once, and then when it is due.
+        if isThere then lookBy(key, due, now + LOOK, now) else setDue(key, due, now, member, now) end
+      elseif isThere and (hasDependents(extra) or leftOpen(extra, status) > 0) then
+        -- The sweep sees to what comes after it, or to its notes, and then takes it out.
+        setDue(key, due, now, member, now)
+      elseif isThere then
+        redis.call('ZREM', due, member)
+      end
+    end
+  end
+end

@@ -87,3 +87,22 @@ local DECIDED = '^(%d+) (%S+) ([^%s/]+)'
 local function ms(time)
   return string.format('%d', time)
 end
+-- Redis's own clock: milliseconds; seconds and the six digits of the microseconds after them, as texts; and
+-- milliseconds as text. The two texts joined are microseconds. All deadlines are compared with this clock only. Tests
+-- replace it. The texts are pieces of Redis's reply: formatting a number takes twice as long.
+local function clock()
+  local time = redis.call('TIME')
+  local seconds, micros = time[1], time[2]
+  if #micros < 6 then micros = string.rep('0', 6 - #micros) .. micros end
+  local formatted = seconds .. string.sub(micros, 1, 3)
+  return formatted + 0, seconds, micros, formatted
+end
+-- Would this make a full Redis larger by more than what any transition writes? `more` is how many bytes it brings
+-- beyond what it frees. Only the second text of a script asks, which runs once Redis has refused the first because it
+-- is full (redis/scripts.ts).
+local function isFull(more)
+  return more > 512
+end
+-- How long an agent has for the work, and how long a handoff is kept after its end (ms).
+--@constant WORK_TTL
+--@constant RETENTION

@@ -1,7 +1,7 @@
 -- Runs a script once for several calls that were sent together: one command instead of many, whose libraries are made
 -- once. Each call has its own keys, arguments, deadline, token and reply, as if it had been sent alone; an error is the
 -- reply of its own call. ARGV[1] has two characters for each call: how many of KEYS are its own, and how many of ARGV,
--- counted from '0'. PAYLOAD says where a reply has its payload. The script is the body of `one`; lib/several-end.lua
+-- counted from '0'. PAYLOAD says where a reply has its payload. The script is the body of `one`; lib/reply.lua
 -- ends it, and calls it.
 local now, seconds, micros, formatted = clock()
 local function clock() return now, seconds, micros, formatted end

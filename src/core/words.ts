@@ -26,7 +26,7 @@ export const number: Unit<number, number> = { write: value => value, read: Numbe
 export const seconds: Unit<number, number> = {
   write: value => value * 1000, read: Number, show: value => value / 1000
 }
-/** Given in seconds from the pass on; lua/lib/passing.lua makes a time of it (ms). */
+/** Given in seconds from the pass on; lua/pass.lua makes a time of it (ms). */
 export const fromNow: Unit<number, number> = { ...seconds, show: iso }
 export const labelWords: Unit<object, Labels> = {
   write: (_, raw) => labelsIn(raw()), read: (label, before = []) => [...before, label]

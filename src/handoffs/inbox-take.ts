@@ -62,12 +62,12 @@ export const maxLookTime = 1000
 /**
  * For how long what a look read of the home list may be used to take by it, in milliseconds, where the number of caught
  * handoffs is limited in a Cluster. A call is given up 2 s after it began, so nothing is taken by it later than 7 s
- * after (lua/lib/room.lua keeps places for longer than two of these).
+ * after (lua/lib/taking.lua keeps places for longer than two of these).
  */
 const readingLifetime = 5000
 /** For how long a limited inbox's home list is read at once, in milliseconds. */
 const limitedFor = 10_000
-/** How many bytes one catch takes, if it takes several (lua/lib/length.lua). */
+/** How many bytes one catch takes, if it takes several (lua/lib/taking.lua). */
 export const maxTaken = 4 * 1024 * 1024
 /** How often a request looks while another request with the same key is taking for both, in milliseconds. */
 export const sameKeyPause = 5

@@ -24,7 +24,7 @@ export interface Purpose { holds: ReadonlySet<Condition>, constants: Readonly<Re
 
 /**
  * A file of lua/ without comments, and with its directives carried out:
- *   --@include here due                   what lua/lib/here.lua and lua/lib/due.lua expand to
+ *   --@include inbox due                  what lua/lib/inbox.lua and lua/lib/due.lua expand to
  *   --@if events … --@else … --@end       one of both blocks; the second may be left out
  *   --@constant FEEDS FEED_TTL            local FEEDS, FEED_TTL = …
  * @throws on every other directive and on a block that isn't closed, with the file and the line
@@ -62,10 +62,13 @@ export function expand (
   return made
 }
 
-/** Leaves out functions and constants of the libraries that nothing mentions: each call would make them. */
+/** Leaves out functions and constants of the libraries that nothing after them mentions: each call would make them. */
 export function withoutUnused (source: string): string {
-  const isUsed = (name: string) => source.split(new RegExp(`\\b${name}\\b`)).length > 2
-  const ifUsed = (text: string, name: string) => isUsed(name) ? text : ''
+  const ifUsed = (text: string, name: string, at: number, all: string) => {
+    // Where a library is included again, in another block, its own definitions are what that block means.
+    const [scope] = all.slice(at + text.length).split(new RegExp(`^local (?:function )?${name}\\b`, 'm'))
+    return new RegExp(`\\b${name}\\b`).test(scope!) ? text : ''
+  }
   // lib/several.lua's function has the script in it.
   const kept = source.replace(/^local function (?!one\()(\w+)\((?:.* end|[^]*?^end)\n/gm, ifUsed)
     .replace(/^local ([A-Z_]+) = .*\n/gm, ifUsed)

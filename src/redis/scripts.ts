@@ -10,7 +10,7 @@ const bounds = [0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2000]
 
 /**
  * How much longer than its newest event a feed is kept, in milliseconds: not every event puts its end off
- * (lua/lib/direct.lua).
+ * (lua/lib/appending.lua).
  */
 const feedMargin = 7_200_000
 
@@ -28,7 +28,7 @@ export interface Script {
   readonly took: Histogram
   /**
    * What runs in its place once Redis has refused it because Redis is full (maxmemory): with what the script has for
-   * that (`--@if full`), which asks `isFull` (lua/lib/full.lua) before it writes. Redis judges a script as a whole, by
+   * that (`--@if full`), which asks `isFull` (lua/lib/record.lua) before it writes. Redis judges a script as a whole, by
    * its first line, and can't know that a long result takes the place of a longer payload.
    */
   readonly whenFull?: Script
@@ -66,7 +66,7 @@ const day = 86_400_000
  */
 export type EventTarget = { feeds: string, retention: number } | 'outbox'
 
-/** Expands what lies in lua/ (redis/expand.ts): each script is its flags, lib/shared.lua, and the rest of its file. */
+/** Expands what lies in lua/ (redis/expand.ts): each script is its flags, lib/record.lua, and the rest of its file. */
 export function loadScripts (
   { edit = text => text, events, lifetimes = { workTtl: day, retention: day }, isOneRedis = false }: ScriptOptions = {}
 ): Scripts {
@@ -118,7 +118,7 @@ function textOf (name: ScriptName, { holds, constants }: Purpose, as?: 'full' | 
   if (known !== undefined) return known
   const [flags, ...body] = expand(`${name}.lua`, purpose).split('\n')
   const own = as === 'full' ? '#!lua flags=allow-oom' : flags!
-  const text = withoutUnused(`${own}\n${expand('lib/shared.lua', purpose)}${body.join('\n')}`)
+  const text = withoutUnused(`${own}\n${expand('lib/record.lua', purpose)}${body.join('\n')}`)
   texts.set(key, text)
   return text
 }

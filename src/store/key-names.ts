@@ -103,7 +103,7 @@ export class KeyNames {
     return `${this.partition(tag)}q:${token}`
   }
 
-  /** What transitions of a tenant appended here and may not be in its feed yet (lua/lib/relayed.lua). */
+  /** What transitions of a tenant appended here and may not be in its feed yet (lua/lib/appending.lua). */
   outbox (tag: string, tenant: string): string {
     return `${this.outboxes(tag)}:${tenant}`
   }

@@ -46,7 +46,7 @@ export class Relay {
 
   /**
    * Takes the events off a script's reply: lines in front of its first word, or of the number that it is
-   * (lua/lib/relayed.lua). @returns what the reply is without them
+   * (lua/lib/appending.lua). @returns what the reply is without them
    */
   readonly take = (tag: string, reply: unknown): unknown => {
     const parts = Array.isArray(reply) ? reply : [reply]

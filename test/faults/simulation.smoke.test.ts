@@ -77,7 +77,7 @@ t.test('the scripts do the same on simulated data as on a real Redis', async t =
       const [due] = (db.content(keys.due(on.tag, 'acme'), 'sorted') ?? []).map(([score]) => score).filter(score => score >= now)
       now = due !== undefined && due < now + 1000 && random.chance(0.06) ? Math.ceil(due) : now + random.pick([0, 1, 20, 40, 300])
       const { real, simulated, asked: { script: { name }, keys: itsKeys, texts } } = await run(on, db, now, random, seed % 2 === 0)
-      // In front there may be what was appended to an outbox (lua/lib/relayed.lua).
+      // In front there may be what was appended to an outbox (lua/lib/appending.lua).
       outcomes.add(`${name} ${String((simulated as unknown[])[0]).replace(/^[^]*\n/, '')}`)
       // There are thousands of comparisons: only differences get a line.
       if (!isDeepStrictEqual(simulated, real)) return t.strictSame(simulated, real, `seed ${seed}, step ${step}: ${JSON.stringify({ name, itsKeys, texts })}`)

@@ -1,5 +1,0 @@
---@if oneredis
---@include ended-here
---@else
---@include ended-later
---@end

@@ -1,5 +1,0 @@
--- Every script begins with this.
---@include clock record
--- How long an agent has for the work, and how long a handoff is kept after its end (ms).
---@constant WORK_TTL
---@constant RETENTION

@@ -1,0 +1,45 @@
+-- The number of an attempt that has others left after it, by field x; nil if it is the last or the only one.
+local function attemptBeforeOthers(extra)
+  local max = extra and string.match(extra, ' m(%d+)')
+  local number = max and tonumber(string.match(extra, ' n(%d+)') or 1)
+  return max and number < tonumber(max) and number or nil
+end
+-- How much longer than the retention a key is kept if the sweep may still have to make a successor of it, in
+-- milliseconds. So its payload isn't lost, even if no sweep comes for that long.
+local UNSWEPT = 604800000
+-- Keeps a caught handoff until its work is over, and then for the retention.
+local function keepWork(key, until_done, retention, extra)
+  redis.call('PEXPIREAT', key, ms(until_done + retention + (attemptBeforeOthers(extra) and UNSWEPT or 0)))
+end
+-- pending -> caught, after all checks. Writes what a catch changes, and returns the new fields s and x and the work's
+-- deadline. `words` are caught_by and catch_token, `formatted` is now as text.
+local function becomeCaught(key, due, record, extra, expires, words, work_ttl, retention, now, formatted)
+  local deadline = now + (extra and string.match(extra, ' w(%d+)') or work_ttl)
+  local looked_at = deadline
+  -- The record only grows: its first word changes, and this transition's words are appended.
+  record = (extra and '2:caught' or 'caught') .. string.sub(record, extra and 10 or 8) ..
+    ' ' .. formatted .. ' ' .. string.format('%d', deadline) .. ' ' .. words
+  local within = extra and string.match(extra, ' b(%d+)')
+  if within then
+    looked_at = math.min(now + within, deadline)
+    extra = extra .. ' h' .. string.format('%d', looked_at)
+    redis.call('HSET', key, 's', record, 'x', extra)
+  else
+    redis.call('HSET', key, 's', record)
+  end
+  keepWork(key, deadline, retention, extra)
+  -- If the work's deadline is later than the pickup's, the index stays as it is: the sweep comes too early, looks at
+  -- the record, and moves the entry on.
+  if looked_at < expires + 0 then setDue(key, due, looked_at, string.match(key, MEMBER), now) end
+  redis.pcall('SPUBLISH', key, 'caught')
+  return record, extra, deadline
+end
+-- A caught handoff leaves its inbox's set of those. Where their number is limited, the next catch may have room now.
+-- The settings are read first: Redis may refuse that while the slot moves.
+local function leaveCaught(key, member, extra)
+  local inbox = inboxOf(key, member, extra)
+  if not inbox then return end
+  local settings = redis.call('GET', inbox .. ':settings')
+  if redis.call('SREM', inbox .. ':caught', member) == 0 then isHere(key, inbox .. ':caught') end
+  if settings then redis.pcall('SPUBLISH', inbox, 'ended') end
+end
