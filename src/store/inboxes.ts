@@ -290,7 +290,7 @@ export class Inboxes {
   }
 
   #forget (tag: string, key: string, expected: string): Promise<unknown> {
-    return this.#lanes.call({ script: this.#scripts.unclaim, tag, keys: [key], texts: [expected], decode: tagged })
+    return this.#lanes.call({ script: this.#scripts.delete, tag, keys: [key], texts: [expected, ''], decode: tagged })
   }
 
   /** The channel that announces when a token has taken something here. */

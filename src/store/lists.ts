@@ -129,18 +129,21 @@ export class Lists {
 
   /** Where this agent's last search for the same ended before the list did; null: it begins at the start. */
   async searchedTo (wanted: Wanted, agent: string): Promise<ListPosition | null> {
-    const [, place] = await this.#search('search', wanted, agent)
+    const [, place] = await this.#search('get', wanted, agent)
     const [score, id, mark] = place === undefined ? [] : String(place).split(' ')
     return place === undefined ? null : { score: Number(score), id: id!, includes: mark === '1' }
   }
 
   /** Notes where a search ended, for a while; null: at the list's end. */
   async noteSearch (wanted: Wanted, agent: string, place: ListPosition | null): Promise<void> {
-    const text = place === null ? '' : `${place.score} ${place.id} ${place.includes ? 1 : 0}`
-    await this.#search('search-note', wanted, agent, [text, String(searchKept)])
+    if (place === null) await this.#search('delete', wanted, agent, ['', ''])
+    else {
+      const text = `${place.score} ${place.id} ${place.includes ? 1 : 0}`
+      await this.#search('set', wanted, agent, [text, String(searchKept)])
+    }
   }
 
-  #search (name: 'search' | 'search-note', wanted: Wanted, agent: string, texts: string[] = []) {
+  #search (name: 'get' | 'set' | 'delete', wanted: Wanted, agent: string, texts: string[] = []) {
     const tag = homeTag(wanted.tenant)
     const { labels = [], statuses = [], ...others } = wanted
     const sought = [agent, [...labels].sort(), [...statuses].sort(), Object.entries(others).sort()]

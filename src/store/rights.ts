@@ -21,7 +21,7 @@ const ofOperators = new Set<ScriptName>(['key-create', 'key-list', 'key-update',
 
 /** These run only where events are on. */
 const ofEvents = new Set<ScriptName>(['relay', 'outbox', 'trim', 'feed', 'excerpt', 'webhook-create', 'webhook-list',
-  'webhook-rotate', 'webhook-enable', 'webhook-delete', 'webhook-plan', 'webhook-replay', 'webhook-claim',
+  'webhook-change', 'webhook-delete', 'webhook-plan', 'webhook-replay', 'webhook-claim',
   'webhook-tried', 'webhook-deliveries'])
 
 /** The part of the configuration that needs rights of its own. */

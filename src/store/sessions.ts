@@ -41,21 +41,21 @@ export class Sessions {
    */
   async open (mark: string): Promise<string> {
     const secret = randomBytes(32).toString('base64url')
-    await this.#run('sign-in', secret, [mark, String(sessionLength * 1000)])
+    await this.#run('set', secret, [mark, String(sessionLength * 1000)])
     return secret
   }
 
   /** @returns the mark of the key that opened the session; null if there is no such session @throws {Unavailable} */
   async find (secret: string): Promise<string | null> {
     if (!secretShape.test(secret)) return null
-    const [, mark] = await this.#run('session', secret)
+    const [, mark] = await this.#run('get', secret)
     return mark === undefined ? null : String(mark)
   }
 
   /** Ends the session of this secret. @throws {Unavailable} */
   async end (secret: string): Promise<void> {
     if (!secretShape.test(secret)) return
-    await this.#run('sign-out', secret)
+    await this.#run('delete', secret, ['', 'ended'])
   }
 
   /**
@@ -71,7 +71,7 @@ export class Sessions {
     })
   }
 
-  #run (name: 'sign-in' | 'session' | 'sign-out', secret: string, texts: string[] = []) {
+  #run (name: 'set' | 'get' | 'delete', secret: string, texts: string[] = []) {
     const key = this.#keyOf(secret)
     return this.#lanes.call({ script: this.#scripts[name], tag: tagIn(key), keys: [key], texts, decode: tagged })
   }

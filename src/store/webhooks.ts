@@ -165,19 +165,19 @@ export class Webhooks {
 
   /** @returns null: there is none */
   rotate (tenant: string, id: string, token: string, grace: number): Promise<Webhook | null> {
-    const { tag, webhook } = this.#keysOf(tenant, id)
-    return this.#call(
-      'webhook-rotate', tag, [webhook], [token, String(grace)],
-      ([outcome, fields]) => outcome === 'rotated' ? readWebhook(id, fields) : null
-    )
+    return this.#change(tenant, id, ['rotated', token, String(grace)])
   }
 
   /** @returns null: there is none */
   enable (tenant: string, id: string): Promise<Webhook | null> {
+    return this.#change(tenant, id, ['enabled', '', ''])
+  }
+
+  #change (tenant: string, id: string, texts: string[]): Promise<Webhook | null> {
     const { tag, webhook, due, pending, feed } = this.#keysOf(tenant, id)
     return this.#call(
-      'webhook-enable', tag, [webhook, due, pending, feed], [],
-      ([outcome, fields]) => outcome === 'enabled' ? readWebhook(id, fields) : null
+      'webhook-change', tag, [webhook, due, pending, feed], texts,
+      ([outcome, fields]) => outcome === 'not_found' ? null : readWebhook(id, fields)
     )
   }
 

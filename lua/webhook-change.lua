@@ -1,24 +1,29 @@
 #!lua
--- A disabled webhook begins anew: with what its tenant's feed gets from now on. One that is enabled stays as it is.
+-- Changes a webhook: another secret, which is derived from the next generation; or a disabled one begins anew, with
+-- what its tenant's feed gets from now on.
 -- KEYS: 1 prefix:{tag}:hook:tenant:id          the webhook
 --       2 prefix:{tag}:hook:tenant:id:due      its deliveries by when each is tried next
 --       3 prefix:{tag}:hook:tenant:id:pending  what they are
 --       4 prefix:{tag}:e:tenant                the tenant's feed
--- ARGV: 1 the call's deadline (ms)
--- Replies: {'enabled', fields}  as they are now
+-- ARGV: 1 the call's deadline (ms)  2 rotated or enabled  3 of rotated: the operation's token
+--       4 of rotated: for how long the old secret signs as well (ms)
+-- Replies: {'rotated', fields} {'enabled', fields}  as they are now; also where it was so before
 --          {'not_found'}        there is no such webhook
 --          {'late'}             the call's deadline is over; nothing changed
 local key, due, pending, feed = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local isRotated, token, grace = ARGV[2] == 'rotated', ARGV[3], ARGV[4]
 local now = clock()
-local found = redis.call('HMGET', key, 'created', 'disabled')
+local found = redis.call('HMGET', key, 'created', 'disabled', 'generation', 'rotated')
 local newest = redis.call('XREVRANGE', feed, '+', '-', 'COUNT', 1)[1]
 
 if now > ARGV[1] + 0 then return { 'late' } end
 if not found[1] then return { 'not_found' } end
 
-if found[2] then
+if isRotated and found[4] ~= token then
+  redis.call('HSET', key, 'generation', ms(found[3] + 1), 'rotated', token, 'old_until', ms(now + grace))
+elseif not isRotated and found[2] then
   redis.call('HDEL', key, 'disabled', 'failing', 'replay', 'replay_to')
   redis.call('HSET', key, 'cursor', newest and newest[1] or '0-0')
   redis.call('DEL', due, pending)
 end
-return { 'enabled', redis.call('HGETALL', key) }
+return { isRotated and 'rotated' or 'enabled', redis.call('HGETALL', key) }
