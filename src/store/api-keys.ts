@@ -152,14 +152,10 @@ export class KeyRecords {
     id: string, { scopes, expiresIn, ratePerMinute, inboxes }: KeyUpdate, by: string
   ): Promise<UpdateReply> {
     if (!isKeyId(id)) return { outcome: 'not_found' }
-    const keys = [this.#keyOf(id), this.#keyNames.apiKeysOver(this.#tag), this.#log]
     const given = (value: { toString (): string } | null | undefined) => value === null ? '*' : String(value ?? '')
-    const texts = [
-      id, randomUUID(), scopes?.join() ?? '', given(expiresIn), given(ratePerMinute), given(inboxes),
-      String(keyRetention)
-    ]
-    const [outcome, now, fields] = await this.#run('key-update', keys, texts, author(by))
-    if (outcome !== 'updated') return { outcome: outcome as 'not_found' }
+    const change = [scopes?.join() ?? '', given(expiresIn), given(ratePerMinute), given(inboxes)]
+    const [outcome, now, fields] = await this.#change(id, 'updated', randomUUID(), change, by)
+    if (outcome !== 'updated') return refusal(outcome)
     return { outcome, now: now as number, record: parseFields(id, fields).record }
   }
 
@@ -172,18 +168,15 @@ export class KeyRecords {
   async rotate (id: string, grace: number, by: string): Promise<RotateReply> {
     if (!isKeyId(id)) return { outcome: 'not_found' }
     const key = newSecret(id)
-    const texts = [id, digest(key), String(grace)]
-    const [outcome, fields] = await this.#run('key-rotate', [this.#keyOf(id), this.#log], texts, author(by))
-    if (outcome !== 'rotated') return { outcome: outcome as 'not_found' }
+    const [outcome, , fields] = await this.#change(id, 'rotated', digest(key), [String(grace), '', '', ''], by)
+    if (outcome !== 'rotated') return refusal(outcome)
     return { outcome, key, record: parseFields(id, fields).record }
   }
 
   /** Revokes a key. @throws {Unavailable} */
   async revoke (id: string, by: string): Promise<RevokeReply> {
     if (!isKeyId(id)) return { outcome: 'not_found' }
-    const keys = [this.#keyOf(id), this.#keyNames.apiKeysOver(this.#tag), this.#log]
-    const texts = [id, randomUUID(), String(keyRetention)]
-    const [outcome, at] = await this.#run('key-revoke', keys, texts, author(by))
+    const [outcome, at] = await this.#change(id, 'revoked', randomUUID(), ['', '', '', ''], by)
     return at === undefined ? { outcome: 'not_found' } : { outcome: outcome as 'revoked', at: at as number }
   }
 
@@ -216,6 +209,11 @@ export class KeyRecords {
     return this.#keyNames.apiKeysLog(this.#tag)
   }
 
+  #change (id: string, action: 'updated' | 'rotated' | 'revoked', token: string, change: string[], by: string) {
+    const keys = [this.#keyOf(id), this.#keyNames.apiKeysOver(this.#tag), this.#log]
+    return this.#run('key-change', keys, [id, action, token, String(keyRetention), ...change], author(by))
+  }
+
   #run (name: ScriptName, keys: string[], texts: string[], bytes?: Buffer) {
     return this.#lanes.call({ script: this.#scripts[name], tag: this.#tag, keys, texts, bytes, decode: tagged })
   }
@@ -223,6 +221,11 @@ export class KeyRecords {
   #keyOf (id: string): string {
     return this.#keyNames.apiKey(this.#tag, id)
   }
+}
+
+/** Why a key that ended or was revoked can't be changed. */
+function refusal (outcome: string) {
+  return { outcome: outcome === 'already_revoked' ? 'revoked' : outcome as 'not_found' | 'ended' } as const
 }
 
 /** As bytes, since a name needn't be ASCII. */

@@ -15,18 +15,22 @@ function create (on: Raw, now: number, digest: string, { deadline = now, lasts =
 }
 
 function rotate (on: Raw, now: number, digest: string, { deadline = now, grace = 1000 } = {}) {
-  return run(on, 'key-rotate', now, [on.keys.apiKey(tag, id), on.keys.apiKeysLog(tag)], [deadline, id, digest, grace, 'me'])
+  return change(on, now, 'rotated', digest, [grace, '', '', ''], deadline)
 }
 
 function revoke (on: Raw, now: number, token: string, deadline = now) {
-  const { keys } = on
-  return run(on, 'key-revoke', now, [keys.apiKey(tag, id), keys.apiKeysOver(tag), keys.apiKeysLog(tag)], [deadline, id, token, 5000, 'me'])
+  return change(on, now, 'revoked', token, ['', '', '', ''], deadline)
 }
 
-/** @param change scopes, how long it lasts, rate and inboxes */
-function update (on: Raw, now: number, token: string, change: string[], deadline = now) {
+/** @param to scopes, how long it lasts, rate and inboxes */
+function update (on: Raw, now: number, token: string, to: string[], deadline = now) {
+  return change(on, now, 'updated', token, to, deadline)
+}
+
+function change (on: Raw, now: number, action: string, token: string, to: ReadonlyArray<string | number>, deadline: number) {
   const { keys } = on
-  return run(on, 'key-update', now, [keys.apiKey(tag, id), keys.apiKeysOver(tag), keys.apiKeysLog(tag)], [deadline, id, token, ...change, 5000, 'me'])
+  return run(on, 'key-change', now, [keys.apiKey(tag, id), keys.apiKeysOver(tag), keys.apiKeysLog(tag)],
+    [deadline, id, action, token, 5000, ...to, 'me'])
 }
 
 /** What is in Redis stays as it is, whatever is asked. */
@@ -58,10 +62,10 @@ t.test('asking twice does what asking once does, and is answered alike', async t
   t.strictSame(await unchanged(t, test, () => update(on, T + 35, 'u2', change, T)), ['late'])
 
   t.strictSame(await revoke(on, T + 30, 'one'), ['revoked', T + 30])
-  t.strictSame(await unchanged(t, test, () => update(on, T + 35, 'u2', ['', '*', '*', '*'])), ['revoked'])
+  t.strictSame(await unchanged(t, test, () => update(on, T + 35, 'u2', ['', '*', '*', '*'])), ['already_revoked', T + 30])
   t.strictSame(await unchanged(t, test, () => revoke(on, T + 35, 'one')), ['revoked', T + 30])
   t.strictSame(await unchanged(t, test, () => revoke(on, T + 35, 'two')), ['already_revoked', T + 30])
-  t.strictSame(await unchanged(t, test, () => rotate(on, T + 35, 'd4')), ['revoked'])
+  t.strictSame(await unchanged(t, test, () => rotate(on, T + 35, 'd4')), ['already_revoked', T + 30])
   t.equal(await test.redis.xlen(on.keys.apiKeysLog(tag)), 5)
 })
 
