@@ -6,8 +6,7 @@
 --       3 their members, tenant:id, separated by spaces
 -- Replies: {'stand', standing, last, …}  for each: noted (it is open, and has the note), gone (there is no such
 --                  handoff), or how its last attempt ended; and the id of the last attempt
---          {'newer'}    a newer version wrote one of them; nothing changed
---          {'late'}     the call's deadline is over; nothing changed
+--          {'newer'}
 --@include inbox after
 local dependent = ARGV[2]
 local now = clock()

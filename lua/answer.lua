@@ -15,9 +15,7 @@
 --          {'not_asked', now, record, extra} {'content_changed', …} {'already_answered', …} {'expired', …}
 --          {'withdrawn', …} {'no_scope', …} {'self_approval', …} {'not_the_passer', …}  no_scope: the key lacks the
 --                                letter of whom the question asks
---          {'newer'}     a newer version wrote it; nothing changed
---          {'full'}      Redis is full, and this would make it larger; nothing changed
---          {'late'}      the call's deadline is over; nothing changed
+--          {'newer'} {'full'}
 --@include appending events inbox due work asking
 local key, due = KEYS[1], KEYS[2]
 local agent, retention, member, max, token, wanted = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]

@@ -10,13 +10,10 @@
 --       12 the question, JSON text  13 the details and the schema, JSON texts, one after the other
 -- Replies: {'asked', ask_id, asked, expires}     it is asked now
 --          {'replayed', ask_id, asked, expires}  the same operation asked it before; nothing changed
---          {'not_found'}
---          {'expired', now, record, extra} {'rejected', now, record, extra, decision} {'cancelled', …}
+--          {'not_found'} {'expired', now, record, extra} {'rejected', now, record, extra, decision} {'cancelled', …}
 --          {'not_caught', …} {'not_the_catcher', …} {'already_done', …} {'already_failed', …} {'already_declined', …}
 --          {'already_asked', …}  the latest question is still open; nothing changed
---          {'newer'}     a newer version wrote it; nothing changed
---          {'full'}      Redis is full, and this would make it larger; nothing changed
---          {'late'}      the call's deadline is over; nothing changed
+--          {'newer'} {'full'}
 --@include appending events inbox due holder work asking
 local key, due = KEYS[1], KEYS[2]
 local agent, retention, member, max, token = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]

@@ -14,9 +14,7 @@
 --          {'not_the_passer', now, record, extra, decision} {'expired', now, record, extra}
 --          {'rejected', now, record, extra, decision} {'already_done', now, record, extra} {'already_failed', …}
 --          {'already_declined', …}  the decision is nil unless it ended the handoff
---          {'newer'}                           a newer version wrote it; nothing changed
---          {'full'}                            Redis is full, and this would make it larger; nothing changed
---          {'late'}                            the call's deadline is over; nothing changed
+--          {'newer'} {'full'}
 --@include appending events inbox after due work asking ending
 local key, due = KEYS[1], KEYS[2]
 local agent, retention, member = ARGV[2], ARGV[3], ARGV[4]

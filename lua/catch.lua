@@ -21,8 +21,7 @@
 --          {'not_yet', …}
 --          {'larger'}                                it could be caught, or was before, but has more bytes than may be;
 --                                                    nothing changed
---          {'newer'}                                 a newer version wrote it; nothing changed
---          {'late'}                                  the call's deadline is over; nothing changed
+--          {'newer'}
 --@include appending
 --@if several
 local PAYLOAD = 3

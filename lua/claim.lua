@@ -14,7 +14,6 @@
 --                        empty if it chose none, and gone unless that one is gone: then it is what ARGV 6 must be
 --          {'left', chosen, gone}  so it is, and therefore this asker may not choose; nothing changed
 --          {'reused'}    it came with another request before; nothing changed
---          {'late'}      the call's deadline is over; nothing changed
 local key, request, asker, inbox = KEYS[1], ARGV[2], ARGV[4], ARGV[5]
 local now = clock()
 local before = redis.call('GET', key)

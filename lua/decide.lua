@@ -14,9 +14,7 @@
 --          {'no_approval_required', now, record, extra} {'cancelled', …} {'expired', …} {'self_approval', …}
 --          {'content_changed', now, record, extra}   not the handoff that the person saw; nothing changed
 --          {'already_decided', now, record, extra, decision}  somebody decided before, in the same way or not
---          {'newer'}                                 a newer version wrote it; nothing changed
---          {'full'}                                  Redis is full, and this would make it larger; nothing changed
---          {'late'}                                  the call's deadline is over; nothing changed
+--          {'newer'} {'full'}
 --@include appending events inbox after
 local key, waiting, due = KEYS[1], KEYS[2], KEYS[3]
 local verdict, token, decided_by, retention, member, seen, digest, note =

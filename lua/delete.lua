@@ -5,7 +5,6 @@
 -- ARGV: 1 the call's deadline (ms)  2 how the note must begin; empty for any
 --       3 what is published on the channel with the key's name; empty for nothing
 -- Replies: {'deleted'}   the note is gone, or a different one is there
---          {'late'}      the call's deadline is over; nothing changed
 local key, beginning, message = KEYS[1], ARGV[2], ARGV[3]
 local now = clock()
 

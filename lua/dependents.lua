@@ -11,8 +11,7 @@
 -- Replies: {'dependents', status, waited_for, dependent, …}  how it ended, or gone; the ids, separated by spaces, empty
 --                        for none; up to 100 that come after it; if there is neither, it has left the index
 --          {'open'}      it hasn't ended; nothing changed
---          {'newer'}     a newer version wrote it; nothing changed
---          {'late'}      the call's deadline is over; nothing changed
+--          {'newer'}
 --@include inbox after
 local key, dependents, due, member = KEYS[1], KEYS[2], KEYS[3], ARGV[2]
 local now = clock()

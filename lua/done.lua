@@ -10,12 +10,9 @@
 --          {'replayed', now, record, extra}  the same operation made it done before; nothing changed
 --          {'unchecked', digest, schema}     it could be done, but the result must be checked against this schema
 --                                            first; nothing changed
---          {'not_found'}
---          {'expired', now, record, extra} {'rejected', now, record, extra, decision} {'cancelled', …}
+--          {'not_found'} {'expired', now, record, extra} {'rejected', now, record, extra, decision} {'cancelled', …}
 --          {'not_caught', …} {'not_the_catcher', …} {'already_done', …} {'already_failed', …} {'already_declined', …}
---          {'newer'}                    a newer version wrote it; nothing changed
---          {'full'}                     Redis is full, and this would make it larger; nothing changed
---          {'late'}                     the call's deadline is over; nothing changed
+--          {'newer'} {'full'}
 --@include appending
 --@if several
 local PAYLOAD = 3

@@ -5,9 +5,7 @@
 -- ARGV: 1 the call's deadline (ms)
 --       2 the id of the one that came after them
 --       3 their members, tenant:id, separated by spaces
--- Replies: {'forgotten'}
---          {'newer'}    a newer version wrote one of them; nothing changed
---          {'late'}     the call's deadline is over; nothing changed
+-- Replies: {'forgotten'} {'newer'}
 --@include inbox after
 local dependent = ARGV[2]
 local now = clock()

@@ -8,12 +8,9 @@
 --       9 the error or the reason, JSON text
 -- Replies: {'failed', ended, successor} {'declined', …}  it is so now; the successor is nil if there is none
 --          {'replayed', now, record, extra}  the same operation ended it before; nothing changed
---          {'not_found'}
---          {'expired', now, record, extra} {'rejected', now, record, extra, decision} {'cancelled', …}
+--          {'not_found'} {'expired', now, record, extra} {'rejected', now, record, extra, decision} {'cancelled', …}
 --          {'not_caught', …} {'not_the_catcher', …} {'already_done', …} {'already_failed', …} {'already_declined', …}
---          {'newer'}                    a newer version wrote it; nothing changed
---          {'full'}                     Redis is full, and this would make it larger; nothing changed
---          {'late'}                     the call's deadline is over; nothing changed
+--          {'newer'} {'full'}
 --@include appending events inbox after holder work asking successor
 --@include due ending
 local key, due = KEYS[1], KEYS[2]

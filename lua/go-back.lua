@@ -4,7 +4,6 @@
 -- KEYS: 1 prefix:{tag}:tenants   tenants with live handoffs, by when the sweep is to look at them
 -- ARGV: 1 the call's deadline (ms)  2 prefix:{tag}:
 -- Replies: {'moved', count, more}   so many handoffs are in that index now; more: 1 if there are others, else 0
---          {'late'}                 the call's deadline is over; nothing changed
 local call, tenants, old = redis.call, KEYS[1], ARGV[2] .. 'due'
 local now = clock()
 local tenant = call('ZRANGE', tenants, 0, 0)[1]

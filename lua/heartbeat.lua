@@ -11,9 +11,7 @@
 --          {'not_found'} {'replayed'}  the latter never: a heartbeat has no token, and may be sent again
 --          {'expired', now, record, extra} {'rejected', now, record, extra, decision} {'cancelled', …}
 --          {'not_caught', …} {'not_the_catcher', …} {'already_done', …} {'already_failed', …} {'already_declined', …}
---          {'newer'}     a newer version wrote it; nothing changed
---          {'full'}      Redis is full, and this would make it larger; nothing changed
---          {'late'}      the call's deadline is over; nothing changed
+--          {'newer'} {'full'}
 --@include appending inbox holder work asking
 --@if several
 local PAYLOAD = 3

@@ -8,7 +8,6 @@
 --         settings are taken as they were there, unless a later version is here
 -- Replies: {'set', changed, version, paused, max_caught, max_pending}  changed: 1 if anything changed, else 0; then
 --                         what is set now: the version, and each setting as ARGV 2 to 4 take it
---          {'late'}       the call's deadline is over; nothing changed
 --@include inbox
 local inbox, settings = KEYS[1], KEYS[1] .. ':settings'
 local asked, given = { ARGV[2], ARGV[3], ARGV[4] }, tonumber(ARGV[5])

@@ -5,7 +5,6 @@
 -- ARGV: 1 the call's deadline (ms)  2 the token that the places were kept by
 --       3 when it took something (ms, the other partition's clock); empty if it took nothing
 -- Replies: {'settled'}
---          {'late'}      the call's deadline is over; nothing changed
 --@include taking
 local inbox, token, at = KEYS[1], ARGV[2], ARGV[3]
 local places = inbox .. ':places'

@@ -5,7 +5,6 @@
 -- KEYS: 1 prefix:{tag}:inboxes   the names (lib/inbox.lua)
 -- ARGV: 1 the call's deadline (ms)  2 tenant:inbox, or tenant:
 -- Replies: {'tidied'}
---          {'late'}      the call's deadline is over; nothing changed
 --@include inbox
 local index, name = KEYS[1], ARGV[2]
 local partition, tenant = string.sub(index, 1, -8), string.match(name, '^(.*):$')

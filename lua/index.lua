@@ -4,7 +4,6 @@
 -- KEYS: 1… prefix:{tag}:h:tenant:id   the handoffs; in a Cluster of one partition
 -- ARGV: 1 the call's deadline (ms)
 -- Replies: {'indexed'}
---          {'late'}      the call's deadline is over; nothing changed
 --@include inbox after due
 local now = clock()
 

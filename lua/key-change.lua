@@ -14,7 +14,6 @@
 --                       it so before
 --          {'not_found'} {'ended'}  the latter isn't in the way of a revocation
 --          {'already_revoked', at}  another operation revoked it before
---          {'late'}      the call's deadline is over; nothing changed
 local key, over, log = KEYS[1], KEYS[2], KEYS[3]
 local id, action, token, retention = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local scopes, lasts, rate, inboxes, by = ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10]

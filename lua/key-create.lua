@@ -12,7 +12,6 @@
 -- Replies: {'created', fields}  it exists now, or the same operation created it before: no two secrets have the same
 --                               digest
 --          {'taken'}            another key has this id; nothing changed
---          {'late'}             the call's deadline is over; nothing changed
 -- The fields of a key, as HGETALL gives them: tenant agent scopes created digest [ends] [rate] [inboxes]
 -- [update_token] [rotated previous previous_ends] [revoked revoke_token]. Times in milliseconds since the epoch. A key
 -- that ends is removed by its TTL some time later.

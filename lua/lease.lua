@@ -5,7 +5,6 @@
 -- ARGV: 1 the call's deadline (ms)  2 the asker  3 for how long (ms)
 -- Replies: {'held'}   the asker holds it from now on
 --          {'taken'}  another does
---          {'late'}   the call's deadline is over; nothing changed
 -- The value is the holder, a space, and when the lease ends (ms). The key outlives it: replicas of 0.1.0 see only
 -- whether the key is there, so they don't get what a newer one was late to renew. They would leave out of webhooks what
 -- they don't know. When no newer one is left, they wait for that long.

@@ -7,7 +7,6 @@
 --       4 requests a minute; empty for no limit  5 how many limits there may be  6 the author
 -- Replies: {'set', before}  it is so now; before is what the limit was, or nil
 --          {'full'}         there are as many limits as there may be; nothing changed
---          {'late'}         the call's deadline is over; nothing changed
 local limits, log = KEYS[1], KEYS[2]
 local tenant, agent, limit, max, by = ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5]), ARGV[6]
 local now = clock()

@@ -21,8 +21,7 @@
 --                                          many are in the other partition; nothing changed
 --          {'reused'}                      another operation made it: the Idempotency-Key came with another body
 --          {'fresh'}                       it doesn't exist, and wasn't made now
---          {'newer'}                       a newer version made it; nothing changed
---          {'late'}                        the call's deadline is over; nothing changed
+--          {'newer'}
 --@include appending
 --@if several
 local PAYLOAD = 3

@@ -9,7 +9,6 @@
 --          {'no_room', mark, replaced, now}  Redis is full, but would take writes otherwise; nothing changed; the mark
 --                             is nil if there is none. It isn't `full`, which says of other scripts that a request was
 --                             refused, and is counted
---          {'late'}           the call's deadline is over; nothing changed
 local mark, replaced = redis.call('GET', KEYS[1]), redis.call('GET', KEYS[2])
 local now = clock()
 

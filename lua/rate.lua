@@ -8,7 +8,6 @@
 --       5 how many more to hold for later, at most; a tenth of what is left is the most that is given
 -- Replies: {'taken', given, left, now, ends}  given: how many the caller may spend until the window ends; left: how
 --                                             many remain in it
---          {'late'}                          the call's deadline is over; nothing changed
 local key = KEYS[1]
 local limit, window, needed, spare = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
 local now = clock()

@@ -11,7 +11,7 @@
 --          {'expired', now, record, extra} {'rejected', now, record, extra, decision} {'cancelled', …}
 --          {'not_caught', …} {'not_the_catcher', …} {'already_done', …} {'already_failed', …} {'already_declined', …}
 --          {'larger'}                it is this agent's, but its payload has more bytes than may be
---          {'newer'}                 a newer version wrote it
+--          {'newer'}
 --@include inbox holder
 local key = KEYS[1]
 local now = clock()

@@ -12,8 +12,7 @@
 --          {'not_the_passer', now, record, extra, decision} {'not_caught', now, record, extra} {'expired', …}
 --          {'already_done', …} {'rejected', now, record, extra, decision} {'cancelled', now, record, extra}  the
 --                      decision is nil unless it ended the handoff
---          {'newer'}     a newer version wrote it; nothing changed
---          {'late'}      the call's deadline is over; nothing changed
+--          {'newer'}
 --@include appending events inbox after due work asking successor
 local key, due = KEYS[1], KEYS[2]
 local agent, retention, member = ARGV[2], tonumber(ARGV[3]), ARGV[4]

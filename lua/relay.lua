@@ -8,7 +8,6 @@
 -- Replies: {'relayed', last, tag, moved, …}  last: the feed's newest id, or nil where nothing was appended; then each
 --                       partition of which events are missing between what was moved and these, so that none of these
 --                       was appended: its tag, and the number of the last that was moved
---          {'late'}     the call's deadline is over; nothing changed
 -- An outbox loses only what was moved. So whatever comes after an event that was moved, or is the first that an outbox
 -- has, may follow.
 local feed, moved, retention, events = KEYS[1], KEYS[2], tonumber(ARGV[2]), ARGV[4]

@@ -9,7 +9,6 @@
 --          {'cancelled', id, …}  the ids of those that were cancelled by this call, it or what comes after it, and
 --                       have dependents left, or notes at others
 --          {'unchanged'}  it doesn't wait for this (any more)
---          {'late'}       the call's deadline is over; nothing changed
 --@include appending events inbox after due ending
 local key, due, member = KEYS[1], KEYS[2], ARGV[2]
 local now, seconds, micros = clock()

@@ -4,7 +4,7 @@
 -- ARGV: 1 their members, tenant:id, separated by spaces
 -- Replies: {'stands', standing, last, …}  for each: open, noted (open, and it has notes of some that come after it),
 --                  gone (there is no such handoff), or how its last attempt ended; and the id of the last attempt
---          {'newer'}    a newer version wrote one of them
+--          {'newer'}
 --@include inbox after
 local stands = readStands(ARGV[1])
 if not stands then return { 'newer' } end

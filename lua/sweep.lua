@@ -19,7 +19,6 @@
 --                        time, have a successor; the members only if they are to be named; after: if there are any,
 --                        three lists of members (lib/after.lua): that have ended and have dependents; that are blocked
 --                        and were passed just now, or have ended and left notes; that are blocked for longer
---          {'late'}      the call's deadline is over; nothing changed
 -- The script builds the keys of handoffs and indexes: all carry the partition's tag, so all are in the slot of KEYS[1].
 -- While a slot moves, a key that isn't here may still be on the node that it comes from. A handoff's key outlives its
 -- place in the index by the retention. Until that is over, a missing key or a missing entry in the waiting list isn't

@@ -31,7 +31,6 @@
 --          {'left'}      another request with this token is taking from the other list for it; nothing changed
 --          {'reused'}    this token came with another request before; nothing changed
 --          {'larger'}    they have more bytes than ARGV 14; nothing changed
---          {'late'}      the call's deadline is over; nothing changed
 --@include appending events due work taking
 --@if several
 local PAYLOAD = 8

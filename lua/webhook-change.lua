@@ -9,7 +9,6 @@
 --       4 of rotated: for how long the old secret signs as well (ms)
 -- Replies: {'rotated', fields} {'enabled', fields}  as they are now; also where it was so before
 --          {'not_found'}        there is no such webhook
---          {'late'}             the call's deadline is over; nothing changed
 local key, due, pending, feed = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local isRotated, token, grace = ARGV[2] == 'rotated', ARGV[3], ARGV[4]
 local now = clock()

@@ -10,7 +10,6 @@
 --                     first: when the first of all that are left is due, or empty; old_until as webhook-create.lua has
 --                     it, or empty; a delivery as webhook-plan.lua has it
 --          {'gone'}   there is no such webhook
---          {'late'}   the call's deadline is over; nothing changed
 local key, due, pending, max, lease, token = KEYS[1], KEYS[2], KEYS[3], ARGV[2], tonumber(ARGV[3]), ARGV[4]
 local now = clock()
 local webhook = redis.call('HMGET', key, 'url', 'generation', 'old_until', 'claim', 'claim_due')

@@ -9,7 +9,6 @@
 --       9 what its messages have of the payload; empty for nothing
 -- Replies: {'created', fields}  it is there now, or the same operation made it before: no two webhooks have one id
 --          {'too_many'}         the tenant has as many as it may have; nothing changed
---          {'late'}             the call's deadline is over; nothing changed
 -- The fields of a webhook, as HGETALL gives them: url types inbox labels include created generation cursor
 -- [rotated old_until] [disabled] [failing] [claim claim_due] [replay replay_to].
 -- generation counts its secrets, which are not here: they are derived. rotated is the operation that made the newest,

@@ -9,7 +9,6 @@
 --       7 prefix:{tag}:hooks                     the tenants that have webhooks here
 -- ARGV: 1 the call's deadline (ms)  2 tenant  3 id
 -- Replies: {'deleted'}
---          {'late'}     the call's deadline is over; nothing changed
 local webhooks, tenants, tenant, id = KEYS[6], KEYS[7], ARGV[2], ARGV[3]
 local now = clock()
 

@@ -15,7 +15,6 @@
 --                              or somebody had it replay, also only further; nothing changed
 --          {'full'}            too many would be pending; nothing changed
 --          {'gone'}            there is no such webhook, or it is disabled; nothing changed
---          {'late'}            the call's deadline is over; nothing changed
 -- A pending delivery: how often it was tried, the last status, the last error, when that was (each - for none), the
 -- event's text. One that is pending already stays as it is.
 local key, due, pending = KEYS[1], KEYS[2], KEYS[3]

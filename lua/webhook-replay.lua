@@ -6,7 +6,6 @@
 -- Replies: {'replaying'}  also where there is nothing to replay: what is after its place in the feed, it gets anyway
 --          {'disabled'}   a disabled webhook replays nothing; nothing changed
 --          {'not_found'}  there is no such webhook
---          {'late'}       the call's deadline is over; nothing changed
 -- The end is the webhook's place now, so a replay ends, however much happens meanwhile.
 local key, from = KEYS[1], ARGV[2]
 local now = clock()

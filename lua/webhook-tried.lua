@@ -14,7 +14,6 @@
 -- Replies: {'noted'}
 --          {'disabled', reason}  noted, and the webhook is disabled: gone or failing
 --          {'unknown'}           there is no such attempt any more; nothing changed
---          {'late'}              the call's deadline is over; nothing changed
 -- A delivery that is over: its id, and what webhook-plan.lua has of one.
 local key, due, pending, feed = KEYS[1], KEYS[2], KEYS[3], KEYS[6]
 local webhook, id, outcome, retention = ARGV[2], ARGV[3], ARGV[5], tonumber(ARGV[10])

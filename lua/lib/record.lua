@@ -67,6 +67,9 @@
 -- `2:pending …`. While a handoff is blocked by what it comes after, it is `3:pending …`: versions before that would let
 -- it be caught. A record that needs a newer version has another number there. RECORD and DEADLINES don't match it. So
 -- a replica of an older version doesn't touch a record that it can't read ({'newer'}), while newer replicas can.
+-- Some replies mean the same in each script, and change nothing. {'late'}: the call's deadline, in Redis's time, is over;
+-- each script that may write gives it. {'newer'}: a newer version wrote a record. {'full'}: Redis is full, and this would
+-- make it larger (isFull). A refusal shows what it was judged by: now, record, extra, and the decision that ended it.
 -- RECORD captures, from each record: status approval created expires passed_by pass_token deadline caught_by
 -- catch_token, and the words of done as one. What hasn't happened yet is empty.
 local RECORD = '^[23]?:?(%l+) (%S+) (%d+) (%d+) (%S+) (%S+) ?%d* ?(%d*) ?(%S*) ?(%S*) ?(.*)$'

@@ -87,7 +87,8 @@ function readHeader (lines: string[]): Header | string {
     what: what.replace(/^-- /gm, ''),
     keys: numbered(keys, /^\S+/),
     args: numbered(args, /^.*?(?= {2}|$)/),
-    replies: [...replies.matchAll(/\{'(\w+)'|(\(now\))/g)].map(([, tag, number]) => (tag ?? number)!),
+    // Each that may write also replies {'late'} (lua/lib/record.lua).
+    replies: [...[...replies.matchAll(/\{'(\w+)'|(\(now\))/g)].map(([, tag, number]) => (tag ?? number)!), ...lines[0]!.includes('no-writes') ? [] : ['late']],
   }
 }
 
