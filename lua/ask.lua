@@ -14,7 +14,7 @@
 --          {'not_caught', …} {'not_the_catcher', …} {'already_done', …} {'already_failed', …} {'already_declined', …}
 --          {'already_asked', …}  the latest question is still open; nothing changed
 --          {'newer'} {'full'}
---@include appending events inbox due holder work asking
+--@include appending events inbox due work asking
 local key, due = KEYS[1], KEYS[2]
 local agent, retention, member, max, token = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local id, of, open_for, digest, lengths, question, texts =

@@ -31,16 +31,9 @@ if ARGV[5] == '2' and status ~= 'pending' then return { 'not_found' } end
 if passed_by ~= agent and not is_operator then
   return { 'not_the_passer', now, record, extra, status == 'rejected' and redis.call('HGET', key, 'd') or nil }
 end
-local over = status == 'caught' and deadline or status == 'pending' and expires
-local beat = extra and status == 'caught' and string.match(extra, ' h(%d+)')
-if status == 'expired' or over and now >= tonumber(over) or beat and now >= tonumber(beat) then
-  return { 'expired', now, record, extra }
-end
-if status == 'rejected' then return { 'rejected', now, record, extra, redis.call('HGET', key, 'd') } end
-if status == 'done' then return { 'already_done', now, record, extra } end
-if status == 'failed' then return { 'already_failed', now, record, extra } end
-if status == 'declined' then return { 'already_declined', now, record, extra } end
 if status == 'cancelled' then return { 'replayed', now, record, extra } end
+local over = overAs(key, record, extra, now, status, expires, deadline)
+if over then return over end
 local goes_on = status == 'caught' and not force
 --@if full
 if isFull(#reason - (goes_on and 0 or redis.call('HSTRLEN', key, 'p'))) then return { 'full' } end

@@ -53,21 +53,13 @@ if not isPlain then
   local inbox = inboxOf(key, member, extra)
   if not isAddressed(extra, ARGV[3] ~= '' and ARGV[3]) then return { 'not_addressee', now, record, extra, decision } end
   trace = string.match(passed, TRACE) or false
+  local over = overAs(key, record, extra, now, status, expires, until_done)
+  if over then return over end
   if status == 'caught' then
-    local beat = extra and string.match(extra, ' h(%d+)')
-    if now >= tonumber(until_done) or beat and now >= tonumber(beat) then return { 'expired', now, record, extra } end
     if by .. ' ' .. made_by ~= words then return { 'already_caught', now, record, extra } end
     if isLarger then return { 'larger' } end
     return { 'replayed', created, payload, decision, trace, extra and record, extra, schema }
   end
-  if status == 'expired' or status == 'pending' and now >= tonumber(expires) then
-    return { 'expired', now, record, extra }
-  end
-  if status == 'cancelled' then return { 'cancelled', now, record, extra } end
-  if status == 'rejected' then return { 'rejected', now, record, extra, decision } end
-  if status == 'done' then return { 'already_done', now, record, extra } end
-  if status == 'failed' then return { 'already_failed', now, record, extra } end
-  if status == 'declined' then return { 'already_declined', now, record, extra } end
   if approval == 'waiting' then return { 'approval_required', now, record, extra } end
   if string.sub(record, 1, 2) == '3:' then return { 'blocked', now, record, extra } end
   if now < tonumber(extra and string.match(extra, ' a(%d+)') or 0) then return { 'not_yet', now, record, extra } end

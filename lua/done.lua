@@ -30,7 +30,7 @@ local extra
 local at = record and string.find(record, ' ' .. agent .. ' ', 41, true)
 if not at or string.sub(record, 1, 7) ~= 'caught ' or string.find(record, ' ', at + #agent + 2, true) or
   now >= string.sub(record, at - 13, at - 1) + 0 then
-  --@include holder
+  --@include work
   extra = record and string.sub(record, 2, 2) == ':' and call('HGET', key, 'x')
   local refusal = unheld(key, record, extra, agent, token, now)
   if refusal then return refusal end

@@ -11,7 +11,7 @@
 --          {'not_found'} {'expired', now, record, extra} {'rejected', now, record, extra, decision} {'cancelled', …}
 --          {'not_caught', …} {'not_the_catcher', …} {'already_done', …} {'already_failed', …} {'already_declined', …}
 --          {'newer'} {'full'}
---@include appending events inbox after holder work asking successor
+--@include appending events inbox after work asking successor
 --@include due ending
 local key, due = KEYS[1], KEYS[2]
 local became, token, agent, retention, member, may_retry, code, told =

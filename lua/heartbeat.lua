@@ -12,7 +12,7 @@
 --          {'expired', now, record, extra} {'rejected', now, record, extra, decision} {'cancelled', …}
 --          {'not_caught', …} {'not_the_catcher', …} {'already_done', …} {'already_failed', …} {'already_declined', …}
 --          {'newer'} {'full'}
---@include appending inbox holder work asking
+--@include appending inbox work asking
 --@if several
 local PAYLOAD = 3
 --@include several

@@ -12,7 +12,7 @@
 --          {'not_caught', …} {'not_the_catcher', …} {'already_done', …} {'already_failed', …} {'already_declined', …}
 --          {'larger'}                it is this agent's, but its payload has more bytes than may be
 --          {'newer'}
---@include inbox holder
+--@include inbox work
 local key = KEYS[1]
 local now = clock()
 local isLarger = ARGV[3] and redis.call('HSTRLEN', key, 'p') > ARGV[3] + 0

@@ -43,7 +43,7 @@ const recipes: Record<string, Recipe> = {
   },
   'a refusal of a script': {
     steps: [
-      { file: 'lua/catch.lua', change: ["  if status == 'rejected' then return", "  if status == 'tired' then return { 'too_tired', now, record, extra } end\n  if status == 'rejected' then return"] },
+      { file: 'lua/catch.lua', change: ["  if approval == 'waiting' then return", "  if status == 'tired' then return { 'too_tired', now, record, extra } end\n  if approval == 'waiting' then return"] },
       { file: 'lua/catch.lua', change: ["{'rejected', …} {'already_caught', …}", "{'rejected', …} {'too_tired', …}\n--          {'already_caught', …}"] },
       {
         file: 'src/redis/outcomes.ts',

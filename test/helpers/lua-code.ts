@@ -31,7 +31,7 @@ export function readLibrary (library: string): Library {
   const functions = nodes(luaparse.parse(library, { ranges: true, comments: false }).body).filter(({ type }) => type === 'FunctionDeclaration')
   const known: Map<string, { tags: string[], commands: Command[] }> = new Map()
   for (const declared of functions) {
-    const tagsOf = returnedTags(nodes(declared.body), new Map())
+    const tagsOf = returnedTags(nodes(declared.body), known)
     const tags: string[] = []
     const commands: Command[] = []
     visit(declared, node => {

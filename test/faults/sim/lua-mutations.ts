@@ -11,12 +11,12 @@ export const luaMutations: readonly Mutation[] = [
     ],
   },
   { name: 'no deadline: a script runs however late it is', lua: [{ from: '> ARGV[1] + 0 then', to: '< 0 then' }] },
-  { name: 'no expiry check: what is over can still be caught', lua: [{ from: "status == 'pending' and now >= tonumber(expires)", to: 'false', of: ['catch'] }] },
+  { name: 'no expiry check: what is over can still be caught', lua: [{ from: "or status == 'pending' and expires", to: '', of: ['catch'] }] },
   {
     name: 'no from-state: a catch takes what another has',
     lua: [
       { from: "then return { 'already_caught', now, record, extra } end\n    if isLarger then return { 'larger' } end\n    return", to: "then record, status = (extra and '2:pending' or 'pending') .. string.match(record, '^2?:?caught( %S+ %d+ %d+ %S+ %S+)'), 'pending' else return" },
-      { from: "extra, schema }\n  end\n  if status == 'expired'", to: "extra, schema } end\n  end\n  if status == 'expired'" },
+      { from: "extra, schema }\n  end\n  if approval == 'waiting'", to: "extra, schema } end\n  end\n  if approval == 'waiting'" },
     ],
   },
   // Attempts.
