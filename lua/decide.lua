@@ -15,7 +15,7 @@
 --          {'content_changed', now, record, extra}   not the handoff that the person saw; nothing changed
 --          {'already_decided', now, record, extra, decision}  somebody decided before, in the same way or not
 --          {'newer'} {'full'}
---@include appending events inbox after
+--@include appending events inbox
 local key, waiting, due = KEYS[1], KEYS[2], KEYS[3]
 local verdict, token, decided_by, retention, member, seen, digest, note =
   ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9]
@@ -77,7 +77,7 @@ redis.pcall('SPUBLISH', key, verdict)
 redis.pcall('SPUBLISH', waiting, verdict)
 append(outbox, micros, verdict, member, record, extra)
 if not isYes then
-  --@include due ending
+  --@include due after
   leaveDue(key, due, member, extra, 'rejected', now, micros)
 end
 local reply = { isYes and 'approved' or 'rejected', now }

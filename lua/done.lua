@@ -68,7 +68,7 @@ call('HSET', key, 's', record, 'p', result)
 call('PEXPIREAT', key, string.format('%d', now + RETENTION))
 redis.pcall('SPUBLISH', key, 'done')
 if extra and string.find(extra, ' W', 1, true) then
-  --@include events inbox after due ending
+  --@include events inbox due after
   leaveDue(key, due, member, extra, 'done', now, seconds .. micros)
 else
   call('ZREM', due, member)

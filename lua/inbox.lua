@@ -3,7 +3,7 @@
 -- KEYS: 1 prefix:{tag}:i:tenant:inbox   the inbox (lib/inbox.lua)
 -- ARGV: 1 retention (ms)
 -- Replies: {'counted', pending, waiting, delayed, caught, failed, oldest, paused, max_caught, max_pending, blocked}  as
---                        lib/counts.lua says
---@include inbox counts
+--                        lib/inbox.lua says
+--@include inbox
 local counts = countsOf(KEYS[1], ARGV[1], clock())
 return { 'counted', unpack(counts, 1, 10) }

@@ -5,7 +5,7 @@
 -- ARGV: 1 the first name, as ZRANGE BYLEX takes it  2 the last name  3 how many at most of each list
 --       4 retention (ms) to count, too; else empty
 -- Replies: {'named', now, list, …}  now: ms; each list: {name, …} by bytes; or with the counts {{name, count, …}, …}:
---                              those of lib/counts.lua, or for tenant: how many wait for a person
---@include inbox counts
+--                              those of lib/inbox.lua, or for tenant: how many wait for a person
+--@include inbox
 local now = clock()
 return { 'named', now, unpack(readNames(ARGV[1], ARGV[2], ARGV[3], ARGV[4], now)) }

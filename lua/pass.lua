@@ -54,7 +54,7 @@ local kept = options ~= '' and string.match(options, ' l(%d+)')
 if not kept then inbox, other = waiting, inbox end
 local settings = inbox and call('GET', inbox .. ':settings')
 if settings then
-  --@include counts
+  --@include inbox
   local refusal = unpassable(inbox, other, options, settings, now)
   if refusal then return refusal end
 end

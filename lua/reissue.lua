@@ -13,7 +13,7 @@
 --          {'already_done', …} {'rejected', now, record, extra, decision} {'cancelled', now, record, extra}  the
 --                      decision is nil unless it ended the handoff
 --          {'newer'}
---@include appending events inbox after due work asking successor
+--@include appending events inbox due after work asking successor
 local key, due = KEYS[1], KEYS[2]
 local agent, retention, member = ARGV[2], tonumber(ARGV[3]), ARGV[4]
 local now, seconds, micros = clock()

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Something that a blocked handoff comes after has ended (lib/ending.lua). It leads to memory being freed, so it
+-- Something that a blocked handoff comes after has ended (lib/after.lua). It leads to memory being freed, so it
 -- also runs when Redis is full (allow-oom).
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the blocked one
 --       2 prefix:{tag}:due:tenant    its tenant's live handoffs (lib/due.lua)
@@ -9,7 +9,7 @@
 --          {'cancelled', id, …}  the ids of those that were cancelled by this call, it or what comes after it, and
 --                       have dependents left, or notes at others
 --          {'unchanged'}  it doesn't wait for this (any more)
---@include appending events inbox after due ending
+--@include appending events inbox due after
 local key, due, member = KEYS[1], KEYS[2], ARGV[2]
 local now, seconds, micros = clock()
 

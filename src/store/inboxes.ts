@@ -333,7 +333,7 @@ function readTurns (reply: unknown): InboxTurns {
   return { turns: turns.map(String), isMore: more === 1, caught: caught as number | null, readAt: readAt as number }
 }
 
-/** @param counts as lua/lib/counts.lua has them */
+/** @param counts as lua/lib/inbox.lua has them */
 function readCounted (
   [pending, waiting, delayed, caught, failed, oldest, paused, maxCaught, maxPending, blocked]: unknown[]
 ): Counted {
