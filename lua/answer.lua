@@ -7,14 +7,12 @@
 --       8 the letters of those in whose name the key may answer: p for people, r for the passer
 --       9 the digest of the schema that the answer satisfies; empty if it wasn't checked
 --       10 the note, JSON text; null for none  11 the answer, JSON text
--- Replies: {'answered', at}      it is answered now
---          {'replayed', at}      the same operation answered it before; nothing changed
---          {'unchecked', digest, schema}  it could be answered, but the answer must be checked against this schema
---                                first; nothing changed
+-- Replies: {'answered', at}  it is answered now
+--          {'replayed', at}  the same operation answered it before; nothing changed
+--          {'unchecked', digest, schema}  it could be answered once the answer has been checked against this schema
 --          {'not_found'}
 --          {'not_asked', now, record, extra} {'content_changed', …} {'already_answered', …} {'expired', …}
---          {'withdrawn', …} {'no_scope', …} {'self_approval', …} {'not_the_passer', …}  no_scope: the key lacks the
---                                letter of whom the question asks
+--          {'withdrawn', …} {'no_scope', …} {'self_approval', …} {'not_the_passer', …}  no_scope: see ARGV 8
 --          {'newer'} {'full'}
 --@include appending events inbox due work asking
 local key, due = KEYS[1], KEYS[2]

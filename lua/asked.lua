@@ -1,5 +1,5 @@
 #!lua flags=no-writes
--- Reads the latest question of a handoff, with its answer. Changes nothing.
+-- Reads the latest question of a handoff, with its answer.
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
 -- ARGV: 1 how many bytes texts and answer may have together; absent for any
 -- Replies: {'found', now, record, extra, question, texts, answer}  fields q, u and a (lib/record.lua); parts that don't

@@ -7,10 +7,10 @@
 --       5 1 for an operator, who may cancel what others passed; 2 for one who cancels only what is pending; else 0
 --       6 1 for force, else 0
 --       7 the reason, JSON text; empty for none
--- Replies: {'cancelled', now, record, extra}   it is cancelled now
---          {'replayed', now, record, extra}    it was cancelled before; nothing changed
---          {'requested', now, record, extra}   it is caught, and its catcher is asked to stop
---          {'not_found'}                       or, for ARGV 5 = 2, it isn't pending
+-- Replies: {'cancelled', now, record, extra}  it is cancelled now
+--          {'replayed', now, record, extra}   it was cancelled before; nothing changed
+--          {'requested', now, record, extra}  it is caught, and its catcher is asked to stop
+--          {'not_found'}  or, for ARGV 5 = 2, it isn't pending
 --          {'not_the_passer', now, record, extra, decision} {'expired', now, record, extra}
 --          {'rejected', now, record, extra, decision} {'already_done', now, record, extra} {'already_failed', …}
 --          {'already_declined', …}  the decision is nil unless it ended the handoff

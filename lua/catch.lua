@@ -1,26 +1,21 @@
 #!lua flags=allow-oom
--- pending -> caught. A catch leads to memory being freed, so it also runs when Redis is full (allow-oom).
+-- pending -> caught. This leads to memory being freed.
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
 --       2 prefix:{tag}:due:tenant    its tenant's live handoffs (lib/due.lua)
 -- ARGV: 1 the call's deadline (ms)  2 caught_by, a space, and catch_token
 --       3 the inboxes that the key is limited to, each between spaces; empty or absent for any
 --       4 how many bytes the payload and the schema may have; absent for any
 --       5 if it is there, and comes after others, it counts as larger
--- Replies: {'caught', created, payload, decision, traceparent, record, extra, schema}    it is this agent's now;
---                                                                 created is text; the decision is nil if nobody had to
---                                                                 decide, the traceparent if none was passed; the parts
---                                                                 after it are there only with an extra, the schema
---                                                                 only if one was passed
---          {'replayed', created, payload, decision, traceparent, …}  the same operation caught it before; nothing
---                      changed
+-- Replies: {'caught', created, payload, decision, traceparent, record, extra, schema}  it is this agent's now; created
+--                      is text; the decision is nil if nobody had to decide, the traceparent if none was passed; the
+--                      parts after that are there only with an extra, the schema only if one was passed
+--          {'replayed', created, payload, decision, traceparent, …}  the same operation caught it before
 --          {'not_found'}
---          {'not_addressee', now, record, extra, decision}  it is for an inbox that this key may not catch from;
---                                                           nothing changed
+--          {'not_addressee', now, record, extra, decision}  it is for an inbox that this key may not catch from
 --          {'expired', now, record, extra, decision} {'cancelled', …} {'rejected', …} {'already_caught', …}
 --          {'already_done', …} {'already_failed', …} {'already_declined', …} {'approval_required', …} {'blocked', …}
 --          {'not_yet', …}
---          {'larger'}                                it could be caught, or was before, but has more bytes than may be;
---                                                    nothing changed
+--          {'larger'}  it could be caught, or was before, but has more bytes than may be
 --          {'newer'}
 --@include appending
 --@if several
@@ -78,8 +73,8 @@ if not isPlain then
   append(outbox, seconds .. micros, 'caught', member, record, extra, string.match(words, '%S+'))
   --@end
 else
-  -- Most are plain, have no trace, and can be caught. For them this does what becomeCaught does, with less to define
-  -- and to ask. Both times in a record have 13 digits.
+  -- Most are plain, and have no trace. This does what becomeCaught does, with less to define and to ask. Both times in
+  -- a record have 13 digits.
   --@if events
   appendPlain(key, due, key, string.find(key, MEMBER) + 4, seconds .. micros, 'caught caught ',
     string.match(record, '%S+', 42), string.match(words, '%S+'), created)

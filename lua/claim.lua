@@ -1,18 +1,17 @@
 #!lua flags=allow-oom
--- Remembers which request an agent's Idempotency-Key came with, to whichever inboxes, and which asker came first. So if
--- a reply was lost, the same asker's retry gets the same reply. Where the request names several inboxes, an asker
--- chooses one here before it takes from it. Until it chooses none, or has been gone for longer than what it does with a
--- choice can take, no other asker chooses. So what the key took is from the inbox that was chosen last, or it took
--- nothing.
+-- Remembers which request an agent's Idempotency-Key came with, and which asker came first: its retry gets the same
+-- reply. Where the request names several inboxes, an asker chooses one here before it takes from it. No other asker
+-- chooses until it chooses none, or is gone for longer than it needs. So what the key took is from the inbox that was
+-- chosen last.
 -- KEYS: 1 prefix:{tag}:q:token   the request's digest, and the first asker, or the one that chose last; if it did, then
 --                                also the inbox and when that was (ms). Also the channel that tells of choices
 -- ARGV: 1 the call's deadline (ms)  2 the request's digest  3 how long to keep it (ms); a longer time isn't shortened
 --       4 the asker  5 the inbox that it chooses; empty for none
 --       6 the value that it has looked after: that asker is gone, and took nothing; else empty
 -- Replies: {'claimed', chosen, gone}  the key is new, or nobody else's, and the choice is made; both are empty
---          {'known', chosen, gone}  another asker came with the same request before, and chose this inbox; both are
---                        empty if it chose none, and gone unless that one is gone: then it is what ARGV 6 must be
---          {'left', chosen, gone}  so it is, and therefore this asker may not choose; nothing changed
+--          {'known', chosen, gone}  another asker came with the same request before, and chose this inbox, or none:
+--                        empty. If that asker is gone, `gone` is what ARGV 6 must be; else empty
+--          {'left', chosen, gone}  likewise, so this asker may not choose; nothing changed
 --          {'reused'}    it came with another request before; nothing changed
 local key, request, asker, inbox = KEYS[1], ARGV[2], ARGV[4], ARGV[5]
 local now = clock()

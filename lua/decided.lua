@@ -1,12 +1,9 @@
 #!lua flags=no-writes
--- Lists what people decided last, the latest first. Changes nothing. It reads a limited amount of payloads: of what
--- would be too much, the task is left out.
+-- Lists what people decided last, the latest first. Once payloads are too many bytes to read, tasks are left out.
 -- KEYS: 1 prefix:{tag}:w:tenant:decided   handoffs that people decided on, by when (decide.lua)
 -- ARGV: 1 how many at most  2 prefix:{tag}:
--- Replies: {'listed', now, member, record, decision, extra, task, member, …}  now is the time (ms). Extra is nil if
---                     there is none; task is the beginning of a JSON string, nil where the payload is gone or too long
--- The script builds the handoffs' keys from the members: all carry the partition's tag, so all are in the slot of
--- KEYS[1].
+-- Replies: {'listed', now, member, record, decision, extra, task, member, …}  extra is nil if there is none; task is the
+--                     beginning of a JSON string, nil where the payload is gone or too long
 local decided, limit, prefix = KEYS[1], tonumber(ARGV[1]), ARGV[2]
 local now = clock()
 local bytes = 2097152

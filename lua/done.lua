@@ -3,13 +3,11 @@
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
 --       2 prefix:{tag}:due:tenant    its tenant's live handoffs (lib/due.lua)
 -- ARGV: 1 the call's deadline (ms)  2 the calling agent  3 done_token
---       4 the result, JSON text; empty for none; but where 5 is there, the digest of the schema that the result
---         satisfies
+--       4 the result, JSON text; empty for none; but where 5 is there, the digest of the schema that it satisfies
 --       5 that result
--- Replies: (now)                        it is done now
+-- Replies: (now)  it is done now
 --          {'replayed', now, record, extra}  the same operation made it done before; nothing changed
---          {'unchecked', digest, schema}     it could be done, but the result must be checked against this schema
---                                            first; nothing changed
+--          {'unchecked', digest, schema}  it could be done once the result has been checked against this schema
 --          {'not_found'} {'expired', now, record, extra} {'rejected', now, record, extra, decision} {'cancelled', …}
 --          {'not_caught', …} {'not_the_catcher', …} {'already_done', …} {'already_failed', …} {'already_declined', …}
 --          {'newer'} {'full'}

@@ -6,8 +6,8 @@
 -- ARGV: 1 the call's deadline (ms)  2 for how long events are kept (ms)
 -- Replies: {'noted', now}
 --          {'kept'}        something is kept; nothing changed
--- Also when Redis is full, since readers go on then: it is some 100 bytes a tenant, which end by themselves. If Redis
--- loses its data, it loses the note as well. The time is before now: an event of this millisecond may still come.
+-- Readers go on when Redis is full, and this is some 100 bytes a tenant, which end by themselves. The time is before
+-- now: an event of this millisecond may still come.
 local feed, note, retention = KEYS[1], KEYS[2], tonumber(ARGV[2])
 local now = clock()
 local last = redis.call('XREVRANGE', feed, '+', '-', 'COUNT', 1)[1]

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- Moves what the tenants' due indexes of a partition have (lib/due.lua) to the one index that version 0.2.0 knows, a
--- part in each call, so that replicas of that version sweep and list it. It undoes lib/due.lua.
+-- part in each call, so that replicas of that version sweep and list it.
 -- KEYS: 1 prefix:{tag}:tenants   tenants with live handoffs, by when the sweep is to look at them
 -- ARGV: 1 the call's deadline (ms)  2 prefix:{tag}:
 -- Replies: {'moved', count, more}   so many handoffs are in that index now; more: 1 if there are others, else 0

@@ -3,11 +3,10 @@
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
 -- ARGV: 1 the call's deadline (ms)  2 the calling agent  3 retention (ms)  4 extend_by (ms); empty to keep the deadline
 --       5 the longest work time from its catch (ms)  6 the progress, JSON text; empty for none
--- Replies: {'caught', deadline, beat, requested, cancel_reason, record, extra, now}
---                        it is this agent's. deadline: by when it must be done;
---                        beat: by when the next heartbeat must come, nil if none must; requested: 1 if its passer asked
---                        to cancel it, else 0; the reason is nil if none was given; the parts after it are there only
---                        once its catcher has asked something
+-- Replies: {'caught', deadline, beat, requested, cancel_reason, record, extra, now}  it is this agent's. deadline: by
+--                        when it must be done; beat: by when the next heartbeat must come, nil if none must; requested:
+--                        1 if its passer asked to cancel it, else 0; the reason is nil if none was given; the parts
+--                        after it are there only once its catcher has asked something
 --          {'not_found'} {'replayed'}  the latter never: a heartbeat has no token, and may be sent again
 --          {'expired', now, record, extra} {'rejected', now, record, extra, decision} {'cancelled', …}
 --          {'not_caught', …} {'not_the_catcher', …} {'already_done', …} {'already_failed', …} {'already_declined', …}

@@ -1,6 +1,5 @@
 #!lua flags=allow-oom
--- Gives back the places that a request kept in a limited inbox for what it took from the other partition
--- (lib/taking.lua).
+-- Gives back the places that a request kept for what it took from an inbox's other partition (lib/taking.lua).
 -- KEYS: 1 prefix:{tag}:i:tenant:inbox   the inbox in its own partition
 -- ARGV: 1 the call's deadline (ms)  2 the token that the places were kept by
 --       3 when it took something (ms, the other partition's clock); empty if it took nothing

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
--- An inbox that has nothing in a partition any more, or a tenant of which nothing waits, leaves the names. What isn't
--- caught any more leaves the set of what is, and what isn't delayed any more leaves the list of that: a replica of an
--- older version ended or moved it, which doesn't know them. A call looks at some of them.
+-- An inbox that has nothing in a partition any more, or a tenant of which nothing waits, leaves the names. And some of
+-- what a replica of an older version ended or moved leaves the set of what is caught and the list of what is delayed,
+-- which that version doesn't know.
 -- KEYS: 1 prefix:{tag}:inboxes   the names (lib/inbox.lua)
 -- ARGV: 1 the call's deadline (ms)  2 tenant:inbox, or tenant:
 -- Replies: {'tidied'}

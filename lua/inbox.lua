@@ -1,9 +1,9 @@
 #!lua flags=no-writes
--- Counts what an inbox has in one partition, says since when, and what operators set for it there. Changes nothing.
+-- Counts what an inbox has in one partition, and says since when, and what operators set for it there.
 -- KEYS: 1 prefix:{tag}:i:tenant:inbox   the inbox (lib/inbox.lua)
 -- ARGV: 1 retention (ms)
--- Replies: {'counted', pending, waiting, delayed, caught, failed, oldest, paused, max_caught, max_pending, blocked}  as
---                        lib/inbox.lua says
+-- Replies: {'counted', pending, waiting, delayed, caught, failed, oldest, paused, max_caught, max_pending, blocked}
+--                        as countsOf says
 --@include inbox
 local counts = countsOf(KEYS[1], ARGV[1], clock())
 return { 'counted', unpack(counts, 1, 10) }

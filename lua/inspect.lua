@@ -1,5 +1,5 @@
 #!lua flags=no-writes
--- Reads the whole of a handoff for a person who is to decide. Changes nothing.
+-- Reads the whole of a handoff for a person who is to decide.
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
 -- ARGV: 1 how many bytes the payload and the schema may have together; absent for any
 -- Replies: {'found', now, record, payload, decision, digest, extra, schema}  parts that don't exist are nil, as is a

@@ -4,8 +4,6 @@
 -- ARGV: 1 when the last one seen was created (ms); 0 for the start  2 its id; empty for the start
 --       3 how many at most  4 prefix:{tag}:
 -- Replies: {'listed', more, id, fields, id, fields, …}  more is 1 if the list goes on
--- The script builds the keys' Redis keys from their ids: all carry the partition's tag, so all are in the slot of
--- KEYS[1].
 --@include inbox listing
 local keys = KEYS[1]
 local limit, prefix = tonumber(ARGV[3]), ARGV[4]

@@ -1,13 +1,12 @@
 #!lua flags=allow-oom
--- Takes or renews a lease that one replica holds at a time. Losing it is safe: what it guards (the sweep) may run
--- twice.
+-- Takes or renews a lease that one replica holds at a time. Losing it is safe: the sweep may run twice.
 -- KEYS: 1 prefix:{tag}:sweeps   the replica that sweeps
 -- ARGV: 1 the call's deadline (ms)  2 the asker  3 for how long (ms)
 -- Replies: {'held'}   the asker holds it from now on
 --          {'taken'}  another does
 -- The value is the holder, a space, and when the lease ends (ms). The key outlives it: replicas of 0.1.0 see only
--- whether the key is there, so they don't get what a newer one was late to renew. They would leave out of webhooks what
--- they don't know. When no newer one is left, they wait for that long.
+-- whether the key is there, so they don't get what a newer one was late to renew, and leave out of webhooks what they
+-- don't know.
 local key, asker, duration = KEYS[1], ARGV[2], tonumber(ARGV[3])
 local now = clock()
 local holder, ends = string.match(redis.call('GET', key) or '', '^(%S+) (%d+)$')

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- Sets how many requests a minute an agent, or all agents of a tenant together, may make; or takes that away. Agents
--- must be slowed down even when Redis is full (allow-oom).
+-- Sets how many requests a minute an agent, or all agents of a tenant together, may make; or takes that away. Also when
+-- Redis is full (allow-oom): agents must be slowed down then.
 -- KEYS: 1 prefix:{tag}:limits    the limits: tenant or tenant/agent, by requests a minute
 --       2 prefix:{tag}:keys:log  the log of what became of keys and limits
 -- ARGV: 1 the call's deadline (ms)  2 tenant  3 agent; empty for all of the tenant together

@@ -1,5 +1,5 @@
 #!lua flags=no-writes
--- Reads what a child needs to know of its parent. Changes nothing.
+-- Reads what a child needs to know of its parent.
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the parent
 -- ARGV: 1 how many bytes the payload may have; absent for any
 -- Replies: {'found', now, record, extra, mark}  mark: 12 hex digits that stand for its payload, passer and inbox; nil

@@ -1,8 +1,8 @@
 #!lua flags=no-writes
--- Lists a tenant's handoffs: those that are live, by when the sweep is to look at them, the earliest first; or those
--- that failed, by when they ended, the latest or the earliest first. Reads the lists of one partition, or of several
--- where one Redis has them all. Changes nothing. Redis serves nobody else meanwhile, so a call looks at a limited
--- number of members and reads a limited number of bytes, and says where each list goes on.
+-- Lists a tenant's handoffs: those that are live, by when the sweep is to look at them; those that failed, by when they
+-- ended; or those with an open question, by when it was asked. Reads lists of one partition, or of several where one
+-- Redis has them all. Redis serves nobody else meanwhile, so a call looks at a limited number of members, reads a
+-- limited number of bytes, and says where each list goes on.
 -- KEYS: 1… each prefix:{tag}:due:tenant (live handoffs), or prefix:{tag}:f:tenant or
 --           prefix:{tag}:i:tenant:inbox:failed (what failed), or prefix:{tag}:a:tenant or
 --           prefix:{tag}:a:tenant:passer (those with an open question)
@@ -20,7 +20,6 @@
 --                as ARGV says, else 0. An item: {score, member, record, extra, decision, fault, progress, task}. Parts
 --                that don't exist are nil; fault is the error given to fail or the reason given to decline, or the
 --                question; a task is the beginning of a JSON string
--- The script builds the handoffs' keys from the members: they carry their list's tag, so all are in its slot.
 --@include inbox listing
 local now = clock()
 local listing = {

@@ -11,16 +11,15 @@
 --       4 the payload; but where 5 is there, what a plain handoff doesn't have, in words of a letter and a value
 --         (lib/record.lua, "word of pass"), or ? alone, which only asks whether the handoff was made before
 --       5 the payload of one that isn't plain; after it the schema and field b, if there are (lib/record.lua)
--- Replies: (now)                                 it is pending now, and can be caught at once; it expires expires_in
---                                                later
+-- Replies: (now)           it is pending now, and can be caught at once; it expires expires_in later
 --          {'passed', created, expires, available, blocked}    it is pending now, and can be caught later; either is
 --                                          nil if it doesn't apply; blocked: how many others it waits for
 --          {'replayed', created, expires, available, blocked}  the same operation made it before; nothing changed
---          {'inbox_full'}                  as many are pending in its inbox as may be; nothing changed
---          {'elsewhere'}                   how many are pending in its inbox is limited, and the call doesn't say how
---                                          many are in the other partition; nothing changed
---          {'reused'}                      another operation made it: the Idempotency-Key came with another body
---          {'fresh'}                       it doesn't exist, and wasn't made now
+--          {'inbox_full'}  as many are pending in its inbox as may be; nothing changed
+--          {'elsewhere'}   how many are pending in its inbox is limited, and the call doesn't say how many are in the
+--                          other partition; nothing changed
+--          {'reused'}      another operation made it: the Idempotency-Key came with another body
+--          {'fresh'}       it doesn't exist, and wasn't made now
 --          {'newer'}
 --@include appending
 --@if several

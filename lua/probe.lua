@@ -7,8 +7,7 @@
 --       4 the mark that the caller knows from before; empty if it knows none  5 how long the note stays (ms)
 -- Replies: {'written', mark, replaced, now}  replaced: when a replica noticed it last (ms); nil if there is no note
 --          {'no_room', mark, replaced, now}  Redis is full, but would take writes otherwise; nothing changed; the mark
---                             is nil if there is none. It isn't `full`, which says of other scripts that a request was
---                             refused, and is counted
+--                             is nil if there is none. It isn't `full`, which is counted as a refused request
 local mark, replaced = redis.call('GET', KEYS[1]), redis.call('GET', KEYS[2])
 local now = clock()
 

@@ -4,8 +4,7 @@
 -- ARGV: 1 the calling agent
 --       2 the inboxes that the key is limited to, each between spaces; empty or absent for any
 --       3 how many bytes the payload may have; absent for any
--- Replies: {'caught', created, payload, decision, traceparent, record, extra, schema}   it is this agent's; the parts
---                      are those of catch.lua
+-- Replies: {'caught', created, payload, decision, traceparent, record, extra, schema}  as in catch.lua
 --          {'not_found'} {'replayed'}  the latter never: a read has no token
 --          {'not_addressee', now, record, extra, decision}  it is for an inbox that this key may not catch from
 --          {'expired', now, record, extra} {'rejected', now, record, extra, decision} {'cancelled', …}

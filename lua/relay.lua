@@ -5,9 +5,9 @@
 -- ARGV: 1 the call's deadline (ms)  2 for how long events are kept (ms)
 --       3 for each partition three words: its tag, the number of the event before these (0 where these are the first
 --         that its outbox has), and how many these are  4 a line for each event, as it stands in the outbox
--- Replies: {'relayed', last, tag, moved, …}  last: the feed's newest id, or nil where nothing was appended; then each
---                       partition of which events are missing between what was moved and these, so that none of these
---                       was appended: its tag, and the number of the last that was moved
+-- Replies: {'relayed', last, tag, moved, …}  last: the feed's newest id, or nil where nothing was appended; then the tag
+--                       of each partition of which events before these are missing, so that none of these was
+--                       appended, and the number of the last that was moved
 -- An outbox loses only what was moved. So whatever comes after an event that was moved, or is the first that an outbox
 -- has, may follow.
 local feed, moved, retention, events = KEYS[1], KEYS[2], tonumber(ARGV[2]), ARGV[4]

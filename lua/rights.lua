@@ -4,9 +4,8 @@
 -- ARGV: 1 commands separated by spaces, with a subcommand as in CLIENT|KILL; each takes a key or channel first, or
 --         neither
 --       2 any key of the service: rights are granted by prefix
--- Replies: {'may', lacking, untold}  lacking: the commands that it may not run, in the same form; empty if there are
---                                    none; untold: a line for each command that Redis couldn't be asked about, with
---                                    Redis's message after it
+-- Replies: {'may', lacking, untold}  lacking: those that it may not run, in the same form; untold: a line for each that
+--                                    Redis couldn't be asked about, with Redis's message after it
 -- Redis 8 answers only if the number of arguments is one that the command takes. Earlier versions take any number, but
 -- 7.0 reads keys without checking that they are there, and crashes. So the largest number is tried first: then each
 -- command has its keys.

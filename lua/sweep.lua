@@ -2,11 +2,10 @@
 -- pending -> expired, caught -> expired: what is due in one partition, in batches of limited size. The payload of one
 -- that nobody caught is freed, unless it was for an inbox; that of a caught one moves to the next attempt if there is
 -- one. Where the payload stays, the handoff enters the failed lists (lib/successor.lua), and can be reissued. The key's
--- TTL was set with the deadline, so a handoff stays readable for as long as without the sweep. The sweep publishes only
--- changes of a waiting list, and successors: requests that wait for a handoff know its deadline already. A handoff
--- whose delay is over enters its inbox.
--- Tenants take turns. Of those that have something due, the ones that have waited longest share a call; who has more
--- left goes behind the others.
+-- TTL was set with the deadline and stays. The sweep publishes only changes of a waiting list, and successors: requests
+-- that wait for a handoff know its deadline already. A handoff whose delay is over enters its inbox.
+-- Of the tenants that have something due, the ones that have waited longest share a call; who has more left goes behind
+-- the others.
 -- KEYS: 1 prefix:{tag}:tenants   tenants with live handoffs, by when the sweep is to look at them (lib/due.lua)
 -- ARGV: 1 the call's deadline (ms)  2 prefix:{tag}:  3 how many handoffs at most, rounded up for each tenant  4 1 to
 --       name those that expire, else 0  5 retention (ms)  6 few to count live handoffs where at most 8 tenants have
@@ -19,12 +18,10 @@
 --                        time, have a successor; the members only if they are to be named; after: if there are any,
 --                        three lists of members (lib/after.lua): that have ended and have dependents; that are blocked
 --                        and were passed just now, or have ended and left notes; that are blocked for longer
--- The script builds the keys of handoffs and indexes: all carry the partition's tag, so all are in the slot of KEYS[1].
 -- While a slot moves, a key that isn't here may still be on the node that it comes from. A handoff's key outlives its
--- place in the index by the retention. Until that is over, a missing key or a missing entry in the waiting list isn't
--- taken for gone: it is looked for again after 1 s, 2 s, 4 s, …, so that other members get their turn. The fraction of
--- the score counts these looks (in 1/32): after n of them at least 2^n - 1 s are over. Everything else that sets the
--- score sets a whole number.
+-- place in the index by the retention. Until that is over, a missing key or entry in the waiting list isn't taken for
+-- gone: it is looked for again after 1 s, 2 s, 4 s, …, so that others get their turn. The fraction of the score counts
+-- these looks (in 1/32): after n of them at least 2^n - 1 s are over. All other scores are whole numbers.
 --@include appending
 --@if several
 local PAYLOAD = 3
@@ -50,8 +47,8 @@ for _, tenant in ipairs(ARGV[7] == '1' and call('ZRANGE', tenants, 0, -1) or {})
   if head and head[1] ~= '-' then call('ZADD', tenants, 'LT', ms(head[2] + 0), tenant) end
 end
 local turns = call('ZRANGE', tenants, '-inf', now, 'BYSCORE', 'LIMIT', 0, limit)
--- Redis's clock was set back if a tenant is to be looked at after more than LOOK. Passes and catches since then rely on
--- its place, so it is looked at now.
+-- Redis's clock was set back if a tenant's look is further ahead than LOOK. Passes and catches since then rely on it, so
+-- it is looked at now.
 local ahead = call('ZRANGE', tenants, '(' .. ms(now + LOOK), '+inf', 'BYSCORE', 'LIMIT', 0, limit)
 if #ahead > 0 and #turns + #ahead >= limit + 0 then first = now end
 for place = 1, math.min(#ahead, limit - #turns) do turns[#turns + 1] = ahead[place] end
@@ -68,9 +65,8 @@ local batch = {
 }
 for i, tenant in ipairs(turns) do
   local due, members, place, later, successors = prefix .. 'due:' .. tenant, lists[i], 1, {}, {}
-  -- Most are plain, and nobody has caught them. For them this does what sweepOne does, with less to define and to ask:
-  -- a quarter less work. The first that isn't like that is left to sweepOne, with those after it. Both times in a
-  -- record have 13 digits.
+  -- Most are plain, and nobody has caught them. For them this does what sweepOne does with a quarter less work. The first
+  -- that isn't like that is left to sweepOne, with those after it. Both times in a record have 13 digits.
   while place <= #members do
     local member = members[place]
     local key = prefix .. 'h:' .. member
@@ -90,9 +86,9 @@ for i, tenant in ipairs(turns) do
     batch.later, batch.successors, batch.was_extra = later, successors, nil
     for place = place, #members do sweepOne(batch, due, place, members[place], prefix) end
   end
-  -- These members leave the index, except those that go on, and the successors enter it. That comes last, so that none
-  -- leaves it unseen. All that is added is after what is due now. Successors can wait until here, since Redis refuses
-  -- the first RENAME if the slot is moving, and so the whole script.
+  -- These members leave the index, except those that go on, and the successors enter it: last, so that none leaves it
+  -- unseen. All that is added is after what is due now. Successors can wait until here: if the slot is moving, Redis has
+  -- refused the first RENAME, and so the whole script.
   if #successors > 0 then call('ZADD', due, unpack(successors)) end
   if #later > 0 then call('ZADD', due, unpack(later)) end
   local over = #members - #later / 2
@@ -106,8 +102,8 @@ for i, tenant in ipairs(turns) do
     gone[#gone + 1] = tenant
   end
 end
--- What this returns counts, so it must not break off any more: Redis looks on the other node for a list that is empty
--- now, or for an index that is there, while the slot moves.
+-- From here on it must not break off: while the slot moves, Redis would look on the other node for a list that is empty
+-- now, or for an index that is there.
 local isLast = #gone > 0 and call('ZCARD', tenants) == #gone
 for _, tenant in ipairs(gone) do call('ZREM', prefix .. 'due:' .. tenant, '-') end
 if #gone > 0 then call('ZREM', tenants, unpack(gone)) end

@@ -1,7 +1,6 @@
 #!lua flags=allow-oom
--- pending -> caught, for the first handoffs that can be caught from an inbox, each as catch.lua does it. A catch leads
--- to memory being freed, so it also runs when Redis is full (allow-oom). Entries that can't be caught any more are
--- removed from the list on the way: up to 32 more entries are looked at than are wanted.
+-- pending -> caught, for the first handoffs that can be caught from an inbox, each as catch.lua does it. Entries that
+-- can't be caught any more are removed on the way: up to 32 more entries are looked at than are wanted.
 -- KEYS: 1 prefix:{tag}:i:tenant:inbox   what can be caught from the inbox, by turn (lib/inbox.lua)
 --       2 prefix:{tag}:due:tenant       its tenant's live handoffs (lib/due.lua)
 --       3 prefix:{tag}:n:token          what this operation took, for a retry; or which request is taking from the
@@ -9,9 +8,8 @@
 --       4 prefix:{tag}:i:tenant:inbox   the same in its other partition, where one Redis has both; else absent
 -- ARGV: 1 the call's deadline (ms)  2 catch_token  3 caught_by  4 work_ttl (ms)  5 retention (ms)  6 prefix:{tag}:h:
 --       7 how many at most; 0: only those that this operation took before  8 how many bytes the answer has already
---       9 how long to remember what was taken (ms), or longer if the work may last longer; empty: as long as a call may
---         be retried
---       10 the request's digest, or -
+--       9 how long to remember what was taken (ms), if the work doesn't last longer; empty: as long as a call may be
+--         retried  10 the request's digest, or -
 --       11 what this operation can take from the other list, ascending, separated by spaces: each a turn, a slash and a
 --         length in bytes; - if there is nothing but the reply is to have turns; empty if it needn't have them
 --       12 the asker
@@ -23,14 +21,14 @@
 --            schema, turn, …}  more: 1 if there may be more, else 0; elsewhere: how many of the turns in ARGV 11 come
 --                        before what is left; placed: 1 if places are kept for what is to be taken from the other list,
 --                        else 0; a turn is 0 if ARGV 11 is empty; each item's other parts are those of catch.lua; if
---                        ARGV 7 is 0, nothing changed
---          {'replayed', more, elsewhere, placed, …}  this operation took these before, and has them still; nothing
---                        changed; a turn is 0 if the first call read none
---          {'closed'}    the inbox is paused, or as many of its handoffs are caught as may be; nothing changed
---          {'limited'}   in a Cluster: their number is limited, and ARGV 13 isn't known, or too old; nothing changed
---          {'left'}      another request with this token is taking from the other list for it; nothing changed
---          {'reused'}    this token came with another request before; nothing changed
---          {'larger'}    they have more bytes than ARGV 14; nothing changed
+--                        ARGV 7 is 0, nothing changed. With all other replies nothing changed either
+--          {'replayed', more, elsewhere, placed, …}  this operation took these before, and has them still; a turn is 0
+--                        if the first call read none
+--          {'closed'}    the inbox is paused, or as many of its handoffs are caught as may be
+--          {'limited'}   in a Cluster: their number is limited, and ARGV 13 isn't known, or too old
+--          {'left'}      another request with this token is taking from the other list for it
+--          {'reused'}    this token came with another request before
+--          {'larger'}    they have more bytes than ARGV 14
 --@include appending events due work taking
 --@if several
 local PAYLOAD = 8
@@ -100,11 +98,10 @@ if room < max and #items / 9 + elsewhere == room then more = 0 end
 if #gone > 0 then redis.call('ZREM', inbox, unpack(gone)) end
 if #caught > 0 then redis.call('SADD', inbox .. ':caught', unpack(caught)) end
 local placed = keepPlaces(places, token, elsewhere, now)
--- Written after all that it names, so that a retry finds either all of it or nothing. With a key it is also written if
--- this list gave nothing beside what the other list gave, or is to give: otherwise a retry, or another request with
--- this key, would take what has entered since. A note of an asker lasts no longer than that one counts
--- (lib/taking.lua). So no call that takes something has this key: while the slot moves, Redis refuses such a call
--- before it has caught anything, and not between two handoffs.
+-- Written after all that it names, so that a retry finds all of it or nothing. With a key it is also written if only the
+-- other list gave something, or is to give it: a retry would take what has entered since. An asker's note lasts no
+-- longer than that one counts (lib/taking.lua), so no call that takes something has this key: while the slot moves,
+-- Redis refuses such a call before it has caught anything.
 if #items > 0 or request ~= '-' and (elsewhere > 0 or size > 0) then
   remember(remembered, request, asker, elsewhere, names, kept_for, latest, now)
 end

@@ -1,17 +1,15 @@
 #!lua flags=no-writes
--- Lists what waits for a person, oldest first, from a position on. Changes nothing. Redis serves nobody else meanwhile,
--- so one call looks at a limited number of members, reads a limited amount of tasks, and says where the list goes on.
+-- Lists what waits for a person, oldest first, from a position on. Like list.lua, a call is limited in what it looks at
+-- and reads, and says where the list goes on.
 -- KEYS: 1 prefix:{tag}:w:tenant   handoffs that wait for a person, by when they were passed
 -- ARGV: 1 when the last one seen was passed (ms); 0 for the start  2 its tenant:id; empty for the start
 --       3 how many at most  4 prefix:{tag}:
 --       5 the words of field x that are wanted, separated by spaces; absent for any
 --       6 how many members to look at; absent for 1000
--- Replies: {'listed', now, since, after, count, member, record, task, extra, digest, size, member, …}  now is the time
---                     (ms). The list goes on after since and after, in the form of ARGV 1 and 2; nil at its end. count:
---                     all that wait, wanted or not, among them for some seconds those that have expired. A task is what
---                     the list keeps of it; extra and digest are nil if there is none; size: the payload's bytes
--- The script builds the handoffs' keys from the members: all carry the partition's tag, so all are in the slot of
--- KEYS[1].
+-- Replies: {'listed', now, since, after, count, member, record, task, extra, digest, size, member, …}  the list goes on
+--                     after since and after, in the form of ARGV 1 and 2; nil at its end. count: all that wait, wanted
+--                     or not, among them for some seconds those that have expired. A task is what the list keeps of
+--                     it; extra and digest are nil if there is none; size: the payload's bytes
 --@include inbox listing
 local waiting = KEYS[1]
 local since, after, limit, prefix, words = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5] or ''

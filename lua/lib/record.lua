@@ -47,10 +47,9 @@
 --   W  -                                     others come after it (lib/after.lua)      -
 -- The record is words, separated by one space; each transition appends its own:
 --   status approval created expires passed_by pass_token [caught deadline caught_by catch_token [completed done_token]]
--- approval is none, waiting, approved or rejected; a missing token is -; a traceparent that was passed along follows
--- pass_token and a slash, in the same word. Field x is words of a letter and a value, a space before each, in any
--- order. It tells the end if the record has no words for it. A mark is 12 hex digits; they go from the root to this
--- payload.
+-- approval is none, waiting, approved or rejected; a missing token is -; a traceparent follows pass_token and a slash, in
+-- the same word. Field x is words of a letter and a value, a space before each, in any order. It tells the end if the
+-- record has no words for it. A mark is 12 hex digits; they go from the root to this payload.
 -- The decision: decided decided_by decision_token[/digest] note; the note is JSON, null for none.
 -- The word of the question is its id, p if it asks people or r if the passer, when it was asked, when it ends, and how
 -- it stands, with slashes between: o and how much was left of the work if it is open, a with when and by whom it was
@@ -58,27 +57,26 @@
 -- how many bytes the details and the schema have, and both, JSON. The answer: answer_token, how many bytes the note
 -- has, the note, JSON, null for none, and the answer, JSON.
 -- The payload is JSON members as catch returns them; empty once it was freed. When the handoff is done, the result
--- takes its place, JSON, empty for none: that writes one field instead of deleting one and making another. Scripts
--- don't parse either.
+-- takes its place, JSON, empty for none: one field is written, none deleted. Scripts don't parse either.
 -- A request that waits for a change listens to the sharded channel with the name of the handoff's key. Each transition
 -- that an agent or a person makes publishes there, and each that makes a successor.
--- Names, tokens and numbers contain no space, so words are separate.
--- A record with field x, or with a status that version 1 of these scripts didn't know, says so in front of its status:
--- `2:pending …`. While a handoff is blocked by what it comes after, it is `3:pending …`: versions before that would let
--- it be caught. A record that needs a newer version has another number there. RECORD and DEADLINES don't match it. So
--- a replica of an older version doesn't touch a record that it can't read ({'newer'}), while newer replicas can.
+-- A record with field x, or with a status that version 1 of these scripts didn't know, begins with `2:`; that of a
+-- handoff that is blocked by what it comes after with `3:`, since versions before that would let it be caught. A record
+-- that needs a newer version has another number there, so RECORD and DEADLINES don't match it, and an older replica
+-- doesn't touch it ({'newer'}).
+-- A script may build keys from a list's members: they carry the list's tag, so all are in the slot of KEYS[1].
 -- Some replies mean the same in each script, and change nothing. {'late'}: the call's deadline, in Redis's time, is over;
 -- each script that may write gives it. {'newer'}: a newer version wrote a record. {'full'}: Redis is full, and this would
 -- make it larger (isFull). A refusal shows what it was judged by: now, record, extra, and the decision that ended it.
--- RECORD captures, from each record: status approval created expires passed_by pass_token deadline caught_by
--- catch_token, and the words of done as one. What hasn't happened yet is empty.
+-- Captures status approval created expires passed_by pass_token deadline caught_by catch_token, and the words of done as
+-- one. What hasn't happened yet is empty.
 local RECORD = '^[23]?:?(%l+) (%S+) (%d+) (%d+) (%S+) (%S+) ?%d* ?(%d*) ?(%S*) ?(%S*) ?(.*)$'
 -- Fewer captures, for the sweep, which may have a million records to read: status approval expires deadline.
 local DEADLINES = '^[23]?:?(%l+) (%S+) %d+ (%d+) %S+ %S+ ?%d* ?(%d*)'
 -- Captures tenant:id, from a handoff's key.
 local MEMBER = '}:h:(.+)$'
--- Within how many milliseconds the sweep looks at each tenant that has live handoffs (lib/due.lua). Each look costs,
--- and so does each pass and catch that is due sooner.
+-- Within how many milliseconds the sweep looks at each tenant with live handoffs (lib/due.lua). Each look costs, and so
+-- does each pass and catch that is due sooner.
 local LOOK = 600000
 -- The two parts of the word with pass_token.
 local OPERATION = '^[^/]+'
@@ -90,9 +88,9 @@ local DECIDED = '^(%d+) (%S+) ([^%s/]+)'
 local function ms(time)
   return string.format('%d', time)
 end
--- Redis's own clock: milliseconds; seconds and the six digits of the microseconds after them, as texts; and
--- milliseconds as text. The two texts joined are microseconds. All deadlines are compared with this clock only. Tests
--- replace it. The texts are pieces of Redis's reply: formatting a number takes twice as long.
+-- Redis's own clock, the only one that deadlines are compared with: milliseconds; seconds and the six digits of the
+-- microseconds after them, as texts, which joined are microseconds; and milliseconds as text. The texts are pieces of
+-- Redis's reply: formatting a number takes twice as long. Tests replace this function.
 local function clock()
   local time = redis.call('TIME')
   local seconds, micros = time[1], time[2]
@@ -100,9 +98,8 @@ local function clock()
   local formatted = seconds .. string.sub(micros, 1, 3)
   return formatted + 0, seconds, micros, formatted
 end
--- Would this make a full Redis larger by more than what any transition writes? `more` is how many bytes it brings
--- beyond what it frees. Only the second text of a script asks, which runs once Redis has refused the first because it
--- is full (redis/scripts.ts).
+-- Would this make a full Redis larger by more than any transition does? `more` is how many bytes it brings beyond what
+-- it frees. Only the text of a script asks that runs once Redis has refused the other (redis/scripts.ts).
 local function isFull(more)
   return more > 512
 end
