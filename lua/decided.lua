@@ -2,8 +2,8 @@
 -- Lists what people decided last, the latest first. Once payloads are too many bytes to read, tasks are left out.
 -- KEYS: 1 prefix:{tag}:w:tenant:decided   handoffs that people decided on, by when (decide.lua)
 -- ARGV: 1 how many at most  2 prefix:{tag}:
--- Replies: {'listed', now, member, record, decision, extra, task, member, …}  extra is nil if there is none; task is the
---                     beginning of a JSON string, nil where the payload is gone or too long
+-- Replies: {'listed', now, member, record, decision, extra, task, member, …}  extra is nil if there is none; task is
+--                     the beginning of a JSON string, nil where the payload is gone or too long
 local decided, limit, prefix = KEYS[1], tonumber(ARGV[1]), ARGV[2]
 local now = clock()
 local bytes = 2097152

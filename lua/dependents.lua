@@ -8,8 +8,8 @@
 -- ARGV: 1 the call's deadline (ms)  2 tenant:id
 --       3 those that were released, as they stand in the set, separated by spaces
 --       4 1 if no notes are left at those that it waited for; else 0
--- Replies: {'dependents', status, waited_for, dependent, …}  how it ended, or gone; the ids that it waited for, separated
---                        by spaces; up to 100 that come after it
+-- Replies: {'dependents', status, waited_for, dependent, …}  how it ended, or gone; the ids that it waited for,
+--                        separated by spaces; up to 100 that come after it
 --          {'open'}      it hasn't ended; nothing changed
 --          {'newer'}
 --@include inbox after

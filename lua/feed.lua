@@ -5,11 +5,11 @@
 --       3 for how long events are kept (ms)
 --       4 prefix:{tag}:e:tenant:since, as in feed-note.lua: no key of the call, since most feeds have none, and Redis
 --         would then read no feed while its slot moves
--- Replies: {'feed', newest, oldest, length, now, since, noted, id, text, …}  newest: the last id that was given; oldest:
---              that of the first event that is kept; each empty for none; length: how many there are; since: what was
---              written from then on (ms) is kept, unless it is too old; empty where nobody knows; ? while the slot
---              moves. It is looked for where nothing is kept, and where the id is older than the oldest; noted: 1 if
---              the note need not be renewed, else 0
+-- Replies: {'feed', newest, oldest, length, now, since, noted, id, text, …}  newest: the last id that was given;
+--              oldest: that of the first event that is kept; each empty for none; length: how many there are; since:
+--              what was written from then on (ms) is kept, unless it is too old; empty where nobody knows; ? while the
+--              slot moves. It is looked for where nothing is kept, and where the id is older than the oldest; noted: 1
+--              if the note need not be renewed, else 0
 -- What is older than the retention counts as removed. What is still there of it shows since when nothing was lost.
 --@include inbox
 local feed, note, after, max, retention = KEYS[1], ARGV[4], ARGV[1], ARGV[2], tonumber(ARGV[3])

@@ -52,7 +52,8 @@ else
   local values = { scopes, lasts, rate, inboxes }
   for at, field in ipairs({ 'scopes', 'ends', 'rate', 'inboxes' }) do
     local value = values[at]
-    if value == '*' then redis.call('HDEL', key, field) elseif value ~= '' then redis.call('HSET', key, field, value) end
+    if value == '*' then redis.call('HDEL', key, field) end
+    if value ~= '*' and value ~= '' then redis.call('HSET', key, field, value) end
   end
 end
 redis.call('XADD', log, 'MAXLEN', '~', 1000, '*',

@@ -5,8 +5,8 @@
 -- ARGV: 1 the call's deadline (ms)  2 for how long events are kept (ms)
 --       3 for each partition three words: its tag, the number of the event before these (0 where these are the first
 --         that its outbox has), and how many these are  4 a line for each event, as it stands in the outbox
--- Replies: {'relayed', last, tag, moved, …}  last: the feed's newest id, or nil where nothing was appended; then the tag
---                       of each partition of which events before these are missing, so that none of these was
+-- Replies: {'relayed', last, tag, moved, …}  last: the feed's newest id, or nil where nothing was appended; then the
+--                       tag of each partition of which events before these are missing, so that none of these was
 --                       appended, and the number of the last that was moved
 -- An outbox loses only what was moved. So whatever comes after an event that was moved, or is the first that an outbox
 -- has, may follow.

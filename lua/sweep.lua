@@ -47,8 +47,8 @@ for _, tenant in ipairs(ARGV[7] == '1' and call('ZRANGE', tenants, 0, -1) or {})
   if head and head[1] ~= '-' then call('ZADD', tenants, 'LT', ms(head[2] + 0), tenant) end
 end
 local turns = call('ZRANGE', tenants, '-inf', now, 'BYSCORE', 'LIMIT', 0, limit)
--- Redis's clock was set back if a tenant's look is further ahead than LOOK. Passes and catches since then rely on it, so
--- it is looked at now.
+-- Redis's clock was set back if a tenant's look is further ahead than LOOK. Passes and catches since then rely on it,
+-- so it is looked at now.
 local ahead = call('ZRANGE', tenants, '(' .. ms(now + LOOK), '+inf', 'BYSCORE', 'LIMIT', 0, limit)
 if #ahead > 0 and #turns + #ahead >= limit + 0 then first = now end
 for place = 1, math.min(#ahead, limit - #turns) do turns[#turns + 1] = ahead[place] end
@@ -65,8 +65,8 @@ local batch = {
 }
 for i, tenant in ipairs(turns) do
   local due, members, place, later, successors = prefix .. 'due:' .. tenant, lists[i], 1, {}, {}
-  -- Most are plain, and nobody has caught them. For them this does what sweepOne does with a quarter less work. The first
-  -- that isn't like that is left to sweepOne, with those after it. Both times in a record have 13 digits.
+  -- Most are plain, and nobody has caught them. For them this does what sweepOne does with a quarter less work. The
+  -- first that isn't like that is left to sweepOne, with those after it. Both times in a record have 13 digits.
   while place <= #members do
     local member = members[place]
     local key = prefix .. 'h:' .. member
@@ -87,8 +87,8 @@ for i, tenant in ipairs(turns) do
     for place = place, #members do sweepOne(batch, due, place, members[place], prefix) end
   end
   -- These members leave the index, except those that go on, and the successors enter it: last, so that none leaves it
-  -- unseen. All that is added is after what is due now. Successors can wait until here: if the slot is moving, Redis has
-  -- refused the first RENAME, and so the whole script.
+  -- unseen. All that is added is after what is due now. Successors can wait until here: if the slot is moving, Redis
+  -- has refused the first RENAME, and so the whole script.
   if #successors > 0 then call('ZADD', due, unpack(successors)) end
   if #later > 0 then call('ZADD', due, unpack(later)) end
   local over = #members - #later / 2

@@ -13,9 +13,9 @@
 --       11 what this operation can take from the other list, ascending, separated by spaces: each a turn, a slash and a
 --         length in bytes; - if there is nothing but the reply is to have turns; empty if it needn't have them
 --       12 the asker
---       13 in a Cluster, where max_caught holds for both partitions (lib/taking.lua): from the inbox's own list how many
---         are caught in the other one, a slash, and when that was (ms, that one's clock); ? if that isn't known; from
---         the other list ! if the inbox's own partition has kept places for what this call takes; else empty
+--       13 in a Cluster, where max_caught holds for both partitions (lib/taking.lua): from the inbox's own list how
+--         many are caught in the other one, a slash, and when that was (ms, that one's clock); ? if that isn't known;
+--         from the other list ! if the inbox's own partition has kept places for what this call takes; else empty
 --       14 how many bytes the payloads of what it would take, or took, may have together; absent for any
 -- Replies: {'taken', more, elsewhere, placed, turn, member, created, payload, decision, traceparent, record, extra,
 --            schema, turn, …}  more: 1 if there may be more, else 0; elsewhere: how many of the turns in ARGV 11 come
@@ -98,8 +98,8 @@ if room < max and #items / 9 + elsewhere == room then more = 0 end
 if #gone > 0 then redis.call('ZREM', inbox, unpack(gone)) end
 if #caught > 0 then redis.call('SADD', inbox .. ':caught', unpack(caught)) end
 local placed = keepPlaces(places, token, elsewhere, now)
--- Written after all that it names, so that a retry finds all of it or nothing. With a key it is also written if only the
--- other list gave something, or is to give it: a retry would take what has entered since. An asker's note lasts no
+-- Written after all that it names, so that a retry finds all of it or nothing. With a key it is also written if only
+-- the other list gave something, or is to give it: a retry would take what has entered since. An asker's note lasts no
 -- longer than that one counts (lib/taking.lua), so no call that takes something has this key: while the slot moves,
 -- Redis refuses such a call before it has caught anything.
 if #items > 0 or request ~= '-' and (elsewhere > 0 or size > 0) then

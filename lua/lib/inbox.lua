@@ -7,10 +7,10 @@ local function isHere(key, other)
 end
 -- An inbox in one partition: its list prefix:{tag}:i:tenant:inbox (lib/inbox.lua), and beside it, with the same
 -- beginning: `:delayed`, what can be caught later, by when; `:waiting`, what waits for a person, by when it expires;
--- `:blocked` (lib/after.lua); `:caught`, a set of what is caught; `:failed` (lib/successor.lua); `:places` (lib/taking.lua);
--- and `:settings`, a string of what operators set: paused (1, or 0), max_caught, max_pending (0 for none), and
--- when they were set (microseconds). Most inboxes have none. An inbox has two partitions: its own, and its tenant's
--- home, where what a person decides on is.
+-- `:blocked` (lib/after.lua); `:caught`, a set of what is caught; `:failed` (lib/successor.lua); `:places`
+-- (lib/taking.lua); and `:settings`, a string of what operators set: paused (1, or 0), max_caught, max_pending (0 for
+-- none), and when they were set (microseconds). Most inboxes have none. An inbox has two partitions: its own, and its
+-- tenant's home, where what a person decides on is.
 -- prefix:{tag}:inboxes names those that have something in the partition, as tenant:inbox, all with the score 0; and as
 -- tenant: those tenants of which something waits for a person. Names leave it later (inbox-tidy.lua).
 -- The list of a handoff's inbox, in the handoff's own partition; nil if it is for none. By field x.

@@ -47,9 +47,9 @@
 --   W  -                                     others come after it (lib/after.lua)      -
 -- The record is words, separated by one space; each transition appends its own:
 --   status approval created expires passed_by pass_token [caught deadline caught_by catch_token [completed done_token]]
--- approval is none, waiting, approved or rejected; a missing token is -; a traceparent follows pass_token and a slash, in
--- the same word. Field x is words of a letter and a value, a space before each, in any order. It tells the end if the
--- record has no words for it. A mark is 12 hex digits; they go from the root to this payload.
+-- approval is none, waiting, approved or rejected; a missing token is -; a traceparent follows pass_token and a slash,
+-- in the same word. Field x is words of a letter and a value, a space before each, in any order. It tells the end if
+-- the record has no words for it. A mark is 12 hex digits; they go from the root to this payload.
 -- The decision: decided decided_by decision_token[/digest] note; the note is JSON, null for none.
 -- The word of the question is its id, p if it asks people or r if the passer, when it was asked, when it ends, and how
 -- it stands, with slashes between: o and how much was left of the work if it is open, a with when and by whom it was
@@ -65,11 +65,11 @@
 -- that needs a newer version has another number there, so RECORD and DEADLINES don't match it, and an older replica
 -- doesn't touch it ({'newer'}).
 -- A script may build keys from a list's members: they carry the list's tag, so all are in the slot of KEYS[1].
--- Some replies mean the same in each script, and change nothing. {'late'}: the call's deadline, in Redis's time, is over;
--- each script that may write gives it. {'newer'}: a newer version wrote a record. {'full'}: Redis is full, and this would
--- make it larger (isFull). A refusal shows what it was judged by: now, record, extra, and the decision that ended it.
--- Captures status approval created expires passed_by pass_token deadline caught_by catch_token, and the words of done as
--- one. What hasn't happened yet is empty.
+-- Some replies mean the same in each script, and change nothing. {'late'}: the call's deadline, in Redis's time, is
+-- over; each script that may write gives it. {'newer'}: a newer version wrote a record. {'full'}: Redis is full, and
+-- this would make it larger (isFull). A refusal shows what it was judged by: now, record, extra, and the decision that
+-- ended it. Captures status approval created expires passed_by pass_token deadline caught_by catch_token, and the words
+-- of done as one. What hasn't happened yet is empty.
 local RECORD = '^[23]?:?(%l+) (%S+) (%d+) (%d+) (%S+) (%S+) ?%d* ?(%d*) ?(%S*) ?(%S*) ?(.*)$'
 -- Fewer captures, for the sweep, which may have a million records to read: status approval expires deadline.
 local DEADLINES = '^[23]?:?(%l+) (%S+) %d+ (%d+) %S+ %S+ ?%d* ?(%d*)'

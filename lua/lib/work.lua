@@ -23,9 +23,10 @@ local function unheld(key, record, extra, agent, token, now)
   end
   local over = overAs(key, record, extra, now, status, expires, deadline)
   -- What became of somebody's work is for its catcher.
-  if over and (caught_by == agent or status ~= 'done' and status ~= 'failed' and status ~= 'declined') then return over end
+  local isOthers = caught_by ~= agent
+  if over and not (isOthers and (status == 'done' or status == 'failed' or status == 'declined')) then return over end
   if status == 'pending' then return { 'not_caught', now, record, extra } end
-  if caught_by ~= agent then return { 'not_the_catcher', now, record, extra } end
+  if isOthers then return { 'not_the_catcher', now, record, extra } end
 end
 -- The number of an attempt that has others left after it, by field x; nil if it is the last or the only one.
 local function attemptBeforeOthers(extra)
