@@ -5,12 +5,10 @@
 -- Replies: {'stand', standing, last, …}  for each: noted (open, with the note), gone, or how its last attempt ended;
 --                  and the id of that attempt
 --          {'newer'}
---@include inbox after
+--@include late inbox after
 local dependent = ARGV[2]
-local now = clock()
 local stands = readStands(ARGV[3])
 
-if now > ARGV[1] + 0 then return { 'late' } end
 if not stands then return { 'newer' } end
 noteDependent(stands, dependent)
 return { 'stand', unpack(shownStands(stands)) }

@@ -14,15 +14,13 @@
 --          {'not_asked', now, record, extra} {'content_changed', …} {'already_answered', …} {'expired', …}
 --          {'withdrawn', …} {'no_scope', …} {'self_approval', …} {'not_the_passer', …}  no_scope: see ARGV 8
 --          {'newer'} {'full'}
---@include appending events inbox due work asking
+--@include late appending events inbox due work asking
 local key, due = KEYS[1], KEYS[2]
 local agent, retention, member, max, token, wanted = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
 local letters, satisfied, note, answer = ARGV[8], ARGV[9], ARGV[10], ARGV[11]
-local now, seconds, micros = clock()
 micros = seconds .. micros
 local record, extra = unpack(redis.call('HMGET', key, 's', 'x'))
 
-if now > ARGV[1] + 0 then return { 'late' } end
 if not record then return { 'not_found' } end
 local status, _, _, _, passed_by, _, deadline, caught_by = string.match(record, RECORD)
 if not status then return { 'newer' } end

@@ -14,16 +14,14 @@
 --          {'not_caught', …} {'not_the_catcher', …} {'already_done', …} {'already_failed', …} {'already_declined', …}
 --          {'already_asked', …}  the latest question is still open; nothing changed
 --          {'newer'} {'full'}
---@include appending events inbox due work asking
+--@include late appending events inbox due work asking
 local key, due = KEYS[1], KEYS[2]
 local agent, retention, member, max, token = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local id, of, open_for, digest, lengths, question, texts =
   ARGV[7], ARGV[8], tonumber(ARGV[9]), ARGV[10], ARGV[11], ARGV[12], ARGV[13]
-local now, seconds, micros = clock()
 micros = seconds .. micros
 local record, extra = unpack(redis.call('HMGET', key, 's', 'x'))
 
-if now > ARGV[1] + 0 then return { 'late' } end
 local latest, asked, until_then = string.match(extra or '', ' z([^/]+)/%l/(%d+)/(%d+)/')
 if latest and string.match(redis.call('HGET', key, 'u') or '', '^%S+') == token and
   select(8, string.match(record, RECORD)) == agent then

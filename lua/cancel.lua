@@ -15,15 +15,13 @@
 --          {'rejected', now, record, extra, decision} {'already_done', now, record, extra} {'already_failed', …}
 --          {'already_declined', …}  the decision is nil unless it ended the handoff
 --          {'newer'} {'full'}
---@include appending events inbox due after work asking
+--@include late appending events inbox due after work asking
 local key, due = KEYS[1], KEYS[2]
 local agent, retention, member = ARGV[2], ARGV[3], ARGV[4]
 local is_operator, force, reason = ARGV[5] ~= '0', ARGV[6] == '1', ARGV[7]
-local now, seconds, micros = clock()
 micros = seconds .. micros
 local record, extra = unpack(redis.call('HMGET', key, 's', 'x'))
 
-if now > ARGV[1] + 0 then return { 'late' } end
 if not record then return { 'not_found' } end
 local status, approval, _, expires, passed_by, _, deadline = string.match(record, RECORD)
 if not status then return { 'newer' } end

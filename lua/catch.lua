@@ -23,13 +23,12 @@ local PAYLOAD = 3
 --@include several
 --@end
 local call, key, due, words, max_bytes = redis.call, KEYS[1], KEYS[2], ARGV[2], ARGV[4]
-local now, seconds, micros, formatted = clock()
+--@include late
 -- Before the payload is read: that is what takes Redis long.
 local isLarger = max_bytes and call('HSTRLEN', key, 'p') > max_bytes + 0
 local found = call('HMGET', key, 's', isLarger and 's' or 'p')
 local record, payload = found[1], found[2]
 
-if now > ARGV[1] + 0 then return { 'late' } end
 if not record then return { 'not_found' } end
 local created, expires = string.match(record, '^pending none (%d+) (%d+) ')
 local decision, trace, extra, schema

@@ -13,11 +13,10 @@
 --                        empty. If that asker is gone, `gone` is what ARGV 6 must be; else empty
 --          {'left', chosen, gone}  likewise, so this asker may not choose; nothing changed
 --          {'reused'}    it came with another request before; nothing changed
+--@include late
 local key, request, asker, inbox = KEYS[1], ARGV[2], ARGV[4], ARGV[5]
-local now = clock()
 local before = redis.call('GET', key)
 
-if now > ARGV[1] + 0 then return { 'late' } end
 local asked, first, chosen, since = string.match(before or '', '^(%S+) (%S+) ?(%S*) ?(%d*)$')
 if before and asked ~= request then return { 'reused' } end
 local isKnown = before and first ~= asker and (inbox == '' or chosen ~= '' and before ~= ARGV[6])

@@ -15,16 +15,14 @@
 --          {'content_changed', now, record, extra}   not the handoff that the person saw; nothing changed
 --          {'already_decided', now, record, extra, decision}  somebody decided before, in the same way or not
 --          {'newer'} {'full'}
---@include appending events inbox
+--@include late appending events inbox
 local key, waiting, due = KEYS[1], KEYS[2], KEYS[3]
 local verdict, token, decided_by, retention, member, seen, digest, note =
   ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9]
 local isYes = verdict == 'approved'
-local now, seconds, micros = clock()
 micros = seconds .. micros
 local record, decision, extra = unpack(redis.call('HMGET', key, 's', 'd', 'x'))
 
-if now > ARGV[1] + 0 then return { 'late' } end
 if not record then return { 'not_found' } end
 local status, approval, created, expires, passed_by = string.match(record, RECORD)
 if not status then return { 'newer' } end

@@ -5,10 +5,9 @@
 -- ARGV: 1 the call's deadline (ms)  2 how the note must begin; empty for any
 --       3 what is published on the channel with the key's name; empty for nothing
 -- Replies: {'deleted'}   the note is gone, or a different one is there
+--@include late
 local key, beginning, message = KEYS[1], ARGV[2], ARGV[3]
-local now = clock()
 
-if now > ARGV[1] + 0 then return { 'late' } end
 if beginning == '' or string.sub(redis.call('GET', key) or '', 1, #beginning) == beginning then
   redis.call('DEL', key)
 end

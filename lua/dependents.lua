@@ -12,14 +12,12 @@
 --                        separated by spaces; up to 100 that come after it
 --          {'open'}      it hasn't ended; nothing changed
 --          {'newer'}
---@include inbox after
+--@include late inbox after
 local key, dependents, due, member = KEYS[1], KEYS[2], KEYS[3], ARGV[2]
-local now = clock()
 local record, extra, words = unpack(redis.call('HMGET', key, 's', 'x', 'b'))
 local released, waited_for = {}, ''
 for dependent in string.gmatch(ARGV[3], '%S+') do released[#released + 1] = dependent end
 
-if now > ARGV[1] + 0 then return { 'late' } end
 local status = string.match(record or '', RECORD)
 if record and not status then return { 'newer' } end
 if status == 'pending' or status == 'caught' then return { 'open' } end

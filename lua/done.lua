@@ -18,10 +18,9 @@ local PAYLOAD = 3
 --@end
 local call, key, due, agent, token, result, satisfied = redis.call, KEYS[1], KEYS[2], ARGV[2], ARGV[3], ARGV[4], nil
 if ARGV[5] then satisfied, result = result, ARGV[5] end
-local now, seconds, micros, formatted = clock()
+--@include late
 local record = call('HGET', key, 's')
 
-if now > ARGV[1] + 0 then return { 'late' } end
 -- Most are plain, and this agent has them. Its name is then the last word but one, after the deadline's 13 digits; 41
 -- is after the place of passed_by.
 local extra

@@ -8,13 +8,12 @@
 --          {'kept'}        something is kept; nothing changed
 -- Readers go on when Redis is full, and this is some 100 bytes a tenant, which end by themselves. The time is before
 -- now: an event of this millisecond may still come.
+--@include late
 local feed, note, retention = KEYS[1], KEYS[2], tonumber(ARGV[2])
-local now = clock()
 local last = redis.call('XREVRANGE', feed, '+', '-', 'COUNT', 1)[1]
 local before = last and tonumber(string.match(last[1], '^%d+'))
 local since = tonumber(string.match(redis.call('GET', note) or '', '^%d+'))
 
-if now > ARGV[1] + 0 then return { 'late' } end
 if before and before >= now - retention then return { 'kept' } end
 if not since or since >= now then since = before or now - 1 end
 redis.call('SET', note, ms(since) .. ' ' .. ms(now), 'PX', ms(2 * retention + 3600000))

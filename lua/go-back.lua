@@ -4,11 +4,10 @@
 -- KEYS: 1 prefix:{tag}:tenants   tenants with live handoffs, by when the sweep is to look at them
 -- ARGV: 1 the call's deadline (ms)  2 prefix:{tag}:
 -- Replies: {'moved', count, more}   so many handoffs are in that index now; more: 1 if there are others, else 0
+--@include late
 local call, tenants, old = redis.call, KEYS[1], ARGV[2] .. 'due'
-local now = clock()
 local tenant = call('ZRANGE', tenants, 0, 0)[1]
 
-if now > ARGV[1] + 0 then return { 'late' } end
 if not tenant then return { 'moved', 0, 0 } end
 local due = ARGV[2] .. 'due:' .. tenant
 -- While the slot moves, either index may be on the other node: then Redis refuses this.

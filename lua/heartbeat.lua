@@ -18,10 +18,9 @@ local PAYLOAD = 3
 --@end
 local key = KEYS[1]
 local agent, retention, extend_by, max, progress = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
-local now = clock()
+--@include late
 local record, extra, reason = unpack(redis.call('HMGET', key, 's', 'x', 'c'))
 
-if now > ARGV[1] + 0 then return { 'late' } end
 local refusal = unheld(key, record, extra, agent, '', now)
 if refusal then return refusal end
 --@if full

@@ -8,15 +8,12 @@
 --         settings are taken as they were there, unless a later version is here
 -- Replies: {'set', changed, version, paused, max_caught, max_pending}  changed: 1 if anything changed, else 0; then
 --                         what is set now: the version, and each setting as ARGV 2 to 4 take it
---@include inbox
+--@include late inbox
 local inbox, settings = KEYS[1], KEYS[1] .. ':settings'
 local asked, given = { ARGV[2], ARGV[3], ARGV[4] }, tonumber(ARGV[5])
-local now, seconds, micros = clock()
--- While the slot moves, they may be on the other node: Redis refuses to look for several keys of which one is missing.
 redis.call('EXISTS', settings, inbox, string.match(inbox, '^[^}]*}:') .. 'inboxes')
 local before = redis.call('GET', settings) or '0 0 0 0'
 
-if now > ARGV[1] + 0 then return { 'late' } end
 local was = { string.match(before, '^(%d) (%d+) (%d+) (%d+)$') }
 local set, changed = {}, 0
 for i = 1, 3 do

@@ -4,12 +4,10 @@
 -- ARGV: 1 the call's deadline (ms)  2 the token that the places were kept by
 --       3 when it took something (ms, the other partition's clock); empty if it took nothing
 -- Replies: {'settled'}
---@include taking
+--@include late taking
 local inbox, token, at = KEYS[1], ARGV[2], ARGV[3]
 local places = inbox .. ':places'
-local now = clock()
 
-if now > ARGV[1] + 0 then return { 'late' } end
 -- An empty inbox's list is looked for on the other node while the slot moves, and the places may not be there yet.
 redis.call('EXISTS', inbox, places)
 if at ~= '' then

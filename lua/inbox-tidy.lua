@@ -5,14 +5,11 @@
 -- KEYS: 1 prefix:{tag}:inboxes   the names (lib/inbox.lua)
 -- ARGV: 1 the call's deadline (ms)  2 tenant:inbox, or tenant:
 -- Replies: {'tidied'}
---@include inbox
+--@include late inbox
 local index, name = KEYS[1], ARGV[2]
 local partition, tenant = string.sub(index, 1, -8), string.match(name, '^(.*):$')
 local list = tenant and partition .. 'w:' .. tenant or partition .. 'i:' .. name
-local now = clock()
 
-if now > ARGV[1] + 0 then return { 'late' } end
--- While the slot moves, Redis refuses to look for several keys of which some are missing.
 local others = tenant and {} or
   { list .. ':waiting', list .. ':delayed', list .. ':blocked', list .. ':caught', list .. ':failed',
     list .. ':settings' }

@@ -4,9 +4,7 @@
 -- KEYS: 1… prefix:{tag}:h:tenant:id   the handoffs; in a Cluster of one partition
 -- ARGV: 1 the call's deadline (ms)
 -- Replies: {'indexed'}
---@include inbox after due
-local now = clock()
+--@include late inbox after due
 
-if now > ARGV[1] + 0 then return { 'late' } end
 indexAll(now)
 return { 'indexed' }

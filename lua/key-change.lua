@@ -14,14 +14,13 @@
 --                       it so before
 --          {'not_found'} {'ended'}  the latter isn't in the way of a revocation
 --          {'already_revoked', at}  another operation revoked it before
+--@include late
 local key, over, log = KEYS[1], KEYS[2], KEYS[3]
 local id, action, token, retention = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local scopes, lasts, rate, inboxes, by = ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10]
-local now = clock()
 local tenant, agent, digest, previous, ends, updated_by, revoked, revoked_by = unpack(redis.call('HMGET', key,
   'tenant', 'agent', 'digest', 'previous', 'ends', 'update_token', 'revoked', 'revoke_token'))
 
-if now > ARGV[1] + 0 then return { 'late' } end
 if not tenant then return { 'not_found' } end
 if action == 'revoked' and revoked and revoked_by == token then return { 'revoked', tonumber(revoked) } end
 if action == 'updated' and updated_by == token then return { 'updated', now, redis.call('HGETALL', key) } end

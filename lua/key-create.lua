@@ -15,14 +15,13 @@
 -- The fields of a key, as HGETALL gives them: tenant agent scopes created digest [ends] [rate] [inboxes]
 -- [update_token] [rotated previous previous_ends] [revoked revoke_token]. Times in milliseconds since the epoch. A key
 -- that ends is removed by its TTL some time later.
+--@include late
 local key, keys, over, log = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local id, digest, tenant, agent, scopes = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local lasts, rate, inboxes, retention, by = ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11]
-local now = clock()
 local made = redis.call('HGET', key, 'digest')
 local forgotten = redis.call('ZRANGE', over, '-inf', now, 'BYSCORE', 'LIMIT', 0, 100)
 
-if now > ARGV[1] + 0 then return { 'late' } end
 if made == digest then return { 'created', redis.call('HGETALL', key) } end
 if made then return { 'taken' } end
 

@@ -7,11 +7,10 @@
 -- The value is the holder, a space, and when the lease ends (ms). The key outlives it: replicas of 0.1.0 see only
 -- whether the key is there, so they don't get what a newer one was late to renew, and leave out of webhooks what they
 -- don't know.
+--@include late
 local key, asker, duration = KEYS[1], ARGV[2], tonumber(ARGV[3])
-local now = clock()
 local holder, ends = string.match(redis.call('GET', key) or '', '^(%S+) (%d+)$')
 
-if now > ARGV[1] + 0 then return { 'late' } end
 -- One that ends later than one that begins now was taken by a clock that was set back since, and its TTL would keep it
 -- for as long.
 if holder and holder ~= asker and now < tonumber(ends) and tonumber(ends) <= now + duration then return { 'taken' } end

@@ -7,13 +7,12 @@
 --       4 requests a minute; empty for no limit  5 how many limits there may be  6 the author
 -- Replies: {'set', before}  it is so now; before is what the limit was, or nil
 --          {'full'}         there are as many limits as there may be; nothing changed
+--@include late
 local limits, log = KEYS[1], KEYS[2]
 local tenant, agent, limit, max, by = ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5]), ARGV[6]
-local now = clock()
 local name = agent == '' and tenant or tenant .. '/' .. agent
 local before = redis.call('ZSCORE', limits, name)
 
-if now > ARGV[1] + 0 then return { 'late' } end
 if limit == (before or '') then return { 'set', before } end
 if limit ~= '' and not before and redis.call('ZCARD', limits) >= max then return { 'full' } end
 

@@ -8,10 +8,9 @@
 -- Replies: {'written', mark, replaced, now}  replaced: when a replica noticed it last (ms); nil if there is no note
 --          {'no_room', mark, replaced, now}  Redis is full, but would take writes otherwise; nothing changed; the mark
 --                             is nil if there is none. It isn't `full`, which is counted as a refused request
+--@include late
 local mark, replaced = redis.call('GET', KEYS[1]), redis.call('GET', KEYS[2])
-local now = clock()
 
-if now > ARGV[1] + 0 then return { 'late' } end
 --@if full
 if isFull(1e9) then return { 'no_room', mark, replaced, now } end
 --@end

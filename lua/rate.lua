@@ -7,12 +7,10 @@
 --       5 how many more to hold for later, at most; a tenth of what is left is the most that is given
 -- Replies: {'taken', given, left, now, ends}  given: how many the caller may spend until the window ends; left: how
 --                                             many remain in it
+--@include late
 local key = KEYS[1]
 local limit, window, needed, spare = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
-local now = clock()
 local ends, taken = string.match(redis.call('GET', key) or '', '^(%d+) (%d+)$')
-
-if now > ARGV[1] + 0 then return { 'late' } end
 
 ends, taken = tonumber(ends or 0), tonumber(taken or 0)
 -- The window is over; or it began by a clock that was set back since, and would last too long.

@@ -13,14 +13,12 @@
 --          {'already_done', …} {'rejected', now, record, extra, decision} {'cancelled', now, record, extra}  the
 --                      decision is nil unless it ended the handoff
 --          {'newer'}
---@include appending events inbox due after work asking successor
+--@include late appending events inbox due after work asking successor
 local key, due = KEYS[1], KEYS[2]
 local agent, retention, member = ARGV[2], tonumber(ARGV[3]), ARGV[4]
-local now, seconds, micros = clock()
 micros = seconds .. micros
 local record, extra, decision, fault = unpack(redis.call('HMGET', key, 's', 'x', 'd', 'e'))
 
-if now > ARGV[1] + 0 then return { 'late' } end
 if not record then return { 'not_found' } end
 local status, approval, _, expires, passed_by, _, deadline = string.match(record, RECORD)
 if not status then return { 'newer' } end

@@ -10,8 +10,8 @@
 --                       appended, and the number of the last that was moved
 -- An outbox loses only what was moved. So whatever comes after an event that was moved, or is the first that an outbox
 -- has, may follow.
+--@include late
 local feed, moved, retention, events = KEYS[1], KEYS[2], tonumber(ARGV[2]), ARGV[4]
-local now = clock()
 local tags, befores, counts = {}, {}, {}
 for tag, before, count in string.gmatch(ARGV[3], '(%S+) (%S+) (%S+)') do
   local at = #tags + 1
@@ -19,7 +19,6 @@ for tag, before, count in string.gmatch(ARGV[3], '(%S+) (%S+) (%S+)') do
 end
 local noted = redis.call('HMGET', moved, unpack(tags))
 
-if now > ARGV[1] + 0 then return { 'late' } end
 local newest, words, missing, place = nil, {}, {}, 1
 for at, tag in ipairs(tags) do
   local last, number = tonumber(noted[at] or 0), nil

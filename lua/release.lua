@@ -9,11 +9,9 @@
 --          {'cancelled', id, …}  the ids of those that were cancelled by this call, it or what comes after it, and
 --                       have dependents left, or notes at others
 --          {'unchanged'}  it doesn't wait for this (any more)
---@include appending events inbox due after
+--@include late appending events inbox due after
 local key, due, member = KEYS[1], KEYS[2], ARGV[2]
-local now, seconds, micros = clock()
 
-if now > ARGV[1] + 0 then return { 'late' } end
 local became, extra = release(key, due, member, ARGV[3], ARGV[4], ARGV[5], now, seconds .. micros)
 local rest = became == 'cancelled' and leaveDue(key, due, member, extra, 'cancelled', now, seconds .. micros) or {}
 local reply = became == 'released' and { 'released' } or became == 'blocked' and { 'blocked' } or

@@ -3,7 +3,7 @@
 -- KEYS: 1 prefix:{tag}:s:digest or prefix:{tag}:search:digest   as in get.lua
 -- ARGV: 1 the call's deadline (ms)  2 the note  3 how long it is kept (ms)
 -- Replies: {'set'}
-if clock() > ARGV[1] + 0 then return { 'late' } end
+--@include late
 
 redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
 return { 'set' }

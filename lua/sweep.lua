@@ -29,10 +29,9 @@ local PAYLOAD = 3
 --@end
 local call, tenants = redis.call, KEYS[1]
 local prefix, limit, naming, retention = ARGV[2], ARGV[3], ARGV[4] == '1', tonumber(ARGV[5])
-local now, seconds, micros = clock()
+--@include late
 micros = seconds .. micros
 
-if now > ARGV[1] + 0 then return { 'late' } end
 -- What version 0.2.0 and replicas of it pass is in an index of all tenants. A slot that moves may have it elsewhere.
 local first, looked_at = nil, 0
 if redis.pcall('EXISTS', prefix .. 'due') == 1 then

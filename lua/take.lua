@@ -37,9 +37,8 @@ local PAYLOAD = 8
 local inbox, due, remembered = KEYS[1], KEYS[2], KEYS[3]
 local token, agent, work_ttl, retention, prefix = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local max, size, kept_for, request, asker = tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[9], ARGV[10], ARGV[12]
-local now, seconds, micros, formatted = clock()
+--@include late
 
-if now > ARGV[1] + 0 then return { 'late' } end
 local before = redis.call('GET', remembered)
 local earlier = takenBefore(before, remembered, prefix, agent, token, request, asker, now, ARGV[14])
 if earlier then return earlier end

@@ -5,11 +5,10 @@
 -- ARGV: 1 the call's deadline (ms)  2 up to which number (that one included) it is in the feed  3 tenant
 --       4 how many at most, a multiple of 100
 -- Replies: {'trimmed', removed}   if that is at the limit, there may be more
+--@include late
 local outbox, index, upto, tenant, max = KEYS[1], KEYS[2], tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4])
-local now, seconds, micros = clock()
 micros = seconds .. micros
 
-if now > ARGV[1] + 0 then return { 'late' } end
 local removed, more = 0, nil
 repeat
   local events, count = redis.call('LRANGE', outbox, 0, 100), 0

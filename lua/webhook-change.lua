@@ -9,13 +9,12 @@
 --       4 of rotated: for how long the old secret signs as well (ms)
 -- Replies: {'rotated', fields} {'enabled', fields}  as they are now; also where it was so before
 --          {'not_found'}        there is no such webhook
+--@include late
 local key, due, pending, feed = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local isRotated, token, grace = ARGV[2] == 'rotated', ARGV[3], ARGV[4]
-local now = clock()
 local found = redis.call('HMGET', key, 'created', 'disabled', 'generation', 'rotated')
 local newest = redis.call('XREVRANGE', feed, '+', '-', 'COUNT', 1)[1]
 
-if now > ARGV[1] + 0 then return { 'late' } end
 if not found[1] then return { 'not_found' } end
 
 if isRotated and found[4] ~= token then

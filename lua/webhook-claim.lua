@@ -10,8 +10,8 @@
 --                     first: when the first of all that are left is due, or empty; old_until as webhook-create.lua has
 --                     it, or empty; a delivery as webhook-plan.lua has it
 --          {'gone'}   there is no such webhook
+--@include late
 local key, due, pending, max, lease, token = KEYS[1], KEYS[2], KEYS[3], ARGV[2], tonumber(ARGV[3]), ARGV[4]
-local now = clock()
 local webhook = redis.call('HMGET', key, 'url', 'generation', 'old_until', 'claim', 'claim_due')
 local isRepeat = webhook[4] == token
 local again = isRepeat and webhook[5] or ms(now + lease)
@@ -19,7 +19,6 @@ local again = isRepeat and webhook[5] or ms(now + lease)
 -- `lease` or less.
 local back = not isRepeat and webhook[5] and webhook[5] - lease - now or 0
 
-if now > ARGV[1] + 0 then return { 'late' } end
 if not webhook[1] then return { 'gone' } end
 
 -- Nothing is to wait for the clock to be where it was; less than a second isn't worth moving thousands for. It is due a

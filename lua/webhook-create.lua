@@ -15,13 +15,12 @@
 -- old_until is how long the one before it signs as well. cursor is the last event of the feed that was looked at,
 -- disabled says why it is disabled, failing since when all attempts failed; replay and replay_to after which event and
 -- up to which it still has to replay. Times in milliseconds since the epoch.
+--@include late
 local key, webhooks, tenants, feed = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local tenant, id, max = ARGV[2], ARGV[3], tonumber(ARGV[7])
-local now = clock()
 local made = redis.call('HGETALL', key)
 local newest = redis.call('XREVRANGE', feed, '+', '-', 'COUNT', 1)[1]
 
-if now > ARGV[1] + 0 then return { 'late' } end
 if made[1] then return { 'created', made } end
 if redis.call('ZCARD', webhooks) >= max then return { 'too_many' } end
 

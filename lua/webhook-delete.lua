@@ -9,10 +9,9 @@
 --       7 prefix:{tag}:hooks                     the tenants that have webhooks here
 -- ARGV: 1 the call's deadline (ms)  2 tenant  3 id
 -- Replies: {'deleted'}
+--@include late
 local webhooks, tenants, tenant, id = KEYS[6], KEYS[7], ARGV[2], ARGV[3]
-local now = clock()
 
-if now > ARGV[1] + 0 then return { 'late' } end
 redis.call('DEL', KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5])
 local before = redis.call('ZCARD', webhooks)
 if before == redis.call('ZREM', webhooks, id) then redis.call('ZREM', tenants, tenant) end

@@ -17,13 +17,12 @@
 --          {'gone'}            there is no such webhook, or it is disabled; nothing changed
 -- A pending delivery: how often it was tried, the last status, the last error, when that was (each - for none), the
 -- event's text. One that is pending already stays as it is.
+--@include late
 local key, due, pending = KEYS[1], KEYS[2], KEYS[3]
 local before, place, max, deliveries, field, replay_to = ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5], ARGV[6], ARGV[7]
-local now = clock()
 local found = redis.call('HMGET', key, 'created', 'disabled', field, 'replay_to')
 local count = redis.call('ZCARD', due)
 
-if now > ARGV[1] + 0 then return { 'late' } end
 if not found[1] or before ~= '' and found[2] then return { 'gone' } end
 if before ~= '' and (found[3] ~= before or field == 'replay' and found[4] ~= replay_to) then
   return { 'moved', found[3] }

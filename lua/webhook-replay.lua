@@ -7,8 +7,8 @@
 --          {'disabled'}   a disabled webhook replays nothing; nothing changed
 --          {'not_found'}  there is no such webhook
 -- The end is the webhook's place now, so a replay ends, however much happens meanwhile.
+--@include late
 local key, from = KEYS[1], ARGV[2]
-local now = clock()
 local found = redis.call('HMGET', key, 'cursor', 'disabled', 'replay')
 -- An id's two numbers: milliseconds, and a count within them.
 local time, count = string.match(from, '(%d+)-(%d+)')
@@ -16,7 +16,6 @@ local end_time, end_count = string.match(found[1] or '', '(%d+)-(%d+)')
 local begun_time, begun_count = string.match(found[3] or '', '(%d+)-(%d+)')
 time, count = tonumber(time), tonumber(count)
 
-if now > ARGV[1] + 0 then return { 'late' } end
 if not found[1] then return { 'not_found' } end
 if found[2] then return { 'disabled' } end
 

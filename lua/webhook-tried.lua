@@ -15,13 +15,12 @@
 --          {'disabled', reason}  noted, and the webhook is disabled: gone or failing
 --          {'unknown'}           there is no such attempt any more; nothing changed
 -- A delivery that is over: its id, and what webhook-plan.lua has of one.
+--@include late
 local key, due, pending, feed = KEYS[1], KEYS[2], KEYS[3], KEYS[6]
 local webhook, id, outcome, retention = ARGV[2], ARGV[3], ARGV[5], tonumber(ARGV[10])
-local now = clock()
 local found = redis.call('HMGET', key, 'created', 'failing', 'disabled')
 local tried, text = string.match(redis.call('HGET', pending, id) or '', '^(%d+) %S+ %S+ %S+ (.+)$')
 
-if now > ARGV[1] + 0 then return { 'late' } end
 if not found[1] or tried ~= ARGV[4] then return { 'unknown' } end
 
 local attempt = ms(tried + 1) .. ' ' .. ARGV[6] .. ' ' .. ARGV[7] .. ' ' .. ms(now) .. ' ' .. text

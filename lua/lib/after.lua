@@ -6,10 +6,9 @@
 --                     of them pass answered; once none is open, a slash, and since when (ms)
 --   field x, word W   W1: others come after it. Then these are in prefix:{tag}:d:tenant:id, its dependents, a set: the
 --                     id of the one that comes after, a slash, and the id that this one named
--- A release takes one id out of the open ones, so the second time it changes nothing. Whatever ends a handoff that has
--- dependents releases them, or leaves it in the due index until all of them are released: lib/after.lua and
--- lib/after.lua. Whatever ends while it waits for others stays there too, until its notes at those are removed.
--- And the sweep asks again how those stand that something waits for.
+-- A release takes one id out of the open ones, so the second time it changes nothing. What ends a handoff with
+-- dependents releases them, or leaves it in the due index until they are released (leaveDue). What ends while it waits
+-- for others stays there too, until its notes at those are removed. And the sweep asks again how those stand.
 local function hasDependents(extra)
   return extra and string.find(extra, ' W', 1, true)
 end
@@ -22,8 +21,8 @@ local function leftOpen(extra, status)
   local open = tonumber(extra and string.match(extra, ' A%l/(%d+)') or 0)
   return status == 'cancelled' and open > 0 and not string.find(extra, ' y', 1, true) and open - 1 or open
 end
--- They are kept for 40 days longer than their handoff's deadline, which moves when it is caught and with heartbeats. If
--- the work takes even longer, the sweep's question finds them missing, and notes them again.
+-- They are kept for 40 days longer than their handoff's deadline, which moves. If the work takes even longer, the
+-- sweep's question finds them missing, and notes them again.
 local function keepDependents(dependents, ends)
   redis.call('PEXPIREAT', dependents, ms(ends + 3456000000))
 end
@@ -55,7 +54,6 @@ local function readStands(members)
       key = key, member = tenant .. id, named = named, id = id, record = record, extra = extra, ends = ends,
       standing = ends and 'open' or status or 'gone'
     }
-    -- The set may be on the other node. Once the slot has moved, there would be only one of it and a new one here.
     if ends and isHere(key, dependentsOf(key, tenant .. id)) and hasDependents(extra) then
       stands[#stands].standing = 'noted'
     end
@@ -103,8 +101,6 @@ end
 -- `words` say in field x when and by whom. Returns the new field x.
 local function becomeCancelled(outbox, key, member, record, extra, words, micros, ends)
   local status, approval = string.match(record, '^[23]?:?(%l+) (%S+)')
-  -- The script builds the lists' keys, since most handoffs are in none. A list may be on another node: then Redis
-  -- refuses what looks for it, before anything is written.
   if approval == 'waiting' then
     local waiting = string.sub(key, 1, #key - #member - 2) .. 'w:' .. string.match(member, '^[^:]+')
     local inbox = inboxOf(key, member, extra)
@@ -166,9 +162,9 @@ local function release(key, due, member, named, last, status, now, micros)
 end
 --@if oneredis
 -- A handoff that ended leaves the due index. One Redis has all that comes after it, so the first 100 of those are
--- released in the same step, and what is cancelled by that counts with its own dependents. Whoever has dependents left
--- stays in the index, due now: the sweep goes on with them (store/dependents.ts). So does what waited for others, until
--- its notes there are removed. A long chain is no deep recursion. Returns the ids of those that stay.
+-- released in the same step, those of what is cancelled by that included. A long chain is no deep recursion. What has
+-- dependents left, or notes at others, stays in the index, due now: the sweep goes on with them (store/dependents.ts).
+-- Returns the ids of those that stay.
 local function leaveDue(key, due, member, extra, status, now, micros)
   local prefix, tenant = string.match(key, '^[^{]*{'), string.match(member, '^[^:]+:')
   local queue, left, at = { { key = key, due = due, member = member, extra = extra, status = status } }, 100, 1
@@ -204,9 +200,8 @@ local function leaveDue(key, due, member, extra, status, now, micros)
   return rest
 end
 --@else
--- A handoff that ended leaves the due index. If others come after it, it stays there until they are released: they are
--- in other partitions, so the replica that sweeps does that (store/dependents.ts), as soon as it looks. It also
--- stays if it waited for others, until its notes there are removed. Returns its id if it stays, in a table.
+-- The same where what comes after it is in other partitions: the replica that sweeps releases all of them, as soon as
+-- it looks. Returns its id if it stays, in a table.
 local function leaveDue(key, due, member, extra, status, now)
   if hasDependents(extra) or leftOpen(extra, status) > 0 then
     setDue(key, due, now, member, now)

@@ -1,4 +1,3 @@
--- Where an event goes; where events are off, nothing appends one.
 --@if direct
 -- Where one Redis has all keys, a transition appends its event to the tenant's feed itself. FEEDS is what
 -- the feeds' keys begin with; then come for how long events are kept, and the same and two hours (ms).
@@ -18,8 +17,8 @@ local function appendPlain(_, _, text, at, micros, first, passed_by, rest, creat
   local newest =
     redis.call('XADD', feed, '*', 'e', first .. string.sub(text, colon + 1) .. ' ' .. passed_by .. ' ' .. rest)
   -- A pass sees to it that the feed ends an hour later than it has to, or more. So what happens to that handoff within
-  -- an hour need not: most were passed within the same 1,000 s. Asking costs half of what putting it off does, which is
-  -- written to the append-only file, and is needed twice an hour.
+  -- an hour need not: most were passed within the same 1,000 s. Asking costs half of putting it off, which is written
+  -- to the append-only file, and is needed twice an hour.
   if feed ~= put_off and (not created or string.sub(created, 1, 7) ~= string.sub(micros, 1, 7) and
     micros - created * 1000 >= 3600000000) then
     put_off = feed
@@ -38,24 +37,23 @@ end
 --@end
 --@if relayed
 -- In a Cluster a tenant's feed is on one node and its handoffs are on all, so a transition appends its event to the
--- outbox of its tenant and partition. The reply names what was appended, so that the replica that made the call can
--- move it to the tenant's feed without reading it again.
+-- outbox of its tenant and partition. The reply names what was appended: the replica that made the call moves it to the
+-- feed without reading it again.
 --   prefix:{tag}:o         index: each tenant, scored by the number of its last event here
 --   prefix:{tag}:o:tenant  events that may not be in the feed yet: number, a space, and the event's text
 -- A number is the moment in microseconds, and above the one before it, also when the server's clock is set back.
 -- What this script appended: of each event a line, with its tenant, the number of the event before it, and the event.
 local appended = ''
--- Call it before the first write. The slot may be moving, and the outbox be on the other node: Redis refuses to say
--- then of several keys which of them exist. `anchor` is a key that is here. Returns a key of the partition.
+-- Call it before the first write: the outbox may be on the other node (isHere in lib/inbox.lua). `anchor` is a key that
+-- is here. Returns a key of the partition.
 local function openOutbox(anchor, key, member)
   local index = string.match(key, '^[^}]*}:') .. 'o'
   redis.call('EXISTS', anchor, index, index .. ':' .. string.match(member, '^[^:]+'))
   return key
 end
--- Appends an event. `of` is a key of the partition. `text` has tenant:id at its end, from place `at` on; `first` comes
--- before the id, who passed it and `rest` behind it. Where openOutbox wasn't called, this comes before the script's
--- first write, and `anchor` is a key that is here. Then only what isn't found is asked for: an index and an outbox that
--- are found here can't be on the other node.
+-- Appends an event, as above. `of` is a key of the partition. Where openOutbox wasn't called, this comes before the
+-- script's first write, with an `anchor`. Then only what isn't found is asked for: an index and an outbox that are
+-- found here can't be on the other node.
 local function appendPlain(anchor, of, text, at, micros, first, passed_by, rest)
   local colon = string.find(text, ':', at, true)
   local tenant, index = string.sub(text, at, colon - 1), string.match(of, '^[^}]*}:') .. 'o'

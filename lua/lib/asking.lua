@@ -3,7 +3,7 @@
 -- prefix:{tag}:a:tenant for people or prefix:{tag}:a:tenant:passer, by when it was asked (ms). The work's deadline and
 -- that of the heartbeat are set for the case that nobody answers, so what only looks at those needs to know nothing of
 -- questions.
--- The id of the open question by field x, whom it asks (p people, r the passer), when it was asked, when it ends, and
+-- Of the open question by field x: its id, whom it asks (p people, r the passer), when it was asked, when it ends, and
 -- how much was left of the work (ms); nil if none is open. It may be over already.
 local function openQuestion(extra)
   if not extra then return nil end
@@ -18,8 +18,7 @@ end
 local function announceAsks(list)
   redis.pcall('SPUBLISH', (string.gsub(list, '{[^}]*}:', '', 1)), 'changed')
 end
--- The open question, to be closed; nil if none is open. Its list may be on the other node while the slot moves: this
--- comes before the first write.
+-- The open question, to be closed; nil if none is open. This comes before the first write (isHere).
 local function openAsk(key, member, extra)
   local id, of, asked, expires, left = openQuestion(extra)
   if not id then return nil end
@@ -28,8 +27,8 @@ local function openAsk(key, member, extra)
   local words = id .. '/' .. of .. '/' .. asked .. '/' .. expires
   return { list = list, words = words, id = id, expires = tonumber(expires), left = tonumber(left) }
 end
--- Without an answer: the time is over, or the work is. Returns the new field x, which the caller writes, and the words
--- of the event. The sweep may come later than the end of the work: that decides.
+-- Without an answer: its time is over, or the work is. The sweep may come later than either. Returns the new field x,
+-- which the caller writes, and the words of the event.
 local function closeAsk(ask, member, record, extra, now)
   local deadline = string.match(extra, ' h(%d+)') or string.match(record, '^2?:?%l+ %S+ %d+ %d+ %S+ %S+ %d+ (%d+)')
   local at = math.min(now, tonumber(deadline))

@@ -1,8 +1,8 @@
 -- A tenant's due index, prefix:{tag}:due:tenant: its live handoffs of one partition, by when the sweep is to look at
--- them (ms). So what a tenant lists or has due costs nobody else anything. Beside it, prefix:{tag}:tenants has each
--- tenant with such an index, by when the sweep is to look at that one: at the first of its members' times, and within
--- LOOK of the last look anyway (sweep.lua). So most passes and catches needn't write there. The index has one member
--- that is no handoff, -, so that it exists until the sweep finds nothing else in it, and takes both away.
+-- them (ms). So what a tenant lists or has due costs no other tenant anything. prefix:{tag}:tenants has each tenant
+-- with such an index, by when the sweep is to look at that one: at the first of its members' times, and within LOOK of
+-- the last look anyway. So most passes and catches needn't write there. The index has one member that is no handoff, -,
+-- so that it exists until the sweep finds nothing else in it, and takes both away.
 -- Has the sweep look at a tenant's index by this time. While the slot moves, the tenants may be on the other node, and
 -- a second list of them would be made here: then the sweep finds the time once the slot has moved (sweep.lua).
 local function lookBy(key, due, time, now)
@@ -43,7 +43,6 @@ local function moveOldDue(prefix, tenants, now)
   redis.call('ZREMRANGEBYRANK', old, 0, #found / 2 - 1)
   return #found == 400
 end
--- What index.lua does.
 local function indexAll(now)
   for _, key in ipairs(KEYS) do
     local record, extra = unpack(redis.call('HMGET', key, 's', 'x'))

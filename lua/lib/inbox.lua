@@ -1,19 +1,18 @@
--- While a slot moves, a key may be on the other node. It isn't found here then, and a write would make another one. So
--- this asks for two keys together: if only one of them is here, Redis refuses the command, and the service calls the
--- script again. `key` must exist here, and nothing may be written before. Nor may a script use a key again that it
--- emptied: Redis would look for that on the other node too, and the script would break off half done.
+-- While a slot moves, a key may be on the other node: it isn't found here, and a write would make another one. So this
+-- asks for two keys together. If only one is here, Redis refuses the command, and the service calls the script again.
+-- `key` must exist here, and nothing may be written before. Nor may a script use a key again that it emptied: Redis
+-- would look for that on the other node too, and the script would break off half done.
 local function isHere(key, other)
   return redis.call('EXISTS', key, other) == 2
 end
--- An inbox in one partition: its list prefix:{tag}:i:tenant:inbox (lib/inbox.lua), and beside it, with the same
--- beginning: `:delayed`, what can be caught later, by when; `:waiting`, what waits for a person, by when it expires;
--- `:blocked` (lib/after.lua); `:caught`, a set of what is caught; `:failed` (lib/successor.lua); `:places`
--- (lib/taking.lua); and `:settings`, a string of what operators set: paused (1, or 0), max_caught, max_pending (0 for
--- none), and when they were set (microseconds). Most inboxes have none. An inbox has two partitions: its own, and its
--- tenant's home, where what a person decides on is.
--- prefix:{tag}:inboxes names those that have something in the partition, as tenant:inbox, all with the score 0; and as
--- tenant: those tenants of which something waits for a person. Names leave it later (inbox-tidy.lua).
--- The list of a handoff's inbox, in the handoff's own partition; nil if it is for none. By field x.
+-- An inbox in one partition: its list prefix:{tag}:i:tenant:inbox (enterInbox), and beside it, with the same beginning:
+-- `:delayed`, what can be caught later, by when; `:waiting`, what waits for a person, by when it expires; `:blocked`
+-- (lib/after.lua); `:caught`, a set of what is caught; `:failed` (lib/successor.lua); `:places` (lib/taking.lua); and
+-- `:settings`, a string of what operators set: paused (1, or 0), max_caught, max_pending (0 for none), and when they
+-- were set (microseconds). Most inboxes have none. An inbox has two partitions: its own, and its tenant's home, where
+-- what a person decides on is. prefix:{tag}:inboxes names those that have something in the partition, as tenant:inbox,
+-- all with the score 0; and as tenant: those tenants of which something waits for a person. Names leave it later
+-- (inbox-tidy.lua). The list of a handoff's inbox, in the handoff's own partition; nil if it is for none. By field x.
 local function inboxOf(key, member, extra)
   local inbox = extra and string.match(extra, ' t(%S+)')
   return inbox and string.sub(key, 1, #key - #member - 2) .. 'i:' .. string.match(member, '^[^:]+:') .. inbox
@@ -27,7 +26,7 @@ end
 local function leaveList(key, list, member)
   if redis.call('ZREM', list, member) == 0 then isHere(key, list) end
 end
--- What was passed with a delay, or waits until it is tried again, may be in either list until the sweep has moved it.
+-- What was delayed may be in either list until the sweep has moved it.
 local function leavePending(key, inbox, member, extra)
   if redis.call('ZREM', inbox, member) == 1 then return end
   leaveList(key, string.find(extra, ' a', 1, true) and inbox .. ':delayed' or inbox, member)
@@ -37,7 +36,6 @@ end
 -- something entered; two that enter within the same 10 microseconds have no order. A score is exact below 2^53: until
 -- the year 2255.
 local MINUTE = 60000000
--- It is among the inboxes that have something (lib/inbox.lua).
 local function nameInbox(inbox)
   local partition, name = string.match(inbox, '^([^}]*}:)i:(.*)$')
   redis.call('ZADD', partition .. 'inboxes', 0, name)
@@ -58,8 +56,7 @@ local function enterPart(inbox, member, extra, micros, undecided, available, blo
     undecided or blocked or available, member)
   nameInbox(inbox)
 end
--- A list of a moving slot may be on the other node: Redis refuses to look for several keys of which some are missing.
--- This comes before the first write. `key` must exist here.
+-- isHere for all that enters and leaves an inbox.
 local function refuseWhileMoving(key, inbox)
   local partition = string.match(inbox, '^[^}]*}:')
   redis.call('EXISTS', key, inbox, inbox .. ':delayed', inbox .. ':blocked', inbox .. ':caught', partition .. 'inboxes')
@@ -69,8 +66,8 @@ local function isBlocked(extra)
   local open = extra and string.match(extra, ' A%l/(%d+)')
   return open and open ~= '0'
 end
--- The handoff enters its inbox if the delay of its pass, or of its attempt, is over. One that a person approved after
--- that, or that was blocked until later, entered then, and keeps its turn.
+-- The handoff enters its inbox if its delay is over. One that a person approved after that, or that was blocked until
+-- later, entered then, and keeps its turn.
 local function enterOnceAvailable(key, member, extra, now)
   local available = extra and string.match(extra, ' a(%d+)')
   local inbox = available and now >= tonumber(available) and inboxOf(key, member, extra)
@@ -91,9 +88,8 @@ local function leaveInbox(key, member, extra, approval)
   if isBlocked(extra) then return leaveList(key, inbox .. ':blocked', member) end
   leavePending(key, inbox, member, extra)
 end
--- How many are pending in an inbox's partition, by its list: what can be caught, is delayed, is blocked by others, or
--- waits for a person. What is blocked or waits counts until its deadline, as in lib/inbox.lua: where only replicas of
--- an older version ran, or none, until it was gone, its entry stays.
+-- How many are pending in an inbox's partition, by its list. What is blocked, or waits for a person, counts until its
+-- deadline: where only replicas of an older version ran, or none, until it was gone, its entry stays.
 local function pendingIn(inbox, now)
   return redis.call('ZCARD', inbox) + redis.call('ZCARD', inbox .. ':delayed') +
     redis.call('ZCOUNT', inbox .. ':blocked', '(' .. ms(now), '+inf') +
@@ -129,8 +125,6 @@ local function oldestIn(inbox)
   return oldest
 end
 local function countsOf(inbox, retention, now)
-  -- While the slot moves, a list on the other node would be empty here: Redis refuses to look for several keys of which
-  -- some are missing.
   redis.call('EXISTS', inbox, inbox .. ':settings', inbox .. ':waiting', inbox .. ':delayed', inbox .. ':caught',
     inbox .. ':failed', inbox .. ':blocked')
   local paused, max_caught, max_pending =

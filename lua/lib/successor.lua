@@ -5,7 +5,7 @@ local function failedLists(key, member, extra)
   local partition, inbox = string.sub(key, 1, #key - #member - 2), inboxOf(key, member, extra)
   return { partition .. 'f:' .. string.match(member, '^[^:]+'), inbox and inbox .. ':failed' or nil }
 end
--- A list of a moving slot may be on the other node: this comes before the first write.
+-- Comes before the first write (isHere).
 local function openFailed(key, member, extra)
   local lists = failedLists(key, member, extra)
   for _, list in ipairs(lists) do isHere(key, list) end
@@ -42,8 +42,7 @@ local function msOnce(time)
   end
   return text
 end
--- The characters of base64url by what they stand for, and those of the last id. Both tables are made once in a script,
--- and only for a successor.
+-- The characters of base64url by what they stand for, and those of the last id: made once in a script.
 local letters, characters
 -- A successor's id is in its predecessor's partition, and is made of that one's id and creation time. So nothing makes
 -- two successors, and an id that comes back has a different one. 128 bits of a SHA-1, in base64url.
@@ -72,17 +71,16 @@ local function idBehind(id, created)
   end
   return sub(id, 1, 3) .. string.char(unpack(characters, 1, 22))
 end
--- The fields that the hash of one that ends must keep, besides s and x: two of the person's decision, the schema, and
--- two that are its own.
+-- What the hash of one that ends must keep besides s and x: the decision and its digest, the schema, and two of its
+-- own.
 local SET_ASIDE = { 'd', 'h', 'r', 'c', 'g' }
 -- Those of its latest question, which its own hash keeps as well.
 local QUESTION = { 'q', 'u', 'a' }
--- Makes the next attempt from the hash of one that ends, and returns its id, its member and score of the due index, its
--- fields s and x, and until when it waits for a person, if it does. What the old hash must keep is collected for
--- endAttempt, which writes that one again. RENAME moves the payload along with the hash, so it is in one place at every
--- moment and isn't copied through Lua. RENAME is the first write and both keys are in one slot: if that slot is moving
--- to another node, Redis refuses the command before anything is written. The caller puts the next attempt into the due
--- index.
+-- Makes the next attempt from the hash of one that ends, and returns its id, its member and score of the due index,
+-- into which the caller puts it, its fields s and x, and until when it waits for a person, if it does. What the old
+-- hash must keep is collected for endAttempt, which writes that one again. RENAME moves the payload along with the
+-- hash, so it is in one place at every moment and isn't copied through Lua. It is the first write, and both keys are in
+-- one slot: if that slot is moving, Redis refuses the command before anything is written.
 local function succeed(attempt, pause)
   local key, extra, now, member, kept = attempt.key, attempt.extra or '', attempt.now, attempt.member, attempt.kept
   local colon = string.find(member, ':', 1, true)
@@ -107,9 +105,8 @@ local function succeed(attempt, pause)
   end
   local next_extra = ' n' .. number .. ' o' .. id .. (pause > 0 and ' a' .. available or '') ..
     string.gsub(extra, ' [^bcdgjmprstuwAW]%S+', '')
-  -- It keeps what it came after, with field b, and is blocked by what this one still waited for: that may have ended
-  -- since, so the sweep asks at once. What had ended before isn't waited for again. Who waits for this one waits for
-  -- the next attempt, unless this one had ended for good before.
+  -- It keeps field b, and is blocked by what this one still waited for: that may have ended since, so the sweep asks at
+  -- once. Who waits for this one waits for the next attempt, unless this one had ended for good before.
   local blocked = isBlocked(extra)
   -- This one's own notes at those are removed by its field b.
   if blocked then kept[#kept + 1], kept[#kept + 2] = 'b', redis.call('HGET', key, 'b') end
@@ -157,8 +154,8 @@ local function succeed(attempt, pause)
   }
 end
 -- Writes an attempt's end: its status and the new words of field x. Its key stays for the retention from now, however
--- long ago it ended, so that a request for it finds the successor. Without one it is in the failed lists from now on.
--- The caller removes it from the due index.
+-- long ago it ended, so that a request for it finds the successor. Without one it enters the failed lists. The caller
+-- removes it from the due index.
 local function endAttempt(attempt, status, words, next)
   local record, extra, member, outbox, micros =
     attempt.record, (attempt.extra or '') .. words, attempt.member, attempt.outbox, attempt.micros
@@ -175,8 +172,7 @@ local function endAttempt(attempt, status, words, next)
   redis.call('HSET', attempt.key, 's', record, 'x', extra .. (reissued_as or ''), unpack(attempt.kept))
   redis.call('PEXPIREAT', attempt.key, msOnce(attempt.now + attempt.retention))
   redis.pcall('SPUBLISH', attempt.key, status)
-  -- An end without a successor is the last. Who took the handoff from its catcher meant the next attempt, so that isn't
-  -- said of `cancelled`.
+  -- Who took the handoff from its catcher meant the next attempt, so `cancelled` doesn't name it.
   if ends_now then
     append(outbox, micros, status, member, record, extra, nil, status ~= 'cancelled' and reissued_as or nil)
   end

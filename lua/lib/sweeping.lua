@@ -1,5 +1,5 @@
--- Reads a handoff that is due: its fields s and x, and what succeed needs of it (SET_ASIDE), if that is read along.
--- Those that are due together are often alike, so the sweep reads it along if the handoff before has field x.
+-- Reads a handoff that is due: its fields s and x, and along with those what succeed needs (SET_ASIDE), if the handoff
+-- before has field x: those that are due together are often alike.
 local function readDue(key, along)
   if not along then
     local record = redis.call('HGET', key, 's')
@@ -44,17 +44,17 @@ local function lookAtQuestion(batch, key, member, record, extra, deadline)
   redis.call('HSET', key, 'x', endAsk(ask, outbox, batch.micros, member, record, extra, batch.now))
   return deadline
 end
--- Names a blocked handoff, so that the replica asks how those stand that it waits for: the third net, if an end was
--- missed, or a note. It looks the later the older the handoff is. The looks soon after the pass go apart: they find
--- what was passed by a replica that died before it wrote the notes, and notes that a failover lost.
+-- Names a blocked handoff, so that the replica asks how those stand that it waits for, if an end was missed, or a note.
+-- It looks the later the older the handoff is. The looks soon after the pass are a list of their own: they find what a
+-- replica passed that died before it wrote the notes, and notes that a failover lost.
 local function lookAtBlocked(batch, member, record, deadline)
   local age = batch.now - string.match(record, '^%S+ %S+ (%d+)')
   local list, later = age < 10000 and batch.fresh or batch.blocked, batch.later
   list[#list + 1] = member
   later[#later + 1], later[#later + 2] = math.min(deadline, batch.now + math.min(300000, math.max(3000, age))), member
 end
--- It has ended, and others come after it, or it waited for others. They are released, and its notes removed, by the
--- replica that sweeps (store/dependents.ts); until then the sweep names it every second.
+-- Others come after what has ended, or it waited for others. The replica that sweeps releases those, and removes its
+-- notes (store/dependents.ts); until then the sweep names it every second.
 local function nameEnded(batch, member, list)
   batch.later[#batch.later + 1], batch.later[#batch.later + 2] = batch.now + 1000, member
   list[#list + 1] = member

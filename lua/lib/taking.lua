@@ -7,13 +7,12 @@ end
 local function isTooLong(size, length)
   return size > 0 and size + length > 4194304
 end
--- How many handoffs a call may take from an inbox; or what it replies instead. max_caught holds for both partitions of
--- an inbox (lib/inbox.lua) together. Where one Redis has both, the script counts in both. In a Cluster the inbox's own
--- partition decides. A request reads first how many are caught in the other. What it will take from there gets places
--- here, in the hash `:places`: for each token how many, and until when. They are given back when that is over, with the
--- time of that catch (inbox-settle.lua): whoever read the other partition before doesn't know of it, and reads again. A
--- place whose request is gone ends after 20 s: its catch happened at most 7 s after it was kept, and what others read
--- before that is used for at most 7 s (handoffs/inboxes.ts).
+-- max_caught holds for both partitions of an inbox together. Where one Redis has both, the script counts in both. In a
+-- Cluster the inbox's own partition decides. A request reads first how many are caught in the other. What it will take
+-- from there gets places here, in the hash `:places`: for each token how many, and until when. They are given back with
+-- the time of that catch (inbox-settle.lua): a request that read the other partition before reads again. A place whose
+-- request is gone ends after 20 s: its catch happened at most 7 s after it was kept, and what others read before that
+-- is used for at most 7 s (handoffs/inboxes.ts).
 local PLACES_KEPT = 20000
 -- Reads the places: how many there are, and when the latest catch was that gave some back (ms, the other partition's
 -- clock). A time that is further ahead than one can be is of a clock that was set back.
@@ -62,8 +61,7 @@ local function addItem(items, turn, member, created, payload, decision, passed, 
   }
   for _, part in ipairs(parts) do items[#items + 1] = part end
 end
--- The handoffs that an operation took and still has caught, as items. One that isn't here may be on another node while
--- its slot moves: then Redis refuses to look for two keys together, and the service calls the script again.
+-- The handoffs that an operation took and still has caught, as items. EXISTS is isHere (lib/inbox.lua).
 local function stillCaught(remembered, prefix, members, agent, token, now)
   local items = {}
   for member, turn in string.gmatch(members, '([^%s/]+)/?(%d*)') do
@@ -92,9 +90,8 @@ end
 -- Answers an operation from what is remembered of it, as a reply; nil if it may take handoffs now. Remembered are the
 -- request's digest, how many handoffs it left to the other list, and the members that it took, with a slash and a turn
 -- where turns were read. Instead of the members there may be an @, the asker that takes from the other list first, and
--- the time when it began. Until that asker has finished, or has been gone for longer than its calls can take, no other
--- asker takes anything with this token. A time that is as far ahead is of a clock that was set back since, and says
--- nothing of how long the asker is gone.
+-- when it began. Until that asker has finished, or is gone for longer than its calls can take, no other takes anything
+-- with this token. A time that is as far ahead is of a clock that was set back since, and says nothing of that.
 local function takenBefore(before, remembered, prefix, agent, token, request, asker, now, max_bytes)
   local asked, others, members = string.match(before or '', '^(%S+) (%d+)(.*)$')
   if before and asked ~= request then return { 'reused' } end

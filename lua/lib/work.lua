@@ -65,7 +65,7 @@ local function becomeCaught(key, due, record, extra, expires, words, work_ttl, r
   return record, extra, deadline
 end
 -- A caught handoff leaves its inbox's set of those. Where their number is limited, the next catch may have room now.
--- The settings are read first: Redis may refuse that while the slot moves.
+-- The settings are read first, since Redis may refuse that.
 local function leaveCaught(key, member, extra)
   local inbox = inboxOf(key, member, extra)
   if not inbox then return end

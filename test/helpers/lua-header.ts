@@ -36,12 +36,13 @@ const keyShapes = new Set([
   ...(['pending', 'delivered', 'failed'] as const).map(status => shapes.deliveries('tag', 'tenant', 'id', status)),
 ])
 
-/** A script's own code, and that of the libraries that it includes, for these settings. @param text of the script, if it isn't the file's */
+/** A script's own code, with how it begins and ends, and that of the libraries that it includes, for these settings. @param text of the script, if it isn't the file's */
 export function partsOf (name: string, { holds, constants }: Purpose, text?: string): { own: string, library: string } {
   const purpose = { holds: new Set([...holds, 'full' as const]), constants }
   let library = ''
   const own = expand(`${name}.lua`, purpose, name => {
     if (name === 'reply') return 'return reply\n'
+    if (name === 'late') return expand('lib/late.lua', purpose)
     library += expand(`lib/${name}.lua`, purpose)
     return ''
   }, text)
