@@ -1,7 +1,6 @@
 #!lua
 -- caught -> caught: the question of its catcher is answered. What was left of the work's deadline counts from now.
--- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
---       2 prefix:{tag}:due:tenant    its tenant's live handoffs (lib/due.lua)
+-- KEYS: 1 prefix:{tag}:h:tenant:id  the handoff  2 prefix:{tag}:due:tenant  its tenant's live handoffs (lib/due.lua)
 -- ARGV: 1 the call's deadline (ms)  2 the answering agent  3 retention (ms)  4 tenant:id
 --       5 the longest work time from its catch (ms)  6 answer_token  7 the ask_id that is answered
 --       8 the letters of those in whose name the key may answer: p for people, r for the passer

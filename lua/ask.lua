@@ -1,8 +1,7 @@
 #!lua
 -- caught -> caught: its catcher asks a person, or the passer. The work's deadline rests until the answer, or until the
 -- question's own end: both are set as if nobody answered (lib/asking.lua).
--- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
---       2 prefix:{tag}:due:tenant    its tenant's live handoffs (lib/due.lua)
+-- KEYS: 1 prefix:{tag}:h:tenant:id  the handoff  2 prefix:{tag}:due:tenant  its tenant's live handoffs (lib/due.lua)
 -- ARGV: 1 the call's deadline (ms)  2 the calling agent  3 retention (ms)  4 tenant:id
 --       5 the longest work time from its catch (ms)  6 ask_token  7 ask_id  8 p to ask people, r to ask the passer
 --       9 how long the question is open (ms)  10 the digest of the answer's schema; - for none

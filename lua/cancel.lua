@@ -1,8 +1,7 @@
 #!lua
 -- pending -> cancelled, caught -> cancelled: its passer, or an operator, takes it back. While it is caught that needs
 -- force; without, its catcher is asked to stop.
--- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
---       2 prefix:{tag}:due:tenant    its tenant's live handoffs (lib/due.lua)
+-- KEYS: 1 prefix:{tag}:h:tenant:id  the handoff  2 prefix:{tag}:due:tenant  its tenant's live handoffs (lib/due.lua)
 -- ARGV: 1 the call's deadline (ms)  2 the calling agent  3 retention (ms)  4 tenant:id
 --       5 1 for an operator, who may cancel what others passed; 2 for one who cancels only what is pending; else 0
 --       6 1 for force, else 0
@@ -13,7 +12,7 @@
 --          {'not_found'}  or, for ARGV 5 = 2, it isn't pending
 --          {'not_the_passer', now, record, extra, decision} {'expired', now, record, extra}
 --          {'rejected', now, record, extra, decision} {'already_done', now, record, extra} {'already_failed', …}
---          {'already_declined', …}  the decision is nil unless it ended the handoff
+--          {'already_declined', …}
 --          {'newer'} {'full'}
 --@include late appending events inbox due after work asking
 local key, due = KEYS[1], KEYS[2]

@@ -1,7 +1,6 @@
 #!lua flags=allow-oom
 -- pending -> caught. This leads to memory being freed.
--- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
---       2 prefix:{tag}:due:tenant    its tenant's live handoffs (lib/due.lua)
+-- KEYS: 1 prefix:{tag}:h:tenant:id  the handoff  2 prefix:{tag}:due:tenant  its tenant's live handoffs (lib/due.lua)
 -- ARGV: 1 the call's deadline (ms)  2 caught_by, a space, and catch_token
 --       3 the inboxes that the key is limited to, each between spaces; empty or absent for any
 --       4 how many bytes the payload and the schema may have; absent for any

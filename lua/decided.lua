@@ -17,8 +17,7 @@ for i = 1, #members, 2 do
     local size, task = redis.call('HSTRLEN', key, 'p'), false
     if size > 0 and size <= bytes and not string.match(record, '^2?:?done ') then
       bytes = bytes - size
-      -- The payload begins with "task": and 200 characters of a JSON string take up to 2,400 bytes.
-      task = string.sub(redis.call('HGET', key, 'p'), 8, 2447)
+      task = taskOf(redis.call('HGET', key, 'p'))
     end
     for _, part in ipairs({ members[i], record, decision, extra, task }) do reply[#reply + 1] = part end
   end

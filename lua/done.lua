@@ -1,7 +1,6 @@
 #!lua
 -- caught -> done: the result takes the payload's place.
--- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
---       2 prefix:{tag}:due:tenant    its tenant's live handoffs (lib/due.lua)
+-- KEYS: 1 prefix:{tag}:h:tenant:id  the handoff  2 prefix:{tag}:due:tenant  its tenant's live handoffs (lib/due.lua)
 -- ARGV: 1 the call's deadline (ms)  2 the calling agent  3 done_token
 --       4 the result, JSON text; empty for none; but where 5 is there, the digest of the schema that it satisfies
 --       5 that result

@@ -1,8 +1,7 @@
 #!lua
 -- caught -> failed: its catcher can't do it. caught -> declined: its catcher will not do it. The payload moves to the
 -- next attempt if there is one; else it stays.
--- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
---       2 prefix:{tag}:due:tenant    its tenant's live handoffs (lib/due.lua)
+-- KEYS: 1 prefix:{tag}:h:tenant:id  the handoff  2 prefix:{tag}:due:tenant  its tenant's live handoffs (lib/due.lua)
 -- ARGV: 1 the call's deadline (ms)  2 failed or declined  3 fail_token or decline_token  4 the calling agent
 --       5 retention (ms)  6 tenant:id  7 1 if it may be tried again, else 0  8 the error's code; empty for none
 --       9 the error or the reason, JSON text

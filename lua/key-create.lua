@@ -1,10 +1,8 @@
 #!lua
 -- Creates an API key, which is found by its id. Of its secret only a digest is kept.
--- KEYS: 1 prefix:{tag}:k:id       the key
---       2 prefix:{tag}:keys       all keys by when they were created
+-- KEYS: 1 prefix:{tag}:k:id  the key  2 prefix:{tag}:keys  all keys by when they were created
 --       3 prefix:{tag}:keys:over  those that end or have ended, by when they are forgotten
---       4 prefix:{tag}:keys:log   the log of what became of keys; each change is published on the channel of the same
---                                 name
+--       4 prefix:{tag}:keys:log   what became of keys; each change is published on the channel of the same name
 -- ARGV: 1 the call's deadline (ms)  2 id  3 its secret's digest  4 tenant  5 agent  6 scopes, separated by commas
 --       7 how long it lasts (ms); empty for no end  8 its rate limit, requests per minute; empty for the service's
 --       9 the inboxes that it may catch from, separated by commas; empty for any  10 how long an ended key is kept (ms)
@@ -35,8 +33,7 @@ if lasts ~= '' then
   redis.call('PEXPIREAT', key, ms(ends + retention))
   redis.call('ZADD', over, ms(ends + retention), id)
 end
--- The indexes are cleaned here, since only making keys needs them small. Nothing else looks at keys whose record is
--- gone.
+-- The indexes are cleaned here, since only making keys needs them small.
 if #forgotten > 0 then
   redis.call('ZREM', keys, unpack(forgotten))
   redis.call('ZREM', over, unpack(forgotten))

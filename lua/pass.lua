@@ -1,7 +1,6 @@
 #!lua
 -- (none) -> pending.
--- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
---       2 prefix:{tag}:due:tenant    its tenant's live handoffs (lib/due.lua)
+-- KEYS: 1 prefix:{tag}:h:tenant:id  the handoff  2 prefix:{tag}:due:tenant  its tenant's live handoffs (lib/due.lua)
 --       3 prefix:{tag}:w:tenant      handoffs that wait for a person; left out, with the next one in its place, if
 --                                    nobody must approve
 --       4 prefix:{tag}:i:tenant:inbox   the inbox that it is for (lib/inbox.lua); left out likewise

@@ -1,8 +1,7 @@
 #!lua
 -- caught -> cancelled, or no change if it has ended: its passer, or an operator, makes a successor, which gets the
 -- payload.
--- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
---       2 prefix:{tag}:due:tenant    its tenant's live handoffs (lib/due.lua)
+-- KEYS: 1 prefix:{tag}:h:tenant:id  the handoff  2 prefix:{tag}:due:tenant  its tenant's live handoffs (lib/due.lua)
 -- ARGV: 1 the call's deadline (ms)  2 the calling agent  3 retention (ms)  4 tenant:id
 --       5 1 for an operator, who may reissue what others passed; 2 for one who takes nothing from its catcher; else 0
 -- Replies: {'reissued', successor, record, extra, taken}  this is its new successor, with that one's record; taken is 1
@@ -10,8 +9,7 @@
 --          {'replayed', successor, record, extra}  it had this successor before; nothing changed
 --          {'not_found'}  or, for ARGV 5 = 2, somebody is at work on it
 --          {'not_the_passer', now, record, extra, decision} {'not_caught', now, record, extra} {'expired', …}
---          {'already_done', …} {'rejected', now, record, extra, decision} {'cancelled', now, record, extra}  the
---                      decision is nil unless it ended the handoff
+--          {'already_done', …} {'rejected', now, record, extra, decision} {'cancelled', now, record, extra}
 --          {'newer'}
 --@include late appending events inbox due after work asking successor
 local key, due = KEYS[1], KEYS[2]

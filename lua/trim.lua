@@ -1,7 +1,6 @@
 #!lua flags=allow-oom
 -- Removes from an outbox what is in the feed, and its tenant from the index once nothing was appended for a day.
--- KEYS: 1 prefix:{tag}:o:tenant   the outbox
---       2 prefix:{tag}:o          the index
+-- KEYS: 1 prefix:{tag}:o:tenant  the outbox  2 prefix:{tag}:o  the index
 -- ARGV: 1 the call's deadline (ms)  2 up to which number (that one included) it is in the feed  3 tenant
 --       4 how many at most, a multiple of 100
 -- Replies: {'trimmed', removed}   if that is at the limit, there may be more

@@ -1,12 +1,11 @@
 #!lua flags=no-writes
 -- Reads the turns and lengths of the first handoffs that can be caught from an inbox's list, so that the caller can
--- merge two lists. Changes nothing. Entries that can't be caught any more are skipped; so up to 32 more entries are
--- looked at than are wanted.
+-- merge two lists. Entries that can't be caught any more are skipped: up to 32 more are looked at than are wanted.
 -- KEYS: 1 prefix:{tag}:i:tenant:inbox   what can be caught from the inbox, by turn (lib/inbox.lua)
 -- ARGV: 1 how many at most  2 prefix:{tag}:h:  3 1 to count what is caught; else absent
 -- Replies: {'read', more, caught, now, turn/bytes, …}  the turns ascending; more: 1 if there may be others after the
 --                        entries that were looked at, else 0; caught: how many of the inbox's handoffs are caught in
---                        this partition, nil if that isn't asked for; now: the time (ms)
+--                        this partition, nil if that isn't asked for
 --@include inbox taking
 local max, prefix = tonumber(ARGV[1]), ARGV[2]
 local now = clock()

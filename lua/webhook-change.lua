@@ -1,10 +1,8 @@
 #!lua
 -- Changes a webhook: another secret, which is derived from the next generation; or a disabled one begins anew, with
 -- what its tenant's feed gets from now on.
--- KEYS: 1 prefix:{tag}:hook:tenant:id          the webhook
---       2 prefix:{tag}:hook:tenant:id:due      its deliveries by when each is tried next
---       3 prefix:{tag}:hook:tenant:id:pending  what they are
---       4 prefix:{tag}:e:tenant                the tenant's feed
+-- KEYS: 1 prefix:{tag}:hook:tenant:id  2 prefix:{tag}:hook:tenant:id:due  3 prefix:{tag}:hook:tenant:id:pending
+--       4 prefix:{tag}:e:tenant   all as in webhook-create.lua
 -- ARGV: 1 the call's deadline (ms)  2 rotated or enabled  3 of rotated: the operation's token
 --       4 of rotated: for how long the old secret signs as well (ms)
 -- Replies: {'rotated', fields} {'enabled', fields}  as they are now; also where it was so before

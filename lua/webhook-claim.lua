@@ -2,9 +2,8 @@
 -- Takes deliveries of a webhook that are due. Each is due again after a while, when whoever took it has died. A repeat
 -- takes what it took before, as far as nothing has come of it since: all of a claim's deliveries are due again at one
 -- time, which the webhook keeps with the token.
--- KEYS: 1 prefix:{tag}:hook:tenant:id          the webhook
---       2 prefix:{tag}:hook:tenant:id:due      its deliveries by when each is tried next
---       3 prefix:{tag}:hook:tenant:id:pending  what they are
+-- KEYS: 1 prefix:{tag}:hook:tenant:id  2 prefix:{tag}:hook:tenant:id:due  3 prefix:{tag}:hook:tenant:id:pending
+--         as in webhook-create.lua
 -- ARGV: 1 the call's deadline (ms)  2 how many at most  3 after how long each is due again (ms)  4 the claim's token
 -- Replies: {'claimed', now, first, url, generation, old_until, id, delivery, …}
 --                     first: when the first of all that are left is due, or empty; old_until as webhook-create.lua has

@@ -1,20 +1,19 @@
 #!lua
 -- A webhook begins: what its tenant's feed gets from now on is for it.
--- KEYS: 1 prefix:{tag}:hook:tenant:id  the webhook
---       2 prefix:{tag}:hooks:tenant    the tenant's webhooks by when they were made
---       3 prefix:{tag}:hooks           the tenants that have webhooks here
---       4 prefix:{tag}:e:tenant        the tenant's feed
+-- KEYS: 1 prefix:{tag}:hook:tenant:id  the webhook  2 prefix:{tag}:hooks:tenant  the tenant's, by when they were made
+--       3 prefix:{tag}:hooks  the tenants that have webhooks here  4 prefix:{tag}:e:tenant  the tenant's feed
 -- ARGV: 1 the call's deadline (ms)  2 tenant  3 id  4 url  5 types, parted by commas; empty for all
 --       6 inbox; empty for any  7 how many a tenant may have  8 labels, parted by commas; empty for any
 --       9 what its messages have of the payload; empty for nothing
 -- Replies: {'created', fields}  it is there now, or the same operation made it before: no two webhooks have one id
 --          {'too_many'}         the tenant has as many as it may have; nothing changed
 -- The fields of a webhook, as HGETALL gives them: url types inbox labels include created generation cursor
--- [rotated old_until] [disabled] [failing] [claim claim_due] [replay replay_to].
--- generation counts its secrets, which are not here: they are derived. rotated is the operation that made the newest,
--- old_until is how long the one before it signs as well. cursor is the last event of the feed that was looked at,
--- disabled says why it is disabled, failing since when all attempts failed; replay and replay_to after which event and
--- up to which it still has to replay. Times in milliseconds since the epoch.
+-- [rotated old_until] [disabled] [failing] [claim claim_due] [replay replay_to]. generation counts its secrets, which
+-- are derived. rotated is the operation that made the newest, old_until is how long the one before it signs as well.
+-- cursor is the last event of the feed that was looked at, disabled says why it is disabled, failing since when all
+-- attempts failed; replay and replay_to after which event and up to which it still has to replay. Times in
+-- milliseconds. Beside it, with the same beginning: `:due`, its deliveries by when each is tried next; `:pending`, what
+-- they are (webhook-plan.lua); `:delivered` and `:failed`, the newest that were delivered, or could not be.
 --@include late
 local key, webhooks, tenants, feed = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local tenant, id, max = ARGV[2], ARGV[3], tonumber(ARGV[7])

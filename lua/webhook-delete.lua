@@ -1,12 +1,8 @@
 #!lua flags=allow-oom
 -- Removes a webhook with its deliveries. Removing it again changes nothing.
--- KEYS: 1 prefix:{tag}:hook:tenant:id            the webhook
---       2 prefix:{tag}:hook:tenant:id:due        its deliveries by when each is tried next
---       3 prefix:{tag}:hook:tenant:id:pending    what they are
---       4 prefix:{tag}:hook:tenant:id:delivered  the newest that were delivered
---       5 prefix:{tag}:hook:tenant:id:failed     the newest that could not be
---       6 prefix:{tag}:hooks:tenant              the tenant's webhooks
---       7 prefix:{tag}:hooks                     the tenants that have webhooks here
+-- KEYS: 1 prefix:{tag}:hook:tenant:id  2 prefix:{tag}:hook:tenant:id:due  3 prefix:{tag}:hook:tenant:id:pending
+--       4 prefix:{tag}:hook:tenant:id:delivered  5 prefix:{tag}:hook:tenant:id:failed  6 prefix:{tag}:hooks:tenant
+--       7 prefix:{tag}:hooks   all as in webhook-create.lua
 -- ARGV: 1 the call's deadline (ms)  2 tenant  3 id
 -- Replies: {'deleted'}
 --@include late

@@ -1,16 +1,12 @@
 #!lua flags=no-writes
 -- Reads a webhook's deliveries: first those that are over and when the pending ones are due, then, asked again, what
 -- these are.
--- KEYS: 1 prefix:{tag}:hook:tenant:id:due        its deliveries by when each is tried next
---       2 prefix:{tag}:hook:tenant:id:pending    what they are
---       3 prefix:{tag}:hook:tenant:id:delivered  the newest that were delivered
---       4 prefix:{tag}:hook:tenant:id:failed     the newest that could not be
+-- KEYS: 1 prefix:{tag}:hook:tenant:id:due  2 prefix:{tag}:hook:tenant:id:pending
+--       3 prefix:{tag}:hook:tenant:id:delivered  4 prefix:{tag}:hook:tenant:id:failed   as in webhook-create.lua
 -- ARGV: 1 the ids of pending ones, parted by spaces; empty the first time
--- Replies: {'listed', due, delivered, failed}  due: id, when, …; the others as webhook-tried.lua has them, the newest
---                                              last
---          {'found', deliveries, due}           as webhook-plan.lua has them, and when each is due; nil for one that is
---                                               over by now
--- When it is due is read again with what it is: an attempt may have ended between the two calls.
+-- Replies: {'listed', due, delivered, failed}  due: id, when, …; the others as webhook-tried.lua has them, newest last
+--          {'found', deliveries, due}  as webhook-plan.lua has them, and when each is due, since an attempt may have
+--                        ended between the two calls; nil for one that is over by now
 local ids = {}
 for id in string.gmatch(ARGV[1], '%S+') do ids[#ids + 1] = id end
 if ids[1] then

@@ -1,10 +1,9 @@
 #!lua flags=no-writes
--- Reads a tenant's webhooks, the oldest first, and when the first delivery of each is due: so whoever delivers needn't
--- ask each webhook whether anything is due.
+-- Reads a tenant's webhooks, the oldest first, and when the first delivery of each is due.
 -- KEYS: 1 prefix:{tag}:hooks:tenant   which they are
 -- ARGV: 1 what their keys begin with: prefix:{tag}:hook:tenant:
--- Replies: {'listed', now, id, fields, first, …}   the time (ms), and of each webhook the fields as webhook-create.lua
---                        has them, and when the first of what is pending is due (ms), or empty
+-- Replies: {'listed', now, id, fields, first, …}  of each webhook the fields as webhook-create.lua has them, and when
+--                        the first of what is pending is due (ms), or empty
 --@include inbox
 local webhooks, prefix = KEYS[1], ARGV[1]
 local found = { 'listed', (clock()) }

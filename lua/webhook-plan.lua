@@ -1,10 +1,8 @@
 #!lua
--- Makes deliveries of events for a webhook, and moves its place in the feed on in the same step: so none is left out,
--- whoever dies when. What it replays has a place of its own, so that it doesn't keep the webhook from what happens
--- meanwhile.
--- KEYS: 1 prefix:{tag}:hook:tenant:id          the webhook
---       2 prefix:{tag}:hook:tenant:id:due      its deliveries by when each is tried next
---       3 prefix:{tag}:hook:tenant:id:pending  what they are
+-- Makes deliveries of events for a webhook, and moves its place in the feed on in the same step: so none is left out.
+-- What it replays has a place of its own, so that it doesn't keep the webhook from what happens meanwhile.
+-- KEYS: 1 prefix:{tag}:hook:tenant:id  2 prefix:{tag}:hook:tenant:id:due  3 prefix:{tag}:hook:tenant:id:pending
+--         as in webhook-create.lua
 -- ARGV: 1 the call's deadline (ms)  2 its place before; empty for what isn't of the feed: then its place stays
 --       3 its place from now on; empty: it has replayed all  4 how many may be pending
 --       5 for each delivery a line: its id, a space, the event's text

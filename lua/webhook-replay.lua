@@ -1,11 +1,10 @@
 #!lua
--- A webhook is to get earlier events again. Notes from where and up to where; whoever delivers makes the deliveries,
--- some at a time (webhook-plan.lua). Where a replay is under way, both become one.
+-- A webhook is to get earlier events again. Notes from where and up to where; webhook-plan.lua makes the deliveries,
+-- some at a time. Where a replay is under way, both become one.
 -- KEYS: 1 prefix:{tag}:hook:tenant:id  the webhook
 -- ARGV: 1 the call's deadline (ms)  2 the id after which the events are
 -- Replies: {'replaying'}  also where there is nothing to replay: what is after its place in the feed, it gets anyway
---          {'disabled'}   a disabled webhook replays nothing; nothing changed
---          {'not_found'}  there is no such webhook
+--          {'disabled'} {'not_found'}  nothing changed
 -- The end is the webhook's place now, so a replay ends, however much happens meanwhile.
 --@include late
 local key, from = KEYS[1], ARGV[2]

@@ -1,12 +1,9 @@
 #!lua flags=allow-oom
 -- Notes how an attempt to deliver went. The last of too many failures disables the webhook, which its tenant's feed
 -- tells in the same step.
--- KEYS: 1 prefix:{tag}:hook:tenant:id            the webhook
---       2 prefix:{tag}:hook:tenant:id:due        its deliveries by when each is tried next
---       3 prefix:{tag}:hook:tenant:id:pending    what they are
---       4 prefix:{tag}:hook:tenant:id:delivered  the newest that were delivered
---       5 prefix:{tag}:hook:tenant:id:failed     the newest that could not be
---       6 prefix:{tag}:e:tenant                  the tenant's feed
+-- KEYS: 1 prefix:{tag}:hook:tenant:id  2 prefix:{tag}:hook:tenant:id:due  3 prefix:{tag}:hook:tenant:id:pending
+--       4 prefix:{tag}:hook:tenant:id:delivered  5 prefix:{tag}:hook:tenant:id:failed  6 prefix:{tag}:e:tenant
+--         all as in webhook-create.lua
 -- ARGV: 1 the call's deadline (ms)  2 the webhook's id  3 the delivery's id  4 how often it was tried before
 --       5 delivered, again, failed, or gone: the receiver wants no more  6 the status of the answer; - for none
 --       7 the error; - for none  8 after how long it is tried again (ms)

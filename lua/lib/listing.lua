@@ -64,9 +64,8 @@ local function itemOf(listing, key, score, member, record, extra)
   if listing.with_tasks then listing.payloads = listing.payloads - redis.call('HSTRLEN', key, 'p') end
   if not isFirst and (listing.texts < 0 or listing.payloads < 0) then return nil end
   if listing.with_tasks then
-    -- The payload begins with "task": and 200 characters of a JSON string take up to 2,400 bytes.
     local payload = redis.call('HGET', key, 'p')
-    task = payload and payload ~= '' and string.sub(payload, 8, 2447) or false
+    task = payload and payload ~= '' and taskOf(payload) or false
   end
   listing.count = listing.count + 1
   return { score, member, record, extra or false, decision, fault, progress, task }

@@ -98,6 +98,11 @@ local function clock()
   local formatted = seconds .. string.sub(micros, 1, 3)
   return formatted + 0, seconds, micros, formatted
 end
+-- The beginning of the task, a JSON string, enough for 200 characters: they take up to 2,400 bytes. The payload begins
+-- with "task":
+local function taskOf(payload)
+  return string.sub(payload, 8, 2447)
+end
 -- Would this make a full Redis larger by more than any transition does? `more` is how many bytes it brings beyond what
 -- it frees. Only the text of a script asks that runs once Redis has refused the other (redis/scripts.ts).
 local function isFull(more)

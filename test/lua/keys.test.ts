@@ -49,11 +49,11 @@ t.test('asking twice does what asking once does, and is answered alike', async t
   t.strictSame(await unchanged(t, test, () => create(on, T + 5, 'd1', { lasts: 60_000 })), created)
   t.strictSame(await unchanged(t, test, () => create(on, T + 5, 'other')), ['taken'])
 
-  const rotated = await rotate(on, T + 10, 'd2')
-  t.strictSame(await unchanged(t, test, () => rotate(on, T + 15, 'd2')), rotated)
+  const rotated = await rotate(on, T + 10, 'd2') as unknown[]
+  t.strictSame(await unchanged(t, test, () => rotate(on, T + 15, 'd2')), ['rotated', T + 15, rotated[2]])
   // Another’s rotation came between.
-  const again = await rotate(on, T + 20, 'd3')
-  t.strictSame(await unchanged(t, test, () => rotate(on, T + 25, 'd2')), again)
+  const again = await rotate(on, T + 20, 'd3') as unknown[]
+  t.strictSame(await unchanged(t, test, () => rotate(on, T + 25, 'd2')), ['rotated', T + 25, again[2]])
 
   const change = ['status', '70000', '7', 'a,b']
   const updated = await update(on, T + 30, 'u1', change) as unknown[]
