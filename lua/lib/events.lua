@@ -1,6 +1,6 @@
 --@if events
--- Events (docs/events.md): each transition writes its own, in the same script. lib/appending.lua and lib/appending.lua
--- say where to, and have `appendPlain`, which takes an event's words. This makes them of the handoff's fields.
+-- Events (docs/events.md): each transition writes its own, in the same script. lib/appending.lua says where to, and has
+-- `appendPlain`, which takes an event's words. This makes them of the handoff's fields.
 -- An event's text: type, status, id, passed_by, caught_by (- for none), then what only some have, a space, a letter and
 -- its value (lib/record.lua). `record` and `extra` are the handoff's fields s and x as they are now. A script that
 -- knows who caught it says so, since reading the whole record takes twice as long. `more` are further words. `outbox`

@@ -12,7 +12,8 @@ end
 -- were set (microseconds). Most inboxes have none. An inbox has two partitions: its own, and its tenant's home, where
 -- what a person decides on is. prefix:{tag}:inboxes names those that have something in the partition, as tenant:inbox,
 -- all with the score 0; and as tenant: those tenants of which something waits for a person. Names leave it later
--- (inbox-tidy.lua). The list of a handoff's inbox, in the handoff's own partition; nil if it is for none. By field x.
+-- (inbox-tidy.lua).
+-- The list of a handoff's inbox, in the handoff's own partition; nil if it is for none. By field x.
 local function inboxOf(key, member, extra)
   local inbox = extra and string.match(extra, ' t(%S+)')
   return inbox and string.sub(key, 1, #key - #member - 2) .. 'i:' .. string.match(member, '^[^:]+:') .. inbox
@@ -103,10 +104,7 @@ local function unpassable(inbox, other, options, settings, now)
   if limit > 0 and elsewhere == '?' then return { 'elsewhere' } end
   if limit > 0 and pendingIn(inbox, now) + elsewhere >= limit then return { 'inbox_full' } end
 end
--- What an inbox has in one partition, by its list: how many are pending (can be caught), waiting (for a person),
--- delayed, caught, failed; oldest: when the oldest pending one entered (microseconds), nil if there is none; its
--- settings: paused, max_caught, max_pending, each 0 if it isn't set; and blocked, how many come after others. With
--- mixed priorities, oldest is that of the first 1,000 in the order in which they are caught.
+-- When the oldest entry of an inbox's list entered, of the first 1,000 in the order in which they are caught.
 local function oldestIn(inbox)
   local oldest, from, size = false, 0, 10
   while from < 1000 do
@@ -124,6 +122,9 @@ local function oldestIn(inbox)
   end
   return oldest
 end
+-- What an inbox has in one partition, by its list: how many are pending (can be caught), waiting (for a person),
+-- delayed, caught, failed; oldest: when the oldest pending one entered (microseconds), nil if there is none; its
+-- settings: paused, max_caught, max_pending, each 0 if it isn't set; and blocked, how many come after others.
 local function countsOf(inbox, retention, now)
   redis.call('EXISTS', inbox, inbox .. ':settings', inbox .. ':waiting', inbox .. ':delayed', inbox .. ':caught',
     inbox .. ':failed', inbox .. ':blocked')

@@ -71,8 +71,7 @@ local function idBehind(id, created)
   end
   return sub(id, 1, 3) .. string.char(unpack(characters, 1, 22))
 end
--- What the hash of one that ends must keep besides s and x: the decision and its digest, the schema, and two of its
--- own.
+-- What the hash of one that ends must keep besides s and x: decision, digest, schema, and two of its own.
 local SET_ASIDE = { 'd', 'h', 'r', 'c', 'g' }
 -- Those of its latest question, which its own hash keeps as well.
 local QUESTION = { 'q', 'u', 'a' }

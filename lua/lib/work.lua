@@ -22,7 +22,7 @@ local function unheld(key, record, extra, agent, token, now)
     if made_by == token then return { 'replayed', now, record, extra } end
   end
   local over = overAs(key, record, extra, now, status, expires, deadline)
-  -- What became of somebody's work is for its catcher.
+  -- What became of the work is shown to its catcher alone.
   local isOthers = caught_by ~= agent
   if over and not (isOthers and (status == 'done' or status == 'failed' or status == 'declined')) then return over end
   if status == 'pending' then return { 'not_caught', now, record, extra } end
