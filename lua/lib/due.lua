@@ -19,8 +19,8 @@ local function setDue(key, due, time, member, now)
   if not isMoved then redis.call('ZADD', due, ms(time), member, 'inf', '-') end
   lookBy(key, due, time, now)
 end
--- Version 0.2.0 has one due index for all tenants, prefix:{tag}:due. Moves a part of it to the tenants' own, and returns
--- whether there may be more. The version after this one may leave this out.
+-- Version 0.2.0 has one due index for all tenants, prefix:{tag}:due. Moves a part of it to the tenants' own, and
+-- returns whether there may be more. The version after this one may leave this out.
 local function moveOldDue(prefix, tenants, now)
   local old, all, names = prefix .. 'due', {}, {}
   local found = redis.call('ZRANGE', old, 0, 199, 'WITHSCORES')

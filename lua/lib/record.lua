@@ -69,8 +69,8 @@
 -- over; each script that may write gives it. {'newer'}: a newer version wrote a record. {'full'}: Redis is full, and
 -- this would make it larger (isFull). A refusal shows what it was judged by: now, record, extra, and the decision that
 -- ended it.
--- Captures status approval created expires passed_by pass_token deadline caught_by catch_token, and the words of done as
--- one. What hasn't happened yet is empty.
+-- Captures status approval created expires passed_by pass_token deadline caught_by catch_token, and as one the words of
+-- done. What hasn't happened yet is empty.
 local RECORD = '^[23]?:?(%l+) (%S+) (%d+) (%d+) (%S+) (%S+) ?%d* ?(%d*) ?(%S*) ?(%S*) ?(.*)$'
 -- Fewer captures, for the sweep, which may have a million records to read: status approval expires deadline.
 local DEADLINES = '^[23]?:?(%l+) (%S+) %d+ (%d+) %S+ %S+ ?%d* ?(%d*)'
