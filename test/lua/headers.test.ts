@@ -40,7 +40,7 @@ function faultsOf (name: ScriptName, text: string): string[] {
 /** Breaches of the rules that most changes touch: a script, what in it becomes what, and the sentence that must come of it. */
 const breaches: Array<[script: ScriptName, from: string | RegExp, to: string, fault: RegExp]> = [
   ['catch', '-- pending -> caught.', '-- caught -> pending.', /must say pending -> caught/],
-  ['catch', /--.*2 prefix.*due.*\n/, '', /KEYS\[2\] is used and not documented/],
+  ['catch', / {2}2 prefix.*due.*/, '', /KEYS\[2\] is used and not documented/],
   ['done', ':due:tenant', ':live:tenant', /key prefix:\{tag\}:live:tenant is none/],
   ['decide', "\nredis.call('HSET'", "\nredis.call('SPUBLISH', key, '')\nif not now then return { 'expired' } end\nredis.call('HSET'",
     /'expired'\} is returned after a write/],
