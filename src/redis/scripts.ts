@@ -28,8 +28,8 @@ export interface Script {
   readonly took: Histogram
   /**
    * What runs in its place once Redis has refused it because Redis is full (maxmemory): with what the script has for
-   * that (`--@if full`), which asks `isFull` (lua/lib/record.lua) before it writes. Redis judges a script as a whole, by
-   * its first line, and can't know that a long result takes the place of a longer payload.
+   * that (`--@if full`), which asks `isFull` (lua/lib/record.lua) before it writes. Redis judges a script as a whole,
+   * by its first line, and can't know that a long result takes the place of a longer payload.
    */
   readonly whenFull?: Script
   /** What runs it for several calls at once (lua/lib/several.lua), for those that run most. */
