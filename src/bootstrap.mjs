@@ -42,7 +42,7 @@ function isSame (a, b) {
 }
 
 /** Whether `dist` was built from just these sources, by these settings and these packages. */
-export function isBuilt (root) {
+function isBuilt (root) {
   try {
     return readFileSync(join(root, 'dist/.sources'), 'utf8') === digest(root)
   } catch {
@@ -51,7 +51,7 @@ export function isBuilt (root) {
 }
 
 /** Stands for all that a build depends on. */
-export function digest (root) {
+function digest (root) {
   const hash = createHash('sha256')
   const settings = ['tsconfig.json', 'package-lock.json']
   for (const file of [...sourcesOf(root), ...scriptsOf(root), ...clientsOf(root), ...settings]) {
@@ -89,7 +89,7 @@ function filesIn (root, folder) {
  * Brings the clone at `root` up to date, with one line by `say` per step taken. Throws what a step that fails says.
  * @param folders those below `root` with a manifest of their own, whose packages are wanted too
  */
-export function bootstrap (root, all, say, folders = []) {
+function bootstrap (root, all, say, folders = []) {
   const missing = () => folders.filter((folder) => !isInstalled(join(root, folder), true))
   if (isInstalled(root, all) && missing().length === 0 && isBuilt(root)) return
   lock(root) // held until this process ends; what another did while we waited needn't be done again

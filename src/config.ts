@@ -330,7 +330,7 @@ function isNetwork (text: string): boolean {
 }
 
 export const agentScopes: readonly Scope[] = ['pass', 'catch', 'status']
-export const approverScopes: readonly Scope[] = ['approve', 'status']
+const approverScopes: readonly Scope[] = ['approve', 'status']
 export const operatorScopes: readonly Scope[] = ['operate', 'approve', 'status']
 
 /**

@@ -1,11 +1,13 @@
 import t from 'tap'
 import { parseSource, readSources } from './helpers/sources.ts'
 import type { Source } from './helpers/sources.ts'
-import { structureFaults } from './helpers/structure.ts'
+import { nameFaults, structureFaults } from './helpers/structure.ts'
 
 const sources = readSources()
+const users = [...readSources('test'), ...readSources('bench')]
 
 t.strictSame(structureFaults(sources), [])
+t.strictSame(nameFaults(sources, users), [])
 
 t.test('the checker has read all of src/', async t => {
   const paths = sources.map(({ path }) => path)
@@ -47,13 +49,20 @@ const breaches: Array<[path: string, text: string, fault: RegExp]> = [
   ['handoffs/new.ts', "export const may = (caller) => caller.scopes.has('operate')", /^handoffs\/new.ts tests scopes/],
   ['web/new.ts', "export const may = ({ scopes: all }) => all.has('operate')", /^web\/new.ts tests scopes/],
   ['http/new.ts', "export const may = (request) => request.caller['scopes'].size > 1", /^http\/new.ts tests scopes/],
+  ['core/new.ts', 'export const unheard = 1', /^core\/new.ts exports unheard, which no other file uses/],
+  ['core/new.ts', 'export class Unheard {}; const use = () => new Unheard()', /^core\/new.ts exports Unheard,/],
+  ['core/new.ts', "export type { LogLine } from './stdio.ts'", /^core\/new.ts exports LogLine,/],
+  ['core/new.ts', 'const [first, { second: unheard }] = list; export { unheard }', /^core\/new.ts exports unheard,/],
+  ['core/new.ts', 'const root = 1, overloaded = 2, AppDependencies = 3', /^there are \d+ names defined in two files or more, and the limit is \d+: .*overloaded in http\/overload.ts, core\/new.ts/],
+  ['core/ids.ts', 'export {}', /^there are \d+ exported names that only tests use, and the limit is \d+: make it the limit/],
   ['store/new.ts', '\n'.repeat(400) + 'export {}', /401 lines/],
   ['store/key-names.ts', "import './handoffs.ts'", /a cycle: .*store\/key-names.ts -> store\/handoffs.ts/],
 ]
 
 t.test('the checker finds each breach', async t => {
   for (const [path, text, fault] of breaches) {
-    const faults = structureFaults(withFile(path, text))
+    const changed = withFile(path, text)
+    const faults = [...structureFaults(changed), ...nameFaults(changed, users)]
     t.ok(faults.some(sentence => fault.test(sentence)), `${path}: ${text.trim()}`, { faults, fault: String(fault) })
   }
 })

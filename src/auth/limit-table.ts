@@ -1,12 +1,12 @@
 import type { LimitRecords } from '../store/limits.ts'
 
 /** The limits of a tenant, in requests a minute: of all its agents together (null for none), and of single ones. */
-export interface TenantLimits { all: number | null, agents: ReadonlyMap<string, number> }
+interface TenantLimits { all: number | null, agents: ReadonlyMap<string, number> }
 
 type LimitsByTenant = Map<string, { all: number | null, agents: Map<string, number> }>
 
 /** A change of the log: `agent` is empty for all of the tenant, `limit` (requests a minute) for no limit. */
-export interface LimitChange { tenant: string, agent: string, limit?: string }
+interface LimitChange { tenant: string, agent: string, limit?: string }
 
 /**
  * The limits that operators set, as this replica knows them, so that a request without one needs no call to Redis. The

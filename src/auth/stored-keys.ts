@@ -210,7 +210,7 @@ export function noCounts (): KeyCounts {
 const interval = 500
 
 /** The log output that it needs, a part of pino's. */
-export interface KeyCacheLog {
+interface KeyCacheLog {
   info (details: object, message: string): void
   error (details: object, message: string): void
 }
@@ -220,7 +220,7 @@ export interface KeyCacheLog {
  * message may be lost, and a subscriber doesn't notice a dead connection at once. So messages only make changes known
  * faster. `begunAt` says up to when all changes are known; a cached key's validity depends on it: see StoredKeys.
  */
-export class KeyLog {
+class KeyLog {
   readonly #records: KeyRecords
   readonly #subscriptions: Subscriptions
   readonly #memory: KeyMemory

@@ -17,7 +17,7 @@ import { whereabouts, withStore } from './redis.ts'
 import type { Whereabouts } from './redis.ts'
 
 /** A report on a handoff, for programs and for people. */
-export interface Report {
+interface Report {
   found: Found
   place: Whereabouts & { keptUntil: number | null }
   /** Whether to include what was passed and the result. */
@@ -26,7 +26,7 @@ export interface Report {
   json: Buffer
 }
 
-export function reportOf (found: Found, place: Report['place'], withPayload: boolean): Report {
+function reportOf (found: Found, place: Report['place'], withPayload: boolean): Report {
   const head = `${JSON.stringify(members(found, place)).slice(
     0, -1
   )},"approval":${approvalText(found.record.approval, found.decision)}${labelsMember(found.record.extra.labels)}${unbroken(
@@ -83,7 +83,7 @@ function members (found: Found, place: Report['place']): object {
 }
 
 /** The report for people. */
-export function describe ({ found, place, withPayload }: Report): string {
+function describe ({ found, place, withPayload }: Report): string {
   const { id, tenant, now, record, payload, result, schema } = found
   const { caught, completedAt } = record
   const status = statusAt(record, now)
@@ -138,7 +138,7 @@ function approvalWords ({ record, decision, now }: Found): string {
 /** Lines of the report on what a plain handoff doesn't have. Agents' texts are shown as JSON. */
 
 /** A handoff as Redis stores it. */
-export type Found = Extract<InspectReply, { outcome: 'found' }> & {
+type Found = Extract<InspectReply, { outcome: 'found' }> & {
   id: string
   tenant: string
   result: Buffer | null
@@ -147,10 +147,10 @@ export type Found = Extract<InspectReply, { outcome: 'found' }> & {
   after: string | null
 }
 
-export type ReportLine = [name: string, value: string]
+type ReportLine = [name: string, value: string]
 
 /** The terms that pass set. */
-export function agreedLines ({ now, record, digest, schema, after }: Found): ReportLine[] {
+function agreedLines ({ now, record, digest, schema, after }: Found): ReportLine[] {
   const {
     to, priority, labels, availableAt, workWithin, heartbeatWithin, maxAttempts, attempt, reissueOf, parent, root, hops
   } = record.extra
@@ -184,7 +184,7 @@ export function agreedLines ({ now, record, digest, schema, after }: Found): Rep
 }
 
 /** The state of the work. */
-export function workLines ({ now, record, texts }: Found): ReportLine[] {
+function workLines ({ now, record, texts }: Found): ReportLine[] {
   const { heartbeatDeadline, cancelRequestedAt, ask } = record.extra
   const status = statusAt(record, now)
   const lines: ReportLine[] = []
@@ -209,7 +209,7 @@ export function workLines ({ now, record, texts }: Found): ReportLine[] {
 }
 
 /** How the handoff ended without being done, by whom and why, and its successor. */
-export function endLines ({ now, record, texts }: Found): ReportLine[] {
+function endLines ({ now, record, texts }: Found): ReportLine[] {
   const status = statusAt(record, now)
   const end = endOf(record, now)
   const { reissuedAs } = record.extra
@@ -230,7 +230,7 @@ function afterColon (text: string | null | undefined): string {
   return text == null ? '' : `: ${harmless(unbroken(text))}`
 }
 
-export interface LookOptions {
+interface LookOptions {
   tenant?: string | undefined
   json?: boolean
   /** Whether to show what was passed and the result. */

@@ -8,7 +8,7 @@ import { Failure, UsageError, notWritten, outputFault, print, table } from '../c
 import { printJson, when } from './output.ts'
 import { redisClock, withStore } from './redis.ts'
 
-export interface CreateOptions {
+interface CreateOptions {
   tenant: string
   name: string
   scopes: Scope[]
@@ -59,7 +59,7 @@ export async function listKeys ({ json = false }: { json?: boolean }): Promise<v
 }
 
 /** `none` takes away what the key has; what is left out stays. */
-export interface UpdateOptions {
+interface UpdateOptions {
   scopes?: Scope[]
   inboxes?: string[] | 'none'
   rateLimit?: number | 'none'

@@ -187,7 +187,7 @@ function addLimitVerbs (program: Command): void {
 const jsonAsAnswered = 'print what the API answers, on one line'
 
 /** The operator's verbs for webhooks. Each needs Redis and WEBHOOK_SECRET, and no key. */
-export function addWebhookVerbs (program: Command): void {
+function addWebhookVerbs (program: Command): void {
   const webhooks =
     program.command('webhooks').description('create, list, test and delete webhooks, and see what they were sent')
 

@@ -7,7 +7,7 @@ import pLimit from 'p-limit'
 import type { LimitFunction } from 'p-limit'
 
 /** What /etc/resolv.conf says. */
-export interface ResolverSettings {
+interface ResolverSettings {
   /** As `Resolver.setServers()` takes them; empty: as the system has them. */
   servers: string[]
   search: string[]
@@ -44,7 +44,7 @@ export class SystemFile<T> {
 }
 
 /** Reads /etc/hosts. @returns each name's addresses, those of all its lines */
-export function parseHosts (text: string): Map<string, string[]> {
+function parseHosts (text: string): Map<string, string[]> {
   const hosts = new Map<string, string[]>()
   for (const line of text.split('\n')) {
     const [address = '', ...names] = line.replace(/#.*/, '').trim().split(/\s+/)
@@ -59,7 +59,7 @@ export function parseHosts (text: string): Map<string, string[]> {
 }
 
 /** Reads /etc/resolv.conf. The last of several lines counts, except for servers. */
-export function parseResolvConf (text: string): ResolverSettings {
+function parseResolvConf (text: string): ResolverSettings {
   const settings: ResolverSettings = { servers: [], search: [], ndots: 1 }
   for (const line of text.split('\n')) {
     const [keyword, ...values] = line.replace(/[#;].*/, '').trim().split(/\s+/)

@@ -10,8 +10,7 @@ export function isStatus (text: unknown): text is Status {
 }
 
 /** The state of a person's approval: not required, required and undecided, given, refused. */
-export const approvals = ['none', 'waiting', 'approved', 'rejected'] as const
-export type Approval = typeof approvals[number]
+export type Approval = 'none' | 'waiting' | 'approved' | 'rejected'
 
 /**
  * A handoff's state as operations see it. It is finer than the status: a pending handoff may be waiting for a person,
@@ -160,7 +159,7 @@ export function refusalOf (name: OperationName, standing: Standing, approval: Ap
 export { inboxPattern, isInbox, isName, namePattern } from '../clients/typescript/command/common/names.ts'
 
 /** The forms of messages for people. */
-export const messageFormats = ['slack', 'teams', 'discord', 'ntfy'] as const
+const messageFormats = ['slack', 'teams', 'discord', 'ntfy'] as const
 export type MessageFormat = typeof messageFormats[number]
 /** Where a webhook's messages go in which form. Mail is that of mailto: URLs, and isn't named. */
 export const webhookFormats = ['standard', ...messageFormats] as const

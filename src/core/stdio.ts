@@ -16,7 +16,7 @@ const maxEndTime = 1000
 const lineFeed = 10
 
 /** What a writer reports of its lines. */
-export interface Losses {
+interface Losses {
   /** Called for the first line that is lost. @param why the error's code, as ENOSPC; or that there is no reader */
   onLost (why: string): void
   /** Called when everything is written again. @param lines how many were lost meanwhile */

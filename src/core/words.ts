@@ -37,7 +37,7 @@ export const afterNeeds = ['done', 'ended'] as const
 export type AfterNeed = typeof afterNeeds[number]
 
 /** How many of those are still open, and since when none is; null while there are some. */
-export interface After { need: AfterNeed, open: number, releasedAt: number | null }
+interface After { need: AfterNeed, open: number, releasedAt: number | null }
 
 /** What it comes after (lua/lib/after.lua, word A). */
 export const afterWord: Reader<After> = {

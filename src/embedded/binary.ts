@@ -64,7 +64,7 @@ async function acceptedVersion (candidate: Candidate): Promise<string | Error> {
 const minute = 60_000
 
 /** The redis-server in the cache, if there is one. */
-export async function cachedRedis (cacheDir: string): Promise<Candidate[]> {
+async function cachedRedis (cacheDir: string): Promise<Candidate[]> {
   const path = join(cacheDir, 'usr/bin/redis-server')
   if (await stat(path).catch(() => undefined) === undefined) return []
   const libraries = await readdir(join(cacheDir, 'usr/lib')).catch(() => [])
@@ -77,7 +77,7 @@ export async function cachedRedis (cacheDir: string): Promise<Candidate[]> {
  * Debian's redis-server unpacked into `cacheDir`: not installed, no root, nothing written elsewhere.
  * Empty without apt, or if apt fails (then `log` has the reason).
  */
-export async function aptRedis (cacheDir: string, log: LogLine): Promise<Candidate[]> {
+async function aptRedis (cacheDir: string, log: LogLine): Promise<Candidate[]> {
   if (await which('apt-get') === undefined || await which('dpkg-deb') === undefined) return []
   log(`getting redis-server with apt into ${cacheDir} (nothing is installed on the system)`)
   try {
@@ -174,7 +174,7 @@ function ignore (...codes: string[]): (error: NodeJS.ErrnoException) => void {
 /**
  * Homebrew's redis, which is installed if missing. Empty without brew, or if brew fails (then `log` has the reason).
  */
-export async function brewRedis (log: LogLine): Promise<Candidate[]> {
+async function brewRedis (log: LogLine): Promise<Candidate[]> {
   if (await which('brew') === undefined) return []
   try {
     const prefix = await run('brew', ['--prefix', 'redis'])
@@ -194,7 +194,7 @@ export const run = promisify(execFile)
 
 /** A redis-server to try; `libraryPath` is its LD_LIBRARY_PATH, if its libraries are not the system's. */
 export interface Candidate { path: string, libraryPath?: string }
-export type LogLine = (line: string) => void
+type LogLine = (line: string) => void
 
 /** An error whose message is one line for the person who started the service. */
 export class EmbeddedError extends Error {
@@ -216,7 +216,7 @@ export function withEnvironment ({ path, libraryPath }: Candidate, args: readonl
 }
 
 /** The last line that a failed program printed. */
-export function complaint (error: unknown): string {
+function complaint (error: unknown): string {
   const { stderr, message } = error as Error & { stderr?: string }
   return (stderr || message).trimEnd().split('\n').at(-1) ?? message
 }

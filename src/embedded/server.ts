@@ -24,7 +24,7 @@ export interface StartOptions {
   onExit?: (how: number | string) => void
 }
 
-export interface EmbeddedRedis {
+interface EmbeddedRedis {
   /** The unix socket's path. */
   socket: string
   /** The current redis-server's process id. */
@@ -123,7 +123,7 @@ export const redisOptions: readonly string[] = [
   '--maxmemory-policy', 'noeviction'
 ]
 
-export interface RedisProcess {
+interface RedisProcess {
   pid: number
   /** Settles when it has ended, with its exit code or the signal's name. */
   ended: Promise<number | string>
@@ -135,7 +135,7 @@ export interface RedisProcess {
  * Starts redis-server in `dir` with `lock` as an inherited descriptor, so that the lock is held exactly as long as it
  * lives, whatever happens to this process. Closes our own descriptor.
  */
-export function spawnRedis (binary: Candidate, dir: string, lock: number, extra: readonly string[]): RedisProcess {
+function spawnRedis (binary: Candidate, dir: string, lock: number, extra: readonly string[]): RedisProcess {
   // Output before Redis has read its options (like a wrong option) goes to its log too.
   const log = openLog(join(dir, 'redis.log'))
   // The shell only sets the mask of Redis's files, which have what was passed in them, and then becomes redis-server.
@@ -205,7 +205,7 @@ const O_EXLOCK = 0x20
  * last descriptor closes, kill -9 included, and there are no stale locks to detect, to remove, or to race for. A child
  * that inherits the descriptor holds the lock as long as it lives.
  */
-export function tryLock (file: string): number | undefined {
+function tryLock (file: string): number | undefined {
   return process.platform === 'darwin' ? openLocked(file) : openThenLock(file)
 }
 
@@ -240,7 +240,7 @@ const timeoutMs = 5000
  * is asked to end, unless a service is connected to it. Two redis-servers never run on one append-only file, because
  * each starts with this lock, which is free only when the previous process is gone. Throws an EmbeddedError after 5 s.
  */
-export async function redisLock (dir: DataDir): Promise<number> {
+async function redisLock (dir: DataDir): Promise<number> {
   const deadline = Date.now() + timeoutMs
   while (true) {
     const lock = tryLock(join(dir.path, 'redis.lock'))
@@ -255,7 +255,7 @@ export async function redisLock (dir: DataDir): Promise<number> {
   }
 }
 
-export function inUse (path: string): string {
+function inUse (path: string): string {
   return `DATA_DIR ${path} is in use by another handoff service: stop that one, or give this one a DATA_DIR and a ` +
     'PORT of its own'
 }
@@ -300,7 +300,7 @@ async function withConnection<T> (socket: string, talk: (redis: Redis) => Promis
 }
 
 /** What is at `socket`: `nobody` answers, a Redis that is `idle`, or one with a service connected, `used`. */
-export async function whoAnswers (socket: string): Promise<'nobody' | 'idle' | 'used'> {
+async function whoAnswers (socket: string): Promise<'nobody' | 'idle' | 'used'> {
   try {
     const clients = await withConnection(socket, async (redis) => String(await redis.client('LIST')))
     return /(^| )name=handoff/m.test(clients) ? 'used' : 'idle'
@@ -310,7 +310,7 @@ export async function whoAnswers (socket: string): Promise<'nobody' | 'idle' | '
 }
 
 /** Asks it to end. The caller checks elsewhere that it has (the connection just closes). */
-export async function shutDown (socket: string): Promise<void> {
+async function shutDown (socket: string): Promise<void> {
   await withConnection(socket, (redis) => redis.shutdown()).catch(() => {})
 }
 
@@ -318,7 +318,7 @@ export async function shutDown (socket: string): Promise<void> {
  * Resolves when the Redis at `socket`, which may still be starting, answers PING and has loaded its data.
  * Throws when it hasn't within `timeoutMs`, or as soon as it has `ended`.
  */
-export async function untilReady (socket: string, timeoutMs: number, ended: Promise<number | string>): Promise<void> {
+async function untilReady (socket: string, timeoutMs: number, ended: Promise<number | string>): Promise<void> {
   const redis = new Redis({
     path: socket,
     connectionName: 'embedded',

@@ -86,7 +86,7 @@ function keyLines ({ created, agentKey, approverKey, agentKeyFile, approverKeyFi
     `and ${approverKeyFile}.\n`
 }
 
-export interface LocalKeys {
+interface LocalKeys {
   agentKey: string
   approverKey: string
   created: boolean
@@ -128,7 +128,7 @@ const addressFile = (dataDir: string) => join(dataDir, 'address')
  * Writes where the service on `dataDir` listens: the command sends this machine's key there, and nowhere else. It
  * appears complete or not at all.
  */
-export async function writeAddress (dataDir: string, address: string): Promise<void> {
+async function writeAddress (dataDir: string, address: string): Promise<void> {
   const temp = `${addressFile(dataDir)}.${randomBytes(6).toString('hex')}`
   try {
     await writeFile(temp, `${address}\n`, { flag: 'wx', mode: 0o600 })
@@ -139,7 +139,7 @@ export async function writeAddress (dataDir: string, address: string): Promise<v
 }
 
 /** Once the service has stopped, the address may become another program's: the key isn't to be sent to that. */
-export async function removeAddress (dataDir: string): Promise<void> {
+async function removeAddress (dataDir: string): Promise<void> {
   await rm(addressFile(dataDir), { force: true })
 }
 

@@ -3,7 +3,7 @@ import { isAfter, placeAfter, timeIn } from './feed.ts'
 import type { Event, FeedPlace, FeedReader } from './feed.ts'
 
 /** Of how many minutes transitions are counted. */
-export const minutesCounted = 60
+const minutesCounted = 60
 const minute = 60_000
 /** How many pages of the feed one look reads at most: of what is new, and of what came before. */
 const pagesPerLook = { fresh: 6, past: 6 }

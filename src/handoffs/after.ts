@@ -17,7 +17,7 @@ const maxResults = 4 * 1024 * 1024
  * What a new handoff comes after: what pass is given, the ids of those that haven't ended, and those that ended
  * otherwise than it needs.
  */
-export interface AfterPlace { word: string, field: string, open: string[], failed: Stand[] }
+interface AfterPlace { word: string, field: string, open: string[], failed: Stand[] }
 
 /** What handoffs come after: before a pass, and for who catches them. */
 export class AfterService {

@@ -294,7 +294,7 @@ export function expiryMember (record: HandoffRecord, now: number): object {
   return statusAt(record, now) === 'expired' ? { expired_because: expiryOf(record).because } : {}
 }
 
-export function attemptMembers ({ extra: { attempt, reissueOf } }: HandoffRecord): object {
+function attemptMembers ({ extra: { attempt, reissueOf } }: HandoffRecord): object {
   return attempt === undefined ? {} : { attempt, reissue_of: reissueOf }
 }
 

@@ -28,7 +28,7 @@ export interface ToRead extends Inspection { texts: AgentTexts | null, isParentS
  * One entry of the list: the beginning of its task as JSON text, whether the task is longer, the digest of all that was
  * passed, and whether the beginning is all of that.
  */
-export interface Listed {
+interface Listed {
   id: string
   record: HandoffRecord
   task: string
@@ -40,7 +40,7 @@ export interface Listed {
  * A part of the list, which may be empty; the cursor of the next part, null at the end of the list; and how many wait
  * in all. By Redis’s clock it was `now`.
  */
-export interface ListPart { items: Listed[], next: string | null, count: number, now: number }
+interface ListPart { items: Listed[], next: string | null, count: number, now: number }
 
 /** One of the last decisions, with the beginning of its task; null where that is gone. */
 export type DecidedLately = Omit<Decided, 'task'> & { task: { text: string, truncated: boolean } | null }

@@ -20,7 +20,7 @@ import type { LargeReads } from './large-reads.ts'
 import type { InTurn } from './lists.ts'
 import type { Asker, WaitOptions, Waiter } from './waiter.ts'
 
-export interface AskOptions {
+interface AskOptions {
   /** The address that links start with. A function, since the port may be known only after listening. */
   baseUrl: () => string
   /** The longest time, in milliseconds from the catch, that the work may take. */
@@ -31,7 +31,7 @@ export interface AskOptions {
 export type Found = Extract<AskedReply, { outcome: 'found' }> & { texts: AskTexts }
 
 /** Which questions are listed. */
-export type WantedAsks = Pick<Wanted, 'inbox' | 'labels'> & { of?: Asked | undefined }
+type WantedAsks = Pick<Wanted, 'inbox' | 'labels'> & { of?: Asked | undefined }
 
 const nothing = Buffer.alloc(0)
 /** No question's id. */

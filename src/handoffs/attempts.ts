@@ -14,7 +14,7 @@ import type { Asker } from './waiter.ts'
 
 const nothing = Buffer.alloc(0)
 
-export interface AttemptOptions {
+interface AttemptOptions {
   /** The address that links start with. A function, since the port may be known only after listening. */
   baseUrl: () => string
   /** The longest time, in milliseconds from the catch, to which heartbeats can extend the work. */
@@ -22,7 +22,7 @@ export interface AttemptOptions {
 }
 
 /** What identifies a catcher's request when it is sent again: its bytes, and its Idempotency-Key if it has one. */
-export interface BodyAndKey { bytes: Buffer, key: string | undefined }
+interface BodyAndKey { bytes: Buffer, key: string | undefined }
 
 /**
  * All that can happen to a caught handoff except done: what its catcher reports about the work, and what its passer

@@ -17,12 +17,12 @@ const pagesPerLook = 10
 const clockMargin = 10_000
 
 /** `next` is where to go on, past what the filter left out. */
-export interface EventPage { items: Event[], next: string, isReset: boolean }
+interface EventPage { items: Event[], next: string, isReset: boolean }
 
 interface Seen extends EventPage { isMore: boolean }
 
 /** How a handoff's own events are found: by when it was passed, and for how long it is known after its end (ms). */
-export interface HandoffsKnown { handoffs: Pick<Handoffs, 'status'>, retention: number }
+interface HandoffsKnown { handoffs: Pick<Handoffs, 'status'>, retention: number }
 
 /** Reads tenants' feeds. */
 export class EventService {

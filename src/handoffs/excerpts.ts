@@ -7,7 +7,7 @@ import { excerpt } from './excerpt.ts'
 const maxShown = 200
 
 /** The beginning of what an agent wrote. */
-export interface Excerpt { name: 'Task' | 'Question', text: string, isCut: boolean }
+interface Excerpt { name: 'Task' | 'Question', text: string, isCut: boolean }
 
 /** The events that are about a question. */
 const ofQuestions = new Set(['handoff.asked', 'handoff.answered', 'handoff.ask_ended'])

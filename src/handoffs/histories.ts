@@ -19,7 +19,7 @@ const pagesPerHistory = 5
 const clockMargin = 10_000
 
 /** A handoff as status answers it, with what is used of an error. */
-export type Told = Omit<Static<typeof statusAnswer>, 'error'> &
+type Told = Omit<Static<typeof statusAnswer>, 'error'> &
   { error?: { message: string, code?: string }, blocked_by?: number }
 
 /** One handoff with what status leaves out. `now`: Redis's clock (ms). */

@@ -31,7 +31,7 @@ export interface InboxHere { places: Places, queue: InboxQueue }
  * What a request wants of it. Times are of `performance.now()`. `end`: until when it goes on past what can't be caught;
  * `until`: by when it must begin to take. `waiting`: null if it doesn't wait.
  */
-export interface TakeRequest {
+interface TakeRequest {
   caller: Caller
   max: number
   asker: Asker

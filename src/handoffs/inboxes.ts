@@ -16,7 +16,7 @@ import type { Asker, Listen, WaitOptions, Waiter } from './waiter.ts'
  * A catch from the first of these inboxes that has something; none is named twice. `bytes` are the request's: with the
  * same Idempotency-Key and the same bytes it is the same request.
  */
-export interface InboxRequest { inboxes: readonly string[], max: number, bytes: Buffer, asker: Asker }
+interface InboxRequest { inboxes: readonly string[], max: number, bytes: Buffer, asker: Asker }
 
 /** A claim of an Idempotency-Key, and the inbox that this request has chosen by it; empty for none. */
 interface Keyed extends Claim { chosen: string }

@@ -122,7 +122,7 @@ function pageText ({ items, next, now }: ListedPage, state: Wanted['state']): st
 }
 
 /** One handoff as lists have it. No list has payloads, or results. */
-export function itemText ({ id, record, decision, texts, task }: ListedHandoff, now: number): string {
+function itemText ({ id, record, decision, texts, task }: ListedHandoff, now: number): string {
   const { caught, extra } = record
   const status = statusAt(record, now)
   const end = endOf(record, now)

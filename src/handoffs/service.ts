@@ -23,7 +23,7 @@ import type { AfterService } from './after.ts'
 import type { Asker, WaitOptions, Waiter } from './waiter.ts'
 
 /** Settings of the service. Times in milliseconds. */
-export interface ServiceOptions {
+interface ServiceOptions {
   /** The address that links start with. A function, since the port may be known only after listening. */
   baseUrl: () => string
   defaultExpiresIn: number
@@ -37,19 +37,19 @@ export interface ServiceOptions {
  * A pass request: its members, and its bytes, which together with its Idempotency-Key tell whether it is the same
  * operation. Also the trace that it belongs to, which its catcher gets.
  */
-export interface PassRequest { members: Members, bytes: Buffer, traceparent: string | undefined, asker: Asker }
+interface PassRequest { members: Members, bytes: Buffer, traceparent: string | undefined, asker: Asker }
 
 /**
  * How a request reads. `maxBytes`: how many bytes what it reads may have, Infinity for any: otherwise it throws
  * TooLarge and changes nothing. Left out, it reads what is large in turn.
  */
-export interface ReadOptions { waiting: WaitOptions | null, asker: Asker, maxBytes?: number | undefined }
+interface ReadOptions { waiting: WaitOptions | null, asker: Asker, maxBytes?: number | undefined }
 
 /** The answer of a catch, and the trace that the handoff was passed in. */
-export interface CatchResult extends Answered<Buffer> { traceparent: string | undefined }
+interface CatchResult extends Answered<Buffer> { traceparent: string | undefined }
 
 /** What a status request may wait for: until the handoff is caught (or further), or until it has ended. */
-export type Until = 'caught' | 'done'
+type Until = 'caught' | 'done'
 
 const nothing = Buffer.alloc(0)
 /** The token of a pass without an Idempotency-Key. Its id is random, so only a retry of this very pass can meet it. */

@@ -75,7 +75,7 @@ export async function stillThere (asker: Asker): Promise<Caller> {
  * A look at what a request waits for. `now` is its caller as the key is now; at the first look, right after the request
  * came, it is left out.
  */
-export type Look<T> = (now?: Caller) => Promise<T>
+type Look<T> = (now?: Caller) => Promise<T>
 
 /** Calls `wake` at each change from then on. Resolves, once that is so, with the function that stops it. */
 export type Listen = (wake: () => void) => Promise<() => void>

@@ -35,7 +35,7 @@ export function belowBase ({ basePath }: FastifyInstance, page: string): string 
  */
 const everyAddress: readonly string[] = ['0.0.0.0', '::', '::ffff:0.0.0.0']
 
-export interface BaseUrlLog { warn (details: object, message: string): void }
+interface BaseUrlLog { warn (details: object, message: string): void }
 
 /**
  * What links start with: BASE_URL, or else the address that the service listens on; never the request's Host field,

@@ -26,7 +26,7 @@ import type { BatchLimit } from './rate-limit.ts'
 interface Member { operation: Operation, admission: Admission, count: ReturnType<Requests['counterOf']> }
 
 /** Who sent a batch, and the request that it came with. */
-export interface Batcher {
+interface Batcher {
   caller: Caller
   asker: WaitingAsker
   /** When: of `performance.now()`. */
@@ -186,7 +186,7 @@ function resultsText (all: readonly OperationOutcome[]): Buffer[] {
  * @param bodyLimit in bytes, for the whole batch
  * @param log for what operators do
  */
-export interface BatchOptions { sizes: Histogram, bodyLimit: number, log: DecisionLog }
+interface BatchOptions { sizes: Histogram, bodyLimit: number, log: DecisionLog }
 
 /** An answer of more bytes goes out in pieces. */
 const large = 1024 * 1024

@@ -109,7 +109,7 @@ const noRoom = {
 }
 
 /** The bytes that a tenant, an agent of it, all strangers or one address hold. */
-export class Share {
+class Share {
   held = 0
   readonly factor: number
   readonly whole: Share | null

@@ -250,7 +250,7 @@ declare module 'fastify' {
   }
 }
 
-export interface Draining {
+interface Draining {
   /** Is the service about to stop? Then it still serves, and asks clients to close their connections. */
   now: boolean
   start (): void

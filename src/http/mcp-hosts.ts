@@ -1,7 +1,7 @@
 import { allowingAddress, versionedPackage } from './clients.ts'
 
 /** How a program that runs agents is given the service's MCP server. `text`: a command, or what `file` has. */
-export interface McpHost { name: string, file?: string, text: string }
+interface McpHost { name: string, file?: string, text: string }
 
 /**
  * One block to paste for each host, as it reads its settings. Where a host can, it takes the key from the environment

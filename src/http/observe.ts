@@ -22,13 +22,13 @@ declare module 'fastify' {
 const bounds = [1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000]
 
 /** How long the requests to one route took, by the status of the answer. */
-export interface RouteRequests { method: string, route: string, byStatus: Array<Histogram | undefined> }
+interface RouteRequests { method: string, route: string, byStatus: Array<Histogram | undefined> }
 
 /**
  * The refusals that mean: the handoff isn't in the wanted state, or not for this caller, or another site sent the
  * request.
  */
-export const conflictCodes = (Object.keys(errorTable) as ErrorCode[])
+const conflictCodes = (Object.keys(errorTable) as ErrorCode[])
   .filter(code => [403, 409, 410].includes(errorTable[code].status) && code !== 'insufficient_scope')
 
 /**
@@ -190,7 +190,7 @@ export function logOperated (log: DecisionLog, request: FastifyRequest, operated
 }
 
 /** Logs which handoffs a request moved, and to which status. @param traceparent the trace that a catch continues */
-export type LogMoved = (
+type LogMoved = (
   request: FastifyRequest, moved: Pick<Moved, 'to' | 'ids'>, traceparent: string | undefined
 ) => void
 
@@ -253,7 +253,7 @@ export function readTraceparent (given: string): string | undefined {
 }
 
 /** The trace-id of a traceparent: 32 hexadecimal digits. */
-export function traceIdOf (traceparent: string): string {
+function traceIdOf (traceparent: string): string {
   return traceparent.slice(3, 35)
 }
 

@@ -116,7 +116,7 @@ const parts = [['querystring', 'query'], ['headers', 'headers']] as const
  * requests that are refused.
  * @returns the error itself, or another to be reported instead
  */
-export function firstFault (error: unknown, request: FastifyRequest): unknown {
+function firstFault (error: unknown, request: FastifyRequest): unknown {
   const { validationContext } = error as FastifyError
   const isTooLarge = error instanceof Problem && error.code === 'payload_too_large'
   const isWrongType = error instanceof Problem && error.code === 'unsupported_media_type'

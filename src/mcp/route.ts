@@ -9,13 +9,13 @@ import { readMessage } from './message.ts'
 import type { Message } from './message.ts'
 
 /** What the tools call, and who may call them. */
-export interface McpOptions extends ToolCallOptions {
+interface McpOptions extends ToolCallOptions {
   operations: readonly Operation[]
   isAllowed: OriginCheck
 }
 
 /** May pages of this origin call the service, when their request came over this socket? */
-export type OriginCheck = (origin: string, socket: Pick<Socket, 'localAddress' | 'localPort'>) => boolean
+type OriginCheck = (origin: string, socket: Pick<Socket, 'localAddress' | 'localPort'>) => boolean
 
 /** Clients are set up by hand, with a slash at the end or without one. A redirect would lose the body of the POST. */
 const paths = ['/mcp', '/mcp/']

@@ -24,7 +24,7 @@ const tidied = { empty: 100, stale: 20 }
 const maxTenants = 1000
 
 /** What an inbox has, in both of its partitions. `oldestAge`: of what is pending, in milliseconds; 0 if nothing is. */
-export interface InboxFigures {
+interface InboxFigures {
   tenant: string
   inbox: string
   pending: number
@@ -34,7 +34,7 @@ export interface InboxFigures {
 }
 
 /** How many handoffs of a tenant wait for a person. */
-export interface TenantFigure { tenant: string, waiting: number }
+interface TenantFigure { tenant: string, waiting: number }
 
 /** What one round found. */
 interface Found { inboxes: InboxFigures[], approvals: TenantFigure[] }

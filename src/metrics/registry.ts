@@ -12,7 +12,7 @@ import type { Sample, Timed } from './families.ts'
 import type { Figures, InboxRounds } from './inboxes.ts'
 
 /** Where the numbers are. */
-export interface Sources {
+interface Sources {
   requests: Requests
   waiter: Waiter
   inboxes: Pick<InboxService, 'counts' | 'waiting'>

@@ -130,7 +130,7 @@ export function readInfo (text: string): Record<string, string> {
   }))
 }
 
-export interface ServerVersion {
+interface ServerVersion {
   /** `Redis 8.0.2`, `Valkey 8.1.1` */
   name: string
   /** It lacks what the scripts need. */

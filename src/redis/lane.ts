@@ -302,7 +302,7 @@ const usualSize = 64 * 1024
  * @param last adds what was held back, at the tick's end
  * @returns has `last` called at the end of this tick
  */
-export function batchWrites (stream: Writable, last: () => void): () => void {
+function batchWrites (stream: Writable, last: () => void): () => void {
   const send = stream.write.bind(stream)
   let parts: Array<string | Buffer> = []
   let length = 0

@@ -92,7 +92,7 @@ export class OneMaster implements Masters {
 }
 
 /** Slots `start` to `end`, both included, and their nodes. */
-export interface SlotRange { start: number, end: number, master: Host, replicas: Host[] }
+interface SlotRange { start: number, end: number, master: Host, replicas: Host[] }
 
 /** How long to wait for a node's slot map, in milliseconds. */
 const answerTimeout = 500

@@ -38,7 +38,7 @@ export interface Script {
 
 export type Scripts = Readonly<Record<ScriptName, Script>>
 
-export interface ScriptOptions {
+interface ScriptOptions {
   /** Changes a script's text: tests move time so, which production can't. */
   edit?: ((source: string) => string) | undefined
   /** Where transitions append their events. Left out: nowhere, so they don't pay for it. */

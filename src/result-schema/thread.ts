@@ -5,13 +5,13 @@ import type { Fault } from '../core/errors.ts'
 import type { Caller } from '../core/model.ts'
 
 /** A job: a schema to read, and possibly an output to validate. */
-export interface Job { digest: string, schema: Buffer, output?: Buffer }
+interface Job { digest: string, schema: Buffer, output?: Buffer }
 
 /** Whose a job is. */
 export type JobOwner = Pick<Caller, 'tenant' | 'agent'>
 
 /** The faults of either. */
-export interface SchemaVerdict { schema: Fault[], output: Fault[] }
+interface SchemaVerdict { schema: Fault[], output: Fault[] }
 
 interface Waiting {
   job: Job

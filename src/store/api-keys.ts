@@ -60,13 +60,13 @@ export interface KeyUpdate {
 }
 
 /** `now`: Redis's clock at the change. */
-export type UpdateReply = { outcome: 'updated', now: number, record: KeyRecord } | {
+type UpdateReply = { outcome: 'updated', now: number, record: KeyRecord } | {
   outcome: 'not_found' | 'revoked' | 'ended'
 }
-export type RotateReply = { outcome: 'rotated', key: string, record: KeyRecord } | {
+type RotateReply = { outcome: 'rotated', key: string, record: KeyRecord } | {
   outcome: 'not_found' | 'revoked' | 'ended'
 }
-export type RevokeReply = { outcome: 'revoked' | 'already_revoked', at: number } | { outcome: 'not_found' }
+type RevokeReply = { outcome: 'revoked' | 'already_revoked', at: number } | { outcome: 'not_found' }
 
 /** A key with the digests of its secrets, which stay in the store. `now` is Redis's clock at the read. */
 export interface Lookup { now: number, record: KeyRecord, digest: string, previous: string | null }
@@ -82,7 +82,7 @@ export interface KeyChange {
   by: string
 }
 /** @see KeyRecords.changes */
-export interface KeyChanges { now: number, lost: boolean, last: string, entries: KeyChange[], more: boolean }
+interface KeyChanges { now: number, lost: boolean, last: string, entries: KeyChange[], more: boolean }
 
 /**
  * The API keys in Redis: one method per script. All are in one partition: they are few, replicas look them up in their

@@ -12,7 +12,7 @@ import type { HandoffPlace } from './handoffs.ts'
 
 export type ApprovalVerdict = 'approved' | 'rejected'
 
-export type DecisionReply = { outcome: 'decided', at: number } |
+type DecisionReply = { outcome: 'decided', at: number } |
   RefusedReply<Refused<'decide', 'approved' | 'rejected' | 'replayed'>>
 
 /**
@@ -48,7 +48,7 @@ export interface ListPlace { createdAt: number, id: string }
  * is how many wait in all; those that have expired are among them until the sweep has been there. By Redis’s clock it
  * was `now`.
  */
-export interface WaitingPart { items: Waiting[], next: ListPlace | null, count: number, now: number }
+interface WaitingPart { items: Waiting[], next: ListPlace | null, count: number, now: number }
 
 /** A handoff that people decided on. `task`: the beginning of a JSON string; null where it is gone. */
 export interface Decided { id: string, record: HandoffRecord, decision: Decision, task: Buffer | null }

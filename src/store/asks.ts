@@ -9,7 +9,7 @@ import { parseRecord, readRefusal, tagged } from './replies.ts'
 import type { Refused, RefusedReply, Seen } from './replies.ts'
 
 /** A question as it is asked. The texts are JSON; those that are left out are empty. */
-export interface Question {
+interface Question {
   token: string
   id: string
   of: Asked
@@ -22,11 +22,11 @@ export interface Question {
   digest: string
 }
 
-export type AskReply = { outcome: 'asked' | 'replayed', id: string, askedAt: number, expiresAt: number } |
+type AskReply = { outcome: 'asked' | 'replayed', id: string, askedAt: number, expiresAt: number } |
   RefusedReply<Refused<'ask', 'asked' | 'replayed'>>
 
 /** An answer as it is given. */
-export interface Answer {
+interface Answer {
   token: string
   id: string
   /** In whose name the key may answer. */
@@ -38,7 +38,7 @@ export interface Answer {
   answer: Buffer
 }
 
-export type AnswerReply = { outcome: 'answered' | 'replayed', at: number } |
+type AnswerReply = { outcome: 'answered' | 'replayed', at: number } |
   /** The answer must satisfy this schema first. */
   { outcome: 'unchecked', digest: string, schema: Buffer } |
   RefusedReply<Refused<'answer', 'answered' | 'replayed' | 'unchecked'>>

@@ -9,7 +9,7 @@ import type { Refused, RefusedReply, Seen } from './replies.ts'
 import type { Lifetimes, Scripts } from '../redis/scripts.ts'
 
 /** Times in milliseconds. `heartbeatDeadline` is null if no heartbeats are required; `cancelReason` is JSON text. */
-export type HeartbeatReply = {
+type HeartbeatReply = {
   outcome: 'caught'
   deadline: number
   heartbeatDeadline: number | null
@@ -27,10 +27,10 @@ export type EndReply = {
 } | RefusedReply<HolderRefusal>
 
 type Cancelled = 'cancelled' | 'replayed' | 'requested'
-export type CancelReply = { outcome: Cancelled } & Seen | RefusedReply<Refused<'cancel', Cancelled>>
+type CancelReply = { outcome: Cancelled } & Seen | RefusedReply<Refused<'cancel', Cancelled>>
 
 /** `isTaken`: it was taken away from its catcher. */
-export type ReissueReply = {
+type ReissueReply = {
   outcome: 'reissued' | 'replayed'
   successor: string
   record: HandoffRecord

@@ -38,7 +38,7 @@ export type PassReply = {
   blockedBy: number | null
 } | { outcome: Refused<'pass', 'passed' | 'replayed'> }
 
-export type CatchRefusal = Refused<'catch', 'caught' | 'replayed' | 'larger'>
+type CatchRefusal = Refused<'catch', 'caught' | 'replayed' | 'larger'>
 /** A caught handoff, as its catcher gets it. */
 export interface Caught {
   createdAt: number
@@ -52,12 +52,12 @@ export interface Caught {
   /** What it comes after, JSON text (handoffs/after.ts); left out if it comes after nothing. */
   after?: string
 }
-export interface CaughtReply extends Caught { outcome: 'caught' | 'replayed' }
+interface CaughtReply extends Caught { outcome: 'caught' | 'replayed' }
 export type CatchReply = CaughtReply | RefusedReply<CatchRefusal>
 
 /** Why an agent can't report about the work, in the order of the checks (docs/api.md, "Order"). */
 export type HolderRefusal = Refused<'done', 'replayed' | 'unchecked'>
-export type DoneReply = { outcome: 'done', completedAt: number } | { outcome: 'replayed', completedAt: number } |
+type DoneReply = { outcome: 'done', completedAt: number } | { outcome: 'replayed', completedAt: number } |
   /** It was passed with this schema, which the result must satisfy first. */
   { outcome: 'unchecked', digest: string, schema: Buffer } | RefusedReply<HolderRefusal>
 
@@ -74,13 +74,13 @@ export interface AgentTexts {
  * `inboxes`: those that the key may catch from; null for any. `maxBytes`: how many bytes its payload and its schema may
  * have; left out for any. `refusesAfter`: whether it counts as larger if it comes after others.
  */
-export interface CatchLimits {
+interface CatchLimits {
   inboxes?: ReadonlySet<string> | null
   maxBytes?: number | undefined
   refusesAfter?: boolean
 }
-export type ReadRefusal = Refused<'read', 'caught' | 'replayed' | 'larger'>
-export type ReadReply = CaughtReply | RefusedReply<ReadRefusal>
+type ReadRefusal = Refused<'read', 'caught' | 'replayed' | 'larger'>
+type ReadReply = CaughtReply | RefusedReply<ReadRefusal>
 export type StatusReply = {
   outcome: 'found'
   result: Buffer | null

@@ -19,7 +19,7 @@ const replacedKnown = 3_600_000
 const refusals = { READONLY: 'readonly', MISCONF: 'not_saved', NOREPLICAS: 'too_few_replicas' } as const
 
 /** Full: it refuses what makes it larger, as pass does. Otherwise it refuses all writes. */
-export type Refusal = 'full' | typeof refusals[keyof typeof refusals]
+type Refusal = 'full' | typeof refusals[keyof typeof refusals]
 export const allRefusals: readonly Refusal[] = ['full', ...Object.values(refusals)]
 
 /**
@@ -55,7 +55,7 @@ export function whyUnreached (trouble: Error | undefined): string {
 }
 
 /** What the check needs. */
-export interface Readiness {
+interface Readiness {
   masters: Masters
   lanes: Lanes
   scripts: Scripts
@@ -70,7 +70,7 @@ export interface Readiness {
 }
 
 /** The result of a check of Redis. Redis's own messages are only for the log: /readyz needs no key. */
-export interface ReadinessVerdict {
+interface ReadinessVerdict {
   /** Why Redis can't serve, as a sentence for an operator; null if it can. */
   reason: string | null
   said?: string

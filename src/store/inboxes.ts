@@ -48,7 +48,7 @@ export interface Claim { token: string, request: string, asker: string, tag: str
  * other one chose an inbox, so this one may not. `chosen`: the inbox that it chose; empty for none. `gone`: if that
  * request is gone, what a call that chooses in its place has to say; else empty.
  */
-export interface ClaimReply { outcome: 'claimed' | 'known' | 'left' | 'reused', chosen: string, gone: string }
+interface ClaimReply { outcome: 'claimed' | 'known' | 'left' | 'reused', chosen: string, gone: string }
 
 export interface TakenHandoff extends Caught { id: string, turn: number }
 export type TakeReply = {
@@ -70,10 +70,10 @@ export type TakeReply = {
 export interface InboxTurns { turns: string[], isMore: boolean, caught: number | null, readAt: number }
 
 /** What operators set for an inbox. */
-export interface InboxSettings { paused: boolean, maxCaught: number | null, maxPending: number | null }
+interface InboxSettings { paused: boolean, maxCaught: number | null, maxPending: number | null }
 
 /** What of them is changed. What is undefined stays. */
-export type InboxChange = { [Name in keyof InboxSettings]: InboxSettings[Name] | undefined }
+type InboxChange = { [Name in keyof InboxSettings]: InboxSettings[Name] | undefined }
 
 /**
  * What an inbox has in one partition, and what is set for it there. `oldestAt`: when the oldest pending one entered, in
@@ -90,7 +90,7 @@ export interface Counted extends InboxSettings {
 }
 
 /** The settings that a change left, and whether it changed any. */
-export interface SetReply { isChanged: boolean, version: string, settings: InboxSettings }
+interface SetReply { isChanged: boolean, version: string, settings: InboxSettings }
 
 /**
  * An inbox that partitions name, with its counts in each; or with `inbox` '' a tenant, with how many of it wait for a

@@ -20,7 +20,7 @@ const sizes = { scanned: 500, indexed: 50, callsAtOnce: 4, movedAtOnce: 32 }
 /** How long it rests after calls, in terms of what they took: others have three quarters of Redis's time. */
 const restPerCall = 3
 
-export interface IndexerOptions {
+interface IndexerOptions {
   /** Every partition's hash tag. */
   tags: readonly string[]
   /** Whether one call may use keys of several partitions. */

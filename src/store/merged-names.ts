@@ -8,7 +8,7 @@ import { inGroups } from './lists.ts'
 const part = { lists: 16, names: 128, min: 8, max: 64, low: 2 }
 
 /** A list's names in order, each with what was read of it. */
-export type Names<T> = ReadonlyArray<readonly [name: string, read: T]>
+type Names<T> = ReadonlyArray<readonly [name: string, read: T]>
 
 interface List<T> { tag: string, ahead: Names<T>, isWhole: boolean }
 

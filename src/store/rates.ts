@@ -72,13 +72,13 @@ function readTaken (reply: unknown): RateGrant {
 }
 
 /** What lua/rate.lua gave: how many requests, how many are left in the window for others; times by Redis's clock. */
-export interface RateGrant { given: number, left: number, now: number, ends: number }
+interface RateGrant { given: number, left: number, now: number, ends: number }
 
 /** Takes as many as are needed now, and some more to hold. @throws {Unavailable} */
-export type Take = (needed: number, spare: number) => Promise<RateGrant>
+type Take = (needed: number, spare: number) => Promise<RateGrant>
 
 /** Called with whether a request is allowed, or with an error if Redis can't say. */
-export type RateCallback = (error: Error | null, allowed: boolean) => void
+type RateCallback = (error: Error | null, allowed: boolean) => void
 
 /** What requests are spent from: a RateBudget, or two of them. */
 export interface Budget {

@@ -161,7 +161,7 @@ const trimsAtOnce = 16
  */
 const patience = 250
 
-export interface RelayRoundOptions {
+interface RelayRoundOptions {
   /** Every partition's hash tag. */
   tags: readonly string[]
   leaseKey (tag: string): string

@@ -44,10 +44,10 @@ export interface Webhook {
 }
 
 /** A webhook of a list, and when the first of its pending deliveries is due; null if none is pending. */
-export interface ListedWebhook extends Webhook { first: number | null }
+interface ListedWebhook extends Webhook { first: number | null }
 
 /** A webhook as it is made. What is left out is not restricted, and `standard`. */
-export type NewWebhook = Pick<Webhook, 'url' | 'types' | 'inbox'> &
+type NewWebhook = Pick<Webhook, 'url' | 'types' | 'inbox'> &
   Partial<Pick<Webhook, 'format' | 'labels' | 'withTask'>>
 
 /** What is to be delivered, or was. `text` is the event's, as the feed keeps it. */
@@ -83,10 +83,10 @@ export interface Tried {
 }
 
 /** `place` is where the webhook is in the feed, where it was planned or moved. */
-export interface Planned { outcome: 'planned' | 'moved' | 'full' | 'gone', place: string }
-export type ReplayOutcome = 'replaying' | 'disabled' | 'not_found'
+interface Planned { outcome: 'planned' | 'moved' | 'full' | 'gone', place: string }
+type ReplayOutcome = 'replaying' | 'disabled' | 'not_found'
 
-export interface WebhooksOptions {
+interface WebhooksOptions {
   /** Every partition's hash tag. */
   tags: readonly string[]
   /** For how long feeds keep events, in milliseconds. */

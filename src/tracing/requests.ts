@@ -6,7 +6,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { ScriptCallMessage } from '../redis/call.ts'
 
 /** The trace of a request under way. */
-export class RequestTrace {
+class RequestTrace {
   readonly startTime = Date.now()
   /** The client's trace context; without a span if the client sent none. */
   readonly parent: Context
@@ -33,15 +33,15 @@ export class RequestTrace {
 
 const byRequest = new WeakMap<FastifyRequest, RequestTrace>()
 
-export function noteRequest (request: FastifyRequest, its: RequestTrace): void {
+function noteRequest (request: FastifyRequest, its: RequestTrace): void {
   byRequest.set(request, its)
 }
 
-export function traceOf (request: FastifyRequest): RequestTrace | undefined {
+function traceOf (request: FastifyRequest): RequestTrace | undefined {
   return byRequest.get(request)
 }
 
-export const tracer = trace.getTracer('handoff')
+const tracer = trace.getTracer('handoff')
 
 /** Routes without spans: balancers and Prometheus request them all the time. */
 const unseen = new Set(['/healthz', '/readyz', '/metrics'])

@@ -5,7 +5,7 @@ import { Written } from '../core/written.ts'
 /**
  * How a field is drawn: a line or an area of text, a number, yes or no, one of some values; `json` for everything else.
  */
-export type FieldKind = 'line' | 'text' | 'number' | 'boolean' | 'choice' | 'json'
+type FieldKind = 'line' | 'text' | 'number' | 'boolean' | 'choice' | 'json'
 
 /** A value that a person can choose: as the page shows it, and its JSON text. */
 export interface Choice { text: string, json: string }

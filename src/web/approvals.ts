@@ -22,7 +22,7 @@ import { notice } from './views/layout.ts'
 import { fingerprint, listFragment, listPage } from './views/list.ts'
 import type { ListFilters } from './views/list.ts'
 
-export const schema = { hide: true }
+const schema = { hide: true }
 /** Handoffs per page. */
 export const listed = 50
 /** How long a poll for changes stays open, in milliseconds: less than proxies commonly allow. */

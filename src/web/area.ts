@@ -79,7 +79,7 @@ export const consoleArea: Area = {
   },
 }
 
-export const areas: readonly Area[] = [approvalsArea, consoleArea]
+const areas: readonly Area[] = [approvalsArea, consoleArea]
 
 /** The areas that a key may see. */
 export function areasOf (caller: Caller): Area[] {

@@ -144,7 +144,7 @@ async function pageOf (
 interface Range { minimum: number, maximum: number }
 
 const limits = ['max_caught', 'max_pending'] as const
-export type LimitName = typeof limits[number]
+type LimitName = typeof limits[number]
 const called: Record<LimitName, string> = { max_caught: 'Caught at most', max_pending: 'Pending at most' }
 
 function limitsTyped (form: unknown): Record<LimitName, string> {

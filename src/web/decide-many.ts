@@ -16,7 +16,7 @@ import { addressOf, listPage } from './views/list.ts'
 
 interface DecideMany { Body: Record<string, unknown> | undefined }
 
-export interface ManyServices { approvals: ApprovalService, waiting: WaitingService, log: DecisionLog }
+interface ManyServices { approvals: ApprovalService, waiting: WaitingService, log: DecisionLog }
 
 /**
  * Several decisions with one form of the list. Each is for the content that the list showed, as one on the handoff's

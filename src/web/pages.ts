@@ -20,7 +20,7 @@ import { signInRoutes } from './session.ts'
 import { frontView } from './views/layout.ts'
 import { problemsView } from './views/problem.ts'
 
-export interface Pages extends People, Questions { waiting: WaitingService }
+interface Pages extends People, Questions { waiting: WaitingService }
 
 // The compiler copies no assets. They stay in src/web/assets, which is ../../src/web/assets from src/web and from
 // dist/web.
@@ -55,7 +55,7 @@ export async function approvalPages (
   })
 }
 
-export interface Front {
+interface Front {
   endpoints: readonly ApiEndpoint[]
   baseUrl: () => string
   /** The clients that this service hands out. */

@@ -109,7 +109,7 @@ export function securityHeaders (isSecure: boolean) {
  * them. Browsers send Sec-Fetch-Site only to https and localhost, but Origin with every POST.
  * @throws {Problem} cross_origin
  */
-export function refuseForeignForms (request: FastifyRequest, baseUrl: string): void {
+function refuseForeignForms (request: FastifyRequest, baseUrl: string): void {
   if (request.method !== 'POST') return
   const { 'sec-fetch-site': site, origin, host } = request.headers
   if (site !== undefined ? site === 'same-origin' || site === 'none' : isOwn(origin, host, baseUrl)) return

@@ -16,7 +16,7 @@ import type { QuestionPage } from './views/question.ts'
 export interface Questions { approvals: ApprovalService, asks: AskService }
 
 /** A handoff with what its catcher asks people; `found` is null if that is nothing. */
-export interface OneAsked { one: ToRead, found: Found | null }
+interface OneAsked { one: ToRead, found: Found | null }
 
 /** Reads what the page of one handoff shows. Reading it changes nothing. */
 export async function readOne ({ approvals, asks }: Questions, request: FastifyRequest, id: string): Promise<OneAsked> {

@@ -20,7 +20,7 @@ export class SessionEnded extends Error {
   override name = 'SessionEnded'
 }
 
-export interface SignInOptions {
+interface SignInOptions {
   sessions: Sessions
   keys: ApiKeys
   credentials: Credentials
@@ -191,7 +191,7 @@ export function signInWithForm (baseUrl: () => string, signIn: SignIn, area: Are
 }
 
 /** `hadSession`: there was a session, and it has ended. */
-export interface WithoutSession { baseUrl: () => string, area: Area, hadSession: boolean }
+interface WithoutSession { baseUrl: () => string, area: Area, hadSession: boolean }
 
 /** Answers a request without a valid session. */
 export function sendToSignIn (

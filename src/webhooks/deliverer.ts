@@ -39,7 +39,7 @@ const attempts = { total: 512, each: 4, shared: 48, always: 4 }
 /** Mails: all go to one server, which takes a limited number of connections from this service. */
 const mails = { total: 16, each: 0, shared: 2, always: 0 }
 
-export interface DelivererOptions extends Omit<PostOptions, 'sender'> {
+interface DelivererOptions extends Omit<PostOptions, 'sender'> {
   store: Pick<Store, 'events' | 'subscriptions' | 'takeDelivering' | 'reachedTags'>
   webhooks: Webhooks
   targets: Targets

@@ -11,7 +11,7 @@ import type { Answer } from './sender.ts'
 const attemptTimeout = 15_000
 
 /** A mail, without who sends it. The id is the same in every attempt. */
-export interface NewMail { to: string, id: string, at: Date, subject: string, text: string }
+interface NewMail { to: string, id: string, at: Date, subject: string, text: string }
 
 /** The address of a mailto: URL; null for any other URL. */
 export function addressIn (url: string): string | null {

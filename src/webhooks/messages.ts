@@ -18,7 +18,7 @@ export interface Summary {
 }
 
 /** A message as it is sent: the header fields, and the body. */
-export interface ChatMessage { headers: Record<string, string>, body: string }
+interface ChatMessage { headers: Record<string, string>, body: string }
 
 interface EventData {
   handoff_id?: string

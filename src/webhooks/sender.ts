@@ -161,7 +161,7 @@ export function readRetryAfter (
 }
 
 /** Who signs: a webhook's newest secret, and the one before it until `oldUntil`. */
-export interface Signing { id: string, generation: number, oldUntil: number | null }
+interface Signing { id: string, generation: number, oldUntil: number | null }
 
 /**
  * Secrets of webhooks. None is kept anywhere: each is derived from the service's own, so who reads Redis can sign

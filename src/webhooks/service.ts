@@ -36,7 +36,7 @@ const busy =
 const fromOldest = '0-0'
 const lastOfMillisecond = '18446744073709551615'
 
-export interface WebhookParts {
+interface WebhookParts {
   events: Events
   webhooks: Webhooks
   secrets: WebhookSecrets
@@ -45,7 +45,7 @@ export interface WebhookParts {
   mail: MailSettings | undefined
 }
 /** What is null was left out. */
-export interface NewWebhook {
+interface NewWebhook {
   url: string
   format: string | null
   types: string[] | null

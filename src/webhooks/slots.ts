@@ -1,5 +1,5 @@
 /** How many attempts there may be at once. */
-export interface SlotLimits {
+interface SlotLimits {
   /** Of all tenants. */
   total: number
   /** Of one webhook, whatever the others of its tenant have: one that hangs holds up no other. */

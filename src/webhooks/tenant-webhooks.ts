@@ -231,9 +231,9 @@ const retryPause = 1000
 const maxSleep = 60_000
 
 /** Attempts by how they went. */
-export interface DeliveryCounts { delivered: number, again: number, failed: number }
+interface DeliveryCounts { delivered: number, again: number, failed: number }
 
-export interface EndpointOptions {
+interface EndpointOptions {
   webhooks: Webhooks
   post: Post
   slots: { posts: Slots, mails: Slots }
@@ -243,7 +243,7 @@ export interface EndpointOptions {
 }
 
 /** Delivers to one webhook: takes what is due, tries it, notes how it went, and sleeps until more is due. */
-export class WebhookEndpoint {
+class WebhookEndpoint {
   readonly #tenant: string
   readonly #options: EndpointOptions
   readonly #underWay = new Set<Promise<void>>()

@@ -3,8 +3,11 @@ import { join, posix } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import ts from 'typescript'
 
-/** One file's import of another: its path in src/, or in brackets an expression that is only known at run time. Packages are left out. */
-export interface Import { of: string, typeOnly: boolean }
+/**
+ * One file's import of another: its path in src/, or in brackets an expression that is only known at run time, and the names that it uses,
+ * `*` for all. Packages are left out.
+ */
+export interface Import { of: string, typeOnly: boolean, names: string[] }
 
 export interface Source {
   /** The path in src/, with slashes. */
@@ -14,8 +17,10 @@ export interface Source {
   /** The packages that it imports. */
   packages: string[]
   readsEnvironment: boolean
-  /** The names that it imports or exports by a list. */
-  names: string[]
+  /** The names that it exports. */
+  exports: string[]
+  /** The names that it defines at its top level. */
+  defines: string[]
   /** Of each object literal, the names of its members; what is spread is `...name`. */
   literals: string[][]
   /** It reads a member `scopes` of something: of a caller, or of a key's record. */
@@ -24,20 +29,21 @@ export interface Source {
   texts: string[]
 }
 
-const root = fileURLToPath(new URL('../../src/', import.meta.url))
+const root = fileURLToPath(new URL('../../', import.meta.url))
 
-/** All of src/ but what is built there. */
-export function readSources (): Source[] {
-  return readdirSync(root, { recursive: true, withFileTypes: true })
+/** All of a folder but what is built or installed there. Paths begin in src/: those of other folders with `../`. */
+export function readSources (folder = 'src'): Source[] {
+  return readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
     .filter(entry => entry.isFile() && /\.m?[jt]s$/.test(entry.name))
-    .map(entry => join(entry.parentPath, entry.name))
-    .filter(file => !file.startsWith(join(root, 'clients/typescript/dist/')))
-    .map(file => parseSource(file.slice(root.length).replaceAll('\\', '/'), readFileSync(file, 'utf8')))
+    .map(entry => join(entry.parentPath, entry.name).slice(root.length).replaceAll('\\', '/'))
+    .filter(file => !/\/node_modules\/|^src\/clients\/typescript\/dist\//.test(file))
+    .map(file => parseSource(posix.relative('src', file), readFileSync(join(root, file), 'utf8')))
     .sort((a, b) => a.path < b.path ? -1 : 1)
 }
 
 export function parseSource (path: string, text: string): Source {
-  const source: Source = { path, lines: text.trimEnd().split('\n').length, imports: [], packages: [], readsEnvironment: false, readsScopes: false, names: [], literals: [], texts: [] }
+  const parsed = ts.createSourceFile(path, text, ts.ScriptTarget.ES2022, true)
+  const source: Source = { path, lines: text.trimEnd().split('\n').length, imports: [], packages: [], readsEnvironment: false, readsScopes: false, exports: [], defines: [], literals: [], texts: [] }
   const see = (node: ts.Node): void => {
     const imported = importOf(node)
     if (imported !== undefined) {
@@ -45,29 +51,70 @@ export function parseSource (path: string, text: string): Source {
       else source.packages.push(imported.of)
     }
     if (isEnvironment(node) || /^(node:)?process$/.test(imported?.of ?? '')) source.readsEnvironment = true
-    if (ts.isImportSpecifier(node) || ts.isExportSpecifier(node)) source.names.push((node.propertyName ?? node.name).getText())
     if (ts.isObjectLiteralExpression(node)) source.literals.push(node.properties.map(memberOf))
     if (isScopes(node)) source.readsScopes = true
     if (ts.isStringLiteralLike(node)) source.texts.push(node.text)
     if (ts.isTemplateExpression(node)) source.texts.push([node.head, ...node.templateSpans.map(span => span.literal)].map(piece => piece.text).join('${}'))
     ts.forEachChild(node, see)
   }
-  see(ts.createSourceFile(path, text, ts.ScriptTarget.ES2022, true))
+  see(parsed)
+  for (const statement of parsed.statements) {
+    const names = namesIn(statement)
+    source.defines.push(...names)
+    if (ts.canHaveModifiers(statement) && statement.modifiers?.some(({ kind }) => kind === ts.SyntaxKind.ExportKeyword)) source.exports.push(...names)
+    if (ts.isExportDeclaration(statement)) source.exports.push(...exportedBy(statement, ({ name }) => name))
+  }
   return source
 }
 
+/** As in src/, where test/ and bench/ are `../test` and `../bench`. */
 function resolve (from: string, specifier: string): string {
-  return specifier.startsWith('.') ? posix.join(posix.dirname(from), specifier) : specifier
+  return specifier.startsWith('.') ? posix.relative('src', posix.join('src', posix.dirname(from), specifier)) : specifier
 }
 
 /** import, export … from, import() and require() alike, and a type's import(). */
 function importOf (node: ts.Node): Import | undefined {
-  if (ts.isImportDeclaration(node)) return { of: textOf(node.moduleSpecifier), typeOnly: isTypeOnly(node.importClause) }
-  if (ts.isExportDeclaration(node) && node.moduleSpecifier !== undefined) return { of: textOf(node.moduleSpecifier), typeOnly: node.isTypeOnly }
-  if (ts.isImportTypeNode(node) && ts.isLiteralTypeNode(node.argument)) return { of: textOf(node.argument.literal), typeOnly: true }
+  if (ts.isImportDeclaration(node)) return { of: textOf(node.moduleSpecifier), typeOnly: isTypeOnly(node.importClause), names: importedBy(node.importClause) }
+  if (ts.isExportDeclaration(node) && node.moduleSpecifier !== undefined) {
+    return { of: textOf(node.moduleSpecifier), typeOnly: node.isTypeOnly, names: exportedBy(node, ({ propertyName, name }) => propertyName ?? name) }
+  }
+  if (ts.isImportTypeNode(node) && ts.isLiteralTypeNode(node.argument)) {
+    return { of: textOf(node.argument.literal), typeOnly: true, names: [node.qualifier?.getText().split('.')[0] ?? '*'] }
+  }
   if (!ts.isCallExpression(node)) return undefined
   const isCallOfImport = node.expression.kind === ts.SyntaxKind.ImportKeyword || node.expression.getText() === 'require'
-  return isCallOfImport && node.arguments[0] !== undefined ? { of: textOf(node.arguments[0]), typeOnly: false } : undefined
+  return isCallOfImport && node.arguments[0] !== undefined ? { of: textOf(node.arguments[0]), typeOnly: false, names: readFrom(node) } : undefined
+}
+
+function importedBy (clause: ts.ImportClause | undefined): string[] {
+  const list = clause?.namedBindings
+  const named = list === undefined ? [] : ts.isNamedImports(list) ? list.elements.map(({ propertyName, name }) => (propertyName ?? name).text) : ['*']
+  return clause?.name === undefined ? named : ['default', ...named]
+}
+
+/** The names of `export { … }`: as this file has them, or as others see them. */
+function exportedBy ({ exportClause }: ts.ExportDeclaration, nameOf: (specifier: ts.ExportSpecifier) => ts.ModuleExportName): string[] {
+  return exportClause !== undefined && ts.isNamedExports(exportClause) ? exportClause.elements.map(each => nameOf(each).text) : ['*']
+}
+
+/** The names that are read of what import() gives, in place or taken apart; else `*`. */
+function readFrom (call: ts.Node): string[] {
+  let { parent } = call
+  while (ts.isAwaitExpression(parent) || ts.isParenthesizedExpression(parent)) parent = parent.parent
+  if (ts.isPropertyAccessExpression(parent)) return [parent.name.text]
+  if (!ts.isVariableDeclaration(parent) || !ts.isObjectBindingPattern(parent.name)) return ['*']
+  return parent.name.elements.map(({ propertyName, name }) => (propertyName ?? name).getText())
+}
+
+/** The names that a statement defines. */
+function namesIn (statement: ts.Statement): string[] {
+  if (ts.isVariableStatement(statement)) return statement.declarationList.declarations.flatMap(({ name }) => namesOf(name))
+  const isNamed = ts.isFunctionDeclaration(statement) || ts.isClassDeclaration(statement) || ts.isInterfaceDeclaration(statement) || ts.isTypeAliasDeclaration(statement)
+  return isNamed ? [statement.name?.text ?? 'default'] : []
+}
+
+function namesOf (name: ts.BindingName): string[] {
+  return ts.isIdentifier(name) ? [name.text] : name.elements.flatMap(element => ts.isBindingElement(element) ? namesOf(element.name) : [])
 }
 
 function isTypeOnly (clause: ts.ImportClause | undefined): boolean {

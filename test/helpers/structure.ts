@@ -37,6 +37,15 @@ const ofCalls = ['members', 'asker', 'waiting']
 /** A call, or a changed copy of one. */
 const isCall = (members: readonly string[]) => ofCalls.every(name => members.includes(name)) || (members.length > 1 && members.includes('...call'))
 
+/** What is used from outside src/: a package's names, and what a test loads from a copy. */
+const entries = ['clients/typescript/index.ts', 'bootstrap.mjs']
+
+/** How many names of src/ only test/ and bench/ may use. The number may only go down: a test goes through what the service uses. */
+const forTestsAlone = 49
+
+/** How many names may be defined at the top level of two files or more. The number may only go down: one name means one thing. */
+const namesOfMany = 365
+
 /** A part of a Redis key: between colons, or a hash tag that is filled in. */
 const keyPart = /:(h|w|s|k|r|ready):|:(due|sweeper|barrier|keys)\b|:\{\$\{\}\}/
 
@@ -49,7 +58,7 @@ export function structureFaults (sources: readonly Source[]): string[] {
     if (source.lines > 400 && path !== generated) faults.push(`${path} has ${source.lines} lines: the limit is 400`)
     if (source.readsEnvironment && !readers.includes(path)) faults.push(`${path} reads the environment: that is config.ts's alone`)
     if (source.literals.some(isCall) && knowCalls.includes(placeOf(path)!) && path !== callMaker) faults.push(`${path} makes a call of an operation: that is ${callMaker}'s alone`)
-    if (source.names.includes('toCall') && path !== requests) faults.push(`${path} imports toCall, which checks nothing: Admission lets calls in`)
+    if (source.imports.some(({ names }) => names.includes('toCall')) && path !== requests) faults.push(`${path} imports toCall, which checks nothing: Admission lets calls in`)
     if (source.readsScopes && knowCallers.includes(placeOf(path)!) && !scopeReaders.includes(path)) faults.push(`${path} tests scopes: that is auth/scopes.ts's alone`)
     if (path !== 'store/key-names.ts' && source.texts.some(text => keyPart.test(text))) faults.push(`${path} builds a Redis key: that is store/key-names.ts's alone`)
     if (['redis', 'store', 'auth', 'result-schema', 'handoffs', 'webhooks', 'operations'].includes(placeOf(path)!) && source.packages.some(name => /fastify/.test(name))) faults.push(`${path} imports fastify: it has to serve others than HTTP too`)
@@ -63,6 +72,40 @@ export function structureFaults (sources: readonly Source[]): string[] {
     }
   }
   return [...faults, ...cycles(sources).map(cycle => `a cycle: ${cycle.join(' -> ')}`)]
+}
+
+/**
+ * Which exported names no other file uses, and whether more names than allowed are for tests alone or defined in several files.
+ * @param users the files of test/ and bench/
+ */
+export function nameFaults (sources: readonly Source[], users: readonly Source[]): string[] {
+  const [used, tested] = [sources, users].map(files => new Set(files.flatMap(({ imports }) => imports.flatMap(({ of, names }) => names.map(name => `${of} ${name}`)))))
+  const exported = sources.filter(({ path }) => !entries.includes(path)).flatMap(({ path, exports }) => exports.map(name => ({ path, name })))
+  const isIn = (uses: Set<string>, path: string, name: string) => uses.has(`${path} ${name}`) || uses.has(`${path} *`)
+  const unused = exported.filter(({ path, name }) => !isIn(used!, path, name))
+  const nobodys = unused.filter(({ path, name }) => !isIn(tested!, path, name))
+  const forTests = unused.length - nobodys.length
+  const many = Object.entries(definers(sources)).filter(([, paths]) => paths.length > 1)
+  return [
+    ...nobodys.map(({ path, name }) => `${path} exports ${name}, which no other file uses`),
+    ...overLimit(forTests, forTestsAlone, 'exported names that only tests use', unused.filter(one => !nobodys.includes(one)).map(({ path, name }) => `${name} of ${path}`)),
+    ...overLimit(many.length, namesOfMany, 'names defined in two files or more', many.map(([name, paths]) => `${name} in ${paths.join(', ')}`)),
+  ]
+}
+
+function overLimit (count: number, limit: number, what: string, list: readonly string[]): string[] {
+  if (count === limit) return []
+  const way = count < limit ? `make it the limit in ${import.meta.url.split('/').at(-1)}` : list.join('; ')
+  return [`there are ${count} ${what}, and the limit is ${limit}: ${way}`]
+}
+
+/** The files that define each name. What is generated isn't ours to name. */
+function definers (sources: readonly Source[]): Record<string, string[]> {
+  const found: Record<string, string[]> = Object.create(null)
+  for (const { path, defines } of sources) {
+    if (path !== generated) for (const name of new Set(defines)) (found[name] ??= []).push(path)
+  }
+  return found
 }
 
 /** The layer of a file, or one of the parts beside the layers. */

@@ -41,7 +41,7 @@ function checkCoverage ({ config }: ServerFacts): Finding[] {
   return [{ level: 'warning', name, saw, set: 'no', why: 'one dead master stops all handoffs, not just its own' }]
 }
 
-export function checkNodeTimeout ({ config }: Pick<ServerFacts, 'config'>): Finding[] {
+function checkNodeTimeout ({ config }: Pick<ServerFacts, 'config'>): Finding[] {
   const name = 'cluster-node-timeout'
   const saw = config?.[name]
   if (saw === undefined) return []
@@ -52,7 +52,7 @@ export function checkNodeTimeout ({ config }: Pick<ServerFacts, 'config'>): Find
 }
 
 /** What a Sentinel reports about the master, or why it reports nothing. */
-export interface SentinelFacts {
+interface SentinelFacts {
   at: string
   silent?: string
   master?: Readonly<Record<string, string>>

@@ -10,7 +10,7 @@ import type { Finding } from './server.ts'
  * The user's rights, with commands named as in ACL SETUSER: hset, cluster|slots. The service works without
  * `optionalCommands` and `forKeys`, and without `forEvents` where it has no EVENTS_RETENTION.
  */
-export interface RightsReport extends RightsReply {
+interface RightsReport extends RightsReply {
   user: string
   optionalCommands: string[]
   forKeys: string[]

@@ -17,7 +17,7 @@ export interface ServerFacts {
 }
 
 /** Settings that only CONFIG has, or has in a better form. */
-export const settings = ['appendfsync', 'save', 'min-replicas-to-write', 'hash-max-listpack-value',
+const settings = ['appendfsync', 'save', 'min-replicas-to-write', 'hash-max-listpack-value',
   'hash-max-listpack-entries',
   'cluster-require-full-coverage', 'cluster-node-timeout'] as const
 
@@ -73,7 +73,7 @@ export interface Finding {
 }
 
 /** How the service is configured. */
-export interface Setup {
+interface Setup {
   /** How many replicas DURABILITY asks for. */
   replicas: number
 }

@@ -35,7 +35,7 @@ export interface Settings {
   answeredAt: Moment
 }
 
-export interface Request {
+interface Request {
   method: 'GET' | 'POST' | 'PUT'
   /** The path and the query. */
   path: string

@@ -3,7 +3,7 @@ import type { ErrorCode } from './api.ts'
 export interface Fault { pointer: string, message: string }
 
 /** What is known about an error; undefined for what isn't known or doesn't apply. */
-export interface ErrorDetails {
+interface ErrorDetails {
   /** The HTTP status; undefined if there was no answer. */
   status?: number | undefined
   /** The same call may succeed later. */

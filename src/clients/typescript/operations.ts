@@ -324,7 +324,7 @@ export class Approvals {
 const keyed = new Set(['pass', 'catch', 'done', 'fail', 'decline'])
 
 /** @param key the prefix of the operations' keys */
-export async function batch (
+async function batch (
   settings: Settings, operations: readonly BatchOperation[], key: string, options: CallOptions
 ): Promise<BatchResults> {
   const named = operations.map((one, index) =>

@@ -43,7 +43,7 @@ export interface WorkOptions {
 }
 
 /** How a handoff ended: as its handler reported, or had ended it itself; or it is no longer this worker's. */
-export type End = 'done' | 'failed' | 'declined' | 'lost'
+type End = 'done' | 'failed' | 'declined' | 'lost'
 
 /** How many handoffs one request can catch. */
 const maxItems = 100
@@ -162,7 +162,7 @@ function outcomeOf (handler: Handler, handoff: Handoff, lease: Lease): Promise<H
   })
 }
 
-export interface HeartbeatOptions extends CallOptions { progress?: Progress | undefined, extendBy?: number | undefined }
+interface HeartbeatOptions extends CallOptions { progress?: Progress | undefined, extendBy?: number | undefined }
 
 /**
  * How often, in milliseconds, a handoff without heartbeats is asked after: its passer may take it back, and its work's
@@ -314,7 +314,7 @@ function retryAfterOf (error: unknown): number {
 }
 
 /** A handler's result. */
-export type HandlerOutcome = { output: unknown } | { error: unknown }
+type HandlerOutcome = { output: unknown } | { error: unknown }
 
 /**
  * For how many milliseconds each call that reports asks again: a worker that ends makes one, and a result is worth more
@@ -327,7 +327,7 @@ export const reportedFor = 30_000
  * fails.
  * @returns why the output wasn't accepted
  */
-export async function report (
+async function report (
   client: Operations, { handoff_id: id }: Handoff, outcome: HandlerOutcome, lease: Lease, goesOn: () => boolean
 ): Promise<{ error: unknown } | undefined> {
   const options = () => ({ idempotencyKey: crypto.randomUUID(), signal: lease.signal, retryFor: reportedFor })

@@ -155,7 +155,7 @@ const webhookDisabled = eventOf('webhook.disabled', {
 })
 
 /** An event. Its data depend on its type. */
-export const event = Type.Union([...events, webhookDisabled])
+const event = Type.Union([...events, webhookDisabled])
 
 export const eventsAnswer = Type.Object({
   items: Type.Array(event, { description: 'In the order of the feed, each event once.' }),

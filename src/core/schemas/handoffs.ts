@@ -53,7 +53,6 @@ const wait = Type.Optional(
 )
 
 export const waitQuery = Type.Object({ wait }, { additionalProperties: false })
-export type WaitQuery = Static<typeof waitQuery>
 
 export const statusQuery = Type.Object({
   wait,
@@ -109,12 +108,12 @@ export const workExpiresAt = nullable<string>('string', {
   description: 'Deadline of the work; null while a question is open.',
   examples: ['2026-11-20T09:16:00.000Z']
 })
-export const heartbeatExpiresAt = nullable<string>('string', {
+const heartbeatExpiresAt = nullable<string>('string', {
   format: 'date-time',
   description: 'Deadline of the next heartbeat; null while a question is open.',
   examples: ['2026-11-20T09:02:00.000Z']
 })
-export const heartbeatAt = time('When the catcher’s last heartbeat came.', '2026-11-20T09:01:30.000Z')
+const heartbeatAt = time('When the catcher’s last heartbeat came.', '2026-11-20T09:01:30.000Z')
 export const reissuedAs = Type.String({ description: 'Id of the next attempt, the successor.', examples: [exampleId] })
 export const endedAt = time('When the handoff ended.', '2026-11-20T09:05:00.000Z')
 

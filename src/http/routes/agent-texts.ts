@@ -8,7 +8,7 @@ import type { ApiEndpoint } from '../openapi.ts'
 
 const markdown = 'text/markdown; charset=utf-8'
 
-export interface Facts {
+interface Facts {
   baseUrl: () => string
   /** How long a catcher has until done, in milliseconds. */
   workTtl: number

@@ -9,7 +9,7 @@ import { inboxLink } from './console-parts.ts'
 const shownOfEach = 10
 
 /** @param agent whose handoffs alone are shown @param isLater the page begins with later ones */
-export interface AgentsPage { caller: Caller, part: Handoffs, agent: string | undefined, isLater: boolean }
+interface AgentsPage { caller: Caller, part: Handoffs, agent: string | undefined, isLater: boolean }
 
 /** Who holds what. */
 export function agentsPage ({ caller, part, agent, isLater }: AgentsPage): string {
@@ -60,7 +60,7 @@ function rows (items: readonly HandoffItem[], now: number): string {
 }
 
 /** Since when it is worked on, and how that goes. */
-export function workFacts (item: HandoffItem, now: number): string[] {
+function workFacts (item: HandoffItem, now: number): string[] {
   const { to, caught_at: since, heartbeat_at: heard, progress, cancel_requested_at: asked } = item
   const { heartbeat_expires_at: beat, work_expires_at: end } = item
   return [

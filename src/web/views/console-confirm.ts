@@ -9,7 +9,7 @@ import { notice } from './layout.ts'
 /** Pages that ask before one handoff is changed. */
 
 /** What was refused, and what was typed. */
-export interface Refused { problem: string, reason: string }
+interface Refused { problem: string, reason: string }
 
 /** Which handoff the page is about: an id can come back. */
 function seen ({ created_at: at }: Inspected): string {

@@ -10,10 +10,10 @@ import { inboxLink, number, table } from './console-parts.ts'
 import { notice } from './layout.ts'
 
 /** Failures of one inbox that ended alike. `inbox`, `code`: empty for none. */
-export interface Group { inbox: string, status: string, code: string, count: number, latest: string }
+interface Group { inbox: string, status: string, code: string, count: number, latest: string }
 
 /** Groups what was read, the largest first. */
-export function groupsOf (items: readonly HandoffItem[]): Group[] {
+function groupsOf (items: readonly HandoffItem[]): Group[] {
   const groups = new Map<string, Group>()
   for (const { to: inbox = '', status, error, ended_at: latest = '' } of items) {
     const code = error?.code ?? ''
@@ -25,7 +25,7 @@ export function groupsOf (items: readonly HandoffItem[]): Group[] {
   return [...groups.values()].sort((one, other) => other.count - one.count)
 }
 
-export interface FailedPage {
+interface FailedPage {
   caller: Caller
   filters: Filters
   /** The handoffs that the page lists. */

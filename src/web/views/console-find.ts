@@ -7,7 +7,7 @@ import { inboxLink } from './console-parts.ts'
 import { notice } from './layout.ts'
 
 /** `found`: null if nothing was looked for. `state`: the list that the page goes on with; both without it. */
-export interface FindPage {
+interface FindPage {
   caller: Caller
   sought: string
   found: { live: Handoffs, failed: Handoffs } | null

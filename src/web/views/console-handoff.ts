@@ -13,7 +13,7 @@ import { notice } from './layout.ts'
 /** How much of an agent's or a person's text is shown, in characters. */
 const shown = 4000
 
-export interface HandoffPage {
+interface HandoffPage {
   caller: Caller
   one: Inspected
   attempts: readonly Inspected[]

@@ -43,7 +43,7 @@ export function said (text: string): string {
 }
 
 /** A list of facts: pieces of HTML; empty ones are left out. */
-export function facts (all: readonly string[]): string {
+function facts (all: readonly string[]): string {
   return html`<span class="facts">!${all.filter(fact => fact !== '').map(fact => html`<span>!${fact}</span> `)}</span>`
 }
 

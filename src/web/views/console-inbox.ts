@@ -14,14 +14,14 @@ type List = 'caught' | 'pending' | 'failed'
 export interface InboxLists extends Record<List, Handoffs> { now: number }
 
 /** What a form on this page has just done. */
-export interface DoneToMany {
+interface DoneToMany {
   cancelled: number | undefined
   reissued: number | undefined
   skipped: number | undefined
   more: boolean
 }
 
-export interface InboxPage {
+interface InboxPage {
   caller: Caller
   inbox: InboxAnswer
   lists: InboxLists

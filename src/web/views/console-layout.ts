@@ -9,9 +9,9 @@ const places = [
   ['/console', 'Overview'], ['/console/failed', 'Failed'], ['/console/agents', 'Who holds what'],
   ['/console/activity', 'What happens']
 ] as const
-export type ConsolePlace = typeof places[number][0]
+type ConsolePlace = typeof places[number][0]
 
-export interface ConsolePage {
+interface ConsolePage {
   caller: Caller
   title: string
   /** Where in the navigation this page is, if it is there. */

@@ -51,7 +51,7 @@ export function failedTable (items: readonly HandoffItem[], now: number): string
 }
 
 /** A link to the handoff's page: its id, and for operators what its task begins with. */
-export function handoffCell ({ handoff_id: id, task, task_truncated: isCut, labels }: HandoffItem): string {
+function handoffCell ({ handoff_id: id, task, task_truncated: isCut, labels }: HandoffItem): string {
   return html`<a id="h-${id}" href="/console/handoffs/${id}"><code>${id}</code></a>!${task === undefined
     ? ''
     : html` <span class="some" dir="auto">!${some(task, isCut === true)}</span>`}!${labels === undefined
@@ -59,12 +59,12 @@ export function handoffCell ({ handoff_id: id, task, task_truncated: isCut, labe
     : ` ${labelTags(Object.entries(labels).map(([name, value]) => `${name}:${String(value)}`))}`}`
 }
 
-export function agent (name: string): string {
+function agent (name: string): string {
   return html`<span class="name">${name}</span>`
 }
 
 /** The beginning of what an agent wrote. @param isCut there is more of it than this text */
-export function some (text: string, isCut = false): string {
+function some (text: string, isCut = false): string {
   const shown = beginningOf(text, textShown)
   return visible(shown) + (isCut || shown.length < text.length ? '…' : '')
 }
@@ -79,13 +79,13 @@ function pendingState ({ approval, available_at: at, cancel_requested_at: cancel
 }
 
 /** When its catcher was last heard of: with its catch, if not since. */
-export function heardOf ({ heartbeat_at: at, caught_at: caughtAt }: HandoffItem, now: number): string {
+function heardOf ({ heartbeat_at: at, caught_at: caughtAt }: HandoffItem, now: number): string {
   if (at !== undefined) return agoTag(Date.parse(at), now)
   return caughtAt === undefined ? '' : 'not since the catch'
 }
 
 /** What its catcher said of its progress. */
-export function progressCell ({ progress, cancel_requested_at: cancel }: HandoffItem, now: number): string {
+function progressCell ({ progress, cancel_requested_at: cancel }: HandoffItem, now: number): string {
   const { message, percent } = (progress ?? {}) as { message?: string | null, percent?: number | null }
   return [
     ...percent == null ? [] : [html`${percent} %`],
@@ -95,7 +95,7 @@ export function progressCell ({ progress, cancel_requested_at: cancel }: Handoff
 }
 
 /** Why it failed, as far as is known. */
-export function why ({ error, reason, expired_because: because }: HandoffItem): string {
+function why ({ error, reason, expired_because: because }: HandoffItem): string {
   if (error !== undefined) {
     return html`!${error.code === undefined ? '' : html`<code>${error.code}</code> `}<span dir="auto" class="some">!${some(
       error.message

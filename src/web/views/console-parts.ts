@@ -42,7 +42,7 @@ export function tiles (all: ReadonlyArray<readonly [name: string, value: string]
 `)}</dl>`
 }
 
-export interface Table {
+interface Table {
   /** What it shows, for screen readers. */
   label: string
   columns: readonly string[]

@@ -34,7 +34,7 @@ export function pick (item: WaitingItem, caller: Caller, chosen: ReadonlySet<str
 }
 
 /** Where in the list the form is, so that it leads back there. Empty for nothing. */
-export interface PlaceInList { inbox: string, labels: string, cursor: string | undefined }
+interface PlaceInList { inbox: string, labels: string, cursor: string | undefined }
 
 /**
  * The form that the list's boxes belong to. It is outside of the list, so that the list's next state leaves the note as

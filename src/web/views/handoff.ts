@@ -119,13 +119,13 @@ function leftOut (address: string | null, characters: number): string {
 }
 
 /** A note that was refused: it has a fault, or it is about another handoff, which had this id before. */
-export interface Draft { note: string, problem?: string, isAnother?: boolean }
+interface Draft { note: string, problem?: string, isAnother?: boolean }
 
 /**
  * One form, two buttons. Neither has the focus at first: a key pressed twice must not decide what wasn't read.
  * @param address of the handoff's page @param createdAt when the shown content was passed @param digest of that content
  */
-export function decisionForm (address: string, createdAt: number, digest: string, draft?: Draft): string {
+function decisionForm (address: string, createdAt: number, digest: string, draft?: Draft): string {
   const problem = draft?.problem
   return html`<form class="decision" method="post" action="${address}/approve" aria-label="Decision">
 <input type="hidden" name="created_at" value="${new Date(
@@ -142,7 +142,7 @@ ${draft?.note ?? ''}</textarea>
 }
 
 /** Why this person can't decide on the handoff, checked in the service's order; null if they can. */
-export function standing (caller: Caller, one: ToRead): string | null {
+function standing (caller: Caller, one: ToRead): string | null {
   const { record, decision, now } = one
   const status = statusAt(record, now)
   if (decision !== null) return verdictLine(caller, record.approval, decision) + endLine(caller, one)
@@ -226,7 +226,7 @@ type Row = [name: string, value: string]
  * The handoff's terms (labels, windows, attempts, lineage) and the digest of its content, as a list; null for a plain
  * handoff.
  */
-export function terms (one: ToRead): string | null {
+function terms (one: ToRead): string | null {
   const others = otherTerms(one.record).map(([name, value]): Row => [name, html`${value}`])
   const rows = [...addressee(one), ...labels(one), ...windows(one), ...attempts(one), ...lineage(one), ...others]
   if (rows.length === 0 && one.schema === null) return null

@@ -8,7 +8,7 @@ import type { ApiEndpoint } from '../../http/openapi.ts'
 import { approvalsArea, areasOf } from '../area.ts'
 import type { Area } from '../area.ts'
 
-export interface Page {
+interface Page {
   /** By default the approvals. */
   area?: Area
   title: string

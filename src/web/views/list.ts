@@ -25,7 +25,7 @@ export function fingerprint ({ items, next, approvals, questions }: WaitingList)
     .digest('base64url').slice(0, 16)
 }
 
-export interface ListPage {
+interface ListPage {
   caller: Caller
   part: WaitingList
   /** HTML. */
@@ -91,7 +91,7 @@ function queryOf ({ inbox, labels, only }: ListFilters, cursor = ''): string {
 interface ListView { caller: Caller, filters?: ListFilters, chosen?: ReadonlySet<string> | undefined, focus?: boolean }
 
 /** The list, which polls for its next state as soon as it is loaded. */
-export function liveList (part: WaitingList, view: ListView): string {
+function liveList (part: WaitingList, view: ListView): string {
   // A draining service answers polls at once; the pause keeps the page from polling it in a tight loop.
   const query = [queryOf(view.filters ?? noFilters), `seen=${fingerprint(part)}`].filter(words => words !== '')
   return html`<div id="list" hx-get="/approvals/list?!${query.join('&amp;')}" hx-trigger="load delay:250ms, again" hx-swap="outerHTML">!${items(part, view)}</div>`

@@ -4,7 +4,7 @@ import { approvalsArea, consoleArea } from '../area.ts'
 import { layout, notice } from './layout.ts'
 
 /** A form that was sent without a session: its address, what was typed, and what the key's field is called there. */
-export interface KeptForm { action: string, fields: Readonly<Record<string, unknown>>, keyField: string }
+interface KeptForm { action: string, fields: Readonly<Record<string, unknown>>, keyField: string }
 
 /**
  * @param next the path to go to afterwards

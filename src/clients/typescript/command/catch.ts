@@ -57,7 +57,7 @@ function isOfCatch (error: unknown): boolean {
   return isHandoffError(error, 'idempotency_key_reused') || isHandoffError(error, 'not_addressee')
 }
 
-export interface Undo {
+interface Undo {
   /** Has the call caught something? Catches nothing itself. A rejection: no. */
   hasCaught (client: HandoffClient, call: CallOptions): Promise<boolean>
   /** What the call has caught. */

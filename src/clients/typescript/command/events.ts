@@ -7,7 +7,7 @@ import type { AskOptions } from './ask.ts'
 
 /** `handoff events`: what happened to handoffs, one line an event. */
 
-export interface EventsOptions extends AskOptions {
+interface EventsOptions extends AskOptions {
   after?: string
   types?: string
   handoffId?: string

@@ -9,7 +9,7 @@ import { checkLimit, serviceTime } from './list.ts'
 
 export interface InboxesOptions extends AskOptions { limit?: number, all?: boolean, cursor?: string }
 
-export interface InboxOptions extends AskOptions {
+interface InboxOptions extends AskOptions {
   pause?: boolean
   resume?: boolean
   maxCaught?: number | 'none'

@@ -29,7 +29,7 @@ export interface ListOptions extends FailedOptions {
 }
 
 /** Where the list comes from: a page's JSON, and the time there, in milliseconds. */
-export interface Source {
+interface Source {
   page (wanted: ListWanted): Promise<string>
   now (): Promise<number>
 }

@@ -13,7 +13,7 @@ import type { FailedOptions } from './list.ts'
 
 interface ManyOptions extends AskOptions { limit?: number, all?: boolean, yes?: boolean, dryRun?: boolean }
 
-export interface PurgeOptions extends ManyOptions { reason?: string, label?: Labels }
+interface PurgeOptions extends ManyOptions { reason?: string, label?: Labels }
 
 /** What a call answers: numbers, and whether there are more. */
 type Answer = { readonly text: string, more: boolean } & Record<string, unknown>

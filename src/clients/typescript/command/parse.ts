@@ -4,7 +4,7 @@ import { keyOf, longOf } from './values.ts'
 import type { Option, Verb } from './verbs.ts'
 
 /** What a command line gives a verb: its options, named in camel case, and its arguments. */
-export interface Given { options: Record<string, unknown>, args: string[] }
+interface Given { options: Record<string, unknown>, args: string[] }
 
 /** What every verb takes besides its own options. */
 const common: Readonly<Record<string, 'help' | 'version'>> = {

@@ -65,7 +65,7 @@ function answerLines ({ text, answer, note }: Question): string {
   return note === null ? members : `${members}\n\n${lines(`{"note":${memberText(text, 'note')}}`)}`
 }
 
-export interface ListOptions extends AskOptions { of?: 'person' | 'passer', inbox?: string, label?: Labels }
+interface ListOptions extends AskOptions { of?: 'person' | 'passer', inbox?: string, label?: Labels }
 
 /** @returns the exit status */
 export async function asks ({ of, inbox, label, ...options }: ListOptions): Promise<number> {

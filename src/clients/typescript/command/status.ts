@@ -7,7 +7,7 @@ import type { AskOptions } from './ask.ts'
 
 /** `handoff status`: what became of handoffs, in the order asked. */
 
-export interface StatusOptions extends AskOptions { wait?: number, until?: 'caught' | 'done' }
+interface StatusOptions extends AskOptions { wait?: number, until?: 'caught' | 'done' }
 
 /** @returns the exit status: 1 if one of them is refused; the others are shown all the same */
 export async function status (options: StatusOptions, ids: readonly string[]): Promise<number> {

@@ -5,7 +5,7 @@ import type { AskOptions } from './ask.ts'
 
 /** `handoff wait`: waits until handoffs have ended, and prints what became of them. */
 
-export interface WaitOptions extends AskOptions {
+interface WaitOptions extends AskOptions {
   /** In seconds. */
   timeout?: number
   /** One is enough. */

@@ -17,7 +17,7 @@ import type { Destination } from './environment.ts'
 
 /** `handoff work`: serves an inbox, or several, by running a command for each handoff. */
 
-export interface WorkCommandOptions extends AskOptions {
+interface WorkCommandOptions extends AskOptions {
   concurrency?: number
   once?: boolean
   quiet?: boolean
@@ -206,9 +206,9 @@ const maxTaskLength = 100_000
  */
 const [silence, maxSilences] = [500, 10]
 
-export interface Ended { status: number | string, output: Buffer, message: string }
+interface Ended { status: number | string, output: Buffer, message: string }
 
-export interface Running {
+interface Running {
   /** How it ended. Rejects where it could not be started. */
   ended: Promise<Ended>
   /** Ends it, and all that it has started. Resolves when nothing of that is left. */
@@ -219,7 +219,7 @@ export interface Running {
  * Starts it in a process group of its own: so a signal for us doesn't reach it, and one for it reaches all that it
  * started.
  */
-export function run (
+function run (
   handoff: Handoff, command: string, args: readonly string[], access: Destination | undefined
 ): Running {
   const task = handoff.task.replaceAll('\0', '').slice(0, maxTaskLength)
@@ -298,7 +298,7 @@ function signalGroup ({ pid }: ChildProcess, signal: NodeJS.Signals | 0): boolea
 }
 
 /** Is this a program that can be started? */
-export function isThere (command: string): boolean {
+function isThere (command: string): boolean {
   const places = command.includes('/')
     ? [command]
     : programFolders().split(delimiter).map(folder => join(folder, command))
