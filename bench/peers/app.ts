@@ -5,11 +5,8 @@ import { loadConfig } from '../../src/config.ts'
 import { countGuesses, useAuth } from '../../src/http/auth.ts'
 import { ApiKeys, Credentials } from '../../src/auth/keys.ts'
 import { serverOptions } from '../../src/http/server.ts'
-import {
-  catchAnswer, doneAnswer, doneBody, handoffParams, idempotencyHeaders, noQuery, statusAnswer
-} from '../../src/core/schemas/handoffs.ts'
-import { passAnswer, passBody } from '../../src/core/schemas/pass.ts'
-import type { PassBody } from '../../src/core/schemas/pass.ts'
+import { catchAnswer, doneAnswer, doneBody, handoffParams, idempotencyHeaders, noQuery, statusAnswer, passAnswer, passBody } from '../../src/core/schemas/handoffs.ts'
+import type { PassBody } from '../../src/core/schemas/handoffs.ts'
 
 type Soon<T> = T | Promise<T>
 

@@ -1,8 +1,7 @@
 import { Command, CommanderError } from 'commander'
 import type { Labels } from '../clients/typescript/command/common/names.ts'
-import { exitStatuses } from '../clients/typescript/command/help.ts'
+import { exitStatuses, optionsOf } from '../clients/typescript/command/parse.ts'
 import { UsageError } from '../clients/typescript/command/output.ts'
-import { optionsOf } from '../clients/typescript/command/parse.ts'
 import { parseInbox, parseLabel, parseName, parseSeconds } from '../clients/typescript/command/values.ts'
 import { scopes, webhookFormats, webhookTypes } from '../core/model.ts'
 import { version } from '../core/version.ts'
@@ -172,7 +171,7 @@ function addLimitVerbs (program: Command): void {
   const whose = (name: string, description: string) => limit(name, description)
     .requiredOption('--tenant <tenant>', 'the agents’ tenant', taking(parseName, '--tenant'))
     .option('--agent <name>', 'the agent; without it all agents of the tenant together', taking(parseName, '--agent'))
-  const load = () => import('./limits.ts')
+  const load = () => import('./keys.ts')
 
   whose('set', 'set a limit, everywhere within 2 s')
     .requiredOption('--rate-limit <requests>', 'requests per minute', taking(parseRate, '--rate-limit'))

@@ -7,8 +7,7 @@ import { members } from '../core/members.ts'
 import type { MadeMember, Member } from '../core/members.ts'
 import { deadlineOf, statusAt } from '../core/model.ts'
 import type { Caller } from '../core/model.ts'
-import type { DoneAnswer } from '../core/schemas/handoffs.ts'
-import type { PassAnswer, PassBody } from '../core/schemas/pass.ts'
+import type { DoneAnswer, PassAnswer, PassBody } from '../core/schemas/handoffs.ts'
 import type { ResultSchemas } from '../result-schema/result-schemas.ts'
 import type {
   Caught, CatchReply, HandoffPlace, Handoffs, NewHandoff, PassReply, StatusReply

@@ -1,4 +1,6 @@
 import { Registry } from 'prom-client'
+import { Type } from '@sinclair/typebox'
+import type { FastifyInstance } from 'fastify'
 import type { EventStreams } from '../handoffs/events.ts'
 import type { InboxService } from '../handoffs/inboxes.ts'
 import type { Waiter } from '../handoffs/waiter.ts'
@@ -10,6 +12,7 @@ import type { Deliverer } from '../webhooks/deliverer.ts'
 import { Families, processFamilies } from './families.ts'
 import type { Sample, Timed } from './families.ts'
 import type { Figures, InboxRounds } from './inboxes.ts'
+import { Pace } from '../core/pace.ts'
 
 /** Where the numbers are. */
 interface Sources {
@@ -304,4 +307,34 @@ function webhookFamilies (families: Families, { deliverer }: Sources): void {
       'Only from the delivering replica.',
     labels: ['reason'],
   }, () => Object.entries(deliverer?.disabled ?? {}).map(([reason, count]) => [{ reason }, count]))
+}
+
+/** A text costs some milliseconds and needs no key, so at most one is made in this time, in milliseconds. */
+const interval = 100
+
+/** Prometheus scrapes this. It doesn't call Redis, so it answers during an outage of Redis too. */
+export function metricsRoute (
+  app: FastifyInstance, registry: { contentType: string, metrics (): Promise<string> }
+): void {
+  const pace = new Pace<string>(interval)
+  let latest: Promise<unknown> = Promise.resolve()
+  // One at a time, and all who ask meanwhile share the next one: its figures are of after they asked.
+  const render = () => pace.run('', () => {
+    const text = latest.then(() => registry.metrics())
+    latest = text.catch(() => {})
+    return text
+  })
+  app.get('/metrics', {
+    schema: {
+      operationId: 'metrics',
+      summary: 'Read the metrics',
+      description: 'In Prometheus’s text format, without ids or contents of handoffs.',
+      tags: ['operations'],
+      security: [],
+      response: { 200: { description: 'All metric families.', content: { 'text/plain': { schema: Type.String() } } } },
+    },
+  }, async (request, reply) => {
+    reply.header('content-type', registry.contentType)
+    return render()
+  })
 }

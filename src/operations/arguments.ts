@@ -27,7 +27,7 @@ export const key = {
   }))
 }
 
-export const wait = (what: string) => ({
+export const seconds = (what: string) => ({
   wait: Type.Optional(nullable<number>(
     'integer', { minimum: 0, maximum: maxWait, description: `How many seconds to wait at most ${what}.` }
   ))

@@ -5,7 +5,7 @@ import type { AnswerBody, AskBody, AsksQuery } from '../core/schemas/asks.ts'
 import {
   handoffParams, idempotencyHeaders, ignoredKeyHeaders, noQuery, waitQuery
 } from '../core/schemas/handoffs.ts'
-import { id, key, labelsOf, optionalOffset, wait } from './arguments.ts'
+import { id, key, labelsOf, optionalOffset, seconds } from './arguments.ts'
 import { operation, refusedBy, stays, unmoved } from './operation.ts'
 import type { OperationCall, OperationOutcome, Services } from './operation.ts'
 
@@ -38,7 +38,7 @@ export function ask ({ asks, limits }: Services) {
         'or the agent that passed it with of "passer". Give a schema if the answer must have a form. With wait the ' +
         'call waits for the answer; without one yet (state open), look again with handoff_asked. Meanwhile your ' +
         'deadlines are paused. If state is expired or withdrawn, nobody will answer: decide yourself, fail or decline.',
-      takes: { id, ...wait('for the answer'), ...key },
+      takes: { id, ...seconds('for the answer'), ...key },
       async run (call) {
         const outcome = await run(call as OperationCall<AskBody>)
         if (call.waiting === null) return outcome
@@ -68,7 +68,7 @@ export function asked ({ asks }: Services) {
       title: 'Read a question and its answer',
       description: 'See the latest question of a handoff that you caught, or that you passed and are asked about, ' +
         'and its answer. With wait the call waits until it is answered, or over.',
-      takes: { id, ...wait('for the answer'), offset: optionalOffset },
+      takes: { id, ...seconds('for the answer'), offset: optionalOffset },
       hints: { readOnlyHint: true }
     },
     async run ({ caller, id, asker, waiting }) {

@@ -1,8 +1,10 @@
-import { ignoredKeyHeaders, noQuery } from '../core/schemas/handoffs.ts'
+import { handoffParams, ignoredKeyHeaders, noQuery, passAnswer } from '../core/schemas/handoffs.ts'
 import { purgeAnswer, purgeBody, redriveAnswer, redriveBody } from '../core/schemas/lists.ts'
 import type { PurgeBody, RedriveBody } from '../core/schemas/lists.ts'
-import { operation } from './operation.ts'
+import { moved, operation, refusedBy, stays } from './operation.ts'
 import type { Moved, OperationOutcome, Services } from './operation.ts'
+import { cancelBody, cancelRequestedAnswer, cancelledAnswer, reissueBody } from '../core/schemas/attempts.ts'
+import { id, key } from './arguments.ts'
 
 /** What operators do to many handoffs at once. */
 
@@ -55,4 +57,95 @@ export function purge ({ operate }: Services) {
 function outcomeOf (action: string, answer: object, moved: Moved, asked: object): OperationOutcome {
   const operated = { action, asked: { ...asked }, changed: moved.to.length }
   return { status: 200, answer, replayed: false, moved, ...moved.to.length > 0 && { operated } }
+}
+
+export function cancel ({ attempts }: Services) {
+  return operation<{ force?: boolean | null, reason?: string | null }>({
+    name: 'cancel',
+    scope: ['pass', 'operate'],
+    method: 'POST',
+    path: '/api/cancel/:id',
+    tag: 'handoffs',
+    summary: 'Cancel a handoff',
+    description: 'Only the agent that passed the handoff may do so, or a key with the scope operate. A pending ' +
+      'handoff is cancelled at once. A caught one’s catcher is asked to stop, in the answer to its next heartbeat; ' +
+      'with force the handoff is taken from it at once. Safe to repeat. The body is optional.',
+    params: handoffParams,
+    query: noQuery,
+    headers: ignoredKeyHeaders,
+    body: cancelBody,
+    answers: { 200: cancelledAnswer, 202: cancelRequestedAnswer },
+    refusals: refusedBy('cancel', 'cancelled'),
+    inBatch: true,
+    tool: {
+      name: 'handoff_cancel',
+      title: 'Take a handoff back',
+      description: 'Take back a handoff that you passed and no longer need. If nobody has caught it, it is ' +
+        'cancelled at once. If somebody is working on it, they are asked to stop and may still finish: see ' +
+        'handoff_status. force takes it from them. A key with the scope operate can do so with any agent’s handoff.',
+      takes: { id, ...key },
+      hints: { destructiveHint: true, idempotentHint: true }
+    },
+    async run ({ caller, id, body, members }) {
+      const reason = body.reason == null ? undefined : members.raw('reason')
+      const force = body.force === true
+      const { answer, replayed, ofAnother } = await attempts.cancel(caller, id, force, reason)
+      const isRequested = answer.status === 'caught'
+      // A cancel may be repeated with a key or without, so no answer counts as a replay.
+      return {
+        status: isRequested ? 202 : 200,
+        answer,
+        replayed: false,
+        moved: moved('cancelled', id, replayed),
+        operated: ofAnother ? { action: 'cancel', asked: { handoff_id: id, force }, changed: 1 } : undefined
+      }
+    },
+  })
+}
+
+export function reissue ({ attempts }: Services) {
+  return operation({
+    name: 'reissue',
+    scope: ['pass', 'operate'],
+    method: 'POST',
+    path: '/api/reissue/:id',
+    tag: 'handoffs',
+    summary: 'Make another attempt at a handoff',
+    description: 'Only the agent that passed the handoff may do so, or a key with the scope operate. Makes a ' +
+      'successor with the same payload, passed by the same agent, if the handoff failed, was declined, expired after ' +
+      'its catch or in an inbox, or is still caught; then it is taken from its catcher. Repeated, it answers the ' +
+      'same successor. The body is optional.',
+    params: handoffParams,
+    query: noQuery,
+    headers: ignoredKeyHeaders,
+    body: reissueBody,
+    answers: { 201: passAnswer },
+    refusals: refusedBy('reissue'),
+    inBatch: true,
+    tool: {
+      name: 'handoff_reissue',
+      title: 'Try a handoff again',
+      description: 'Pass a handoff of yours again if it failed, was declined, ran out of time or is stuck with its ' +
+        'catcher (it is taken from them): the same task under a new handoff_id. Check with handoff_status first. ' +
+        'Next, call handoff_status with the new handoff_id and wait. A key with the scope operate can do so with any ' +
+        'agent’s handoff.',
+      takes: { id, ...key },
+      hints: { destructiveHint: true, idempotentHint: true }
+    },
+    async run ({ caller, id, asker }) {
+      const { answer, replayed, ofAnother, isTaken } = await attempts.reissue(caller, id, asker)
+      const made = answer.handoff_id
+      const change: Moved = isTaken
+        ? { to: ['cancelled', 'pending'], ids: [id, made] }
+        : { to: ['pending'], ids: [made] }
+      return {
+        status: 201,
+        answer,
+        replayed,
+        moved: replayed ? stays : { ...change, reissued: ['requested'] },
+        made,
+        operated: ofAnother ? { action: 'reissue', asked: { handoff_id: id }, changed: 1 } : undefined
+      }
+    },
+  })
 }

@@ -10,8 +10,8 @@ import { sentAgain } from './notes.ts'
 import { redirect, show } from './session.ts'
 import { inboxPage } from './views/console-inbox.ts'
 import type { InboxLists } from './views/console-inbox.ts'
-import { purgePage, redrivePage } from './views/console-many.ts'
-import { inboxPath } from './views/console-parts.ts'
+import { purgePage, redrivePage } from './views/console-confirm.ts'
+import { inboxPath } from './views/console-layout.ts'
 
 /** Handoffs of each list of the page. */
 const listed = 20

@@ -1,15 +1,22 @@
 import type { FastifyInstance } from 'fastify'
 import { consoleArea } from './area.ts'
-import { activityRoutes } from './console-activity.ts'
-import { agentRoutes } from './console-agents.ts'
 import { failedRoutes } from './console-failed.ts'
-import { findRoutes } from './console-find.ts'
 import { handoffRoutes } from './console-handoffs.ts'
 import { inboxManyRoutes, inboxRoutes } from './console-inbox.ts'
-import { overviewRoutes } from './console-overview.ts'
-import type { ConsoleServices } from './console-routes.ts'
+import type { Console, ConsoleServices } from './console-routes.ts'
 import { letPeopleIn, servePeople } from './people.ts'
 import type { People } from './people.ts'
+import type { Caller } from '../core/model.ts'
+import { Pace } from '../core/pace.ts'
+import { readHandoffs, shows, textOf, nothing, readList } from './console-routes.ts'
+import { redirect, show } from './session.ts'
+import { overviewPage } from './views/console-overview.ts'
+import type { Overview } from './views/console-overview.ts'
+import { isId } from '../core/ids.ts'
+import { wantedLabels } from '../core/labels.ts'
+import { findPage, agentsPage } from './views/console-lists.ts'
+import { isName } from '../core/model.ts'
+import { activityPage } from './views/console-activity.ts'
 
 /** The pages on which operators see what there is, and steer it: everything below /console. */
 export async function consolePages (app: FastifyInstance, pages: People & ConsoleServices): Promise<void> {
@@ -25,4 +32,96 @@ export async function consolePages (app: FastifyInstance, pages: People & Consol
     findRoutes(own, pages)
     handoffRoutes(own, pages)
   })
+}
+
+/** Inboxes per page. */
+const listed = 100
+/** How often a page is read at most, in milliseconds, however many people look at it. */
+const pace = 250
+
+/** The console's first page: is anything wrong, and what is in the inboxes? */
+function overviewRoutes (app: FastifyInstance, services: Console): void {
+  const reads = new Pace<Overview>(pace)
+  app.get('/', shows, async (request, reply) => {
+    const { caller } = request
+    const cursor = textOf(request.query, 'cursor')
+    const shared = `${caller.tenant} ${cursor ?? ''}`
+    const overview = await reads.run(shared, () => readOverview(services, caller, cursor))
+    // What happens renews itself from its own page.
+    const isPart = request.headers['hx-request'] !== undefined
+    const activity = isPart || cursor !== undefined ? null : await services.activities.look(caller.tenant)
+    return show(reply, 200, overviewPage(caller, overview, activity))
+  })
+}
+
+async function readOverview (
+  { inboxSettings, lists, approvals }: Console, caller: Caller, cursor: string | undefined
+): Promise<Overview> {
+  const [{ items, next_cursor: next }, failed, waiting] = await Promise.all([
+    inboxSettings.list(caller, { limit: listed, ...cursor !== undefined && { cursor } }),
+    readHandoffs(lists, caller, { state: 'failed', limit: 1 }),
+    approvals.list(caller.tenant, undefined, 1),
+  ])
+  return {
+    inboxes: items,
+    cursor,
+    next,
+    // An empty part with a cursor: the list is long, and nothing is known yet.
+    failed: { latest: failed.items[0], mayBe: failed.next !== null },
+    waiting: { count: waiting.count, since: waiting.items[0]?.record.createdAt },
+    now: waiting.now,
+  }
+}
+
+/** How many handoffs of each list are shown, and how many pages of it are read for that at most. */
+const ofEachList = { want: 50, pages: 8 }
+
+interface Asked { Querystring: Record<string, unknown> }
+
+/** Finds a handoff by its id, or those with a label. */
+function findRoutes (app: FastifyInstance, { lists }: Console): void {
+  app.get<Asked>('/find', shows, async (request, reply) => {
+    const { caller, query } = request
+    const sought = (textOf(query, 'q') ?? '').trim()
+    const id = idIn(sought)
+    if (id !== undefined) return redirect(reply, `/console/handoffs/${id}`)
+    const labels = sought.replace(/\s*,\s*/g, ',')
+    if (sought === '' || wantedLabels(labels) === null) {
+      return show(reply, 200, findPage({ caller, sought, found: null }))
+    }
+    const [state, cursor] = [textOf(query, 'state'), textOf(query, 'cursor')]
+    const isOn = (state === 'live' || state === 'failed') && cursor !== undefined
+    const of = (one: 'live' | 'failed') => isOn && one !== state
+      ? nothing
+      : readList(lists, request, { state: one, labels }, { ...ofEachList, cursor })
+    const found = { live: await of('live'), failed: await of('failed') }
+    return show(reply, 200, findPage({ caller, sought: labels, found, ...isOn && { state } }))
+  })
+}
+
+/** The id that a person pasted, alone or at the end of an address. */
+function idIn (text: string): string | undefined {
+  return text.split(/[/?#\s]/).find(isId)
+}
+
+/** How many handoffs are read for one page, and how many pages of the list for that at most. */
+const ofAllAgents = { want: 300, pages: 6 }
+
+/** Who holds what. */
+function agentRoutes (app: FastifyInstance, { lists }: Console): void {
+  app.get<Asked>('/agents', shows, async (request, reply) => {
+    const { caller, query } = request
+    const agent = textOf(query, 'agent')
+    const cursor = textOf(query, 'cursor')
+    const wanted = agent === undefined ? {} : { caught_by: agent }
+    const isKnowable = agent === undefined || isName(agent)
+    const part = isKnowable ? await readList(lists, request, wanted, { ...ofAllAgents, cursor, caught: true }) : nothing
+    return show(reply, 200, agentsPage({ caller, part, agent, isLater: cursor !== undefined }))
+  })
+}
+
+/** What happens in the tenant, and how much of it. The overview has the same part, and renews it from here. */
+function activityRoutes (app: FastifyInstance, { activities }: Console): void {
+  app.get('/activity', shows, async (request, reply) =>
+    show(reply, 200, activityPage(request.caller, await activities.look(request.caller.tenant))))
 }

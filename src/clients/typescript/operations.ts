@@ -1,15 +1,11 @@
-import { ask, asked, readAsks } from './asks.ts'
-import type { AskWanted, AsksWanted } from './asks.ts'
+import { ask, asked, readAsks, purge, readList, readWholeList, redrive, readMany } from './lists.ts'
+import type { AskWanted, AsksWanted, FailedWanted, ListWanted, PurgeWanted, WaitWanted } from './lists.ts'
 import { call, labelsText, pathOf, queryOf, settingsOf } from './call.ts'
 import type { CallOptions, ClientOptions, Problem, Settings } from './call.ts'
 import { readEvents } from './events.ts'
 import type { EventsOptions } from './events.ts'
 import { elementTexts, encode, memberText, withText } from './json.ts'
 import type { WithText } from './json.ts'
-import { purge, readList, readWholeList, redrive } from './lists.ts'
-import type { FailedWanted, ListWanted, PurgeWanted } from './lists.ts'
-import { readMany } from './many.ts'
-import type { WaitWanted } from './many.ts'
 import { failureOf } from './types.ts'
 import type {
   Answered, ApprovalDetails, ApprovalList, Approved, AskList, Asked, BatchOperation, BatchResults, Cancelled, Declined,

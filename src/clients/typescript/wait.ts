@@ -3,7 +3,7 @@ import { maxTimer, maxWait, moment, onAbort, pause, since } from './clock.ts'
 import type { Moment } from './clock.ts'
 import { HandoffError, isHandoffError } from './errors.ts'
 import { withText } from './json.ts'
-import type { WaitWanted } from './many.ts'
+import type { WaitWanted } from './lists.ts'
 import type { Operations } from './operations.ts'
 import type { Settled, Status } from './types.ts'
 

@@ -1,4 +1,4 @@
-import type { AskWanted } from './asks.ts'
+import type { AskWanted } from './lists.ts'
 import type { CallOptions } from './call.ts'
 import { insist, isForeign, maxWait, moment, onAbort, pause, refusedOutput, since } from './clock.ts'
 import type { Moment } from './clock.ts'

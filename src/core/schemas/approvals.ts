@@ -3,8 +3,7 @@ import type { Static } from '@sinclair/typebox'
 import { shownOn } from '../members.ts'
 import { inboxPattern, statuses } from '../model.ts'
 import { approval, createdAt, expiresAt, handoffId, wantedLabels } from './handoffs.ts'
-import { nullable } from './parts.ts'
-import { pageOf, pageQuery } from './pages.ts'
+import { nullable, pageOf, pageQuery } from './parts.ts'
 
 /** The schemas of what people see and decide. */
 

@@ -4,8 +4,7 @@ import type { Limits } from '../members.ts'
 import { asked, inboxPattern } from '../model.ts'
 import { reasonRules } from './attempts.ts'
 import { askOnStatus, exampleAskId, handoffId, replayedField, wantedLabels } from './handoffs.ts'
-import { exampleId, labels, nullable, oneOf, time, to } from './parts.ts'
-import { pageOf, pageQuery } from './pages.ts'
+import { exampleId, labels, nullable, oneOf, time, to, pageOf, pageQuery } from './parts.ts'
 
 /** The schemas of questions. */
 

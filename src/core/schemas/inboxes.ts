@@ -2,8 +2,7 @@ import { Type } from '@sinclair/typebox'
 import type { Static } from '@sinclair/typebox'
 import { inboxPattern } from '../model.ts'
 import { catchAnswer, keyPattern } from './handoffs.ts'
-import { nullable } from './parts.ts'
-import { pageOf, pageQuery } from './pages.ts'
+import { nullable, pageOf, pageQuery } from './parts.ts'
 import { rateFields } from './problem.ts'
 
 /** The schemas of inboxes. */

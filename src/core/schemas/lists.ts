@@ -4,8 +4,7 @@ import { shownOn } from '../members.ts'
 import { inboxPattern, namePattern } from '../model.ts'
 import { reasonRules } from './attempts.ts'
 import { askOnStatus, statusAnswer } from './handoffs.ts'
-import { exampleId, labelsToPass, nullable, oneOf } from './parts.ts'
-import { pageOf, pageQuery } from './pages.ts'
+import { exampleId, labelsToPass, nullable, oneOf, pageOf, pageQuery } from './parts.ts'
 
 /** The schemas of lists of handoffs. */
 

@@ -3,9 +3,8 @@ import type { Caller } from '../../core/model.ts'
 import type { Activity, Minute } from '../../handoffs/activity.ts'
 import type { Event } from '../../handoffs/feed.ts'
 import { timeTag } from '../text.ts'
-import { consoleLayout, liveSection } from './console-layout.ts'
+import { consoleLayout, liveSection, inboxLink } from './console-layout.ts'
 import { capital, counted, handoffLink } from './console-handoffs.ts'
-import { inboxLink } from './console-parts.ts'
 
 /** What happens in the tenant, as a page of its own. @param activity null where events are off */
 export function activityPage (caller: Caller, activity: Activity | null): string {

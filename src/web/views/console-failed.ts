@@ -1,12 +1,10 @@
 import { html } from 'ghtml'
 import type { Caller } from '../../core/model.ts'
 import type { Steered } from '../../handoffs/operate.ts'
-import { failures } from '../console-lists.ts'
-import type { Filters, Query } from '../console-lists.ts'
-import type { HandoffItem, Handoffs } from '../console-routes.ts'
-import { consoleLayout, mayChange } from './console-layout.ts'
+import { failures } from '../console-routes.ts'
+import type { Filters, Query, HandoffItem, Handoffs } from '../console-routes.ts'
+import { consoleLayout, mayChange, inboxLink, number, table } from './console-layout.ts'
 import { address, agentLink, ago, capital, counted, handoffRow, said, statusTag } from './console-handoffs.ts'
-import { inboxLink, number, table } from './console-parts.ts'
 import { notice } from './layout.ts'
 
 /** Failures of one inbox that ended alike. `inbox`, `code`: empty for none. */

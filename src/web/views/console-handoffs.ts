@@ -1,7 +1,7 @@
 import { html } from 'ghtml'
 import type { HandoffItem } from '../console-routes.ts'
 import { agoTag, beginningOf, labelTags, span, timeTag, visible } from '../text.ts'
-import { number } from './console-parts.ts'
+import { number } from './console-layout.ts'
 
 /** What the console's pages of handoffs share. */
 

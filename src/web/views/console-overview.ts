@@ -5,8 +5,9 @@ import type { InboxAnswer } from '../../core/schemas/inboxes.ts'
 import type { HandoffItem } from '../console-routes.ts'
 import { age, agoTag, dateTag } from '../text.ts'
 import { activityPart } from './console-activity.ts'
-import { consoleLayout, liveSection, mayDecide } from './console-layout.ts'
-import { inboxLink, inboxState, isAtLimit, isFull, number, table, tiles } from './console-parts.ts'
+import {
+  consoleLayout, liveSection, mayDecide, inboxLink, inboxState, isAtLimit, isFull, number, table, tiles
+} from './console-layout.ts'
 
 /** What the first page shows. Times in milliseconds. */
 export interface Overview {

@@ -34,7 +34,7 @@ export const calls = {
   cancel: (options, id) => ask(options, client => client.cancel(id, given(options, 'reason', 'force')), plain),
   reissue: (options, id) => ask(options, client => client.reissue(id), plain),
   status: async (options, _, ids) => (await import('./status.ts')).status(options, ids),
-  wait: async (options, _, ids) => (await import('./wait.ts')).wait(options, ids),
+  wait: async (options, _, ids) => (await import('./status.ts')).wait(options, ids),
   events: async options => (await import('./events.ts')).events(options),
   inbox: async (options, name) => (await import('./inboxes.ts')).inbox(options, name),
   inboxes: async options => (await import('./inboxes.ts')).inboxes(options),

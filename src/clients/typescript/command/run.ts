@@ -1,7 +1,6 @@
 import { sep } from 'node:path'
-import { helpOf, overview } from './help.ts'
+import { helpOf, overview, parse } from './parse.ts'
 import { Failure, UsageError, notWritten, oneLine, outputFault, print } from './output.ts'
-import { parse } from './parse.ts'
 import { readInput } from './values.ts'
 import type { Verb } from './verbs.ts'
 

@@ -2,12 +2,14 @@ import { Type } from '@sinclair/typebox'
 import { invalid } from '../core/errors.ts'
 import { isInbox } from '../core/model.ts'
 import type { Caller } from '../core/model.ts'
-import { idempotencyHeaders, waitQuery } from '../core/schemas/handoffs.ts'
-import { takeAnswer, takeBody } from '../core/schemas/inboxes.ts'
-import type { TakeBody } from '../core/schemas/inboxes.ts'
+import { idempotencyHeaders, ignoredKeyHeaders, noQuery, waitQuery } from '../core/schemas/handoffs.ts'
+import {
+  inboxAnswer, inboxParams, inboxSettingsBody, inboxesAnswer, inboxesQuery, takeAnswer, takeBody
+} from '../core/schemas/inboxes.ts'
+import type { InboxSettingsBody, InboxesQuery, TakeBody } from '../core/schemas/inboxes.ts'
 import { caughtText, takenText } from '../handoffs/answers.ts'
-import { key, wait } from './arguments.ts'
-import { moved, operation, stays } from './operation.ts'
+import { key, seconds } from './arguments.ts'
+import { moved, operation, stays, unmoved } from './operation.ts'
 import type { OperationCall, Services } from './operation.ts'
 
 /** Catches the next handoffs from an inbox. */
@@ -44,7 +46,7 @@ export function catchNext ({ inboxes, after }: Services) {
         'again. If a second content item says truncated, read the rest with handoff_read. Then do the work, send ' +
         'handoff_heartbeat if the answer has heartbeat_within, and end with handoff_done, handoff_fail or ' +
         'handoff_decline: never just drop it.',
-      takes: { ...wait('for one'), ...key },
+      takes: { ...seconds('for one'), ...key },
       body: Type.Pick(takeBody, ['inbox', 'inboxes']),
       // One handoff, whose answer is that of a catch by id.
       async run (call) {
@@ -81,4 +83,65 @@ function inboxesOf ({ inbox, inboxes }: TakeBody, { agent }: Caller): readonly s
   }
   if (inbox != null) throw invalid({ pointer: '/inboxes', message: 'not together with inbox' })
   return [...new Set(inboxes)]
+}
+
+/** What there is in inboxes, and what operators set for them. */
+
+export function inbox ({ inboxSettings }: Services) {
+  return operation({
+    name: 'inbox',
+    scope: 'status',
+    method: 'GET',
+    path: '/api/inboxes/:name',
+    tag: 'inboxes',
+    summary: 'Count what is in an inbox',
+    description: 'Changes nothing, and shows no contents.',
+    params: inboxParams,
+    query: noQuery,
+    answers: { 200: inboxAnswer },
+    async run ({ caller, id: name }) {
+      return unmoved(await inboxSettings.count(caller.tenant, name))
+    },
+  })
+}
+
+export function listInboxes ({ inboxSettings }: Services) {
+  return operation<unknown, InboxesQuery>({
+    name: 'listInboxes',
+    scope: 'status',
+    method: 'GET',
+    path: '/api/inboxes',
+    tag: 'inboxes',
+    summary: 'List inboxes',
+    description: 'Only this tenant’s, by name: each that holds something or has settings. Go on until next_cursor is ' +
+      'null: before that, a page may have fewer items than `limit`, or none.',
+    query: inboxesQuery,
+    answers: { 200: inboxesAnswer },
+    async run ({ caller, query, asker }) {
+      return unmoved(await inboxSettings.list(caller, query, asker))
+    },
+  })
+}
+
+export function setInbox ({ inboxSettings }: Services) {
+  return operation<InboxSettingsBody>({
+    name: 'setInbox',
+    scope: 'operate',
+    method: 'PUT',
+    path: '/api/inboxes/:name',
+    tag: 'operating',
+    summary: 'Pause, resume or limit an inbox',
+    description: 'Takes effect on every replica with the next call. Catches from a paused inbox wait as if it ' +
+      'were empty. max_caught and max_pending limit how many of its handoffs are caught, and how many are pending.',
+    params: inboxParams,
+    query: noQuery,
+    headers: ignoredKeyHeaders,
+    body: inboxSettingsBody,
+    answers: { 200: inboxAnswer },
+    async run ({ caller, id: name, body }) {
+      const { isChanged, answer } = await inboxSettings.set(caller, name, body)
+      const operated = { action: 'inbox', asked: { inbox: name, ...body }, changed: isChanged ? 1 : 0 }
+      return { status: 200, answer, replayed: false, moved: stays, operated }
+    },
+  })
 }
