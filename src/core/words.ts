@@ -36,17 +36,13 @@ export const labelWords: Unit<object, Labels> = {
 export const afterNeeds = ['done', 'ended'] as const
 export type AfterNeed = typeof afterNeeds[number]
 
-/** How many of those are still open, and since when none is; null while there are some. */
-interface After { need: AfterNeed, open: number, releasedAt: number | null }
+/** How many of those are still open. */
+interface After { need: AfterNeed, open: number }
 
 /** What it comes after (lua/lib/after.lua, word A). */
 export const afterWord: Reader<After> = {
   read (word) {
-    const [need, open, , releasedAt] = word.split('/') as [string, string, string, string?]
-    return {
-      need: need === 'd' ? 'done' : 'ended',
-      open: Number(open),
-      releasedAt: releasedAt === undefined ? null : Number(releasedAt)
-    }
+    const [need, open] = word.split('/')
+    return { need: need === 'd' ? 'done' : 'ended', open: Number(open) }
   }
 }

@@ -8,7 +8,7 @@ import { pageFor } from './answers.ts'
 import type { ReadInTurn } from './large-reads.ts'
 
 /** From the oldest event that is kept. */
-const fromOldest = '0-0'
+export const fromOldest = '0-0'
 /** Events that a search reads from Redis at once, in its turn. */
 export const pageSize = 500
 /**

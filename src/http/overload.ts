@@ -32,7 +32,7 @@ type Done = (error?: Error) => void
  * @fastify/under-pressure with the same 100 ms served none in either case. It uses the mean of its last sample, so it
  * sheds everything until the next sample, and that doesn't come while shed clients retry at once.
  */
-const defaultMaxTurn = 100
+const longestTurn = 100
 /**
  * If a turn began fewer requests than this, it was long for another reason: a pause of the machine, or garbage
  * collection.
@@ -56,12 +56,11 @@ export const overloaded = {
 /**
  * A hook that refuses, with 503 and before auth and body, what the event loop reaches too late. One turn of the loop
  * serves everything that has arrived since the last one. So when more arrives than can be served, each turn is longer
- * than the one before. After a turn longer than `maxTurn`, a turn serves requests for that long and sheds the rest.
+ * than the one before. After a turn longer than `longestTurn`, a turn serves requests for that long and sheds the rest.
  * Shedding costs half as much as serving, since most of a request is node's HTTP. If it answered at once, clients that
  * retry at once would keep the service busy with little else.
- * @param maxTurn milliseconds
  */
-export function shedLate (app: FastifyInstance, refused: RefusedCounts, maxTurn = defaultMaxTurn) {
+export function shedLate (app: FastifyInstance, refused: RefusedCounts) {
   // Before the service listens, requests come only from this process itself, so nothing is shed.
   let turned = Infinity
   let before = 0
@@ -86,7 +85,7 @@ export function shedLate (app: FastifyInstance, refused: RefusedCounts, maxTurn 
     done()
   })
   return (request: FastifyRequest, reply: FastifyReply, done: Done): void => {
-    if (++begun <= fewest || before <= maxTurn || performance.now() - turned <= maxTurn) return done()
+    if (++begun <= fewest || before <= longestTurn || performance.now() - turned <= longestTurn) return done()
     refused.shed++
     shed.push(done)
   }

@@ -159,7 +159,7 @@ const doubtLasts = 2000
 /** How long a master without slots stays after a redirection to it, in milliseconds: slots are moving to it. */
 const emptyMasterLifetime = 10_000
 
-const slotCount = 16384
+export const slotCount = 16384
 
 /**
  * The masters of a Redis Cluster: the slot map, as its nodes report it, and a connection to each master with slots. Not

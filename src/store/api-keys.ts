@@ -5,7 +5,7 @@ import type { Lanes } from '../redis/lanes.ts'
 import type { ScriptName } from '../redis/outcomes.ts'
 import type { Scripts } from '../redis/scripts.ts'
 import type { KeyNames } from './key-names.ts'
-import { LimitRecords } from './limits.ts'
+import { LimitRecords, authorBytes } from './limits.ts'
 import { tagged } from './replies.ts'
 
 /** How long a key is still listed after it ended or was revoked, in milliseconds. */
@@ -14,8 +14,6 @@ export const keyRetention = 30 * 86400_000
 const page = 200
 /** How many changes one call reports (lua/key-changes.lua). */
 const changesAtOnce = 100
-/** How much of the author's name is kept in the log, in bytes. */
-const maxByLength = 256
 
 /** A key as Redis keeps it, without its secrets' digests. Times are milliseconds since the epoch, by Redis's clock. */
 export interface KeyRecord {
@@ -117,7 +115,7 @@ export class KeyRecords {
       id, digest(key), tenant, agent, scopes.join(), String(expiresIn ?? ''), String(ratePerMinute ?? ''),
       inboxes?.join() ?? '', String(keyRetention)
     ]
-    const [outcome, fields] = await this.#run('key-create', keys, texts, author(by))
+    const [outcome, fields] = await this.#run('key-create', keys, texts, authorBytes(by))
     if (outcome !== 'created') throw new Error('a new random key id already exists: the random numbers are not random')
     return { id, key, record: parseFields(id, fields).record }
   }
@@ -211,7 +209,7 @@ export class KeyRecords {
 
   #change (id: string, action: 'updated' | 'rotated' | 'revoked', token: string, change: string[], by: string) {
     const keys = [this.#keyOf(id), this.#keyNames.apiKeysOver(this.#tag), this.#log]
-    return this.#run('key-change', keys, [id, action, token, String(keyRetention), ...change], author(by))
+    return this.#run('key-change', keys, [id, action, token, String(keyRetention), ...change], authorBytes(by))
   }
 
   #run (name: ScriptName, keys: string[], texts: string[], bytes?: Buffer) {
@@ -226,11 +224,6 @@ export class KeyRecords {
 /** Why a key that ended or was revoked can't be changed. */
 function refusal (outcome: string) {
   return { outcome: outcome === 'already_revoked' ? 'revoked' : outcome as 'not_found' | 'ended' } as const
-}
-
-/** As bytes, since a name needn't be ASCII. */
-function author (by: string): Buffer {
-  return Buffer.from(by).subarray(0, maxByLength)
 }
 
 /** Reads names and values, which alternate. */

@@ -280,8 +280,8 @@ export class Dependents {
 }
 
 /** A request's calls, so many at once. One that has waited for long is given up: its client waits for all of them. */
-export function fanOf (atOnce = fan.atOnce): Fan {
-  const limit = pLimit(atOnce)
+export function fanOf (): Fan {
+  const limit = pLimit(fan.atOnce)
   return call => {
     const asked = performance.now()
     return limit(() => {

@@ -44,8 +44,7 @@ export class LimitRecords {
       tag: this.#tag,
       keys: [this.#limits, this.#log],
       texts: [tenant, agent ?? '', String(ratePerMinute ?? ''), String(maxLimits)],
-      // As bytes, since a name needn't be ASCII.
-      bytes: Buffer.from(by).subarray(0, maxByLength),
+      bytes: authorBytes(by),
       decode: tagged
     })
     return outcome === 'full' ? { outcome } : { outcome: 'set', before: before == null ? null : Number(before) }
@@ -68,4 +67,9 @@ export class LimitRecords {
 
 function nameOf ({ tenant, agent }: Limit): string {
   return `${tenant} ${agent ?? ''}`
+}
+
+/** As bytes, since a name needn't be ASCII. */
+export function authorBytes (by: string): Buffer {
+  return Buffer.from(by).subarray(0, maxByLength)
 }

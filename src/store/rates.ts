@@ -20,16 +20,13 @@ export class Rates {
   readonly #scripts: Scripts
   readonly #keyNames: KeyNames
   readonly #tags: readonly string[]
-  readonly #window: number
   readonly #budgets = new LRUCache<string, RateBudget>({ max: maxAgents })
 
-  /** @param window milliseconds */
-  constructor (lanes: Lanes, scripts: Scripts, keyNames: KeyNames, tags: readonly string[], window = rateWindow) {
+  constructor (lanes: Lanes, scripts: Scripts, keyNames: KeyNames, tags: readonly string[]) {
     this.#lanes = lanes
     this.#scripts = scripts
     this.#keyNames = keyNames
     this.#tags = tags
-    this.#window = window
   }
 
   /**
@@ -54,7 +51,7 @@ export class Rates {
   #make (tenant: string, agent: string, limit: number): RateBudget {
     const tag = tagByDigest(digest(`rate ${tenant} ${agent}`), this.#tags)
     const keys = [this.#keyNames.rate(tag, tenant, agent)]
-    const [limitText, windowText] = [String(limit), String(this.#window)]
+    const [limitText, windowText] = [String(limit), String(rateWindow)]
     return new RateBudget(limit, (needed, spare) =>
       this.#lanes.call({
         script: this.#scripts.rate,

@@ -5,10 +5,8 @@ import { createTransport } from 'nodemailer'
 import { Lookups } from '../core/lookups.ts'
 import { domainOf, mailFault } from '../core/mail.ts'
 import type { MailSettings } from '../core/mail.ts'
+import { attemptTimeout } from './sender.ts'
 import type { Answer } from './sender.ts'
-
-/** How long an attempt may take, from the look-up of the server's name to its reply to the text, in milliseconds. */
-const attemptTimeout = 15_000
 
 /** A mail, without who sends it. The id is the same in every attempt. */
 interface NewMail { to: string, id: string, at: Date, subject: string, text: string }

@@ -8,7 +8,7 @@ import { TargetRefused } from './targets.ts'
 import type { Targets } from './targets.ts'
 
 /** How long an attempt may take, from the look-up of the name to the status, in milliseconds. */
-const attemptTimeout = 15_000
+export const attemptTimeout = 15_000
 /** How much of an answer is read, in bytes: only its status counts. What is longer costs its connection. */
 const maxAnswerBytes = 16_384
 /** How long a connection stays open for the next delivery, in milliseconds. */

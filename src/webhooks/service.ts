@@ -1,5 +1,5 @@
 import { NotLookedUp } from '../core/lookups.ts'
-import { isAfter, isEventId, readEvent, typeIn } from '../handoffs/feed.ts'
+import { fromOldest, isAfter, isEventId, readEvent, typeIn } from '../handoffs/feed.ts'
 import type { ReadInTurn } from '../handoffs/large-reads.ts'
 import { homeTag, randomToken } from '../core/ids.ts'
 import { Problem, invalid } from '../core/errors.ts'
@@ -32,8 +32,6 @@ const pageSize = 500
 const pagesCounted = 10
 const busy =
   'The URL’s name was not looked up: others of this tenant are, or the service stops. Send the request again.'
-/** The event before a feed's very first one. */
-const fromOldest = '0-0'
 const lastOfMillisecond = '18446744073709551615'
 
 interface WebhookParts {

@@ -2,10 +2,10 @@ import type { Redis } from 'ioredis'
 import type { Host, Sentinels } from '../../core/redis-url.ts'
 import { connectNode, nodeName, readInfo } from '../../redis/connect.ts'
 import type { ServerInfo } from '../../redis/connect.ts'
+import { slotCount } from '../../redis/masters.ts'
 import { readPairs, unseen } from './server.ts'
 import type { Finding, ServerFacts } from './server.ts'
 
-const slotCount = 16384
 /** Milliseconds. */
 const longNodeTimeout = 5000
 
