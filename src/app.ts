@@ -32,8 +32,7 @@ import { AnswerRoom, useAnswerRoom } from './http/answer-room.ts'
 import { MasterTurns, pagesAtOnce, readsAtOnce, shedLate } from './http/overload.ts'
 import type { RefusedCounts } from './http/overload.ts'
 import { Bodies, useJsonBodies } from './http/body.ts'
-import { Credentials } from './auth/keys.ts'
-import type { ApiKeys } from './auth/keys.ts'
+import type { KeyRing } from './auth/key-ring.ts'
 import { endStalled, isGone, onGone, onOver, useDraining, useNodeAnswers } from './http/connections.ts'
 import { noteEndpoints, useOpenApi } from './http/openapi.ts'
 import { Requests, logOperated, logTransitions, requestId } from './http/observe.ts'
@@ -86,7 +85,7 @@ declare module 'fastify' {
 
 export interface AppDependencies {
   store: Omit<Store, 'close' | 'masters' | 'keyRecords'>
-  keys: ApiKeys
+  keys: KeyRing
   log: RequestLog & { warn (details: object, message: string): void }
   /** How many lines of the log could not be written. */
   lostLines?: () => number
@@ -233,7 +232,6 @@ export async function buildApp (
     webhooks,
     limits
   })
-  const credentials = new Credentials(keys)
   const guessesOf = await countGuesses(app)
   app.addHook('onReady', async () => keys.start())
   app.addHook('onClose', async () => keys.stop())
@@ -247,7 +245,7 @@ export async function buildApp (
       reply.header('x-request-id', request.id).header('cache-control', 'no-store')
       done()
     })
-    await useAuth(api, credentials, guessesOf)
+    await useAuth(api, keys, guessesOf)
     limit(api)
     useJsonBodies(api, bodies, Math.min(config.bodyLimit, config.batchLimit))
     operationRoutes(api, operations, log)
@@ -269,7 +267,6 @@ export async function buildApp (
   })
   const people: People = {
     keys,
-    credentials,
     guessesOf,
     sessions: store.sessions,
     bodies,

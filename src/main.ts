@@ -14,10 +14,9 @@ import { mcpHosts } from './http/mcp-hosts.ts'
 import { expiryLog } from './http/observe.ts'
 import { openStdoutLog } from './log.ts'
 import type { StdoutLog } from './log.ts'
-import { ApiKeys } from './auth/keys.ts'
+import { KeyRing } from './auth/key-ring.ts'
 import { newKeyId, newSecret } from './store/api-keys.ts'
 import { openStore } from './store/store.ts'
-import { StoredKeys } from './auth/stored-keys.ts'
 
 /** How often Redis is checked for the log, in milliseconds. */
 const readinessCheck = 5000
@@ -58,9 +57,7 @@ async function serve (
     log,
     onExpired: expiryLog(log),
   })
-  const keys = new ApiKeys(
-    [...config.apiKeys, ...localKeys(embedded)], new StoredKeys(store.keyRecords, store.subscriptions, log)
-  )
+  const keys = new KeyRing([...config.apiKeys, ...localKeys(embedded)], store, log)
   const app = await buildApp(
     config, { store, keys, log, lostLines, webhookSecret: config.webhookSecret ?? embedded?.webhookSecret }
   )

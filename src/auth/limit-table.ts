@@ -10,11 +10,11 @@ interface LimitChange { tenant: string, agent: string, limit?: string }
 
 /**
  * The limits that operators set, as this replica knows them, so that a request without one needs no call to Redis. The
- * log of keys has their changes too (KeyLog): so a change holds within 2 s. Until they were read once no request is let
- * in without them (`whenKnown`). While Redis is away those last known hold.
+ * log of keys has their changes too (auth/key-log.ts): so a change holds within 2 s. Until they were read once no
+ * request is let in without them (`whenKnown`). While Redis is away those last known hold.
  */
 export class LimitTable {
-  readonly #records: Pick<LimitRecords, 'list'> | undefined
+  readonly #records: Pick<LimitRecords, 'list'>
   #byTenant: LimitsByTenant | undefined
   /** Reads so far, and the latest whose result is here: an earlier one may end after it. */
   #begun = 0
@@ -22,10 +22,8 @@ export class LimitTable {
   #underWay = 0
   #first: Promise<void> | undefined
 
-  /** @param records undefined if there can be no limits */
-  constructor (records: Pick<LimitRecords, 'list'> | undefined) {
+  constructor (records: Pick<LimitRecords, 'list'>) {
     this.#records = records
-    if (records === undefined) this.#byTenant = new Map()
   }
 
   /** Were they read since the start? */
@@ -69,7 +67,7 @@ export class LimitTable {
     this.#underWay++
     try {
       const byTenant: LimitsByTenant = new Map()
-      for (const { tenant, agent, ratePerMinute } of await this.#records?.list() ?? []) {
+      for (const { tenant, agent, ratePerMinute } of await this.#records.list()) {
         this.#set(byTenant, tenant, agent, ratePerMinute)
       }
       if (number < this.#known) return

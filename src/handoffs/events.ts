@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Grant } from '../auth/keys.ts'
+import type { Grant } from '../auth/grant.ts'
 import { Problem, Unavailable } from '../core/errors.ts'
 import { tagOf } from '../core/ids.ts'
 import type { Events } from '../store/events.ts'

@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises'
-import type { Grant, GrantListener } from '../auth/keys.ts'
+import type { Grant, GrantListener } from '../auth/grant.ts'
 import { Problem } from '../core/errors.ts'
 import type { Caller } from '../core/model.ts'
 import type { Subscriptions } from '../redis/subscriptions.ts'

@@ -1,8 +1,9 @@
 import bearerAuth from '@fastify/bearer-auth'
 import rateLimit from '@fastify/rate-limit'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { guesses } from '../auth/keys.ts'
-import type { Credentials, Grant, Guesses } from '../auth/keys.ts'
+import type { Grant } from '../auth/grant.ts'
+import { guesses } from '../auth/key-ring.ts'
+import type { Guesses, KeyRing } from '../auth/key-ring.ts'
 import { requireScope } from '../auth/scopes.ts'
 import type { Caller, NeededScope, Status } from '../core/model.ts'
 import { authoriseAgain } from './connections.ts'
@@ -11,10 +12,9 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** Who makes the request. Set in every route of a scope that has this plugin. */
     caller: Caller
-    /**
-     * The grant that lets the request in, for requests that stay open for longer. Available wherever `caller` is.
-     * @param scope that what it does needs, if it isn't the route's
-     */
+    /** What lets the request in. Set together with `caller`. */
+    granted: Grant
+    /** The same, for what the request does while it is open. @param scope that this needs, if it isn't the route's */
     grant (scope?: NeededScope): Grant
   }
   interface FastifyContextConfig {
@@ -32,16 +32,17 @@ declare module 'fastify' {
 }
 
 /** Bearer authentication and scopes for all routes of this instance. It runs before a body is read. */
-export async function useAuth (app: FastifyInstance, credentials: Credentials, guessesOf: GuessesOf): Promise<void> {
+export async function useAuth (app: FastifyInstance, keys: KeyRing, guessesOf: GuessesOf): Promise<void> {
   app.decorateRequest('caller', null as unknown as Caller)
+  app.decorateRequest('granted', null as unknown as Grant)
   app.decorateRequest('grant', function (this: FastifyRequest, scope = this.routeOptions.config.scope) {
-    const { authorization = '' } = this.headers
-    // The header has passed authentication, so it has the form: a scheme, and the key after it.
-    return credentials.grant(authorization.slice(authorization.indexOf(' ')).trim(), scope)
+    return this.granted.for(scope)
   })
-  const admit = (request: FastifyRequest, caller: Caller | undefined) => {
-    if (caller !== undefined) request.caller = caller
-    return caller !== undefined
+  const admit = (request: FastifyRequest, grant: Grant | undefined) => {
+    if (grant === undefined) return false
+    request.granted = grant
+    request.caller = grant.caller
+    return true
   }
   await app.register(bearerAuth, {
     keys: new Set<string>(),
@@ -50,11 +51,11 @@ export async function useAuth (app: FastifyInstance, credentials: Credentials, g
     specCompliance: 'rfc6749',
     verifyErrorLogLevel: 'debug',
     auth (key: string, request: FastifyRequest) {
-      const caller = credentials.recall(key)
+      const grant = keys.recall(key)
       // An error from there (429, 503) reaches the error handler as it is.
-      return caller === undefined
-        ? credentials.lookUp(key, guessesOf(request)).then(found => admit(request, found))
-        : admit(request, caller)
+      return grant === undefined
+        ? keys.find(key, guessesOf(request)).then(found => admit(request, found))
+        : admit(request, grant)
     },
   })
   app.addHook('onRequest', app.verifyBearerAuth!)

@@ -186,7 +186,7 @@ export function endStalled ({ server }: { server: Server }): void {
 
 /**
  * How long after its arrival a request relies on the first check of its key, in milliseconds. Together with the longest
- * time that a replica believes a key without asking (auth/stored-keys.ts) this is below two seconds, the time within
+ * time that a replica believes a key without asking (auth/key-ring.ts) this is below two seconds, the time within
  * which an ended key stops everywhere.
  */
 const quick = 400

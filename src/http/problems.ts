@@ -1,5 +1,5 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
-import { invalidToken } from '../auth/keys.ts'
+import { invalidToken } from '../auth/grant.ts'
 import { errorTable, invalid, isRetryable, Problem, Unavailable } from '../core/errors.ts'
 import type { ErrorCode } from '../core/errors.ts'
 import { BodyError } from '../core/json.ts'

@@ -301,17 +301,6 @@ export function digest (secret: string): string {
   return hash('sha256', secret, 'base64url')
 }
 
-/** A mark for the key with this id, valid as long as the secret with this digest works. */
-export function markOf (id: string, digested: string): string {
-  return `${id}.${digested}`
-}
-
-/** @returns null if it isn't such a mark */
-export function readMark (mark: string): { id: string, digested: string } | null {
-  const [id = '', digested] = mark.split('.')
-  return digested === undefined || !isKeyId(id) ? null : { id, digested }
-}
-
 function random (length: number): string {
   // randomInt chooses each character with the same probability; a byte modulo 62 wouldn't.
   return Array.from({ length }, () => alphabet[randomInt(alphabet.length)]).join('')

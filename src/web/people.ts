@@ -2,7 +2,8 @@ import { parse as parseForm } from 'node:querystring'
 import cookie from '@fastify/cookie'
 import helmet from '@fastify/helmet'
 import type { FastifyInstance, FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify'
-import type { ApiKeys, Credentials } from '../auth/keys.ts'
+import type { Grant } from '../auth/grant.ts'
+import type { KeyRing } from '../auth/key-ring.ts'
 import { requireScope } from '../auth/scopes.ts'
 import { Problem } from '../core/errors.ts'
 import type { ErrorCode } from '../core/errors.ts'
@@ -15,12 +16,10 @@ import type { Sessions } from '../store/sessions.ts'
 import type { Area } from './area.ts'
 import { showErrors } from './error-pages.ts'
 import { SignIn, requireSession, signInWithForm } from './session.ts'
-import type { Session } from './session.ts'
 
 /** What all pages for people need. */
 export interface People {
-  keys: ApiKeys
-  credentials: Credentials
+  keys: KeyRing
   guessesOf: GuessesOf
   sessions: Sessions
   bodies: Bodies
@@ -37,14 +36,14 @@ export interface People {
 /** Prepares an instance for the pages of an area: their headers, errors, forms and sessions. */
 export async function servePeople (
   app: FastifyInstance, area: Area,
-  { keys, credentials, guessesOf, sessions, bodies, baseUrl, shed, log, refused }: People
+  { keys, guessesOf, sessions, bodies, baseUrl, shed, log, refused }: People
 ): Promise<SignIn> {
   const isSecure = () => baseUrl().startsWith('https:')
-  const signIn = new SignIn({ sessions, keys, credentials, guessesOf, isSecure, base: app.basePath, area })
+  const signIn = new SignIn({ sessions, keys, guessesOf, isSecure, base: app.basePath })
   app.decorateRequest('caller', null as unknown as Caller)
-  app.decorateRequest('session', null as unknown as Session)
+  app.decorateRequest('granted', null as unknown as Grant)
   app.decorateRequest('isSentAgain', false)
-  app.decorateRequest('grant', function (this: FastifyRequest) { return signIn.grant(this.session) })
+  app.decorateRequest('grant', function (this: FastifyRequest) { return this.granted.for(area.scope) })
   app.setErrorHandler(showErrors(area, baseUrl, log, refused))
   app.setNotFoundHandler(() => { throw new Problem('not_found') })
   // First, so that answers of the later hooks have its headers too.

@@ -1,8 +1,9 @@
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { ApiKeys, Credentials, Grant } from '../auth/keys.ts'
+import type { Grant } from '../auth/grant.ts'
+import type { KeyRing } from '../auth/key-ring.ts'
 import { hasScope } from '../auth/scopes.ts'
+import { SessionGrant } from '../auth/session-grant.ts'
 import { Problem } from '../core/errors.ts'
-import type { Caller } from '../core/model.ts'
 import type { GuessesOf } from '../http/auth.ts'
 import { belowBase } from '../http/base-url.ts'
 import { sessionLength } from '../store/sessions.ts'
@@ -12,25 +13,14 @@ import type { Area, Doing } from './area.ts'
 import type { Link } from './views/problem.ts'
 import { againPage, signInPage } from './views/sign-in.ts'
 
-/** A session: who is signed in, the cookie's secret, and the mark of the key that opened it. */
-export interface Session { caller: Caller, secret: string, mark: string }
-
-/** The request's session has ended: the person signed out, or the key is no longer valid. */
-export class SessionEnded extends Error {
-  override name = 'SessionEnded'
-}
-
 interface SignInOptions {
   sessions: Sessions
-  keys: ApiKeys
-  credentials: Credentials
+  keys: KeyRing
   guessesOf: GuessesOf
   /** Whether the pages are served over https. */
   isSecure: () => boolean
   /** BASE_URL's path. */
   base: string
-  /** Whose pages these are. */
-  area: Area
 }
 
 /**
@@ -39,7 +29,7 @@ interface SignInOptions {
 export class SignIn {
   readonly #options: SignInOptions
   readonly #sessions: Sessions
-  readonly #keys: ApiKeys
+  readonly #keys: KeyRing
 
   constructor (options: SignInOptions) {
     this.#options = options
@@ -48,47 +38,26 @@ export class SignIn {
   }
 
   /** @returns undefined without a session, or if it has ended */
-  async find (request: FastifyRequest): Promise<Session | undefined> {
+  async find (request: FastifyRequest): Promise<Grant | undefined> {
     const secret = this.secretOf(request)
-    return secret === undefined ? undefined : await this.#find(secret)
-  }
-
-  /** Lets a request stay open only as long as the session lasts. */
-  grant ({ secret, mark }: Session): Grant {
-    return {
-      authorise: async () => {
-        const found = await this.#find(secret)
-        if (found === undefined || !hasScope(found.caller, this.#options.area.scope)) throw new SessionEnded()
-        return found.caller
-      },
-      onEnd: async listener => {
-        const end = () => listener.ended(new SessionEnded())
-        const leaveKey = this.#keys.onEnd(mark, { ended: end, changed: () => listener.changed() })
-        const leaveSession = await this.#sessions.onEnd(secret, end)
-        return () => {
-          leaveKey()
-          leaveSession()
-        }
-      },
-    }
+    return secret === undefined ? undefined : ofPerson(await SessionGrant.find(this.#sessions, this.#keys, secret))
   }
 
   /** Was it opened with this key? */
-  isOf (session: Session | null, key: string): boolean {
-    return session?.mark === this.#keys.markOf(key)
+  isOf (session: Grant | null, key: string): boolean {
+    return session?.mark === this.#keys.mark(key)
   }
 
   /** Starts a session, which replaces an earlier one. @returns undefined for a key that opens none */
-  async start (request: FastifyRequest, reply: FastifyReply, key: string): Promise<Session | undefined> {
-    const { credentials, guessesOf } = this.#options
-    const caller = person(await credentials.find(key, guessesOf(request)))
-    if (caller === undefined) return undefined
+  async start (request: FastifyRequest, reply: FastifyReply, key: string): Promise<Grant | undefined> {
+    const found = this.#keys.recall(key) ?? await this.#keys.find(key, this.#options.guessesOf(request))
+    const grant = ofPerson(found)
+    if (grant === undefined) return undefined
     const before = this.secretOf(request)
     if (before !== undefined) await this.#sessions.end(before)
-    const mark = this.#keys.markOf(key)
-    const secret = await this.#sessions.open(mark)
+    const secret = await this.#sessions.open(grant.mark)
     reply.setCookie(this.#cookie(), secret, { ...this.#cookieOptions(), maxAge: sessionLength })
-    return { caller, secret, mark }
+    return new SessionGrant(this.#sessions, this.#keys, secret, grant)
   }
 
   async end (request: FastifyRequest, reply: FastifyReply): Promise<void> {
@@ -99,12 +68,6 @@ export class SignIn {
 
   secretOf (request: FastifyRequest): string | undefined {
     return request.cookies[this.#cookie()]
-  }
-
-  async #find (secret: string): Promise<Session | undefined> {
-    const mark = await this.#sessions.find(secret)
-    const caller = mark === null ? undefined : person(await this.#keys.findByMark(mark))
-    return mark === null || caller === undefined ? undefined : { caller, secret, mark }
   }
 
   /**
@@ -125,14 +88,12 @@ export class SignIn {
 }
 
 /** Approvers and operators are people. Agents' keys open no session. */
-function person (caller: Caller | undefined): Caller | undefined {
-  return caller !== undefined && hasScope(caller, ['approve', 'operate']) ? caller : undefined
+function ofPerson (grant: Grant | undefined): Grant | undefined {
+  return grant !== undefined && hasScope(grant.caller, ['approve', 'operate']) ? grant : undefined
 }
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** The session that authenticated the request; set together with `caller`. */
-    session: Session
     /**
      * The form was sent, its session had ended, and its sender has signed in with it: the page shows it again as it was
      * filled in. It must change nothing.
@@ -156,10 +117,14 @@ export function requireSession (baseUrl: () => string, signIn: SignIn, area: Are
     if (session === undefined) {
       return sendToSignIn({ baseUrl, area, hadSession: signIn.secretOf(request) !== undefined }, request, reply)
     }
-    request.session = session
-    request.caller = session.caller
+    letIn(request, session)
     return undefined
   }
+}
+
+function letIn (request: FastifyRequest, session: Grant): void {
+  request.granted = session
+  request.caller = session.caller
 }
 
 /** The key's name in a form that a person signs in with. No form has a field of its own of that name. */
@@ -177,13 +142,12 @@ export function signInWithForm (baseUrl: () => string, signIn: SignIn, area: Are
     request.isSentAgain = typeof key === 'string'
     if (request.isSentAgain) request.body = fields
     const without = { baseUrl, area, hadSession: true }
-    if (request.session === null && typeof key !== 'string') return sendToSignIn(without, request, reply)
+    if (request.granted === null && typeof key !== 'string') return sendToSignIn(without, request, reply)
     // In another tab another person may have signed in meanwhile.
-    if (typeof key === 'string' && !signIn.isOf(request.session, key.trim())) {
+    if (typeof key === 'string' && !signIn.isOf(request.granted, key.trim())) {
       const session = await signIn.start(request, reply, key.trim())
       if (session === undefined) return sendToSignIn(without, request, reply, wrongKey)
-      request.session = session
-      request.caller = session.caller
+      letIn(request, session)
     }
     const isShown = !request.isSentAgain || request.routeOptions.config.showsAgain === true
     return isShown ? undefined : redirect(reply, ownPath(next))

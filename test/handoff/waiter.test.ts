@@ -1,9 +1,9 @@
 import t from 'tap'
 import type { Test } from 'tap'
-import type { Grant } from '../../src/auth/keys.ts'
 import { callerOf } from '../../src/core/model.ts'
 import { Waiter } from '../../src/handoffs/waiter.ts'
 import { testStore } from '../helpers/redis.ts'
+import { grantOf } from '../helpers/stored-keys.ts'
 import { until } from '../helpers/until.ts'
 
 const somebody = callerOf('default', 'alice', [])
@@ -16,17 +16,14 @@ async function waiting (t: Test, { milliseconds = 30_000, authorise = () => {}, 
   const waiter = new Waiter(store.subscriptions)
   const happened: string[] = []
   const told = { end: (why: Error): void => { throw why }, go: (): void => {} }
-  const grant: Grant = {
-    authorise () {
-      happened.push('authorise')
-      const checked = authorise()
-      return checked instanceof Promise ? checked.then(() => somebody) : somebody
-    },
-    async onEnd (listener) {
-      told.end = why => listener.ended(why)
-      return () => { happened.push('leave') }
-    },
-  }
+  const grant = grantOf(() => {
+    happened.push('authorise')
+    const checked = authorise()
+    return checked instanceof Promise ? checked.then(() => somebody) : somebody
+  }, async listener => {
+    told.end = why => listener.ended(why)
+    return () => { happened.push('leave') }
+  })
   let isGone = false
   const asker = {
     grant: () => grant,

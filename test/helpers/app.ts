@@ -4,8 +4,7 @@ import type { Test } from 'tap'
 import { buildApp } from '../../src/app.ts'
 import { loadConfig } from '../../src/config.ts'
 import type { ApiKey } from '../../src/core/model.ts'
-import { ApiKeys } from '../../src/auth/keys.ts'
-import { StoredKeys } from '../../src/auth/stored-keys.ts'
+import { KeyRing } from '../../src/auth/key-ring.ts'
 import { keepSecret } from './log-sink.ts'
 import { testStore } from './redis.ts'
 import type { TestStore, TestStoreOptions } from './redis.ts'
@@ -39,7 +38,7 @@ export const testKeys = {
 
 export interface TestApp extends TestStore {
   app: FastifyInstance
-  keys: ApiKeys
+  keys: KeyRing
   /** Sends a request with someone's key. A body that is neither string nor Buffer is sent as JSON. */
   call (who: Who | null, method: 'GET' | 'POST' | 'PUT' | 'DELETE', path: string, body?: unknown, headers?: Record<string, string>): Promise<LightMyRequestResponse>
   /** Passes a handoff, by default alice's. @returns its id */
@@ -84,7 +83,7 @@ async function replica (
 ): Promise<Omit<TestApp, 'call' | 'pass' | 'caught'>> {
   const config = loadConfig(env)
   const store = await testStore(t, { workTtl: config.workTtl, retention: config.retention, eventsRetention: config.eventsRetention, ...storeOptions })
-  const keys = new ApiKeys([...config.apiKeys, ...more], new StoredKeys(store.store.keyRecords, store.store.subscriptions, store.log))
+  const keys = new KeyRing([...config.apiKeys, ...more], store.store, store.log)
   const app = await buildApp(config, { store: store.store, keys, log: log ?? store.log, webhookSecret: config.webhookSecret, ...storeOptions.webhooks && { webhooks: storeOptions.webhooks } })
   t.teardown(() => app.close())
   return { ...store, app, keys }

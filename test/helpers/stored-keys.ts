@@ -2,8 +2,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
 import type { Test } from 'tap'
 import type { KeyRecord, KeyRecords, NewKey } from '../../src/store/api-keys.ts'
-import { KeyMemory } from '../../src/auth/key-cache.ts'
-import { StoredKeys } from '../../src/auth/stored-keys.ts'
+import type { Grant } from '../../src/auth/grant.ts'
+import { KeyRing } from '../../src/auth/key-ring.ts'
+import type { Guesses, KeyStore } from '../../src/auth/key-ring.ts'
+import { callerOf } from '../../src/core/model.ts'
+import type { Caller } from '../../src/core/model.ts'
 import { quiet, testStore } from './redis.ts'
 import type { TestStore, TestStoreOptions } from './redis.ts'
 
@@ -21,18 +24,38 @@ export async function rotated (records: KeyRecords, id: string, grace: number): 
 
 export const bearer = (key: string) => ({ authorization: `Bearer ${key}` })
 
-/** A replica's cache of a store's keys. It reads the log only once the test has started it. */
-export async function testKeys (t: Test, options: TestStoreOptions = {}): Promise<TestStore & { keys: StoredKeys, records: KeyRecords, memory: KeyMemory }> {
+/** A replica's keys, of which the environment has none. It reads the log only once the test has started it. */
+export async function testKeys (t: Test, options: TestStoreOptions = {}): Promise<TestStore & { keys: KeyRing, records: KeyRecords }> {
   const test = await testStore(t, options)
-  const memory = new KeyMemory()
-  const keys = anotherReplica(t, test, memory)
-  return { ...test, keys, memory, records: test.store.keyRecords }
+  const keys = new KeyRing([], test.store, quiet)
+  t.teardown(() => keys.stop())
+  return { ...test, keys, records: test.store.keyRecords }
 }
 
-function anotherReplica (t: Test, { store }: TestStore, memory?: KeyMemory): StoredKeys {
-  const keys = new StoredKeys(store.keyRecords, store.subscriptions, quiet, memory)
-  t.teardown(() => keys.stop())
-  return keys
+/** For a ring that has keys from the environment alone. */
+export const noStoredKeys = {
+  keyRecords: {
+    channel: '',
+    limits: { list: async () => [] },
+    lookUp: async () => null,
+    changes: async () => ({ now: 0, lost: false, last: '', entries: [], more: false })
+  },
+  subscriptions: { listen: async () => () => {} }
+} as unknown as KeyStore
+
+/** An address that has sent no wrong key, and one that has sent too many. */
+export const free: Guesses = { blockedFor: async () => 0, count: async () => {} }
+export const blocked: Guesses = { blockedFor: async () => 7, count: async () => {} }
+
+/** The caller of a key, as a request asks for it. */
+export async function callerBy (keys: Pick<KeyRing, 'find' | 'recall'>, secret: string): Promise<Caller | undefined> {
+  return (keys.recall(secret) ?? await keys.find(secret, free))?.caller
+}
+
+/** A grant of which the test says how it is authorised. */
+export function grantOf (authorise: Grant['authorise'], onEnd: Grant['onEnd'] = async () => () => {}): Grant {
+  const grant: Grant = { caller: callerOf('default', 'alice', []), mark: '', for: () => grant, authorise, onEnd }
+  return grant
 }
 
 /** How often Redis ran this command since its start. */
@@ -41,9 +64,9 @@ export async function callsOf (redis: Redis, command: string): Promise<number> {
 }
 
 /** Waits until a replica has cached a key and read the log to its end: from then on only a new entry makes it forget the key. */
-export async function untilKnown (keys: Pick<StoredKeys, 'find' | 'recall'>, key: string): Promise<void> {
+export async function untilKnown (keys: Pick<KeyRing, 'find' | 'recall'>, key: string): Promise<void> {
   do {
-    await keys.find(key)
+    await callerBy(keys, key)
     // A new read of the log begins within this time.
     await sleep(700)
   } while (keys.recall(key) === undefined)

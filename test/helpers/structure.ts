@@ -22,7 +22,7 @@ const readers = ['clients/typescript/command/environment.ts', 'config.ts', 'boot
 const generated = 'clients/typescript/api.ts'
 
 /** The one place that tests a caller's scopes, and where a caller is made of a key's record. */
-const scopeReaders = ['auth/scopes.ts', 'auth/key-cache.ts']
+const scopeReaders = ['auth/scopes.ts', 'auth/known-key.ts']
 /** Where a caller comes by. Outside there are only keys' records. */
 const knowCallers = ['auth', 'handoffs', 'webhooks', 'operations', 'http', 'web', 'mcp', 'metrics', 'app.ts']
 

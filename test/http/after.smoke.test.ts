@@ -1,8 +1,7 @@
 import slotOf from 'cluster-key-slot'
 import t from 'tap'
 import { buildApp } from '../../src/app.ts'
-import { ApiKeys } from '../../src/auth/keys.ts'
-import { StoredKeys } from '../../src/auth/stored-keys.ts'
+import { KeyRing } from '../../src/auth/key-ring.ts'
 import { loadConfig } from '../../src/config.ts'
 import { tagOf } from '../../src/core/ids.ts'
 import { startCluster } from '../faults/fleet/cluster.ts'
@@ -24,7 +23,7 @@ t.test('what comes after others in a Cluster, for two replicas, with slots that 
     const { log } = logSink(t)
     const store = fleetStore(t, cluster.url, { replicas: 1, eventsRetention: 600_000, log })
     await untilServing(store.handoffs)
-    const keys = new ApiKeys(config.apiKeys, new StoredKeys(store.keyRecords, store.subscriptions, log))
+    const keys = new KeyRing(config.apiKeys, store, log)
     const app = await buildApp(config, { store, keys, log })
     t.teardown(() => app.close())
     store.sweeper.start()

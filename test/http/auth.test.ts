@@ -2,10 +2,12 @@ import t from 'tap'
 import { SettingError, loadConfig } from '../../src/config.ts'
 import { callerOf } from '../../src/core/model.ts'
 import { randomId } from '../../src/core/ids.ts'
-import { ApiKeys, Credentials } from '../../src/auth/keys.ts'
+import { KeyRing } from '../../src/auth/key-ring.ts'
 import { digest } from '../../src/store/api-keys.ts'
 import { testApp, secrets } from '../helpers/app.ts'
 import { isProblem } from '../helpers/problems.ts'
+import { quiet } from '../helpers/redis.ts'
+import { callerBy, noStoredKeys } from '../helpers/stored-keys.ts'
 
 /** Of all that needs no service of its own. */
 const service = await testApp(t)
@@ -65,15 +67,14 @@ t.test('the body is checked before the state', async t => {
   isProblem(t, await call('bob', 'POST', `/api/done/${randomId()}`, '{bad'), 400, 'invalid_request')
 })
 
-t.test('a remembered secret opens no other key', t => {
+t.test('a remembered secret opens no other key', async t => {
   const caller = (agent: string) => callerOf('default', agent, ['pass'])
-  const keys = new ApiKeys([{ secret: 'one', caller: caller('a') }, { secret: 'another', caller: caller('b') }])
+  const keys = new KeyRing([{ secret: 'one', caller: caller('a') }, { secret: 'another', caller: caller('b') }], noStoredKeys, quiet)
   for (let time = 0; time < 3; time++) {
-    t.equal(keys.recall('one')?.agent, 'a')
-    t.equal(keys.recall('another')?.agent, 'b')
-    for (const wrong of ['', 'on', 'one ', 'One', digest('one')]) t.equal(keys.find(wrong), undefined)
+    t.equal(keys.recall('one')?.caller.agent, 'a')
+    t.equal(keys.recall('another')?.caller.agent, 'b')
+    for (const wrong of ['', 'on', 'one ', 'One', digest('one')]) t.equal(await callerBy(keys, wrong), undefined)
   }
-  t.end()
 })
 
 /** The error of a start with these settings. */
@@ -123,15 +124,14 @@ t.test('keys are parsed as the contract writes them', t => {
 
 t.test('wrong keys are counted, and after too many no other unknown key is looked up; a known one goes on', async t => {
   const [secret, wrong] = ['right-secret-0123456789', 'wrong-secret-0123456789']
-  const credentials = new Credentials(new ApiKeys([{ secret, caller: callerOf('acme', 'ann', ['status']) }]))
+  const keys = new KeyRing([{ secret, caller: callerOf('acme', 'ann', ['status']) }], noStoredKeys, quiet)
   let [counted, seconds] = [0, 0]
   const from = { blockedFor: async () => seconds, count: async () => counted++ }
-  t.equal((await credentials.find(secret, from))?.agent, 'ann')
-  t.equal(counted, 0)
-  t.equal(await credentials.find(wrong, from), undefined)
+  t.equal(await keys.find(wrong, from), undefined)
   t.equal(counted, 1)
   seconds = 7
-  await t.rejects(credentials.find(wrong, from), { code: 'rate_limited', more: { headers: { 'retry-after': '7' } } })
-  t.equal((await credentials.find(secret, from))?.agent, 'ann')
+  await t.rejects(keys.find(wrong, from), { code: 'rate_limited', more: { headers: { 'retry-after': '7' } } })
+  t.equal(keys.recall(secret)?.caller.agent, 'ann')
   t.equal(counted, 1)
+  t.match(keys.counts, { refused: 1, throttled: 1 })
 })

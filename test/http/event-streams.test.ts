@@ -18,7 +18,7 @@ import { idsIn, openStream } from '../helpers/event-stream.ts'
 import { skipInQuick } from '../helpers/extent.ts'
 import { ownRedis } from '../helpers/own-redis.ts'
 import { isProblem } from '../helpers/problems.ts'
-import { newKey } from '../helpers/stored-keys.ts'
+import { grantOf, newKey } from '../helpers/stored-keys.ts'
 import { until } from '../helpers/until.ts'
 import { timed } from '../helpers/waits.ts'
 import { connectionsOf, listen } from '../helpers/wire.ts'
@@ -186,7 +186,7 @@ t.test('a stream that falls behind what is kept has its reset as well', async t 
   const service = await testApp(t, { EVENTS_RETENTION: '1' })
   const events = new EventService(service.store.events, new Waiter(service.store.subscriptions), () => '')
   const streams = new EventStreams(events)
-  const grant = { authorise: () => callerOf('default', 'alice', []), onEnd: async () => () => {} }
+  const grant = grantOf(() => callerOf('default', 'alice', []))
   const anything = { types: null, handoffId: null, inbox: null, labels: null }
   const { text, close } = streams.open('default', 'key', anything, await events.start('default', '0-0'), { grant: () => grant, isGone: () => false, onGone: () => () => {} })
   t.teardown(close)

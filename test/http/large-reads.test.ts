@@ -20,6 +20,7 @@ import type { ScriptCallMessage } from '../../src/redis/call.ts'
 import { secrets, testApp } from '../helpers/app.ts'
 import { personWith, signedIn } from '../helpers/forms.ts'
 import { isProblem } from '../helpers/problems.ts'
+import { grantOf } from '../helpers/stored-keys.ts'
 import { through } from '../helpers/through.ts'
 import { asleep } from '../helpers/waits.ts'
 
@@ -241,7 +242,7 @@ const bob = callerOf('default', 'bob', ['catch', 'status'])
 const isLarge = () => Promise.reject(new TooLarge())
 /** @param authorise as the key is when it is asked */
 const askerOf = (authorise: () => Promise<typeof bob>, isGone = false): WaitingAsker =>
-  ({ grant: () => ({ authorise }) as never, isGone: () => isGone, onGone: () => () => {} })
+  ({ grant: () => grantOf(authorise), isGone: () => isGone, onGone: () => () => {} })
 
 t.test('nothing is caught for a client that has gone, a call that was cancelled, or a key that has ended, while it waited for its turn', async t => {
   const { reads, letGo } = oneTurn(t)

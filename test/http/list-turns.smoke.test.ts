@@ -1,12 +1,13 @@
 import slotOf from 'cluster-key-slot'
 import t from 'tap'
 import { buildApp } from '../../src/app.ts'
-import { ApiKeys } from '../../src/auth/keys.ts'
+import { KeyRing } from '../../src/auth/key-ring.ts'
 import { loadConfig } from '../../src/config.ts'
 import { homeTag, inboxTag, tags } from '../../src/core/ids.ts'
 import { startCluster } from '../faults/fleet/cluster.ts'
 import type { ClusterFleet } from '../faults/fleet/cluster.ts'
 import { secrets, testKeys } from '../helpers/app.ts'
+import { noStoredKeys } from '../helpers/stored-keys.ts'
 import type { Who } from '../helpers/app.ts'
 import { placeIn, untilServing } from '../helpers/handoffs.ts'
 import { logSink } from '../helpers/log-sink.ts'
@@ -30,7 +31,7 @@ t.test('while one of three masters is silent, a tenant’s lists that need it ke
   const store = fleetStore(t, cluster.url)
   const { log } = logSink(t)
   const config = loadConfig(testKeys)
-  const app = await buildApp(config, { store, keys: new ApiKeys(config.apiKeys), log })
+  const app = await buildApp(config, { store, keys: new KeyRing(config.apiKeys, noStoredKeys, log), log })
   t.teardown(() => app.close())
   for (const third of [0, 1, 2]) await untilServing(store.handoffs, placeIn(tags[170 + third * 341]!))
   const call = (who: Who, method: 'GET' | 'POST', url: string, payload?: object) =>

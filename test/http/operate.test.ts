@@ -12,6 +12,7 @@ import { testApp } from '../helpers/app.ts'
 import { fewAtATime } from '../helpers/few.ts'
 import { patiently } from '../helpers/patiently.ts'
 import { isProblem } from '../helpers/problems.ts'
+import { grantOf } from '../helpers/stored-keys.ts'
 import { until } from '../helpers/until.ts'
 
 /** What operators do to many handoffs at once. Each subtest has a tenant of its own, with an agent and an operator. */
@@ -289,7 +290,7 @@ t.test('a call ends soon after it has found something, whatever its limit, and l
   const { page } = store.lists
   t.intercept(store.lists, 'page', { value: (...[wanted, from, , ...asked]: Parameters<typeof page>) => page.call(store.lists, wanted, from, 1, ...asked) })
   const caller = callerOf('timed', 'olga', ['operate'])
-  const asker = { isGone: () => false, grant: () => ({ authorise: () => caller, onEnd: async () => () => {} }) }
+  const asker = { isGone: () => false, grant: () => grantOf(() => caller) }
   const redrive = (times: { change: number, search: number }, limit: number) =>
     new OperateService(store.lists, store.attempts, (_, read) => read(), times).redrive(caller, { limit }, membersOf(Buffer.from('{}')), asker)
   const [long, over] = [60_000, -1]
@@ -306,7 +307,7 @@ t.test('a key that ends meanwhile: what was changed until then is told and logge
   t.intercept(store.lists, 'page', { value: (...[wanted, from, , ...asked]: Parameters<typeof page>) => page.call(store.lists, wanted, from, 1, ...asked) })
   let rounds = 0
   const caller = callerOf('ended', 'olga', ['operate'])
-  const goneAfter = (last: number, then: () => Caller) => ({ isGone: () => false, grant: () => ({ authorise: () => ++rounds > last ? then() : caller, onEnd: async () => () => {} }) })
+  const goneAfter = (last: number, then: () => Caller) => ({ isGone: () => false, grant: () => grantOf(() => ++rounds > last ? then() : caller) })
   const operate = new OperateService(store.lists, store.attempts, (_, read) => read())
   const redrive = (asker: Asker) => operate.redrive(caller, {}, membersOf(Buffer.from('{}')), asker)
   const ended = () => { throw new Problem('unauthorized') }

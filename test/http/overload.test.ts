@@ -13,6 +13,7 @@ import type { ScriptCallMessage } from '../../src/redis/call.ts'
 import { Problem, Unavailable } from '../../src/core/errors.ts'
 import { callerOf } from '../../src/core/model.ts'
 import { secrets, testApp } from '../helpers/app.ts'
+import { grantOf } from '../helpers/stored-keys.ts'
 import { ofOneReplica } from '../helpers/through.ts'
 import { listen } from '../helpers/wire.ts'
 
@@ -297,8 +298,8 @@ t.test('nothing is run for a client that has gone, or whose key has ended, while
   const turns = new MasterTurns(1)
   const { begun, ask, settle, end } = operations(turns)
   const first = ask('a')
-  const grant = { authorise: () => callerOf('acme', 'ann', ['status']), onEnd: async () => () => {} }
-  const ended = { ...grant, authorise: () => Promise.reject(new Problem('unauthorized')) }
+  const grant = grantOf(() => callerOf('acme', 'ann', ['status']))
+  const ended = grantOf(() => Promise.reject(new Problem('unauthorized')))
   const askers = [{ isGone: () => true, grant: () => grant }, { isGone: () => false, grant: () => ended }, { isGone: () => false, grant: () => grant }]
   const all = askers.map((asker, at) => turns.run('m', 'acme', async () => begun.push(String(at)), asker).catch(error => error.code))
   await settle()

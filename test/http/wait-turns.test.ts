@@ -8,12 +8,13 @@ import type { TurnsAtMasters } from '../../src/handoffs/many.ts'
 import { Waiter, longAgo } from '../../src/handoffs/waiter.ts'
 import type { Asker, Room } from '../../src/handoffs/waiter.ts'
 import { testApp } from '../helpers/app.ts'
+import { grantOf } from '../helpers/stored-keys.ts'
 
 /** How a wait for many handoffs waits for its turn, and for room. */
 
 const service = await testApp(t)
 const bob = callerOf('default', 'bob', ['catch', 'status'])
-const askerOf = (authorise: () => Promise<typeof bob>): Asker => ({ grant: () => ({ authorise }) as never, isGone: () => false })
+const askerOf = (authorise: () => Promise<typeof bob>): Asker => ({ grant: () => grantOf(authorise), isGone: () => false })
 const manyIn = (turns: TurnsAtMasters) =>
   new ManyHandoffs(service.store.handoffs, new Waiter(service.store.subscriptions), (_, read) => read(), turns)
 

@@ -9,7 +9,7 @@ import { LargeReads } from '../../src/handoffs/large-reads.ts'
 import { Waiter } from '../../src/handoffs/waiter.ts'
 import { MasterTurns } from '../../src/http/overload.ts'
 import type { Store } from '../../src/store/store.ts'
-import { StoredKeys } from '../../src/auth/stored-keys.ts'
+import { KeyRing } from '../../src/auth/key-ring.ts'
 import { InboxRounds } from '../../src/metrics/inboxes.ts'
 import { info } from '../faults/fleet/ask.ts'
 import { startCluster } from '../faults/fleet/cluster.ts'
@@ -17,7 +17,7 @@ import type { ClusterFleet } from '../faults/fleet/cluster.ts'
 import type { RedisServer } from '../faults/fleet/redis.ts'
 import { pass, placeIn, untilServing } from '../helpers/handoffs.ts'
 import { fleetStore, quiet } from '../helpers/redis.ts'
-import { newKey, untilKnown } from '../helpers/stored-keys.ts'
+import { callerBy, grantOf, newKey, untilKnown } from '../helpers/stored-keys.ts'
 import { until } from '../helpers/until.ts'
 
 /** One partition of each of three masters, with the initial slots. */
@@ -45,20 +45,20 @@ t.test('three masters, each with a replica', async t => {
 
   await t.test('keys work', async t => {
     const { keyRecords: records } = store
-    const keys = new StoredKeys(records, store.subscriptions, quiet)
+    const keys = new KeyRing([], store, quiet)
     keys.start()
     const { id, key } = await newKey(records)
     await untilKnown(keys, key)
     t.match(await records.list(), [{ id, agent: 'alice' }])
     const next = await records.rotate(id, 60_000, 'me') as { key: string }
-    t.match(await keys.find(key), { keyId: id }, 'in its grace')
-    t.match(await keys.find(next.key), { keyId: id })
+    t.match(await callerBy(keys, key), { keyId: id }, 'in its grace')
+    t.match(await callerBy(keys, next.key), { keyId: id })
     await records.limits.set('acme', null, 5, 'me')
     await until(() => keys.limits.of('acme')?.all === 5)
     t.match(await records.update(id, { scopes: ['status'], expiresIn: 60_000 }, 'me'), { outcome: 'updated' })
-    await until(async () => [...(await keys.find(key))!.scopes].join() === 'status')
+    await until(async () => [...(await callerBy(keys, key))!.scopes].join() === 'status')
     t.match(await records.revoke(id, 'me'), { outcome: 'revoked' })
-    await until(async () => await keys.find(key) === undefined && await keys.find(next.key) === undefined)
+    await until(async () => await callerBy(keys, key) === undefined && await callerBy(keys, next.key) === undefined)
     keys.stop()
   })
 
@@ -87,7 +87,7 @@ t.test('three masters, each with a replica', async t => {
     }
     const all = await Promise.all(Array.from({ length: 60 }, (_, n) => passed(n % 2 === 0 ? own : home, n % 3 === 0 ? 70_000 : 1)))
     await settings.set(bob, inbox, { max_caught: 3 })
-    const asker = { grant: () => ({ authorise: async () => bob }) as never, isGone: () => false }
+    const asker = { grant: () => grantOf(() => bob), isGone: () => false }
     const held = new Set<string>()
     let [most, ended, catches] = [0, 0, 0]
     const worker = async (n: number) => {

@@ -2,11 +2,11 @@ import type { InjectOptions } from 'fastify'
 import t from 'tap'
 import { buildApp } from '../../src/app.ts'
 import { loadConfig } from '../../src/config.ts'
-import { ApiKeys } from '../../src/auth/keys.ts'
+import { KeyRing } from '../../src/auth/key-ring.ts'
+import { SessionGrant } from '../../src/auth/session-grant.ts'
 import { Unavailable } from '../../src/core/errors.ts'
 import { callerOf } from '../../src/core/model.ts'
 import { approvalsArea } from '../../src/web/area.ts'
-import { SignIn } from '../../src/web/session.ts'
 import { secrets, testApp, testKeys } from '../helpers/app.ts'
 import { asked, form, own, personWith, shown, signedIn, textOf } from '../helpers/forms.ts'
 import { ofOneReplica } from '../helpers/through.ts'
@@ -102,16 +102,16 @@ t.test('a forged, expired or signed-out cookie opens no session', async t => {
 t.test('a session ends with its key', async t => {
   const cookie = await signedIn(service)
   const config = loadConfig({ ...testKeys, APPROVER_KEYS: 'dora:another-approver-secret-01' })
-  const later = await buildApp(config, { store: service.store, keys: new ApiKeys(config.apiKeys), log: service.log })
+  const later = await buildApp(config, { store: service.store, keys: new KeyRing(config.apiKeys, service.store, service.log), log: service.log })
   t.teardown(() => later.close())
   t.equal((await later.inject({ url: '/approvals', headers: { cookie } })).statusCode, 303)
 })
 
 t.test('what stays open ends where its key may no longer see it, also where it opens other pages', async t => {
   for (const [scope, mayStay] of [['approve', true], ['operate', false], ['pass', false]] as const) {
-    const keys = { findByMark: () => callerOf('acme', 'ann', [scope]) }
-    const signIn = new SignIn({ sessions: { find: async () => 'mark' }, keys, area: approvalsArea } as never)
-    const asked = Promise.resolve(signIn.grant({ secret: 's', mark: 'mark' } as never).authorise())
+    const keys = { findByMark: async () => ({ caller: callerOf('acme', 'ann', [scope]) }) }
+    const session = await SessionGrant.find({ find: async () => 'mark' } as never, keys as never, 'secret')
+    const asked = Promise.resolve(session!.for(approvalsArea.scope).authorise())
     if (mayStay) t.equal((await asked).agent, 'ann')
     else await t.rejects(asked, { name: 'SessionEnded' }, scope)
   }

@@ -7,12 +7,12 @@ import { tags } from '../../src/core/ids.ts'
 import { digest, newKeyId, newSecret } from '../../src/store/api-keys.ts'
 import type { KeyRecords } from '../../src/store/api-keys.ts'
 import { KeyNames } from '../../src/store/key-names.ts'
-import { StoredKeys } from '../../src/auth/stored-keys.ts'
+import { KeyRing } from '../../src/auth/key-ring.ts'
 import { timeRun } from '../helpers/clock.ts'
 import { isWhole } from '../helpers/extent.ts'
 import { ownRedis } from '../helpers/own-redis.ts'
 import { quiet } from '../helpers/redis.ts'
-import { callsOf, newKey, rotated, testKeys, untilKnown } from '../helpers/stored-keys.ts'
+import { blocked, callerBy, callsOf, free, newKey, rotated, testKeys, untilKnown } from '../helpers/stored-keys.ts'
 import { until } from '../helpers/until.ts'
 
 t.test('a key is looked up once and then remembered', async t => {
@@ -21,19 +21,19 @@ t.test('a key is looked up once and then remembered', async t => {
   const { id, key } = await newKey(records, { tenant: 'acme', scopes: ['pass'], ratePerMinute: 5 })
   t.equal(keys.recall(key), undefined)
   const before = await callsOf(redis.admin, 'hgetall')
-  const found = await Promise.all(Array.from({ length: 50 }, () => keys.find(key)))
+  const found = await Promise.all(Array.from({ length: 50 }, () => callerBy(keys, key)))
   for (const caller of found) t.strictSame(caller, { tenant: 'acme', agent: 'alice', scopes: new Set(['pass']), keyId: id, ratePerMinute: 5, inboxes: null })
   t.equal(await callsOf(redis.admin, 'hgetall'), before + 1, 'many at once are one call')
-  t.equal(keys.recall(key), found[0])
-  t.equal(keys.find(key), found[0], 'at once')
+  t.equal(keys.recall(key)?.caller, found[0])
+  t.equal(await callerBy(keys, key), found[0], 'at once')
   const wrong = newSecret(id)
-  t.equal(await keys.find(wrong), undefined, 'it may have got this secret just now')
-  t.equal(keys.find(wrong), undefined, 'and it has not')
+  t.equal(await callerBy(keys, wrong), undefined, 'it may have got this secret just now')
+  t.equal(await callerBy(keys, wrong), undefined, 'and it has not')
   t.equal(await callsOf(redis.admin, 'hgetall'), before + 2)
-  t.match(keys.counts, { hits: 1, misses: 2, refused: 2, shed: 0 })
+  t.match(keys.counts, { hits: 2, misses: 2, refused: 2, shed: 0 })
   // No message has reached this replica.
   const { key: next } = await records.rotate(id, 60_000, 'me') as { key: string }
-  t.ok(await keys.find(next), 'a new secret opens it at once')
+  t.ok(await callerBy(keys, next), 'a new secret opens it at once')
 })
 
 t.test('a refused secret is accepted once the key has been given it', async t => {
@@ -43,21 +43,21 @@ t.test('a refused secret is accepted once the key has been given it', async t =>
   const { id, key } = await newKey(records)
   await untilKnown(keys, key)
   const next = newSecret(id)
-  t.equal(await keys.find(next), undefined, 'it is not yet')
-  t.equal(keys.find(next), undefined, 'remembered')
+  t.equal(await callerBy(keys, next), undefined, 'it is not yet')
+  t.equal(await callerBy(keys, next), undefined, 'remembered')
   const wrong = newSecret(id)
-  t.equal(await keys.find(wrong), undefined)
+  t.equal(await callerBy(keys, wrong), undefined)
   const before = await callsOf(redis.admin, 'hgetall')
   await sleep(1600) // longer than the cache is trusted without reading the log
-  for (const one of [next, wrong]) t.equal(keys.find(one), undefined, 'still remembered, whatever else was looked up')
+  for (const one of [next, wrong]) t.equal(await callerBy(keys, one), undefined, 'still remembered, whatever else was looked up')
   t.equal(await callsOf(redis.admin, 'hgetall'), before)
   // What rotate does, with this secret.
   const record = new KeyNames(prefix).apiKey(tags[0]!, id)
   await admin.multi().hset(record, 'digest', digest(next)).xadd(store.keyRecords.channel, '*', 'action', 'rotated', 'id', id, 'tenant', 't', 'agent', 'a', 'by', 'me').exec()
-  await until(async () => await keys.find(next) !== undefined)
-  t.ok(await keys.find(next))
-  t.equal(await keys.find(key), undefined)
-  t.equal(await keys.find(wrong), undefined)
+  await until(async () => await callerBy(keys, next) !== undefined)
+  t.ok(await callerBy(keys, next))
+  t.equal(await callerBy(keys, key), undefined)
+  t.equal(await callerBy(keys, wrong), undefined)
 })
 
 /** Records whose look-ups are held back until the test releases them; `read` resolves with the first reply of Redis. */
@@ -76,38 +76,40 @@ function heldBack (records: KeyRecords): { slow: KeyRecords, read: Promise<void>
 }
 
 t.test('a new secret is not judged by a look-up from before it existed', async t => {
-  const { store, memory, store: { keyRecords: records } } = await testKeys(t)
+  const { store, store: { keyRecords: records } } = await testKeys(t)
   const { slow, read, release } = heldBack(records)
-  const keys = new StoredKeys(slow, store.subscriptions, quiet, memory)
+  const keys = new KeyRing([], { keyRecords: slow, subscriptions: store.subscriptions }, quiet)
   const { id, key } = await newKey(records)
-  const first = keys.find(key)
+  const first = callerBy(keys, key)
   await read
   const next = await rotated(records, id, 60_000)
-  const [fresh, former] = [keys.find(next.key), keys.find(key)]
+  const [fresh, former] = [callerBy(keys, next.key), callerBy(keys, key)]
+  await turn() // they ask meanwhile
   release()
   t.ok(await first)
   t.ok(await fresh, 'the new one')
   t.ok(await former, 'the former one, which has its grace')
   t.equal(keys.counts.misses, 2)
-  memory.forget(id)
-  t.ok(await keys.find(next.key))
+  keys.forget(id)
+  t.ok(await callerBy(keys, next.key))
 })
 
 t.test('a secret refused by a stale look-up is accepted once the change is announced', async t => {
-  const { store, memory, store: { keyRecords: records }, prefix, redis } = await testKeys(t)
+  const { store, store: { keyRecords: records }, prefix, redis } = await testKeys(t)
   const { slow, read, release } = heldBack(records)
-  const keys = new StoredKeys(slow, store.subscriptions, quiet, memory)
+  const keys = new KeyRing([], { keyRecords: slow, subscriptions: store.subscriptions }, quiet)
   const { id, key } = await newKey(records)
   const next = newSecret(id)
-  const early = keys.find(next)
+  const early = callerBy(keys, next)
   await read
   await redis.hset(new KeyNames(prefix).apiKey(tags[0]!, id), 'digest', digest(next))
-  memory.forget(id)
-  const meanwhile = keys.find(key)
+  keys.forget(id)
+  const meanwhile = callerBy(keys, key)
+  await turn() // they ask meanwhile
   release()
   t.equal(await early, undefined, 'it came before')
   t.equal(await meanwhile, undefined)
-  t.ok(await keys.find(next))
+  t.ok(await callerBy(keys, next))
 })
 
 t.test('an open grant is told once that its key has ended, and costs one look-up', async t => {
@@ -117,15 +119,18 @@ t.test('an open grant is told once that its key has ended, and costs one look-up
   const [{ id, key }, other] = [await newKey(records), await newKey(records)]
   await Promise.all([untilKnown(keys, key), untilKnown(keys, other.key)])
   const told: string[] = []
-  const listen = (name: string, secret: string) => keys.onEnd(keys.markOf(secret)!, { ended: () => { told.push(name) }, changed: () => { told.push(`${name} changed`) } })!
-  for (const name of ['a', 'b']) listen(name, key)
-  listen('other', other.key)
-  listen('gone', key)()
-  t.equal(keys.onEnd('a-key-from-the-environment', { ended () {}, changed () {} }), undefined)
+  const listen = async (name: string, secret: string) => {
+    const grant = keys.recall(secret) ?? await keys.find(secret, free)
+    return await grant!.onEnd({ ended: () => { told.push(name) }, changed: () => { told.push(`${name} changed`) } })
+  }
+  for (const name of ['a', 'b']) await listen(name, key)
+  await listen('other', other.key)
+  const leave = await listen('gone', key)
+  leave()
   const next = await rotated(records, id, 60_000)
   const before = await callsOf(redis.admin, 'hgetall')
   await until(async () => await callsOf(redis.admin, 'hgetall') === before + 1)
-  listen('fresh', next.key)
+  await listen('fresh', next.key)
   await sleep(1500)
   t.strictSame(told, [], 'the former secret has its grace')
   t.equal(await callsOf(redis.admin, 'hgetall'), before + 1, 'and no look at the log asks for what is known')
@@ -146,13 +151,13 @@ t.test('an open grant is told of each change of what its key may do, and of noth
   await Promise.all([untilKnown(keys, key), untilKnown(keys, other.key)])
   const told: string[] = []
   for (const [name, secret] of [['a', key], ['other', other.key]] as const) {
-    keys.onEnd(keys.markOf(secret)!, { ended: () => { told.push(`${name} ended`) }, changed: () => { told.push(name) } })
+    await keys.recall(secret)!.onEnd({ ended: () => { told.push(`${name} ended`) }, changed: () => { told.push(name) } })
   }
   for (const [count, update] of [{ scopes: ['status'] as const }, { inboxes: ['w'] }, { ratePerMinute: 7 }, { inboxes: null }].entries()) {
     await records.update(id, update, 'me')
     await until(() => told.length === count + 1)
   }
-  t.match(await keys.find(key), { scopes: new Set(['status']), inboxes: null, ratePerMinute: 7 })
+  t.match(await callerBy(keys, key), { scopes: new Set(['status']), inboxes: null, ratePerMinute: 7 })
   // The same again, a later end and another secret change nothing that it may do.
   const before = await callsOf(redis.admin, 'hgetall')
   await records.update(id, { scopes: ['status'], expiresIn: 60_000 }, 'me')
@@ -170,7 +175,7 @@ t.test('an open grant is told when the log was replaced and its key is gone', as
   const { id, key } = await newKey(records)
   await untilKnown(keys, key)
   let told = 0
-  keys.onEnd(keys.markOf(key)!, { ended: () => { told++ }, changed () {} })
+  await keys.recall(key)!.onEnd({ ended: () => { told++ }, changed () {} })
   const names = new KeyNames(prefix)
   await redis.del(names.apiKeysLog(tags[0]!), names.apiKey(tags[0]!, id))
   await until(() => told === 1)
@@ -184,30 +189,30 @@ t.test('a malformed key causes no look-up, an unknown one causes one', async t =
   const before = await callsOf(redis.admin, 'evalsha')
   for (const wrong of [`${key}x`, key.slice(1), key.slice(0, -1) + (key.endsWith('a') ? 'b' : 'a'), '', 'handoff_', key.toLowerCase(), 'x'.repeat(59)]) {
     t.equal(keys.recall(wrong), undefined)
-    t.equal(keys.find(wrong), undefined, wrong)
-    t.equal(keys.isFamiliar(wrong), false)
+    t.equal(await callerBy(keys, wrong), undefined, wrong)
+    await t.rejects(keys.find(wrong, blocked), { code: 'rate_limited' })
   }
   t.equal(await callsOf(redis.admin, 'evalsha'), before)
   const nobodys = newKeyId()
-  t.equal(await keys.find(newSecret(nobodys)), undefined)
-  t.equal(keys.find(newSecret(nobodys)), undefined, 'at once, whatever its secret')
+  t.equal(await callerBy(keys, newSecret(nobodys)), undefined)
+  t.equal(await callerBy(keys, newSecret(nobodys)), undefined, 'at once, whatever its secret')
   t.equal(await callsOf(redis.admin, 'evalsha'), before + 1)
 })
 
 t.test('a key ends at its millisecond, by Redis’s clock', async t => {
-  const { keys, memory, records, setClock } = await testKeys(t)
+  const { keys, records, setClock } = await testKeys(t)
   const start = 1_900_000_000_000
   await setClock(start)
   const { id, key } = await newKey(records, { expiresIn: 10_000 })
-  t.ok(await keys.find(key))
+  t.ok(await callerBy(keys, key))
   await setClock(start + 9_999)
   // Looked up again, as after a log entry about the key.
-  memory.forget(id)
-  t.ok(await keys.find(key))
+  keys.forget(id)
+  t.ok(await callerBy(keys, key))
   await setClock(start + 10_000)
-  memory.forget(id)
-  t.equal(await keys.find(key), undefined)
-  t.equal(keys.find(key), undefined, 'known by now')
+  keys.forget(id)
+  t.equal(await callerBy(keys, key), undefined)
+  t.equal(await callerBy(keys, key), undefined, 'known by now')
 })
 
 t.test('a remembered key ends without any message', async t => {
@@ -217,7 +222,7 @@ t.test('a remembered key ends without any message', async t => {
   let refused: number | undefined
   while (refused === undefined) {
     const before = Date.now()
-    if (keys.recall(key) === undefined && await keys.find(key) === undefined) refused = Date.now()
+    if (keys.recall(key) === undefined && await callerBy(keys, key) === undefined) refused = Date.now()
     else t.ok(before < record.endsAt! + 5, 'never let in later')
     await sleep(5)
   }
@@ -226,40 +231,40 @@ t.test('a remembered key ends without any message', async t => {
 })
 
 t.test('the old secret is valid until its grace is over; the one before that is not', async t => {
-  const { keys, memory, records, setClock } = await testKeys(t)
+  const { keys, records, setClock } = await testKeys(t)
   const start = 1_900_000_000_000
   await setClock(start)
   const { id, key: first } = await newKey(records)
   const second = await rotated(records, id, 5000)
-  t.ok(await keys.find(first))
-  t.ok(await keys.find(second.key))
+  t.ok(await callerBy(keys, first))
+  t.ok(await callerBy(keys, second.key))
   await setClock(start + 5000)
-  memory.forget(id)
-  t.equal(await keys.find(first), undefined)
-  t.ok(await keys.find(second.key))
+  keys.forget(id)
+  t.equal(await callerBy(keys, first), undefined)
+  t.ok(await callerBy(keys, second.key))
   const third = await rotated(records, id, 5000)
-  memory.forget(id)
-  t.equal(await keys.find(first), undefined)
-  t.ok(await keys.find(second.key))
-  t.ok(await keys.find(third.key))
+  keys.forget(id)
+  t.equal(await callerBy(keys, first), undefined)
+  t.ok(await callerBy(keys, second.key))
+  t.ok(await callerBy(keys, third.key))
   const fourth = await rotated(records, id, 0)
-  memory.forget(id)
-  for (const former of [first, second.key, third.key]) t.equal(await keys.find(former), undefined)
-  t.ok(await keys.find(fourth.key))
+  keys.forget(id)
+  for (const former of [first, second.key, third.key]) t.equal(await callerBy(keys, former), undefined)
+  t.ok(await callerBy(keys, fourth.key))
 })
 
 t.test('a mark is valid as long as its secret is', async t => {
-  const { keys, memory, records } = await testKeys(t)
+  const { keys, records } = await testKeys(t)
   const { id, key } = await newKey(records)
-  const mark = keys.markOf(key)!
+  const mark = keys.mark(key)
   t.notMatch(mark, key.slice(21))
-  t.match(await keys.findByMark(mark), { agent: 'alice', keyId: id })
+  t.match((await keys.findByMark(mark))?.caller, { agent: 'alice', keyId: id })
   const { key: next } = await records.rotate(id, 0, 'me') as { key: string }
-  memory.forget(id)
+  keys.forget(id)
   t.equal(await keys.findByMark(mark), undefined)
-  t.ok(await keys.findByMark(keys.markOf(next)!))
+  t.equal((await keys.findByMark(keys.mark(next)))?.mark, keys.mark(next))
   for (const wrong of ['', '.', 'x', `${id}.`, `${id}.x`, `.${mark}`, '__proto__']) t.equal(await keys.findByMark(wrong), undefined)
-  t.equal(keys.markOf('no-key-of-this-kind'), undefined)
+  t.equal(await keys.findByMark(keys.mark('no-key-of-this-kind')), undefined)
 })
 
 t.test('a message alone tells all replicas of a change', async t => {
@@ -270,7 +275,7 @@ t.test('a message alone tells all replicas of a change', async t => {
   globalThis.setInterval = (() => ({ unref () {} })) as never
   t.teardown(() => { globalThis.setInterval = setInterval })
   for (const name of ['one', 'two']) {
-    const keys = new StoredKeys(records, store.subscriptions, { ...quiet, info: (_, message) => { told.push(`${name}: ${message}`) } })
+    const keys = new KeyRing([], store, { ...quiet, info: (_, message) => { told.push(`${name}: ${message}`) } })
     keys.start()
     t.teardown(() => keys.stop())
   }
@@ -294,7 +299,7 @@ t.test('a lost message is made up for by reading the log', async t => {
   await redis.admin.call('CLIENT', 'KILL', 'TYPE', 'pubsub')
   await records.revoke(id, 'me')
   const revoked = timeRun()
-  await until(async () => await keys.find(key) === undefined)
+  await until(async () => await callerBy(keys, key) === undefined)
   const after = timeRun() - revoked
   t.ok(after < 2000, `after ${Math.round(after)} ms`)
   t.strictSame(await redis.admin.call('PUBSUB', 'SHARDCHANNELS'), [], 'nobody was listening')
@@ -306,21 +311,21 @@ t.test('with Redis away, memory is trusted for at most 2 s, and no key is called
   keys.start()
   const [{ key }, nobodys] = [await newKey(records), newSecret(newKeyId())]
   await untilKnown(keys, key)
-  t.equal(await keys.find(nobodys), undefined)
+  t.equal(await callerBy(keys, nobodys), undefined)
   const { misses } = keys.counts
   await sleep(2000)
   t.ok(keys.recall(key), 'with Redis there it is known all along')
-  t.equal(keys.find(nobodys), undefined)
+  t.equal(await callerBy(keys, nobodys), undefined)
   t.equal(keys.counts.misses, misses)
   process.kill(redis.pid(), 'SIGSTOP')
   const stopped = timeRun()
   await until(() => keys.recall(key) === undefined)
   t.ok(timeRun() - stopped < 2000)
-  t.equal(keys.isFamiliar(key), true)
-  await t.rejects(Promise.resolve(keys.find(key)), Unavailable)
-  await t.rejects(Promise.resolve(keys.find(nobodys)), Unavailable)
+  await t.rejects(keys.find(key, blocked), Unavailable, 'it is no guess')
+  await t.rejects(callerBy(keys, key), Unavailable)
+  await t.rejects(callerBy(keys, nobodys), Unavailable)
   process.kill(redis.pid(), 'SIGCONT')
-  await until(() => Promise.resolve(keys.find(key)).catch(() => undefined))
+  await until(() => callerBy(keys, key).catch(() => undefined))
   await untilKnown(keys, key)
 })
 
@@ -333,7 +338,7 @@ t.test('a replaced or truncated log makes the replica look up all keys again', a
   // As on a promoted master: another log, and the key was revoked in a part that this replica never read.
   const log = names.apiKeysLog(tags[0]!)
   await redis.multi().del(log).hset(names.apiKey(tags[0]!, id), 'revoked', '1').exec()
-  await until(async () => await keys.find(key) === undefined)
+  await until(async () => await callerBy(keys, key) === undefined)
   // Of a log that was empty at the last read, the first entry now need not be the first that there was.
   const other = await newKey(records)
   const changes = records.changes.bind(records)
@@ -349,18 +354,20 @@ t.test('a replaced or truncated log makes the replica look up all keys again', a
   await until(() => last === '0-0')
   await untilKnown(keys, other.key)
   await redis.multi().xadd(log, '*', 'action', 'rotated', 'id', id, 'tenant', 't', 'agent', 'a', 'by', 'me').hset(names.apiKey(tags[0]!, other.id), 'revoked', '1').exec()
-  await until(async () => await keys.find(other.key) === undefined)
+  await until(async () => await callerBy(keys, other.key) === undefined)
 })
 
 t.test('a look-up during a change is not remembered', async t => {
-  const { keys, memory, records } = await testKeys(t)
+  const { keys, records } = await testKeys(t)
   const { id, key } = await newKey(records)
-  const finding = keys.find(key)
-  memory.forget(id)
+  const finding = callerBy(keys, key)
+  await turn()
+  keys.forget(id)
   t.ok(await finding)
   t.equal(keys.recall(key), undefined)
-  const all = keys.find(key)
-  memory.forgetAll()
+  const all = callerBy(keys, key)
+  await turn()
+  keys.forget()
   t.ok(await all)
   t.equal(keys.recall(key), undefined)
 })
@@ -370,7 +377,7 @@ t.test('unknown keys neither fill the memory nor reach Redis each time', async t
   const { keys, records } = await testKeys(t, { url: redis.url })
   keys.start()
   const { key } = await newKey(records)
-  t.ok(await keys.find(key))
+  t.ok(await callerBy(keys, key))
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('gc') as () => void
   const heap = () => {
@@ -381,9 +388,9 @@ t.test('unknown keys neither fill the memory nor reach Redis each time', async t
   const outcomes = { refused: 0, shed: 0 }
   const count = isWhole ? 100_000 : 10_000
   for (let n = 0; n < count; n++) {
-    Promise.resolve(keys.find(newSecret(newKeyId()))).then(() => { outcomes.refused++ }, () => { outcomes.shed++ })
+    callerBy(keys, newSecret(newKeyId())).then(() => { outcomes.refused++ }, () => { outcomes.shed++ })
     if (n % 100 === 0) await turn()
-    if (n % 1000 === 0) t.ok(await keys.find(key))
+    if (n % 1000 === 0) t.ok(await callerBy(keys, key))
   }
   const seconds = (performance.now() - began) / 1000
   const asked = await callsOf(redis.admin, 'hgetall') - lookups

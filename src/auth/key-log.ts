@@ -1,0 +1,121 @@
+import { Unavailable } from '../core/errors.ts'
+import type { Subscriptions } from '../redis/subscriptions.ts'
+import type { KeyChange, KeyRecords } from '../store/api-keys.ts'
+import type { LimitTable } from './limit-table.ts'
+
+/** How often the log is read, in milliseconds, whether or not there was a message. */
+const interval = 500
+
+/** The log output that it needs, a part of pino's. */
+export interface LogOutput {
+  info (details: object, message: string): void
+  error (details: object, message: string): void
+}
+
+/** What follows the log. */
+export interface LogFollower {
+  /** This key has changed; without an id, any key may have. */
+  forget (id?: string): void
+  /** The log was read to its end: what is still cached then is true. */
+  caughtUp (): void
+}
+
+/**
+ * Follows the log of keys and limits in Redis. It is read when a message announces an entry, and also twice a second: a
+ * message may be lost, and a subscriber doesn't notice a dead connection at once. So messages only make changes known
+ * faster. `begunAt` says up to when all changes are known; a cached key's validity depends on it: see KeyRing.
+ */
+export class KeyLog {
+  readonly #records: KeyRecords
+  readonly #subscriptions: Subscriptions
+  readonly #limits: LimitTable
+  readonly #output: LogOutput
+  /** When the last successful read began, by this process's monotonic clock: all earlier changes are known. */
+  begunAt = -Infinity
+  /**
+   * Redis's clock minus this process's monotonic clock, too high by at most the duration of a read: so no key ends
+   * late.
+   */
+  #offset = 0
+  #follower: LogFollower | undefined
+  /** The last entry read. */
+  #last = ''
+  #isReading = false
+  #readAgain = false
+  #isFailing = false
+  #timer: NodeJS.Timeout | undefined
+  #leave: Promise<() => void> | undefined
+
+  constructor (records: KeyRecords, subscriptions: Subscriptions, limits: LimitTable, output: LogOutput) {
+    this.#records = records
+    this.#subscriptions = subscriptions
+    this.#limits = limits
+    this.#output = output
+  }
+
+  start (follower: LogFollower): void {
+    this.#follower = follower
+    this.#timer = setInterval(() => this.#read(), interval)
+    this.#timer.unref()
+    this.#leave = this.#subscriptions.listen(this.#records.channel, () => this.#read())
+    this.#read()
+  }
+
+  stop (): void {
+    clearInterval(this.#timer)
+    this.#follower = undefined
+    this.#leave?.then(leave => leave())
+  }
+
+  /** @param now Redis's clock in a reply to a read that began at `begun` */
+  learnClock (now: number, begun: number): void {
+    this.#offset = now - begun
+  }
+
+  /** Converts a moment of this process's clock to Redis's clock. */
+  timeAt (moment: number): number {
+    return moment + this.#offset
+  }
+
+  async #read (): Promise<void> {
+    // A read under way may have begun before the announced change.
+    this.#readAgain = true
+    if (this.#isReading) return
+    this.#isReading = true
+    try {
+      while (this.#readAgain) {
+        this.#readAgain = false
+        const begun = performance.now()
+        const { now, lost, last, entries, more } = await this.#records.changes(this.#last)
+        if (this.#follower === undefined) return
+        this.learnClock(now, begun)
+        // If the log was empty at the last read, the first entry now may not be the first since then.
+        const isLost = lost || (this.#last === '0-0' && entries.length > 0)
+        if (isLost) this.#follower.forget()
+        for (const { id } of entries) if (id !== undefined) this.#follower.forget(id)
+        // Before the entries count as read: if Redis can't give the limits now, they come again.
+        if (isLost) await this.#limits.read()
+        else await this.#limits.change(entries.filter(({ id }) => id === undefined))
+        for (const entry of entries) this.#write(entry)
+        this.#last = last
+        if (more) this.#readAgain = true
+        else this.begunAt = begun
+      }
+      this.#isFailing = false
+      this.#follower?.caughtUp()
+    } catch (error) {
+      // Others report that Redis is away. Other errors are logged once, not twice a second.
+      if (!(error instanceof Unavailable) && !this.#isFailing) {
+        this.#output.error({ err: error }, 'the log of API keys could not be read')
+      }
+      this.#isFailing = true
+    } finally {
+      this.#isReading = false
+    }
+  }
+
+  #write ({ id, tenant, agent, action, limit, by }: KeyChange): void {
+    if (id !== undefined) return this.#output.info({ key_id: id, tenant, agent, by }, `key ${action}`)
+    this.#output.info({ tenant, ...agent !== '' && { agent }, ...limit !== '' && { limit: Number(limit) }, by }, action)
+  }
+}
