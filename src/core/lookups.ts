@@ -5,6 +5,7 @@ import { isIP } from 'node:net'
 import type { LookupFunction } from 'node:net'
 import pLimit from 'p-limit'
 import type { LimitFunction } from 'p-limit'
+import { Shared } from './shared.ts'
 
 /** What /etc/resolv.conf says. */
 interface ResolverSettings {
@@ -121,8 +122,6 @@ export class NotLookedUp extends Error {
   readonly code = 'timeout'
 }
 
-interface Owner { limit: LimitFunction, names: Map<string, Promise<LookupAddress[]>> }
-
 /**
  * Looks up names that users chose, as the system does (/etc/hosts, search domains), but not by it. The system's look-up
  * has no timeout of ours, can't be cancelled, and takes one of the two threads on which the process also looks up
@@ -133,7 +132,9 @@ export class Lookups {
   readonly #timeout: number
   readonly #hosts: SystemFile<Map<string, string[]>>
   readonly #settings: SystemFile<ResolverSettings>
-  readonly #owners = new Map<string, Owner>()
+  /** How many names are looked up at once, by owner. */
+  readonly #limits = new Map<string, LimitFunction>()
+  readonly #reads = new Shared<LookupAddress[]>()
   readonly #underWay = new Set<Resolver>()
   #free: Resolver[] = []
   /** The settings that those are made with. */
@@ -154,19 +155,14 @@ export class Lookups {
    * @throws {NotLookedUp} @throws {Error} with a code: it has none, or no name server answered in time
    */
   async addresses (of: string, name: string): Promise<LookupAddress[]> {
-    let owner = this.#owners.get(of)
-    if (owner === undefined) this.#owners.set(of, owner = { limit: pLimit(this.#atOnce), names: new Map() })
-    const { limit, names } = owner
-    let found = names.get(name)
-    if (found === undefined) {
+    return this.#reads.get(`${of} ${name}`, () => {
+      const limit = this.#limits.get(of) ?? pLimit(this.#atOnce)
+      this.#limits.set(of, limit)
       const requestedAt = performance.now()
-      found = limit(() => this.#within(requestedAt, name)).finally(() => {
-        names.delete(name)
-        if (names.size === 0) this.#owners.delete(of)
+      return limit(() => this.#within(requestedAt, name)).finally(() => {
+        if (limit.activeCount + limit.pendingCount === 0) this.#limits.delete(of)
       })
-      names.set(name, found)
-    }
-    return found
+    })
   }
 
   /** The same in the form that connections ask in. */

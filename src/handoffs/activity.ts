@@ -1,3 +1,4 @@
+import { Shared } from '../core/shared.ts'
 import type { EventService } from './events.ts'
 import { isAfter, placeAfter, timeIn } from './feed.ts'
 import type { Event, FeedPlace, FeedReader } from './feed.ts'
@@ -40,6 +41,8 @@ interface Gap { place: FeedPlace, to: string }
 export class Activities {
   readonly #events: EventService
   readonly #byTenant = new Map<string, TenantActivity>()
+  /** One look at a tenant at a time: two would count the same events. */
+  readonly #looks = new Shared<Activity>({ keptFor: sharedFor })
   #timer: NodeJS.Timeout | undefined
 
   constructor (events: EventService) {
@@ -53,7 +56,7 @@ export class Activities {
     const known = this.#byTenant.get(tenant) ?? new TenantActivity(tenant, reader, feed.retention)
     this.#byTenant.set(tenant, known)
     this.#forgetLater()
-    return known.look()
+    return this.#looks.get(tenant, () => known.look())
   }
 
   /** By a timer, since nobody may ever look again. */
@@ -75,7 +78,6 @@ class TenantActivity {
   #newest: Event[] = []
   #gaps: Gap[] = []
   #place: FeedPlace | null = null
-  #latest: Promise<Activity> | null = null
   lookedAt = performance.now()
 
   constructor (tenant: string, reader: FeedReader, retention: number) {
@@ -84,19 +86,8 @@ class TenantActivity {
     this.#retention = retention
   }
 
-  /** Those who look at one time share a look. */
-  look (): Promise<Activity> {
-    if (this.#latest !== null && performance.now() - this.lookedAt < sharedFor) return this.#latest
+  async look (): Promise<Activity> {
     this.lookedAt = performance.now()
-    const before = this.#latest ?? Promise.resolve()
-    // One after the other: two would count the same events.
-    const latest = before.catch(() => {}).then(() => this.#look())
-    latest.catch(() => { if (this.#latest === latest) this.#latest = null })
-    this.#latest = latest
-    return latest
-  }
-
-  async #look (): Promise<Activity> {
     const end = await this.#reader.now(this.#tenant)
     const now = end.seen ?? timeIn(end.next)
     const start = Math.max(0, now - Math.min(this.#retention, minutesCounted * minute))

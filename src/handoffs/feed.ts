@@ -3,6 +3,7 @@ import { homeTag } from '../core/ids.ts'
 import { iso } from '../core/iso.ts'
 import { hasLabels, labelsMember } from '../core/labels.ts'
 import type { Labels } from '../core/labels.ts'
+import { Shared } from '../core/shared.ts'
 import type { FeedEntry, Events, FeedPage } from '../store/events.ts'
 import { pageFor } from './answers.ts'
 import type { ReadInTurn } from './large-reads.ts'
@@ -42,7 +43,7 @@ interface Page extends Omit<FeedPage, 'entries'> { events: Event[] }
 export class FeedReader {
   readonly #feed: Events
   readonly #baseUrl: () => string
-  readonly #pages = new Map<string, Promise<Page>>()
+  readonly #pages = new Shared<Page>()
   readonly #inTurn: ReadInTurn
 
   /** @param baseUrl what the links in events start with @param inTurn for searches */
@@ -62,7 +63,7 @@ export class FeedReader {
 
   /** The feed changed: what is being read for others may have been read before. */
   changed (tenant: string): void {
-    for (const place of this.#pages.keys()) if (place.startsWith(`${tenant} `)) this.#pages.delete(place)
+    this.#pages.forget(`${tenant} `)
   }
 
   /** @param isSearch it follows a full page: then it reads more, in its turn */
@@ -91,17 +92,10 @@ export class FeedReader {
 
   #page (tenant: string, after: string, isSearch: boolean): Promise<Page> {
     const max = isSearch ? pageSize : newsSize
-    const name = `${tenant} ${after} ${max}`
-    const known = this.#pages.get(name)
-    if (known !== undefined) return known
     const read = () => this.#feed.read(tenant, after, max).then(({ entries, ...more }) =>
       ({ ...more, events: entries.map(entry => readEvent(entry, this.#baseUrl())) }))
-    const reading = isSearch ? this.#inTurn({ tenant, tag: homeTag(tenant) }, read) : read()
-    const page: Promise<Page> = reading.finally(() => {
-      if (this.#pages.get(name) === page) this.#pages.delete(name)
-    })
-    this.#pages.set(name, page)
-    return page
+    return this.#pages.get(`${tenant} ${after} ${max}`, () =>
+      isSearch ? this.#inTurn({ tenant, tag: homeTag(tenant) }, read) : read())
   }
 }
 

@@ -2,6 +2,7 @@ import { Problem, invalid } from '../core/errors.ts'
 import { iso } from '../core/iso.ts'
 import { isInbox, isName } from '../core/model.ts'
 import type { Caller } from '../core/model.ts'
+import { Shared } from '../core/shared.ts'
 import type { InboxAnswer, InboxesAnswer, InboxesQuery, InboxSettingsBody } from '../core/schemas/inboxes.ts'
 import type { Counted, InboxPlace, Inboxes } from '../store/inboxes.ts'
 import { inGroups } from '../store/lists.ts'
@@ -23,7 +24,7 @@ const maxElsewhere = 1000
 export class InboxSettingsService {
   readonly #inboxes: Inboxes
   readonly #inTurn: InTurn
-  readonly #elsewhere = new Map<string, { at: number, count: Promise<number> }>()
+  readonly #elsewhere = new Shared<number>({ keptFor: elsewhereLifetime, max: maxElsewhere })
 
   constructor (inboxes: Inboxes, inTurn: InTurn) {
     this.#inboxes = inboxes
@@ -78,16 +79,7 @@ export class InboxSettingsService {
       return pending + waiting + delayed + blocked
     }
     if (requireHuman || home === null) return pendingIn(own)
-    const name = `${tenant} ${inbox}`
-    const now = performance.now()
-    const known = this.#elsewhere.get(name)
-    if (known !== undefined && now - known.at < elsewhereLifetime) return known.count
-    if (this.#elsewhere.size >= maxElsewhere) this.#elsewhere.clear()
-    const count = pendingIn(home)
-    this.#elsewhere.set(name, { at: now, count })
-    // A failure isn't kept.
-    count.catch(() => this.#elsewhere.delete(name))
-    return count
+    return this.#elsewhere.get(`${tenant} ${inbox}`, () => pendingIn(home))
   }
 }
 

@@ -2,7 +2,7 @@ import { invalid } from '../core/errors.ts'
 import type { Labels } from '../core/labels.ts'
 import { isAddressed } from '../core/model.ts'
 import type { Caller, HandoffRecord } from '../core/model.ts'
-import { Pace } from '../core/pace.ts'
+import { Shared } from '../core/shared.ts'
 import { writeCursor as approvalsCursor } from './approvals.ts'
 import type { ApprovalService, DecidedLately } from './approvals.ts'
 import type { AskService } from './asks.ts'
@@ -63,7 +63,7 @@ export class WaitingService {
   readonly #approvals: ApprovalService
   readonly #asks: AskService
   readonly #waiter: Waiter
-  readonly #pages = new Pace<WaitingList>(pagePace)
+  readonly #pages = new Shared<WaitingList>({ keptFor: pagePace })
 
   constructor (approvals: ApprovalService, asks: AskService, waiter: Waiter) {
     this.#approvals = approvals
@@ -146,7 +146,7 @@ export class WaitingService {
     const look = async () => {
       const anyone = { ...caller, inboxes: null }
       const same = JSON.stringify([tenant, limit, wanted.inbox, wanted.labels, wanted.only])
-      const part = await this.#pages.run(same, () => this.#list(anyone, undefined, limit, wanted))
+      const part = await this.#pages.next(same, () => this.#list(anyone, undefined, limit, wanted))
       // The shared look may have taken a while, and the key or session may have ended meanwhile.
       return addressedTo(await waiting.asker.grant().authorise(), part)
     }

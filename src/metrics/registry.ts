@@ -12,7 +12,7 @@ import type { Deliverer } from '../webhooks/deliverer.ts'
 import { Families, processFamilies } from './families.ts'
 import type { Sample, Timed } from './families.ts'
 import type { Figures, InboxRounds } from './inboxes.ts'
-import { Pace } from '../core/pace.ts'
+import { Shared } from '../core/shared.ts'
 
 /** Where the numbers are. */
 interface Sources {
@@ -316,14 +316,7 @@ const interval = 100
 export function metricsRoute (
   app: FastifyInstance, registry: { contentType: string, metrics (): Promise<string> }
 ): void {
-  const pace = new Pace<string>(interval)
-  let latest: Promise<unknown> = Promise.resolve()
-  // One at a time, and all who ask meanwhile share the next one: its figures are of after they asked.
-  const render = () => pace.run('', () => {
-    const text = latest.then(() => registry.metrics())
-    latest = text.catch(() => {})
-    return text
-  })
+  const texts = new Shared<string>({ keptFor: interval })
   app.get('/metrics', {
     schema: {
       operationId: 'metrics',
@@ -335,6 +328,7 @@ export function metricsRoute (
     },
   }, async (request, reply) => {
     reply.header('content-type', registry.contentType)
-    return render()
+    // Its figures are of after it was asked for.
+    return texts.next('', () => registry.metrics())
   })
 }

@@ -1,6 +1,7 @@
 import type { Writable } from 'node:stream'
 import type { Redis } from 'ioredis'
 import { Unavailable } from '../core/errors.ts'
+import { Shared } from '../core/shared.ts'
 import type { ScriptCall } from './call.ts'
 import type { Master } from './masters.ts'
 import { StaleConnections } from './stale-connections.ts'
@@ -52,7 +53,7 @@ export class Lane {
   #offset = 1e12
   readonly #former = new StaleConnections()
   #reconnected = -Infinity
-  #learning: Promise<void> | undefined
+  readonly #learning = new Shared<void>()
   readonly #clockTimer: NodeJS.Timeout
 
   /** @param isOneRedis whether one command may have keys of several partitions */
@@ -149,10 +150,10 @@ export class Lane {
    * Redis's clock, as of the reply's arrival: too early by the time of the way back, so no deadline is ever too late.
    */
   learnClock (): Promise<void> {
-    this.#learning ??= this.#master.calls.time().then(([seconds, microseconds]) => {
+    return this.#learning.get('', async () => {
+      const [seconds, microseconds] = await this.#master.calls.time()
       this.#offset = Number(seconds) * 1000 + Number(microseconds) / 1000 - performance.now()
-    }).finally(() => { this.#learning = undefined })
-    return this.#learning
+    })
   }
 
   /** Whether its master has left. */

@@ -1,4 +1,5 @@
 import { Unavailable } from '../core/errors.ts'
+import { Shared } from '../core/shared.ts'
 import { onlineReplicas, readInfo, testedServers, unsupported, versionOf } from '../redis/connect.ts'
 import type { ConnectionLog, ServerInfo } from '../redis/connect.ts'
 import type { Lanes } from '../redis/lanes.ts'
@@ -234,7 +235,7 @@ export class Checks {
   readonly #log: CheckLog
   readonly #quiet: number
   readonly #logged = new Map<string, LoggedTrouble>()
-  #underWay: Promise<string | null> | undefined
+  readonly #checks = new Shared<string | null>()
   #last: string | null | undefined
   #lastDoubt: string | undefined
   #looks: readonly Look[] = []
@@ -258,8 +259,7 @@ export class Checks {
    * Redis one check at a time.
    */
   whyNotReady (): Promise<string | null> {
-    this.#underWay ??= this.#check().finally(() => { this.#underWay = undefined })
-    return this.#underWay
+    return this.#checks.get('', () => this.#check())
   }
 
   /** Could it serve at the last check? Undefined before the first one. */

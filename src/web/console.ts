@@ -7,7 +7,7 @@ import type { Console, ConsoleServices } from './console-routes.ts'
 import { letPeopleIn, servePeople } from './people.ts'
 import type { People } from './people.ts'
 import type { Caller } from '../core/model.ts'
-import { Pace } from '../core/pace.ts'
+import { Shared } from '../core/shared.ts'
 import { readHandoffs, shows, textOf, nothing, readList } from './console-routes.ts'
 import { redirect, show } from './session.ts'
 import { overviewPage } from './views/console-overview.ts'
@@ -41,12 +41,12 @@ const pace = 250
 
 /** The console's first page: is anything wrong, and what is in the inboxes? */
 function overviewRoutes (app: FastifyInstance, services: Console): void {
-  const reads = new Pace<Overview>(pace)
+  const reads = new Shared<Overview>({ keptFor: pace })
   app.get('/', shows, async (request, reply) => {
     const { caller } = request
     const cursor = textOf(request.query, 'cursor')
     const shared = `${caller.tenant} ${cursor ?? ''}`
-    const overview = await reads.run(shared, () => readOverview(services, caller, cursor))
+    const overview = await reads.next(shared, () => readOverview(services, caller, cursor))
     // What happens renews itself from its own page.
     const isPart = request.headers['hx-request'] !== undefined
     const activity = isPart || cursor !== undefined ? null : await services.activities.look(caller.tenant)

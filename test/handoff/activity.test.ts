@@ -1,10 +1,11 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
-import type { Test } from 'tap'
 import { Activities } from '../../src/handoffs/activity.ts'
 import type { EventService } from '../../src/handoffs/events.ts'
 import { isAfter, pageSize } from '../../src/handoffs/feed.ts'
 import type { Event, FeedPlace } from '../../src/handoffs/feed.ts'
 import { skipInQuick } from '../helpers/extent.ts'
+import { inVirtualTime } from '../helpers/virtual-time.ts'
 
 const minute = 60_000
 const start = Date.parse('2026-11-20T09:00:00.000Z')
@@ -43,60 +44,58 @@ class Feed {
 }
 
 /** Looks, past the second for which a look is shared. @returns how many are counted, and the minutes that are missing */
-async function look (activities: Activities, t: Test) {
-  t.context.now += 2000
+async function look (activities: Activities) {
+  await sleep(2000)
   const { minutes, missing, newest } = (await activities.look('x'))!
   const counted = minutes.reduce((sum, { counts }) => sum + [...counts.values()].reduce((one, other) => one + other, 0), 0)
   return { counted, missing: missing.size, newest: newest[0]?.id, minutes }
 }
 
-/** The process's clock stands still during the test. */
-function stopClock (t: Test): void {
-  t.context.now = 0
-  t.intercept(performance, 'now', { value: () => t.context.now, configurable: true })
-}
-
 t.test('what is new comes at once, and what was before is counted bit by bit', skipInQuick, async t => {
-  stopClock(t)
   const feed = new Feed()
   for (let n = 50; n > 0; n--) feed.add(start - n * minute, 1000)
   feed.add(start - 10, 3, 'handoff.done')
   const activities = new Activities(feed as unknown as EventService)
-  const first = await look(activities, t)
+  const { first, last, pages } = await inVirtualTime(async () => {
+    const first = await look(activities)
+    const pages = [feed.pages]
+    let last = first
+    for (let n = 0; n < 30 && last.missing > 0; n++) {
+      const before = feed.pages
+      last = await look(activities)
+      pages.push(feed.pages - before)
+    }
+    return { first, last, pages }
+  })
   t.equal(first.newest, feed.events.at(-1)!.id, 'the newest is there')
   t.ok(first.counted < 50_003 && first.missing > 0)
-  t.ok(feed.pages <= 13, `${feed.pages} pages`)
-  let last = first
-  for (let n = 0; n < 30 && last.missing > 0; n++) {
-    const pages = feed.pages
-    last = await look(activities, t)
-    t.ok(feed.pages - pages <= 12, 'a look reads so much and no more')
-  }
+  t.ok(pages[0]! <= 13, `${pages[0]} pages`)
+  t.ok(pages.slice(1).every(count => count <= 12), 'a look reads so much and no more')
   t.strictSame([last.counted, last.missing], [50_003, 0], 'each once')
   t.equal(last.minutes.at(-2)!.counts.get('handoff.passed') ?? last.minutes.at(-1)!.counts.get('handoff.passed'), 1000)
 })
 
 t.test('it goes on from where it was, also after a fault, and forgets what is over', async t => {
-  stopClock(t)
   const feed = new Feed()
   feed.add(start - minute, 700)
   const activities = new Activities(feed as unknown as EventService)
-  t.equal((await look(activities, t)).counted, 700)
-  feed.add(start, 10)
-  feed.fails = true
-  await t.rejects(look(activities, t))
-  feed.fails = false
-  feed.clock = start + 1
-  t.strictSame((await look(activities, t)).counted, 710)
-  const pages = feed.pages
-  t.strictSame((await look(activities, t)).counted, 710)
-  t.equal(feed.pages, pages, 'nothing new: nothing is read')
-  feed.clock = start + 59.5 * minute
-  t.equal((await look(activities, t)).counted, 10)
+  const counted = await inVirtualTime(async () => {
+    const counted: unknown[] = [(await look(activities)).counted]
+    feed.add(start, 10)
+    feed.fails = true
+    counted.push(await look(activities).catch(({ message }) => message))
+    feed.fails = false
+    feed.clock = start + 1
+    counted.push((await look(activities)).counted)
+    const pages = feed.pages
+    counted.push((await look(activities)).counted, feed.pages - pages)
+    feed.clock = start + 59.5 * minute
+    return [...counted, (await look(activities)).counted]
+  })
+  t.strictSame(counted, [700, 'away', 710, 710, 0, 10], 'where nothing is new, nothing is read')
 })
 
 t.test('those who look at one time share a look', async t => {
-  stopClock(t)
   const feed = new Feed()
   feed.add(start - minute, 10)
   const activities = new Activities(feed as unknown as EventService)
@@ -106,30 +105,21 @@ t.test('those who look at one time share a look', async t => {
 })
 
 t.test('where events are off there is nothing', async t => {
-  stopClock(t)
   t.equal(await new Activities({ isOn: false } as EventService).look('x'), null)
 })
 
 t.test('it forgets who wasn’t looked at for minutes, though nobody looks at any', async t => {
-  stopClock(t)
   const feed = new Feed()
   feed.add(start - minute, 10)
-  const captured = t.capture(globalThis, 'setTimeout', (_: () => void, __: number) => ({ unref () { return this } }))
-  // The runner has timers too.
-  const timers = () => captured().filter(({ args: [, delay] }) => delay === 5 * minute)
   const activities = new Activities(feed as unknown as EventService)
-  await look(activities, t)
-  const runTimer = () => {
-    const all = timers()
-    t.equal(all.length, 1, 'one at a time')
-    all[0]!.args[0]()
-  }
-  runTimer()
-  await look(activities, t)
-  t.equal(feed.pages, 1, 'it was looked at just now')
-  t.context.now += 6 * minute
-  runTimer()
-  t.equal(timers().length, 0, 'none is left')
-  await look(activities, t)
-  t.equal(feed.pages, 2, 'read anew')
+  const pages = await inVirtualTime(async () => {
+    const pages: number[] = []
+    for (const rest of [0, 5 * minute, 15 * minute]) {
+      await sleep(rest)
+      await look(activities)
+      pages.push(feed.pages)
+    }
+    return pages
+  })
+  t.strictSame(pages, [1, 1, 2], 'read anew once it was forgotten')
 })
