@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Unavailable } from '../core/errors.ts'
+import { Round } from '../core/round.ts'
 import type { Memory } from '../store/health.ts'
 import type { Counted, InboxPlace, NamedInbox } from '../store/inboxes.ts'
 import type { Store } from '../store/store.ts'
@@ -51,11 +51,8 @@ export interface Figures extends Found { memory: Memory | null, age: number }
 export class InboxRounds {
   readonly #store: Pick<Store, 'inboxes' | 'memory' | 'sweeper'>
   readonly #maxInboxes: number
-  readonly #onFault: (error: unknown) => void
   readonly #times: typeof standardTimes
-  #timer: NodeJS.Timeout | undefined
-  #isStopped = false
-  #underWay: Promise<void> | undefined
+  readonly #rounds: Round
   #nextAt = 0
   #last: Found & { at: number } | undefined
   #memory: { read: Memory | null, at: number } = { read: null, at: -Infinity }
@@ -67,8 +64,17 @@ export class InboxRounds {
   ) {
     this.#store = store
     this.#maxInboxes = maxInboxes
-    this.#onFault = onFault
     this.#times = times
+    this.#rounds = new Round({
+      interval: times.tick,
+      isMine: () => this.#isSweeping,
+      notMine: () => {
+        this.#last = undefined
+        this.#nextAt = 0
+      },
+      run: () => this.#roundIfDue(),
+      onFault,
+    })
   }
 
   /** Those of the last round, however long ago it was. Null if this replica doesn't sweep, and before its first one. */
@@ -79,33 +85,21 @@ export class InboxRounds {
   }
 
   /** The first round begins as soon as this replica sweeps. */
-  start (): void {
-    this.#nextAt = 0
-    this.#timer = setInterval(() => this.#tick(), this.#times.tick).unref()
-  }
-
-  async stop (): Promise<void> {
-    this.#isStopped = true
-    clearInterval(this.#timer)
-    await this.#underWay
-  }
+  start (): void { this.#rounds.wake(this.#times.tick) }
+  stop (): Promise<void> { return this.#rounds.stop() }
 
   get #isSweeping (): boolean {
     return this.#store.sweeper.isSweeping
   }
 
-  #tick (): void {
+  async #roundIfDue (): Promise<void> {
     const now = performance.now()
-    if (!this.#isSweeping) {
-      this.#last = undefined
-      this.#nextAt = 0
-    } else if (this.#underWay === undefined && now >= this.#nextAt) {
-      this.#nextAt = now + this.#times.round
-      this.#underWay = this.round().catch(error => {
-        this.#nextAt = performance.now() + this.#times.afterFailure
-        if (!(error instanceof Unavailable)) this.#onFault(error)
-      }).finally(() => { this.#underWay = undefined })
-    }
+    if (now < this.#nextAt) return
+    this.#nextAt = now + this.#times.round
+    await this.round().catch(error => {
+      this.#nextAt = performance.now() + this.#times.afterFailure
+      throw error
+    })
   }
 
   /** One round. It ends early, without figures, if this replica stops sweeping. */
@@ -130,7 +124,7 @@ export class InboxRounds {
           else if (typeof counted !== 'number' && counted.caught + counted.delayed > 0) stale.add(place)
         }
       }
-      if (this.#isStopped || !this.#isSweeping) return
+      if (this.#rounds.signal.aborted || !this.#isSweeping) return
       const now = performance.now()
       // As long as the calls took: half of the time is left to others.
       if (now < at + hurry.from || now > at + hurry.until) await sleep(now - before, undefined, { ref: false })
@@ -142,7 +136,7 @@ export class InboxRounds {
     this.#nextAt = at + Math.min(this.#times.round, Math.max(0, 0.9 * this.#times.maxAge - took))
     this.#last = { inboxes: inboxes.all(), approvals: approvals.all(), at }
     for (const place of [...empty.items, ...stale.items]) {
-      if (this.#isStopped || !this.#isSweeping) return
+      if (this.#rounds.signal.aborted || !this.#isSweeping) return
       await this.#store.inboxes.tidy(place)
     }
   }

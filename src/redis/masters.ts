@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import slotOf from 'cluster-key-slot'
 import type { Redis } from 'ioredis'
 import type { ClusterNodes, Host, Sentinels, Standalone } from '../core/redis-url.ts'
+import { Round } from '../core/round.ts'
 import { isCut } from './call.ts'
 import { connect, connectNode, nodeName } from './connect.ts'
 import type { ConnectionLog } from './connect.ts'
@@ -179,11 +180,17 @@ export class ClusterMasters implements Masters {
   #known: Host[] = []
   readonly #newcomer: Array<(master: Master) => void> = []
   readonly #change: Array<() => void> = []
-  #timer: NodeJS.Timeout | undefined
-  #asking = false
+  readonly #rounds = new Round({
+    interval: whileInDoubt,
+    run: async () => {
+      await this.#askAround()
+      return this.#isWell() ? whileWell : whileInDoubt
+    },
+    onFault: error => { throw error }
+  })
+
   #doubtedAt = -Infinity
   #turn = 0
-  #closed = false
   trouble: Error | undefined
 
   /** @param open connects to one node; the simulator passes its own */
@@ -216,7 +223,8 @@ export class ClusterMasters implements Masters {
 
   doubt (): void {
     this.#doubtedAt = performance.now()
-    if (!this.#asking && !this.#closed) this.#askIn(0)
+    // Those that are asked now may say so already.
+    if (!this.#rounds.isUnderWay) this.#rounds.wake()
   }
 
   redirected (error: string): Master | undefined {
@@ -236,21 +244,8 @@ export class ClusterMasters implements Masters {
   }
 
   close (): void {
-    this.#closed = true
-    clearTimeout(this.#timer)
+    this.#rounds.stop()
     for (const master of this.#masters.values()) hangUp(master)
-  }
-
-  #askIn (milliseconds: number): void {
-    clearTimeout(this.#timer)
-    this.#timer = setTimeout(() => {
-      this.#asking = true
-      this.#askAround().finally(() => {
-        this.#asking = false
-        if (!this.#closed) this.#askIn(this.#isWell() ? whileWell : whileInDoubt)
-      })
-    }, milliseconds)
-    this.#timer.unref()
   }
 
   #isWell (): boolean {
@@ -267,14 +262,14 @@ export class ClusterMasters implements Masters {
     const first = this.#turn++ % hosts.length
     for (const host of [...hosts.slice(first), ...hosts.slice(0, first)]) {
       const ranges = await this.#ask(host).catch((error: Error) => this.#unanswered(host, error))
-      if (this.#closed) return
+      if (this.#rounds.signal.aborted) return
       if (ranges.length > 0) return this.#learn(ranges)
     }
   }
 
   /** Logs why no node has ever answered, since nothing else does: once, because all are asked repeatedly. */
   #unanswered (host: Host, error: Error): SlotRange[] {
-    if (this.#masters.size > 0 || this.#closed) return []
+    if (this.#masters.size > 0 || this.#rounds.signal.aborted) return []
     if (this.trouble === undefined) {
       this.#log.warn({ node: nodeName(host), reason: error.message }, 'no node of the Cluster is reached')
     }

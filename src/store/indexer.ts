@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Unavailable } from '../core/errors.ts'
 import { isId, tagIn, tagOf } from '../core/ids.ts'
+import { Round } from '../core/round.ts'
 import type { Lanes } from '../redis/lanes.ts'
 import type { Scripts } from '../redis/scripts.ts'
 import type { KeyNames } from './key-names.ts'
@@ -42,9 +42,7 @@ export class Indexer {
   readonly #scripts: Scripts
   readonly #keyNames: KeyNames
   readonly #options: IndexerOptions
-  #timer: NodeJS.Timeout | undefined
-  readonly #stopping = new AbortController()
-  #underWay: Promise<void> | undefined
+  readonly #rounds: Round
   #pause = times.first
   /** In this process's monotonic milliseconds; undefined while this replica doesn't sweep. */
   #nextAt: number | undefined
@@ -54,39 +52,36 @@ export class Indexer {
     this.#scripts = scripts
     this.#keyNames = keyNames
     this.#options = options
+    this.#rounds = new Round({
+      interval: times.tick,
+      isMine: options.isSweeping,
+      notMine: () => { this.#nextAt = undefined },
+      run: () => this.#roundIfDue(),
+      onFault: options.onFault,
+    })
   }
 
-  start (): void {
-    this.#timer = setInterval(() => this.#tick(), times.tick).unref()
-  }
+  start (): void { this.#rounds.wake(times.tick) }
+  stop (): Promise<void> { return this.#rounds.stop() }
 
-  async stop (): Promise<void> {
-    this.#stopping.abort()
-    clearInterval(this.#timer)
-    await this.#underWay
-  }
-
-  #tick (): void {
-    const now = performance.now()
-    if (!this.#options.isSweeping()) {
-      this.#nextAt = undefined
-    } else if (this.#nextAt === undefined) {
+  async #roundIfDue (): Promise<void> {
+    if (this.#nextAt === undefined) {
       this.#pause = times.first
-      this.#nextAt = now + this.#pause
-    } else if (this.#underWay === undefined && now >= this.#nextAt) {
-      this.#underWay = this.round().then(() => { this.#pause = Math.min(2 * this.#pause, times.longest) }, error => {
-        if (!(error instanceof Unavailable)) this.#options.onFault(error)
-      }).finally(() => {
-        this.#underWay = undefined
-        this.#nextAt = performance.now() + this.#pause
-      })
+      this.#nextAt = performance.now() + this.#pause
+    }
+    if (performance.now() < this.#nextAt) return
+    try {
+      await this.round()
+      this.#pause = Math.min(2 * this.#pause, times.longest)
+    } finally {
+      this.#nextAt = performance.now() + this.#pause
     }
   }
 
   /** One round. What a slot takes to another server meanwhile may be missed: the next round finds it. */
   async round (): Promise<void> {
     const { tags, masterOf } = this.#options
-    const { signal } = this.#stopping
+    const { signal } = this.#rounds
     const servers = new Map(tags.map(tag => [masterOf(tag), tag]))
     for (const tag of servers.values()) {
       let cursor = '0'

@@ -2,10 +2,10 @@ import type { Redis } from 'ioredis'
 import pLimit from 'p-limit'
 import type { LimitFunction } from 'p-limit'
 import { Unavailable } from '../core/errors.ts'
+import { Round, within } from '../core/round.ts'
 import type { EventBatch, Events, Missing } from './events.ts'
 import { eventsPerCall, inCalls, numberOf } from './events.ts'
 import { homeTagOf } from './key-names.ts'
-import { within } from './leases.ts'
 import type { Leases } from './leases.ts'
 import { inGroups } from './lists.ts'
 
@@ -193,7 +193,6 @@ interface Watched {
 export class RelayRound {
   readonly #events: Events
   readonly #relay: Relay
-  readonly #leases: Leases
   readonly #options: RelayRoundOptions
   readonly #seen = new Map<string, number>()
   readonly #watched = new Map<string, Watched>()
@@ -203,8 +202,7 @@ export class RelayRound {
    */
   readonly #checking = new Calls()
   readonly #removing = new Calls()
-  #timer: NodeJS.Timeout | undefined
-  #round: Promise<void> | undefined
+  readonly #rounds: Round
   /**
    * The age of the oldest event that was found not to be in its feed, at the last round, in milliseconds. Undefined at
    * the other replicas.
@@ -216,25 +214,22 @@ export class RelayRound {
   constructor (events: Events, relay: Relay, leases: Leases, options: RelayRoundOptions) {
     this.#events = events
     this.#relay = relay
-    this.#leases = leases
     this.#options = options
+    const { tags, reaches, leaseKey, onFault } = options
+    this.#rounds = new Round({
+      interval,
+      isMine: () => leases.takeReached(tags, reaches, leaseKey, leaseDuration),
+      notMine: () => this.#forget(),
+      run: () => this.#goRound(),
+      onFault,
+    })
   }
 
-  start (): void {
-    this.#timer = setInterval(() => {
-      this.#round ??= this.#goRound().catch(error => this.#failed(error)).finally(() => { this.#round = undefined })
-    }, interval)
-    this.#timer.unref()
-  }
-
-  async stop (): Promise<void> {
-    clearInterval(this.#timer)
-    await this.#round
-  }
+  start (): void { this.#rounds.wake(interval) }
+  stop (): Promise<void> { return this.#rounds.stop() }
 
   async #goRound (): Promise<void> {
-    const { tags, reaches, leaseKey } = this.#options
-    if (!await this.#leases.takeReached(tags, reaches, leaseKey, leaseDuration)) return this.#forget()
+    const { tags, reaches } = this.#options
     this.lag = 0
     const found = [...this.#watched.values()]
     const clocks = new Map<Redis, Promise<number>>()

@@ -1,6 +1,6 @@
 import { Unavailable } from '../core/errors.ts'
+import { within } from '../core/round.ts'
 import type { Handoffs, Swept } from './handoffs.ts'
-import { within } from './leases.ts'
 import type { Leases } from './leases.ts'
 
 /** The time between two parts of a round, in milliseconds. */

@@ -10,11 +10,13 @@ import { BatchSpanProcessor, NodeTracerProvider } from '@opentelemetry/sdk-trace
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Context, Span } from '@opentelemetry/api'
 import { Lookups } from '../core/lookups.ts'
+import { within } from '../core/round.ts'
 import { stderr } from '../core/stdio.ts'
 import type { ScriptCallMessage } from '../redis/call.ts'
 
 /**
  * How long a stopping service waits for the export of its last spans, in milliseconds: DRAIN_TIMEOUT is for requests.
+ * An unavailable collector must not keep it from stopping.
  */
 const flushing = 2000
 
@@ -37,7 +39,10 @@ export function startTracing (): void {
     const { fastify } = message as { fastify: FastifyInstance }
     traceRequests(fastify)
     // The server has closed by then, so there are no further spans.
-    fastify.addHook('onClose', () => withinTimeout(provider.shutdown()).finally(() => lookups.close()))
+    fastify.addHook('onClose', async () => {
+      await within(flushing, provider.shutdown().catch(() => {}))
+      lookups.close()
+    })
   })
 }
 
@@ -51,14 +56,6 @@ async function agentFor (protocol: string): Promise<Agent> {
   }
   agent.options.lookup = lookups.functionFor('collector')
   return agent
-}
-
-/** An unavailable collector must not keep a service from stopping. */
-async function withinTimeout (work: Promise<void>): Promise<void> {
-  let timer: NodeJS.Timeout | undefined
-  const over = new Promise<void>(resolve => { timer = setTimeout(resolve, flushing) })
-  await Promise.race([work.catch(() => {}), over])
-  clearTimeout(timer)
 }
 
 let warned = -Infinity

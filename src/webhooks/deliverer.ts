@@ -2,9 +2,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import pLimit from 'p-limit'
 import type { LimitFunction } from 'p-limit'
 import { Unavailable } from '../core/errors.ts'
+import { Round, within } from '../core/round.ts'
 import type { Store } from '../store/store.ts'
 import type { Webhooks } from '../store/webhooks.ts'
-import { within } from '../store/leases.ts'
 import type { Mailer } from './mail.ts'
 import { Post } from './post.ts'
 import type { PostOptions } from './post.ts'
@@ -66,8 +66,7 @@ export class Deliverer {
   /** The same for what happens, some at a time. */
   readonly #lookTurn = pLimit(looksAtOnce)
   readonly #slots = { posts: new Slots(attempts), mails: new Slots(mails) }
-  #timer: NodeJS.Timeout | undefined
-  #round: Promise<void> | undefined
+  readonly #rounds: Round
   /** Tenants whose webhooks changed, as far as messages say. */
   readonly #notified = new Set<string>()
   /** Whether messages may have been lost, or name no tenant, as those of an older version. */
@@ -80,6 +79,17 @@ export class Deliverer {
     this.#sender = new Sender(options.targets, options.attemptTimeout)
     this.#mailer = options.mailer
     this.#post = new Post({ ...options, sender: this.#sender })
+    this.#rounds = new Round({
+      interval: renewal,
+      isMine: () => options.store.takeDelivering(leaseDuration),
+      notMine: () => {
+        this.#lookedAt = -Infinity
+        this.#notified.clear()
+        this.#forget().catch(error => this.#failed(error))
+      },
+      run: () => this.#goRound(),
+      onFault: error => this.#failed(error),
+    })
   }
 
   start (): void {
@@ -87,18 +97,14 @@ export class Deliverer {
     this.#leave = store.subscriptions.listen(webhooks.channel, (tenant = '') => {
       if (tenant === '') this.#isLost = true
       else this.#notified.add(tenant)
-      this.#goRound()
+      this.#rounds.wake()
     })
-    this.#timer = setInterval(() => this.#goRound(), renewal)
-    this.#timer.unref()
-    this.#goRound()
+    this.#rounds.wake()
   }
 
   async stop (): Promise<void> {
-    clearInterval(this.#timer)
-    this.#timer = undefined
     this.#leave?.then(leave => leave(), () => {})
-    await this.#round
+    await this.#rounds.stop()
     const stopped = this.#forget()
     const cut = setTimeout(() => this.#cut(), maxStopTime)
     await stopped
@@ -112,25 +118,12 @@ export class Deliverer {
     this.#mailer?.close()
   }
 
-  #goRound (): void {
-    if (this.#timer === undefined) return
-    this.#round ??= this.#lookRound().catch(error => this.#failed(error)).finally(() => {
-      this.#round = undefined
-      if (this.#isLost || this.#notified.size > 0) this.#goRound()
-    })
-  }
-
-  async #lookRound (): Promise<void> {
+  async #goRound (): Promise<void> {
     const { store, webhooks } = this.#options
     const isLost = this.#isLost
     const notified = [...this.#notified]
     this.#isLost = false
     this.#notified.clear()
-    if (!await store.takeDelivering(leaseDuration)) {
-      this.#lookedAt = -Infinity
-      this.#forget().catch(error => this.#failed(error))
-      return
-    }
     if (!isLost && performance.now() - this.#lookedAt < slowRound) {
       for (const tenant of notified) this.#tenant(tenant).refresh()
       return

@@ -2,10 +2,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Unavailable } from '../core/errors.ts'
 import { randomToken } from '../core/ids.ts'
 import { typesForPeople, webhookTypes } from '../core/model.ts'
+import { Round, within } from '../core/round.ts'
 import { isAfter, passes, readEvent, typeIn } from '../handoffs/feed.ts'
 import type { Event } from '../handoffs/feed.ts'
 import type { FeedEntry, Events } from '../store/events.ts'
-import { within } from '../store/leases.ts'
 import { inGroups } from '../store/lists.ts'
 import type { Claimed, Delivery, DisabledReason, Tried, Webhook, Webhooks } from '../store/webhooks.ts'
 import type { Post } from './post.ts'
@@ -40,10 +40,10 @@ export class TenantWebhooks {
   readonly #tenant: string
   readonly #options: TenantOptions
   readonly #endpoints = new Map<string, WebhookEndpoint>()
-  #looking: Promise<void> | undefined
-  #replaying: Promise<void> | undefined
-  #isRequested = false
-  #isStopped = false
+  /** Where one fails, the deliverer's next round wakes it. */
+  readonly #looks: Round
+  /** What webhooks replay is planned beside what happens meanwhile. */
+  readonly #replays: Round
   /** Whether webhooks may have been made, changed or deleted since they were read. */
   #isStale = true
   #leave: Promise<() => void> | undefined
@@ -51,6 +51,9 @@ export class TenantWebhooks {
   constructor (tenant: string, options: TenantOptions) {
     this.#tenant = tenant
     this.#options = options
+    const { onFault } = options
+    this.#looks = new Round({ interval: Infinity, run: () => this.#look(), onFault })
+    this.#replays = new Round({ interval: Infinity, run: () => this.#replayAll(), onFault })
   }
 
   /** Had it no webhooks when it looked last? */
@@ -66,39 +69,31 @@ export class TenantWebhooks {
 
   /** Takes no more. Resolves when what is under way has ended. */
   async stop (): Promise<void> {
-    this.#isStopped = true
     this.#leave?.then(leave => leave(), () => {})
-    await Promise.all([this.#looking, this.#replaying])
+    await Promise.all([this.#looks.stop(), this.#replays.stop()])
     await Promise.all([...this.#endpoints.values()].map(endpoint => endpoint.stop()))
   }
 
   readonly #wake = () => {
-    this.#isRequested = true
     if (this.#isStopped) return
     this.#leave ??= this.#options.events.listen(this.#tenant, this.#wake)
-    this.#looking ??= this.#look().catch(error => {
-      // The next round looks again.
-      if (!(error instanceof Unavailable)) this.#options.onFault(error)
-    }).finally(() => {
-      this.#looking = undefined
-      // Asked after the last look, and before this.
-      if (this.#isRequested) this.#wake()
-    })
+    this.#looks.wake()
+  }
+
+  get #isStopped (): boolean {
+    return this.#looks.signal.aborted
   }
 
   async #look (): Promise<void> {
     // Each round looks, notified or not: a subscription that nobody answers makes looks late, and prevents none.
     await within(maxListenTime, this.#leave!)
-    while (this.#isRequested && !this.#isStopped) {
-      this.#isRequested = false
-      if (this.#isStale) await this.#options.lookTurn(() => this.#read())
-      const enabled = [...this.#endpoints.values()].filter(({ webhook, isFull }) =>
-        webhook.disabled === null && !isFull)
-      // Most are equally far, and share what is read.
-      const places = new Set(enabled.map(({ readTo }) => readTo))
-      const plan = (place: string) => this.#plan(place, enabled.filter(({ readTo }) => readTo === place))
-      for (const place of places) await this.#options.lookTurn(() => plan(place))
-    }
+    if (this.#isStopped) return
+    if (this.#isStale) await this.#options.lookTurn(() => this.#read())
+    const enabled = [...this.#endpoints.values()].filter(({ webhook, isFull }) => webhook.disabled === null && !isFull)
+    // Most are equally far, and share what is read.
+    const places = new Set(enabled.map(({ readTo }) => readTo))
+    const plan = (place: string) => this.#plan(place, enabled.filter(({ readTo }) => readTo === place))
+    for (const place of places) await this.#options.lookTurn(() => plan(place))
   }
 
   /** Which webhooks there are. */
@@ -125,33 +120,15 @@ export class TenantWebhooks {
       }
       this.#endpoints.get(webhook.id)!.expect(webhook.first, now)
     }
-    this.#replay()
+    this.#replays.wake()
   }
 
-  get #replays (): WebhookEndpoint[] {
-    return this.#isStopped
-      ? []
-      : [...this.#endpoints.values()].filter(({ webhook, isReplayFull }) =>
-          webhook.replay !== null && webhook.disabled === null && !isReplayFull)
-  }
-
-  /** Plans what webhooks replay, beside what happens meanwhile. */
-  #replay (): void {
-    if (this.#replaying !== undefined || this.#replays.length === 0) return
-    this.#replaying = this.#replayAll().then(() => true, error => {
-      // The next round goes on where Redis says that it was.
-      if (!(error instanceof Unavailable)) this.#options.onFault(error)
-      return false
-    }).then(isWell => {
-      this.#replaying = undefined
-      if (isWell) this.#replay()
-    })
-  }
-
-  async #replayAll (): Promise<void> {
-    for (let open = this.#replays; open.length > 0; open = this.#replays) {
-      for (const endpoint of open) await this.#options.replayTurn(() => this.#replaySome(endpoint))
-    }
+  /** One step of each webhook that replays. Where one fails, the next round goes on where Redis says that it was. */
+  async #replayAll (): Promise<number> {
+    const open = [...this.#endpoints.values()].filter(({ webhook, isReplayFull }) =>
+      webhook.replay !== null && webhook.disabled === null && !isReplayFull)
+    for (const endpoint of open) await this.#options.replayTurn(() => this.#replaySome(endpoint))
+    return open.length > 0 ? 0 : Infinity
   }
 
   /**
@@ -195,11 +172,11 @@ export class TenantWebhooks {
     }
     const planned =
       await this.#options.webhooks.plan(this.#tenant, endpoint.webhook.id, endpoint.webhook.cursor, last, wanted)
-    if (planned.outcome === 'gone') this.#isStale = this.#isRequested = true
+    if (planned.outcome === 'gone') this.refresh()
     else if (planned.outcome === 'full') endpoint.isFull = true
     else {
       endpoint.webhook.cursor = endpoint.readTo = planned.place
-      if (isMore || planned.outcome === 'moved') this.#isRequested = true
+      if (isMore || planned.outcome === 'moved') this.#wake()
       endpoint.wake()
     }
   }
@@ -247,13 +224,8 @@ class WebhookEndpoint {
   readonly #tenant: string
   readonly #options: EndpointOptions
   readonly #underWay = new Set<Promise<void>>()
+  readonly #claims: Round
   #isFailing = false
-  #isClaiming = false
-  #isRequested = false
-  #isStopped = false
-  #timer: NodeJS.Timeout | undefined
-  /** When the timer wakes it, by performance.now. */
-  #wakesAt = Infinity
   webhook: Webhook
   /** How far the feed was read; its place in Redis may be behind, where nothing was for it. */
   readTo: string
@@ -267,33 +239,22 @@ class WebhookEndpoint {
     this.#options = options
     this.webhook = webhook
     this.readTo = webhook.cursor
+    this.#claims = new Round({ interval: retryPause, run: () => this.#claim(), onFault: options.onFault })
   }
 
   /** @param first when the first of what is pending is due, as it was at `now`; null if nothing is pending */
   expect (first: number | null, now: number): void {
-    if (first === null) return
-    // A claim may have seen more since, and said so.
-    if (first <= now) this.wake()
-    else if (!this.#isClaiming && performance.now() + first - now < this.#wakesAt) this.#sleep({ first, now })
+    this.#claims.wake(untilDue(first, now))
   }
 
   /** Something may be due. */
-  readonly wake = (): void => {
-    this.#isRequested = true
-    if (this.#isClaiming || this.#isStopped) return
-    this.#isClaiming = true
-    this.#stopTimer()
-    this.#claimAll().catch(error => this.#failed(error)).finally(() => {
-      this.#isClaiming = false
-      if (this.#isRequested && this.#free > 0) this.wake()
-    })
-  }
+  readonly wake = (): void => this.#claims.wake()
 
   /** Takes no more. Resolves when what is under way is noted. */
   async stop (): Promise<void> {
-    this.#isStopped = true
-    this.#stopTimer()
+    const stopped = this.#claims.stop()
     this.#slots.leave(this.#tenant, this.wake)
+    await stopped
     await Promise.all(this.#underWay)
   }
 
@@ -305,46 +266,26 @@ class WebhookEndpoint {
     return this.#options.slots[this.webhook.format === 'mail' ? 'mails' : 'posts']
   }
 
-  async #claimAll (): Promise<void> {
-    while (this.#isRequested && !this.#isStopped) {
-      this.#isRequested = false
-      if (this.#free <= 0) return
-      // Before they are claimed: a claim doesn't last for long.
-      let slots = this.#slots.take(this.#tenant, this.#free, this.wake)
-      if (slots === 0) return
-      try {
-        const claimed =
-          await this.#options.webhooks.claim(this.#tenant, this.webhook.id, slots, claimLease, randomToken())
-        if (claimed === null) return
-        slots -= claimed.deliveries.length
-        for (const delivery of claimed.deliveries) this.#begin(claimed, delivery)
-        this.#sleep(claimed)
-      } finally {
-        this.#slots.giveBack(this.#tenant, slots, this.wake)
-      }
+  /** @returns in how many milliseconds the first of what is left is due. Whatever ends before wakes it. */
+  async #claim (): Promise<number> {
+    if (this.#free <= 0) return Infinity
+    // Before they are claimed: a claim doesn't last for long.
+    let slots = this.#slots.take(this.#tenant, this.#free, this.wake)
+    if (slots === 0) return Infinity
+    try {
+      const claimed =
+        await this.#options.webhooks.claim(this.#tenant, this.webhook.id, slots, claimLease, randomToken())
+      if (claimed === null) return Infinity
+      slots -= claimed.deliveries.length
+      for (const delivery of claimed.deliveries) this.#begin(claimed, delivery)
+      return untilDue(claimed.first, claimed.now)
+    } finally {
+      this.#slots.giveBack(this.#tenant, slots, this.wake)
     }
   }
 
-  /** Until the first of what is left is due. Whatever ends before asks again by itself. */
-  #sleep ({ now, first }: Pick<Claimed, 'now' | 'first'>): void {
-    this.#stopTimer()
-    if (first !== null) this.#wakeIn(Math.min(Math.max(0, first - now), maxSleep))
-  }
-
-  #wakeIn (milliseconds: number): void {
-    this.#stopTimer()
-    if (this.#isStopped) return
-    this.#wakesAt = performance.now() + milliseconds
-    this.#timer = setTimeout(this.wake, milliseconds).unref()
-  }
-
-  #stopTimer (): void {
-    clearTimeout(this.#timer)
-    this.#wakesAt = Infinity
-  }
-
   #begin (claimed: Claimed, delivery: Delivery): void {
-    const attempt = this.#try(claimed, delivery).catch(error => this.#failed(error)).finally(() => {
+    const attempt = this.#try(claimed, delivery).catch(this.#options.onFault).finally(() => {
       this.#underWay.delete(attempt)
       this.#slots.giveBack(this.#tenant, 1, this.wake)
       this.wake()
@@ -356,7 +297,7 @@ class WebhookEndpoint {
     const takenAt = performance.now()
     const answer = await this.#options.post.send(this.#tenant, this.webhook, claimed, delivery)
     // Stopping it ends the attempts: another replica makes this one again.
-    if (this.#isStopped && answer.error === 'timeout') return
+    if (this.#claims.signal.aborted && answer.error === 'timeout') return
     const tried = outcomeOf(answer, typeIn(delivery.text), delivery.attempts + 1)
     this.#isFailing = tried.outcome !== 'delivered'
     await this.#note(delivery, tried, takenAt)
@@ -375,16 +316,17 @@ class WebhookEndpoint {
         if (disabled !== null) onDisabled(this.#tenant, this.webhook.id, disabled)
         return
       } catch (error) {
-        if (!(error instanceof Unavailable) || this.#isStopped || performance.now() - takenAt > claimLease) throw error
+        const isOver = this.#claims.signal.aborted || performance.now() - takenAt > claimLease
+        if (!(error instanceof Unavailable) || isOver) throw error
         await sleep(retryPause)
       }
     }
   }
+}
 
-  #failed (error: unknown): void {
-    if (!(error instanceof Unavailable)) this.#options.onFault(error)
-    this.#wakeIn(retryPause)
-  }
+/** @returns milliseconds; Infinity where nothing is pending */
+function untilDue (first: number | null, now: number): number {
+  return first === null ? Infinity : Math.min(Math.max(0, first - now), maxSleep)
 }
 
 function outcomeOf ({ status, error, retryAfter }: Answer, type: string, tried: number): Tried {

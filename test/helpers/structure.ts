@@ -127,7 +127,7 @@ function mayImport (from: string, of: string, typeOnly: boolean): boolean {
   if (here === 'bootstrap.mjs' || there === 'bootstrap.mjs') return false
   // A preload: the service doesn't import it. It imports only the types of what it observes, and looks up its collector as webhooks' names are.
   if (there === 'tracing') return here === 'tracing'
-  if (here === 'tracing') return typeOnly || ['core/lookups.ts', 'core/stdio.ts'].includes(of)
+  if (here === 'tracing') return typeOnly || ['core/lookups.ts', 'core/round.ts', 'core/stdio.ts'].includes(of)
   // pino's setup, for the entry points of the process.
   if (there === 'log.ts') return here === 'main.ts'
   if (here === 'log.ts') return of === 'core/stdio.ts'
