@@ -57,6 +57,18 @@ t.test('only so many are kept: the oldest goes', async t => {
   t.strictSame(found, [1, 2, 3, 3, 2, 4, 3])
 })
 
+t.test('a read that takes the place of a failed one pushes out no other', async t => {
+  const found = await inVirtualTime(async () => {
+    const shared = new Shared<number>({ keptFor: 100, max: 2 })
+    const { read } = reads()
+    const found = [await shared.get('b', read)]
+    await shared.get('a', () => Promise.reject(new Error('away'))).catch(() => {})
+    for (const name of ['a', 'b', 'c', 'a']) found.push(await shared.get(name, read))
+    return found
+  })
+  t.strictSame(found, [1, 2, 1, 3, 2])
+})
+
 t.test('a failure reaches those who share the read, and is not kept', async t => {
   const found = await inVirtualTime(async () => {
     const shared = new Shared<string>({ keptFor: 1000 })
@@ -69,12 +81,13 @@ t.test('a failure reaches those who share the read, and is not kept', async t =>
 
 t.test('what is forgotten serves no one else', async t => {
   const found = await inVirtualTime(async () => {
-    const shared = new Shared<number>({ keptFor: 100 })
+    const shared = new Shared<number>()
     const { read } = reads()
     const before = [shared.get('x 1', read), shared.get('y 1', read)]
+    await sleep(5)
     shared.forget('x ')
     const after = [shared.get('x 1', read), shared.get('y 1', read)]
-    await sleep(50)
+    await sleep(7)
     return Promise.all([...before, ...after, shared.get('x 1', read)])
   })
   t.strictSame(found, [1, 2, 3, 2, 3], 'the end of the forgotten read removes no newer one')
