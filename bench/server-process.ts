@@ -7,6 +7,8 @@ import { fileURLToPath } from 'node:url'
 export interface ServerProcess {
   url: string
   pid: number
+  /** Gives an order to what is preloaded into it. */
+  ask <T> (order: string): Promise<T>
   /** Holds its intervals, and lets them fire again; only with held-intervals.mjs. */
   hold (): Promise<unknown>
   release (): Promise<unknown>
@@ -75,6 +77,7 @@ export async function startServer (args: readonly string[], env: Record<string, 
   return {
     url,
     pid: child.pid as number,
+    ask,
     hold: () => ask('hold'),
     release: () => ask('release'),
     weigh: () => ask<Weight>('weigh'),
