@@ -1,5 +1,10 @@
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import type { Test } from 'tap'
+import { hasScope } from '../../src/auth/scopes.ts'
+import { callerOf } from '../../src/core/model.ts'
+import type { Scope } from '../../src/core/model.ts'
+import type { Services } from '../../src/operations/operation.ts'
+import { operationsOf } from '../../src/operations/table.ts'
 import { secrets } from './app.ts'
 import type { TestApp, Who } from './app.ts'
 import { listen } from './wire.ts'
@@ -10,6 +15,14 @@ export type Era = typeof eras[number]
 export interface Result { content: Array<{ type: string, text: string }>, isError?: boolean, structuredContent?: Record<string, unknown>, _meta?: Record<string, unknown> }
 export interface CallSettings { signal?: AbortSignal, onprogress?: (progress: { progress: number, total?: number }) => void }
 interface Tool { name: string, inputSchema: any, annotations?: any, description?: string, title?: string }
+
+/** The operations that are tools. */
+export const toolOperations = operationsOf({ limits: { maxExpiresIn: 1, maxWorkTtl: 1 } } as Services).filter(({ tool }) => tool !== null)
+
+/** The names of the tools that a key with these scopes has. */
+export function toolNames (...scopes: Scope[]): string[] {
+  return toolOperations.flatMap(({ scope, tool }) => hasScope(callerOf('default', 'alice', scopes), scope) ? [tool!.name] : [])
+}
 
 /** A client of the protocol, whichever version of it. */
 export interface Agent {

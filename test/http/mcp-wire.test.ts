@@ -5,7 +5,7 @@ import { secrets, testApp } from '../helpers/app.ts'
 import type { TestApp } from '../helpers/app.ts'
 import { serve } from '../helpers/client.ts'
 import { skipInQuick } from '../helpers/extent.ts'
-import { agentOf, callText, callWith, eras, told } from '../helpers/mcp.ts'
+import { agentOf, callText, callWith, eras, told, toolOperations } from '../helpers/mcp.ts'
 import type { Agent } from '../helpers/mcp.ts'
 import { scrape } from '../helpers/metrics.ts'
 import { isProblem } from '../helpers/problems.ts'
@@ -270,7 +270,7 @@ for (const era of eras) {
       }))
     })
     const alice = await agentOf(t, one, 'alice', era, balancer)
-    t.equal((await alice.tools()).length, 16)
+    t.equal((await alice.tools()).length, toolOperations.length)
     for (let i = 0; i < 4; i++) {
       const { handoff_id: id } = told(await alice.call('handoff_pass', { task: 't' }))
       t.equal(told(await alice.call('handoff_catch', { id })).status, 'caught')

@@ -4,7 +4,7 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import { join } from 'node:path'
 import t from 'tap'
 import { tenants } from '../helpers/client.ts'
-import { told } from '../helpers/mcp.ts'
+import { told, toolOperations } from '../helpers/mcp.ts'
 import type { Result } from '../helpers/mcp.ts'
 import { projectRoot } from '../helpers/service.ts'
 
@@ -24,7 +24,7 @@ for (const how of ['over HTTP', 'by `handoff mcp`']) {
     const call = async (name: string, args: Record<string, unknown>, onprogress = () => {}) =>
       await client.callTool({ name, arguments: args }, undefined, { onprogress }) as Result
 
-    t.equal((await client.listTools()).tools.length, 16)
+    t.equal((await client.listTools()).tools.length, toolOperations.length)
     t.match(client.getInstructions(), /idempotency_key/)
     const { handoff_id: id } = told(await call('handoff_pass', { task: 'Count', output: { n: 1 }, to: 'w', idempotency_key: 'k' }))
     t.match(told(await call('handoff_catch_next', { inbox: 'w' })), { handoff_id: id, task: 'Count', output: { n: 1 } })
