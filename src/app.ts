@@ -276,14 +276,13 @@ export async function buildApp (
     log,
     refused: code => requests.refused(code)
   }
-  await app.register(pages => approvalPages(pages, { approvals, asks, waiting, ...people }), { prefix: '/approvals' })
+  const decided = { approvals, asks, waiting, operations }
+  await app.register(pages => approvalPages(pages, { ...decided, ...people }), { prefix: '/approvals' })
   const histories = new Histories(store.handoffs, events, largeReads)
   const graphs = new Graphs(store.handoffs, store.dependents, readInTurn)
   const activities = new Activities(events)
-  const consoleServices = {
-    approvals, handoffs, attempts, inboxSettings, lists, operate, events, operations, histories, graphs, activities
-  }
-  await app.register(pages => consolePages(pages, { ...consoleServices, ...people }), { prefix: '/console' })
+  const shown = { approvals, inboxSettings, lists, operations, histories, graphs, activities }
+  await app.register(pages => consolePages(pages, { ...shown, ...people }), { prefix: '/console' })
   app.addHook('onReady', async () => refuseOwnPath(basePath, requests))
   return app
 }

@@ -130,31 +130,25 @@ export class AskService {
   async answer (
     caller: Caller, id: string, body: AnswerBody, members: Members, as = namesOf(caller)
   ): Promise<Answered<object>> {
+    const { ask_id: askId } = body
     const answer = members.raw('answer')!
     const note = body.note == null ? 'null' : members.raw('note')!.toString()
-    return this.give(caller, id, { id: body.ask_id, note, answer }, as)
-  }
-
-  /** @param given the question's id, the note and the answer; both are JSON text */
-  async give (
-    caller: Caller, id: string, given: { id: string, note: string, answer: Buffer }, as = namesOf(caller)
-  ): Promise<Answered<object>> {
     const place = placeOf(caller, id)
     const { agent } = caller
-    const token = digestToken(`answer ${agent} ${given.note.length} ${given.note}`, given.id, given.answer)
+    const token = digestToken(`answer ${agent} ${note.length} ${note}`, askId, answer)
     // Any text may be sent as the question's id, and an argument of a script must be ASCII.
-    const asked = isToken(given.id) ? given.id : none
+    const asked = isToken(askId) ? askId : none
     const call = (satisfied: string) =>
-      this.#asks.answer(place, agent, this.#options.maxWorkTtl, { ...given, id: asked, token, as, satisfied })
+      this.#asks.answer(place, agent, this.#options.maxWorkTtl, { id: asked, note, answer, token, as, satisfied })
     let reply = await call('')
     // The script is called twice at most, unless another question is asked meanwhile.
     while (reply.outcome === 'unchecked') {
-      await this.#schemas.check(reply.digest, reply.schema, given.answer, caller, 'answer')
+      await this.#schemas.check(reply.digest, reply.schema, answer, caller, 'answer')
       reply = await call(reply.digest)
     }
     if ('at' in reply) {
       return {
-        answer: { ask_id: given.id, state: 'answered', answered_at: iso(reply.at), answered_by: agent },
+        answer: { ask_id: askId, state: 'answered', answered_at: iso(reply.at), answered_by: agent },
         replayed: reply.outcome === 'replayed'
       }
     }

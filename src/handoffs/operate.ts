@@ -74,13 +74,7 @@ export class OperateService {
   /** Reissues these, of what failed, as redrive does. @param ids at most as many as a page of a list has */
   async redriveThese ({ tenant, agent }: Caller, ids: readonly string[]): Promise<Steered> {
     const done: Steered = { changed: [], skipped: 0, more: false }
-    const changes = await Promise.allSettled(ids.map(id => isId(id) ? this.#reissue(tenant, agent, id) : null))
-    for (const one of changes) {
-      if (one.status === 'rejected') continue
-      if (one.value === null) done.skipped++
-      else done.changed.push(one.value)
-    }
-    const refused = changes.find(one => one.status === 'rejected')
+    const refused = await changeEach(done, ids, async id => isId(id) ? await this.#reissue(tenant, agent, id) : null)
     if (refused !== undefined && done.changed.length === 0) throw refused.reason
     return { ...done, more: refused !== undefined }
   }
@@ -144,13 +138,7 @@ export class OperateService {
       // Reading may have taken long, and so may have the part before.
       if (round > 0) requireScope(await stillThere(asker), 'operate')
       const items = page.items.slice(0, left)
-      const changes = await Promise.allSettled(items.map(({ id }) => change(id, asker)))
-      for (const one of changes) {
-        if (one.status === 'rejected') continue
-        if (one.value === null) done.skipped++
-        else done.changed.push(one.value)
-      }
-      const refused = changes.find(one => one.status === 'rejected')
+      const refused = await changeEach(done, items.map(({ id }) => id), id => change(id, asker))
       if (refused !== undefined) throw refused.reason
       left -= items.length
       if (page.items.length > items.length) return await end(placeOf(page.items[items.length]!))
@@ -159,6 +147,19 @@ export class OperateService {
       if (from === null || performance.now() - began > time) return await end(from)
     }
   }
+}
+
+/** Changes these at once, and adds to `done` what became of them. @returns why one of them failed, if one did */
+async function changeEach (
+  done: Steered, ids: readonly string[], change: Change
+): Promise<PromiseRejectedResult | undefined> {
+  const changes = await Promise.allSettled(ids.map(id => change(id)))
+  for (const one of changes) {
+    if (one.status === 'rejected') continue
+    if (one.value === null) done.skipped++
+    else done.changed.push(one.value)
+  }
+  return changes.find(one => one.status === 'rejected')
 }
 
 function placeOf ({ score, id }: ListedHandoff): ListPosition {

@@ -5,7 +5,7 @@ import type { Grant } from '../auth/grant.ts'
 import { guesses } from '../auth/key-ring.ts'
 import type { Guesses, KeyRing } from '../auth/key-ring.ts'
 import { requireScope } from '../auth/scopes.ts'
-import type { Caller, NeededScope, Status } from '../core/model.ts'
+import type { Caller, NeededScope } from '../core/model.ts'
 import { authoriseAgain } from './connections.ts'
 
 declare module 'fastify' {
@@ -20,8 +20,6 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** The scope that a key must have for this route. */
     scope?: NeededScope
-    /** The status that this route moves a handoff to when it succeeds, if the request doesn't set `moved` itself. */
-    moves?: Status
     /** Its answer continues the trace that the handoff was passed in. */
     resumesTrace?: true
     /** Members of its body that are objects whose own members are to be checked. */

@@ -6,14 +6,13 @@ import { Histogram } from '../core/histogram.ts'
 import { randomToken } from '../core/ids.ts'
 import { statuses } from '../core/model.ts'
 import type { Status } from '../core/model.ts'
-import type { Moved, Operated } from '../operations/operation.ts'
-import type { ApprovalVerdict } from '../store/approvals.ts'
+import type { Moved, Operated, OperationOutcome } from '../operations/operation.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
     /** When it arrived, in this process's monotonic milliseconds. */
     startedAt: number
-    /** What it moved, for a route whose `moves` can't say it in advance. */
+    /** What it moved; null for nothing. */
     moved: Moved | null
   }
 }
@@ -106,15 +105,13 @@ export class Requests {
    * writing the answer is left: with an onResponse hook Fastify listens for the end of each response, which costs more
    * than the counting.
    */
-  #counter ({ method, url, config }: RouteOptions) {
+  #counter ({ method, url }: RouteOptions) {
     // A path that may end in a slash is one route with it and without it.
     const { byStatus } = this.#routeOf([method].flat().join(','), url.length > 1 ? url.replace(/\/$/, '') : url)
-    const moves = config?.moves
     return (request: FastifyRequest, reply: FastifyReply, payload: unknown, done: () => void) => {
       const status = reply.statusCode
       durationsOf(byStatus, status).add(performance.now() - request.startedAt)
       if (request.moved !== null) this.count(request.moved)
-      else if (moves !== undefined && status < 400) this.moved[moves]++
       done()
     }
   }
@@ -171,14 +168,17 @@ export function requestFields (request: FastifyRequest) {
 }
 
 /**
- * Logs each decision, whether it came through the API or from the page. The note isn't logged: it stays with the
- * handoff.
+ * Notes what a request's operation did: what it moved, to be counted, and in the log what a person decided or an
+ * operator changed. A decision's note isn't logged: it stays with the handoff. @param id what the operation's path names
  */
-export function logDecision (
-  log: DecisionLog, request: FastifyRequest, handoffId: string, verdict: ApprovalVerdict
+export function noteOutcome (
+  log: DecisionLog, request: FastifyRequest, id: string, { moved, decided: verdict, operated }: OperationOutcome
 ): void {
+  request.moved = moved
+  logOperated(log, request, operated)
+  if (verdict === undefined) return
   const { tenant, agent } = request.caller
-  log.info({ handoff_id: handoffId, verdict, tenant, agent, ...requestFields(request) }, 'decided')
+  log.info({ handoff_id: id, verdict, tenant, agent, ...requestFields(request) }, 'decided')
 }
 
 /** Logs a call by which an operator changed something. @param operated undefined for what isn't an operator's */
@@ -211,10 +211,9 @@ export function logTransitions (app: FastifyInstance, log: RequestLog): LogMoved
   }
   // Not onResponse: that also runs for a connection that broke off before there was an answer.
   app.addHook('onSend', (request, reply, payload, done) => {
-    const { moves } = request.routeOptions.config
-    const moved = request.moved ?? { to: moves === undefined ? [] : [moves] }
+    const { moved } = request
     // The page answers a success with a redirect, and a refusal with a page.
-    if (moved.to.length > 0 && reply.statusCode < 400) {
+    if (moved !== null && reply.statusCode < 400) {
       logMoved(request, moved, readTraceparent(String(reply.getHeader('traceparent'))))
     }
     done()

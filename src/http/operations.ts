@@ -5,7 +5,7 @@ import { problems } from '../core/schemas/problem.ts'
 import { toCall } from '../operations/admit.ts'
 import type { Operation, OperationCall, OperationOutcome } from '../operations/operation.ts'
 import { jsonType } from './body.ts'
-import { logDecision, logOperated, traceparentOf } from './observe.ts'
+import { noteOutcome, traceparentOf } from './observe.ts'
 import type { DecisionLog } from './observe.ts'
 import type { OpenStream } from '../handoffs/events.ts'
 
@@ -41,14 +41,13 @@ async function perform (
   operation: Operation, request: FastifyRequest, reply: FastifyReply, log: DecisionLog
 ): Promise<OperationOutcome['answer']> {
   const call = callOf(request)
-  const { status, answer, replayed, moved, made, traceparent, decided, operated } = await operation.run(call)
+  const outcome = await operation.run(call)
+  const { status, answer, replayed, made, traceparent } = outcome
   if (replayed) reply.header('idempotency-replayed', 'true')
-  request.moved = moved
+  noteOutcome(log, request, call.id, outcome)
   reply.code(status)
   if (made !== undefined) reply.header('location', `${reply.server.basePath}/api/status/${made}`)
   if (traceparent !== undefined) reply.header('traceparent', traceparent)
-  if (decided !== undefined) logDecision(log, request, call.id, decided)
-  logOperated(log, request, operated)
   if (typeof answer === 'string' || Buffer.isBuffer(answer)) reply.header('content-type', jsonType)
   return answer
 }

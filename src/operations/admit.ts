@@ -10,7 +10,7 @@ import type { Operation, OperationCall } from './operation.ts'
 /** Counts an operation against its agent's limit. @throws {Problem} rate_limited @throws {Unavailable} */
 export interface Limit { spend (): void | Promise<void> }
 
-/** What a call is made from: a request, an operation of a batch, a tool's arguments or a form of the console. */
+/** What a call is made from: a request, an operation of a batch, a tool's arguments or a page's form. */
 export interface Incoming extends Omit<OperationCall, 'body' | 'members' | 'waiting'> {
   /** The body's members, where the body has been cut already. */
   members?: Members | undefined
@@ -29,7 +29,7 @@ export type Read = (incoming: Incoming, members: Members) => Incoming
  * 3. its body isn't too large;
  * 4. its body has the operation's form.
  *
- * `admit` makes them of a call that comes in a batch, as a tool's or from the console. A request passes the same, each
+ * `admit` makes them of a call that comes in a batch, as a tool's or from a page's form. A request passes the same, each
  * as early as it can be checked, before its body is read where that is possible: the scope in http/auth.ts, the limit
  * in http/rate-limit.ts, the size and the members in http/body.ts, their form in http/schemas.ts.
  */
@@ -71,7 +71,7 @@ export class Admission {
 
 const admissions = new WeakMap<Operation, Admission>()
 
-/** An operation's own. It is made once: a batch and the console's forms use the same one. */
+/** An operation's own. It is made once: a batch and the pages' forms use the same one. */
 export function admissionOf (operation: Operation): Admission {
   const known = admissions.get(operation)
   if (known !== undefined) return known
@@ -82,8 +82,9 @@ export function admissionOf (operation: Operation): Admission {
 
 /** Makes a call of what has passed all checks. Only http/operations.ts needs it: it has requests, which have. */
 export function toCall (
-  { caller, id, query, bytes, key, traceparent, asker, wait, maxBytes }: Incoming, members: Members
+  { caller, id, query, bytes, key, traceparent, asker, wait, maxBytes, createdAt }: Incoming, members: Members
 ): OperationCall {
   const waiting = wait === 0 ? null : { milliseconds: wait * 1000, asker }
-  return { caller, id, query, body: members.values, members, bytes, key, traceparent, asker, waiting, maxBytes }
+  const { values: body } = members
+  return { caller, id, query, body, members, bytes, key, traceparent, asker, waiting, maxBytes, createdAt }
 }

@@ -94,11 +94,12 @@ interface DecisionBody { digest?: string | null }
 const noNote = Buffer.from('null')
 
 async function decide (
-  { approvals }: Services, { caller, id, body, members }: OperationCall<DecisionBody>, decided: 'approved' | 'rejected'
+  { approvals }: Services, { caller, id, body, members, createdAt }: OperationCall<DecisionBody>,
+  decided: 'approved' | 'rejected'
 ): Promise<OperationOutcome> {
   // The note's JSON text as it came. It is stored and shown, and never parsed here.
   const note = members.raw('note') ?? noNote
-  const answer = await approvals.decide(caller, decided, id, note, { digest: digestIn(body) })
+  const answer = await approvals.decide(caller, decided, id, note, { createdAt, digest: digestIn(body) })
   // An approved handoff is as pending as before.
   const moved = decided === 'rejected' ? { to: [decided], ids: [id] } : stays
   return { status: 200, answer, replayed: false, moved, decided }

@@ -1,6 +1,8 @@
+import { Type } from '@sinclair/typebox'
 import { handoffParams, ignoredKeyHeaders, noQuery, passAnswer } from '../core/schemas/handoffs.ts'
 import { purgeAnswer, purgeBody, redriveAnswer, redriveBody } from '../core/schemas/lists.ts'
 import type { PurgeBody, RedriveBody } from '../core/schemas/lists.ts'
+import type { Steered } from '../handoffs/operate.ts'
 import { moved, operation, refusedBy, stays } from './operation.ts'
 import type { Moved, OperationOutcome, Services } from './operation.ts'
 import { cancelBody, cancelRequestedAnswer, cancelledAnswer, reissueBody } from '../core/schemas/attempts.ts'
@@ -23,12 +25,32 @@ export function redrive ({ operate }: Services) {
     body: redriveBody,
     answers: { 200: redriveAnswer },
     async run ({ caller, body, members, asker }) {
-      const { changed, skipped, more } = await operate.redrive(caller, body, members, asker)
-      const to = changed.map(() => 'pending' as const)
-      const moved = { to, ids: changed, reissued: changed.map(() => 'requested' as const) }
-      return outcomeOf('redrive', { reissued: changed.length, skipped, more }, moved, body)
+      return redriven(await operate.redrive(caller, body, members, asker), body)
     },
   })
+}
+
+/** The same of those that a person has ticked in the console's list. Only that has it. */
+export function redriveChosen ({ operate }: Services) {
+  return operation<{ ids: string[] }>({
+    name: 'redriveChosen',
+    scope: 'operate',
+    method: 'POST',
+    path: null,
+    tag: 'operating',
+    summary: 'Reissue these, of what failed',
+    body: Type.Object({ ids: Type.Array(Type.String(), { maxItems: 100 }) }, { additionalProperties: false }),
+    answers: {},
+    async run ({ caller, body: { ids } }) {
+      return redriven(await operate.redriveThese(caller, ids), { chosen: ids.length })
+    },
+  })
+}
+
+function redriven ({ changed, skipped, more }: Steered, asked: object): OperationOutcome {
+  const to = changed.map(() => 'pending' as const)
+  const moved = { to, ids: changed, reissued: changed.map(() => 'requested' as const) }
+  return outcomeOf('redrive', { reissued: changed.length, skipped, more }, moved, asked)
 }
 
 export function purge ({ operate }: Services) {

@@ -50,7 +50,7 @@ export interface Operation {
   name: string
   scope: NeededScope
   method: 'GET' | 'POST' | 'PUT' | 'DELETE'
-  /** As the router writes it: `/api/catch/:id`. It names one thing at most. Null for what is only a tool. */
+  /** As the router writes it: `/api/catch/:id`. It names one thing at most. Null for what is only a tool, or a form. */
   path: string | null
   tag: string
   summary: string
@@ -112,6 +112,8 @@ export interface OperationCall<Body = unknown, Query = unknown> {
   waiting: WaitOptions | null
   /** Only for catch and status, in a batch: `ReadOptions` of handoffs/service.ts. */
   maxBytes?: number | undefined
+  /** Only for a decision of a page: when the handoff that the page showed was passed (ms). */
+  createdAt?: number | undefined
 }
 
 /** The result of an operation. */

@@ -1,6 +1,6 @@
 import { answer, answerAsPasser, ask, asked, listAsks } from './ask.ts'
 import { approve, inspectApproval, listApprovals, reject } from './approvals.ts'
-import { cancel, purge, redrive, reissue } from './operate.ts'
+import { cancel, purge, redrive, redriveChosen, reissue } from './operate.ts'
 import { catchNext, inbox, listInboxes, setInbox } from './inboxes.ts'
 import { catchOne, decline, done, fail, heartbeat, pass } from './lifecycle.ts'
 import { events } from './events.ts'
@@ -16,7 +16,7 @@ export function operationsOf (services: Services): readonly Operation[] {
   return [
     pass, catchOne, catchNext, read, inbox, listInboxes, done, status, list, wait, heartbeat, fail, decline, cancel,
     reissue, ask, asked, answer, answerAsPasser, listAsks, listApprovals, inspectApproval, approve, reject, setInbox,
-    redrive, purge, events, createWebhook, listWebhooks, getWebhook, deleteWebhook, rotateWebhook, enableWebhook,
+    redrive, redriveChosen, purge, events, createWebhook, listWebhooks, getWebhook, deleteWebhook, rotateWebhook, enableWebhook,
     testWebhook, listDeliveries, replayWebhook
   ].map(make => make(services))
 }

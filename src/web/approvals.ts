@@ -6,13 +6,15 @@ import { cutMembers } from '../core/json.ts'
 import { wantedLabels } from '../core/labels.ts'
 import { isInbox } from '../core/model.ts'
 import type { Caller } from '../core/model.ts'
+import { approveBody } from '../core/schemas/approvals.ts'
+import { digestText } from '../handoffs/answers.ts'
 import { inspectionText } from '../handoffs/approvals.ts'
 import type { ApprovalService, Inspection, ToRead } from '../handoffs/approvals.ts'
 import type { WaitingService, WantedByPeople } from '../handoffs/waiting.ts'
-import { logDecision } from '../http/observe.ts'
-import type { DecisionLog } from '../http/observe.ts'
 import type { SeenByPerson, ApprovalVerdict } from '../store/approvals.ts'
 import { faultOfNote, form, noteOf, sentAgain } from './notes.ts'
+import { perform } from './perform.ts'
+import type { Performing, Wanted } from './perform.ts'
 import { pageOf, readOne } from './questions.ts'
 import type { Questions } from './questions.ts'
 import { redirect, show } from './session.ts'
@@ -118,15 +120,14 @@ export function handoffRoutes (app: FastifyInstance, services: Questions): void 
 
 interface Decide { Params: { id: string }, Body: Record<string, unknown> | undefined }
 
-/** @param refused gets the code of a refused decision that the handoff's page explains, without an error page */
-export function decisionRoutes (
-  app: FastifyInstance, approvals: ApprovalService, log: DecisionLog, refused: (code: ErrorCode) => void
-): void {
+interface Deciding extends Performing { approvals: ApprovalService }
+
+export function decisionRoutes (app: FastifyInstance, services: Deciding): void {
   const decideAs = (verdict: ApprovalVerdict) => (
     request: FastifyRequest<Decide>, reply: FastifyReply
-  ) => decide({ approvals, log, refused }, verdict, request, reply)
+  ) => decide(services, verdict, request, reply)
   app.post<Decide>('/:id/approve', form, decideAs('approved'))
-  app.post<Decide>('/:id/reject', { ...form, config: { ...form.config, moves: 'rejected' } }, decideAs('rejected'))
+  app.post<Decide>('/:id/reject', form, decideAs('rejected'))
 }
 
 /**
@@ -134,13 +135,9 @@ export function decisionRoutes (
  * same key would then decide what wasn't read.
  */
 async function decide (
-  { approvals, log, refused }: {
-    approvals: ApprovalService
-    log: DecisionLog
-    refused: (code: ErrorCode) => void
-  },
-  verdict: ApprovalVerdict, request: FastifyRequest<Decide>, reply: FastifyReply
+  services: Deciding, verdict: ApprovalVerdict, request: FastifyRequest<Decide>, reply: FastifyReply
 ): Promise<FastifyReply> {
+  const { approvals, refused } = services
   const { caller, params: { id } } = request
   const note = noteOf(request.body)
   const problem = request.isSentAgain ? `${sentAgain} Nothing was decided yet.` : faultOf(note, verdict)
@@ -163,12 +160,11 @@ async function decide (
     return show(reply, request.isSentAgain ? 200 : 400, handoffPage(caller, one, { note, problem }))
   }
   try {
-    await approvals.decide(caller, verdict, id, Buffer.from(JSON.stringify(note === '' ? null : note)), seen)
+    await perform(services, request as FastifyRequest, operationFor[verdict], decisionOf(id, note, seen))
   } catch (error) {
     if (!(error instanceof Problem) || !standing.has(error.code)) throw error
     return refuse(error.code, await approvals.read(caller, id, request as FastifyRequest))
   }
-  logDecision(log, request as FastifyRequest, id, verdict)
   return redirect(reply, `/approvals?decided=${id}`)
 }
 
@@ -178,6 +174,16 @@ const standing = new Set<string>(['already_decided', 'cancelled', 'expired', 'se
 function seenOf (form: Record<string, unknown> | undefined): SeenByPerson {
   const { created_at: at, digest } = form ?? {}
   return { createdAt: typeof at === 'string' ? Date.parse(at) : NaN, ...typeof digest === 'string' && { digest } }
+}
+
+export const operationFor = { approved: 'approve', rejected: 'reject' } as const
+const digestShape = new RegExp(approveBody.properties.digest.pattern as string)
+
+/** What a decision asks of its operation. A digest that no page shows matches no handoff. */
+export function decisionOf (id: string, note: string, { createdAt, digest }: SeenByPerson): Wanted {
+  const text = digest ? digestText(digest) : null
+  const isOurs = text === null || digestShape.test(text)
+  return { id, body: { ...note !== '' && { note }, digest: isOurs ? text : null }, createdAt: isOurs ? createdAt : NaN }
 }
 
 /** Why a note is refused, in plain words. */

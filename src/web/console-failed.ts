@@ -1,11 +1,8 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { membersOf } from '../core/json.ts'
 import { labelsText, wantedLabels } from '../core/labels.ts'
-import type { RedriveBody } from '../core/schemas/lists.ts'
-import type { Steered } from '../handoffs/operate.ts'
-import { logOperated } from '../http/observe.ts'
 import { filtersOf, nothing, readList, changes, shows, textOf } from './console-routes.ts'
 import type { Query, Console } from './console-routes.ts'
+import { perform } from './perform.ts'
 import { redirect, show } from './session.ts'
 import { failedPage, redrivePage, redrivenAtOnce, redrivenPage } from './views/console-failed.ts'
 import { address } from './views/console-handoffs.ts'
@@ -22,7 +19,8 @@ interface Asked { Querystring: Given }
 interface Sent { Body: Given | undefined }
 
 /** What failed, and redriving it. */
-export function failedRoutes (app: FastifyInstance, { lists, operate, log }: Console): void {
+export function failedRoutes (app: FastifyInstance, services: Console): void {
+  const { lists } = services
   const read = (request: FastifyRequest, query: Query, want: number, cursor?: string | null) =>
     readList(lists, request, { ...query, state: 'failed' }, { want, pages: pagesRead, cursor })
 
@@ -49,11 +47,8 @@ export function failedRoutes (app: FastifyInstance, { lists, operate, log }: Con
   app.post<Sent>('/failed/redrive', changes, async (request, reply) => {
     const { query, problem } = filtersOf(request.body ?? {})
     if (problem !== undefined) return show(reply, 400, redrivePage(request.caller, { query, problem }, nothing))
-    const { labels, ...body } = bodyOf(query)
-    const members = membersOf(Buffer.from(labels === undefined ? '{}' : `{"labels":${labels}}`))
-    const steered = await operate.redrive(request.caller, { ...body, limit: redrivenAtOnce }, members, request)
-    redriven(request, steered, { ...query, limit: redrivenAtOnce })
-    return show(reply, 200, redrivenPage(request.caller, query, steered, true))
+    const outcome = await perform(services, request as FastifyRequest, 'redrive', { body: bodyOf(query) })
+    return show(reply, 200, redrivenPage(request.caller, query, outcome, true))
   })
 
   app.post<Sent>('/failed/chosen', changes, async (request, reply) => {
@@ -61,28 +56,14 @@ export function failedRoutes (app: FastifyInstance, { lists, operate, log }: Con
     const { query } = filtersOf(given)
     const ids = [...new Set([given.id ?? []].flat().map(String))].slice(0, listed)
     if (ids.length === 0) return redirect(reply, address('/console/failed', { ...query }))
-    const steered = await operate.redriveThese(request.caller, ids)
-    redriven(request, steered, { chosen: ids.length })
-    return show(reply, 200, redrivenPage(request.caller, query, steered, false))
+    const outcome = await perform(services, request as FastifyRequest, 'redriveChosen', { body: { ids } })
+    return show(reply, 200, redrivenPage(request.caller, query, outcome, false))
   })
-
-  /** Counts and logs it as the API's redrive. */
-  function redriven (request: FastifyRequest, { changed }: Steered, asked: object): void {
-    request.moved = {
-      to: changed.map(() => 'pending'), ids: changed, reissued: changed.map(() => 'requested')
-    }
-    logOperated(log, request, { action: 'redrive', asked: { ...asked }, changed: changed.length })
-  }
 }
 
-/** The body of POST /api/redrive that means the same. `labels`: an object's JSON text. */
-function bodyOf (
-  { inbox, status, error_code: code, labels }: Query
-): Omit<RedriveBody, 'labels'> & { labels?: string } {
-  return {
-    ...inbox !== undefined && { inbox },
-    ...status !== undefined && { status: [status as 'failed'] },
-    ...code !== undefined && { error_code: code },
-    ...labels !== undefined && { labels: labelsText(wantedLabels(labels)!) },
-  }
+/** The body of POST /api/redrive that means the same. Labels are written out: an object would keep one of each name. */
+function bodyOf ({ status, labels, ...query }: Query): Buffer {
+  const body = JSON.stringify({ ...query, ...status !== undefined && { status: [status] }, limit: redrivenAtOnce })
+  const wanted = labels === undefined ? '' : `,"labels":${labelsText([...new Set(wantedLabels(labels)!)])}`
+  return Buffer.from(`${body.slice(0, -1)}${wanted}}`)
 }

@@ -3,9 +3,10 @@ import { Problem, errorTable } from '../core/errors.ts'
 import type { ErrorCode } from '../core/errors.ts'
 import { reasonRules } from '../core/schemas/attempts.ts'
 import type { Inspected } from '../handoffs/histories.ts'
-import { changes, changesTyped, perform, shows, textOf } from './console-routes.ts'
+import { changes, changesTyped, shows, textOf } from './console-routes.ts'
 import type { Console } from './console-routes.ts'
 import { sentAgain } from './notes.ts'
+import { perform } from './perform.ts'
 import { redirect, show } from './session.ts'
 import { cancelPage, reissuePage } from './views/console-confirm.ts'
 import { handoffPage } from './views/console-handoff.ts'
@@ -76,7 +77,7 @@ export function handoffRoutes (app: FastifyInstance, services: Console): void {
       return refuse('content_changed', 'The handoff that you saw is gone, and this is another one.')
     }
     try {
-      const { answer } = await perform(services, request as FastifyRequest, name, request.params.id, body)
+      const { answer } = await perform(services, request as FastifyRequest, name, { id: request.params.id, body })
       return answer as { handoff_id: string }
     } catch (error) {
       if (!(error instanceof Problem) || ![409, 410].includes(errorTable[error.code].status)) throw error

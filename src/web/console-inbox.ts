@@ -4,9 +4,10 @@ import { isInbox } from '../core/model.ts'
 import { reasonRules } from '../core/schemas/attempts.ts'
 import { inboxSettingsBody } from '../core/schemas/inboxes.ts'
 import type { InboxAnswer, InboxSettingsBody } from '../core/schemas/inboxes.ts'
-import { changes, changesTyped, countIn, perform, readHandoffs, shows, textOf } from './console-routes.ts'
+import { changes, changesTyped, countIn, readHandoffs, shows, textOf } from './console-routes.ts'
 import type { Console } from './console-routes.ts'
 import { sentAgain } from './notes.ts'
+import { perform } from './perform.ts'
 import { redirect, show } from './session.ts'
 import { inboxPage } from './views/console-inbox.ts'
 import type { InboxLists } from './views/console-inbox.ts'
@@ -37,7 +38,7 @@ export function inboxRoutes (app: FastifyInstance, services: Console): void {
     const name = nameOf(request)
     const paused = textOf(request.body, 'paused')
     if (paused !== 'true' && paused !== 'false') throw new Problem('invalid_request')
-    await perform(services, request as FastifyRequest, 'setInbox', name, { paused: paused === 'true' })
+    await perform(services, request as FastifyRequest, 'setInbox', { id: name, body: { paused: paused === 'true' } })
     return redirect(reply, inboxPath(name))
   })
 
@@ -47,7 +48,7 @@ export function inboxRoutes (app: FastifyInstance, services: Console): void {
     const { settings, problem } = limitsIn(request.body)
     if (problem !== undefined) return show(reply, 400, await pageOf(services, request, name, problem))
     if (Object.keys(settings).length > 0) {
-      await perform(services, request as FastifyRequest, 'setInbox', name, settings)
+      await perform(services, request as FastifyRequest, 'setInbox', { id: name, body: settings })
     }
     return redirect(reply, inboxPath(name))
   })
@@ -76,7 +77,7 @@ export function inboxManyRoutes (app: FastifyInstance, services: Console): void 
       return show(reply, 400, purgePage(request.caller, await count(request, name), { reason, problem }))
     }
     const body = { inbox: name, limit: atOnce, ...reason !== '' && { reason } }
-    const { answer } = await perform(services, request as FastifyRequest, 'purge', '', body)
+    const { answer } = await perform(services, request as FastifyRequest, 'purge', { body })
     return done(reply, name, answer as Done)
   })
 
@@ -87,7 +88,7 @@ export function inboxManyRoutes (app: FastifyInstance, services: Console): void 
   app.post<NamedRoute>('/inboxes/:name/redrive', changes, async (request, reply) => {
     const name = nameOf(request)
     const body = { inbox: name, limit: atOnce }
-    const { answer } = await perform(services, request as FastifyRequest, 'redrive', '', body)
+    const { answer } = await perform(services, request as FastifyRequest, 'redrive', { body })
     return done(reply, name, answer as Done)
   })
 }

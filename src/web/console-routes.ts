@@ -2,44 +2,29 @@ import type { FastifyRequest } from 'fastify'
 import type { Static } from '@sinclair/typebox'
 import type { Activities } from '../handoffs/activity.ts'
 import type { ApprovalService } from '../handoffs/approvals.ts'
-import type { EventService } from '../handoffs/events.ts'
 import type { Graphs } from '../handoffs/graph.ts'
 import type { Histories } from '../handoffs/histories.ts'
 import type { InboxSettingsService } from '../handoffs/inbox-settings.ts'
 import type { ListService } from '../handoffs/lists.ts'
-import type { OperateService } from '../handoffs/operate.ts'
-import type { AttemptService } from '../handoffs/attempts.ts'
-import type { HandoffService } from '../handoffs/service.ts'
 import type { Asker } from '../handoffs/waiter.ts'
 import type { Caller, Status } from '../core/model.ts'
 import type { HandoffsQuery, handoffsAnswer } from '../core/schemas/lists.ts'
-import { logOperated } from '../http/observe.ts'
-import type { DecisionLog } from '../http/observe.ts'
-import { admissionOf } from '../operations/admit.ts'
-import type { Limit } from '../operations/admit.ts'
-import type { Operation, OperationOutcome } from '../operations/operation.ts'
-import type { People } from './people.ts'
+import type { Performing } from './perform.ts'
 import { isInbox } from '../core/model.ts'
 import { wantedLabels } from '../core/labels.ts'
 
 /** What the console's pages call. */
-export interface ConsoleServices {
+export interface ConsoleServices extends Pick<Performing, 'operations'> {
   approvals: ApprovalService
-  handoffs: HandoffService
-  attempts: AttemptService
   inboxSettings: InboxSettingsService
   lists: ListService
-  operate: OperateService
-  events: EventService
-  /** Those of the API: a form does what one of them does. */
-  operations: readonly Operation[]
   histories: Histories
   graphs: Graphs
   activities: Activities
 }
 
 /** What the console's routes get. */
-export interface Console extends ConsoleServices, Pick<People, 'log' | 'refused'> {}
+export interface Console extends ConsoleServices, Performing {}
 
 /** A page that shows something: lists and counts need `status`. */
 export const shows = { schema: { hide: true }, config: { scope: 'status' } } as const
@@ -48,35 +33,6 @@ export const changes = { schema: { hide: true }, config: { scope: 'operate' }, b
 
 /** The same, where something can be typed. */
 export const changesTyped = { ...changes, config: { ...changes.config, showsAgain: true } } as const
-
-/** A form was counted as a request, when it came. */
-const counted: Limit = { spend () {} }
-
-/**
- * Carries out an operation of the API for a form. It is counted and logged as the API's own call is.
- * @param id what the operation's path names; empty if it names nothing
- * @param body of the operation
- */
-export async function perform (
-  { operations, log }: Pick<Console, 'operations'> & { log: DecisionLog }, request: FastifyRequest, name: string,
-  id: string, body: object
-): Promise<OperationOutcome> {
-  const operation = operations.find(one => one.name === name)!
-  const call = await admissionOf(operation).admit({
-    caller: request.caller,
-    id,
-    query: {},
-    bytes: Buffer.from(JSON.stringify(body)),
-    key: undefined,
-    traceparent: undefined,
-    asker: request,
-    wait: 0
-  }, counted)
-  const outcome = await operation.run(call)
-  request.moved = outcome.moved
-  logOperated(log, request, outcome.operated)
-  return outcome
-}
 
 export type HandoffItem = Static<typeof handoffsAnswer>['items'][number]
 /** A part of a list of handoffs, perhaps empty; where it goes on, null at its end; `now` by Redis's clock. */

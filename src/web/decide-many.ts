@@ -1,14 +1,14 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Problem, Unavailable, errorTable } from '../core/errors.ts'
 import type { ErrorCode } from '../core/errors.ts'
-import type { Caller } from '../core/model.ts'
-import type { ApprovalService } from '../handoffs/approvals.ts'
 import type { WaitingList, WaitingService } from '../handoffs/waiting.ts'
-import { logDecision } from '../http/observe.ts'
-import type { DecisionLog } from '../http/observe.ts'
+import { noteOutcome } from '../http/observe.ts'
+import type { OperationOutcome } from '../operations/operation.ts'
 import type { ApprovalVerdict } from '../store/approvals.ts'
-import { faultOf, filtersOf, listed } from './approvals.ts'
+import { decisionOf, faultOf, filtersOf, listed, operationFor } from './approvals.ts'
 import { form, noteOf, sentAgain } from './notes.ts'
+import { run } from './perform.ts'
+import type { Performing } from './perform.ts'
 import { show } from './session.ts'
 import { boxOf, readBox, resultPage } from './views/decide-many.ts'
 import type { Chosen, OneResult } from './views/decide-many.ts'
@@ -16,14 +16,13 @@ import { addressOf, listPage } from './views/list.ts'
 
 interface DecideMany { Body: Record<string, unknown> | undefined }
 
-interface ManyServices { approvals: ApprovalService, waiting: WaitingService, log: DecisionLog }
+interface ManyServices extends Performing { waiting: WaitingService }
 
 /**
  * Several decisions with one form of the list. Each is for the content that the list showed, as one on the handoff's
  * page is, and stands or is refused by itself.
- * @param refused gets the code of each refused decision that the page explains
  */
-export function manyRoutes (app: FastifyInstance, services: ManyServices, refused: (code: ErrorCode) => void): void {
+export function manyRoutes (app: FastifyInstance, services: ManyServices): void {
   const decideAs = (verdict: ApprovalVerdict | undefined) => async (
     sent: FastifyRequest<DecideMany>, reply: FastifyReply
   ) => {
@@ -45,15 +44,14 @@ export function manyRoutes (app: FastifyInstance, services: ManyServices, refuse
       const draft = { chosen: new Set(boxes), note, problem: problem + missing(boxes, part), isOfNote }
       return show(reply, request.isSentAgain ? 200 : 400, listPage({ caller, part, flash: '', cursor, filters, draft }))
     }
-    const text = Buffer.from(JSON.stringify(note === '' ? null : note))
     const texts = new Map(part.items.map(item => [boxOf(item), item.text]))
     const results = await Promise.all((chosen as Chosen[]).map(async (one, at) =>
-      ({ ...await decideOne(services.approvals, caller, verdict, one, text), text: texts.get(boxes[at]!) })))
-    for (const { code } of results) if (code !== undefined) refused(code)
-    const decided = results.filter(({ outcome }) => outcome === 'decided').map(({ id }) => id)
-    for (const id of decided) logDecision(services.log, request, id, verdict)
-    // An approval moves nothing: it stays pending.
-    if (verdict === 'rejected') request.moved = { ids: decided, to: decided.map(() => 'rejected') }
+      ({ ...await decideOne(services, request, verdict, one, note), text: texts.get(boxes[at]!) })))
+    for (const { code } of results) if (code !== undefined) services.refused(code)
+    const decided = results.flatMap(({ id, ran }) => ran === undefined ? [] : [{ id, ran }])
+    for (const { id, ran } of decided) noteOutcome(services.log, request, id, ran)
+    const moved = decided.map(({ ran }) => ran.moved)
+    request.moved = { to: moved.flatMap(({ to }) => to), ids: moved.flatMap(({ ids = [] }) => ids) }
     const failed = results.filter(({ error }) => error !== undefined)
     // Where others stand, the page says of which it isn't known. A fault of the service is never only that.
     const fault = failed.find(({ error }) => !(error instanceof Unavailable) || failed.length === results.length)
@@ -81,13 +79,11 @@ function missing (boxes: readonly string[], { items }: WaitingList): string {
   return ` ${count} of what you ticked ${count === 1 ? 'isn’t' : 'aren’t'} in the list any more.`
 }
 
-/** @param note JSON text */
 async function decideOne (
-  approvals: ApprovalService, caller: Caller, verdict: ApprovalVerdict, { id, createdAt, digest }: Chosen, note: Buffer
-): Promise<Omit<OneResult, 'text'> & { code?: ErrorCode, error?: unknown }> {
+  services: ManyServices, request: FastifyRequest, verdict: ApprovalVerdict, { id, ...seen }: Chosen, note: string
+): Promise<Omit<OneResult, 'text'> & { ran?: OperationOutcome, code?: ErrorCode, error?: unknown }> {
   try {
-    await approvals.decide(caller, verdict, id, note, { createdAt, digest })
-    return { id, outcome: 'decided' }
+    return { id, outcome: 'decided', ran: await run(services, request, operationFor[verdict], decisionOf(id, note, seen)) }
   } catch (error) {
     const outcome = error instanceof Problem ? outcomes[error.code] : undefined
     if (!(error instanceof Problem) || outcome === undefined) return { id, outcome: 'unknown', error }

@@ -2,6 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { SessionEnded } from '../auth/session-grant.ts'
 import { errorTable, Problem, Unavailable } from '../core/errors.ts'
 import type { ErrorCode } from '../core/errors.ts'
+import { BodyError } from '../core/json.ts'
 import { requestFields } from '../http/observe.ts'
 import type { FaultLog } from '../http/observe.ts'
 import type { AnswerPage } from '../http/problems.ts'
@@ -99,6 +100,7 @@ export function showErrors (area: Area, baseUrl: () => string, log: FaultLog, re
 
 function statusOf (error: unknown, statuses: Record<number, Trouble>): number {
   if (error instanceof Unavailable) return 503
+  if (error instanceof BodyError) return 400
   const status = error instanceof Problem
     ? errorTable[error.code].status
     : (error as { statusCode?: number }).statusCode ?? 500

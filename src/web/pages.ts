@@ -13,6 +13,7 @@ import { decisionRoutes, handoffRoutes, listRoutes } from './approvals.ts'
 import { approvalsArea } from './area.ts'
 import { letPeopleIn, securityHeaders, servePeople } from './people.ts'
 import type { People } from './people.ts'
+import type { Performing } from './perform.ts'
 import { manyRoutes } from './decide-many.ts'
 import { questionRoutes } from './questions.ts'
 import type { Questions } from './questions.ts'
@@ -20,7 +21,7 @@ import { signInRoutes } from './session.ts'
 import { frontView } from './views/layout.ts'
 import { problemsView } from './views/problem.ts'
 
-interface Pages extends People, Questions { waiting: WaitingService }
+interface Pages extends People, Questions, Pick<Performing, 'operations'> { waiting: WaitingService }
 
 // The compiler copies no assets. They stay in src/web/assets, which is ../../src/web/assets from src/web and from
 // dist/web.
@@ -29,11 +30,8 @@ const htmx = dirname(createRequire(import.meta.url).resolve('htmx.org/dist/htmx.
 const served = new Set(['/page.css', '/page.js', '/htmx.min.js'])
 
 /** The pages on which people decide: everything below /approvals. What all pages need is there too. */
-export async function approvalPages (
-  app: FastifyInstance, { approvals, asks, waiting, ...people }: Pages
-): Promise<void> {
-  const { baseUrl, log, refused } = people
-  const signIn = await servePeople(app, approvalsArea, people)
+export async function approvalPages (app: FastifyInstance, pages: Pages): Promise<void> {
+  const signIn = await servePeople(app, approvalsArea, pages)
   keepFilesInMemory(app)
   await app.register(files, {
     root: [assets, htmx],
@@ -44,14 +42,14 @@ export async function approvalPages (
     allowedPath: path => served.has(path),
     setHeaders: reply => { reply.setHeader('cache-control', 'no-cache') },
   })
-  signInRoutes(app, baseUrl, signIn)
+  signInRoutes(app, pages.baseUrl, signIn)
   await app.register(async own => {
-    letPeopleIn(own, approvalsArea, people, signIn)
-    listRoutes(own, { approvals, asks }, waiting)
-    handoffRoutes(own, { approvals, asks })
-    decisionRoutes(own, approvals, log, refused)
-    manyRoutes(own, { approvals, waiting, log }, refused)
-    questionRoutes(own, { approvals, asks }, refused)
+    letPeopleIn(own, approvalsArea, pages, signIn)
+    listRoutes(own, pages, pages.waiting)
+    handoffRoutes(own, pages)
+    decisionRoutes(own, pages)
+    manyRoutes(own, pages)
+    questionRoutes(own, pages)
   })
 }
 

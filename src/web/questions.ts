@@ -8,6 +8,8 @@ import { answerOf, faultsAt, typedIn } from './answer-form.ts'
 import type { Faults, Typed } from './answer-form.ts'
 import { formOf } from './answer-schema.ts'
 import { faultOfNote, form, noteOf } from './notes.ts'
+import { perform } from './perform.ts'
+import type { Performing } from './perform.ts'
 import { redirect, show } from './session.ts'
 import { handoffPage } from './views/handoff.ts'
 import { questionPage } from './views/question.ts'
@@ -35,8 +37,8 @@ export function pageOf (
 
 interface Answer { Params: { id: string }, Body: Record<string, unknown> | undefined }
 
-/** @param refused gets the code of a refused answer that the page explains, without an error page */
-export function questionRoutes (app: FastifyInstance, services: Questions, refused: (code: ErrorCode) => void): void {
+export function questionRoutes (app: FastifyInstance, services: Questions & Performing): void {
+  const { refused } = services
   app.post<Answer>('/:id/answer', form, async (sent, reply) => {
     const { id } = sent.params
     const request = sent as FastifyRequest
@@ -57,17 +59,17 @@ export function questionRoutes (app: FastifyInstance, services: Questions, refus
     const noteFault = faultOfNote(note)
     const again = (status: number, faults: Faults) =>
       show(reply, status, pageOf(request, { one, found }, { draft: draftOf(typed, note, faults, noteFault) }))
-    if (request.isSentAgain && askAt(ask, found.record, found.now) === 'open') {
+    const state = askAt(ask, found.record, found.now)
+    if (request.isSentAgain && state === 'open') {
       const draft = { typed, note, faults: new Map(), isSentAgain: true }
       return show(reply, 200, pageOf(request, { one, found }, { draft }))
     }
     // What can't be answered any more says so, whatever was typed.
-    if ((faults.size > 0 || noteFault !== undefined) && askAt(ask, found.record, found.now) === 'open') {
-      return again(400, faults)
-    }
+    if (faults.size > 0 || noteFault !== undefined) return state === 'open' ? again(400, faults) : refuse(over[state])
     try {
-      const given = { id: ask.id, note: JSON.stringify(note === '' ? null : note), answer }
-      await services.asks.give(request.caller, id, given, ['person'])
+      const head = JSON.stringify({ ask_id: ask.id, ...note !== '' && { note } }).slice(0, -1)
+      const body = Buffer.concat([Buffer.from(`${head},"answer":`), answer, Buffer.from('}')])
+      await perform(services, request, 'answer', { id, body })
     } catch (error) {
       if (!(error instanceof Problem)) throw error
       const { code } = error
@@ -82,6 +84,7 @@ export function questionRoutes (app: FastifyInstance, services: Questions, refus
 }
 
 const tooSlow = 'It takes too long to check this answer. Send a shorter one.'
+const over = { answered: 'already_answered', expired: 'expired', withdrawn: 'withdrawn' } as const
 const standing = new Set<string>([
   'content_changed', 'not_asked', 'already_answered', 'expired', 'withdrawn', 'self_approval'
 ])

@@ -25,6 +25,8 @@ export interface Source {
   literals: string[][]
   /** It reads a member `scopes` of something: of a caller, or of a key's record. */
   readsScopes: boolean
+  /** The methods that it calls, each after the last name of what it is called on: `lists.page` for `this.lists.page()`. */
+  calls: string[]
   /** Every string in it, and every template with its expressions as ${}. */
   texts: string[]
 }
@@ -43,7 +45,7 @@ export function readSources (folder = 'src'): Source[] {
 
 export function parseSource (path: string, text: string): Source {
   const parsed = ts.createSourceFile(path, text, ts.ScriptTarget.ES2022, true)
-  const source: Source = { path, lines: text.trimEnd().split('\n').length, imports: [], packages: [], readsEnvironment: false, readsScopes: false, exports: [], defines: [], literals: [], texts: [] }
+  const source: Source = { path, lines: text.trimEnd().split('\n').length, imports: [], packages: [], readsEnvironment: false, readsScopes: false, exports: [], defines: [], literals: [], calls: [], texts: [] }
   const see = (node: ts.Node): void => {
     const imported = importOf(node)
     if (imported !== undefined) {
@@ -53,6 +55,7 @@ export function parseSource (path: string, text: string): Source {
     if (isEnvironment(node) || /^(node:)?process$/.test(imported?.of ?? '')) source.readsEnvironment = true
     if (ts.isObjectLiteralExpression(node)) source.literals.push(node.properties.map(memberOf))
     if (isScopes(node)) source.readsScopes = true
+    if (ts.isCallExpression(node)) source.calls.push(...calledBy(node))
     if (ts.isStringLiteralLike(node)) source.texts.push(node.text)
     if (ts.isTemplateExpression(node)) source.texts.push([node.head, ...node.templateSpans.map(span => span.literal)].map(piece => piece.text).join('${}'))
     ts.forEachChild(node, see)
@@ -137,6 +140,13 @@ function isScopes (node: ts.Node): boolean {
   if (ts.isPropertyAccessExpression(node)) return node.name.text === 'scopes'
   if (ts.isElementAccessExpression(node)) return ts.isStringLiteralLike(node.argumentExpression) && node.argumentExpression.text === 'scopes'
   return ts.isBindingElement(node) && ts.isObjectBindingPattern(node.parent) && (node.propertyName ?? node.name).getText() === 'scopes'
+}
+
+function calledBy ({ expression }: ts.CallExpression): string[] {
+  if (!ts.isPropertyAccessExpression(expression)) return []
+  const { expression: on, name } = expression
+  const last = ts.isPropertyAccessExpression(on) ? on.name : on
+  return ts.isIdentifier(last) || ts.isPrivateIdentifier(last) ? [`${last.text}.${name.text}`] : []
 }
 
 /** Finds `process.env`, `process['env']`, `{ env } = process`: any use of process except for naming another member. */

@@ -46,6 +46,12 @@ const forTestsAlone = 49
 /** How many names may be defined at the top level of two files or more. The number may only go down: one name means one thing. */
 const namesOfMany = 358
 
+/** The one place of the pages that carries out operations. What else they call of the services reads; their views call none. */
+const formPerformer = 'web/perform.ts'
+const ofServices = /^(activities|approvals|asks|attempts|graphs|handoffs|histories|inboxes|inboxSettings|lists|operate|operation|waiting|webhooks)\./
+const reads = ['activities.look', 'approvals.inspect', 'approvals.list', 'approvals.read', 'asks.find', 'graphs.around', 'histories.attempts',
+  'histories.history', 'histories.inspect', 'inboxSettings.count', 'inboxSettings.list', 'lists.pageAt', 'waiting.list', 'waiting.watch']
+
 /** A part of a Redis key: between colons, or a hash tag that is filled in. */
 const keyPart = /:(h|w|s|k|r|ready):|:(due|sweeper|barrier|keys)\b|:\{\$\{\}\}/
 
@@ -59,6 +65,10 @@ export function structureFaults (sources: readonly Source[]): string[] {
     if (source.readsEnvironment && !readers.includes(path)) faults.push(`${path} reads the environment: that is config.ts's alone`)
     if (source.literals.some(isCall) && knowCalls.includes(placeOf(path)!) && path !== callMaker) faults.push(`${path} makes a call of an operation: that is ${callMaker}'s alone`)
     if (source.imports.some(({ names }) => names.includes('toCall')) && path !== requests) faults.push(`${path} imports toCall, which checks nothing: Admission lets calls in`)
+    const unadmitted = source.calls.find(call => ofServices.test(call) && !reads.includes(call))
+    if (/^web\/(?!views\/)/.test(path) && path !== formPerformer && unadmitted !== undefined) {
+      faults.push(`${path} calls ${unadmitted}, which no call is admitted to: a form carries out an operation, by ${formPerformer}`)
+    }
     if (source.readsScopes && knowCallers.includes(placeOf(path)!) && !scopeReaders.includes(path)) faults.push(`${path} tests scopes: that is auth/scopes.ts's alone`)
     if (path !== 'store/key-names.ts' && source.texts.some(text => keyPart.test(text))) faults.push(`${path} builds a Redis key: that is store/key-names.ts's alone`)
     if (['redis', 'store', 'auth', 'result-schema', 'handoffs', 'webhooks', 'operations'].includes(placeOf(path)!) && source.packages.some(name => /fastify/.test(name))) faults.push(`${path} imports fastify: it has to serve others than HTTP too`)

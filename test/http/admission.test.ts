@@ -1,10 +1,13 @@
 import t from 'tap'
+import { Unavailable } from '../../src/core/errors.ts'
 import { callerOf } from '../../src/core/model.ts'
 import type { Scope } from '../../src/core/model.ts'
 import { cancelBody } from '../../src/core/schemas/attempts.ts'
+import { Admission } from '../../src/operations/admit.ts'
 import { operation, unmoved } from '../../src/operations/operation.ts'
-import { perform } from '../../src/web/console-routes.ts'
+import { perform } from '../../src/web/perform.ts'
 import { testApp } from '../helpers/app.ts'
+import { asked, personWith } from '../helpers/forms.ts'
 import { callText } from '../helpers/mcp.ts'
 import { bearer, newKey } from '../helpers/stored-keys.ts'
 import { ofOneReplica } from '../helpers/through.ts'
@@ -61,11 +64,84 @@ t.test('a form of the console too, which was counted when it came', async t => {
     },
   })
   const send = (body: object, ...scopes: Scope[]) =>
-    perform({ operations: [cancel], log: service.log }, { caller: callerOf('default', 'olga', scopes) } as never, 'cancel', id, body)
+    perform({ operations: [cancel], log: service.log, refused () {} }, { caller: callerOf('default', 'olga', scopes) } as never, 'cancel', { id, body })
   await t.rejects(send({ forse: true }, 'approve', 'status'), { code: 'insufficient_scope' })
   await t.rejects(send({ forse: true }, 'operate'), { code: 'invalid_request' })
   await t.rejects(send({ force: 'true' }, 'operate'), { code: 'invalid_request' })
   t.strictSame(ran, [])
   await send({ force: true }, 'operate')
   t.strictSame(ran, [[id, { force: true }]])
+})
+
+/** Forms that are no operation: who they are of isn't known yet, or they change nothing. */
+const others = ['/approvals/sign-in', '/approvals/sign-out', '/approvals/list']
+
+/** Every form of the pages, by its route, with what a person sends. */
+const forms: Record<string, () => Promise<[url: string, fields: Record<string, string>]>> = {
+  '/approvals/:id/approve': async () => decision('approve', {}),
+  '/approvals/:id/reject': async () => decision('reject', { note: 'no' }),
+  '/approvals/approve': async () => ['/approvals/approve', { item: await box() }],
+  '/approvals/reject': async () => ['/approvals/reject', { item: await box(), note: 'no' }],
+  '/approvals/:id/answer': async () => {
+    const id = await service.caught()
+    const { ask_id: askId } = (await service.call('bob', 'POST', `/api/ask/${id}`, { question: 'Which?' })).json()
+    return [`/approvals/${id}/answer`, { ask_id: askId, whole: '{}', f0: 'this' }]
+  },
+  '/console/handoffs/:id/cancel': async () => change('cancel', await service.pass()),
+  '/console/handoffs/:id/reissue': async () => change('reissue', await failed()),
+  '/console/inboxes/:name/pause': async () => ['/console/inboxes/forms/pause', { paused: 'true' }],
+  '/console/inboxes/:name/limits': async () => ['/console/inboxes/forms/limits', { max_caught: '7' }],
+  '/console/inboxes/:name/purge': async () => ['/console/inboxes/forms/purge', {}],
+  '/console/inboxes/:name/redrive': async () => ['/console/inboxes/forms/redrive', {}],
+  '/console/failed/redrive': async () => ['/console/failed/redrive', { labels: 'run:1' }],
+  '/console/failed/chosen': async () => ['/console/failed/chosen', { id: await failed() }],
+}
+
+async function createdAt (id: string): Promise<string> {
+  return (await service.call('alice', 'GET', `/api/status/${id}`)).json().created_at
+}
+
+async function decision (verb: string, fields: object): Promise<[string, Record<string, string>]> {
+  const id = await asked(service)
+  return [`/approvals/${id}/${verb}`, { created_at: await createdAt(id), ...fields }]
+}
+
+async function box (): Promise<string> {
+  const id = await asked(service)
+  return `${id} ${Date.parse(await createdAt(id))} `
+}
+
+async function change (verb: string, id: string): Promise<[string, Record<string, string>]> {
+  return [`/console/handoffs/${id}/${verb}`, { created_at: await createdAt(id) }]
+}
+
+async function failed (): Promise<string> {
+  const id = await service.caught()
+  await service.call('bob', 'POST', `/api/fail/${id}`, { error: { message: 'm' } })
+  return id
+}
+
+t.test('every form of the pages passes them', { skip: ofOneReplica }, async t => {
+  // A line for each piece of a path: its depth, the piece, and the methods of what ends there.
+  const pieces: string[] = []
+  const routes = service.app.printRoutes({ commonPrefix: false }).split('\n').flatMap(line => {
+    const [, indent = '', piece = '', methods = ''] = /^((?:│ {3}| {4})*)[├└]── (.*?)(?: \((.*)\))?$/.exec(line) ?? []
+    pieces.splice(indent.length / 4, Infinity, piece)
+    return methods.includes('POST') ? [pieces.join('').replace(/^\/+/, '/')] : []
+  }).filter(path => /^\/(approvals|console)\//.test(path))
+  t.strictSame(routes.filter(path => !others.includes(path)).sort(), Object.keys(forms).sort(), 'each is here')
+
+  const { key } = await newKey(service.store.keyRecords, { scopes: ['approve', 'operate', 'status'], agent: 'paula' })
+  const paula = await personWith(service, key)
+  const { admit } = Admission.prototype
+  t.teardown(() => { Admission.prototype.admit = admit })
+  for (const [path, made] of Object.entries(forms)) {
+    const [url, fields] = await made()
+    const before = await service.dump()
+    Admission.prototype.admit = () => { throw new Unavailable('lets nobody in') }
+    t.equal((await paula(url, fields)).statusCode, 503, path)
+    t.strictSame(await service.dump(), before, path)
+    Admission.prototype.admit = admit
+    t.match((await paula(url, fields)).statusCode, /^[23]/, path)
+  }
 })

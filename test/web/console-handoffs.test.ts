@@ -122,7 +122,8 @@ t.test('what failed: in groups, one by one, and redriven', async t => {
   t.match(textOf((await ask('/console/failed/redrive', { labels: 'run:1' })).body), '2 handoffs were redriven.')
   t.equal(await movedToPending() - moved, 2, 'counted as the API’s are')
   t.strictSame(await listed(''), [declined])
-  t.equal((await ask('/console/failed/redrive', { labels: 'run' })).statusCode, 400)
+  for (const labels of ['run', 'run:1,run:2']) t.equal((await ask('/console/failed/redrive', { labels })).statusCode, 400, labels)
+  t.match(textOf((await ask('/console/failed/redrive', { labels: 'run:2,run:2' })).body), '0 handoffs were redriven.')
 
   const looks = await personWith(service, onlooker)
   const hers = (await looks('/console/failed')).body

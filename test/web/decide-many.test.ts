@@ -67,7 +67,7 @@ t.test('what was changed or decided meanwhile is named, one by one, and the othe
   const boxes = await boxesOf(carol)
   const items = [...boxes.values(), `${foreign} ${created} ${'A'.repeat(43)}=`, `nothing ${created} `]
   // The id stands for another content, passed in the same millisecond.
-  await redis.hset(keyOf(reissued), 'h', `${'B'.repeat(43)}=`)
+  await redis.hset(keyOf(reissued), 'h', `${'E'.repeat(43)}=`)
   await call('approver2', 'POST', `/api/reject/${decided}`, { note: 'Too late.' })
   await call('alice', 'POST', `/api/cancel/${cancelled}`)
   await redis.del(keyOf(gone!))

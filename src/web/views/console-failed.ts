@@ -1,6 +1,6 @@
 import { html } from 'ghtml'
 import type { Caller } from '../../core/model.ts'
-import type { Steered } from '../../handoffs/operate.ts'
+import type { OperationOutcome } from '../../operations/operation.ts'
 import { failures } from '../console-routes.ts'
 import type { Filters, Query, HandoffItem, Handoffs } from '../console-routes.ts'
 import { consoleLayout, mayChange, inboxLink, number, table } from './console-layout.ts'
@@ -171,8 +171,9 @@ export function redrivePage (caller: Caller, { query, problem }: Filters, { item
 
 /** What was redriven. @param all whether all that match were meant */
 export function redrivenPage (
-  caller: Caller, query: Query, { changed, skipped, more }: Steered, all: boolean
+  caller: Caller, query: Query, { moved: { ids: changed = [] }, answer }: OperationOutcome, all: boolean
 ): string {
+  const { skipped, more } = answer as { skipped: number, more: boolean }
   const words = [
     `${capital(counted(changed.length, 'handoff'))} ${changed.length === 1 ? 'was' : 'were'} redriven.`,
     skipped === 0

@@ -93,7 +93,10 @@ export class Desk {
         return told(201, await this.#asks.ask(caller, id, { question: '', of: about.of, expires_in: about.openFor! / 1000 } as never, members, said.bytes, said.key))
       }
       case 'asked': return sent(200, await this.#asks.read(callerOf('acme', caller.agent, ['approve']), id, asks.asker, null), false)
-      case 'answer': return told(200, await this.#asks.give(caller, id, { id: about.askId!, note: 'null', answer: Buffer.from(givenOf(mark)) }, ['person', 'passer']))
+      case 'answer': {
+        const members = { raw: () => Buffer.from(givenOf(mark)) } as never
+        return told(200, await this.#asks.answer(caller, id, { ask_id: about.askId! } as never, members, ['person', 'passer']))
+      }
       case 'approve':
       case 'reject': {
         const verdict = kind === 'approve' ? 'approved' : 'rejected'

@@ -1,0 +1,46 @@
+import type { FastifyRequest } from 'fastify'
+import { noteOutcome } from '../http/observe.ts'
+import { admissionOf } from '../operations/admit.ts'
+import type { Limit } from '../operations/admit.ts'
+import type { Operation, OperationOutcome } from '../operations/operation.ts'
+import type { People } from './people.ts'
+
+/** What forms need: the operations of the API, of which each form carries out one. */
+export interface Performing extends Pick<People, 'log' | 'refused'> { operations: readonly Operation[] }
+
+/**
+ * What a form asks of an operation. `id`: what the operation's path names, empty if it names nothing. `body`: the
+ * operation's, as JSON text if bytes have to stay as they are. `createdAt`: that of the handoff which the page showed.
+ */
+export interface Wanted { id?: string, body: object | Buffer, createdAt?: number | undefined }
+
+/** A form was counted as a request, when it came. */
+const counted: Limit = { spend () {} }
+
+/** Carries out an operation for a form, and leaves it to the caller to note its outcome. */
+export async function run (
+  { operations }: Pick<Performing, 'operations'>, request: FastifyRequest, name: string,
+  { id = '', body, createdAt }: Wanted
+): Promise<OperationOutcome> {
+  const operation = operations.find(one => one.name === name)!
+  return operation.run(await admissionOf(operation).admit({
+    caller: request.caller,
+    id,
+    query: {},
+    bytes: Buffer.isBuffer(body) ? body : Buffer.from(JSON.stringify(body)),
+    key: undefined,
+    traceparent: undefined,
+    asker: request,
+    wait: 0,
+    createdAt
+  }, counted))
+}
+
+/** The same, counted and logged as the API's own call is. */
+export async function perform (
+  performing: Performing, request: FastifyRequest, name: string, wanted: Wanted
+): Promise<OperationOutcome> {
+  const outcome = await run(performing, request, name, wanted)
+  noteOutcome(performing.log, request, wanted.id ?? '', outcome)
+  return outcome
+}
