@@ -11,9 +11,10 @@
 -- Replies: {'approved', decided} {'rejected', decided}   it is so now
 --          {'replayed', decided}                     the same operation decided so before; nothing changed
 --          {'not_found'}
---          {'no_approval_required', now, record, extra} {'cancelled', …} {'expired', …} {'self_approval', …}
---          {'content_changed', now, record, extra}   not the handoff that the person saw; nothing changed
+--          {'no_approval_required', now, record, extra}
 --          {'already_decided', now, record, extra, decision}  somebody decided before, in the same way or not
+--          {'cancelled', now, record, extra} {'expired', …} {'self_approval', …}
+--          {'content_changed', now, record, extra}   not the handoff that the person saw; nothing changed
 --          {'newer'} {'full'}
 --@include late appending events inbox
 local key, waiting, due = KEYS[1], KEYS[2], KEYS[3]

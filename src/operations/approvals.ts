@@ -6,7 +6,7 @@ import { handoffParams, noQuery } from '../core/schemas/handoffs.ts'
 import { isAddressed } from '../core/model.ts'
 import { inspectionText, listText } from '../handoffs/approvals.ts'
 import { labelsOf } from './arguments.ts'
-import { operation, stays, unmoved } from './operation.ts'
+import { operation, refusedBy, stays, unmoved } from './operation.ts'
 import type { OperationCall, Operation, OperationOutcome, Services } from './operation.ts'
 
 /** What people see and decide, as an API; web/ has the pages. */
@@ -61,7 +61,7 @@ const decision = {
   params: handoffParams,
   query: noQuery,
   answers: { 200: decisionAnswer },
-  refusals: ['no_approval_required', 'already_decided', 'cancelled', 'expired', 'self_approval', 'content_changed'],
+  refusals: refusedBy('decide', 'rejected'),
 } as const satisfies Partial<Operation>
 
 export function approve (services: Services) {

@@ -9,7 +9,7 @@ import {
 import type { InboxSettingsBody, InboxesQuery, TakeBody } from '../core/schemas/inboxes.ts'
 import { caughtText, takenText } from '../handoffs/answers.ts'
 import { key, seconds } from './arguments.ts'
-import { moved, operation, stays, unmoved } from './operation.ts'
+import { moved, operation, refusedBy, stays, unmoved } from './operation.ts'
 import type { OperationCall, Services } from './operation.ts'
 
 /** Catches the next handoffs from an inbox. */
@@ -34,7 +34,7 @@ export function catchNext ({ inboxes, after }: Services) {
     headers: idempotencyHeaders,
     body: takeBody,
     answers: { 200: takeAnswer },
-    refusals: ['not_addressee', 'idempotency_key_reused'],
+    refusals: ['not_addressee', ...refusedBy(['claim', 'take'])],
     resumesTrace: true,
     tool: {
       name: 'handoff_catch_next',

@@ -26,8 +26,7 @@ export function pass ({ handoffs, limits }: Services) {
     body: passBody(limits),
     answers: { 201: passAnswer },
     refusals: [
-      'idempotency_key_reused', 'unknown_parent', 'hop_limit', 'loop_detected', 'unknown_handoff',
-      'result_schema_too_slow', 'inbox_full'
+      ...refusedBy('pass'), 'unknown_parent', 'hop_limit', 'loop_detected', 'unknown_handoff', 'result_schema_too_slow'
     ],
     inBatch: true,
     tool: {

@@ -161,13 +161,17 @@ export function ended (id: string, { answer, replayed }: { answer: EndAnswer, re
   return { status: 200, answer, replayed, moved: replayed ? stays : change }
 }
 
+/** Refusals that scripts name otherwise than the table of errors. */
+const otherNames: Record<string, ErrorCode> = { reused: 'idempotency_key_reused', too_many: 'too_many_webhooks' }
+
 /**
- * The errors that a script may refuse with, in the order of its header. Errors that all operations have are left out.
- * @param happened what the script replies where it doesn't refuse, if there is an error of that name too
+ * The errors that scripts may refuse with, in the order of their headers. Errors that all operations have are left out.
+ * @param happened what a script replies where it doesn't refuse, if there is an error of that name too
  */
-export function refusedBy<Name extends ScriptName> (script: Name, happened?: Outcome<Name>): ErrorCode[] {
-  const replies: readonly string[] = outcomes[script]
-  return replies.filter((one): one is ErrorCode => one in errorTable && one !== 'not_found' && one !== happened)
+export function refusedBy<Name extends ScriptName> (of: Name | readonly Name[], happened?: Outcome<Name>): ErrorCode[] {
+  const replies: readonly string[] = [of].flat().flatMap(script => outcomes[script])
+  return [...new Set(replies.filter(one => one !== 'not_found' && one !== happened).map(one => otherNames[one] ?? one))]
+    .filter((one): one is ErrorCode => one in errorTable)
 }
 
 /** An operation with what most of them have in common. */

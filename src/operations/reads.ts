@@ -4,7 +4,7 @@ import { handoffParams, ignoredKeyHeaders, statusAnswer, statusQuery, waitQuery 
 import { exampleId, nullable } from '../core/schemas/parts.ts'
 import type { StatusQuery } from '../core/schemas/handoffs.ts'
 import { id, offset, optionalOffset, seconds } from './arguments.ts'
-import { operation, unmoved } from './operation.ts'
+import { operation, refusedBy, unmoved } from './operation.ts'
 import type { Services } from './operation.ts'
 import { handoffsAnswer, handoffsQuery } from '../core/schemas/lists.ts'
 import type { HandoffsQuery } from '../core/schemas/lists.ts'
@@ -57,6 +57,7 @@ export function read ({ handoffs }: Services) {
     summary: 'Read a caught handoff',
     params: handoffParams,
     answers: {},
+    refusals: refusedBy('read'),
     tool: {
       name: 'handoff_read',
       title: 'Read the rest of a long handoff',

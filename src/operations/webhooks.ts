@@ -7,7 +7,7 @@ import {
 } from '../core/schemas/webhooks.ts'
 import type { CreateWebhookBody, DeliveriesQuery, ReplayBody, RotateBody } from '../core/schemas/webhooks.ts'
 import { defaultGrace } from '../webhooks/service.ts'
-import { operation, unmoved } from './operation.ts'
+import { operation, refusedBy, unmoved } from './operation.ts'
 import type { Services } from './operation.ts'
 
 /** Where a tenant's events are sent. */
@@ -28,7 +28,7 @@ export function createWebhook ({ webhooks }: Services) {
     // The service checks the elements of its lists, with all else that is wrong at once.
     nested: ['labels'],
     answers: { 201: createdWebhook },
-    refusals: ['events_off', 'not_addressee', 'too_many_webhooks'],
+    refusals: ['events_off', 'not_addressee', ...refusedBy('webhook-create')],
     async run ({ caller: { tenant, inboxes }, body, members }) {
       const { url, format, types, inbox, labels, include } = body
       const answer = await webhooks.create(tenant, {

@@ -25,8 +25,8 @@ export const outcomes = {
   ],
   claim: ['claimed', 'known', 'left', 'reused', 'late'],
   decide: [
-    'approved', 'rejected', 'replayed', 'not_found', 'no_approval_required', 'cancelled', 'expired', 'self_approval',
-    'content_changed', 'already_decided', 'newer', 'full', 'late'
+    'approved', 'rejected', 'replayed', 'not_found', 'no_approval_required', 'already_decided', 'cancelled', 'expired',
+    'self_approval', 'content_changed', 'newer', 'full', 'late'
   ],
   decided: ['listed'],
   delete: ['deleted', 'late'],

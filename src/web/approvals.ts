@@ -4,14 +4,14 @@ import { Problem, errorTable } from '../core/errors.ts'
 import type { ErrorCode } from '../core/errors.ts'
 import { cutMembers } from '../core/json.ts'
 import { wantedLabels } from '../core/labels.ts'
-import { isInbox } from '../core/model.ts'
 import type { Caller } from '../core/model.ts'
 import { approveBody } from '../core/schemas/approvals.ts'
 import { digestText } from '../handoffs/answers.ts'
 import { inspectionText } from '../handoffs/approvals.ts'
-import type { ApprovalService, Inspection, ToRead } from '../handoffs/approvals.ts'
+import type { Inspection, ToRead } from '../handoffs/approvals.ts'
 import type { WaitingService, WantedByPeople } from '../handoffs/waiting.ts'
 import type { SeenByPerson, ApprovalVerdict } from '../store/approvals.ts'
+import { faultsOf } from './console-routes.ts'
 import { faultOfNote, form, noteOf, sentAgain } from './notes.ts'
 import { perform } from './perform.ts'
 import type { Performing, Wanted } from './perform.ts'
@@ -56,12 +56,7 @@ export function filtersOf (query: Record<string, unknown>): { filters: ListFilte
   const text = (name: string) => typeof query[name] === 'string' ? query[name].trim() : ''
   const [inbox, labels] = [text('inbox'), text('labels').replace(/\s*,\s*/g, ',')]
   const labelsWanted = labels === '' ? undefined : wantedLabels(labels)
-  const wrong = [
-    inbox === '' || isInbox(inbox)
-      ? ''
-      : 'An inbox’s name is 1 to 64 of A–Z, a–z, 0–9, dot, underscore and hyphen, and not . or .. alone.',
-    labelsWanted === null ? 'Labels are written run:42,team:red, 8 at most.' : ''
-  ].filter(sentence => sentence !== '')
+  const wrong = faultsOf(inbox, labels).filter(sentence => sentence !== '')
   const only: WantedByPeople['only'] = query.only === 'questions' ? query.only : undefined
   if (wrong.length > 0) {
     const problem = `${wrong.join(' ')} So this shows all.`
@@ -120,14 +115,11 @@ export function handoffRoutes (app: FastifyInstance, services: Questions): void 
 
 interface Decide { Params: { id: string }, Body: Record<string, unknown> | undefined }
 
-interface Deciding extends Performing { approvals: ApprovalService }
+type Deciding = Performing & Pick<Questions, 'approvals'>
 
 export function decisionRoutes (app: FastifyInstance, services: Deciding): void {
-  const decideAs = (verdict: ApprovalVerdict) => (
-    request: FastifyRequest<Decide>, reply: FastifyReply
-  ) => decide(services, verdict, request, reply)
-  app.post<Decide>('/:id/approve', form, decideAs('approved'))
-  app.post<Decide>('/:id/reject', form, decideAs('rejected'))
+  app.post<Decide>('/:id/approve', form, (request, reply) => decide(services, 'approved', request, reply))
+  app.post<Decide>('/:id/reject', form, (request, reply) => decide(services, 'rejected', request, reply))
 }
 
 /**

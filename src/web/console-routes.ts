@@ -115,6 +115,14 @@ export async function readList (
 /** The filters of a page: those that were given. `problem`: what is wrong with one, in plain words. */
 export interface Filters { query: Query, problem?: string }
 
+const inboxRule = 'An inbox’s name is 1 to 64 of A–Z, a–z, 0–9, dot, underscore and hyphen, and not . or .. alone.'
+
+/** What is wrong with each of these filters, in plain words; empty for nothing. */
+export function faultsOf (inbox: string, labels: string): [ofInbox: string, ofLabels: string] {
+  const ofLabels = labels === '' || wantedLabels(labels) !== null ? '' : 'Labels are written run:42,team:red, 8 at most.'
+  return [inbox === '' || isInbox(inbox) ? '' : inboxRule, ofLabels]
+}
+
 const codeShape = /^[A-Za-z0-9._-]{1,64}$/
 /** How a handoff of the failed list ended. */
 export const failures = ['failed', 'declined', 'expired'] as const
@@ -130,13 +138,12 @@ export function filtersOf (given: unknown): Filters {
     ...code !== '' && { error_code: code },
     ...labels !== '' && { labels },
   }
+  const [ofInbox, ofLabels] = faultsOf(inbox, labels)
   const wrong = [
-    inbox === '' || isInbox(inbox)
-      ? ''
-      : 'An inbox’s name is 1 to 64 of A–Z, a–z, 0–9, dot, underscore and hyphen, and not . or .. alone.',
+    ofInbox,
     status === '' || (failures as readonly string[]).includes(status) ? '' : 'It failed, was declined or expired.',
     code === '' || codeShape.test(code) ? '' : 'An error code is 1 to 64 of A–Z, a–z, 0–9, dot, underscore and hyphen.',
-    labels === '' || wantedLabels(labels) !== null ? '' : 'Labels are written run:42,team:red, 8 at most.',
+    ofLabels
   ].filter(sentence => sentence !== '')
   return wrong.length === 0 ? { query } : { query, problem: wrong.join(' ') }
 }

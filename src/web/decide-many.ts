@@ -2,12 +2,11 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Problem, Unavailable, errorTable } from '../core/errors.ts'
 import type { ErrorCode } from '../core/errors.ts'
 import type { WaitingList, WaitingService } from '../handoffs/waiting.ts'
-import { noteOutcome } from '../http/observe.ts'
 import type { OperationOutcome } from '../operations/operation.ts'
 import type { ApprovalVerdict } from '../store/approvals.ts'
 import { decisionOf, faultOf, filtersOf, listed, operationFor } from './approvals.ts'
 import { form, noteOf, sentAgain } from './notes.ts'
-import { run } from './perform.ts'
+import { perform } from './perform.ts'
 import type { Performing } from './perform.ts'
 import { show } from './session.ts'
 import { boxOf, readBox, resultPage } from './views/decide-many.ts'
@@ -48,15 +47,13 @@ export function manyRoutes (app: FastifyInstance, services: ManyServices): void 
     const results = await Promise.all((chosen as Chosen[]).map(async (one, at) =>
       ({ ...await decideOne(services, request, verdict, one, note), text: texts.get(boxes[at]!) })))
     for (const { code } of results) if (code !== undefined) services.refused(code)
-    const decided = results.flatMap(({ id, ran }) => ran === undefined ? [] : [{ id, ran }])
-    for (const { id, ran } of decided) noteOutcome(services.log, request, id, ran)
-    const moved = decided.map(({ ran }) => ran.moved)
+    const moved = results.flatMap(({ ran }) => ran?.moved ?? [])
     request.moved = { to: moved.flatMap(({ to }) => to), ids: moved.flatMap(({ ids = [] }) => ids) }
     const failed = results.filter(({ error }) => error !== undefined)
     // Where others stand, the page says of which it isn't known. A fault of the service is never only that.
     const fault = failed.find(({ error }) => !(error instanceof Unavailable) || failed.length === results.length)
     if (fault !== undefined) throw fault.error
-    const status = decided.length > 0 ? 200 : errorTable[results.find(({ code }) => code !== undefined)!.code!].status
+    const status = moved.length > 0 ? 200 : errorTable[results.find(({ code }) => code !== undefined)!.code!].status
     return show(reply, status, resultPage(caller, verdict, results, addressOf(filters, cursor)))
   }
   app.post<DecideMany>('/approve', form, decideAs('approved'))
@@ -83,7 +80,7 @@ async function decideOne (
   services: ManyServices, request: FastifyRequest, verdict: ApprovalVerdict, { id, ...seen }: Chosen, note: string
 ): Promise<Omit<OneResult, 'text'> & { ran?: OperationOutcome, code?: ErrorCode, error?: unknown }> {
   try {
-    return { id, outcome: 'decided', ran: await run(services, request, operationFor[verdict], decisionOf(id, note, seen)) }
+    return { id, outcome: 'decided', ran: await perform(services, request, operationFor[verdict], decisionOf(id, note, seen)) }
   } catch (error) {
     const outcome = error instanceof Problem ? outcomes[error.code] : undefined
     if (!(error instanceof Problem) || outcome === undefined) return { id, outcome: 'unknown', error }

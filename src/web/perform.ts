@@ -17,13 +17,12 @@ export interface Wanted { id?: string, body: object | Buffer, createdAt?: number
 /** A form was counted as a request, when it came. */
 const counted: Limit = { spend () {} }
 
-/** Carries out an operation for a form, and leaves it to the caller to note its outcome. */
-export async function run (
-  { operations }: Pick<Performing, 'operations'>, request: FastifyRequest, name: string,
-  { id = '', body, createdAt }: Wanted
+/** Carries out an operation for a form. It is counted and logged as the API's own call is. */
+export async function perform (
+  { operations, log }: Performing, request: FastifyRequest, name: string, { id = '', body, createdAt }: Wanted
 ): Promise<OperationOutcome> {
   const operation = operations.find(one => one.name === name)!
-  return operation.run(await admissionOf(operation).admit({
+  const call = await admissionOf(operation).admit({
     caller: request.caller,
     id,
     query: {},
@@ -33,14 +32,8 @@ export async function run (
     asker: request,
     wait: 0,
     createdAt
-  }, counted))
-}
-
-/** The same, counted and logged as the API's own call is. */
-export async function perform (
-  performing: Performing, request: FastifyRequest, name: string, wanted: Wanted
-): Promise<OperationOutcome> {
-  const outcome = await run(performing, request, name, wanted)
-  noteOutcome(performing.log, request, wanted.id ?? '', outcome)
+  }, counted)
+  const outcome = await operation.run(call)
+  noteOutcome(log, request, id, outcome)
   return outcome
 }

@@ -1,6 +1,11 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import t from 'tap'
+import { refusedBy } from '../../src/operations/operation.ts'
+import type { Services } from '../../src/operations/operation.ts'
+import { operationsOf } from '../../src/operations/table.ts'
 import { readLua } from '../../src/redis/expand.ts'
+import { outcomes } from '../../src/redis/outcomes.ts'
+import type { ScriptName } from '../../src/redis/outcomes.ts'
 import { scriptNames } from '../../src/redis/scripts.ts'
 import { outcomesIn } from '../helpers/lua-header.ts'
 
@@ -37,4 +42,16 @@ export type Outcome<Name extends ScriptName> = typeof outcomes[Name][number]
 `
   if (process.env.OUTCOMES === 'write') writeFileSync(file, wanted)
   t.equal(readFileSync(file, 'utf8'), wanted, `a header has changed: ${command}`)
+})
+
+t.test('what a script may refuse is among the refusals of an operation', async t => {
+  const limits = { maxExpiresIn: 1, maxWorkTtl: 1 }
+  const lists = operationsOf({ limits } as Services).map(({ refusals }) => refusals)
+  for (const script of scriptNames() as ScriptName[]) {
+    // What comes before it has happened, and isn't refused.
+    const replies: readonly string[] = outcomes[script]
+    const happened = replies.slice(0, replies.indexOf('not_found') + 1)
+    const refused = refusedBy(script).filter(code => !happened.includes(code))
+    t.ok(lists.some(list => refused.every(code => list.includes(code))), `${script}: ${refused.join()}`)
+  }
 })
