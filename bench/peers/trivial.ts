@@ -18,7 +18,7 @@ const answers = {
 /** The trivial script in place of one of ours. It uses no library but the one that runs several calls at once. */
 function trivialScript (name: keyof typeof answers): string {
   const begin = "local news, appended, PAYLOAD = {}, '', 3\n--@include several"
-  return `#!lua\n--@if several\n${begin}\n--@end\nreturn ${answers[name]}\n--@if several\n--@include several-end\n--@end\n`
+  return `#!lua\n--@if several\n${begin}\n--@end\nlocal reply = ${answers[name]}\n--@include reply\n`
 }
 
 /**
