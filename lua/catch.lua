@@ -4,7 +4,6 @@
 -- ARGV: 1 the call's deadline (ms)  2 caught_by, a space, and catch_token
 --       3 the inboxes that the key is limited to, each between spaces; empty or absent for any
 --       4 how many bytes the payload and the schema may have; absent for any
---       5 if it is there, and comes after others, it counts as larger
 -- Replies: {'caught', created, payload, decision, traceparent, record, extra, schema}  it is this agent's now; created
 --                      is text; the decision is nil if nobody had to decide, the traceparent if none was passed; the
 --                      parts after that are there only with an extra, the schema only if one was passed
@@ -41,7 +40,6 @@ if not isPlain then
   decision, extra, schema = unpack(call('HMGET', key, 'd', 'x', 'r'))
   if string.sub(record, 2, 2) ~= ':' then extra, schema = false, false end
   if max_bytes and schema and #(payload or '') + #schema > max_bytes + 0 then isLarger = true end
-  if ARGV[5] and extra and string.find(extra, ' A', 1, true) then isLarger = true end
   local member = string.match(key, MEMBER)
   local inbox = inboxOf(key, member, extra)
   if not isAddressed(extra, ARGV[3] ~= '' and ARGV[3]) then return { 'not_addressee', now, record, extra, decision } end

@@ -16,20 +16,15 @@ import { Histories } from './handoffs/histories.ts'
 import { ResultSchemas } from './result-schema/result-schemas.ts'
 import { InboxService } from './handoffs/inboxes.ts'
 import { InboxSettingsService } from './handoffs/inbox-settings.ts'
-import { LargeReads } from './handoffs/large-reads.ts'
-import type { ReadInTurn } from './handoffs/large-reads.ts'
 import { ListService } from './handoffs/lists.ts'
-import type { InTurn } from './handoffs/lists.ts'
 import { ManyHandoffs } from './handoffs/many.ts'
-import type { TurnsAtMasters } from './handoffs/many.ts'
 import { AfterService } from './handoffs/after.ts'
 import { OperateService } from './handoffs/operate.ts'
 import { WaitingService } from './handoffs/waiting.ts'
 import { Waiter } from './handoffs/waiter.ts'
 import { countGuesses, useAuth } from './http/auth.ts'
 import { baseUrlOf } from './http/base-url.ts'
-import { AnswerRoom, useAnswerRoom } from './http/answer-room.ts'
-import { MasterTurns, pagesAtOnce, readsAtOnce, shedLate } from './http/overload.ts'
+import { shedLate, useBudgets } from './http/overload.ts'
 import type { RefusedCounts } from './http/overload.ts'
 import { Bodies, useJsonBodies } from './http/body.ts'
 import type { KeyRing } from './auth/key-ring.ts'
@@ -55,6 +50,7 @@ import { InboxRounds } from './metrics/inboxes.ts'
 import { makeRegistry, metricsRoute } from './metrics/registry.ts'
 import { problem } from './core/schemas/problem.ts'
 import { whyFull } from './store/health.ts'
+import { Reads } from './store/reads.ts'
 import type { Store } from './store/store.ts'
 import { maxWebhooks } from './store/webhooks.ts'
 import { version } from './core/version.ts'
@@ -107,18 +103,14 @@ export async function buildApp (
   const bodies = new Bodies(config.bodiesLimit, refused)
   bodies.watch(app)
   const shed = shedLate(app, refused)
-  useAnswerRoom(app, new AnswerRoom(config.bodiesLimit))
+  const reads = new Reads(store, { bytes: config.bodiesLimit, maxBytes: config.bodyLimit })
+  useBudgets(app, reads)
   const waiter = new Waiter(store.subscriptions)
-  const reads = new MasterTurns(readsAtOnce)
-  const readInTurn: ReadInTurn = ({ tag, tenant }, read, asker) => reads.run(store.masterOf(tag), tenant, read, asker)
-  const largeReads = new LargeReads(readInTurn, config.bodyLimit)
-  const inboxes = new InboxService(store.inboxes, store.subscriptions, waiter, largeReads, config.workTtl)
+  const inboxes = new InboxService(store.inboxes, store.subscriptions, waiter, reads, config.workTtl)
   app.addHook('onClose', async () => inboxes.close())
   const baseUrl = baseUrlOf(app, config, log)
   const known = { handoffs: store.handoffs, retention: config.retention }
-  const searches = new MasterTurns(pagesAtOnce)
-  const searchInTurn: ReadInTurn = ({ tag, tenant }, read) => searches.run(store.masterOf(tag), tenant, read)
-  const events = new EventService(store.events, waiter, baseUrl, known, searchInTurn)
+  const events = new EventService(store.events, waiter, baseUrl, known, reads)
   const streams = new EventStreams(events)
   const parts = webhookParts(config, baseUrl, store, more)
   const { attemptTimeout } = more.webhooks ?? {}
@@ -185,14 +177,12 @@ export async function buildApp (
   await app.register(front => frontPage(front, { endpoints, baseUrl, clients }))
   await app.register(page => clientsPage(page, { baseUrl, clients }), { prefix: '/clients' })
   await app.register(page => problemsPage(page, baseUrl().startsWith('https:')))
-  const pages = new MasterTurns(pagesAtOnce)
-  const inTurn: InTurn = ({ tenant, tags }, read, asker) => pages.run(store.mastersOf(tags), tenant, read, asker)
-  const inboxSettings = new InboxSettingsService(store.inboxes, inTurn)
+  const inboxSettings = new InboxSettingsService(store.inboxes, reads)
   const schemas = new ResultSchemas()
   app.addHook('onClose', async () => schemas.close())
-  const after = new AfterService(store.handoffs, store.dependents, readInTurn)
+  const after = new AfterService(store.handoffs, store.dependents, reads)
   const handoffs = new HandoffService(
-    store.handoffs, waiter, schemas, after, largeReads,
+    store.handoffs, waiter, schemas, after, reads,
     {
       baseUrl,
       defaultExpiresIn: config.defaultExpiresIn,
@@ -202,20 +192,15 @@ export async function buildApp (
   )
   const attempts = new AttemptService(store.attempts, after, { baseUrl, maxWorkTtl: config.maxWorkTtl })
   const limits = { maxExpiresIn: config.maxExpiresIn / 1000, maxWorkTtl: config.maxWorkTtl / 1000 }
-  const waits = new MasterTurns(readsAtOnce)
-  const turnsOfMany: TurnsAtMasters = { masterOf: store.masterOf, run: (...call) => waits.run(...call) }
-  const many = new ManyHandoffs(store.handoffs, waiter, readInTurn, turnsOfMany)
-  const lists = new ListService(store.lists, inTurn)
-  const approvals = new ApprovalService(store.approvals, store.handoffs, inTurn, largeReads)
+  const many = new ManyHandoffs(store.handoffs, waiter, reads)
+  const lists = new ListService(store.lists, reads)
+  const approvals = new ApprovalService(store.approvals, store.handoffs, reads)
   const asks = new AskService(
-    store.asks, store.lists, waiter, schemas, inTurn, largeReads, { baseUrl, maxWorkTtl: config.maxWorkTtl }
+    store.asks, store.lists, waiter, schemas, reads, { baseUrl, maxWorkTtl: config.maxWorkTtl }
   )
   const waiting = new WaitingService(approvals, asks, waiter)
-  const changes = new MasterTurns(readsAtOnce)
-  const changeInTurn: ReadInTurn = ({ tag, tenant }, change, asker) =>
-    changes.run(store.masterOf(tag), tenant, change, asker)
-  const operate = new OperateService(store.lists, store.attempts, inTurn, undefined, changeInTurn)
-  const webhooks = new WebhookService(parts, readInTurn)
+  const operate = new OperateService(store.lists, store.attempts, reads)
+  const webhooks = new WebhookService(parts, reads)
   const operations = operationsOf({
     handoffs,
     attempts,
@@ -250,8 +235,8 @@ export async function buildApp (
     useJsonBodies(api, bodies, Math.min(config.bodyLimit, config.batchLimit))
     operationRoutes(api, operations, log)
     const onFault = (error: unknown, id: string) => log.error({ err: error, request_id: id }, 'internal error')
-    const batches = new Batches(operations, requests, reads, config.bodyLimit, store.masterOf,
-      (error, { requestId }) => onFault(error, requestId))
+    const batches = new Batches(operations, requests, config.bodyLimit, (error, { requestId }) =>
+      onFault(error, requestId))
     batchRoute(api, batches, { sizes: requests.batchSizes, bodyLimit: config.batchLimit, log })
     mcpRoute(api, {
       operations,
@@ -278,8 +263,8 @@ export async function buildApp (
   }
   const decided = { approvals, asks, waiting, operations }
   await app.register(pages => approvalPages(pages, { ...decided, ...people }), { prefix: '/approvals' })
-  const histories = new Histories(store.handoffs, events, largeReads)
-  const graphs = new Graphs(store.handoffs, store.dependents, readInTurn)
+  const histories = new Histories(store.handoffs, events, reads)
+  const graphs = new Graphs(store.handoffs, store.dependents, reads)
   const activities = new Activities(events)
   const shown = { approvals, inboxSettings, lists, operations, histories, graphs, activities }
   await app.register(pages => consolePages(pages, { ...shown, ...people }), { prefix: '/console' })

@@ -13,6 +13,7 @@ import { callerOf } from '../core/model.ts'
 import { InboxSettingsService } from '../handoffs/inbox-settings.ts'
 import { ListService } from '../handoffs/lists.ts'
 import { redisClock, withStore } from './redis.ts'
+import { Reads } from '../store/reads.ts'
 
 /** `handoff list --tenant` and `handoff inboxes --tenant`: read from Redis, and like `inspect` wait for no replicas. */
 
@@ -21,7 +22,7 @@ export async function list (options: ListOptions & { tenant: string }): Promise<
   checkSource(options)
   const caller = callerOf(options.tenant, 'operator', ['status', 'operate'])
   return await answering(options, withStore(loadConfig(), 0, store => {
-    const service = new ListService(store.lists, (_, read) => read())
+    const service = new ListService(store.lists, new Reads())
     const page = async ({ passedBy, caughtBy, errorCode, labels, status, ...wanted }: ListWanted) => {
       const given = {
         ...wanted,
@@ -44,7 +45,7 @@ export async function inboxes (options: InboxesOptions & { tenant: string }): Pr
   checkSource(options)
   const caller = callerOf(options.tenant, 'operator', ['status'])
   return await answering(options, withStore(loadConfig(), 0, async store => {
-    const service = new InboxSettingsService(store.inboxes, (_, read) => read())
+    const service = new InboxSettingsService(store.inboxes, new Reads())
     return await showInboxes(options, await redisClock(store), async ({ limit, cursor }) =>
       JSON.stringify(await service.list(caller, { limit, ...cursor !== undefined && { cursor } })))
   }))

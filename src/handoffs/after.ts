@@ -6,12 +6,14 @@ import type { PassBody } from '../core/schemas/handoffs.ts'
 import { fanOf } from '../store/dependents.ts'
 import type { Dependents, Fan, Stand } from '../store/dependents.ts'
 import type { Caught, HandoffPlace, Handoffs } from '../store/handoffs.ts'
-import { small } from './large-reads.ts'
-import type { ReadInTurn } from './large-reads.ts'
+import { small } from '../store/reads.ts'
+import type { Reads } from '../store/reads.ts'
 import type { Asker } from './waiter.ts'
 
 /** How many bytes of results one answer has of what its handoffs come after. */
 const maxResults = 4 * 1024 * 1024
+/** How long results wait to be read, in milliseconds: their handoffs are caught, and the client waits for the answer. */
+const patience = 1000
 
 /**
  * What a new handoff comes after: what pass is given, the ids of those that haven't ended, and those that ended
@@ -23,16 +25,16 @@ interface AfterPlace { word: string, field: string, open: string[], failed: Stan
 export class AfterService {
   readonly #handoffs: Handoffs
   readonly #dependents: Dependents
-  readonly #inTurn: ReadInTurn
+  readonly #reads: Reads
   /** The operations of a batch have one asker. */
   readonly #fans = new WeakMap<Asker, Fan>()
   /** What they looked at: many of them name the same, and they are in no order. */
   readonly #looks = new WeakMap<Asker, Map<string, Promise<Stand>>>()
 
-  constructor (handoffs: Handoffs, dependents: Dependents, inTurn: ReadInTurn) {
+  constructor (handoffs: Handoffs, dependents: Dependents, reads: Reads) {
     this.#handoffs = handoffs
     this.#dependents = dependents
-    this.#inTurn = inTurn
+    this.#reads = reads
   }
 
   /**
@@ -120,46 +122,48 @@ export class AfterService {
 
   /**
    * Adds to caught handoffs what they come after, with the results, together up to 4 MiB. Long ones are read in one
-   * turn for all, if there is room for them among the answers; if that doesn't come, they are left out.
-   * @param asker null: the caller has a turn to read, and counts the answer
+   * slot for all; where that or room for them doesn't come soon, they are left out.
    */
-  async complete (tenant: string, caught: ReadonlyArray<Caught & { id: string }>, asker: Asker | null): Promise<void> {
+  async complete (tenant: string, caught: ReadonlyArray<Caught & { id: string }>, asker: Asker): Promise<void> {
     const after = caught.filter(({ record }) => record?.extra.after !== undefined)
     const [first] = after
     if (first === undefined) return
     const run = this.#fan(asker)
-    const left = await this.#complete(tenant, after, run, asker === null)
+    const left = await this.#complete(tenant, after, run, asker.isOneOfMany === true ? 0 : small)
     if (left === 0) return
-    const turn = <T>(read: () => Promise<T>) => this.#inTurn({ tenant, tag: tagOf(first.id) }, read)
-    const read = () => this.#complete(tenant, after, run, true)
-    const room = asker?.room?.()
-    // They are caught already, and their client doesn't wait for long.
-    await (room?.read(left, turn, async () => [await read(), left], 0) ?? turn(read)).catch(ignoreUnavailable)
+    const want = { tenant, tag: tagOf(first.id), budget: asker.budget?.(), maxBytes: left, patience }
+    await this.#reads.run(want, async () => {
+      await this.#complete(tenant, after, run, Infinity)
+      return after.map(one => one.after)
+    }).catch(ignoreUnavailable)
   }
 
-  /** @returns how many bytes were left out that have room in the answer */
+  /**
+   * @param quick how many bytes of results it reads; Infinity in a slot
+   * @returns how many bytes were left out that have room in the answer
+   */
   async #complete (
-    tenant: string, caught: ReadonlyArray<Caught & { id: string }>, run: Fan, hasTurn: boolean
+    tenant: string, caught: ReadonlyArray<Caught & { id: string }>, run: Fan, quick: number
   ): Promise<number> {
+    const hasSlot = quick === Infinity
     let room = maxResults
-    let quick = small
     let left = 0
     for (const one of caught) {
-      const reply = await this.#handoffs.status({ tenant, id: one.id, tag: tagOf(one.id) }, 0, 0)
+      const reply = await run(() => this.#handoffs.status({ tenant, id: one.id, tag: tagOf(one.id) }, 0, 0))
       const all = namedIn(reply.outcome === 'found' ? reply.after : null)
-      // Together they read no more than one request may without a turn, and no more than has room.
+      // Together they read no more than one request may without a slot, and no more than has room.
       const share = Math.floor(Math.min(quick, room) / all.length)
       const ends = await Promise.all(all.map(named => this.#ended(tenant, named, share, run)))
       const items: string[] = []
       for (const [at, seen] of ends.entries()) {
         const hasRoom = seen.longer !== null && seen.longer <= room
-        const end = hasRoom && hasTurn ? await this.#ended(tenant, all[at]!, room, run) : seen
+        const end = hasRoom && hasSlot ? await this.#ended(tenant, all[at]!, room, run) : seen
         const length = end.result?.length ?? 0
         const isShown = end.result !== undefined && length <= room
         if (isShown) room -= length
-        if (isShown && !hasTurn) quick -= length
-        if (hasRoom && !hasTurn) room -= seen.longer!
-        if (hasRoom && !hasTurn) left += seen.longer!
+        if (isShown) quick -= length
+        if (hasRoom && !hasSlot) room -= seen.longer!
+        if (hasRoom && !hasSlot) left += seen.longer!
         items.push(itemText(all[at]!.named, end, isShown))
       }
       one.after = `[${items.join(',')}]`

@@ -9,13 +9,13 @@ import type {
   Approvals, Decided, InspectReply, ListPlace, SeenByPerson, ApprovalVerdict, Waiting, WantedWaiting
 } from '../store/approvals.ts'
 import type { Handoffs, AgentTexts } from '../store/handoffs.ts'
+import type { Reads } from '../store/reads.ts'
 import {
   agreedMembers, alreadyDecided, approvalText, digestText, membersText, payloadMembers, placeOf, refusal, spliceAnswer,
   termsOn
 } from './answers.ts'
 import { excerpt } from './excerpt.ts'
-import type { LargeReads } from './large-reads.ts'
-import type { InTurn } from './lists.ts'
+import { statusWithoutResult } from './histories.ts'
 import type { Asker } from './waiter.ts'
 
 /** All of a handoff that required a person. The payload is the text of JSON members; null once it was freed. */
@@ -53,11 +53,8 @@ const decidedShown = 200
  * the list.
  */
 const callsAList = 10
-/** The same for a part that has only some: each call is shorter, and takes its turn. */
+/** The same for a part that has only some: each call is shorter. */
 const callsForSome = 32
-
-/** How many a list reads without a turn: the beginnings of their tasks have 4 KB each at most. */
-const maxQuick = 16
 
 /** The final states that agents give a reason for. */
 const explained = new Set<Status>(['failed', 'declined', 'cancelled'])
@@ -72,14 +69,11 @@ const freed = Buffer.from(payloadMembers.map(([name]) => `"${name}":null`).join(
 export class ApprovalService {
   readonly #approvals: Approvals
   readonly #handoffs: Handoffs
-  readonly #inTurn: InTurn
-  readonly #reads: LargeReads
+  readonly #reads: Reads
 
-  /** @param inTurn for lists of which only some are wanted: they look at much, so that others have to wait */
-  constructor (approvals: Approvals, handoffs: Handoffs, inTurn: InTurn, reads: LargeReads) {
+  constructor (approvals: Approvals, handoffs: Handoffs, reads: Reads) {
     this.#approvals = approvals
     this.#handoffs = handoffs
-    this.#inTurn = inTurn
     this.#reads = reads
   }
 
@@ -94,8 +88,8 @@ export class ApprovalService {
     for (let calls = 1; ; calls++) {
       const read = () => this.#approvals.list(tenant, tag, place, limit, wanted)
       const { items, next, ...part } = await (isForSome
-        ? this.#inTurn({ tenant, tags: [tag] }, read, asker)
-        : limit > maxQuick ? this.#reads.inTurn({ tenant, tag }, read, asker) : read())
+        ? this.#reads.page(tenant, [tag], read, asker)
+        : this.#reads.run({ tenant, tag, asker }, read))
       if (items.length > 0 || next === null || calls === maxCalls) {
         return { items: items.map(listed), next: next === null ? null : writeCursor(next), ...part }
       }
@@ -123,7 +117,7 @@ export class ApprovalService {
   async #inspect (caller: Caller, id: string, asker: Asker, isForAsked: boolean): Promise<Inspection> {
     const place = placeOf(caller, id)
     const look = (maxBytes?: number) => this.#approvals.inspect(place, maxBytes)
-    const reply = await this.#reads.shared(`inspect ${place.tenant}:${id}`, place, asker, look, look)
+    const reply = await this.#reads.shared(`inspect ${place.tenant}:${id}`, place, asker, look)
     if (reply.outcome === 'not_found') throw new Problem('not_found')
     if (!isAddressed(caller, reply.record)) throw refusal({ outcome: 'not_addressee', seen: reply })
     const { approval, extra: { ask } } = reply.record
@@ -141,7 +135,7 @@ export class ApprovalService {
     const one = await this.#inspect(caller, id, asker, true)
     const { status, extra: { parent } } = one.record
     const look = async (wanted: string) => {
-      const reply = await this.#reads.withoutResult(this.#handoffs, placeOf(caller, wanted), asker)
+      const reply = await statusWithoutResult(this.#reads, this.#handoffs, placeOf(caller, wanted), asker)
       return reply.outcome === 'found' ? reply : null
     }
     const [itself, itsParent] =

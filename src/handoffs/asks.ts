@@ -11,13 +11,12 @@ import type { AnswerBody, AskBody } from '../core/schemas/asks.ts'
 import type { ResultSchemas } from '../result-schema/result-schemas.ts'
 import type { Asks, AskTexts, AskedReply } from '../store/asks.ts'
 import { tagsFor } from '../store/lists.ts'
+import type { Reads } from '../store/reads.ts'
 import type { ListedHandoff, ListedPage, Lists, Wanted } from '../store/lists.ts'
 import { membersText, pageFor, placeOf, refusal, spliceAnswer } from './answers.ts'
 import type { Answered } from './answers.ts'
 import { excerpt } from './excerpt.ts'
 import { readCursor, writeCursor } from './lists.ts'
-import type { LargeReads } from './large-reads.ts'
-import type { InTurn } from './lists.ts'
 import type { Asker, WaitOptions, Waiter } from './waiter.ts'
 
 interface AskOptions {
@@ -47,19 +46,16 @@ export class AskService {
   readonly #lists: Lists
   readonly #waiter: Waiter
   readonly #schemas: ResultSchemas
-  readonly #inTurn: InTurn
-  readonly #reads: LargeReads
+  readonly #reads: Reads
   readonly #options: AskOptions
 
   constructor (
-    asks: Asks, lists: Lists, waiter: Waiter, schemas: ResultSchemas, inTurn: InTurn, reads: LargeReads,
-    options: AskOptions
+    asks: Asks, lists: Lists, waiter: Waiter, schemas: ResultSchemas, reads: Reads, options: AskOptions
   ) {
     this.#asks = asks
     this.#lists = lists
     this.#waiter = waiter
     this.#schemas = schemas
-    this.#inTurn = inTurn
     this.#reads = reads
     this.#options = options
   }
@@ -103,11 +99,13 @@ export class AskService {
     return askedText(id, await this.find(caller, id, asker, waiting))
   }
 
-  /** The same for a page. Texts that are large are read in turn, once for all who ask for them meanwhile. */
+  /** The same for a page. Texts that are large are read once for all who ask for them meanwhile. */
   async find (caller: Caller, id: string, asker: Asker, waiting: WaitOptions | null = null): Promise<Found> {
     const place = placeOf(caller, id)
     const channel = this.#asks.channelOf(place)
-    const look = async (maxBytes: number) => {
+    const look = async (maxBytes?: number) => {
+      // In its slot. Another question may have been asked since.
+      if (maxBytes === undefined) return await this.#asks.asked(place)
       const see = async (now = caller) => {
         const reply = await this.#asks.asked(place, maxBytes)
         admit(now, reply)
@@ -117,8 +115,7 @@ export class AskService {
       if (seen.outcome === 'found' && seen.isLarger) throw new TooLarge()
       return seen
     }
-    const reply = await this.#reads.shared(`asked ${channel}`, place, asker, look, () => this.#asks.asked(place))
-    // Another question may have been asked since.
+    const reply = await this.#reads.shared(`asked ${channel}`, place, asker, look)
     admit(caller, reply)
     return reply as Found
   }
@@ -169,7 +166,7 @@ export class AskService {
     const passedBy = wanted.of === 'passer' ? agent : undefined
     const from = cursor === undefined ? null : readCursor(cursor, listName(wanted))
     const page = () => this.#lists.page({ ...wanted, tenant, passedBy, state: 'asked' }, from, limit, false)
-    const found = await this.#inTurn({ tenant, tags: tagsFor({ ...wanted, tenant }) }, page)
+    const found = await this.#reads.page(tenant, tagsFor({ ...wanted, tenant }), page)
     if (wanted.of === 'passer') return found
     return { ...found, items: found.items.filter(({ record }) => isAddressed(caller, record)) }
   }

@@ -4,9 +4,9 @@ import { Problem, Unavailable } from '../core/errors.ts'
 import { tagOf } from '../core/ids.ts'
 import type { Events } from '../store/events.ts'
 import type { Handoffs } from '../store/handoffs.ts'
+import type { Reads } from '../store/reads.ts'
 import { FeedReader, isAfter, passes, placeAfter, timeIn } from './feed.ts'
 import type { Event, EventFilter, FeedPlace, Read } from './feed.ts'
-import type { ReadInTurn } from './large-reads.ts'
 import type { WaitOptions, Waiter, WaitingAsker } from './waiter.ts'
 
 /** Pages that one look reads at most, 4,550 events: filters may leave out everything, and a feed may have millions. */
@@ -35,16 +35,16 @@ export class EventService {
    * @param events null where events are off
    * @param baseUrl what the links in them start with
    * @param known null: a handoff's events are searched for from where a reader begins
-   * @param inTurn for searches
+   * @param reads for searches
    */
   constructor (
     events: Events | null, waiter: Waiter, baseUrl: () => string, known: HandoffsKnown | null = null,
-    inTurn?: ReadInTurn
+    reads?: Reads
   ) {
     this.#events = events
     this.#waiter = waiter
     this.#known = known
-    this.#reader = events === null ? null : new FeedReader(events, baseUrl, inTurn)
+    this.#reader = events === null ? null : new FeedReader(events, baseUrl, reads)
   }
 
   get isOn (): boolean {
@@ -99,7 +99,7 @@ export class EventService {
     return after === undefined ? this.reader.now(tenant) : placeAfter(after)
   }
 
-  /** @param isFar it goes on where a look before has ended, before the end of the feed: then it takes turns */
+  /** @param isFar it goes on where a look before has ended, before the end of the feed: then it reads in slots */
   async #look (
     tenant: string, filter: EventFilter, from: FeedPlace, limit: number, isFar: boolean
   ): Promise<Seen & { place: FeedPlace }> {

@@ -6,14 +6,14 @@ import type { Labels } from '../core/labels.ts'
 import { Shared } from '../core/shared.ts'
 import type { FeedEntry, Events, FeedPage } from '../store/events.ts'
 import { pageFor } from './answers.ts'
-import type { ReadInTurn } from './large-reads.ts'
+import { Reads } from '../store/reads.ts'
 
 /** From the oldest event that is kept. */
 export const fromOldest = '0-0'
-/** Events that a search reads from Redis at once, in its turn. */
+/** Events that a search reads from Redis at once, in a slot. */
 export const pageSize = 500
 /**
- * Events that are read without a turn, most of which are new: an event may have a kilobyte, and many may read at once,
+ * Events that are read without a slot, most of which are new: an event may have a kilobyte, and many may read at once,
  * each from another place.
  */
 const newsSize = 50
@@ -37,19 +37,19 @@ export interface Read { events: Event[], place: FeedPlace, isReset: boolean, isM
 interface Page extends Omit<FeedPage, 'entries'> { events: Event[] }
 
 /**
- * Reads feeds, for pages and streams alike: readers at one place share what is read, and who reads much takes turns
- * with the others.
+ * Reads feeds, for pages and streams alike: readers at one place share what is read, and who reads much waits for a
+ * slot.
  */
 export class FeedReader {
   readonly #feed: Events
   readonly #baseUrl: () => string
   readonly #pages = new Shared<Page>()
-  readonly #inTurn: ReadInTurn
+  readonly #reads: Reads
 
-  /** @param baseUrl what the links in events start with @param inTurn for searches */
-  constructor (feed: Events, baseUrl: () => string, inTurn: ReadInTurn = (_, read) => read()) {
+  /** @param baseUrl what the links in events start with @param reads for searches */
+  constructor (feed: Events, baseUrl: () => string, reads = new Reads()) {
     this.#feed = feed
-    this.#inTurn = inTurn
+    this.#reads = reads
     this.#baseUrl = baseUrl
   }
 
@@ -66,7 +66,7 @@ export class FeedReader {
     this.#pages.forget(`${tenant} `)
   }
 
-  /** @param isSearch it follows a full page: then it reads more, in its turn */
+  /** @param isSearch it follows a full page: then it reads more, in a slot */
   async next (tenant: string, place: FeedPlace, isSearch = false): Promise<Read> {
     const found = await this.#page(tenant, place.after, isSearch)
     const isReset = isLost(place, found, this.#feed.retention)
@@ -95,7 +95,7 @@ export class FeedReader {
     const read = () => this.#feed.read(tenant, after, max).then(({ entries, ...more }) =>
       ({ ...more, events: entries.map(entry => readEvent(entry, this.#baseUrl())) }))
     return this.#pages.get(`${tenant} ${after} ${max}`, () =>
-      isSearch ? this.#inTurn({ tenant, tag: homeTag(tenant) }, read) : read())
+      isSearch ? this.#reads.page(tenant, [homeTag(tenant)], read) : read())
   }
 }
 

@@ -3,8 +3,8 @@ import { statusAt } from '../core/model.ts'
 import type { Caller, Status } from '../core/model.ts'
 import type { Dependents } from '../store/dependents.ts'
 import type { Handoffs } from '../store/handoffs.ts'
+import type { Reads } from '../store/reads.ts'
 import { namedIn } from './after.ts'
-import type { ReadInTurn } from './large-reads.ts'
 import type { Asker } from './waiter.ts'
 
 /** How many handoffs a graph has at most. */
@@ -27,17 +27,17 @@ type Direction = 'before' | 'after'
 export class Graphs {
   readonly #handoffs: Pick<Handoffs, 'status'>
   readonly #dependents: Pick<Dependents, 'of'>
-  readonly #inTurn: ReadInTurn
+  readonly #reads: Reads
 
-  constructor (handoffs: Pick<Handoffs, 'status'>, dependents: Pick<Dependents, 'of'>, inTurn: ReadInTurn) {
+  constructor (handoffs: Pick<Handoffs, 'status'>, dependents: Pick<Dependents, 'of'>, reads: Reads) {
     this.#handoffs = handoffs
     this.#dependents = dependents
-    this.#inTurn = inTurn
+    this.#reads = reads
   }
 
   /**
    * The graph around a handoff; null if it comes after nothing, and nothing waits for it. It may take a thousand reads,
-   * so each of them takes its turn.
+   * so each of them waits for its slot.
    */
   async around ({ tenant }: Caller, id: string, asker: Asker): Promise<Graph | null> {
     const first = await this.#read(tenant, id, asker)
@@ -82,7 +82,7 @@ export class Graphs {
   async #read (tenant: string, id: string, asker: Asker): Promise<Read | null> {
     for (let last = id, attempts = 0; isId(last); attempts++) {
       const place = { tenant, id: last, tag: tagOf(last) }
-      const reply = await this.#inTurn(place, () => this.#handoffs.status(place, 0, 0), asker)
+      const reply = await this.#reads.run({ ...place, asker }, () => this.#handoffs.status(place, 0, 0))
       if (reply.outcome === 'not_found') return null
       const { record, now, after } = reply
       const next = record.extra.reissuedAs
@@ -94,7 +94,7 @@ export class Graphs {
         node: { id: last, status: statusAt(record, now), to: record.extra.to, level: 0 },
         before: namedIn(after).map(({ named, last: end }) => end ?? named),
         after: record.extra.hasDependents
-          ? await this.#inTurn(place, () => this.#dependents.of(place, maxNodes), asker)
+          ? await this.#reads.run({ ...place, asker }, () => this.#dependents.of(place, maxNodes))
           : []
       }
     }

@@ -1,14 +1,14 @@
 import type { Static } from '@sinclair/typebox'
-import { Problem } from '../core/errors.ts'
+import { Problem, TooLarge } from '../core/errors.ts'
 import { eventTypes } from '../core/model.ts'
 import type { Caller } from '../core/model.ts'
 import type { statusAnswer } from '../core/schemas/handoffs.ts'
-import type { Handoffs, StatusReply } from '../store/handoffs.ts'
+import type { HandoffPlace, Handoffs, StatusReply } from '../store/handoffs.ts'
+import type { Reads } from '../store/reads.ts'
 import { itemText, placeOf, shownTo } from './answers.ts'
 import type { EventService } from './events.ts'
 import { placeAfter, timeIn } from './feed.ts'
 import type { Event } from './feed.ts'
-import type { LargeReads } from './large-reads.ts'
 import type { Asker } from './waiter.ts'
 
 /** How many attempts before and after one are looked up. */
@@ -35,9 +35,9 @@ export interface History { happened: Happened[], isWhole: boolean }
 export class Histories {
   readonly #handoffs: Pick<Handoffs, 'status'>
   readonly #events: EventService
-  readonly #reads: LargeReads
+  readonly #reads: Reads
 
-  constructor (handoffs: Pick<Handoffs, 'status'>, events: EventService, reads: LargeReads) {
+  constructor (handoffs: Pick<Handoffs, 'status'>, events: EventService, reads: Reads) {
     this.#handoffs = handoffs
     this.#events = events
     this.#reads = reads
@@ -45,7 +45,7 @@ export class Histories {
 
   /** @throws {Problem} not_found */
   async inspect (caller: Caller, id: string, asker: Asker): Promise<Inspected> {
-    return inspected(caller, id, await this.#reads.withoutResult(this.#handoffs, placeOf(caller, id), asker))
+    return inspected(caller, id, await statusWithoutResult(this.#reads, this.#handoffs, placeOf(caller, id), asker))
   }
 
   /** All attempts that are known, the first one first: ten before and ten after this one at most. */
@@ -62,7 +62,7 @@ export class Histories {
     for (let id = next(one); id != null && found.length < maxAttemptsRead;) {
       // The first attempts may be gone.
       const place = placeOf(caller, id)
-      const reply = await this.#reads.inTurn(place, () => this.#handoffs.status(place, 0), asker)
+      const reply = await this.#reads.run({ ...place, asker }, () => this.#handoffs.status(place, 0))
       if (reply.outcome === 'not_found') break
       const more = inspected(caller, id, reply)
       found.push(more)
@@ -104,6 +104,17 @@ export class Histories {
     }
     return { events, isWhole: false }
   }
+}
+
+/** A handoff with what agents said about its end, and without its result. */
+export function statusWithoutResult (
+  reads: Reads, handoffs: Pick<Handoffs, 'status'>, place: HandoffPlace, asker: Asker
+): Promise<StatusReply> {
+  return reads.shared(`end ${place.tenant}:${place.id}`, place, asker, async maxBytes => {
+    const seen = await handoffs.status(place, 0, maxBytes)
+    if (seen.outcome === 'found' && seen.isFaultLonger) throw new TooLarge()
+    return seen
+  })
 }
 
 /** @throws {Problem} not_found */

@@ -6,8 +6,8 @@ import { Shared } from '../core/shared.ts'
 import type { InboxAnswer, InboxesAnswer, InboxesQuery, InboxSettingsBody } from '../core/schemas/inboxes.ts'
 import type { Counted, InboxPlace, Inboxes } from '../store/inboxes.ts'
 import { inGroups } from '../store/lists.ts'
+import type { Reads } from '../store/reads.ts'
 import { placesOf } from './inbox-take.ts'
-import type { InTurn } from './lists.ts'
 import type { Asker } from './waiter.ts'
 
 /** How many inboxes of a page are counted at once. */
@@ -23,12 +23,12 @@ const maxElsewhere = 1000
 /** Counts what inboxes hold, lists them, and changes what operators set for them. */
 export class InboxSettingsService {
   readonly #inboxes: Inboxes
-  readonly #inTurn: InTurn
+  readonly #reads: Reads
   readonly #elsewhere = new Shared<number>({ keptFor: elsewhereLifetime, max: maxElsewhere })
 
-  constructor (inboxes: Inboxes, inTurn: InTurn) {
+  constructor (inboxes: Inboxes, reads: Reads) {
     this.#inboxes = inboxes
-    this.#inTurn = inTurn
+    this.#reads = reads
   }
 
   /** @throws {Problem} not_found, for what can't be an inbox's name */
@@ -43,7 +43,7 @@ export class InboxSettingsService {
   /** A page of the tenant's inboxes, by name. */
   async list ({ tenant }: Caller, { cursor, limit = 20 }: InboxesQuery, asker?: Asker): Promise<InboxesAnswer> {
     const after = cursor === undefined ? '' : readCursor(cursor)
-    return this.#inTurn({ tenant }, async () => {
+    return this.#reads.page(tenant, undefined, async () => {
       const { inboxes, isMore } = await this.#inboxes.names(tenant, after, limit)
       const items: InboxAnswer[] = []
       for (const some of inGroups(inboxes, countedAtOnce)) {

@@ -4,9 +4,9 @@ import { inboxTag, otherInboxTag, randomToken } from '../core/ids.ts'
 import type { Caller } from '../core/model.ts'
 import { callBudget } from '../redis/lanes.ts'
 import type { Claim, InboxPlace, Inboxes, InboxTurns, TakeReply, TakenHandoff, Wanted } from '../store/inboxes.ts'
+import type { Reads } from '../store/reads.ts'
 import { sizeOf } from './answers.ts'
 import type { InboxQueue, WatchedList } from './inbox-queue.ts'
-import type { LargeReads } from './large-reads.ts'
 import type { Asker, WaitOptions } from './waiter.ts'
 
 /** The answer of a catch from an inbox: each item is like the answer of a catch by id. */
@@ -41,7 +41,7 @@ interface TakeRequest {
   until: number
   /**
    * How many bytes the payloads of what it takes may have together, Infinity for any: otherwise it throws TooLarge and
-   * takes nothing. Left out, it takes what is large in turn.
+   * takes nothing. Left out, it takes what is large in a slot.
    */
   maxBytes?: number | undefined
 }
@@ -75,11 +75,11 @@ export const sameKeyPause = 5
 /** Takes from one inbox at a time: from both of its lists, as if they were one. */
 export class InboxTaker {
   readonly #inboxes: Inboxes
-  readonly #reads: LargeReads
+  readonly #reads: Reads
   readonly #workTtl: number
 
   /** @param workTtl milliseconds */
-  constructor (inboxes: Inboxes, reads: LargeReads, workTtl: number) {
+  constructor (inboxes: Inboxes, reads: Reads, workTtl: number) {
     this.#inboxes = inboxes
     this.#reads = reads
     this.#workTtl = workTtl
@@ -110,12 +110,11 @@ export class InboxTaker {
   before (
     places: Places, caller: Caller, asker: Asker, keyed: Claim, maxBytes?: number
   ): Promise<InboxCatch | null> {
-    const look = (now: Caller, max?: number) => this.#before(places, now, keyed, max)
-    if (maxBytes !== undefined) return look(caller, maxBytes)
-    return this.#reads.one(places.own, caller, asker, max => look(caller, max), now => {
+    const look = (max?: number, now = caller) => {
       refuseOthers(now, [places.own.inbox])
-      return look(now)
-    }, maxTaken)
+      return this.#before(places, now, keyed, max)
+    }
+    return maxBytes === undefined ? this.#reads.read(places.own, asker, look, maxTaken) : look(maxBytes)
   }
 
   async #before ({ own, home }: Places, caller: Caller, keyed: Claim, maxBytes?: number): Promise<InboxCatch | null> {
@@ -131,20 +130,16 @@ export class InboxTaker {
     return { items: inTurn(first.items, rest?.items ?? []), replayed: true }
   }
 
-  /** What is large is taken in turn. All that was read before is read again then. @param begin called in its turn */
+  /** Takes what is large in a slot, where it reads all again. @param begin called there */
   #takeSized (inbox: InboxHere, request: TakeRequest, begin: () => void): Promise<Found> {
     const { asker, caller, waiting, maxBytes } = request
     if (maxBytes !== undefined) return this.#takeOnce(inbox, request)
     const { own } = inbox.places
-    return this.#reads.one(
-      own, caller, waiting?.asker ?? asker, max => this.#takeOnce(inbox, { ...request, maxBytes: max }),
-      now => {
-        refuseOthers(now, [own.inbox])
-        begin()
-        return this.#takeOnce(inbox, { ...request, caller: now, maxBytes: Infinity })
-      },
-      request.max > 1 ? maxTaken : 0
-    )
+    return this.#reads.read(own, waiting?.asker ?? asker, (max = Infinity, now = caller) => {
+      refuseOthers(now, [own.inbox])
+      if (max === Infinity) begin()
+      return this.#takeOnce(inbox, { ...request, caller: now, maxBytes: max })
+    }, request.max > 1 ? maxTaken : 0)
   }
 
   /**

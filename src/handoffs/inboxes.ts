@@ -4,12 +4,12 @@ import { digestToken, randomToken, tagOfDigest } from '../core/ids.ts'
 import type { Caller } from '../core/model.ts'
 import type { Subscriptions } from '../redis/subscriptions.ts'
 import type { Claim, Inboxes } from '../store/inboxes.ts'
+import { untilEndsAreNoticed } from '../store/reader.ts'
+import type { Reads } from '../store/reads.ts'
 import type { Ticket } from './inbox-queue.ts'
 import { InboxQueues } from './inbox-queues.ts'
-import type { LargeReads } from './large-reads.ts'
 import { InboxTaker, maxLookTime, maxTaken, nothing, placesOf, refuseOthers, sameKeyPause } from './inbox-take.ts'
 import type { Found, InboxCatch, InboxHere } from './inbox-take.ts'
-import { untilEndsAreNoticed } from './waiter.ts'
 import type { Asker, Listen, WaitOptions, Waiter } from './waiter.ts'
 
 /**
@@ -51,7 +51,7 @@ export class InboxService {
   /** How many requests of this replica wait for inboxes. */
   waiting = 0
   readonly #inboxes: Inboxes
-  readonly #reads: LargeReads
+  readonly #reads: Reads
   readonly #taker: InboxTaker
   readonly #subscriptions: Subscriptions
   readonly #waiter: Waiter
@@ -59,7 +59,7 @@ export class InboxService {
   readonly #queues: InboxQueues
 
   /** @param workTtl milliseconds */
-  constructor (inboxes: Inboxes, subscriptions: Subscriptions, waiter: Waiter, reads: LargeReads, workTtl: number) {
+  constructor (inboxes: Inboxes, subscriptions: Subscriptions, waiter: Waiter, reads: Reads, workTtl: number) {
     this.#inboxes = inboxes
     this.#reads = reads
     this.#taker = new InboxTaker(inboxes, reads, workTtl)
@@ -252,17 +252,14 @@ export class InboxService {
     }
   }
 
-  /** What is large is taken in turn. Then it chooses again: what it chose before is too long ago. */
+  /** Takes what is large in a slot. There it chooses again: what it chose before is too long ago. */
   #lookSized (asking: Asking, keyed: Keyed, due: readonly Line[]): Promise<Found> {
     const { caller, request, waiting, lines: [first] } = asking
-    return this.#reads.one(
-      first!.places.own, caller, waiting?.asker ?? request.asker, max => this.#lookByChoice(asking, keyed, due, max),
-      now => {
-        refuseOthers(now, request.inboxes)
-        return this.#lookByChoice({ ...asking, caller: now }, keyed, due, Infinity)
-      },
-      request.max > 1 ? maxTaken : 0
-    )
+    const look = (maxBytes = Infinity, now = caller) => {
+      refuseOthers(now, request.inboxes)
+      return this.#lookByChoice({ ...asking, caller: now }, keyed, due, maxBytes)
+    }
+    return this.#reads.read(first!.places.own, waiting?.asker ?? request.asker, look, request.max > 1 ? maxTaken : 0)
   }
 
   #lookAt (

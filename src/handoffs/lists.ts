@@ -11,6 +11,7 @@ import type { HandoffsQuery } from '../core/schemas/lists.ts'
 import { readTime } from '../clients/typescript/command/common/time.ts'
 import { tagsFor } from '../store/lists.ts'
 import type { ListPosition, ListedHandoff, ListedPage, Lists, Wanted } from '../store/lists.ts'
+import type { Reads } from '../store/reads.ts'
 import {
   approvalText, blockedMember, endOf, expiryMember, membersText, progressMember, termsOn, windowMembers,
   withoutNote
@@ -24,24 +25,14 @@ const shown = { task: 200, message: 1000 }
 /** The statuses of what the failed list has. */
 const failures: readonly string[] = ['failed', 'declined', 'expired'] satisfies Status[]
 
-/**
- * Reads a page when it is the tenant's turn.
- * @param place the tenant, and the partitions that the page is read from; left out: all
- * @param asker if given, nothing is read for a client that has gone, or whose key has ended, while it waited
- * @throws {Problem} unavailable: its turn didn't come
- */
-export type InTurn = <T>(
-  place: { tenant: string, tags?: readonly string[] | undefined }, read: () => Promise<T>, asker?: Asker
-) => Promise<T>
-
 /** Lists a tenant's handoffs. */
 export class ListService {
   readonly #lists: Lists
-  readonly #inTurn: InTurn
+  readonly #reads: Reads
 
-  constructor (lists: Lists, inTurn: InTurn) {
+  constructor (lists: Lists, reads: Reads) {
     this.#lists = lists
-    this.#inTurn = inTurn
+    this.#reads = reads
   }
 
   /** A page of the list. @returns the answer's JSON */
@@ -61,7 +52,7 @@ export class ListService {
     if (statuses !== undefined) wanted.statuses = statuses
     const from = query.cursor === undefined ? null : readCursor(query.cursor, wanted.state)
     const read = () => this.#lists.page(wanted, from, query.limit ?? 20, hasScope(caller, 'operate'))
-    const page = await this.#inTurn({ tenant, tags: tagsFor(wanted) }, read, asker)
+    const page = await this.#reads.page(tenant, tagsFor(wanted), read, asker)
     const items = page.items.map(item => shownItem(caller, item))
     return { text: pageText({ ...page, items }, wanted.state), now: page.now }
   }

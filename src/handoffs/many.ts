@@ -2,33 +2,18 @@ import { Problem } from '../core/errors.ts'
 import { isId, tagOf } from '../core/ids.ts'
 import type { Caller } from '../core/model.ts'
 import type { Handoffs, StatusReply } from '../store/handoffs.ts'
+import { small } from '../store/reads.ts'
+import type { Reads } from '../store/reads.ts'
 import { agentMembers, itemText, placeOf, shownTo } from './answers.ts'
-import { atOnce } from './large-reads.ts'
-import type { ReadInTurn } from './large-reads.ts'
 import { untilReached } from './service.ts'
-import { longAgo, stillThere } from './waiter.ts'
 import type { Asker, Listen, WaitOptions, Waiter } from './waiter.ts'
 
 /** How many requests of a key may wait here at once for many handoffs. */
 const waitsPerKey = 20
 /** What agents said (results, errors, reasons) beyond so many bytes in one answer is left out. */
 const maxTexts = 4 * 1024 * 1024
-/** How many bytes of each are read without a turn: a hundred may be asked for together. */
-const smallOfMany = 16 * 1024
-/**
- * How many are read without a turn. A call is given up 2 s after it was sent, and 600 waits that end together send
- * 60,000.
- */
-const few = 8
 /** About what an item has beside that, in bytes. */
 const envelope = 512
-
-/** Turns at each master of Redis (http/overload.ts). */
-export interface TurnsAtMasters {
-  /** The name of a partition's master, as far as known. */
-  masterOf (tag: string): string | undefined
-  run<T> (master: string | undefined, tenant: string, read: () => Promise<T>, asker?: Asker): Promise<T>
-}
 
 /** A handoff that was asked for. */
 interface Followed {
@@ -57,17 +42,14 @@ interface Watch {
 export class ManyHandoffs {
   readonly #handoffs: Handoffs
   readonly #waiter: Waiter
-  readonly #inTurn: ReadInTurn
-  readonly #turns: TurnsAtMasters
+  readonly #reads: Reads
   /** How many requests wait, by key. */
   readonly #waits = new Map<unknown, number>()
 
-  /** @param inTurn for what is large @param turns for many, other ones: what is large is read in them */
-  constructor (handoffs: Handoffs, waiter: Waiter, inTurn: ReadInTurn, turns: TurnsAtMasters) {
+  constructor (handoffs: Handoffs, waiter: Waiter, reads: Reads) {
     this.#handoffs = handoffs
     this.#waiter = waiter
-    this.#inTurn = inTurn
-    this.#turns = turns
+    this.#reads = reads
   }
 
   /**
@@ -82,17 +64,11 @@ export class ManyHandoffs {
   ): Promise<Buffer> {
     const followed = new Map<string, Followed>()
     for (const id of ids) followed.set(id, { id, last: id, isOpen: isId(id), bytes: 0, due: 0, leave: undefined })
-    const room = asker.room?.()
-    const read = async (texts: number) => {
-      const answer = () => this.#answer(caller, ids, followed, { until, withResults, asker: waiting?.asker ?? asker })
-      if (room === undefined) return await answer()
-      const came = performance.now()
-      return await room.read(texts + ids.length * envelope, atOnce, async () => {
-        // The key may have ended while it waited for room.
-        if (performance.now() - came > longAgo) await stillThere(asker)
-        const read = await answer()
-        return [read, read.text.length]
-      })
+    const budget = asker.budget?.()
+    const read = (texts: number) => {
+      const want = { tenant: caller.tenant, asker, budget, maxBytes: texts + ids.length * envelope }
+      return this.#reads.run(want, () =>
+        this.#answer(caller, ids, followed, { until, withResults, asker: waiting?.asker ?? asker }))
     }
     if (waiting === null) return (await read(withResults ? maxTexts : 0)).text
     return await this.#begin(caller, async () => {
@@ -145,24 +121,9 @@ export class ManyHandoffs {
     const look = async () => {
       const now = performance.now()
       const due = watch.all.filter(one => one.isOpen && one.due <= now)
-      await this.#each(caller, due, waiting.asker, one => this.#lookAt(caller, watch, one, waiting.asker))
+      await this.#reads.several(caller.tenant, due, tagOfLast, waiting.asker, one => this.#lookAt(caller, watch, one))
     }
     await this.#waiter.waitOn(listen, waiting, look, () => leftOf(watch))
-  }
-
-  /** Does this for each: for many when it is their turn at the master that has them, as far as that is known. */
-  async #each<T> (
-    { tenant }: Caller, all: readonly Followed[], asker: Asker, read: (one: Followed) => Promise<T>
-  ): Promise<T[]> {
-    if (all.length <= few) return await Promise.all(all.map(read))
-    const masters = all.map(({ last }) => isId(last) ? this.#turns.masterOf(tagOf(last)) : undefined)
-    const found: T[] = []
-    await Promise.all([...new Set(masters)].map(master => this.#turns.run(master, tenant, async () => {
-      await Promise.all(all.map(async (one, at) => {
-        if (masters[at] === master) found[at] = await read(one)
-      }))
-    }, asker)))
-    return found
   }
 
   async #listen (caller: Caller, watch: Watch, one: Followed): Promise<void> {
@@ -180,16 +141,16 @@ export class ManyHandoffs {
   }
 
   /** Looks at its last attempt, and turns to the next one if there is one. */
-  async #lookAt (caller: Caller, watch: Watch, one: Followed, asker: Asker): Promise<void> {
+  async #lookAt (caller: Caller, watch: Watch, one: Followed): Promise<void> {
     for (;;) {
       // Before it reads: a change meanwhile makes it due again, and that stays.
       one.due = Infinity
-      const seen = await this.#status(placeOf(caller, one.last), asker, () => [0, 0])
+      const seen = await this.#handoffs.status(placeOf(caller, one.last), 0, 0)
       const next = seen.outcome === 'found' ? seen.record.extra.reissuedAs : undefined
       if (next === undefined) {
         const left = untilReached(seen, 'done')
         one.isOpen = left !== null
-        if (seen.outcome === 'found') one.bytes = (seen.longer ?? 0) + (seen.isFaultLonger ? smallOfMany : 0)
+        if (seen.outcome === 'found') one.bytes = (seen.longer ?? 0) + (seen.isFaultLonger ? small : 0)
         one.due = Math.min(one.due, performance.now() + (left ?? 0))
         return
       }
@@ -206,19 +167,27 @@ export class ManyHandoffs {
   ): Promise<{ text: Buffer, complete: boolean }> {
     let room = maxTexts
     const steps: Steps = new Map()
-    // What has no room when it is read has none later: it becomes less.
-    const maxBytes = (): MaxBytes => [withResults ? room : 0, room]
-    const items = await this.#each(caller, ids.map(id => followed.get(id)!), asker, async one => {
-      const { id } = one
-      const { last, reply: found } = await this.#last(caller, one, steps, { asker, maxBytes })
-      if (found === null) return { text: unknownText(id), isOpen: false }
+    const all = ids.map(id => followed.get(id)!)
+    const seen = await this.#reads.several(caller.tenant, all, tagOfLast, asker, one =>
+      this.#last(caller, one, steps, withResults ? small : 0))
+    const itemOf = (id: string, last: string, found: StatusReply | null) => {
+      if (found?.outcome !== 'found') return { text: unknownText(id), isOpen: false }
       const reply = shownTo(caller, found)
       const result = withResults ? reply.longer ?? reply.result?.length ?? 0 : 0
       const size = result + agentMembers(reply.texts, reply.record).length
       const shown = reply.isFaultLonger || size > room ? 'omitted' : withResults ? 'shown' : 'none'
       if (shown !== 'omitted') room -= size
       return { text: itemText(id, last, reply, shown), isOpen: untilReached(reply, 'done') !== null }
-    })
+    }
+    const items = await Promise.all(seen.map(({ last, reply }, at) => {
+      // What has no room when it is read has none later: it becomes less.
+      const hasMore = reply !== null &&
+        ((reply.longer !== null && withResults && reply.longer <= room) || (reply.isFaultLonger && room > small))
+      if (!hasMore) return itemOf(ids[at]!, last, reply)
+      const place = placeOf(caller, last)
+      return this.#reads.run({ ...place, asker }, async () =>
+        itemOf(ids[at]!, last, await this.#handoffs.status(place, withResults ? room : 0, room)))
+    }))
     const complete = until === 'all' ? items.every(({ isOpen }) => !isOpen) : items.some(({ isOpen }) => !isOpen)
     const texts = items.flatMap(({ text }, at) => at === 0 ? [text] : [comma, text])
     return { text: Buffer.concat([begin, ...texts, Buffer.from(`],"complete":${complete}}`)]), complete }
@@ -229,10 +198,10 @@ export class ManyHandoffs {
    * to, each is read once, but for the last one: so the work doesn't grow with the ids times the attempts.
    */
   async #last (
-    caller: Caller, { last }: Followed, steps: Steps, { asker, maxBytes }: { asker: Asker, maxBytes: () => MaxBytes }
+    caller: Caller, { last }: Followed, steps: Steps, maxBytes: number
   ): Promise<{ last: string, reply: Found | null }> {
     const read = async (id: string): Promise<StatusReply> =>
-      isId(id) ? this.#status(placeOf(caller, id), asker, maxBytes) : { outcome: 'not_found' }
+      isId(id) ? this.#handoffs.status(placeOf(caller, id), maxBytes, small) : { outcome: 'not_found' }
     let found: string | undefined
     let reply: StatusReply | undefined
     for (let id: string | null = last; id !== null;) {
@@ -249,23 +218,7 @@ export class ManyHandoffs {
     reply ??= await read(found)
     return { last: found, reply: reply.outcome === 'found' ? reply : null }
   }
-
-  /**
-   * What is large is read in turn.
-   * @param maxBytes how much there is room for now: nothing of what is longer
-   */
-  async #status (place: ReturnType<typeof placeOf>, asker: Asker, maxBytes: () => MaxBytes): Promise<StatusReply> {
-    const [result, fault] = maxBytes()
-    const seen = await this.#handoffs.status(place, Math.min(result, smallOfMany), Math.min(fault, smallOfMany))
-    if (seen.outcome === 'not_found') return seen
-    const hasMore = (seen.longer !== null && seen.longer <= result) || (seen.isFaultLonger && fault > smallOfMany)
-    if (!hasMore) return seen
-    return await this.#inTurn(place, () => this.#handoffs.status(place, ...maxBytes()), asker)
-  }
 }
-
-/** How many bytes of a result, and of what the catcher said at its end. */
-type MaxBytes = [result: number, fault: number]
 
 type Found = Extract<StatusReply, { outcome: 'found' }>
 
@@ -274,6 +227,11 @@ type Steps = Map<string, Promise<string | null | undefined>>
 
 function nextAfter (reply: StatusReply): string | null | undefined {
   return reply.outcome === 'found' ? reply.record.extra.reissuedAs ?? null : undefined
+}
+
+/** The partition of its last attempt. What can't be an id is in none. */
+function tagOfLast ({ last }: Followed): string {
+  return isId(last) ? tagOf(last) : ''
 }
 
 const [begin, comma] = [Buffer.from('{"items":['), Buffer.from(',')]

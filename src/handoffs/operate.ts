@@ -8,10 +8,9 @@ import type { Attempts } from '../store/attempts.ts'
 import { tagsFor } from '../store/lists.ts'
 import type { ListPosition, ListedHandoff, Lists, Wanted } from '../store/lists.ts'
 import { isId, tagOf } from '../core/ids.ts'
-import type { ReadInTurn } from './large-reads.ts'
 import { readTimes } from './lists.ts'
-import type { InTurn } from './lists.ts'
-import { stillThere } from './waiter.ts'
+import { stillThere } from '../store/reader.ts'
+import type { Reads } from '../store/reads.ts'
 import type { Asker } from './waiter.ts'
 
 /** How many handoffs are read, and changed, at a time. */
@@ -34,23 +33,18 @@ const noReason = Buffer.alloc(0)
 export class OperateService {
   readonly #lists: Lists
   readonly #attempts: Attempts
-  readonly #inTurn: InTurn
+  readonly #reads: Reads
   readonly #longest: typeof longest
-  readonly #changeInTurn: ReadInTurn
 
   /**
+   * @param reads each change waits for a slot too: a call changes up to a thousand, and a tenant may make many at once
    * @param times tests have others
-   * @param changeInTurn for each change: a call changes up to a thousand, and a tenant may make many calls at once
    */
-  constructor (
-    lists: Lists, attempts: Attempts, inTurn: InTurn, times = longest,
-    changeInTurn: ReadInTurn = (_, change) => change()
-  ) {
+  constructor (lists: Lists, attempts: Attempts, reads: Reads, times = longest) {
     this.#lists = lists
     this.#attempts = attempts
-    this.#inTurn = inTurn
+    this.#reads = reads
     this.#longest = times
-    this.#changeInTurn = changeInTurn
   }
 
   /** Reissues what failed, the earliest end first. @returns the successors' ids */
@@ -85,7 +79,7 @@ export class OperateService {
    */
   async #reissue (tenant: string, agent: string, id: string, asker?: Asker): Promise<string | null> {
     const place = { tenant, id, tag: tagOf(id) }
-    const reply = await this.#changeInTurn(place, () => this.#attempts.reissue(place, agent, 'ended'), asker)
+    const reply = await this.#reads.run({ ...place, asker }, () => this.#attempts.reissue(place, agent, 'ended'))
     return reply.outcome === 'reissued' ? reply.successor : null
   }
 
@@ -98,7 +92,7 @@ export class OperateService {
     return this.#change({ asker, agent, wanted }, limit ?? atATime, async (id, asker) => {
       const place = { tenant, id, tag: tagOf(id) }
       const cancel = () => this.#attempts.cancel(place, agent, 'pending', false, reason)
-      const reply = await this.#changeInTurn(place, cancel, asker)
+      const reply = await this.#reads.run({ ...place, asker }, cancel)
       return reply.outcome === 'cancelled' ? id : null
     })
   }
@@ -132,8 +126,8 @@ export class OperateService {
     let from = first
     for (let left = limit, round = 0; ; round++) {
       const size = Math.min(left + 1, atATime)
-      const page = await this.#inTurn(
-        { tenant: wanted.tenant, tags: tagsFor(wanted) }, () => this.#lists.page(wanted, from, size, false), asker
+      const page = await this.#reads.page(
+        wanted.tenant, tagsFor(wanted), () => this.#lists.page(wanted, from, size, false), asker
       )
       // Reading may have taken long, and so may have the part before.
       if (round > 0) requireScope(await stillThere(asker), 'operate')

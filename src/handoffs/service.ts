@@ -12,12 +12,12 @@ import type { ResultSchemas } from '../result-schema/result-schemas.ts'
 import type {
   Caught, CatchReply, HandoffPlace, Handoffs, NewHandoff, PassReply, StatusReply
 } from '../store/handoffs.ts'
+import type { Reads } from '../store/reads.ts'
 import { caughtText, joinPayload, pageFor, placeOf, refusal, shownTo, statusText, willBeTriedAgain } from './answers.ts'
 import { excerptBytes } from './excerpt.ts'
 import type { Answered } from './answers.ts'
 import { lineagePlace } from './lineage.ts'
 import type { LineagePlace } from './lineage.ts'
-import type { LargeReads } from './large-reads.ts'
 import type { AfterService } from './after.ts'
 import type { Asker, WaitOptions, Waiter } from './waiter.ts'
 
@@ -38,11 +38,8 @@ interface ServiceOptions {
  */
 interface PassRequest { members: Members, bytes: Buffer, traceparent: string | undefined, asker: Asker }
 
-/**
- * How a request reads. `maxBytes`: how many bytes what it reads may have, Infinity for any: otherwise it throws
- * TooLarge and changes nothing. Left out, it reads what is large in turn.
- */
-interface ReadOptions { waiting: WaitOptions | null, asker: Asker, maxBytes?: number | undefined }
+/** Who reads, and whether the request waits. */
+interface ReadOptions { waiting: WaitOptions | null, asker: Asker }
 
 /** The answer of a catch, and the trace that the handoff was passed in. */
 interface CatchResult extends Answered<Buffer> { traceparent: string | undefined }
@@ -60,11 +57,11 @@ export class HandoffService {
   readonly #waiter: Waiter
   readonly #schemas: ResultSchemas
   readonly #after: AfterService
-  readonly #reads: LargeReads
+  readonly #reads: Reads
   readonly #options: ServiceOptions
 
   constructor (
-    handoffs: Handoffs, waiter: Waiter, schemas: ResultSchemas, after: AfterService, reads: LargeReads,
+    handoffs: Handoffs, waiter: Waiter, schemas: ResultSchemas, after: AfterService, reads: Reads,
     options: ServiceOptions
   ) {
     this.#handoffs = handoffs
@@ -99,26 +96,22 @@ export class HandoffService {
     return { answer, replayed: key !== undefined && reply.outcome === 'replayed' }
   }
 
-  /** @returns the answer's JSON, with the payload's bytes as they were passed @throws {TooLarge} */
+  /** @returns the answer's JSON, with the payload's bytes as they were passed */
   async catch (
-    caller: Caller, id: string, key: string | undefined, { waiting, asker, maxBytes }: ReadOptions
+    caller: Caller, id: string, key: string | undefined, { waiting, asker }: ReadOptions
   ): Promise<CatchResult> {
     const place = placeOf(caller, id)
     const token = key === undefined ? randomToken() : digestToken('catch', key, undefined)
-    const isBatched = maxBytes !== undefined
-    const take = ({ agent, inboxes }: Caller, max?: number) => this.#handoffs.catch(
-      place, token, agent, { inboxes, maxBytes: max, refusesAfter: isBatched && max !== undefined }
-    )
-    const look = (max?: number) => waiting === null
-      ? take(caller, max)
-      : this.#waiter.wait(
-        this.#handoffs.channelOf(place), waiting, (now = caller) => take(now, max), untilCatchable
-      )
-    const reply = await (isBatched
-      ? look(maxBytes === Infinity ? undefined : maxBytes)
-      : this.#reads.one(place, caller, waiting?.asker ?? asker, look, take))
+    const take = ({ agent, inboxes }: Caller, maxBytes?: number) =>
+      this.#handoffs.catch(place, token, agent, { inboxes, maxBytes })
+    const reply = await this.#reads.read(place, waiting?.asker ?? asker, (maxBytes, now = caller) =>
+      waiting === null || maxBytes === undefined
+        ? take(now, maxBytes)
+        : this.#waiter.wait(
+          this.#handoffs.channelOf(place), waiting, (now = caller) => take(now, maxBytes), untilCatchable
+        ))
     if (!('payload' in reply)) throw refusedCatch(reply)
-    await this.#complete(caller, id, reply, isBatched ? null : asker)
+    await this.#complete(caller, id, reply, asker)
     return {
       answer: caughtText(id, reply),
       replayed: key !== undefined && reply.outcome === 'replayed',
@@ -129,15 +122,15 @@ export class HandoffService {
   /** What its catcher was given, with the current deadlines, for as long as it is caught. @returns the answer's JSON */
   async read (caller: Caller, id: string, asker: Asker): Promise<Buffer> {
     const place = placeOf(caller, id)
-    const look = ({ agent, inboxes }: Caller, max?: number) => this.#handoffs.read(place, agent, inboxes, max)
-    const reply = await this.#reads.one(place, caller, asker, max => look(caller, max), look)
+    const reply = await this.#reads.read(place, asker, (maxBytes, { agent, inboxes } = caller) =>
+      this.#handoffs.read(place, agent, inboxes, maxBytes))
     if (!('payload' in reply)) throw refusal(reply)
     await this.#complete(caller, id, reply, asker)
     return caughtText(id, reply)
   }
 
   /** Adds how what it comes after has ended. Most come after nothing, and pay nothing for it. */
-  async #complete ({ tenant }: Caller, id: string, reply: Caught, asker: Asker | null): Promise<void> {
+  async #complete ({ tenant }: Caller, id: string, reply: Caught, asker: Asker): Promise<void> {
     if (reply.record?.extra.after === undefined) return
     await this.#after.complete(tenant, [Object.assign(reply, { id })], asker)
   }
@@ -162,22 +155,20 @@ export class HandoffService {
     }
   }
 
-  /** @returns the answer's JSON, with the result's bytes as they were given to done @throws {TooLarge} */
+  /** @returns the answer's JSON, with the result's bytes as they were given to done */
   async status (
-    caller: Caller, id: string, until: Until, { waiting, asker, maxBytes }: ReadOptions
+    caller: Caller, id: string, until: Until, { waiting, asker }: ReadOptions
   ): Promise<string | Buffer> {
     const place = placeOf(caller, id)
-    const look = async (max?: number) => {
-      const see = () => this.#handoffs.status(place, max, max)
-      const seen = await (waiting === null
+    const channel = this.#handoffs.channelOf(place)
+    const reply = await this.#reads.shared(channel, place, asker, async maxBytes => {
+      const see = () => this.#handoffs.status(place, maxBytes, maxBytes)
+      const seen = await (waiting === null || maxBytes === undefined
         ? see()
-        : this.#waiter.wait(this.#handoffs.channelOf(place), waiting, see, seen => untilReached(seen, until)))
+        : this.#waiter.wait(channel, waiting, see, seen => untilReached(seen, until)))
       if (seen.outcome === 'found' && (seen.longer !== null || seen.isFaultLonger)) throw new TooLarge()
       return seen
-    }
-    const reply = await (maxBytes === undefined
-      ? this.#reads.shared(this.#handoffs.channelOf(place), place, asker, look, () => this.#handoffs.status(place))
-      : look(maxBytes === Infinity ? undefined : maxBytes))
+    })
     if (reply.outcome === 'not_found') throw new Problem('not_found')
     return statusText(id, shownTo(caller, reply))
   }
@@ -229,8 +220,8 @@ export class HandoffService {
   /** Its place under its parent. Of a root, Redis reads the whole payload. */
   #linePlace (caller: Caller, parent: string, handoff: NewHandoff, asker: Asker): Promise<LineagePlace> {
     const look = (place: HandoffPlace) => {
-      const read = (max?: number) => this.#handoffs.lineage(place, max)
-      return this.#reads.shared(`lineage ${this.#handoffs.channelOf(place)}`, place, asker, read, read, false)
+      const name = `lineage ${this.#handoffs.channelOf(place)}`
+      return this.#reads.shared(name, place, asker, maxBytes => this.#handoffs.lineage(place, maxBytes), false)
     }
     return lineagePlace(look, caller, parent, handoff, this.#options.hopLimit)
   }

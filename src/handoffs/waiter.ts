@@ -1,40 +1,15 @@
-import { setImmediate } from 'node:timers/promises'
 import type { Grant, GrantListener } from '../auth/grant.ts'
-import { Problem } from '../core/errors.ts'
 import type { Caller } from '../core/model.ts'
 import type { Subscriptions } from '../redis/subscriptions.ts'
-
-/** After so many milliseconds what waits asks again whether it may still run. A key must stop working within 2 s. */
-export const longAgo = 100
-
-/** Room for what one request is answered, among the large answers that aren't sent yet. */
-export interface Room {
-  /**
-   * Reads an answer of at most so many bytes when there is room for it.
-   * @param turn runs what it is given when it is its turn; no turn is held while there is no room
-   * @param read says how many bytes the answer has
-   * @param patience how long it waits for room, in milliseconds; left out as long as others
-   * @throws {Problem} unavailable, without having read
-   */
-  read<T> (maxBytes: number, turn: Turn, read: () => Promise<[T, number]>, patience?: number): Promise<T>
-}
-
-/** Runs an attempt to read when it is its turn. @returns what the attempt does: whether there was room */
-export type Turn = (attempt: () => Promise<boolean>) => Promise<boolean>
+import type { Reader } from '../store/reader.ts'
 
 /** Who asks, for what takes a while: the grant that lets the request in, and whether its client is still there. */
-export interface Asker {
-  /** Called only if the request really has to wait. */
+export interface Asker extends Reader {
   grant (): Grant
-  /** Has its client gone? */
-  isGone (): boolean
-  /** Left out where nobody waits for an answer. */
-  room? (): Room
 }
 
 /** Who asks, for a wait. */
 export interface WaitingAsker extends Asker {
-  /** Calls the listener when its client goes, perhaps at once. @returns the function that removes it */
   onGone (listener: () => void): () => void
 }
 
@@ -42,33 +17,6 @@ export interface WaitingAsker extends Asker {
 export interface WaitOptions {
   milliseconds: number
   asker: WaitingAsker
-}
-
-/**
- * How many turns of the event loop it can take until the end of a connection is noticed: it is read in one and reported
- * in the next.
- */
-const turnsToNotice = 2
-
-/**
- * Await this before calling `isGone`. The end of a connection is read after everything else that came over it. So if a
- * request and the end both came while this process stood still, its client would seem to be there, and what is caught
- * for it would be lost.
- */
-export async function untilEndsAreNoticed (): Promise<void> {
-  for (let turn = 0; turn < turnsToNotice; turn++) await setImmediate()
-}
-
-/**
- * Call it when time has passed.
- * @returns its caller, as the key is now
- * @throws {Problem} its client has gone, or its key has ended
- */
-export async function stillThere (asker: Asker): Promise<Caller> {
-  await untilEndsAreNoticed()
-  // No client gets the answer, and what is caught for none stays caught until its time is over.
-  if (asker.isGone()) throw new Problem('request_timeout')
-  return await asker.grant().authorise()
 }
 
 /**

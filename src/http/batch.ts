@@ -1,24 +1,20 @@
 import { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { TooLarge, errorTable, invalid } from '../core/errors.ts'
+import { errorTable, invalid } from '../core/errors.ts'
 import type { Histogram } from '../core/histogram.ts'
-import { isId, tagOf } from '../core/ids.ts'
-import type { Caller } from '../core/model.ts'
+import type { Caller, NeededScope } from '../core/model.ts'
 import { noQuery } from '../core/schemas/handoffs.ts'
 import { batchAnswer, batchBody } from '../core/schemas/inboxes.ts'
 import { problems } from '../core/schemas/problem.ts'
-import { longAgo, stillThere } from '../handoffs/waiter.ts'
-import type { Turn, WaitingAsker } from '../handoffs/waiter.ts'
+import type { WaitingAsker } from '../handoffs/waiter.ts'
 import { admissionOf } from '../operations/admit.ts'
 import type { Admission } from '../operations/admit.ts'
-import type { Moved, Operated, Operation, OperationCall, OperationOutcome } from '../operations/operation.ts'
+import type { Moved, Operated, Operation, OperationOutcome } from '../operations/operation.ts'
 import { cutBatch } from './batch-body.ts'
 import type { BatchEntry } from './batch-body.ts'
 import { jsonType } from './body.ts'
 import { logOperated, traceparentOf } from './observe.ts'
 import type { DecisionLog, Requests } from './observe.ts'
-import type { Answers } from './answer-room.ts'
-import type { MasterTurns } from './overload.ts'
 import { asProblem, problemText } from './problems.ts'
 import type { BatchLimit } from './rate-limit.ts'
 
@@ -28,21 +24,17 @@ interface Member { operation: Operation, admission: Admission, count: ReturnType
 /** Who sent a batch, and the request that it came with. */
 interface Batcher {
   caller: Caller
-  asker: WaitingAsker
+  /** Who asks by an operation that needs this scope. */
+  askerFor (scope: NeededScope): WaitingAsker
   /** When: of `performance.now()`. */
   came: number
   traceparent: string | undefined
   requestId: string
   basePath: string
   limit: BatchLimit
-  answers: Answers
 }
 
 const nothing = Buffer.alloc(0)
-/** What an answer may have beyond the body that it was made of, in bytes. */
-const envelope = 4096
-/** How many bytes an operation may read without a turn: they take Redis no longer than its script. */
-const smallRead = 16 * 1024
 
 /** Carries out the operations of a batch, each as if it were a request of its own. */
 export class Batches {
@@ -52,17 +44,11 @@ export class Batches {
   readonly #requests: Requests
   readonly #bodyLimit: number
   readonly #onFault: (error: unknown, batcher: Batcher) => void
-  readonly #masterOf: (tag: string) => string | undefined
-  readonly #reads: MasterTurns
 
-  /**
-   * @param reads the turns of what reads
-   * @param bodyLimit for each operation's body, in bytes
-   * @param masterOf the name of a partition's master, as far as known
-   */
+  /** @param bodyLimit for each operation's body, in bytes */
   constructor (
-    operations: readonly Operation[], requests: Requests, reads: MasterTurns, bodyLimit: number,
-    masterOf: (tag: string) => string | undefined, onFault: (error: unknown, batcher: Batcher) => void
+    operations: readonly Operation[], requests: Requests, bodyLimit: number,
+    onFault: (error: unknown, batcher: Batcher) => void
   ) {
     this.operations = new Map(operations.filter(({ inBatch }) => inBatch).map(one => [one.name, one]))
     this.#members = new Map([...this.operations].map(([name, operation]) =>
@@ -72,9 +58,7 @@ export class Batches {
         count: requests.counterOf(operation.method, operation.path!)
       }]))
     this.#requests = requests
-    this.#reads = reads
     this.#bodyLimit = bodyLimit
-    this.#masterOf = masterOf
     this.#onFault = onFault
   }
 
@@ -102,15 +86,11 @@ export class Batches {
     try {
       const { operation, admission } = member
       const { id, body: bytes = nothing, members, key } = entry
-      const { caller, limit, traceparent, asker } = batcher
-      // Those that send something read nothing of that size, and what isn't an id is never looked for.
-      const isReading = operation.method === 'GET' && isId(id)
-      const maxBytes = isReading ? smallRead : undefined
-      const incoming = { caller, id, query: {}, bytes, members, key, traceparent, asker, wait: 0, maxBytes }
-      const admitted = admission.admit(incoming, limit, this.#bodyLimit)
-      const call = admitted instanceof Promise ? await admitted : admitted
-      if (!isReading) return await operation.run(call)
-      return await this.#readSmall(member, call, batcher) ?? await this.#readLarge(member, call, batcher)
+      const { caller, limit, traceparent } = batcher
+      const asker = batcher.askerFor(operation.scope)
+      const admitted =
+        admission.admit({ caller, id, query: {}, bytes, members, key, traceparent, asker, wait: 0 }, limit, this.#bodyLimit)
+      return await operation.run(admitted instanceof Promise ? await admitted : admitted)
     } catch (error) {
       const problem = asProblem(error)
       this.#requests.refused(problem.code)
@@ -124,44 +104,6 @@ export class Batches {
     }
   }
 
-  /** @returns null if it is large */
-  async #readSmall (member: Member, call: OperationCall, batcher: Batcher): Promise<OperationOutcome | null> {
-    const { answers } = batcher
-    const taken = answers.take(smallRead + envelope)
-    let used = 0
-    try {
-      if (taken === null) return await this.#read(member, call, batcher, read => read(), smallRead)
-      const outcome = await member.operation.run(call)
-      used = bytesOf(outcome)
-      return outcome
-    } catch (error) {
-      if (error instanceof TooLarge) return null
-      throw error
-    } finally {
-      if (taken !== null) answers.keep(taken, used)
-    }
-  }
-
-  #readLarge (member: Member, call: OperationCall, batcher: Batcher): Promise<OperationOutcome> {
-    const master = this.#masterOf(tagOf(call.id))
-    return this.#read(member, call, batcher, read => this.#reads.run(master, batcher.caller.tenant, read))
-  }
-
-  /** Reads when there is room. */
-  #read (
-    { operation, admission }: Member, call: OperationCall, { caller, asker, came, answers }: Batcher, turn: Turn,
-    maxBytes?: number
-  ): Promise<OperationOutcome> {
-    return answers.read((maxBytes ?? this.#bodyLimit) + envelope, turn, async () => {
-      const now = performance.now() - came > longAgo ? await stillThere(asker) : caller
-      const outcome = await operation.run(admission.again(call, now, maxBytes ?? Infinity))
-      return [outcome, bytesOf(outcome)]
-    })
-  }
-}
-
-function bytesOf ({ answer }: OperationOutcome): number {
-  return Buffer.isBuffer(answer) || typeof answer === 'string' ? Buffer.byteLength(answer) : envelope
 }
 
 interface BatchOutcome { pieces: Buffer[], moved: Moved, operated: Operated[] }
@@ -217,16 +159,16 @@ export function batchRoute (
     sizes.add(entries.length)
     const { caller, id: requestId } = request
     const limit = request.limit!
+    const askers = new Map<NeededScope, WaitingAsker>()
     const traceparent = traceparentOf(request)
     const { pieces, moved, operated } = await batches.run(entries, {
       caller,
-      asker: request,
+      askerFor: scope => askers.get(scope) ?? askers.set(scope, oneOfMany(request, scope)).get(scope)!,
       came: performance.now(),
       traceparent,
       requestId,
       basePath: app.basePath,
-      limit,
-      answers: request.room()
+      limit
     })
     limit.writeHeaders(reply)
     request.moved = moved
@@ -236,6 +178,17 @@ export function batchRoute (
     // Put together, a large answer would be held twice.
     return size > large ? Readable.from(pieces) : Buffer.concat(pieces, size)
   })
+}
+
+/** Who asks by a batch's operations: its key needs their scope. */
+function oneOfMany (request: FastifyRequest, scope: NeededScope): WaitingAsker {
+  return {
+    grant: () => request.grant(scope),
+    isGone: () => request.isGone(),
+    onGone: listener => request.onGone(listener),
+    budget: () => request.budget(),
+    isOneOfMany: true
+  }
 }
 
 function refuseKey (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void {

@@ -1,10 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import pLimit from 'p-limit'
-import type { LimitFunction } from 'p-limit'
-import { Problem, Unavailable } from '../core/errors.ts'
-import type { Caller } from '../core/model.ts'
-import { longAgo, stillThere } from '../handoffs/waiter.ts'
-import type { Asker } from '../handoffs/waiter.ts'
+import { Problem } from '../core/errors.ts'
+import { Budget } from '../store/reader.ts'
+import type { Reads } from '../store/reads.ts'
 
 /** How many requests were refused because there were too many, since the process began. */
 export interface RefusedCounts {
@@ -19,6 +16,12 @@ export interface RefusedCounts {
 declare module 'fastify' {
   interface FastifyInstance {
     refused: RefusedCounts
+  }
+  interface FastifyRequest {
+    /** Undefined as long as none was asked for. */
+    ownBudget: Budget | undefined
+    /** What its answers may hold. Its caller must be known. */
+    budget (): Budget
   }
 }
 
@@ -95,120 +98,14 @@ function answer (shed: readonly Done[]): void {
   for (const done of shed) done(new Problem('unavailable', overloaded))
 }
 
-/**
- * How many reads of batches and of waits for many handoffs run at once at a master. Each may read a megabyte, and Redis
- * answers all that arrives together before it serves anybody else: a hundred of them kept it busy for most of a second,
- * and three times as many for longer than a connection waits for it.
- */
-export const readsAtOnce = 16
-/**
- * How many pages of lists a replica reads at once that need the same masters: one, the two of an inbox, or all. So in a
- * Cluster of n each is asked for 2(n + 1) pages at once at most.
- */
-export const pagesAtOnce = 2
-
-/** The operations at one master, or at the same ones. */
-interface Queue {
-  limit: LimitFunction
-  tenants: Map<string, { limit: LimitFunction, users: number }>
-  /** When the last operation that the master answered ended. */
-  answered: number
-  /** When it last became clear that the master answers nothing. */
-  silent: number
-}
-
-/** How long an operation waits for its turn, or for room, in milliseconds: less than a client waits for its answer. */
-export const patience = 5000
-
-/** The answer to an operation whose turn doesn't come. */
-const noTurn = {
-  detail: 'Too many large reads are going on, and the service did not process the operation; ' +
-  'send it again after Retry-After.',
-  headers: { 'retry-after': '1' }
-}
-
-/**
- * Lets a few operations at a time ask each master of Redis, or the same masters; the others wait for their turn. So a
- * silent master keeps none waiting that can do without it. Tenants take turns: each has at most as many operations
- * before a queue as may run at once, so another tenant's next one waits for those only.
- */
-export class MasterTurns {
-  readonly #atOnce: number
-  readonly #patience: number
-  readonly #queues = new Map<string | undefined, Queue>()
-
-  /** @param wait milliseconds; tests have another one */
-  constructor (atOnce: number, wait = patience) {
-    this.#atOnce = atOnce
-    this.#patience = wait
-  }
-
-  /**
-   * Runs the operation when it is its turn.
-   * @param operation `now`: the asker, as the key is then, if it waited for a while
-   * @param asker if given, it doesn't run for a client that has gone, or whose key has ended, while it waited
-   * @throws {Problem} unavailable, without having run: its turn didn't come in time. What has given up stays in the
-   *   queues, and takes no time when its turn comes.
-   * @throws {Unavailable} without having run, if the master turned out to answer nothing while the operation waited.
-   *   Otherwise it would have a call's whole budget before it for each turn that it waits, and the master would get all
-   *   of them when it is back, however late.
-   */
-  async run<T> (
-    master: string | undefined, tenant: string, operation: (now?: Caller) => Promise<T>, asker?: Asker
-  ): Promise<T> {
-    const queue = this.#queueOf(master)
-    const own = queue.tenants.get(tenant) ?? { limit: pLimit(this.#atOnce), users: 0 }
-    queue.tenants.set(tenant, own)
-    own.users++
-    const came = performance.now()
-    try {
-      return await new Promise<T>((resolve, reject) => {
-        let isOver = false
-        const timer = setTimeout(() => {
-          isOver = true
-          reject(new Problem('unavailable', noTurn))
-        }, this.#patience)
-        const begin = async () => {
-          if (isOver) return
-          clearTimeout(timer)
-          await this.#run(queue, came, operation, asker).then(resolve, reject)
-        }
-        own.limit(() => isOver ? undefined : queue.limit(begin)).catch(reject)
-      })
-    } finally {
-      if (--own.users === 0) queue.tenants.delete(tenant)
-      // What it knows concerns only those in it. The names of masters change over time.
-      if (queue.tenants.size === 0) this.#queues.delete(master)
+/** Gives each request a budget for its answers, until those are sent. */
+export function useBudgets (app: FastifyInstance, reads: Reads): void {
+  app.decorateRequest('ownBudget', undefined)
+  app.decorateRequest('budget', function (this: FastifyRequest) {
+    if (this.ownBudget === undefined) {
+      const budget = this.ownBudget = new Budget(this.caller.tenant)
+      this.onOver(() => reads.end(budget))
     }
-  }
-
-  async #run<T> (
-    queue: Queue, came: number, operation: (now?: Caller) => Promise<T>, asker: Asker | undefined
-  ): Promise<T> {
-    if (queue.silent > came) throw new Unavailable('Redis answered none of those before it')
-    const isLate = asker !== undefined && performance.now() - came > longAgo
-    const now = isLate ? await stillThere(asker) : undefined
-    // Its client may have gone while its key was looked up.
-    if (asker?.isGone() === true) throw new Problem('request_timeout')
-    const began = performance.now()
-    let isAnswered = true
-    try {
-      return await operation(now)
-    } catch (error) {
-      isAnswered = !(error instanceof Unavailable)
-      throw error
-    } finally {
-      if (isAnswered) queue.answered = performance.now()
-      // What one operation alone isn't answered, because its slot is moving, say, others are: those that began after it
-      // have ended since.
-      else if (queue.answered <= began) queue.silent = performance.now()
-    }
-  }
-
-  #queueOf (master: string | undefined): Queue {
-    const queue =
-      this.#queues.get(master) ?? { limit: pLimit(this.#atOnce), tenants: new Map(), answered: 0, silent: 0 }
-    this.#queues.set(master, queue)
-    return queue
-  }
+    return this.ownBudget
+  })
 }

@@ -72,7 +72,7 @@ export class ToolCalls {
       grant: () => request.grant(scope),
       isGone: () => request.isGone(),
       onGone: listener => request.onGone(listener),
-      room: () => request.room()
+      budget: () => request.budget()
     }
     return {
       caller,

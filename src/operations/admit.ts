@@ -53,12 +53,6 @@ export class Admission {
     return pending === undefined ? this.#call(incoming, bodyLimit) : pending.then(() => this.#call(incoming, bodyLimit))
   }
 
-  /** The same call once more, after a while: by now its key may do less. @throws {Problem} insufficient_scope */
-  again (call: OperationCall, caller: Caller, maxBytes: number): OperationCall {
-    requireScope(caller, this.#scope)
-    return { ...call, caller, maxBytes }
-  }
-
   #call (incoming: Incoming, bodyLimit: number): OperationCall {
     const { bytes, members: cut } = incoming
     if (bytes.length > bodyLimit) throw new Problem('payload_too_large')
@@ -82,9 +76,8 @@ export function admissionOf (operation: Operation): Admission {
 
 /** Makes a call of what has passed all checks. Only http/operations.ts needs it: it has requests, which have. */
 export function toCall (
-  { caller, id, query, bytes, key, traceparent, asker, wait, maxBytes, createdAt }: Incoming, members: Members
+  { caller, id, query, bytes, key, traceparent, asker, wait, createdAt }: Incoming, members: Members
 ): OperationCall {
   const waiting = wait === 0 ? null : { milliseconds: wait * 1000, asker }
-  const { values: body } = members
-  return { caller, id, query, body, members, bytes, key, traceparent, asker, waiting, maxBytes, createdAt }
+  return { caller, id, query, body: members.values, members, bytes, key, traceparent, asker, waiting, createdAt }
 }

@@ -110,8 +110,6 @@ export interface OperationCall<Body = unknown, Query = unknown> {
   traceparent: string | undefined
   asker: WaitingAsker
   waiting: WaitOptions | null
-  /** Only for catch and status, in a batch: `ReadOptions` of handoffs/service.ts. */
-  maxBytes?: number | undefined
   /** Only for a decision of a page: when the handoff that the page showed was passed (ms). */
   createdAt?: number | undefined
 }

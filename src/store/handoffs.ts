@@ -72,12 +72,11 @@ export interface AgentTexts {
 }
 /**
  * `inboxes`: those that the key may catch from; null for any. `maxBytes`: how many bytes its payload and its schema may
- * have; left out for any. `refusesAfter`: whether it counts as larger if it comes after others.
+ * have; left out for any.
  */
 interface CatchLimits {
   inboxes?: ReadonlySet<string> | null
   maxBytes?: number | undefined
-  refusesAfter?: boolean
 }
 type ReadRefusal = Refused<'read', 'caught' | 'replayed' | 'larger'>
 type ReadReply = CaughtReply | RefusedReply<ReadRefusal>
@@ -171,11 +170,10 @@ export class Handoffs {
 
   /** @throws {TooLarge} it can be caught, but wasn't */
   catch (
-    place: HandoffPlace, token: string, agent: string, { inboxes = null, maxBytes, refusesAfter }: CatchLimits = {}
+    place: HandoffPlace, token: string, agent: string, { inboxes = null, maxBytes }: CatchLimits = {}
   ): Promise<CatchReply> {
     const member = memberOf(place.tenant, place.id)
     const texts = [`${agent} ${token}`, ...limits(inboxes, maxBytes)]
-    if (refusesAfter === true) texts.push('1')
     return this.#lanes.call({
       script: this.#scripts.catch,
       tag: place.tag,

@@ -1,6 +1,5 @@
 import { NotLookedUp } from '../core/lookups.ts'
 import { fromOldest, isAfter, isEventId, readEvent, typeIn } from '../handoffs/feed.ts'
-import type { ReadInTurn } from '../handoffs/large-reads.ts'
 import { homeTag, randomToken } from '../core/ids.ts'
 import { Problem, invalid } from '../core/errors.ts'
 import type { Fault } from '../core/errors.ts'
@@ -13,6 +12,7 @@ import { includable, isInbox, typesForPeople, urlPattern, webhookFormats, webhoo
 import type { WebhookFormat } from '../core/model.ts'
 import { readTime } from '../clients/typescript/command/common/time.ts'
 import type { Events } from '../store/events.ts'
+import { Reads } from '../store/reads.ts'
 import { maxWebhooks } from '../store/webhooks.ts'
 import type { DeliveryStatus, ListedDelivery, Webhook, Webhooks } from '../store/webhooks.ts'
 import { addressIn } from './mail.ts'
@@ -55,12 +55,12 @@ interface NewWebhook {
 /** What is done with webhooks, for any caller: over HTTP, or with the command. */
 export class WebhookService {
   readonly #parts: WebhookParts | null
-  readonly #inTurn: ReadInTurn
+  readonly #reads: Reads
 
-  /** @param parts null where webhooks are off @param inTurn for what reads many events */
-  constructor (parts: WebhookParts | null, inTurn: ReadInTurn = (_, read) => read()) {
+  /** @param parts null where webhooks are off @param reads for what reads many events */
+  constructor (parts: WebhookParts | null, reads = new Reads()) {
     this.#parts = parts
-    this.#inTurn = inTurn
+    this.#reads = reads
   }
 
   /**
@@ -219,7 +219,7 @@ export class WebhookService {
     let from = place
     for (let pages = 0; pages < pagesCounted; pages++) {
       const read = () => this.#on.events.read(tenant, from, pageSize)
-      const { entries } = await this.#inTurn({ tenant, tag: homeTag(tenant) }, read)
+      const { entries } = await this.#reads.page(tenant, [homeTag(tenant)], read)
       count += entries.filter(entry => isFor(webhook, readEvent(entry, ''))).length
       if (entries.length < pageSize) return { count, isMore: false }
       from = entries.at(-1)!.id

@@ -5,6 +5,7 @@ import { Unavailable } from '../../src/core/errors.ts'
 import { EventService } from '../../src/handoffs/events.ts'
 import { homeTag } from '../../src/core/ids.ts'
 import { FeedReader, placeAfter } from '../../src/handoffs/feed.ts'
+import type { Reads } from '../../src/store/reads.ts'
 import { Waiter } from '../../src/handoffs/waiter.ts'
 import { scriptCalls } from '../../src/redis/call.ts'
 import type { ScriptCallMessage } from '../../src/redis/call.ts'
@@ -274,17 +275,18 @@ t.test('who stays away from an empty feed for longer than events are kept learns
   t.equal((await read(`after=${next}`)).reset, true)
 })
 
-t.test('searches read much in turn at the master of their feed, and news little without a turn', async t => {
+t.test('searches read much in a slot at the master of their feed, and news little without one', async t => {
   const reads: number[] = []
   const read = async (_: string, after: string, max: number) => {
     reads.push(max)
     return { newest: '9-0', oldest: '1-0', clock: Date.now(), since: 0, isNoted: true, entries: [] }
   }
   const turns: string[] = []
-  const reader = new FeedReader({ retention: 60_000, read } as never, () => '', (place, read) => {
-    turns.push(`${place.tenant} ${place.tag}`)
+  const page: Reads['page'] = (tenant, tags, read) => {
+    turns.push(`${tenant} ${tags?.join()}`)
     return read()
-  })
+  }
+  const reader = new FeedReader({ retention: 60_000, read } as never, () => '', { page } as Reads)
   for (const isSearch of [false, true]) await reader.next('acme', placeAfter('1-0'), isSearch)
   t.strictSame([reads, turns], [[50, 500], [`acme ${homeTag('acme')}`]])
 })

@@ -7,13 +7,11 @@ import { callerOf } from '../../src/core/model.ts'
 import { AfterService } from '../../src/handoffs/after.ts'
 import { placesOf } from '../../src/handoffs/inbox-take.ts'
 import { InboxService } from '../../src/handoffs/inboxes.ts'
-import { LargeReads } from '../../src/handoffs/large-reads.ts'
-import type { ReadInTurn } from '../../src/handoffs/large-reads.ts'
 import { ManyHandoffs } from '../../src/handoffs/many.ts'
-import { Waiter, longAgo } from '../../src/handoffs/waiter.ts'
+import { Waiter } from '../../src/handoffs/waiter.ts'
 import type { WaitingAsker } from '../../src/handoffs/waiter.ts'
-import { AnswerRoom } from '../../src/http/answer-room.ts'
-import { MasterTurns } from '../../src/http/overload.ts'
+import { longAgo } from '../../src/store/reader.ts'
+import { Reads } from '../../src/store/reads.ts'
 import { Cancelling } from '../../src/mcp/calls.ts'
 import { scriptCalls } from '../../src/redis/call.ts'
 import type { ScriptCallMessage } from '../../src/redis/call.ts'
@@ -24,7 +22,7 @@ import { grantOf } from '../helpers/stored-keys.ts'
 import { through } from '../helpers/through.ts'
 import { asleep } from '../helpers/waits.ts'
 
-/** What is larger than 64 KB waits for its turn: Redis serves nobody else until it has answered all that arrived together. */
+/** What is larger than 16 KB waits for a slot: Redis serves nobody else until it has answered all that arrived together. */
 
 const service = await testApp(t)
 const long = 'x'.repeat(70_000)
@@ -154,7 +152,7 @@ t.test('a page shows all of what is large', async t => {
 })
 
 t.test('what is small is read at once, by one call', { skip: ofOneReplica }, async t => {
-  const ids = await all(() => service.pass({ output: { text: 'x'.repeat(60_000) } }))
+  const ids = await all(() => service.pass({ output: { text: 'x'.repeat(16_000) } }))
   const counts = countWhole(t, 'catch')
   await Promise.all(ids.map(id => service.call('bob', 'GET', `/api/catch/${id}`)))
   t.match(counts, { looks: 0, whole: many })
@@ -183,7 +181,7 @@ t.test('what is large and can’t be caught is refused by one call, and waited f
 
 t.test('a schema counts as well, and an inbox’s large ones come in their order', async t => {
   const schema = { type: 'object', description: 'y'.repeat(10_000) }
-  const id = await service.pass({ output: { text: 'x'.repeat(60_000) }, result_schema: schema })
+  const id = await service.pass({ output: { text: 'x'.repeat(10_000) }, result_schema: schema })
   t.strictSame((await service.call('bob', 'GET', `/api/catch/${id}`)).json().result_schema, schema)
   const ids = []
   for (const more of [{ output }, {}, { output }, { output }]) ids.push(await service.pass({ ...more, to: 'mixed' }))
@@ -227,27 +225,25 @@ for (const [what, prepare, body] of [
   })
 }
 
-/** Turns of which the first is held until the test lets go. */
-function oneTurn (t: Test) {
-  const turns = new MasterTurns(1)
+/** Reads whose only slot is held until the test lets go. */
+function oneSlot (t: Test) {
+  const reads = new Reads(undefined, { slots: 1 })
   let letGo = () => {}
-  const held = turns.run(undefined, 'default', () => new Promise<void>(resolve => { letGo = resolve }))
+  const held = reads.run({ tenant: 'default', tag: '0' }, () => new Promise<void>(resolve => { letGo = resolve }))
   t.teardown(() => letGo())
-  const inTurn: ReadInTurn = (_, read, asker) => turns.run(undefined, 'default', read, asker)
-  return { inTurn, reads: new LargeReads(inTurn), letGo: async () => { letGo(); await held } }
+  return { reads, letGo: async () => { letGo(); await held } }
 }
 
-const place = { tenant: 'default', tag: '0' }
 const bob = callerOf('default', 'bob', ['catch', 'status'])
-const isLarge = () => Promise.reject(new TooLarge())
 /** @param authorise as the key is when it is asked */
 const askerOf = (authorise: () => Promise<typeof bob>, isGone = false): WaitingAsker =>
   ({ grant: () => grantOf(authorise), isGone: () => isGone, onGone: () => () => {} })
 
-t.test('nothing is caught for a client that has gone, a call that was cancelled, or a key that has ended, while it waited for its turn', async t => {
-  const { reads, letGo } = oneTurn(t)
+t.test('nothing is caught for a client that has gone, a call that was cancelled, or a key that has ended, while it waited for its slot', async t => {
+  const { reads, letGo } = oneSlot(t)
   const caught: string[] = []
-  const catches = (asker: WaitingAsker) => reads.one(place, bob, asker, isLarge, async ({ agent }) => {
+  const catches = (asker: WaitingAsker) => reads.read({ tenant: 'default', tag: '0' }, asker, async (maxBytes, { agent } = bob) => {
+    if (maxBytes !== undefined) throw new TooLarge()
     caught.push(agent)
     return agent
   })
@@ -264,10 +260,10 @@ t.test('nothing is caught for a client that has gone, a call that was cancelled,
   t.strictSame(caught, ['as it is now'])
 })
 
-t.test('a take from several inboxes by key, whose turn comes late, chooses again and gets it', { skip: ofOneReplica }, async t => {
+t.test('a take from several inboxes by key, whose slot comes late, chooses again and gets it', { skip: ofOneReplica }, async t => {
   const { store } = service
   const id = await service.pass({ output, to: 'late' })
-  const { reads, letGo } = oneTurn(t)
+  const { reads, letGo } = oneSlot(t)
   const inboxes = new InboxService(store.inboxes, store.subscriptions, new Waiter(store.subscriptions), reads, 60_000)
   t.teardown(() => inboxes.close())
   const taking = inboxes.catch(bob, { inboxes: ['none', 'late'], max: 1, bytes: Buffer.from('late'), asker: askerOf(async () => bob) }, 'late', null)
@@ -289,9 +285,9 @@ t.test('a take whose reply was lost gets what it took, also where that is large 
   t.match(await take(), { outcome: 'replayed', items: [{ id }] })
 })
 
-t.test('a wait for many small ones needs no turn, and for large ones waits for its turn', { skip: ofOneReplica }, async t => {
-  const { inTurn, letGo } = oneTurn(t)
-  const many = new ManyHandoffs(service.store.handoffs, new Waiter(service.store.subscriptions), inTurn, { masterOf: () => undefined, run: (_, tenant, read) => read() })
+t.test('a wait for many small ones needs no slot, and for large ones waits for one', { skip: ofOneReplica }, async t => {
+  const { reads, letGo } = oneSlot(t)
+  const many = new ManyHandoffs(service.store.handoffs, new Waiter(service.store.subscriptions), reads)
   const small = await service.caught()
   const large = await service.caught()
   await service.call('bob', 'POST', `/api/done/${small}`, { output: { a: 1 } })
@@ -310,90 +306,34 @@ t.test('a wait for many small ones needs no turn, and for large ones waits for i
   t.match(JSON.parse((await read).toString()), { items: [{ result: output }] })
 })
 
-t.test('long results of what a handoff comes after are read in one turn, and left out where it doesn’t come', async t => {
+t.test('long results of what a handoff comes after are read in one slot, and left out where it doesn’t come', async t => {
   const { handoffs, dependents } = service.store
   const before = [await service.caught(), await service.caught(), await service.caught()]
   for (const [at, id] of before.entries()) await service.call('bob', 'POST', `/api/done/${id}`, { output: at === 1 ? { a: 1 } : output })
   const first = await service.pass({ after: before })
-  let turns = 0
-  const complete = async (inTurn: ReadInTurn, hasTurn = false, id = first) => {
+  const reads = new Reads()
+  const { run } = reads
+  let slots = 0
+  let refusal: Error | undefined
+  reads.run = (want, read) => {
+    slots++
+    return refusal === undefined ? run.call(reads, want, read) as never : Promise.reject(refusal)
+  }
+  const complete = async (id = first) => {
     const reply = await handoffs.catch({ tenant: 'default', id, tag: tagOf(id) }, 'token', 'bob')
     if (!('payload' in reply)) throw new Error(reply.outcome)
     const one = Object.assign(reply, { id })
-    await new AfterService(handoffs, dependents, inTurn).complete('default', [one], hasTurn ? null : askerOf(async () => bob))
+    await new AfterService(handoffs, dependents, reads).complete('default', [one], askerOf(async () => bob))
     return JSON.parse(one.after!).map((item: { result?: unknown, result_omitted?: boolean }) => item.result_omitted ?? item.result)
   }
-  const counted: ReadInTurn = (_, read) => {
-    turns++
-    return read()
-  }
-  t.strictSame(await complete(counted), [output, { a: 1 }, output])
-  t.equal(turns, 1)
-  t.strictSame(await complete(counted, true), [output, { a: 1 }, output])
-  t.equal(turns, 1, 'whoever has a turn takes no other')
+  t.strictSame(await complete(), [output, { a: 1 }, output])
+  t.equal(slots, 1)
   const small = await all(() => service.caught())
-  for (const id of small) await service.call('bob', 'POST', `/api/done/${id}`, { output: { text: 'x'.repeat(5000) } })
+  for (const id of small) await service.call('bob', 'POST', `/api/done/${id}`, { output: { text: 'x'.repeat(1000) } })
   const more = await service.pass({ after: small })
-  t.strictSame(await complete(counted, false, more), small.map(() => ({ text: 'x'.repeat(5000) })))
-  t.equal(turns, 2, 'many small ones are long together')
-  for (const error of [new Problem('unavailable'), new Unavailable('x')]) t.strictSame(await complete(() => Promise.reject(error)), [true, { a: 1 }, true])
-  await t.rejects(complete(() => Promise.reject(new Problem('unauthorized'))), { code: 'unauthorized' })
-})
-
-/** Turns that come when the test says so. */
-function turns () {
-  const waiting: Array<() => void> = []
-  const reads = new LargeReads(async (_, read) => {
-    await new Promise<void>(resolve => { waiting.push(resolve) })
-    return read()
-  })
-  return { reads, waiting, next: () => waiting.shift()!() }
-}
-
-t.test('who asks for the same before its turn shares the read; who asks later gets one of its own', async t => {
-  const { reads, waiting, next } = turns()
-  let made = 0
-  const asker = askerOf(async () => bob)
-  const read = (who = asker) => reads.shared('one', place, who, isLarge, async () => ++made)
-  const first = [read(), read(askerOf(async () => { throw new Problem('unauthorized') })).catch(error => error.code), read()]
-  while (waiting.length === 0) await new Promise(resolve => setImmediate(resolve))
-  await new Promise(resolve => setImmediate(resolve))
-  t.equal(waiting.length, 1, 'one turn for all')
-  next()
-  const second = read()
-  t.strictSame(await Promise.all(first), [1, 'unauthorized', 1])
-  while (waiting.length === 0) await new Promise(resolve => setImmediate(resolve))
-  next()
-  t.equal(await second, 2)
-  const failing = reads.shared('one', place, asker, isLarge, () => Promise.reject(new Problem('unavailable')))
-  while (waiting.length === 0) await new Promise(resolve => setImmediate(resolve))
-  next()
-  await t.rejects(failing, { code: 'unavailable' })
-  const after = read()
-  while (waiting.length === 0) await new Promise(resolve => setImmediate(resolve))
-  next()
-  t.equal(await after, 3, 'a read that failed is nobody’s')
-})
-
-t.test('a shared read has room before it reads, and who joins it has room of their own', async t => {
-  const reads = new LargeReads((_, read) => read())
-  let made = 0
-  const read = (room: AnswerRoom) => {
-    const own = room.open('default')
-    const asker = { ...askerOf(async () => bob), room: () => own }
-    return reads.shared('one', place, asker, isLarge, async () => {
-      made++
-      await sleep(20)
-      return Buffer.alloc(1000)
-    })
-  }
-  const room = new AnswerRoom(8 * 1024 * 1024)
-  const found = await Promise.all([read(room), read(room), read(room)])
-  t.match(found.map(({ length }) => length), [1000, 1000, 1000])
-  t.equal(room.held, made * 1000 + (3 - made) * 1000)
-  const full = new AnswerRoom(1024, 20)
-  full.take(full.open('default'), 10_000)
-  made = 0
-  await t.rejects(read(full), { code: 'unavailable' })
-  t.equal(made, 0)
+  t.strictSame(await complete(more), small.map(() => ({ text: 'x'.repeat(1000) })))
+  t.equal(slots, 2, 'many small ones are long together')
+  for (refusal of [new Problem('unavailable'), new Unavailable('x')]) t.strictSame(await complete(), [true, { a: 1 }, true])
+  refusal = new Problem('unauthorized')
+  await t.rejects(complete(), { code: 'unauthorized' })
 })

@@ -6,6 +6,7 @@ import { membersOf } from '../../src/core/json.ts'
 import { callerOf } from '../../src/core/model.ts'
 import type { Caller, Scope } from '../../src/core/model.ts'
 import { OperateService } from '../../src/handoffs/operate.ts'
+import { Reads } from '../../src/store/reads.ts'
 import type { Asker } from '../../src/handoffs/waiter.ts'
 import { KeyNames } from '../../src/store/key-names.ts'
 import { testApp } from '../helpers/app.ts'
@@ -211,7 +212,7 @@ t.test('Redis goes away meanwhile: what was changed until then is told and logge
   isProblem(t, await operator.ask('POST', '/api/purge', { inbox: 'work' }), 503, 'unavailable')
 })
 
-t.test('however many calls a tenant makes, few changes are under way, and another tenant’s has the next turn', async t => {
+t.test('however many calls a tenant makes, few changes are under way, and another tenant’s call has the next turn', async t => {
   const [wide, narrow] = [as('wide'), as('narrow')]
   const inboxes = ['a', 'b', 'c']
   for (const to of inboxes) for (let n = 0; n < 40; n++) await wide.pass({ to })
@@ -230,21 +231,22 @@ t.test('however many calls a tenant makes, few changes are under way, and anothe
       return await cancel.apply(store.attempts, args).finally(() => { open-- })
     }
   })
-  const { page } = store.lists
-  let reads = 0
-  t.intercept(store.lists, 'page', {
-    value: async (...args: Parameters<typeof page>) => await page.apply(store.lists, args).finally(() => { reads++ })
+  const { searchedTo } = store.lists
+  let calls = 0
+  t.intercept(store.lists, 'searchedTo', {
+    value: async (...args: Parameters<typeof searchedTo>) => await searchedTo.apply(store.lists, args).finally(() => { calls++ })
   })
   const purged = inboxes.map(inbox => as('wide', 'olga').post('/api/purge', { inbox }))
-  await until(() => reads === inboxes.length && order.length >= 16)
+  await until(() => order.length >= 16)
   const other = as('narrow', 'olga').post('/api/purge', { inbox: 'work' })
-  await until(() => reads === inboxes.length + 1)
+  await until(() => calls === inboxes.length + 1)
   await setImmediate()
   release()
   t.match(await other, { cancelled: 1 })
   t.match(await Promise.all(purged), inboxes.map(() => ({ cancelled: 40, more: false })))
   t.equal(most, 16)
-  t.equal(order.indexOf('narrow'), 16)
+  // Its page has the next turn, and its change one soon after.
+  t.ok(order.indexOf('narrow') < 80, `${order.indexOf('narrow')} before it`)
 })
 
 t.test('a search that is over goes on where it ended, for the same that searches for the same', async t => {
@@ -258,7 +260,7 @@ t.test('a search that is over goes on where it ended, for the same that searches
   for (const [list, score] of [[names.failedIn(tag, tenant, inbox), start], [names.due(tag, tenant), start + 60_000]] as const) {
     await redis.zadd(list, ...Array.from({ length: 2500 }, (_, n) => [score + n % 9, `${tenant}:${tag}${String(n).padStart(22, 'x')}`]).flat())
   }
-  const operate = new OperateService(store.lists, store.attempts, (_, read) => read(), { change: -1, search: -1 })
+  const operate = new OperateService(store.lists, store.attempts, new Reads(), { change: -1, search: -1 })
   const members = membersOf(Buffer.from('{"labels":{"only":"this"}}'), ['labels'])
   const asker = { isGone: () => false, grant: () => { throw new Error('a call has one round here') } }
   const calls = (agent: string) => {
@@ -292,7 +294,7 @@ t.test('a call ends soon after it has found something, whatever its limit, and l
   const caller = callerOf('timed', 'olga', ['operate'])
   const asker = { isGone: () => false, grant: () => grantOf(() => caller) }
   const redrive = (times: { change: number, search: number }, limit: number) =>
-    new OperateService(store.lists, store.attempts, (_, read) => read(), times).redrive(caller, { limit }, membersOf(Buffer.from('{}')), asker)
+    new OperateService(store.lists, store.attempts, new Reads(), times).redrive(caller, { limit }, membersOf(Buffer.from('{}')), asker)
   const [long, over] = [60_000, -1]
   t.match(await redrive({ change: over, search: long }, 1000), { changed: { length: 1 }, more: true })
   t.match(await redrive({ change: long, search: over }, 2), { changed: { length: 2 }, more: true }, 'it had found something')
@@ -308,12 +310,13 @@ t.test('a key that ends meanwhile: what was changed until then is told and logge
   let rounds = 0
   const caller = callerOf('ended', 'olga', ['operate'])
   const goneAfter = (last: number, then: () => Caller) => ({ isGone: () => false, grant: () => grantOf(() => ++rounds > last ? then() : caller) })
-  const operate = new OperateService(store.lists, store.attempts, (_, read) => read())
+  const operate = new OperateService(store.lists, store.attempts, new Reads())
   const redrive = (asker: Asker) => operate.redrive(caller, {}, membersOf(Buffer.from('{}')), asker)
   const ended = () => { throw new Problem('unauthorized') }
   t.match(await redrive(goneAfter(0, ended)), { changed: { length: 1 }, skipped: 0, more: true })
   t.match(await redrive(goneAfter(rounds, () => callerOf('ended', 'olga', ['status']))), { changed: { length: 1 }, more: true }, 'it may no longer')
-  t.match(await redrive({ ...goneAfter(9, ended), isGone: () => true }), { changed: { length: 1 }, more: true }, 'its client has gone')
+  let looks = 0
+  t.match(await redrive({ ...goneAfter(9, ended), isGone: () => ++looks > 2 }), { changed: { length: 1 }, more: true }, 'its client has gone')
   t.strictSame(await failed(), [ids[3]])
 })
 

@@ -5,9 +5,8 @@ import { homeTag, inboxTag, randomToken, tags } from '../../src/core/ids.ts'
 import { callerOf } from '../../src/core/model.ts'
 import { InboxSettingsService } from '../../src/handoffs/inbox-settings.ts'
 import { InboxService } from '../../src/handoffs/inboxes.ts'
-import { LargeReads } from '../../src/handoffs/large-reads.ts'
 import { Waiter } from '../../src/handoffs/waiter.ts'
-import { MasterTurns } from '../../src/http/overload.ts'
+import { Reads } from '../../src/store/reads.ts'
 import type { Store } from '../../src/store/store.ts'
 import { KeyRing } from '../../src/auth/key-ring.ts'
 import { InboxRounds } from '../../src/metrics/inboxes.ts'
@@ -66,12 +65,10 @@ t.test('three masters, each with a replica', async t => {
     const other = fleetStore(t, cluster.url, { replicas: 1 })
     // Some are large, and take turns: one at a time at each replica.
     const services = [store, other].map(({ inboxes, subscriptions }) => {
-      const turns = new MasterTurns(1)
-      const reads = new LargeReads((place, read, asker) => turns.run(undefined, place.tenant, read, asker))
-      return new InboxService(inboxes, subscriptions, new Waiter(subscriptions), reads, 60_000)
+      return new InboxService(inboxes, subscriptions, new Waiter(subscriptions), new Reads(undefined, { slots: 1 }), 60_000)
     })
     t.teardown(() => services.forEach(service => service.close()))
-    const settings = new InboxSettingsService(store.inboxes, (_, read) => read())
+    const settings = new InboxSettingsService(store.inboxes, new Reads())
     const tenant = 'limited'
     const bob = callerOf(tenant, 'bob', [])
     const inbox = await apartFrom(cluster, tenant)

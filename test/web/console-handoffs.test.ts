@@ -6,9 +6,8 @@ import { callerOf } from '../../src/core/model.ts'
 import { EventService } from '../../src/handoffs/events.ts'
 import { Graphs } from '../../src/handoffs/graph.ts'
 import { Histories } from '../../src/handoffs/histories.ts'
-import { LargeReads } from '../../src/handoffs/large-reads.ts'
-import type { ReadInTurn } from '../../src/handoffs/large-reads.ts'
 import type { Asker } from '../../src/handoffs/waiter.ts'
+import { Reads } from '../../src/store/reads.ts'
 import { testApp } from '../helpers/app.ts'
 import { personWith, textOf } from '../helpers/forms.ts'
 import { keepSecret } from '../helpers/log-sink.ts'
@@ -279,7 +278,7 @@ t.test('what happens, where events are on', async t => {
   t.notMatch(part.body, 'id="activity"', 'the part renews itself from its own page')
 })
 
-t.test('whatever the page of a handoff reads beside it is read in turn, of the tenant', async t => {
+t.test('whatever the page of a handoff reads beside it is read in slots of the tenant', async t => {
   const own = await testApp(t, { EVENTS_RETENTION: '60' })
   const caller = callerOf('default', 'olga', ['status'])
   const first = await own.pass({ task: 't', max_attempts: 2, retry_delay: 0 })
@@ -289,11 +288,13 @@ t.test('whatever the page of a handoff reads beside it is read in turn, of the t
   await own.call('bob', 'GET', `/api/catch/${first}`)
   await own.call('bob', 'POST', `/api/fail/${first}`, { error: { message: 'no' } })
   const turn = new AsyncLocalStorage<string>()
-  const asker = { get isGone () { return false } } as unknown as Asker
+  const asker: Asker = { isGone: () => false, grant: () => ({ authorise: () => caller }) as never }
   const askers = new Set<unknown>()
-  const inTurn: ReadInTurn = ({ tenant }, read, asker) => {
-    askers.add(asker)
-    return turn.run(tenant, () => read())
+  const reads = new Reads()
+  const { run } = reads
+  reads.run = (want, read) => {
+    askers.add(want.asker)
+    return run.call(reads, want, () => turn.run(want.tenant, () => read())) as never
   }
   const outside: string[] = []
   let inside = 0
@@ -309,15 +310,15 @@ t.test('whatever the page of a handoff reads beside it is read in turn, of the t
     }
   })
   const { handoffs, dependents } = own.store
-  const graph = await new Graphs(watched(handoffs, 'status'), watched(dependents, 'of'), inTurn).around(caller, second, asker)
+  const graph = await new Graphs(watched(handoffs, 'status'), watched(dependents, 'of'), reads).around(caller, second, asker)
   t.equal(graph!.nodes.length, 3)
-  t.strictSame(outside, [], 'of the graph nothing is read beside the turns')
+  t.strictSame(outside, [], 'of the graph nothing is read beside the slots')
   t.ok(inside >= 6, `${inside} reads`)
   t.strictSame(askers, new Set([asker]), 'and nothing for a client that has gone')
   inside = 0
-  const histories = new Histories(watched(handoffs, 'status'), new EventService(null, null as never, () => ''), new LargeReads(inTurn))
+  const histories = new Histories(watched(handoffs, 'status'), new EventService(null, null as never, () => ''), reads)
   const one = await histories.inspect(caller, first, asker)
   t.strictSame(outside.splice(0), ['status'], 'the handoff itself is small, as a status is')
   t.equal((await histories.attempts(caller, one, asker)).length, 2)
-  t.strictSame([outside, inside], [[], 1], 'its other attempts are read in turn')
+  t.strictSame([outside, inside], [[], 1], 'its other attempts are read in slots')
 })

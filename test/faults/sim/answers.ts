@@ -2,7 +2,6 @@ import { errorTable, Problem, Unavailable } from '../../../src/core/errors.ts'
 import { AfterService } from '../../../src/handoffs/after.ts'
 import { AskService } from '../../../src/handoffs/asks.ts'
 import { AttemptService } from '../../../src/handoffs/attempts.ts'
-import { LargeReads } from '../../../src/handoffs/large-reads.ts'
 import { HandoffService, passAnswer } from '../../../src/handoffs/service.ts'
 import { alreadyDecided, refusal, takenText } from '../../../src/handoffs/answers.ts'
 import { InboxService } from '../../../src/handoffs/inboxes.ts'
@@ -13,6 +12,7 @@ import type { Asks } from '../../../src/store/asks.ts'
 import type { Attempts } from '../../../src/store/attempts.ts'
 import type { Dependents } from '../../../src/store/dependents.ts'
 import type { Handoffs } from '../../../src/store/handoffs.ts'
+import { Reads } from '../../../src/store/reads.ts'
 import type { Inboxes } from '../../../src/store/inboxes.ts'
 import type { Subscriptions } from '../../../src/redis/subscriptions.ts'
 import { markOf, nameOf } from '../history.ts'
@@ -36,8 +36,8 @@ export function maxWorkTtlFor (workTtl: number): number {
 
 const note = Buffer.from('"by the load"')
 /** No request of the simulator waits, or reads anything large. */
-const asks = { waiting: null, asker: null as never }
-const reads = new LargeReads((_, read) => read())
+const asks = { waiting: null, asker: { isGone: () => false, grant: null as never } }
+const reads = new Reads()
 
 export class Desk {
   readonly #stores: Stores
@@ -49,11 +49,11 @@ export class Desk {
 
   constructor (stores: Stores, subscriptions: Subscriptions, workTtl: number) {
     this.#stores = stores
-    this.#after = new AfterService(stores.handoffs, stores.dependents, (_, read) => read())
+    this.#after = new AfterService(stores.handoffs, stores.dependents, reads)
     this.#service = new HandoffService(stores.handoffs, null as never, null as never, this.#after, reads, { baseUrl, defaultExpiresIn: 1, hopLimit: 1, pendingElsewhere: async () => 0 })
     const maxWorkTtl = maxWorkTtlFor(workTtl)
     this.#attempts = new AttemptService(stores.attempts, this.#after, { baseUrl, maxWorkTtl })
-    this.#asks = new AskService(stores.asks, null as never, null as never, null as never, null as never, reads, { baseUrl, maxWorkTtl })
+    this.#asks = new AskService(stores.asks, null as never, null as never, null as never, reads, { baseUrl, maxWorkTtl })
     this.#inboxes = new InboxService(stores.inboxes, subscriptions, null as never, reads, workTtl)
   }
 
@@ -64,7 +64,7 @@ export class Desk {
   take ({ agent, inboxes, most, key }: TakeRequest): Promise<Sent> {
     const taking = this.#inboxes.catch(callerOf('acme', nameOf(agent), []), { inboxes, max: most, bytes: Buffer.from(`${inboxes.join()} ${most}`), asker: asks.asker }, key ?? undefined, null)
     return answered(taking.then(async ({ items, replayed }) => {
-      await this.#after.complete('acme', items, null)
+      await this.#after.complete('acme', items, asks.asker)
       return sent(200, takenText(items), replayed)
     }))
   }

@@ -1,0 +1,365 @@
+import { setImmediate } from 'node:timers/promises'
+import { Problem, TooLarge, Unavailable } from '../core/errors.ts'
+import type { Caller } from '../core/model.ts'
+import { longAgo, stillThere } from './reader.ts'
+import type { Budget, Reader } from './reader.ts'
+
+/** How many bytes are read without a slot: to read them takes Redis no longer than to run the script. */
+export const small = 16 * 1024
+/** How many small handoffs a request reads without a slot: 600 requests that wake together may want 60,000. */
+const few = 8
+/**
+ * How many reads run at once at a master. Each may have a megabyte, and Redis answers all that arrives together before
+ * it serves anybody else: a hundred of them kept it busy for most of a second, and three times as many for longer than
+ * a connection waits for it.
+ */
+const slotsOfMaster = 16
+/** How many of them may be pages, which search long lists. */
+const pagesAtOnce = 2
+/** How long a read waits for a slot and for its budget, in milliseconds: less than a client waits for its answer. */
+const patience = 5000
+/** What an answer has beside the texts that are counted, in bytes. */
+const envelope = 4096
+
+const refused = (what: string) => ({
+  detail: `${what}, and the service did not process the operation; send it again after Retry-After.`,
+  headers: { 'retry-after': '1' }
+})
+const noSlot = refused('Too many large reads are going on')
+const noBudget = refused('The service holds as many large answers as it can')
+
+/** Where a read reads, and for whom. */
+export interface Want {
+  tenant: string
+  /** The hash tag of its partition; left out: it waits for its budget alone. */
+  tag?: string | undefined
+  /** If given, nothing is read for a client that has gone, or whose key has ended, while it waited. */
+  asker?: Reader | undefined
+  /** What counts the answer, of at most so many bytes. */
+  budget?: Budget | undefined
+  maxBytes?: number
+  /** How long it waits, in milliseconds, if not as long as others. */
+  patience?: number
+  /** When its key was checked, if before it came here. */
+  since?: number | undefined
+}
+
+/** Names the masters of partitions, as far as known (store.ts). */
+export interface MasterNames { masterOf (tag: string): string | undefined, mastersOf (tags?: readonly string[]): string }
+
+/** One read, while it waits and while it runs. */
+interface Entry {
+  tenant: string
+  isPage: boolean
+  budget: Budget | undefined
+  maxBytes: number
+  /** How many bytes of it count. */
+  taken: number
+  begin: () => void
+}
+
+/** The reads at one master. A page that needs several masters has a queue of theirs. */
+interface Queue {
+  slots: number
+  running: number
+  pages: number
+  /** Those that wait, by tenant; the tenants in the order of their turns. */
+  waiting: Map<string, Set<Entry>>
+  /** When the last read that the master answered ended. */
+  answered: number
+  /** When it last became clear that the master answers nothing. */
+  silent: number
+}
+
+/**
+ * `bytes`: how many all answers may hold; `maxBytes`: how many one handoff may have. Tests have other slots, and less
+ * patience.
+ */
+interface Limits { bytes: number, maxBytes: number, slots: number, patience: number }
+
+const oneMaster: MasterNames = { masterOf: () => undefined, mastersOf: () => '' }
+
+/**
+ * Reads what may be large. A read begins when a slot at its master is free and its answer has room among the answers
+ * that aren't sent yet; until then it waits in one queue. Tenants take turns there, however many inboxes, handoffs,
+ * agents or batches one has, and a silent master keeps none waiting that can do without it.
+ *
+ * Of the bytes a tenant may hold as much as it leaves free, so half at most. One request at a time may go beyond that.
+ * So one that is alone is always answered, however large, and of those that wait for each other's bytes one goes on.
+ */
+export class Reads {
+  /** The bytes that count now. */
+  held = 0
+  readonly #masters: MasterNames
+  readonly #limits: Limits
+  readonly #queues = new Map<string, Queue>()
+  /** Those that wait for their budget alone. */
+  readonly #unslotted = newQueue(Infinity)
+  readonly #tenants = new Map<string, number>()
+  #beyond: Budget | undefined
+  /** The reads that wait for their slot and that others may join, by what they read. */
+  readonly #shared = new Map<string, Promise<unknown>>()
+
+  constructor (masters = oneMaster, limits: Partial<Limits> = {}) {
+    this.#masters = masters
+    this.#limits = { bytes: Infinity, maxBytes: 1024 * 1024, slots: slotsOfMaster, patience, ...limits }
+  }
+
+  /**
+   * Reads what is small at once, and what is large in a slot.
+   * @param look throws TooLarge for more than so many bytes, having changed nothing. `now`: the asker, as the key is
+   *   then, if it waited for a while
+   * @param several how many bytes it may have where it is several
+   * @throws {Problem} unavailable, without having run: its turn didn't come in time
+   * @throws {Unavailable} without having run, if the master turned out to answer nothing while it waited. Otherwise it
+   *   would have a call's whole budget before it for each turn that it waits, and the master would get all of them when
+   *   it is back, however late.
+   */
+  async read<T> (
+    place: Want, asker: Reader, look: (maxBytes?: number, now?: Caller) => Promise<T>, several = 0
+  ): Promise<T> {
+    // All of a batch look at once, and may do so for long.
+    const since = asker.isOneOfMany === true ? performance.now() : undefined
+    try {
+      return await (since === undefined ? look(small) : this.#counted(place, asker, look))
+    } catch (error) {
+      if (!(error instanceof TooLarge)) throw error
+    }
+    const { tenant, tag } = place
+    const maxBytes = Math.max(several, this.#limits.maxBytes)
+    // A cancelled call of MCP is gone, if it has a listener. Of many operations each would be one more.
+    const leave = since === undefined ? asker.onGone?.(() => {}) : undefined
+    try {
+      const want = { tenant, tag, asker, budget: asker.budget?.(), maxBytes, since }
+      return await this.run(want, now => look(undefined, now))
+    } finally {
+      leave?.()
+    }
+  }
+
+  /**
+   * The same for what many ask for: hundreds may wait for a result, and wake together. Who asks before the read begins
+   * shares it, and nobody may change what it gives. Each has a budget of its own for its answer.
+   * @param name of what is read @param isAnswer whether what is read becomes the answer
+   */
+  async shared<T> (
+    name: string, place: Want, asker: Reader, look: (maxBytes?: number) => Promise<T>, isAnswer = true
+  ): Promise<T> {
+    try {
+      return await (asker.isOneOfMany === true ? this.#counted(place, asker, look) : look(small))
+    } catch (error) {
+      if (!(error instanceof TooLarge)) throw error
+    }
+    const { tenant } = place
+    const budget = isAnswer ? asker.budget?.() : undefined
+    const others = this.#shared.get(name) as Promise<T> | undefined
+    const found = await (others ?? this.#first(name, place, budget, look))
+    if (others !== undefined) await this.run({ tenant, budget, maxBytes: bytesIn(found) }, async () => found)
+    await stillThere(asker)
+    return found
+  }
+
+  /** Reads many small handoffs, at each of their masters in one slot; few without one. */
+  async several<One, T> (
+    tenant: string, all: readonly One[], tagOf: (one: One) => string, asker: Reader, read: (one: One) => Promise<T>
+  ): Promise<T[]> {
+    if (all.length <= few) return await Promise.all(all.map(read))
+    const masters = all.map(one => this.#masters.masterOf(tagOf(one)))
+    const found: T[] = []
+    await Promise.all([...new Set(masters)].map(master => this.#inSlot(this.#queueOf(master), { tenant, asker }, async () => {
+      await Promise.all(all.map(async (one, at) => {
+        if (masters[at] === master) found[at] = await read(one)
+      }))
+    })))
+    return found
+  }
+
+  /** Reads a page of what these partitions have; left out: all. */
+  page<T> (tenant: string, tags: readonly string[] | undefined, read: () => Promise<T>, asker?: Reader): Promise<T> {
+    return this.#inSlot(this.#queueOf(this.#masters.mastersOf(tags)), { tenant, asker }, read, true)
+  }
+
+  /** Runs a read in a slot, and within its budget. */
+  run<T> (want: Want, read: (now?: Caller) => Promise<T>): Promise<T> {
+    const { tag } = want
+    return this.#inSlot(tag === undefined ? this.#unslotted : this.#queueOf(this.#masters.masterOf(tag)), want, read)
+  }
+
+  /** The request was answered, or can't be: its answers hold nothing any more. */
+  end (budget: Budget): void {
+    if (budget.isOver) return
+    budget.isOver = true
+    const isBeyond = this.#beyond === budget
+    if (isBeyond) this.#beyond = undefined
+    if (budget.counted > 0) this.#count(budget, -budget.counted)
+    else if (isBeyond) this.#startAll()
+  }
+
+  #counted<T> (
+    { tenant }: Want, asker: Reader, look: (maxBytes?: number, now?: Caller) => Promise<T>
+  ): Promise<T> {
+    const want = { tenant, asker, budget: asker.budget?.(), maxBytes: small + envelope }
+    return this.run(want, now => look(small, now))
+  }
+
+  #first<T> (
+    name: string, { tenant, tag }: Want, budget: Budget | undefined, look: () => Promise<T>
+  ): Promise<T> {
+    const leave = () => {
+      if (this.#shared.get(name) === reading) this.#shared.delete(name)
+    }
+    const want = { tenant, tag, budget, maxBytes: this.#limits.maxBytes }
+    // Who asks in the same turn of the event loop shares it too.
+    const reading: Promise<T> = setImmediate().then(() => this.run(want, () => {
+      leave()
+      return look()
+    })).finally(leave)
+    this.#shared.set(name, reading)
+    return reading
+  }
+
+  async #inSlot<T> (
+    queue: Queue, want: Want, read: (now?: Caller) => Promise<T>, isPage = false
+  ): Promise<T> {
+    const came = performance.now()
+    const { tenant, asker, budget, maxBytes = 0, since = came } = want
+    const entry: Entry = { tenant, isPage, budget, maxBytes, taken: 0, begin: () => {} }
+    if (!this.#begin(queue, entry)) await this.#wait(queue, entry, want.patience)
+    let used = 0
+    try {
+      if (queue.silent > came) throw new Unavailable('Redis answered none of those before it')
+      const isLate = asker !== undefined && performance.now() - since > longAgo
+      const now = isLate ? await stillThere(asker) : undefined
+      // Its client may have gone while its key was looked up.
+      if (asker?.isGone() === true) throw new Problem('request_timeout')
+      const found = await watched(queue, () => read(now))
+      if (maxBytes > 0) used = bytesIn(found)
+      return found
+    } finally {
+      this.#end(queue, entry, used)
+    }
+  }
+
+  /** Begins, if there is a slot and room. */
+  #begin (queue: Queue, entry: Entry): boolean {
+    if (queue.running >= queue.slots || (entry.isPage && queue.pages >= pagesAtOnce) || !this.#take(entry)) return false
+    queue.running++
+    if (entry.isPage) queue.pages++
+    return true
+  }
+
+  #take (entry: Entry): boolean {
+    const { budget, maxBytes } = entry
+    if (budget === undefined || budget.isOver) return true
+    const own = this.#tenants.get(budget.tenant) ?? 0
+    if (own + maxBytes <= this.#limits.bytes - this.held - maxBytes) {
+      entry.taken = maxBytes
+      this.#count(budget, maxBytes)
+      return true
+    }
+    this.#beyond ??= budget
+    return this.#beyond === budget
+  }
+
+  #wait (queue: Queue, entry: Entry, patience = this.#limits.patience): Promise<void> {
+    const { tenant } = entry
+    const own = queue.waiting.get(tenant) ?? new Set()
+    queue.waiting.set(tenant, own.add(entry))
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => {
+        own.delete(entry)
+        if (own.size === 0) queue.waiting.delete(tenant)
+        reject(new Problem('unavailable', queue.running >= queue.slots || entry.isPage ? noSlot : noBudget))
+      }, patience)
+      entry.begin = () => {
+        clearTimeout(timer)
+        resolve()
+      }
+    })
+  }
+
+  #end (queue: Queue, entry: Entry, used: number): void {
+    const { budget, taken, isPage } = entry
+    queue.running--
+    if (isPage) queue.pages--
+    // What has been ended meanwhile counts no more, and what goes beyond the limit never did.
+    if (taken > 0 && !budget!.isOver) this.#count(budget!, used - taken)
+    this.#start(queue)
+  }
+
+  /** @param by bytes, negative where some become free */
+  #count (budget: Budget, by: number): void {
+    const { tenant } = budget
+    const own = (this.#tenants.get(tenant) ?? 0) + by
+    if (own === 0) this.#tenants.delete(tenant)
+    else this.#tenants.set(tenant, own)
+    budget.counted += by
+    this.held += by
+    if (by < 0) this.#startAll()
+  }
+
+  #startAll (): void {
+    this.#start(this.#unslotted)
+    for (const queue of this.#queues.values()) this.#start(queue)
+  }
+
+  /** Begins those that can begin: of each tenant one, and then of each the next. */
+  #start (queue: Queue): void {
+    const { waiting } = queue
+    for (const [tenant, own] of waiting) {
+      if (queue.running >= queue.slots) return
+      for (const entry of own) {
+        if (!this.#begin(queue, entry)) continue
+        own.delete(entry)
+        // Its next turn comes after those of all others. The loop gets to it again.
+        waiting.delete(tenant)
+        if (own.size > 0) waiting.set(tenant, own)
+        entry.begin()
+        break
+      }
+    }
+  }
+
+  #queueOf (master = ''): Queue {
+    const known = this.#queues.get(master)
+    if (known !== undefined) return known
+    // What a queue knows concerns only those in it. The names of masters change over time.
+    for (const [name, { running, waiting }] of this.#queues) {
+      if (running === 0 && waiting.size === 0) this.#queues.delete(name)
+    }
+    const queue = newQueue(this.#limits.slots)
+    this.#queues.set(master, queue)
+    return queue
+  }
+}
+
+function newQueue (slots: number): Queue {
+  return { slots, running: 0, pages: 0, waiting: new Map(), answered: 0, silent: 0 }
+}
+
+/** Notes whether the master answers. */
+async function watched<T> (queue: Queue, read: () => Promise<T>): Promise<T> {
+  if (queue.slots === Infinity) return await read()
+  const began = performance.now()
+  let isAnswered = true
+  try {
+    return await read()
+  } catch (error) {
+    isAnswered = !(error instanceof Unavailable)
+    throw error
+  } finally {
+    if (isAnswered) queue.answered = performance.now()
+    // What one read alone isn't answered, because its slot is moving, say, others are: those that began after it have
+    // ended since.
+    else if (queue.answered <= began) queue.silent = performance.now()
+  }
+}
+
+/** How many bytes the texts of a reply have, at whatever depth. */
+function bytesIn (reply: unknown): number {
+  if (Buffer.isBuffer(reply) || typeof reply === 'string') return reply.length
+  if (typeof reply !== 'object' || reply === null) return 0
+  let sum = 0
+  for (const name in reply) if (name !== 'record') sum += bytesIn((reply as Record<string, unknown>)[name])
+  return sum
+}

@@ -1,0 +1,223 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import t from 'tap'
+import { Problem, TooLarge, Unavailable } from '../../src/core/errors.ts'
+import { callerOf } from '../../src/core/model.ts'
+import { ApprovalService } from '../../src/handoffs/approvals.ts'
+import type { Approvals } from '../../src/store/approvals.ts'
+import { Budget, longAgo } from '../../src/store/reader.ts'
+import type { Reader } from '../../src/store/reader.ts'
+import { Reads, small } from '../../src/store/reads.ts'
+
+/** What waits for a slot at its master, and for its budget: the tag is the master's name here. */
+
+const masters = { masterOf: (tag: string) => tag, mastersOf: (tags: readonly string[] = []) => tags.join(' ') }
+const bob = callerOf('acme', 'bob', ['status'])
+const settle = () => new Promise(resolve => setImmediate(resolve))
+/** @param authorise as the key is when it is asked */
+const readerOf = (authorise: () => Promise<typeof bob>, isGone = false): Reader => ({ grant: () => ({ authorise }), isGone: () => isGone })
+const here = readerOf(async () => bob)
+
+/** Reads that end when they are told to. */
+function readsOf (slots: number, patience = 60_000) {
+  const reads = new Reads(masters, { slots, patience })
+  const begun: string[] = []
+  const ends = new Map<string, { answer: () => void, fail: () => void }>()
+  const ask = (name: string, { tag = 'm', tenant = 'acme', isPage = false, asker = undefined as Reader | undefined } = {}) => {
+    const read = (now = bob) => new Promise<string>((resolve, reject) => {
+      begun.push(name)
+      ends.set(name, { answer: () => resolve(`${name} ${now.agent}`), fail: () => reject(new Unavailable('silent')) })
+    })
+    return (isPage ? reads.page(tenant, [tag], read, asker) : reads.run({ tenant, tag, asker }, read)).catch(error => `${name} ${error.code ?? 'refused'}`)
+  }
+  const end = async (how: 'answer' | 'fail', ...names: string[]) => {
+    for (const name of names) ends.get(name)![how]()
+    await settle()
+    await settle()
+  }
+  return { reads, begun, ask, end }
+}
+
+t.test('a few at a time, tenants take turns, and masters don’t wait for each other', async t => {
+  const { begun, ask, end } = readsOf(2)
+  const all = ['a1', 'a2', 'a3', 'a4', 'a5', 'a6'].map(name => ask(name))
+  all.push(ask('other master', { tag: 'n' }))
+  await settle()
+  t.strictSame(begun, ['a1', 'a2', 'other master'])
+  all.push(ask('b1', { tenant: 'other' }), ask('b2', { tenant: 'other' }))
+  for (const name of ['a1', 'a2', 'a3']) await end('answer', name)
+  t.strictSame(begun.slice(3), ['a3', 'b1', 'a4'], 'one of each in turn')
+  await end('answer', 'b1', 'a4')
+  t.strictSame(begun.slice(6), ['b2', 'a5'])
+  await end('answer', 'b2', 'a5')
+  await end('answer', 'a6', 'other master')
+  t.equal(new Set(await Promise.all(all)).size, 9)
+})
+
+t.test('two pages at most run at once, in slots like all others', async t => {
+  const { begun, ask, end } = readsOf(4)
+  const all = [...['p1', 'p2', 'p3'].map(name => ask(name, { isPage: true })), ask('a'), ask('b'), ask('c')]
+  await settle()
+  t.strictSame(begun, ['p1', 'p2', 'a', 'b'])
+  await end('answer', 'a')
+  t.strictSame(begun.slice(4), ['c'], 'no page holds it up')
+  await end('answer', 'p1')
+  t.strictSame(begun.slice(5), ['p3'])
+  await end('answer', 'b', 'c', 'p2', 'p3')
+  await Promise.all(all)
+})
+
+t.test('what waited for a silent master is refused and not run; what comes later asks again', async t => {
+  const { begun, ask, end } = readsOf(2)
+  const all = ['a', 'b', 'c', 'd', 'e'].map(name => ask(name))
+  await end('answer', 'a')
+  t.strictSame(begun, ['a', 'b', 'c'], 'it answered after those that wait had come, and then no more')
+  await end('fail', 'b', 'c')
+  t.strictSame(await Promise.all(all), ['a bob', 'b refused', 'c refused', 'd refused', 'e refused'])
+  const next = ['f', 'g', 'h'].map(name => ask(name))
+  await end('answer', 'g')
+  await end('fail', 'f')
+  await end('answer', 'h')
+  t.strictSame(await Promise.all(next), ['f refused', 'g bob', 'h bob'], 'one that alone isn’t answered ends no others')
+})
+
+t.test('nothing is run that waited for too long, for a client that has gone, or whose key has ended', async t => {
+  const { begun, ask, end } = readsOf(1, longAgo + 100)
+  const first = ask('a')
+  t.strictSame(await Promise.all([ask('late'), ask('later', { tenant: 'other' })]), ['late unavailable', 'later unavailable'])
+  const askers = [
+    readerOf(async () => bob, true), readerOf(async () => { throw new Problem('unauthorized') }), readerOf(async () => ({ ...bob, agent: 'now' }))
+  ]
+  const all = askers.map((asker, at) => ask(String(at), { asker }))
+  await sleep(longAgo + 1)
+  await end('answer', 'a')
+  t.equal(await first, 'a bob', 'what has begun is not given up')
+  while (begun.length < 2) await settle()
+  await end('answer', '2')
+  t.strictSame(await Promise.all(all), ['0 request_timeout', '1 unauthorized', '2 now'])
+  t.strictSame(begun, ['a', '2'])
+})
+
+/** An answer of so many bytes. @returns the code of the refusal, or that it was read */
+const answer = (reads: Reads, budget: Budget, bytes: number, maxBytes = 100) =>
+  reads.run({ tenant: budget.tenant, tag: 'm', budget, maxBytes }, async () => Buffer.alloc(bytes)).then(() => 'read', error => error.code)
+
+t.test('a tenant has half of the bytes, one request goes beyond it, and others wait for it', async t => {
+  const reads = new Reads(masters, { bytes: 1000 })
+  const [first, second, third] = [new Budget('a'), new Budget('a'), new Budget('b')]
+  for (let at = 0; at < 20; at++) t.equal(await answer(reads, first, 100), 'read')
+  t.equal(reads.held, 500)
+  let ended = 0
+  const waiting = [1, 2, 3].map(() => answer(reads, second, 100).finally(() => { ended++ }))
+  t.equal(await answer(reads, third, 100), 'read', 'another tenant’s')
+  t.equal(await answer(reads, first, 100), 'read', 'the first goes on')
+  t.equal(ended, 0)
+  reads.end(first)
+  t.strictSame(await Promise.all(waiting), ['read', 'read', 'read'])
+  t.equal(reads.held, 400)
+  for (const budget of [second, third, third]) reads.end(budget)
+  t.equal(reads.held, 0)
+})
+
+t.test('an answer counts as what it has once it is there, and nothing after the end; who waited too long is refused unread', async t => {
+  const reads = new Reads(masters, { bytes: 1000, patience: 50 })
+  const [first, beyond, third] = [new Budget('a'), new Budget('a'), new Budget('a')]
+  t.equal(await answer(reads, first, 7), 'read')
+  t.equal(reads.held, 7)
+  await t.rejects(reads.run({ tenant: 'a', tag: 'm', budget: first, maxBytes: 100 }, async () => { throw new Error('x') }), { message: 'x' })
+  t.equal(reads.held, 7)
+  for (let at = 0; at < 5; at++) await answer(reads, first, 99)
+  await answer(reads, beyond, 50)
+  t.equal(await answer(reads, third, 1), 'unavailable')
+  await reads.run({ tenant: 'a', tag: 'm', budget: beyond, maxBytes: 10 }, async () => { reads.end(first) })
+  t.equal(reads.held, 0)
+  t.equal(await answer(reads, third, 1), 'read')
+})
+
+t.test('what is small takes no slot; of many operations it counts in the budget', async t => {
+  const reads = new Reads(masters, { slots: 1 })
+  let letGo = () => {}
+  const held = reads.run({ tenant: 'acme', tag: 'm' }, () => new Promise<void>(resolve => { letGo = resolve }))
+  const budget = new Budget('acme')
+  const look = async (maxBytes = Infinity) => {
+    if (maxBytes < 20_000) throw new TooLarge()
+    return Buffer.alloc(20_000)
+  }
+  t.equal(await reads.read({ tenant: 'acme', tag: 'm' }, here, async maxBytes => maxBytes), small)
+  await reads.read({ tenant: 'acme', tag: 'm' }, { ...here, budget: () => budget, isOneOfMany: true }, async () => Buffer.alloc(10))
+  t.equal(reads.held, 10)
+  let isRead = false
+  const large = reads.read({ tenant: 'acme', tag: 'm' }, { ...here, budget: () => budget }, look).then(() => { isRead = true })
+  await settle()
+  t.notOk(isRead)
+  letGo()
+  await Promise.all([large, held])
+  t.equal(reads.held, 20_010)
+})
+
+t.test('who asks for the same before its read shares it, each with a budget of its own; who asks later gets another', async t => {
+  const { reads, ask, end } = readsOf(1)
+  let made = 0
+  const look = async (maxBytes?: number) => {
+    if (maxBytes !== undefined) throw new TooLarge()
+    made++
+    return Buffer.alloc(1000)
+  }
+  const share = (asker: Reader, of = look) => reads.shared('one', { tenant: 'acme', tag: 'm' }, asker, of)
+  const first = ask('a')
+  const budgets = [new Budget('acme'), new Budget('acme')]
+  const all = [...budgets.map(budget => share({ ...here, budget: () => budget })), share(readerOf(async () => { throw new Problem('unauthorized') })).catch(error => error.code)]
+  await settle()
+  await end('answer', 'a')
+  await first
+  t.strictSame((await Promise.all(all)).map(found => found.length), [1000, 1000, 'unauthorized'.length])
+  t.strictSame([made, reads.held], [1, 2000])
+  await share(here)
+  t.equal(made, 2)
+  await t.rejects(share(here, async maxBytes => { throw maxBytes === undefined ? new Problem('unavailable') : new TooLarge() }), { code: 'unavailable' })
+  await share(here)
+  t.equal(made, 3, 'a read that failed is nobody’s')
+})
+
+t.test('several small ones take a slot at each of their masters; few take none', async t => {
+  const { reads, begun, ask, end } = readsOf(1)
+  const all = Array.from({ length: 40 }, (_, at) => at)
+  const tagOf = (at: number) => at % 3 === 0 ? 'm' : 'n'
+  const several = (some: number[]) => reads.several('acme', some, tagOf, here, async at => {
+    begun.push(tagOf(at))
+    return at
+  })
+  const first = ask('a')
+  t.strictSame(await several(all.slice(0, 8)), all.slice(0, 8))
+  begun.length = 0
+  const found = several(all)
+  await settle()
+  t.strictSame([...new Set(begun)], ['n'])
+  await end('answer', 'a')
+  t.strictSame(await found, all)
+  await first
+})
+
+t.test('lists of which only some are wanted are searched two at a time, call by call and tenant by tenant', async t => {
+  const calls: Array<{ tenant: string, end (): void }> = []
+  const approvals = {
+    list: (tenant: string) => new Promise(resolve => {
+      calls.push({ tenant, end: () => resolve({ items: [], next: { createdAt: 1, id: 'x' }, count: 1, now: 1 }) })
+    })
+  } as unknown as Approvals
+  const service = new ApprovalService(approvals, null as never, new Reads())
+  const lists = Array.from({ length: 10 }, () => service.list('many', undefined, 1, { inbox: 'reviewer' }))
+  const other = service.list('other', undefined, 1, { labels: ['run:42'] })
+  await settle()
+  t.strictSame(calls.map(({ tenant }) => tenant), ['many', 'many'], 'the others wait')
+  let others = 0
+  for (let ended = 0; ended < calls.length;) {
+    const { tenant, end } = calls[ended++]!
+    if (tenant === 'other') others++
+    end()
+    await settle()
+    t.ok(calls.length - ended <= 2, 'two at once')
+    if (ended === 8) t.ok(others > 0, 'another tenant’s are among the next')
+  }
+  await Promise.all([...lists, other])
+  t.equal(calls.length, 11 * 32, 'each list ends after so many calls')
+})
