@@ -4,7 +4,7 @@ import type { KeyChange, KeyRecords } from '../store/api-keys.ts'
 import type { LimitTable } from './limit-table.ts'
 
 /** How often the log is read, in milliseconds, whether or not there was a message. */
-const interval = 500
+const readInterval = 500
 
 /** The log output that it needs, a part of pino's. */
 export interface LogOutput {
@@ -13,7 +13,7 @@ export interface LogOutput {
 }
 
 /** What follows the log. */
-export interface LogFollower {
+interface LogFollower {
   /** This key has changed; without an id, any key may have. */
   forget (id?: string): void
   /** The log was read to its end: what is still cached then is true. */
@@ -55,7 +55,7 @@ export class KeyLog {
 
   start (follower: LogFollower): void {
     this.#follower = follower
-    this.#timer = setInterval(() => this.#read(), interval)
+    this.#timer = setInterval(() => this.#read(), readInterval)
     this.#timer.unref()
     this.#leave = this.#subscriptions.listen(this.#records.channel, () => this.#read())
     this.#read()

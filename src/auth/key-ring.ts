@@ -20,7 +20,7 @@ const trust = 1500
 /** Look-ups of unknown keys per second, at most. */
 const unknownPerSecond = 500
 /** The cache's size: at most so many keys, and as many unknown ids. */
-const remembered = 10_000
+const maxKeys = 10_000
 /** How many wrong keys an address may send in a window, and the window in milliseconds, from the first wrong key on. */
 export const guesses = { limit: 60, window: 60_000 } as const
 
@@ -33,7 +33,7 @@ export interface Guesses {
 }
 
 /** Results of key checks, as plain numbers for the metrics. */
-export interface KeyCounts {
+interface KeyCounts {
   /** Accepted from the cache. */
   hits: number
   /** Looked up in Redis. */
@@ -77,9 +77,9 @@ export class KeyRing {
   readonly #fixed = new Map<string, KeyGrant>()
   /** Of keys from the environment, by secret as sent: at most as many as there are keys. */
   readonly #seen = new Map<string, KeyGrant>()
-  readonly #known = new LRUCache<string, KnownKey>({ max: remembered })
+  readonly #known = new LRUCache<string, KnownKey>({ max: maxKeys })
   /** Unknown ids and invalid digests, with the time of their look-up. Separate, so that they can't evict keys. */
-  readonly #wrong = new LRUCache<string, number>({ max: remembered })
+  readonly #wrong = new LRUCache<string, number>({ max: maxKeys })
   /** Look-ups under way, by id, so that simultaneous requests cause one look-up. */
   readonly #underWay = new Map<string, Promise<KnownKey | null>>()
   /** Open requests that must learn of the end of their key, or of a change, by key id. */
@@ -174,7 +174,7 @@ export class KeyRing {
   /** What stands for a secret where the secret itself must not be, such as in Redis. */
   mark (secret: string): string {
     const digested = digest(secret)
-    return markOf(this.#fixed.has(digested) ? null : idOfSecret(secret), digested)
+    return sessionMark(this.#fixed.has(digested) ? null : idOfSecret(secret), digested)
   }
 
   /** The grant of the secret with this mark, as long as it is valid. @throws {Unavailable} */
@@ -346,7 +346,7 @@ interface Granted { id: string | null, digested: string, caller: Caller, ends: n
 /** An open request, with the digest of its secret, which may end before its key. */
 interface OpenRequest { digested: string, listener: GrantListener, refusal: () => Error }
 
-function markOf (id: string | null, digested: string): string {
+function sessionMark (id: string | null, digested: string): string {
   return id === null ? digested : `${id}.${digested}`
 }
 
@@ -371,7 +371,7 @@ class KeyGrant implements Grant {
   }
 
   get mark (): string {
-    return markOf(this.#granted.id, this.#granted.digested)
+    return sessionMark(this.#granted.id, this.#granted.digested)
   }
 
   for (scope: NeededScope | undefined): Grant {

@@ -12,7 +12,7 @@ import type { Asker } from './waiter.ts'
 
 /** How many bytes of results one answer has of what its handoffs come after. */
 const maxResults = 4 * 1024 * 1024
-/** How long results wait to be read, in milliseconds: their handoffs are caught, and the client waits for the answer. */
+/** How long results wait to be read, in milliseconds: their handoffs are caught, and the client awaits the answer. */
 const patience = 1000
 
 /**

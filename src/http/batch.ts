@@ -88,8 +88,8 @@ export class Batches {
       const { id, body: bytes = nothing, members, key } = entry
       const { caller, limit, traceparent } = batcher
       const asker = batcher.askerFor(operation.scope)
-      const admitted =
-        admission.admit({ caller, id, query: {}, bytes, members, key, traceparent, asker, wait: 0 }, limit, this.#bodyLimit)
+      const incoming = { caller, id, query: {}, bytes, members, key, traceparent, asker, wait: 0 }
+      const admitted = admission.admit(incoming, limit, this.#bodyLimit)
       return await operation.run(admitted instanceof Promise ? await admitted : admitted)
     } catch (error) {
       const problem = asProblem(error)
@@ -103,7 +103,6 @@ export class Batches {
       }
     }
   }
-
 }
 
 interface BatchOutcome { pieces: Buffer[], moved: Moved, operated: Operated[] }

@@ -169,7 +169,8 @@ export function requestFields (request: FastifyRequest) {
 
 /**
  * Notes what a request's operation did: what it moved, to be counted, and in the log what a person decided or an
- * operator changed. A decision's note isn't logged: it stays with the handoff. @param id what the operation's path names
+ * operator changed. A decision's note isn't logged: it stays with the handoff.
+ * @param id what the operation's path names
  */
 export function noteOutcome (
   log: DecisionLog, request: FastifyRequest, id: string, { moved, decided: verdict, operated }: OperationOutcome

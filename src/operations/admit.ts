@@ -2,7 +2,7 @@ import { requireScope } from '../auth/scopes.ts'
 import { Problem, invalid } from '../core/errors.ts'
 import { membersOf, withNested } from '../core/json.ts'
 import type { Members } from '../core/json.ts'
-import type { Caller, NeededScope } from '../core/model.ts'
+import type { NeededScope } from '../core/model.ts'
 import { compile, readFault } from '../core/validator.ts'
 import type { Validate } from '../core/validator.ts'
 import type { Operation, OperationCall } from './operation.ts'
@@ -29,8 +29,8 @@ export type Read = (incoming: Incoming, members: Members) => Incoming
  * 3. its body isn't too large;
  * 4. its body has the operation's form.
  *
- * `admit` makes them of a call that comes in a batch, as a tool's or from a page's form. A request passes the same, each
- * as early as it can be checked, before its body is read where that is possible: the scope in http/auth.ts, the limit
+ * `admit` makes them of a call that comes in a batch, as a tool's or from a page's form. A request passes the same,
+ * each as early as it can be checked, before its body is read where that is possible: the scope in http/auth.ts, the limit
  * in http/rate-limit.ts, the size and the members in http/body.ts, their form in http/schemas.ts.
  */
 export class Admission {

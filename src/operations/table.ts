@@ -16,7 +16,7 @@ export function operationsOf (services: Services): readonly Operation[] {
   return [
     pass, catchOne, catchNext, read, inbox, listInboxes, done, status, list, wait, heartbeat, fail, decline, cancel,
     reissue, ask, asked, answer, answerAsPasser, listAsks, listApprovals, inspectApproval, approve, reject, setInbox,
-    redrive, redriveChosen, purge, events, createWebhook, listWebhooks, getWebhook, deleteWebhook, rotateWebhook, enableWebhook,
-    testWebhook, listDeliveries, replayWebhook
+    redrive, redriveChosen, purge, events, createWebhook, listWebhooks, getWebhook, deleteWebhook, rotateWebhook,
+    enableWebhook, testWebhook, listDeliveries, replayWebhook
   ].map(make => make(services))
 }

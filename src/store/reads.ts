@@ -29,7 +29,7 @@ const noSlot = refused('Too many large reads are going on')
 const noBudget = refused('The service holds as many large answers as it can')
 
 /** Where a read reads, and for whom. */
-export interface Want {
+interface Want {
   tenant: string
   /** The hash tag of its partition; left out: it waits for its budget alone. */
   tag?: string | undefined
@@ -45,7 +45,7 @@ export interface Want {
 }
 
 /** Names the masters of partitions, as far as known (store.ts). */
-export interface MasterNames { masterOf (tag: string): string | undefined, mastersOf (tags?: readonly string[]): string }
+interface MasterNames { masterOf (tag: string): string | undefined, mastersOf (tags?: readonly string[]): string }
 
 /** One read, while it waits and while it runs. */
 interface Entry {
@@ -166,7 +166,9 @@ export class Reads {
     if (all.length <= few) return await Promise.all(all.map(read))
     const masters = all.map(one => this.#masters.masterOf(tagOf(one)))
     const found: T[] = []
-    await Promise.all([...new Set(masters)].map(master => this.#inSlot(this.#queueOf(master), { tenant, asker }, async () => {
+    const inSlotAt = (master: typeof masters[number], run: () => Promise<void>) =>
+      this.#inSlot(this.#queueOf(master), { tenant, asker }, run)
+    await Promise.all([...new Set(masters)].map(master => inSlotAt(master, async () => {
       await Promise.all(all.map(async (one, at) => {
         if (masters[at] === master) found[at] = await read(one)
       }))

@@ -119,8 +119,11 @@ const inboxRule = 'An inbox’s name is 1 to 64 of A–Z, a–z, 0–9, dot, und
 
 /** What is wrong with each of these filters, in plain words; empty for nothing. */
 export function faultsOf (inbox: string, labels: string): [ofInbox: string, ofLabels: string] {
-  const ofLabels = labels === '' || wantedLabels(labels) !== null ? '' : 'Labels are written run:42,team:red, 8 at most.'
-  return [inbox === '' || isInbox(inbox) ? '' : inboxRule, ofLabels]
+  const areLabels = labels === '' || wantedLabels(labels) !== null
+  return [
+    inbox === '' || isInbox(inbox) ? '' : inboxRule,
+    areLabels ? '' : 'Labels are written run:42,team:red, 8 at most.'
+  ]
 }
 
 const codeShape = /^[A-Za-z0-9._-]{1,64}$/

@@ -80,7 +80,8 @@ async function decideOne (
   services: ManyServices, request: FastifyRequest, verdict: ApprovalVerdict, { id, ...seen }: Chosen, note: string
 ): Promise<Omit<OneResult, 'text'> & { ran?: OperationOutcome, code?: ErrorCode, error?: unknown }> {
   try {
-    return { id, outcome: 'decided', ran: await perform(services, request, operationFor[verdict], decisionOf(id, note, seen)) }
+    const ran = await perform(services, request, operationFor[verdict], decisionOf(id, note, seen))
+    return { id, outcome: 'decided', ran }
   } catch (error) {
     const outcome = error instanceof Problem ? outcomes[error.code] : undefined
     if (!(error instanceof Problem) || outcome === undefined) return { id, outcome: 'unknown', error }

@@ -6,7 +6,6 @@ import { isGone, onGone, onOver } from '../../src/http/connections.ts'
 import { scriptCalls } from '../../src/redis/call.ts'
 import type { ScriptCallMessage } from '../../src/redis/call.ts'
 import { secrets, testApp } from '../helpers/app.ts'
-import { grantOf } from '../helpers/stored-keys.ts'
 import { ofOneReplica } from '../helpers/through.ts'
 import { listen } from '../helpers/wire.ts'
 
