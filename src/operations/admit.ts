@@ -30,8 +30,8 @@ export type Read = (incoming: Incoming, members: Members) => Incoming
  * 4. its body has the operation's form.
  *
  * `admit` makes them of a call that comes in a batch, as a tool's or from a page's form. A request passes the same,
- * each as early as it can be checked, before its body is read where that is possible: the scope in http/auth.ts, the limit
- * in http/rate-limit.ts, the size and the members in http/body.ts, their form in http/schemas.ts.
+ * each as early as it can be checked, before its body is read where that is possible: the scope in http/auth.ts, the
+ * limit in http/rate-limit.ts, the size and the members in http/body.ts, their form in http/schemas.ts.
  */
 export class Admission {
   readonly #scope: NeededScope
