@@ -95,13 +95,20 @@ t.test('a directory in which others can write is warned of', async (t) => {
   t.equal(warnings.length, 1)
 })
 
+/** The processes that have begun since then: files that share this process may have some of their own. */
+function childrenSince () {
+  const before = detachedChildrenOf(process.pid)
+  return () => detachedChildrenOf(process.pid).filter(pid => !before.includes(pid))
+}
+
 t.test('stop leaves no process behind, and the data is there at the next start', async (t) => {
   const dataDir = await scratchDir(t)
+  const children = childrenSince()
   const first = await start(t, dataDir)
   await connect(t, first.socket).set('kept', 'yes')
-  t.equal(detachedChildrenOf(process.pid).length, 2, 'redis-server and its watchdog')
+  t.equal(children().length, 2, 'redis-server and its watchdog')
   await first.stop()
-  t.same(detachedChildrenOf(process.pid), [])
+  t.same(children(), [])
   t.notOk(isAlive(first.pid))
   t.notOk(await isThere(first.socket))
   const second = await start(t, dataDir)
@@ -109,6 +116,7 @@ t.test('stop leaves no process behind, and the data is there at the next start',
 })
 
 t.test('a killed redis-server is restarted with its data, each time', async (t) => {
+  const children = childrenSince()
   const errors: string[] = []
   let ended = () => {}
   const embedded = await start(t, await scratchDir(t), {
@@ -126,17 +134,18 @@ t.test('a killed redis-server is restarted with its data, each time', async (t) 
     t.not(embedded.pid, pid)
     t.equal(errors.length, round)
   }
-  t.equal(detachedChildrenOf(process.pid).length, 2, 'one redis-server, one watchdog')
+  t.equal(children().length, 2, 'one redis-server, one watchdog')
 })
 
 t.test('stop works while a restart is pending', async (t) => {
+  const children = childrenSince()
   let ended = () => {}
   const told = new Promise<void>((resolve) => { ended = resolve })
   const embedded = await start(t, await scratchDir(t), { onExit: () => ended() })
   process.kill(embedded.pid, 'SIGKILL')
   await told
   await embedded.stop()
-  t.same(detachedChildrenOf(process.pid), [])
+  t.same(children(), [])
 })
 
 t.test('kill -9 of the service ends redis-server too, and the next start finds all data', async (t) => {
@@ -236,10 +245,11 @@ t.test('a directory whose path is too long for a socket works', skipInQuick, asy
 })
 
 t.test('a redis-server that does not start says where to look, and releases the lock', async (t) => {
+  const children = childrenSince()
   const dataDir = await scratchDir(t)
   await t.rejects(start(t, dataDir, { extra: ['--no-such-option', '1'] }),
     { message: /^redis-server ended as it started \(1\): .*redis\.log tells why$/ })
-  t.same(detachedChildrenOf(process.pid), [])
+  t.same(children(), [])
   await t.rejects(start(t, dataDir, { binary: { path: join(dataDir, 'none') } }), /redis\.log tells why/)
   await start(t, dataDir)
 })

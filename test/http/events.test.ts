@@ -241,6 +241,8 @@ for (const isRelayed of [false, true]) {
     const feed = isRelayed ? `${prefix}:{${homeTag('default')}}:e:default` : `${prefix}:e:default`
     const lose = async () => redis.del(feed, `${feed}:since`, `${feed}:moved`)
     const waiting = read(`after=${next}&wait=30`)
+    // It shares the first look of the one that waits, so that this look is over.
+    await read(`after=${next}`)
     await lose()
     for (const after of [next, empty.next]) {
       const lost = await read(`after=${after}`)
