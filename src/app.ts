@@ -259,14 +259,14 @@ export async function buildApp (
     shed,
     limit,
     log,
+    operations,
     refused: code => requests.refused(code)
   }
-  const decided = { approvals, asks, waiting, operations }
-  await app.register(pages => approvalPages(pages, { ...decided, ...people }), { prefix: '/approvals' })
+  await app.register(pages => approvalPages(pages, { approvals, asks, waiting, ...people }), { prefix: '/approvals' })
   const histories = new Histories(store.handoffs, events, reads)
   const graphs = new Graphs(store.handoffs, store.dependents, reads)
   const activities = new Activities(events)
-  const shown = { approvals, inboxSettings, lists, operations, histories, graphs, activities }
+  const shown = { approvals, inboxSettings, lists, histories, graphs, activities }
   await app.register(pages => consolePages(pages, { ...shown, ...people }), { prefix: '/console' })
   app.addHook('onReady', async () => refuseOwnPath(basePath, requests))
   return app

@@ -20,9 +20,8 @@ interface Sent { Body: Given | undefined }
 
 /** What failed, and redriving it. */
 export function failedRoutes (app: FastifyInstance, services: Console): void {
-  const { lists } = services
   const read = (request: FastifyRequest, query: Query, want: number, cursor?: string | null) =>
-    readList(lists, request, { ...query, state: 'failed' }, { want, pages: pagesRead, cursor })
+    readList(services.lists, request, { ...query, state: 'failed' }, { want, pages: pagesRead, cursor })
 
   app.get<Asked>('/failed', shows, async (request, reply) => {
     const { caller } = request

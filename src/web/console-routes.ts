@@ -14,7 +14,7 @@ import { isInbox } from '../core/model.ts'
 import { wantedLabels } from '../core/labels.ts'
 
 /** What the console's pages call. */
-export interface ConsoleServices extends Pick<Performing, 'operations'> {
+export interface ConsoleServices {
   approvals: ApprovalService
   inboxSettings: InboxSettingsService
   lists: ListService

@@ -13,7 +13,6 @@ import { decisionRoutes, handoffRoutes, listRoutes } from './approvals.ts'
 import { approvalsArea } from './area.ts'
 import { letPeopleIn, securityHeaders, servePeople } from './people.ts'
 import type { People } from './people.ts'
-import type { Performing } from './perform.ts'
 import { manyRoutes } from './decide-many.ts'
 import { questionRoutes } from './questions.ts'
 import type { Questions } from './questions.ts'
@@ -21,7 +20,7 @@ import { signInRoutes } from './session.ts'
 import { frontView } from './views/layout.ts'
 import { problemsView } from './views/problem.ts'
 
-interface Pages extends People, Questions, Pick<Performing, 'operations'> { waiting: WaitingService }
+interface Pages extends People, Questions { waiting: WaitingService }
 
 // The compiler copies no assets. They stay in src/web/assets, which is ../../src/web/assets from src/web and from
 // dist/web.

@@ -12,6 +12,7 @@ import type { GuessesOf } from '../http/auth.ts'
 import type { Bodies } from '../http/body.ts'
 import { authoriseAgain } from '../http/connections.ts'
 import type { DecisionLog, FaultLog } from '../http/observe.ts'
+import type { Operation } from '../operations/operation.ts'
 import type { Sessions } from '../store/sessions.ts'
 import type { Area } from './area.ts'
 import { showErrors } from './error-pages.ts'
@@ -29,6 +30,8 @@ export interface People {
   /** Counts the requests of an instance against the limits of the key that signed in, as the API counts its own. */
   limit (app: FastifyInstance): void
   log: FaultLog & DecisionLog
+  /** Those of the API: a form carries out one of them. */
+  operations: readonly Operation[]
   /** Gets the code of each problem that a page shows. */
   refused: (code: ErrorCode) => void
 }

@@ -2,11 +2,11 @@ import type { FastifyRequest } from 'fastify'
 import { noteOutcome } from '../http/observe.ts'
 import { admissionOf } from '../operations/admit.ts'
 import type { Limit } from '../operations/admit.ts'
-import type { Operation, OperationOutcome } from '../operations/operation.ts'
+import type { OperationOutcome } from '../operations/operation.ts'
 import type { People } from './people.ts'
 
-/** What forms need: the operations of the API, of which each form carries out one. */
-export interface Performing extends Pick<People, 'log' | 'refused'> { operations: readonly Operation[] }
+/** What forms need. */
+export type Performing = Pick<People, 'operations' | 'log' | 'refused'>
 
 /**
  * What a form asks of an operation. `id`: what the operation's path names, empty if it names nothing. `body`: the

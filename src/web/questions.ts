@@ -1,11 +1,11 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { Problem, errorTable } from '../core/errors.ts'
-import type { ErrorCode } from '../core/errors.ts'
+import type { ErrorCode, Fault } from '../core/errors.ts'
 import { askAt } from '../core/model.ts'
 import type { ApprovalService, ToRead } from '../handoffs/approvals.ts'
 import type { AskService, Found } from '../handoffs/asks.ts'
 import { answerOf, faultsAt, typedIn } from './answer-form.ts'
-import type { Faults, Typed } from './answer-form.ts'
+import type { Faults } from './answer-form.ts'
 import { formOf } from './answer-schema.ts'
 import { faultOfNote, form, noteOf } from './notes.ts'
 import { perform } from './perform.ts'
@@ -58,7 +58,7 @@ export function questionRoutes (app: FastifyInstance, services: Questions & Perf
     const note = noteOf(body)
     const noteFault = faultOfNote(note)
     const again = (status: number, faults: Faults) =>
-      show(reply, status, pageOf(request, { one, found }, { draft: draftOf(typed, note, faults, noteFault) }))
+      show(reply, status, pageOf(request, { one, found }, { draft: { typed, note, faults, noteFault } }))
     const state = askAt(ask, found.record, found.now)
     if (request.isSentAgain && state === 'open') {
       const draft = { typed, note, faults: new Map(), isSentAgain: true }
@@ -74,7 +74,7 @@ export function questionRoutes (app: FastifyInstance, services: Questions & Perf
       if (!(error instanceof Problem)) throw error
       const { code } = error
       if (code === 'result_invalid' || code === 'result_schema_too_slow') refused(code)
-      if (code === 'result_invalid') return again(422, faultsAt(fields, errorsIn(error)))
+      if (code === 'result_invalid') return again(422, faultsAt(fields, (error.more.members?.errors ?? []) as Fault[]))
       if (code === 'result_schema_too_slow') return again(422, new Map([['', tooSlow]]))
       if (!standing.has(code)) throw error
       return refuse(code)
@@ -88,11 +88,3 @@ const over = { answered: 'already_answered', expired: 'expired', withdrawn: 'wit
 const standing = new Set<string>([
   'content_changed', 'not_asked', 'already_answered', 'expired', 'withdrawn', 'self_approval'
 ])
-
-function draftOf (typed: Typed, note: string, faults: Faults, noteFault: string | undefined) {
-  return { typed, note, faults, noteFault }
-}
-
-function errorsIn (error: Problem): Array<{ pointer: string, message: string }> {
-  return (error.more.members?.errors ?? []) as Array<{ pointer: string, message: string }>
-}

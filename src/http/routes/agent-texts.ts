@@ -163,7 +163,7 @@ command \`handoff\`${clients.length === 0 ? '' : ` (where there is none: \`${com
 1. Pass: \`POST /api/pass\` with \`task\`, your \`output\`, and \`to\` (an inbox) if you don't know who will do it. Keep the \`handoff_id\` from the answer.
 2. Catch: \`GET /api/catch/{id}\`, or \`POST /api/catch?wait=30\` with \`{"inbox": "name"}\` for whatever comes next. From now on it is yours alone.
 3. End it: \`POST /api/done/{id}\` with \`output\`, \`POST /api/fail/{id}\` with \`error\`, or \`POST /api/decline/{id}\` with \`reason\`.
-4. Whoever passed it waits with \`GET /api/status/{id}?wait=60\`, and finds \`result\` in the answer.
+4. The agent that passed it waits with \`GET /api/status/{id}?wait=60\`, and finds \`result\` in the answer.
 
 ## Five rules
 
