@@ -5,13 +5,9 @@ export interface components {
             /** What the next agent should do. */
             task: string;
             /** Result of the passing agent’s own work. */
-            output?: {
-                [key: string]: unknown;
-            } | null;
+            output?: { [key: string]: unknown } | null;
             /** Metadata or history. */
-            context?: {
-                [key: string]: unknown;
-            } | null;
+            context?: { [key: string]: unknown } | null;
             /** Rules or boundaries for the next agent. */
             constraints?: string | null;
             /** The inbox that the handoff is for. Any agent of the tenant can catch it there. */
@@ -19,9 +15,7 @@ export interface components {
             /** Priority in that inbox: each step outweighs a minute of waiting. Needs `to`. */
             priority?: number | null;
             /** Names and values by which lists and events can be filtered: 1 to 8. A name is 1 to 32 of A-Z a-z 0-9 . _ -, a value 1 to 64 of these and : / @. */
-            labels?: {
-                [key: string]: string;
-            } | null;
+            labels?: { [key: string]: string } | null;
             /** If true, a person must approve before anyone can catch the handoff. */
             require_human?: boolean | null;
             /** For how many seconds the handoff can be caught. */
@@ -37,16 +31,12 @@ export interface components {
             /** Seconds until the second attempt can be caught; doubles with each further attempt, up to an hour. */
             retry_delay?: number | null;
             /** A JSON Schema (2020-12) that done’s output must satisfy: at most 16,384 bytes, and only the keywords that the documentation lists. */
-            result_schema?: {
-                [key: string]: unknown;
-            } | null;
+            result_schema?: { [key: string]: unknown } | null;
             /** Id of the handoff that this one is a part of. This agent must have caught it. */
             parent?: string | null;
             /** Ids of 1 to 100 handoffs that must end first: until then nobody can catch this one. Its catcher gets their results. */
             after?: string[] | null;
-            /**
-             * What is needed of those: that all are `done` (one that ends otherwise cancels this handoff), or only that they have `ended`. Needs `after`.
-             */
+            /** What is needed of those: that all are `done` (one that ends otherwise cancels this handoff), or only that they have `ended`. Needs `after`. */
             after_need?: "done" | "ended" | null;
         };
         /** The handoff is passed. */
@@ -75,13 +65,9 @@ export interface components {
             /** As passed. */
             task: string;
             /** As passed; {} when none was given. */
-            output: {
-                [key: string]: unknown;
-            };
+            output: { [key: string]: unknown };
             /** As passed; {} when none was given. */
-            context: {
-                [key: string]: unknown;
-            };
+            context: { [key: string]: unknown };
             /** As passed; null when none was given. */
             constraints: string | null;
             /** When the handoff was passed, by Redis’s clock. */
@@ -100,9 +86,7 @@ export interface components {
             /** The inbox that it was passed to. */
             to?: string;
             /** The labels that it was passed with. */
-            labels?: {
-                [key: string]: string;
-            };
+            labels?: { [key: string]: string };
             /** Deadline of the work; null while a question is open. */
             work_expires_at?: string | null;
             /** As passed: seconds. */
@@ -120,9 +104,7 @@ export interface components {
             /** Number of hops from the root to this handoff. */
             hops?: number;
             /** As passed: what the output given to done must satisfy. */
-            result_schema?: {
-                [key: string]: unknown;
-            };
+            result_schema?: { [key: string]: unknown };
             /** What it comes after, in the order passed. */
             after?: {
                 /** As passed. */
@@ -132,12 +114,8 @@ export interface components {
                 /** How it ended. */
                 status: string;
                 /** The output given to done. */
-                result?: {
-                    [key: string]: unknown;
-                } | null;
-                /**
-                 * The result is left out: together they would be over 4 MiB, or it is gone.
-                 */
+                result?: { [key: string]: unknown } | null;
+                /** The result is left out: together they would be over 4 MiB, or it is gone. */
                 result_omitted?: true;
             }[];
         };
@@ -159,13 +137,9 @@ export interface components {
                 /** As passed. */
                 task: string;
                 /** As passed; {} when none was given. */
-                output: {
-                    [key: string]: unknown;
-                };
+                output: { [key: string]: unknown };
                 /** As passed; {} when none was given. */
-                context: {
-                    [key: string]: unknown;
-                };
+                context: { [key: string]: unknown };
                 /** As passed; null when none was given. */
                 constraints: string | null;
                 /** When the handoff was passed, by Redis’s clock. */
@@ -184,9 +158,7 @@ export interface components {
                 /** The inbox that it was passed to. */
                 to?: string;
                 /** The labels that it was passed with. */
-                labels?: {
-                    [key: string]: string;
-                };
+                labels?: { [key: string]: string };
                 /** Deadline of the work; null while a question is open. */
                 work_expires_at?: string | null;
                 /** As passed: seconds. */
@@ -204,9 +176,7 @@ export interface components {
                 /** Number of hops from the root to this handoff. */
                 hops?: number;
                 /** As passed: what the output given to done must satisfy. */
-                result_schema?: {
-                    [key: string]: unknown;
-                };
+                result_schema?: { [key: string]: unknown };
                 /** What it comes after, in the order passed. */
                 after?: {
                     /** As passed. */
@@ -216,12 +186,8 @@ export interface components {
                     /** How it ended. */
                     status: string;
                     /** The output given to done. */
-                    result?: {
-                        [key: string]: unknown;
-                    } | null;
-                    /**
-                     * The result is left out: together they would be over 4 MiB, or it is gone.
-                     */
+                    result?: { [key: string]: unknown } | null;
+                    /** The result is left out: together they would be over 4 MiB, or it is gone. */
                     result_omitted?: true;
                 }[];
             }[];
@@ -314,9 +280,7 @@ export interface components {
         };
         DoneBody: {
             /** Result of the work; status shows it as `result`. */
-            output?: {
-                [key: string]: unknown;
-            } | null;
+            output?: { [key: string]: unknown } | null;
         };
         /** Done. */
         DoneAnswer: {
@@ -353,17 +317,13 @@ export interface components {
                 digest?: string;
             } | null;
             /** The output as sent with done. */
-            result: {
-                [key: string]: unknown;
-            } | null;
+            result: { [key: string]: unknown } | null;
             /** The inbox that it was passed to. */
             to?: string;
             /** Its priority in that inbox. */
             priority?: number;
             /** The labels that it was passed with. */
-            labels?: {
-                [key: string]: string;
-            };
+            labels?: { [key: string]: string };
             /** The handoff can be caught from then on; only if it was delayed. */
             available_at?: string;
             /** How many handoffs that it comes after have not ended yet. */
@@ -389,9 +349,7 @@ export interface components {
             /** The agent that ended the handoff; null if none did. */
             ended_by?: string | null;
             /** As sent with fail. */
-            error?: {
-                [key: string]: unknown;
-            };
+            error?: { [key: string]: unknown };
             /** As sent with decline. */
             reason?: string;
             /** The deadline that was missed. */
@@ -400,13 +358,9 @@ export interface components {
             ask?: {
                 /** The question’s id. */
                 ask_id: string;
-                /**
-                 * How it stands.
-                 */
+                /** How it stands. */
                 state: "open" | "answered" | "expired" | "withdrawn";
-                /**
-                 * Who is asked: a person, or the agent that passed the handoff.
-                 */
+                /** Who is asked: a person, or the agent that passed the handoff. */
                 of: "person" | "passer";
                 /** When it was asked. */
                 asked_at: string;
@@ -447,9 +401,7 @@ export interface components {
                 /** Its priority in that inbox. */
                 priority?: number;
                 /** The labels that it was passed with. */
-                labels?: {
-                    [key: string]: string;
-                };
+                labels?: { [key: string]: string };
                 /** Id of the handoff that this one is a part of. */
                 parent?: string;
                 /** Number of this attempt. */
@@ -511,9 +463,7 @@ export interface components {
                 expired_because?: "not_caught" | "not_done" | "stalled";
                 /** Truncated to 200 characters; only for keys with the scope operate. */
                 task?: string;
-                /**
-                 * Only on a truncated task.
-                 */
+                /** Only on a truncated task. */
                 task_truncated?: true;
             }[];
             /** The cursor of the next page; null on the last one. */
@@ -522,9 +472,7 @@ export interface components {
         WaitBody: {
             /** Ids of handoffs. A repeated one is answered each time. */
             ids: string[];
-            /**
-             * What to wait for: that all have ended for good (default), or any.
-             */
+            /** What to wait for: that all have ended for good (default), or any. */
             until?: "all" | "any" | null;
             /** Whether the items have results; true by default. */
             results?: boolean | null;
@@ -558,17 +506,13 @@ export interface components {
                     digest?: string;
                 } | null;
                 /** The output as sent with done. */
-                result?: {
-                    [key: string]: unknown;
-                } | null;
+                result?: { [key: string]: unknown } | null;
                 /** The inbox that it was passed to. */
                 to?: string;
                 /** Its priority in that inbox. */
                 priority?: number;
                 /** The labels that it was passed with. */
-                labels?: {
-                    [key: string]: string;
-                };
+                labels?: { [key: string]: string };
                 /** The handoff can be caught from then on; only if it was delayed. */
                 available_at?: string;
                 /** How many handoffs that it comes after have not ended yet. */
@@ -594,9 +538,7 @@ export interface components {
                 /** The agent that ended the handoff; null if none did. */
                 ended_by?: string | null;
                 /** As sent with fail. */
-                error?: {
-                    [key: string]: unknown;
-                };
+                error?: { [key: string]: unknown };
                 /** As sent with decline. */
                 reason?: string;
                 /** The deadline that was missed. */
@@ -605,13 +547,9 @@ export interface components {
                 ask?: {
                     /** The question’s id. */
                     ask_id: string;
-                    /**
-                     * How it stands.
-                     */
+                    /** How it stands. */
                     state: "open" | "answered" | "expired" | "withdrawn";
-                    /**
-                     * Who is asked: a person, or the agent that passed the handoff.
-                     */
+                    /** Who is asked: a person, or the agent that passed the handoff. */
                     of: "person" | "passer";
                     /** When it was asked. */
                     asked_at: string;
@@ -633,15 +571,11 @@ export interface components {
                 hops?: number;
                 /** The id that was asked for, if this is a later attempt. */
                 asked_as?: string;
-                /**
-                 * What agents said would be larger than 4 MiB in all, so the result, error or reason is left out.
-                 */
+                /** What agents said would be larger than 4 MiB in all, so the result, error or reason is left out. */
                 result_omitted?: true;
             } | {
                 handoff_id: string;
-                /**
-                 * There is no such handoff.
-                 */
+                /** There is no such handoff. */
                 status: "unknown";
             })[];
             /** Whether what was waited for is so. */
@@ -673,9 +607,7 @@ export interface components {
             ask?: {
                 /** The question’s id. */
                 ask_id: string;
-                /**
-                 * How it stands.
-                 */
+                /** How it stands. */
                 state: "open" | "answered" | "expired" | "withdrawn";
             };
         };
@@ -684,9 +616,7 @@ export interface components {
             error: {
                 message: string;
                 code?: string | null;
-                data?: {
-                    [key: string]: unknown;
-                } | null;
+                data?: { [key: string]: unknown } | null;
             };
             /** If false, no successor is made, even if attempts are left. */
             retry?: boolean | null;
@@ -756,18 +686,12 @@ export interface components {
         AskBody: {
             /** The question. */
             question: string;
-            /**
-             * Who is asked: a person, or the handoff’s passer.
-             */
+            /** Who is asked: a person, or the handoff’s passer. */
             of?: "person" | "passer" | null;
             /** What one should know to answer. */
-            details?: {
-                [key: string]: unknown;
-            } | null;
+            details?: { [key: string]: unknown } | null;
             /** A JSON Schema that the answer must satisfy, with the same limits as result_schema. The page makes a form of it. */
-            schema?: {
-                [key: string]: unknown;
-            } | null;
+            schema?: { [key: string]: unknown } | null;
             /** How long it can be answered, in seconds. */
             expires_in?: number | null;
         };
@@ -793,32 +717,22 @@ export interface components {
             ask_id: string;
             /** The handoff’s id: 25 URL-safe characters. */
             handoff_id: string;
-            /**
-             * How it stands.
-             */
+            /** How it stands. */
             state: "open" | "answered" | "expired" | "withdrawn";
             /** As asked. */
             question: string;
-            /**
-             * Who is asked: a person, or the agent that passed the handoff.
-             */
+            /** Who is asked: a person, or the agent that passed the handoff. */
             of: "person" | "passer";
             /** As asked. */
-            details: {
-                [key: string]: unknown;
-            } | null;
+            details: { [key: string]: unknown } | null;
             /** What the answer must satisfy. */
-            schema: {
-                [key: string]: unknown;
-            } | null;
+            schema: { [key: string]: unknown } | null;
             /** When it was asked. */
             asked_at: string;
             /** Until when it can be answered. */
             expires_at: string;
             /** As answered. */
-            answer: {
-                [key: string]: unknown;
-            } | null;
+            answer: { [key: string]: unknown } | null;
             answered_at: string | null;
             /** Who answered. */
             answered_by: string | null;
@@ -829,9 +743,7 @@ export interface components {
             /** The question that is answered. */
             ask_id: string;
             /** The answer. */
-            answer: {
-                [key: string]: unknown;
-            };
+            answer: { [key: string]: unknown };
             /** What else the agent should know. */
             note?: string | null;
         };
@@ -858,9 +770,7 @@ export interface components {
                 /** The inbox that it was passed to. */
                 to?: string;
                 /** The labels that it was passed with. */
-                labels?: {
-                    [key: string]: string;
-                };
+                labels?: { [key: string]: string };
                 /** The agent that asks: the handoff’s catcher. */
                 asked_by: string;
                 /** When it was asked. */
@@ -881,9 +791,7 @@ export interface components {
                 handoff_id: string;
                 /** As passed, truncated to 1,000 characters. */
                 task: string;
-                /**
-                 * Only on a truncated task; /api/approvals/{id} has the full text.
-                 */
+                /** Only on a truncated task; /api/approvals/{id} has the full text. */
                 task_truncated?: true;
                 /** When the handoff was passed, by Redis’s clock. */
                 created_at: string;
@@ -894,9 +802,7 @@ export interface components {
                 /** The handoff can be caught from then on; only if it was delayed. */
                 available_at?: string;
                 /** The labels that it was passed with. */
-                labels?: {
-                    [key: string]: string;
-                };
+                labels?: { [key: string]: string };
             }[];
             /** The cursor of the next page; null on the last one. */
             next_cursor: string | null;
@@ -909,13 +815,9 @@ export interface components {
             /** As passed. */
             task: string | null;
             /** As passed; null once deleted. */
-            output: {
-                [key: string]: unknown;
-            } | null;
+            output: { [key: string]: unknown } | null;
             /** As passed; null once deleted. */
-            context: {
-                [key: string]: unknown;
-            } | null;
+            context: { [key: string]: unknown } | null;
             /** As passed. */
             constraints: string | null;
             /** When the handoff was passed, by Redis’s clock. */
@@ -950,15 +852,11 @@ export interface components {
             /** The handoff can be caught from then on; only if it was delayed. */
             available_at?: string;
             /** The labels that it was passed with. */
-            labels?: {
-                [key: string]: string;
-            };
+            labels?: { [key: string]: string };
             /** Digest of what was passed. Send it with approve or reject: the decision is refused if the content is different by then. */
             digest?: string;
             /** As passed. */
-            result_schema?: {
-                [key: string]: unknown;
-            };
+            result_schema?: { [key: string]: unknown };
         };
         ApproveBody: {
             /** For the agent that catches the handoff. */
@@ -1014,9 +912,7 @@ export interface components {
             /** The code given to fail. */
             error_code?: string | null;
             /** Labels that they must have, all of them. */
-            labels?: {
-                [key: string]: string;
-            } | null;
+            labels?: { [key: string]: string } | null;
             /** The agent that passed them. */
             passed_by?: string | null;
             /** They ended then or later. */
@@ -1041,9 +937,7 @@ export interface components {
             /** Why; status shows it as `cancel_reason`. */
             reason?: string | null;
             /** Labels that they must have, all of them. */
-            labels?: {
-                [key: string]: string;
-            } | null;
+            labels?: { [key: string]: string } | null;
             /** How many at most. */
             limit?: number | null;
         };
@@ -1067,9 +961,7 @@ export interface components {
                     /** The handoff’s inbox. */
                     to?: string;
                     /** The labels that it was passed with. */
-                    labels?: {
-                        [key: string]: string;
-                    };
+                    labels?: { [key: string]: string };
                     /** The agent that passed the handoff. */
                     passed_by: string;
                     /** Id of the handoff that this one is a part of. */
@@ -1090,9 +982,7 @@ export interface components {
                     /** The handoff’s inbox. */
                     to?: string;
                     /** The labels that it was passed with. */
-                    labels?: {
-                        [key: string]: string;
-                    };
+                    labels?: { [key: string]: string };
                     /** The agent that passed the handoff. */
                     passed_by: string;
                     /** Id of the handoff that this one is a part of. */
@@ -1117,9 +1007,7 @@ export interface components {
                     /** The handoff’s inbox. */
                     to?: string;
                     /** The labels that it was passed with. */
-                    labels?: {
-                        [key: string]: string;
-                    };
+                    labels?: { [key: string]: string };
                     /** The agent that passed the handoff. */
                     passed_by: string;
                     /** Id of the handoff that this one is a part of. */
@@ -1140,9 +1028,7 @@ export interface components {
                     /** The handoff’s inbox. */
                     to?: string;
                     /** The labels that it was passed with. */
-                    labels?: {
-                        [key: string]: string;
-                    };
+                    labels?: { [key: string]: string };
                     /** The agent that passed the handoff. */
                     passed_by: string;
                     /** Id of the handoff that this one is a part of. */
@@ -1163,9 +1049,7 @@ export interface components {
                     /** The handoff’s inbox. */
                     to?: string;
                     /** The labels that it was passed with. */
-                    labels?: {
-                        [key: string]: string;
-                    };
+                    labels?: { [key: string]: string };
                     /** The agent that passed the handoff. */
                     passed_by: string;
                     /** Id of the handoff that this one is a part of. */
@@ -1188,9 +1072,7 @@ export interface components {
                     /** The handoff’s inbox. */
                     to?: string;
                     /** The labels that it was passed with. */
-                    labels?: {
-                        [key: string]: string;
-                    };
+                    labels?: { [key: string]: string };
                     /** The agent that passed the handoff. */
                     passed_by: string;
                     /** Id of the handoff that this one is a part of. */
@@ -1204,9 +1086,7 @@ export interface components {
                     caught_by: string;
                     /** Id of the question. */
                     ask_id: string;
-                    /**
-                     * Who is asked.
-                     */
+                    /** Who is asked. */
                     of: "person" | "passer";
                     /** The page where a person answers; only if a person is asked. */
                     answer_url?: string;
@@ -1223,9 +1103,7 @@ export interface components {
                     /** The handoff’s inbox. */
                     to?: string;
                     /** The labels that it was passed with. */
-                    labels?: {
-                        [key: string]: string;
-                    };
+                    labels?: { [key: string]: string };
                     /** The agent that passed the handoff. */
                     passed_by: string;
                     /** Id of the handoff that this one is a part of. */
@@ -1252,9 +1130,7 @@ export interface components {
                     /** The handoff’s inbox. */
                     to?: string;
                     /** The labels that it was passed with. */
-                    labels?: {
-                        [key: string]: string;
-                    };
+                    labels?: { [key: string]: string };
                     /** The agent that passed the handoff. */
                     passed_by: string;
                     /** Id of the handoff that this one is a part of. */
@@ -1268,13 +1144,9 @@ export interface components {
                     caught_by: string;
                     /** Id of the question. */
                     ask_id: string;
-                    /**
-                     * How it ended without an answer.
-                     */
+                    /** How it ended without an answer. */
                     state: "expired" | "withdrawn";
-                    /**
-                     * The deadline that was missed.
-                     */
+                    /** The deadline that was missed. */
                     expired_because?: "not_caught" | "not_done" | "stalled";
                 };
             } | {
@@ -1287,9 +1159,7 @@ export interface components {
                     /** The handoff’s inbox. */
                     to?: string;
                     /** The labels that it was passed with. */
-                    labels?: {
-                        [key: string]: string;
-                    };
+                    labels?: { [key: string]: string };
                     /** The agent that passed the handoff. */
                     passed_by: string;
                     /** Id of the handoff that this one is a part of. */
@@ -1312,9 +1182,7 @@ export interface components {
                     /** The handoff’s inbox. */
                     to?: string;
                     /** The labels that it was passed with. */
-                    labels?: {
-                        [key: string]: string;
-                    };
+                    labels?: { [key: string]: string };
                     /** The agent that passed the handoff. */
                     passed_by: string;
                     /** Id of the handoff that this one is a part of. */
@@ -1339,9 +1207,7 @@ export interface components {
                     /** The handoff’s inbox. */
                     to?: string;
                     /** The labels that it was passed with. */
-                    labels?: {
-                        [key: string]: string;
-                    };
+                    labels?: { [key: string]: string };
                     /** The agent that passed the handoff. */
                     passed_by: string;
                     /** Id of the handoff that this one is a part of. */
@@ -1366,9 +1232,7 @@ export interface components {
                     /** The handoff’s inbox. */
                     to?: string;
                     /** The labels that it was passed with. */
-                    labels?: {
-                        [key: string]: string;
-                    };
+                    labels?: { [key: string]: string };
                     /** The agent that passed the handoff. */
                     passed_by: string;
                     /** Id of the handoff that this one is a part of. */
@@ -1391,9 +1255,7 @@ export interface components {
                     /** The handoff’s inbox. */
                     to?: string;
                     /** The labels that it was passed with. */
-                    labels?: {
-                        [key: string]: string;
-                    };
+                    labels?: { [key: string]: string };
                     /** The agent that passed the handoff. */
                     passed_by: string;
                     /** Id of the handoff that this one is a part of. */
@@ -1416,9 +1278,7 @@ export interface components {
                     /** The handoff’s inbox. */
                     to?: string;
                     /** The labels that it was passed with. */
-                    labels?: {
-                        [key: string]: string;
-                    };
+                    labels?: { [key: string]: string };
                     /** The agent that passed the handoff. */
                     passed_by: string;
                     /** Id of the handoff that this one is a part of. */
@@ -1432,9 +1292,7 @@ export interface components {
                     caught_by?: string;
                     /** Id of the next attempt, the successor. */
                     reissued_as?: string;
-                    /**
-                     * The deadline that was missed.
-                     */
+                    /** The deadline that was missed. */
                     expired_because: "not_caught" | "not_done" | "stalled";
                 };
             } | {
@@ -1447,9 +1305,7 @@ export interface components {
                     /** The handoff’s inbox. */
                     to?: string;
                     /** The labels that it was passed with. */
-                    labels?: {
-                        [key: string]: string;
-                    };
+                    labels?: { [key: string]: string };
                     /** The agent that passed the handoff. */
                     passed_by: string;
                     /** Id of the handoff that this one is a part of. */
@@ -1463,9 +1319,7 @@ export interface components {
                     caught_by?: string;
                     /** Id of the next attempt, the successor. */
                     reissued_as: string;
-                    /**
-                     * The deadline that was missed.
-                     */
+                    /** The deadline that was missed. */
                     expired_because?: "not_caught" | "not_done" | "stalled";
                 };
             } | {
@@ -1476,9 +1330,7 @@ export interface components {
                 data: {
                     /** The webhook’s id. */
                     webhook_id: string;
-                    /**
-                     * gone: the receiver answered 410. failing: no attempt succeeded for 72 hours.
-                     */
+                    /** gone: the receiver answered 410. failing: no attempt succeeded for 72 hours. */
                     reason: "gone" | "failing";
                 };
             })[];
@@ -1495,9 +1347,7 @@ export interface components {
                 /** The handoff’s id: required, except for pass, which takes none. */
                 id?: string | null;
                 /** The body that the single request takes. catch and status take none. */
-                body?: {
-                    [key: string]: unknown;
-                } | null;
+                body?: { [key: string]: unknown } | null;
                 /** The operation’s Idempotency-Key. */
                 idempotency_key?: string | null;
             }[];
@@ -1509,18 +1359,12 @@ export interface components {
                 /** The status that the single request would have had. */
                 status: number;
                 /** The body of its response: the answer, or a problem document. */
-                body: {
-                    [key: string]: unknown;
-                };
-                /**
-                 * Only on a replayed answer: the operation had been carried out already.
-                 */
+                body: { [key: string]: unknown };
+                /** Only on a replayed answer: the operation had been carried out already. */
                 replayed?: true;
             }[];
         };
-        /**
-         * The codes of refusals.
-         */
+        /** The codes of refusals. */
         ErrorCode: "invalid_request" | "unauthorized" | "insufficient_scope" | "not_the_catcher" | "not_addressee" | "not_the_passer" | "self_approval" | "cross_origin" | "not_found" | "not_asked" | "events_off" | "method_not_allowed" | "request_timeout" | "already_caught" | "already_done" | "already_failed" | "already_declined" | "cancelled" | "not_caught" | "approval_required" | "not_yet" | "rejected" | "already_decided" | "no_approval_required" | "content_changed" | "already_asked" | "already_answered" | "withdrawn" | "unknown_handoff" | "blocked" | "unknown_parent" | "hop_limit" | "loop_detected" | "too_many_webhooks" | "expired" | "payload_too_large" | "uri_too_long" | "unsupported_media_type" | "idempotency_key_reused" | "result_invalid" | "result_schema_too_slow" | "rate_limited" | "inbox_full" | "headers_too_large" | "internal_error" | "unavailable";
     };
     responses: never;
