@@ -51,7 +51,11 @@ export class Round {
     if (this.isUnderWay || this.signal.aborted || this.#dueAt === Infinity) return
     clearTimeout(this.#timer)
     if (this.#dueAt <= now) this.#begin()
-    else this.#timer = setTimeout(() => this.#begin(), this.#dueAt - now).unref()
+    else {
+      // By this name the bench finds the timers of rounds, and holds them.
+      const nextRound = () => this.#begin()
+      this.#timer = setTimeout(nextRound, this.#dueAt - now).unref()
+    }
   }
 
   /** Begins no more rounds. Resolves when the one under way has ended, or has taken too long. */
