@@ -224,7 +224,8 @@ export class Reads {
     queue: Queue, want: Want, read: (now?: Caller) => Promise<T>, isPage = false
   ): Promise<T> {
     const came = performance.now()
-    const { tenant, asker, budget, maxBytes = 0, since = came } = want
+    const { tenant, asker, budget, since = came } = want
+    const maxBytes = budget === undefined ? 0 : want.maxBytes ?? 0
     const entry: Entry = { tenant, isPage, budget, maxBytes, taken: 0, begin: () => {} }
     if (!this.#begin(queue, entry)) await this.#wait(queue, entry, want.patience)
     let used = 0
@@ -310,8 +311,14 @@ export class Reads {
     const { waiting } = queue
     for (const [tenant, own] of waiting) {
       if (queue.running >= queue.slots) return
+      let tooMany = Infinity
       for (const entry of own) {
-        if (!this.#begin(queue, entry)) continue
+        // Thousands may wait for bytes.
+        if (entry.maxBytes >= tooMany && entry.budget !== this.#beyond) continue
+        if (!this.#begin(queue, entry)) {
+          if (!entry.isPage) tooMany = entry.maxBytes
+          continue
+        }
         own.delete(entry)
         // Its next turn comes after those of all others. The loop gets to it again.
         waiting.delete(tenant)
