@@ -6,6 +6,11 @@ import type { Budget, Reader } from './reader.ts'
 
 /** How many bytes are read without a slot: to read them takes Redis no longer than to run the script. */
 export const small = 16 * 1024
+/**
+ * How many a request alone reads so: to ask twice, and to wait for a slot, costs more than to read 32 KB. Of many
+ * operations a hundred may ask at once, so for them it is `small`.
+ */
+const smallAlone = 64 * 1024
 /** How many small handoffs a request reads without a slot: 600 requests that wake together may want 60,000. */
 const few = 8
 /**
@@ -121,7 +126,7 @@ export class Reads {
     // All of a batch look at once, and may do so for long.
     const since = asker.isOneOfMany === true ? performance.now() : undefined
     try {
-      return await (since === undefined ? look(small) : this.#counted(place, asker, look))
+      return await (since === undefined ? look(smallAlone) : this.#counted(place, asker, look))
     } catch (error) {
       if (!(error instanceof TooLarge)) throw error
     }
@@ -146,7 +151,7 @@ export class Reads {
     name: string, place: Want, asker: Reader, look: (maxBytes?: number) => Promise<T>, isAnswer = true
   ): Promise<T> {
     try {
-      return await (asker.isOneOfMany === true ? this.#counted(place, asker, look) : look(small))
+      return await (asker.isOneOfMany === true ? this.#counted(place, asker, look) : look(smallAlone))
     } catch (error) {
       if (!(error instanceof TooLarge)) throw error
     }
