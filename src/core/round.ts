@@ -49,25 +49,23 @@ export class Round {
     const now = performance.now()
     this.#dueAt = Math.min(this.#dueAt, now + milliseconds)
     if (this.isUnderWay || this.signal.aborted || this.#dueAt === Infinity) return
-    clearTimeout(this.#timer)
+    clearInterval(this.#timer)
     if (this.#dueAt <= now) this.#begin()
-    else {
-      // By this name the bench finds the timers of rounds, and holds them.
-      const nextRound = () => this.#begin()
-      this.#timer = setTimeout(nextRound, this.#dueAt - now).unref()
-    }
+    // An interval, cleared as it fires: the bench holds a service's intervals, and so its rounds.
+    else this.#timer = setInterval(() => this.#begin(), this.#dueAt - now).unref()
   }
 
   /** Begins no more rounds. Resolves when the one under way has ended, or has taken too long. */
   async stop (): Promise<void> {
     this.#stopping.abort()
-    clearTimeout(this.#timer)
+    clearInterval(this.#timer)
     await within(maxStopTime, this.#underWay ?? Promise.resolve())
   }
 
   #begin (): void {
     const { interval, onFault } = this.#options
     const begun = performance.now()
+    clearInterval(this.#timer)
     this.#dueAt = Infinity
     // Before it begins: it may wake itself.
     this.#underWay = Promise.resolve()
