@@ -59,11 +59,14 @@ const sentinelOptions = {
   sentinelReconnectStrategy: retryStrategy,
 } as const satisfies RedisOptions
 
+// `legacy` is the default. It is named because the compiler, to infer it, would compare all of ioredis's commands with
+// themselves, and each build would take some seconds longer.
+
 /** Connects to one server, or to the Sentinels' current master. Reconnects for ever, until `disconnect()`. */
 export function connect (address: Standalone | Sentinels, log: ConnectionLog): Redis {
   return address.kind === 'standalone'
-    ? watched(new Redis(address.url, options), {}, log)
-    : watched(new Redis(throughSentinels(address)), { master: address.name }, log)
+    ? watched(new Redis<'legacy'>(address.url, options), {}, log)
+    : watched(new Redis<'legacy'>(throughSentinels(address)), { master: address.name }, log)
 }
 
 /** Connects to one node of a Cluster, like `connect`. */
@@ -71,7 +74,7 @@ export function connectNode (
   { host, port }: Host, { username, password, tls }: ClusterNodes, log: ConnectionLog = silent
 ): Redis {
   return watched(
-    new Redis({ ...options, host, port, ...access(username, password), ...tls && { tls: {} } }),
+    new Redis<'legacy'>({ ...options, host, port, ...access(username, password), ...tls && { tls: {} } }),
     { node: nodeName({ host, port }) }, log
   )
 }
