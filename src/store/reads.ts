@@ -1,6 +1,7 @@
 import { setImmediate } from 'node:timers/promises'
 import { Problem, TooLarge, Unavailable } from '../core/errors.ts'
 import type { Caller } from '../core/model.ts'
+import { Shared } from '../core/shared.ts'
 import { longAgo, stillThere } from './reader.ts'
 import type { Budget, Reader } from './reader.ts'
 
@@ -103,7 +104,7 @@ export class Reads {
   readonly #tenants = new Map<string, number>()
   #beyond: Budget | undefined
   /** The reads that wait for their slot and that others may join, by what they read. */
-  readonly #shared = new Map<string, Promise<unknown>>()
+  readonly #shared = new Shared<unknown>()
 
   constructor (masters = oneMaster, limits: Partial<Limits> = {}) {
     this.#masters = masters
@@ -155,11 +156,19 @@ export class Reads {
     } catch (error) {
       if (!(error instanceof TooLarge)) throw error
     }
-    const { tenant } = place
+    const { tenant, tag } = place
     const budget = isAnswer ? asker.budget?.() : undefined
-    const others = this.#shared.get(name) as Promise<T> | undefined
-    const found = await (others ?? this.#first(name, place, budget, look))
-    if (others !== undefined) await this.run({ tenant, budget, maxBytes: bytesIn(found) }, async () => found)
+    let isFirst = false
+    const found = await this.#shared.get(name, async () => {
+      isFirst = true
+      // Who asks in the same turn of the event loop shares it too.
+      await setImmediate()
+      return await this.run({ tenant, tag, budget, maxBytes: this.#limits.maxBytes }, () => {
+        this.#shared.forget(name)
+        return look()
+      })
+    }) as T
+    if (!isFirst) await this.run({ tenant, budget, maxBytes: bytesIn(found) }, async () => found)
     await stillThere(asker)
     return found
   }
@@ -207,22 +216,6 @@ export class Reads {
   ): Promise<T> {
     const want = { tenant, asker, budget: asker.budget?.(), maxBytes: small + envelope }
     return this.run(want, now => look(small, now))
-  }
-
-  #first<T> (
-    name: string, { tenant, tag }: Want, budget: Budget | undefined, look: () => Promise<T>
-  ): Promise<T> {
-    const leave = () => {
-      if (this.#shared.get(name) === reading) this.#shared.delete(name)
-    }
-    const want = { tenant, tag, budget, maxBytes: this.#limits.maxBytes }
-    // Who asks in the same turn of the event loop shares it too.
-    const reading: Promise<T> = setImmediate().then(() => this.run(want, () => {
-      leave()
-      return look()
-    })).finally(leave)
-    this.#shared.set(name, reading)
-    return reading
   }
 
   async #inSlot<T> (
