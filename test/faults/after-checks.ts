@@ -60,7 +60,8 @@ function faultsOf (hash: Hash, after: After, find: Find, mayBeReissued: MayBeRei
   for (const named of waitsFor) {
     const chain = chainOf(named, find)
     const last = chain.at(-1)
-    const missed = chain.find(one => isOverSince(one, find) && endOf(one) > Number(record[2]) + slack)
+    // A pass whose noting was lost, in a failover, is noted by the sweep's first look: an end before that may go unseen.
+    const missed = chain.find(one => isOverSince(one, find) && endOf(one) > Number(record[2]) + sweep + slack)
     if (missed !== undefined && endOf(missed) + sweep + slack < from) faults.push(`it waits for ${named}, which ended at ${endOf(missed)}, and was reissued later`)
     if (last === undefined) faults.push(`it waits for ${named}, which is gone`)
     else if (!live.has(statusIn(last)) && endOf(last) + sweep + slack < from) faults.push(`it waits for ${named}, which is ${statusIn(last)} since ${endOf(last)}, ${Math.round(from - endOf(last))} ms`)
