@@ -16,7 +16,7 @@
 --          {'cancelled', now, record, extra} {'expired', …} {'self_approval', …}
 --          {'content_changed', now, record, extra}   not the handoff that the person saw; nothing changed
 --          {'newer'} {'full'}
---@include late appending events inbox
+--@include late appending events inbox runs ended
 local key, waiting, due = KEYS[1], KEYS[2], KEYS[3]
 local verdict, token, decided_by, retention, member, seen, digest, note =
   ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9]
@@ -48,6 +48,7 @@ isHere(key, decided)
 
 -- First of the writes, since these lists may be on another node.
 local outbox, inbox = openOutbox(key, key, member), inboxOf(key, member, extra)
+local ended = not isYes and openEnded(key, member, extra)
 if inbox then
   if isYes then refuseWhileMoving(key, inbox) end
   leaveList(key, inbox .. ':waiting', member)
@@ -77,6 +78,7 @@ redis.pcall('SPUBLISH', waiting, verdict)
 append(outbox, micros, verdict, member, record, extra)
 if not isYes then
   --@include due after
+  enterEnded(ended, member, 'other', nil, now, micros)
   leaveDue(key, due, member, extra, 'rejected', now, micros)
 end
 local reply = { isYes and 'approved' or 'rejected', now }

@@ -40,8 +40,8 @@ if isFull(#result - call('HSTRLEN', key, 'p')) then return { 'full' } end
 local member = string.match(key, MEMBER)
 -- The record only grows: its first word changes, and this transition's words are appended.
 if extra then
-  --@include events inbox work asking
-  local outbox = openOutbox(key, key, member)
+  --@include events inbox work asking runs ended
+  local outbox, ended = openOutbox(key, key, member), openEnded(key, member, extra)
   local ask = openAsk(key, member, extra)
   leaveCaught(key, member, extra)
   if ask then
@@ -52,6 +52,7 @@ if extra then
   end
   record = '2:done' .. string.sub(record, 9) .. ' ' .. formatted .. ' ' .. token
   append(outbox, seconds .. micros, 'done', member, record, extra, agent)
+  enterEnded(ended, member, 'done', nil, now, seconds .. micros)
 else
   -- Both times in the record have 13 digits, and begin at 13 and 27, or four later.
   --@if events
@@ -64,7 +65,7 @@ call('HSET', key, 's', record, 'p', result)
 call('PEXPIREAT', key, string.format('%d', now + RETENTION))
 redis.pcall('SPUBLISH', key, 'done')
 if extra and string.find(extra, ' W', 1, true) then
-  --@include events inbox due after
+  --@include events inbox due runs ended after
   leaveDue(key, due, member, extra, 'done', now, seconds .. micros)
 else
   call('ZREM', due, member)

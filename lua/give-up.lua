@@ -10,7 +10,7 @@
 --          {'not_found'} {'expired', now, record, extra} {'rejected', now, record, extra, decision} {'cancelled', …}
 --          {'not_caught', …} {'not_the_catcher', …} {'already_done', …} {'already_failed', …} {'already_declined', …}
 --          {'newer'} {'full'}
---@include late appending events inbox due after work asking successor
+--@include late appending events inbox due runs ended after work asking successor
 local key, due = KEYS[1], KEYS[2]
 local became, token, agent, retention, member, may_retry, code, told =
   ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9]

@@ -70,7 +70,7 @@ else
   local outbox = openOutbox(due, key, member)
   --@end
   -- The times and counts of these words are made from what they say; all others are field x's as they are.
-  extra = string.gsub(options, ' [afhlzA]%S+', '')
+  extra = string.gsub(options, ' [afhlnzA]%S+', '')
   available = string.match(options, ' a(%d+)')
   if available then
     available = now + available
@@ -85,8 +85,17 @@ else
   local length = string.match(options, ' z(%d+)')
   if length then schema, payload = string.sub(payload, -length), string.sub(payload, 1, -length - 1) end
   if extra ~= '' then record = (blocked and '3:' or '2:') .. record end
-  call('HSET', key, 's', record, 'p', payload, unpack(extra == '' and {} or { 'x', extra, schema and 'r', schema }))
-  if after then call('HSET', key, 'b', after) end
+  if string.find(extra, ' J', 1, true) then
+    --@include runs
+    beginRuns(openRuns(key, member, extra), member,
+      blocked and formatted or available and ms(available) or until_expiry, expires, now, seconds .. micros)
+  end
+  local fields, title = { 's', record, 'p', payload }, string.match(options, ' n(%d+)')
+  if extra ~= '' then fields[5], fields[6] = 'x', extra end
+  if title then fields[#fields + 1], fields[#fields + 2] = 'n', string.sub(payload, 8, 7 + title) end
+  if schema then fields[#fields + 1], fields[#fields + 2] = 'r', schema end
+  if after then fields[#fields + 1], fields[#fields + 2] = 'b', after end
+  call('HSET', key, unpack(fields))
   --@if events
   append(outbox, seconds .. micros, 'passed', member, record, extra, '-')
   if kept then

@@ -9,7 +9,7 @@
 --          {'cancelled', id, …}  the ids of those that were cancelled by this call, it or what comes after it, and
 --                       have dependents left, or notes at others
 --          {'unchanged'}  it doesn't wait for this (any more)
---@include late appending events inbox due after
+--@include late appending events inbox due runs ended after
 local key, due, member = KEYS[1], KEYS[2], ARGV[2]
 
 local became, extra = release(key, due, member, ARGV[3], ARGV[4], ARGV[5], now, seconds .. micros)

@@ -17,7 +17,9 @@
 --                        the expired missed a heartbeat; …_reissued: how many of those, and of what wasn't done in
 --                        time, have a successor; the members only if they are to be named; after: if there are any,
 --                        three lists of members (lib/after.lua): that have ended and have dependents; that are blocked
---                        and were passed just now, or have ended and left notes; that are blocked for longer
+--                        and were passed just now, or have ended and left notes; that are blocked for longer. And in a
+--                        Cluster the runs whose counts changed (lib/runs.lua): {run, when (microseconds), live, done,
+--                        failed, other, first, last}
 -- While a slot moves, a key that isn't here may still be on the node that it comes from. A handoff's key outlives its
 -- place in the index by the retention. Until that is over, a missing key or entry in the waiting list isn't taken for
 -- gone: it is looked for again after 1 s, 2 s, 4 s, …, so that others get their turn. The fraction of the score counts
@@ -81,7 +83,7 @@ for i, tenant in ipairs(turns) do
     batch.expired, place = batch.expired + 1, place + 1
   end
   if place <= #members then
-    --@include events inbox after work asking successor sweeping
+    --@include events inbox runs ended after work asking successor sweeping
     batch.later, batch.successors, batch.was_extra = later, successors, nil
     for place = place, #members do sweepOne(batch, due, place, members[place], prefix) end
   end
@@ -115,9 +117,23 @@ end
 if size > most then live = most == 128 and math.floor(live * size / most) end
 local head = isLast and {} or call('ZRANGE', tenants, 0, 0, 'WITHSCORES')
 if head[2] then first = math.min(first or head[2], head[2]) end
-if #batch.ended + #batch.fresh + #batch.blocked > 0 then
+local changed = {}
+--@if oneredis
+--@else
+-- A slot that moves may have taken them along.
+local all = prefix .. 'runs'
+local runs = redis.pcall('EXISTS', all) == 1 and call('ZRANGE', all, 0, 19, 'WITHSCORES') or {}
+for i = 1, #runs, 2 do
+  local counts = prefix .. 'count:' .. runs[i]
+  if redis.pcall('EXISTS', all, counts) == 2 then
+    changed[#changed + 1] = { runs[i], runs[i + 1],
+      unpack(call('HMGET', counts, 'live', 'done', 'failed', 'other', 'first', 'last'), 1, 6) }
+  end
+end
+--@end
+if #batch.ended + #batch.fresh + #batch.blocked + #changed > 0 then
   batch.named = batch.named or {}
-  batch.named[#batch.named + 1] = { batch.ended, batch.fresh, batch.blocked }
+  batch.named[#batch.named + 1] = { batch.ended, batch.fresh, batch.blocked, changed }
 end
 local reply = { 'swept', looked_at, batch.expired, live, first ~= nil and first - now, batch.stalled,
   batch.stalled_reissued, batch.late_reissued, unpack(batch.named or {}) }

@@ -20,6 +20,7 @@ import { ListService } from './handoffs/lists.ts'
 import { ManyHandoffs } from './handoffs/many.ts'
 import { AfterService } from './handoffs/after.ts'
 import { OperateService } from './handoffs/operate.ts'
+import { RunService } from './handoffs/runs.ts'
 import { WaitingService } from './handoffs/waiting.ts'
 import { Waiter } from './handoffs/waiter.ts'
 import { countGuesses, useAuth } from './http/auth.ts'
@@ -187,19 +188,21 @@ export async function buildApp (
       baseUrl,
       defaultExpiresIn: config.defaultExpiresIn,
       hopLimit: config.hopLimit,
+      runLabels: config.runLabels,
       pendingElsewhere: (tenant, inbox, requireHuman) => inboxSettings.pendingElsewhere(tenant, inbox, requireHuman)
     }
   )
   const attempts = new AttemptService(store.attempts, after, { baseUrl, maxWorkTtl: config.maxWorkTtl })
   const limits = { maxExpiresIn: config.maxExpiresIn / 1000, maxWorkTtl: config.maxWorkTtl / 1000 }
   const many = new ManyHandoffs(store.handoffs, waiter, reads)
-  const lists = new ListService(store.lists, reads)
+  const lists = new ListService(store.lists, reads, config)
+  const runs = new RunService(store.runs, reads, config.runLabels)
   const approvals = new ApprovalService(store.approvals, store.handoffs, reads)
   const asks = new AskService(
     store.asks, store.lists, waiter, schemas, reads, { baseUrl, maxWorkTtl: config.maxWorkTtl }
   )
   const waiting = new WaitingService(approvals, asks, waiter)
-  const operate = new OperateService(store.lists, store.attempts, reads)
+  const operate = new OperateService(store.lists, store.attempts, reads, config.runLabels)
   const webhooks = new WebhookService(parts, reads)
   const operations = operationsOf({
     handoffs,
@@ -211,6 +214,7 @@ export async function buildApp (
     asks,
     many,
     lists,
+    runs,
     operate,
     events,
     streams,

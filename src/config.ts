@@ -79,6 +79,14 @@ const environment = Type.Object({
   }),
   RETENTION: seconds(86400, 'how long a finished handoff stays readable'),
   EVENTS_RETENTION: seconds(0, 'how long events are kept', 0),
+  ENDED: Type.Union([Type.Literal('on'), Type.Literal('off')], {
+    default: 'on', description: 'whether what has ended is listed: on or off'
+  }),
+  RUN_LABELS: Type.String({
+    pattern: '^[A-Za-z0-9._-]{1,32}(,[A-Za-z0-9._-]{1,32}){0,3}$',
+    default: 'run',
+    description: 'the labels that make runs: 1 to 4 names of A-Z a-z 0-9 . _ -, with commas between them'
+  }),
   WEBHOOK_SECRET: Type.Optional(Type.String({
     pattern: '^[!-~]{16,}$',
     description: 'what the secrets of webhooks are derived from, the same for all ' +
@@ -208,6 +216,8 @@ export function loadConfig (env: NodeJS.ProcessEnv = process.env) {
     retention: given.RETENTION * 1000,
     /** 0: events are off. */
     eventsRetention: given.EVENTS_RETENTION * 1000,
+    listsEnded: given.ENDED === 'on',
+    runLabels: [...new Set(given.RUN_LABELS.split(','))],
     /** Undefined: webhooks are off. */
     webhookSecret: given.WEBHOOK_SECRET,
     webhookAllow,

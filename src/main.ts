@@ -53,6 +53,8 @@ async function serve (
     workTtl: config.workTtl,
     retention: config.retention,
     eventsRetention: config.eventsRetention,
+    listsEnded: config.listsEnded,
+    runLabels: config.runLabels,
     replicas: config.replicas,
     log,
     onExpired: expiryLog(log),

@@ -41,11 +41,15 @@ local function isListed(listing, record, extra)
     local beat = status == 'caught' and extra and string.match(extra, ' h(%d+)')
     local over = status == 'pending' and expires or status == 'caught' and (beat or deadline) or 0
     if listing.now >= tonumber(over) then return false end
-  elseif status ~= 'failed' and status ~= 'declined' and status ~= 'expired' then
-    -- Its id came back for another handoff.
+  elseif listing.isEnded then
+    if status == 'pending' or status == 'caught' then return false end
+    if not listing.isAll and extra and string.find(extra, ' i', 1, true) then return false end
+  elseif status ~= 'failed' and status ~= 'declined' and
+    (status ~= 'expired' or deadline == '' and not (extra and string.find(extra, ' t', 1, true))) then
+    -- Its id came back for another handoff; or a run's list has it, which isn't of failures alone.
     return false
   elseif extra and string.find(extra, ' i', 1, true) then
-    -- An older version made its successor, which doesn't know these lists.
+    -- It has a successor: a run's list has it all the same, and older versions don't know these lists.
     return false
   end
   if listing.passed_by ~= '' and listing.passed_by ~= passed_by then return false end
@@ -61,14 +65,17 @@ local function itemOf(listing, key, score, member, record, extra)
   if length and length > listing.texts then return nil end
   local decision, fault, progress = unpack(redis.call('HMGET', key, 'd', listing.field, 'g'))
   listing.texts = listing.texts - #(decision or '') - #(fault or '') - #(progress or '')
-  if listing.with_tasks then listing.payloads = listing.payloads - redis.call('HSTRLEN', key, 'p') end
+  -- Once it is done, the result is in the payload's place.
+  local with_task = listing.with_tasks and not string.find(record, '^2?:?done ')
+  if with_task then listing.payloads = listing.payloads - redis.call('HSTRLEN', key, 'p') end
   if not isFirst and (listing.texts < 0 or listing.payloads < 0) then return nil end
-  if listing.with_tasks then
+  if with_task then
     local payload = redis.call('HGET', key, 'p')
     task = payload and payload ~= '' and taskOf(payload) or false
   end
   listing.count = listing.count + 1
-  return { score, member, record, extra or false, decision, fault, progress, task }
+  local title = listing.with_titles and redis.call('HGET', key, 'n') or false
+  return { score, member, record, extra or false, decision, fault, progress, task, title }
 end
 -- The rank of the first member to look at.
 local function rankToBegin(listing, list, score, member, includes)
@@ -100,7 +107,7 @@ local function lookAt(listing, found, list, score, member)
     found[3] = 1
     return true
   end
-  local key = found.prefix .. member
+  local key = (found.prefix or listing.base .. '{' .. string.match(member, ':(...)') .. '}:h:') .. member
   local record, extra = unpack(redis.call('HMGET', key, 's', 'x'))
   if not record then isHere(list, key) end
   if record and isListed(listing, record, extra) then
@@ -131,7 +138,8 @@ local function readList(listing, list, score, member, includes)
   local head = listing.isPlain and headOf(listing, list, score)
   if head then return head end
   local found, step, size = { false, false, 0, left = listing.looks }, listing.step, 8
-  found.prefix = string.match(list, '^[^}]*}:') .. 'h:'
+  local partition = string.match(list, '^[^}]*}:')
+  found.prefix = partition and partition .. 'h:'
   local rank = rankToBegin(listing, list, score, member, includes)
   while rank >= 0 do
     local from, upto = rank, rank + size - 1

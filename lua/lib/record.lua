@@ -22,7 +22,8 @@
 --   l  -                                     ended: the code of the error              pass: how many bytes of the task
 --                                                                                      field t keeps, from its quote on
 --   m  -                                     passed: max_attempts, a number            pass: as in x
---   n  -                                     attempts: its number, from 2 on           event: as in x
+--   n  the title: the task's beginning, a    attempts: its number, from 2 on           pass: how many bytes of the task
+--      JSON string without its end quote                                               field n keeps; event: as in x
 --   o  -                                     attempts: reissue_of, the id before       event: as in x
 --   p  the payload, then the result (below)  lineage: parent, an id                    pass, event: as in x
 --   q  the latest question, JSON             caught: when a cancel was first           event: ask_id
@@ -44,6 +45,8 @@
 --   A  -                                     passed: that it comes after others        pass: as in x, and how many of
 --                                            (lib/after.lua)                           the payload's last bytes are
 --                                                                                      field b, before the schema
+--   J  -                                     lists: a run, name:value                  pass: as in x
+--                                            (lib/runs.lua)
 --   W  -                                     others come after it (lib/after.lua)      -
 -- The record is words, separated by one space; each transition appends its own:
 --   status approval created expires passed_by pass_token [caught deadline caught_by catch_token [completed done_token]]

@@ -71,8 +71,8 @@ local function idBehind(id, created)
   end
   return sub(id, 1, 3) .. string.char(unpack(characters, 1, 22))
 end
--- What the hash of one that ends must keep besides s and x: decision, digest, schema, and two of its own.
-local SET_ASIDE = { 'd', 'h', 'r', 'c', 'g' }
+-- What the hash of one that ends must keep besides s and x: title, decision, digest, schema, and two of its own.
+local SET_ASIDE = { 'n', 'd', 'h', 'r', 'c', 'g' }
 -- Those of its latest question, which its own hash keeps as well.
 local QUESTION = { 'q', 'u', 'a' }
 -- Makes the next attempt from the hash of one that ends, and returns its id, its member and score of the due index,
@@ -99,11 +99,11 @@ local function succeed(attempt, pause)
     local value = aside[at]
     if value then
       kept[#kept + 1], kept[#kept + 2] = SET_ASIDE[at], value
-      has_told = has_told or at > 3
+      has_told = has_told or at > 4
     end
   end
   local next_extra = ' n' .. number .. ' o' .. id .. (pause > 0 and ' a' .. available or '') ..
-    string.gsub(extra, ' [^bcdgjmprstuwAW]%S+', '')
+    string.gsub(extra, ' [^bcdgjmprstuwAJW]%S+', '')
   -- It keeps field b, and is blocked by what this one still waited for: that may have ended since, so the sweep asks at
   -- once. Who waits for this one waits for the next attempt, unless this one had ended for good before.
   local blocked = isBlocked(extra)
@@ -162,10 +162,16 @@ local function endAttempt(attempt, status, words, next)
   local before = string.match(record, '^[23]?:?(%l+)')
   local ends_now = before == 'caught' or before == 'pending'
   local lists = not next and openFailed(attempt.key, member, extra)
+  local ended = openEnded(attempt.key, member, extra)
   if before == 'caught' then
     extra = leaveWork(outbox, micros, attempt.key, member, record, extra, attempt.now)
   end
   if lists then enterFailed(lists, member, attempt.now, attempt.now, attempt.retention) end
+  if ends_now then
+    enterEnded(ended, member, not next and 'failed', next, attempt.now, micros)
+  elseif ended and ended.runs then
+    resumeRuns(ended.runs, next, attempt.now, micros)
+  end
   record = '2:' .. status .. string.sub(record, space)
   local reissued_as = next and ' i' .. next.id
   redis.call('HSET', attempt.key, 's', record, 'x', extra .. (reissued_as or ''), unpack(attempt.kept))

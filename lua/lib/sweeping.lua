@@ -5,9 +5,9 @@ local function readDue(key, along)
     local record = redis.call('HGET', key, 's')
     return record, record and string.sub(record, 2, 2) == ':' and redis.call('HGET', key, 'x')
   end
-  local found = redis.call('HMGET', key, 'd', 'h', 'r', 'c', 'g', 's', 'x')
-  local record = found[6]
-  return record, record and string.sub(record, 2, 2) == ':' and found[7], found
+  local found = redis.call('HMGET', key, 'n', 'd', 'h', 'r', 'c', 'g', 's', 'x')
+  local record = found[7]
+  return record, record and string.sub(record, 2, 2) == ':' and found[8], found
 end
 -- Ends an attempt and makes the next one. The batch's own table serves as succeed's, since what that needs of the clock
 -- is the same for all.
@@ -93,6 +93,7 @@ local function sweepOne(batch, due, place, member, prefix)
       -- Without an inbox nobody can reissue what nobody caught.
       local isFreed = status == 'pending' and not inboxOf(key, member, extra)
       local lists = not isFreed and openFailed(key, member, extra)
+      local ended = openEnded(key, member, extra)
       local ask
       if status == 'pending' then
         leaveInbox(key, member, extra, approval)
@@ -101,6 +102,7 @@ local function sweepOne(batch, due, place, member, prefix)
         if ask then redis.call('HSET', key, 'x', extra) end
       end
       if lists then enterFailed(lists, member, deadline, now, batch.retention) end
+      enterEnded(ended, member, lists and 'failed' or 'other', nil, now, batch.micros)
       redis.call('HSET', key, 's', over, unpack(isFreed and { 'p', '' } or {}))
       -- Its TTL was for longer: it was the work's, or it might have been tried again.
       if extra and status == 'caught' then redis.call('PEXPIREAT', key, ms(deadline + batch.retention)) end

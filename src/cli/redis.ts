@@ -23,8 +23,10 @@ export async function withStore<T> (
 ): Promise<T> {
   const embedded = config.redisUrl === undefined ? await findRunning(config.dataDir) : undefined
   const url = config.redisUrl ?? embedded!.socket
-  const { keyPrefix, workTtl, retention, eventsRetention } = config
-  const store = openStore({ url, keyPrefix, tags, workTtl, retention, eventsRetention, replicas, log: silent })
+  const { keyPrefix, workTtl, retention, eventsRetention, listsEnded } = config
+  const store = openStore({
+    url, keyPrefix, tags, workTtl, retention, eventsRetention, listsEnded, replicas, log: silent
+  })
   try {
     return await use(store, url)
   } catch (error) {

@@ -21,8 +21,9 @@ import { Reads } from '../store/reads.ts'
 export async function list (options: ListOptions & { tenant: string }): Promise<number> {
   checkSource(options)
   const caller = callerOf(options.tenant, 'operator', ['status', 'operate'])
-  return await answering(options, withStore(loadConfig(), 0, store => {
-    const service = new ListService(store.lists, new Reads())
+  const config = loadConfig()
+  return await answering(options, withStore(config, 0, store => {
+    const service = new ListService(store.lists, new Reads(), config)
     const page = async ({ passedBy, caughtBy, errorCode, labels, status, ...wanted }: ListWanted) => {
       const given = {
         ...wanted,

@@ -51,6 +51,11 @@ export const errorTable = {
     detail: 'This service keeps no events, or sends no webhooks; its ' +
     'operator can set EVENTS_RETENTION, and WEBHOOK_SECRET for webhooks.'
   },
+  ended_off: {
+    status: 404,
+    title: 'Ended off',
+    detail: 'This service doesn’t list what has ended; its operator can set ENDED=on.'
+  },
   method_not_allowed: { status: 405, title: 'Method not allowed', detail: 'Use a method that the Allow header lists.' },
   request_timeout: {
     status: 408,

@@ -165,7 +165,7 @@ export class AskService {
     const { tenant, agent } = caller
     const passedBy = wanted.of === 'passer' ? agent : undefined
     const from = cursor === undefined ? null : readCursor(cursor, listName(wanted))
-    const page = () => this.#lists.page({ ...wanted, tenant, passedBy, state: 'asked' }, from, limit, false)
+    const page = () => this.#lists.page({ ...wanted, tenant, passedBy, state: 'asked' }, from, limit)
     const found = await this.#reads.page(tenant, tagsFor({ ...wanted, tenant }), page)
     if (wanted.of === 'passer') return found
     return { ...found, items: found.items.filter(({ record }) => isAddressed(caller, record)) }

@@ -14,6 +14,28 @@ export function excerptBytes (task: Buffer): number {
   return endOfString(task, excerptLength)
 }
 
+/** How many characters a title has at most. */
+const longestTitle = 100
+
+/** How much of a task, a JSON string, to keep as its title: the first line with blanks before it, from the quote on. */
+export function titleBytes (task: Buffer): number {
+  const blank = /^"(?:\s|\\[nrt]){0,100}/.exec(task.toString('latin1', 0, 202))![0].length
+  let at = blank
+  const isOver = () => task[at] === quote || isLineBreak(task, at)
+  for (let left = longestTitle; left > 0 && !isOver(); left--) at += widthAt(task, at)
+  return at
+}
+
+/** A kept title as JSON text. */
+export function titleText (kept: Buffer): string {
+  return `"${kept.toString('utf8', 1).replace(/^(?:\s|\\[nrt])+/, '')}"`
+}
+
+/** Is there an escape for the end of a line? */
+function isLineBreak (json: Buffer, at: number): boolean {
+  return json[at] === backslash && (json[at + 1] === 0x6e || json[at + 1] === 0x72)
+}
+
 /**
  * A text as a list shows it, as JSON text, and whether it was cut.
  * @param json a JSON string: the whole of it, or its beginning, longer than what is shown

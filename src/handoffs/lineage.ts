@@ -12,6 +12,8 @@ export interface LineagePlace {
   hops: number
   /** The marks of the whole line's payloads, the child's last: 12 characters each. */
   marks: string
+  /** Its parent's. */
+  labels: readonly string[]
 }
 
 /** Characters of a mark: 48 bits. A line is so short that two of its marks don't collide by chance. */
@@ -31,11 +33,11 @@ export async function lineagePlace (
   if (!isId(parent)) throw new Problem('unknown_parent')
   const reply = await look({ tenant: caller.tenant, id: parent, tag: tagOf(parent) })
   if (reply.outcome === 'not_found' || reply.record.caught?.by !== caller.agent) throw new Problem('unknown_parent')
-  const { root = parent, hops = 0, marks = reply.mark ?? '' } = reply.record.extra
+  const { root = parent, hops = 0, marks = reply.mark ?? '', labels = [] } = reply.record.extra
   if (hops + 1 > hopLimit) throw new Problem('hop_limit')
   const mark = markOf(caller.agent, to, payload)
   if (timesIn(marks, mark) >= maxRepeats) throw new Problem('loop_detected')
-  return { parent, root, hops: hops + 1, marks: marks + mark }
+  return { parent, root, hops: hops + 1, marks: marks + mark, labels }
 }
 
 /**

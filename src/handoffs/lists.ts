@@ -1,5 +1,5 @@
 import { hasScope } from '../auth/scopes.ts'
-import { invalid } from '../core/errors.ts'
+import { Problem, invalid } from '../core/errors.ts'
 import type { Fault } from '../core/errors.ts'
 import { isId } from '../core/ids.ts'
 import { iso } from '../core/iso.ts'
@@ -16,23 +16,33 @@ import {
   approvalText, blockedMember, endOf, expiryMember, membersText, progressMember, termsOn, windowMembers,
   withoutNote
 } from './answers.ts'
-import { excerpt } from './excerpt.ts'
+import { excerpt, titleText } from './excerpt.ts'
 import type { Asker } from './waiter.ts'
 
 /** How much is shown of texts, in characters (Unicode code points). */
 const shown = { task: 200, message: 1000 }
 
-/** The statuses of what the failed list has. */
+/** The statuses of what the failed list has, and of what has ended. */
 const failures: readonly string[] = ['failed', 'declined', 'expired'] satisfies Status[]
+const endings: readonly string[] = [...failures, 'done', 'cancelled', 'rejected'] satisfies string[]
+
+interface ListOptions {
+  /** The names of labels that make runs. */
+  runLabels: readonly string[]
+  /** Whether what has ended is listed. */
+  listsEnded: boolean
+}
 
 /** Lists a tenant's handoffs. */
 export class ListService {
   readonly #lists: Lists
   readonly #reads: Reads
+  readonly #options: ListOptions
 
-  constructor (lists: Lists, reads: Reads) {
+  constructor (lists: Lists, reads: Reads, options: ListOptions) {
     this.#lists = lists
     this.#reads = reads
+    this.#options = options
   }
 
   /** A page of the list. @returns the answer's JSON */
@@ -48,10 +58,12 @@ export class ListService {
     caller: Caller, query: HandoffsQuery, asker?: Asker, statuses?: readonly Status[]
   ): Promise<{ text: string, now: number }> {
     const { tenant } = caller
-    const wanted = readWanted(tenant, query)
+    if (query.state === 'ended' && !this.#options.listsEnded) throw new Problem('ended_off')
+    const wanted = readWanted(tenant, query, this.#options.runLabels)
     if (statuses !== undefined) wanted.statuses = statuses
     const from = query.cursor === undefined ? null : readCursor(query.cursor, wanted.state)
-    const read = () => this.#lists.page(wanted, from, query.limit ?? 20, hasScope(caller, 'operate'))
+    const tasks = hasScope(caller, 'operate') ? 'beginning' : 'nothing'
+    const read = () => this.#lists.page(wanted, from, query.limit ?? 20, tasks)
     const page = await this.#reads.page(tenant, tagsFor(wanted), read, asker)
     const items = page.items.map(item => shownItem(caller, item))
     return { text: pageText({ ...page, items }, wanted.state), now: page.now }
@@ -61,13 +73,13 @@ export class ListService {
 /** Of what is for other inboxes than those that the key is held to, it sees how it stands, and no text. */
 function shownItem (caller: Caller, item: ListedHandoff): ListedHandoff {
   if (isAddressed(caller, item.record)) return item
-  if (mayReadTexts(caller, item.record)) return { ...item, task: null }
+  if (mayReadTexts(caller, item.record)) return { ...item, task: null, title: null }
   const texts = { fault: null, cancelReason: null, progress: null }
-  return { ...item, task: null, texts, decision: withoutNote(item.decision) }
+  return { ...item, task: null, title: null, texts, decision: withoutNote(item.decision) }
 }
 
 /** What the query asks for. @throws {Problem} a 400 with all its faults */
-function readWanted (tenant: string, query: HandoffsQuery): Wanted {
+function readWanted (tenant: string, query: HandoffsQuery, runLabels: readonly string[]): Wanted {
   const { state = 'live', inbox, passed_by: passedBy, caught_by: caughtBy, status, error_code: errorCode } = query
   const labels = wantedLabels(query.labels)
   const statuses = status?.split(',')
@@ -77,9 +89,11 @@ function readWanted (tenant: string, query: HandoffsQuery): Wanted {
   }
   check(labels !== null, 'labels', labelsExpected)
   for (const name of ['since', 'until', 'status', 'error_code'] as const) {
-    check(state === 'failed' || query[name] === undefined, name, 'needs state=failed')
+    check(state !== 'live' || query[name] === undefined, name, 'needs state=failed or state=ended')
   }
-  check(statuses?.every(name => failures.includes(name)) !== false, 'status', `must be of ${failures.join(', ')}`)
+  check(state === 'ended' || query.attempts === undefined, 'attempts', 'needs state=ended')
+  const possible = state === 'ended' ? endings : failures
+  check(statuses?.every(name => possible.includes(name)) !== false, 'status', `must be of ${possible.join(', ')}`)
   if (faults.length > 0) throw invalid(...faults)
   return {
     tenant,
@@ -88,10 +102,19 @@ function readWanted (tenant: string, query: HandoffsQuery): Wanted {
     passedBy,
     caughtBy,
     labels: labels ?? undefined,
+    run: runOf(labels, runLabels),
+    allAttempts: query.attempts === 'all',
     statuses: statuses as Status[],
     errorCode,
     ...readTimes(query, 'querystring')
   }
+}
+
+/** The first of the labels that makes a run. */
+export function runOf (
+  labels: readonly string[] | null | undefined, runLabels: readonly string[]
+): string | undefined {
+  return labels?.find(label => runLabels.includes(label.slice(0, label.indexOf(':'))))
 }
 
 /** The bounds of the time of an end, of a query or a body. @throws {Problem} a 400 */
@@ -113,10 +136,10 @@ function pageText ({ items, next, now }: ListedPage, state: Wanted['state']): st
 }
 
 /** One handoff as lists have it. No list has payloads, or results. */
-function itemText ({ id, record, decision, texts, task }: ListedHandoff, now: number): string {
-  const { caught, extra } = record
+function itemText ({ id, record, decision, texts, task, title }: ListedHandoff, now: number): string {
+  const { caught, completedAt, extra } = record
   const status = statusAt(record, now)
-  const end = endOf(record, now)
+  const end = status === 'rejected' && decision !== null ? decision : endOf(record, now)
   const { to, priority = 0, parent, max_attempts: maxAttempts, ...others } = termsOn('list', extra)
   const known = JSON.stringify({
     handoff_id: id,
@@ -142,12 +165,15 @@ function itemText ({ id, record, decision, texts, task }: ListedHandoff, now: nu
   const ends = {
     ...extra.cancelRequestedAt !== undefined && { cancel_requested_at: iso(extra.cancelRequestedAt) },
     ...isResting(record, now) && { ask: { ask_id: extra.ask!.id, asked_at: iso(extra.ask!.askedAt) } },
+    ...completedAt !== null && { completed_at: iso(completedAt) },
     ...end !== null && { ended_at: iso(end.at), ended_by: end.by },
+    ...extra.reissuedAs !== undefined && { reissued_as: extra.reissuedAs },
   }
   return known + labelsMember(extra.labels) + membersText(terms) +
     (record.approval === 'none' ? '' : `,"approval":${approvalText(record.approval, decision)}`) + membersText(work) +
     progressMember(texts.progress) + membersText(ends) + faultMember(status, texts.fault) +
-    membersText(expiryMember(record, now)) + taskMember(task) + '}'
+    membersText(expiryMember(record, now)) + (title === null ? '' : `,"title":${titleText(title)}`) +
+    taskMember(task) + '}'
 }
 
 /** What its catcher said of its end: an error without its data, or a reason. */

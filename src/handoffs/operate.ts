@@ -1,14 +1,14 @@
 import { requireScope } from '../auth/scopes.ts'
-import { Problem, Unavailable } from '../core/errors.ts'
+import { Problem, Unavailable, invalid } from '../core/errors.ts'
 import { labelsIn } from '../core/labels.ts'
 import type { Members } from '../core/json.ts'
-import type { Caller } from '../core/model.ts'
+import type { Caller, Status } from '../core/model.ts'
 import type { PurgeBody, RedriveBody } from '../core/schemas/lists.ts'
 import type { Attempts } from '../store/attempts.ts'
 import { tagsFor } from '../store/lists.ts'
 import type { ListPosition, ListedHandoff, Lists, Wanted } from '../store/lists.ts'
 import { isId, tagOf } from '../core/ids.ts'
-import { readTimes } from './lists.ts'
+import { readTimes, runOf } from './lists.ts'
 import { stillThere } from '../store/reader.ts'
 import type { Reads } from '../store/reads.ts'
 import type { Asker } from './waiter.ts'
@@ -18,14 +18,26 @@ const atATime = 100
 /** How long a call goes on once it has found something, and how long it looks for something, in milliseconds. */
 const longest = { change: 1000, search: 8000 }
 
-/** What was changed; `skipped`: what somebody else changed meanwhile; `more`: others are wanted. */
-export interface Steered { changed: string[], skipped: number, more: boolean }
+/**
+ * What was changed; `requested`: how many catchers were asked to stop; `skipped`: what somebody else changed meanwhile;
+ * `more`: others are wanted.
+ */
+export interface Steered { changed: string[], requested: number, skipped: number, more: boolean }
 
-/** Who looks for what. */
-interface Search { asker: Asker, agent: string, wanted: Wanted }
+/** Who looks for what. `isDry`: nothing is changed, only counted. `passesBy`: those that needn't be changed. */
+interface Search {
+  asker: Asker
+  agent: string
+  wanted: Wanted
+  isDry: boolean
+  passesBy?: (item: ListedHandoff) => boolean
+}
 
 /** @param asker left out where what is asked for is changed in one go */
-type Change = (id: string, asker?: Asker) => Promise<string | null>
+type Change = (id: string, asker?: Asker) => Promise<string | typeof wasAsked | null>
+
+/** Its catcher was asked to stop. */
+const wasAsked = Symbol('its catcher was asked')
 
 const noReason = Buffer.alloc(0)
 
@@ -34,16 +46,19 @@ export class OperateService {
   readonly #lists: Lists
   readonly #attempts: Attempts
   readonly #reads: Reads
+  readonly #runLabels: readonly string[]
   readonly #longest: typeof longest
 
   /**
    * @param reads each change waits for a slot too: a call changes up to a thousand, and a tenant may make many at once
+   * @param runLabels the names of labels that make runs
    * @param times tests have others
    */
-  constructor (lists: Lists, attempts: Attempts, reads: Reads, times = longest) {
+  constructor (lists: Lists, attempts: Attempts, reads: Reads, runLabels: readonly string[], times = longest) {
     this.#lists = lists
     this.#attempts = attempts
     this.#reads = reads
+    this.#runLabels = runLabels
     this.#longest = times
   }
 
@@ -57,17 +72,17 @@ export class OperateService {
       inbox: inbox ?? undefined,
       statuses: status ?? undefined,
       errorCode: errorCode ?? undefined,
-      labels: labelsOf(members),
+      ...this.#labelled(members),
       passedBy: passedBy ?? undefined,
       ...readTimes(body, 'body'),
     }
     const change: Change = (id, asker) => this.#reissue(tenant, agent, id, asker)
-    return this.#change({ asker, agent, wanted }, limit ?? atATime, change)
+    return this.#change({ asker, agent, wanted, isDry: body.dry_run === true }, limit ?? atATime, change)
   }
 
   /** Reissues these, of what failed, as redrive does. @param ids at most as many as a page of a list has */
   async redriveThese ({ tenant, agent }: Caller, ids: readonly string[]): Promise<Steered> {
-    const done: Steered = { changed: [], skipped: 0, more: false }
+    const done: Steered = { changed: [], requested: 0, skipped: 0, more: false }
     const refused = await changeEach(done, ids, async id => isId(id) ? await this.#reissue(tenant, agent, id) : null)
     if (refused !== undefined && done.changed.length === 0) throw refused.reason
     return { ...done, more: refused !== undefined }
@@ -83,23 +98,44 @@ export class OperateService {
     return reply.outcome === 'reissued' ? reply.successor : null
   }
 
-  /** Cancels what is pending in an inbox. @returns the ids */
-  purge (
-    { tenant, agent }: Caller, { inbox, limit }: PurgeBody, members: Members, asker: Asker
+  /**
+   * Cancels what is pending in an inbox or of a run, and what is caught of it if that is asked for. @returns the ids
+   * @throws {Problem} a 400 where neither is named
+   */
+  async purge (
+    { tenant, agent }: Caller, { inbox, caught, limit, dry_run: isDry }: PurgeBody, members: Members, asker: Asker
   ): Promise<Steered> {
-    const wanted: Wanted = { tenant, state: 'live', inbox, statuses: ['pending'], labels: labelsOf(members) }
+    const labelled = this.#labelled(members)
+    if (inbox == null && labelled.run === undefined) {
+      throw invalid({ pointer: '/inbox', message: `needed, or labels with one of: ${this.#runLabels.join(', ')}` })
+    }
+    const statuses: Status[] = caught == null ? ['pending'] : ['pending', 'caught']
+    const wanted: Wanted = { tenant, state: 'live', inbox: inbox ?? undefined, statuses, ...labelled }
     const reason = members.values.reason == null ? noReason : members.raw('reason')!
-    return this.#change({ asker, agent, wanted }, limit ?? atATime, async (id, asker) => {
+    const search = {
+      asker,
+      agent,
+      wanted,
+      isDry: isDry === true,
+      passesBy: ({ record }: ListedHandoff) => caught === 'ask' && record.extra.cancelRequestedAt !== undefined
+    }
+    return await this.#change(search, limit ?? atATime, async (id, asker) => {
       const place = { tenant, id, tag: tagOf(id) }
-      const cancel = () => this.#attempts.cancel(place, agent, 'pending', false, reason)
-      const reply = await this.#reads.run({ ...place, asker }, cancel)
-      return reply.outcome === 'cancelled' ? id : null
+      const may = caught == null ? 'pending' : 'any'
+      const cancel = () => this.#attempts.cancel(place, agent, may, caught === 'force', reason)
+      const { outcome } = await this.#reads.run({ ...place, asker }, cancel)
+      return outcome === 'cancelled' ? id : outcome === 'requested' ? wasAsked : null
     })
+  }
+
+  #labelled (members: Members): Pick<Wanted, 'labels' | 'run'> {
+    const labels = members.values.labels == null ? undefined : labelsIn(members.raw('labels')!)
+    return { labels, run: runOf(labels, this.#runLabels) }
   }
 
   /** If Redis, the client or the key goes away meanwhile, what was changed until then is told, and logged. */
   async #change (search: Search, limit: number, change: Change): Promise<Steered> {
-    const done: Steered = { changed: [], skipped: 0, more: true }
+    const done: Steered = { changed: [], requested: 0, skipped: 0, more: true }
     try {
       return await this.#changeParts(done, search, limit, change)
     } catch (error) {
@@ -113,11 +149,11 @@ export class OperateService {
    * notes where it ends, and the next one for the same goes on there: what is far behind in a long list is found too.
    */
   async #changeParts (done: Steered, search: Search, limit: number, change: Change): Promise<Steered> {
-    const { asker, agent, wanted } = search
+    const { asker, agent, wanted, isDry, passesBy = () => false } = search
     const began = performance.now()
-    const first = await this.#lists.searchedTo(wanted, agent)
+    const first = isDry ? null : await this.#lists.searchedTo(wanted, agent)
     const end = async (place: ListPosition | null): Promise<Steered> => {
-      if (first !== null || performance.now() - began > this.#longest.change) {
+      if (!isDry && (first !== null || performance.now() - began > this.#longest.change)) {
         // If that fails, the next call begins where this one did.
         await this.#lists.noteSearch(wanted, agent, place).catch(() => {})
       }
@@ -127,15 +163,17 @@ export class OperateService {
     for (let left = limit, round = 0; ; round++) {
       const size = Math.min(left + 1, atATime)
       const page = await this.#reads.page(
-        wanted.tenant, tagsFor(wanted), () => this.#lists.page(wanted, from, size, false), asker
+        wanted.tenant, tagsFor(wanted), () => this.#lists.page(wanted, from, size), asker
       )
       // Reading may have taken long, and so may have the part before.
       if (round > 0) requireScope(await stillThere(asker), 'operate')
-      const items = page.items.slice(0, left)
-      const refused = await changeEach(done, items.map(({ id }) => id), id => change(id, asker))
+      const found = page.items.filter(item => !passesBy(item))
+      const items = found.slice(0, left)
+      const ids = items.map(({ id }) => id)
+      const refused = await changeEach(done, ids, isDry ? async id => id : id => change(id, asker))
       if (refused !== undefined) throw refused.reason
       left -= items.length
-      if (page.items.length > items.length) return await end(placeOf(page.items[items.length]!))
+      if (found.length > items.length) return await end(placeOf(found[items.length]!))
       from = page.next
       const time = left < limit ? this.#longest.change : this.#longest.search
       if (from === null || performance.now() - began > time) return await end(from)
@@ -151,15 +189,12 @@ async function changeEach (
   for (const one of changes) {
     if (one.status === 'rejected') continue
     if (one.value === null) done.skipped++
-    else done.changed.push(one.value)
+    else if (one.value === wasAsked) done.requested++
+    else done.changed.push(one.value as string)
   }
   return changes.find(one => one.status === 'rejected')
 }
 
 function placeOf ({ score, id }: ListedHandoff): ListPosition {
   return { score, id, includes: true }
-}
-
-function labelsOf (members: Members): readonly string[] | undefined {
-  return members.values.labels == null ? undefined : labelsIn(members.raw('labels')!)
 }

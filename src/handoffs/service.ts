@@ -14,7 +14,7 @@ import type {
 } from '../store/handoffs.ts'
 import type { Reads } from '../store/reads.ts'
 import { caughtText, joinPayload, pageFor, placeOf, refusal, shownTo, statusText, willBeTriedAgain } from './answers.ts'
-import { excerptBytes } from './excerpt.ts'
+import { excerptBytes, titleBytes } from './excerpt.ts'
 import type { Answered } from './answers.ts'
 import { lineagePlace } from './lineage.ts'
 import type { LineagePlace } from './lineage.ts'
@@ -28,6 +28,8 @@ interface ServiceOptions {
   defaultExpiresIn: number
   /** How many times work may be passed on below its root. */
   hopLimit: number
+  /** The names of labels that make runs. */
+  runLabels: readonly string[]
   /** How many are pending in the partition of the inbox that a pass doesn't write to. */
   pendingElsewhere: (tenant: string, inbox: string, requireHuman: boolean) => Promise<number>
 }
@@ -196,9 +198,10 @@ export class HandoffService {
         result_schema: text === undefined ? '' : ` s${digest} z${text.length}`,
         parent: line === null ? '' : ` p${line.parent} r${line.root} g${line.hops} c${line.marks}`,
         after: after?.word ?? ''
-      })
+      }) + (body.to == null && body.labels == null ? '' : ` n${titleBytes(given.raw('task')!)}`)
       const payload = Buffer.concat([handoff.payload, text ?? nothing, Buffer.from(after?.field ?? '')])
-      const pass = { ...handoff, options, payload }
+      const runs = runWords(options, line?.labels ?? [], this.#options.runLabels)
+      const pass = { ...handoff, options: options + runs, payload }
       let reply = await this.#handoffs.pass(pass)
       if (reply.outcome === 'elsewhere') {
         const elsewhere = await this.#options.pendingElsewhere(handoff.tenant, handoff.to!, handoff.requireHuman)
@@ -313,6 +316,21 @@ function optionWords (body: PassBody, given: Members, made: Record<MadeMember, s
     for (const value of Array.isArray(values) ? values : [values]) words += ` ${row.letter}${value}`
   }
   return words
+}
+
+/**
+ * The runs that it belongs to: by its own labels, or by its parent's where it has none of that name. It takes over
+ * those.
+ * @param words those of its options
+ */
+function runWords (words: string, ofParent: readonly string[], names: readonly string[]): string {
+  let runs = ''
+  for (const name of names) {
+    const [own] = new RegExp(` j${name.replaceAll('.', '\\.')}:\\S+`).exec(words) ?? []
+    const label = own?.slice(2) ?? ofParent.find(label => label.startsWith(`${name}:`))
+    if (label !== undefined) runs += `${own === undefined ? ` j${label}` : ''} J${label}`
+  }
+  return runs
 }
 
 /** What people see of one that they must approve: how much of its task, and the digest of all. */

@@ -1,9 +1,9 @@
 import { Type } from '@sinclair/typebox'
 import { handoffParams, ignoredKeyHeaders, noQuery, passAnswer } from '../core/schemas/handoffs.ts'
-import { purgeAnswer, purgeBody, redriveAnswer, redriveBody } from '../core/schemas/lists.ts'
+import { dryAnswer, purgeAnswer, purgeBody, redriveAnswer, redriveBody } from '../core/schemas/lists.ts'
 import type { PurgeBody, RedriveBody } from '../core/schemas/lists.ts'
 import type { Steered } from '../handoffs/operate.ts'
-import { moved, operation, refusedBy, stays } from './operation.ts'
+import { moved, operation, refusedBy, stays, unmoved } from './operation.ts'
 import type { Moved, OperationOutcome, Services } from './operation.ts'
 import { cancelBody, cancelRequestedAnswer, cancelledAnswer, reissueBody } from '../core/schemas/attempts.ts'
 import { id, key } from './arguments.ts'
@@ -23,9 +23,10 @@ export function redrive ({ operate }: Services) {
     query: noQuery,
     headers: ignoredKeyHeaders,
     body: redriveBody,
-    answers: { 200: redriveAnswer },
+    answers: { 200: Type.Union([redriveAnswer, dryAnswer]) },
     async run ({ caller, body, members, asker }) {
-      return redriven(await operate.redrive(caller, body, members, asker), body)
+      const steered = await operate.redrive(caller, body, members, asker)
+      return body.dry_run === true ? counted(steered) : redriven(steered, body)
     },
   })
 }
@@ -60,25 +61,35 @@ export function purge ({ operate }: Services) {
     method: 'POST',
     path: '/api/purge',
     tag: 'operating',
-    summary: 'Cancel what is pending in an inbox',
-    description: 'What is pending in the inbox is cancelled, as its passer would cancel it: also what is delayed, ' +
-      'blocked or waits for a person. Send it until `more` is false.',
+    summary: 'Cancel what is pending in an inbox or a run',
+    description: 'What is pending in the inbox, or of the run that `labels` name, is cancelled, as its passer would ' +
+      'cancel it: also what is delayed, blocked or waits for a person. With caught also what is caught. Send it ' +
+      'until `more` is false.',
     query: noQuery,
     headers: ignoredKeyHeaders,
     body: purgeBody,
-    answers: { 200: purgeAnswer },
+    answers: { 200: Type.Union([purgeAnswer, dryAnswer]) },
     async run ({ caller, body, members, asker }) {
-      const { changed, more } = await operate.purge(caller, body, members, asker)
+      const steered = await operate.purge(caller, body, members, asker)
+      if (body.dry_run === true) return counted(steered)
+      const { changed, requested, more } = steered
       const moved = { to: changed.map(() => 'cancelled' as const), ids: changed }
-      return outcomeOf('purge', { cancelled: changed.length, more }, moved, { ...body, reason: undefined })
+      const answer = { cancelled: changed.length, ...body.caught === 'ask' && { requested }, more }
+      return outcomeOf('purge', answer, moved, { ...body, reason: undefined }, changed.length + requested)
     },
   })
 }
 
+function counted ({ changed, more }: Steered): OperationOutcome {
+  return unmoved({ would_change: changed.length, more })
+}
+
 /** @param asked what the log says of the call */
-function outcomeOf (action: string, answer: object, moved: Moved, asked: object): OperationOutcome {
-  const operated = { action, asked: { ...asked }, changed: moved.to.length }
-  return { status: 200, answer, replayed: false, moved, ...moved.to.length > 0 && { operated } }
+function outcomeOf (
+  action: string, answer: object, moved: Moved, asked: object, changed = moved.to.length
+): OperationOutcome {
+  const operated = { action, asked: { ...asked }, changed }
+  return { status: 200, answer, replayed: false, moved, ...changed > 0 && { operated } }
 }
 
 export function cancel ({ attempts }: Services) {

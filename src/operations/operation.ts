@@ -13,6 +13,7 @@ import type { InboxService } from '../handoffs/inboxes.ts'
 import type { InboxSettingsService } from '../handoffs/inbox-settings.ts'
 import type { ListService } from '../handoffs/lists.ts'
 import type { ManyHandoffs } from '../handoffs/many.ts'
+import type { RunService } from '../handoffs/runs.ts'
 import type { OperateService } from '../handoffs/operate.ts'
 import type { AttemptService } from '../handoffs/attempts.ts'
 import type { HandoffService } from '../handoffs/service.ts'
@@ -31,6 +32,7 @@ export interface Services {
   inboxSettings: InboxSettingsService
   many: ManyHandoffs
   lists: ListService
+  runs: RunService
   operate: OperateService
   approvals: ApprovalService
   asks: AskService

@@ -8,6 +8,8 @@ import { operation, refusedBy, unmoved } from './operation.ts'
 import type { Services } from './operation.ts'
 import { handoffsAnswer, handoffsQuery } from '../core/schemas/lists.ts'
 import type { HandoffsQuery } from '../core/schemas/lists.ts'
+import { runsAnswer, runsQuery } from '../core/schemas/runs.ts'
+import type { RunsQuery } from '../core/schemas/runs.ts'
 
 const until = Type.Optional(nullable<string>('string', {
   enum: ['caught', 'done', null],
@@ -80,7 +82,7 @@ const toolBody = Type.Object(Object.fromEntries(Object.entries(handoffsQuery.pro
   return [name, Type.Optional(nullable(type, { ...more, ...values !== undefined && { enum: [...values, null] } }))]
 })))
 
-/** Lists the handoffs that are live, or those that failed. */
+/** Lists the handoffs that are live, those that failed, or those that ended. */
 export function list ({ lists }: Services) {
   return operation<unknown, HandoffsQuery>({
     name: 'list',
@@ -91,17 +93,20 @@ export function list ({ lists }: Services) {
     summary: 'List handoffs',
     description: 'Only this tenant’s. state=live (default): what is pending or caught, by the time at which the ' +
       'service looks at it next, the earliest first. state=failed: what failed, was declined, expired after its ' +
-      'catch or expired in an inbox, and has no successor, the latest end first. Go on until next_cursor is null: ' +
-      'before that, a page may have fewer items than `limit`, or none.',
+      'catch or expired in an inbox, and has no successor, the latest end first. state=ended: what ended in any way, ' +
+      'of what was passed with to or labels, the latest end first, until it is gone. Go on until next_cursor is ' +
+      'null: before that, a page may have fewer items than `limit`, or none.',
     query: handoffsQuery,
     answers: { 200: handoffsAnswer },
+    refusals: ['ended_off'],
     tool: {
       name: 'handoff_list',
       title: 'List handoffs',
       description: 'Find handoffs whose id you don’t have, of your tenant: what is pending or caught, or with state ' +
-        '"failed" what went wrong and was not tried again. Narrow it by inbox, labels, passed_by or caught_by. Go on ' +
-        'with cursor at next_cursor until that is null: a page may have fewer items than limit, even none. Changes ' +
-        'nothing. If a second content item says truncated, call again with offset at next_offset, or a lower limit.',
+        '"failed" what went wrong and was not tried again, or with "ended" what is over. Narrow it by inbox, labels, ' +
+        'passed_by or caught_by. Go on with cursor at next_cursor until that is null: a page may have fewer items ' +
+        'than limit, even none. Changes nothing. If a second content item says truncated, call again with offset at ' +
+        'next_offset, or a lower limit.',
       takes: { offset: optionalOffset },
       hints: { readOnlyHint: true },
       body: toolBody,
@@ -112,6 +117,26 @@ export function list ({ lists }: Services) {
     },
     async run ({ caller, query, asker }) {
       return unmoved(await lists.page(caller, query, asker))
+    },
+  })
+}
+
+/** Lists the runs of a tenant. */
+export function listRuns ({ runs }: Services) {
+  return operation<unknown, RunsQuery>({
+    name: 'listRuns',
+    scope: 'status',
+    method: 'GET',
+    path: '/api/runs',
+    tag: 'handoffs',
+    summary: 'List runs',
+    description: 'The values of a label that RUN_LABELS names (`run` by default), of this tenant, the value that was ' +
+      'passed last first, with how many works are live, done, failed or ended otherwise. The 10,000 values passed ' +
+      'last are there. A run is gone RETENTION after its last change.',
+    query: runsQuery,
+    answers: { 200: runsAnswer },
+    async run ({ caller, query, asker }) {
+      return unmoved(await runs.page(caller, query, asker))
     },
   })
 }

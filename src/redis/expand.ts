@@ -14,9 +14,10 @@ export function readLua (path: string): string {
 
 /**
  * What blocks of the scripts are for: events are on, and written to the feed itself (`direct`) or relayed; one Redis
- * has all partitions (`oneredis`); the text runs several calls at once; it is the one for a Redis that is full.
+ * has all partitions (`oneredis`); what has ended is listed; the text runs several calls at once; it is the one for a
+ * Redis that is full.
  */
-const conditions = ['events', 'direct', 'relayed', 'oneredis', 'several', 'full'] as const
+const conditions = ['events', 'direct', 'relayed', 'oneredis', 'ended', 'several', 'full'] as const
 export type Condition = typeof conditions[number]
 
 /** The conditions that hold, and the constants' values as Lua writes them. */

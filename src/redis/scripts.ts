@@ -53,6 +53,8 @@ interface ScriptOptions {
    * (lua/lib/after.lua).
    */
   isOneRedis?: boolean | undefined
+  /** Whether what has ended is listed (lua/lib/ended.lua). Left out: it is. */
+  listsEnded?: boolean | undefined
 }
 
 /** How long an agent has for the work, and how long a handoff is kept after its end, in milliseconds. */
@@ -68,16 +70,18 @@ export type EventTarget = { feeds: string, retention: number } | 'outbox'
 
 /** Expands what lies in lua/ (redis/expand.ts): each script is its flags, lib/record.lua, and the rest of its file. */
 export function loadScripts (
-  { edit = text => text, events, lifetimes = { workTtl: day, retention: day }, isOneRedis = false }: ScriptOptions = {}
+  {
+    edit = text => text, events, lifetimes = { workTtl: day, retention: day }, isOneRedis = false, listsEnded = true
+  }: ScriptOptions = {}
 ): Scripts {
-  const purpose = purposeOf(events, lifetimes, isOneRedis)
+  const purpose = purposeOf(events, lifetimes, isOneRedis, listsEnded)
   return Object.fromEntries(scriptNames().map(name => [name, loadScript(name, purpose, edit)])) as unknown as Scripts
 }
 
 export function purposeOf (
-  events: EventTarget | undefined, { workTtl, retention }: Lifetimes, isOneRedis: boolean
+  events: EventTarget | undefined, { workTtl, retention }: Lifetimes, isOneRedis: boolean, listsEnded = true
 ): Purpose {
-  const holds: Condition[] = isOneRedis ? ['oneredis'] : []
+  const holds: Condition[] = [...isOneRedis ? ['oneredis'] as const : [], ...listsEnded ? ['ended'] as const : []]
   const constants = { WORK_TTL: String(workTtl), RETENTION: String(retention) }
   if (events === undefined) return { holds: new Set(holds), constants }
   if (events === 'outbox') return { holds: new Set([...holds, 'events', 'relayed']), constants }

@@ -1,6 +1,8 @@
 import { TooLarge } from '../core/errors.ts'
 import { otherInboxTag } from '../core/ids.ts'
 import type { Decision, HandoffRecord } from '../core/model.ts'
+import { readChangedRun } from './runs.ts'
+import type { ChangedRun } from './runs.ts'
 import { handoffOfMember, memberOf } from './key-names.ts'
 import type { KeyNames } from './key-names.ts'
 import type { Lanes } from '../redis/lanes.ts'
@@ -102,7 +104,7 @@ export interface Blocked { tenant: string, id: string, isFresh: boolean }
  * milliseconds until the sweep is to look again, 0 or below if there is more to be swept now; null if nothing is live.
  * `stalled`: how many of the expired missed a heartbeat. `reissued`: how many of those, and of what wasn't done in
  * time, have a successor. `named`: the expired handoffs, if their names were asked for. `ended`: those that have ended,
- * and have dependents.
+ * and have dependents. `runs`: those whose counts changed.
  */
 export interface Swept {
   lookedAt: number
@@ -114,6 +116,7 @@ export interface Swept {
   named: Array<{ tenant: string, id: string }>
   ended: Array<{ tenant: string, id: string }>
   blocked: Blocked[]
+  runs: ChangedRun[]
 }
 
 /** The handoffs in Redis: one method per script. Only this file knows what the scripts' replies look like. */
@@ -202,9 +205,7 @@ export class Handoffs {
 
   /**
    * Reads again what its catcher was given; changes nothing.
-   * @param inboxes the inboxes that the key may catch from; null for any
-   * @param maxBytes how many bytes its payload may have; left out for any
-   * @throws {TooLarge}
+   * @throws {TooLarge} its payload has more bytes than `maxBytes`
    */
   read (
     place: HandoffPlace, agent: string, inboxes: ReadonlySet<string> | null, maxBytes?: number
@@ -384,14 +385,16 @@ function readSweep (reply: unknown): Swept {
     reissued: { stalled: parts[6] as number, not_done: parts[7] as number },
   }
   // Most of the hundreds of calls a second find nothing due.
-  if (parts.length === 8) return { ...counts, named: none, ended: none, blocked: none }
+  if (parts.length === 8) return { ...counts, named: none, ended: none, blocked: none, runs: none }
   const members: unknown[] = parts.slice(8)
-  const [ended, fresh, blocked] = (Array.isArray(members.at(-1)) ? members.pop() : [[], [], []]) as unknown[][]
+  const last = (Array.isArray(members.at(-1)) ? members.pop() : none) as unknown[][]
+  const [ended = none, fresh = none, blocked = none, runs = none] = last
   const waiting = (isFresh: boolean) => (member: unknown) => ({ ...handoffOfMember(member), isFresh })
   return {
     ...counts,
     named: members.map(handoffOfMember),
-    ended: ended!.map(handoffOfMember),
-    blocked: [...fresh!.map(waiting(true)), ...blocked!.map(waiting(false))],
+    ended: ended.map(handoffOfMember),
+    blocked: [...fresh.map(waiting(true)), ...blocked.map(waiting(false))],
+    runs: (runs as unknown[][]).map(readChangedRun),
   }
 }

@@ -28,6 +28,8 @@ interface IndexerOptions {
   /** The name of the partition's master, as far as known. */
   masterOf (tag: string): string | undefined
   isSweeping (): boolean
+  /** The names of labels that make runs. */
+  runLabels: readonly string[]
   onFault (error: unknown): void
 }
 
@@ -132,7 +134,10 @@ export class Indexer {
   }
 
   #index (keys: string[]): Promise<unknown> {
-    return this.#lanes.call({ script: this.#scripts.index, tag: tagOfKey(keys[0]!), keys, texts: [], decode: tagged })
+    const { runLabels } = this.#options
+    return this.#lanes.call({
+      script: this.#scripts.index, tag: tagOfKey(keys[0]!), keys, texts: [...runLabels], decode: tagged
+    })
   }
 }
 

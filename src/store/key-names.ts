@@ -10,8 +10,8 @@ export class KeyNames {
   readonly #isOneRedis: boolean
 
   /**
-   * @param isOneRedis whether one Redis has all keys: then the feeds are in no partition, so that scripts of any can
-   * write to them
+   * @param isOneRedis whether one Redis has all keys: then feeds and runs are in no partition, so that scripts of any
+   * can write to them
    */
   constructor (prefix: string, isOneRedis = false) {
     this.#prefix = prefix
@@ -78,6 +78,36 @@ export class KeyNames {
   /** The same: an inbox's. */
   failedIn (tag: string, tenant: string, inbox: string): string {
     return `${this.inbox(tag, tenant, inbox)}:failed`
+  }
+
+  /** What has ended, of what a tenant passed with an inbox or labels (lua/lib/ended.lua). */
+  ended (tag: string, tenant: string): string {
+    return `${this.partition(tag)}ended:${tenant}`
+  }
+
+  /** A run's handoffs: what is live of it, what has ended, and its counts (lua/lib/runs.lua). */
+  run (tag: string, list: 'run' | 'ran' | 'total' | 'count', tenant: string, label: string): string {
+    return `${this.#shared(tag)}${list}:${tenant}:${label}`
+  }
+
+  /** The values of a label that makes runs. */
+  runs (tag: string, tenant: string, name: string): string {
+    return `${this.#shared(tag)}runs:${tenant}:${name}`
+  }
+
+  /** The runs whose counts changed in a partition of a Cluster. */
+  changedRuns (tag: string): string {
+    return `${this.partition(tag)}runs`
+  }
+
+  /** What the keys begin with of what one Redis has in no partition. */
+  #shared (tag: string): string {
+    return this.#isOneRedis ? `${this.#prefix}:` : this.partition(tag)
+  }
+
+  /** What all keys begin with, where runs are in no partition; else empty. */
+  ofRuns (): string {
+    return this.#isOneRedis ? `${this.#prefix}:` : ''
   }
 
   /** Those with an open question, by when it was asked: a tenant's. */

@@ -12,7 +12,7 @@ import { parseDecision, parseRecord, tagged } from './replies.ts'
 /** What is listed, and what must be true of it. Times in milliseconds. */
 export interface Wanted {
   tenant: string
-  state: 'live' | 'failed' | 'asked'
+  state: 'live' | 'failed' | 'ended' | 'asked'
   /** Of what is asked: whom. Left out: a person. */
   of?: Asked | undefined
   /** Of what failed: the earliest end first, not the latest. */
@@ -24,7 +24,11 @@ export interface Wanted {
   labels?: readonly string[] | undefined
   statuses?: readonly Status[] | undefined
   errorCode?: string | undefined
-  /** Of what failed: the bounds of its end, inclusive and exclusive. */
+  /** The one of the labels that makes a run: then only what is of that run is read. */
+  run?: string | undefined
+  /** Of what ended: whether what has a successor is listed too. */
+  allAttempts?: boolean | undefined
+  /** Of what failed or ended: the bounds of its end, inclusive and exclusive. */
   since?: number | undefined
   until?: number | undefined
 }
@@ -36,7 +40,7 @@ export interface ListPosition { score: number, id: string, includes: boolean }
 
 /**
  * A listed handoff. `texts.fault` is the question, where those are listed that have one. The task is the beginning of a
- * JSON string; null if it wasn't asked for, or is gone.
+ * JSON string, and so is the title; null if it wasn't asked for, or is gone.
  */
 export interface ListedHandoff {
   id: string
@@ -45,7 +49,12 @@ export interface ListedHandoff {
   decision: Decision | null
   texts: AgentTexts
   task: Buffer | null
+  title: Buffer | null
 }
+
+/** What of a task is read: nothing, the title alone, or its beginning as well. */
+type TaskRead = 'nothing' | 'title' | 'beginning'
+const taskReads: readonly TaskRead[] = ['nothing', 'title', 'beginning']
 
 /** A page of the list, perhaps empty, and where to go on; null at its end. By Redis’s clock it was `now`. */
 export interface ListedPage { items: ListedHandoff[], next: ListPosition | null, now: number }
@@ -97,9 +106,10 @@ export class Lists {
   /**
    * First each list says where its next wanted handoff is. Then those are read that can be among the first `limit`. An
    * item counts as soon as no list can have an earlier one.
-   * @param withTasks whether to read the beginnings of the tasks
    */
-  async page (wanted: Wanted, from: ListPosition | null, limit: number, withTasks: boolean): Promise<ListedPage> {
+  async page (
+    wanted: Wanted, from: ListPosition | null, limit: number, tasks: TaskRead = 'nothing'
+  ): Promise<ListedPage> {
     const order = isForwards(wanted) ? byPosition : byPositionBackwards
     const lists = this.#listsOf(wanted, from)
     const items: ListedHandoff[] = []
@@ -114,7 +124,7 @@ export class Lists {
       const due = open.filter(({ at }) => round === 0 || last === undefined || order(at!, last) <= 0)
       if (due.length === 0) break
       for (const some of this.#callsFor(due, wanted, limit)) {
-        const replies = await Promise.all(some.map(call => this.#read(call, wanted, last?.score, withTasks)))
+        const replies = await Promise.all(some.map(call => this.#read(call, wanted, last?.score, tasks)))
         for (const reply of replies) {
           now = Math.max(now, reply.now)
           looks -= reply.looked
@@ -152,12 +162,19 @@ export class Lists {
   }
 
   /** The lists that may have what is wanted. */
-  #listsOf ({ tenant, state, inbox, of = 'person' }: Wanted, from: ListPosition | null): Progress[] {
-    const keyOf = (tag: string) => state !== 'failed'
-      ? state === 'live' ? this.#keyNames.due(tag, tenant) : this.#keyNames.asks(tag, tenant, of)
-      : inbox === undefined ? this.#keyNames.failed(tag, tenant) : this.#keyNames.failedIn(tag, tenant, inbox)
-    return (tagsFor({ tenant, inbox }) ?? this.#tags)
-      .map(tag => ({ tag, key: keyOf(tag), at: from, isAtEnd: false, isWanted: false }))
+  #listsOf (wanted: Wanted, from: ListPosition | null): Progress[] {
+    const { tenant, inbox, run } = wanted
+    // On one Redis a run has one list.
+    const tags = run !== undefined && this.#isOneRedis ? [homeTag(tenant)] : tagsFor({ tenant, inbox }) ?? this.#tags
+    return tags.map(tag => ({ tag, key: this.#keyOf(tag, wanted), at: from, isAtEnd: false, isWanted: false }))
+  }
+
+  #keyOf (tag: string, { tenant, state, inbox, run, of = 'person' }: Wanted): string {
+    if (state === 'asked') return this.#keyNames.asks(tag, tenant, of)
+    if (run !== undefined) return this.#keyNames.run(tag, state === 'live' ? 'run' : 'ran', tenant, run)
+    if (state === 'live') return this.#keyNames.due(tag, tenant)
+    if (state === 'ended') return this.#keyNames.ended(tag, tenant)
+    return inbox === undefined ? this.#keyNames.failed(tag, tenant) : this.#keyNames.failedIn(tag, tenant, inbox)
   }
 
   /** Calls by turns of those that are under way at once. Where something wanted is known to be, items are read. */
@@ -181,14 +198,13 @@ export class Lists {
   }
 
   async #read (
-    { lists, limit, looks }: Call, wanted: Wanted, last: number | undefined, withTasks: boolean
+    { lists, limit, looks }: Call, wanted: Wanted, last: number | undefined, tasks: TaskRead
   ): Promise<{ items: ListedHandoff[], now: number, looked: number }> {
     const { tenant, since, until, passedBy = '', caughtBy = '', statuses } = wanted
-    const order = wanted.state !== 'failed' ? wanted.state : isForwards(wanted) ? 'oldest' : 'failed'
     const texts = [
-      order, String(limit), String(looks), limit === 0 ? '' : textOfNumber(last), textOfNumber(since),
+      orderOf(wanted), String(limit), String(looks), limit === 0 ? '' : textOfNumber(last), textOfNumber(since),
       textOfNumber(until), passedBy, caughtBy, statuses === undefined ? '' : ` ${statuses.join(' ')} `, wordsOf(wanted),
-      withTasks ? '1' : '0',
+      String(taskReads.indexOf(tasks)), wanted.run === undefined ? '' : this.#keyNames.ofRuns(),
       ...lists.flatMap(({ at }) => at === null
         ? ['', '', '0']
         : [String(at.score), memberOf(tenant, at.id), at.includes ? '1' : '0'])
@@ -214,11 +230,19 @@ export function tagsFor ({ tenant, inbox }: Pick<Wanted, 'tenant' | 'inbox'>): s
 }
 
 function isForwards ({ state, oldestFirst = false }: Wanted): boolean {
-  return state !== 'failed' || oldestFirst
+  return state === 'live' || state === 'asked' || oldestFirst
+}
+
+/** As lua/list.lua calls it. */
+function orderOf ({ state, oldestFirst = false, allAttempts = false }: Wanted): string {
+  if (state === 'failed' && oldestFirst) return 'oldest'
+  return state === 'ended' && allAttempts ? 'all' : state
 }
 
 /** Must records be read to know what is wanted? */
 function isNarrow ({ passedBy, caughtBy, statuses, ...wanted }: Wanted): boolean {
+  // What has ended of a run isn't all of one kind.
+  if (wanted.run !== undefined && wanted.state === 'failed') return true
   return passedBy !== undefined || caughtBy !== undefined || statuses !== undefined || wordsOf(wanted) !== ''
 }
 
@@ -270,7 +294,9 @@ function dealt<T> (all: readonly T[], size: number): T[][] {
   return Array.from({ length: count }, (_, n) => all.filter((_, at) => at % count === n))
 }
 
-function readItem ([score, member, record, extra, decision, told, progress, task]: unknown[]): ListedHandoff {
+function readItem (
+  [score, member, record, extra, decision, told, progress, task, title]: unknown[]
+): ListedHandoff {
   return {
     id: handoffOfMember(member).id,
     score: Number(score),
@@ -278,5 +304,6 @@ function readItem ([score, member, record, extra, decision, told, progress, task
     decision: parseDecision(decision),
     texts: { fault: textOf(told), cancelReason: null, progress: parseProgress(textOf(progress)) },
     task: (task ?? null) as Buffer | null,
+    title: (title ?? null) as Buffer | null,
   }
 }

@@ -27,6 +27,7 @@ import type { EventTarget, Lifetimes, Script } from '../redis/scripts.ts'
 import { Sessions } from './sessions.ts'
 import { Sweeper } from './sweeper.ts'
 import { RightsCheck } from './rights.ts'
+import { Runs } from './runs.ts'
 import { Webhooks } from './webhooks.ts'
 
 export interface StoreOptions extends Lifetimes {
@@ -47,6 +48,10 @@ export interface StoreOptions extends Lifetimes {
    * where that has to be. Tests do it on one Redis, too.
    */
   isSpread?: boolean | undefined
+  /** The names of labels that make runs, for what was passed without knowing them. Left out: none. */
+  runLabels?: readonly string[] | undefined
+  /** Whether what has ended is listed. Left out: it is. */
+  listsEnded?: boolean | undefined
   /** Changes the text of each script: tests move time so (redis/scripts.ts). */
   edit?: ((source: string) => string) | undefined
 }
@@ -60,6 +65,7 @@ export interface Store {
   approvals: Approvals
   asks: Asks
   lists: Lists
+  runs: Runs
   subscriptions: Subscriptions
   sessions: Sessions
   keyRecords: KeyRecords
@@ -116,10 +122,14 @@ export function openStore (
   const areEventsOn = eventsRetention > 0
   const isSpread = options.isSpread ?? address.kind === 'cluster'
   const isRelayed = areEventsOn && isSpread
-  const keyNames = new KeyNames(keyPrefix, !isRelayed)
+  const keyNames = new KeyNames(keyPrefix, !isSpread)
   const target: EventTarget = isRelayed ? 'outbox' : { feeds: keyNames.feeds(), retention: eventsRetention }
   const scripts = loadScripts({
-    edit: options.edit, events: areEventsOn ? target : undefined, lifetimes: options, isOneRedis: !isSpread
+    edit: options.edit,
+    events: areEventsOn ? target : undefined,
+    lifetimes: options,
+    isOneRedis: !isSpread,
+    listsEnded: options.listsEnded
   })
   const lanes: Lanes = new Lanes(
     masters, replicas === 0 ? null : { replicas, barrierKey: tag => keyNames.barrier(tag) }, !isSpread,
@@ -148,6 +158,9 @@ export function openStore (
   const dependents = new Dependents(
     lanes, scripts, keyNames, !isSpread, error => log.error({ err: error }, 'releasing what comes after others failed')
   )
+  const runs = new Runs(
+    lanes, scripts, keyNames, error => log.error({ err: error }, 'moving the counts of runs failed')
+  )
   const sweeper = new Sweeper(handoffs, leases, {
     tags,
     leaseKey: tag => keyNames.sweeper(tag),
@@ -156,12 +169,14 @@ export function openStore (
     onFault: error => log.error({ err: error }, 'the sweep failed'),
     onExpired: options.onExpired,
     onAfter: (ended, blocked) => dependents.swept(ended, blocked),
+    onRuns: (tag, changed) => { void runs.changed(tag, changed) },
   })
   const indexer = new Indexer(lanes, scripts, keyNames, {
     tags,
     isOneRedis: !isSpread,
     masterOf,
     isSweeping: () => sweeper.isSweeping,
+    runLabels: options.runLabels ?? [],
     onFault: error => log.error({ err: error }, 'indexing the handoffs failed'),
   })
   const markOf = (tag: string): string | undefined => checks.markOf(tag)
@@ -176,6 +191,7 @@ export function openStore (
     approvals: new Approvals(lanes, scripts, keyNames, options.retention),
     asks: new Asks(lanes, scripts, keyNames, options, !isSpread),
     lists: new Lists(lanes, scripts, keyNames, tags, !isSpread),
+    runs,
     subscriptions,
     sessions: new Sessions(lanes, scripts, keyNames, tags, subscriptions),
     keyRecords: new KeyRecords(lanes, scripts, keyNames, tags[0] as string),

@@ -56,6 +56,8 @@ export interface SweeperOptions {
   onExpired?: ((tenant: string, id: string) => void) | undefined
   /** Called with what has ended and has dependents, and with what is blocked and is to be asked about. */
   onAfter?: ((ended: Swept['ended'], blocked: Swept['blocked']) => void) | undefined
+  /** Called with the runs of a partition whose counts changed, in a Cluster. */
+  onRuns?: ((tag: string, runs: Swept['runs']) => void) | undefined
 }
 
 /**
@@ -199,11 +201,11 @@ export class Sweeper {
   async #sweepPartition (tag: string, limit: number): Promise<void> {
     this.#underWay.add(tag)
     try {
-      const { onExpired, onAfter, masterOf } = this.#options
+      const { onExpired, onAfter, onRuns, masterOf } = this.#options
       const master = masterOf(tag)
       const hasMoved = master !== undefined && this.#sweptAt.has(tag) && this.#sweptAt.get(tag) !== master
       const {
-        expired, live, untilDue, stalled, reissued, named, ended, blocked
+        expired, live, untilDue, stalled, reissued, named, ended, blocked, runs
       } = await this.#handoffs.sweep(tag, limit, onExpired !== undefined, this.#statistics.isOld(tag), hasMoved)
       if (master !== undefined) this.#sweptAt.set(tag, master)
       this.expired += expired
@@ -213,6 +215,7 @@ export class Sweeper {
       this.#statistics.saw(tag, live, untilDue)
       for (const { tenant, id } of named) onExpired?.(tenant, id)
       if (ended.length + blocked.length > 0) onAfter?.(ended, blocked)
+      if (runs.length > 0) onRuns?.(tag, runs)
       if (untilDue !== null && untilDue <= 0) this.#backlog.add(tag)
     } catch (error) {
       // The other partitions can still be swept.

@@ -11,7 +11,7 @@ import { listen } from '../helpers/wire.ts'
 
 /** `handoff list`, `inboxes`, `inbox`, `redrive` and `purge`. Each subtest has a tenant of its own, with an agent and an operator. */
 
-const names = ['live', 'failed', 'hostile', 'many', 'direct', 'wrong', 'clock', 'redrive', 'again', 'purge', 'asks', 'scope', 'inboxes', 'unasked']
+const names = ['live', 'failed', 'hostile', 'many', 'direct', 'wrong', 'clock', 'redrive', 'again', 'purge', 'asks', 'scope', 'inboxes', 'unasked', 'runs']
 const agents: Array<[string, Scope[]]> = [['ann', ['pass', 'catch', 'status']], ['olga', ['operate', 'status']]]
 const secretOf = (tenant: string, agent: string) => `${tenant}-${agent}-secret-0123456789`
 const keys = names.flatMap(tenant => agents.map(([agent, scopes]) => ({ caller: callerOf(tenant, agent, scopes), secret: secretOf(tenant, agent) })))
@@ -172,18 +172,20 @@ t.test('wrong usage, and what the service refuses', async t => {
     [['list', '--caught-by', '*'], /^--caught-by: /],
     [['list', '--tenant', ''], /^--tenant: /],
     [['list', '--label', 'x'], /^--label: /],
-    [['list', '--failed', '--status', 'done'], /^--status: "done"/],
+    [['list', '--failed', '--status', 'gone'], /^--status: "gone"/],
+    [['list', '--failed', '--ended'], /^--failed and --ended exclude each other/],
     [['list', '--failed', '--error-code', 'a b'], /^--error-code: /],
     [['list', '--failed', '--since', 'yesterday'], /^--since: "yesterday" is not valid; it takes a time/],
     [['list', '--failed', '--since', '2026-02-30T00:00:00Z'], /^--since: /],
     [['list', '--failed', '--until', '999999999d'], /^--until: /],
     [['redrive', '--caught-by', 'ann'], /unknown option/],
     [['redrive', '--all', '--limit', '5'], /^--all and --limit exclude each other/],
-    [['purge'], /missing required argument/],
+    [['purge'], /^name an inbox, or a run with --label/],
+    [['purge', 'a', '--caught', 'maybe'], /^--caught takes ask or force/],
     [['purge', 'a', '--all', '--limit', '5'], /^--all and --limit exclude each other/],
   ]
   for (const [args, says] of wrong) t.match(await run(...args), { code: 2, stdout: '', stderr: says }, args.join(' '))
-  t.match(await run('list', '--since', '1h'), { code: 1, stdout: '', stderr: /\/since querystring: needs state=failed \(invalid_request\)\n$/ })
+  t.match(await run('list', '--since', '1h'), { code: 1, stdout: '', stderr: /\/since querystring: needs state=failed or state=ended \(invalid_request\)\n$/ })
   t.match(await run('redrive', '--limit', '1001', '--yes'), { code: 1, stdout: '', stderr: /\/limit/ })
   t.match(await run('purge', 'a b', '--yes'), { code: 1, stdout: '', stderr: /\/inbox/ })
 })
@@ -340,4 +342,16 @@ t.test('inboxes, for people and for programs, with a key and without; and what i
     [['inbox', 'red', '--pause', '--resume'], /exclude each other/], [['inbox', 'red', '--max-caught', '0'], /--max-caught: "0" is not valid/],
     [['inboxes', '--all', '--limit', '1'], /exclude each other/], [['inboxes', '--tenant', 'inboxes', '--url', address], /one of them/],
   ] as const) t.match(await run(...options), { code: 2, stderr: said })
+})
+
+t.test('runs and what has ended', async t => {
+  const { run, pass, fail } = as('runs')
+  await fail({ to: 'ending', task: 'first line\nsecond', labels: { run: 'r-1' } })
+  await pass({ labels: { run: 'r-1' } })
+  t.match(await run('list', '--ended', '--inbox', 'ending', '--status', 'failed', '--json'), { code: 0, stdout: /"status":"failed"/ })
+  t.match(await run('runs'), { code: 0, stdout: /^run +live +done +failed +other +first +last\nr-1 +1 +0 +1 +0 +\S+ +\S+\n$/ })
+  t.match(await run('runs', 'run', '--json'), { code: 0, stdout: /"value":"r-1","live":1/ })
+  t.match(await run('runs', 'team'), { code: 1, stderr: /must be one of RUN_LABELS: run/ })
+  t.match(await run('purge', '--label', 'run:r-1', '--caught', 'ask', '--dry-run'), { code: 0, stdout: /would_change +1\n/ })
+  t.match(await run('purge', '--label', 'run:r-1', '--caught', 'ask', '--yes'), { code: 0, stdout: /cancelled +1\n/ })
 })

@@ -41,6 +41,8 @@ export interface TestStoreOptions {
   retention?: number
   /** Milliseconds; 0, the default: events are off. */
   eventsRetention?: number
+  listsEnded?: boolean
+  runLabels?: readonly string[]
   prefix?: string
   url?: string
   /** The URL with the service's user. */
@@ -85,6 +87,8 @@ export async function testStore (t: Test, options: TestStoreOptions = {}): Promi
     workTtl: options.workTtl ?? 60_000,
     retention: options.retention ?? 60_000,
     eventsRetention,
+    listsEnded: options.listsEnded,
+    runLabels: options.runLabels,
     replicas: options.replicas ?? 0,
     log: options.log ?? log,
     onExpired: expiryLog(log),

@@ -260,7 +260,7 @@ t.test('a search that is over goes on where it ended, for the same that searches
   for (const [list, score] of [[names.failedIn(tag, tenant, inbox), start], [names.due(tag, tenant), start + 60_000]] as const) {
     await redis.zadd(list, ...Array.from({ length: 2500 }, (_, n) => [score + n % 9, `${tenant}:${tag}${String(n).padStart(22, 'x')}`]).flat())
   }
-  const operate = new OperateService(store.lists, store.attempts, new Reads(), { change: -1, search: -1 })
+  const operate = new OperateService(store.lists, store.attempts, new Reads(), [], { change: -1, search: -1 })
   const members = membersOf(Buffer.from('{"labels":{"only":"this"}}'), ['labels'])
   const asker = { isGone: () => false, grant: () => { throw new Error('a call has one round here') } }
   const calls = (agent: string) => {
@@ -268,7 +268,7 @@ t.test('a search that is over goes on where it ended, for the same that searches
     return [() => operate.redrive(caller, { inbox, labels: { only: 'this' } }, members, asker), () => operate.purge(caller, { inbox, labels: { only: 'this' } }, members, asker)]
   }
   for (const [n, call] of calls('olga').entries()) {
-    const nothing = { changed: [], skipped: 0, more: true }
+    const nothing = { changed: [], requested: 0, skipped: 0, more: true }
     t.strictSame(await call(), nothing)
     t.strictSame(await call(), nothing)
     t.strictSame(await calls('oscar')[n]!(), nothing, 'another begins at the start')
@@ -294,7 +294,7 @@ t.test('a call ends soon after it has found something, whatever its limit, and l
   const caller = callerOf('timed', 'olga', ['operate'])
   const asker = { isGone: () => false, grant: () => grantOf(() => caller) }
   const redrive = (times: { change: number, search: number }, limit: number) =>
-    new OperateService(store.lists, store.attempts, new Reads(), times).redrive(caller, { limit }, membersOf(Buffer.from('{}')), asker)
+    new OperateService(store.lists, store.attempts, new Reads(), [], times).redrive(caller, { limit }, membersOf(Buffer.from('{}')), asker)
   const [long, over] = [60_000, -1]
   t.match(await redrive({ change: over, search: long }, 1000), { changed: { length: 1 }, more: true })
   t.match(await redrive({ change: long, search: over }, 2), { changed: { length: 2 }, more: true }, 'it had found something')
@@ -310,7 +310,7 @@ t.test('a key that ends meanwhile: what was changed until then is told and logge
   let rounds = 0
   const caller = callerOf('ended', 'olga', ['operate'])
   const goneAfter = (last: number, then: () => Caller) => ({ isGone: () => false, grant: () => grantOf(() => ++rounds > last ? then() : caller) })
-  const operate = new OperateService(store.lists, store.attempts, new Reads())
+  const operate = new OperateService(store.lists, store.attempts, new Reads(), [])
   const redrive = (asker: Asker) => operate.redrive(caller, {}, membersOf(Buffer.from('{}')), asker)
   const ended = () => { throw new Problem('unauthorized') }
   t.match(await redrive(goneAfter(0, ended)), { changed: { length: 1 }, skipped: 0, more: true })

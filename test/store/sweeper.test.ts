@@ -83,7 +83,7 @@ class Sweep {
     const lookedAt = Math.min(limit, this.due.get(tag) ?? 0)
     if (lookedAt > 0) this.due.set(tag, this.due.get(tag)! - lookedAt)
     const untilDue = (this.due.get(tag) ?? 0) > 0 ? 0 : null
-    const none = { live: 0, untilDue, stalled: 0, reissued: { stalled: 0, not_done: 0 }, named: [], ended: [], blocked: [] }
+    const none = { live: 0, untilDue, stalled: 0, reissued: { stalled: 0, not_done: 0 }, named: [], ended: [], blocked: [], runs: [] }
     return { lookedAt, expired: lookedAt, ...none }
   }
 

@@ -2,7 +2,8 @@ import { call, labelsText, pathOf, queryOf } from './call.ts'
 import type { CallOptions, Settings } from './call.ts'
 import { elementTexts, encode, withText } from './json.ts'
 import type {
-  AskList, Asked, HandoffList, JsonObject, Labels, ListedHandoff, ManySettled, Purged, Question, Redriven
+  AskList, Asked, EndStatus, HandoffList, JsonObject, Labels, ListedHandoff, ManySettled, Purged, Question, Redriven,
+  RunList
 } from './types.ts'
 import { maxWait, pause } from './clock.ts'
 
@@ -26,10 +27,14 @@ export interface FailedWanted {
   limit?: number | undefined
 }
 
-/** What listed handoffs are to have. What is only about an end needs the state `failed`. */
-export interface ListWanted extends FailedWanted {
+/** What listed handoffs are to have. What is only about an end needs the state `failed` or `ended`. */
+export interface ListWanted extends Omit<FailedWanted, 'status'> {
+  /** How they ended. */
+  status?: ReadonlyArray<EndStatus> | undefined
   /** Live where it is left out. */
-  state?: 'live' | 'failed' | undefined
+  state?: 'live' | 'failed' | 'ended' | undefined
+  /** Of what has ended, also attempts that have a successor. */
+  attempts?: 'all' | undefined
   caughtBy?: string | undefined
   /** `next_cursor` of the page before. */
   cursor?: string | undefined
@@ -37,10 +42,11 @@ export interface ListWanted extends FailedWanted {
 
 export async function readList (settings: Settings, wanted: ListWanted & CallOptions): Promise<HandoffList> {
   const {
-    state, inbox, passedBy, caughtBy, labels, status, errorCode, since, until, cursor, limit, ...options
+    state, attempts, inbox, passedBy, caughtBy, labels, status, errorCode, since, until, cursor, limit, ...options
   } = wanted
   const query = queryOf({
     state,
+    attempts,
     inbox,
     passed_by: passedBy,
     caught_by: caughtBy,
@@ -76,20 +82,40 @@ export async function redrive (settings: Settings, wanted: FailedWanted & CallOp
   return await call(settings, { method: 'POST', path: '/api/redrive', body }, options)
 }
 
+/** The runs of a label: its values, with what became of what was passed with each. */
+export async function readRuns (
+  settings: Settings, { label, cursor, limit, ...options }: RunsWanted & CallOptions
+): Promise<RunList> {
+  return await call(settings, { method: 'GET', path: `/api/runs${queryOf({ label, cursor, limit })}` }, options)
+}
+
+export interface RunsWanted {
+  /** One of the service's RUN_LABELS; needed where there are several. */
+  label?: string | undefined
+  /** `next_cursor` of the page before. */
+  cursor?: string | undefined
+  /** How many at most. */
+  limit?: number | undefined
+}
+
 export interface PurgeWanted {
   /** Why: status shows it as `cancel_reason`. */
   reason?: string | undefined
   /** They have all of these. */
   labels?: Labels | undefined
+  /** What becomes of those that are caught: their catchers are asked to stop, or they are taken from them. */
+  caught?: 'ask' | 'force' | undefined
   /** How many at most. */
   limit?: number | undefined
 }
 
-export async function purge (settings: Settings, inbox: string, wanted: PurgeWanted & CallOptions): Promise<Purged> {
-  const { reason, labels, limit, ...options } = wanted
-  return await call(
-    settings, { method: 'POST', path: '/api/purge', body: encode({ inbox, reason, labels, limit }) }, options
-  )
+/** @param inbox undefined where `labels` name a run */
+export async function purge (
+  settings: Settings, inbox: string | undefined, wanted: PurgeWanted & CallOptions
+): Promise<Purged> {
+  const { reason, labels, caught, limit, ...options } = wanted
+  const body = encode({ inbox, reason, labels, caught, limit })
+  return await call(settings, { method: 'POST', path: '/api/purge', body }, options)
 }
 
 /** Questions in the middle of the work. */

@@ -1,5 +1,5 @@
-import { ask, asked, readAsks, purge, readList, readWholeList, redrive, readMany } from './lists.ts'
-import type { AskWanted, AsksWanted, FailedWanted, ListWanted, PurgeWanted, WaitWanted } from './lists.ts'
+import { ask, asked, readAsks, purge, readList, readRuns, readWholeList, redrive, readMany } from './lists.ts'
+import type { AskWanted, AsksWanted, FailedWanted, ListWanted, PurgeWanted, RunsWanted, WaitWanted } from './lists.ts'
 import { call, labelsText, pathOf, queryOf, settingsOf } from './call.ts'
 import type { CallOptions, ClientOptions, Problem, Settings } from './call.ts'
 import { readEvents } from './events.ts'
@@ -11,7 +11,7 @@ import type {
   Answered, ApprovalDetails, ApprovalList, Approved, AskList, Asked, BatchOperation, BatchResults, Cancelled, Declined,
   Done, EventsReset, Failed, Failure, Handoff, HandoffEvent, HandoffList, Heartbeat, Inbox, InboxList, InboxSettings,
   JsonObject, Labels, ListedHandoff, ManySettled, PassBody, Passed, Progress, Purged, Question, Redriven, Reissued,
-  Rejected, Status
+  Rejected, RunList, Status
 } from './types.ts'
 
 export interface CatchNextOptions extends CallOptions {
@@ -195,8 +195,8 @@ export class Operations {
   }
 
   /**
-   * A page of the tenant's handoffs: what is live, or with the state `failed` what failed. It may have fewer items than
-   * `limit`, or none, even if there is a `next_cursor`.
+   * A page of the tenant's handoffs: what is live, with the state `failed` what failed, or with `ended` what is over.
+   * It may have fewer items than `limit`, or none, even if there is a `next_cursor`.
    */
   async list (wanted: ListWanted & CallOptions = {}): Promise<HandoffList> {
     return await readList(this.#settings, wanted)
@@ -207,13 +207,21 @@ export class Operations {
     return readWholeList(this.#settings, wanted)
   }
 
+  /** A page of the values of a label that makes runs, the value that was passed last first, with its counts. */
+  async runs (wanted: RunsWanted & CallOptions = {}): Promise<RunList> {
+    return await readRuns(this.#settings, wanted)
+  }
+
   /** Reissues what failed, the earliest end first (with an operator's key). If there is `more`, call it again. */
   async redrive (wanted: FailedWanted & CallOptions = {}): Promise<Redriven> {
     return await redrive(this.#settings, wanted)
   }
 
-  /** Cancels what is pending in an inbox (with an operator's key). If there is `more`, call it again. */
-  async purge (inbox: string, wanted: PurgeWanted & CallOptions = {}): Promise<Purged> {
+  /**
+   * Cancels what is pending in an inbox, or of a run that `labels` name (with an operator's key). If there is `more`,
+   * call it again.
+   */
+  async purge (inbox: string | undefined, wanted: PurgeWanted & CallOptions = {}): Promise<Purged> {
     return await purge(this.#settings, inbox, wanted)
   }
 

@@ -45,8 +45,11 @@ export interface InboxSettings {
 /** A handoff as lists have it. */
 export type ListedHandoff = WithText<api.ListAnswer['items'][number]>
 export type HandoffList = WithText<Replace<api.ListAnswer, { items: ListedHandoff[] }>>
-export type Redriven = WithText<api.RedriveAnswer>
-export type Purged = WithText<api.PurgeAnswer>
+export type Redriven = WithText<Extract<api.RedriveAnswer, { reissued: number }>>
+export type Purged = WithText<Extract<api.PurgeAnswer, { cancelled: number }>>
+/** How a work ends. */
+export type EndStatus = 'done' | 'failed' | 'declined' | 'cancelled' | 'expired' | 'rejected'
+export type RunList = WithText<api.ListRunsAnswer>
 export type EventsPage = api.EventsAnswer
 type ListedEvent = api.EventsAnswer['items'][number]
 /**

@@ -14,8 +14,10 @@ const time = (description: string) =>
   Type.Optional(Type.String({ maxLength: 64, description, examples: ['2026-11-20T09:00:00.000Z'] }))
 
 export const handoffsQuery = Type.Object({
-  state: Type.Optional(oneOf(['live', 'failed'], {
-    default: 'live', description: 'live: pending or caught. failed: ended without being done, and without a successor.'
+  state: Type.Optional(oneOf(['live', 'failed', 'ended'], {
+    default: 'live',
+    description: 'live: pending or caught. failed: ended without being done, and without a successor. ended: ended ' +
+      'in any way, of what was passed with to or labels.'
   })),
   inbox: name('The inbox that it was passed to.', 'reviewer', inboxPattern),
   passed_by: name('The agent that passed it.', 'planner'),
@@ -23,13 +25,18 @@ export const handoffsQuery = Type.Object({
   labels: Type.Optional(Type.String({
     description: 'Labels that it must have, all of them.', examples: ['run:42,team:red']
   })),
-  since: time('With state=failed: it ended then or later.'),
-  until: time('With state=failed: it ended before that.'),
+  since: time('With state=failed or ended: it ended then or later.'),
+  until: time('With state=failed or ended: it ended before that.'),
   status: Type.Optional(Type.String({
-    description: 'With state=failed: how it ended, one or several.', examples: ['failed,expired']
+    description: 'With state=failed or ended: how it ended, one or several.', examples: ['failed,expired']
   })),
   error_code: Type.Optional(Type.String({
-    pattern: '^[A-Za-z0-9._-]{1,64}$', description: 'With state=failed: the code given to fail.', examples: ['timeout']
+    pattern: '^[A-Za-z0-9._-]{1,64}$',
+    description: 'With state=failed or ended: the code given to fail.',
+    examples: ['timeout']
+  })),
+  attempts: Type.Optional(oneOf(['all'], {
+    description: 'With state=ended: also attempts that have a successor. Without it each work is listed once.'
   })),
   ...pageQuery,
 }, { additionalProperties: false })
@@ -69,13 +76,19 @@ export const handoffsAnswer = pageOf(
       { ask_id: askOnStatus.properties.ask_id, asked_at: askOnStatus.properties.asked_at },
       { description: 'Its open question.' }
     )),
+    completed_at: Type.Optional(Type.String({ format: 'date-time', examples: ['2026-11-20T09:05:00.000Z'] })),
     ended_at: shown.ended_at,
     ended_by: shown.ended_by,
+    reissued_as: Type.Optional(Type.String({ description: 'Id of its successor.', examples: [exampleId] })),
     error: Type.Optional(Type.Object({
       message: Type.String({ description: 'Truncated to 1,000 characters.' }), code: Type.Optional(Type.String())
     }, { description: 'As sent with fail, without its data.' })),
     reason: Type.Optional(Type.String({ description: 'As sent with decline, truncated to 1,000 characters.' })),
     expired_because: shown.expired_because,
+    title: Type.Optional(Type.String({
+      description: 'The first line of the task, up to 100 characters; only for keys with the scope operate or read.',
+      examples: ['Summarise the attached figures']
+    })),
     task: Type.Optional(Type.String({
       description: 'Truncated to 200 characters; only for keys with the scope operate.', examples: ['Summarise the']
     })),
@@ -92,6 +105,10 @@ const optionalTime = (description: string) => Type.Optional(nullable<string>(
 ))
 const number = Type.Optional(nullable<number>('integer', {
   minimum: 1, maximum: 1000, default: 100, description: 'How many at most.', examples: [100]
+}))
+
+const onlyCounts = Type.Optional(nullable<boolean>('boolean', {
+  default: false, description: 'Whether to change nothing, and only to count what would change.'
 }))
 
 export const redriveBody = Type.Object({
@@ -111,6 +128,7 @@ export const redriveBody = Type.Object({
   since: optionalTime('They ended then or later.'),
   until: optionalTime('They ended before that.'),
   limit: number,
+  dry_run: onlyCounts,
 }, {
   additionalProperties: false, examples: [{ inbox: 'reviewer', status: ['failed'], error_code: 'timeout' }]
 })
@@ -126,15 +144,29 @@ export const redriveAnswer = Type.Object({
 }, { description: 'What was reissued.' })
 
 export const purgeBody = Type.Object({
-  inbox: Type.String({ pattern: inboxPattern, description: 'The inbox.', examples: ['reviewer'] }),
+  inbox: optionalName('The inbox. Left out, `labels` must name a run.', 'reviewer', inboxPattern),
   reason: Type.Optional(nullable<string>('string', {
     ...reasonRules, description: 'Why; status shows it as `cancel_reason`.', examples: ['Passed by mistake.']
   })),
   labels: labelsToPass('Labels that they must have, all of them.'),
+  caught: Type.Optional(Type.Unsafe<'ask' | 'force' | null>({
+    type: ['string', 'null'],
+    enum: ['ask', 'force', null],
+    description: 'What becomes of those that are caught: their catchers are asked to stop, or they are taken from ' +
+      'them. Left out, they go on.',
+    examples: ['ask']
+  })),
   limit: number,
-}, { additionalProperties: false })
+  dry_run: onlyCounts,
+}, { additionalProperties: false, examples: [{ inbox: 'reviewer', reason: 'Passed by mistake.' }] })
 export type PurgeBody = Static<typeof purgeBody>
 
-export const purgeAnswer = Type.Object({ cancelled: count('How many are cancelled now.', 3), more }, {
-  description: 'What was cancelled.'
+export const purgeAnswer = Type.Object({
+  cancelled: count('How many are cancelled now.', 3),
+  requested: Type.Optional(count('With caught=ask: how many catchers are asked to stop.', 1)),
+  more
+}, { description: 'What was cancelled.' })
+
+export const dryAnswer = Type.Object({ would_change: count('How many would change.', 3), more }, {
+  description: 'With dry_run: what would change.'
 })

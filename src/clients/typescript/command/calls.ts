@@ -38,9 +38,10 @@ export const calls = {
   events: async options => (await import('./events.ts')).events(options),
   inbox: async (options, name) => (await import('./inboxes.ts')).inbox(options, name),
   inboxes: async options => (await import('./inboxes.ts')).inboxes(options),
+  runs: async (options, label) => (await import('./inboxes.ts')).runs(options, label),
   list: async options => (await import('./list.ts')).list(options),
   redrive: async options => (await import('./operate.ts')).redrive(options),
-  purge: async (options, inbox) => (await import('./operate.ts')).purge(options, inbox),
+  purge: async (options, inbox) => (await import('./operate.ts')).purge(options, inbox || undefined),
   approvals: options => {
     const wanted = { ...given(options, 'inbox'), ...wantedLabels(options.label) }
     return ask(

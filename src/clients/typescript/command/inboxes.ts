@@ -1,11 +1,11 @@
-import type { Inbox } from '../index.ts'
+import type { Inbox, RunList } from '../index.ts'
 import { elementTexts, memberText } from '../json.ts'
 import { UsageError, print, span, table, unbroken } from './output.ts'
 import { ask, clientFor, lines, refused } from './ask.ts'
 import type { AskOptions } from './ask.ts'
 import { checkLimit, serviceTime } from './list.ts'
 
-/** `handoff inboxes` and `handoff inbox`: what there is in inboxes, and what operators set for them. */
+/** `handoff inboxes`, `handoff inbox` and `handoff runs`: what there is, and what operators set for an inbox. */
 
 export interface InboxesOptions extends AskOptions { limit?: number, all?: boolean, cursor?: string }
 
@@ -18,6 +18,9 @@ interface InboxOptions extends AskOptions {
 
 /** Where a page's JSON comes from. */
 type ReadPage = (wanted: { limit: number, cursor: string | undefined }) => Promise<string>
+
+/** A list as people see it: the columns, and the cells of an item. */
+interface Table<Item> { titles: readonly string[], cellsOf (item: Item): string[] }
 
 /** How many are shown, unless more are asked for. */
 const usual = 100
@@ -34,10 +37,36 @@ export async function inboxes (options: InboxesOptions): Promise<number> {
   }
 }
 
-/** Prints all pages, or as many as it takes for `limit` inboxes. @param now the time there, in milliseconds */
+/** Prints inboxes. @param now the time there, in milliseconds */
 export async function showInboxes (
   options: InboxesOptions, now: number, read: ReadPage
 ): Promise<number> {
+  return await showPages<Inbox>(options, read, { titles, cellsOf: inbox => cellsOf(inbox, now) })
+}
+
+/** Shows runs. @param label one of the service's; empty for its only one @returns the exit status */
+export async function runs (options: InboxesOptions, label: string): Promise<number> {
+  checkLimit(options)
+  const client = clientFor(options)
+  try {
+    const read: ReadPage = async wanted => (await client.runs({ ...label !== '' && { label }, ...wanted })).text
+    return await showPages({ ...options, limit: options.limit ?? fewRuns }, read, runTable)
+  } catch (error) {
+    return refused(options, error)
+  }
+}
+
+/** How many runs are shown, unless more are asked for. */
+const fewRuns = 20
+
+const runTable: Table<RunList['items'][number]> = {
+  titles: ['run', 'live', 'done', 'failed', 'other', 'first', 'last'],
+  cellsOf: ({ value, live, done, failed, other, first_at: first, last_at: last }) =>
+    [value, ...[live, done, failed, other].map(String), first, last]
+}
+
+/** Prints all pages, or as many as it takes for `limit` items. @returns the exit status */
+async function showPages<Item> (options: InboxesOptions, read: ReadPage, made: Table<Item>): Promise<number> {
   const { all = false, json = false, limit: wanted = usual } = options
   const texts: string[] = []
   let cursor: string | undefined | null = options.cursor
@@ -53,7 +82,8 @@ export async function showInboxes (
       : `{"items":[${texts.join()}],"next_cursor":${JSON.stringify(cursor)}}`)
     return 0
   }
-  print(texts.length === 0 ? 'none' : table([titles, ...texts.map(text => cellsOf(JSON.parse(text) as Inbox, now))]))
+  const rows = texts.map(text => made.cellsOf(JSON.parse(text) as Item))
+  print(rows.length === 0 ? 'none' : table([made.titles, ...rows]))
   if (cursor !== null) print('\nThere are more: --all shows all of them, and --limit more of them.')
   return 0
 }

@@ -1,4 +1,4 @@
-import type { ListWanted, ListedHandoff } from '../index.ts'
+import type { EndStatus, ListWanted, ListedHandoff } from '../index.ts'
 import { elementTexts, memberText } from '../json.ts'
 import type { Labels } from './common/names.ts'
 import { Failure, UsageError, harmless, notWritten, outputFault, print, span, unbroken } from './output.ts'
@@ -6,14 +6,14 @@ import { clientFor, madeFor, refused, wantedLabels } from './ask.ts'
 import type { AskOptions } from './ask.ts'
 import type { Moment } from './values.ts'
 
-/** `handoff list`: what is live, or what failed. */
+/** `handoff list`: what is live, what failed, or what has ended. */
 
 /** By what failed handoffs are chosen. */
 export interface FailedOptions extends AskOptions {
   inbox?: string
   passedBy?: string
   label?: Labels
-  status?: Array<'failed' | 'declined' | 'expired'>
+  status?: EndStatus[]
   errorCode?: string
   since?: Moment
   until?: Moment
@@ -21,6 +21,7 @@ export interface FailedOptions extends AskOptions {
 
 export interface ListOptions extends FailedOptions {
   failed?: boolean
+  ended?: boolean
   caughtBy?: string
   limit?: number
   all?: boolean
@@ -52,10 +53,12 @@ export function checkLimit ({ all, limit }: { all?: boolean, limit?: number }): 
 
 /** Prints the pages: all of them, or as many as it takes for `limit` handoffs. */
 export async function show (options: ListOptions, source: Source): Promise<number> {
-  const { all = false, json = false, failed } = options
+  const { all = false, json = false, failed, ended } = options
+  if (failed && ended) throw new UsageError('--failed and --ended exclude each other')
   const needsTime = !json || typeof options.since === 'number' || typeof options.until === 'number'
   const clock = needsTime ? ticking(await source.now()) : () => 0
-  const wanted = { state: failed ? 'failed' as const : 'live' as const, ...wantedOf(options, clock()) }
+  const state = failed ? 'failed' : ended ? 'ended' : 'live'
+  const wanted: ListWanted = { state, ...wantedOf(options, clock()) }
   const rows = rowsOf(clock)
   const items: string[] = []
   let cursor = options.cursor

@@ -13,7 +13,7 @@ import type { FailedOptions } from './list.ts'
 
 interface ManyOptions extends AskOptions { limit?: number, all?: boolean, yes?: boolean, dryRun?: boolean }
 
-interface PurgeOptions extends ManyOptions { reason?: string, label?: Labels }
+interface PurgeOptions extends ManyOptions { reason?: string, label?: Labels, caught?: 'ask' | 'force' }
 
 /** What a call answers: numbers, and whether there are more. */
 type Answer = { readonly text: string, more: boolean } & Record<string, unknown>
@@ -49,15 +49,21 @@ async function endOfLast (client: HandoffClient, wanted: ListWanted): Promise<st
 }
 
 /** @returns the exit status */
-export async function purge (options: PurgeOptions, inbox: string): Promise<number> {
+export async function purge (options: PurgeOptions, inbox: string | undefined): Promise<number> {
   const client = clientFor(options)
   checkLimit(options)
-  const { reason, label } = options
+  const { reason, label, caught } = options
+  if (inbox === undefined && label === undefined) throw new UsageError('name an inbox, or a run with --label')
+  const place = inbox === undefined ? '' : ` in ${inbox}`
   const which = label === undefined ? '' : ` with ${label.join(' and ')}`
-  await confirm(`Cancel what is pending in ${inbox}${which}`, options)
+  await confirm(`Cancel what is pending${caught === undefined ? '' : ' or caught'}${place}${which}`, options)
+  const wanted = { reason, ...wantedLabels(label), caught }
   try {
-    if (options.dryRun) return await count(options, pendingOf(client.listAll({ inbox, ...wantedLabels(label) })))
-    return await repeat(options, 'cancelled', limit => client.purge(inbox, { reason, ...wantedLabels(label), limit }))
+    if (options.dryRun) {
+      const live = client.listAll({ inbox, ...wantedLabels(label) })
+      return await count(options, caught === undefined ? pendingOf(live) : live)
+    }
+    return await repeat(options, 'cancelled', limit => client.purge(inbox, { ...wanted, limit }))
   } catch (error) {
     return refused(options, error)
   }
@@ -113,7 +119,7 @@ async function repeat (
       for (const [name, value] of Object.entries(answer)) {
         total[name] = typeof value === 'number' ? (total[name] as number | undefined ?? 0) + value : value as boolean
       }
-      idle = answer[count] === 0 ? idle + 1 : 0
+      idle = answer[count] === 0 && !answer.requested ? idle + 1 : 0
       isOver = !all || !answer.more
       if (!isOver && idle === allAtATime.idle) {
         throw new Failure(`${idle} calls found nothing, and there may be more: narrow it with --inbox, or try later`)

@@ -98,7 +98,7 @@ export function parseMoment (option: string, text: string): Moment {
   return ago
 }
 
-const ends = ['failed', 'declined', 'expired']
+const ends = ['failed', 'declined', 'expired', 'done', 'cancelled', 'rejected']
 
 /** `failed,expired`, each once. */
 export function parseEnds (option: string, text: string): string[] {
@@ -106,6 +106,12 @@ export function parseEnds (option: string, text: string): string[] {
   const unknown = given.find(end => !ends.includes(end))
   if (unknown !== undefined) throw wrong(option, unknown, `takes one or more of ${ends.join(', ')}, separated by commas`)
   return [...new Set(given)]
+}
+
+/** What a purge does with what is caught. */
+export function parseCaught (option: string, text: string): string {
+  if (text !== 'ask' && text !== 'force') throw new UsageError(`${option} takes ask or force`)
+  return text
 }
 
 /** One of the labels, `name:value`. @param before those before it @returns all */

@@ -2,8 +2,8 @@ import type { Call, Options } from './calls.ts'
 import { object, passOptions } from './common/pass-options.ts'
 import type { Value } from './common/pass-options.ts'
 import {
-  parseAsked, parseCount, parseEnds, parseInbox, parseKey, parseLabel, parseLimit, parseMax, parseMoment, parseName,
-  parseObject, parsePercent, parseSeconds, parseUntil, several
+  parseAsked, parseCaught, parseCount, parseEnds, parseInbox, parseKey, parseLabel, parseLimit, parseMax, parseMoment,
+  parseName, parseObject, parsePercent, parseSeconds, parseUntil, several
 } from './values.ts'
 
 /** The agents' verbs and their options. calls.ts has what they do; it is loaded only when one runs. */
@@ -45,7 +45,11 @@ const failedOptions: readonly Option[] = [
   ['--inbox <inbox>', 'only those that were passed to this inbox', parseInbox],
   ['--passed-by <agent>', 'only those that this agent passed', parseName],
   [label, 'only those with this label; several want all', parseLabel],
-  ['--status <statuses>', 'only those that ended so, separated by commas: failed, declined, expired', parseEnds],
+  [
+    '--status <statuses>',
+    'only those that ended so: failed,declined,expired; of --ended also done, cancelled and rejected',
+    parseEnds
+  ],
   ['--error-code <code>', 'only those that failed with this code', parseName],
   ['--since <time>', 'only those that ended then or later: 2026-11-20T09:00:00Z, or 1h for an hour ago', parseMoment],
   ['--until <time>', 'only those that ended before that', parseMoment],
@@ -193,14 +197,21 @@ const definitions: Record<Call, Definition> = {
     ],
   },
   list: {
-    description: 'list what is pending or caught, or what failed',
+    description: 'list what is pending or caught, what failed, or what has ended',
     options: [
-      [
-        '--failed',
-        'what ended without a result and has no successor; --status, --error-code, --since and --until need it'
-      ],
+      ['--failed', 'what ended without a result and has no successor'],
+      ['--ended', 'what has ended in any way; --status, --error-code, --since and --until need this or --failed'],
       ...failedOptions,
       ['--caught-by <agent>', 'only those that this agent caught', parseName],
+      ['--limit <n>', 'how many at most: 20 by default', parseLimit],
+      ['--all', 'all of them; with --json one a line'],
+      ['--cursor <cursor>', 'go on where a list ended: its next_cursor'],
+    ],
+  },
+  runs: {
+    description: 'list runs: the values of a label, with what became of what was passed with each',
+    arguments: [['[label]', 'one of the service’s RUN_LABELS; needed where there are several']],
+    options: [
       ['--limit <n>', 'how many at most: 20 by default', parseLimit],
       ['--all', 'all of them; with --json one a line'],
       ['--cursor <cursor>', 'go on where a list ended: its next_cursor'],
@@ -217,11 +228,12 @@ const definitions: Record<Call, Definition> = {
     ],
   },
   purge: {
-    description: 'cancel what is pending in an inbox (with an operator’s key)',
-    arguments: [['<inbox>', 'the inbox']],
+    description: 'cancel what is pending in an inbox, or of a run (with an operator’s key)',
+    arguments: [['[inbox]', 'the inbox; left out, --label names a run, as in run:42']],
     options: [
       ['--reason <text>', 'why; status shows it'],
       [label, 'only those with this label; several want all', parseLabel],
+      ['--caught <how>', 'also what is caught: ask its catchers to stop, or force it from them', parseCaught],
       ['--limit <n>', 'how many at most: 1 to 1000, 100 by default', parseLimit],
       ['--all', 'all of them; with --json an answer a line'],
       ['--yes', 'don’t ask first; needed where there is no terminal'],

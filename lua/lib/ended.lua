@@ -1,0 +1,69 @@
+-- What has ended: a partition's list of each tenant, prefix:{tag}:ended:tenant, by when the end was written (ms). In it
+-- is each attempt that was passed with an inbox or with labels; an entry outlives its handoff for a while.
+-- The lists that a handoff enters with its end; nil if it enters none. Call it before the first write (isHere).
+local function openEnded(key, member, extra)
+  if not extra or not string.find(extra, ' [tj]') then return nil end
+  local ended = { runs = openRuns(key, member, extra) }
+  --@if ended
+  ended.list = string.sub(key, 1, #key - #member - 2) .. 'ended:' .. string.match(member, '^[^:]+')
+  --@if oneredis
+  --@else
+  isHere(key, ended.list)
+  --@end
+  --@end
+  return ended
+end
+-- While Redis is full, the list goes without the entry. Its TTL is put off by LOOK more than it has to be.
+local function enterEnded(ended, member, became, next, now, micros)
+  if not ended then return end
+  --@if full
+  --@else
+  local list = ended.list
+  if list then
+    redis.call('ZADD', list, ms(now), member)
+    if redis.call('PEXPIRETIME', list) < now + RETENTION then
+      redis.call('PEXPIREAT', list, ms(now + RETENTION + LOOK))
+    end
+    -- Each of these calls removes up to 100 of those that are gone, so none has many to remove.
+    if micros % 32 == 0 then
+      local gone = math.min(100, redis.call('ZCOUNT', list, '-inf', '(' .. ms(now - RETENTION - 1000)))
+      if gone > 0 then redis.call('ZREMRANGEBYRANK', list, 0, gone - 1) end
+    end
+  end
+  --@end
+  if ended.runs then endRuns(ended.runs, member, became, next, now, micros) end
+end
+-- Sees to the lists of a handoff that was written by a version, or with settings, that didn't know them.
+local function indexEnded(key, now, micros)
+  local record, extra = unpack(redis.call('HMGET', key, 's', 'x'))
+  local status, _, _, expires, _, _, deadline = string.match(record or '', RECORD)
+  if not status or not extra or not string.find(extra, ' [tj]') then return end
+  local member, words = string.match(key, MEMBER), extra
+  local isLive = status == 'pending' or status == 'caught'
+  for at = 2, isLive and #ARGV or 1 do
+    local label = string.match(words .. ' ', ' j(' .. string.gsub(ARGV[at], '%p', '%%%0') .. ':%S+)')
+    if label and not string.find(words .. ' ', ' J' .. label .. ' ', 1, true) then words = words .. ' J' .. label end
+  end
+  local ended = openEnded(key, member, words)
+  local runs = ended.runs
+  if isLive and runs then
+    local ends = math.max(expires, tonumber(deadline) or 0)
+    if words ~= extra then redis.call('HSET', key, 'x', words) end
+    for _, run in ipairs(runs) do
+      if not redis.call('ZSCORE', runs.place .. 'run:' .. run, member) then
+        beginRuns({ place = runs.place, run }, member, ms(ends), ends, now, micros)
+      end
+    end
+  elseif not isLive and ended.list and not redis.call('ZSCORE', ended.list, member) then
+    local isFailure = status == 'failed' or status == 'declined' or
+      status == 'expired' and (deadline ~= '' or string.find(extra, ' t', 1, true))
+    local was = runs and redis.call('ZSCORE', runs.place .. 'run:' .. runs[1], member)
+    if runs and not was then ended.runs = nil end
+    local became = status == 'done' and 'done' or isFailure and 'failed' or 'other'
+    if string.find(extra, ' i', 1, true) then became = nil end
+    enterEnded(ended, member, became, nil, now, micros)
+  end
+end
+local function indexAllEnded(now, micros)
+  for _, key in ipairs(KEYS) do indexEnded(key, now, micros) end
+end
