@@ -117,9 +117,10 @@ export class ApprovalService {
   async #inspect (caller: Caller, id: string, asker: Asker, isForAsked: boolean): Promise<Inspection> {
     const place = placeOf(caller, id)
     const look = (maxBytes?: number) => this.#approvals.inspect(place, maxBytes)
-    const reply = await this.#reads.shared(`inspect ${place.tenant}:${id}`, place, asker, look)
+    const name = `inspect ${place.tenant}:${id}`
+    const { found: reply, now = caller } = await this.#reads.shared(name, place, asker, look)
     if (reply.outcome === 'not_found') throw new Problem('not_found')
-    if (!isAddressed(caller, reply.record)) throw refusal({ outcome: 'not_addressee', seen: reply })
+    if (!isAddressed(now, reply.record)) throw refusal({ outcome: 'not_addressee', seen: reply })
     const { approval, extra: { ask } } = reply.record
     if (approval === 'none' && !(isForAsked && ask?.of === 'person')) {
       throw refusal({ outcome: 'no_approval_required', seen: reply })
@@ -135,7 +136,7 @@ export class ApprovalService {
     const one = await this.#inspect(caller, id, asker, true)
     const { status, extra: { parent } } = one.record
     const look = async (wanted: string) => {
-      const reply = await statusWithoutResult(this.#reads, this.#handoffs, placeOf(caller, wanted), asker)
+      const { found: reply } = await statusWithoutResult(this.#reads, this.#handoffs, placeOf(caller, wanted), asker)
       return reply.outcome === 'found' ? reply : null
     }
     const [itself, itsParent] =

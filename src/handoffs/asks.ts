@@ -103,10 +103,13 @@ export class AskService {
   async find (caller: Caller, id: string, asker: Asker, waiting: WaitOptions | null = null): Promise<Found> {
     const place = placeOf(caller, id)
     const channel = this.#asks.channelOf(place)
+    // What its key may read can change while it waits.
+    let reader = caller
     const look = async (maxBytes?: number) => {
       // In its slot. Another question may have been asked since.
       if (maxBytes === undefined) return await this.#asks.asked(place)
       const see = async (now = caller) => {
+        reader = now
         const reply = await this.#asks.asked(place, maxBytes)
         admit(now, reply)
         return reply
@@ -115,9 +118,9 @@ export class AskService {
       if (seen.outcome === 'found' && seen.isLarger) throw new TooLarge()
       return seen
     }
-    const reply = await this.#reads.shared(`asked ${channel}`, place, asker, look)
-    admit(caller, reply)
-    return reply as Found
+    const { found, now = reader } = await this.#reads.shared(`asked ${channel}`, place, asker, look)
+    admit(now, found)
+    return found as Found
   }
 
   /**
@@ -160,15 +163,19 @@ export class AskService {
 
   /** A page of the open questions, the oldest first. */
   async list (
-    caller: Caller, wanted: WantedAsks, cursor: string | undefined, limit: number
+    caller: Caller, wanted: WantedAsks, cursor: string | undefined, limit: number, asker?: Asker
   ): Promise<ListedPage> {
     const { tenant, agent } = caller
     const passedBy = wanted.of === 'passer' ? agent : undefined
     const from = cursor === undefined ? null : readCursor(cursor, listName(wanted))
-    const page = () => this.#lists.page({ ...wanted, tenant, passedBy, state: 'asked' }, from, limit)
-    const found = await this.#reads.page(tenant, tagsFor({ ...wanted, tenant }), page)
+    let reader = caller
+    const page = (now = caller) => {
+      reader = now
+      return this.#lists.page({ ...wanted, tenant, passedBy, state: 'asked' }, from, limit)
+    }
+    const found = await this.#reads.page(tenant, tagsFor({ ...wanted, tenant }), page, asker)
     if (wanted.of === 'passer') return found
-    return { ...found, items: found.items.filter(({ record }) => isAddressed(caller, record)) }
+    return { ...found, items: found.items.filter(({ record }) => isAddressed(reader, record)) }
   }
 
   /** The channel for changes of what people of this tenant are asked; null where no channel has them all. */
@@ -178,10 +185,10 @@ export class AskService {
 
   /** The same as JSON. @throws {Problem} insufficient_scope: what people are asked needs another scope */
   async listText (
-    caller: Caller, wanted: WantedAsks, cursor: string | undefined, limit: number
+    caller: Caller, wanted: WantedAsks, cursor: string | undefined, limit: number, asker: Asker
   ): Promise<string> {
     requireScope(caller, toAnswer[wanted.of ?? 'person'])
-    const { items, next } = await this.list(caller, wanted, cursor, limit)
+    const { items, next } = await this.list(caller, wanted, cursor, limit, asker)
     const after = next === null ? null : writeCursor(next, listName(wanted))
     const url = (id: string) => wanted.of === 'passer' ? undefined : pageFor(this.#options.baseUrl(), id)
     return `{"items":[${items.map(item => itemText(item, url(item.id))).join(',')}],` +

@@ -4,7 +4,7 @@ import { eventTypes } from '../core/model.ts'
 import type { Caller } from '../core/model.ts'
 import type { statusAnswer } from '../core/schemas/handoffs.ts'
 import type { HandoffPlace, Handoffs, StatusReply } from '../store/handoffs.ts'
-import type { Reads } from '../store/reads.ts'
+import type { Reads, SharedRead } from '../store/reads.ts'
 import { itemText, placeOf, shownTo } from './answers.ts'
 import type { EventService } from './events.ts'
 import { placeAfter, timeIn } from './feed.ts'
@@ -45,7 +45,9 @@ export class Histories {
 
   /** @throws {Problem} not_found */
   async inspect (caller: Caller, id: string, asker: Asker): Promise<Inspected> {
-    return inspected(caller, id, await statusWithoutResult(this.#reads, this.#handoffs, placeOf(caller, id), asker))
+    const place = placeOf(caller, id)
+    const { found, now = caller } = await statusWithoutResult(this.#reads, this.#handoffs, place, asker)
+    return inspected(now, id, found)
   }
 
   /** All attempts that are known, the first one first: ten before and ten after this one at most. */
@@ -109,7 +111,7 @@ export class Histories {
 /** A handoff with what agents said about its end, and without its result. */
 export function statusWithoutResult (
   reads: Reads, handoffs: Pick<Handoffs, 'status'>, place: HandoffPlace, asker: Asker
-): Promise<StatusReply> {
+): Promise<SharedRead<StatusReply>> {
   return reads.shared(`end ${place.tenant}:${place.id}`, place, asker, async maxBytes => {
     const seen = await handoffs.status(place, 0, maxBytes)
     if (seen.outcome === 'found' && seen.isFaultLonger) throw new TooLarge()

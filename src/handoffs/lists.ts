@@ -62,10 +62,14 @@ export class ListService {
     const wanted = readWanted(tenant, query, this.#options.runLabels)
     if (statuses !== undefined) wanted.statuses = statuses
     const from = query.cursor === undefined ? null : readCursor(query.cursor, wanted.state)
-    const tasks = hasScope(caller, 'operate') ? 'beginning' : 'nothing'
-    const read = () => this.#lists.page(wanted, from, query.limit ?? 20, tasks)
+    // What its key may read can change while it waits for its slot.
+    let reader = caller
+    const read = (now = caller) => {
+      reader = now
+      return this.#lists.page(wanted, from, query.limit ?? 20, hasScope(now, 'operate') ? 'beginning' : 'nothing')
+    }
     const page = await this.#reads.page(tenant, tagsFor(wanted), read, asker)
-    const items = page.items.map(item => shownItem(caller, item))
+    const items = page.items.map(item => shownItem(reader, item))
     return { text: pageText({ ...page, items }, wanted.state), now: page.now }
   }
 }

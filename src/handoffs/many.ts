@@ -65,17 +65,19 @@ export class ManyHandoffs {
     const followed = new Map<string, Followed>()
     for (const id of ids) followed.set(id, { id, last: id, isOpen: isId(id), bytes: 0, due: 0, leave: undefined })
     const budget = asker.budget?.()
+    // What its key may read can change while it waits.
+    let reader = caller
     const read = (texts: number) => {
       const want = { tenant: caller.tenant, asker, budget, maxBytes: texts + ids.length * envelope }
-      return this.#reads.run(want, () =>
-        this.#answer(caller, ids, followed, { until, withResults, asker: waiting?.asker ?? asker }))
+      return this.#reads.run(want, (now = reader) =>
+        this.#answer(now, ids, followed, { until, withResults, asker: waiting?.asker ?? asker }))
     }
     if (waiting === null) return (await read(withResults ? maxTexts : 0)).text
     return await this.#begin(caller, async () => {
       const end = performance.now() + waiting.milliseconds
       for (;;) {
         const watch: Watch = { all: [...followed.values()], until, wake: undefined }
-        await this.#untilEnded(caller, watch, { ...waiting, milliseconds: end - performance.now() })
+        reader = await this.#untilEnded(reader, watch, { ...waiting, milliseconds: end - performance.now() })
         const texts = watch.all.reduce((sum, { bytes }) => sum + bytes, 0)
         const { text, complete } = await read(withResults ? Math.min(maxTexts, texts) : 0)
         // The wait is over. Or all is as the wait saw it: but an id that wasn't there may have come back since.
@@ -108,8 +110,10 @@ export class ManyHandoffs {
   /**
    * Waits until what is waited for is so. However many they are, it is one sleep: each change says which of them to
    * look at, and nothing but that is read.
+   * @returns the caller, as the key was at the last look
    */
-  async #untilEnded (caller: Caller, watch: Watch, waiting: WaitOptions): Promise<void> {
+  async #untilEnded (caller: Caller, watch: Watch, waiting: WaitOptions): Promise<Caller> {
+    let reader = caller
     const listen: Listen = async wake => {
       watch.wake = wake
       await Promise.all(watch.all.filter(({ isOpen }) => isOpen).map(one => this.#listen(caller, watch, one)))
@@ -118,12 +122,14 @@ export class ManyHandoffs {
         for (const one of watch.all) stopListening(one)
       }
     }
-    const look = async () => {
-      const now = performance.now()
-      const due = watch.all.filter(one => one.isOpen && one.due <= now)
+    const look = async (now = caller) => {
+      reader = now
+      const time = performance.now()
+      const due = watch.all.filter(one => one.isOpen && one.due <= time)
       await this.#reads.several(caller.tenant, due, tagOfLast, waiting.asker, one => this.#lookAt(caller, watch, one))
     }
     await this.#waiter.waitOn(listen, waiting, look, () => leftOf(watch))
+    return reader
   }
 
   async #listen (caller: Caller, watch: Watch, one: Followed): Promise<void> {

@@ -163,8 +163,13 @@ export class HandoffService {
   ): Promise<string | Buffer> {
     const place = placeOf(caller, id)
     const channel = this.#handoffs.channelOf(place)
-    const reply = await this.#reads.shared(channel, place, asker, async maxBytes => {
-      const see = () => this.#handoffs.status(place, maxBytes, maxBytes)
+    // What its key may read can change while it waits.
+    let reader = caller
+    const { found: reply, now = reader } = await this.#reads.shared(channel, place, asker, async maxBytes => {
+      const see = (now = caller) => {
+        reader = now
+        return this.#handoffs.status(place, maxBytes, maxBytes)
+      }
       const seen = await (waiting === null || maxBytes === undefined
         ? see()
         : this.#waiter.wait(channel, waiting, see, seen => untilReached(seen, until)))
@@ -172,7 +177,7 @@ export class HandoffService {
       return seen
     })
     if (reply.outcome === 'not_found') throw new Problem('not_found')
-    return statusText(id, shownTo(caller, reply))
+    return statusText(id, shownTo(now, reply))
   }
 
   /**
@@ -222,9 +227,10 @@ export class HandoffService {
 
   /** Its place under its parent. Of a root, Redis reads the whole payload. */
   #linePlace (caller: Caller, parent: string, handoff: NewHandoff, asker: Asker): Promise<LineagePlace> {
-    const look = (place: HandoffPlace) => {
+    const look = async (place: HandoffPlace) => {
       const name = `lineage ${this.#handoffs.channelOf(place)}`
-      return this.#reads.shared(name, place, asker, maxBytes => this.#handoffs.lineage(place, maxBytes), false)
+      const read = (maxBytes?: number) => this.#handoffs.lineage(place, maxBytes)
+      return (await this.#reads.shared(name, place, asker, read, false)).found
     }
     return lineagePlace(look, caller, parent, handoff, this.#options.hopLimit)
   }

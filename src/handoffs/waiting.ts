@@ -88,7 +88,7 @@ export class WaitingService {
     const [decided, approvals, asks] = await Promise.all([
       isAll ? this.#approvals.decided(caller.tenant, decidedListed) : [],
       fromApprovals === null || isOfQuestions ? null : this.#handoffs(caller, fromApprovals, limit, wanted, asker),
-      fromAsks === null ? null : this.#questions(caller, fromAsks, limit, wanted)
+      fromAsks === null ? null : this.#questions(caller, fromAsks, limit, wanted, asker)
     ])
     const sources = [approvals, asks]
     const items = merged(sources.filter(source => source !== null)).slice(0, limit)
@@ -119,8 +119,8 @@ export class WaitingService {
     }
   }
 
-  async #questions (caller: Caller, from: string, limit: number, wanted: WantedByPeople) {
-    const page = await this.#asks.list(caller, wanted, from === '' ? undefined : from, limit)
+  async #questions (caller: Caller, from: string, limit: number, wanted: WantedByPeople, asker: Asker | undefined) {
+    const page = await this.#asks.list(caller, wanted, from === '' ? undefined : from, limit, asker)
     return {
       items: page.items.map(({ id, score, record, texts }): WaitingItem => {
         const { text } = excerpt(Buffer.from(texts.fault!))

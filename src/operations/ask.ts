@@ -139,9 +139,9 @@ export function listAsks ({ asks }: Services) {
       'that, a page may have fewer items than `limit`, or none.',
     query: asksQuery,
     answers: { 200: asksAnswer },
-    async run ({ caller, query }) {
+    async run ({ caller, query, asker }) {
       const { of, inbox, cursor, limit = 20 } = query
-      const answer = await asks.listText(caller, { of, inbox, labels: labelsOf(query) }, cursor, limit)
+      const answer = await asks.listText(caller, { of, inbox, labels: labelsOf(query) }, cursor, limit, asker)
       return unmoved(answer)
     },
   })

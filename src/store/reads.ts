@@ -53,6 +53,9 @@ interface Want {
 /** Names the masters of partitions, as far as known (store.ts). */
 interface MasterNames { masterOf (tag: string): string | undefined, mastersOf (tags?: readonly string[]): string }
 
+/** What was read for all who asked for it. `now`: one of them, as its key is now, if it waited. */
+export interface SharedRead<T> { found: T, now: Caller | undefined }
+
 /** One read, while it waits and while it runs. */
 interface Entry {
   tenant: string
@@ -147,12 +150,14 @@ export class Reads {
    * The same for what many ask for: hundreds may wait for a result, and wake together. Who asks before the read begins
    * shares it, and nobody may change what it gives. Each has a budget of its own for its answer.
    * @param name of what is read @param isAnswer whether what is read becomes the answer
+   * @returns what was read. `now`: the asker, as the key is now, if it waited
    */
   async shared<T> (
     name: string, place: Want, asker: Reader, look: (maxBytes?: number) => Promise<T>, isAnswer = true
-  ): Promise<T> {
+  ): Promise<SharedRead<T>> {
     try {
-      return await (asker.isOneOfMany === true ? this.#counted(place, asker, look) : look(smallAlone))
+      if (asker.isOneOfMany !== true) return { found: await look(smallAlone), now: undefined }
+      return await this.#counted(place, asker, async (maxBytes, now) => ({ found: await look(maxBytes), now }))
     } catch (error) {
       if (!(error instanceof TooLarge)) throw error
     }
@@ -169,8 +174,7 @@ export class Reads {
       })
     }) as T
     if (!isFirst) await this.run({ tenant, budget, maxBytes: bytesIn(found) }, async () => found)
-    await stillThere(asker)
-    return found
+    return { found, now: await stillThere(asker) }
   }
 
   /** Reads many small handoffs, at each of their masters in one slot; few without one. */
@@ -190,8 +194,13 @@ export class Reads {
     return found
   }
 
-  /** Reads a page of what these partitions have; left out: all. */
-  page<T> (tenant: string, tags: readonly string[] | undefined, read: () => Promise<T>, asker?: Reader): Promise<T> {
+  /**
+   * Reads a page of what these partitions have; left out: all.
+   * @param read `now`: the asker, as the key is then, if it waited for a while
+   */
+  page<T> (
+    tenant: string, tags: readonly string[] | undefined, read: (now?: Caller) => Promise<T>, asker?: Reader
+  ): Promise<T> {
     return this.#inSlot(this.#queueOf(this.#masters.mastersOf(tags)), { tenant, asker }, read, true)
   }
 

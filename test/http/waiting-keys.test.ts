@@ -8,7 +8,7 @@ import { callText, told } from '../helpers/mcp.ts'
 import { ownRedis } from '../helpers/own-redis.ts'
 import type { OwnRedis } from '../helpers/own-redis.ts'
 import { isProblem } from '../helpers/problems.ts'
-import { bearer, callsOf, newKey, rotated, untilKnown } from '../helpers/stored-keys.ts'
+import { bearer, callerBy, callsOf, newKey, rotated, untilKnown } from '../helpers/stored-keys.ts'
 import { until } from '../helpers/until.ts'
 import { asleep, nobody, passed, timed } from '../helpers/waits.ts'
 
@@ -105,6 +105,26 @@ t.test('what a changed key no longer allows ends, on any replica, and the rest g
   await one.call('approver', 'POST', `/api/approve/${addressed}`)
   t.equal((await one.call('bob', 'GET', `/api/catch/${addressed}`)).statusCode, 200)
   t.equal((await status1).json().status, 'caught')
+})
+
+t.test('a key that is held to inboxes while its requests wait reads no text of others in their answers', async t => {
+  const { one } = shared
+  const { id: keyId, key } = await newKey(one.store.keyRecords, { agent: 'watcher', scopes: ['status'] })
+  const forA = async (more: object) => {
+    const id = await one.pass({ to: 'a', ...more })
+    await one.call('bob', 'GET', `/api/catch/${id}`)
+    return id
+  }
+  const [small, large, named] = [await forA({}), await forA({}), await forA({})]
+  const waits = [ask(one, key, `status/${small}?wait=30`), ask(one, key, `status/${large}?wait=30`)]
+  const many = askMany(one, key, [named])
+  for (const id of [small, large, named]) await asleep(one, id)
+  await one.store.keyRecords.update(keyId, { inboxes: ['b'] }, 'me')
+  await until(async () => (await callerBy(one.keys, key))?.inboxes?.has('b'))
+  const output = (length: number) => ({ output: { secret: 'x'.repeat(length) } })
+  for (const [id, length] of [[small, 1], [large, 200_000], [named, 1]] as const) await one.call('bob', 'POST', `/api/done/${id}`, output(length))
+  for (const answer of await Promise.all(waits)) t.match(answer.json(), { status: 'done', result: null })
+  t.match((await many).json(), { items: [{ status: 'done', result: null }], complete: true })
 })
 
 t.test('each look is authorised again, whatever is announced about keys', async t => {
