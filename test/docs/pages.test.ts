@@ -6,6 +6,8 @@ import { parse } from 'yaml'
 import { agents } from '../../src/cli/agents.ts'
 import { errorTable } from '../../src/core/errors.ts'
 import { scopes, statuses } from '../../src/core/model.ts'
+import type { Services } from '../../src/operations/operation.ts'
+import { operationsOf } from '../../src/operations/table.ts'
 import { testedServers } from '../../src/redis/connect.ts'
 import { anchorsOf, isManual, projectFiles, readPage } from '../helpers/pages.ts'
 import type { Page } from '../helpers/pages.ts'
@@ -101,15 +103,16 @@ t.test('each walk through the code passes a file once', async t => {
 })
 
 t.test('the pages name what the code has', async t => {
-  const settings = [...read('src/config.ts').matchAll(/^ {2}([A-Z][A-Z_]+): /gm)].map(([, name]) => name!)
+  const settings = [...read('src/config.ts').matchAll(/^ {2}([A-Z][A-Z0-9_]+): /gm)].map(([, name]) => name!)
   t.ok(settings.length > 20)
-  t.strictSame(firstColumn('docs/configuration.md').filter(name => /^[A-Z_]+$/.test(name)).sort(), settings.sort(), 'each setting has its row, once')
-  t.strictSame(firstColumn('README.md').filter(name => /^[A-Z_]+$/.test(name) && !settings.includes(name)), [])
+  t.strictSame(firstColumn('docs/configuration.md').filter(name => /^[A-Z][A-Z0-9_]+$/.test(name)).sort(), settings.sort(), 'each setting has its row, once')
+  t.strictSame(firstColumn('README.md').filter(name => /^[A-Z][A-Z0-9_]+$/.test(name) && !settings.includes(name)), [])
 
-  const paths = new Set([...files].filter(path => /^src\/(operations|http)\/.*\.ts$/.test(path)).flatMap(path => [...read(path).matchAll(/'(\/api\/[\w/:]+)'/g)].map(([, name]) => name!)))
-  t.ok(paths.size > 30)
+  const all = operationsOf({ limits: { maxExpiresIn: 1, maxWorkTtl: 1 } } as Services)
+  const operations = all.flatMap(({ method, path }) => path === null ? [] : [`${method} ${path}`])
+  t.ok(operations.length > 30)
   const said = read('docs/api.md') + read('docs/webhooks.md')
-  t.strictSame([...paths].filter(path => !said.includes(`${path}\``)), [], 'each path of the API is there, or leads to its page')
+  t.strictSame([...operations, 'POST /api/batch'].filter(name => !said.includes(`\`${name}\``)), [], 'each operation is there, or leads to its page')
 
   const errors = read('docs/api.md').split('\n').filter(line => /^\| \d{3} \|/.test(line))
     .flatMap(line => [...line.split(' | ')[1]!.matchAll(/`([a-z_]+)`/g)].map(([, code]) => `${line.slice(2, 5)} ${code}`))
@@ -117,7 +120,7 @@ t.test('the pages name what the code has', async t => {
   for (const status of statuses) t.ok(firstColumn('docs/api.md').includes(status), `the state ${status}`)
   for (const scope of scopes) t.ok(firstColumn('docs/keys.md').includes(scope), `the scope ${scope}`)
 
-  const metrics = [...(read('src/metrics/registry.ts') + read('src/metrics/families.ts')).matchAll(/name: '((?:handoff|http)_\w+)'/g)].map(([, name]) => name!)
+  const metrics = [...[...files].filter(path => /^src\/metrics\/.*\.ts$/.test(path)).map(read).join('').matchAll(/name: '((?:handoff|http)_\w+)'/g)].map(([, name]) => name!)
   const told = firstColumn('docs/observability.md').map(name => name.replace(/\{.*/, ''))
   t.strictSame(metrics.filter(name => !told.includes(name)), [], 'each family of metrics has its row')
 

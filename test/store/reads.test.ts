@@ -170,7 +170,7 @@ t.test('who asks for the same before its read shares it, each with a budget of i
     made++
     return Buffer.alloc(1000)
   }
-  const share = (asker: Reader, of = look) => reads.shared('one', { tenant: 'acme', tag: 'm' }, asker, of)
+  const share = async (asker: Reader, of = look) => (await reads.shared('one', { tenant: 'acme', tag: 'm' }, asker, of)).found
   const first = ask('a')
   const budgets = [new Budget('acme'), new Budget('acme')]
   const all = [...budgets.map(budget => share({ ...here, budget: () => budget })), share(readerOf(async () => { throw new Problem('unauthorized') })).catch(error => error.code)]
