@@ -78,22 +78,28 @@ export function invalidAt (at: number): BodyError {
  * Skips one value. It doesn't recurse, since the sender chooses how deep a value is nested.
  * @param name the member that the value belongs to, for the error
  * @param open an array for the closing bytes of what is open; its length limits the depth
+ * @param latin1 the same text, one character a byte: with it patterns skip what isn't nested, for a third
  */
-export function skipValue (json: Buffer, at: number, name: string, open: Uint8Array = closers): number {
+export function skipValue (
+  json: Buffer, at: number, name: string, open: Uint8Array = closers, latin1?: string
+): number {
   let depth = 1
   for (;;) {
-    const byte = json[at]
-    if (byte === openBrace || byte === openBracket) {
-      if (depth === open.length - 1) throw new BodyError(pointerTo(name), `nested deeper than ${open.length - 1}`)
-      open[++depth] = byte + 2 // in ASCII this is the closing byte, for both
-      at = skipSpace(json, at + 1)
-      if (json[at] !== open[depth]) {
-        if (byte === openBrace) at = skipColon(json, skipString(json, at))
-        continue
-      }
-    } else at = skipScalar(json, at)
+    // The value itself begins here, or a member or an element of what is open.
+    const runEnd = depth === 1 || latin1 === undefined ? at : skipRun(json, latin1, at, open[depth] as number)
+    if (runEnd !== at) at = runEnd
+    else {
+      if (depth > 1 && open[depth] === closeBrace) at = skipColon(json, skipString(json, at))
+      const byte = json[at]
+      if (byte === openBrace || byte === openBracket) {
+        if (depth === open.length - 1) throw new BodyError(pointerTo(name), `nested deeper than ${open.length - 1}`)
+        open[++depth] = byte + 2 // in ASCII this is the closing byte, for both
+        at = skipSpace(json, at + 1)
+        if (json[at] !== open[depth]) continue
+      } else at = skipScalar(json, at)
+    }
 
-    // A value has ended. Step over everything that closes here, up to the next value.
+    // A value has ended. Step over everything that closes here.
     for (;;) {
       if (depth === 1) return at
       at = skipSpace(json, at)
@@ -103,8 +109,28 @@ export function skipValue (json: Buffer, at: number, name: string, open: Uint8Ar
       if (++at === json.length) throw invalidAt(at)
     }
     at = skipSpace(json, at + 1)
-    if (open[depth] === closeBrace) at = skipColon(json, skipString(json, at))
   }
+}
+
+const plainCharacters = '[^"\\\\\\x00-\\x1f]*'
+const aString = `"${plainCharacters}(?:\\\\(?:["\\\\/bfnrt]|u[\\dA-Fa-f]{4})${plainCharacters}){0,63}"`
+const aScalar = `(?:${aString}|-?(?:0|[1-9]\\d*)(?:\\.\\d+)?(?:[eE][-+]?\\d+)?|true|false|null)`
+const space = '[ \\n\\r\\t]*'
+// A pattern keeps the way back of all that repeats but single characters, so it matches so many items, and escapes.
+const runOf = (item: string) => new RegExp(`${item}${space}(?:,${space}${item}${space}){0,63}`, 'y')
+const [elements, members] = [runOf(aScalar), runOf(`${aString}${space}:${space}${aScalar}`)]
+
+/**
+ * Skips members or elements up to one that is nested, not valid or odd: that one is skipped, or refused, byte by byte.
+ * @returns the offset of the comma or the closing byte after them; `at` if there are none
+ */
+function skipRun (json: Buffer, latin1: string, at: number, closing: number): number {
+  if (json[at] === openBrace || json[at] === openBracket) return at
+  const run = closing === closeBrace ? members : elements
+  run.lastIndex = at
+  if (!run.test(latin1)) return at
+  const end = run.lastIndex
+  return json[end] === comma || json[end] === closing ? end : at
 }
 
 function skipScalar (json: Buffer, at: number): number {
@@ -252,7 +278,7 @@ export function cutObject (text: Text, at: number): CutObject {
     if (names.length === maxMembers) throw new BodyError('', `more than ${maxMembers} members`)
 
     const start = skipColon(json, nameEnd)
-    const end = json[start] === quote ? skipLongString(text, start) : skipValue(json, start, name)
+    const end = json[start] === quote ? skipLongString(text, start) : skipValue(json, start, name, closers, text.latin1)
     values[name] = outline(text, start, end)
     names.push(name)
     ranges.push(start, end)

@@ -245,12 +245,13 @@ function watched (json: Buffer, read: (at: number) => void): Buffer {
   })
 }
 
-/** Skips a value that may be broken. */
-function skip (json: Buffer): void {
+/** Skips a value that may be broken. @returns where it ends, or why it is refused */
+function skip (json: Buffer, latin1?: string): number | string {
   try {
-    skipValue(json, 5, 'a')
+    return skipValue(json, 5, 'a', undefined, latin1)
   } catch (error) {
     if (!(error instanceof BodyError)) throw error
+    return error.message
   }
 }
 
@@ -283,7 +284,21 @@ t.test('of a body that is nested too deep nothing is read beyond that depth', as
 t.test('no body, however broken, makes a read past its end, which would slow down all that come after', async t => {
   fc.assert(fc.property(fc.array(fc.constantFrom(...shreds), { maxLength: 6 }), parts => {
     const json = Buffer.concat([Buffer.from('{"a":'), ...parts, Buffer.from('}')])
-    skip(watched(json, at => assert.ok(at < json.length, 'a read past the end')))
+    const inside = watched(json, at => assert.ok(at < json.length, 'a read past the end'))
+    assert.equal(skip(inside, json.toString('latin1')), skip(inside), 'with patterns as without')
   }), { numRuns: 10_000 * share })
   t.pass('none')
+})
+
+t.test('patterns skip what bytes skip, however long', async t => {
+  const many = { elements: '1,'.repeat(200), members: '"a":1,'.repeat(200), escapes: '\\n'.repeat(200), space: ' '.repeat(200) }
+  const values = [
+    `[${many.elements}2]`, `{${many.members}"b":"x"}`, `["${many.escapes}"]`, `{"${many.escapes}":"${many.escapes}"}`, `[1${many.space},${many.space}2]`,
+    `{"a":1,"b":[${many.elements}{${many.members}"c":{}}],"d":"x"}`, `[${many.elements}01]`, `{${many.members}"b":1.}`, `[${many.elements}]`, '[,1]', '{"a":,"b":1}',
+    '[1 2]', '["\\x"]', `["${many.escapes}\\u12"]`,
+  ]
+  for (const value of values) {
+    const json = Buffer.from(`{"a":${value}}`)
+    t.equal(skip(json, json.toString('latin1')), skip(json), value.slice(0, 60))
+  }
 })
