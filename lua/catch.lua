@@ -3,7 +3,7 @@
 -- KEYS: 1 prefix:{tag}:h:tenant:id  the handoff  2 prefix:{tag}:due:tenant  its tenant's live handoffs (lib/due.lua)
 -- ARGV: 1 the call's deadline (ms)  2 caught_by, a space, and catch_token
 --       3 the inboxes that the key is limited to, each between spaces; empty or absent for any
---       4 how many bytes the payload and the schema may have; absent for any
+--       4 how many bytes the payload and the schema may have, or inf; absent for as many as a request alone may read
 -- Replies: {'caught', created, payload, decision, traceparent, record, extra, schema}  it is this agent's now; created
 --                      is text; the decision is nil if nobody had to decide, the traceparent if none was passed; the
 --                      parts after that are there only with an extra, the schema only if one was passed
@@ -20,17 +20,21 @@
 local PAYLOAD = 3
 --@include several
 --@end
-local call, key, due, words, max_bytes = redis.call, KEYS[1], KEYS[2], ARGV[2], ARGV[4]
+local call, key, due, words, max_bytes = redis.call, KEYS[1], KEYS[2], ARGV[2], (ARGV[4] or READ_ALONE) + 0
 --@include late
 -- Before the payload is read: that is what takes Redis long.
-local isLarger = max_bytes and call('HSTRLEN', key, 'p') > max_bytes + 0
+local isLarger = call('HSTRLEN', key, 'p') > max_bytes
 local found = call('HMGET', key, 's', isLarger and 's' or 'p')
 local record, payload = found[1], found[2]
 
 if not record then return { 'not_found' } end
-local created, expires = string.match(record, '^pending none (%d+) (%d+) ')
+-- Most are plain, and have no trace. Both times in a record have 13 digits.
+local created, expires
+if string.sub(record, 1, 13) == 'pending none ' then
+  created, expires = string.sub(record, 14, 26), string.sub(record, 28, 40) + 0
+end
 local decision, trace, extra, schema
-local isPlain = created and now < expires + 0 and not string.find(record, '/', 1, true)
+local isPlain = created and now < expires and not string.find(record, '/', 1, true)
 if isPlain and isLarger then return { 'larger' } end
 if not isPlain then
   --@include events inbox due work
@@ -39,7 +43,7 @@ if not isPlain then
   if not status then return { 'newer' } end
   decision, extra, schema = unpack(call('HMGET', key, 'd', 'x', 'r'))
   if string.sub(record, 2, 2) ~= ':' then extra, schema = false, false end
-  if max_bytes and schema and #(payload or '') + #schema > max_bytes + 0 then isLarger = true end
+  if schema and #(payload or '') + #schema > max_bytes then isLarger = true end
   local member = string.match(key, MEMBER)
   local inbox = inboxOf(key, member, extra)
   if not isAddressed(extra, ARGV[3] ~= '' and ARGV[3]) then return { 'not_addressee', now, record, extra, decision } end
@@ -69,17 +73,16 @@ if not isPlain then
   append(outbox, seconds .. micros, 'caught', member, record, extra, string.match(words, '%S+'))
   --@end
 else
-  -- Most are plain, and have no trace. This does what becomeCaught does, with less to define and to ask. Both times in
-  -- a record have 13 digits.
+  -- This does what becomeCaught does, with less to define and to ask.
   --@if events
-  appendPlain(key, due, key, string.find(key, MEMBER) + 4, seconds .. micros, 'caught caught ',
+  appendPlain(key, due, key, string.find(key, BEFORE_MEMBER, 1, true) + 4, seconds .. micros, 'caught caught ',
     string.match(record, '%S+', 42), string.match(words, '%S+'), created)
   --@end
   local deadline, until_done = now + WORK_TTL, string.format('%d', now + WORK_TTL)
   record = 'caught' .. string.sub(record, 8) .. ' ' .. formatted .. ' ' .. until_done .. ' ' .. words
   call('HSET', key, 's', record)
   call('PEXPIREAT', key, string.format('%d', deadline + RETENTION))
-  if deadline < expires + 0 then
+  if deadline < expires then
     --@include due
     setDue(key, due, deadline, string.match(key, MEMBER), now)
   end

@@ -37,7 +37,7 @@ end
 if isFull(#result - call('HSTRLEN', key, 'p')) then return { 'full' } end
 --@end
 
-local member = string.match(key, MEMBER)
+local member = string.sub(key, string.find(key, BEFORE_MEMBER, 1, true) + 4)
 -- The record only grows: its first word changes, and this transition's words are appended.
 if extra then
   --@include events inbox work asking runs ended

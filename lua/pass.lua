@@ -55,7 +55,7 @@ if settings then
   local refusal = unpassable(inbox, other, options, settings, now)
   if refusal then return refusal end
 end
-local member, expires = string.match(key, MEMBER), now + ARGV[3]
+local member, expires = string.sub(key, string.find(key, BEFORE_MEMBER, 1, true) + 4), now + ARGV[3]
 local until_expiry = string.format('%d', expires)
 local extra, available, schema, after, blocked, shown
 record = (kept and 'pending waiting ' or 'pending none ') .. formatted .. ' ' .. until_expiry .. ' ' .. words

@@ -77,7 +77,9 @@
 local RECORD = '^[23]?:?(%l+) (%S+) (%d+) (%d+) (%S+) (%S+) ?%d* ?(%d*) ?(%S*) ?(%S*) ?(.*)$'
 -- Fewer captures, for the sweep, which may have a million records to read: status approval expires deadline.
 local DEADLINES = '^[23]?:?(%l+) (%S+) %d+ (%d+) %S+ %S+ ?%d* ?(%d*)'
--- Captures tenant:id, from a handoff's key.
+-- What tenant:id comes after in a handoff's key, and a pattern that captures it. To search for a text takes Redis half
+-- as long as for a pattern.
+local BEFORE_MEMBER = '}:h:'
 local MEMBER = '}:h:(.+)$'
 -- Within how many milliseconds the sweep looks at each tenant with live handoffs (lib/due.lua). Each look costs, and so
 -- does each pass and catch that is due sooner.
@@ -115,3 +117,5 @@ end
 -- How long an agent has for the work, and how long a handoff is kept after its end (ms).
 --@constant WORK_TTL
 --@constant RETENTION
+-- How many bytes a request alone reads without a slot (store/reads.ts).
+--@constant READ_ALONE

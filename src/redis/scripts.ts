@@ -14,6 +14,12 @@ const bounds = [0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2000]
  */
 const feedMargin = 7_200_000
 
+/**
+ * How many bytes of a handoff a request alone reads without a slot: to ask twice, and to wait for a slot, costs more
+ * than to read 32 KB. The script of catch has it as a constant, since most catches are such requests.
+ */
+export const readAlone = 64 * 1024
+
 /** A script as the server runs it. */
 export interface Script {
   readonly name: ScriptName
@@ -82,7 +88,7 @@ export function purposeOf (
   events: EventTarget | undefined, { workTtl, retention }: Lifetimes, isOneRedis: boolean, listsEnded = true
 ): Purpose {
   const holds: Condition[] = [...isOneRedis ? ['oneredis'] as const : [], ...listsEnded ? ['ended'] as const : []]
-  const constants = { WORK_TTL: String(workTtl), RETENTION: String(retention) }
+  const constants = { WORK_TTL: String(workTtl), RETENTION: String(retention), READ_ALONE: String(readAlone) }
   if (events === undefined) return { holds: new Set(holds), constants }
   if (events === 'outbox') return { holds: new Set([...holds, 'events', 'relayed']), constants }
   return {

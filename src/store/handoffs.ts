@@ -8,6 +8,7 @@ import type { KeyNames } from './key-names.ts'
 import type { Lanes } from '../redis/lanes.ts'
 import { parseDecision, parseRecord, readRefusal, readSeen, tagged } from './replies.ts'
 import type { Refused, RefusedReply, Seen } from './replies.ts'
+import { readAlone } from '../redis/scripts.ts'
 import type { Lifetimes, Scripts } from '../redis/scripts.ts'
 
 /** A handoff's place: its tenant, its id, and the hash tag of its partition. */
@@ -176,7 +177,9 @@ export class Handoffs {
     place: HandoffPlace, token: string, agent: string, { inboxes = null, maxBytes }: CatchLimits = {}
   ): Promise<CatchReply> {
     const member = memberOf(place.tenant, place.id)
-    const texts = [`${agent} ${token}`, ...limits(inboxes, maxBytes)]
+    const texts = [`${agent} ${token}`]
+    const max = maxBytes === readAlone ? undefined : maxBytes ?? 'inf'
+    if (inboxes !== null || max !== undefined) texts.push(...limits(inboxes, max))
     return this.#lanes.call({
       script: this.#scripts.catch,
       tag: place.tag,
@@ -278,7 +281,7 @@ export class Handoffs {
 const onlyAsks = ' ?'
 
 /** The inboxes that a key may catch from, as the scripts search in them: each between spaces. Then how many bytes. */
-function limits (inboxes: ReadonlySet<string> | null, maxBytes: number | undefined): string[] {
+function limits (inboxes: ReadonlySet<string> | null, maxBytes?: number | 'inf'): string[] {
   const names = inboxes === null ? '' : ` ${[...inboxes].join(' ')} `
   if (maxBytes !== undefined) return [names, String(maxBytes)]
   return inboxes === null ? [] : [names]
@@ -301,10 +304,10 @@ function readPass (reply: unknown, expiresIn: number): PassReply {
 
 function readCatch<Refusal extends string> (reply: unknown): CaughtReply | RefusedReply<Refusal> {
   const parts = tagged(reply)
-  const [outcome, createdAt, payload, decision, traceparent, record, extra, schema] = parts
+  const outcome = parts[0]
   if (outcome === 'larger') throw new TooLarge()
   if (outcome !== 'caught' && outcome !== 'replayed') return readRefusal(parts)
-  return { outcome, ...readCaught(createdAt, payload, decision, traceparent, record, extra, schema) }
+  return { outcome, ...readCaught(parts[1], parts[2], parts[3], parts[4], parts[5], parts[6], parts[7]) }
 }
 
 /** A caught handoff, from the parts that lua/catch.lua replies with, and lua/take.lua for each item. */

@@ -2,16 +2,15 @@ import { setImmediate } from 'node:timers/promises'
 import { Problem, TooLarge, Unavailable } from '../core/errors.ts'
 import type { Caller } from '../core/model.ts'
 import { Shared } from '../core/shared.ts'
+import { readAlone } from '../redis/scripts.ts'
 import { longAgo, stillThere } from './reader.ts'
 import type { Budget, Reader } from './reader.ts'
 
-/** How many bytes are read without a slot: to read them takes Redis no longer than to run the script. */
-export const small = 16 * 1024
 /**
- * How many a request alone reads so: to ask twice, and to wait for a slot, costs more than to read 32 KB. Of many
- * operations a hundred may ask at once, so for them it is `small`.
+ * How many bytes are read without a slot: to read them takes Redis no longer than to run the script. A request alone
+ * may read `readAlone` so. Of many operations a hundred may ask at once.
  */
-const smallAlone = 64 * 1024
+export const small = 16 * 1024
 /** How many small handoffs a request reads without a slot: 600 requests that wake together may want 60,000. */
 const few = 8
 /**
@@ -130,7 +129,7 @@ export class Reads {
     // All of a batch look at once, and may do so for long.
     const since = asker.isOneOfMany === true ? performance.now() : undefined
     try {
-      return await (since === undefined ? look(smallAlone) : this.#counted(place, asker, look))
+      return await (since === undefined ? look(readAlone) : this.#counted(place, asker, look))
     } catch (error) {
       if (!(error instanceof TooLarge)) throw error
     }
@@ -156,7 +155,7 @@ export class Reads {
     name: string, place: Want, asker: Reader, look: (maxBytes?: number) => Promise<T>, isAnswer = true
   ): Promise<SharedRead<T>> {
     try {
-      if (asker.isOneOfMany !== true) return { found: await look(smallAlone), now: undefined }
+      if (asker.isOneOfMany !== true) return { found: await look(readAlone), now: undefined }
       return await this.#counted(place, asker, async (maxBytes, now) => ({ found: await look(maxBytes), now }))
     } catch (error) {
       if (!(error instanceof TooLarge)) throw error
