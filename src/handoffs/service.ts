@@ -113,7 +113,7 @@ export class HandoffService {
           this.#handoffs.channelOf(place), waiting, (now = caller) => take(now, maxBytes), untilCatchable
         ))
     if (!('payload' in reply)) throw refusedCatch(reply)
-    await this.#complete(caller, id, reply, asker)
+    if (reply.record !== null) await this.#complete(caller, id, reply, asker)
     return {
       answer: caughtText(id, reply),
       replayed: key !== undefined && reply.outcome === 'replayed',
