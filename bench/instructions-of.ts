@@ -3,10 +3,8 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { Redis } from 'ioredis'
 import ts from 'typescript'
 import { tags } from '../src/core/ids.ts'
-import { KeyNames } from '../src/store/key-names.ts'
 import type { Callgrind, Instructions } from './callgrind.ts'
 import type { Request } from 'autocannon'
 import { addressedBody, nextRequest, passBody, passRequest, putOperation, runLoad } from './load.ts'
@@ -47,11 +45,16 @@ const [noIntervals, heldIntervals] = ['no', 'held'].map(how => `--import=${new U
 const calmRedis = ['--hz', '1', '--dynamic-hz', 'no']
 
 const project = fileURLToPath(new URL('..', import.meta.url))
-const main = join(project, 'dist/main.js')
+/** What the service of this commit starts with. */
+export const main = join(project, 'dist/main.js')
 
 export const operations = ['pass', 'catch', 'done'] as const
+export type Operation = typeof operations[number]
 /** Instructions per request, by operation. */
-export type Counts = Record<typeof operations[number], Instructions>
+export type Counts = Record<Operation, Instructions>
+
+type Say = (line: string) => void
+interface Kept { stop: () => Promise<void> }
 
 /** The floor's instructions. It runs as built JavaScript like the service, because tsx alone would take half a minute under valgrind. */
 export async function ofFloor (callgrind: Callgrind): Promise<Counts> {
@@ -64,89 +67,125 @@ export async function ofFloor (callgrind: Callgrind): Promise<Counts> {
       await writeFile(join(dir, 'bench', `${file}.js`), outputText)
     }
     for (const [link, target] of [['src', 'dist'], ['node_modules', 'node_modules'], ['package.json', 'package.json']] as const) await symlink(join(project, target), join(dir, link))
-    return await ofServer(callgrind, [join(dir, 'bench/floor.js')], keySettings)
+    return await kept(async keep => {
+      const [found] = await counts(callgrind, [keep(await startCounted(callgrind, [join(dir, 'bench/floor.js')], keySettings))])
+      return found!
+    })
   } finally {
     await rm(dir, { recursive: true })
   }
 }
 
-/** The service's instructions, with a Redis that isn't counted. */
-export async function ofService (callgrind: Callgrind, say: (line: string) => void): Promise<Counts> {
-  const redis = await benchRedis(say)
-  try {
-    return await ofServer(callgrind, [main], serviceSettings(redis.url))
-  } finally {
-    await redis.stop()
-  }
+/** The instructions of the services of these builds, each with a Redis that isn't counted. @param mains their main.js */
+export async function ofServices (callgrind: Callgrind, mains: readonly string[], say: Say): Promise<Counts[]> {
+  return await kept(async keep => {
+    const found: Counted[] = []
+    for (const main of mains) {
+      const redis = keep(await benchRedis(say))
+      found.push(keep(await startCounted(callgrind, [main], serviceSettings(redis.url))))
+    }
+    return await counts(callgrind, found)
+  })
 }
 
-/** Redis's instructions with the service, with trivial scripts, and with plain commands; these clients aren't counted. */
-export async function ofRedis (callgrind: Callgrind, say: (line: string) => void, alsoPlain: boolean):
-Promise<Record<'ours' | 'inbox' | 'trivial', Counts> & { plain?: Counts, version: string }> {
-  const stops: Array<() => Promise<void>> = []
-  const kept = <Started extends ServerProcess | BenchRedis>(started: Started) => {
-    stops.unshift(started.stop)
-    return started
-  }
-  try {
-    const redis = kept(await benchRedis(say, calmRedis, callgrind.under))
-    const service = kept(await startServer([heldIntervals, main], serviceSettings(redis.url), true))
-    await asUnderLoad(redis.url)
-    const ours = await counts(callgrind, service.url, redis.pid, [service])
-    const inbox = await counts(callgrind, service.url, redis.pid, [service], true)
-    const { main: trivialMain, remove } = await makeTrivial()
-    stops.unshift(remove)
-    const trivial = kept(await startServer([heldIntervals, trivialMain], serviceSettings(redis.url), true))
-    const beside = [service, trivial]
-    const found = { ours, inbox, trivial: await counts(callgrind, trivial.url, redis.pid, beside), version: redis.version }
-    if (!alsoPlain) return found
-    const plain = kept(await startServer(script('plain.ts'), { ...keySettings, STORE_URL: redis.url }))
-    return { ...found, plain: await counts(callgrind, plain.url, redis.pid, beside) }
-  } finally {
-    for (const stop of stops) await stop()
-  }
+/** What Redis executes for a service, for what is passed by id and through an inbox. */
+export interface OfRedis { byId: Counts, inbox: Counts }
+
+/**
+ * Redis's instructions with the service, with trivial scripts, and with plain commands; these clients aren't counted.
+ * @param older the main.js of another build, whose service then has a Redis of its own
+ */
+export async function ofRedis (callgrind: Callgrind, say: Say, alsoPlain: boolean, older?: string):
+Promise<{ ours: OfRedis, older?: OfRedis | undefined, trivial: Counts, plain?: Counts | undefined, version: string }> {
+  return await kept(async keep => {
+    const redis = keep(await benchRedis(say, calmRedis, callgrind.under))
+    const held: ServerProcess[] = []
+    const start = async (main: string, { url, pid }: BenchRedis): Promise<Counted> => {
+      const service = keep(await startServer([heldIntervals, main], serviceSettings(url), true))
+      held.push(service)
+      return { url: service.url, pid, held }
+    }
+    const ours = await start(main, redis)
+    const theirs = older === undefined ? [] : [await start(older, keep(await benchRedis(say, calmRedis, callgrind.under)))]
+    for (const { url } of [ours, ...theirs]) await asUnderLoad(url)
+    const answering = await makeTrivial()
+    keep({ stop: answering.remove })
+    const trivial = await start(answering.main, redis)
+    const plain = alsoPlain ? [{ ...keep(await startServer(script('plain.ts'), { ...keySettings, STORE_URL: redis.url })), pid: redis.pid, held }] : []
+    const both = [ours, ...theirs].flatMap(one => [one, { ...one, isInbox: true }])
+    const all = await counts(callgrind, [trivial, ...both, ...plain])
+    const [ofTrivial, byId, inbox] = all as [Counts, Counts, Counts]
+    return {
+      ours: { byId, inbox },
+      older: older === undefined ? undefined : { byId: all[3]!, inbox: all[4]! },
+      trivial: ofTrivial,
+      plain: alsoPlain ? all.at(-1) : undefined,
+      version: redis.version,
+    }
+  })
 }
 
 /**
- * Every partition has had a pass within the last ten minutes, as under any load that is worth counting: the first one costs a quarter more
- * (lua/lib/due.lua).
+ * Passes so much that nearly every partition has some of it, as under any load that is worth counting: the first one of a partition costs a
+ * quarter more (lua/lib/due.lua).
  */
 async function asUnderLoad (url: string): Promise<void> {
-  const redis = new Redis(url)
-  const keys = new KeyNames('handoff')
-  const all = redis.pipeline()
-  for (const tag of tags) all.zadd(keys.due(tag, 'default'), 'inf', '-').zadd(keys.tenants(tag), Date.now() + 600_000, 'default')
-  await all.exec()
-  await redis.quit()
+  const requests = [passRequest('{"task":"t"}', () => {})]
+  const count = 4 * tags.length
+  await untilFaultless(() => faultless(url, count, runLoad({ url, connections: 64, amount: count, sampleInt: 50, timeout: patience, requests })))
 }
 
-async function ofServer (callgrind: Callgrind, args: readonly string[], env: Record<string, string>): Promise<Counts> {
-  const { url, pid, stop } = await startServer([...v8, noIntervals, ...args], env, false, callgrind.under)
+/** Runs work and then stops, in reverse order, what it keeps. */
+async function kept<Found> (work: (keep: <Started extends Kept>(started: Started) => Started) => Promise<Found>): Promise<Found> {
+  const all: Kept[] = []
   try {
-    return await counts(callgrind, url, pid)
+    return await work(started => {
+      all.unshift(started)
+      return started
+    })
   } finally {
-    await stop()
+    for (const { stop } of all) await stop()
   }
 }
 
-/**
- * @param beside the services with held-intervals.mjs
- * @param isInbox whether the handoffs go through an inbox
- */
-async function counts (callgrind: Callgrind, url: string, pid: number, beside: readonly ServerProcess[] = [], isInbox = false): Promise<Counts> {
-  await untilFaultless(() => throughAll(url, warmUp, work => work(), isInbox))
-  const found: Array<Record<typeof operations[number], Instructions>> = []
-  const round = () => throughAll(url, counted, work => callgrind.count(pid, work), isInbox)
-  for (let left = rounds; left > 0; left--) found.push(await untilFaultless(() => held(beside, round)))
-  const each = (name: typeof operations[number]) => {
-    const of = (what: keyof Instructions) => Math.min(...found.map(round => round[name][what])) / counted
+/** A server under callgrind. */
+async function startCounted (callgrind: Callgrind, args: readonly string[], env: Record<string, string>): Promise<ServerProcess> {
+  return await startServer([...v8, noIntervals, ...args], env, false, callgrind.under)
+}
+
+/** Where requests are sent, and the process whose instructions are counted. */
+interface Counted {
+  url: string
+  pid: number
+  /** The services with held-intervals.mjs. */
+  held?: readonly ServerProcess[]
+  /** Whether the handoffs go through an inbox. */
+  isInbox?: boolean
+}
+
+/** Each round counts one after the other, so that whatever changes on the machine changes for all. */
+async function counts (callgrind: Callgrind, all: readonly Counted[]): Promise<Counts[]> {
+  const found = all.map((): Array<Record<Operation, Instructions>> => [])
+  for (const { url, isInbox } of all) await untilFaultless(() => throughAll(url, warmUp, work => work(), isInbox))
+  for (let left = rounds; left > 0; left--) {
+    for (const [at, { url, pid, held = [], isInbox }] of all.entries()) {
+      const round = () => throughAll(url, counted, work => callgrind.count(pid, work), isInbox)
+      found[at]!.push(await untilFaultless(() => whileHeld(held, round)))
+    }
+  }
+  return found.map(lowest)
+}
+
+function lowest (rounds: ReadonlyArray<Record<Operation, Instructions>>): Counts {
+  const each = (name: Operation) => {
+    const of = (what: keyof Instructions) => Math.min(...rounds.map(round => round[name][what])) / counted
     return { javascript: of('javascript'), native: of('native') }
   }
   return { pass: each('pass'), catch: each('catch'), done: each('done') }
 }
 
 /** Runs something while these services' intervals don't fire. */
-async function held<T> (services: readonly ServerProcess[], work: () => Promise<T>): Promise<T> {
+async function whileHeld<T> (services: readonly ServerProcess[], work: () => Promise<T>): Promise<T> {
   await Promise.all(services.map(({ hold }) => hold()))
   try {
     return await work()
@@ -173,17 +212,20 @@ export async function untilFaultless<T> (work: () => Promise<T>): Promise<T> {
 
 /** Passes this many handoffs, then catches them, then reports them done. @param around wraps the work of each operation */
 async function throughAll<Found> (
-  url: string, count: number, around: (work: () => Promise<void>) => Promise<Found>, isInbox: boolean
-): Promise<Record<typeof operations[number], Found>> {
+  url: string, count: number, around: (work: () => Promise<void>) => Promise<Found>, isInbox = false
+): Promise<Record<Operation, Found>> {
   const ids: string[] = []
-  const faultless = async (load: Promise<LoadResult>) => {
-    const { requests, faults } = await load
-    if (faults > 0 || requests !== count) throw new WentWrong(`${url}: ${faults} of ${requests} requests went wrong, of ${count}`)
-  }
-  const all = (request: Request) => faultless(runLoad({ url, connections, amount: count, sampleInt: 50, timeout: patience, requests: [request] }))
+  const one = (operation: 'catch' | 'done') => faultless(url, count, putOperation(url, connections, operation, ids, patience))
   return {
-    pass: await around(() => all(passRequest(isInbox ? addressedBody : passBody, id => ids.push(id)))),
-    catch: await around(() => isInbox ? all(nextRequest) : faultless(putOperation(url, connections, 'catch', ids, patience))),
-    done: await around(() => faultless(putOperation(url, connections, 'done', ids, patience))),
+    pass: await around(() => faultless(url, count, passRequest(isInbox ? addressedBody : passBody, id => ids.push(id)))),
+    catch: await around(() => isInbox ? faultless(url, count, nextRequest) : one('catch')),
+    done: await around(() => one('done')),
   }
+}
+
+/** So many requests, of which none may fail. @param load what is sent, or what is under way */
+async function faultless (url: string, count: number, load: Request | Promise<LoadResult>): Promise<void> {
+  const sent = load instanceof Promise ? load : runLoad({ url, connections, amount: count, sampleInt: 50, timeout: patience, requests: [load] })
+  const { requests, faults } = await sent
+  if (faults > 0 || requests !== count) throw new WentWrong(`${url}: ${faults} of ${requests} requests went wrong, of ${count}`)
 }

@@ -15,6 +15,8 @@ export interface BenchOptions {
   due: number
   /** The contestants that take part in a comparison; all if none is named. */
   only?: readonly string[]
+  /** Another commit, which takes turns with this one where a scenario can do that. */
+  beside?: string
   /** Reports progress. */
   say: (line: string) => void
 }

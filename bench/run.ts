@@ -68,11 +68,12 @@ const { values, positionals } = parseArgs({
     live: { type: 'string', default: '5000000' },
     due: { type: 'string', default: '1000000' },
     only: { type: 'string' },
+    beside: { type: 'string' },
     results: { type: 'string', default: fileURLToPath(new URL('results', import.meta.url)) },
   },
 })
 
-function wholeNumber (name: Exclude<keyof typeof values, 'results' | 'only'>): number {
+function wholeNumber (name: Exclude<keyof typeof values, 'results' | 'only' | 'beside'>): number {
   const number = Number(values[name])
   if (!Number.isInteger(number) || number < 1) throw new Error(`--${name} takes a whole number, at least 1`)
   return number
@@ -93,6 +94,7 @@ const options: BenchOptions = {
   live: wholeNumber('live'),
   due: wholeNumber('due'),
   ...only !== undefined && { only },
+  ...values.beside !== undefined && { beside: values.beside },
   say,
 }
 
