@@ -115,10 +115,10 @@ export function skipValue (
 const plainCharacters = '[^"\\\\\\x00-\\x1f]*'
 const aString = `"${plainCharacters}(?:\\\\(?:["\\\\/bfnrt]|u[\\dA-Fa-f]{4})${plainCharacters}){0,63}"`
 const aScalar = `(?:${aString}|-?(?:0|[1-9]\\d*)(?:\\.\\d+)?(?:[eE][-+]?\\d+)?|true|false|null)`
-const space = '[ \\n\\r\\t]*'
+const whiteSpace = '[ \\n\\r\\t]*'
 // A pattern keeps the way back of all that repeats but single characters, so it matches so many items, and escapes.
-const runOf = (item: string) => new RegExp(`${item}${space}(?:,${space}${item}${space}){0,63}`, 'y')
-const [elements, members] = [runOf(aScalar), runOf(`${aString}${space}:${space}${aScalar}`)]
+const runOf = (item: string) => new RegExp(`${item}${whiteSpace}(?:,${whiteSpace}${item}${whiteSpace}){0,63}`, 'y')
+const [flatElements, flatMembers] = [runOf(aScalar), runOf(`${aString}${whiteSpace}:${whiteSpace}${aScalar}`)]
 
 /**
  * Skips members or elements up to one that is nested, not valid or odd: that one is skipped, or refused, byte by byte.
@@ -126,7 +126,7 @@ const [elements, members] = [runOf(aScalar), runOf(`${aString}${space}:${space}$
  */
 function skipRun (json: Buffer, latin1: string, at: number, closing: number): number {
   if (json[at] === openBrace || json[at] === openBracket) return at
-  const run = closing === closeBrace ? members : elements
+  const run = closing === closeBrace ? flatMembers : flatElements
   run.lastIndex = at
   if (!run.test(latin1)) return at
   const end = run.lastIndex
