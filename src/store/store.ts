@@ -169,7 +169,7 @@ export function openStore (
     onFault: error => log.error({ err: error }, 'the sweep failed'),
     onExpired: options.onExpired,
     onAfter: (ended, blocked) => dependents.swept(ended, blocked),
-    onRuns: (tag, changed) => { void runs.changed(tag, changed) },
+    onRuns: (tag, changed) => { runs.changed(tag, changed) },
   })
   const indexer = new Indexer(lanes, scripts, keyNames, {
     tags,
