@@ -6,12 +6,12 @@
 -- knows who caught it says so, since reading the whole record takes twice as long. `more` are further words. `outbox`
 -- is what openOutbox gave, before the script's first write.
 local function append(outbox, micros, type, member, record, extra, caught_by, more)
-  local status, created, passed_by, deadline, catcher
+  local status, approval, created, passed_by, deadline, catcher
   if caught_by then
     status, created, passed_by = string.match(record, '^[23]?:?(%l+) %l+ (%d+) %d+ (%S+)')
   else
-    status, created, passed_by, deadline, catcher =
-      string.match(record, '^[23]?:?(%l+) %l+ (%d+) %d+ (%S+) %S+ ?%d* ?(%d*) ?(%S*)')
+    status, approval, created, passed_by, deadline, catcher =
+      string.match(record, '^[23]?:?(%l+) (%l+) (%d+) %d+ (%S+) %S+ ?%d* ?(%d*) ?(%S*)')
     caught_by = catcher == '' and '-' or catcher
   end
   local rest = caught_by
@@ -20,7 +20,7 @@ local function append(outbox, micros, type, member, record, extra, caught_by, mo
   end
   if status == 'expired' then
     local beat = extra and string.match(extra, ' h(%d+)')
-    rest = rest .. ' b' .. (deadline == '' and 'not_caught' or
+    rest = rest .. ' b' .. (deadline == '' and (approval == 'waiting' and 'not_decided' or 'not_caught') or
       beat and tonumber(beat) < tonumber(deadline) and 'stalled' or 'not_done')
   end
   if more then rest = rest .. more end

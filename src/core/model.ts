@@ -311,9 +311,14 @@ function workEnd ({ caught, extra }: HandoffRecord): number {
   return extra.heartbeatDeadline ?? caught!.deadline
 }
 
+/** Why a handoff expired: nobody caught it, no person decided on it, it wasn't done, or its catcher wasn't heard of. */
+export const expiryReasons = ['not_caught', 'not_decided', 'not_done', 'stalled'] as const
+
 /** When an expired handoff expired, and which deadline it missed. */
-export function expiryOf (record: HandoffRecord): { at: number, because: 'not_caught' | 'not_done' | 'stalled' } {
-  if (record.caught === null) return { at: record.expiresAt, because: 'not_caught' }
+export function expiryOf (record: HandoffRecord): { at: number, because: typeof expiryReasons[number] } {
+  if (record.caught === null) {
+    return { at: record.expiresAt, because: record.approval === 'waiting' ? 'not_decided' : 'not_caught' }
+  }
   const at = workEnd(record)
   return { at, because: at < record.caught.deadline ? 'stalled' : 'not_done' }
 }

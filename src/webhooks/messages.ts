@@ -37,7 +37,10 @@ interface EventData {
 }
 
 const becauseOf: Record<string, string> = {
-  not_caught: 'nobody caught it in time', not_done: 'it was not done in time', stalled: 'its catcher sent no heartbeat'
+  not_caught: 'nobody caught it in time',
+  not_decided: 'nobody decided on it in time',
+  not_done: 'it was not done in time',
+  stalled: 'its catcher sent no heartbeat'
 }
 
 const titles: Record<string, string> = {

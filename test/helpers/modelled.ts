@@ -102,7 +102,7 @@ export class Modelled {
     const at = this.deadline
     if (now < at) return
     if (this.caught !== undefined && this.hasNext) this.reissuedAs = null
-    const because = this.caught === undefined ? 'not_caught' : at < this.caught.deadline ? 'stalled' : 'not_done'
+    const because = this.caught === undefined ? this.approval === 'waiting' ? 'not_decided' : 'not_caught' : at < this.caught.deadline ? 'stalled' : 'not_done'
     this.status = byItself.to
     this.ended = { at, by: null, because }
     this.keptFrom = at

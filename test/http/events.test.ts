@@ -97,6 +97,7 @@ for (const isSpread of [false, true]) {
     t.equal(link, `https://handoff.example/base/approvals/${id}`)
     store.sweeper.start()
     t.strictSame(await typesOf(id, 3), ['passed', 'approval_requested', 'expired'])
+    t.strictSame((await read(`after=0-0&types=handoff.expired&handoff_id=${id}`)).items.map(({ data }) => data.expired_because), ['not_decided'])
     const asked = async (of: string) => (await read(`after=0-0&types=handoff.approval_requested&handoff_id=${of}`)).items.map(({ data }) => data)
     const common = { status: 'pending', to: 'box', passed_by: 'alice' }
     t.strictSame(await asked(id), [{ handoff_id: id, ...common, labels: { run: '1' }, approval_url: link, expires_at: end }])

@@ -129,6 +129,7 @@ t.test('failed: what ended undone and gets no successor, the latest first', asyn
   const declined = await taken()
   const stalled = await taken({ to: 'work', work_within: 10 })
   const uncaught = await pass({ to: 'work', expires_in: 20 })
+  const undecided = await pass({ to: 'work', expires_in: 21, require_human: true, delay: 20, after: [uncaught], after_need: 'ended' })
   const others = { uncaught: await pass({ expires_in: 20 }), done: await taken(), cancelled: await pass(), forced: await taken(), tried: await taken({ max_attempts: 2 }), taken: await taken() }
   await at(5)
   await post(`/api/fail/${failed}`, { error: { message: 'It broke.', code: 'broken', data: { secret: 1 } } })
@@ -139,10 +140,12 @@ t.test('failed: what ended undone and gets no successor, the latest first', asyn
   await post(`/api/fail/${others.tried}`, { error: { message: 'Again.' } })
   await post(`/api/reissue/${others.taken}`)
   await at(30)
-  await sweep(stalled, uncaught, others.uncaught)
+  t.match(await as('failed').status(undecided), { expired_because: 'not_decided' }, 'whatever else hindered it, and before the sweep has been there')
+  await sweep(stalled, uncaught, others.uncaught, undecided)
   const items = await all('state=failed')
-  t.strictSame(ids(items), [uncaught, stalled, declined, failed])
+  t.strictSame(ids(items), [undecided, uncaught, stalled, declined, failed])
   t.strictSame(items.map(({ status, ended_at: ended, ended_by: by, expired_because: because, error, reason }) => [status, ended, by, because, error, reason]), [
+    ['expired', new Date(start + 21_000).toISOString(), null, 'not_decided', undefined, undefined],
     ['expired', new Date(start + 20_000).toISOString(), null, 'not_caught', undefined, undefined],
     ['expired', new Date(start + 10_000).toISOString(), null, 'not_done', undefined, undefined],
     ['declined', new Date(start + 6000).toISOString(), 'ann', undefined, undefined, 'No.'],
@@ -150,11 +153,11 @@ t.test('failed: what ended undone and gets no successor, the latest first', asyn
   ])
   const time = (seconds: number) => encodeURIComponent(new Date(start + seconds * 1000).toISOString())
   for (const [query, wanted] of [
-    ['inbox=work', [uncaught, stalled, failed]], ['status=failed', [failed]], ['status=expired,declined', [uncaught, stalled, declined]], ['error_code=broken', [failed]], ['error_code=broke', []],
-    [`since=${time(6)}`, [uncaught, stalled, declined]], [`until=${time(6)}`, [failed]], [`since=${time(5)}&until=${time(20)}`, [stalled, declined, failed]], ['caught_by=ann', [stalled, declined, failed]],
+    ['inbox=work', [undecided, uncaught, stalled, failed]], ['status=failed', [failed]], ['status=expired,declined', [undecided, uncaught, stalled, declined]], ['error_code=broken', [failed]], ['error_code=broke', []],
+    [`since=${time(6)}`, [undecided, uncaught, stalled, declined]], [`until=${time(6)}`, [failed]], [`since=${time(5)}&until=${time(20)}`, [stalled, declined, failed]], ['caught_by=ann', [stalled, declined, failed]],
   ] as const) t.same(ids(await all(`state=failed&${query}`)), wanted, query)
   t.strictSame(ids(await all()).filter(id => [failed, declined, stalled, uncaught].includes(id)), [], 'none of them is live')
-  for (const id of [failed, uncaught]) await post(`/api/reissue/${id}`)
+  for (const id of [failed, uncaught, undecided]) await post(`/api/reissue/${id}`)
   t.strictSame(ids((await list('state=failed')).items), [stalled, declined], 'what was reissued is no longer there')
   t.strictSame(ids((await list('state=failed&inbox=work')).items), [stalled])
 })

@@ -35,7 +35,7 @@ function told (event: HandoffEvent | EventsReset): string | undefined {
   switch (event.type) {
     case 'handoff.reissued': return event.data.reissued_as
     case 'handoff.expired': {
-      const because: 'not_caught' | 'not_done' | 'stalled' = event.data.expired_because
+      const because: 'not_caught' | 'not_decided' | 'not_done' | 'stalled' = event.data.expired_because
       return event.data.reissued_as ?? because
     }
     case 'handoff.failed':

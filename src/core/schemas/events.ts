@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import type { Static, TProperties } from '@sinclair/typebox'
 import { shownOn } from '../members.ts'
-import { eventTypes, happenings } from '../model.ts'
+import { eventTypes, expiryReasons, happenings } from '../model.ts'
 import type { Status } from '../model.ts'
 import { wantedLabels } from './handoffs.ts'
 import { exampleId } from './parts.ts'
@@ -70,7 +70,9 @@ const perhapsCaught = { caught_by: Type.Optional(catcher) }
 const successor = Type.String({ description: 'Id of the next attempt, the successor.', examples: [exampleId] })
 const perhapsTriedAgain = { reissued_as: Type.Optional(successor) }
 const expiredBecause = Type.String({
-  enum: ['not_caught', 'not_done', 'stalled'], description: 'The deadline that was missed.', examples: ['stalled']
+  enum: expiryReasons,
+  description: 'What was missed: not_decided if a person still had to decide.',
+  examples: ['stalled']
 })
 
 const askId = Type.String({ description: 'Id of the question.', examples: ['ask_9dDZKx3PqU0vY5wRr1mT2Q'] })

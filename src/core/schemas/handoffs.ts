@@ -2,7 +2,7 @@ import { Type } from '@sinclair/typebox'
 import type { Static } from '@sinclair/typebox'
 import { maxLabels } from '../labels.ts'
 import { members, shownOn } from '../members.ts'
-import { askStates, asked, statuses } from '../model.ts'
+import { askStates, asked, expiryReasons, statuses } from '../model.ts'
 import { availableAt, blockedBy, exampleId, nullable, object, oneOf, time } from './parts.ts'
 import type { Limits, Schemas } from '../members.ts'
 
@@ -210,8 +210,8 @@ export const statusAnswer = Type.Object({
   error: Type.Optional(object('As sent with fail.', { message: 'The archive is not readable.' })),
   reason: Type.Optional(Type.String({ description: 'As sent with decline.', examples: ['Not my field.'] })),
   expired_because: Type.Optional(Type.Union(
-    [Type.Literal('not_caught'), Type.Literal('not_done'), Type.Literal('stalled')],
-    { description: 'The deadline that was missed.', examples: ['stalled'] }
+    expiryReasons.map(reason => Type.Literal(reason)),
+    { description: 'What was missed: not_decided if a person still had to decide.', examples: ['stalled'] }
   )),
   ask: Type.Optional(askOnStatus),
   ...attempt,

@@ -126,7 +126,10 @@ function failureFacts (item: HandoffItem, now: number): string[] {
 }
 
 const because: Record<string, string> = {
-  not_caught: 'nobody caught it in time', not_done: 'not done in time', stalled: 'no heartbeat in time'
+  not_caught: 'nobody caught it in time',
+  not_decided: 'nobody decided on it in time',
+  not_done: 'not done in time',
+  stalled: 'no heartbeat in time'
 }
 
 function hidden (query: Query): string {

@@ -126,6 +126,7 @@ function question ({ ask, now, handoff_id: id }: Inspected): string {
 
 const because: Record<string, string> = {
   not_caught: 'nobody caught it in time',
+  not_decided: 'nobody decided on it in time',
   not_done: 'it was not done in time',
   stalled: 'its catcher sent no heartbeat in time'
 }
