@@ -3,6 +3,7 @@ import type { ErrorObject } from 'ajv'
 import type { Fault } from './errors.ts'
 import { pointerTo } from './json.ts'
 import { labelNameExpected } from './labels.ts'
+import { unknownOf } from './similar.ts'
 
 /** Compiled from a schema. What is wrong stands in `errors`. */
 export type Validate = ((value: unknown) => boolean) & { errors?: ErrorObject[] | null }
@@ -10,10 +11,16 @@ export type Validate = ((value: unknown) => boolean) & { errors?: ErrorObject[] 
 /**
  * Strict: the string "false" is not false, and an unknown member is an error. Reports all errors at once: a body has at
  * most 64 members.
- * One for the process: routes, a batch and MCP validate by the same schemas.
+ * One for the process: routes, a batch and MCP validate by the same schemas. `verbose`: an error has the schema that it
+ * is about, which knows the names there are.
  */
 const ajv = new Ajv({
-  coerceTypes: false, removeAdditional: false, useDefaults: false, allErrors: true, allowUnionTypes: true
+  coerceTypes: false,
+  removeAdditional: false,
+  useDefaults: false,
+  allErrors: true,
+  allowUnionTypes: true,
+  verbose: true
 })
 
 /** By the schema's text: schemas with a limit in them are made anew for each service of a process. */
@@ -30,7 +37,7 @@ export function compile (schema: object): Validate {
 
 /** An Ajv error in words for an agent: which member is wrong, and what is expected there. */
 export function readFault (
-  fault: Pick<ErrorObject, 'instancePath' | 'params' | 'message'>, context: string | undefined
+  fault: Pick<ErrorObject, 'instancePath' | 'params' | 'message' | 'parentSchema'>, context: string | undefined
 ): Fault {
   const {
     additionalProperty, missingProperty, allowedValues
@@ -39,7 +46,9 @@ export function readFault (
   const place = context === undefined || context === 'body' ? '' : `${context}: `
   const pointer = member === undefined ? fault.instancePath : fault.instancePath + pointerTo(member)
   if (additionalProperty !== undefined) {
-    return { pointer, message: place + (fault.instancePath === '/labels' ? labelNameExpected : 'unknown') }
+    const known = Object.keys((fault.parentSchema?.properties ?? {}) as object)
+    const message = fault.instancePath === '/labels' ? labelNameExpected : unknownOf(additionalProperty, known)
+    return { pointer, message: place + message }
   }
   if (missingProperty !== undefined) return { pointer, message: `${place}required` }
   if (allowedValues !== undefined) {

@@ -6,6 +6,7 @@ import {
 } from '../core/json.ts'
 import type { Members, Text } from '../core/json.ts'
 import { keyPattern } from '../core/schemas/handoffs.ts'
+import { unknownOf } from '../core/similar.ts'
 import type { Operation } from '../operations/operation.ts'
 
 /** One operation of a batch. Its body's bytes are a view of the batch's body. Nothing says yet that they are right. */
@@ -63,7 +64,7 @@ export function cutBatch (bytes: Buffer, known: ReadonlyMap<string, Operation>):
       entries = []
       return cutArray(batch, at, faults, entries, known)
     }
-    faults.add(pointerTo(name), name === 'operations' ? 'must be an array' : 'unknown')
+    faults.add(pointerTo(name), name === 'operations' ? 'must be an array' : unknownOf(name, ['operations']))
     return skipValue(json, at, name, open)
   })
   if (end !== json.length) throw invalidAt(end)
@@ -114,7 +115,7 @@ function cutArray (
         const end = cut?.end ?? skipValue(json, valueAt, name, open)
         if (name === 'body') members = cut
         if (parts.has(name)) values.set(name, json.subarray(valueAt, end))
-        else faults.add(pointer + pointerTo(name), 'unknown')
+        else faults.add(pointer + pointerTo(name), unknownOf(name, [...parts]))
         return end
       })
     } else {

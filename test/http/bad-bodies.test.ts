@@ -60,6 +60,27 @@ t.test('each member of a body is accepted as it is or refused by name', async t 
   t.strictSame(both.errors.map((fault: { pointer: string }) => fault.pointer).sort(), ['/output', '/task', '/x'], 'all that is wrong is told')
 })
 
+t.test('an unknown name that resembles one of this place is answered with that one', async t => {
+  const messages = async (path: string, body: unknown) =>
+    Object.fromEntries(isProblem(t, await call('alice', 'POST', path, body), 400, 'invalid_request').errors.map(({ pointer, message }: { pointer: string, message: string }) => [pointer, message]))
+  const meant = (name: string) => `unknown; did you mean ${name}?`
+  t.strictSame(await messages('/api/pass', { task: 't', inbox: 'box', result: {}, requireHuman: true, 'max-attempts': 2, expires_im: 1, contxet: {}, Task: 't', x: 1, ['y'.repeat(10_000)]: 1 }), {
+    '/inbox': meant('to'), '/result': meant('output'), '/requireHuman': meant('require_human'), '/max-attempts': meant('max_attempts'), '/expires_im': meant('expires_in'),
+    '/contxet': meant('context'), '/Task': meant('task'), '/x': 'unknown', [`/${'y'.repeat(63)}…`]: 'unknown',
+  })
+  const id = await service.caught()
+  t.strictSame(await messages(`/api/done/${id}`, { result: {} }), { '/result': meant('output') })
+  t.strictSame(await messages(`/api/heartbeat/${id}`, { progress: { mesage: 'm', percent: 1 } }), { '/progress/mesage': meant('message') })
+  t.strictSame(await messages('/api/catch', { to: 'box', inboxs: ['a'] }), { '/to': meant('inbox'), '/inboxs': meant('inbox') })
+  t.strictSame(await messages('/api/batch', { operation: [], operations: [{ op: 'pass', idempotencyKey: 'k' }] }), {
+    '/operation': meant('operations'), '/operations/0/idempotencyKey': meant('idempotency_key'),
+  })
+  const { results } = (await call('alice', 'POST', '/api/batch', { operations: [{ op: 'pass', body: { task: 't', inbox: 'box' } }] })).json()
+  t.match(results[0].body, { errors: [{ pointer: '/inbox', message: meant('to') }] })
+  const { errors } = isProblem(t, await call('alice', 'GET', `/api/status/${id}?untill=done`), 400, 'invalid_request')
+  t.strictSame(errors, [{ pointer: '/untill', message: `querystring: ${meant('until')}` }])
+})
+
 t.test('a body over the limit, declared or chunked, is 413; one at the limit is accepted', async t => {
   const service = await testApp(t, { BODY_LIMIT: '1024' })
   const { app, call, dump } = service
