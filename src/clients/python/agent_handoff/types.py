@@ -385,8 +385,8 @@ class Status(_Status, total=False):
     error: dict[str, Any]
     #: As sent with decline.
     reason: str
-    #: The deadline that was missed.
-    expired_because: Literal["not_caught", "not_done", "stalled"]
+    #: What was missed: not_decided if a person still had to decide.
+    expired_because: Literal["not_caught", "not_decided", "not_done", "stalled"]
     #: Its catcher’s latest question.
     ask: StatusAsk
     #: Number of this attempt.
@@ -499,8 +499,8 @@ class Standing(_Standing, total=False):
     error: dict[str, Any]
     #: As sent with decline.
     reason: str
-    #: The deadline that was missed.
-    expired_because: Literal["not_caught", "not_done", "stalled"]
+    #: What was missed: not_decided if a person still had to decide.
+    expired_because: Literal["not_caught", "not_decided", "not_done", "stalled"]
     #: Its catcher’s latest question.
     ask: StandingAsk
     #: Number of this attempt.
@@ -662,21 +662,16 @@ class ListedHandoff(_ListedHandoff, total=False):
     cancel_requested_at: str
     #: Its open question.
     ask: ListedHandoffAsk
-    completed_at: str
     #: When the handoff ended.
     ended_at: str
     #: The agent that ended the handoff; null if none did.
     ended_by: str | None
-    #: Id of its successor.
-    reissued_as: str
     #: As sent with fail, without its data.
     error: ListedHandoffError
     #: As sent with decline, truncated to 1,000 characters.
     reason: str
-    #: The deadline that was missed.
-    expired_because: Literal["not_caught", "not_done", "stalled"]
-    #: The first line of the task, up to 100 characters; only for keys with the scope operate or read.
-    title: str
+    #: What was missed: not_decided if a person still had to decide.
+    expired_because: Literal["not_caught", "not_decided", "not_done", "stalled"]
     #: Truncated to 200 characters; only for keys with the scope operate.
     task: str
     #: Only on a truncated task.
@@ -692,36 +687,24 @@ class HandoffList(TypedDict):
     next_cursor: str | None
 
 
-class _Redriven(TypedDict):
-    #: Whether there are others: then send it again.
-    more: bool
-
-
-class Redriven(_Redriven, total=False):
+class Redriven(TypedDict):
     """What was reissued."""
 
     #: How many have a successor now.
     reissued: int
     #: How many could not be: they are gone, or somebody else reissued them.
     skipped: int
-    #: How many would change.
-    would_change: int
-
-
-class _Purged(TypedDict):
     #: Whether there are others: then send it again.
     more: bool
 
 
-class Purged(_Purged, total=False):
+class Purged(TypedDict):
     """What was cancelled."""
 
     #: How many are cancelled now.
     cancelled: int
-    #: With caught=ask: how many catchers are asked to stop.
-    requested: int
-    #: How many would change.
-    would_change: int
+    #: Whether there are others: then send it again.
+    more: bool
 
 
 class _WaitingApproval(TypedDict):
@@ -901,8 +884,8 @@ class EventData(TypedDict, total=False):
     answered_by: str
     #: How it ended without an answer.
     state: Literal["expired", "withdrawn"]
-    #: The deadline that was missed.
-    expired_because: Literal["not_caught", "not_done", "stalled"]
+    #: What was missed: not_decided if a person still had to decide.
+    expired_because: Literal["not_caught", "not_decided", "not_done", "stalled"]
     #: Id of the next attempt, the successor.
     reissued_as: str
     #: The webhook’s id.
