@@ -62,6 +62,9 @@ const environment = Type.Object({
   API_KEYS: Type.String({ default: '', description: 'agents’ keys: name:secret,tenant/name:secret,…' }),
   APPROVER_KEYS: Type.String({ default: '', description: 'approvers’ keys: name:secret,tenant/name:secret,…' }),
   OPERATOR_KEYS: Type.String({ default: '', description: 'operators’ keys: name:secret,tenant/name:secret,…' }),
+  READER_KEYS: Type.String({
+    default: '', description: 'the keys of those who may read all of a handoff: name:secret,tenant/name:secret,…'
+  }),
   TRUSTED_PROXIES: Type.String({
     default: '',
     description: 'who is trusted to say where a request came from (X-Forwarded-For): addresses and ' +
@@ -202,11 +205,7 @@ export function loadConfig (env: NodeJS.ProcessEnv = process.env) {
     redisServerBin: given.REDIS_SERVER_BIN,
     keyPrefix: given.REDIS_KEY_PREFIX,
     dataDir: given.DATA_DIR,
-    apiKeys: [
-      ...parseKeys('API_KEYS', given.API_KEYS, agentScopes),
-      ...parseKeys('APPROVER_KEYS', given.APPROVER_KEYS, approverScopes),
-      ...parseKeys('OPERATOR_KEYS', given.OPERATOR_KEYS, operatorScopes),
-    ],
+    apiKeys: keysOf(given),
     trustedProxies,
     defaultExpiresIn: given.DEFAULT_EXPIRES_IN * 1000,
     maxExpiresIn: given.MAX_EXPIRES_IN * 1000,
@@ -238,7 +237,6 @@ export function loadConfig (env: NodeJS.ProcessEnv = process.env) {
     drainTimeout: given.DRAIN_TIMEOUT,
     logLevel: given.LOG_LEVEL,
   })
-  refuseSharedSecrets(config.apiKeys)
   return config
 }
 
@@ -341,13 +339,44 @@ function isNetwork (text: string): boolean {
 
 export const agentScopes: readonly Scope[] = ['pass', 'catch', 'status']
 const approverScopes: readonly Scope[] = ['approve', 'status']
-export const operatorScopes: readonly Scope[] = ['operate', 'approve', 'status']
+const operatorScopes: readonly Scope[] = ['operate', 'approve', 'status']
+const readerScopes: readonly Scope[] = ['read', 'status']
+/** Of the key for people that `npm start` makes. */
+export const localPersonScopes: readonly Scope[] = [...operatorScopes, 'read']
 
 /**
  * `name:secret` or `tenant/name:secret`: names have 1 to 64 characters; a secret has at least 16 visible ASCII
  * characters except , and :
  */
 const keyShape = /^(?:([A-Za-z0-9._-]{1,64})\/)?([A-Za-z0-9._-]{1,64}):([!-+\--9;-~]{16,})$/
+
+/** The keys of all variables. One in READER_KEYS may be another variable's too, and then has the scopes of both. */
+function keysOf (given: Static<typeof environment>): ApiKey[] {
+  const keys = [
+    ...parseKeys('API_KEYS', given.API_KEYS, agentScopes),
+    ...parseKeys('APPROVER_KEYS', given.APPROVER_KEYS, approverScopes),
+    ...parseKeys('OPERATOR_KEYS', given.OPERATOR_KEYS, operatorScopes),
+  ]
+  const readers = parseKeys('READER_KEYS', given.READER_KEYS, readerScopes)
+  refuseSharedSecrets(keys)
+  refuseSharedSecrets(readers)
+  const bySecret = new Map(keys.map(key => [key.secret, key]))
+  for (const reader of readers) {
+    const same = bySecret.get(reader.secret)
+    if (same === undefined || !isSameCaller(same, reader)) {
+      keys.push(reader)
+      continue
+    }
+    const { tenant, agent, scopes } = same.caller
+    same.caller = callerOf(tenant, agent, [...scopes, ...readerScopes])
+  }
+  refuseSharedSecrets(keys)
+  return keys
+}
+
+function isSameCaller ({ caller: one }: ApiKey, { caller: other }: ApiKey): boolean {
+  return one.tenant === other.tenant && one.agent === other.agent
+}
 
 function parseKeys (variable: string, text: string, scopes: readonly Scope[]): ApiKey[] {
   return listed(text).map((entry, index) => {
@@ -368,7 +397,7 @@ function refuseSharedSecrets (keys: readonly ApiKey[]): void {
   for (const { secret, caller } of keys) {
     const owner = owners.get(secret)
     if (owner !== undefined) {
-      throw new SettingError(`API_KEYS, APPROVER_KEYS, OPERATOR_KEYS: ${owner.tenant}/${owner.agent} and ` +
+      throw new SettingError(`API_KEYS, APPROVER_KEYS, OPERATOR_KEYS, READER_KEYS: ${owner.tenant}/${owner.agent} and ` +
         `${caller.tenant}/${caller.agent} have the same secret`)
     }
     owners.set(secret, caller)

@@ -3,7 +3,7 @@ import { setFlagsFromString } from 'node:v8'
 import closeWithGrace from 'close-with-grace'
 import { buildApp } from './app.ts'
 import { onStopSignal, stopSignals } from './clients/typescript/command/common/signals.ts'
-import { SettingError, agentScopes, loadProcessConfig, operatorScopes } from './config.ts'
+import { SettingError, agentScopes, loadProcessConfig, localPersonScopes } from './config.ts'
 import type { Config } from './config.ts'
 import { banner, startEmbedded } from './embedded/start.ts'
 import type { Embedded } from './embedded/start.ts'
@@ -95,8 +95,8 @@ async function serve (
   await embedded?.listensAt(address)
   if (embedded !== undefined) print(banner(address, embedded.keys, toolLines(address)))
   if (keys.count === 0) {
-    log.info('none of API_KEYS, APPROVER_KEYS and OPERATOR_KEYS is set: only keys made with `handoff keys create` ' +
-      'are accepted')
+    log.info('none of API_KEYS, APPROVER_KEYS, OPERATOR_KEYS and READER_KEYS is set: only keys made with ' +
+      '`handoff keys create` are accepted')
   }
 }
 
@@ -113,7 +113,7 @@ function localKeys (embedded: Embedded | undefined): ApiKey[] {
   if (embedded?.keys === undefined) return []
   return [
     { secret: embedded.keys.agentKey, caller: callerOf('default', 'agent', agentScopes) },
-    { secret: embedded.keys.approverKey, caller: callerOf('default', 'approver', operatorScopes) },
+    { secret: embedded.keys.approverKey, caller: callerOf('default', 'approver', localPersonScopes) },
   ]
 }
 

@@ -204,7 +204,7 @@ export const webhookTypes: readonly string[] = happenings.map(name => `handoff.$
 export const typesForPeople: readonly string[] =
   ['handoff.approval_requested', 'handoff.asked', 'handoff.failed', 'handoff.expired']
 
-export const scopes = ['pass', 'catch', 'status', 'approve', 'webhooks', 'operate'] as const
+export const scopes = ['pass', 'catch', 'status', 'approve', 'webhooks', 'operate', 'read'] as const
 export type Scope = typeof scopes[number]
 /** The scope that a key needs for something; of several, one is enough. */
 export type NeededScope = Scope | readonly Scope[]

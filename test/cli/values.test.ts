@@ -54,7 +54,7 @@ t.test('requests a minute', async t => {
 
 t.test('a wrong value is quoted, but never a key', async t => {
   const message = (text: string) => { try { parseScopes('--scopes', text) } catch (error) { return (error as Error).message } }
-  t.equal(message('pass,fly,swim'), '--scopes: "fly" is not valid; it takes one or more of pass, catch, status, approve, webhooks, operate, separated by commas without spaces')
+  t.equal(message('pass,fly,swim'), '--scopes: "fly" is not valid; it takes one or more of pass, catch, status, approve, webhooks, operate, read, separated by commas without spaces')
   t.match(message(newSecret(newKeyId())), /^--scopes: a value that looks like an API key is not valid/)
   t.match(message(long), /^--scopes: "x{40}…" is not valid/)
 })

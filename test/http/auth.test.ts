@@ -94,7 +94,7 @@ t.test('a wrong key setting names its variable and never shows a secret', t => {
     secret, `:${secret}`, `alice ${secret}`, `al ice:${secret}`, `a/b/c:${secret}`, `/alice:${secret}`, `tenant/:${secret}`, `${'a'.repeat(65)}:${secret}`,
     'alice:canary-tooshort'.slice(0, -1), `alice:${secret}:${secret}`, `alice:${secret}é`, `alice:${secret} x`, `ok:another-0123456789,alice=${secret}`, `älice:${secret}`,
   ]
-  for (const variable of ['API_KEYS', 'APPROVER_KEYS', 'OPERATOR_KEYS']) {
+  for (const variable of ['API_KEYS', 'APPROVER_KEYS', 'OPERATOR_KEYS', 'READER_KEYS']) {
     for (const text of wrong) {
       const message = complaint({ [variable]: text })
       t.ok(message.startsWith(`${variable}: `), message)
@@ -102,8 +102,12 @@ t.test('a wrong key setting names its variable and never shows a secret', t => {
     }
   }
   const others = [
-    [complaint({ API_KEYS: `alice:${secret}`, APPROVER_KEYS: `bob:${secret}` }), /^API_KEYS, APPROVER_KEYS, OPERATOR_KEYS: .*alice.*bob/],
-    [complaint({ APPROVER_KEYS: `bob:${secret}`, OPERATOR_KEYS: `bob:${secret}` }), /OPERATOR_KEYS: .*bob.*bob/],
+    [complaint({ API_KEYS: `alice:${secret}`, APPROVER_KEYS: `bob:${secret}` }), /^API_KEYS, APPROVER_KEYS, OPERATOR_KEYS, READER_KEYS: .*alice.*bob/],
+    [complaint({ API_KEYS: `alice:${secret}`, READER_KEYS: `bob:${secret}` }), /alice.*bob.* the same secret/],
+    [complaint({ API_KEYS: `alice:${secret}`, READER_KEYS: `t/alice:${secret}` }), /alice.*t\/alice.* the same secret/],
+    [complaint({ READER_KEYS: `bob:${secret},bob:${secret}` }), /bob.*bob.* the same secret/],
+    [complaint({ API_KEYS: `bob:${secret}`, OPERATOR_KEYS: `bob:${secret}`, READER_KEYS: `bob:${secret}` }), /bob.*bob.* the same secret/],
+    [complaint({ APPROVER_KEYS: `bob:${secret}`, OPERATOR_KEYS: `bob:${secret}` }), /OPERATOR_KEYS, READER_KEYS: .*bob.*bob/],
     [complaint({ REDIS_URL: `http://user:${secret}@redis` }), /^REDIS_URL: /],
     [complaint({ BASE_URL: `https://user:${secret}@host?q` }), /^BASE_URL: /],
   ] as const
@@ -115,9 +119,9 @@ t.test('a wrong key setting names its variable and never shows a secret', t => {
 })
 
 t.test('keys are parsed as the contract writes them', t => {
-  const { apiKeys } = loadConfig({ API_KEYS: `a:${'!'.repeat(16)}, t.1/B_-.9:${'~'.repeat(200)} ,`, APPROVER_KEYS: `${'n'.repeat(64)}:abc/def=#"\\{}0123`, OPERATOR_KEYS: 'acme/olga:0123456789abcdef' })
+  const { apiKeys } = loadConfig({ API_KEYS: `a:${'!'.repeat(16)}, t.1/B_-.9:${'~'.repeat(200)} ,`, APPROVER_KEYS: `${'n'.repeat(64)}:abc/def=#"\\{}0123`, OPERATOR_KEYS: 'acme/olga:0123456789abcdef', READER_KEYS: 'rita:0123456789fedcba,acme/olga:0123456789abcdef' })
   t.strictSame(apiKeys.map(({ caller }) => [caller.tenant, caller.agent, [...caller.scopes]]), [
-    ['default', 'a', ['pass', 'catch', 'status']], ['t.1', 'B_-.9', ['pass', 'catch', 'status']], ['default', 'n'.repeat(64), ['approve', 'status']], ['acme', 'olga', ['operate', 'approve', 'status']],
+    ['default', 'a', ['pass', 'catch', 'status']], ['t.1', 'B_-.9', ['pass', 'catch', 'status']], ['default', 'n'.repeat(64), ['approve', 'status']], ['acme', 'olga', ['operate', 'approve', 'status', 'read']], ['default', 'rita', ['read', 'status']],
   ])
   t.end()
 })
