@@ -6,7 +6,8 @@
 --       5 the longest work time from its catch (ms)  6 ask_token  7 ask_id  8 p to ask people, r to ask the passer
 --       9 how long the question is open (ms)  10 the digest of the answer's schema; - for none
 --       11 how many bytes the details have, a space, and how many the schema has; 0 for none
---       12 the question, JSON text  13 the details and the schema, JSON texts, one after the other
+--       12 what the worker calls itself; empty if it says nothing
+--       13 the question, JSON text  14 the details and the schema, JSON texts, one after the other
 -- Replies: {'asked', ask_id, asked, expires}     it is asked now
 --          {'replayed', ask_id, asked, expires}  the same operation asked it before; nothing changed
 --          {'not_found'} {'expired', now, record, extra} {'rejected', now, record, extra, decision} {'cancelled', …}
@@ -16,8 +17,8 @@
 --@include late appending events inbox due work asking
 local key, due = KEYS[1], KEYS[2]
 local agent, retention, member, max, token = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
-local id, of, open_for, digest, lengths, question, texts =
-  ARGV[7], ARGV[8], tonumber(ARGV[9]), ARGV[10], ARGV[11], ARGV[12], ARGV[13]
+local id, of, open_for, digest, lengths, worker, question, texts =
+  ARGV[7], ARGV[8], tonumber(ARGV[9]), ARGV[10], ARGV[11], ARGV[12], ARGV[13], ARGV[14]
 micros = seconds .. micros
 local record, extra = unpack(redis.call('HMGET', key, 's', 'x'))
 
@@ -37,7 +38,7 @@ if isFull(#question + #texts - redis.call('HSTRLEN', key, 'u')) then return { 'f
 local outbox, list = openOutbox(key, key, member), asksList(key, member, of)
 isHere(key, list)
 local before, caught, deadline, rest = string.match(record, '^2?:?(%l+ %S+ %d+ %d+ %S+ %S+) (%d+) (%d+)(.*)$')
-extra = extra or ''
+extra = worker == '' and (extra or '') or withWorker(extra, worker)
 -- The new question takes the place of the last one: a list that is empty in between would be looked for on the other
 -- node while its slot moves.
 if ask then ask.is_replaced = ask.list == list end

@@ -4,6 +4,7 @@
 -- ARGV: 1 the call's deadline (ms)  2 caught_by, a space, and catch_token
 --       3 the inboxes that the key is limited to, each between spaces; empty or absent for any
 --       4 how many bytes the payload and the schema may have, or inf; absent for as many as a request alone may read
+--       5 what the worker calls itself; absent if it says nothing
 -- Replies: {'caught', created, payload, decision, traceparent, record, extra, schema}  it is this agent's now; created
 --                      is text; the decision is nil if nobody had to decide, the traceparent if none was passed; the
 --                      parts after that are there only with an extra, the schema only if one was passed
@@ -34,7 +35,7 @@ if string.sub(record, 1, 13) == 'pending none ' then
   created, expires = string.sub(record, 14, 26), string.sub(record, 28, 40) + 0
 end
 local decision, trace, extra, schema
-local isPlain = created and now < expires and not string.find(record, '/', 1, true)
+local isPlain = created and now < expires and not ARGV[5] and not string.find(record, '/', 1, true)
 if isPlain and isLarger then return { 'larger' } end
 if not isPlain then
   --@include events inbox due work
@@ -68,7 +69,7 @@ if not isPlain then
     leavePending(key, inbox, member, extra)
     call('SADD', inbox .. ':caught', member)
   end
-  record, extra = becomeCaught(key, due, record, extra, expires, words, WORK_TTL, RETENTION, now, formatted)
+  record, extra = becomeCaught(key, due, record, extra, expires, words, WORK_TTL, RETENTION, now, formatted, ARGV[5])
   --@if events
   append(outbox, seconds .. micros, 'caught', member, record, extra, string.match(words, '%S+'))
   --@end

@@ -3,7 +3,8 @@
 -- KEYS: 1 prefix:{tag}:h:tenant:id  the handoff  2 prefix:{tag}:due:tenant  its tenant's live handoffs (lib/due.lua)
 -- ARGV: 1 the call's deadline (ms)  2 the calling agent  3 done_token
 --       4 the result, JSON text; empty for none; but where 5 is there, the digest of the schema that it satisfies
---       5 that result
+--       5 that result; but where 6 is there, what the worker calls itself, and 4 is empty without a schema
+--       6 that result
 -- Replies: (now)  it is done now
 --          {'replayed', now, record, extra}  the same operation made it done before; nothing changed
 --          {'unchecked', digest, schema}  it could be done once the result has been checked against this schema
@@ -15,23 +16,31 @@
 local PAYLOAD = 3
 --@include several
 --@end
-local call, key, due, agent, token, result, satisfied = redis.call, KEYS[1], KEYS[2], ARGV[2], ARGV[3], ARGV[4], nil
-if ARGV[5] then satisfied, result = result, ARGV[5] end
+local call, key, due, agent, token, result, satisfied, worker =
+  redis.call, KEYS[1], KEYS[2], ARGV[2], ARGV[3], ARGV[4], nil, nil
+if ARGV[5] then
+  satisfied, result = result, ARGV[5]
+  if ARGV[6] then worker, result = result, ARGV[6] end
+end
 --@include late
 local record = call('HGET', key, 's')
 
 -- Most are plain, and this agent has them. Its name is then the last word but one, after the deadline's 13 digits; 41
 -- is after the place of passed_by.
-local extra
+local extra, is_named
 local at = record and string.find(record, ' ' .. agent .. ' ', 41, true)
 if not at or string.sub(record, 1, 7) ~= 'caught ' or string.find(record, ' ', at + #agent + 2, true) or
-  now >= string.sub(record, at - 13, at - 1) + 0 then
+  worker or now >= string.sub(record, at - 13, at - 1) + 0 then
   --@include work
   extra = record and string.sub(record, 2, 2) == ':' and call('HGET', key, 'x')
   local refusal = unheld(key, record, extra, agent, token, now)
   if refusal then return refusal end
   local wanted = extra and string.match(extra, ' s(%S+)')
   if wanted and wanted ~= satisfied then return { 'unchecked', wanted, call('HGET', key, 'r') } end
+  if worker and withWorker(extra, worker) ~= extra then
+    record = extra and record or '2:' .. record
+    extra, is_named = withWorker(extra, worker), true
+  end
 end
 --@if full
 if isFull(#result - call('HSTRLEN', key, 'p')) then return { 'full' } end
@@ -49,6 +58,8 @@ if extra then
     extra, ended = closeAsk(ask, member, record, extra, now)
     call('HSET', key, 'x', extra)
     append(outbox, seconds .. micros, 'ask_ended', member, record, extra, agent, ended)
+  elseif is_named then
+    call('HSET', key, 'x', extra)
   end
   record = '2:done' .. string.sub(record, 9) .. ' ' .. formatted .. ' ' .. token
   append(outbox, seconds .. micros, 'done', member, record, extra, agent)

@@ -4,7 +4,7 @@
 -- KEYS: 1 prefix:{tag}:h:tenant:id  the handoff  2 prefix:{tag}:due:tenant  its tenant's live handoffs (lib/due.lua)
 -- ARGV: 1 the call's deadline (ms)  2 failed or declined  3 fail_token or decline_token  4 the calling agent
 --       5 retention (ms)  6 tenant:id  7 1 if it may be tried again, else 0  8 the error's code; empty for none
---       9 the error or the reason, JSON text
+--       9 what the worker calls itself; empty if it says nothing  10 the error or the reason, JSON text
 -- Replies: {'failed', ended, successor} {'declined', …}  it is so now; the successor is nil if there is none
 --          {'replayed', now, record, extra}  the same operation ended it before; nothing changed
 --          {'not_found'} {'expired', now, record, extra} {'rejected', now, record, extra, decision} {'cancelled', …}
@@ -12,8 +12,8 @@
 --          {'newer'} {'full'}
 --@include late appending events inbox due runs ended after work asking successor
 local key, due = KEYS[1], KEYS[2]
-local became, token, agent, retention, member, may_retry, code, told =
-  ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9]
+local became, token, agent, retention, member, may_retry, code, worker, told =
+  ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10]
 micros = seconds .. micros
 local record, extra = unpack(redis.call('HMGET', key, 's', 'x'))
 
@@ -23,6 +23,7 @@ if refusal then return refusal end
 if isFull(#told) then return { 'full' } end
 --@end
 
+if worker ~= '' then extra = withWorker(extra, worker) end
 local attempt = {
   outbox = openOutbox(key, key, member), key = key, member = member, record = record, extra = extra,
   retention = retention, now = now, micros = micros, kept = { 'e', told }

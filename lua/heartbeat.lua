@@ -2,7 +2,8 @@
 -- caught -> caught: its catcher is still at work.
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
 -- ARGV: 1 the call's deadline (ms)  2 the calling agent  3 retention (ms)  4 extend_by (ms); empty to keep the deadline
---       5 the longest work time from its catch (ms)  6 the progress, JSON text; empty for none
+--       5 the longest work time from its catch (ms)  6 what the worker calls itself; empty if it says nothing
+--       7 the progress, JSON text; empty for none
 -- Replies: {'caught', deadline, beat, requested, cancel_reason, record, extra, now}  it is this agent's. deadline: by
 --                        when it must be done; beat: by when the next heartbeat must come, nil if none must; requested:
 --                        1 if its passer asked to cancel it, else 0; the reason is nil if none was given; the parts
@@ -17,7 +18,7 @@ local PAYLOAD = 3
 --@include several
 --@end
 local key = KEYS[1]
-local agent, retention, extend_by, max, progress = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+local agent, retention, extend_by, max, worker, progress = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
 --@include late
 local record, extra, reason = unpack(redis.call('HMGET', key, 's', 'x', 'c'))
 
@@ -52,6 +53,7 @@ if within then
   extra = string.gsub(extra, ' h%d+', '') .. ' h' .. ms(beat)
 end
 extra = string.gsub(extra, ' v%d+', '') .. ' v' .. ms(now)
+if worker ~= '' then extra = withWorker(extra, worker) end
 -- The due index stays as it is: the sweep comes too early, looks at the record, and moves the entry on.
 if changed or plain then
   redis.call('HSET', key, 's', '2:' .. before .. ' ' .. caught .. ' ' .. deadline .. rest, 'x', extra)

@@ -17,6 +17,7 @@
 --         many are caught in the other one, a slash, and when that was (ms, that one's clock); ? if that isn't known;
 --         from the other list ! if the inbox's own partition has kept places for what this call takes; else empty
 --       14 how many bytes the payloads of what it would take, or took, may have together; absent for any
+--       15 what the worker calls itself; absent if it says nothing
 -- Replies: {'taken', more, elsewhere, placed, turn, member, created, payload, decision, traceparent, record, extra,
 --            schema, turn, …}  more: 1 if there may be more, else 0; elsewhere: how many of the turns in ARGV 11 come
 --                        before what is left; placed: 1 if places are kept for what is to be taken from the other list,
@@ -79,7 +80,7 @@ while room > 0 do
       outbox = outbox or openOutbox(inbox, key, member)
       local deadline
       record, extra, deadline = becomeCaught(key, due, record, extra, expires, agent .. ' ' .. token,
-        work_ttl, retention, now, formatted)
+        work_ttl, retention, now, formatted, ARGV[15])
       append(outbox, seconds .. micros, 'caught', member, record, extra, agent)
       latest = math.max(latest, deadline)
       caught[#caught + 1] = member

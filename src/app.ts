@@ -8,7 +8,9 @@ import { Activities } from './handoffs/activity.ts'
 import { ApprovalService } from './handoffs/approvals.ts'
 import { AskService } from './handoffs/asks.ts'
 import { AttemptService } from './handoffs/attempts.ts'
+import { Explanations } from './handoffs/explain.ts'
 import { HandoffService } from './handoffs/service.ts'
+import { EverythingService } from './handoffs/everything.ts'
 import { EventService, EventStreams } from './handoffs/events.ts'
 import { Excerpts } from './handoffs/excerpts.ts'
 import { Graphs } from './handoffs/graph.ts'
@@ -23,6 +25,7 @@ import { OperateService } from './handoffs/operate.ts'
 import { RunService } from './handoffs/runs.ts'
 import { WaitingService } from './handoffs/waiting.ts'
 import { Waiter } from './handoffs/waiter.ts'
+import { Workers } from './handoffs/workers.ts'
 import { countGuesses, useAuth } from './http/auth.ts'
 import { baseUrlOf } from './http/base-url.ts'
 import { shedLate, useBudgets } from './http/overload.ts'
@@ -178,7 +181,10 @@ export async function buildApp (
   await app.register(front => frontPage(front, { endpoints, baseUrl, clients }))
   await app.register(page => clientsPage(page, { baseUrl, clients }), { prefix: '/clients' })
   await app.register(page => problemsPage(page, baseUrl().startsWith('https:')))
-  const inboxSettings = new InboxSettingsService(store.inboxes, reads)
+  const workers = new Workers(store.listeners, reads, error => log.error({ err: error }, 'noting the workers failed'))
+  app.addHook('onClose', async () => await workers.close())
+  const inboxSettings = new InboxSettingsService(store.inboxes, reads, workers)
+  const explanations = new Explanations(store.listeners, inboxSettings, workers)
   const schemas = new ResultSchemas()
   app.addHook('onClose', async () => schemas.close())
   const after = new AfterService(store.handoffs, store.dependents, reads)
@@ -189,7 +195,8 @@ export async function buildApp (
       defaultExpiresIn: config.defaultExpiresIn,
       hopLimit: config.hopLimit,
       runLabels: config.runLabels,
-      pendingElsewhere: (tenant, inbox, requireHuman) => inboxSettings.pendingElsewhere(tenant, inbox, requireHuman)
+      pendingElsewhere: (tenant, inbox, requireHuman) => inboxSettings.pendingElsewhere(tenant, inbox, requireHuman),
+      explain: (place, record, now) => explanations.of(place, record, now)
     }
   )
   const attempts = new AttemptService(store.attempts, after, { baseUrl, maxWorkTtl: config.maxWorkTtl })
@@ -206,8 +213,10 @@ export async function buildApp (
   const webhooks = new WebhookService(parts, reads)
   const operations = operationsOf({
     handoffs,
+    everything: new EverythingService(store.everything, reads, config.bodyLimit),
     attempts,
     inboxes,
+    workers,
     after,
     inboxSettings,
     approvals,

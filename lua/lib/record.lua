@@ -47,6 +47,8 @@
 --                                                                                      field b, before the schema
 --   J  -                                     lists: a run, name:value                  pass: as in x
 --                                            (lib/runs.lua)
+--   N  -                                     caught: what its worker calls itself,     -
+--                                            the latest
 --   W  -                                     others come after it (lib/after.lua)      -
 -- The record is words, separated by one space; each transition appends its own:
 --   status approval created expires passed_by pass_token [caught deadline caught_by catch_token [completed done_token]]

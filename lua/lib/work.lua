@@ -41,18 +41,26 @@ local UNSWEPT = 604800000
 local function keepWork(key, until_done, retention, extra)
   redis.call('PEXPIREAT', key, ms(until_done + retention + (attemptBeforeOthers(extra) and UNSWEPT or 0)))
 end
+-- Field x with what the worker calls itself; the same field x if that is known. The latest stands.
+local function withWorker(extra, worker)
+  if extra and string.find(extra .. ' ', ' N' .. worker .. ' ', 1, true) then return extra end
+  return string.gsub(extra or '', ' N%S+', '') .. ' N' .. worker
+end
 -- pending -> caught, after all checks. Writes what a catch changes, and returns the new fields s and x and the work's
--- deadline. `words` are caught_by and catch_token, `formatted` is now as text.
-local function becomeCaught(key, due, record, extra, expires, words, work_ttl, retention, now, formatted)
+-- deadline. `words` are caught_by and catch_token, `formatted` is now as text; the worker is nil if it says nothing.
+local function becomeCaught(key, due, record, extra, expires, words, work_ttl, retention, now, formatted, worker)
   local deadline = now + (extra and string.match(extra, ' w(%d+)') or work_ttl)
   local looked_at = deadline
   -- The record only grows: its first word changes, and this transition's words are appended.
-  record = (extra and '2:caught' or 'caught') .. string.sub(record, extra and 10 or 8) ..
+  record = ((extra or worker) and '2:caught' or 'caught') .. string.sub(record, extra and 10 or 8) ..
     ' ' .. formatted .. ' ' .. string.format('%d', deadline) .. ' ' .. words
   local within = extra and string.match(extra, ' b(%d+)')
+  if worker then extra = withWorker(extra, worker) end
   if within then
     looked_at = math.min(now + within, deadline)
     extra = extra .. ' h' .. string.format('%d', looked_at)
+    redis.call('HSET', key, 's', record, 'x', extra)
+  elseif worker then
     redis.call('HSET', key, 's', record, 'x', extra)
   else
     redis.call('HSET', key, 's', record)

@@ -12,6 +12,7 @@ import type { Fault } from '../core/errors.ts'
 import { callerOf } from '../core/model.ts'
 import { InboxSettingsService } from '../handoffs/inbox-settings.ts'
 import { ListService } from '../handoffs/lists.ts'
+import { Workers } from '../handoffs/workers.ts'
 import { redisClock, withStore } from './redis.ts'
 import { Reads } from '../store/reads.ts'
 
@@ -46,7 +47,8 @@ export async function inboxes (options: InboxesOptions & { tenant: string }): Pr
   checkSource(options)
   const caller = callerOf(options.tenant, 'operator', ['status'])
   return await answering(options, withStore(loadConfig(), 0, async store => {
-    const service = new InboxSettingsService(store.inboxes, new Reads())
+    const reads = new Reads()
+    const service = new InboxSettingsService(store.inboxes, reads, new Workers(store.listeners, reads, () => {}))
     return await showInboxes(options, await redisClock(store), async ({ limit, cursor }) =>
       JSON.stringify(await service.list(caller, { limit, ...cursor !== undefined && { cursor } })))
   }))

@@ -156,7 +156,7 @@ export function refusalOf (name: OperationName, standing: Standing, approval: Ap
 }
 
 /** Of tenants and agents, and of inboxes. */
-export { inboxPattern, isInbox, isName, namePattern } from '../clients/typescript/command/common/names.ts'
+export { inboxPattern, isInbox, isName, isWorker, namePattern, workerPattern } from '../clients/typescript/command/common/names.ts'
 
 /** The forms of messages for people. */
 const messageFormats = ['slack', 'teams', 'discord', 'ntfy'] as const
@@ -239,6 +239,8 @@ export interface Extra extends Kept {
   heartbeatDeadline?: number
   /** When its catcher last sent a heartbeat. */
   heartbeatAt?: number
+  /** What its worker calls itself. */
+  worker?: string
   /** A heartbeat moved the work's deadline. */
   extended?: true
   cancelRequestedAt?: number

@@ -1,7 +1,7 @@
 /** The name that a client probably meant with a wrong one, for errors. */
 
 /** What other services call these. */
-const otherNames: Record<string, readonly string[]> = {
+const synonyms: Record<string, readonly string[]> = {
   inbox: ['to'], to: ['inbox'], result: ['output'], handoff_id: ['id']
 }
 
@@ -10,7 +10,7 @@ const otherNames: Record<string, readonly string[]> = {
  * for the same; undefined if there is none.
  */
 function similarTo (name: string, known: readonly string[]): string | undefined {
-  const other = Object.hasOwn(otherNames, name) ? otherNames[name]!.find(one => known.includes(one)) : undefined
+  const other = Object.hasOwn(synonyms, name) ? synonyms[name]!.find(one => known.includes(one)) : undefined
   if (other !== undefined) return other
   const plain = plainly(name)
   let found: string | undefined

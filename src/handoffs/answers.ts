@@ -233,6 +233,7 @@ export function moreMembers (record: HandoffRecord, now: number): object {
     ...blockedMember(record, now),
     ...windowMembers(record, now),
     ...extra.heartbeatAt !== undefined && { heartbeat_at: iso(extra.heartbeatAt) },
+    worker: extra.worker,
     ...extra.cancelRequestedAt !== undefined && { cancel_requested_at: iso(extra.cancelRequestedAt) },
     ...end !== null && { ended_at: iso(end.at), ended_by: end.by },
     ...expiryMember(record, now),

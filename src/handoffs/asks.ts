@@ -17,6 +17,7 @@ import { membersText, pageFor, placeOf, refusal, spliceAnswer } from './answers.
 import type { Answered } from './answers.ts'
 import { excerpt } from './excerpt.ts'
 import { readCursor, writeCursor } from './lists.ts'
+import type { CatcherRequest } from './service.ts'
 import type { Asker, WaitOptions, Waiter } from './waiter.ts'
 
 interface AskOptions {
@@ -62,7 +63,7 @@ export class AskService {
 
   /** @param bytes the request's @returns the answer's JSON */
   async ask (
-    caller: Caller, id: string, body: AskBody, members: Members, bytes: Buffer, key: string | undefined
+    caller: Caller, id: string, body: AskBody, members: Members, { bytes, key, worker }: CatcherRequest
   ): Promise<Answered<string>> {
     const place = placeOf(caller, id)
     const { maxWorkTtl } = this.#options
@@ -71,6 +72,7 @@ export class AskService {
     const question = members.raw('question')!.toString()
     const reply = await this.#asks.ask(place, caller.agent, maxWorkTtl, {
       token: key === undefined ? randomToken() : digestToken('ask', key, bytes),
+      worker,
       id: randomToken(),
       of,
       openFor: body.expires_in == null ? Math.min(day * 1000, maxWorkTtl) : body.expires_in * 1000,

@@ -10,6 +10,7 @@ import type { AfterService } from './after.ts'
 import { placeOf, refusal } from './answers.ts'
 import type { Answered } from './answers.ts'
 import { passAnswer } from './service.ts'
+import type { CatcherRequest } from './service.ts'
 import type { Asker } from './waiter.ts'
 
 const nothing = Buffer.alloc(0)
@@ -20,9 +21,6 @@ interface AttemptOptions {
   /** The longest time, in milliseconds from the catch, to which heartbeats can extend the work. */
   maxWorkTtl: number
 }
-
-/** What identifies a catcher's request when it is sent again: its bytes, and its Idempotency-Key if it has one. */
-interface BodyAndKey { bytes: Buffer, key: string | undefined }
 
 /**
  * All that can happen to a caught handoff except done: what its catcher reports about the work, and what its passer
@@ -40,10 +38,12 @@ export class AttemptService {
   }
 
   /** @param extendBy seconds @param progress an object's JSON text @returns the answer's JSON */
-  async heartbeat (caller: Caller, id: string, extendBy: number | null, progress: Buffer | undefined): Promise<string> {
+  async heartbeat (
+    caller: Caller, id: string, extendBy: number | null, progress: Buffer | undefined, worker?: string
+  ): Promise<string> {
     const milliseconds = extendBy === null ? null : extendBy * 1000
     const reply = await this.#attempts.heartbeat(
-      placeOf(caller, id), caller.agent, milliseconds, this.#options.maxWorkTtl, progress ?? nothing
+      placeOf(caller, id), caller.agent, milliseconds, this.#options.maxWorkTtl, progress ?? nothing, worker
     )
     if (reply.outcome !== 'caught') throw refusal(reply)
     const { deadline, heartbeatDeadline, isCancelRequested, cancelReason, ask } = reply
@@ -61,20 +61,20 @@ export class AttemptService {
 
   /** @param fault JSON text @param code its code */
   async fail (
-    caller: Caller, id: string, fault: Buffer, mayRetry: boolean, { bytes, key }: BodyAndKey, code?: string
+    caller: Caller, id: string, fault: Buffer, mayRetry: boolean, { bytes, key, worker }: CatcherRequest, code?: string
   ): Promise<Answered<EndAnswer>> {
     const token = key === undefined ? randomToken() : digestToken('fail', key, bytes)
-    return endAnswer(
-      id, 'failed', await this.#attempts.fail(placeOf(caller, id), token, caller.agent, mayRetry, fault, code), key
-    )
+    const reply = await this.#attempts.fail(placeOf(caller, id), token, caller.agent, mayRetry, fault, code, worker)
+    return endAnswer(id, 'failed', reply, key)
   }
 
   /** @param reason JSON text */
-  async decline (caller: Caller, id: string, reason: Buffer, { bytes, key }: BodyAndKey): Promise<Answered<EndAnswer>> {
+  async decline (
+    caller: Caller, id: string, reason: Buffer, { bytes, key, worker }: CatcherRequest
+  ): Promise<Answered<EndAnswer>> {
     const token = key === undefined ? randomToken() : digestToken('decline', key, bytes)
-    return endAnswer(
-      id, 'declined', await this.#attempts.decline(placeOf(caller, id), token, caller.agent, reason), key
-    )
+    const reply = await this.#attempts.decline(placeOf(caller, id), token, caller.agent, reason, worker)
+    return endAnswer(id, 'declined', reply, key)
   }
 
   /** @param reason JSON text @returns `replayed` if it was already cancelled, or if its catcher goes on for now */

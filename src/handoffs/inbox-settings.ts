@@ -9,6 +9,7 @@ import { inGroups } from '../store/lists.ts'
 import type { Reads } from '../store/reads.ts'
 import { placesOf } from './inbox-take.ts'
 import type { Asker } from './waiter.ts'
+import type { Workers } from './workers.ts'
 
 /** How many inboxes of a page are counted at once. */
 const countedAtOnce = 10
@@ -24,27 +25,38 @@ const maxElsewhere = 1000
 export class InboxSettingsService {
   readonly #inboxes: Inboxes
   readonly #reads: Reads
+  readonly #workers: Pick<Workers, 'listening' | 'waitedFor'>
   readonly #elsewhere = new Shared<number>({ keptFor: elsewhereLifetime, max: maxElsewhere })
 
-  constructor (inboxes: Inboxes, reads: Reads) {
+  constructor (inboxes: Inboxes, reads: Reads, workers: Pick<Workers, 'listening' | 'waitedFor'>) {
     this.#inboxes = inboxes
     this.#reads = reads
+    this.#workers = workers
   }
 
   /** @throws {Problem} not_found, for what can't be an inbox's name */
   async count (tenant: string, inbox: string): Promise<InboxAnswer> {
     if (!isInbox(inbox)) throw new Problem('not_found')
     const { own, home } = placesOf(tenant, inbox)
-    const [there, atHome = none] = await Promise.all([own, ...home === null ? [] : [home]].map(place =>
-      this.#inboxes.count(place)))
-    return inboxAnswerOf(inbox, there!, atHome)
+    const [listening, there, atHome = none] = await Promise.all([
+      this.#workers.listening(tenant, inbox),
+      ...[own, ...home === null ? [] : [home]].map(place => this.#inboxes.count(place))
+    ] as const)
+    return inboxAnswerOf(inbox, there!, atHome, listening)
   }
 
   /** A page of the tenant's inboxes, by name. */
   async list ({ tenant }: Caller, { cursor, limit = 20 }: InboxesQuery, asker?: Asker): Promise<InboxesAnswer> {
     const after = cursor === undefined ? '' : readCursor(cursor)
+    // Those at which somebody waits are there too, though nothing is in them.
+    const waitedFor = await this.#workers.waitedFor(tenant)
     return this.#reads.page(tenant, undefined, async () => {
-      const { inboxes, isMore } = await this.#inboxes.names(tenant, after, limit)
+      const named = await this.#inboxes.names(tenant, after, limit)
+      const end = named.isMore ? named.inboxes.at(-1)! : undefined
+      const others = waitedFor.filter(name => name > after && (end === undefined || name <= end))
+      const all = [...new Set([...named.inboxes, ...others])].sort()
+      const inboxes = all.slice(0, limit)
+      const isMore = named.isMore || all.length > limit
       const items: InboxAnswer[] = []
       for (const some of inGroups(inboxes, countedAtOnce)) {
         items.push(...await Promise.all(some.map(name => this.count(tenant, name))))
@@ -97,7 +109,7 @@ const none: Counted = {
 }
 
 /** @param own the inbox in its own partition, whose settings hold */
-function inboxAnswerOf (inbox: string, own: Counted, home: Counted): InboxAnswer {
+function inboxAnswerOf (inbox: string, own: Counted, home: Counted, listening: number): InboxAnswer {
   const oldest = Math.min(own.oldestAt ?? Infinity, home.oldestAt ?? Infinity)
   return {
     inbox,
@@ -108,6 +120,7 @@ function inboxAnswerOf (inbox: string, own: Counted, home: Counted): InboxAnswer
     blocked: own.blocked + home.blocked,
     caught: own.caught + home.caught,
     failed: own.failed + home.failed,
+    listening,
     paused: own.paused,
     max_caught: own.maxCaught,
     max_pending: own.maxPending,
@@ -115,8 +128,8 @@ function inboxAnswerOf (inbox: string, own: Counted, home: Counted): InboxAnswer
 }
 
 function hasAnything (inbox: InboxAnswer): boolean {
-  const { pending, waiting_approval: waiting, delayed, blocked, caught, failed } = inbox
-  return pending + waiting + delayed + blocked + caught + failed > 0 || inbox.paused || inbox.max_caught !== null ||
+  const { pending, waiting_approval: waiting, delayed, blocked, caught, failed, listening } = inbox
+  return pending + waiting + delayed + blocked + caught + failed + listening > 0 || inbox.paused || inbox.max_caught !== null ||
     inbox.max_pending !== null
 }
 

@@ -34,6 +34,8 @@ export interface InboxHere { places: Places, queue: InboxQueue }
 interface TakeRequest {
   caller: Caller
   max: number
+  /** What the worker calls itself. */
+  worker: string | undefined
   asker: Asker
   waiting: WaitOptions | null
   keyed: Claim | null
@@ -148,7 +150,7 @@ export class InboxTaker {
    */
   async #takeOnce (inbox: InboxHere, request: TakeRequest, mustReadHome = false): Promise<Found> {
     const { places: { own, home }, queue } = inbox
-    const { caller, max, keyed, until, maxBytes } = request
+    const { caller, max, worker, keyed, until, maxBytes } = request
     const operation = this.#operationOf(keyed)
     const began = performance.now()
     const isHomeRead = home !== null &&
@@ -161,6 +163,7 @@ export class InboxTaker {
     if (performance.now() > until || request.waiting?.asker.isGone() === true) return looksAgain
     const taken = await this.#takeFrom(own, caller, {
       ...operation,
+      worker,
       max,
       size: 0,
       turns: turns.length === 0 ? null : turns,
@@ -192,6 +195,7 @@ export class InboxTaker {
     if (taken.items.length === 0 && performance.now() > until + callBudget) return looksAgain
     const rest = await this.#takeFrom(home, caller, {
       ...operation,
+      worker,
       max: isUnseen ? max : taken.elsewhere,
       size: sizeOf(taken.items),
       turns: [],

@@ -16,7 +16,14 @@ import type { Asker, Listen, WaitOptions, Waiter } from './waiter.ts'
  * A catch from the first of these inboxes that has something; none is named twice. `bytes` are the request's: with the
  * same Idempotency-Key and the same bytes it is the same request.
  */
-interface InboxRequest { inboxes: readonly string[], max: number, bytes: Buffer, asker: Asker }
+interface InboxRequest {
+  inboxes: readonly string[]
+  max: number
+  bytes: Buffer
+  /** What the worker calls itself. */
+  worker?: string | undefined
+  asker: Asker
+}
 
 /** A claim of an Idempotency-Key, and the inbox that this request has chosen by it; empty for none. */
 interface Keyed extends Claim { chosen: string }
@@ -265,9 +272,9 @@ export class InboxService {
   #lookAt (
     { caller, request, keyed, waiting }: Asking, line: Line, end: number, until = Infinity, maxBytes?: number
   ): Promise<Found> {
-    const { max, asker } = request
+    const { max, worker, asker } = request
     const claim = keyed && claimAt(request, keyed, line.places.own.inbox)
-    const take = () => this.#taker.take(line, { caller, max, asker, waiting, keyed: claim, end, until, maxBytes })
+    const take = () => this.#taker.take(line, { caller, max, worker, asker, waiting, keyed: claim, end, until, maxBytes })
     return waiting === null ? take() : line.queue.look(line.ticket, take)
   }
 

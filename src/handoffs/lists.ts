@@ -165,6 +165,7 @@ function itemText ({ id, record, decision, texts, task, title }: ListedHandoff, 
     ...caught !== null && { caught_by: caught.by, caught_at: iso(caught.at) },
     ...windowMembers(record, now),
     ...extra.heartbeatAt !== undefined && { heartbeat_at: iso(extra.heartbeatAt) },
+    worker: extra.worker,
   }
   const ends = {
     ...extra.cancelRequestedAt !== undefined && { cancel_requested_at: iso(extra.cancelRequestedAt) },

@@ -6,7 +6,7 @@ import type { Members } from '../core/json.ts'
 import { members } from '../core/members.ts'
 import type { MadeMember, Member } from '../core/members.ts'
 import { deadlineOf, statusAt } from '../core/model.ts'
-import type { Caller } from '../core/model.ts'
+import type { Caller, HandoffRecord } from '../core/model.ts'
 import type { DoneAnswer, PassAnswer, PassBody } from '../core/schemas/handoffs.ts'
 import type { ResultSchemas } from '../result-schema/result-schemas.ts'
 import type {
@@ -32,7 +32,11 @@ interface ServiceOptions {
   runLabels: readonly string[]
   /** How many are pending in the partition of the inbox that a pass doesn't write to. */
   pendingElsewhere: (tenant: string, inbox: string, requireHuman: boolean) => Promise<number>
+  /** What it waits for; null if it isn't pending. */
+  explain: (place: HandoffPlace, record: HandoffRecord, now: number) => Promise<object[] | null>
 }
+
+type FoundStatus = Extract<StatusReply, { outcome: 'found' }>
 
 /**
  * A pass request: its members, and its bytes, which together with its Idempotency-Key tell whether it is the same
@@ -42,6 +46,9 @@ interface PassRequest { members: Members, bytes: Buffer, traceparent: string | u
 
 /** Who reads, and whether the request waits. */
 interface ReadOptions { waiting: WaitOptions | null, asker: Asker }
+
+/** A catcher's request: its bytes, its Idempotency-Key, and what its worker calls itself. */
+export interface CatcherRequest { bytes: Buffer, key: string | undefined, worker?: string | undefined }
 
 /** The answer of a catch, and the trace that the handoff was passed in. */
 interface CatchResult extends Answered<Buffer> { traceparent: string | undefined }
@@ -100,12 +107,12 @@ export class HandoffService {
 
   /** @returns the answer's JSON, with the payload's bytes as they were passed */
   async catch (
-    caller: Caller, id: string, key: string | undefined, { waiting, asker }: ReadOptions
+    caller: Caller, id: string, key: string | undefined, { waiting, asker, worker }: ReadOptions & Pick<CatcherRequest, 'worker'>
   ): Promise<CatchResult> {
     const place = placeOf(caller, id)
     const token = key === undefined ? randomToken() : digestToken('catch', key, undefined)
     const take = ({ agent, inboxes }: Caller, maxBytes?: number) =>
-      this.#handoffs.catch(place, token, agent, { inboxes, maxBytes })
+      this.#handoffs.catch(place, token, agent, { inboxes, maxBytes, worker })
     const reply = await this.#reads.read(place, waiting?.asker ?? asker, (maxBytes, now = caller) =>
       waiting === null || maxBytes === undefined
         ? take(now, maxBytes)
@@ -137,13 +144,14 @@ export class HandoffService {
     await this.#after.complete(tenant, [Object.assign(reply, { id })], asker)
   }
 
-  /** @param result the output's JSON text, if there is one @param bytes the request's */
+  /** @param result the output's JSON text, if there is one */
   async done (
-    caller: Caller, id: string, result: Buffer | undefined, bytes: Buffer, key: string | undefined
+    caller: Caller, id: string, result: Buffer | undefined, { bytes, key, worker }: CatcherRequest
   ): Promise<Answered<DoneAnswer>> {
     const place = placeOf(caller, id)
     const token = key === undefined ? randomToken() : digestToken('done', key, bytes)
-    const call = (satisfied: string) => this.#handoffs.done(place, token, caller.agent, result ?? nothing, satisfied)
+    const call = (satisfied: string) =>
+      this.#handoffs.done(place, token, caller.agent, result ?? nothing, satisfied, worker)
     let reply = await call('')
     // The script is called twice at most, unless the id is used again meanwhile, with another schema.
     while (reply.outcome === 'unchecked') {
@@ -158,9 +166,23 @@ export class HandoffService {
   }
 
   /** @returns the answer's JSON, with the result's bytes as they were given to done */
-  async status (
+  async status (caller: Caller, id: string, until: Until, options: ReadOptions): Promise<string | Buffer> {
+    const { seen, now } = await this.#see(caller, id, until, options)
+    return statusText(id, shownTo(now, seen))
+  }
+
+  /** The same, with what a pending handoff waits for. */
+  async explained (caller: Caller, id: string, until: Until, options: ReadOptions): Promise<string | Buffer> {
+    const { seen, now } = await this.#see(caller, id, until, options)
+    const text = statusText(id, shownTo(now, seen))
+    const waits = await this.#options.explain(placeOf(caller, id), seen.record, seen.now)
+    return waits === null ? text : `${String(text).slice(0, -1)},"waits_for":${JSON.stringify(waits)}}`
+  }
+
+  /** Also as whom the client may read it now. */
+  async #see (
     caller: Caller, id: string, until: Until, { waiting, asker }: ReadOptions
-  ): Promise<string | Buffer> {
+  ): Promise<{ seen: FoundStatus, now: Caller }> {
     const place = placeOf(caller, id)
     const channel = this.#handoffs.channelOf(place)
     // What its key may read can change while it waits.
@@ -177,7 +199,7 @@ export class HandoffService {
       return seen
     })
     if (reply.outcome === 'not_found') throw new Problem('not_found')
-    return statusText(id, shownTo(now, reply))
+    return { seen: reply, now }
   }
 
   /**

@@ -3,7 +3,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { errorTable, invalid } from '../core/errors.ts'
 import type { Histogram } from '../core/histogram.ts'
 import type { Caller, NeededScope } from '../core/model.ts'
-import { noQuery } from '../core/schemas/handoffs.ts'
+import { noQuery, workerHeaders } from '../core/schemas/handoffs.ts'
 import { batchAnswer, batchBody } from '../core/schemas/inboxes.ts'
 import { problems } from '../core/schemas/problem.ts'
 import type { WaitingAsker } from '../handoffs/waiter.ts'
@@ -14,6 +14,7 @@ import { cutBatch } from './batch-body.ts'
 import type { BatchEntry } from './batch-body.ts'
 import { jsonType } from './body.ts'
 import { logOperated, traceparentOf } from './observe.ts'
+import { workerOf } from './operations.ts'
 import type { DecisionLog, Requests } from './observe.ts'
 import { asProblem, problemText } from './problems.ts'
 import type { BatchLimit } from './rate-limit.ts'
@@ -29,6 +30,7 @@ interface Batcher {
   /** When: of `performance.now()`. */
   came: number
   traceparent: string | undefined
+  worker: string | undefined
   requestId: string
   basePath: string
   limit: BatchLimit
@@ -86,9 +88,9 @@ export class Batches {
     try {
       const { operation, admission } = member
       const { id, body: bytes = nothing, members, key } = entry
-      const { caller, limit, traceparent } = batcher
+      const { caller, limit, traceparent, worker } = batcher
       const asker = batcher.askerFor(operation.scope)
-      const incoming = { caller, id, query: {}, bytes, members, key, traceparent, asker, wait: 0 }
+      const incoming = { caller, id, query: {}, bytes, members, key, traceparent, worker, asker, wait: 0 }
       const admitted = admission.admit(incoming, limit, this.#bodyLimit)
       return await operation.run(admitted instanceof Promise ? await admitted : admitted)
     } catch (error) {
@@ -149,6 +151,7 @@ export function batchRoute (
         'answer. They run concurrently, in no particular order, and none waits.',
       tags: ['batches'],
       querystring: noQuery,
+      headers: workerHeaders,
       body: batchBody([...batches.operations.keys()]),
       response: { 200: batchAnswer, ...problems({ body: true }) },
     },
@@ -165,6 +168,7 @@ export function batchRoute (
       askerFor: scope => askers.get(scope) ?? askers.set(scope, oneOfMany(request, scope)).get(scope)!,
       came: performance.now(),
       traceparent,
+      worker: workerOf(request),
       requestId,
       basePath: app.basePath,
       limit

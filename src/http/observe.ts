@@ -168,15 +168,19 @@ export function requestFields (request: FastifyRequest) {
 }
 
 /**
- * Notes what a request's operation did: what it moved, to be counted, and in the log what a person decided or an
- * operator changed. A decision's note isn't logged: it stays with the handoff.
+ * Notes what a request's operation did: what it moved, to be counted, and in the log what a person decided, an operator
+ * changed, or a reader read. A decision's note isn't logged: it stays with the handoff.
  * @param id what the operation's path names
  */
 export function noteOutcome (
-  log: DecisionLog, request: FastifyRequest, id: string, { moved, decided: verdict, operated }: OperationOutcome
+  log: DecisionLog, request: FastifyRequest, id: string, { moved, decided: verdict, operated, isRead }: OperationOutcome
 ): void {
   request.moved = moved
   logOperated(log, request, operated)
+  if (isRead === true) {
+    const { tenant, agent: reader } = request.caller
+    log.info({ handoff_id: id, reader, tenant, ...requestFields(request) }, 'read')
+  }
   if (verdict === undefined) return
   const { tenant, agent } = request.caller
   log.info({ handoff_id: id, verdict, tenant, agent, ...requestFields(request) }, 'decided')

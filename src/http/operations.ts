@@ -1,6 +1,8 @@
 import { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { invalid } from '../core/errors.ts'
 import { noMembers } from '../core/json.ts'
+import { isWorker, workerPattern } from '../core/model.ts'
 import { problems } from '../core/schemas/problem.ts'
 import { toCall } from '../operations/admit.ts'
 import type { Operation, OperationCall, OperationOutcome } from '../operations/operation.ts'
@@ -74,6 +76,7 @@ function callOf (request: FastifyRequest): OperationCall {
     bytes,
     key: idempotencyKey(request),
     traceparent: traceparentOf(request),
+    worker: workerOf(request),
     asker: request,
     wait
   }, members ?? noMembers)
@@ -82,6 +85,14 @@ function callOf (request: FastifyRequest): OperationCall {
 /** The client's Idempotency-Key. The request's schema has checked its form. */
 function idempotencyKey (request: FastifyRequest): string | undefined {
   return request.headers['idempotency-key'] as string | undefined
+}
+
+/** What its worker calls itself. @throws {Problem} it can't be a name, and no schema has said so before */
+export function workerOf ({ headers }: FastifyRequest): string | undefined {
+  const worker = headers['handoff-worker']
+  if (worker === undefined) return undefined
+  if (typeof worker === 'string' && isWorker(worker)) return worker
+  throw invalid({ pointer: '/handoff-worker', message: `headers: must match pattern "${workerPattern}"` })
 }
 
 const streamType = 'text/event-stream'

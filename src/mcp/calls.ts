@@ -5,6 +5,7 @@ import type { Caller } from '../core/model.ts'
 import type { WaitingAsker } from '../handoffs/waiter.ts'
 import { traceparentOf } from '../http/observe.ts'
 import type { Requests } from '../http/observe.ts'
+import { workerOf } from '../http/operations.ts'
 import { asProblem, problemText } from '../http/problems.ts'
 import type { BatchLimit } from '../http/rate-limit.ts'
 import type { Incoming } from '../operations/admit.ts'
@@ -81,6 +82,7 @@ export class ToolCalls {
       bytes: args,
       key: undefined,
       traceparent: traceparent ?? traceparentOf(request),
+      worker: workerOf(request),
       // A call without `wait` may wait for its turn.
       asker: callId === undefined ? asker : this.#cancelling.until(asker, caller, callId),
       wait: 0

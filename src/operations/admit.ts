@@ -76,8 +76,10 @@ export function admissionOf (operation: Operation): Admission {
 
 /** Makes a call of what has passed all checks. Only http/operations.ts needs it: it has requests, which have. */
 export function toCall (
-  { caller, id, query, bytes, key, traceparent, asker, wait, createdAt }: Incoming, members: Members
+  { caller, id, query, bytes, key, traceparent, worker, asker, wait, createdAt }: Incoming, members: Members
 ): OperationCall {
   const waiting = wait === 0 ? null : { milliseconds: wait * 1000, asker }
-  return { caller, id, query, body: members.values, members, bytes, key, traceparent, asker, waiting, createdAt }
+  return {
+    caller, id, query, body: members.values, members, bytes, key, traceparent, worker, asker, waiting, createdAt
+  }
 }

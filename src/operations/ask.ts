@@ -3,7 +3,7 @@ import {
 } from '../core/schemas/asks.ts'
 import type { AnswerBody, AskBody, AsksQuery } from '../core/schemas/asks.ts'
 import {
-  handoffParams, idempotencyHeaders, ignoredKeyHeaders, noQuery, waitQuery
+  catcherHeaders, handoffParams, ignoredKeyHeaders, noQuery, waitQuery
 } from '../core/schemas/handoffs.ts'
 import { id, key, labelsOf, optionalOffset, seconds } from './arguments.ts'
 import { operation, refusedBy, stays, unmoved } from './operation.ts'
@@ -12,8 +12,9 @@ import type { OperationCall, OperationOutcome, Services } from './operation.ts'
 /** Questions in the middle of the work, to a person or to the passer. */
 
 export function ask ({ asks, limits }: Services) {
-  const run = async ({ caller, id, body, members, bytes, key }: OperationCall<AskBody>): Promise<OperationOutcome> => {
-    const { answer, replayed } = await asks.ask(caller, id, body, members, bytes, key)
+  const run = async (call: OperationCall<AskBody>): Promise<OperationOutcome> => {
+    const { caller, id, body, members } = call
+    const { answer, replayed } = await asks.ask(caller, id, body, members, call)
     return { status: 201, answer, replayed, moved: stays }
   }
   return operation<AskBody>({
@@ -27,7 +28,7 @@ export function ask ({ asks, limits }: Services) {
       'until expires_in is over, the deadlines of the work are paused and no heartbeat is needed.',
     params: handoffParams,
     query: noQuery,
-    headers: idempotencyHeaders,
+    headers: catcherHeaders,
     body: askBody(limits),
     answers: { 201: askAnswer },
     refusals: [...refusedBy('ask'), 'result_schema_too_slow'],

@@ -2,9 +2,10 @@ import { Type } from '@sinclair/typebox'
 import { invalid } from '../core/errors.ts'
 import { isInbox } from '../core/model.ts'
 import type { Caller } from '../core/model.ts'
-import { idempotencyHeaders, ignoredKeyHeaders, noQuery, waitQuery } from '../core/schemas/handoffs.ts'
+import { catcherHeaders, ignoredKeyHeaders, noQuery, waitQuery } from '../core/schemas/handoffs.ts'
 import {
-  inboxAnswer, inboxParams, inboxSettingsBody, inboxesAnswer, inboxesQuery, takeAnswer, takeBody
+  inboxAnswer, inboxParams, inboxSettingsBody, inboxesAnswer, inboxesQuery, takeAnswer, takeBody,
+  workersAnswer
 } from '../core/schemas/inboxes.ts'
 import type { InboxSettingsBody, InboxesQuery, TakeBody } from '../core/schemas/inboxes.ts'
 import { caughtText, takenText } from '../handoffs/answers.ts'
@@ -13,12 +14,19 @@ import { moved, operation, refusedBy, stays, unmoved } from './operation.ts'
 import type { OperationCall, Services } from './operation.ts'
 
 /** Catches the next handoffs from an inbox. */
-export function catchNext ({ inboxes, after }: Services) {
-  const take = async ({ caller, body, bytes, key, asker, waiting }: OperationCall<TakeBody>, max: number) => {
-    const wanted = { inboxes: inboxesOf(body, caller), max, bytes, asker }
-    const taken = await inboxes.catch(caller, wanted, key, waiting)
-    await after.complete(caller.tenant, taken.items, asker)
-    return taken
+export function catchNext ({ inboxes, after, workers }: Services) {
+  const take = async ({ caller, body, bytes, key, worker, asker, waiting }: OperationCall<TakeBody>, max: number) => {
+    const wanted = { inboxes: inboxesOf(body, caller), max, bytes, worker, asker }
+    const asked = workers.asks(caller, wanted, waiting !== null)
+    let from: string | undefined
+    try {
+      const taken = await inboxes.catch(caller, wanted, key, waiting)
+      from = taken.items[0]?.record?.extra.to
+      await after.complete(caller.tenant, taken.items, asker)
+      return taken
+    } finally {
+      asked(from)
+    }
   }
   return operation<TakeBody>({
     name: 'catchNext',
@@ -31,7 +39,7 @@ export function catchNext ({ inboxes, after }: Services) {
       'that has something. With wait=, the answer comes as soon as there is a handoff. The body is optional. Send an ' +
       'Idempotency-Key, so that you can retry when the answer is lost: you get the same handoffs.',
     query: waitQuery,
-    headers: idempotencyHeaders,
+    headers: catcherHeaders,
     body: takeBody,
     answers: { 200: takeAnswer },
     refusals: ['not_addressee', ...refusedBy(['claim', 'take'])],
@@ -105,6 +113,25 @@ export function inbox ({ inboxSettings }: Services) {
   })
 }
 
+export function workers ({ workers }: Services) {
+  return operation({
+    name: 'workers',
+    scope: 'status',
+    method: 'GET',
+    path: '/api/inboxes/:name/workers',
+    tag: 'inboxes',
+    summary: 'See who works on an inbox',
+    description: 'Who has handoffs of the inbox caught, waits for some, or asked for some within the last minute; the ' +
+      'one that was heard of last first. It may be 10 seconds old.',
+    params: inboxParams,
+    query: noQuery,
+    answers: { 200: workersAnswer },
+    async run ({ caller, id: name, asker }) {
+      return unmoved(await workers.list(caller, name, asker))
+    },
+  })
+}
+
 export function listInboxes ({ inboxSettings }: Services) {
   return operation<unknown, InboxesQuery>({
     name: 'listInboxes',
@@ -113,7 +140,7 @@ export function listInboxes ({ inboxSettings }: Services) {
     path: '/api/inboxes',
     tag: 'inboxes',
     summary: 'List inboxes',
-    description: 'Only this tenant’s, by name: each that holds something or has settings. Go on until next_cursor is ' +
+    description: 'Only this tenant’s, by name: each that holds something, has settings, or is waited for. Go on until next_cursor is ' +
       'null: before that, a page may have fewer items than `limit`, or none.',
     query: inboxesQuery,
     answers: { 200: inboxesAnswer },

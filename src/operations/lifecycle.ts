@@ -1,6 +1,7 @@
+import { Type } from '@sinclair/typebox'
 import {
-  catchAnswer, doneAnswer, doneBody, handoffParams, idempotencyHeaders, ignoredKeyHeaders, noQuery, waitQuery,
-  passAnswer, passBody, passHeaders
+  catchAnswer, catcherHeaders, doneAnswer, doneBody, handoffParams, ignoredKeyHeaders, noQuery, passAnswer, passBody,
+  passHeaders, waitQuery, workerHeaders
 } from '../core/schemas/handoffs.ts'
 import type { PassBody } from '../core/schemas/handoffs.ts'
 import { id, key, seconds } from './arguments.ts'
@@ -63,7 +64,7 @@ export function catchOne ({ handoffs }: Services) {
       'after, and for the end of a delay. Send an Idempotency-Key, so that you can retry when the answer is lost.',
     params: handoffParams,
     query: waitQuery,
-    headers: idempotencyHeaders,
+    headers: catcherHeaders,
     answers: { 200: catchAnswer },
     refusals: refusedBy('catch'),
     resumesTrace: true,
@@ -101,7 +102,7 @@ export function done ({ handoffs }: Services) {
       'output must satisfy that schema. The body is optional.',
     params: handoffParams,
     query: noQuery,
-    headers: idempotencyHeaders,
+    headers: catcherHeaders,
     body: doneBody,
     answers: { 200: doneAnswer },
     refusals: [...refusedBy('done'), 'result_invalid', 'result_schema_too_slow'],
@@ -115,9 +116,9 @@ export function done ({ handoffs }: Services) {
         'the handoff is still yours. 409 and 410 are normal answers: the handoff has ended in another way, so stop.',
       takes: { id, ...key }
     },
-    async run ({ caller, id, body, members, bytes, key }) {
+    async run ({ caller, id, body, members, bytes, key, worker }) {
       const result = body.output == null ? undefined : members.raw('output')
-      const { answer, replayed } = await handoffs.done(caller, id, result, bytes, key)
+      const { answer, replayed } = await handoffs.done(caller, id, result, { bytes, key, worker })
       return { status: 200, answer, replayed, moved: moved('done', id, replayed) }
     },
   })
@@ -135,7 +136,7 @@ export function heartbeat ({ attempts, limits }: Services) {
       'heartbeat_within. Can also extend the work’s deadline and report progress. The body is optional.',
     params: handoffParams,
     query: noQuery,
-    headers: ignoredKeyHeaders,
+    headers: Type.Object({ ...ignoredKeyHeaders.properties, ...workerHeaders.properties }),
     body: heartbeatBody(limits),
     answers: { 200: heartbeatAnswer },
     refusals: refusedBy('heartbeat'),
@@ -150,8 +151,8 @@ export function heartbeat ({ attempts, limits }: Services) {
       takes: { id, ...key },
       hints: { idempotentHint: true }
     },
-    async run ({ caller, id, body, members }) {
-      const answer = await attempts.heartbeat(caller, id, body.extend_by ?? null, progressOf(members))
+    async run ({ caller, id, body, members, worker }) {
+      const answer = await attempts.heartbeat(caller, id, body.extend_by ?? null, progressOf(members), worker)
       return unmoved(answer)
     },
   })
@@ -187,7 +188,7 @@ export function fail ({ attempts }: Services) {
       'successor is made.',
     params: handoffParams,
     query: noQuery,
-    headers: idempotencyHeaders,
+    headers: catcherHeaders,
     body: failBody,
     answers: { 200: endAnswer('failed') },
     refusals: refusedBy('give-up'),
@@ -200,11 +201,10 @@ export function fail ({ attempts }: Services) {
         'work that you won’t even try. Always send idempotency_key.',
       takes: { id, ...key }
     },
-    async run ({ caller, id, body, members, bytes, key }) {
+    async run (call) {
+      const { caller, id, body, members } = call
       const code = body.error.code ?? undefined
-      return ended(
-        id, await attempts.fail(caller, id, members.raw('error')!, body.retry !== false, { bytes, key }, code)
-      )
+      return ended(id, await attempts.fail(caller, id, members.raw('error')!, body.retry !== false, call, code))
     },
   })
 }
@@ -221,7 +221,7 @@ export function decline ({ attempts }: Services) {
       'which another agent can catch.',
     params: handoffParams,
     query: noQuery,
-    headers: idempotencyHeaders,
+    headers: catcherHeaders,
     body: declineBody,
     answers: { 200: endAnswer('declined') },
     refusals: refusedBy('give-up'),
@@ -234,8 +234,9 @@ export function decline ({ attempts }: Services) {
         'idempotency_key.',
       takes: { id, ...key }
     },
-    async run ({ caller, id, members, bytes, key }) {
-      return ended(id, await attempts.decline(caller, id, members.raw('reason')!, { bytes, key }))
+    async run (call) {
+      const { caller, id, members } = call
+      return ended(id, await attempts.decline(caller, id, members.raw('reason')!, call))
     },
   })
 }

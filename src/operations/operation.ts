@@ -8,6 +8,7 @@ import type { EndAnswer } from '../core/schemas/attempts.ts'
 import type { AfterService } from '../handoffs/after.ts'
 import type { ApprovalService } from '../handoffs/approvals.ts'
 import type { AskService } from '../handoffs/asks.ts'
+import type { EverythingService } from '../handoffs/everything.ts'
 import type { EventService, EventStreams, OpenStream } from '../handoffs/events.ts'
 import type { InboxService } from '../handoffs/inboxes.ts'
 import type { InboxSettingsService } from '../handoffs/inbox-settings.ts'
@@ -17,6 +18,7 @@ import type { RunService } from '../handoffs/runs.ts'
 import type { OperateService } from '../handoffs/operate.ts'
 import type { AttemptService } from '../handoffs/attempts.ts'
 import type { HandoffService } from '../handoffs/service.ts'
+import type { Workers } from '../handoffs/workers.ts'
 import type { WaitOptions, WaitingAsker } from '../handoffs/waiter.ts'
 import { outcomes } from '../redis/outcomes.ts'
 import type { Outcome, ScriptName } from '../redis/outcomes.ts'
@@ -26,8 +28,10 @@ import type { WebhookService } from '../webhooks/service.ts'
 /** What the operations call. */
 export interface Services {
   handoffs: HandoffService
+  everything: EverythingService
   attempts: AttemptService
   inboxes: InboxService
+  workers: Workers
   after: AfterService
   inboxSettings: InboxSettingsService
   many: ManyHandoffs
@@ -110,6 +114,8 @@ export interface OperationCall<Body = unknown, Query = unknown> {
   /** The Idempotency-Key. */
   key: string | undefined
   traceparent: string | undefined
+  /** What the catcher's worker calls itself (Handoff-Worker). */
+  worker: string | undefined
   asker: WaitingAsker
   waiting: WaitOptions | null
   /** Only for a decision of a page: when the handoff that the page showed was passed (ms). */
@@ -131,6 +137,8 @@ export interface OperationOutcome {
   decided?: ApprovalVerdict
   /** What an operator changed, for the log. */
   operated?: Operated | undefined
+  /** Whether the log is to have that the caller read all of it. */
+  isRead?: boolean
 }
 
 /** An operator's call: its name, what it was asked without any payload, and how much it changed. */

@@ -1,11 +1,14 @@
 import { Type } from '@sinclair/typebox'
 import type { Static, TSchema } from '@sinclair/typebox'
-import { handoffParams, ignoredKeyHeaders, statusAnswer, statusQuery, waitQuery } from '../core/schemas/handoffs.ts'
+import {
+  explainedStatusAnswer, handoffParams, ignoredKeyHeaders, noQuery, statusAnswer, statusQuery, waitQuery
+} from '../core/schemas/handoffs.ts'
 import { exampleId, nullable } from '../core/schemas/parts.ts'
 import type { StatusQuery } from '../core/schemas/handoffs.ts'
 import { id, offset, optionalOffset, seconds } from './arguments.ts'
 import { operation, refusedBy, unmoved } from './operation.ts'
 import type { Services } from './operation.ts'
+import { everythingAnswer } from '../core/schemas/everything.ts'
 import { handoffsAnswer, handoffsQuery } from '../core/schemas/lists.ts'
 import type { HandoffsQuery } from '../core/schemas/lists.ts'
 import { runsAnswer, runsQuery } from '../core/schemas/runs.ts'
@@ -25,10 +28,11 @@ export function status ({ handoffs }: Services) {
     tag: 'handoffs',
     summary: 'Read a handoff’s status',
     description: 'Changes nothing, and never shows task, output or context: only catch does. With wait=, the answer ' +
-      'comes when the handoff has reached the status `until`, a later one or an end, or when the wait is over.',
+      'comes when the handoff has reached the status `until`, a later one or an end, or when the wait is over. With ' +
+      'explain=true it says what a pending handoff waits for.',
     params: handoffParams,
     query: statusQuery,
-    answers: { 200: statusAnswer },
+    answers: { 200: explainedStatusAnswer },
     inBatch: true,
     tool: {
       name: 'handoff_status',
@@ -41,8 +45,10 @@ export function status ({ handoffs }: Services) {
       hints: { readOnlyHint: true }
     },
     async run (call) {
-      const { caller, id, query: { until = 'done' } } = call
-      const answer = await handoffs.status(caller, id, until, call)
+      const { caller, id, query: { until = 'done', explain } } = call
+      const answer = await (explain === undefined
+        ? handoffs.status(caller, id, until, call)
+        : handoffs.explained(caller, id, until, call))
       return unmoved(answer)
     },
   })
@@ -72,6 +78,28 @@ export function read ({ handoffs }: Services) {
     },
     async run ({ caller, id, asker }) {
       return unmoved(await handoffs.read(caller, id, asker))
+    },
+  })
+}
+
+/** All of a handoff. No tool and no batch has it: what one reads so is logged, a line for each. */
+export function get ({ everything }: Services) {
+  return operation({
+    name: 'get',
+    scope: 'read',
+    method: 'GET',
+    path: '/api/handoffs/:id',
+    tag: 'handoffs',
+    summary: 'Read all of a handoff',
+    description: 'For people and programs that look after the work: what was passed, what came of it, and its ' +
+      'attempts. Changes nothing. The service logs who reads what.',
+    params: handoffParams,
+    query: noQuery,
+    answers: { 200: everythingAnswer },
+    refusals: ['not_addressee'],
+    async run ({ caller, id, asker }) {
+      const { answer, isFirst } = await everything.read(caller, id, asker)
+      return { ...unmoved(answer), isRead: isFirst }
     },
   })
 }

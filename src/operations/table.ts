@@ -1,10 +1,10 @@
 import { answer, answerAsPasser, ask, asked, listAsks } from './ask.ts'
 import { approve, inspectApproval, listApprovals, reject } from './approvals.ts'
 import { cancel, purge, redrive, redriveChosen, reissue } from './operate.ts'
-import { catchNext, inbox, listInboxes, setInbox } from './inboxes.ts'
+import { catchNext, inbox, listInboxes, setInbox, workers } from './inboxes.ts'
 import { catchOne, decline, done, fail, heartbeat, pass } from './lifecycle.ts'
 import { events } from './events.ts'
-import { list, listRuns, read, status, wait } from './reads.ts'
+import { get, list, listRuns, read, status, wait } from './reads.ts'
 import type { Operation, Services } from './operation.ts'
 import {
   createWebhook, deleteWebhook, enableWebhook, getWebhook, listDeliveries, listWebhooks, replayWebhook, rotateWebhook,
@@ -14,9 +14,9 @@ import {
 /** All operations, in the order in which documents and lists of tools show them. */
 export function operationsOf (services: Services): readonly Operation[] {
   return [
-    pass, catchOne, catchNext, read, inbox, listInboxes, done, status, list, listRuns, wait, heartbeat, fail, decline,
-    cancel, reissue, ask, asked, answer, answerAsPasser, listAsks, listApprovals, inspectApproval, approve, reject,
-    setInbox, redrive, redriveChosen, purge, events, createWebhook, listWebhooks, getWebhook, deleteWebhook,
-    rotateWebhook, enableWebhook, testWebhook, listDeliveries, replayWebhook
+    pass, catchOne, catchNext, read, inbox, listInboxes, workers, done, status, list, listRuns, get, wait, heartbeat,
+    fail, decline, cancel, reissue, ask, asked, answer, answerAsPasser, listAsks, listApprovals, inspectApproval,
+    approve, reject, setInbox, redrive, redriveChosen, purge, events, createWebhook, listWebhooks, getWebhook,
+    deleteWebhook, rotateWebhook, enableWebhook, testWebhook, listDeliveries, replayWebhook
   ].map(make => make(services))
 }

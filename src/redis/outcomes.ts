@@ -14,6 +14,7 @@ export const outcomes = {
     'already_done', 'already_failed', 'already_declined', 'already_asked', 'newer', 'full', 'late'
   ],
   asked: ['found', 'not_found'],
+  attempts: ['found', 'not_found'],
   cancel: [
     'cancelled', 'replayed', 'requested', 'not_found', 'not_the_passer', 'expired', 'rejected', 'already_done',
     'already_failed', 'already_declined', 'newer', 'full', 'late'
@@ -35,6 +36,7 @@ export const outcomes = {
     'replayed', 'unchecked', 'not_found', 'expired', 'rejected', 'cancelled', 'not_caught', 'not_the_catcher',
     'already_done', 'already_failed', 'already_declined', 'newer', 'full', 'late'
   ],
+  everything: ['found', 'not_found', 'larger'],
   excerpt: ['found'],
   'feed-note': ['noted', 'kept', 'late'],
   feed: ['feed'],
@@ -66,8 +68,11 @@ export const outcomes = {
   'limit-set': ['set', 'full', 'late'],
   lineage: ['found', 'larger', 'not_found', 'newer'],
   list: ['listed'],
+  listen: ['noted', 'late'],
+  listeners: ['listened'],
   outbox: ['outbox'],
   pass: ['passed', 'replayed', 'inbox_full', 'elsewhere', 'reused', 'fresh', 'newer', 'late'],
+  position: ['ahead', 'not_found'],
   probe: ['written', 'no_room', 'late'],
   rate: ['taken', 'late'],
   read: [
@@ -102,6 +107,7 @@ export const outcomes = {
   'webhook-plan': ['planned', 'moved', 'full', 'gone', 'late'],
   'webhook-replay': ['replaying', 'disabled', 'not_found', 'late'],
   'webhook-tried': ['noted', 'disabled', 'unknown', 'late'],
+  workers: ['working'],
 } as const
 
 /** Those that lie in lua/. */

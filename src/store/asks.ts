@@ -1,7 +1,6 @@
 import type { Asked, HandoffRecord } from '../core/model.ts'
 import type { Lanes } from '../redis/lanes.ts'
 import type { Lifetimes, Scripts } from '../redis/scripts.ts'
-import { textOf } from './handoffs.ts'
 import type { HandoffPlace } from './handoffs.ts'
 import { memberOf } from './key-names.ts'
 import type { KeyNames } from './key-names.ts'
@@ -11,6 +10,8 @@ import type { Refused, RefusedReply, Seen } from './replies.ts'
 /** A question as it is asked. The texts are JSON; those that are left out are empty. */
 interface Question {
   token: string
+  /** What the worker that asks calls itself. */
+  worker?: string | undefined
   id: string
   of: Asked
   /** Milliseconds from now. */
@@ -77,7 +78,7 @@ export class Asks {
 
   /** @param maxWorkTtl milliseconds */
   ask (
-    place: HandoffPlace, agent: string, maxWorkTtl: number, { token, id, of, openFor, digest, ...texts }: Question
+    place: HandoffPlace, agent: string, maxWorkTtl: number, { token, worker = '', id, of, openFor, digest, ...texts }: Question
   ): Promise<AskReply> {
     return this.#lanes.call({
       script: this.#scripts.ask,
@@ -85,7 +86,8 @@ export class Asks {
       keys: this.#keys(place),
       texts: [
         agent, this.#retention, memberOf(place.tenant, place.id), String(maxWorkTtl), token, id, letters[of],
-        String(openFor), digest === '' ? '-' : digest, `${texts.details.length} ${texts.schema.length}`, inAscii(texts.question)
+        String(openFor), digest === '' ? '-' : digest, `${texts.details.length} ${texts.schema.length}`, worker,
+        inAscii(texts.question)
       ],
       bytes: Buffer.concat([texts.details, texts.schema]),
       decode: readAsk
@@ -166,8 +168,6 @@ function readAsked (reply: unknown): AskedReply {
   }
   const [, , detailsLength, schemaLength, both] = wordsBefore(texts as Buffer, 4)
   const schemaAt = Number(detailsLength)
-  const [, noteLength, given] = answer == null ? [null, null, null] : wordsBefore(answer as Buffer, 2)
-  const answerAt = Number(noteLength)
   return {
     outcome: 'found',
     ...seen,
@@ -176,10 +176,16 @@ function readAsked (reply: unknown): AskedReply {
       question: question as Buffer,
       details: schemaAt === 0 ? null : (both as Buffer).subarray(0, schemaAt),
       schema: Number(schemaLength) === 0 ? null : (both as Buffer).subarray(schemaAt),
-      answer: given === null ? null : (given as Buffer).subarray(answerAt),
-      note: given === null ? null : textOf((given as Buffer).subarray(0, answerAt))
+      ...answer == null ? { answer: null, note: null } : answerIn(answer as Buffer)
     }
   }
+}
+
+/** Field `a`: the answer and its note, JSON texts. */
+export function answerIn (field: Buffer): { answer: Buffer, note: string } {
+  const [, noteLength, both] = wordsBefore(field, 2) as [string, string, Buffer]
+  const answerAt = Number(noteLength)
+  return { answer: both.subarray(answerAt), note: both.toString('utf8', 0, answerAt) }
 }
 
 /** So many words, each before a space, and the bytes after them. */

@@ -62,10 +62,11 @@ export class Attempts {
    * @param progress JSON text; empty for none
    */
   heartbeat (
-    place: HandoffPlace, agent: string, extendBy: number | null, maxWorkTtl: number, progress: Buffer
+    place: HandoffPlace, agent: string, extendBy: number | null, maxWorkTtl: number, progress: Buffer,
+    worker = ''
   ): Promise<HeartbeatReply> {
     const key = this.#keyNames.handoff(place.tag, memberOf(place.tenant, place.id))
-    const texts = [agent, this.#retention, extendBy === null ? '' : String(extendBy), String(maxWorkTtl)]
+    const texts = [agent, this.#retention, extendBy === null ? '' : String(extendBy), String(maxWorkTtl), worker]
     return this.#lanes.call({
       script: this.#scripts.heartbeat, tag: place.tag, keys: [key], texts, bytes: progress, decode: readHeartbeat
     })
@@ -73,26 +74,27 @@ export class Attempts {
 
   /** @param mayRetry may a successor be made? @param fault JSON text @param code the fault's, by which it is found */
   fail (
-    place: HandoffPlace, token: string, agent: string, mayRetry: boolean, fault: Buffer, code = ''
+    place: HandoffPlace, token: string, agent: string, mayRetry: boolean, fault: Buffer, code = '',
+    worker = ''
   ): Promise<EndReply> {
-    return this.#giveUp('failed', place, token, agent, mayRetry, fault, code)
+    return this.#giveUp('failed', place, token, agent, mayRetry, fault, code, worker)
   }
 
   /** @param reason JSON text */
-  decline (place: HandoffPlace, token: string, agent: string, reason: Buffer): Promise<EndReply> {
-    return this.#giveUp('declined', place, token, agent, true, reason, '')
+  decline (place: HandoffPlace, token: string, agent: string, reason: Buffer, worker = ''): Promise<EndReply> {
+    return this.#giveUp('declined', place, token, agent, true, reason, '', worker)
   }
 
   #giveUp (
     became: 'failed' | 'declined', place: HandoffPlace, token: string, agent: string, mayRetry: boolean, told: Buffer,
-    code: string
+    code: string, worker: string
   ): Promise<EndReply> {
     const member = memberOf(place.tenant, place.id)
     return this.#lanes.call({
       script: this.#scripts['give-up'],
       tag: place.tag,
       keys: this.#keys(place),
-      texts: [became, token, agent, this.#retention, member, mayRetry ? '1' : '0', code],
+      texts: [became, token, agent, this.#retention, member, mayRetry ? '1' : '0', code, worker],
       bytes: told,
       decode: reply => readEnd(reply, mayRetry)
     })

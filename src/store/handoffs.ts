@@ -75,11 +75,12 @@ export interface AgentTexts {
 }
 /**
  * `inboxes`: those that the key may catch from; null for any. `maxBytes`: how many bytes its payload and its schema may
- * have; left out for any.
+ * have; left out for any. `worker`: what its worker calls itself.
  */
 interface CatchLimits {
   inboxes?: ReadonlySet<string> | null
   maxBytes?: number | undefined
+  worker?: string | undefined
 }
 type ReadRefusal = Refused<'read', 'caught' | 'replayed' | 'larger'>
 type ReadReply = CaughtReply | RefusedReply<ReadRefusal>
@@ -174,12 +175,13 @@ export class Handoffs {
 
   /** @throws {TooLarge} it can be caught, but wasn't */
   catch (
-    place: HandoffPlace, token: string, agent: string, { inboxes = null, maxBytes }: CatchLimits = {}
+    place: HandoffPlace, token: string, agent: string, { inboxes = null, maxBytes, worker }: CatchLimits = {}
   ): Promise<CatchReply> {
     const member = memberOf(place.tenant, place.id)
     const texts = [`${agent} ${token}`]
-    const max = maxBytes === readAlone ? undefined : maxBytes ?? 'inf'
+    const max = maxBytes === readAlone && worker === undefined ? undefined : maxBytes ?? 'inf'
     if (inboxes !== null || max !== undefined) texts.push(...limits(inboxes, max))
+    if (worker !== undefined) texts.push(worker)
     return this.#lanes.call({
       script: this.#scripts.catch,
       tag: place.tag,
@@ -193,9 +195,13 @@ export class Handoffs {
    * @param result JSON text; empty for none
    * @param satisfied the digest of the schema that the result was checked against; empty if it wasn't
    */
-  done (place: HandoffPlace, token: string, agent: string, result: Buffer, satisfied: string): Promise<DoneReply> {
+  done (
+    place: HandoffPlace, token: string, agent: string, result: Buffer, satisfied: string, worker?: string
+  ): Promise<DoneReply> {
     const member = memberOf(place.tenant, place.id)
-    const texts = satisfied === '' ? [agent, token] : [agent, token, satisfied]
+    const texts = [agent, token]
+    if (satisfied !== '' || worker !== undefined) texts.push(satisfied)
+    if (worker !== undefined) texts.push(worker)
     return this.#lanes.call({
       script: this.#scripts.done,
       tag: place.tag,
@@ -276,6 +282,9 @@ export class Handoffs {
     return [this.#keyNames.handoff(tag, member), this.#keyNames.due(tag, tenant)]
   }
 }
+
+/** More bytes than anything has, where an argument is needed after a limit. */
+const anyLength = Number.MAX_SAFE_INTEGER
 
 /** The options of a pass that only asks whether it was made before. */
 const onlyAsks = ' ?'

@@ -35,6 +35,8 @@ export interface Wanted {
   known?: InboxTurns | 'placed' | null
   /** How many bytes the payloads of what it takes may have together; left out, or Infinity, for any. */
   maxBytes?: number | undefined
+  /** What the worker calls itself. */
+  worker?: string | undefined
 }
 
 /**
@@ -135,7 +137,7 @@ export class Inboxes {
   /** @throws {TooLarge} they have more bytes than may be; it took nothing */
   take (
     { tag, tenant, inbox, other }: InboxPlace,
-    { token, agent, max, size, lifetime, request, asker, turns, known = null, maxBytes = Infinity }: Wanted
+    { token, agent, max, size, lifetime, request, asker, turns, known = null, maxBytes = Infinity, worker }: Wanted
   ): Promise<TakeReply> {
     const due = this.#keyNames.due(tag, tenant)
     const keys = [this.#keyNames.inbox(tag, tenant, inbox), due, this.#keyNames.taken(tag, token)]
@@ -145,6 +147,8 @@ export class Inboxes {
       this.#isOneRedis || other === undefined ? '' : textOfKnown(known)
     ]
     if (maxBytes !== Infinity) texts.push(String(maxBytes))
+    else if (worker !== undefined) texts.push(String(Number.MAX_SAFE_INTEGER))
+    if (worker !== undefined) texts.push(worker)
     if (this.#isOneRedis && other !== undefined) keys.push(this.#keyNames.inbox(other, tenant, inbox))
     return this.#lanes.call({ script: this.#scripts.take, tag, keys, texts, isAlone: max !== 1, decode: readTake })
   }

@@ -65,6 +65,16 @@ export class KeyNames {
     return `${this.partition(tag)}i:${tenant}:${inbox}`
   }
 
+  /** The replicas at which requests wait for a tenant's inboxes, by when they noted that. */
+  listening (tag: string, tenant: string): string {
+    return `${this.partition(tag)}l:${tenant}`
+  }
+
+  /** What one of them noted. */
+  listeningAt (tag: string, tenant: string, replica: string): string {
+    return `${this.listening(tag, tenant)}:${replica}`
+  }
+
   /** The names of the inboxes that have something here. */
   inboxes (tag: string): string {
     return `${this.partition(tag)}inboxes`

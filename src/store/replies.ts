@@ -90,6 +90,7 @@ const letters: Record<string, (value: string, extra: Found) => unknown> = {
   e: (value, extra) => { extra.endedAt = Number(value) },
   y: (value, extra) => { extra.endedBy = value },
   v: (value, extra) => { extra.heartbeatAt = Number(value) },
+  N: (value, extra) => { extra.worker = value },
   z: (value, extra) => { extra.ask = parseAsk(value) },
   W: (value, extra) => { extra.hasDependents = true },
 }

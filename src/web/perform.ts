@@ -29,6 +29,7 @@ export async function perform (
     bytes: Buffer.isBuffer(body) ? body : Buffer.from(JSON.stringify(body)),
     key: undefined,
     traceparent: undefined,
+    worker: undefined,
     asker: request,
     wait: 0,
     createdAt

@@ -81,17 +81,17 @@ export async function done (on: Raw, now: number, { agent, token, deadline }: As
 
 /** @param fault JSON text */
 export function fail (on: Raw, now: number, { agent, token, deadline }: Asking, fault = '{"message":"new"}', mayRetry = 1) {
-  return run(on, 'give-up', now, [on.keys.handoff(tag, itself(on)), on.keys.due(tag, tenant)], [deadline, 'failed', token, agent, lifetimes.retention, itself(on), mayRetry, '', fault])
+  return run(on, 'give-up', now, [on.keys.handoff(tag, itself(on)), on.keys.due(tag, tenant)], [deadline, 'failed', token, agent, lifetimes.retention, itself(on), mayRetry, '', '', fault])
 }
 
 /** @param reason JSON text */
 export function decline (on: Raw, now: number, { agent, token, deadline }: Asking, reason = '"new"') {
-  return run(on, 'give-up', now, [on.keys.handoff(tag, itself(on)), on.keys.due(tag, tenant)], [deadline, 'declined', token, agent, lifetimes.retention, itself(on), 1, '', reason])
+  return run(on, 'give-up', now, [on.keys.handoff(tag, itself(on)), on.keys.due(tag, tenant)], [deadline, 'declined', token, agent, lifetimes.retention, itself(on), 1, '', '', reason])
 }
 
 /** @param extendBy milliseconds @param progress JSON text; empty for none */
 export function heartbeat (on: Raw, now: number, { agent, deadline }: Omit<Asking, 'token'>, extendBy: number | '' = '', progress = '') {
-  return run(on, 'heartbeat', now, [on.keys.handoff(tag, itself(on))], [deadline, agent, lifetimes.retention, extendBy, lifetimes.maxWorkTtl, progress])
+  return run(on, 'heartbeat', now, [on.keys.handoff(tag, itself(on))], [deadline, agent, lifetimes.retention, extendBy, lifetimes.maxWorkTtl, '', progress])
 }
 
 /** @param reason JSON text; empty for none */

@@ -68,7 +68,7 @@ t.test('three masters, each with a replica', async t => {
       return new InboxService(inboxes, subscriptions, new Waiter(subscriptions), new Reads(undefined, { slots: 1 }), 60_000)
     })
     t.teardown(() => services.forEach(service => service.close()))
-    const settings = new InboxSettingsService(store.inboxes, new Reads())
+    const settings = new InboxSettingsService(store.inboxes, new Reads(), { listening: async () => 0, waitedFor: async () => [] })
     const tenant = 'limited'
     const bob = callerOf(tenant, 'bob', [])
     const inbox = await apartFrom(cluster, tenant)

@@ -2,7 +2,7 @@ import { Type } from '@sinclair/typebox'
 import type { Static } from '@sinclair/typebox'
 import { maxLabels } from '../labels.ts'
 import { members, shownOn } from '../members.ts'
-import { askStates, asked, expiryReasons, statuses } from '../model.ts'
+import { askStates, asked, expiryReasons, statuses, workerPattern } from '../model.ts'
 import { availableAt, blockedBy, exampleId, nullable, object, oneOf, time } from './parts.ts'
 import type { Limits, Schemas } from '../members.ts'
 
@@ -60,6 +60,9 @@ export const statusQuery = Type.Object({
   until: Type.Optional(
     oneOf(['caught', 'done'], { default: 'done', description: 'The status to wait for.', examples: ['done'] })
   ),
+  explain: Type.Optional(oneOf(['true'], {
+    description: 'Whether the answer says what a pending handoff waits for.', examples: ['true']
+  })),
 }, { additionalProperties: false })
 export type StatusQuery = Static<typeof statusQuery>
 
@@ -78,6 +81,22 @@ export const ignoredKeyHeaders = Type.Object({
     pattern: keyPattern, description: 'Ignored: this request can be retried without one.', examples: ['report-42']
   })),
 })
+
+/** On an answer. */
+export const worker = Type.String({
+  description: 'What its worker calls itself (Handoff-Worker).', examples: ['host-7:4211']
+})
+
+/** Of a catcher's calls. */
+export const workerHeaders = Type.Object({
+  'handoff-worker': Type.Optional(Type.String({
+    pattern: workerPattern,
+    description: 'What the worker that calls is named, for people who look after the work: 1 to 100 of ' +
+      'A-Z a-z 0-9 . _ : @ / -. The latest is shown. It decides nothing.',
+    examples: ['host-7:4211']
+  }))
+})
+export const catcherHeaders = Type.Object({ ...idempotencyHeaders.properties, ...workerHeaders.properties })
 
 /** The state of a person's approval. */
 export const approval = Type.Object({
@@ -171,6 +190,20 @@ export type DoneAnswer = Static<typeof doneAnswer>
 
 const { require_human: requireHuman, parent: parentOnStatus, ...onStatus } = shownOn('status')
 
+const waitsFor = Type.Array(Type.Object({
+  reason: oneOf(['approval', 'delay', 'after', 'paused', 'max_caught', 'ahead', 'no_listener'], {
+    description: 'A person has yet to decide; its delay isn’t over; it comes after others; its inbox is paused, or ' +
+      'has as many caught as may be; others are caught before it; nobody works on its inbox.',
+    examples: ['ahead']
+  }),
+  until: Type.Optional(time('Of a delay: its end. Of an approval: by when.', '2026-11-20T09:00:30.000Z')),
+  blocked_by: Type.Optional(Type.Integer({ description: 'How many it comes after that have not ended.' })),
+  caught: Type.Optional(Type.Integer({ description: 'How many of the inbox are caught.' })),
+  max: Type.Optional(Type.Integer({ description: 'How many may be.' })),
+  ahead: Type.Optional(Type.Integer({ description: 'How many the inbox gives before it.', examples: [3] })),
+  at_least: Type.Optional(Type.Literal(true, { description: 'There are more ahead than that.' })),
+}), { description: 'Only with explain=true, and while it is pending: all that it waits for.' })
+
 export const statusAnswer = Type.Object({
   handoff_id: handoffId,
   status: Type.Union(
@@ -192,6 +225,7 @@ export const statusAnswer = Type.Object({
   work_expires_at: Type.Optional(workExpiresAt),
   heartbeat_expires_at: Type.Optional(heartbeatExpiresAt),
   heartbeat_at: Type.Optional(heartbeatAt),
+  worker: Type.Optional(worker),
   progress: Type.Optional(Type.Object({
     message: Type.Optional(
       Type.String()
@@ -224,6 +258,22 @@ export const statusAnswer = Type.Object({
   description: 'The handoff’s status. What hasn’t happened is null. Members that only some handoffs have are ' +
   'left out of the others.'
 })
+
+/** Of the status alone, which others are made of. */
+export const explainedStatusAnswer = Type.Object({
+  ...statusAnswer.properties, waits_for: Type.Optional(waitsFor)
+}, { description: statusAnswer.description! })
+
+/** One thing that a handoff waits for, and what there is to say of it. */
+export interface WaitsFor {
+  reason: 'approval' | 'delay' | 'after' | 'paused' | 'max_caught' | 'ahead' | 'no_listener'
+  until?: string
+  blocked_by?: number
+  caught?: number
+  max?: number
+  ahead?: number
+  at_least?: true
+}
 
 const locationField = {
   Location: { type: 'string', description: 'The path of the handoff’s status.', examples: [`/api/status/${exampleId}`] }

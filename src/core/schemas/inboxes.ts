@@ -60,6 +60,7 @@ export const inboxAnswer = Type.Object({
   blocked: count('Number of handoffs that wait for others.', 0),
   caught: count('Number of handoffs that are caught.', 1),
   failed: count('Number of handoffs in the list of those that failed.', 0),
+  listening: count('Number of requests that wait for its handoffs, at all replicas; at most 10 s old.', 1),
   paused: Type.Boolean({ description: 'Whether nothing can be caught from the inbox now.', examples: [false] }),
   max_caught: nullable<number>('integer', {
     description: 'How many of its handoffs may be caught for the inbox to give more; null for any number.',
@@ -70,6 +71,27 @@ export const inboxAnswer = Type.Object({
   }),
 }, { description: 'The state of the inbox. One that was never used is empty.' })
 export type InboxAnswer = Static<typeof inboxAnswer>
+
+export const workersAnswer = Type.Object({
+  items: Type.Array(Type.Object({
+    agent: Type.String({ description: 'Name of the agent.', examples: ['reviewer'] }),
+    worker: nullable<string>('string', {
+      description: 'What it calls itself (Handoff-Worker); null if it says nothing.', examples: ['host-7:4211']
+    }),
+    waiting: count('Number of its requests that wait for this inbox.', 1),
+    caught: count('Number of handoffs of this inbox that it has caught.', 2),
+    last_seen_at: Type.String({
+      format: 'date-time', description: 'When it was heard of last.', examples: ['2026-11-20T09:02:00.000Z']
+    }),
+    last_caught_at: nullable<string>('string', {
+      format: 'date-time',
+      description: 'When it last caught one of its handoffs, as far as is known.',
+      examples: ['2026-11-20T09:01:00.000Z']
+    }),
+  }), { description: 'The one that was heard of last first; at most 1,000.' }),
+  more: Type.Boolean({ description: 'Whether there are more.', examples: [false] }),
+}, { description: 'Who has handoffs of the inbox caught, waits for some, or asked for some within a minute.' })
+export type WorkersAnswer = Static<typeof workersAnswer>
 
 export const inboxSettingsBody = Type.Object({
   paused: Type.Optional(Type.Boolean({

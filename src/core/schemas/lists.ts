@@ -70,6 +70,7 @@ export const handoffsAnswer = pageOf(
     work_expires_at: shown.work_expires_at,
     heartbeat_expires_at: shown.heartbeat_expires_at,
     heartbeat_at: shown.heartbeat_at,
+    worker: shown.worker,
     progress: shown.progress,
     cancel_requested_at: shown.cancel_requested_at,
     ask: Type.Optional(Type.Object(

@@ -50,7 +50,7 @@ export class Desk {
   constructor (stores: Stores, subscriptions: Subscriptions, workTtl: number) {
     this.#stores = stores
     this.#after = new AfterService(stores.handoffs, stores.dependents, reads)
-    this.#service = new HandoffService(stores.handoffs, null as never, null as never, this.#after, reads, { baseUrl, defaultExpiresIn: 1, hopLimit: 1, runLabels: [], pendingElsewhere: async () => 0 })
+    this.#service = new HandoffService(stores.handoffs, null as never, null as never, this.#after, reads, { baseUrl, defaultExpiresIn: 1, hopLimit: 1, runLabels: [], pendingElsewhere: async () => 0, explain: async () => null })
     const maxWorkTtl = maxWorkTtlFor(workTtl)
     this.#attempts = new AttemptService(stores.attempts, this.#after, { baseUrl, maxWorkTtl })
     this.#asks = new AskService(stores.asks, null as never, null as never, null as never, reads, { baseUrl, maxWorkTtl })
@@ -78,7 +78,7 @@ export class Desk {
     switch (kind) {
       case 'pass': return this.#pass(story, operation, caller)
       case 'catch': return told(200, await this.#service.catch(caller, id, said.key, asks))
-      case 'done': return told(200, await this.#service.done(caller, id, Buffer.from(resultOf(mark)), said.bytes, said.key))
+      case 'done': return told(200, await this.#service.done(caller, id, Buffer.from(resultOf(mark)), said))
       case 'status': return sent(200, await this.#service.status(caller, id, 'done', asks), false)
       case 'heartbeat': return sent(200, await this.#attempts.heartbeat(caller, id, extendBy === null ? null : extendBy / 1000, undefined), false)
       case 'fail': return told(200, await this.#attempts.fail(caller, id, Buffer.from(faultOf(mark)), !firm, said))
@@ -90,7 +90,7 @@ export class Desk {
       case 'reissue': return told(201, await this.#attempts.reissue(caller, id, null))
       case 'ask': {
         const members = { raw: () => Buffer.from(`"by ${mark}"`) } as never
-        return told(201, await this.#asks.ask(caller, id, { question: '', of: about.of, expires_in: about.openFor! / 1000 } as never, members, said.bytes, said.key))
+        return told(201, await this.#asks.ask(caller, id, { question: '', of: about.of, expires_in: about.openFor! / 1000 } as never, members, said))
       }
       case 'asked': return sent(200, await this.#asks.read(callerOf('acme', caller.agent, ['approve']), id, asks.asker, null), false)
       case 'answer': {

@@ -22,6 +22,15 @@ export function isInbox (text: string): boolean {
   return inboxShape.test(text)
 }
 
+/** What a worker calls itself (Handoff-Worker). */
+export const workerPattern = '^[A-Za-z0-9._:@/-]{1,100}$'
+
+const workerShape = new RegExp(workerPattern)
+
+export function isWorker (text: string): boolean {
+  return workerShape.test(text)
+}
+
 /**
  * Labels: names and values by which a passer finds its handoffs again. One is kept as `name:value`. A name has no
  * colon, so the first one ends it.

@@ -1,0 +1,25 @@
+#!lua flags=no-writes
+-- Reads all of a handoff, for those who may read everything.
+-- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
+-- ARGV: 1 how many bytes payload or result, error and answer may have together; absent for any
+--       2 how many each but a payload may have, which has parts that may be shorter
+-- Replies: {'found', now, record, payload, result, decision, extra, fault, cancel_reason, progress, question, answer}
+--                        parts that don't exist are nil, as is a payload that was freed; fault is the error given to
+--                        fail or the reason given to decline; question and answer are fields q and a (lib/record.lua);
+--                        of result, fault and answer those that are too long are how many bytes they have
+--          {'not_found'}
+--          {'larger'}    they have more
+local key, most = KEYS[1], ARGV[2] + 0
+local main, told, given =
+  redis.call('HSTRLEN', key, 'p'), redis.call('HSTRLEN', key, 'e'), redis.call('HSTRLEN', key, 'a')
+if ARGV[1] and main + told + given > ARGV[1] + 0 then return { 'larger' } end
+local record, decision, extra, cancel_reason, progress, question, fault, answer = unpack(redis.call('HMGET', key,
+  's', 'd', 'x', 'c', 'g', 'q', told > most and 's' or 'e', given > most and 's' or 'a'))
+
+if not record then return { 'not_found' } end
+local is_done = string.match(record, '^2?:?done ')
+local is_long = is_done and main > most
+-- Empty once it was freed.
+local text = main > 0 and not is_long and redis.call('HGET', key, 'p')
+return { 'found', clock(), record, not is_done and text, is_long and main or is_done and text or false,
+  decision, extra, told > most and told or fault, cancel_reason, progress, question, given > most and given or answer }

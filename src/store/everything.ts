@@ -1,0 +1,104 @@
+import { TooLarge } from '../core/errors.ts'
+import type { Decision, HandoffRecord } from '../core/model.ts'
+import type { Lanes } from '../redis/lanes.ts'
+import type { Scripts } from '../redis/scripts.ts'
+import { answerIn } from './asks.ts'
+import { parseProgress, textOf } from './handoffs.ts'
+import type { AgentTexts, HandoffPlace } from './handoffs.ts'
+import { memberOf } from './key-names.ts'
+import type { KeyNames } from './key-names.ts'
+import { parseDecision, parseRecord, readSeen, tagged } from './replies.ts'
+import type { Seen } from './replies.ts'
+
+/** A JSON text; how many bytes it has, if it is longer than was asked for; null if there is none. */
+type Long = Buffer | number | null
+
+/** All that Redis has of a handoff. */
+export type EverythingReply = {
+  outcome: 'found'
+  /** The text of JSON members; null once it was freed. */
+  payload: Buffer | null
+  result: Long
+  /** The error given to fail, or the reason given to decline. */
+  fault: Long
+  texts: Pick<AgentTexts, 'cancelReason' | 'progress'>
+  question: Buffer | null
+  answer: Long
+} & Seen | { outcome: 'not_found' }
+
+export interface Attempt { id: string, record: HandoffRecord, decision: Decision | null }
+
+/** `next`: the id of the attempt to go on from; null at the end. */
+interface AttemptsPart { items: Attempt[], next: string | null, now: number }
+
+/** Handoffs as those read them who may read everything. */
+export class Everything {
+  readonly #lanes: Lanes
+  readonly #scripts: Scripts
+  readonly #keyNames: KeyNames
+
+  constructor (lanes: Lanes, scripts: Scripts, keyNames: KeyNames) {
+    this.#lanes = lanes
+    this.#scripts = scripts
+    this.#keyNames = keyNames
+  }
+
+  /**
+   * @param most how many bytes each text but the payload may have
+   * @param maxBytes how many all may have together; left out for any
+   * @throws {TooLarge} they have more
+   */
+  read (place: HandoffPlace, most: number, maxBytes = Number.MAX_SAFE_INTEGER): Promise<EverythingReply> {
+    return this.#lanes.call({
+      script: this.#scripts.everything,
+      tag: place.tag,
+      keys: [this.#keyOf(place)],
+      texts: [String(maxBytes), String(most)],
+      decode: readEverything
+    })
+  }
+
+  /** This attempt, and those after it or before it, in the order of `direction`. */
+  attempts (place: HandoffPlace, direction: 'later' | 'earlier', limit: number): Promise<AttemptsPart> {
+    const prefix = this.#keyNames.handoff(place.tag, memberOf(place.tenant, ''))
+    return this.#lanes.call({
+      script: this.#scripts.attempts,
+      tag: place.tag,
+      keys: [this.#keyOf(place)],
+      texts: [direction === 'later' ? 'i' : 'o', String(limit), prefix],
+      decode: readAttempts
+    })
+  }
+
+  #keyOf ({ tag, tenant, id }: HandoffPlace): string {
+    return this.#keyNames.handoff(tag, memberOf(tenant, id))
+  }
+}
+
+function readEverything (reply: unknown): EverythingReply {
+  const [outcome, now, record, payload, result, decision, extra, fault, cancelReason, progress, question, answer] =
+    tagged(reply)
+  if (outcome === 'larger') throw new TooLarge()
+  if (outcome === 'not_found') return { outcome }
+  return {
+    outcome: 'found',
+    ...readSeen(now, record, extra, decision),
+    payload: (payload ?? null) as Buffer | null,
+    result: (result ?? null) as Long,
+    fault: (fault ?? null) as Long,
+    texts: { cancelReason: textOf(cancelReason), progress: parseProgress(textOf(progress)) },
+    question: (question ?? null) as Buffer | null,
+    answer: Buffer.isBuffer(answer) ? answerIn(answer).answer : (answer ?? null) as number | null,
+  }
+}
+
+function readAttempts (reply: unknown): AttemptsPart {
+  const [outcome, now, next, ...parts] = tagged(reply)
+  if (outcome === 'not_found') return { items: [], next: null, now: 0 }
+  const items: Attempt[] = []
+  for (let at = 0; at < parts.length; at += 4) {
+    const [id, record, extra, decision] = parts.slice(at, at + 4)
+    items.push({ id: String(id), record: parseRecord(record, extra), decision: parseDecision(decision) })
+  }
+  return { items, next: textOf(next), now: now as number }
+}
