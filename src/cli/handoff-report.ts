@@ -7,10 +7,16 @@ import { askAt, deadlineOf, expiryOf, statusAt } from '../core/model.ts'
 import {
   agreedMembers, approvalText, digestText, endOf, moreMembers, otherTerms, spliceAnswer, agentMembers, willBeTriedAgain
 } from '../handoffs/answers.ts'
+import type { WaitsFor } from '../core/schemas/handoffs.ts'
 import { namedIn } from '../handoffs/after.ts'
+import { Explanations } from '../handoffs/explain.ts'
+import { InboxSettingsService } from '../handoffs/inbox-settings.ts'
+import { Workers } from '../handoffs/workers.ts'
 import type { InspectReply } from '../store/approvals.ts'
 import type { AgentTexts } from '../store/handoffs.ts'
+import { Reads } from '../store/reads.ts'
 import type { Store } from '../store/store.ts'
+import { waitsInWords } from '../clients/typescript/command/common/waits.ts'
 import { Failure, harmless, print, span, unbroken } from '../clients/typescript/command/output.ts'
 import { due, when } from './output.ts'
 import { whereabouts, withStore } from './redis.ts'
@@ -20,14 +26,16 @@ import type { Whereabouts } from './redis.ts'
 interface Report {
   found: Found
   place: Whereabouts & { keptUntil: number | null }
+  /** What it waits for; null if it isn't pending. */
+  waits: readonly WaitsFor[] | null
   /** Whether to include what was passed and the result. */
   withPayload: boolean
   /** One JSON object, with what was passed and the result unchanged. */
   json: Buffer
 }
 
-function reportOf (found: Found, place: Report['place'], withPayload: boolean): Report {
-  const head = `${JSON.stringify(members(found, place)).slice(
+function reportOf ({ found, place, waits, withPayload }: Omit<Report, 'json'>): Report {
+  const head = `${JSON.stringify({ ...members(found, place), ...waits !== null && { waits_for: waits } }).slice(
     0, -1
   )},"approval":${approvalText(found.record.approval, found.decision)}${labelsMember(found.record.extra.labels)}${unbroken(
     agentMembers(found.texts, found.record)
@@ -39,7 +47,7 @@ function reportOf (found: Found, place: Report['place'], withPayload: boolean): 
       found.result ?? none, Buffer.from('}')
     ])
     : Buffer.from(`${head}}`)
-  return { found, place, withPayload, json: content }
+  return { found, place, waits, withPayload, json: content }
 }
 
 const none = Buffer.from('null')
@@ -83,7 +91,7 @@ function members (found: Found, place: Report['place']): object {
 }
 
 /** The report for people. */
-function describe ({ found, place, withPayload }: Report): string {
+function describe ({ found, place, waits, withPayload }: Report): string {
   const { id, tenant, now, record, payload, result, schema } = found
   const { caught, completedAt } = record
   const status = statusAt(record, now)
@@ -96,10 +104,12 @@ function describe ({ found, place, withPayload }: Report): string {
       ? due(record.expiresAt, status === 'pending' || status === 'expired', now)
       : `${iso(record.expiresAt)}, without a catch`],
   ]
+  if (waits !== null) lines.push(['waits for', waitsInWords(waits)])
   lines.push(...agreedLines(found))
   if (record.approval !== 'none') lines.push(['approval', approvalWords(found)])
   if (caught !== null) {
-    lines.push(['caught', `${when(caught.at, now)} by ${caught.by}`])
+    const { worker } = record.extra
+    lines.push(['caught', `${when(caught.at, now)} by ${caught.by}${worker === undefined ? '' : `, ${worker}`}`])
     lines.push(
       ['work due', due(caught.deadline, status === 'caught' || status === 'expired', now)], ...workLines(found)
     )
@@ -252,9 +262,17 @@ export async function look (id: string, { tenant, json = false, payload = false 
     const where = whereabouts(store.masters, config.keyPrefix, found.tenant, id)
     // The TTL isn't in the record, and this Redis user may not be allowed to read it.
     const keptUntil = await store.masters.of(tagOf(id))?.calls.pexpiretime(where.key).then(Number, () => null) ?? null
-    return reportOf(found, { ...where, keptUntil }, payload)
+    const waits = await waitsOf(store, found)
+    return reportOf({ found, place: { ...where, keptUntil }, waits, withPayload: payload })
   })
   print(json ? report.json : describe(report))
+}
+
+function waitsOf (store: Store, { id, tenant, record, now }: Found): Promise<WaitsFor[] | null> {
+  const reads = new Reads()
+  const workers = new Workers(store.listeners, reads, () => {})
+  const inboxes = new InboxSettingsService(store.inboxes, reads, workers)
+  return new Explanations(store.listeners, inboxes, workers).of({ tenant, id, tag: tagOf(id) }, record, now)
 }
 
 /**

@@ -17,6 +17,11 @@ export interface CallOptions {
    * default each call makes a new one.
    */
   idempotencyKey?: string | undefined
+  /**
+   * What the worker that calls is named, for people who look after the work (Handoff-Worker): 1 to 100 of
+   * A-Z a-z 0-9 . _ : @ / -. `work` names itself.
+   */
+  worker?: string | undefined
   /** How long this call is retried, in milliseconds; by default as the client's option says. */
   retryFor?: number | undefined
   /** How long one attempt of this call may take, in milliseconds; by default as the client's option says. */
@@ -75,7 +80,7 @@ export async function call<T extends object> (
   const { signal, retryFor = settings.retryFor, attemptTimeout = settings.attemptTimeout } = options
   const { wait = 0, again } = request
   const url = `${settings.baseUrl}${request.path}`
-  const wanted = wantedOf(settings, request)
+  const wanted = wantedOf(settings, request, options.worker)
   // By the clock that can’t be set. Where the machine sleeps it stands still, and the network is back some time later.
   const began = performance.now()
   let waited = 0
@@ -128,11 +133,12 @@ async function send (
   }
 }
 
-function wantedOf ({ authorization }: Settings, { method, body, key }: Request): Wanted {
+function wantedOf ({ authorization }: Settings, { method, body, key }: Request, worker: string | undefined): Wanted {
   const headers: Record<string, string> = { accept: 'application/json' }
   if (authorization !== undefined) headers.authorization = authorization
   if (body !== undefined) headers['content-type'] = 'application/json'
   if (key !== undefined) headers['idempotency-key'] = key
+  if (worker !== undefined) headers['handoff-worker'] = worker
   return { method, headers, body }
 }
 
@@ -350,7 +356,28 @@ export function normalBaseUrl (baseUrl: string): string {
   return `${url.origin}${url.pathname.replace(/\/+$/, '')}`
 }
 
-/** An environment variable, if there is an environment: browsers and some edge runtimes have no `process`. */
+/** What of Node there may be: browsers and some edge runtimes have no `process`. */
+const { process } = globalThis as {
+  process?: {
+    env?: Record<string, string | undefined>
+    pid?: number
+    getBuiltinModule?: (name: string) => { hostname (): string } | undefined
+  }
+}
+
+/** An environment variable, if there is an environment. */
 function fromEnvironment (name: 'HANDOFF_URL' | 'HANDOFF_KEY'): string | undefined {
-  return (globalThis as { process?: { env?: Record<string, string | undefined> } }).process?.env?.[name] || undefined
+  return process?.env?.[name] || undefined
+}
+
+/**
+ * What a worker calls itself: what HANDOFF_WORKER says, nothing if that is empty; else the machine and the process, as
+ * far as there are any.
+ */
+export function ownWorker (): string | undefined {
+  const said = process?.env?.HANDOFF_WORKER
+  if (said !== undefined) return said === '' ? undefined : said
+  if (process?.pid === undefined) return undefined
+  const host = process.getBuiltinModule?.('node:os')?.hostname() || process.env?.HOSTNAME || 'host'
+  return `${host.replaceAll(/[^A-Za-z0-9._-]/g, '-').slice(0, 80)}:${process.pid}`
 }

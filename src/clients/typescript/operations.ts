@@ -9,10 +9,17 @@ import type { WithText } from './json.ts'
 import { failureOf } from './types.ts'
 import type {
   Answered, ApprovalDetails, ApprovalList, Approved, AskList, Asked, BatchOperation, BatchResults, Cancelled, Declined,
-  Done, EventsReset, Failed, Failure, Handoff, HandoffEvent, HandoffList, Heartbeat, Inbox, InboxList, InboxSettings,
+  Done, EventsReset, Everything, Failed, Failure, Handoff, HandoffEvent, HandoffList, Heartbeat, Inbox, InboxList, InboxSettings,
   JsonObject, Labels, ListedHandoff, ManySettled, PassBody, Passed, Progress, Purged, Question, Redriven, Reissued,
-  Rejected, RunList, Status
+  Rejected, RunList, Status, Workers
 } from './types.ts'
+
+interface StatusWanted {
+  /** Seconds. */
+  wait?: number | undefined
+  until?: 'caught' | 'done' | undefined
+  explain?: boolean | undefined
+}
 
 export interface CatchNextOptions extends CallOptions {
   inbox?: string | undefined
@@ -148,15 +155,19 @@ export class Operations {
 
   /**
    * Reads a handoff's status. With `wait` (seconds) it waits until the handoff is caught, or by default until it has
-   * ended.
+   * ended. With `explain` it has what a pending one waits for.
    */
   async status (
     id: string,
-    { wait, until, ...options }: { wait?: number | undefined, until?: 'caught' | 'done' | undefined } & CallOptions = {}
+    { wait, until, explain, ...options }: StatusWanted & CallOptions = {}
   ): Promise<Status> {
-    return await call(
-      this.#settings, { method: 'GET', path: `${pathOf('status', id)}${queryOf({ wait, until })}`, wait }, options
-    )
+    const query = queryOf({ wait, until, explain: explain === true ? 'true' : undefined })
+    return await call(this.#settings, { method: 'GET', path: `${pathOf('status', id)}${query}`, wait }, options)
+  }
+
+  /** Reads all of a handoff: what was passed, what came of it, and its attempts (with a reader's key). */
+  async get (id: string, options: CallOptions = {}): Promise<Everything> {
+    return await call(this.#settings, { method: 'GET', path: pathOf('handoffs', id) }, options)
   }
 
   /**
@@ -170,6 +181,11 @@ export class Operations {
   /** Counts what is in an inbox. */
   async inbox (name: string, options: CallOptions = {}): Promise<Inbox> {
     return await call(this.#settings, { method: 'GET', path: pathOf('inboxes', name) }, options)
+  }
+
+  /** Who works on an inbox: has something of it caught, waits for some, or asked for some within a minute. */
+  async workers (inbox: string, options: CallOptions = {}): Promise<Workers> {
+    return await call(this.#settings, { method: 'GET', path: `${pathOf('inboxes', inbox)}/workers` }, options)
   }
 
   /**

@@ -32,6 +32,9 @@ export type Status = WithText<api.StatusAnswer>
 export type Settled = WithText<api.WaitAnswer['items'][number]>
 export type ManySettled = WithText<Replace<api.WaitAnswer, { items: Settled[] }>>
 export type Inbox = WithText<api.InboxAnswer>
+export type Workers = WithText<api.WorkersAnswer>
+/** All of a handoff. */
+export type Everything = WithText<api.GetAnswer>
 export type InboxList = WithText<Replace<api.ListInboxesAnswer, { items: Inbox[] }>>
 /** What operators set for an inbox. */
 export interface InboxSettings {

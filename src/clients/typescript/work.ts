@@ -1,4 +1,5 @@
 import type { AskWanted } from './lists.ts'
+import { ownWorker } from './call.ts'
 import type { CallOptions } from './call.ts'
 import { insist, isForeign, maxWait, moment, onAbort, pause, refusedOutput, since } from './clock.ts'
 import type { Moment } from './clock.ts'
@@ -124,7 +125,7 @@ async function take (
   client: Operations, served: Served, max: number, signal: AbortSignal, onError: (error: unknown) => void
 ): Promise<Handoff[]> {
   const from = typeof served === 'object' ? { inboxes: served } : { inbox: served }
-  const what = { ...from, max, idempotencyKey: crypto.randomUUID() }
+  const what = { ...from, max, idempotencyKey: crypto.randomUUID(), worker: ownWorker() }
   try {
     return await insist(() => client.catchNext({ ...what, wait: maxWait, signal }), { signal, onError })
   } catch (error) {
@@ -230,7 +231,9 @@ export class Lease {
     if (this.isLost()) throw this.#own.signal.reason
     const sent = this.#tried = moment()
     try {
-      const answer = await this.#client.heartbeat(this.#id, { ...options, signal: options.signal ?? this.#own.signal })
+      const answer = await this.#client.heartbeat(
+        this.#id, { worker: ownWorker(), ...options, signal: options.signal ?? this.#own.signal }
+      )
       this.#renewed = sent
       this.#pause = this.#regular
       this.#workExpires = answer.work_expires_at === null ? Infinity : Date.parse(answer.work_expires_at)
@@ -246,7 +249,7 @@ export class Lease {
   async ask (question: string, options: QuestionOptions = {}): Promise<Record<string, unknown>> {
     if (this.isLost()) throw this.#own.signal.reason
     const { signal } = this.#own
-    const patient = { signal, retryFor: Infinity }
+    const patient = { signal, retryFor: Infinity, worker: ownWorker() }
     try {
       const { ask_id: id } = await this.#client.ask(this.#id, question, { ...options, ...patient })
       this.#asking++
@@ -330,7 +333,8 @@ export const reportedFor = 30_000
 async function report (
   client: Operations, { handoff_id: id }: Handoff, outcome: HandlerOutcome, lease: Lease, goesOn: () => boolean
 ): Promise<{ error: unknown } | undefined> {
-  const options = () => ({ idempotencyKey: crypto.randomUUID(), signal: lease.signal, retryFor: reportedFor })
+  const options = () =>
+    ({ idempotencyKey: crypto.randomUUID(), signal: lease.signal, retryFor: reportedFor, worker: ownWorker() })
   const say = <T>(
     send: () => Promise<T>
   ) => insist(send, { signal: lease.signal, goesOn: () => goesOn() && !lease.isLost() })

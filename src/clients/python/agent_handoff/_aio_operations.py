@@ -127,10 +127,15 @@ class AsyncOperations:
         return await self._run(lambda: self._client.reissue(id, **options))
 
     async def status(
-        self, id: str, *, wait: float | None = None, until: t.Until | None = None, **options: Unpack[CallOptions]
+        self, id: str, *, wait: float | None = None, until: t.Until | None = None, explain: bool = False,
+        **options: Unpack[CallOptions],
     ) -> t.Status:
         """Reads a handoff's status. With ``wait`` it waits until it is caught, or by default until it has ended."""
-        return await self._run(lambda: self._client.status(id, wait=wait, until=until, **options))
+        return await self._run(lambda: self._client.status(id, wait=wait, until=until, explain=explain, **options))
+
+    async def get(self, id: str, **options: Unpack[CallOptions]) -> t.Everything:
+        """Reads all of a handoff: what was passed, what came of it, and its attempts (with a reader's key)."""
+        return await self._run(lambda: self._client.get(id, **options))
 
     async def wait(
         self, ids: Sequence[str], *, until: t.HowMany | None = None, results: bool | None = None,
@@ -142,6 +147,10 @@ class AsyncOperations:
     async def inbox(self, name: str, **options: Unpack[CallOptions]) -> t.Inbox:
         """Counts what is in an inbox."""
         return await self._run(lambda: self._client.inbox(name, **options))
+
+    async def workers(self, inbox: str, **options: Unpack[CallOptions]) -> t.Workers:
+        """Who works on an inbox: has something of it caught, waits for some, or asked for some within a minute."""
+        return await self._run(lambda: self._client.workers(inbox, **options))
 
     async def inboxes(
         self, *, cursor: str | None = None, limit: int | None = None, **options: Unpack[CallOptions]

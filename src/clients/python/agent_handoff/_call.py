@@ -24,6 +24,9 @@ class CallOptions(TypedDict, total=False):
     #: The operation's Idempotency-Key, by which it is carried out only once: 1 to 128 visible ASCII characters. By
     #: default each call makes a new one.
     idempotency_key: str | None
+    #: What the worker that calls is named, for people who look after the work (Handoff-Worker): 1 to 100 of
+    #: A-Z a-z 0-9 . _ : @ / -. ``work`` names itself.
+    worker: str | None
     #: How long this call is asked again, in seconds; by default as the client's option says.
     retry_for: float | None
     #: How long one attempt of this call may take, in seconds, on top of its ``wait``.
@@ -66,7 +69,7 @@ def call(settings: Settings, request: Request, options: Mapping[str, Any]) -> An
     """Sends the request until there is an answer or ``retry_for`` is over, each time with the same bytes and key."""
     retry_for = _seconds(options, "retry_for", settings.retry_for)
     attempt_timeout = _seconds(options, "attempt_timeout", settings.attempt_timeout)
-    headers = _headers(settings, request)
+    headers = _headers(settings, request, options.get("worker"))
     wait = request.wait or 0
     began = now()
     waited = 0.0
@@ -119,7 +122,7 @@ def _send(
     return transport.send(request.method, request.path, request.body, headers, attempt_timeout + wait, scope)
 
 
-def _headers(settings: Settings, request: Request) -> dict[str, str]:
+def _headers(settings: Settings, request: Request, worker: str | None) -> dict[str, str]:
     headers = {"Accept": "application/json"}
     if settings.authorization is not None:
         headers["Authorization"] = settings.authorization
@@ -127,6 +130,8 @@ def _headers(settings: Settings, request: Request) -> dict[str, str]:
         headers["Content-Type"] = "application/json"
     if request.key is not None:
         headers["Idempotency-Key"] = request.key
+    if worker is not None:
+        headers["Handoff-Worker"] = worker
     return headers
 
 

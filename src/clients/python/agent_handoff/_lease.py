@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
+import re
+import socket
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -19,6 +22,15 @@ if TYPE_CHECKING:
 #: How often, in seconds, a handoff without heartbeats is asked after: its passer may take it back, and its work's time
 #: may be over.
 _CHECK = 10.0
+
+
+def own_worker() -> str | None:
+    """What a worker calls itself: what HANDOFF_WORKER says, nothing if that is empty; else its machine and process."""
+    said = os.environ.get("HANDOFF_WORKER")
+    if said is not None:
+        return said or None
+    host = re.sub("[^A-Za-z0-9._-]", "-", socket.gethostname())[:80] or "host"
+    return f"{host}:{os.getpid()}"
 
 
 class Cancelled(threading.Event):
@@ -89,7 +101,7 @@ class Lease:
         sent = self._tried = now()
         self._tried_wall = time.time()
         try:
-            answer = self._client.heartbeat(self._id, **options)
+            answer = self._client.heartbeat(self._id, **{"worker": own_worker(), **options})
         except HandoffError as error:
             if _is_end(error):
                 self.end(error)
@@ -102,7 +114,7 @@ class Lease:
     def ask(self, question: str, **options: Any) -> dict[str, Any]:
         """Asks, and waits for the answer."""
         self._check()
-        patient: Any = {"retry_for": math.inf}
+        patient: Any = {"retry_for": math.inf, "worker": own_worker()}
         try:
             id = self._client.ask(self._id, question, **{**options, **patient, "wait": None})["ask_id"]
             with self._lock:

@@ -174,11 +174,19 @@ class Operations:
         return cast("t.Passed", self._post(path_of("reissue", id), {}, options))
 
     def status(
-        self, id: str, *, wait: float | None = None, until: t.Until | None = None, **options: Unpack[CallOptions]
+        self, id: str, *, wait: float | None = None, until: t.Until | None = None, explain: bool = False,
+        **options: Unpack[CallOptions],
     ) -> t.Status:
-        """Reads a handoff's status. With ``wait`` it waits until it is caught, or by default until it has ended."""
-        path = f"{path_of('status', id)}{query_of(wait=_whole(wait), until=until)}"
-        return cast("t.Status", self._get(path, options, wait=wait))
+        """Reads a handoff's status. With ``wait`` it waits until it is caught, or by default until it has ended.
+
+        With ``explain`` it has what a pending one waits for.
+        """
+        query = query_of(wait=_whole(wait), until=until, explain="true" if explain else None)
+        return cast("t.Status", self._get(f"{path_of('status', id)}{query}", options, wait=wait))
+
+    def get(self, id: str, **options: Unpack[CallOptions]) -> t.Everything:
+        """Reads all of a handoff: what was passed, what came of it, and its attempts (with a reader's key)."""
+        return cast("t.Everything", self._get(path_of("handoffs", id), options))
 
     def wait(
         self, ids: Sequence[str], *, until: t.HowMany | None = None, results: bool | None = None,
@@ -197,6 +205,10 @@ class Operations:
     def inbox(self, name: str, **options: Unpack[CallOptions]) -> t.Inbox:
         """Counts what is in an inbox."""
         return cast("t.Inbox", self._get(path_of("inboxes", name), options))
+
+    def workers(self, inbox: str, **options: Unpack[CallOptions]) -> t.Workers:
+        """Who works on an inbox: has something of it caught, waits for some, or asked for some within a minute."""
+        return cast("t.Workers", self._get(f"{path_of('inboxes', inbox)}/workers", options))
 
     def inboxes(
         self, *, cursor: str | None = None, limit: int | None = None, **options: Unpack[CallOptions]

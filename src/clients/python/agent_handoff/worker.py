@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ._insist import REFUSED_OUTPUT, insist, is_foreign
 from ._json import RawJson, encode
-from ._lease import Context, Lease
+from ._lease import Context, Lease, own_worker
 from ._operations import failure_of
 from ._scope import MAX_WAIT, Scope, current, now, watch
 from ._wait import not_at_once
@@ -112,7 +112,9 @@ class Worker:
 
     def _take(self, max: int) -> list[t.Handoff]:
         """What comes next; nothing when the worker is stopped, unless something had been caught by then."""
-        what: dict[str, Any] = {**self._served, "max": max, "idempotency_key": str(uuid.uuid4())}
+        what: dict[str, Any] = {
+            **self._served, "max": max, "idempotency_key": str(uuid.uuid4()), "worker": own_worker()
+        }
         items: list[t.Handoff] = []
 
         def catch() -> None:
@@ -212,7 +214,7 @@ class Worker:
         """With one key for all its tries. If the service doesn't accept the output, the handoff fails: why it didn't."""
 
         def say(send: Callable[..., object]) -> None:
-            once = {"idempotency_key": str(uuid.uuid4()), "retry_for": _REPORTED_FOR}
+            once = {"idempotency_key": str(uuid.uuid4()), "retry_for": _REPORTED_FOR, "worker": own_worker()}
             insist(lambda: send(**once), goes_on=lambda: not self._over.cancelled and not lease.is_lost())
 
         def fail(error: BaseException) -> None:

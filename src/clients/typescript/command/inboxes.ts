@@ -88,6 +88,28 @@ async function showPages<Item> (options: InboxesOptions, read: ReadPage, made: T
   return 0
 }
 
+/** `handoff workers`: who works on an inbox. @returns the exit status */
+export async function workers (options: AskOptions, inbox: string): Promise<number> {
+  const client = clientFor(options)
+  try {
+    const now = await serviceTime(options)
+    const { items, more, text } = await client.workers(inbox)
+    if (options.json) print(text)
+    else {
+      const age = (time: string | null) => time === null ? '-' : span(Math.max(0, now - Date.parse(time)))
+      const rows = items.map(({ agent, worker, waiting, caught, last_seen_at: seen, last_caught_at: last }) =>
+        [agent, worker ?? '-', String(waiting), String(caught), age(seen), age(last)])
+      print(items.length === 0 ? 'none' : table([workerTitles, ...rows]))
+      if (more) print('\nThere are more.')
+    }
+    return 0
+  } catch (error) {
+    return refused(options, error)
+  }
+}
+
+const workerTitles = ['agent', 'worker', 'waiting', 'caught', 'seen', 'last catch']
+
 const titles = ['inbox', 'pending', 'oldest', 'approval', 'delayed', 'blocked', 'caught', 'failed', '']
 
 function cellsOf (inbox: Inbox, now: number): string[] {

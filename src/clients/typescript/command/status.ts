@@ -1,5 +1,6 @@
 import { isHandoffError } from '../index.ts'
 import type { HandoffClient, Status } from '../index.ts'
+import { waitsInWords } from './common/waits.ts'
 import { hasEnded, isReached, readOmitted, settle } from '../wait.ts'
 import { Failure, UsageError, oneLine, print } from './output.ts'
 import { clientFor, lines, refused } from './ask.ts'
@@ -21,11 +22,18 @@ export async function status (options: StatusOptions, ids: readonly string[]): P
     const shown = await answer
     if ('answer' in shown) {
       if (!isFirst && !options.json) print('')
-      print(options.json ? shown.answer.text : lines(shown.answer.text))
+      print(options.json ? shown.answer.text : await inWords(client, shown.answer))
       isFirst = false
     } else result = refusalCode(options, shown.refusal, ids.length === 1 ? undefined : ids[index]!)
   }
   return result
+}
+
+/** Of a pending one also what it waits for, where the service says that. */
+async function inWords (client: HandoffClient, { status, handoff_id: id, text }: Status): Promise<string> {
+  if (status !== 'pending') return lines(text)
+  const { waits_for: waits } = await client.status(id, { explain: true }).catch((): Partial<Status> => ({}))
+  return waits === undefined ? lines(text) : `${lines(text)}\nwaits for: ${waitsInWords(waits)}`
 }
 
 /** After the wait it is what it is then, as in the API. */

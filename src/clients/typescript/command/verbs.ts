@@ -188,8 +188,12 @@ const definitions: Record<Call, Definition> = {
       ['--max-pending <n>', 'max number that are pending, beyond which a pass is refused; none: no limit', parseMax],
     ],
   },
+  workers: {
+    description: 'show who works on an inbox: has something caught, waits, or asked within a minute',
+    arguments: [['<inbox>', 'the inbox']]
+  },
   inboxes: {
-    description: 'list the inboxes that hold something or have settings',
+    description: 'list the inboxes that hold something, have settings, or are waited for',
     options: [
       ['--limit <n>', 'how many at most: 100 by default', parseLimit],
       ['--all', 'all of them; with --json one a line'],

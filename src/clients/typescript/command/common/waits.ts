@@ -1,0 +1,28 @@
+// What a pending handoff waits for, in words. The service knows it too.
+
+/** One of the API's `waits_for`. */
+interface Wait {
+  reason: string
+  until?: string
+  blocked_by?: number
+  caught?: number
+  max?: number
+  ahead?: number
+  at_least?: boolean
+}
+
+const wordsOf: Record<string, (wait: Wait) => string> = {
+  approval: () => 'a person’s decision',
+  delay: ({ until }) => `the end of its delay, ${until}`,
+  after: ({ blocked_by: open }) => `${open} that it comes after`,
+  paused: () => 'its inbox, which is paused',
+  max_caught: ({ caught, max }) => `room in its inbox, of which ${caught} are caught and ${max} may be`,
+  ahead: ({ ahead, at_least: isMore }) => `${isMore === true ? 'more than ' : ''}${ahead} before it in its inbox`,
+  no_listener: () => 'somebody who works on its inbox: nobody does',
+}
+
+/** All of it, on one line. A reason that isn't known here stands as it is. */
+export function waitsInWords (waits: readonly Wait[]): string {
+  if (waits.length === 0) return 'its catch, and nothing hinders that'
+  return waits.map(wait => wordsOf[wait.reason]?.(wait) ?? wait.reason).join('; ')
+}
