@@ -25,7 +25,7 @@ import { OperateService } from './handoffs/operate.ts'
 import { RunService } from './handoffs/runs.ts'
 import { WaitingService } from './handoffs/waiting.ts'
 import { Waiter } from './handoffs/waiter.ts'
-import { Workers } from './handoffs/workers.ts'
+import { WorkerService } from './handoffs/workers.ts'
 import { countGuesses, useAuth } from './http/auth.ts'
 import { baseUrlOf } from './http/base-url.ts'
 import { shedLate, useBudgets } from './http/overload.ts'
@@ -181,7 +181,8 @@ export async function buildApp (
   await app.register(front => frontPage(front, { endpoints, baseUrl, clients }))
   await app.register(page => clientsPage(page, { baseUrl, clients }), { prefix: '/clients' })
   await app.register(page => problemsPage(page, baseUrl().startsWith('https:')))
-  const workers = new Workers(store.listeners, reads, error => log.error({ err: error }, 'noting the workers failed'))
+  const workers = new WorkerService(store.listeners, reads, error =>
+    log.error({ err: error }, 'noting the workers failed'))
   app.addHook('onClose', async () => await workers.close())
   const inboxSettings = new InboxSettingsService(store.inboxes, reads, workers)
   const explanations = new Explanations(store.listeners, inboxSettings, workers)

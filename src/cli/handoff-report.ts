@@ -11,7 +11,7 @@ import type { WaitsFor } from '../core/schemas/handoffs.ts'
 import { namedIn } from '../handoffs/after.ts'
 import { Explanations } from '../handoffs/explain.ts'
 import { InboxSettingsService } from '../handoffs/inbox-settings.ts'
-import { Workers } from '../handoffs/workers.ts'
+import { WorkerService } from '../handoffs/workers.ts'
 import type { InspectReply } from '../store/approvals.ts'
 import type { AgentTexts } from '../store/handoffs.ts'
 import { Reads } from '../store/reads.ts'
@@ -270,7 +270,7 @@ export async function look (id: string, { tenant, json = false, payload = false 
 
 function waitsOf (store: Store, { id, tenant, record, now }: Found): Promise<WaitsFor[] | null> {
   const reads = new Reads()
-  const workers = new Workers(store.listeners, reads, () => {})
+  const workers = new WorkerService(store.listeners, reads, () => {})
   const inboxes = new InboxSettingsService(store.inboxes, reads, workers)
   return new Explanations(store.listeners, inboxes, workers).of({ tenant, id, tag: tagOf(id) }, record, now)
 }

@@ -12,7 +12,7 @@ import type { Fault } from '../core/errors.ts'
 import { callerOf } from '../core/model.ts'
 import { InboxSettingsService } from '../handoffs/inbox-settings.ts'
 import { ListService } from '../handoffs/lists.ts'
-import { Workers } from '../handoffs/workers.ts'
+import { WorkerService } from '../handoffs/workers.ts'
 import { redisClock, withStore } from './redis.ts'
 import { Reads } from '../store/reads.ts'
 
@@ -48,7 +48,7 @@ export async function inboxes (options: InboxesOptions & { tenant: string }): Pr
   const caller = callerOf(options.tenant, 'operator', ['status'])
   return await answering(options, withStore(loadConfig(), 0, async store => {
     const reads = new Reads()
-    const service = new InboxSettingsService(store.inboxes, reads, new Workers(store.listeners, reads, () => {}))
+    const service = new InboxSettingsService(store.inboxes, reads, new WorkerService(store.listeners, reads, () => {}))
     return await showInboxes(options, await redisClock(store), async ({ limit, cursor }) =>
       JSON.stringify(await service.list(caller, { limit, ...cursor !== undefined && { cursor } })))
   }))

@@ -156,7 +156,9 @@ export function refusalOf (name: OperationName, standing: Standing, approval: Ap
 }
 
 /** Of tenants and agents, and of inboxes. */
-export { inboxPattern, isInbox, isName, isWorker, namePattern, workerPattern } from '../clients/typescript/command/common/names.ts'
+export {
+  inboxPattern, isInbox, isName, isWorker, namePattern, workerPattern
+} from '../clients/typescript/command/common/names.ts'
 
 /** The forms of messages for people. */
 const messageFormats = ['slack', 'teams', 'discord', 'ntfy'] as const

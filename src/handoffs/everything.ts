@@ -4,7 +4,7 @@ import { iso } from '../core/iso.ts'
 import { membersOf } from '../core/json.ts'
 import { isAddressed, statusAt } from '../core/model.ts'
 import type { Caller } from '../core/model.ts'
-import type { Attempt, Everything, EverythingReply } from '../store/everything.ts'
+import type { Attempt, EverythingReads, EverythingReply } from '../store/everything.ts'
 import type { HandoffPlace } from '../store/handoffs.ts'
 import type { Reads } from '../store/reads.ts'
 import { endOf, itemText, payloadMembers, placeOf, refusal } from './answers.ts'
@@ -22,13 +22,13 @@ interface ReadAnswer { answer: Buffer, isFirst: boolean }
 
 /** All of one handoff, for those whose keys may read everything. */
 export class EverythingService {
-  readonly #everything: Everything
+  readonly #everything: EverythingReads
   readonly #reads: Reads
   readonly #largest: number
   readonly #looks = new LRUCache<string, true>({ max: looksLogged.max, ttl: looksLogged.within, ttlAutopurge: false })
 
   /** @param largest how many bytes a payload may have */
-  constructor (everything: Everything, reads: Reads, largest: number) {
+  constructor (everything: EverythingReads, reads: Reads, largest: number) {
     this.#everything = everything
     this.#reads = reads
     this.#largest = largest

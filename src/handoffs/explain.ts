@@ -3,23 +3,23 @@ import { isBlocked, statusAt } from '../core/model.ts'
 import type { HandoffRecord } from '../core/model.ts'
 import type { WaitsFor } from '../core/schemas/handoffs.ts'
 import type { HandoffPlace } from '../store/handoffs.ts'
-import type { Listeners } from '../store/listeners.ts'
+import type { InboxListeners } from '../store/listeners.ts'
 import type { InboxSettingsService } from './inbox-settings.ts'
 import { placesOf } from './inbox-take.ts'
-import type { Workers } from './workers.ts'
+import type { WorkerService } from './workers.ts'
 
 /** Above so many, nobody counts how many are ahead. */
 const mostAhead = 1000
 
 /** Says why a handoff waits. */
 export class Explanations {
-  readonly #listeners: Pick<Listeners, 'ahead'>
+  readonly #listeners: Pick<InboxListeners, 'ahead'>
   readonly #inboxes: Pick<InboxSettingsService, 'count'>
-  readonly #workers: Pick<Workers, 'isServed'>
+  readonly #workers: Pick<WorkerService, 'isServed'>
 
   constructor (
-    listeners: Pick<Listeners, 'ahead'>, inboxes: Pick<InboxSettingsService, 'count'>,
-    workers: Pick<Workers, 'isServed'>
+    listeners: Pick<InboxListeners, 'ahead'>, inboxes: Pick<InboxSettingsService, 'count'>,
+    workers: Pick<WorkerService, 'isServed'>
   ) {
     this.#listeners = listeners
     this.#inboxes = inboxes

@@ -9,7 +9,7 @@ import { inGroups } from '../store/lists.ts'
 import type { Reads } from '../store/reads.ts'
 import { placesOf } from './inbox-take.ts'
 import type { Asker } from './waiter.ts'
-import type { Workers } from './workers.ts'
+import type { WorkerService } from './workers.ts'
 
 /** How many inboxes of a page are counted at once. */
 const countedAtOnce = 10
@@ -25,10 +25,10 @@ const maxElsewhere = 1000
 export class InboxSettingsService {
   readonly #inboxes: Inboxes
   readonly #reads: Reads
-  readonly #workers: Pick<Workers, 'listening' | 'waitedFor'>
+  readonly #workers: Pick<WorkerService, 'listening' | 'waitedFor'>
   readonly #elsewhere = new Shared<number>({ keptFor: elsewhereLifetime, max: maxElsewhere })
 
-  constructor (inboxes: Inboxes, reads: Reads, workers: Pick<Workers, 'listening' | 'waitedFor'>) {
+  constructor (inboxes: Inboxes, reads: Reads, workers: Pick<WorkerService, 'listening' | 'waitedFor'>) {
     this.#inboxes = inboxes
     this.#reads = reads
     this.#workers = workers
@@ -129,8 +129,8 @@ function inboxAnswerOf (inbox: string, own: Counted, home: Counted, listening: n
 
 function hasAnything (inbox: InboxAnswer): boolean {
   const { pending, waiting_approval: waiting, delayed, blocked, caught, failed, listening } = inbox
-  return pending + waiting + delayed + blocked + caught + failed + listening > 0 || inbox.paused || inbox.max_caught !== null ||
-    inbox.max_pending !== null
+  return pending + waiting + delayed + blocked + caught + failed + listening > 0 || inbox.paused ||
+    inbox.max_caught !== null || inbox.max_pending !== null
 }
 
 function readCursor (cursor: string): string {

@@ -274,7 +274,8 @@ export class InboxService {
   ): Promise<Found> {
     const { max, worker, asker } = request
     const claim = keyed && claimAt(request, keyed, line.places.own.inbox)
-    const take = () => this.#taker.take(line, { caller, max, worker, asker, waiting, keyed: claim, end, until, maxBytes })
+    const take = () =>
+      this.#taker.take(line, { caller, max, worker, asker, waiting, keyed: claim, end, until, maxBytes })
     return waiting === null ? take() : line.queue.look(line.ticket, take)
   }
 

@@ -107,7 +107,8 @@ export class HandoffService {
 
   /** @returns the answer's JSON, with the payload's bytes as they were passed */
   async catch (
-    caller: Caller, id: string, key: string | undefined, { waiting, asker, worker }: ReadOptions & Pick<CatcherRequest, 'worker'>
+    caller: Caller, id: string, key: string | undefined,
+    { waiting, asker, worker }: ReadOptions & Pick<CatcherRequest, 'worker'>
   ): Promise<CatchResult> {
     const place = placeOf(caller, id)
     const token = key === undefined ? randomToken() : digestToken('catch', key, undefined)

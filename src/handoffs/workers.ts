@@ -5,7 +5,7 @@ import type { Caller } from '../core/model.ts'
 import { Round } from '../core/round.ts'
 import { Shared } from '../core/shared.ts'
 import type { WorkersAnswer } from '../core/schemas/inboxes.ts'
-import type { Asking, Listeners, Notes } from '../store/listeners.ts'
+import type { AskingWorker, InboxListeners, Notes } from '../store/listeners.ts'
 import type { Reads } from '../store/reads.ts'
 import { placesOf } from './inbox-take.ts'
 import type { Asker } from './waiter.ts'
@@ -22,13 +22,13 @@ const most = { inboxes: 1000, workers: 4000, shown: 1000 }
 const caughtLooked = 2000
 
 /** One that asks at an inbox here. Times are of `performance.now()`. */
-interface Known { agent: string, worker: string | null, waiting: number, seenAt: number, caughtAt: number | null }
+interface KnownHere { agent: string, worker: string | null, waiting: number, seenAt: number, caughtAt: number | null }
 
 /** By inbox, then by agent and worker. */
-interface OfTenant { inboxes: Map<string, Map<string, Known>>, count: number }
+interface OfTenant { inboxes: Map<string, Map<string, KnownHere>>, count: number }
 
 /** What a request tells of its worker. */
-interface Request { inboxes: readonly string[], worker?: string | undefined }
+interface AskingRequest { inboxes: readonly string[], worker?: string | undefined }
 
 /** Who asks at an inbox, at all replicas. Times are Redis's (ms). */
 interface Seen { agent: string, worker: string | null, waiting: number, seenAt: number, caughtAt: number | null }
@@ -37,19 +37,20 @@ interface Seen { agent: string, worker: string | null, waiting: number, seenAt: 
  * Knows who waits for inboxes and who works: this replica's own, whom it notes in Redis every 5 s, and those that other
  * replicas noted. What has been caught says who works on it.
  */
-export class Workers {
-  readonly #listeners: Listeners
+export class WorkerService {
+  readonly #listeners: InboxListeners
   readonly #reads: Reads
   readonly #known = new Map<string, OfTenant>()
   /** The tenants of which something is noted. */
   readonly #noted = new Set<string>()
-  readonly #others = new Shared<{ read: Awaited<ReturnType<Listeners['others']>>, at: number }>({ keptFor: readFor })
+  readonly #others =
+    new Shared<{ read: Awaited<ReturnType<InboxListeners['others']>>, at: number }>({ keptFor: readFor })
   readonly #lists = new Shared<WorkersAnswer>({ keptFor: readFor, max: most.inboxes })
   readonly #round: Round
   #isNoting = false
 
   /** @param onFault called with what noting threw */
-  constructor (listeners: Listeners, reads: Reads, onFault: (error: unknown) => void) {
+  constructor (listeners: InboxListeners, reads: Reads, onFault: (error: unknown) => void) {
     this.#listeners = listeners
     this.#reads = reads
     this.#round = new Round({ interval: Infinity, run: () => this.#note(), onFault })
@@ -59,7 +60,7 @@ export class Workers {
    * A request asks at its inboxes. It costs no call.
    * @returns to be called at its end, with the inbox that it caught something from
    */
-  asks (caller: Caller, { inboxes, worker }: Request, isWaiting: boolean): (from?: string) => void {
+  asks (caller: Caller, { inboxes, worker }: AskingRequest, isWaiting: boolean): (from?: string) => void {
     const { tenant, agent } = caller
     // Its key is held to other inboxes: it is refused.
     if (caller.inboxes !== null && !inboxes.every(inbox => caller.inboxes!.has(inbox))) return () => {}
@@ -151,7 +152,7 @@ export class Workers {
     return items.length > 0
   }
 
-  #knownOf (tenant: string, inbox: string, agent: string, worker: string | null): Known | undefined {
+  #knownOf (tenant: string, inbox: string, agent: string, worker: string | null): KnownHere | undefined {
     let of = this.#known.get(tenant)
     if (of === undefined) this.#known.set(tenant, of = { inboxes: new Map(), count: 0 })
     let here = of.inboxes.get(inbox)
@@ -229,7 +230,7 @@ function forgetIdle (of: OfTenant, now: number): void {
 }
 
 function notesOf (of: OfTenant | undefined, now: number): Notes {
-  const notes = new Map<string, Asking[]>()
+  const notes = new Map<string, AskingWorker[]>()
   for (const [inbox, here] of of?.inboxes ?? []) {
     // One that waits is there now.
     notes.set(inbox, [...here.values()].map(({ agent, worker, waiting, seenAt, caughtAt }) => {

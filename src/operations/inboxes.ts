@@ -113,7 +113,7 @@ export function inbox ({ inboxSettings }: Services) {
   })
 }
 
-export function workers ({ workers }: Services) {
+export function inboxWorkers ({ workers }: Services) {
   return operation({
     name: 'workers',
     scope: 'status',
@@ -121,8 +121,8 @@ export function workers ({ workers }: Services) {
     path: '/api/inboxes/:name/workers',
     tag: 'inboxes',
     summary: 'See who works on an inbox',
-    description: 'Who has handoffs of the inbox caught, waits for some, or asked for some within the last minute; the ' +
-      'one that was heard of last first. It may be 10 seconds old.',
+    description: 'Who has handoffs of the inbox caught, waits for some, or asked for some within the last minute; ' +
+      'the one that was heard of last first. It may be 10 seconds old.',
     params: inboxParams,
     query: noQuery,
     answers: { 200: workersAnswer },
@@ -140,8 +140,8 @@ export function listInboxes ({ inboxSettings }: Services) {
     path: '/api/inboxes',
     tag: 'inboxes',
     summary: 'List inboxes',
-    description: 'Only this tenant’s, by name: each that holds something, has settings, or is waited for. Go on until next_cursor is ' +
-      'null: before that, a page may have fewer items than `limit`, or none.',
+    description: 'Only this tenant’s, by name: each that holds something, has settings, or is waited for. Go on ' +
+      'until next_cursor is null: before that, a page may have fewer items than `limit`, or none.',
     query: inboxesQuery,
     answers: { 200: inboxesAnswer },
     async run ({ caller, query, asker }) {

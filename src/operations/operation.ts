@@ -18,7 +18,7 @@ import type { RunService } from '../handoffs/runs.ts'
 import type { OperateService } from '../handoffs/operate.ts'
 import type { AttemptService } from '../handoffs/attempts.ts'
 import type { HandoffService } from '../handoffs/service.ts'
-import type { Workers } from '../handoffs/workers.ts'
+import type { WorkerService } from '../handoffs/workers.ts'
 import type { WaitOptions, WaitingAsker } from '../handoffs/waiter.ts'
 import { outcomes } from '../redis/outcomes.ts'
 import type { Outcome, ScriptName } from '../redis/outcomes.ts'
@@ -31,7 +31,7 @@ export interface Services {
   everything: EverythingService
   attempts: AttemptService
   inboxes: InboxService
-  workers: Workers
+  workers: WorkerService
   after: AfterService
   inboxSettings: InboxSettingsService
   many: ManyHandoffs

@@ -1,7 +1,7 @@
 import { answer, answerAsPasser, ask, asked, listAsks } from './ask.ts'
 import { approve, inspectApproval, listApprovals, reject } from './approvals.ts'
 import { cancel, purge, redrive, redriveChosen, reissue } from './operate.ts'
-import { catchNext, inbox, listInboxes, setInbox, workers } from './inboxes.ts'
+import { catchNext, inbox, listInboxes, setInbox, inboxWorkers } from './inboxes.ts'
 import { catchOne, decline, done, fail, heartbeat, pass } from './lifecycle.ts'
 import { events } from './events.ts'
 import { get, list, listRuns, read, status, wait } from './reads.ts'
@@ -14,7 +14,7 @@ import {
 /** All operations, in the order in which documents and lists of tools show them. */
 export function operationsOf (services: Services): readonly Operation[] {
   return [
-    pass, catchOne, catchNext, read, inbox, listInboxes, workers, done, status, list, listRuns, get, wait, heartbeat,
+    pass, catchOne, catchNext, read, inbox, listInboxes, inboxWorkers, done, status, list, listRuns, get, wait, heartbeat,
     fail, decline, cancel, reissue, ask, asked, answer, answerAsPasser, listAsks, listApprovals, inspectApproval,
     approve, reject, setInbox, redrive, redriveChosen, purge, events, createWebhook, listWebhooks, getWebhook,
     deleteWebhook, rotateWebhook, enableWebhook, testWebhook, listDeliveries, replayWebhook

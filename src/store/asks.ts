@@ -78,7 +78,8 @@ export class Asks {
 
   /** @param maxWorkTtl milliseconds */
   ask (
-    place: HandoffPlace, agent: string, maxWorkTtl: number, { token, worker = '', id, of, openFor, digest, ...texts }: Question
+    place: HandoffPlace, agent: string, maxWorkTtl: number,
+    { token, worker = '', id, of, openFor, digest, ...texts }: Question
   ): Promise<AskReply> {
     return this.#lanes.call({
       script: this.#scripts.ask,

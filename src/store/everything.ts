@@ -32,7 +32,7 @@ export interface Attempt { id: string, record: HandoffRecord, decision: Decision
 interface AttemptsPart { items: Attempt[], next: string | null, now: number }
 
 /** Handoffs as those read them who may read everything. */
-export class Everything {
+export class EverythingReads {
   readonly #lanes: Lanes
   readonly #scripts: Scripts
   readonly #keyNames: KeyNames

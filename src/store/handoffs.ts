@@ -199,8 +199,7 @@ export class Handoffs {
     place: HandoffPlace, token: string, agent: string, result: Buffer, satisfied: string, worker?: string
   ): Promise<DoneReply> {
     const member = memberOf(place.tenant, place.id)
-    const texts = [agent, token]
-    if (satisfied !== '' || worker !== undefined) texts.push(satisfied)
+    const texts = satisfied === '' && worker === undefined ? [agent, token] : [agent, token, satisfied]
     if (worker !== undefined) texts.push(worker)
     return this.#lanes.call({
       script: this.#scripts.done,
@@ -237,9 +236,7 @@ export class Handoffs {
   status (place: HandoffPlace, maxBytes?: number, maxFault?: number): Promise<StatusReply> {
     const key = this.#keyNames.handoff(place.tag, memberOf(place.tenant, place.id))
     const texts = [maxBytes, maxFault].filter(max => max !== undefined).map(String)
-    return this.#lanes.share({
-      script: this.#scripts.status, tag: place.tag, keys: [key], texts, decode: readStatus
-    })
+    return this.#lanes.share({ script: this.#scripts.status, tag: place.tag, keys: [key], texts, decode: readStatus })
   }
 
   /** The beginning of the task, a JSON string, enough for 200 characters; null where there is none any more. */
@@ -282,9 +279,6 @@ export class Handoffs {
     return [this.#keyNames.handoff(tag, member), this.#keyNames.due(tag, tenant)]
   }
 }
-
-/** More bytes than anything has, where an argument is needed after a limit. */
-const anyLength = Number.MAX_SAFE_INTEGER
 
 /** The options of a pass that only asks whether it was made before. */
 const onlyAsks = ' ?'

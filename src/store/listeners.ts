@@ -8,10 +8,10 @@ import type { HandoffPlace } from './handoffs.ts'
 import { tagged } from './replies.ts'
 
 /** For how long what a replica noted counts, in milliseconds. */
-export const noteLifetime = 10_000
+const noteLifetime = 10_000
 
 /** Who asks at an inbox. Times are milliseconds before the note; `caught`: null if it caught nothing there. */
-export interface Asking {
+export interface AskingWorker {
   agent: string
   /** What it calls itself; null if it says nothing. */
   worker: string | null
@@ -22,7 +22,7 @@ export interface Asking {
 }
 
 /** By inbox. */
-export type Notes = ReadonlyMap<string, readonly Asking[]>
+export type Notes = ReadonlyMap<string, readonly AskingWorker[]>
 
 /** What another replica noted, and when (ms, Redis's clock). */
 interface Noted { at: number, notes: Notes }
@@ -31,7 +31,7 @@ interface Noted { at: number, notes: Notes }
 interface Working { agent: string, worker: string | null, caughtAt: number, heardAt: number | null }
 
 /** Who waits for inboxes, and who works on what is caught of them. One method per script. */
-export class Listeners {
+export class InboxListeners {
   readonly #lanes: Lanes
   readonly #scripts: Scripts
   readonly #keyNames: KeyNames
@@ -111,8 +111,8 @@ function textOfNotes (notes: Notes): string {
 }
 
 function notesIn (text: string): Notes {
-  const notes = new Map<string, Asking[]>()
-  let all: Asking[] = []
+  const notes = new Map<string, AskingWorker[]>()
+  let all: AskingWorker[] = []
   for (const word of text.split(' ')) {
     if (word.startsWith('=')) {
       all = []

@@ -8,7 +8,7 @@ import { ClusterMasters, OneMaster } from '../redis/masters.ts'
 import type { Masters } from '../redis/masters.ts'
 import { Dependents } from './dependents.ts'
 import { Events } from './events.ts'
-import { Everything } from './everything.ts'
+import { EverythingReads } from './everything.ts'
 import { Handoffs } from './handoffs.ts'
 import { Inboxes } from './inboxes.ts'
 import { Indexer } from './indexer.ts'
@@ -17,7 +17,7 @@ import { KeyNames } from './key-names.ts'
 import { Lanes } from '../redis/lanes.ts'
 import type { LaneSize } from '../redis/lanes.ts'
 import { Leases } from './leases.ts'
-import { Listeners } from './listeners.ts'
+import { InboxListeners } from './listeners.ts'
 import { Lists } from './lists.ts'
 import { Subscriptions } from '../redis/subscriptions.ts'
 import type { ConnectionLog } from '../redis/connect.ts'
@@ -61,11 +61,11 @@ export interface StoreOptions extends Lifetimes {
 /** Everything that the service uses Redis for. */
 export interface Store {
   handoffs: Handoffs
-  everything: Everything
+  everything: EverythingReads
   attempts: Attempts
   dependents: Dependents
   inboxes: Inboxes
-  listeners: Listeners
+  listeners: InboxListeners
   approvals: Approvals
   asks: Asks
   lists: Lists
@@ -189,11 +189,11 @@ export function openStore (
   )
   return {
     handoffs,
-    everything: new Everything(lanes, scripts, keyNames),
+    everything: new EverythingReads(lanes, scripts, keyNames),
     dependents,
     attempts: new Attempts(lanes, scripts, keyNames, options),
     inboxes: new Inboxes(lanes, scripts, keyNames, { ...options, tags, isOneRedis: !isSpread }),
-    listeners: new Listeners(lanes, scripts, keyNames, tags, replica),
+    listeners: new InboxListeners(lanes, scripts, keyNames, tags, replica),
     approvals: new Approvals(lanes, scripts, keyNames, options.retention),
     asks: new Asks(lanes, scripts, keyNames, options, !isSpread),
     lists: new Lists(lanes, scripts, keyNames, tags, !isSpread),

@@ -65,8 +65,15 @@ t.test('an unknown name that resembles one of this place is answered with that o
     Object.fromEntries(isProblem(t, await call('alice', 'POST', path, body), 400, 'invalid_request').errors.map(({ pointer, message }: { pointer: string, message: string }) => [pointer, message]))
   const meant = (name: string) => `unknown; did you mean ${name}?`
   t.strictSame(await messages('/api/pass', { task: 't', inbox: 'box', result: {}, requireHuman: true, 'max-attempts': 2, expires_im: 1, contxet: {}, Task: 't', x: 1, ['y'.repeat(10_000)]: 1 }), {
-    '/inbox': meant('to'), '/result': meant('output'), '/requireHuman': meant('require_human'), '/max-attempts': meant('max_attempts'), '/expires_im': meant('expires_in'),
-    '/contxet': meant('context'), '/Task': meant('task'), '/x': 'unknown', [`/${'y'.repeat(63)}…`]: 'unknown',
+    '/inbox': meant('to'),
+    '/result': meant('output'),
+    '/requireHuman': meant('require_human'),
+    '/max-attempts': meant('max_attempts'),
+    '/expires_im': meant('expires_in'),
+    '/contxet': meant('context'),
+    '/Task': meant('task'),
+    '/x': 'unknown',
+    [`/${'y'.repeat(63)}…`]: 'unknown',
   })
   const id = await service.caught()
   t.strictSame(await messages(`/api/done/${id}`, { result: {} }), { '/result': meant('output') })

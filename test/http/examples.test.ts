@@ -32,7 +32,7 @@ t.test('every example of a request works as it stands', async t => {
   // The example's receiver has an address wherever the test runs. Nothing is delivered.
   const hosts = join(await scratchDir(t), 'hosts')
   await writeFile(hosts, '93.184.215.14 example.com\n')
-  const service = await webhookApp(t, {}, { webhooks: { lookups: { hosts } } }, false)
+  const service = await webhookApp(t, { READER_KEYS: `olga:${secrets.operator}` }, { webhooks: { lookups: { hosts } } }, false)
   const document: Json = (await service.app.inject('/openapi.json')).json()
   const operations = new Map(Object.entries<Json>(document.paths).flatMap(([path, methods]) =>
     Object.entries<Json>(methods).map(([method, operation]) => [operation.operationId as string, { ...operation, method, path } as Json])))
@@ -98,6 +98,7 @@ t.test('every example of a request works as it stands', async t => {
   t.equal((await send('redrive', undefined, { ...operator, more: { inbox: null, error_code: null } })).more, false)
   t.equal((await send('purge', undefined, operator)).more, false)
   t.match(await send('setInbox', undefined, operator), { inbox: 'reviewer', max_caught: 10, max_pending: null, paused: true })
+  t.match(await send('get', made.first, operator), { status: 'done', task: null, attempts: [{ handoff_id: made.first }] })
   await send('events')
 
   const hooks = { key: webhookKeys.default }

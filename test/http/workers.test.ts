@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import type { Test } from 'tap'
 import { callerOf } from '../../src/core/model.ts'
-import { Workers } from '../../src/handoffs/workers.ts'
+import { WorkerService } from '../../src/handoffs/workers.ts'
 import { Reads } from '../../src/store/reads.ts'
 import { testApp } from '../helpers/app.ts'
 import type { TestApp, Who } from '../helpers/app.ts'
@@ -104,7 +104,7 @@ for (const [where, service] of [['one Redis', await testApp(t)], ['spread', awai
     const { id } = await caught({ to: 'box' })
     const before = await service.dump()
     for (const worker of ['', 'a b', 'é', 'x'.repeat(101), 'a,b', 'a=b']) {
-      for (const path of ['/api/catch', `/api/heartbeat/${id}`, `/api/done/${id}`, `/api/batch`]) {
+      for (const path of ['/api/catch', `/api/heartbeat/${id}`, `/api/done/${id}`, '/api/batch']) {
         const { errors } = isProblem(t, await post(path, path === '/api/batch' ? { operations: [{ op: 'done', id }] } : {}, worker), 400, 'invalid_request', `${path} ${worker}`)
         t.match(errors, [{ pointer: '/handoff-worker' }])
       }
@@ -149,8 +149,8 @@ for (const [where, service] of [['one Redis', await testApp(t)], ['spread', awai
 }
 
 /** Another replica's view of the same Redis. */
-function replica (t: Test, { store }: Pick<TestApp, 'store'>): Workers {
-  return new Workers(store.listeners, new Reads(), error => t.fail(String(error)))
+function replica (t: Test, { store }: Pick<TestApp, 'store'>): WorkerService {
+  return new WorkerService(store.listeners, new Reads(), error => t.fail(String(error)))
 }
 
 t.test('what a replica notes is seen by others; of one that died nothing stays', ofOneReplica, async t => {
@@ -182,7 +182,7 @@ t.test('what a replica notes is seen by others; of one that died nothing stays',
 
 t.test('a thousand inboxes and four thousand workers are known, and the idle make room', async t => {
   const { store } = await testApp(t)
-  const workers = new Workers(store.listeners, new Reads(), error => t.fail(String(error)))
+  const workers = new WorkerService(store.listeners, new Reads(), error => t.fail(String(error)))
   t.teardown(() => workers.close())
   const caller = callerOf('many', 'bob', ['catch'])
   for (let n = 0; n < 1100; n++) workers.asks(caller, { inboxes: [`i${n}`] }, true)

@@ -209,6 +209,8 @@ export interface components {
             caught: number;
             /** Number of handoffs in the list of those that failed. */
             failed: number;
+            /** Number of requests that wait for its handoffs, at all replicas; at most 10 s old. */
+            listening: number;
             /** Whether nothing can be caught from the inbox now. */
             paused: boolean;
             /** How many of its handoffs may be caught for the inbox to give more; null for any number. */
@@ -242,6 +244,8 @@ export interface components {
             caught: number;
             /** Number of handoffs in the list of those that failed. */
             failed: number;
+            /** Number of requests that wait for its handoffs, at all replicas; at most 10 s old. */
+            listening: number;
             /** Whether nothing can be caught from the inbox now. */
             paused: boolean;
             /** How many of its handoffs may be caught for the inbox to give more; null for any number. */
@@ -268,6 +272,8 @@ export interface components {
                 caught: number;
                 /** Number of handoffs in the list of those that failed. */
                 failed: number;
+                /** Number of requests that wait for its handoffs, at all replicas; at most 10 s old. */
+                listening: number;
                 /** Whether nothing can be caught from the inbox now. */
                 paused: boolean;
                 /** How many of its handoffs may be caught for the inbox to give more; null for any number. */
@@ -277,6 +283,26 @@ export interface components {
             }[];
             /** The cursor of the next page; null on the last one. */
             next_cursor: string | null;
+        };
+        /** Who has handoffs of the inbox caught, waits for some, or asked for some within a minute. */
+        WorkersAnswer: {
+            /** The one that was heard of last first; at most 1,000. */
+            items: {
+                /** Name of the agent. */
+                agent: string;
+                /** What it calls itself (Handoff-Worker); null if it says nothing. */
+                worker: string | null;
+                /** Number of its requests that wait for this inbox. */
+                waiting: number;
+                /** Number of handoffs of this inbox that it has caught. */
+                caught: number;
+                /** When it was heard of last. */
+                last_seen_at: string;
+                /** When it last caught one of its handoffs, as far as is known. */
+                last_caught_at: string | null;
+            }[];
+            /** Whether there are more. */
+            more: boolean;
         };
         DoneBody: {
             /** Result of the work; status shows it as `result`. */
@@ -334,6 +360,8 @@ export interface components {
             heartbeat_expires_at?: string | null;
             /** When the catcher’s last heartbeat came. */
             heartbeat_at?: string;
+            /** What its worker calls itself (Handoff-Worker). */
+            worker?: string;
             /** The catcher’s latest progress report. */
             progress?: {
                 message?: string;
@@ -380,6 +408,23 @@ export interface components {
             root?: string;
             /** Number of hops from the root to this handoff. */
             hops?: number;
+            /** Only with explain=true, and while it is pending: all that it waits for. */
+            waits_for?: {
+                /** A person has yet to decide; its delay isn’t over; it comes after others; its inbox is paused, or has as many caught as may be; others are caught before it; nobody works on its inbox. */
+                reason: "approval" | "delay" | "after" | "paused" | "max_caught" | "ahead" | "no_listener";
+                /** Of a delay: its end. Of an approval: by when. */
+                until?: string;
+                /** How many it comes after that have not ended. */
+                blocked_by?: number;
+                /** How many of the inbox are caught. */
+                caught?: number;
+                /** How many may be. */
+                max?: number;
+                /** How many the inbox gives before it. */
+                ahead?: number;
+                /** There are more ahead than that. */
+                at_least?: true;
+            }[];
         };
         /** A tenant’s handoffs, like AVHdDBR3Ox_T_H9gltuUjYVhg. Members that only some handoffs have are left out of the others. */
         ListAnswer: {
@@ -432,6 +477,8 @@ export interface components {
                 heartbeat_expires_at?: string | null;
                 /** When the catcher’s last heartbeat came. */
                 heartbeat_at?: string;
+                /** What its worker calls itself (Handoff-Worker). */
+                worker?: string;
                 /** The catcher’s latest progress report. */
                 progress?: {
                     message?: string;
@@ -468,6 +515,140 @@ export interface components {
             }[];
             /** The cursor of the next page; null on the last one. */
             next_cursor: string | null;
+        };
+        /** All of the handoff. What is gone is null. */
+        GetAnswer: {
+            /** The handoff’s id: 25 URL-safe characters. */
+            handoff_id: string;
+            /** Clients must tolerate statuses that they don’t know. */
+            status: "pending" | "caught" | "done" | "failed" | "declined" | "cancelled" | "expired" | "rejected";
+            require_human: boolean;
+            /** When the handoff was passed, by Redis’s clock. */
+            created_at: string;
+            /** The handoff can be caught until then. */
+            expires_at: string;
+            caught_at: string | null;
+            /** Name of the agent that caught it. */
+            caught_by: string | null;
+            completed_at: string | null;
+            approval: {
+                state: "waiting" | "approved" | "rejected";
+                /** When a person decided. */
+                decided_at: string | null;
+                /** Name of the person’s key. */
+                decided_by: string | null;
+                /** The person’s note. */
+                note: string | null;
+                /** Digest of the content that the person saw, if the decision sent it. */
+                digest?: string;
+            } | null;
+            /** The inbox that it was passed to. */
+            to?: string;
+            /** Its priority in that inbox. */
+            priority?: number;
+            /** The labels that it was passed with. */
+            labels?: { [key: string]: string };
+            /** The handoff can be caught from then on; only if it was delayed. */
+            available_at?: string;
+            /** How many handoffs that it comes after have not ended yet. */
+            blocked_by?: number;
+            /** Deadline of the work; null while a question is open. */
+            work_expires_at?: string | null;
+            /** Deadline of the next heartbeat; null while a question is open. */
+            heartbeat_expires_at?: string | null;
+            /** When the catcher’s last heartbeat came. */
+            heartbeat_at?: string;
+            /** What its worker calls itself (Handoff-Worker). */
+            worker?: string;
+            /** The catcher’s latest progress report. */
+            progress?: {
+                message?: string;
+                percent?: number;
+                at: string;
+            };
+            /** When the passer asked the catcher to stop. */
+            cancel_requested_at?: string;
+            /** Why it is cancelled. */
+            cancel_reason?: string;
+            /** When the handoff ended. */
+            ended_at?: string;
+            /** The agent that ended the handoff; null if none did. */
+            ended_by?: string | null;
+            /** As sent with decline. */
+            reason?: string;
+            /** What was missed: not_decided if a person still had to decide. */
+            expired_because?: "not_caught" | "not_decided" | "not_done" | "stalled";
+            /** Its catcher’s latest question. */
+            ask?: {
+                /** The question’s id. */
+                ask_id: string;
+                /** How it stands. */
+                state: "open" | "answered" | "expired" | "withdrawn";
+                /** Who is asked: a person, or the agent that passed the handoff. */
+                of: "person" | "passer";
+                /** When it was asked. */
+                asked_at: string;
+                answered_at: string | null;
+                /** Who answered. */
+                answered_by: string | null;
+            };
+            /** Number of this attempt. */
+            attempt?: number;
+            /** Id of the previous attempt. */
+            reissue_of?: string;
+            /** Id of the next attempt, the successor; null until it is made. */
+            reissued_as?: string | null;
+            /** Id of the handoff that this one is a part of. */
+            parent?: string;
+            /** Id of the first handoff of the line. */
+            root?: string;
+            /** Number of hops from the root to this handoff. */
+            hops?: number;
+            /** The agent that passed it. */
+            passed_by: string;
+            /** As passed. */
+            task?: string | null;
+            /** task is left out: all texts together would be larger than 4 MiB. */
+            task_omitted?: true;
+            /** As passed; null once deleted. */
+            output?: { [key: string]: unknown } | null;
+            /** output is left out: all texts together would be larger than 4 MiB. */
+            output_omitted?: true;
+            /** As passed; null once deleted. */
+            context?: { [key: string]: unknown } | null;
+            /** context is left out: all texts together would be larger than 4 MiB. */
+            context_omitted?: true;
+            /** As passed. */
+            constraints?: string | null;
+            /** constraints is left out: all texts together would be larger than 4 MiB. */
+            constraints_omitted?: true;
+            /** As given to done; null if there is none. */
+            result?: { [key: string]: unknown } | null;
+            /** result is left out: all texts together would be larger than 4 MiB. */
+            result_omitted?: true;
+            /** As sent with fail; null if there is none. */
+            error?: { [key: string]: unknown } | null;
+            /** error is left out: all texts together would be larger than 4 MiB. */
+            error_omitted?: true;
+            /** What its catcher asked last; null if it asked nothing. */
+            question?: string | null;
+            /** question is left out: all texts together would be larger than 4 MiB. */
+            question_omitted?: true;
+            /** The answer to that question, any JSON; null if there is none. */
+            answer?: unknown;
+            /** answer is left out: all texts together would be larger than 4 MiB. */
+            answer_omitted?: true;
+            /** The last 50 attempts of this work, in their order. */
+            attempts: {
+                /** The handoff’s id: 25 URL-safe characters. */
+                handoff_id: string;
+                attempt: number;
+                status: "pending" | "caught" | "done" | "failed" | "declined" | "cancelled" | "expired" | "rejected";
+                /** What its worker called itself (Handoff-Worker); null if it said nothing. */
+                worker: string | null;
+                /** Null while it hasn’t ended. */
+                ended_at: string | null;
+            }[];
         };
         WaitBody: {
             /** Ids of handoffs. A repeated one is answered each time. */
@@ -523,6 +704,8 @@ export interface components {
                 heartbeat_expires_at?: string | null;
                 /** When the catcher’s last heartbeat came. */
                 heartbeat_at?: string;
+                /** What its worker calls itself (Handoff-Worker). */
+                worker?: string;
                 /** The catcher’s latest progress report. */
                 progress?: {
                     message?: string;
@@ -1382,10 +1565,12 @@ export type InboxAnswer = components['schemas']['InboxAnswer'];
 export type SetInboxBody = components['schemas']['SetInboxBody'];
 export type SetInboxAnswer = components['schemas']['SetInboxAnswer'];
 export type ListInboxesAnswer = components['schemas']['ListInboxesAnswer'];
+export type WorkersAnswer = components['schemas']['WorkersAnswer'];
 export type DoneBody = components['schemas']['DoneBody'];
 export type DoneAnswer = components['schemas']['DoneAnswer'];
 export type StatusAnswer = components['schemas']['StatusAnswer'];
 export type ListAnswer = components['schemas']['ListAnswer'];
+export type GetAnswer = components['schemas']['GetAnswer'];
 export type WaitBody = components['schemas']['WaitBody'];
 export type WaitAnswer = components['schemas']['WaitAnswer'];
 export type HeartbeatBody = components['schemas']['HeartbeatBody'];

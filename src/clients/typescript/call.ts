@@ -357,7 +357,7 @@ export function normalBaseUrl (baseUrl: string): string {
 }
 
 /** What of Node there may be: browsers and some edge runtimes have no `process`. */
-const { process } = globalThis as {
+const { process: node } = globalThis as {
   process?: {
     env?: Record<string, string | undefined>
     pid?: number
@@ -367,7 +367,7 @@ const { process } = globalThis as {
 
 /** An environment variable, if there is an environment. */
 function fromEnvironment (name: 'HANDOFF_URL' | 'HANDOFF_KEY'): string | undefined {
-  return process?.env?.[name] || undefined
+  return node?.env?.[name] || undefined
 }
 
 /**
@@ -375,9 +375,9 @@ function fromEnvironment (name: 'HANDOFF_URL' | 'HANDOFF_KEY'): string | undefin
  * far as there are any.
  */
 export function ownWorker (): string | undefined {
-  const said = process?.env?.HANDOFF_WORKER
+  const said = node?.env?.HANDOFF_WORKER
   if (said !== undefined) return said === '' ? undefined : said
-  if (process?.pid === undefined) return undefined
-  const host = process.getBuiltinModule?.('node:os')?.hostname() || process.env?.HOSTNAME || 'host'
-  return `${host.replaceAll(/[^A-Za-z0-9._-]/g, '-').slice(0, 80)}:${process.pid}`
+  if (node?.pid === undefined) return undefined
+  const host = node.getBuiltinModule?.('node:os')?.hostname() || node.env?.HOSTNAME || 'host'
+  return `${host.replaceAll(/[^A-Za-z0-9._-]/g, '-').slice(0, 80)}:${node.pid}`
 }

@@ -9,9 +9,9 @@ import type { WithText } from './json.ts'
 import { failureOf } from './types.ts'
 import type {
   Answered, ApprovalDetails, ApprovalList, Approved, AskList, Asked, BatchOperation, BatchResults, Cancelled, Declined,
-  Done, EventsReset, Everything, Failed, Failure, Handoff, HandoffEvent, HandoffList, Heartbeat, Inbox, InboxList, InboxSettings,
-  JsonObject, Labels, ListedHandoff, ManySettled, PassBody, Passed, Progress, Purged, Question, Redriven, Reissued,
-  Rejected, RunList, Status, Workers
+  Done, EventsReset, Everything, Failed, Failure, Handoff, HandoffEvent, HandoffList, Heartbeat, Inbox, InboxList,
+  InboxSettings, JsonObject, Labels, ListedHandoff, ManySettled, PassBody, Passed, Progress, Purged, Question, Redriven,
+  Reissued, Rejected, RunList, Status, Workers
 } from './types.ts'
 
 interface StatusWanted {

@@ -66,7 +66,7 @@ export const statusQuery = Type.Object({
 }, { additionalProperties: false })
 export type StatusQuery = Static<typeof statusQuery>
 
-export const idempotencyHeaders = Type.Object({
+const idempotencyHeaders = Type.Object({
   'idempotency-key': Type.Optional(Type.String({
     pattern: keyPattern,
     description: 'Identifies this operation, so that a retry gets the same answer and changes nothing: 1 to 128 ' +
@@ -83,7 +83,7 @@ export const ignoredKeyHeaders = Type.Object({
 })
 
 /** On an answer. */
-export const worker = Type.String({
+const worker = Type.String({
   description: 'What its worker calls itself (Handoff-Worker).', examples: ['host-7:4211']
 })
 

@@ -333,6 +333,29 @@ class StatusAsk(TypedDict):
     answered_by: str | None
 
 
+class _StatusWaitsFor(TypedDict):
+    #: A person has yet to decide; its delay isn’t over; it comes after others; its inbox is paused, or has as many
+    #: caught as may be; others are caught before it; nobody works on its inbox.
+    reason: Literal["approval", "delay", "after", "paused", "max_caught", "ahead", "no_listener"]
+
+
+class StatusWaitsFor(_StatusWaitsFor, total=False):
+    """A part of an answer."""
+
+    #: Of a delay: its end. Of an approval: by when.
+    until: str
+    #: How many it comes after that have not ended.
+    blocked_by: int
+    #: How many of the inbox are caught.
+    caught: int
+    #: How many may be.
+    max: int
+    #: How many the inbox gives before it.
+    ahead: int
+    #: There are more ahead than that.
+    at_least: Literal[True]
+
+
 class _Status(TypedDict):
     #: The handoff’s id: 25 URL-safe characters.
     handoff_id: str
@@ -371,6 +394,8 @@ class Status(_Status, total=False):
     heartbeat_expires_at: str | None
     #: When the catcher’s last heartbeat came.
     heartbeat_at: str
+    #: What its worker calls itself (Handoff-Worker).
+    worker: str
     #: The catcher’s latest progress report.
     progress: StatusProgress
     #: When the passer asked the catcher to stop.
@@ -401,6 +426,8 @@ class Status(_Status, total=False):
     root: str
     #: Number of hops from the root to this handoff.
     hops: int
+    #: Only with explain=true, and while it is pending: all that it waits for.
+    waits_for: list[StatusWaitsFor]
 
 
 class _StandingApproval(TypedDict):
@@ -485,6 +512,8 @@ class Standing(_Standing, total=False):
     heartbeat_expires_at: str | None
     #: When the catcher’s last heartbeat came.
     heartbeat_at: str
+    #: What its worker calls itself (Handoff-Worker).
+    worker: str
     #: The catcher’s latest progress report.
     progress: StandingProgress
     #: When the passer asked the catcher to stop.
@@ -530,6 +559,167 @@ class Settled(TypedDict):
     complete: bool
 
 
+class _EverythingApproval(TypedDict):
+    state: Literal["waiting", "approved", "rejected"]
+    #: When a person decided.
+    decided_at: str | None
+    #: Name of the person’s key.
+    decided_by: str | None
+    #: The person’s note.
+    note: str | None
+
+
+class EverythingApproval(_EverythingApproval, total=False):
+    """A part of an answer."""
+
+    #: Digest of the content that the person saw, if the decision sent it.
+    digest: str
+
+
+class _EverythingProgress(TypedDict):
+    at: str
+
+
+class EverythingProgress(_EverythingProgress, total=False):
+    """The catcher’s latest progress report."""
+
+    message: str
+    percent: float
+
+
+class EverythingAsk(TypedDict):
+    """Its catcher’s latest question."""
+
+    #: The question’s id.
+    ask_id: str
+    #: How it stands.
+    state: Literal["open", "answered", "expired", "withdrawn"]
+    #: Who is asked: a person, or the agent that passed the handoff.
+    of: Literal["person", "passer"]
+    #: When it was asked.
+    asked_at: str
+    answered_at: str | None
+    #: Who answered.
+    answered_by: str | None
+
+
+class EverythingAttempts(TypedDict):
+    """A part of an answer."""
+
+    #: The handoff’s id: 25 URL-safe characters.
+    handoff_id: str
+    attempt: int
+    status: Literal["pending", "caught", "done", "failed", "declined", "cancelled", "expired", "rejected"]
+    #: What its worker called itself (Handoff-Worker); null if it said nothing.
+    worker: str | None
+    #: Null while it hasn’t ended.
+    ended_at: str | None
+
+
+class _Everything(TypedDict):
+    #: The handoff’s id: 25 URL-safe characters.
+    handoff_id: str
+    #: Clients must tolerate statuses that they don’t know.
+    status: Literal["pending", "caught", "done", "failed", "declined", "cancelled", "expired", "rejected"]
+    require_human: bool
+    #: When the handoff was passed, by Redis’s clock.
+    created_at: str
+    #: The handoff can be caught until then.
+    expires_at: str
+    caught_at: str | None
+    #: Name of the agent that caught it.
+    caught_by: str | None
+    completed_at: str | None
+    approval: EverythingApproval | None
+    #: The agent that passed it.
+    passed_by: str
+    #: The last 50 attempts of this work, in their order.
+    attempts: list[EverythingAttempts]
+
+
+class Everything(_Everything, total=False):
+    """All of the handoff. What is gone is null."""
+
+    #: The inbox that it was passed to.
+    to: str
+    #: Its priority in that inbox.
+    priority: int
+    #: The labels that it was passed with.
+    labels: dict[str, str]
+    #: The handoff can be caught from then on; only if it was delayed.
+    available_at: str
+    #: How many handoffs that it comes after have not ended yet.
+    blocked_by: int
+    #: Deadline of the work; null while a question is open.
+    work_expires_at: str | None
+    #: Deadline of the next heartbeat; null while a question is open.
+    heartbeat_expires_at: str | None
+    #: When the catcher’s last heartbeat came.
+    heartbeat_at: str
+    #: What its worker calls itself (Handoff-Worker).
+    worker: str
+    #: The catcher’s latest progress report.
+    progress: EverythingProgress
+    #: When the passer asked the catcher to stop.
+    cancel_requested_at: str
+    #: Why it is cancelled.
+    cancel_reason: str
+    #: When the handoff ended.
+    ended_at: str
+    #: The agent that ended the handoff; null if none did.
+    ended_by: str | None
+    #: As sent with decline.
+    reason: str
+    #: What was missed: not_decided if a person still had to decide.
+    expired_because: Literal["not_caught", "not_decided", "not_done", "stalled"]
+    #: Its catcher’s latest question.
+    ask: EverythingAsk
+    #: Number of this attempt.
+    attempt: int
+    #: Id of the previous attempt.
+    reissue_of: str
+    #: Id of the next attempt, the successor; null until it is made.
+    reissued_as: str | None
+    #: Id of the handoff that this one is a part of.
+    parent: str
+    #: Id of the first handoff of the line.
+    root: str
+    #: Number of hops from the root to this handoff.
+    hops: int
+    #: As passed.
+    task: str | None
+    #: task is left out: all texts together would be larger than 4 MiB.
+    task_omitted: Literal[True]
+    #: As passed; null once deleted.
+    output: dict[str, Any] | None
+    #: output is left out: all texts together would be larger than 4 MiB.
+    output_omitted: Literal[True]
+    #: As passed; null once deleted.
+    context: dict[str, Any] | None
+    #: context is left out: all texts together would be larger than 4 MiB.
+    context_omitted: Literal[True]
+    #: As passed.
+    constraints: str | None
+    #: constraints is left out: all texts together would be larger than 4 MiB.
+    constraints_omitted: Literal[True]
+    #: As given to done; null if there is none.
+    result: dict[str, Any] | None
+    #: result is left out: all texts together would be larger than 4 MiB.
+    result_omitted: Literal[True]
+    #: As sent with fail; null if there is none.
+    error: dict[str, Any] | None
+    #: error is left out: all texts together would be larger than 4 MiB.
+    error_omitted: Literal[True]
+    #: What its catcher asked last; null if it asked nothing.
+    question: str | None
+    #: question is left out: all texts together would be larger than 4 MiB.
+    question_omitted: Literal[True]
+    #: The answer to that question, any JSON; null if there is none.
+    answer: dict[str, Any]
+    #: answer is left out: all texts together would be larger than 4 MiB.
+    answer_omitted: Literal[True]
+
+
 class Inbox(TypedDict):
     """The state of the inbox. One that was never used is empty."""
 
@@ -548,12 +738,40 @@ class Inbox(TypedDict):
     caught: int
     #: Number of handoffs in the list of those that failed.
     failed: int
+    #: Number of requests that wait for its handoffs, at all replicas; at most 10 s old.
+    listening: int
     #: Whether nothing can be caught from the inbox now.
     paused: bool
     #: How many of its handoffs may be caught for the inbox to give more; null for any number.
     max_caught: int | None
     #: How many may be pending for it to take more; null for any number.
     max_pending: int | None
+
+
+class WorkersItems(TypedDict):
+    """A part of an answer."""
+
+    #: Name of the agent.
+    agent: str
+    #: What it calls itself (Handoff-Worker); null if it says nothing.
+    worker: str | None
+    #: Number of its requests that wait for this inbox.
+    waiting: int
+    #: Number of handoffs of this inbox that it has caught.
+    caught: int
+    #: When it was heard of last.
+    last_seen_at: str
+    #: When it last caught one of its handoffs, as far as is known.
+    last_caught_at: str | None
+
+
+class Workers(TypedDict):
+    """Who has handoffs of the inbox caught, waits for some, or asked for some within a minute."""
+
+    #: The one that was heard of last first; at most 1,000.
+    items: list[WorkersItems]
+    #: Whether there are more.
+    more: bool
 
 
 class InboxList(TypedDict):
@@ -656,6 +874,8 @@ class ListedHandoff(_ListedHandoff, total=False):
     heartbeat_expires_at: str | None
     #: When the catcher’s last heartbeat came.
     heartbeat_at: str
+    #: What its worker calls itself (Handoff-Worker).
+    worker: str
     #: The catcher’s latest progress report.
     progress: ListedHandoffProgress
     #: When the passer asked the catcher to stop.

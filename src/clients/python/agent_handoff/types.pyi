@@ -340,6 +340,29 @@ class StatusAsk(TypedDict):
     answered_by: str | None
 
 
+class _StatusWaitsFor(TypedDict):
+    #: A person has yet to decide; its delay isn’t over; it comes after others; its inbox is paused, or has as many
+    #: caught as may be; others are caught before it; nobody works on its inbox.
+    reason: Literal["approval", "delay", "after", "paused", "max_caught", "ahead", "no_listener"]
+
+
+class StatusWaitsFor(_StatusWaitsFor, total=False):
+    """A part of an answer."""
+
+    #: Of a delay: its end. Of an approval: by when.
+    until: str
+    #: How many it comes after that have not ended.
+    blocked_by: int
+    #: How many of the inbox are caught.
+    caught: int
+    #: How many may be.
+    max: int
+    #: How many the inbox gives before it.
+    ahead: int
+    #: There are more ahead than that.
+    at_least: Literal[True]
+
+
 class Status(Answer):
     """The handoff’s status. What hasn’t happened is null. Members that only some handoffs have are left …"""
 
@@ -380,6 +403,8 @@ class Status(Answer):
     @overload
     def __getitem__(self, key: Literal["heartbeat_at"], /) -> str: ...
     @overload
+    def __getitem__(self, key: Literal["worker"], /) -> str: ...
+    @overload
     def __getitem__(self, key: Literal["progress"], /) -> StatusProgress: ...
     @overload
     def __getitem__(self, key: Literal["cancel_requested_at"], /) -> str: ...
@@ -409,6 +434,8 @@ class Status(Answer):
     def __getitem__(self, key: Literal["root"], /) -> str: ...
     @overload
     def __getitem__(self, key: Literal["hops"], /) -> int: ...
+    @overload
+    def __getitem__(self, key: Literal["waits_for"], /) -> list[StatusWaitsFor]: ...
     @overload
     def __getitem__(self, key: str, /) -> Any: ...
 
@@ -497,6 +524,8 @@ class Standing(Answer):
     @overload
     def __getitem__(self, key: Literal["heartbeat_at"], /) -> str: ...
     @overload
+    def __getitem__(self, key: Literal["worker"], /) -> str: ...
+    @overload
     def __getitem__(self, key: Literal["progress"], /) -> StandingProgress: ...
     @overload
     def __getitem__(self, key: Literal["cancel_requested_at"], /) -> str: ...
@@ -545,6 +574,170 @@ class Settled(Answer):
     def __getitem__(self, key: str, /) -> Any: ...
 
 
+class _EverythingApproval(TypedDict):
+    state: Literal["waiting", "approved", "rejected"]
+    #: When a person decided.
+    decided_at: str | None
+    #: Name of the person’s key.
+    decided_by: str | None
+    #: The person’s note.
+    note: str | None
+
+
+class EverythingApproval(_EverythingApproval, total=False):
+    """A part of an answer."""
+
+    #: Digest of the content that the person saw, if the decision sent it.
+    digest: str
+
+
+class _EverythingProgress(TypedDict):
+    at: str
+
+
+class EverythingProgress(_EverythingProgress, total=False):
+    """The catcher’s latest progress report."""
+
+    message: str
+    percent: float
+
+
+class EverythingAsk(TypedDict):
+    """Its catcher’s latest question."""
+
+    #: The question’s id.
+    ask_id: str
+    #: How it stands.
+    state: Literal["open", "answered", "expired", "withdrawn"]
+    #: Who is asked: a person, or the agent that passed the handoff.
+    of: Literal["person", "passer"]
+    #: When it was asked.
+    asked_at: str
+    answered_at: str | None
+    #: Who answered.
+    answered_by: str | None
+
+
+class EverythingAttempts(TypedDict):
+    """A part of an answer."""
+
+    #: The handoff’s id: 25 URL-safe characters.
+    handoff_id: str
+    attempt: int
+    status: Literal["pending", "caught", "done", "failed", "declined", "cancelled", "expired", "rejected"]
+    #: What its worker called itself (Handoff-Worker); null if it said nothing.
+    worker: str | None
+    #: Null while it hasn’t ended.
+    ended_at: str | None
+
+
+class Everything(Answer):
+    """All of the handoff. What is gone is null."""
+
+    @overload
+    def __getitem__(self, key: Literal["handoff_id"], /) -> str: ...
+    @overload
+    def __getitem__(self, key: Literal["status"], /) -> Literal["pending", "caught", "done", "failed", "declined", "cancelled", "expired", "rejected"]: ...
+    @overload
+    def __getitem__(self, key: Literal["require_human"], /) -> bool: ...
+    @overload
+    def __getitem__(self, key: Literal["created_at"], /) -> str: ...
+    @overload
+    def __getitem__(self, key: Literal["expires_at"], /) -> str: ...
+    @overload
+    def __getitem__(self, key: Literal["caught_at"], /) -> str | None: ...
+    @overload
+    def __getitem__(self, key: Literal["caught_by"], /) -> str | None: ...
+    @overload
+    def __getitem__(self, key: Literal["completed_at"], /) -> str | None: ...
+    @overload
+    def __getitem__(self, key: Literal["approval"], /) -> EverythingApproval | None: ...
+    @overload
+    def __getitem__(self, key: Literal["to"], /) -> str: ...
+    @overload
+    def __getitem__(self, key: Literal["priority"], /) -> int: ...
+    @overload
+    def __getitem__(self, key: Literal["labels"], /) -> dict[str, str]: ...
+    @overload
+    def __getitem__(self, key: Literal["available_at"], /) -> str: ...
+    @overload
+    def __getitem__(self, key: Literal["blocked_by"], /) -> int: ...
+    @overload
+    def __getitem__(self, key: Literal["work_expires_at"], /) -> str | None: ...
+    @overload
+    def __getitem__(self, key: Literal["heartbeat_expires_at"], /) -> str | None: ...
+    @overload
+    def __getitem__(self, key: Literal["heartbeat_at"], /) -> str: ...
+    @overload
+    def __getitem__(self, key: Literal["worker"], /) -> str: ...
+    @overload
+    def __getitem__(self, key: Literal["progress"], /) -> EverythingProgress: ...
+    @overload
+    def __getitem__(self, key: Literal["cancel_requested_at"], /) -> str: ...
+    @overload
+    def __getitem__(self, key: Literal["cancel_reason"], /) -> str: ...
+    @overload
+    def __getitem__(self, key: Literal["ended_at"], /) -> str: ...
+    @overload
+    def __getitem__(self, key: Literal["ended_by"], /) -> str | None: ...
+    @overload
+    def __getitem__(self, key: Literal["reason"], /) -> str: ...
+    @overload
+    def __getitem__(self, key: Literal["expired_because"], /) -> Literal["not_caught", "not_decided", "not_done", "stalled"]: ...
+    @overload
+    def __getitem__(self, key: Literal["ask"], /) -> EverythingAsk: ...
+    @overload
+    def __getitem__(self, key: Literal["attempt"], /) -> int: ...
+    @overload
+    def __getitem__(self, key: Literal["reissue_of"], /) -> str: ...
+    @overload
+    def __getitem__(self, key: Literal["reissued_as"], /) -> str | None: ...
+    @overload
+    def __getitem__(self, key: Literal["parent"], /) -> str: ...
+    @overload
+    def __getitem__(self, key: Literal["root"], /) -> str: ...
+    @overload
+    def __getitem__(self, key: Literal["hops"], /) -> int: ...
+    @overload
+    def __getitem__(self, key: Literal["passed_by"], /) -> str: ...
+    @overload
+    def __getitem__(self, key: Literal["task"], /) -> str | None: ...
+    @overload
+    def __getitem__(self, key: Literal["task_omitted"], /) -> Literal[True]: ...
+    @overload
+    def __getitem__(self, key: Literal["output"], /) -> dict[str, Any] | None: ...
+    @overload
+    def __getitem__(self, key: Literal["output_omitted"], /) -> Literal[True]: ...
+    @overload
+    def __getitem__(self, key: Literal["context"], /) -> dict[str, Any] | None: ...
+    @overload
+    def __getitem__(self, key: Literal["context_omitted"], /) -> Literal[True]: ...
+    @overload
+    def __getitem__(self, key: Literal["constraints"], /) -> str | None: ...
+    @overload
+    def __getitem__(self, key: Literal["constraints_omitted"], /) -> Literal[True]: ...
+    @overload
+    def __getitem__(self, key: Literal["result"], /) -> dict[str, Any] | None: ...
+    @overload
+    def __getitem__(self, key: Literal["result_omitted"], /) -> Literal[True]: ...
+    @overload
+    def __getitem__(self, key: Literal["error"], /) -> dict[str, Any] | None: ...
+    @overload
+    def __getitem__(self, key: Literal["error_omitted"], /) -> Literal[True]: ...
+    @overload
+    def __getitem__(self, key: Literal["question"], /) -> str | None: ...
+    @overload
+    def __getitem__(self, key: Literal["question_omitted"], /) -> Literal[True]: ...
+    @overload
+    def __getitem__(self, key: Literal["answer"], /) -> dict[str, Any]: ...
+    @overload
+    def __getitem__(self, key: Literal["answer_omitted"], /) -> Literal[True]: ...
+    @overload
+    def __getitem__(self, key: Literal["attempts"], /) -> list[EverythingAttempts]: ...
+    @overload
+    def __getitem__(self, key: str, /) -> Any: ...
+
+
 class Inbox(Answer):
     """The state of the inbox. One that was never used is empty."""
 
@@ -565,11 +758,41 @@ class Inbox(Answer):
     @overload
     def __getitem__(self, key: Literal["failed"], /) -> int: ...
     @overload
+    def __getitem__(self, key: Literal["listening"], /) -> int: ...
+    @overload
     def __getitem__(self, key: Literal["paused"], /) -> bool: ...
     @overload
     def __getitem__(self, key: Literal["max_caught"], /) -> int | None: ...
     @overload
     def __getitem__(self, key: Literal["max_pending"], /) -> int | None: ...
+    @overload
+    def __getitem__(self, key: str, /) -> Any: ...
+
+
+class WorkersItems(TypedDict):
+    """A part of an answer."""
+
+    #: Name of the agent.
+    agent: str
+    #: What it calls itself (Handoff-Worker); null if it says nothing.
+    worker: str | None
+    #: Number of its requests that wait for this inbox.
+    waiting: int
+    #: Number of handoffs of this inbox that it has caught.
+    caught: int
+    #: When it was heard of last.
+    last_seen_at: str
+    #: When it last caught one of its handoffs, as far as is known.
+    last_caught_at: str | None
+
+
+class Workers(Answer):
+    """Who has handoffs of the inbox caught, waits for some, or asked for some within a minute."""
+
+    @overload
+    def __getitem__(self, key: Literal["items"], /) -> list[WorkersItems]: ...
+    @overload
+    def __getitem__(self, key: Literal["more"], /) -> bool: ...
     @overload
     def __getitem__(self, key: str, /) -> Any: ...
 
@@ -676,6 +899,8 @@ class ListedHandoff(Answer):
     def __getitem__(self, key: Literal["heartbeat_expires_at"], /) -> str | None: ...
     @overload
     def __getitem__(self, key: Literal["heartbeat_at"], /) -> str: ...
+    @overload
+    def __getitem__(self, key: Literal["worker"], /) -> str: ...
     @overload
     def __getitem__(self, key: Literal["progress"], /) -> ListedHandoffProgress: ...
     @overload
