@@ -5,7 +5,7 @@ import { loadConfig } from '../../src/config.ts'
 import { countGuesses, useAuth } from '../../src/http/auth.ts'
 import { KeyRing } from '../../src/auth/key-ring.ts'
 import { serverOptions } from '../../src/http/server.ts'
-import { catchAnswer, doneAnswer, doneBody, handoffParams, idempotencyHeaders, noQuery, statusAnswer, passAnswer, passBody } from '../../src/core/schemas/handoffs.ts'
+import { catchAnswer, doneAnswer, doneBody, handoffParams, catcherHeaders, noQuery, statusAnswer, passAnswer, passBody } from '../../src/core/schemas/handoffs.ts'
 import type { PassBody } from '../../src/core/schemas/handoffs.ts'
 
 type Soon<T> = T | Promise<T>
@@ -27,7 +27,7 @@ export interface Backend {
 }
 
 const config = loadConfig()
-const common = { querystring: noQuery, headers: idempotencyHeaders }
+const common = { querystring: noQuery, headers: catcherHeaders }
 interface OfOne { Params: { id: string } }
 
 /**

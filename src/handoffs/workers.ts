@@ -45,6 +45,7 @@ export class WorkerService {
   readonly #noted = new Set<string>()
   readonly #others =
     new Shared<{ read: Awaited<ReturnType<InboxListeners['others']>>, at: number }>({ keptFor: readFor })
+
   readonly #lists = new Shared<WorkersAnswer>({ keptFor: readFor, max: most.inboxes })
   readonly #round: Round
   #isNoting = false
