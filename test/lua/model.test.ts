@@ -229,21 +229,22 @@ const call = fc.record({
   extend: one('', '700'),
   options: one('', '', ' u3', ' m2 d0', ' w500 b100', ' a50', ' j1:x'),
   size: one(1, 20, 150_000),
+  worker: one('', '', 'w:1', 'w:2'),
 })
 const parts = fc.array(fc.record({
   name: one<'pass' | 'catch' | 'take' | 'done' | 'heartbeat' | 'sweep'>('pass', 'pass', 'catch', 'catch', 'take', 'done', 'heartbeat', 'sweep'), later: one(1, 60, 600), calls: fc.array(call, { minLength: 2, maxLength: 8 }),
 }), { minLength: 4, maxLength: 12, size: 'max' })
 type Part = typeof parts extends fc.Arbitrary<Array<infer P>> ? P : never
 
-function callOf ({ keys }: Raw, name: Part['name'], { of, who, token, inbox, options, size, isLate, extend }: Part['calls'][number]) {
+function callOf ({ keys }: Raw, name: Part['name'], { of, who, token, inbox, options, size, isLate, extend, worker }: Part['calls'][number]) {
   const [key, due, list, deadline] = [keys.handoff(tag, `${tenant}:h${of}`), keys.due(tag, tenant), keys.inbox(tag, tenant, inbox), isLate ? 1 : 2 * T]
   const { expiresIn, workTtl, retention } = lifetimes
   const [asked, args]: [string[], Array<string | number>] = {
     pass: [options === '' ? [key, due] : [key, due, list], [`${who} ${token}`, expiresIn, ...options === '' ? [] : [`${options} t${inbox}`], 'p'.repeat(size)]],
-    catch: [[key, due], [`${who} ${token}`, ' i1 ']],
-    take: [[list, due, keys.taken(tag, token)], [token, who, workTtl, retention, keys.handoff(tag, ''), 1, 0, '', '-', '', 'asker', '']],
-    done: [[key, due], [who, token, 'r'.repeat(size % 1000)]],
-    heartbeat: [[key], [who, retention, extend, 10_000, '']],
+    catch: [[key, due], [`${who} ${token}`, ' i1 ', ...worker === '' ? [] : [1e9, worker]]],
+    take: [[list, due, keys.taken(tag, token)], [token, who, workTtl, retention, keys.handoff(tag, ''), 1, 0, '', '-', '', 'asker', '', ...worker === '' ? [] : [1e9, worker]]],
+    done: [[key, due], [who, token, ...worker === '' ? [] : ['', worker], 'r'.repeat(size % 1000)]],
+    heartbeat: [[key], [who, retention, extend, 10_000, worker, '']],
     sweep: [[keys.tenants(tag)], [keys.partition(tag), size, 1, retention, 'few']],
   }[name] as never
   return { keys: asked, args: [deadline, ...args], advances: name === 'pass' && options !== '' }
