@@ -14,8 +14,8 @@ import {
 /** All operations, in the order in which documents and lists of tools show them. */
 export function operationsOf (services: Services): readonly Operation[] {
   return [
-    pass, catchOne, catchNext, read, inbox, listInboxes, inboxWorkers, done, status, list, listRuns, get, wait, heartbeat,
-    fail, decline, cancel, reissue, ask, asked, answer, answerAsPasser, listAsks, listApprovals, inspectApproval,
+    pass, catchOne, catchNext, read, inbox, listInboxes, inboxWorkers, done, status, list, listRuns, get, wait,
+    heartbeat, fail, decline, cancel, reissue, ask, asked, answer, answerAsPasser, listAsks, listApprovals, inspectApproval,
     approve, reject, setInbox, redrive, redriveChosen, purge, events, createWebhook, listWebhooks, getWebhook,
     deleteWebhook, rotateWebhook, enableWebhook, testWebhook, listDeliveries, replayWebhook
   ].map(make => make(services))

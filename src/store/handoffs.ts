@@ -73,10 +73,7 @@ export interface AgentTexts {
   cancelReason: string | null
   progress: { at: number, text: string } | null
 }
-/**
- * `inboxes`: those that the key may catch from; null for any. `maxBytes`: how many bytes its payload and its schema may
- * have; left out for any. `worker`: what its worker calls itself.
- */
+/** The inboxes that the key may catch from, null for any; the most bytes of payload and schema; the worker's name. */
 interface CatchLimits {
   inboxes?: ReadonlySet<string> | null
   maxBytes?: number | undefined

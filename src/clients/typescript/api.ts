@@ -494,10 +494,13 @@ export interface components {
                     /** When it was asked. */
                     asked_at: string;
                 };
+                completed_at?: string;
                 /** When the handoff ended. */
                 ended_at?: string;
                 /** The agent that ended the handoff; null if none did. */
                 ended_by?: string | null;
+                /** Id of its successor. */
+                reissued_as?: string;
                 /** As sent with fail, without its data. */
                 error?: {
                     /** Truncated to 1,000 characters. */
@@ -508,10 +511,34 @@ export interface components {
                 reason?: string;
                 /** What was missed: not_decided if a person still had to decide. */
                 expired_because?: "not_caught" | "not_decided" | "not_done" | "stalled";
+                /** The first line of the task, up to 100 characters; only for keys with the scope operate or read. */
+                title?: string;
                 /** Truncated to 200 characters; only for keys with the scope operate. */
                 task?: string;
                 /** Only on a truncated task. */
                 task_truncated?: true;
+            }[];
+            /** The cursor of the next page; null on the last one. */
+            next_cursor: string | null;
+        };
+        /** A label’s values, each with what became of the works that were passed with it. The value that was passed last first. */
+        ListRunsAnswer: {
+            /** May be fewer than `limit`, or none, even if there is a next_cursor. */
+            items: {
+                /** The label’s value. */
+                value: string;
+                /** How many works are pending, caught, or between two attempts. */
+                live: number;
+                /** How many are done. */
+                done: number;
+                /** How many failed, as state=failed lists them. */
+                failed: number;
+                /** How many were cancelled or rejected, or expired without an inbox and without a catch. */
+                other: number;
+                /** When the first was passed. */
+                first_at: string;
+                /** When the last was passed. */
+                last_at: string;
             }[];
             /** The cursor of the next page; null on the last one. */
             next_cursor: string | null;
@@ -1104,8 +1131,9 @@ export interface components {
             until?: string | null;
             /** How many at most. */
             limit?: number | null;
+            /** Whether to change nothing, and only to count what would change. */
+            dry_run?: boolean | null;
         };
-        /** What was reissued. */
         RedriveAnswer: {
             /** How many have a successor now. */
             reissued: number;
@@ -1113,21 +1141,36 @@ export interface components {
             skipped: number;
             /** Whether there are others: then send it again. */
             more: boolean;
+        } | {
+            /** How many would change. */
+            would_change: number;
+            /** Whether there are others: then send it again. */
+            more: boolean;
         };
         PurgeBody: {
-            /** The inbox. */
-            inbox: string;
+            /** The inbox. Left out, `labels` must name a run. */
+            inbox?: string | null;
             /** Why; status shows it as `cancel_reason`. */
             reason?: string | null;
             /** Labels that they must have, all of them. */
             labels?: { [key: string]: string } | null;
+            /** What becomes of those that are caught: their catchers are asked to stop, or they are taken from them. Left out, they go on. */
+            caught?: "ask" | "force" | null;
             /** How many at most. */
             limit?: number | null;
+            /** Whether to change nothing, and only to count what would change. */
+            dry_run?: boolean | null;
         };
-        /** What was cancelled. */
         PurgeAnswer: {
             /** How many are cancelled now. */
             cancelled: number;
+            /** With caught=ask: how many catchers are asked to stop. */
+            requested?: number;
+            /** Whether there are others: then send it again. */
+            more: boolean;
+        } | {
+            /** How many would change. */
+            would_change: number;
             /** Whether there are others: then send it again. */
             more: boolean;
         };
@@ -1548,7 +1591,7 @@ export interface components {
             }[];
         };
         /** The codes of refusals. */
-        ErrorCode: "invalid_request" | "unauthorized" | "insufficient_scope" | "not_the_catcher" | "not_addressee" | "not_the_passer" | "self_approval" | "cross_origin" | "not_found" | "not_asked" | "events_off" | "method_not_allowed" | "request_timeout" | "already_caught" | "already_done" | "already_failed" | "already_declined" | "cancelled" | "not_caught" | "approval_required" | "not_yet" | "rejected" | "already_decided" | "no_approval_required" | "content_changed" | "already_asked" | "already_answered" | "withdrawn" | "unknown_handoff" | "blocked" | "unknown_parent" | "hop_limit" | "loop_detected" | "too_many_webhooks" | "expired" | "payload_too_large" | "uri_too_long" | "unsupported_media_type" | "idempotency_key_reused" | "result_invalid" | "result_schema_too_slow" | "rate_limited" | "inbox_full" | "headers_too_large" | "internal_error" | "unavailable";
+        ErrorCode: "invalid_request" | "unauthorized" | "insufficient_scope" | "not_the_catcher" | "not_addressee" | "not_the_passer" | "self_approval" | "cross_origin" | "not_found" | "not_asked" | "events_off" | "ended_off" | "method_not_allowed" | "request_timeout" | "already_caught" | "already_done" | "already_failed" | "already_declined" | "cancelled" | "not_caught" | "approval_required" | "not_yet" | "rejected" | "already_decided" | "no_approval_required" | "content_changed" | "already_asked" | "already_answered" | "withdrawn" | "unknown_handoff" | "blocked" | "unknown_parent" | "hop_limit" | "loop_detected" | "too_many_webhooks" | "expired" | "payload_too_large" | "uri_too_long" | "unsupported_media_type" | "idempotency_key_reused" | "result_invalid" | "result_schema_too_slow" | "rate_limited" | "inbox_full" | "headers_too_large" | "internal_error" | "unavailable";
     };
     responses: never;
     parameters: never;
@@ -1570,6 +1613,7 @@ export type DoneBody = components['schemas']['DoneBody'];
 export type DoneAnswer = components['schemas']['DoneAnswer'];
 export type StatusAnswer = components['schemas']['StatusAnswer'];
 export type ListAnswer = components['schemas']['ListAnswer'];
+export type ListRunsAnswer = components['schemas']['ListRunsAnswer'];
 export type GetAnswer = components['schemas']['GetAnswer'];
 export type WaitBody = components['schemas']['WaitBody'];
 export type WaitAnswer = components['schemas']['WaitAnswer'];

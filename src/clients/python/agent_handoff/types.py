@@ -882,16 +882,21 @@ class ListedHandoff(_ListedHandoff, total=False):
     cancel_requested_at: str
     #: Its open question.
     ask: ListedHandoffAsk
+    completed_at: str
     #: When the handoff ended.
     ended_at: str
     #: The agent that ended the handoff; null if none did.
     ended_by: str | None
+    #: Id of its successor.
+    reissued_as: str
     #: As sent with fail, without its data.
     error: ListedHandoffError
     #: As sent with decline, truncated to 1,000 characters.
     reason: str
     #: What was missed: not_decided if a person still had to decide.
     expired_because: Literal["not_caught", "not_decided", "not_done", "stalled"]
+    #: The first line of the task, up to 100 characters; only for keys with the scope operate or read.
+    title: str
     #: Truncated to 200 characters; only for keys with the scope operate.
     task: str
     #: Only on a truncated task.
@@ -907,24 +912,36 @@ class HandoffList(TypedDict):
     next_cursor: str | None
 
 
-class Redriven(TypedDict):
+class _Redriven(TypedDict):
+    #: Whether there are others: then send it again.
+    more: bool
+
+
+class Redriven(_Redriven, total=False):
     """What was reissued."""
 
     #: How many have a successor now.
     reissued: int
     #: How many could not be: they are gone, or somebody else reissued them.
     skipped: int
+    #: How many would change.
+    would_change: int
+
+
+class _Purged(TypedDict):
     #: Whether there are others: then send it again.
     more: bool
 
 
-class Purged(TypedDict):
+class Purged(_Purged, total=False):
     """What was cancelled."""
 
     #: How many are cancelled now.
     cancelled: int
-    #: Whether there are others: then send it again.
-    more: bool
+    #: With caught=ask: how many catchers are asked to stop.
+    requested: int
+    #: How many would change.
+    would_change: int
 
 
 class _WaitingApproval(TypedDict):
