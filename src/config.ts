@@ -363,19 +363,12 @@ function keysOf (given: Static<typeof environment>): ApiKey[] {
   const bySecret = new Map(keys.map(key => [key.secret, key]))
   for (const reader of readers) {
     const same = bySecret.get(reader.secret)
-    if (same === undefined || !isSameCaller(same, reader)) {
-      keys.push(reader)
-      continue
-    }
-    const { tenant, agent, scopes } = same.caller
-    same.caller = callerOf(tenant, agent, [...scopes, ...readerScopes])
+    const { tenant, agent } = reader.caller
+    if (same?.caller.tenant !== tenant || same.caller.agent !== agent) keys.push(reader)
+    else same.caller = callerOf(tenant, agent, [...same.caller.scopes, ...readerScopes])
   }
   refuseSharedSecrets(keys)
   return keys
-}
-
-function isSameCaller ({ caller: one }: ApiKey, { caller: other }: ApiKey): boolean {
-  return one.tenant === other.tenant && one.agent === other.agent
 }
 
 function parseKeys (variable: string, text: string, scopes: readonly Scope[]): ApiKey[] {
