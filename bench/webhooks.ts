@@ -94,7 +94,7 @@ async function create (redisUrl: string, tenant: string, count: number, url: str
   const store = openStore({ url: redisUrl, keyPrefix: 'handoff', tags, workTtl: 60_000, retention: 60_000, replicas: 0, eventsRetention: retention, log })
   try {
     const service = new WebhookService({ events: store.events!, webhooks: store.webhooks!, secrets: new WebhookSecrets(webhookSecret), mail: undefined, targets: new Targets(['127.0.0.0/8'], new Lookups({ atOnce: 1 })) })
-    for (let made = 0; made < count; made++) await service.create(tenant, { url, format: null, types: null, inbox: null, labels: null, include: null })
+    for (let made = 0; made < count; made++) await service.create(tenant, { url, format: null, types: null, inbox: null, labels: null, include: null, updates: null, timezone: null })
   } finally {
     await store.close()
   }

@@ -123,6 +123,7 @@ export async function buildApp (
     : new Deliverer({
       ...parts,
       targets: targetsFor(config, maxWebhooks, more),
+      allowed: { webhooks: config.webhookAllow, mail: config.mail?.allow ?? null },
       mailer: config.mail === undefined ? null : new Mailer(config.mail, attemptTimeout),
       excerpts: new Excerpts(store.handoffs, store.asks),
       store,

@@ -3,7 +3,7 @@ import type { Labels } from '../clients/typescript/command/common/names.ts'
 import { exitStatuses, optionsOf } from '../clients/typescript/command/parse.ts'
 import { UsageError } from '../clients/typescript/command/output.ts'
 import { parseInbox, parseLabel, parseName, parseSeconds } from '../clients/typescript/command/values.ts'
-import { scopes, webhookFormats, webhookTypes } from '../core/model.ts'
+import { deliveryStatuses, scopes, webhookFormats, webhookTypes } from '../core/model.ts'
 import { version } from '../core/version.ts'
 import { agents } from './agents.ts'
 import { parseDuration, parseInboxes, parseRate, parseScopes } from './output.ts'
@@ -212,6 +212,8 @@ function addWebhookVerbs (program: Command): void {
       text: string, before?: Labels
     ) => parseLabel('--label', text, before))
     .option('--include <what>', 'what messages for people have besides: task, its first 200 characters')
+    .option('--updates', 'people also get a short message when somebody decided or answered')
+    .option('--timezone <name>', 'of the times in messages for people, like Europe/Berlin; UTC by default')
     .action(async options => (await load()).createWebhook(options))
   verb('list', 'list a tenant’s webhooks, the oldest first').action(async options =>
     (await load()).listWebhooks(options))
@@ -231,7 +233,7 @@ function addWebhookVerbs (program: Command): void {
     id, options
   ) => (await load()).testWebhook(id, options))
   one('deliveries', 'list the newest 100 deliveries')
-    .option('--status <status>', 'only deliveries with this status: pending, delivered or failed', parseStatus)
+    .option('--status <status>', `only deliveries with this status: ${deliveryStatuses.join(', ')}`, parseStatus)
     .action(async (id, options) => (await load()).listDeliveries(id, options))
   one('replay', 'have events sent again')
     .requiredOption('--since <event>', 'the first event to send: its id, or a time as in 2026-11-20T09:00:00Z')
@@ -239,8 +241,8 @@ function addWebhookVerbs (program: Command): void {
 }
 
 function parseStatus (text: string): string {
-  if (!['pending', 'delivered', 'failed'].includes(text)) {
-    throw new UsageError('--status takes pending, delivered or failed')
+  if (!(deliveryStatuses as readonly string[]).includes(text)) {
+    throw new UsageError(`--status takes ${deliveryStatuses.join(', ')}`)
   }
   return text
 }

@@ -5,7 +5,7 @@ import { localWebhookSecret } from '../embedded/start.ts'
 import { Problem, errorTable } from '../core/errors.ts'
 import { newKeyId, newSecret } from '../store/api-keys.ts'
 import type { Labels } from '../core/labels.ts'
-import type { DeliveryStatus } from '../store/webhooks.ts'
+import type { DeliveryStatus } from '../core/model.ts'
 import { WebhookSecrets } from '../webhooks/sender.ts'
 import { WebhookService, defaultGrace, madeAtOnce } from '../webhooks/service.ts'
 import { Targets } from '../webhooks/targets.ts'
@@ -22,6 +22,8 @@ interface Members {
   format?: string
   labels?: Record<string, string>
   include?: string[]
+  updates?: boolean
+  timezone?: string
   enabled: boolean
   disabled_because?: string
   created_at: string
@@ -33,6 +35,7 @@ interface Listed {
   attempts: number
   last_status: number | null
   last_error: string | null
+  why?: string
   last_at: string | null
   next_at: string | null
 }
@@ -44,10 +47,12 @@ interface CreateOptions {
   inbox?: string
   label?: Labels
   include?: string
+  updates?: boolean
+  timezone?: string
 }
 
 export async function createWebhook (
-  { url, format, types, inbox, label, include, ...options }: Options & CreateOptions
+  { url, format, types, inbox, label, include, updates, timezone, ...options }: Options & CreateOptions
 ): Promise<void> {
   const made = await run(options, service => service.create(options.tenant, {
     url,
@@ -55,7 +60,9 @@ export async function createWebhook (
     types: types?.split(',') ?? null,
     inbox: inbox ?? null,
     labels: label ?? null,
-    include: include?.split(',') ?? null
+    include: include?.split(',') ?? null,
+    updates: updates ?? null,
+    timezone: timezone ?? null
   })) as (Members & { secret: string }) | undefined
   if (made !== undefined) {
     print(`${lines(made)}\nsecret   ${made.secret}\nThe secret is shown only once: give it to ` +
@@ -124,10 +131,10 @@ export async function listDeliveries (
     await run(options, service => service.deliveries(options.tenant, id, status)) as { items: Listed[] } | undefined
   if (answer === undefined) return
   if (answer.items.length === 0) return print('there are no such deliveries')
-  print(table([['id', 'type', 'status', 'attempts', 'answer', 'last', 'next'],
+  print(table([['id', 'type', 'status', 'attempts', 'answer', 'last', 'next', 'why'],
     ...answer.items.map(one => [
       one.id, one.type, one.status, String(one.attempts), String(one.last_status ?? one.last_error ?? ''),
-      one.last_at ?? '', one.next_at ?? ''
+      one.last_at ?? '', one.next_at ?? '', one.why ?? ''
     ])]))
 }
 
@@ -150,17 +157,18 @@ async function run (
 ): Promise<object | null | undefined> {
   const config = loadProcessConfig()
   const secret = await secretOf(config)
-  const answer = await withStore(config, config.replicas, ({ events, webhooks }) => {
+  const answer = await withStore(config, config.replicas, async ({ events, webhooks }) => {
     const isOn = events !== null && webhooks !== null && secret !== undefined
-    return call(new WebhookService(isOn
-      ? {
-          events,
-          webhooks,
-          secrets: new WebhookSecrets(secret),
-          mail: config.mail,
-          targets: new Targets(config.webhookAllow, new Lookups({ atOnce: madeAtOnce }))
-        }
-      : null))
+    if (!isOn) return call(new WebhookService(null))
+    // The service that delivers decides; where none does, this command's own settings must say what its will.
+    const allowed = await webhooks.allowed() ?? { webhooks: config.webhookAllow, mail: config.mail?.allow ?? null }
+    return call(new WebhookService({
+      events,
+      webhooks,
+      secrets: new WebhookSecrets(secret),
+      mail: allowed.mail === null ? undefined : { allow: allowed.mail },
+      targets: new Targets(allowed.webhooks, new Lookups({ atOnce: madeAtOnce }))
+    }))
   }).catch(error => { throw error instanceof Problem ? failureOf(error) : error })
   if (options.json !== true) return answer
   printJson(answer)
@@ -188,7 +196,7 @@ function stateOf ({ enabled, disabled_because: because }: Members): string {
 }
 
 function lines (webhook: Members): string {
-  const { id, url, format = 'mail', types, inbox, labels, include, created_at: createdAt } = webhook
+  const { id, url, format = 'mail', types, inbox, labels, include, updates, timezone, created_at: createdAt } = webhook
   return [
     `id       ${id}`,
     `url      ${url}`,
@@ -197,6 +205,8 @@ function lines (webhook: Members): string {
     `inbox    ${inbox ?? 'any'}`,
     ...labels === undefined ? [] : [`labels   ${Object.entries(labels).map(label => label.join(':')).join(', ')}`],
     ...include === undefined ? [] : [`include  ${include.join(', ')}`],
+    ...updates === true ? ['updates  decisions and answers'] : [],
+    ...timezone === undefined ? [] : [`times    ${timezone}`],
     `state    ${stateOf(webhook)}`,
     `created  ${createdAt}`
   ].join('\n')

@@ -169,6 +169,10 @@ export type WebhookFormat = typeof webhookFormats[number] | 'mail'
 /** What a message for a person may contain of the payload. */
 export const includable = ['task'] as const
 
+/** How a delivery to a webhook stands. Summarised: people got it in a summary alone. */
+export const deliveryStatuses = ['pending', 'delivered', 'failed', 'summarised'] as const
+export type DeliveryStatus = typeof deliveryStatuses[number]
+
 /** What a webhook's URL is written with. */
 export const urlPattern = '^[!-~]{1,2048}$'
 

@@ -14,10 +14,10 @@ const ofQuestions = new Set(['handoff.asked', 'handoff.answered', 'handoff.ask_e
 
 /** Reads the beginnings of tasks and questions, for messages to people that are to have them. */
 export class Excerpts {
-  readonly #handoffs: Pick<Handoffs, 'beginning'>
+  readonly #handoffs: Pick<Handoffs, 'beginning' | 'status'>
   readonly #asks: Pick<Asks, 'asked'>
 
-  constructor (handoffs: Pick<Handoffs, 'beginning'>, asks: Pick<Asks, 'asked'>) {
+  constructor (handoffs: Pick<Handoffs, 'beginning' | 'status'>, asks: Pick<Asks, 'asked'>) {
     this.#handoffs = handoffs
     this.#asks = asks
   }
@@ -33,6 +33,12 @@ export class Excerpts {
     if (json === null) return null
     const { text, truncated } = excerpt(json, maxShown)
     return { name: isQuestion ? 'Question' : 'Task', text: JSON.parse(text) as string, isCut: truncated }
+  }
+
+  /** Whose key decided; null where nobody knows any more. */
+  async decidedBy (tenant: string, id: string): Promise<string | null> {
+    const reply = await this.#handoffs.status({ tag: tagOf(id), tenant, id }, 0, 0)
+    return reply.outcome === 'found' ? reply.decision?.by ?? null : null
   }
 
   /** A message may be late, or be sent again: then the latest question is another. */

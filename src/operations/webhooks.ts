@@ -30,7 +30,7 @@ export function createWebhook ({ webhooks }: Services) {
     answers: { 201: createdWebhook },
     refusals: ['events_off', 'not_addressee', ...refusedBy('webhook-create')],
     async run ({ caller: { tenant, inboxes }, body, members }) {
-      const { url, format, types, inbox, labels, include } = body
+      const { url, format, types, inbox, labels, include, updates, timezone } = body
       const answer = await webhooks.create(tenant, {
         url,
         format: format ?? null,
@@ -38,6 +38,8 @@ export function createWebhook ({ webhooks }: Services) {
         inbox: inbox ?? null,
         labels: labels == null ? null : labelsIn(members.raw('labels')!),
         include: include == null ? null : elementsOf(members, 'include'),
+        updates: updates ?? null,
+        timezone: timezone ?? null,
       }, inboxes)
       return unmoved(answer, 201)
     },

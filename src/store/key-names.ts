@@ -197,9 +197,16 @@ export class KeyNames {
     return `${this.webhook(tag, tenant, id)}:due`
   }
 
-  /** A webhook's deliveries: what is to be delivered, and the newest that were or could not be. */
-  deliveries (tag: string, tenant: string, id: string, status: 'pending' | 'delivered' | 'failed'): string {
+  /** A webhook's deliveries: what is to be delivered, and the newest that were, could not be, or were summarised. */
+  deliveries (
+    tag: string, tenant: string, id: string, status: 'pending' | 'delivered' | 'failed' | 'summarised'
+  ): string {
     return `${this.webhook(tag, tenant, id)}:${status}`
+  }
+
+  /** Where whoever delivers to webhooks may send. */
+  allowed (tag: string): string {
+    return `${this.partition(tag)}allowed`
   }
 
   /** Who delivers to webhooks. */

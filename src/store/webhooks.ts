@@ -3,10 +3,11 @@ import type { Lanes } from '../redis/lanes.ts'
 import type { ScriptName } from '../redis/outcomes.ts'
 import type { Scripts } from '../redis/scripts.ts'
 import { homeTagOf } from './key-names.ts'
-import type { Labels } from '../core/labels.ts'
-import type { WebhookFormat } from '../core/model.ts'
+import type { DeliveryStatus, WebhookFormat } from '../core/model.ts'
 import type { KeyNames } from './key-names.ts'
 import { tagged } from './replies.ts'
+import { addressOf, pairs, readAddress, readDelivery, readWebhook } from './webhook-records.ts'
+import type { Delivery, DisabledReason, Webhook } from './webhook-records.ts'
 
 /** Webhooks that a tenant may have. */
 export const maxWebhooks = 20
@@ -14,53 +15,16 @@ export const maxWebhooks = 20
 const maxPending = 10_000
 /** The same for what it replays: so there is always room for what happens meanwhile. */
 const maxReplaying = 5000
-
-/** Why a webhook is disabled: its receiver answered 410, or failed for too long. */
-export type DisabledReason = 'gone' | 'failing'
-
-/** A webhook as Redis keeps it (lua/webhook-create.lua). Times are milliseconds since the epoch by Redis's clock. */
-export interface Webhook {
-  id: string
-  url: string
-  /** Null for all. */
-  types: string[] | null
-  inbox: string | null
-  /** What its messages look like. */
-  format: WebhookFormat
-  /** `name:value` each; null for any. */
-  labels: Labels | null
-  /** Whether its messages have the beginning of the task, or of the question. */
-  withTask: boolean
-  createdAt: number
-  /** Which of its secrets is the newest. */
-  generation: number
-  /** How long the secret before signs as well. */
-  oldUntil: number | null
-  disabled: DisabledReason | null
-  /** The last event of the feed that was looked at. */
-  cursor: string
-  /** After which event and up to which it still has to replay; null where it replays nothing. */
-  replay: { from: string, to: string } | null
-}
+/** Messages to people that may begin within a minute; the rest is summarised. */
+const messagesAMinute = 5
 
 /** A webhook of a list, and when the first of its pending deliveries is due; null if none is pending. */
 interface ListedWebhook extends Webhook { first: number | null }
 
 /** A webhook as it is made. What is left out is not restricted, and `standard`. */
 type NewWebhook = Pick<Webhook, 'url' | 'types' | 'inbox'> &
-  Partial<Pick<Webhook, 'format' | 'labels' | 'withTask'>>
+  Partial<Pick<Webhook, 'format' | 'labels' | 'withTask' | 'updates' | 'timezone'>>
 
-/** What is to be delivered, or was. `text` is the event's, as the feed keeps it. */
-export interface Delivery {
-  id: string
-  attempts: number
-  lastStatus: number | null
-  lastError: string | null
-  lastAt: number | null
-  text: string
-}
-
-export type DeliveryStatus = 'pending' | 'delivered' | 'failed'
 export interface ListedDelivery extends Delivery { status: DeliveryStatus, nextAt: number | null }
 
 /** What is due now. `first` is when what is left is due. */
@@ -85,6 +49,12 @@ export interface Tried {
 /** `place` is where the webhook is in the feed, where it was planned or moved. */
 interface Planned { outcome: 'planned' | 'moved' | 'full' | 'gone', place: string }
 type ReplayOutcome = 'replaying' | 'disabled' | 'not_found'
+
+/** Where the service that delivers may send: what WEBHOOK_ALLOW says, and MAIL_ALLOW where there is mail. */
+export interface Allowed { webhooks: readonly string[], mail: readonly string[] | null }
+
+/** How long this is known once no service says it any more, in milliseconds. */
+const allowedKept = 60_000
 
 interface WebhooksOptions {
   /** Every partition's hash tag. */
@@ -132,16 +102,31 @@ export class Webhooks {
     return found.flat()
   }
 
+  /** Tells the command, which checks targets itself, where they may be. */
+  noteAllowed (allowed: Allowed): Promise<void> {
+    const tag = this.#options.tags[0]!
+    const texts = [JSON.stringify(allowed), String(allowedKept)]
+    return this.#call('set', tag, [this.#keyNames.allowed(tag)], texts, () => {})
+  }
+
+  /** @returns null: no service delivers now, as far as known */
+  allowed (): Promise<Allowed | null> {
+    const tag = this.#options.tags[0]!
+    return this.#call('get', tag, [this.#keyNames.allowed(tag)], [], ([outcome, text]) =>
+      outcome === 'found' ? JSON.parse(String(text)) as Allowed : null)
+  }
+
   /** @returns null: the tenant has as many as it may have */
   create (
-    tenant: string, id: string, { url, types, inbox, format = 'standard', labels, withTask }: NewWebhook
+    tenant: string, id: string,
+    { url, types, inbox, format = 'standard', labels, withTask, updates, timezone }: NewWebhook
   ): Promise<Webhook | null> {
     const { tag, webhook, webhooks, tenants, feed } = this.#keysOf(tenant, id)
     return this.#call('webhook-create', tag, [
       webhook, webhooks, tenants, feed
     ], [
       tenant, id, addressOf(url, format), types?.join() ?? '', inbox ?? '', String(maxWebhooks), labels?.join() ?? '',
-      withTask === true ? 'task' : ''
+      withTask === true ? 'task' : '', updates === true ? '1' : '', timezone ?? ''
     ],
     ([outcome, fields]) => outcome === 'created' ? readWebhook(id, fields) : null)
   }
@@ -182,10 +167,9 @@ export class Webhooks {
   }
 
   delete (tenant: string, id: string): Promise<void> {
-    const { tag, webhook, due, pending, delivered, failed, webhooks, tenants } = this.#keysOf(tenant, id)
-    return this.#call(
-      'webhook-delete', tag, [webhook, due, pending, delivered, failed, webhooks, tenants], [tenant, id], () => {}
-    )
+    const { tag, webhook, due, pending, delivered, failed, summarised, webhooks, tenants } = this.#keysOf(tenant, id)
+    const keys = [webhook, due, pending, delivered, failed, webhooks, tenants, summarised]
+    return this.#call('webhook-delete', tag, keys, [tenant, id], () => {})
   }
 
   /**
@@ -219,16 +203,19 @@ export class Webhooks {
   }
 
   /**
-   * Takes what is due.
+   * Takes what is due. Of messages to people it takes few in a minute, and counts the rest.
    * @param lease in milliseconds: then what was taken is due again
    * @param token of this claim
    * @returns null: there is no such webhook
    */
-  claim (tenant: string, id: string, max: number, lease: number, token: string): Promise<Claimed | null> {
-    const { tag, webhook, due, pending } = this.#keysOf(tenant, id)
-    return this.#call('webhook-claim', tag, [webhook, due, pending], [String(max), String(lease), token], (
-      [outcome, ...parts]
-    ) => {
+  claim (
+    tenant: string, { id, format }: Pick<Webhook, 'id' | 'format'>, max: number, lease: number, token: string
+  ): Promise<Claimed | null> {
+    const { tag, webhook, due, pending, summarised } = this.#keysOf(tenant, id)
+    const isLimited = format !== 'standard'
+    const keys = [webhook, due, pending, ...isLimited ? [summarised] : []]
+    const texts = [String(max), String(lease), token, ...isLimited ? [String(messagesAMinute)] : []]
+    return this.#call('webhook-claim', tag, keys, texts, ([outcome, ...parts]) => {
       if (outcome === 'gone') return null
       const [now, first, url, generation, oldUntil] = parts.map(String)
       const deliveries = pairs(parts.slice(5)).filter(([, text]) => text !== null).map(([id, text]) =>
@@ -264,26 +251,26 @@ export class Webhooks {
 
   /** The deliveries that are over, the newest last, and when the pending ones are due. */
   deliveries (tenant: string, id: string): Promise<{ due: Array<{ id: string, at: number }>, over: ListedDelivery[] }> {
-    const { tag, due, pending, delivered, failed } = this.#keysOf(tenant, id)
+    const { tag, due, pending, delivered, failed, summarised } = this.#keysOf(tenant, id)
     const over = (
       lines: unknown, status: DeliveryStatus
     ): ListedDelivery[] => (lines as unknown[]).map(String).map(line => {
       const space = line.indexOf(' ')
       return { ...readDelivery(line.slice(0, space), line.slice(space + 1)), status, nextAt: null }
     })
-    return this.#call('webhook-deliveries', tag, [due, pending, delivered, failed], [''], (
-      [, dues, delivered, failed]
+    return this.#call('webhook-deliveries', tag, [due, pending, delivered, failed, summarised], [''], (
+      [, dues, delivered, failed, summarised]
     ) => ({
       due: pairs(dues as unknown[]).map(([id, at]) => ({ id: String(id), at: Number(at) })),
-      over: [...over(delivered, 'delivered'), ...over(failed, 'failed')],
+      over: [...over(delivered, 'delivered'), ...over(failed, 'failed'), ...over(summarised, 'summarised')],
     }))
   }
 
   /** Pending deliveries by their ids, without those that are over by now. */
   pending (tenant: string, id: string, ids: readonly string[]): Promise<ListedDelivery[]> {
     if (ids.length === 0) return Promise.resolve([])
-    const { tag, due, pending, delivered, failed } = this.#keysOf(tenant, id)
-    const keys = [due, pending, delivered, failed]
+    const { tag, due, pending, delivered, failed, summarised } = this.#keysOf(tenant, id)
+    const keys = [due, pending, delivered, failed, summarised]
     return this.#call('webhook-deliveries', tag, keys, [ids.join(' ')], ([, texts, dues]) =>
       (texts as unknown[]).flatMap((text, at) => {
         if (text === null) return []
@@ -321,63 +308,11 @@ export class Webhooks {
       pending: deliveries('pending'),
       delivered: deliveries('delivered'),
       failed: deliveries('failed'),
+      summarised: deliveries('summarised'),
     }
   }
 }
 
 function linesOf (events: ReadonlyArray<{ id: string, text: string }>): string {
   return events.map(({ id, text }) => `${id} ${text}\n`).join('')
-}
-
-function pairs (parts: readonly unknown[]): Array<[unknown, unknown]> {
-  return Array.from({ length: parts.length / 2 }, (_, at) => [parts[2 * at], parts[2 * at + 1]])
-}
-
-/**
- * The URL as it is kept: in front of it is the format, unless it is `standard`. So a replica of an older version, which
- * knows no formats, sends nothing there: it takes it for a wrong URL, and a newer one tries again.
- */
-function addressOf (url: string, format: WebhookFormat): string {
-  return format === 'standard' || format === 'mail' ? url : `${format}+${url}`
-}
-
-function readAddress (address: string): { url: string, format: WebhookFormat } {
-  const [, format, url] = /^([a-z]+)\+(.*)$/.exec(address) ?? []
-  if (format !== undefined && url !== undefined) return { url, format: format as WebhookFormat }
-  return { url: address, format: address.startsWith('mailto:') ? 'mail' : 'standard' }
-}
-
-function readWebhook (id: string, reply: unknown): Webhook {
-  const fields = Object.fromEntries(pairs(reply as unknown[]).map(([name, value]) => [String(name), String(value)]))
-  const {
-    url, types, inbox, labels, include, created, generation, old_until: oldUntil, disabled, cursor, replay,
-    replay_to: replayTo
-  } = fields as Record<string, string>
-  return {
-    id,
-    ...readAddress(url!),
-    types: types ? types.split(',') : null,
-    inbox: inbox || null,
-    labels: labels ? labels.split(',') : null,
-    withTask: include === 'task',
-    createdAt: Number(created),
-    generation: Number(generation),
-    oldUntil: Number(oldUntil) || null,
-    disabled: (disabled as DisabledReason | undefined) ?? null,
-    cursor: cursor!,
-    replay: replay === undefined || replayTo === undefined ? null : { from: replay, to: replayTo },
-  }
-}
-
-function readDelivery (id: string, record: string): Delivery {
-  const [attempts, status, error, at] = record.split(' ', 4) as [string, string, string, string]
-  const text = record.slice(attempts.length + status.length + error.length + at.length + 4)
-  return {
-    id,
-    attempts: Number(attempts),
-    lastStatus: status === '-' ? null : Number(status),
-    lastError: error === '-' ? null : error,
-    lastAt: at === '-' ? null : Number(at),
-    text
-  }
 }

@@ -4,7 +4,7 @@ import type { LimitFunction } from 'p-limit'
 import { Unavailable } from '../core/errors.ts'
 import { Round, within } from '../core/round.ts'
 import type { Store } from '../store/store.ts'
-import type { Webhooks } from '../store/webhooks.ts'
+import type { Allowed, Webhooks } from '../store/webhooks.ts'
 import type { Mailer } from './mail.ts'
 import { Post } from './post.ts'
 import type { PostOptions } from './post.ts'
@@ -43,6 +43,8 @@ interface DelivererOptions extends Omit<PostOptions, 'sender'> {
   store: Pick<Store, 'events' | 'subscriptions' | 'takeDelivering' | 'reachedTags'>
   webhooks: Webhooks
   targets: Targets
+  /** What makes these targets, as settings. */
+  allowed: Allowed
   log: { warn (details: object, message: string): void, error (details: object, message: string): void }
   /** How long an attempt may take, in milliseconds; tests have a shorter one. */
   attemptTimeout?: number | undefined
@@ -130,6 +132,7 @@ export class Deliverer {
     }
     const tenants = new Set(await webhooks.tenants(store.reachedTags()))
     this.#lookedAt = performance.now()
+    webhooks.noteAllowed(this.#options.allowed).catch(error => this.#failed(error))
     for (const tenant of tenants) this.#tenant(tenant)
     for (const [name, tenant] of this.#tenants) {
       if (tenants.has(name) || !tenant.isEmpty) {

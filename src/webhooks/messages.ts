@@ -62,8 +62,14 @@ const titles: Record<string, string> = {
   'handoff.reissued': 'A handoff was reissued',
 }
 
-/** @param baseUrl what the links start with */
-export function summaryOf (type: string, data: object, quote: Summary['quote'], baseUrl: string): Summary {
+/** What the setting `updates` adds: what became of that which a person was told of. */
+export const updateTypes: ReadonlySet<string> =
+  new Set(['handoff.approved', 'handoff.rejected', 'handoff.answered'])
+
+/** @param baseUrl what the links start with @param timezone of the times */
+export function summaryOf (
+  type: string, data: object, quote: Summary['quote'], baseUrl: string, timezone = 'UTC'
+): Summary {
   const event = data as EventData
   const { handoff_id: id, expires_at: end } = event
   const facts: Array<[name: string, value: string | undefined]> = [
@@ -76,17 +82,62 @@ export function summaryOf (type: string, data: object, quote: Summary['quote'], 
     ['Because', event.expired_because === undefined ? undefined : becauseOf[event.expired_because]],
     ['Ended as', event.state],
     ['Tried again', event.reissued_as === undefined ? undefined : 'yes'],
-    ['Until', end === undefined ? undefined : `${end.slice(0, 10)} ${end.slice(11, 16)} UTC`],
+    ['Until', end === undefined ? undefined : timeIn(timezone, end)],
     ['Handoff', id],
   ]
   return {
     title: titles[type] ?? `Something happened: ${type}`,
     facts: facts.filter((fact): fact is [string, string] => fact[1] !== undefined),
     quote,
-    // As a URL has them, so that a host of other characters is ASCII too.
-    link: new URL(event.approval_url ?? event.answer_url ??
-      (id === undefined ? `${baseUrl}/` : `${baseUrl}/console/handoffs/${id}`)).href,
+    link: linkTo(event.approval_url ?? event.answer_url ?? pageOf(id, baseUrl)),
   }
+}
+
+/** What a message says that follows a decision or an answer. @param by who; null where nobody knows any more */
+export function updateOf (type: string, data: object, by: string | null, baseUrl: string): Summary {
+  const { handoff_id: id, to } = data as EventData
+  const facts: Array<[name: string, value: string | null | undefined]> = [['By', by], ['Inbox', to], ['Handoff', id]]
+  return {
+    title: titles[type]!,
+    facts: facts.filter((fact): fact is [string, string] => fact[1] != null),
+    quote: null,
+    link: linkTo(pageOf(id, baseUrl)),
+  }
+}
+
+/** How many events of a type, null for several, there were of an inbox. */
+export interface Group { type: string | null, inbox: string | null, count: number }
+
+const forDecisions = new Set(['handoff.approval_requested', 'handoff.asked'])
+
+/** What a message says of all that had no message of its own. */
+export function summaryOfMany (groups: readonly Group[], baseUrl: string): Summary {
+  const count = groups.reduce((sum, group) => sum + group.count, 0)
+  const isForDecisions = groups.every(({ type }) => type !== null && forDecisions.has(type))
+  return {
+    title: `${count} more within a minute`,
+    facts: groups.map(({ type, inbox, count }) => [
+      type === null ? 'Others' : titles[type] ?? type, inbox === null ? String(count) : `${count} in the inbox ${inbox}`
+    ]),
+    quote: null,
+    link: linkTo(`${baseUrl}/${isForDecisions ? 'approvals' : 'console'}`),
+  }
+}
+
+/** A time as a person reads it. @param timezone its IANA name */
+function timeIn (timezone: string, time: string): string {
+  // This locale's form is the one that sorts.
+  const text = new Date(time).toLocaleString('sv-SE', { timeZone: timezone, dateStyle: 'short', timeStyle: 'short' })
+  return `${text} ${timezone}`
+}
+
+function pageOf (id: string | undefined, baseUrl: string): string {
+  return id === undefined ? `${baseUrl}/` : `${baseUrl}/console/handoffs/${id}`
+}
+
+/** As a URL has them, so that a host of other characters is ASCII too. */
+function linkTo (url: string): string {
+  return new URL(url).href
 }
 
 /**

@@ -1,12 +1,13 @@
 import { iso } from '../core/iso.ts'
 import type { MessageFormat } from '../core/model.ts'
 import type { Excerpts } from '../handoffs/excerpts.ts'
-import { eventIn, messageText } from '../handoffs/feed.ts'
-import type { Claimed, Delivery, Webhook } from '../store/webhooks.ts'
+import { eventIn, messageText, typeIn } from '../handoffs/feed.ts'
+import type { Delivery, Webhook } from '../store/webhook-records.ts'
+import type { Claimed } from '../store/webhooks.ts'
 import type { Mailer } from './mail.ts'
 import { addressIn } from './mail.ts'
-import { chatMessages, mailText, summaryOf } from './messages.ts'
-import type { Summary } from './messages.ts'
+import { chatMessages, mailText, summaryOf, summaryOfMany, updateOf, updateTypes } from './messages.ts'
+import type { Group, Summary } from './messages.ts'
 import type { Answer, Sender, WebhookSecrets } from './sender.ts'
 
 export interface PostOptions {
@@ -14,7 +15,7 @@ export interface PostOptions {
   sender: Sender
   /** Null where there is no mail. */
   mailer: Mailer | null
-  excerpts: Pick<Excerpts, 'read'>
+  excerpts: Pick<Excerpts, 'read' | 'decidedBy'>
   /** What the links in messages start with. */
   baseUrl: () => string
 }
@@ -31,16 +32,18 @@ export class Post {
   }
 
   async send (
-    tenant: string, { id, withTask }: Pick<Webhook, 'id' | 'withTask'>, address: Address, delivery: Delivery
+    tenant: string, webhook: Pick<Webhook, 'id' | 'withTask' | 'updates' | 'timezone'>, address: Address,
+    delivery: Delivery
   ): Promise<Answer> {
     const { sender } = this.#options
+    const { id } = webhook
     const { url, format } = address
     if (format === 'standard') {
       const { type, data, labels } = eventIn(delivery.text, this.#options.baseUrl())
       const body = messageText({ type, timestamp: iso(timeOf(delivery.id)) }, data, labels)
       return sender.send(tenant, url, this.#sign(id, address, delivery, body), body)
     }
-    const summary = await this.#summaryOf(tenant, delivery, withTask)
+    const summary = await this.#summaryOf(tenant, delivery, webhook)
     if (format === 'mail') return this.#mail(url, id, delivery, summary)
     // A newer version's.
     if (!Object.hasOwn(chatMessages, format)) return notSent('unknown_format')
@@ -48,12 +51,20 @@ export class Post {
     return sender.send(tenant, url, { ...headers, ...this.#sign(id, address, delivery, body) }, body)
   }
 
-  async #summaryOf (tenant: string, { text }: Delivery, withTask: boolean): Promise<Summary> {
+  async #summaryOf (
+    tenant: string, { text }: Delivery,
+    { withTask, updates, timezone }: Pick<Webhook, 'withTask' | 'updates' | 'timezone'>
+  ): Promise<Summary> {
     const { excerpts, baseUrl } = this.#options
+    if (typeIn(text) === summaryType) return summaryOfMany(groupsIn(text), baseUrl())
     const { type, data } = eventIn(text, baseUrl())
-    const { handoff_id: id, ask_id: askId } = data as { handoff_id?: string, ask_id?: string }
+    const { handoff_id: id, ask_id: askId, answered_by: answeredBy } =
+      data as { handoff_id?: string, ask_id?: string, answered_by?: string }
+    if (updates && updateTypes.has(type)) {
+      return updateOf(type, data, answeredBy ?? await excerpts.decidedBy(tenant, id!), baseUrl())
+    }
     const quote = withTask && id !== undefined ? await excerpts.read(tenant, id, type, askId) : null
-    return summaryOf(type, data, quote, baseUrl())
+    return summaryOf(type, data, quote, baseUrl(), timezone ?? 'UTC')
   }
 
   async #mail (url: string, webhookId: string, { id }: Delivery, summary: Summary): Promise<Answer> {
@@ -74,6 +85,22 @@ export class Post {
 
 function notSent (error: string): Answer {
   return { status: null, error, retryAfter: null, over: Promise.resolve() }
+}
+
+/** The type of a message that says what else there was in a minute. */
+const summaryType = 'webhook.summary'
+
+/** What a summary counts (lua/webhook-claim.lua). */
+function groupsIn (text: string): Group[] {
+  return text.split(' ').slice(2).map(word => {
+    const [, name, inbox, count] = /^(.*?)\/(.*)=(\d+)$/.exec(word)!
+    return { type: name === 'more' ? null : `handoff.${name}`, inbox: inbox || null, count: Number(count) }
+  })
+}
+
+/** How many events a delivery is of; null for one that is no summary. */
+export function countIn (text: string): number | null {
+  return typeIn(text) === summaryType ? groupsIn(text).reduce((sum, { count }) => sum + count, 0) : null
 }
 
 /** When what a delivery is of happened: an event's id begins with it, and so does a test's after its name. */

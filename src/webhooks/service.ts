@@ -9,14 +9,16 @@ import type { Labels } from '../core/labels.ts'
 import { mailFault } from '../core/mail.ts'
 import type { MailSettings } from '../core/mail.ts'
 import { includable, isInbox, typesForPeople, urlPattern, webhookFormats, webhookTypes } from '../core/model.ts'
-import type { WebhookFormat } from '../core/model.ts'
+import type { DeliveryStatus, WebhookFormat } from '../core/model.ts'
 import { readTime } from '../clients/typescript/command/common/time.ts'
 import type { Events } from '../store/events.ts'
 import { Reads } from '../store/reads.ts'
 import { maxWebhooks } from '../store/webhooks.ts'
-import type { DeliveryStatus, ListedDelivery, Webhook, Webhooks } from '../store/webhooks.ts'
+import type { Webhook } from '../store/webhook-records.ts'
+import type { ListedDelivery, Webhooks } from '../store/webhooks.ts'
 import { addressIn } from './mail.ts'
-import { timeOf } from './post.ts'
+import { countIn, timeOf } from './post.ts'
+import { reasonOf } from './reasons.ts'
 import { isFor, testType } from './tenant-webhooks.ts'
 import type { WebhookSecrets } from './sender.ts'
 import type { Targets } from './targets.ts'
@@ -40,7 +42,7 @@ interface WebhookParts {
   secrets: WebhookSecrets
   targets: Targets
   /** Undefined: there is no mail. */
-  mail: MailSettings | undefined
+  mail: Pick<MailSettings, 'allow'> | undefined
 }
 /** What is null was left out. */
 interface NewWebhook {
@@ -50,6 +52,8 @@ interface NewWebhook {
   inbox: string | null
   labels: Labels | null
   include: string[] | null
+  updates: boolean | null
+  timezone: string | null
 }
 
 /** What is done with webhooks, for any caller: over HTTP, or with the command. */
@@ -69,7 +73,7 @@ export class WebhookService {
    */
   async create (tenant: string, asked: NewWebhook, inboxes: ReadonlySet<string> | null = null): Promise<object> {
     const { webhooks, secrets } = this.#on
-    const { url, format, types, inbox, labels, include } = asked
+    const { url, format, types, inbox, labels, include, updates, timezone } = asked
     const faults = faultsOf(asked)
     const wrongUrl = await this.#faultOf(tenant, url)
     if (wrongUrl !== null) faults.unshift({ pointer: '/url', message: wrongUrl })
@@ -86,7 +90,9 @@ export class WebhookService {
       types: types === null ? null : [...new Set(types)],
       inbox,
       labels,
-      withTask
+      withTask,
+      updates: updates === true,
+      timezone
     })
     if (made === null) {
       throw new Problem(
@@ -149,7 +155,7 @@ export class WebhookService {
   /** The newest, of all or of those with this status. */
   async deliveries (tenant: string, id: string, status: DeliveryStatus | undefined): Promise<object> {
     const { webhooks } = this.#on
-    await this.#find(tenant, id)
+    const webhook = await this.#find(tenant, id)
     const { due, over } = await webhooks.deliveries(tenant, id)
     const wanted = due.sort(newestFirst).slice(0, maxListed)
     const pending = await webhooks.pending(tenant, id, wanted.map(({ id }) => id))
@@ -159,7 +165,7 @@ export class WebhookService {
     )
     const listed = [...byId.values()].filter(one => status === undefined || one.status === status).sort(newestFirst)
       .slice(0, maxListed)
-    return { items: listed.map(deliveryMembers) }
+    return { items: listed.map(one => deliveryMembers(one, webhook.format === 'mail')) }
   }
 
   /**
@@ -210,7 +216,7 @@ export class WebhookService {
         throw new Problem('unavailable', { detail: busy, headers: { 'retry-after': '5' } })
       }
       // Not which address: the caller needn't know the names of this network.
-      return 'must be an https URL of a public address; the service’s operator may allow others'
+      return 'must be an https URL of a public address; the service’s operator may allow others with WEBHOOK_ALLOW'
     })
   }
 
@@ -238,7 +244,7 @@ function found (webhook: Webhook | null | undefined): Webhook {
   return webhook
 }
 
-function faultsOf ({ url, format, types, inbox, include }: NewWebhook): Fault[] {
+function faultsOf ({ url, format, types, inbox, include, updates, timezone }: NewWebhook): Fault[] {
   const faults = (types ?? []).map((type, at) => ({ type, at })).filter(({ type }) => !webhookTypes.includes(type))
     .map(({ at }): Fault => ({ pointer: `/types/${at}`, message: `must be one of ${webhookTypes.join(', ')}` }))
   if (types?.length === 0) faults.push({ pointer: '/types', message: 'must name a type; left out, all are delivered' })
@@ -248,10 +254,16 @@ function faultsOf ({ url, format, types, inbox, include }: NewWebhook): Fault[] 
   if (format !== null && !(webhookFormats as readonly string[]).includes(format)) {
     faults.push({ pointer: '/format', message: `must be one of ${webhookFormats.join(', ')}` })
   }
-  if (include === null) return faults
   if (!isMail && (format ?? 'standard') === 'standard') {
-    faults.push({ pointer: '/include', message: 'is not for the format standard, which has no payload' })
+    for (const [name, value] of Object.entries({ include, updates, timezone })) {
+      const why = name === 'include' ? 'which has no payload' : 'but for people'
+      if (value !== null) faults.push({ pointer: `/${name}`, message: `is not for the format standard, ${why}` })
+    }
   }
+  if (timezone !== null && !isTimezone(timezone)) {
+    faults.push({ pointer: '/timezone', message: 'must be the name of a time zone, like Europe/Berlin' })
+  }
+  if (include === null) return faults
   if (include.length === 0) faults.push({ pointer: '/include', message: 'must name something; left out, nothing is' })
   for (const [at, one] of include.entries()) {
     if (!(includable as readonly string[]).includes(one)) {
@@ -259,6 +271,15 @@ function faultsOf ({ url, format, types, inbox, include }: NewWebhook): Fault[] 
     }
   }
   return faults
+}
+
+/** Is it a zone's name in the IANA database? It is in messages, so what isn't ASCII isn't one. */
+function isTimezone (text: string): boolean {
+  try {
+    return /^[A-Za-z][A-Za-z0-9_+/-]{0,63}$/.test(text) && Intl.DateTimeFormat('en', { timeZone: text }) !== null
+  } catch {
+    return false
+  }
 }
 
 /** The place in a feed right before an event, or all from a time on. */
@@ -277,7 +298,7 @@ function beforeTime (time: bigint): string {
 
 /** A webhook as the API answers it. */
 function members (
-  { id, url, format, types, inbox, labels, withTask, disabled, createdAt }: Webhook
+  { id, url, format, types, inbox, labels, withTask, updates, timezone, disabled, createdAt }: Webhook
 ): object {
   return {
     id,
@@ -287,6 +308,8 @@ function members (
     inbox,
     ...labels !== null && { labels: labelsObject(labels) },
     ...withTask && { include: includable },
+    ...updates && { updates },
+    ...timezone !== null && { timezone },
     enabled: disabled === null,
     ...disabled !== null && { disabled_because: disabled },
     created_at: iso(createdAt)
@@ -294,9 +317,11 @@ function members (
 }
 
 function deliveryMembers (
-  { id, text, status, attempts, lastStatus, lastError, lastAt, nextAt }: ListedDelivery
+  { id, text, status, attempts, lastStatus, lastError, lastAt, nextAt }: ListedDelivery, isMail: boolean
 ): object {
   const time = (at: number | null) => at === null ? null : iso(at)
+  const summarised = countIn(text)
+  const why = reasonOf(lastStatus, lastError, isMail)
   return {
     id,
     type: typeIn(text),
@@ -304,8 +329,11 @@ function deliveryMembers (
     attempts,
     last_status: lastStatus,
     last_error: lastError,
-    last_at: time(lastAt),
-    next_at: time(nextAt)
+    ...why !== null && { why },
+    // Of one that was summarised it is when that was.
+    last_at: time(attempts === 0 ? null : lastAt),
+    next_at: time(nextAt),
+    ...summarised !== null && { summarised }
   }
 }
 

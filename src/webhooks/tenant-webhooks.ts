@@ -7,7 +7,9 @@ import { isAfter, passes, readEvent, typeIn } from '../handoffs/feed.ts'
 import type { Event } from '../handoffs/feed.ts'
 import type { FeedEntry, Events } from '../store/events.ts'
 import { inGroups } from '../store/lists.ts'
-import type { Claimed, Delivery, DisabledReason, Tried, Webhook, Webhooks } from '../store/webhooks.ts'
+import type { Delivery, DisabledReason, Webhook } from '../store/webhook-records.ts'
+import type { Claimed, Tried, Webhooks } from '../store/webhooks.ts'
+import { updateTypes } from './messages.ts'
 import type { Post } from './post.ts'
 import { disableAfter, pauseAfter } from './sender.ts'
 import type { Answer } from './sender.ts'
@@ -184,12 +186,15 @@ export class TenantWebhooks {
 
 /** Is an event for a webhook? What becomes of webhooks themselves is in the feed alone. */
 export function isFor (
-  { types, inbox, format, labels }: Pick<Webhook, 'types' | 'inbox' | 'format' | 'labels'>, event: Event
+  { types, inbox, format, labels, updates }: Pick<Webhook, 'types' | 'inbox' | 'format' | 'labels' | 'updates'>,
+  event: Event
 ): boolean {
   const isForPeople = types === null && format !== 'standard'
   // What is tried again needs nobody yet.
   if (!allTypes.has(event.type) || (isForPeople && event.reissuedAs !== null)) return false
-  const wanted = isForPeople ? peoplesTypes : types === null ? null : new Set(types)
+  const wanted = updates && updateTypes.has(event.type)
+    ? null
+    : isForPeople ? peoplesTypes : types === null ? null : new Set(types)
   return passes(event, { types: wanted, handoffId: null, inbox, labels })
 }
 
@@ -274,7 +279,7 @@ class WebhookEndpoint {
     if (slots === 0) return Infinity
     try {
       const claimed =
-        await this.#options.webhooks.claim(this.#tenant, this.webhook.id, slots, claimLease, randomToken())
+        await this.#options.webhooks.claim(this.#tenant, this.webhook, slots, claimLease, randomToken())
       if (claimed === null) return Infinity
       slots -= claimed.deliveries.length
       for (const delivery of claimed.deliveries) this.#begin(claimed, delivery)

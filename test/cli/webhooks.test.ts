@@ -59,6 +59,12 @@ t.test('the command does what the API does, and a running service delivers', asy
   keepSecret(String(forPeople.secret))
   t.match(forPeople, { url, format: 'slack', include: ['task'], labels: { run: '42', team: 'red' }, types: ['handoff.approval_requested', 'handoff.asked', 'handoff.failed', 'handoff.expired'] })
   t.match((await run('get', String(forPeople.id))).stdout, /\nformat {3}slack\ntypes .*\ninbox +any\nlabels {3}run:42, team:red\ninclude {2}task\nstate /)
+  const followed = parsed(await run('create', '--url', url, '--format', 'slack', '--updates', '--timezone', 'Europe/Berlin', '--json'))
+  keepSecret(String(followed.secret))
+  t.match(followed, { updates: true, timezone: 'Europe/Berlin' })
+  t.match((await run('get', String(followed.id))).stdout, /\nupdates {2}decisions and answers\ntimes {4}Europe\/Berlin\nstate /)
+  t.match(await run('create', '--url', url, '--updates'), { code: 1, stderr: /^updates is not for the format standard/ })
+  t.match(await run('create', '--url', url, '--format', 'slack', '--timezone', 'Mars'), { code: 1, stderr: /^timezone must be the name of a time zone/ })
   t.match(await run('create', '--url', url, '--format', 'sms'), { code: 1, stderr: /^format must be one of standard, slack, teams, discord, ntfy/ })
   t.match(await run('create', '--url', url, '--include', 'task'), { code: 1, stderr: /^include is not for the format standard/ })
   t.match(await run('create', '--url', url, '--label', 'x'), { code: 2 })
@@ -66,6 +72,9 @@ t.test('the command does what the API does, and a running service delivers', asy
 
   t.match(await run('get', id, '--tenant', 'other'), { code: 1, stdout: '', stderr: 'this tenant has no webhook with this id: see handoff webhooks list\n' })
   t.match(await run('create', '--url', 'http://10.0.0.1/'), { code: 1, stderr: /^url must be an https URL of a public address/ })
+  const elsewhere = { ...env, WEBHOOK_ALLOW: '10.0.0.0/8' }
+  t.match(await handoff(['webhooks', 'create', '--url', 'http://10.0.0.1/'], { env: elsewhere }), { code: 1, stderr: /^url must be .*WEBHOOK_ALLOW/ }, 'the service that delivers wouldn’t send there')
+  t.match(await handoff(['webhooks', 'create', '--url', url], { env: elsewhere }), { code: 0 }, 'and there it does')
   t.match(await run('create', '--url', url, '--types', 'handoff.gone'), { code: 1, stderr: /^types\/0 must be one of/ })
   t.match(await run('create', '--url', `${url}${'a'.repeat(2048)}`), { code: 1, stderr: /^url must be 1 to 2,048/ })
   t.match(await run('rotate', id, '--grace', '31d'), { code: 1, stderr: /^grace must be <= 2592000/ })

@@ -33,7 +33,7 @@ const keyShapes = new Set([
   shapes.rate('tag', 'tenant', 'agent'), shapes.dataSet('tag'), shapes.dataSetReplaced('tag'),
   shapes.outbox('tag', 'tenant'), shapes.outboxes('tag'), shapes.feed('tag', 'tenant'), shapes.feedSince('tag', 'tenant'), shapes.relayed('tag', 'tenant'),
   shapes.webhookTenants('tag'), shapes.webhooks('tag', 'tenant'), shapes.webhook('tag', 'tenant', 'id'), shapes.webhookDue('tag', 'tenant', 'id'),
-  ...(['pending', 'delivered', 'failed'] as const).map(status => shapes.deliveries('tag', 'tenant', 'id', status)),
+  ...(['pending', 'delivered', 'failed', 'summarised'] as const).map(status => shapes.deliveries('tag', 'tenant', 'id', status)),
 ])
 
 /** A script's own code, with how it begins and ends, and that of the libraries that it includes, for these settings. @param text of the script, if it isn't the file's */

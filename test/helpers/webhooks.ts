@@ -13,7 +13,7 @@ export const webhookSecret = 'webhook-root-secret-0123456789'
 export const webhookKeys = { default: 'webhooks-key-secret-0123456789', other: 'foreign-webhooks-key-0123456789' }
 keepSecret(webhookSecret, ...Object.values(webhookKeys))
 
-export interface Delivery { id: string, type: string, status: string, attempts: number, last_status: number | null, last_error: string | null, last_at: string | null, next_at: string | null }
+export interface Delivery { id: string, type: string, status: string, attempts: number, last_status: number | null, last_error: string | null, why?: string, summarised?: number, last_at: string | null, next_at: string | null }
 export interface MadeWebhook { id: string, url: string, secret: string, [member: string]: unknown }
 
 export interface WebhookApp extends TestApp {

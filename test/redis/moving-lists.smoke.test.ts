@@ -60,7 +60,7 @@ t.test('on a Cluster', async t => {
     await webhooks!.create('hooked', 'wh_1', { url: 'https://example.com/', types: null, inbox: null })
     const tried = async (id: string, outcome: 'delivered' | 'failed' | 'gone') => {
       await webhooks!.plan('hooked', 'wh_1', null, '', [{ id, text: 'x' }])
-      const { deliveries } = (await webhooks!.claim('hooked', 'wh_1', 1, 60_000, randomToken()))!
+      const { deliveries } = (await webhooks!.claim('hooked', { id: 'wh_1', format: 'standard' }, 1, 60_000, randomToken()))!
       const note = () => webhooks!.tried('hooked', 'wh_1', deliveries[0]!, { outcome, status: 200, error: null }, 60_000)
       return outcome === 'gone' ? await whileMoving(home, [], note) : await note()
     }

@@ -13,7 +13,7 @@ t.test('a claim that is repeated takes what it took before, and a new one only w
   await webhooks.create('default', id, { url: 'https://example.com/', types: null, inbox: null })
   const plan = (ids: string[]) => webhooks.plan('default', id, null, '0-0', ids.map(id => ({ id, text })))
   await plan(['1-0', '2-0', '3-0'])
-  const claim = async (token: string, most = 2) => (await webhooks.claim('default', id, most, 30_000, token))!.deliveries.map(({ id }) => id)
+  const claim = async (token: string, most = 2) => (await webhooks.claim('default', { id, format: 'standard' }, most, 30_000, token))!.deliveries.map(({ id }) => id)
 
   t.strictSame(await claim('one'), ['1-0', '2-0'])
   t.strictSame(await claim('one'), ['1-0', '2-0'], 'its answer may have been lost')
@@ -77,4 +77,58 @@ t.test('a clock that is set back an hour keeps no delivery waiting for an hour',
   t.strictSame(await claim(now + 29_000, 'five'), { first: 1000, ids: [] }, 'and not again')
   t.strictSame(await claim(now + 28_001, 'six'), { first: 1999, ids: [] }, 'less is left as it is')
   t.equal(await redis.zscore(keys[1]!, '4-0'), String(now + 118_998))
+})
+
+t.test('five messages to people go out in any minute, and the rest as one at its end', async t => {
+  const { store, redis, prefix } = await testStore(t, { eventsRetention: 3_600_000 })
+  const webhooks = store.webhooks!
+  const id = 'wh_0123456789abcdefghijkl'
+  await webhooks.create('default', id, { url: 'https://example.com/', types: null, inbox: null, format: 'slack' })
+  const [seconds] = await redis.time()
+  const now = Number(seconds) * 1000
+  const tag = homeTagOf('default', tags)
+  const names = new KeyNames(prefix)
+  const [hook, due, pending, summarised] = [names.webhook(tag, 'default', id), names.webhookDue(tag, 'default', id), names.deliveries(tag, 'default', id, 'pending'), names.deliveries(tag, 'default', id, 'summarised')] as const
+  const at = (after: number, script: 'webhook-plan' | 'webhook-claim', keys: string[], ...args: Array<string | number>) => run(raw({ redis, prefix }), script, now + after, keys, [now + after + 1000, ...args])
+  const plan = (after: number, ...lines: string[]) => at(after, 'webhook-plan', [hook, due, pending], '', '', 100_000, lines.map(line => `${line}\n`).join(''), 'cursor', '')
+  const claim = async (after: number, token = `at ${after}`, max = 16) => {
+    const [, , first, , , , ...deliveries] = await at(after, 'webhook-claim', [hook, due, pending, summarised], max, 30_000, token, 5) as string[]
+    return { first: first === '' ? null : Number(first) - now, got: Object.fromEntries(Array.from({ length: deliveries.length / 2 }, (_, at) => [deliveries[2 * at]!, deliveries[2 * at + 1]!])) }
+  }
+  const event = (n: number, name = 'failed', inbox = 'box') => `${n}-0 ${name} failed handoff${n} writer reader${inbox === '' ? '' : ` t${inbox}`} jrun:t4`
+  const over = async (ids: string[]) => {
+    await redis.hdel(pending, ...ids)
+    await redis.zrem(due, ...ids)
+  }
+
+  await plan(0, event(1), event(2))
+  t.strictSame(Object.keys((await claim(0)).got), ['1-0', '2-0'])
+  await over(['1-0', '2-0'])
+  await plan(10_000, ...Array.from({ length: 300 }, (_, at) => event(at + 103, at % 3 === 0 ? 'expired' : 'failed', at % 2 === 0 ? 'box' : '')), 'test_5_x webhook.test wh')
+  const burst = await claim(10_000, 'burst')
+  t.strictSame(Object.keys(burst.got), ['103-0', '104-0', '105-0'])
+  t.strictSame(Object.keys((await claim(10_000, 'burst')).got), ['103-0', '104-0', '105-0'], 'a repeat takes the same')
+  t.strictSame(Object.keys((await claim(10_001)).got), ['test_5_x'], 'a test isn’t counted, and waits for nothing')
+  t.equal(await redis.llen(summarised!), 100)
+  await over(['103-0', '104-0', '105-0', 'test_5_x'])
+  t.strictSame(await claim(11_000), { first: 60_000, got: {} })
+  await plan(50_000, event(900, 'asked', 'other'))
+  t.strictSame(await claim(50_000), { first: 60_000, got: {} })
+  const [summaryId] = await redis.zrange(due, 0, -1)
+  t.strictSame((await claim(60_000)).got, { [summaryId!]: `0 - - - webhook.summary ${id} expired/=50 failed/box=99 failed/=99 expired/box=49 asked/other=1` })
+  t.equal(summaryId, `summary_${now + 60_000}`)
+  await plan(60_000, event(901))
+  t.strictSame(Object.keys((await claim(60_001)).got), ['901-0'], 'both of the first two are a minute old')
+  await plan(60_002, event(902))
+  t.strictSame((await claim(60_002)).got, {}, 'the summary counts')
+  await redis.hset(pending, '901-0', (await redis.hget(pending, '901-0'))!.replace('0', '1'))
+  await redis.zadd(due, now + 60_003, '901-0')
+  t.strictSame(Object.keys((await claim(60_003)).got), ['901-0'], 'another attempt isn’t')
+  await over(['901-0', summaryId!])
+  await plan(60_004, ...Array.from({ length: 15 }, (_, at) => event(1000 + at, 'passed', `box${at}`)))
+  await claim(60_004)
+  t.match(Object.values((await claim(70_000)).got), [/ more\/=6$/], 'no summary grows without end')
+  await redis.hset(hook, 'sent', `${now + 9_000_000} ${now + 9_000_000} ${now + 9_000_000} ${now + 9_000_000} ${now + 9_000_000}`)
+  await plan(200_000, event(2000))
+  t.match(Object.keys((await claim(200_000)).got), /2000-0/, 'a clock that was set back holds up nothing')
 })

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { happenings } from '../../src/core/model.ts'
-import { chatMessages, discordMessage, mailText, ntfyMessage, oneLine, slackMessage, teamsMessage, summaryOf } from '../../src/webhooks/messages.ts'
+import { chatMessages, discordMessage, mailText, ntfyMessage, oneLine, slackMessage, teamsMessage, summaryOf, summaryOfMany, updateOf } from '../../src/webhooks/messages.ts'
 import type { Summary } from '../../src/webhooks/messages.ts'
 
 const id = 'AVHdDBR3Ox_T_H9gltuUjYVhg'
@@ -33,6 +33,19 @@ t.test('a message says what happened, of which inbox and agent, until when, and 
   t.match(summaryOf('webhook.test', { webhook_id: 'wh_1', reason: undefined }, null, base), { title: /test/, facts: [], link: `${base}/` })
   for (const name of happenings) t.notMatch(summaryOf(`handoff.${name}`, data, null, base).title, /^Something/, name)
   t.equal(summaryOf('handoff.passed', { handoff_id: id }, null, 'http://bücher.example').link, `http://xn--bcher-kva.example/console/handoffs/${id}`)
+})
+
+t.test('a summary says how many of what there were, where; an update what became of it, and who', async t => {
+  t.strictSame(summaryOfMany([{ type: 'handoff.asked', inbox: 'box', count: 2 }, { type: 'handoff.approval_requested', inbox: null, count: 3 }], base), {
+    title: '5 more within a minute', facts: [['An agent asks a question', '2 in the inbox box'], ['A person must approve a handoff', '3']], quote: null, link: `${base}/approvals`
+  })
+  t.match(summaryOfMany([{ type: 'handoff.asked', inbox: 'box', count: 2 }, { type: null, inbox: null, count: 3 }], base), { facts: [[], ['Others', '3']], link: `${base}/console` })
+  t.strictSame(updateOf('handoff.rejected', data, 'kim', base), { title: 'A handoff was rejected', facts: [['By', 'kim'], ['Inbox', 'reviewer'], ['Handoff', id]], quote: null, link: `${base}/console/handoffs/${id}` })
+  t.strictSame(updateOf('handoff.approved', { handoff_id: id }, null, base).facts, [['Handoff', id]], 'nobody knows any more')
+  t.match(summaryOf('handoff.approval_requested', data, null, base, 'Asia/Tokyo').facts, [[], [], ['Until', '2026-11-20 18:00 Asia/Tokyo'], []])
+  const most = summaryOfMany(Array.from({ length: 11 }, () => ({ type: 'handoff.approval_requested', inbox: 'x'.repeat(64), count: 10_000 })), base)
+  for (const write of Object.values(chatMessages)) t.ok(write(most).body.length < 6000)
+  t.ok(JSON.parse(discordMessage(most).body).content.length < 2000)
 })
 
 t.test('an agent’s text is one line in which nothing is hidden', async t => {

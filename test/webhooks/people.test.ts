@@ -14,7 +14,7 @@ const forPeople = ['handoff.approval_requested', 'handoff.asked', 'handoff.faile
 const mailSettings = (port: number) => ({ SMTP_URL: `smtp://127.0.0.1:${port}`, MAIL_FROM: 'Handoffs <handoffs@example.com>', MAIL_ALLOW: 'example.com,team@other.org' })
 
 t.test('a chat is told what people must know, signed, with a link', async t => {
-  const { make, pass, call, hooks, untilDeliveries, store } = await webhookApp(t, { BASE_URL: base })
+  const { make, pass, call, hooks, untilDeliveries, store, setClock } = await webhookApp(t, { BASE_URL: base, EVENTS_RETENTION: '600' })
   store.sweeper.start()
   const chat = await receiver(t, response => response.writeHead(200, { 'content-type': 'text/html' }).end('<html>ok</html>'))
   const made = await make(chat.url, { format: 'slack', include: ['task', 'task'], inbox: 'box', labels: { 1: 'one', run: '42' } })
@@ -56,6 +56,8 @@ t.test('a chat is told what people must know, signed, with a link', async t => {
   await until(() => chat.got.length === 4)
   t.match(JSON.parse(chat.got[3]!.body).text, `<${base}/>`)
   t.equal(chat.got[3]!.headers['webhook-id'], testId)
+  // The next minute, in which five more may go out.
+  await setClock(Date.now() + 61_000)
   t.strictSame((await hooks('POST', `/${made.id}/replay`, { since: '0-0' })).json(), { replayed: 3 })
   await until(() => chat.got.length === 7)
   t.notOk(chat.got.slice(4).some(({ headers }) => !chat.got.slice(0, 3).some(before => before.headers['webhook-id'] === headers['webhook-id'])), 'the same ids')
@@ -123,7 +125,7 @@ t.test('a chat that has enough is asked later, and one that says no for ever is 
   const [one, other] = await Promise.all([make(busy.url, { format: 'slack' }), make(wrong.url, { format: 'teams' })])
   await pass({ require_human: true })
   const [waiting] = await untilDeliveries(one.id, ([first]) => first?.attempts === 1)
-  t.match(waiting, { status: 'pending', last_status: 429, last_error: null })
+  t.match(waiting, { status: 'pending', last_status: 429, last_error: null, why: 'The receiver answered 429, which isn’t 2xx.' })
   t.equal(Date.parse(waiting!.next_at!) - Date.parse(waiting!.last_at!), 60_000)
   t.match((await untilDeliveries(other.id, ([first]) => first?.attempts === 1))[0], { status: 'pending', last_status: 400 })
   busy.answer = response => response.writeHead(200).end('ok')
@@ -198,4 +200,62 @@ t.test('a key that is held to inboxes has tasks sent of those alone', async t =>
   for (const more of [{}, { inbox: 'other' }, { inbox: null }]) isProblem(t, await make({ ...more, include: ['task'] }), 403, 'not_addressee')
   t.equal((await make({ inbox: 'mine', include: ['task'] })).statusCode, 201)
   t.equal((await make({})).statusCode, 201, 'events it may have of all')
+})
+
+t.test('five messages go out in a minute, and the rest as one, by type and inbox', async t => {
+  const { make, pass, hooks, deliveries, untilDeliveries, store, setClock } = await webhookApp(t, { BASE_URL: base })
+  const chat = await receiver(t)
+  const { id } = await make(chat.url, { format: 'discord' })
+  const other = await receiver(t)
+  await make(other.url, { types: ['handoff.approval_requested'] })
+  await Promise.all(Array.from({ length: 12 }, (_, at) => pass({ require_human: true, ...at % 2 === 0 && { to: 'box' } })))
+  await untilDeliveries(id, all => all.filter(({ status }) => status === 'delivered').length === 5 && all.length === 13)
+  await until(() => other.got.length === 12)
+  t.equal(chat.got.length, 5)
+  const summarised = await deliveries(id, '?status=summarised')
+  t.equal(summarised.length, 7)
+  t.match(summarised[0], { type: 'handoff.approval_requested', attempts: 0, last_status: null, last_error: null, last_at: null, next_at: null })
+  t.notOk('summarised' in summarised[0]!)
+  const [summary] = await deliveries(id, '?status=pending')
+  t.match(summary, { type: 'webhook.summary', summarised: 7, attempts: 0 })
+  await hooks('POST', `/${id}/test`)
+  await until(() => chat.got.length === 6)
+
+  await setClock(Date.parse(summary!.next_at!))
+  store.webhooks!.notify()
+  await untilDeliveries(id, ([first]) => first?.type === 'webhook.summary' && first.status === 'delivered')
+  t.equal(chat.got.length, 7)
+  const { content } = JSON.parse(chat.got[6]!.body)
+  t.match(content, new RegExp(`^\\*\\*7 more within a minute\\*\\*\n(A person must approve a handoff: \`\\d( in the inbox box)?\`\n)+<${base}/approvals>$`))
+})
+
+t.test('with updates a short message follows a decision or an answer; times are of the webhook’s zone', async t => {
+  const { make, pass, call, hooks } = await webhookApp(t, { BASE_URL: base })
+  const chat = await receiver(t)
+  const made = await make(chat.url, { format: 'ntfy', updates: true, timezone: 'Asia/Kathmandu', include: ['task'] })
+  t.match(made, { updates: true, timezone: 'Asia/Kathmandu', types: forPeople })
+  const plain = await make((await receiver(t)).url, { format: 'ntfy', updates: false })
+  for (const member of ['updates', 'timezone']) t.notOk(member in plain, member)
+  const id = await pass({ require_human: true, to: 'box' })
+  await until(() => chat.got.length === 1)
+  const { expires_at: end } = (await call('alice', 'GET', `/api/status/${id}`)).json()
+  // 5 hours and 45 minutes ahead of UTC, all the year.
+  const there = new Date(Date.parse(end) + 20_700_000).toISOString()
+  t.match(chat.got[0]!.body, `Until: ${there.slice(0, 10)} ${there.slice(11, 16)} Asia/Kathmandu\n`)
+  await call('approver', 'POST', `/api/approve/${id}`, { note: 'a secret' })
+  await until(() => chat.got.length === 2)
+  t.match(chat.got[1], { headers: { title: 'A handoff was approved', click: `${base}/console/handoffs/${id}` }, body: `By: carol\nInbox: box\nHandoff: ${id}` })
+  await call('bob', 'GET', `/api/catch/${id}`)
+  const asked = (await call('bob', 'POST', `/api/ask/${id}`, { question: 'Which?' })).json()
+  await until(() => chat.got.length === 3)
+  await call('approver', 'POST', `/api/answer/${id}`, { ask_id: asked.ask_id, answer: { a: 'secret' } })
+  await until(() => chat.got.length === 4)
+  t.match(chat.got[3], { headers: { title: 'A question was answered' }, body: `By: carol\nInbox: box\nHandoff: ${id}` })
+
+  const url = 'http://127.0.0.1:1/'
+  const wrong: Array<[body: object, pointer: string]> = [
+    [{ updates: true }, '/updates'], [{ updates: false, format: 'standard' }, '/updates'], [{ timezone: 'UTC' }, '/timezone'], [{ format: 'slack', updates: 'yes' }, '/updates'],
+    ...['', 'Mars/Base', 'Europe/Berlin ', '../etc', 'x'.repeat(65)].map((timezone): [object, string] => [{ format: 'slack', timezone }, '/timezone']), [{ format: 'slack', timezone: 1 }, '/timezone']
+  ]
+  for (const [body, pointer] of wrong) t.match(isProblem(t, await hooks('POST', '', { url, ...body }), 400, 'invalid_request').errors, [{ pointer }], JSON.stringify(body))
 })

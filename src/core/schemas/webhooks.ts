@@ -1,6 +1,8 @@
 import { Type } from '@sinclair/typebox'
 import type { Static } from '@sinclair/typebox'
-import { includable, inboxPattern, typesForPeople, urlPattern, webhookFormats, webhookTypes } from '../model.ts'
+import {
+  deliveryStatuses, includable, inboxPattern, typesForPeople, urlPattern, webhookFormats, webhookTypes
+} from '../model.ts'
 import { labels, labelsToPass, nullable, oneOf, time } from './parts.ts'
 
 /** The schemas of webhooks. */
@@ -40,6 +42,15 @@ export const createWebhookBody = Type.Object({
     description: 'What messages for people have besides: task, the first 200 characters of the task, or of the ' +
       'question. Without it no payload leaves. Not with standard.'
   })),
+  updates: Type.Optional(nullable<boolean>('boolean', {
+    description: 'Whether a short message follows when somebody approved, rejected or answered. Not with standard.',
+    examples: [true]
+  })),
+  timezone: Type.Optional(nullable<string>('string', {
+    description: 'The time zone of the times in messages for people, by its IANA name; by default UTC. Not with ' +
+      'standard.',
+    examples: ['Europe/Berlin']
+  })),
 }, { additionalProperties: false })
 export type CreateWebhookBody = Static<typeof createWebhookBody>
 
@@ -63,7 +74,7 @@ export type ReplayBody = Static<typeof replayBody>
 
 export const deliveriesQuery = Type.Object({
   status: Type.Optional(oneOf(
-    ['pending', 'delivered', 'failed'], { description: 'Only deliveries with this status.', examples: ['failed'] }
+    deliveryStatuses, { description: 'Only deliveries with this status.', examples: ['failed'] }
   )),
 }, { additionalProperties: false })
 export type DeliveriesQuery = Static<typeof deliveriesQuery>
@@ -81,6 +92,12 @@ const webhook = {
   labels: Type.Optional(labels),
   include: Type.Optional(Type.Array(Type.String({ enum: [...includable], examples: ['task'] }), {
     description: 'What its messages have of the payload, if anything.'
+  })),
+  updates: Type.Optional(Type.Boolean({
+    description: 'Only if true: a message follows when somebody approved, rejected or answered.', examples: [true]
+  })),
+  timezone: Type.Optional(Type.String({
+    description: 'The time zone of the times in its messages, if it isn’t UTC.', examples: ['Europe/Berlin']
   })),
   enabled: Type.Boolean({ examples: [true] }),
   disabled_because: Type.Optional(Type.String({
@@ -123,7 +140,11 @@ export const deliveriesAnswer = Type.Object({
   items: Type.Array(Type.Object({
     id: Type.String({ description: 'The event’s id, sent in the header webhook-id.', examples: ['1795377044681-0'] }),
     type: Type.String({ examples: ['handoff.done'] }),
-    status: Type.String({ enum: ['pending', 'delivered', 'failed'], examples: ['delivered'] }),
+    status: Type.String({
+      enum: [...deliveryStatuses],
+      description: 'summarised: a message for people that was one too many in its minute, so a summary counts it.',
+      examples: ['delivered']
+    }),
     attempts: Type.Integer({ examples: [1] }),
     last_status: nullable<number>(
       'integer', {
@@ -132,6 +153,9 @@ export const deliveriesAnswer = Type.Object({
       }
     ),
     last_error: nullable<string>('string', { description: 'Why there was no response.', examples: ['timeout'] }),
+    why: Type.Optional(Type.String({
+      description: 'Why the last attempt failed, in words.', examples: ['There was no answer within 15 seconds.']
+    })),
     last_at: nullable<string>(
       'string', { format: 'date-time', description: 'When the last attempt ended.', examples: [exampleTime] }
     ),
@@ -140,5 +164,8 @@ export const deliveriesAnswer = Type.Object({
       description: 'When the next attempt is due at the latest; only if pending.',
       examples: [exampleTime]
     }),
+    summarised: Type.Optional(Type.Integer({
+      description: 'Only of a summary (webhook.summary): how many events it counts.', examples: [12]
+    })),
   }), { description: 'Newest first, 100 at most.' }),
 }, { description: 'Deliveries of this webhook.' })
