@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import { hasScope } from '../auth/scopes.ts'
 import { Problem, invalid } from '../core/errors.ts'
-import type { Caller } from '../core/model.ts'
+import type { Caller, Scope } from '../core/model.ts'
 import type { WaitingAsker } from '../handoffs/waiter.ts'
 import { traceparentOf } from '../http/observe.ts'
 import type { Requests } from '../http/observe.ts'
@@ -10,7 +10,8 @@ import { asProblem, problemText } from '../http/problems.ts'
 import type { BatchLimit } from '../http/rate-limit.ts'
 import type { Incoming } from '../operations/admit.ts'
 import type { OperationCall, OperationOutcome } from '../operations/operation.ts'
-import type { RequestId, ToolCall } from './message.ts'
+import { roles } from './message.ts'
+import type { RequestId, Role, ToolCall } from './message.ts'
 import type { Definition, OperationTool, OwnArguments } from './tools.ts'
 
 /** The result of a tool call, as the protocol defines it. */
@@ -42,9 +43,12 @@ export class ToolCalls {
     this.#options = options
   }
 
-  /** The tools that the caller's key may use. */
-  listFor (caller: Caller): Definition[] {
-    return [...this.#tools.values()].filter(({ scope }) => hasScope(caller, scope)).map(({ definition }) => definition)
+  /** The tools that the caller's key may use, as far as a role needs them. */
+  listFor (caller: Caller, role: Role): Definition[] {
+    const needed: readonly Scope[] | null = roles[role]
+    return [...this.#tools.values()].filter(({ scope }) =>
+      hasScope(caller, scope) && (needed === null || [scope].flat().some(one => needed.includes(one))))
+      .map(({ definition }) => definition)
   }
 
   /**
@@ -128,12 +132,14 @@ export class ToolCalls {
  * The answer's text as it is. An answer without anything from an agent is given as an object too; others aren't, since
  * the SDK would parse and serialise them.
  */
-function resultOf ({ answer, replayed, traceparent }: OperationOutcome, offset: number): ToolResult {
+function resultOf ({ answer, inParts, replayed, traceparent }: OperationOutcome, offset: number): ToolResult {
   const isObject = typeof answer === 'object' && !Buffer.isBuffer(answer)
   const text = isObject ? JSON.stringify(answer) : String(answer)
   if (offset > text.length) throw invalid({ pointer: '/offset', message: `must be at most ${text.length}` })
   return {
-    content: contentOf(text, offset),
+    content: inParts !== undefined && text.length > maxTextLength
+      ? contentOf(String(inParts()), offset, true)
+      : contentOf(text, offset),
     ...isObject && { structuredContent: answer as Record<string, unknown> },
     ...(replayed || traceparent !== undefined) &&
       { _meta: { ...replayed && { 'idempotency-replayed': true }, ...traceparent !== undefined && { traceparent } } },
@@ -203,11 +209,11 @@ interface TextContent { type: 'text', text: string }
  * text that says where the next part begins. No part splits a surrogate pair, so each part is valid text, and all parts
  * joined are the answer.
  */
-export function contentOf (text: string, offset: number): TextContent[] {
+export function contentOf (text: string, offset: number, isCut = text.length - offset > maxTextLength): TextContent[] {
   const total = text.length
-  if (total - offset <= maxTextLength) return [{ type: 'text', text: text.slice(offset) }]
-  const end = offset + maxTextLength
-  const next = isHighSurrogate(text.charCodeAt(end - 1)) ? end - 1 : end
+  if (!isCut) return [{ type: 'text', text: text.slice(offset) }]
+  const end = Math.min(offset + maxTextLength, total)
+  const next = end < total && isHighSurrogate(text.charCodeAt(end - 1)) ? end - 1 : end
   return [
     { type: 'text', text: text.slice(offset, next) },
     { type: 'text', text: JSON.stringify({ truncated: true, total, next_offset: next }) }

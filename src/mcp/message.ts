@@ -1,6 +1,7 @@
 import {
   BodyError, eachMember, enclosed, invalidAt, openBrace, pointerTo, roomFor, skipSpace, skipValue
 } from '../core/json.ts'
+import type { Scope } from '../core/model.ts'
 import { readTraceparent } from '../http/observe.ts'
 
 /** The server's name for people. */
@@ -8,6 +9,11 @@ export const title = 'Agent Handoff'
 
 /** The versions of the protocol that are spoken, the newest first. */
 export const protocolVersions = ['2026-07-28', '2025-11-25', '2025-06-18'] as const
+
+/** What tools a role needs: those that a key with one of these scopes has; null for all. */
+export const roles = { worker: ['catch'], passer: ['pass', 'status'], all: null } as const satisfies
+  Record<string, readonly Scope[] | null>
+export type Role = keyof typeof roles
 
 /** A message's id, chosen by its client. */
 export type RequestId = string | number

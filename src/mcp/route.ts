@@ -1,12 +1,12 @@
 import type { Socket } from 'node:net'
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteShorthandOptions } from 'fastify'
-import { Problem } from '../core/errors.ts'
+import { Problem, invalid } from '../core/errors.ts'
 import { BodyError, openBracket, skipSpace } from '../core/json.ts'
 import { jsonType } from '../http/body.ts'
 import type { Operation } from '../operations/operation.ts'
 import type { ToolCallOptions, Prepared } from './calls.ts'
-import { readMessage } from './message.ts'
-import type { Message } from './message.ts'
+import { readMessage, roles } from './message.ts'
+import type { Message, Role } from './message.ts'
 
 /** What the tools call, and who may call them. */
 interface McpOptions extends ToolCallOptions {
@@ -35,6 +35,7 @@ export function mcpRoute (app: FastifyInstance, options: McpOptions): void {
   for (const path of paths) app.post(path, settings, answer)
 
   async function answer (request: FastifyRequest, reply: FastifyReply) {
+    const role = roleIn(request)
     const message = tryRead(request, reply)
     if (message === undefined) return reply
     // Loaded only when it is first needed: many services never need it, and the SDK takes longer to load than the
@@ -59,7 +60,7 @@ export function mcpRoute (app: FastifyInstance, options: McpOptions): void {
     const response = await protocol.answer({
       message,
       headers: headersOf(request),
-      tools: calls.listFor(request.caller),
+      tools: calls.listFor(request.caller, role),
       call: run,
       wait: call !== undefined && 'own' in call ? call.own.wait ?? 0 : 0,
     })
@@ -68,6 +69,13 @@ export function mcpRoute (app: FastifyInstance, options: McpOptions): void {
     isAnswering = true
     return send(reply, response)
   }
+}
+
+/** For which role the tools are listed, as the address says. @throws {Problem} there is no such role */
+function roleIn ({ query, limit }: FastifyRequest): Role {
+  const { tools = 'all' } = query as { tools?: unknown }
+  if (typeof tools === 'string' && Object.hasOwn(roles, tools)) return tools as Role
+  throw limit?.refusal() ?? invalid({ pointer: '/tools', message: `must be one of ${Object.keys(roles).join(', ')}` })
 }
 
 async function load (options: McpOptions) {

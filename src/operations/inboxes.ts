@@ -49,19 +49,19 @@ export function catchNext ({ inboxes, after, workers }: Services) {
       title: 'Catch the next handoff of an inbox',
       description: 'Take the next task from an inbox (by default the one with your own name), as handoff_catch does ' +
         'by id; with inboxes, from the first of them that has one. Use it to serve tasks as they come. Set wait to ' +
-        '50 and call again, rather than polling: {"items":[]} says that nothing came. Catch only what you start at ' +
-        'once. Always send idempotency_key, a new one for each task: the same call with it gives you the same task ' +
-        'again. If a second content item says truncated, read the rest with handoff_read. Then do the work, send ' +
-        'handoff_heartbeat if the answer has heartbeat_within, and end with handoff_done, handoff_fail or ' +
-        'handoff_decline: never just drop it.',
+        '50 and call again, rather than polling. The answer is {"items":[…]} with one handoff, or with none if ' +
+        'nothing came. Catch only what you start at once. Always send idempotency_key, a new one for each task: the ' +
+        'same call with it gives you the same task again. If a second content item says truncated, the parts are ' +
+        'the handoff itself: read the rest with handoff_read. Then do the work, send handoff_heartbeat if the ' +
+        'handoff has heartbeat_within, and end with handoff_done, handoff_fail or handoff_decline: never just drop it.',
       takes: { ...seconds('for one'), ...key },
       body: Type.Pick(takeBody, ['inbox', 'inboxes']),
-      // One handoff, whose answer is that of a catch by id.
       async run (call) {
-        const { items: [one], replayed } = await take(call, 1)
-        if (one === undefined) return { status: 200, answer: takenText([]), replayed, moved: stays }
+        const { items, items: [one], replayed } = await take(call, 1)
+        const outcome = { status: 200, answer: takenText(items), replayed }
+        if (one === undefined) return { ...outcome, moved: stays }
         const { id, traceparent } = one
-        return { status: 200, answer: caughtText(id, one), replayed, moved: moved('caught', id, replayed), traceparent }
+        return { ...outcome, moved: moved('caught', id, replayed), traceparent, inParts: () => caughtText(id, one) }
       }
     },
     async run (call) {

@@ -128,6 +128,8 @@ export interface OperationOutcome {
   /** JSON text, or an object to be serialised; undefined for none (204). */
   answer: object | string | Buffer | undefined
   replayed: boolean
+  /** What a tool's result has, in parts, in place of an answer that is too long for one: what handoff_read reads on. */
+  inParts?: () => Buffer
   moved: Moved
   /** The id of the handoff that was made, for the Location field. */
   made?: string

@@ -36,7 +36,7 @@ for (const era of eras) {
     }
     t.ok((await agent.tools()).some(({ name }) => name === 'handoff_catch_next'))
     const { body: { handoff_id: id } } = await call('handoff_pass', { task: 'Count', output: { n: 1 }, to: 'w', idempotency_key: 'k' })
-    t.match((await call('handoff_catch_next', { inbox: 'w' })).body, { handoff_id: id, task: 'Count' })
+    t.match((await call('handoff_catch_next', { inbox: 'w' })).body, { items: [{ handoff_id: id, task: 'Count' }] })
     t.match((await call('handoff_done', { id, output: { sum: 2 } })).body, { status: 'done' })
     t.match(await call('handoff_done', { id }), { isError: true, body: { code: 'already_done' } })
     // One that gives up its wait catches nothing.

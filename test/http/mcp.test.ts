@@ -1,5 +1,6 @@
 import t from 'tap'
 import { testApp } from '../helpers/app.ts'
+import { isProblem } from '../helpers/problems.ts'
 import { agentOf, eras, told, toolNames, toolOperations } from '../helpers/mcp.ts'
 import type { Agent, Result } from '../helpers/mcp.ts'
 import { bearer, newKey } from '../helpers/stored-keys.ts'
@@ -32,13 +33,13 @@ for (const era of eras) {
     t.equal(codeOf(await alice.call('handoff_pass', { task: 'another', to: 'desk', ...key })), 'idempotency_key_reused')
 
     const next = await bob.call('handoff_catch_next', { inbox: 'desk', ...key })
-    t.match(told(next), { handoff_id: id, status: 'caught', task: 'count', output: { rows: [1, 2] }, constraints: 'read only', to: 'desk', labels: { z: '1', 1: 'a:b' } })
+    t.match(told(next), { items: [{ handoff_id: id, status: 'caught', task: 'count', output: { rows: [1, 2] }, constraints: 'read only', to: 'desk', labels: { z: '1', 1: 'a:b' } }] })
     t.equal(next.structuredContent, undefined, 'a payload comes as text alone')
-    t.equal(told(await bob.call('handoff_catch_next', { inbox: 'desk', wait: 30, ...key })).handoff_id, id, 'again, and waiting')
+    t.equal(told(await bob.call('handoff_catch_next', { inbox: 'desk', wait: 30, ...key })).items[0].handoff_id, id, 'again, and waiting')
     t.strictSame(told(await bob.call('handoff_catch_next', {})), { items: [] }, 'its own inbox')
     const other = await passed(alice, { to: 'other' })
-    t.equal(told(await bob.call('handoff_catch_next', { inboxes: ['desk', 'other'], wait: 1 })).handoff_id, other, 'of several')
-    t.equal((await bob.call('handoff_read', { id, offset: 0 })).content[0]!.text.length, next.content[0]!.text.length)
+    t.equal(told(await bob.call('handoff_catch_next', { inboxes: ['desk', 'other'], wait: 1 })).items[0].handoff_id, other, 'of several')
+    t.equal(`{"items":[${(await bob.call('handoff_read', { id, offset: 0 })).content[0]!.text}]}`, next.content[0]!.text)
     t.match(told(await bob.call('handoff_heartbeat', { id, progress: { percent: 50 }, ...key })), { handoff_id: id, status: 'caught', cancel_requested: false })
     t.match(told(await alice.call('handoff_status', { id })), { status: 'caught', caught_by: 'bob', progress: { percent: 50 } })
     const done = await bob.call('handoff_done', { id, output: { sum: 3 }, ...key })
@@ -128,4 +129,25 @@ t.test('each tool says when it is for, and what it takes', async t => {
   t.match(pass, { required: ['task'], properties: { expires_in: { type: 'integer', maximum: 2592000 }, to: { pattern: String }, result_schema: { type: 'object' } } })
   const members = Object.keys((await service.app.inject('/openapi.json')).json().paths['/api/pass'].post.requestBody.content['application/json'].schema.properties)
   t.strictSame(Object.keys(pass.properties), [...members, 'idempotency_key'], 'all that the API takes')
+})
+
+t.test('an address lists the tools that a role needs', async t => {
+  const { call } = await testApp(t)
+  const namesAt = async (query: string, who: 'alice' | 'bob' = 'alice') => {
+    const answer = await call(who, 'POST', `/mcp${query}`, { jsonrpc: '2.0', id: 1, method: 'tools/list' })
+    return answer.json().result.tools.map(({ name }: { name: string }) => name.slice('handoff_'.length)).sort()
+  }
+  const all = await namesAt('')
+  const passer = ['answer', 'asked', 'cancel', 'list', 'pass', 'reissue', 'status', 'wait']
+  const worker = ['ask', 'asked', 'catch', 'catch_next', 'decline', 'done', 'fail', 'heartbeat', 'read']
+  t.strictSame(await namesAt('?tools=all'), all)
+  t.strictSame(await namesAt('?tools=passer'), passer)
+  t.strictSame(await namesAt('?tools=worker'), worker)
+  t.strictSame([...new Set([...passer, ...worker])].sort(), all)
+  for (const query of ['?tools=', '?tools=Worker', '?tools=constructor', '?tools=worker&tools=passer']) {
+    const answer = await call('alice', 'POST', `/mcp${query}`, { jsonrpc: '2.0', id: 1, method: 'tools/list' })
+    t.match(isProblem(t, answer, 400, 'invalid_request').errors, [{ pointer: '/tools' }], query)
+  }
+  const ran = await call('alice', 'POST', '/mcp?tools=worker', { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'handoff_pass', arguments: { task: 't' } } })
+  t.match(told(ran.json().result), { status: 'pending' }, 'it is no right')
 })

@@ -27,12 +27,12 @@ for (const how of ['over HTTP', 'by `handoff mcp`']) {
     t.equal((await client.listTools()).tools.length, toolOperations.length)
     t.match(client.getInstructions(), /idempotency_key/)
     const { handoff_id: id } = told(await call('handoff_pass', { task: 'Count', output: { n: 1 }, to: 'w', idempotency_key: 'k' }))
-    t.match(told(await call('handoff_catch_next', { inbox: 'w' })), { handoff_id: id, task: 'Count', output: { n: 1 } })
+    t.match(told(await call('handoff_catch_next', { inbox: 'w' })), { items: [{ handoff_id: id, task: 'Count', output: { n: 1 } }] })
     t.match(told(await call('handoff_done', { id, output: { sum: 2 } })), { status: 'done' })
     t.match(await call('handoff_done', { id }), { isError: true, content: [{ text: /already_done/ }] })
     // Progress comes while it waits; only then is there something to catch.
     const later: Array<Promise<string>> = []
     const next = await call('handoff_catch_next', { inbox: 'v', wait: 50 }, () => { if (later.length === 0) later.push(pass({ to: 'v' })) })
-    t.equal(told(next).handoff_id, await later[0])
+    t.equal(told(next).items[0].handoff_id, await later[0])
   })
 }

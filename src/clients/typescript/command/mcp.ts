@@ -36,9 +36,9 @@ const versionMember = 'io.modelcontextprotocol/protocolVersion'
  * Forwards messages until standard input ends and every message has been answered, or no client takes answers.
  * @returns the exit status
  */
-export async function mcp (options: AskOptions): Promise<number> {
+export async function mcp ({ tools, ...options }: AskOptions & { tools?: string }): Promise<number> {
   const { baseUrl, authorization, fetch } = madeFor(options, settingsOf)
-  const bridge = new Bridge(`${baseUrl}/mcp`, authorization!, fetch, clientFor(options))
+  const bridge = new Bridge(`${baseUrl}/mcp${tools === undefined ? '' : `?tools=${tools}`}`, authorization!, fetch, clientFor(options))
   const underWay = new Set<Promise<void>>()
   let isRead = true
   const deaf = () => {

@@ -72,6 +72,12 @@ export function parseCount (option: string, text: string): number {
   return Number(text)
 }
 
+/** For which role tools are listed. */
+export function parseRole (option: string, text: string): string {
+  if (!['worker', 'passer', 'all'].includes(text)) throw wrong(option, text, 'takes worker, passer or all')
+  return text
+}
+
 /** How many at most. */
 export function parseLimit (option: string, text: string): number {
   const limit = parseCount(option, text)

@@ -3,7 +3,7 @@ import { object, passOptions } from './common/pass-options.ts'
 import type { Value } from './common/pass-options.ts'
 import {
   parseAsked, parseCaught, parseCount, parseEnds, parseInbox, parseKey, parseLabel, parseLimit, parseMax, parseMoment,
-  parseName, parseObject, parsePercent, parseSeconds, parseUntil, several
+  parseName, parseObject, parsePercent, parseRole, parseSeconds, parseUntil, several
 } from './values.ts'
 
 /** The agents' verbs and their options. calls.ts has what they do; it is loaded only when one runs. */
@@ -277,7 +277,7 @@ export const verbs: Readonly<Record<string, Verb>> = {
   ])),
   mcp: {
     description: 'serve the tools of the Model Context Protocol on standard input and output',
-    options: [url],
+    options: [url, ['--tools <role>', 'list what a role needs: worker, passer, or all (default)', parseRole]],
     run: async given => await (await import('./mcp.ts')).mcp(given),
   },
   work: {
