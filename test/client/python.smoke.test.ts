@@ -12,7 +12,7 @@ const run = promisify(execFile)
 const python = findPython()
 const skip = python === undefined ? 'no Python 3.10 or later is to be had' : false
 
-t.test('the Python client, where something is in the way, and its workers', t => passesInPython(t, ['test_faults', 'test_worker']))
+t.test('the Python client, where something is in the way, and its workers', t => passesInPython(t, ['test_faults', 'test_inboxes', 'test_worker']))
 
 /** Whether Python can do that here. */
 function can (...args: string[]): boolean {

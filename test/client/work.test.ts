@@ -1,3 +1,4 @@
+import { hostname } from 'node:os'
 import t from 'tap'
 import { HandoffClient, isHandoffError } from '../../src/clients/typescript/index.ts'
 import { aborted, answering, paths, proxy, tenants, worker } from '../helpers/client.ts'
@@ -272,4 +273,30 @@ t.test('a handoff that was taken from it, or that the handler has ended itself, 
   await stop()
   t.strictSame(errors, [['cancelled', taken], ['payload_too_large', last]])
   t.strictSame(ends, [['declined', declined], ['failed', last]])
+})
+
+t.test('its calls say which worker makes them', async t => {
+  const names = async (options: object, said?: string) => {
+    const headers = new Set<unknown>()
+    const { address, secrets, pass } = tenant()
+    const id = await pass({ to: 'in', heartbeat_within: 60 })
+    const fetch = (url: string, init: RequestInit) => {
+      if (/api\/(catch|heartbeat|done)/.test(url)) headers.add((init.headers as Record<string, string>)['handoff-worker'])
+      return globalThis.fetch(url, init)
+    }
+    const own = new AbortController()
+    if (said !== undefined) process.env.HANDOFF_WORKER = said
+    t.teardown(() => { delete process.env.HANDOFF_WORKER })
+    await new HandoffClient({ baseUrl: address, key: secrets.bob, fetch }).work('in', async ({ attempt }, { heartbeat }) => {
+      t.equal(attempt, 1, 'which the service leaves out')
+      await heartbeat()
+    }, { signal: own.signal, onEnd: () => own.abort(), ...options })
+    t.match(await new HandoffClient({ baseUrl: address, key: secrets.alice }).status(id), { status: 'done', attempt: 1 })
+    return [...headers]
+  }
+  t.strictSame(await names({}), [`${hostname().replace(/[^A-Za-z0-9._:@/-]/g, '-')}:${process.pid}`])
+  t.strictSame(await names({}, 'žba 1/ü@x:y'), ['-ba-1/-@x:y'])
+  t.strictSame(await names({}, 'x'.repeat(101)), ['x'.repeat(100)])
+  t.strictSame(await names({}, ''), [undefined])
+  t.strictSame(await names({ worker: 'mine' }, 'other'), ['mine'])
 })

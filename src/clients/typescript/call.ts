@@ -356,28 +356,38 @@ export function normalBaseUrl (baseUrl: string): string {
   return `${url.origin}${url.pathname.replace(/\/+$/, '')}`
 }
 
-/** What of Node there may be: browsers and some edge runtimes have no `process`. */
-const { process: node } = globalThis as {
-  process?: {
-    env?: Record<string, string | undefined>
-    pid?: number
-    getBuiltinModule?: (name: string) => { hostname (): string } | undefined
-  }
+/** What Node, Deno and Bun have; browsers and some edge runtimes have none. */
+interface RuntimeProcess {
+  pid?: number
+  env?: Record<string, string | undefined>
+  getBuiltinModule?: (name: 'node:os') => { hostname: () => string } | undefined
+}
+
+function runtimeProcess (): RuntimeProcess {
+  return (globalThis as { process?: RuntimeProcess }).process ?? {}
 }
 
 /** An environment variable, if there is an environment. */
 function fromEnvironment (name: 'HANDOFF_URL' | 'HANDOFF_KEY'): string | undefined {
-  return node?.env?.[name] || undefined
+  return runtimeProcess().env?.[name] || undefined
 }
 
+/** How long a worker's name may be. */
+const maxWorkerName = 100
+
 /**
- * What a worker calls itself: what HANDOFF_WORKER says, nothing if that is empty; else the machine and the process, as
- * far as there are any.
+ * The name of this process among an agent's workers: what HANDOFF_WORKER says, else its host and its number.
+ * @returns undefined where that is empty, or not known
  */
-export function ownWorker (): string | undefined {
-  const said = node?.env?.HANDOFF_WORKER
-  if (said !== undefined) return said === '' ? undefined : said
-  if (node?.pid === undefined) return undefined
-  const host = node.getBuiltinModule?.('node:os')?.hostname() || node.env?.HOSTNAME || 'host'
-  return `${host.replaceAll(/[^A-Za-z0-9._-]/g, '-').slice(0, 80)}:${node.pid}`
+export function ownWorkerName (): string | undefined {
+  const { env, pid, getBuiltinModule } = runtimeProcess()
+  const said = env?.HANDOFF_WORKER
+  if (said !== undefined) return workerName(said, '')
+  const host = getBuiltinModule?.('node:os')?.hostname()
+  return host === undefined || pid === undefined ? undefined : workerName(host, `:${pid}`)
+}
+
+/** In characters that the service takes. */
+function workerName (name: string, end: string): string | undefined {
+  return `${name.replace(/[^A-Za-z0-9._:@/-]/g, '-').slice(0, maxWorkerName - end.length)}${end}` || undefined
 }

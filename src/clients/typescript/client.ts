@@ -1,9 +1,14 @@
+import type { CallOptions } from './call.ts'
+import { InboxDefinition, bodyTo, handoffOf, resultFor, statusOf } from './inbox-definition.ts'
+import type { HandoffOf, PassTo, ResultOf, StatusOf } from './inbox-definition.ts'
 import { Operations } from './operations.ts'
-import type { Settled, Status } from './types.ts'
+import { SchemaMismatch } from './standard-schema.ts'
+import { failureOf } from './types.ts'
+import type { Handoff, PassBody, Passed, Settled, Status } from './types.ts'
 import { waitFor, waitForAll } from './wait.ts'
 import type { WaitForAllOptions, WaitForOptions } from './wait.ts'
 import { work } from './work.ts'
-import type { Handler, Served, WorkOptions } from './work.ts'
+import type { Handler, Served, WorkContext, WorkOptions } from './work.ts'
 
 /** A client of the Agent Handoff Service: its operations, and helpers that combine them. */
 export class HandoffClient extends Operations {
@@ -11,8 +16,26 @@ export class HandoffClient extends Operations {
    * Waits for as long as it takes until the handoff is caught, or has ended in any way; by default across all its
    * attempts.
    */
-  async waitFor (id: string, state: 'caught' | 'done', options: WaitForOptions = {}): Promise<Status> {
-    return await waitFor(this, id, state, options)
+  waitFor<D extends InboxDefinition> (
+    id: string, state: 'done', options: WaitForOptions & { of: D }
+  ): Promise<StatusOf<D>>
+  waitFor (id: string, state: 'caught' | 'done', options?: WaitForOptions): Promise<Status>
+
+  async waitFor (
+    id: string, state: 'caught' | 'done', { of, ...options }: WaitForOptions & { of?: InboxDefinition } = {}
+  ): Promise<Status | StatusOf<InboxDefinition>> {
+    const status = await waitFor(this, id, state, options)
+    return of === undefined ? status : await statusOf(of, status)
+  }
+
+  /** Passes a task. With an inbox of `defineInbox` as `to` the output is checked, and the result will be. */
+  override pass<D extends InboxDefinition> (body: PassTo<D>, options?: CallOptions): Promise<Passed>
+  override pass (body: PassBody, options?: CallOptions): Promise<Passed>
+
+  override async pass (body: PassBody | PassTo<InboxDefinition>, options: CallOptions = {}): Promise<Passed> {
+    const { to } = body
+    const sent = to instanceof InboxDefinition ? await bodyTo({ ...body as PassBody, to }) : body as PassBody
+    return await super.pass(sent, options)
   }
 
   /**
@@ -26,9 +49,34 @@ export class HandoffClient extends Operations {
 
   /**
    * Serves an inbox (the agent's own if undefined), or several, the first one first, until `signal` is aborted; the
-   * package's README has the details.
+   * package's README has the details. With an inbox of `defineInbox` the handler's handoff and result are checked.
    */
-  async work (inboxes: Served, handler: Handler, options: WorkOptions = {}): Promise<void> {
-    await work(this, inboxes, handler, options)
+  work<D extends InboxDefinition> (
+    inbox: D, handler: (handoff: HandoffOf<D>, context: WorkContext) => ResultOf<D> | Promise<ResultOf<D>>,
+    options?: WorkOptions
+  ): Promise<void>
+  work<Input = Handoff['output'], Result = unknown> (
+    inboxes: Served, handler: Handler<Input, Result>, options?: WorkOptions
+  ): Promise<void>
+
+  async work (
+    inboxes: Served | InboxDefinition, handler: Handler<any, any>, options: WorkOptions = {}
+  ): Promise<void> {
+    if (!(inboxes instanceof InboxDefinition)) return await work(this, inboxes, handler, options)
+    await work(this, inboxes.inbox, this.#checking(inboxes, handler), options)
+  }
+
+  /** A handler whose handoff and result are checked. */
+  #checking (inbox: InboxDefinition, handler: Handler<any, any>): Handler {
+    return async (handoff, context) => {
+      const read = await handoffOf(inbox, handoff as Handoff).catch(async (error: unknown) => {
+        // Another attempt would get the same.
+        if (error instanceof SchemaMismatch) {
+          await this.fail(handoff.handoff_id, failureOf(error), { retry: false, signal: context.signal })
+        }
+        throw error
+      })
+      return await resultFor(inbox, await handler(read, context))
+    }
   }
 }

@@ -1,6 +1,7 @@
 import { call, labelsText, pathOf, queryOf } from './call.ts'
 import type { CallOptions, Settings } from './call.ts'
 import { elementTexts, encode, withText } from './json.ts'
+import { withAttempt } from './types.ts'
 import type {
   AskList, Asked, EndStatus, HandoffList, JsonObject, Labels, ListedHandoff, ManySettled, Purged, Question, Redriven,
   RunList
@@ -60,7 +61,7 @@ export async function readList (settings: Settings, wanted: ListWanted & CallOpt
   })
   const list = await call<HandoffList>(settings, { method: 'GET', path: `/api/handoffs${query}` }, options)
   const texts = elementTexts(list.text, 'items')
-  list.items.forEach((item, index) => withText(item, texts[index]!))
+  list.items.forEach((item, index) => withText(withAttempt(item), texts[index]!))
   return list
 }
 
@@ -203,6 +204,6 @@ export async function readMany (
   const body = encode({ ids, until, results })
   const answer = await call<ManySettled>(settings, { method: 'POST', path, body, wait }, options)
   const texts = elementTexts(answer.text, 'items')
-  answer.items.forEach((item, index) => withText(item, texts[index]!))
+  answer.items.forEach((item, index) => withText(item.status === 'unknown' ? item : withAttempt(item), texts[index]!))
   return answer
 }

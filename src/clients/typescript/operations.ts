@@ -6,7 +6,7 @@ import { readEvents } from './events.ts'
 import type { EventsOptions } from './events.ts'
 import { elementTexts, encode, memberText, withText } from './json.ts'
 import type { WithText } from './json.ts'
-import { failureOf } from './types.ts'
+import { withAttempt, failureOf } from './types.ts'
 import type {
   Answered, ApprovalDetails, ApprovalList, Approved, AskList, Asked, BatchOperation, BatchResults, Cancelled, Declined,
   Done, EventsReset, Everything, Failed, Failure, Handoff, HandoffEvent, HandoffList, Heartbeat, Inbox, InboxList,
@@ -50,10 +50,10 @@ export class Operations {
    * for the end of a delay.
    */
   async catch (id: string, { wait, ...options }: { wait?: number | undefined } & CallOptions = {}): Promise<Handoff> {
-    return await call(
+    return withAttempt(await call<Handoff>(
       this.#settings, { method: 'GET', path: `${pathOf('catch', id)}${queryOf({ wait })}`, key: keyOf(options), wait },
       options
-    )
+    ))
   }
 
   /**
@@ -67,7 +67,7 @@ export class Operations {
       `/api/catch${queryOf({ wait })}`, { inbox, inboxes, max }, options, keyOf(options), wait
     )
     const texts = elementTexts(text, 'items')
-    items.forEach((item, index) => withText(item, texts[index]!))
+    items.forEach((item, index) => withText(withAttempt(item), texts[index]!))
     return withText(items, text)
   }
 
@@ -162,7 +162,8 @@ export class Operations {
     { wait, until, explain, ...options }: StatusWanted & CallOptions = {}
   ): Promise<Status> {
     const query = queryOf({ wait, until, explain: explain === true ? 'true' : undefined })
-    return await call(this.#settings, { method: 'GET', path: `${pathOf('status', id)}${query}`, wait }, options)
+    const path = `${pathOf('status', id)}${query}`
+    return withAttempt(await call<Status>(this.#settings, { method: 'GET', path, wait }, options))
   }
 
   /** Reads all of a handoff: what was passed, what came of it, and its attempts (with a reader's key). */

@@ -16,8 +16,10 @@ export type PassBody = Replace<api.PassBody, {
   result_schema?: JsonObject | null
 }>
 export type Passed = WithText<api.PassAnswer>
+/** The service leaves the first attempt out; the client fills it in. */
+type WithAttempt<T> = T extends unknown ? 'attempt' extends keyof T ? T & { attempt: number } : T : never
 /** The answer of a catch: the work. */
-export type Handoff = WithText<api.CatchAnswer>
+export type Handoff = WithText<WithAttempt<api.CatchAnswer>>
 export type Done = WithText<api.DoneAnswer>
 /** Why it could not be done. A text is its message; an Error will do. */
 export type Failure = string | Replace<api.FailBody['error'], { data?: JsonObject | null }>
@@ -27,9 +29,9 @@ export type Heartbeat = WithText<api.HeartbeatAnswer>
 export type Progress = NonNullable<api.HeartbeatBody['progress']>
 export type Cancelled = WithText<api.CancelAnswer>
 export type Reissued = WithText<api.ReissueAnswer>
-export type Status = WithText<api.StatusAnswer>
+export type Status = WithText<WithAttempt<api.StatusAnswer>>
 /** What has become of one of many, at its last attempt: its status, or `unknown` where there is no such handoff. */
-export type Settled = WithText<api.WaitAnswer['items'][number]>
+export type Settled = WithText<WithAttempt<api.WaitAnswer['items'][number]>>
 export type ManySettled = WithText<Replace<api.WaitAnswer, { items: Settled[] }>>
 export type Inbox = WithText<api.InboxAnswer>
 export type Workers = WithText<api.WorkersAnswer>
@@ -46,7 +48,7 @@ export interface InboxSettings {
   maxPending?: number | null | undefined
 }
 /** A handoff as lists have it. */
-export type ListedHandoff = WithText<api.ListAnswer['items'][number]>
+export type ListedHandoff = WithText<WithAttempt<api.ListAnswer['items'][number]>>
 export type HandoffList = WithText<Replace<api.ListAnswer, { items: ListedHandoff[] }>>
 export type Redriven = WithText<Extract<api.RedriveAnswer, { reissued: number }>>
 export type Purged = WithText<Extract<api.PurgeAnswer, { cancelled: number }>>
@@ -88,6 +90,11 @@ type BatchResult = api.BatchAnswer['results'][number]
 export type BatchResults = WithText<{
   results: Array<WithText<Replace<BatchResult, { body: WithText<BatchResult['body']> }>>>
 }>
+
+/** Fills in the first attempt. */
+export function withAttempt<T extends object> (answer: T): T {
+  return Object.assign(answer, { attempt: (answer as { attempt?: number }).attempt ?? 1 })
+}
 
 /** Characters that the service takes as a failure's message, and as its code. */
 const maxMessageLength = 4000

@@ -1,11 +1,12 @@
 import type { AskWanted } from './lists.ts'
-import { ownWorker } from './call.ts'
+import { ownWorkerName } from './call.ts'
 import type { CallOptions } from './call.ts'
 import { insist, isForeign, maxWait, moment, onAbort, pause, refusedOutput, since } from './clock.ts'
 import type { Moment } from './clock.ts'
 import { HandoffError, isHandoffError } from './errors.ts'
 import { RawJson, encode } from './json.ts'
-import type { Operations } from './operations.ts'
+import type { WithText } from './json.ts'
+import type { CatchNextOptions, Operations } from './operations.ts'
 import { failureOf } from './types.ts'
 import type { Failure, Handoff, Heartbeat, JsonObject, Progress, Question } from './types.ts'
 
@@ -29,12 +30,18 @@ export interface QuestionOptions extends AskWanted, Pick<CallOptions, 'idempoten
 /** What a worker serves: an inbox, several in the order in which it asks them, or the agent's own. */
 export type Served = string | readonly string[] | undefined
 
-/** Does the work. It returns the output, an object or nothing; if it throws, the handoff fails with that error. */
-export type Handler = (handoff: Handoff, context: WorkContext) => unknown
+/**
+ * Does the work. It returns the output, an object or nothing; if it throws, the handoff fails with that error. Its
+ * types are what the caller says; `defineInbox` has them checked.
+ */
+export type Handler<Input = Handoff['output'], Result = unknown> =
+  (handoff: WithText<Omit<Handoff, 'output'> & { output: Input }>, context: WorkContext) => Result | Promise<Result>
 
 export interface WorkOptions {
   /** How many handoffs are worked on at a time; 1 by default. */
   concurrency?: number | undefined
+  /** The worker's name for people; by default HANDOFF_WORKER, or host and process. Empty: none. */
+  worker?: string | undefined
   /** Ends the worker: it catches nothing more, finishes what it has, and then work() resolves. */
   signal?: AbortSignal | undefined
   /** Called with errors that don't end the worker: no answer, or a report that was refused. */
@@ -55,6 +62,7 @@ export async function work (
   client: Operations, served: Served, handler: Handler, options: WorkOptions
 ): Promise<void> {
   const { concurrency = 1, signal, onError = () => {}, onEnd = () => {} } = options
+  const worker = (options.worker ?? ownWorkerName()) || undefined
   if (!Number.isInteger(concurrency) || concurrency < 1) {
     throw new TypeError('concurrency must be a whole number, 1 or more')
   }
@@ -74,11 +82,11 @@ export async function work (
 
   async function serve (handoff: Handoff, sentAt: Moment): Promise<void> {
     running.add(handoff)
-    const lease = new Lease(client, handoff, sentAt)
+    const lease = new Lease(client, handoff, sentAt, worker)
     try {
       const outcome = await outcomeOf(handler, handoff, lease)
       if (outcome === undefined || lease.isLost()) return onEnd(handoff, ownEnd(lease.signal.reason) ?? 'lost')
-      const refusal = await report(client, handoff, outcome, lease, () => !over.signal.aborted)
+      const refusal = await report(client, handoff, outcome, lease, () => !over.signal.aborted, worker)
       if (refusal !== undefined) onError(refusal.error, handoff)
       onEnd(handoff, 'error' in outcome || refusal !== undefined ? 'failed' : 'done')
     } catch (error) {
@@ -99,7 +107,8 @@ export async function work (
         continue
       }
       const sentAt = moment()
-      const items = await take(client, served, Math.min(maxItems, concurrency - running.size), over.signal, onError)
+      const max = Math.min(maxItems, concurrency - running.size)
+      const items = await take(client, served, { max, worker }, over.signal, onError)
       for (const item of items) serve(item, sentAt).catch(crash)
       // An empty answer before its time: the service stops, or something in front of it doesn't let requests wait.
       if (items.length === 0 && since(sentAt) < 1000) {
@@ -122,10 +131,11 @@ function ownEnd (error: unknown): End | undefined {
 
 /** What comes next; nothing when the signal ends it, unless something had been caught by then. */
 async function take (
-  client: Operations, served: Served, max: number, signal: AbortSignal, onError: (error: unknown) => void
+  client: Operations, served: Served, wanted: Pick<CatchNextOptions, 'max' | 'worker'>, signal: AbortSignal,
+  onError: (error: unknown) => void
 ): Promise<Handoff[]> {
   const from = typeof served === 'object' ? { inboxes: served } : { inbox: served }
-  const what = { ...from, max, idempotencyKey: crypto.randomUUID(), worker: ownWorker() }
+  const what = { ...from, ...wanted, idempotencyKey: crypto.randomUUID() }
   try {
     return await insist(() => client.catchNext({ ...what, wait: maxWait, signal }), { signal, onError })
   } catch (error) {
@@ -178,6 +188,7 @@ const checkInterval = 10_000
 export class Lease {
   readonly #client: Operations
   readonly #id: string
+  readonly #worker: string | undefined
   readonly #own = new AbortController()
   /** heartbeat_within in milliseconds; Infinity without one. */
   readonly #within: number
@@ -198,10 +209,11 @@ export class Lease {
   readonly #timer: ReturnType<typeof setInterval>
 
   /** @param sentAt when the catch was sent: the handoff can have been caught at any time since */
-  constructor (client: Operations, handoff: Handoff, sentAt: Moment) {
+  constructor (client: Operations, handoff: Handoff, sentAt: Moment, worker?: string) {
     const { heartbeat_within: seconds, work_expires_at: workExpires } = handoff
     this.#client = client
     this.#id = handoff.handoff_id
+    this.#worker = worker
     this.#within = seconds === undefined ? Infinity : seconds * 1000
     this.#regular = seconds === undefined ? checkInterval : this.#within / 3
     this.#soon = seconds === undefined ? checkInterval : Math.min(this.#within / 12, 1000)
@@ -231,9 +243,8 @@ export class Lease {
     if (this.isLost()) throw this.#own.signal.reason
     const sent = this.#tried = moment()
     try {
-      const answer = await this.#client.heartbeat(
-        this.#id, { worker: ownWorker(), ...options, signal: options.signal ?? this.#own.signal }
-      )
+      const { signal = this.#own.signal } = options
+      const answer = await this.#client.heartbeat(this.#id, { worker: this.#worker, ...options, signal })
       this.#renewed = sent
       this.#pause = this.#regular
       this.#workExpires = answer.work_expires_at === null ? Infinity : Date.parse(answer.work_expires_at)
@@ -249,7 +260,7 @@ export class Lease {
   async ask (question: string, options: QuestionOptions = {}): Promise<Record<string, unknown>> {
     if (this.isLost()) throw this.#own.signal.reason
     const { signal } = this.#own
-    const patient = { signal, retryFor: Infinity, worker: ownWorker() }
+    const patient = { signal, retryFor: Infinity, worker: this.#worker }
     try {
       const { ask_id: id } = await this.#client.ask(this.#id, question, { ...options, ...patient })
       this.#asking++
@@ -331,10 +342,10 @@ export const reportedFor = 30_000
  * @returns why the output wasn't accepted
  */
 async function report (
-  client: Operations, { handoff_id: id }: Handoff, outcome: HandlerOutcome, lease: Lease, goesOn: () => boolean
+  client: Operations, { handoff_id: id }: Handoff, outcome: HandlerOutcome, lease: Lease, goesOn: () => boolean,
+  worker: string | undefined
 ): Promise<{ error: unknown } | undefined> {
-  const options = () =>
-    ({ idempotencyKey: crypto.randomUUID(), signal: lease.signal, retryFor: reportedFor, worker: ownWorker() })
+  const options = () => ({ idempotencyKey: crypto.randomUUID(), signal: lease.signal, retryFor: reportedFor, worker })
   const say = <T>(
     send: () => Promise<T>
   ) => insist(send, { signal: lease.signal, goesOn: () => goesOn() && !lease.isLost() })

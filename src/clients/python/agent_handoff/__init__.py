@@ -14,15 +14,17 @@ from ._json import Answer, Answers, RawJson
 from ._lease import Context
 from ._operations import Approvals
 from .client import Client
+from ._shapes import SchemaMismatch
 from .errors import HandoffError, WebhookVerificationError
+from .inboxes import InboxDefinition, define_inbox
 from .webhooks import verify_webhook
 
 if TYPE_CHECKING:
     from .aio import AsyncClient, AsyncContext
 
 __all__ = [
-    "Answer", "Answers", "Approvals", "AsyncClient", "AsyncContext", "Client", "Context", "HandoffError", "RawJson",
-    "WebhookVerificationError", "verify_webhook",
+    "Answer", "Answers", "Approvals", "AsyncClient", "AsyncContext", "Client", "Context", "HandoffError",
+    "InboxDefinition", "RawJson", "SchemaMismatch", "WebhookVerificationError", "define_inbox", "verify_webhook",
 ]
 
 if not TYPE_CHECKING:

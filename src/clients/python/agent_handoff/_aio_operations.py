@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from . import _undo
 from ._call import CallOptions, key_of
@@ -11,6 +11,7 @@ from ._json import Answers
 from ._operations import UNSET, JsonObject, _Unset
 from ._threads import Threads, run
 from .client import Client
+from .inboxes import I, InboxDefinition
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -31,9 +32,21 @@ class AsyncOperations:
     async def _run(self, call: Callable[[], T], undo: Callable[[T | None], object] | None = None) -> T:
         return await run(self._threads, call, undo)
 
+    @overload
+    async def pass_(
+        self, task: str, *, to: InboxDefinition[I, Any], output: I, idempotency_key: str | None = None,
+        retry_for: float | None = None, attempt_timeout: float | None = None, **members: Any,
+    ) -> t.Passed: ...
+
+    @overload
     async def pass_(
         self, task: str, *, idempotency_key: str | None = None, retry_for: float | None = None,
         attempt_timeout: float | None = None, **members: Unpack[t.PassMembers],
+    ) -> t.Passed: ...
+
+    async def pass_(
+        self, task: str, *, idempotency_key: str | None = None, retry_for: float | None = None,
+        attempt_timeout: float | None = None, **members: Any,
     ) -> t.Passed:
         """Passes a task. The members are the API's: ``to``, ``output``, ``context``, ``max_attempts`` and so on."""
         return await self._run(lambda: self._client.pass_(

@@ -105,6 +105,17 @@ def answer_of(text: str) -> Answer:
     return Answer(value, text)
 
 
+def value_of(text: str) -> Any:
+    """Any value of JSON."""
+    return _decode(text)
+
+
+def counted(answer: Answer) -> Answer:
+    """The service leaves the first attempt out; here it is 1."""
+    answer.setdefault("attempt", 1)
+    return answer
+
+
 def with_texts(answer: Answer, name: str) -> list[Answer]:
     """The objects of the array that is a member of the answer, each with its own text, in the answer's place."""
     texts = element_texts(answer.text, name)

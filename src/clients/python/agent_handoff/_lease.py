@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
-import re
-import socket
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -24,15 +21,6 @@ if TYPE_CHECKING:
 _CHECK = 10.0
 
 
-def own_worker() -> str | None:
-    """What a worker calls itself: what HANDOFF_WORKER says, nothing if that is empty; else its machine and process."""
-    said = os.environ.get("HANDOFF_WORKER")
-    if said is not None:
-        return said or None
-    host = re.sub("[^A-Za-z0-9._-]", "-", socket.gethostname())[:80] or "host"
-    return f"{host}:{os.getpid()}"
-
-
 class Cancelled(threading.Event):
     """Set when the handoff isn't this worker's any more; true then, so that ``while not context.cancelled`` will do."""
 
@@ -46,11 +34,12 @@ class Lease:
     That is when the service says so, or when no heartbeat got through in time by the local clock.
     """
 
-    def __init__(self, client: Operations, handoff: Mapping[str, Any], sent_at: float) -> None:
+    def __init__(self, client: Operations, handoff: Mapping[str, Any], sent_at: float, worker: str | None = None) -> None:
         """``sent_at`` is when the catch was sent: the handoff can have been caught at any time since."""
         seconds: float | None = handoff.get("heartbeat_within")
         self._client = client
         self._id: str = handoff["handoff_id"]
+        self._worker = worker
         self._within = math.inf if seconds is None else float(seconds)
         #: The time between two heartbeats, and after one that failed.
         self._regular = _CHECK if seconds is None else seconds / 3
@@ -101,7 +90,7 @@ class Lease:
         sent = self._tried = now()
         self._tried_wall = time.time()
         try:
-            answer = self._client.heartbeat(self._id, **{"worker": own_worker(), **options})
+            answer = self._client.heartbeat(self._id, **options, worker=self._worker)
         except HandoffError as error:
             if _is_end(error):
                 self.end(error)
@@ -114,13 +103,14 @@ class Lease:
     def ask(self, question: str, **options: Any) -> dict[str, Any]:
         """Asks, and waits for the answer."""
         self._check()
-        patient: Any = {"retry_for": math.inf, "worker": own_worker()}
+        patient: Any = {"retry_for": math.inf}
+        mine = {**patient, "worker": self._worker}
         try:
-            id = self._client.ask(self._id, question, **{**options, **patient, "wait": None})["ask_id"]
+            id = self._client.ask(self._id, question, **{**options, **mine, "wait": None})["ask_id"]
             with self._lock:
                 self._asking += 1
             try:
-                found = self._client.asked(self._id, wait=math.inf, **patient)
+                found = self._client.asked(self._id, wait=math.inf, **mine)
             finally:
                 self._renewed = now()
                 with self._lock:

@@ -6,14 +6,15 @@ import math
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, cast, overload
 
 from . import _undo
 from ._call import CallOptions, Request, Settings, call, key_of, labels_text, path_of, query_of
-from ._json import Answer, Answers, RawJson, encode, member_text, present, with_texts
+from ._json import Answer, Answers, RawJson, counted, encode, member_text, present, with_texts
 from ._scope import now
 from ._transport import Transport, address_of
 from ._wait import asked
+from .inboxes import I, InboxDefinition
 
 if TYPE_CHECKING:
     import builtins
@@ -61,18 +62,34 @@ class Operations:
     def _post(self, path: str, body: object, options: CallOptions, **more: Any) -> Any:
         return call(self._settings, Request("POST", path, encode(body), **more), options)
 
+    @overload
+    def pass_(
+        self, task: str, *, to: InboxDefinition[I, Any], output: I, idempotency_key: str | None = None,
+        retry_for: float | None = None, attempt_timeout: float | None = None, **members: Any,
+    ) -> t.Passed: ...
+
+    @overload
     def pass_(
         self, task: str, *, idempotency_key: str | None = None, retry_for: float | None = None,
         attempt_timeout: float | None = None, **members: Unpack[t.PassMembers],
+    ) -> t.Passed: ...
+
+    def pass_(
+        self, task: str, *, idempotency_key: str | None = None, retry_for: float | None = None,
+        attempt_timeout: float | None = None, **members: Any,
     ) -> t.Passed:
         """Passes a task. The members are the API's: ``to``, ``output``, ``context``, ``max_attempts`` and so on.
+
+        With an inbox of ``define_inbox`` as ``to``, its output is checked first, and the service checks the result.
 
         >>> client.pass_("Count the rows.", to="counter", context={"file": "a.csv"})["handoff_id"]
         """
         options: CallOptions = {
             "idempotency_key": idempotency_key, "retry_for": retry_for, "attempt_timeout": attempt_timeout
         }
-        body = {"task": task, **present(**members)}
+        to = members.get("to")
+        sent = to._members(members) if isinstance(to, InboxDefinition) else members
+        body = {"task": task, **present(**sent)}
         return cast("t.Passed", self._post("/api/pass", body, options, key=key_of(options)))
 
     def catch(self, id: str, *, wait: float | None = None, **options: Unpack[CallOptions]) -> t.Handoff:
@@ -80,7 +97,7 @@ class Operations:
         path = f"{path_of('catch', id)}{query_of(wait=_whole(wait))}"
         key = key_of(options)
         with _undo.undone(lambda: _undo.undo_catch(self, id, key)):
-            return cast("t.Handoff", self._get(path, options, key=key, wait=wait))
+            return cast("t.Handoff", counted(self._get(path, options, key=key, wait=wait)))
 
     def catch_next(
         self, inbox: str | None = None, *, inboxes: Sequence[str] | None = None, max: int | None = None,
@@ -98,7 +115,8 @@ class Operations:
         key = key_of(options)
         with _undo.undone(lambda: _undo.undo_catch_next(self, body, key)):
             answer = self._post(f"/api/catch{query_of(wait=_whole(wait))}", body, options, key=key, wait=wait)
-        return Answers(cast("builtins.list[t.Handoff]", with_texts(answer, "items")), answer.text)
+        items = [counted(one) for one in with_texts(answer, "items")]
+        return Answers(cast("builtins.list[t.Handoff]", items), answer.text)
 
     def done(self, id: str, output: JsonObject | None = None, **options: Unpack[CallOptions]) -> t.Done:
         """Reports that the work is done; its passer reads ``output`` as ``result``."""
@@ -182,7 +200,7 @@ class Operations:
         With ``explain`` it has what a pending one waits for.
         """
         query = query_of(wait=_whole(wait), until=until, explain="true" if explain else None)
-        return cast("t.Status", self._get(f"{path_of('status', id)}{query}", options, wait=wait))
+        return cast("t.Status", counted(self._get(f"{path_of('status', id)}{query}", options, wait=wait)))
 
     def get(self, id: str, **options: Unpack[CallOptions]) -> t.Everything:
         """Reads all of a handoff: what was passed, what came of it, and its attempts (with a reader's key)."""
@@ -199,7 +217,9 @@ class Operations:
         """
         body = {"ids": list_of(ids), **present(until=until, results=results)}
         answer = self._post(f"/api/wait{query_of(wait=_whole(wait))}", body, options, wait=wait)
-        with_texts(answer, "items")
+        for one in with_texts(answer, "items"):
+            if one["status"] != "unknown":
+                counted(one)
         return cast("t.Settled", answer)
 
     def inbox(self, name: str, **options: Unpack[CallOptions]) -> t.Inbox:
@@ -244,7 +264,10 @@ class Operations:
             labels=labels_text(labels), status=None if status is None else ",".join(status), **filters, cursor=cursor,
             limit=limit,
         )
-        return cast("t.HandoffList", self._list(f"/api/handoffs{query}", options))
+        answer = self._list(f"/api/handoffs{query}", options)
+        for one in answer["items"]:
+            counted(one)
+        return cast("t.HandoffList", answer)
 
     def list_all(self, *, limit: int = 100, **wanted: Unpack[t.ListWanted]) -> Iterator[t.ListedHandoff]:
         """All that ``list`` has, page by page. ``limit`` is how many one page has."""

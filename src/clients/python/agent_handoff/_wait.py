@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from ._call import CallOptions, Request, Settings, call, path_of, query_of
-from ._json import Answer, encode, with_texts
+from ._json import Answer, counted, encode, with_texts
 from ._scope import MAX_WAIT, Scope, TooLate, current, now, pause
 from .errors import HandoffError
 
@@ -50,7 +50,7 @@ def _status(
     settings: Settings, id: str, options: CallOptions, wait: int | None = None, until: str | None = None
 ) -> Answer:
     path = f"{path_of('status', id)}{query_of(wait=wait, until=until)}"
-    return call(settings, Request("GET", path, wait=wait), options)
+    return counted(call(settings, Request("GET", path, wait=wait), options))
 
 
 def _wait_of(timeout: float | None) -> int:
@@ -140,7 +140,7 @@ class _Many:
         request = Request("POST", f"/api/wait{query_of(wait=wait)}", encode(body), wait=wait)
         answer = call(self.settings, request, options)
         for id, item in zip(ids, with_texts(answer, "items")):
-            self.found[id] = item
+            self.found[id] = item if item["status"] == "unknown" else counted(item)
             if answer["complete"] or _has_ended(item):
                 self.open.pop(id, None)
         return bool(answer["complete"])

@@ -7,7 +7,7 @@ import signal
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import wait
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from ._aio_operations import AsyncOperations
 from ._events import Reader
@@ -17,6 +17,7 @@ from ._scope import Scope
 from ._threads import run
 from .client import Client
 from .errors import HandoffError
+from .inboxes import R, InboxDefinition, served_by
 from .worker import GRACE, OnEnd, OnError, Registered, Served, Worker
 
 if TYPE_CHECKING:
@@ -100,11 +101,11 @@ class AsyncClient(AsyncOperations):
 
     async def wait_for(
         self, id: str, until: t.Until = "done", *, timeout: float | None = None, follow: bool = True,
-        attempt_timeout: float | None = None,
+        attempt_timeout: float | None = None, of: InboxDefinition[Any, Any] | None = None,
     ) -> t.Status:
         """Waits for as long as it takes until a handoff is caught, or has ended in any way: check ``status``."""
         return await self._run(lambda: self._client.wait_for(
-            id, until, timeout=timeout, follow=follow, attempt_timeout=attempt_timeout
+            id, until, timeout=timeout, follow=follow, attempt_timeout=attempt_timeout, of=of
         ))
 
     async def wait_for_all(
@@ -138,9 +139,22 @@ class AsyncClient(AsyncOperations):
             if page is None:
                 return
 
+    @overload
+    async def work(
+        self, inbox: InboxDefinition[Any, R], handler: Callable[[t.Handoff, AsyncContext], Awaitable[R]], *,
+        concurrency: int = 1, stop: asyncio.Event | None = None, worker: str | None = None,
+        on_error: OnError | None = None, on_end: OnEnd | None = None,
+    ) -> None: ...
+
+    @overload
     async def work(
         self, inbox: Served, handler: AsyncHandler, *, concurrency: int = 1, stop: asyncio.Event | None = None,
-        on_error: OnError | None = None, on_end: OnEnd | None = None,
+        worker: str | None = None, on_error: OnError | None = None, on_end: OnEnd | None = None,
+    ) -> None: ...
+
+    async def work(
+        self, inbox: Any, handler: Any, *, concurrency: int = 1, stop: asyncio.Event | None = None,
+        worker: str | None = None, on_error: OnError | None = None, on_end: OnEnd | None = None,
     ) -> None:
         """Serves an inbox (the agent's own if None), or several, the first one first, until ``stop`` is set.
 
@@ -150,11 +164,12 @@ class AsyncClient(AsyncOperations):
         """
         loop = asyncio.get_running_loop()
         scope, bridge = Scope(), _Bridge(self, handler, loop)
-        worker = Worker(self._client, inbox, bridge.handle, concurrency, on_error, on_end)
+        served, handle = served_by(inbox, self._client, bridge.handle)
+        serving_worker = Worker(self._client, served, handle, concurrency, on_error, on_end, worker)
 
         def serve() -> None:
             with scope.active():
-                worker.run(None)
+                serving_worker.run(None)
 
         serving = asyncio.ensure_future(run(self._threads, serve))
         stopping = None if stop is None else asyncio.ensure_future(stop.wait())
@@ -173,7 +188,7 @@ class AsyncClient(AsyncOperations):
             if stopping is not None:
                 stopping.cancel()
 
-    def worker(self, inbox: Served = None, *, concurrency: int = 1) -> Callable[[H], H]:
+    def worker(self, inbox: Served | InboxDefinition[Any, Any] = None, *, concurrency: int = 1) -> Callable[[H], H]:
         """Has ``run`` serve an inbox with a coroutine function."""
 
         def register(handler: H) -> H:

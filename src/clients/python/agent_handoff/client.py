@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from ._events import Reader, read_events
 from ._operations import Operations
 from ._wait import wait_for, wait_for_all
+from .inboxes import R, InboxDefinition, served_by
 from .worker import Handler, OnEnd, OnError, Registered, Served, Worker, no_coroutine, run_all
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from . import types as t
     from ._call import CallOptions
+    from ._lease import Context
     from .errors import HandoffError
 
 H = TypeVar("H", bound=Callable[..., Any])
@@ -58,14 +60,16 @@ class Client(Operations):
 
     def wait_for(
         self, id: str, until: t.Until = "done", *, timeout: float | None = None, follow: bool = True,
-        attempt_timeout: float | None = None,
+        attempt_timeout: float | None = None, of: InboxDefinition[Any, Any] | None = None,
     ) -> t.Status:
         """Waits for as long as it takes until a handoff is caught, or has ended in any way: check ``status``.
 
         With ``follow`` across all its attempts. After ``timeout`` seconds it raises HandoffError with the code
         ``timeout``, whose ``handoff_status`` is the last status, and ``reissued_as`` the attempt that it had come to.
+        With ``of``, an inbox of ``define_inbox``, the result is checked, and as its type reads it.
         """
-        return wait_for(self._settings, id, until, timeout, follow, {"attempt_timeout": attempt_timeout})
+        status = wait_for(self._settings, id, until, timeout, follow, {"attempt_timeout": attempt_timeout})
+        return status if of is None else of._status(status)
 
     def wait_for_all(
         self, ids: Iterable[str], *, timeout: float | None = None, results: bool | None = None,
@@ -100,9 +104,22 @@ class Client(Operations):
         reader = Reader(self._settings, after, types, handoff_id, inbox, labels, follow, on_error, options)
         return read_events(reader, stop)
 
+    @overload
+    def work(
+        self, inbox: InboxDefinition[Any, R], handler: Callable[[t.Handoff, Context], R], *, concurrency: int = 1,
+        stop: threading.Event | None = None, worker: str | None = None, on_error: OnError | None = None,
+        on_end: OnEnd | None = None,
+    ) -> None: ...
+
+    @overload
     def work(
         self, inbox: Served, handler: Handler, *, concurrency: int = 1, stop: threading.Event | None = None,
-        on_error: OnError | None = None, on_end: OnEnd | None = None,
+        worker: str | None = None, on_error: OnError | None = None, on_end: OnEnd | None = None,
+    ) -> None: ...
+
+    def work(
+        self, inbox: Any, handler: Any, *, concurrency: int = 1, stop: threading.Event | None = None,
+        worker: str | None = None, on_error: OnError | None = None, on_end: OnEnd | None = None,
     ) -> None:
         """Serves an inbox (the agent's own if None), or several, the first one first, until ``stop`` is set.
 
@@ -112,12 +129,16 @@ class Client(Operations):
         and calls ``on_error(error, handoff)``, by default the log. ``on_end(handoff, how)`` is called when the service
         has a handler's end (``done``, ``failed``, or ``declined`` by the handler itself), or the handoff was ``lost``.
 
+        With an inbox of ``define_inbox`` the handler's handoff and result are checked. ``worker`` is this worker's name
+        for people, by default what HANDOFF_WORKER says, or else host and process; empty: none.
+
         >>> client.work("counter", lambda handoff, context: {"rows": count(handoff["context"]["file"])}, concurrency=4)
         """
         no_coroutine(handler)
-        Worker(self, inbox, handler, concurrency, on_error, on_end).run(stop)
+        served, handle = served_by(inbox, self, handler)
+        Worker(self, served, handle, concurrency, on_error, on_end, worker).run(stop)
 
-    def worker(self, inbox: Served = None, *, concurrency: int = 1) -> Callable[[H], H]:
+    def worker(self, inbox: Served | InboxDefinition[Any, Any] = None, *, concurrency: int = 1) -> Callable[[H], H]:
         """Has ``run`` serve an inbox with a function.
 
         >>> @client.worker("counter", concurrency=4)
@@ -129,7 +150,7 @@ class Client(Operations):
 
         def register(handler: H) -> H:
             no_coroutine(handler)
-            self._workers.append(Registered(inbox, handler, concurrency))
+            self._workers.append(Registered(*served_by(inbox, self, handler), concurrency))
             return handler
 
         return register

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import inspect
 import logging
+import os
 import queue
+import re
 import signal
+import socket
 import threading
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ._insist import REFUSED_OUTPUT, insist, is_foreign
 from ._json import RawJson, encode
-from ._lease import Context, Lease, own_worker
+from ._lease import Context, Lease
 from ._operations import failure_of
 from ._scope import MAX_WAIT, Scope, current, now, watch
 from ._wait import not_at_once
@@ -44,7 +47,7 @@ class Worker:
 
     def __init__(
         self, client: Operations, served: Served, handler: Handler, concurrency: int, on_error: OnError | None,
-        on_end: OnEnd | None,
+        on_end: OnEnd | None, worker: str | None = None,
     ) -> None:
         if not isinstance(concurrency, int) or concurrency < 1:
             raise ValueError("concurrency must be a whole number, 1 or more")
@@ -55,6 +58,8 @@ class Worker:
         self._concurrency = concurrency
         self._on_error = on_error or _log
         self._on_end = on_end or (lambda handoff, how: None)
+        #: Its name for people.
+        self._name = (own_name() if worker is None else worker) or None
         self._running = 0
         self._changed = threading.Condition()
         self._raised: BaseException | None = None
@@ -113,7 +118,7 @@ class Worker:
     def _take(self, max: int) -> list[t.Handoff]:
         """What comes next; nothing when the worker is stopped, unless something had been caught by then."""
         what: dict[str, Any] = {
-            **self._served, "max": max, "idempotency_key": str(uuid.uuid4()), "worker": own_worker()
+            **self._served, "max": max, "idempotency_key": str(uuid.uuid4()), "worker": self._name
         }
         items: list[t.Handoff] = []
 
@@ -146,7 +151,7 @@ class Worker:
     def _start(self, handoff: t.Handoff, sent_at: float) -> None:
         with self._changed:
             self._running += 1
-        lease = Lease(self._client, handoff, sent_at)
+        lease = Lease(self._client, handoff, sent_at, self._name)
         threading.Thread(target=self._serve, args=(handoff, lease), name="handoff-lease", daemon=True).start()
 
     def _serve(self, handoff: t.Handoff, lease: Lease) -> None:
@@ -214,7 +219,7 @@ class Worker:
         """With one key for all its tries. If the service doesn't accept the output, the handoff fails: why it didn't."""
 
         def say(send: Callable[..., object]) -> None:
-            once = {"idempotency_key": str(uuid.uuid4()), "retry_for": _REPORTED_FOR, "worker": own_worker()}
+            once = {"idempotency_key": str(uuid.uuid4()), "retry_for": _REPORTED_FOR, "worker": self._name}
             insist(lambda: send(**once), goes_on=lambda: not self._over.cancelled and not lease.is_lost())
 
         def fail(error: BaseException) -> None:
@@ -236,6 +241,14 @@ class Worker:
         except (TypeError, ValueError, RecursionError) as unsayable:
             fail(unsayable)
             return unsayable
+
+
+def own_name() -> str | None:
+    """This process among an agent's workers: what HANDOFF_WORKER says, else host and process. None for none."""
+    said = os.environ.get("HANDOFF_WORKER")
+    name, end = (socket.gethostname(), f":{os.getpid()}") if said is None else (said, "")
+    # In characters that the service takes, and at most 100.
+    return re.sub(r"[^A-Za-z0-9._:@/-]", "-", name)[:100 - len(end)] + end or None
 
 
 def _own_end(error: HandoffError | None) -> str | None:
@@ -264,7 +277,7 @@ class _unscoped:
 class Registered(NamedTuple):
     """A handler that ``run`` will serve with."""
 
-    served: Served
+    served: Any
     handler: Any
     concurrency: int
 

@@ -4,6 +4,7 @@ import { accessSync, constants, statSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { StringDecoder } from 'node:string_decoder'
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
+import { ownWorkerName } from '../call.ts'
 import { insist } from '../clock.ts'
 import { isHandoffError, rawJson } from '../index.ts'
 import type { Handoff, HandoffClient } from '../index.ts'
@@ -115,7 +116,9 @@ class Worker {
       this.#failures.set(handoff, why)
       throw new Error(why)
     }
-    const once = { idempotencyKey: crypto.randomUUID(), signal, retryFor: reportedFor }
+    const once = {
+      idempotencyKey: crypto.randomUUID(), signal, retryFor: reportedFor, worker: ownWorkerName()
+    }
     const reason = message || `the command ended with ${declines}`
     await insist(
       () => this.#client.decline(handoff.handoff_id, reason, once), { signal, goesOn: () => !this.over.aborted }

@@ -1,0 +1,97 @@
+/**
+ * The interface of the libraries that check values (https://standardschema.dev): zod, valibot, arktype and others have
+ * it. Written here, since this package depends on nothing.
+ */
+export interface StandardSchema<Input = any, Output = any> {
+  readonly '~standard': {
+    readonly version: 1
+    readonly vendor: string
+    readonly validate: (value: unknown) => Checked<Output> | Promise<Checked<Output>>
+    /** What TypeScript knows of it; there is no value. */
+    readonly types?: { readonly input: Input, readonly output: Output } | undefined
+    /** Its JSON Schema (Standard JSON Schema), where the library has that. */
+    readonly jsonSchema?: JsonSchemaConverter | undefined
+  }
+}
+
+interface JsonSchemaConverter {
+  /** Of what may be given, and of what comes out. */
+  readonly input: (options: InDraft) => Record<string, unknown>
+  readonly output: (options: InDraft) => Record<string, unknown>
+}
+
+type Checked<Output> = { readonly value: Output, readonly issues?: undefined } | { readonly issues: readonly Issue[] }
+
+interface Issue {
+  readonly message: string
+  readonly path?: ReadonlyArray<PropertyKey | { readonly key: PropertyKey }> | undefined
+}
+
+/** What is given to a schema: what is written as JSON. */
+export type InputOf<S extends StandardSchema> = NonNullable<S['~standard']['types']>['input']
+/** What a schema gives: what was read, with its defaults and in its types. */
+export type OutputOf<S extends StandardSchema> = NonNullable<S['~standard']['types']>['output']
+
+/**
+ * A Standard Schema of a JSON Schema and a function that says whether a value satisfies it, for libraries that have
+ * both without being one, such as TypeBox.
+ */
+export function standardSchema<T> (schema: object, check: (value: unknown) => value is T): StandardSchema<T, T> {
+  const json = () => schema as Record<string, unknown>
+  return {
+    '~standard': {
+      version: 1,
+      vendor: 'agent-handoff',
+      validate: value => check(value) ? { value } : { issues: [{ message: 'does not satisfy its JSON Schema' }] },
+      jsonSchema: { input: json, output: json },
+    },
+  }
+}
+
+/** A value that isn't what a schema says. Its text names what is wrong, and where. */
+export class SchemaMismatch extends TypeError {
+  override name = 'SchemaMismatch'
+  /** A failed handoff has it as its code. */
+  readonly code: string
+
+  constructor (code: string, message: string) {
+    super(message)
+    this.code = code
+  }
+}
+
+/**
+ * What a schema makes of a value.
+ * @param name what the value is @param code what a mismatch is called
+ * @throws {SchemaMismatch}
+ */
+export async function checked<S extends StandardSchema> (
+  schema: S, value: unknown, name: string, code: string
+): Promise<OutputOf<S>> {
+  const found = await schema['~standard'].validate(value)
+  if (found.issues === undefined) return found.value as OutputOf<S>
+  const faults = found.issues.slice(0, faultsShown).map(({ message, path = [] }) =>
+    `${[name, ...path.map(part => String(typeof part === 'object' ? part.key : part))].join('.')}: ${message}`)
+  const more = found.issues.length > faultsShown ? `; and ${found.issues.length - faultsShown} more` : ''
+  throw new SchemaMismatch(code, faults.join('; ') + more)
+}
+
+/** How many faults a mismatch names. */
+const faultsShown = 10
+
+const inDraft = { target: 'draft-2020-12' } as const
+type InDraft = typeof inDraft
+
+/** Makes the JSON Schema of a schema whose library doesn't say it itself, in the dialect that the service reads. */
+export type ToJsonSchema = (schema: any, options: InDraft) => object
+
+/** The JSON Schema of what may be given. @throws {TypeError} there is none */
+export function jsonSchemaOf (schema: StandardSchema, toJsonSchema: ToJsonSchema | undefined): object {
+  if (toJsonSchema !== undefined) return toJsonSchema(schema, inDraft)
+  const { vendor, jsonSchema } = schema['~standard']
+  if (jsonSchema === undefined) {
+    throw new TypeError(`${vendor} doesn’t give the JSON Schema of its schemas: pass toJsonSchema, such as that of ` +
+      '@valibot/to-json-schema')
+  }
+  return jsonSchema.input(inDraft)
+}
