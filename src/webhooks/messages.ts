@@ -82,14 +82,14 @@ export function summaryOf (
     ['Because', event.expired_because === undefined ? undefined : becauseOf[event.expired_because]],
     ['Ended as', event.state],
     ['Tried again', event.reissued_as === undefined ? undefined : 'yes'],
-    ['Until', end === undefined ? undefined : timeIn(timezone, end)],
+    ['Until', end === undefined ? undefined : localTime(timezone, end)],
     ['Handoff', id],
   ]
   return {
     title: titles[type] ?? `Something happened: ${type}`,
     facts: facts.filter((fact): fact is [string, string] => fact[1] !== undefined),
     quote,
-    link: linkTo(event.approval_url ?? event.answer_url ?? pageOf(id, baseUrl)),
+    link: linkTo(event.approval_url ?? event.answer_url ?? consolePage(id, baseUrl)),
   }
 }
 
@@ -101,17 +101,17 @@ export function updateOf (type: string, data: object, by: string | null, baseUrl
     title: titles[type]!,
     facts: facts.filter((fact): fact is [string, string] => fact[1] != null),
     quote: null,
-    link: linkTo(pageOf(id, baseUrl)),
+    link: linkTo(consolePage(id, baseUrl)),
   }
 }
 
 /** How many events of a type, null for several, there were of an inbox. */
-export interface Group { type: string | null, inbox: string | null, count: number }
+export interface SummaryGroup { type: string | null, inbox: string | null, count: number }
 
 const forDecisions = new Set(['handoff.approval_requested', 'handoff.asked'])
 
 /** What a message says of all that had no message of its own. */
-export function summaryOfMany (groups: readonly Group[], baseUrl: string): Summary {
+export function summaryOfMany (groups: readonly SummaryGroup[], baseUrl: string): Summary {
   const count = groups.reduce((sum, group) => sum + group.count, 0)
   const isForDecisions = groups.every(({ type }) => type !== null && forDecisions.has(type))
   return {
@@ -125,13 +125,13 @@ export function summaryOfMany (groups: readonly Group[], baseUrl: string): Summa
 }
 
 /** A time as a person reads it. @param timezone its IANA name */
-function timeIn (timezone: string, time: string): string {
+function localTime (timezone: string, time: string): string {
   // This locale's form is the one that sorts.
   const text = new Date(time).toLocaleString('sv-SE', { timeZone: timezone, dateStyle: 'short', timeStyle: 'short' })
   return `${text} ${timezone}`
 }
 
-function pageOf (id: string | undefined, baseUrl: string): string {
+function consolePage (id: string | undefined, baseUrl: string): string {
   return id === undefined ? `${baseUrl}/` : `${baseUrl}/console/handoffs/${id}`
 }
 

@@ -7,7 +7,7 @@ import type { Claimed } from '../store/webhooks.ts'
 import type { Mailer } from './mail.ts'
 import { addressIn } from './mail.ts'
 import { chatMessages, mailText, summaryOf, summaryOfMany, updateOf, updateTypes } from './messages.ts'
-import type { Group, Summary } from './messages.ts'
+import type { SummaryGroup, Summary } from './messages.ts'
 import type { Answer, Sender, WebhookSecrets } from './sender.ts'
 
 export interface PostOptions {
@@ -56,7 +56,7 @@ export class Post {
     { withTask, updates, timezone }: Pick<Webhook, 'withTask' | 'updates' | 'timezone'>
   ): Promise<Summary> {
     const { excerpts, baseUrl } = this.#options
-    if (typeIn(text) === summaryType) return summaryOfMany(groupsIn(text), baseUrl())
+    if (typeIn(text) === summaryType) return summaryOfMany(summaryGroups(text), baseUrl())
     const { type, data } = eventIn(text, baseUrl())
     const { handoff_id: id, ask_id: askId, answered_by: answeredBy } =
       data as { handoff_id?: string, ask_id?: string, answered_by?: string }
@@ -91,7 +91,7 @@ function notSent (error: string): Answer {
 const summaryType = 'webhook.summary'
 
 /** What a summary counts (lua/webhook-claim.lua). */
-function groupsIn (text: string): Group[] {
+function summaryGroups (text: string): SummaryGroup[] {
   return text.split(' ').slice(2).map(word => {
     const [, name, inbox, count] = /^(.*?)\/(.*)=(\d+)$/.exec(word)!
     return { type: name === 'more' ? null : `handoff.${name}`, inbox: inbox || null, count: Number(count) }
@@ -99,8 +99,8 @@ function groupsIn (text: string): Group[] {
 }
 
 /** How many events a delivery is of; null for one that is no summary. */
-export function countIn (text: string): number | null {
-  return typeIn(text) === summaryType ? groupsIn(text).reduce((sum, { count }) => sum + count, 0) : null
+export function summarisedCount (text: string): number | null {
+  return typeIn(text) === summaryType ? summaryGroups(text).reduce((sum, { count }) => sum + count, 0) : null
 }
 
 /** When what a delivery is of happened: an event's id begins with it, and so does a test's after its name. */

@@ -1,7 +1,7 @@
 import { attemptTimeout } from './sender.ts'
 
 /** What an attempt's errors mean, as far as a receiver's owner or an operator can do something about them. */
-const reasons: Readonly<Record<string, string>> = {
+const inWords: Readonly<Record<string, string>> = {
   timeout: `There was no answer within ${attemptTimeout / 1000} seconds.`,
   target_refused: 'The service doesn’t send there: it must be an https URL of a public address, or an address that ' +
     'its WEBHOOK_ALLOW names.',
@@ -22,9 +22,9 @@ const reasons: Readonly<Record<string, string>> = {
 const mailRefused = 'The service sends no mail to this address: its MAIL_ALLOW must name it, or its domain.'
 
 /** Why an attempt failed, in words; null where it didn't fail, or wasn't made. */
-export function reasonOf (status: number | null, error: string | null, isMail: boolean): string | null {
+export function whyFailed (status: number | null, error: string | null, isMail: boolean): string | null {
   if (error !== null) {
-    return isMail && error === 'target_refused' ? mailRefused : reasons[error] ?? `The attempt failed with ${error}.`
+    return isMail && error === 'target_refused' ? mailRefused : inWords[error] ?? `The attempt failed with ${error}.`
   }
   if (status === null || (status >= 200 && status < 300)) return null
   if (isMail) return `The mail server answered ${status}.`

@@ -17,8 +17,8 @@ import { maxWebhooks } from '../store/webhooks.ts'
 import type { Webhook } from '../store/webhook-records.ts'
 import type { ListedDelivery, Webhooks } from '../store/webhooks.ts'
 import { addressIn } from './mail.ts'
-import { countIn, timeOf } from './post.ts'
-import { reasonOf } from './reasons.ts'
+import { summarisedCount, timeOf } from './post.ts'
+import { whyFailed } from './reasons.ts'
 import { isFor, testType } from './tenant-webhooks.ts'
 import type { WebhookSecrets } from './sender.ts'
 import type { Targets } from './targets.ts'
@@ -320,8 +320,8 @@ function deliveryMembers (
   { id, text, status, attempts, lastStatus, lastError, lastAt, nextAt }: ListedDelivery, isMail: boolean
 ): object {
   const time = (at: number | null) => at === null ? null : iso(at)
-  const summarised = countIn(text)
-  const why = reasonOf(lastStatus, lastError, isMail)
+  const summarised = summarisedCount(text)
+  const why = whyFailed(lastStatus, lastError, isMail)
   return {
     id,
     type: typeIn(text),

@@ -114,7 +114,7 @@ t.test('five messages to people go out in any minute, and the rest as one at its
   t.strictSame(await claim(11_000), { first: 60_000, got: {} })
   await plan(50_000, event(900, 'asked', 'other'))
   t.strictSame(await claim(50_000), { first: 60_000, got: {} })
-  const [summaryId] = await redis.zrange(due, 0, -1)
+  const [summaryId] = await redis.zrange(due, '0', '-1')
   t.strictSame((await claim(60_000)).got, { [summaryId!]: `0 - - - webhook.summary ${id} expired/=50 failed/box=99 failed/=99 expired/box=49 asked/other=1` })
   t.equal(summaryId, `summary_${now + 60_000}`)
   await plan(60_000, event(901))
