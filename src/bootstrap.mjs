@@ -1,10 +1,10 @@
 // Makes a clone ready to run: packages installed, dist/ built, each only when it isn't so already. npm runs it before
 // start, and with --all before test and bench. Only what Node itself has is used here: there may be nothing else yet.
-import { spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import {
-  chmodSync, constants, existsSync, mkdirSync, openSync, readdirSync, readFileSync, realpathSync, renameSync, rmSync,
-  writeFileSync
+  chmodSync, constants, existsSync, mkdirSync, openSync, readdirSync, readFileSync, readlinkSync, realpathSync,
+  renameSync, rmSync, symlinkSync, writeFileSync
 } from 'node:fs'
 import { createRequire } from 'node:module'
 import { basename, dirname, join, relative } from 'node:path'
@@ -89,21 +89,64 @@ function filesIn (root, folder) {
  * Brings the clone at `root` up to date, with one line by `say` per step taken. Throws what a step that fails says.
  * @param folders those below `root` with a manifest of their own, whose packages are wanted too
  */
-function bootstrap (root, all, say, folders = []) {
+async function bootstrap (root, all, say, folders = []) {
+  linkCommand(root)
   const missing = () => folders.filter((folder) => !isInstalled(join(root, folder), true))
   if (isInstalled(root, all) && missing().length === 0 && isBuilt(root)) return
   lock(root) // held until this process ends; what another did while we waited needn't be done again
   if (!isInstalled(root, all)) {
     say('installing dependencies')
-    npmCi(root, ...all ? ['--include=dev'] : leftOut(root))
+    await npmCi(root, ...all ? ['--include=dev'] : leftOut(root))
+    linkCommand(root)
   }
   for (const folder of missing()) {
     say(`installing what ${folder} needs`)
-    npmCi(join(root, folder), '--include=dev')
+    await npmCi(join(root, folder), '--include=dev')
   }
   if (!isBuilt(root)) {
     say('building')
-    build(root)
+    await build(root)
+  }
+}
+
+/** How long nothing is said of a step that goes on, in milliseconds: on a terminal, and elsewhere. */
+const [soon, seldom] = [200, 5000]
+
+/**
+ * Says how far a step is: on a terminal in one line that is written anew, elsewhere in further lines.
+ * @returns what tells it, with nothing at the end
+ */
+function stepProgress (step) {
+  const { isTTY: isTerminal = false } = process.stdout
+  let saidAt = Date.now()
+  let isShown = false
+  return (how) => {
+    const clear = isShown ? '\r\u001b[2K' : ''
+    if (how === undefined) return process.stdout.write(clear)
+    if (Date.now() - saidAt < (isTerminal ? soon : seldom)) return
+    saidAt = Date.now()
+    isShown = isTerminal
+    process.stdout.write(isTerminal ? `${clear}${step}: ${how}` : `${step}: ${how}\n`)
+  }
+}
+
+/**
+ * `npx handoff` starts what node_modules/.bin has at once. Else npx looks for who has the command, and installs that:
+ * this takes three times as long as the command itself.
+ */
+function linkCommand (root) {
+  const link = join(root, 'node_modules/.bin/handoff')
+  const target = '../../dist/cli/main.js'
+  if (!existsSync(dirname(link)) || !existsSync(join(root, 'src/cli/main.ts')) || targetOf(link) === target) return
+  rmSync(link, { force: true })
+  symlinkSync(target, link)
+}
+
+function targetOf (link) {
+  try {
+    return readlinkSync(link)
+  } catch {
+    return undefined
   }
 }
 
@@ -129,7 +172,7 @@ function leftOut (root) {
   ]
 }
 
-function npmCi (cwd, ...options) {
+async function npmCi (cwd, ...options) {
   const npm = process.env.npm_execpath
   const [command, first] = basename(npm ?? '').startsWith('npm-cli') ? [process.execPath, [npm]] : ['npm', []]
   // Where packages come from is the user's choice and stays; what this run of npm was set for its own script isn't
@@ -140,9 +183,13 @@ function npmCi (cwd, ...options) {
     ...first, 'ci', ...options, '--no-audit', '--no-fund', '--global=false', '--dry-run=false',
     '--package-lock-only=false'
   ]
-  const {
-    status, signal, error, stdout, stderr
-  } = spawnSync(command, args, { cwd, env, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'], maxBuffer: 2 ** 26 })
+  const tell = stepProgress('installing')
+  const wanted = Object.keys(packages(join(cwd, 'package-lock.json')) ?? {}).filter((path) => path !== '')
+  const count = () => wanted.filter((path) => existsSync(join(cwd, path, 'package.json'))).length
+  const timer = setInterval(() => tell(`${count()} of at most ${wanted.length} packages`), soon)
+  const { status, signal, error, stdout, stderr } = await runToEnd(command, args, { cwd, env })
+  clearInterval(timer)
+  tell()
   if (status === 0) return
   const [, unreached] =
     /^npm error code (E(?:AI_AGAIN|CONNREFUSED|CONNRESET|HOSTUNREACH|NETUNREACH|NOTCACHED|NOTFOUND|TIMEDOUT)|ERR_SOCKET_TIMEOUT)$/m.exec(stderr) ?? []
@@ -155,21 +202,39 @@ function npmCi (cwd, ...options) {
   )
 }
 
+/** Runs a program to its end. */
+function runToEnd (command, args, options) {
+  return new Promise((resolve) => {
+    const child = spawn(command, args, { ...options, stdio: ['ignore', 'pipe', 'pipe'] })
+    const said = { stdout: '', stderr: '' }
+    for (const name of ['stdout', 'stderr']) {
+      child[name].setEncoding('utf8').on('data', (text) => { said[name] += text })
+    }
+    child.once('error', (error) => resolve({ ...said, status: null, signal: null, error }))
+    child.once('close', (status, signal) => resolve({ ...said, status, signal }))
+  })
+}
+
 /**
  * Compiled beside and then put in place, so a run that is killed leaves no half build and a deleted source no output.
  * Types are only taken out, as `npm run build` would: to check them needs the packages of tests, and five times as
  * long.
  */
-function build (root) {
+async function build (root) {
   const made = join(root, '.cache/build')
   const sources = digest(root) // before: what changes meanwhile is built next time
   rmSync(made, { recursive: true, force: true })
-  compile(root, made, compilerOf(root))
-  makeExecutable(root, made)
+  const tell = stepProgress('building')
+  compile(root, made, await compilerOf(root), tell)
+  makeExecutable(made)
   rmSync(join(root, 'dist'), { recursive: true, force: true })
   renameSync(made, join(root, 'dist'))
   writeScripts(root)
-  packClients(root)
+  const began = Date.now()
+  const seconds = () => Math.round((Date.now() - began) / 1000)
+  const timer = setInterval(() => tell(`the packages of the clients, for ${seconds()} s`), soon)
+  await packClients(root).finally(() => clearInterval(timer))
+  tell()
   writeFileSync(join(root, 'dist/.sources'), sources) // last, as it says that the rest is there
 }
 
@@ -182,21 +247,23 @@ function writeScripts (root) {
 }
 
 /** The clients that the service hands out. */
-function packClients (root) {
+async function packClients (root) {
   const program = join(root, 'src/clients/pack.mjs')
   if (!existsSync(program)) return
-  const args = [program, join(root, 'dist/clients'), join(compilerHome(root), 'node_modules/typescript/bin/tsc')]
-  const { status, error, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8' })
+  const args = [program, join(root, 'dist/clients'), join(await compilerHome(root), 'node_modules/typescript/bin/tsc')]
+  const { status, error, stderr } = await runToEnd(process.execPath, args, {})
   if (status !== 0) throw new Error(error?.message ?? stderr)
 }
 
-function compile (root, made, ts) {
+function compile (root, made, ts, tell) {
   const { options } = ts.convertCompilerOptionsFromJson(
     JSON.parse(readFileSync(join(root, 'tsconfig.json'), 'utf8')).compilerOptions, root
   )
   // A file by itself doesn't show that package.json makes all of them ES modules.
   const compilerOptions = { ...options, module: ts.ModuleKind.ESNext, moduleDetection: ts.ModuleDetectionKind.Force }
-  for (const file of sourcesOf(root)) {
+  const files = sourcesOf(root)
+  for (const [at, file] of files.entries()) {
+    tell(`${at} of ${files.length} files`)
     const { outputText, diagnostics } = ts.transpileModule(
       readFileSync(join(root, file), 'utf8'), { fileName: join(root, file), compilerOptions, reportDiagnostics: true }
     )
@@ -212,12 +279,12 @@ function compile (root, made, ts) {
 }
 
 /** TypeScript as package-lock.json has it. */
-function compilerOf (root) {
-  return createRequire(join(compilerHome(root), 'package.json'))('typescript')
+async function compilerOf (root) {
+  return createRequire(join(await compilerHome(root), 'package.json'))('typescript')
 }
 
 /** Where it is: the tests' own where they are installed, else one that is kept apart from what the service runs on. */
-function compilerHome (root) {
+async function compilerHome (root) {
   const path = 'node_modules/typescript'
   const { [path]: wanted } = packages(join(root, 'package-lock.json')) ?? {}
   if (wanted === undefined) throw new Error('package-lock.json names no TypeScript')
@@ -230,42 +297,42 @@ function compilerHome (root) {
     writeFileSync(join(apart, 'package-lock.json'), JSON.stringify({
       name: 'compiler', lockfileVersion: 3, packages: { '': project, [path]: { ...wanted, dev: false } }
     }))
-    npmCi(apart)
+    await npmCi(apart)
   }
   return holds(root) ? root : apart
 }
 
-/** What package.json names as commands: the compiler makes plain files, and npx runs them as they are. */
-function makeExecutable (root, made) {
-  const { bin = {} } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
-  for (const file of Object.values(bin)) chmodSync(join(made, relative('dist', file)), 0o755)
+/** The command: the compiler makes plain files, and npx runs them as they are. */
+function makeExecutable (made) {
+  const command = join(made, 'cli/main.js')
+  if (existsSync(command)) chmodSync(command, 0o755)
 }
 
 /** The compiler's own command, for the package of the client: after `npm start` there may be none in node_modules. */
-function tsc (root, args) {
+async function tsc (root, args) {
   lock(root)
   const { status, error } = spawnSync(
-    process.execPath, [join(compilerHome(root), 'node_modules/typescript/bin/tsc'), ...args], { stdio: 'inherit' }
+    process.execPath, [join(await compilerHome(root), 'node_modules/typescript/bin/tsc'), ...args], { stdio: 'inherit' }
   )
   if (error !== undefined) throw error
   process.exitCode = status ?? 1
 }
 
-function main () {
+async function main () {
   const [major, minor] = process.versions.node.split('.').map(Number)
   if (major < oldest[0] || (major === oldest[0] && minor < oldest[1])) {
     throw new Error(`This needs Node.js ${oldest.join('.')} or newer, and this is ${process.versions.node}: see ` +
       'https://nodejs.org')
   }
   const root = dirname(dirname(fileURLToPath(import.meta.url)))
-  if (process.argv[2] === '--tsc') return tsc(root, process.argv.slice(3))
+  if (process.argv[2] === '--tsc') return await tsc(root, process.argv.slice(3))
   const args = process.argv.slice(2)
-  bootstrap(root, args.includes('--all'), (line) => console.log(line), args.filter((arg) => arg !== '--all'))
+  await bootstrap(root, args.includes('--all'), (line) => console.log(line), args.filter((arg) => arg !== '--all'))
 }
 
 if (process.argv[1] !== undefined && realpathSync(process.argv[1]) === fileURLToPath(import.meta.url)) {
   try {
-    main()
+    await main()
   } catch (error) {
     console.error(error.message)
     process.exit(1)
