@@ -16,7 +16,7 @@ t.test('a page, each item with its own text, and all pages', async t => {
   await bob.catch(ids[2]!)
   const page = await olga.list({ inbox: 'in', limit: 2 })
   t.match(page, { items: [{}, {}], next_cursor: /./ })
-  for (const item of page.items) t.strictSame(JSON.parse(item.text), { ...item })
+  for (const item of page.items) t.strictSame({ attempt: 1, ...JSON.parse(item.text) }, { ...item })
   t.match(page.text, /^\{"items":\[\{"handoff_id"/)
   const rest = await olga.list({ inbox: 'in', limit: 2, cursor: page.next_cursor! })
   const seen = [...page.items, ...rest.items].map(({ handoff_id: id }) => id)
