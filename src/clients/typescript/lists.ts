@@ -204,6 +204,6 @@ export async function readMany (
   const body = encode({ ids, until, results })
   const answer = await call<ManySettled>(settings, { method: 'POST', path, body, wait }, options)
   const texts = elementTexts(answer.text, 'items')
-  answer.items.forEach((item, index) => withText(item.status === 'unknown' ? item : withAttempt(item), texts[index]!))
+  answer.items.forEach((item, index) => withText(withAttempt(item), texts[index]!))
   return answer
 }

@@ -91,9 +91,10 @@ export type BatchResults = WithText<{
   results: Array<WithText<Replace<BatchResult, { body: WithText<BatchResult['body']> }>>>
 }>
 
-/** Fills in the first attempt. */
+/** Fills in the first attempt of a handoff. */
 export function withAttempt<T extends object> (answer: T): T {
-  return Object.assign(answer, { attempt: (answer as { attempt?: number }).attempt ?? 1 })
+  const { status = 'unknown', attempt = 1 } = answer as { status?: string, attempt?: number }
+  return status === 'unknown' ? answer : Object.assign(answer, { attempt })
 }
 
 /** Characters that the service takes as a failure's message, and as its code. */

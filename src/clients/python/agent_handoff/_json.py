@@ -111,8 +111,9 @@ def value_of(text: str) -> Any:
 
 
 def counted(answer: Answer) -> Answer:
-    """The service leaves the first attempt out; here it is 1."""
-    answer.setdefault("attempt", 1)
+    """The service leaves the first attempt of a handoff out; here it is 1."""
+    if answer.get("status", "unknown") != "unknown":
+        answer.setdefault("attempt", 1)
     return answer
 
 

@@ -218,8 +218,7 @@ class Operations:
         body = {"ids": list_of(ids), **present(until=until, results=results)}
         answer = self._post(f"/api/wait{query_of(wait=_whole(wait))}", body, options, wait=wait)
         for one in with_texts(answer, "items"):
-            if one["status"] != "unknown":
-                counted(one)
+            counted(one)
         return cast("t.Settled", answer)
 
     def inbox(self, name: str, **options: Unpack[CallOptions]) -> t.Inbox:

@@ -140,7 +140,7 @@ class _Many:
         request = Request("POST", f"/api/wait{query_of(wait=wait)}", encode(body), wait=wait)
         answer = call(self.settings, request, options)
         for id, item in zip(ids, with_texts(answer, "items")):
-            self.found[id] = item if item["status"] == "unknown" else counted(item)
+            self.found[id] = counted(item)
             if answer["complete"] or _has_ended(item):
                 self.open.pop(id, None)
         return bool(answer["complete"])
