@@ -32,11 +32,11 @@ export const comma = 0x2c
 const colon = 0x3a
 const minus = 0x2d
 const zero = 0x30
-const backslash = 0x5c
+export const backslash = 0x5c
 export const openBracket = 0x5b
 export const closeBracket = 0x5d
 export const openBrace = 0x7b
-const closeBrace = 0x7d
+export const closeBrace = 0x7d
 
 /**
  * Tables indexed by byte: 1 for the bytes in the set. In a string, control characters, the quote and the backslash end

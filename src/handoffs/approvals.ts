@@ -10,6 +10,7 @@ import type {
 } from '../store/approvals.ts'
 import type { Handoffs, AgentTexts } from '../store/handoffs.ts'
 import type { Reads } from '../store/reads.ts'
+import type { Seen } from '../store/replies.ts'
 import {
   agreedMembers, alreadyDecided, approvalText, digestText, membersText, payloadMembers, placeOf, refusal, spliceAnswer,
   termsOn
@@ -26,7 +27,7 @@ export interface ToRead extends Inspection { texts: AgentTexts | null, isParentS
 
 /**
  * One entry of the list: the beginning of its task as JSON text, whether the task is longer, the digest of all that was
- * passed, and whether the beginning is all of that.
+ * passed, how many bytes that has, and whether the beginning is all of it.
  */
 interface Listed {
   id: string
@@ -34,6 +35,7 @@ interface Listed {
   task: string
   truncated: boolean
   digest: string
+  size: number
   isWhole: boolean
 }
 /**
@@ -108,6 +110,19 @@ export class ApprovalService {
     return this.#approvals.channelOf(tenant, homeTag(tenant))
   }
 
+  /** How a handoff stands, without its texts; null if there is none. */
+  async stands (caller: Caller, id: string): Promise<Seen | null> {
+    const reply = await this.#handoffs.status(placeOf(caller, id), 0, 0)
+    if (reply.outcome === 'not_found') return null
+    if (!isAddressed(caller, reply.record)) throw refusal({ outcome: 'not_addressee', seen: reply })
+    return reply
+  }
+
+  /** The channel for changes of one handoff. */
+  channelOf (caller: Caller, id: string): string {
+    return this.#handoffs.channelOf(placeOf(caller, id))
+  }
+
   /** The whole of one handoff. Reading it changes nothing. */
   inspect (caller: Caller, id: string, asker: Asker): Promise<Inspection> {
     return this.#inspect(caller, id, asker, false)
@@ -169,7 +184,7 @@ export class ApprovalService {
 
 function listed ({ id, record, task, digest, size }: Waiting): Listed {
   const { text, truncated } = excerpt(task)
-  return { id, record, task: text, truncated, digest, isWhole: !truncated && size <= task.length + besideTask }
+  return { id, record, task: text, truncated, digest, size, isWhole: !truncated && size <= task.length + besideTask }
 }
 
 /** The list's JSON. The beginning of each task is the text that was passed. */
@@ -195,7 +210,7 @@ export function inspectionText ({ id, now, record, decision, payload, digest, sc
 }
 
 /** The cursor of what comes after this position. */
-export function writeCursor ({ createdAt, id }: ListPlace): string {
+function writeCursor ({ createdAt, id }: ListPlace): string {
   return Buffer.from(`${createdAt} ${id}`).toString('base64url')
 }
 

@@ -1,69 +1,89 @@
-import { invalid } from '../core/errors.ts'
+import { setImmediate } from 'node:timers/promises'
 import type { Labels } from '../core/labels.ts'
 import { isAddressed } from '../core/model.ts'
 import type { Caller, HandoffRecord } from '../core/model.ts'
 import { Shared } from '../core/shared.ts'
-import { writeCursor as approvalsCursor } from './approvals.ts'
+import type { Seen } from '../store/replies.ts'
 import type { ApprovalService, DecidedLately } from './approvals.ts'
 import type { AskService } from './asks.ts'
 import { excerpt } from './excerpt.ts'
-import { writeCursor } from './lists.ts'
+import { readCursor, writeCursor } from './lists.ts'
 import type { Asker, WaitOptions, Waiter } from './waiter.ts'
 
-/** What waits for people of a tenant: handoffs for their approval, and questions for their answer, in one list. */
+/** What waits for people of a tenant, in two lists: questions for their answer, and handoffs for their approval. */
+
+/** Which of the two. */
+export type WaitingKind = 'questions' | 'approvals'
 
 /**
- * One entry: since when it waits, and the beginning of the task or the question as JSON text. Of what waits for
- * approval, `digest` is that of all that was passed, and `isWhole` whether the beginning is all of it.
+ * One entry: since when it waits and until when, and the beginning of the task or the question as JSON text. Of what
+ * waits for approval, `digest` is that of all that was passed, `size` how many bytes that has, and `isWhole` whether
+ * the beginning is all of it.
  */
 export interface WaitingItem {
-  kind: 'approval' | 'question'
+  kind: WaitingKind
   id: string
   since: number
+  until: number
   record: HandoffRecord
   text: string
   digest: string
+  size: number
   isWhole: boolean
 }
 
+/** How many there are, or at least so many. */
+export interface Count { count: number, areMore: boolean }
+
 /**
- * A part of the list, which may be empty, and the cursor of the next part; null at its end. `approvals` is how many
- * handoffs wait for approval in all, and null in a part behind those; `questions` is how many this part read, and
- * `areMore` whether others follow. By Redis’s clock it was `now`.
+ * A part of one list, which may be empty, the cursor of the next part (null at its end), and how many are in each.
+ * `isSearch`: it was looked for among the first of each, and `isPart` whether more wait than were looked at. By Redis’s
+ * clock it was `now`.
  */
 export interface WaitingList {
+  kind: WaitingKind
   items: WaitingItem[]
   next: string | null
-  approvals: number | null
-  questions: number
-  areMore: boolean
-  /** What was decided last, the latest first; only where the list begins, and shows all. */
+  counts: Record<WaitingKind, Count>
+  isSearch: boolean
+  isPart: boolean
+  /** What was decided last, the latest first; only where the list of approvals begins, and shows all. */
   decided: DecidedLately[]
   now: number
 }
 
 export interface WantedByPeople {
+  /** By default questions where there are any: agents stand still until they are answered. */
+  kind?: WaitingKind | undefined
   inbox?: string | undefined
   labels?: Labels | undefined
-  /** By default both kinds. */
-  only?: 'questions' | undefined
+  /** A part of the text, in any case. */
+  text?: string | undefined
+  /** By default the oldest first; else what expires first. */
+  order?: 'expiry' | undefined
 }
 
 /** How many of the last decisions there are. */
 const decidedListed = 10
 /** How often one tenant's open pages get a new list at most, in milliseconds, however many handoffs come and go. */
 const pagePace = 1000
+/** The same of what all of a list has to be read for. */
+const searchPace = 3000
 /** Where no channel has all questions: after so many milliseconds a page that stays open looks again. */
 const looksAgain = 3000
+/** How many of each list are searched, and how many of them one call reads. */
+const searched = 10_000
+const aCall = 1000
 
-/** One of the two lists, as far as it was read: its cursor is '' before its start, and null at its end. */
-interface Source { items: WaitingItem[], from: string, next: string | null, after (item: WaitingItem): string }
+/** The first of a list, in order, and whether there are more. */
+interface First { items: WaitingItem[], areMore: boolean, now: number }
 
 export class WaitingService {
   readonly #approvals: ApprovalService
   readonly #asks: AskService
   readonly #waiter: Waiter
   readonly #pages = new Shared<WaitingList>({ keptFor: pagePace })
+  readonly #searches = new Shared<First>({ keptFor: searchPace })
 
   constructor (approvals: ApprovalService, asks: AskService, waiter: Waiter) {
     this.#approvals = approvals
@@ -71,66 +91,108 @@ export class WaitingService {
     this.#waiter = waiter
   }
 
-  /** The oldest first. @param cursor `next` of the previous part */
+  /** @param cursor `next` of the previous part */
   async list (
     caller: Caller, cursor: string | undefined, limit: number, wanted: WantedByPeople = {}, asker?: Asker
   ): Promise<WaitingList> {
-    return addressedTo(caller, await this.#list(caller, cursor, limit, wanted, asker))
+    const first = (kind: WaitingKind) => this.#first(caller, kind, asker)
+    return addressedTo(caller, await this.#list(caller, cursor, limit, wanted, first, asker))
   }
 
-  /** The same with what the caller may not read. */
+  /** The same with what the caller may not read. @param first reads the first of a list */
   async #list (
-    caller: Caller, cursor: string | undefined, limit: number, wanted: WantedByPeople = {}, asker?: Asker
+    caller: Caller, cursor: string | undefined, limit: number, wanted: WantedByPeople,
+    first: (kind: WaitingKind) => Promise<First>, asker?: Asker
   ): Promise<WaitingList> {
-    const [fromApprovals, fromAsks] = split(cursor)
-    const isOfQuestions = wanted.only !== undefined
-    const isAll = cursor === undefined && Object.values(wanted).every(value => value === undefined)
-    const [decided, approvals, asks] = await Promise.all([
-      isAll ? this.#approvals.decided(caller.tenant, decidedListed) : [],
-      fromApprovals === null || isOfQuestions ? null : this.#handoffs(caller, fromApprovals, limit, wanted, asker),
-      fromAsks === null ? null : this.#questions(caller, fromAsks, limit, wanted, asker)
+    const { kind, ...narrowed } = wanted
+    const isSearch = Object.values(narrowed).some(value => value !== undefined)
+    if (isSearch) return await this.#search(cursor, limit, wanted, first)
+    const asks = await this.#asks.list(caller, {}, undefined, limit, asker)
+    const shown = kind ?? (asks.items.length > 0 ? 'questions' : 'approvals')
+    const isOfQuestions = shown === 'questions'
+    const [approvals, later, more, decided] = await Promise.all([
+      this.#approvals.list(caller.tenant, isOfQuestions ? undefined : cursor, isOfQuestions ? 1 : limit, {}, asker),
+      isOfQuestions && cursor !== undefined ? this.#asks.list(caller, {}, cursor, limit, asker) : asks,
+      asks.next === null ? null : first('questions'),
+      isOfQuestions || cursor !== undefined ? [] : this.#approvals.decided(caller.tenant, decidedListed)
     ])
-    const sources = [approvals, asks]
-    const items = merged(sources.filter(source => source !== null)).slice(0, limit)
-    const [first, second] = sources.map(source => source === null ? null : nextOf(source, items))
+    // Where all were read, they are counted: what has expired is left out.
+    const isAll = !isOfQuestions && cursor === undefined && approvals.next === null
     return {
-      items,
-      next: first === null && second === null ? null : `${first ?? '-'}.${second ?? '-'}`,
-      approvals: approvals?.count ?? (isOfQuestions ? 0 : null),
-      questions: asks?.items.length ?? 0,
-      areMore: asks !== null && asks.next !== null,
+      kind: shown,
+      items: isOfQuestions ? later.items.map(questionItem) : approvals.items.map(approvalItem),
+      next: isOfQuestions ? later.next === null ? null : writeCursor(later.next, 'asked') : approvals.next,
+      counts: {
+        questions: { count: more?.items.length ?? asks.items.length, areMore: more?.areMore ?? false },
+        approvals: { count: isAll ? approvals.items.length : approvals.count, areMore: false }
+      },
+      isSearch,
+      isPart: false,
       decided,
-      now: Math.max(approvals?.now ?? 0, asks?.now ?? 0)
+      now: Math.max(approvals.now, later.now)
     }
   }
 
-  async #handoffs (caller: Caller, from: string, limit: number, wanted: WantedByPeople, asker: Asker | undefined) {
-    const page = await this.#approvals.list(caller.tenant, from === '' ? undefined : from, limit, wanted, asker)
-    const { items, next, count, now } = page
+  /** Looks through the first of both lists. */
+  async #search (
+    cursor: string | undefined, limit: number, wanted: WantedByPeople, first: (kind: WaitingKind) => Promise<First>
+  ): Promise<WaitingList> {
+    const [questions, approvals] = await Promise.all([first('questions'), first('approvals')])
+    const found = {
+      questions: await matching(questions.items, wanted),
+      approvals: await matching(approvals.items, wanted)
+    }
+    const kind = wanted.kind ?? (found.questions.length > 0 ? 'questions' : 'approvals')
+    const place = ({ since, until }: WaitingItem) => wanted.order === 'expiry' ? until : since
+    const inOrder = found[kind].sort((one, other) => place(one) - place(other) || (one.id < other.id ? -1 : 1))
+    const from = cursor === undefined ? null : readCursor(cursor, searchName)
+    const left = from === null
+      ? inOrder
+      : inOrder.filter(one => place(one) > from.score || (place(one) === from.score && one.id > from.id))
+    const items = left.slice(0, limit)
+    const last = items.at(-1)
     return {
-      items: items.map(({ task, ...item }): WaitingItem =>
-        ({ ...item, kind: 'approval', since: item.record.createdAt, text: task })),
-      from,
-      next,
-      after: ({ since, id }: WaitingItem) => approvalsCursor({ createdAt: since, id }),
-      // Where all were read, they are counted: what has expired is left out.
-      count: from === '' && next === null ? items.length : Math.max(count, items.length),
-      now
+      kind,
+      items,
+      next: last === undefined || left.length <= limit
+        ? null
+        : writeCursor({ score: place(last), id: last.id, includes: false }, searchName),
+      counts: {
+        questions: { count: found.questions.length, areMore: questions.areMore },
+        approvals: { count: found.approvals.length, areMore: approvals.areMore }
+      },
+      isSearch: true,
+      isPart: kind === 'questions' ? questions.areMore : approvals.areMore,
+      decided: [],
+      now: Math.max(questions.now, approvals.now)
     }
   }
 
-  async #questions (caller: Caller, from: string, limit: number, wanted: WantedByPeople, asker: Asker | undefined) {
-    const page = await this.#asks.list(caller, wanted, from === '' ? undefined : from, limit, asker)
-    return {
-      items: page.items.map(({ id, score, record, texts }): WaitingItem => {
-        const { text } = excerpt(Buffer.from(texts.fault!))
-        return { kind: 'question', id, since: score, record, text, digest: '', isWhole: false }
-      }),
-      from,
-      next: page.next === null ? null : writeCursor(page.next, 'asked'),
-      after: ({ since, id }: WaitingItem) => writeCursor({ score: since, id, includes: false }, 'asked'),
-      now: page.now
+  /** Reads the first of a list, in calls between which others get in. */
+  async #first (caller: Caller, kind: WaitingKind, asker?: Asker): Promise<First> {
+    const items: WaitingItem[] = []
+    let cursor: string | undefined
+    for (;;) {
+      const part = kind === 'questions'
+        ? await this.#questions(caller, cursor, asker)
+        : await this.#handoffs(caller.tenant, cursor, asker)
+      items.push(...part.items)
+      if (part.next === null || items.length >= searched) {
+        const areMore = part.next !== null || items.length > searched
+        return { items: items.slice(0, searched), areMore, now: part.now }
+      }
+      cursor = part.next
     }
+  }
+
+  async #questions (caller: Caller, cursor: string | undefined, asker?: Asker) {
+    const { items, next, now } = await this.#asks.list(caller, {}, cursor, aCall, asker)
+    return { items: items.map(questionItem), next: next === null ? null : writeCursor(next, 'asked'), now }
+  }
+
+  async #handoffs (tenant: string, cursor: string | undefined, asker?: Asker) {
+    const { items, next, now } = await this.#approvals.list(tenant, cursor, aCall, {}, asker)
+    return { items: items.map(approvalItem), next, now }
   }
 
   /**
@@ -143,10 +205,13 @@ export class WaitingService {
   ): Promise<WaitingList> {
     const { tenant } = caller
     const asked = this.#asks.listChannelOf(tenant)
+    const anyone = { ...caller, inboxes: null }
+    const first = (kind: WaitingKind) =>
+      this.#searches.next(JSON.stringify([tenant, kind]), () => this.#first(anyone, kind))
     const look = async () => {
-      const anyone = { ...caller, inboxes: null }
-      const same = JSON.stringify([tenant, limit, wanted.inbox, wanted.labels, wanted.only])
-      const part = await this.#pages.next(same, () => this.#list(anyone, undefined, limit, wanted))
+      const { kind, inbox, labels, text, order } = wanted
+      const same = JSON.stringify([tenant, limit, kind, inbox, labels, text, order])
+      const part = await this.#pages.next(same, () => this.#list(anyone, undefined, limit, wanted, first))
       // The shared look may have taken a while, and the key or session may have ended meanwhile.
       return addressedTo(await waiting.asker.grant().authorise(), part)
     }
@@ -154,34 +219,60 @@ export class WaitingService {
     const rest = asked === null ? Math.min(looksAgain, waiting.milliseconds) : waiting.milliseconds
     return this.#waiter.waitOnSome(channels, waiting, look, part => isNew(part) ? null : rest)
   }
+
+  /**
+   * How a handoff stands, as soon as that is something else than a page shows of it; null if it is gone.
+   * @param isOver is it something else?
+   */
+  async watchOne (
+    caller: Caller, id: string, waiting: WaitOptions, isOver: (seen: Seen | null) => boolean
+  ): Promise<Seen | null> {
+    const look = (now = caller) => this.#approvals.stands(now, id)
+    // Its end by time comes without a message.
+    const left = (seen: Seen | null) => isOver(seen) ? null : looksAgain
+    return this.#waiter.wait(this.#approvals.channelOf(caller, id), waiting, look, left)
+  }
+}
+
+const searchName = 'people'
+
+function approvalItem (
+  { task, ...item }: Awaited<ReturnType<ApprovalService['list']>>['items'][number]
+): WaitingItem {
+  const { createdAt, expiresAt } = item.record
+  return { ...item, kind: 'approvals', since: createdAt, until: expiresAt, text: task }
+}
+
+function questionItem (
+  { id, score, record, texts }: Awaited<ReturnType<AskService['list']>>['items'][number]
+): WaitingItem {
+  const { text } = excerpt(Buffer.from(texts.fault!))
+  const until = record.extra.ask!.expiresAt
+  return { kind: 'questions', id, since: score, until, record, text, digest: '', size: 0, isWhole: false }
+}
+
+/** Those that are wanted. Of ten thousand texts not all are looked through at a stretch. */
+async function matching (
+  items: readonly WaitingItem[], { inbox, labels = [], text }: WantedByPeople
+): Promise<WaitingItem[]> {
+  const part = text === undefined ? '' : caseless(text)
+  const found: WaitingItem[] = []
+  for (const [at, item] of items.entries()) {
+    if (at % aCall === aCall - 1) await setImmediate()
+    const { to, labels: its = [] } = item.record.extra
+    const isNamed = (inbox === undefined || to === inbox) && labels.every(label => its.includes(label))
+    if (isNamed && (part === '' || caseless(JSON.parse(item.text) as string).includes(part))) found.push(item)
+  }
+  return found
+}
+
+/** The same for texts that differ in case alone, as in ß and SS, or in how a letter is composed. */
+function caseless (text: string): string {
+  return text.normalize('NFC').toLowerCase().toUpperCase()
 }
 
 /** Without what is for other inboxes than those that the key is held to. */
 function addressedTo (caller: Caller, { items, decided, ...part }: WaitingList): WaitingList {
   const isShown = ({ record }: { record: HandoffRecord }) => isAddressed(caller, record)
   return { ...part, items: items.filter(isShown), decided: decided.filter(isShown) }
-}
-
-/** What comes before all that wasn’t read, in order. A list that found nothing yet doesn’t hold up the other. */
-function merged (sources: readonly Source[]): WaitingItem[] {
-  const ends = sources.map(({ items, next }) => next === null ? Infinity : items.at(-1)?.since ?? Infinity)
-  const upto = Math.min(...ends)
-  return sources.flatMap(({ items }) => items).filter(({ since }) => since <= upto)
-    .sort((one, other) => one.since - other.since)
-}
-
-/** Where to go on in one of the lists. @param shown what is shown of both */
-function nextOf ({ items, from, next, after }: Source, shown: readonly WaitingItem[]): string | null {
-  const last = items.findLast(item => shown.includes(item))
-  if (last === items.at(-1)) return next
-  return last === undefined ? from : after(last)
-}
-
-/** The cursors of both lists; '' at the start of one, null at its end. */
-function split (cursor: string | undefined): [string | null, string | null] {
-  if (cursor === undefined) return ['', '']
-  const [, ...both] = /^([\w-]*)\.([\w-]*)$/.exec(cursor) ?? []
-  if (both.length !== 2) throw invalid({ pointer: '/cursor', message: 'must be a next cursor of this list' })
-  const [approvals, asks] = both.map(part => part === '-' ? null : part) as [string | null, string | null]
-  return [approvals, asks]
 }

@@ -1,11 +1,10 @@
 import { Written } from '../core/written.ts'
+import { examplesIn, fieldWords, said, typesIn } from './answer-words.ts'
+import type { FieldKind, Keywords } from './answer-words.ts'
+import { formatKinds, formats } from './formats.ts'
+import type { FormatKind } from './formats.ts'
 
 /** What a question's schema asks for, as fields of a form. All values are the schema's own text. */
-
-/**
- * How a field is drawn: a line or an area of text, a number, yes or no, one of some values; `json` for everything else.
- */
-type FieldKind = 'line' | 'text' | 'number' | 'boolean' | 'choice' | 'json'
 
 /** A value that a person can choose: as the page shows it, and its JSON text. */
 export interface Choice { text: string, json: string }
@@ -30,17 +29,18 @@ export interface Field {
   choices: readonly Choice[]
   /** What a value written as JSON must satisfy; empty where there is nothing to say. */
   rules: readonly Rule[]
+  /** Of rows: the fields of each, whose keys are within the row, and what they have at first. */
+  columns: readonly Field[]
+  rows: ReadonlyArray<readonly string[]>
 }
 
 /** A form: what the schema says of the whole answer, and its fields. */
 export interface Form { title: string, description: string, fields: readonly Field[] }
 
 /** What the page draws at most; a larger schema gets one field of JSON. */
-const max = { fields: 50, choices: 100 }
+const max = { fields: 50, choices: 100, columns: 12, rows: 20 }
 /** The longest text that gets one line. */
 const longestLine = 200
-
-type Keywords = ReadonlyMap<string, Written>
 
 /** They only describe: of those of a schema and of what it refers to, the schema's own stand. */
 const annotations = new Set(['$schema', '$defs', 'title', 'description', 'default', 'examples'])
@@ -63,7 +63,9 @@ const freeText: Field = {
   isNullable: false,
   initial: '',
   choices: [],
-  rules: []
+  rules: [],
+  columns: [],
+  rows: []
 }
 
 /** @param schema the question's as it was sent, or null if it has none */
@@ -79,13 +81,19 @@ export function formOf (schema: Buffer | null): Form {
 }
 
 function fieldsOf (reader: Reader, whole: Written, keywords: Keywords): Field[] {
+  const drawn = membersOf(reader, keywords, max.fields)
+  return drawn ?? [wholeAnswer(whole, keywords)]
+}
+
+/** The fields of an object; undefined if it asks for more than fields can say. */
+function membersOf (reader: Reader, keywords: Keywords, most: number): Field[] | undefined {
   const properties = keywords.get('properties')?.members ?? new Map<string, Written>()
   const drawn = [...properties].filter(([, { text }]) => text !== 'false')
   const required = new Set(keywords.get('required')?.items.map(({ string }) => string!))
   const isDrawable = (keywords.get('type')?.string ?? 'object') === 'object' &&
     [...required].every(name => properties.get(name) !== undefined && properties.get(name)!.text !== 'false') &&
     [...keywords.keys()].every(name => drawable.has(name)) && keywords.get('additionalProperties')?.isObject !== true
-  if (!isDrawable || drawn.length === 0 || drawn.length > max.fields) return [wholeAnswer(whole, keywords)]
+  if (!isDrawable || drawn.length === 0 || drawn.length > most) return undefined
   const defaults = keywords.get('default')?.members
   return named(drawn.map(([name, schema], at) =>
     reader.field(schema, { name, key: `f${at}`, isRequired: required.has(name) }, defaults?.get(name))))
@@ -131,17 +139,48 @@ class Reader {
     const first = merged.keywords.get('default') ?? otherwise
     const shape = this.#shape(merged)
     if (shape.kind === 'line' || shape.kind === 'text') shape.kind = kindFor(first?.string ?? '', shape.kind)
+    const text = first?.string
+    if (isFormat(shape.kind) && text !== undefined && formats[shape.kind].valueOf(text) === null) {
+      shape.kind = kindFor(text, 'line')
+    }
+    const rows = shape.kind === 'rows' ? this.#rows(merged.keywords, first) : undefined
+    if (shape.kind === 'rows' && rows === undefined) shape.kind = 'json'
     const { kind, choices } = shape
     const of = (name: string) => merged.keywords.get(name)?.string ?? ''
-    const words = kind === 'json' ? [] : wordsOf(merged.keywords, kind)
+    const words = kind === 'json' ? [] : fieldWords(merged.keywords, kind)
     return {
       ...its,
       ...shape,
       title: of('title') || its.name || '""',
       hint: [of('description'), ...words, examplesIn(merged.keywords, kind)].filter(text => text !== '').join(' '),
       initial: initialText(kind, first, choices),
-      rules: kind === 'json' ? this.#rules(schema) : []
+      rules: kind === 'json' ? this.#rules(schema) : [],
+      columns: rows?.columns ?? [],
+      rows: rows?.initial ?? []
     }
+  }
+
+  /** A list of objects as rows; undefined where rows can't say what it asks for, or what it has at first. */
+  #rows (keywords: Keywords, first: Written | undefined) {
+    const items = this.merged(keywords.get('items')!)
+    const columns = items.isNullable ? undefined : membersOf(this, items.keywords, max.columns)
+    if (columns === undefined || columns.some(({ kind }) => kind === 'json' || kind === 'rows')) return undefined
+    const names = new Map(columns.map((column, at) => [column.name, at]))
+    const initial: string[][] = []
+    for (const item of first?.items ?? []) {
+      const isKnown = item.isObject && [...item.members.keys()].every(name => names.has(name))
+      if (!isKnown || initial.length === max.rows) return undefined
+      const cells = columns.map(({ name, kind, choices }) => {
+        const value = item.members.get(name!)
+        const cell = initialText(kind, value, choices)
+        return value !== undefined && cell === '' ? null : cell
+      })
+      if (cells.includes(null)) return undefined
+      initial.push(cells as string[])
+    }
+    const least = Number(keywords.get('minItems')?.text ?? 1)
+    while (initial.length < Math.min(Math.max(least, 1), max.rows)) initial.push(columns.map(({ initial }) => initial))
+    return { columns, initial }
   }
 
   /**
@@ -279,11 +318,6 @@ function nameIn (reference: Written): string {
   }
 }
 
-function typesIn (keywords: Keywords): string[] {
-  const type = keywords.get('type')
-  return type === undefined ? [] : type.isArray ? type.items.map(({ string }) => string!) : [type.string!]
-}
-
 /** What `const` or `enum` says, of a type that the schema takes; undefined if that is nothing, or no choice. */
 function valuesIn (keywords: Keywords): Written[] | undefined {
   const isConst = keywords.has('const')
@@ -315,58 +349,29 @@ function distinct (values: ReadonlyArray<{ value: Written, title: string }>): Ch
 
 function kindOf (type: string, keywords: Keywords): FieldKind {
   if (type === 'string') {
+    const format = keywords.get('format')?.string ?? ''
+    // A pattern says more exactly what is taken, and may take something else.
+    if (Object.hasOwn(formatKinds, format) && !keywords.has('pattern')) return formatKinds[format]!
     const most = keywords.get('maxLength')
     return most !== undefined && Number(most.text) <= longestLine ? 'line' : 'text'
   }
   if (type === 'number' || type === 'integer') return 'number'
+  const isList = type === 'array' && keywords.get('items')?.isObject === true
+  if (isList && [...keywords.keys()].every(name => ofRows.has(name))) return 'rows'
   return type === 'boolean' ? 'boolean' : 'json'
+}
+
+/** What rows can say of a list. */
+const ofRows = new Set([...annotations, 'type', 'items', 'minItems', 'maxItems', 'uniqueItems'])
+
+function isFormat (kind: FieldKind): kind is FormatKind {
+  return Object.hasOwn(formats, kind)
 }
 
 /** What can have this text at first: a line leaves out a break, and browsers change what isn't plain text. */
 function kindFor (text: string, kind: 'line' | 'text'): FieldKind {
   if (/[\0\r\p{Surrogate}]/u.test(text)) return 'json'
   return text.includes('\n') ? 'text' : kind
-}
-
-/** What a person should know before the answer is refused: of which kind of value, and in words. */
-const said: Record<string, [of: 'text' | 'number', words: string]> = {
-  minLength: ['text', 'At least # characters.'],
-  maxLength: ['text', 'At most # characters.'],
-  pattern: ['text', 'It must match the pattern “#”.'],
-  format: ['text', 'Its format: #.'],
-  minimum: ['number', 'At least #.'],
-  exclusiveMinimum: ['number', 'More than #.'],
-  maximum: ['number', 'At most #.'],
-  exclusiveMaximum: ['number', 'Less than #.'],
-  multipleOf: ['number', 'A multiple of #.'],
-}
-
-/** What formats are in words. The service doesn't check them. */
-const formats: Record<string, string> = {
-  date: 'A date, as in 2026-11-30.',
-  'date-time': 'A date and time, as in 2026-11-30T14:30:00Z.',
-  time: 'A time, as in 14:30:00Z.',
-  duration: 'A duration, as in P1DT2H30M.',
-  email: 'An e-mail address.',
-  uri: 'An address (URI), as in https://example.com/.',
-  uuid: 'A UUID.',
-}
-
-function wordsOf (keywords: Keywords, kind: FieldKind): string[] {
-  const isOfKind = (of: 'text' | 'number') => kind === 'choice' || (of === 'number') === (kind === 'number')
-  const words = Object.entries(said).flatMap(([name, [of, text]]) => {
-    const value = keywords.get(name)
-    if (value === undefined || !isOfKind(of) || kind === 'boolean') return []
-    if (name === 'format' && Object.hasOwn(formats, value.string!)) return [formats[value.string!]!]
-    return [text.replace('#', () => value.string ?? value.text)]
-  })
-  return kind === 'number' && typesIn(keywords).includes('integer') ? ['A whole number.', ...words] : words
-}
-
-function examplesIn (keywords: Keywords, kind: FieldKind): string {
-  const examples = kind === 'choice' || kind === 'boolean' ? [] : keywords.get('examples')?.items ?? []
-  const shown = examples.slice(0, 5).map(example => kind === 'json' ? example.text : example.string ?? example.text)
-  return shown.length === 0 ? '' : `For example: ${shown.join(', ')}`
 }
 
 function initialText (kind: FieldKind, value: Written | undefined, choices: readonly Choice[]): string {

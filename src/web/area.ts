@@ -46,7 +46,7 @@ export const approvalsArea: Area = {
   homeName: 'To the list',
   backName: 'Back to the handoff',
   scope: 'approve',
-  pageOf: url => url.replace(/\/(approve|reject|answer|list)(\?.*)?$/, ''),
+  pageOf: url => url.replace(/\/(approve|reject|answer|list|inside|standing)(\?.*)?$/, ''),
   unchanged: {
     nothing: 'nothing was decided',
     instead: 'Decide on the handoff’s own page.',

@@ -1,21 +1,24 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Problem, Unavailable, errorTable } from '../core/errors.ts'
 import type { ErrorCode } from '../core/errors.ts'
+import type { ApprovalService } from '../handoffs/approvals.ts'
 import type { WaitingList, WaitingService } from '../handoffs/waiting.ts'
 import type { OperationOutcome } from '../operations/operation.ts'
 import type { ApprovalVerdict } from '../store/approvals.ts'
-import { decisionOf, faultOf, filtersOf, listed, operationFor } from './approvals.ts'
+import { decisionOf, faultOf, operationFor } from './approvals.ts'
+import { filtersOf, listed } from './approvals-list.ts'
 import { form, noteOf, sentAgain } from './notes.ts'
 import { perform } from './perform.ts'
 import type { Performing } from './perform.ts'
 import { show } from './session.ts'
-import { boxOf, readBox, resultPage } from './views/decide-many.ts'
+import { boxOf, mostTogether, readBox, resultPage } from './views/decide-many.ts'
 import type { Chosen, OneResult } from './views/decide-many.ts'
-import { addressOf, listPage } from './views/list.ts'
+import { listPage } from './views/list.ts'
+import { addressOf } from './views/list-filters.ts'
 
 interface DecideMany { Body: Record<string, unknown> | undefined }
 
-interface ManyServices extends Performing { waiting: WaitingService }
+interface ManyServices extends Performing { approvals: ApprovalService, waiting: WaitingService }
 
 /**
  * Several decisions with one form of the list. Each is for the content that the list showed, as one on the handoff's
@@ -29,7 +32,7 @@ export function manyRoutes (app: FastifyInstance, services: ManyServices): void 
     const { caller } = request
     const body = sent.body ?? {}
     const cursor = typeof body.cursor === 'string' ? body.cursor : undefined
-    const { filters, wanted } = filtersOf(body)
+    const { filters, wanted } = filtersOf({ ...body, tab: 'approvals' })
     const boxes = [...new Set([body.item ?? []].flat().map(String))]
     const chosen = boxes.map(readBox)
     const note = noteOf(body)
@@ -43,9 +46,15 @@ export function manyRoutes (app: FastifyInstance, services: ManyServices): void 
       const draft = { chosen: new Set(boxes), note, problem: problem + missing(boxes, part), isOfNote }
       return show(reply, request.isSentAgain ? 200 : 400, listPage({ caller, part, flash: '', cursor, filters, draft }))
     }
-    const texts = new Map(part.items.map(item => [boxOf(item), item.text]))
-    const results = await Promise.all((chosen as Chosen[]).map(async (one, at) =>
-      ({ ...await decideOne(services, request, verdict, one, note), text: texts.get(boxes[at]!) })))
+    const inList = new Map(part.items.map(item => [boxOf(item), item]))
+    const results = await Promise.all((chosen as Chosen[]).map(async (one, at): Promise<Outcome & OneResult> => {
+      const item = inList.get(boxes[at]!)
+      const isLarge = item === undefined ? await isLargeNow(services, request, one) : item.size > mostTogether
+      const result = isLarge
+        ? { id: one.id, outcome: 'large' as const }
+        : await decideOne(services, request, verdict, one, note)
+      return { ...result, text: item?.text }
+    }))
     for (const { code } of results) if (code !== undefined) services.refused(code)
     const moved = results.flatMap(({ ran }) => ran?.moved ?? [])
     request.moved = { to: moved.flatMap(({ to }) => to), ids: moved.flatMap(({ ids = [] }) => ids) }
@@ -53,7 +62,8 @@ export function manyRoutes (app: FastifyInstance, services: ManyServices): void 
     // Where others stand, the page says of which it isn't known. A fault of the service is never only that.
     const fault = failed.find(({ error }) => !(error instanceof Unavailable) || failed.length === results.length)
     if (fault !== undefined) throw fault.error
-    const status = moved.length > 0 ? 200 : errorTable[results.find(({ code }) => code !== undefined)!.code!].status
+    const code = results.find(({ code }) => code !== undefined)?.code
+    const status = moved.length > 0 ? 200 : code === undefined ? 400 : errorTable[code].status
     return show(reply, status, resultPage(caller, verdict, results, addressOf(filters, cursor)))
   }
   app.post<DecideMany>('/approve', form, decideAs('approved'))
@@ -76,9 +86,17 @@ function missing (boxes: readonly string[], { items }: WaitingList): string {
   return ` ${count} of what you ticked ${count === 1 ? 'isn’t' : 'aren’t'} in the list any more.`
 }
 
+/** Of what the list doesn't have any more. What can't be read is refused, or not, by the decision itself. */
+async function isLargeNow ({ approvals }: ManyServices, request: FastifyRequest, { id }: Chosen): Promise<boolean> {
+  const one = await approvals.inspect(request.caller, id, request).catch(() => null)
+  return (one?.payload?.length ?? 0) > mostTogether
+}
+
+interface Outcome extends Omit<OneResult, 'text'> { ran?: OperationOutcome, code?: ErrorCode, error?: unknown }
+
 async function decideOne (
   services: ManyServices, request: FastifyRequest, verdict: ApprovalVerdict, { id, ...seen }: Chosen, note: string
-): Promise<Omit<OneResult, 'text'> & { ran?: OperationOutcome, code?: ErrorCode, error?: unknown }> {
+): Promise<Outcome> {
   try {
     const ran = await perform(services, request, operationFor[verdict], decisionOf(id, note, seen))
     return { id, outcome: 'decided', ran }

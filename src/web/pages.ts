@@ -9,7 +9,8 @@ import { belowBase } from '../http/base-url.ts'
 import type { ClientFile } from '../http/clients.ts'
 import { fixed, keepFilesInMemory, kept, oncePer, sendFixed } from '../http/fixed-answers.ts'
 import type { ApiEndpoint } from '../http/openapi.ts'
-import { decisionRoutes, handoffRoutes, listRoutes } from './approvals.ts'
+import { decisionRoutes, handoffRoutes } from './approvals.ts'
+import { listRoutes } from './approvals-list.ts'
 import { approvalsArea } from './area.ts'
 import { letPeopleIn, securityHeaders, servePeople } from './people.ts'
 import type { People } from './people.ts'
@@ -45,7 +46,7 @@ export async function approvalPages (app: FastifyInstance, pages: Pages): Promis
   await app.register(async own => {
     letPeopleIn(own, approvalsArea, pages, signIn)
     listRoutes(own, pages, pages.waiting)
-    handoffRoutes(own, pages)
+    handoffRoutes(own, pages, pages.waiting)
     decisionRoutes(own, pages)
     manyRoutes(own, pages)
     questionRoutes(own, pages)

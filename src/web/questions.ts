@@ -2,17 +2,20 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { Problem, errorTable } from '../core/errors.ts'
 import type { ErrorCode, Fault } from '../core/errors.ts'
 import { askAt } from '../core/model.ts'
+import type { Caller } from '../core/model.ts'
 import type { ApprovalService, ToRead } from '../handoffs/approvals.ts'
 import type { AskService, Found } from '../handoffs/asks.ts'
-import { answerOf, faultsAt, typedIn } from './answer-form.ts'
+import { answerOf, faultsAt, typedIn, withRow } from './answer-form.ts'
 import type { Faults } from './answer-form.ts'
 import { formOf } from './answer-schema.ts'
 import { faultOfNote, form, noteOf } from './notes.ts'
 import { perform } from './perform.ts'
 import type { Performing } from './perform.ts'
 import { redirect, show } from './session.ts'
+import { contents } from './views/content.ts'
+import type { ShownAs } from './views/content.ts'
 import { handoffPage } from './views/handoff.ts'
-import { questionPage } from './views/question.ts'
+import { handoffView, questionPage, questionView } from './views/question.ts'
 import type { QuestionPage } from './views/question.ts'
 
 export interface Questions { approvals: ApprovalService, asks: AskService }
@@ -30,9 +33,15 @@ export async function readOne ({ approvals, asks }: Questions, request: FastifyR
 
 /** The page of one handoff: its latest question to people; without one, what is to be decided. */
 export function pageOf (
-  { caller }: FastifyRequest, { one, found }: OneAsked, more: Pick<QuestionPage, 'draft' | 'isAnother'> = {}
+  { caller }: FastifyRequest, { one, found }: OneAsked, more: Omit<QuestionPage, 'caller' | 'one' | 'found'> = {}
 ): string {
-  return found === null ? handoffPage(caller, one) : questionPage({ caller, one, found, ...more })
+  return found === null ? handoffPage(caller, one, { as: more.as }) : questionPage({ caller, one, found, ...more })
+}
+
+/** What there is to read on that page, or one part of it. */
+export function insideOf (caller: Caller, { one, found }: OneAsked, as: ShownAs, of: unknown): string {
+  if (found === null || of === 'handoff') return contents(one, as)
+  return questionView(one.id, found, as) + (of === 'question' ? '' : handoffView(caller, one, as))
 }
 
 interface Answer { Params: { id: string }, Body: Record<string, unknown> | undefined }
@@ -46,7 +55,8 @@ export function questionRoutes (app: FastifyInstance, services: Questions & Perf
     const refuse = async (code: ErrorCode) => {
       refused(code)
       const isAnother = code === 'content_changed' || code === 'not_asked'
-      return show(reply, errorTable[code].status, pageOf(request, await readOne(services, request, id), { isAnother }))
+      const more = { isAnother, isLate: answeredTooLate.has(code) }
+      return show(reply, errorTable[code].status, pageOf(request, await readOne(services, request, id), more))
     }
     const { one, found } = await readOne(services, request, id)
     if (found === null) return refuse('not_asked')
@@ -64,6 +74,11 @@ export function questionRoutes (app: FastifyInstance, services: Questions & Perf
       const draft = { typed, note, faults: new Map(), isSentAgain: true }
       return show(reply, 200, pageOf(request, { one, found }, { draft }))
     }
+    const wider = fields.find(({ key, kind }) => kind === 'rows' && key === body.add)
+    if (wider !== undefined && state === 'open') {
+      const draft = { typed: withRow(typed, wider.key), note, faults: new Map(), added: wider.key }
+      return show(reply, 200, pageOf(request, { one, found }, { draft }))
+    }
     // What can't be answered any more says so, whatever was typed.
     if (faults.size > 0 || noteFault !== undefined) return state === 'open' ? again(400, faults) : refuse(over[state])
     try {
@@ -74,7 +89,8 @@ export function questionRoutes (app: FastifyInstance, services: Questions & Perf
       if (!(error instanceof Problem)) throw error
       const { code } = error
       if (code === 'result_invalid' || code === 'result_schema_too_slow') refused(code)
-      if (code === 'result_invalid') return again(422, faultsAt(fields, (error.more.members?.errors ?? []) as Fault[]))
+      const errors = (error.more.members?.errors ?? []) as Fault[]
+      if (code === 'result_invalid') return again(422, faultsAt(fields, typed, errors))
       if (code === 'result_schema_too_slow') return again(422, new Map([['', tooSlow]]))
       if (!standing.has(code)) throw error
       return refuse(code)
@@ -83,6 +99,8 @@ export function questionRoutes (app: FastifyInstance, services: Questions & Perf
   })
 }
 
+/** What somebody else, or time, was faster with. */
+const answeredTooLate = new Set<ErrorCode>(['already_answered', 'expired', 'withdrawn'])
 const tooSlow = 'It takes too long to check this answer. Send a shorter one.'
 const over = { answered: 'already_answered', expired: 'expired', withdrawn: 'withdrawn' } as const
 const standing = new Set<string>([

@@ -6,7 +6,7 @@ import type { Labels } from '../core/labels.ts'
  * except tab and line breaks, bidirectional controls, zero-width characters, tags, and lone surrogates. The two
  * variation selectors are exempt: emoji need them.
  */
-const hidden = /(?!\t|\n|\r|\ufe0e|\ufe0f)[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu
+const hidden = /(?!\t|\n|\r\n|\ufe0e|\ufe0f)[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu
 
 const names: Record<number, string> = {
   0x00ad: 'SOFT HYPHEN',
@@ -31,24 +31,43 @@ const names: Record<number, string> = {
 
 /** How many more characters of a page a mark takes than a plain character. */
 const markCost = 20
+/** More of one invisible character in a row are counted, not repeated. */
+const longestRun = 20
 
 /** Text as HTML that shows exactly this text: markup is escaped, and invisible characters are spelled out. */
 export function visible (text: string): string {
   let shown = ''
   let end = 0
   for (const { 0: character, index } of text.matchAll(hidden)) {
-    shown += html`${text.slice(end, index)}!${mark(character)}`
-    end = index + character.length
+    if (index < end) continue
+    shown += html`${text.slice(end, index)}`
+    let run = 1
+    while (text.startsWith(character, index + run * character.length)) run++
+    shown += run > longestRun ? mark(character, run) : mark(character).repeat(run)
+    end = index + run * character.length
   }
   return shown + html`${text.slice(end)}`
 }
 
-function mark (character: string): string {
-  const code = character.codePointAt(0) as number
-  const name = names[code] ?? 'INVISIBLE CHARACTER'
-  return html`<span class="invisible-char" title="${name}">⟦U+${code.toString(16).toUpperCase().padStart(
-    4, '0'
-  )}⟧</span>`
+/** The same where no markup may be, as in titles: text. */
+export function visibleText (text: string): string {
+  return text.replace(hidden, character => codeOf(character))
+}
+
+/** Has it characters that a person can't see? */
+export function hasHidden (text: string): boolean {
+  return text.search(hidden) !== -1
+}
+
+/** @param count how many there are in a row */
+function mark (character: string, count = 1): string {
+  const name = names[character.codePointAt(0) as number] ?? 'INVISIBLE CHARACTER'
+  return html`<span class="invisible-char" title="${name}">${codeOf(character, count)}</span>`
+}
+
+function codeOf (character: string, count = 1): string {
+  const code = (character.codePointAt(0) as number).toString(16).toUpperCase().padStart(4, '0')
+  return `⟦U+${code}${count === 1 ? '' : ` × ${inWords(count)}`}⟧`
 }
 
 /** As much of the text's beginning as fits `budget` characters of a page. */
@@ -72,9 +91,13 @@ export function labelTags (labels: Labels): string {
   return html`<span class="labels">!${labels.map(label => html`<code>${label}</code> `)}</span>`
 }
 
-/** A time in words for people, and in ISO 8601 for programs. */
+/** A time in words for people, in ISO 8601 for programs, and in UTC for who looks closer. */
 export function timeTag (at: number, words: string): string {
-  return html`<time datetime="${new Date(at).toISOString()}">${words}</time>`
+  return html`<time datetime="${new Date(at).toISOString()}" title="${inUtc(at)}">${words}</time>`
+}
+
+function inUtc (at: number): string {
+  return `${new Date(at).toISOString().slice(0, 19).replace('T', ' at ')} UTC`
 }
 
 /** Each unit counts up to `upTo`. Hours go beyond 24: a day and a half would round badly to one day or two. */
@@ -129,90 +152,24 @@ export function availableIn (at: number, now: number): string {
   return timeTag(at, `can be caught in ${span(Math.max(1000, at - now), Math.round)}`)
 }
 
-/** A moment, to the second, in UTC: readers may be in any time zone. */
+/** A moment, to the second. page.js shows it in the reader's time zone; without scripts it is in UTC. */
 export function dateTag (at: number): string {
-  return timeTag(at, `${new Date(at).toISOString().slice(0, 19).replace('T', ' at ')} UTC`)
+  return html`<time datetime="${new Date(at).toISOString()}" title="${inUtc(at)}" data-moment>${inUtc(at)}</time>`
 }
 
 /** How much text there is. */
 export function size (characters: number): string {
-  return characters < 1024 ? `${characters} characters` : `${Math.round(characters / 1024)} KB`
+  return characters < 1024
+    ? amountOf(characters, 'character')
+    : `${inWords(Math.round(characters / 1024))} KB`
 }
 
-/**
- * In characters: an object or array of at least `foldable` can be folded; one of more than `folded` is folded at first.
- */
-const foldable = 1024
-const folded = 4096
-/** The outermost stays open if it has at most this many items, however large: a person can skim that many. */
-const lookedOver = 30
-/** Levels deeper than this are not indented any further: a phone's screen is too narrow. */
-const deepestIndent = 16
-
-/** A string, even without its closing quote; a bracket, comma or colon; or a number or word, exactly as written. */
-const tokens = /"[^"\\]*(?:\\.[^"\\]*)*"?|[{}[\],:]|[^\s{}[\],:"]+/gs
-
-interface Level {
-  opening: string
-  start: number
-  /** Of the next value. */
-  name: string
-  namesComeNext: boolean
-  items: string[]
+/** A number as people read it: `9,000`. */
+export function inWords (count: number): string {
+  return count.toLocaleString('en')
 }
 
-/**
- * Shows JSON text as HTML, one line per item, with every token exactly as written. It isn't parsed, so no number is
- * rounded and no repeated key is lost. Truncated text is fine: what is unclosed at its end is shown as unclosed.
- * @param json valid JSON, or the beginning of it
- */
-export function jsonView (json: string): string {
-  const all = [...json.matchAll(tokens)]
-  const top: Level = { opening: '', start: 0, name: '', namesComeNext: false, items: [] }
-  const levels = [top]
-  all.forEach(({ 0: token, index }, at) => {
-    const level = levels[levels.length - 1] as Level
-    const comma = all[at + 1]?.[0] === ',' ? ',' : ''
-    if (token === '{' || token === '[') {
-      levels.push({ opening: token, start: index, name: '', namesComeNext: token === '{', items: [] })
-    } else if (token === '}' || token === ']') {
-      levels.pop()
-      add(levels[levels.length - 1] as Level, closed(level, token + comma, index - level.start, levels))
-    } else if (token === ',') level.namesComeNext = level.opening === '{'
-    else if (token === ':') level.namesComeNext = false
-    else if (level.namesComeNext) level.name = html`<span class="name">!${visible(token)}</span>: `
-    else add(level, scalar(level.name, token, comma))
-  })
-  while (levels.length > 1) {
-    const level = levels.pop() as Level
-    add(levels[levels.length - 1] as Level, closed(level, '…', json.length - level.start, levels))
-  }
-  return top.items.join('')
-}
-
-function add (level: Level, item: string): void {
-  level.items.push(item)
-  level.name = ''
-}
-
-function scalar (name: string, token: string, comma: string): string {
-  if (!token.startsWith('"')) return html`<div>!${name}${token}${comma}</div>`
-  const whole = html`<span class="string">!${visible(token)}</span>${comma}`
-  if (token.length <= folded) return html`<div>!${name}!${whole}</div>`
-  return html`<details><summary>!${name}<span class="string">!${visible(
-    beginningOf(token, 80)
-  )}…</span> <small>${size(token.length)}</small></summary>!${whole}</details>`
-}
-
-/** @param outer the levels around it */
-function closed ({ opening, items }: Level, closing: string, length: number, outer: readonly Level[]): string {
-  const { name } = outer[outer.length - 1] as Level
-  if (items.length === 0) return html`<div>!${name}${opening + closing}</div>`
-  const inside = html`<div class="${outer.length <= deepestIndent ? 'in' : 'deep'}">!${items}</div>`
-  if (length < foldable) return html`<div>!${name}${opening}!${inside}${closing}</div>`
-  const count = `${items.length} ${items.length === 1 ? 'item' : 'items'}, ${size(length)}`
-  const isOpen = length <= folded || (outer.length === 1 && items.length <= lookedOver)
-  return html`<details!${isOpen
-    ? ' open'
-    : ''}><summary>!${name}${opening} <small>${count}</small></summary>!${inside}${closing}</details>`
+/** `one` of something, or several: `1 item`, `9,000 items`. */
+export function amountOf (count: number, one: string): string {
+  return `${inWords(count)} ${one}${count === 1 ? '' : 's'}`
 }

@@ -12,12 +12,13 @@ import { ofOneReplica } from '../helpers/through.ts'
 import { newKey } from '../helpers/stored-keys.ts'
 import { until } from '../helpers/until.ts'
 import { listen, wire } from '../helpers/wire.ts'
-import { fingerprint } from '../../src/web/views/list.ts'
+import { fingerprint } from '../../src/web/views/list-filters.ts'
 
 /** The list's poll waits for changes, and its session ends meanwhile. */
 
 /** The fingerprint of the empty list. */
-const seen = fingerprint({ items: [], next: null, approvals: 0, questions: 0, areMore: false, decided: [], now: 0 })
+const none = { count: 0, areMore: false }
+const seen = fingerprint({ kind: 'approvals', items: [], next: null, counts: { questions: none, approvals: none }, isSearch: false, isPart: false, decided: [], now: 0 })
 
 /** Two replicas. */
 const one = await testApp(t)

@@ -124,7 +124,7 @@ t.test('a payload of 1 MB leaves the page usable', { skip }, async t => {
   for (const [name, id] of Object.entries(big)) {
     await page.goto(`/approvals/${id}`)
     await page.getByRole('button', { name: 'Approve' }).waitFor()
-    t.match(await page.locator('.left-out').first().innerText(), /only the beginning: \d+ KB more/, name)
+    t.match(await page.locator('.left-out').first().innerText(), /only the beginning: (\d+ KB|\d+ characters) more/, name)
     t.ok((await page.content()).length < 3_000_000)
   }
   const [file] = await Promise.all([page.waitForEvent('download'), page.getByRole('link', { name: 'Download the whole' }).click()])

@@ -125,7 +125,7 @@ t.test('what was typed is kept over the sign-in, and nothing is decided by it', 
   const seen = await shown(service, id, cookie)
   const asked = await caught({ task: 'Answer.' })
   const { ask_id: askId } = (await call('bob', 'POST', `/api/ask/${asked}`, { question: 'Which?', schema: { properties: { a: { type: 'string' }, b: { type: 'boolean' } } } })).json()
-  const box = /name="item" value="([^"]+)"/.exec((await app.inject({ url: '/approvals', headers: { cookie } })).body)![1]!.replaceAll('&#61;', '=').replaceAll('&#x2F;', '/').replaceAll('&#43;', '+')
+  const box = /name="item" value="([^"]+)"/.exec((await app.inject({ url: '/approvals?tab=approvals', headers: { cookie } })).body)![1]!.replaceAll('&#61;', '=').replaceAll('&#x2F;', '/').replaceAll('&#43;', '+')
   const boring = await pass({ task: 'Cancel.', to: 'mail' })
   const created = (await call('alice', 'GET', `/api/status/${boring}`)).json().created_at as string
   const note = 'first "line" <b>\r\nsecond'

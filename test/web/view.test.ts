@@ -1,5 +1,6 @@
 import t from 'tap'
-import { beginningOf, expiresIn, jsonView, labelTags, visible, waitingFor } from '../../src/web/text.ts'
+import { jsonView } from '../../src/web/json-view.ts'
+import { beginningOf, expiresIn, labelTags, visible, waitingFor } from '../../src/web/text.ts'
 
 const entities: Record<string, string> = { '&#34;': '"', '&#38;': '&', '&#39;': "'", '&#60;': '<', '&#61;': '=', '&#62;': '>' }
 /** The text that a browser would show, on one line. */
@@ -17,9 +18,20 @@ t.test('JSON is shown token by token as it was written', async t => {
 
 t.test('large parts are folded, and a truncated text is marked', async t => {
   const many = `{"many":[${'1,'.repeat(5000)}1],"few":[1]}`
-  t.match(jsonView(many), /<details open><summary>\{ <small>2 items, 10 KB<\/small>[^]*<details><summary><span class="name">&#34;many&#34;<\/span>: \[ <small>5001 items/)
+  t.match(jsonView(many), /<details open><summary>\{ <small>2 items, 10 KB<\/small>[^]*<details><summary><span class="name">&#34;many&#34;<\/span>: \[ <small>5,001 items/)
+  t.match(jsonView(`{"few":[],"many":[${'{"n":1},'.repeat(8999)}{"n":1}],"more":3}`, { end: 50 }), /the first \d of 9,000 items/, 'says how many there are in all')
+  t.match(jsonView(`{"few":[],"many":[${'{"n":1},'.repeat(8999)}{"n":1}],"more":3}`, { end: 50 }), /the first 2 of 3 items/)
   t.match(textOf(jsonView('{"a":[123…')), /123…+$/, 'a number that was cut is not shown as another number')
   t.match(textOf(jsonView('{"a":"12…')), /"12…+$/)
+})
+
+t.test('a string with line breaks is a block of the text that it stands for', async t => {
+  const view = jsonView(JSON.stringify({ body: 'Dear Kim,\n\n"Yes" <b>\\n\u202e.\r\n', one: 'a\\nb' }))
+  const [, block] = /<div class="text" dir="auto">([^]*?)<\/div>/.exec(view)!
+  t.equal(textOf(block!), 'Dear Kim,\n\n"Yes" <b>\\n⟦U+202E⟧.\r\n', 'no escapes')
+  t.match(textOf(view), '"one": "a\\\\nb"', 'one without is as it was written')
+  t.match(textOf(jsonView('{"body":"one\\ntwo\\nthr…')), /two\nthr…/, 'cut in the middle')
+  t.match(textOf(jsonView('{"body":"one\\ntwo\\u20…')), /two…/, 'or within an escape')
 })
 
 t.test('invisible characters are spelled out, and markup is escaped', async t => {
@@ -29,6 +41,8 @@ t.test('invisible characters are spelled out, and markup is escaped', async t =>
     t.notOk(shown.includes(String.fromCodePoint(code)), `U+${code.toString(16)} itself is gone`)
   }
   t.match(visible('\u202e'), 'title="RIGHT-TO-LEFT OVERRIDE"')
+  t.match(textOf(visible(`a${'\u200b'.repeat(3000)}b`)), 'a⟦U+200B × 3,000⟧b', 'many of one are counted')
+  t.match(visible('a\rb'), '⟦U+000D⟧', 'nothing is written over')
   t.equal(visible('line\nbreak\ttab é 漢 😀 ❤️ עברית'), 'line\nbreak\ttab é 漢 😀 ❤️ עברית')
   t.equal(visible('<img src=x onerror="a(\'&\')">'), '&#60;img src&#61;x onerror&#61;&#34;a(&#39;&#38;&#39;)&#34;&#62;')
 })

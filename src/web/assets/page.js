@@ -1,11 +1,70 @@
-// When a poll of the list fails, poll again after a pause.
+// When a poll fails, poll again after a pause.
 for (const name of ['htmx:responseError', 'htmx:sendError', 'htmx:timeout']) {
-  document.addEventListener(name, () => {
+  document.addEventListener(name, event => {
+    const { id } = event.target
+    if (id !== 'list' && id !== 'standing') return
     setTimeout(() => {
-      const list = document.getElementById('list')
-      if (list) window.htmx.trigger(list, 'again')
+      const part = document.getElementById(id)
+      if (part) window.htmx.trigger(part, 'again')
     }, 2000)
   })
+}
+
+// What says that somebody else was faster asks while the page is visible, and holds no connection while it isn't.
+const watching = () => document.querySelector('[data-watch]')
+document.addEventListener('visibilitychange', () => {
+  const part = watching()
+  if (part) window.htmx.trigger(part, document.hidden ? 'htmx:abort' : 'again')
+})
+document.addEventListener('htmx:beforeRequest', event => {
+  if (event.target.matches('[data-watch]') && document.hidden) event.preventDefault()
+})
+// Without a session it asks no more. The page stays: the form brings what was typed to the sign-in.
+document.addEventListener('htmx:beforeOnLoad', event => {
+  if (event.target.matches('[data-watch]') && event.detail.xhr.status === 401) event.preventDefault()
+})
+
+// Moments in the reader's time zone and way of writing them; their titles have UTC. The clock here counts for nothing.
+const moments = new Intl.DateTimeFormat(undefined, {
+  year: 'numeric',
+  month: 'short',
+  day: 'numeric',
+  hour: '2-digit',
+  minute: '2-digit',
+  second: '2-digit',
+  timeZoneName: 'short',
+})
+const tellTimes = part => {
+  for (const time of part.querySelectorAll('time[data-moment]')) {
+    time.textContent = moments.format(new Date(time.dateTime))
+    time.removeAttribute('data-moment')
+  }
+}
+tellTimes(document)
+document.addEventListener('htmx:afterSettle', () => tellTimes(document))
+
+// Times that are typed are the reader's too: each has its zone beside it, as of that day.
+const two = number => String(number).padStart(2, '0')
+const zoneAt = moment => {
+  const minutes = -moment.getTimezoneOffset()
+  const [hour, minute] = [Math.floor(Math.abs(minutes) / 60), Math.abs(minutes) % 60]
+  return `${minutes < 0 ? '-' : '+'}${two(hour)}:${two(minute)}`
+}
+for (const zone of document.querySelectorAll('[data-zone]')) {
+  const field = document.getElementById(zone.dataset.zone)
+  const today = field.type === 'time' ? `${new Date().toISOString().slice(0, 10)}T` : ''
+  const told = new Date(`${today}${field.value}${zone.value}`)
+  if (!isNaN(told)) {
+    const local = `${told.getFullYear()}-${two(told.getMonth() + 1)}-${two(told.getDate())}T${two(told.getHours())}:${two(told.getMinutes())}:${two(told.getSeconds())}`
+    field.value = today === '' ? local : local.slice(11)
+  }
+  const tellZone = () => {
+    const typed = new Date(today + field.value)
+    zone.value = zoneAt(isNaN(typed) ? new Date() : typed)
+    zone.nextElementSibling.textContent = `your time, UTC${zone.value}`
+  }
+  field.addEventListener('input', tellZone)
+  tellZone()
 }
 
 // What is selected, to be copied, stays selected: a part that is replaced would lose it.
@@ -24,8 +83,24 @@ const tell = () => {
   const count = ticked()
   const words = count === 0 ? unticked : `${count} ticked.${isOld ? ' The list has changed; it shows that when nothing is ticked.' : ''}`
   if (chosen.textContent !== words) chosen.textContent = words
+  tellAll(count)
 }
-tell()
+
+// All that are shown, ticked with one box.
+const all = document.getElementById('all')
+const boxes = () => [...document.querySelectorAll('.pick input')]
+const tellAll = count => {
+  if (!all) return
+  all.closest('p').hidden = boxes().length === 0
+  all.checked = count > 0 && count === boxes().length
+  all.indeterminate = count > 0 && !all.checked
+}
+all?.addEventListener('change', () => {
+  for (const box of boxes()) box.checked = all.checked
+  goOn()
+  tell()
+})
+document.addEventListener('htmx:afterSettle', () => tell())
 // With the list come the count above it and the decisions below it.
 const isHeld = part => part.id === 'list'
   ? ticked() > 0 || isSelected(document.getElementById('main'))
@@ -36,6 +111,7 @@ const goOn = () => {
   isOld = false
   window.htmx.trigger(list, 'again')
 }
+tell()
 document.addEventListener('selectionchange', goOn)
 document.addEventListener('htmx:beforeSwap', event => {
   const list = event.target

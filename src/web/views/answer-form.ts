@@ -1,8 +1,11 @@
 import { html } from 'ghtml'
+import { rowFields, initially } from '../answer-form.ts'
 import type { Faults, Typed } from '../answer-form.ts'
 import type { Choice, Field, Form, Rule } from '../answer-schema.ts'
+import { formats, zoneKey, zoned } from '../formats.ts'
 import { sentAgain } from '../notes.ts'
-import { beginningOf, jsonView, visible } from '../text.ts'
+import { jsonView } from '../json-view.ts'
+import { beginningOf, hasHidden, visible } from '../text.ts'
 import { notice } from './layout.ts'
 
 /** How much of a schema's texts the form shows, in characters. */
@@ -18,6 +21,8 @@ export interface AnswerDraft {
   noteFault?: string | undefined
   /** Nothing is wrong, but the session had ended. */
   isSentAgain?: boolean
+  /** Of the rows that got one more: their field's key. */
+  added?: string
 }
 
 /** @param address of the handoff's page @param askId of the question that the page shows */
@@ -26,14 +31,17 @@ export function answerForm (
 ): string {
   const faults: Faults = draft?.faults ?? new Map()
   // The first that is wrong gets the focus.
-  const first = fields.find(({ key }) => faults.has(key))?.key ?? (draft?.noteFault === undefined ? '' : 'note')
+  const first = [...faults.keys()].find(key => key !== '') ?? (draft?.noteFault === undefined ? '' : 'note')
+  const typed = draft?.typed ?? initially(fields)
+  const focus = draft?.added === undefined ? first : lastRow(fields.find(({ key }) => key === draft.added)!, typed)
   const whole = faults.get('')
   const drawn = fields.map(field => {
-    const value = draft === undefined ? field.initial : draft.typed.get(field.key) ?? ''
-    return fieldView(field, { value, fault: faults.get(field.key), hasFocus: first === field.key })
+    if (field.kind === 'rows') return rowsView(field, { typed, faults, focus })
+    const { key } = field
+    return fieldView(field, { value: typed.get(key) ?? '', fault: faults.get(key), hasFocus: focus === key })
   })
   return html`<form id="answer" class="answer" method="post" action="${address}/answer" aria-label="Answer" tabindex="-1">
-<input type="hidden" name="ask_id" value="${askId}">
+<button class="unseen" tabindex="-1" aria-hidden="true">Send the answer</button><input type="hidden" name="ask_id" value="${askId}">
 !${draft?.isSentAgain === true ? notice('bad', html`<p>${sentAgain} Nothing was sent yet.</p>`) : ''}
 !${whole === undefined && first === ''
 ? ''
@@ -48,11 +56,31 @@ export function answerForm (
 </form>`
 }
 
-interface Drawn { value: string, fault: string | undefined, hasFocus: boolean }
+/** The first cell of the last row. */
+function lastRow (field: Field, typed: Typed): string {
+  return rowFields(field, Number(typed.get(field.key)) - 1)[0]!.key
+}
+
+/** What was typed into rows, and what is wrong with it. @param focus the key of the field that gets it */
+interface DrawnRows { typed: Typed, faults: Faults, focus: string }
+
+/** A list of objects. Rows in which nothing is typed are left out; one more comes with the page. */
+function rowsView (field: Field, { typed, faults, focus }: DrawnRows): string {
+  const { key } = field
+  const count = Number(typed.get(key))
+  const rows = Array.from({ length: count }, (_, row) => html`<div class="row" role="group" aria-label="Row ${String(row + 1)}">!${rowFields(field, row).map(cell =>
+    fieldView(cell, { value: typed.get(cell.key) ?? '', fault: faults.get(cell.key), hasFocus: focus === cell.key, isCell: true }))}</div>`)
+  return html`<fieldset class="rows"!${describedBy(field, { fault: faults.get(key) })}><legend>!${titleView(field)}</legend>!${hintView(field)}!${faultView(key, faults.get(key))}
+<input type="hidden" name="${key}" value="${String(count)}">!${rows}
+<button class="plain" name="add" value="${key}" formnovalidate>Add a row</button> <span class="quiet">Empty rows are left out.</span></fieldset>`
+}
+
+/** `isCell`: it is in a row, which may be left empty. */
+interface Drawn { isCell?: boolean, value: string, fault: string | undefined, hasFocus: boolean }
 
 function fieldView (field: Field, drawn: Drawn): string {
   const { key, kind, choices } = field
-  const isChoice = kind === 'boolean' || (kind === 'choice' && choices.length <= fewChoices)
+  const isChoice = drawn.isCell !== true && (kind === 'boolean' || (kind === 'choice' && choices.length <= fewChoices))
   const around = html`!${hintView(field)}!${faultView(key, drawn.fault)}`
   if (isChoice) {
     return html`<fieldset!${describedBy(field, drawn)}><legend>!${titleView(field)}</legend>!${around}
@@ -103,15 +131,11 @@ function rulesView (rules: readonly Rule[]): string {
 /** Those whose value is one of a few, and shown as such. */
 const kinds = new Set(['choice', 'boolean', 'number'])
 
-function hasHidden (text: string): boolean {
-  return visible(text).includes('class="invisible-char"')
-}
-
 function faultView (key: string, fault: string | undefined): string {
   return fault === undefined ? '' : html`<p class="wrong lines" id="${key}-problem">!${visible(fault)}</p>`
 }
 
-function describedBy ({ key, kind, hint, initial }: Field, { fault }: Drawn): string {
+function describedBy ({ key, kind, hint, initial }: Field, { fault }: Pick<Drawn, 'fault'>): string {
   const isHinted = hint !== '' || kind === 'json' || (!kinds.has(kind) && hasHidden(initial))
   const ids = [...isHinted ? [`${key}-hint`] : [], ...fault === undefined ? [] : [`${key}-problem`]]
   return ids.length === 0 ? '' : html` aria-describedby="${ids.join(' ')}"`
@@ -119,12 +143,19 @@ function describedBy ({ key, kind, hint, initial }: Field, { fault }: Drawn): st
 
 function marks (field: Field, drawn: Drawn): string {
   const { isRequired, isNullable } = field
-  return (isRequired && !isNullable ? ' required' : '') + (drawn.fault === undefined ? '' : ' aria-invalid="true"') +
+  const mustBe = isRequired && !isNullable && drawn.isCell !== true
+  return (mustBe ? ' required' : '') + (drawn.fault === undefined ? '' : ' aria-invalid="true"') +
     (drawn.hasFocus ? ' autofocus' : '') + describedBy(field, drawn)
 }
 
 function input (field: Field, drawn: Drawn): string {
   const { key, kind, choices } = field
+  if (kind !== 'line' && Object.hasOwn(formats, kind)) return formatInput(field, drawn)
+  if (kind === 'boolean') {
+    const yesOrNo = [['', 'No answer'], ['true', 'Yes'], ['false', 'No']].map(([value, text]) =>
+      html`<option value="${value}"!${value === drawn.value ? ' selected' : ''}>${text}</option>`)
+    return html`<select id="${key}" name="${key}"!${marks(field, drawn)}>!${yesOrNo}</select>`
+  }
   if (kind === 'choice') {
     return html`<select id="${key}" name="${key}"!${marks(field, drawn)}>!${choicesView(field, choices, drawn.value)}</select>`
   }
@@ -134,10 +165,21 @@ function input (field: Field, drawn: Drawn): string {
       : ''}!${marks(field, drawn)}>`
   }
   const isJson = kind === 'json'
-  return html`<textarea id="${key}" name="${key}" rows="${isJson ? '6' : '3'}"!${isJson
+  return html`<textarea id="${key}" name="${key}" rows="${isJson ? '6' : drawn.isCell === true ? '1' : '3'}"!${isJson
     ? ' class="code" spellcheck="false" autocapitalize="off" autocomplete="off"'
     : ' dir="auto"'}!${marks(field, drawn)}>
 ${drawn.value}</textarea>`
+}
+
+/** A time has its zone beside it: without scripts that is UTC; page.js makes it the reader's. */
+function formatInput (field: Field, drawn: Drawn): string {
+  const { key, kind } = field
+  const { input: type, isZoned } = formats[kind as keyof typeof formats]
+  const [value, zone] = isZoned ? zoned(drawn.value) : [drawn.value, '']
+  const step = isZoned ? ' step="1"' : ''
+  const own = html`<input type="${type}"!${step} id="${key}" name="${key}" value="${value}" autocomplete="off"!${marks(field, drawn)}>`
+  if (!isZoned) return own
+  return html`!${own}<input type="hidden" name="${zoneKey(key)}" value="${zone}" data-zone="${key}"><span class="zone quiet">${zone === 'Z' ? 'UTC' : `UTC${zone}`}</span>`
 }
 
 function choicesView ({ isRequired }: Field, choices: readonly Choice[], value: string): string {

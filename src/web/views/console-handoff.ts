@@ -5,7 +5,7 @@ import type { Happened, History, Inspected } from '../../handoffs/histories.ts'
 import { beginningOf, dateTag, duration, visible } from '../text.ts'
 import { consoleLayout, inboxLink, liveSection, mayChange, mayDecide } from './console-layout.ts'
 import { agentLink, ago, handoffLink, inTime, labelFacts, progressText, statusTag } from './console-handoffs.ts'
-import { otherHandoffs } from './handoff.ts'
+import { otherHandoffs } from './terms.ts'
 import { notice } from './layout.ts'
 
 /** How much of an agent's or a person's text is shown, in characters. */

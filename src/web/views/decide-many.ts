@@ -2,8 +2,8 @@ import { html } from 'ghtml'
 import type { Caller } from '../../core/model.ts'
 import type { WaitingItem } from '../../handoffs/waiting.ts'
 import { beginningOf, dateTag, visible } from '../text.ts'
-import { nameOf } from './handoff.ts'
 import { layout, notice } from './layout.ts'
+import type { ListFilters } from './list-filters.ts'
 
 /** Deciding on several handoffs of the list at once. */
 
@@ -24,31 +24,38 @@ export function readBox (value: string): Chosen | undefined {
   return id === undefined ? undefined : { id, createdAt: Number(at), digest: digest! }
 }
 
-/** The box of an entry, in front of it. A question can't be chosen, nor what this person passed. */
+/** What has more bytes is decided on its own page alone: nobody reads that much within a list. */
+export const mostTogether = 16 * 1024
+
+/** The box of an entry, in front of it. A question can't be chosen, nor what this person passed, nor what is large. */
 export function pick (item: WaitingItem, caller: Caller, chosen: ReadonlySet<string> | undefined): string {
-  const { kind, id, record } = item
-  if (kind === 'question') return '<span class="pick" aria-hidden="true">?</span>'
+  const { kind, id, record, size } = item
+  if (kind === 'questions') return '<span class="pick" aria-hidden="true">?</span>'
   if (record.passedBy === caller.agent) return '<span class="pick"></span>'
+  if (size > mostTogether) {
+    return html`<a class="pick" href="/approvals/${id}" title="Too long to be decided here" aria-label="Open it: it is too long to be decided here">Open</a>`
+  }
   const value = boxOf(item)
   return html`<label class="pick"><input type="checkbox" id="c-${id}" form="decide" name="item" value="${value}" aria-labelledby="t-${id}" autocomplete="off"!${chosen?.has(value) === true ? ' checked' : ''}></label>`
 }
 
-/** Where in the list the form is, so that it leads back there. Empty for nothing. */
-interface PlaceInList { inbox: string, labels: string, cursor: string | undefined }
+/** Where in the list the form is, so that it leads back there. */
+type PlaceInList = ListFilters & { cursor: string | undefined }
 
 /**
  * The form that the list's boxes belong to. It is outside of the list, so that the list's next state leaves the note as
  * it is. Enter on a box presses the form's first button, in every browser: so that is one which decides nothing.
  */
-export function decisionBar ({ inbox, labels, cursor }: PlaceInList, draft?: ManyDraft): string {
-  const place = Object.entries({ inbox, labels, cursor: cursor ?? '' }).filter(([, value]) => value !== '')
+export function decisionBar ({ inbox, labels, q, order, cursor }: PlaceInList, draft?: ManyDraft): string {
+  const place = Object.entries({ inbox, labels, q, order: order ?? '', cursor: cursor ?? '' })
+    .filter(([, value]) => value !== '')
   const problem = draft?.problem
   return html`<form id="decide" class="decision" method="post" action="/approvals/list" aria-label="Decision" autocomplete="off">
-<button class="unseen" tabindex="-1" aria-hidden="true">Nothing</button>!${place.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)}
+<button class="unseen" tabindex="-1" aria-hidden="true">Nothing</button><input type="hidden" name="tab" value="approvals">!${place.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)}
 !${problem === undefined ? '' : notice('bad', html`<p id="problem">${problem}</p>`)}
 <p id="chosen" class="quiet" role="status">Tick handoffs in the list to decide on them together.</p>
-<label for="note">Note <span class="quiet">(for all; needed to reject)</span></label>
-<textarea id="note" name="note" rows="1" dir="auto"!${draft?.isOfNote !== true ? '' : ' autofocus aria-invalid="true" aria-describedby="problem"'}>
+<label class="unseen" for="note">Note (for all; needed to reject)</label>
+<textarea id="note" name="note" rows="1" placeholder="Note (for all)" dir="auto"!${draft?.isOfNote !== true ? '' : ' autofocus aria-invalid="true" aria-describedby="problem"'}>
 ${draft?.note ?? ''}</textarea>
 <div class="buttons"><button class="good" formaction="/approvals/approve">Approve</button> <button class="bad" formaction="/approvals/reject">Reject</button></div>
 </form>`
@@ -57,7 +64,8 @@ ${draft?.note ?? ''}</textarea>
 /** How it went with one handoff. `text`: the beginning of its task as JSON text, if the list still had it. */
 export interface OneResult {
   id: string
-  outcome: 'decided' | 'already_decided' | 'cancelled' | 'expired' | 'self_approval' | 'another' | 'gone' | 'unknown'
+  outcome: 'decided' | 'already_decided' | 'cancelled' | 'expired' | 'self_approval' | 'another' | 'gone' | 'large' |
+    'unknown'
   text: string | undefined
   /** The decision that stands. */
   approval?: { state: string, decided_at: string, decided_by: string } | undefined
@@ -80,7 +88,7 @@ export function resultPage (
     main: html`<h1>${words}</h1>
 !${done < results.length ? notice('bad', html`<p>${others(results.length - done)}</p>`) : ''}
 <p><a class="onward" href="!${back}" autofocus>To the list</a></p>
-<ol class="waiting">!${sorted.map(result => row(caller, verdict, result))}</ol>`,
+<ol class="waiting">!${sorted.map(result => resultRow(verdict, result))}</ol>`,
   })
 }
 
@@ -88,31 +96,33 @@ function others (count: number): string {
   return count === 1 ? 'One needs a look. It comes first here.' : `${count} need a look. They come first here.`
 }
 
-function row (caller: Caller, verdict: string, result: OneResult): string {
+function resultRow (verdict: string, result: OneResult): string {
   const { id, outcome, text } = result
   const all = text === undefined ? undefined : JSON.parse(text) as string
   const shown = all === undefined ? '' : beginningOf(all, 120)
   return html`<li><a href="/approvals/${id}">
-<span class="task" dir="auto">!${all === undefined ? html`<code>${id}</code>` : visible(shown) + (shown.length < all.length ? '…' : '')}</span>
+<span class="task" dir="auto">!${all === undefined ? 'A handoff that isn’t in the list any more' : visible(shown) + (shown.length < all.length ? '…' : '')}</span>
 <span class="facts"><span><strong class="status ${outcome === 'decided' ? (verdict === 'approved' ? 'good' : '') : 'bad'}">${outcome === 'decided' ? verdict : 'not decided'}</strong></span>
-!${outcome === 'decided' ? '' : html`<span>!${why(caller, result)}</span>`}!${all === undefined ? '' : html` <span><code>${id}</code></span>`}</span>
+!${outcome === 'decided' ? '' : html`<span>!${why(result)}</span>`}</span>
 </a></li>`
 }
 
-function why (caller: Caller, { outcome, approval }: OneResult): string {
+function why ({ outcome, approval }: OneResult): string {
   if (outcome === 'already_decided' && approval !== undefined) {
-    return html`${nameOf(approval.decided_by, caller)} ${approval.state} this before, !${dateTag(Date.parse(approval.decided_at))}.`
+    // By name, not “you”: somebody else may have the same key.
+    return html`${approval.decided_by} ${approval.state} this before, !${dateTag(Date.parse(approval.decided_at))}. Yours didn’t count.`
   }
   return reasons[outcome]
 }
 
 const reasons: Record<OneResult['outcome'], string> = {
   decided: '',
-  already_decided: 'Somebody decided on this before.',
-  cancelled: 'It was cancelled before.',
-  expired: 'It expired before.',
+  already_decided: 'Somebody decided on this before. Yours didn’t count.',
+  cancelled: 'It was cancelled before. Yours didn’t count.',
+  expired: 'It expired before. Yours didn’t count.',
   self_approval: 'You passed this yourself. Somebody else has to decide on it.',
   another: 'What you chose is gone, and another handoff has its id now. Open it to read it.',
   gone: 'It is gone.',
+  large: 'It is too long to be decided together with others. Open it to read it.',
   unknown: 'It isn’t known whether your decision was recorded. Open it to see.'
 }

@@ -1,17 +1,13 @@
 import { html } from 'ghtml'
-import { cutMembers } from '../../core/json.ts'
-import { expiryOf, isBlocked, statusAt } from '../../core/model.ts'
+import { expiryOf, statusAt } from '../../core/model.ts'
 import type { Caller, Decision } from '../../core/model.ts'
-import { digestText, endOf, otherTerms, willBeTriedAgain } from '../../handoffs/answers.ts'
+import { endOf, willBeTriedAgain } from '../../handoffs/answers.ts'
 import type { ToRead } from '../../handoffs/approvals.ts'
-import {
-  beginningOf, duration, expiresIn, jsonView, dateTag, labelTags, size, visible, waitingFor
-} from '../text.ts'
+import { dateTag, expiresIn, labelTags, visible, waitingFor } from '../text.ts'
+import { contents, firstLine, isBeyondPage } from './content.ts'
+import type { ShownAs } from './content.ts'
 import { layout, notice } from './layout.ts'
-
-/** How much of a part the page shows, in characters; the download has the rest. */
-const textShown = 20_000
-const jsonShown = 60_000
+import { watchPart } from './standing.ts'
 
 // Next to the notice, because browsers scroll to the focused element.
 export const onward = '<p><a class="onward" href="/approvals" autofocus>To the list</a></p>'
@@ -19,124 +15,83 @@ export const onward = '<p><a class="onward" href="/approvals" autofocus>To the l
 const skipToDecision = '<a class="skip" href="#note">Skip to the decision</a>\n'
 const another = '<p>The handoff that you read is gone, and this is another one. Nothing was decided: read this one, ' +
   'and decide on it.</p>'
+/** Above what somebody else, or time, was faster with. */
+export const yoursDidNotCount = '<p><strong>Yours didn’t count.</strong> This had ended before.</p>'
 
-/** @param draft the note that was refused, and why */
-export function handoffPage (caller: Caller, one: ToRead, draft?: Draft): string {
+/**
+ * @param draft the note that was refused, and why
+ * @param isLate whether this person has just pressed, and too late
+ */
+export function handoffPage (
+  caller: Caller, one: ToRead, { draft, as = 'text', isLate = false }: HowPage = {}
+): string {
   const { record, now } = one
-  const why = standing(caller, one)
+  // Somebody else may have the same key: who was too late reads a name, not “you”.
+  const why = standing(isLate ? nobody(caller) : caller, one)
   const waits = why === null
-  const address = `/approvals/${one.id}`
+  const { to, labels } = record.extra
+  const facts = [
+    waits ? waitingFor(record.createdAt, now) : html`passed !${dateTag(record.createdAt)}`,
+    waits ? expiresIn(record.expiresAt, now) : '',
+    to === undefined ? '' : html`inbox ${to}`,
+    labels === undefined ? '' : labelTags(labels)
+  ]
   return layout({
-    title: 'One handoff',
+    title: firstLine(one.payload) ?? `From ${record.passedBy}`,
     caller,
     main: html`!${waits
       ? skipToDecision + (draft?.isAnother === true ? notice('bad', another) : '')
-      : notice('bad', why) + onward}<h1>Handoff from ${record.passedBy}</h1>
-<p class="facts"><span>!${waits
-? waitingFor(record.createdAt, now)
-: html`passed !${dateTag(
-  record.createdAt
-)}`}</span>!${waits ? html` <span>!${expiresIn(record.expiresAt, now)}</span>` : ''}</p>
-!${contents(address, one)}
-!${waits ? decisionForm(address, record.createdAt, one.digest, draft) : ''}`,
+      : notice('bad', (isLate && one.record.passedBy !== caller.agent ? yoursDidNotCount : '') + why) + onward}<h1 class="from">Handoff from ${record.passedBy}</h1>
+!${factsLine(facts)}
+!${contents(one, as)}
+!${waits ? decisionForm(one, draft) : ''}`,
   })
 }
 
-/** Everything to read, except what was deleted. */
-export function contents (address: string, one: ToRead): string {
-  const { task, constraints, output, context } = one.payload === null ? freed(one) : passed(address, one.payload)
-  const agreed = terms(one)
-  return [
-    task, constraints, agreed === null ? '' : part('Terms', agreed), output, context, schemaOf(address, one.schema)
-  ].filter(text => text !== '').join('\n')
+/** How a page is shown: with what was typed, and refused; its texts; and whether a press came too late. */
+interface HowPage { draft?: Draft | undefined, as?: ShownAs | undefined, isLate?: boolean }
+
+export function factsLine (facts: readonly string[]): string {
+  return html`<p class="facts">!${facts.filter(fact => fact !== '').map(fact => html`<span>!${fact}</span> `)}</p>`
 }
 
-type Parts = Record<'task' | 'constraints' | 'output' | 'context', string>
-
-/** The task of a handoff that no person had to approve, as a section: nothing else of it is for people. */
-export function taskOf (one: ToRead): string {
-  return one.payload === null ? freed(one).task : passed(null, one.payload).task
+/** A caller whom no name is. */
+function nobody (caller: Caller): Caller {
+  return { ...caller, agent: '' }
 }
 
-function freed ({ record: { extra } }: ToRead): Parts {
-  const task = extra.reissuedAs === undefined
-    ? '<p>What was passed has been deleted.</p>'
-    : '<p>What was passed is on the next attempt’s page.</p>'
-  return { task, constraints: '', output: '', context: '' }
+/** What was typed and refused: it has a fault, or it is about another handoff, which had this id before. */
+interface Draft {
+  note: string
+  problem?: string
+  isAnother?: boolean
+  /** The fault isn't the note's: the whole wasn't read, as far as the form says. */
+  isUnread?: boolean
+  /** Whether it said so. */
+  hasRead?: boolean
 }
-
-/** @param address of the handoff's page; null if the whole can't be had there */
-function passed (address: string | null, payload: Buffer): Parts {
-  const members = cutMembers(Buffer.concat([Buffer.from('{'), payload, Buffer.from('}')]))
-  const { task, constraints } = members.values as { task: string, constraints: string | null }
-  const raw = (name: string) => members.raw(name)?.toString() ?? '{}'
-  return {
-    task: part('Task', textView(address, task)),
-    constraints: part('Constraints', constraints === null ? none : textView(address, constraints)),
-    output: part('Output', objectView(address, raw('output'))),
-    context: part('Context', objectView(address, raw('context'))),
-  }
-}
-
-function schemaOf (address: string, schema: Buffer | null): string {
-  return schema === null
-    ? ''
-    : part(
-      'Result schema',
-      '<p class="quiet">The result has to match this JSON Schema.</p>' + jsonPart(address, schema.toString())
-    )
-}
-
-const none = '<p class="quiet">None.</p>'
-
-export function part (title: string, inside: string): string {
-  const id = title.toLowerCase().replaceAll(' ', '-')
-  return html`<section aria-labelledby="${id}"><h2 id="${id}">${title}</h2>!${inside}</section>`
-}
-
-export function textView (address: string | null, text: string): string {
-  const shown = beginningOf(text, textShown)
-  return html`<div class="text" dir="auto">!${visible(shown)}</div>!${leftOut(address, text.length - shown.length)}`
-}
-
-function objectView (address: string | null, json: string): string {
-  return /^\{\s*\}$/.test(json) ? none : jsonPart(address, json)
-}
-
-export function jsonPart (address: string | null, json: string): string {
-  const shown = beginningOf(json, jsonShown)
-  const isWhole = shown.length === json.length
-  return html`<div class="json">!${jsonView(
-    isWhole ? json : `${shown}…`
-  )}</div>!${leftOut(address, json.length - shown.length)}`
-}
-
-function leftOut (address: string | null, characters: number): string {
-  if (characters === 0) return ''
-  return html`<p class="left-out">This is only the beginning: ${size(characters)} more are not shown.!${address === null
-    ? ''
-    : html` <a href="${address}/whole">Download the whole handoff</a> before you decide.`}</p>`
-}
-
-/** A note that was refused: it has a fault, or it is about another handoff, which had this id before. */
-interface Draft { note: string, problem?: string, isAnother?: boolean }
 
 /**
- * One form, two buttons. Neither has the focus at first: a key pressed twice must not decide what wasn't read.
- * @param address of the handoff's page @param createdAt when the shown content was passed @param digest of that content
+ * One form, two buttons. Neither has the focus at first: a key pressed twice must not decide what wasn't read. It says
+ * what the page showed: when that was passed, and its digest.
  */
-function decisionForm (address: string, createdAt: number, digest: string, draft?: Draft): string {
-  const problem = draft?.problem
-  return html`<form class="decision" method="post" action="${address}/approve" aria-label="Decision">
+function decisionForm (one: ToRead, draft: Draft = { note: '' }): string {
+  const { problem, note, isUnread = false, hasRead = false } = draft
+  const address = `/approvals/${one.id}`
+  const isOfNote = problem !== undefined && !isUnread
+  const marks = ' autofocus aria-invalid="true" aria-describedby="problem"'
+  const read = html`<p class="read"><label><input type="checkbox" name="read" value="all" form="decision"!${hasRead ? ' checked' : ''}!${isUnread
+    ? marks
+    : ''}> I have read all of it</label></p>`
+  return html`!${isBeyondPage(one) ? read : ''}<form id="decision" class="decision" method="post" action="${address}/approve" aria-label="Decision" autocomplete="off">
 <input type="hidden" name="created_at" value="${new Date(
-  createdAt
-).toISOString()}"><input type="hidden" name="digest" value="${digest}">
+  one.record.createdAt
+).toISOString()}"><input type="hidden" name="digest" value="${one.digest}">
+!${watchPart(one.id, { createdAt: one.record.createdAt })}
 !${problem === undefined ? '' : notice('bad', html`<p id="problem">${problem}</p>`)}
-<label for="note">Note <span class="quiet">(needed to reject)</span></label>
-<textarea id="note" name="note" rows="2" dir="auto"!${problem === undefined
-  ? ''
-  : ' autofocus aria-invalid="true" aria-describedby="problem"'}>
-${draft?.note ?? ''}</textarea>
+<label class="unseen" for="note">Note (needed to reject)</label>
+<textarea id="note" name="note" rows="1" placeholder="Note (to reject)" dir="auto"!${isOfNote ? marks : ''}>
+${note}</textarea>
 <div class="buttons"><button class="good">Approve</button> <button class="bad" formaction="${address}/reject">Reject</button></div>
 </form>`
 }
@@ -214,74 +169,4 @@ function fault (text: string): string {
 /** Text that a person or an agent wrote. */
 export function quote (what: string, text: string): string {
   return html`<p>${what}:</p><blockquote class="text" dir="auto">!${visible(text)}</blockquote>`
-}
-
-/** How much of a digest is visible at first, in characters: as many as two people can compare by eye. */
-const digestShown = 12
-
-/** A name, and HTML. */
-type Row = [name: string, value: string]
-
-/**
- * The handoff's terms (labels, windows, attempts, lineage) and the digest of its content, as a list; null for a plain
- * handoff.
- */
-function terms (one: ToRead): string | null {
-  const others = otherTerms(one.record).map(([name, value]): Row => [name, html`${value}`])
-  const rows = [...addressee(one), ...labels(one), ...windows(one), ...attempts(one), ...lineage(one), ...others]
-  if (rows.length === 0 && one.schema === null) return null
-  rows.push(['Digest', digest(digestText(one.digest))])
-  return html`<dl class="terms">!${rows.map(([name, value]) =>
-    html`<div><dt>${name}</dt> <dd>!${value}</dd></div>`)}</dl>`
-}
-
-function addressee ({ record: { extra: { to, priority = 0 } } }: ToRead): Row[] {
-  return to === undefined ? [] : [['For the inbox', html`${to}${priority === 0 ? '' : `, priority ${priority}`}`]]
-}
-
-function labels ({ record: { extra } }: ToRead): Row[] {
-  return extra.labels === undefined ? [] : [['Labels', labelTags(extra.labels)]]
-}
-
-function windows ({ record }: ToRead): Row[] {
-  const { extra } = record
-  const rows: Row[] = []
-  if (isBlocked(record)) rows.push(['Waits for', otherHandoffs(extra.after!.open)])
-  if (extra.availableAt !== undefined) rows.push(['Can’t be caught before', dateTag(extra.availableAt)])
-  if (extra.workWithin !== undefined) rows.push(['Must be done within', `${duration(extra.workWithin)} of the catch`])
-  if (extra.heartbeatWithin !== undefined) {
-    rows.push(['Heartbeat at least every', `${duration(extra.heartbeatWithin)}, while an agent works on it`])
-  }
-  return rows
-}
-
-/** How many others it comes after that haven't ended. */
-export function otherHandoffs (open: number): string {
-  return `${open} other ${open === 1 ? 'handoff' : 'handoffs'}`
-}
-
-function attempts ({ record: { extra } }: ToRead): Row[] {
-  const { attempt, maxAttempts, reissueOf, reissuedAs } = extra
-  const rows: Row[] = []
-  if (maxAttempts !== undefined) rows.push(['Attempts', maxAttempts === 1 ? 'one' : `up to ${maxAttempts}`])
-  if (attempt !== undefined && reissueOf !== undefined) {
-    rows.push(['This attempt', html`number ${attempt}, after !${link(reissueOf)}`])
-  }
-  if (reissuedAs !== undefined) rows.push(['Next attempt', link(reissuedAs)])
-  return rows
-}
-
-function lineage ({ record: { extra: { parent } }, isParentShown }: ToRead): Row[] {
-  return parent === undefined ? [] : [['Part of', isParentShown ? link(parent) : html`<code>${parent}</code>`]]
-}
-
-/** To another handoff's page. */
-function link (id: string): string {
-  return html`<a href="/approvals/${id}"><code>${id}</code></a>`
-}
-
-function digest (whole: string): string {
-  return html`<details><summary><code>${whole.slice(
-    0, whole.indexOf(':') + 1 + digestShown
-  )}…</code> <small>of task, output, context and constraints</small></summary><code>${whole}</code></details>`
 }

@@ -7,6 +7,7 @@ import { about, curlOf } from '../../http/openapi.ts'
 import type { ApiEndpoint } from '../../http/openapi.ts'
 import { approvalsArea, areasOf } from '../area.ts'
 import type { Area } from '../area.ts'
+import { visibleText } from '../text.ts'
 
 interface Page {
   /** By default the approvals. */
@@ -29,7 +30,7 @@ const htmxConfig = '{"allowEval":false,"includeIndicatorStyles":false,"selfReque
 /** A whole page of an area. */
 export function layout ({ area = approvalsArea, title, main, caller, navigation = '', isWide = false }: Page): string {
   return frame({
-    title: `${title} · ${area.name}`,
+    title: `${visibleText(title)} · ${area.name}`,
     head: html`<meta name="htmx-config" content="${htmxConfig}">
 <script src="/approvals/assets/htmx.min.js" defer></script>
 <script src="/approvals/assets/page.js" defer></script>

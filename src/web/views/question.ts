@@ -1,14 +1,17 @@
 import { html } from 'ghtml'
 import { askAt } from '../../core/model.ts'
-import type { Ask, Caller } from '../../core/model.ts'
+import type { Caller } from '../../core/model.ts'
 import type { ToRead } from '../../handoffs/approvals.ts'
 import type { Found } from '../../handoffs/asks.ts'
 import { formOf } from '../answer-schema.ts'
 import { dateTag, expiresIn, labelTags, waitingFor } from '../text.ts'
 import { answerForm } from './answer-form.ts'
 import type { AnswerDraft } from './answer-form.ts'
-import { contents, jsonPart, nameOf, onward, part, quote, taskOf, textView, verdictLine } from './handoff.ts'
+import { Writing, contents, markdownSwitch, part, titleFrom } from './content.ts'
+import type { ShownAs } from './content.ts'
+import { factsLine, nameOf, onward, quote, verdictLine, yoursDidNotCount } from './handoff.ts'
 import { layout, notice } from './layout.ts'
+import { watchPart } from './standing.ts'
 
 /** What a person is asked in the middle of the work, and how it stands. */
 export interface QuestionPage {
@@ -18,45 +21,57 @@ export interface QuestionPage {
   draft?: AnswerDraft | undefined
   /** The answer was for another question, or for one that is gone. */
   isAnother?: boolean
+  /** This person has just answered, and too late. */
+  isLate?: boolean
+  as?: ShownAs
 }
 
 const skipToAnswer = '<a class="skip" href="#answer">Skip to the answer</a>\n'
 const another = '<p>This is another question than the one that you answered. Nothing was sent: read this one, and ' +
   'answer it.</p>'
 
-export function questionPage ({ caller, one, found, draft, isAnother = false }: QuestionPage): string {
+export function questionPage (
+  { caller, one, found, draft, isAnother = false, isLate = false, as = 'text' }: QuestionPage
+): string {
   const { record, now, texts } = found
   const ask = record.extra.ask!
   const why = whyNot(caller, found)
-  const address = `/approvals/${one.id}`
   const isOpen = why === null
-  return layout({
-    title: 'A question',
-    caller,
-    main: html`!${isOpen ? skipToAnswer : ''}!${isAnother ? notice('bad', another) : ''}!${isOpen
-      ? ''
-      : notice(ask.state === 'answered' ? 'good' : 'bad', why) + onward}<h1>Question from ${record.caught!.by}</h1>
-!${factsOf(one, ask, now, isOpen)}
-!${part('Question', textView(null, JSON.parse(texts.question.toString()) as string))}
-!${texts.details === null ? '' : part('Details', jsonPart(null, texts.details.toString()))}
-!${isOpen ? answerForm(address, ask.id, formOf(texts.schema), draft) : ''}
-<h2>What it is about: the handoff from ${record.passedBy}</h2>
-!${one.record.approval === 'none'
-  ? taskOf(one)
-  : (one.decision === null ? '' : verdictLine(caller, one.record.approval, one.decision)) + contents(address, one)}`,
-  })
-}
-
-function factsOf ({ id, record }: ToRead, ask: Ask, now: number, isOpen: boolean): string {
-  const { to, labels } = record.extra
+  const { to, labels } = one.record.extra
   const facts = [
     isOpen ? waitingFor(ask.askedAt, now) : html`asked !${dateTag(ask.askedAt)}`,
     isOpen ? expiresIn(ask.expiresAt, now) : '',
     to === undefined ? '' : html`inbox ${to}`,
-    html`<code>${id}</code>`,
     labels === undefined ? '' : labelTags(labels)
   ]
-  return html`<p class="facts">!${facts.filter(fact => fact !== '').map(fact => html`<span>!${fact}</span> `)}</p>`
+  const form = isOpen ? answerForm(`/approvals/${one.id}`, ask.id, formOf(texts.schema), draft) : ''
+  return layout({
+    title: titleFrom(JSON.parse(texts.question.toString()) as string),
+    caller,
+    main: html`!${isOpen ? skipToAnswer : ''}!${isAnother ? notice('bad', another) : ''}!${isOpen
+      ? ''
+      : notice(ask.state === 'answered' && !isLate ? 'good' : 'bad', (isLate ? yoursDidNotCount : '') + why) + onward}<h1 class="from">Question from ${record.caught!.by}</h1>
+!${factsLine(facts)}
+!${isOpen ? watchPart(one.id, { askId: ask.id }) : ''}
+!${questionView(one.id, found, as)}
+!${form}
+!${handoffView(caller, one, as)}`,
+  })
+}
+
+/** What is asked. */
+export function questionView (id: string, { record, texts }: Found, as: ShownAs): string {
+  const writing = new Writing(record.caught!.by, as)
+  const question = JSON.parse(texts.question.toString()) as string
+  return html`<div class="content">!${markdownSwitch(id, as, 'question')}!${part('Question', writing.text(question), '', id)}
+!${texts.details === null ? '' : part('Details', writing.json(texts.details.toString()), '', id)}</div>`
+}
+
+/** What that is about. */
+export function handoffView (caller: Caller, one: ToRead, as: ShownAs): string {
+  const { record, decision } = one
+  return html`<h2>What it is about: the handoff from ${record.passedBy}</h2>
+!${decision === null ? '' : verdictLine(caller, record.approval, decision)}!${contents(one, as)}`
 }
 
 /** Why this person can't answer, in the service's order; null if they can. */
@@ -67,7 +82,7 @@ function whyNot (caller: Caller, { record, now, texts }: Found): string | null {
   if (state === 'answered') {
     const note = JSON.parse(texts.note ?? 'null') as string | null
     return html`<p><strong>${nameOf(ask.answeredBy!, caller)} answered this</strong> !${dateTag(ask.endedAt!)}. An answer is final.</p>
-!${texts.answer === null ? '' : html`<p>Answer:</p>!${jsonPart(null, texts.answer.toString())}`}!${note === null ? '' : quote('Note', note)}`
+!${texts.answer === null ? '' : html`<p>Answer:</p>!${new Writing(ask.answeredBy!).json(texts.answer.toString())}`}!${note === null ? '' : quote('Note', note)}`
   }
   if (state === 'expired') {
     return html`<p>Nobody answered this by !${dateTag(ask.expiresAt)}, and now nobody can. ${asker} has to go on without an answer.</p>`

@@ -1,0 +1,75 @@
+import { html } from 'ghtml'
+import { isBlocked } from '../../core/model.ts'
+import { digestText, otherTerms } from '../../handoffs/answers.ts'
+import type { ToRead } from '../../handoffs/approvals.ts'
+import { dateTag, duration, labelTags } from '../text.ts'
+
+/** How much of a digest is visible at first, in characters: as many as two people can compare by eye. */
+const digestShown = 12
+
+/** A name, and HTML. */
+type Row = [name: string, value: string]
+
+/**
+ * The handoff's terms (labels, windows, attempts, lineage), and the digest of its content last, as a list; null where
+ * there is nothing to say.
+ */
+export function terms (one: ToRead): string | null {
+  const others = otherTerms(one.record).map(([name, value]): Row => [name, html`${value}`])
+  const rows = [...addressee(one), ...labels(one), ...windows(one), ...attempts(one), ...lineage(one), ...others]
+  if (one.digest !== '') rows.push(['Digest', digest(digestText(one.digest))])
+  if (rows.length === 0) return null
+  return html`<dl class="terms">!${rows.map(([name, value]) =>
+    html`<div><dt>${name}</dt> <dd>!${value}</dd></div>`)}</dl>`
+}
+
+function addressee ({ record: { extra: { to, priority = 0 } } }: ToRead): Row[] {
+  return to === undefined ? [] : [['For the inbox', html`${to}${priority === 0 ? '' : `, priority ${priority}`}`]]
+}
+
+function labels ({ record: { extra } }: ToRead): Row[] {
+  return extra.labels === undefined ? [] : [['Labels', labelTags(extra.labels)]]
+}
+
+function windows ({ record }: ToRead): Row[] {
+  const { extra } = record
+  const rows: Row[] = []
+  if (isBlocked(record)) rows.push(['Waits for', otherHandoffs(extra.after!.open)])
+  if (extra.availableAt !== undefined) rows.push(['Can’t be caught before', dateTag(extra.availableAt)])
+  if (extra.workWithin !== undefined) rows.push(['Must be done within', `${duration(extra.workWithin)} of the catch`])
+  if (extra.heartbeatWithin !== undefined) {
+    rows.push(['Heartbeat at least every', `${duration(extra.heartbeatWithin)}, while an agent works on it`])
+  }
+  return rows
+}
+
+/** How many others it comes after that haven't ended. */
+export function otherHandoffs (open: number): string {
+  return `${open} other ${open === 1 ? 'handoff' : 'handoffs'}`
+}
+
+function attempts ({ record: { extra } }: ToRead): Row[] {
+  const { attempt, maxAttempts, reissueOf, reissuedAs } = extra
+  const rows: Row[] = []
+  if (maxAttempts !== undefined) rows.push(['Attempts', maxAttempts === 1 ? 'one' : `up to ${maxAttempts}`])
+  if (attempt !== undefined && reissueOf !== undefined) {
+    rows.push(['This attempt', html`number ${attempt}, after !${link(reissueOf)}`])
+  }
+  if (reissuedAs !== undefined) rows.push(['Next attempt', link(reissuedAs)])
+  return rows
+}
+
+function lineage ({ record: { extra: { parent } }, isParentShown }: ToRead): Row[] {
+  return parent === undefined ? [] : [['Part of', isParentShown ? link(parent) : html`<code>${parent}</code>`]]
+}
+
+/** To another handoff's page. */
+function link (id: string): string {
+  return html`<a href="/approvals/${id}"><code>${id}</code></a>`
+}
+
+function digest (whole: string): string {
+  return html`<details><summary><code>${whole.slice(
+    0, whole.indexOf(':') + 1 + digestShown
+  )}…</code> <small>of task, output, context and constraints</small></summary><code>${whole}</code></details>`
+}
