@@ -10,7 +10,7 @@ import type { Caller, Status } from '../core/model.ts'
 import type { HandoffsQuery } from '../core/schemas/lists.ts'
 import { readTime } from '../clients/typescript/command/common/time.ts'
 import { tagsFor } from '../store/lists.ts'
-import type { ListPosition, ListedHandoff, ListedPage, Lists, Wanted } from '../store/lists.ts'
+import type { ListPosition, ListedHandoff, ListedPage, Lists, TaskRead, Wanted } from '../store/lists.ts'
 import type { Reads } from '../store/reads.ts'
 import {
   approvalText, blockedMember, endOf, expiryMember, membersText, progressMember, termsOn, windowMembers,
@@ -66,12 +66,17 @@ export class ListService {
     let reader = caller
     const read = (now = caller) => {
       reader = now
-      return this.#lists.page(wanted, from, query.limit ?? 20, hasScope(now, 'operate') ? 'beginning' : 'nothing')
+      return this.#lists.page(wanted, from, query.limit ?? 20, tasksFor(now))
     }
     const page = await this.#reads.page(tenant, tagsFor(wanted), read, asker)
     const items = page.items.map(item => shownItem(reader, item))
     return { text: pageText({ ...page, items }, wanted.state), now: page.now }
   }
+}
+
+/** What of a task it is shown. */
+function tasksFor (caller: Caller): TaskRead {
+  return hasScope(caller, 'operate') ? 'beginning' : hasScope(caller, 'read') ? 'title' : 'nothing'
 }
 
 /** Of what is for other inboxes than those that the key is held to, it sees how it stands, and no text. */

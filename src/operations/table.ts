@@ -15,8 +15,8 @@ import {
 export function operationsOf (services: Services): readonly Operation[] {
   return [
     pass, catchOne, catchNext, read, inbox, listInboxes, inboxWorkers, done, status, list, listRuns, get, wait,
-    heartbeat, fail, decline, cancel, reissue, ask, asked, answer, answerAsPasser, listAsks, listApprovals, inspectApproval,
-    approve, reject, setInbox, redrive, redriveChosen, purge, events, createWebhook, listWebhooks, getWebhook,
-    deleteWebhook, rotateWebhook, enableWebhook, testWebhook, listDeliveries, replayWebhook
+    heartbeat, fail, decline, cancel, reissue, ask, asked, answer, answerAsPasser, listAsks, listApprovals,
+    inspectApproval, approve, reject, setInbox, redrive, redriveChosen, purge, events, createWebhook, listWebhooks,
+    getWebhook, deleteWebhook, rotateWebhook, enableWebhook, testWebhook, listDeliveries, replayWebhook
   ].map(make => make(services))
 }

@@ -32,12 +32,12 @@ export interface NewHandoff extends HandoffPlace {
   payload: Buffer
 }
 
+/** `blockedBy`: how many others it waited for; null for none. */
 export type PassReply = {
   outcome: 'passed' | 'replayed'
   createdAt: number
   expiresAt: number
   availableAt: number | null
-  /** How many others it waited for; null for none. */
   blockedBy: number | null
 } | { outcome: Refused<'pass', 'passed' | 'replayed'> }
 
@@ -179,12 +179,9 @@ export class Handoffs {
     const max = maxBytes === readAlone && worker === undefined ? undefined : maxBytes ?? 'inf'
     if (inboxes !== null || max !== undefined) texts.push(...limits(inboxes, max))
     if (worker !== undefined) texts.push(worker)
+    const keys = this.#liveKeys(place.tag, place.tenant, member)
     return this.#lanes.call({
-      script: this.#scripts.catch,
-      tag: place.tag,
-      keys: this.#liveKeys(place.tag, place.tenant, member),
-      texts,
-      decode: readCatch<CatchRefusal>
+      script: this.#scripts.catch, tag: place.tag, keys, texts, decode: readCatch<CatchRefusal>
     })
   }
 

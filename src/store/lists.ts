@@ -53,7 +53,7 @@ export interface ListedHandoff {
 }
 
 /** What of a task is read: nothing, the title alone, or its beginning as well. */
-type TaskRead = 'nothing' | 'title' | 'beginning'
+export type TaskRead = 'nothing' | 'title' | 'beginning'
 const taskReads: readonly TaskRead[] = ['nothing', 'title', 'beginning']
 
 /** A page of the list, perhaps empty, and where to go on; null at its end. By Redis’s clock it was `now`. */

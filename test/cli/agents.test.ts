@@ -299,7 +299,7 @@ t.test('login keeps a key for its address alone, and only one that the service k
   const seen: string[] = []
   const elsewhere = await serve(t, ({ url, headers }, response) => {
     seen.push(`${url} ${headers.authorization}`)
-    response.end('{"status":"pending","items":[]}')
+    response.end('{"status":"done","items":[]}')
   })
   t.match(await login(`${elsewhere}/handoffs//`, 'another-key'), { code: 0 })
   t.strictSame(JSON.parse(readFileSync(file, 'utf8')), { [url]: secrets.alice, [`${elsewhere}/handoffs`]: 'another-key' })

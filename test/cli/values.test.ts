@@ -38,7 +38,7 @@ t.test('durations', async t => {
 t.test('scopes', async t => {
   t.strictSame(parseScopes('--option', 'pass'), ['pass'])
   t.strictSame(parseScopes('--option', 'status,catch,pass,approve,catch'), ['status', 'catch', 'pass', 'approve'])
-  refused(t, parseScopes, ['', ' ', 'read', 'pass,', ',pass', 'pass,,catch', 'pass, catch', 'pass catch', 'PASS', 'constructor', 'toString', long],
+  refused(t, parseScopes, ['', ' ', 'reads', 'pass,', ',pass', 'pass,,catch', 'pass, catch', 'pass catch', 'PASS', 'constructor', 'toString', long],
     /; it takes one or more of pass, catch, status, approve/)
 })
 

@@ -50,6 +50,7 @@ export async function tenants (t: Test, env: Record<string, string> = {}, count 
     API_KEYS: all.map(({ alice, bob }, n) => `t${n}/alice:${alice},t${n}/bob:${bob}`).join(),
     APPROVER_KEYS: all.map(({ approver }, n) => `t${n}/carol:${approver}`).join(),
     OPERATOR_KEYS: all.map(({ operator }, n) => `t${n}/olga:${operator}`).join(),
+    READER_KEYS: all.map(({ operator }, n) => `t${n}/olga:${operator}`).join(),
     ...env,
   })
   const { app, store, address, call: ask } = service

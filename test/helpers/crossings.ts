@@ -85,6 +85,7 @@ const needs: Record<string, Need> = {
   'cancel, requested': { who: 'alice', there: caught },
   reissue: { who: 'alice', there: failed },
   status: { who: 'alice', there: done },
+  get: { who: 'operator', there: done },
   waitFor: { who: 'alice', there: done },
   // A cursor that the service never gave.
   inboxes: { who: 'alice', there: async tenant => ({ ...await pending(tenant), 'c+/=': undefined }) },

@@ -112,7 +112,7 @@ t.test('every address on every page begins with the path, and so does where a fo
   const { body } = await service.app.inject({ url: `/approvals/${id}`, headers: { cookie } })
   t.match(body, 'href&#61;&#34;/approvals action&#61;&#34;/x', 'what an agent wrote stays as it is')
   const decided = await service.app.inject({ ...form(`/approvals/${id}/approve`, await shown(service, id, cookie)), headers: { cookie, ...own, 'content-type': 'application/x-www-form-urlencoded' } })
-  t.equal(decided.headers.location, `/handoff/approvals?decided=${id}`)
+  t.equal(decided.headers.location, `/handoff/approvals?tab=approvals&decided=${id}`)
   const again = await service.app.inject({ url: `/approvals/${id}`, headers: { 'sec-fetch-site': 'cross-site' } })
   t.match(again.body, `content="0; url=/handoff/approvals/${id}"`)
 })

@@ -63,7 +63,7 @@ t.test('a trace goes with the work', async t => {
   for (const [meta, headers] of [[{ traceparent: trace }, {}], [{}, { traceparent: trace }]]) {
     const { handoff_id: id } = told(await call('alice', 'handoff_pass', { task: 't', to: 'bob' }, meta!, headers))
     const caught = await call('bob', 'handoff_catch_next', {}, {})
-    t.equal(told(caught).handoff_id, id)
+    t.equal(told(caught).items[0].handoff_id, id)
     t.equal(caught._meta.traceparent, trace)
   }
 })
@@ -76,7 +76,7 @@ t.test('at debug each thing that a call moves is a line', async t => {
   const waiting = bob.call('handoff_catch_next', { wait: 50 }, { onprogress () {} })
   await until(async () => await inboxWaiters(service.app) === 1)
   const { handoff_id: id } = told(await alice.call('handoff_pass', { task: 't', to: 'bob' }))
-  t.equal(told(await waiting).handoff_id, id)
+  t.equal(told(await waiting).items[0].handoff_id, id)
   await bob.call('handoff_done', { id })
   await bob.call('handoff_done', { id })
   t.strictSame(moved(), [[id, 'pending', 'alice', undefined], [id, 'caught', 'bob', undefined], [id, 'done', 'bob', undefined]])

@@ -64,7 +64,7 @@ t.test('behind nginx, with the path stripped or forwarded, a person can follow a
     await page.getByLabel('Note').fill('because')
     await page.getByRole('button', { name: 'Reject', exact: true }).click()
     await page.getByText('You rejected').waitFor()
-    t.equal(page.url(), `${at}${base}/approvals?decided=${linked.handoff_id}`)
+    t.equal(page.url(), `${at}${base}/approvals?tab=approvals&decided=${linked.handoff_id}`)
     await page.getByRole('link', { name: /the other one/ }).waitFor()
     const late = await ask(service, 'passed later')
     await page.getByRole('link', { name: /passed later/ }).click()
