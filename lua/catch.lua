@@ -3,7 +3,7 @@
 -- KEYS: 1 prefix:{tag}:h:tenant:id  the handoff  2 prefix:{tag}:due:tenant  its tenant's live handoffs (lib/due.lua)
 -- ARGV: 1 the call's deadline (ms)  2 caught_by, a space, and catch_token
 --       3 the inboxes that the key is limited to, each between spaces; empty or absent for any
---       4 how many bytes the payload and the schema may have, or inf; absent for as many as a request alone may read
+--       4 how many bytes the payload and the schema may have; absent for as many as a request alone may read
 --       5 what the worker calls itself; absent if it says nothing
 -- Replies: {'caught', created, payload, decision, traceparent, record, extra, schema}  it is this agent's now; created
 --                      is text; the decision is nil if nobody had to decide, the traceparent if none was passed; the

@@ -48,7 +48,7 @@ isHere(key, decided)
 
 -- First of the writes, since these lists may be on another node.
 local outbox, inbox = openOutbox(key, key, member), inboxOf(key, member, extra)
-local ended = not isYes and openEnded(key, member, extra)
+local ended, runs = not isYes and openEnded(key, member, extra), not isYes and openRuns(key, member, extra)
 if inbox then
   if isYes then refuseWhileMoving(key, inbox) end
   leaveList(key, inbox .. ':waiting', member)
@@ -78,7 +78,8 @@ redis.pcall('SPUBLISH', waiting, verdict)
 append(outbox, micros, verdict, member, record, extra)
 if not isYes then
   --@include due after
-  enterEnded(ended, member, 'other', nil, now, micros)
+  enterEnded(ended, member, now, micros)
+  if runs then endRuns(runs, member, 'other', nil, now, micros) end
   leaveDue(key, due, member, extra, 'rejected', now, micros)
 end
 local reply = { isYes and 'approved' or 'rejected', now }

@@ -49,8 +49,12 @@ if isFull(#result - call('HSTRLEN', key, 'p')) then return { 'full' } end
 local member = string.sub(key, string.find(key, BEFORE_MEMBER, 1, true) + 4)
 -- The record only grows: its first word changes, and this transition's words are appended.
 if extra then
-  --@include events inbox work asking runs ended
-  local outbox, ended = openOutbox(key, key, member), openEnded(key, member, extra)
+  --@include events inbox work asking ended
+  local outbox, ended, runs = openOutbox(key, key, member), openEnded(key, member, extra), nil
+  if string.find(extra, ' J', 1, true) then
+    --@include runs
+    runs = openRuns(key, member, extra)
+  end
   local ask = openAsk(key, member, extra)
   leaveCaught(key, member, extra)
   if ask then
@@ -63,7 +67,11 @@ if extra then
   end
   record = '2:done' .. string.sub(record, 9) .. ' ' .. formatted .. ' ' .. token
   append(outbox, seconds .. micros, 'done', member, record, extra, agent)
-  enterEnded(ended, member, 'done', nil, now, seconds .. micros)
+  enterEnded(ended, member, now, seconds .. micros)
+  if runs then
+    --@include runs
+    endRuns(runs, member, 'done', nil, now, seconds .. micros)
+  end
 else
   -- Both times in the record have 13 digits, and begin at 13 and 27, or four later.
   --@if events

@@ -101,7 +101,7 @@ end
 -- `words` say in field x when and by whom. Returns the new field x.
 local function becomeCancelled(outbox, key, member, record, extra, words, micros, ends)
   local status, approval = string.match(record, '^[23]?:?(%l+) (%S+)')
-  local ended = openEnded(key, member, extra)
+  local ended, runs = openEnded(key, member, extra), openRuns(key, member, extra)
   if approval == 'waiting' then
     local waiting = string.sub(key, 1, #key - #member - 2) .. 'w:' .. string.match(member, '^[^:]+')
     local inbox = inboxOf(key, member, extra)
@@ -117,7 +117,9 @@ local function becomeCancelled(outbox, key, member, record, extra, words, micros
   redis.call('PEXPIREAT', key, ms(ends))
   redis.pcall('SPUBLISH', key, 'cancelled')
   append(outbox, micros, 'cancelled', member, record, extra)
-  enterEnded(ended, member, 'other', nil, math.floor(micros / 1000), micros)
+  local now = math.floor(micros / 1000)
+  enterEnded(ended, member, now, micros)
+  if runs then endRuns(runs, member, 'other', nil, now, micros) end
   return record, extra
 end
 -- Something that a handoff comes after has ended, as its last attempt `last`. Takes it out of the open ones; if none is

@@ -1,37 +1,34 @@
 -- What has ended: a partition's list of each tenant, prefix:{tag}:ended:tenant, by when the end was written (ms). In it
 -- is each attempt that was passed with an inbox or with labels; an entry outlives its handoff for a while.
--- The lists that a handoff enters with its end; nil if it enters none. Call it before the first write (isHere).
+-- The list that a handoff enters with its end; nil if it enters none. Call it before the first write (isHere).
+--@if ended
 local function openEnded(key, member, extra)
   if not extra or not string.find(extra, ' [tj]') then return nil end
-  local ended = { runs = openRuns(key, member, extra) }
-  --@if ended
-  ended.list = string.sub(key, 1, #key - #member - 2) .. 'ended:' .. string.match(member, '^[^:]+')
+  local list = string.sub(key, 1, #key - #member - 2) .. 'ended:' .. string.match(member, '^[^:]+')
   --@if oneredis
   --@else
-  isHere(key, ended.list)
+  isHere(key, list)
   --@end
-  --@end
-  return ended
+  return list
 end
+--@else
+local function openEnded() end
+--@end
 -- While Redis is full, the list goes without the entry. Its TTL is put off by LOOK more than it has to be.
-local function enterEnded(ended, member, became, next, now, micros)
-  if not ended then return end
+local function enterEnded(list, member, now, micros)
   --@if full
   --@else
-  local list = ended.list
-  if list then
-    redis.call('ZADD', list, ms(now), member)
-    if redis.call('PEXPIRETIME', list) < now + RETENTION then
-      redis.call('PEXPIREAT', list, ms(now + RETENTION + LOOK))
-    end
-    -- Each of these calls removes up to 100 of those that are gone, so none has many to remove.
-    if micros % 32 == 0 then
-      local gone = math.min(100, redis.call('ZCOUNT', list, '-inf', '(' .. ms(now - RETENTION - 1000)))
-      if gone > 0 then redis.call('ZREMRANGEBYRANK', list, 0, gone - 1) end
-    end
+  if not list then return end
+  redis.call('ZADD', list, ms(now), member)
+  if redis.call('PEXPIRETIME', list) < now + RETENTION then
+    redis.call('PEXPIREAT', list, ms(now + RETENTION + LOOK))
+  end
+  -- Each of these calls removes up to 100 of those that are gone, so none has many to remove.
+  if micros % 32 == 0 then
+    local gone = math.min(100, redis.call('ZCOUNT', list, '-inf', '(' .. ms(now - RETENTION - 1000)))
+    if gone > 0 then redis.call('ZREMRANGEBYRANK', list, 0, gone - 1) end
   end
   --@end
-  if ended.runs then endRuns(ended.runs, member, became, next, now, micros) end
 end
 -- Sees to the lists of a handoff that was written by a version, or with settings, that didn't know them.
 local function indexEnded(key, now, micros)
@@ -44,8 +41,7 @@ local function indexEnded(key, now, micros)
     local label = string.match(words .. ' ', ' j(' .. string.gsub(ARGV[at], '%p', '%%%0') .. ':%S+)')
     if label and not string.find(words .. ' ', ' J' .. label .. ' ', 1, true) then words = words .. ' J' .. label end
   end
-  local ended = openEnded(key, member, words)
-  local runs = ended.runs
+  local list, runs = openEnded(key, member, words), openRuns(key, member, words)
   if isLive and runs then
     local ends = math.max(expires, tonumber(deadline) or 0)
     if words ~= extra then redis.call('HSET', key, 'x', words) end
@@ -54,14 +50,14 @@ local function indexEnded(key, now, micros)
         beginRuns({ place = runs.place, run }, member, ms(ends), ends, now, micros)
       end
     end
-  elseif not isLive and ended.list and not redis.call('ZSCORE', ended.list, member) then
+  elseif not isLive then
     local isFailure = status == 'failed' or status == 'declined' or
       status == 'expired' and (deadline ~= '' or string.find(extra, ' t', 1, true))
-    local was = runs and redis.call('ZSCORE', runs.place .. 'run:' .. runs[1], member)
-    if runs and not was then ended.runs = nil end
     local became = status == 'done' and 'done' or isFailure and 'failed' or 'other'
     if string.find(extra, ' i', 1, true) then became = nil end
-    enterEnded(ended, member, became, nil, now, micros)
+    local wasLive = runs and redis.call('ZSCORE', runs.place .. 'run:' .. runs[1], member)
+    if wasLive then endRuns(runs, member, became, nil, now, micros) end
+    if list and not redis.call('ZSCORE', list, member) then enterEnded(list, member, now, micros) end
   end
 end
 local function indexAllEnded(now, micros)

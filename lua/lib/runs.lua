@@ -23,7 +23,7 @@ local function keepUntil(key, time)
 end
 -- The runs that a handoff belongs to, by field x; nil if to none. Call it before the first write (isHere).
 local function openRuns(key, member, extra)
-  if not string.find(extra, ' J', 1, true) then return nil end
+  if not extra or not string.find(extra, ' J', 1, true) then return nil end
   local place, tenant, runs = string.match(key, PLACE), string.match(member, '^[^:]+:'), {}
   for word in string.gmatch(extra, ' J(%S+)') do
     local run = tenant .. word

@@ -162,15 +162,16 @@ local function endAttempt(attempt, status, words, next)
   local before = string.match(record, '^[23]?:?(%l+)')
   local ends_now = before == 'caught' or before == 'pending'
   local lists = not next and openFailed(attempt.key, member, extra)
-  local ended = openEnded(attempt.key, member, extra)
+  local ended, runs = openEnded(attempt.key, member, extra), openRuns(attempt.key, member, extra)
   if before == 'caught' then
     extra = leaveWork(outbox, micros, attempt.key, member, record, extra, attempt.now)
   end
   if lists then enterFailed(lists, member, attempt.now, attempt.now, attempt.retention) end
-  if ends_now then
-    enterEnded(ended, member, not next and 'failed', next, attempt.now, micros)
-  elseif ended and ended.runs then
-    resumeRuns(ended.runs, next, attempt.now, micros)
+  if ends_now then enterEnded(ended, member, attempt.now, micros) end
+  if runs and ends_now then
+    endRuns(runs, member, not next and 'failed', next, attempt.now, micros)
+  elseif runs then
+    resumeRuns(runs, next, attempt.now, micros)
   end
   record = '2:' .. status .. string.sub(record, space)
   local reissued_as = next and ' i' .. next.id

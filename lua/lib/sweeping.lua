@@ -93,7 +93,7 @@ local function sweepOne(batch, due, place, member, prefix)
       -- Without an inbox nobody can reissue what nobody caught.
       local isFreed = status == 'pending' and not inboxOf(key, member, extra)
       local lists = not isFreed and openFailed(key, member, extra)
-      local ended = openEnded(key, member, extra)
+      local ended, runs = openEnded(key, member, extra), openRuns(key, member, extra)
       local ask
       if status == 'pending' then
         leaveInbox(key, member, extra, approval)
@@ -102,7 +102,8 @@ local function sweepOne(batch, due, place, member, prefix)
         if ask then redis.call('HSET', key, 'x', extra) end
       end
       if lists then enterFailed(lists, member, deadline, now, batch.retention) end
-      enterEnded(ended, member, lists and 'failed' or 'other', nil, now, batch.micros)
+      enterEnded(ended, member, now, batch.micros)
+      if runs then endRuns(runs, member, lists and 'failed' or 'other', nil, now, batch.micros) end
       redis.call('HSET', key, 's', over, unpack(isFreed and { 'p', '' } or {}))
       -- Its TTL was for longer: it was the work's, or it might have been tried again.
       if extra and status == 'caught' then redis.call('PEXPIREAT', key, ms(deadline + batch.retention)) end

@@ -176,7 +176,7 @@ export class Handoffs {
   ): Promise<CatchReply> {
     const member = memberOf(place.tenant, place.id)
     const texts = [`${agent} ${token}`]
-    const max = maxBytes === readAlone && worker === undefined ? undefined : maxBytes ?? 'inf'
+    const max = maxBytes === readAlone && worker === undefined ? undefined : maxBytes ?? Number.MAX_SAFE_INTEGER
     if (inboxes !== null || max !== undefined) texts.push(...limits(inboxes, max))
     if (worker !== undefined) texts.push(worker)
     const keys = this.#liveKeys(place.tag, place.tenant, member)
@@ -278,7 +278,7 @@ export class Handoffs {
 const onlyAsks = ' ?'
 
 /** The inboxes that a key may catch from, as the scripts search in them: each between spaces. Then how many bytes. */
-function limits (inboxes: ReadonlySet<string> | null, maxBytes?: number | 'inf'): string[] {
+function limits (inboxes: ReadonlySet<string> | null, maxBytes?: number): string[] {
   const names = inboxes === null ? '' : ` ${[...inboxes].join(' ')} `
   if (maxBytes !== undefined) return [names, String(maxBytes)]
   return inboxes === null ? [] : [names]

@@ -81,8 +81,8 @@ t.test('the blocks of docs/python.md', { skip: findPython() === undefined ? 'no 
     const child = spawn(findPython()!, ['-c', program], { stdio: ['ignore', 'pipe', 'inherit'], env: { PATH: process.env.PATH, HOME: process.env.HOME, PYTHONPATH: pythonRoot, PYTHONDONTWRITEBYTECODE: '1', ...env('bob') } })
     return { child, said: Promise.all([text(child.stdout), once(child, 'exit')]).then(([out, [code]]) => [out, code]) }
   }
-  const [first, worker, errors, loop, webhook] = blocks as [string, string, string, string, string]
-  t.equal(blocks.length, 5)
+  const [first, worker, , errors, loop, webhook] = blocks as [string, string, string, string, string, string]
+  t.equal(blocks.length, 6)
   const alice = client('alice')
   const running = [python(worker), python(loop)]
   t.teardown(() => running.forEach(({ child }) => child.kill('SIGKILL')))

@@ -159,7 +159,7 @@ function isSeen (state: State, { answer }: Operation, terms: Terms): boolean {
     isGiven(told, status === 'failed' || status === 'declined' ? ended && markOf(ended) : null) &&
     isGiven(endedBy, status === 'expired' || ended === byOthers ? null : ended && nameOf(ended.agent)) &&
     (blockedBy !== undefined) === (status === 'pending' && state.blocked) &&
-    (expiredBecause === undefined || (expiredBecause === 'not_caught') === (caught === null)) &&
+    (expiredBecause === undefined || (expiredBecause === 'not_caught' || expiredBecause === 'not_decided') === (caught === null)) &&
     (cancelRequestedAt !== undefined) === state.requested &&
     isAskSeen(state, answer, terms) &&
     reissuedAsSeen(answer.reissuedAs) === (state.succeeded ? 'told' : isAwaited(state, terms) ? 'awaited' : 'none')

@@ -383,8 +383,13 @@ export function ownWorkerName (): string | undefined {
   const { env, pid, getBuiltinModule } = runtimeProcess()
   const said = env?.HANDOFF_WORKER
   if (said !== undefined) return workerName(said, '')
-  const host = getBuiltinModule?.('node:os')?.hostname()
+  const host = hostName(getBuiltinModule)
   return host === undefined || pid === undefined ? undefined : workerName(host, `:${pid}`)
+}
+
+/** Deno asks for a permission, and throws without it. */
+function hostName (getBuiltinModule: RuntimeProcess['getBuiltinModule']): string | undefined {
+  try { return getBuiltinModule?.('node:os')?.hostname() } catch { return undefined }
 }
 
 /** In characters that the service takes. */
