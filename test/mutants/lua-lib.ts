@@ -1,0 +1,277 @@
+/* eslint-disable no-template-curly-in-string -- these are pieces of templates */
+import type { Mutated } from '../mutants.ts'
+
+export const scriptLibraries: readonly Mutated[] = [
+  {
+    file: 'lua/lib/asking.lua',
+    tests: ['http/asks', 'lua/model', 'web/questions'],
+    changes: [
+      ['local is_over = at >= ask.expires', 'local is_over = now >= ask.expires'],
+      ["if not ask.is_replaced then redis.call('ZREM', ask.list, member) end", ''],
+      ['local deadline = math.min(from + left, latest)', 'local deadline = from + left'],
+      ['beat = math.min(from + within, deadline)', 'beat = from + within'],
+      ["if not string.find(extra, ' f', 1, true) then extra = extra .. ' f1' end", ''],
+    ],
+  },
+  {
+    file: 'lua/lib/after.lua',
+    tests: ['http/after', 'store/dependents', 'lua/model', 'state-machine', 'client/work'],
+    changes: [
+      ["if need == 'd' and status ~= 'done' then", "if need == 'd' and status ~= 'done' and status ~= 'gone' then"],
+      ['open = open - 1', 'open = 0'],
+      ['if now >= tonumber(expires) then return nil end', ''],
+      ['if not from then return nil end', 'if not from then from, upto = 1, #words end'],
+      ["leaveList(key, inbox .. ':blocked', member)", ''],
+      ['setDue(key, due, available or expires, member, now)\n  redis.pcall', 'redis.pcall'],
+      ["redis.pcall('SPUBLISH', key, 'released')", ''],
+      [
+        "if became == 'cancelled' then\n        next.status = 'cancelled'",
+        "if became == 'released' then\n        next.status = 'cancelled'",
+      ],
+      [
+        "if #found > 0 then redis.call('SREM', dependents, unpack(found)) end",
+        '',
+        'the sweep removes them later (store/dependents.ts)',
+      ],
+      [
+        "local ends = status == 'pending' and expires or status == 'caught' and math.max(expires, d" +
+          'eadline)',
+        "local ends = status == 'pending' and expires",
+      ],
+      ['and open - 1 or open', 'or open'],
+      ['if is_new then keepDependents(dependents, one.ends) end', ''],
+      ["redis.call('HSET', key, 's', record, 'x', extra, 'p', '')", "redis.call('HSET', key, 's', record, 'x', extra)"],
+      ["if status == 'pending' then leaveInbox(key, member, extra, approval) end", ''],
+      ["redis.pcall('SPUBLISH', waiting, 'cancelled')", ''],
+    ],
+  },
+  {
+    file: 'lua/lib/successor.lua',
+    tests: ['lua/successors', 'http/operate', 'lua/model', 'state-machine', 'http/lists', 'http/after'],
+    changes: [
+      ["if not number or string.find(extra, ' q', 1, true) then return nil end", 'if not number then return nil end'],
+      ['* 2 ^ (number - 1))', '* 2 ^ number)'],
+      ['return math.min(3600000,', 'return math.max(0,'],
+      ["local from = number > 2 and string.match(extra, ' a(%d+)') or created", 'local from = created'],
+      ["' [^bcdgjmprstuwAW]%S+'", "' [^bcdgjmprstwAW]%S+'"],
+      [
+        "redis.call('PEXPIREAT', next_key, msOnce(until_expiry + attempt.retention))",
+        "redis.call('PEXPIREAT', next_key, msOnce(until_expiry))",
+      ],
+      ["if has_told then redis.call('HDEL', next_key, 'c', 'g', 'e') end", ''],
+      ["redis.call('PEXPIREAT', attempt.key, msOnce(attempt.now + attempt.retention))", ''],
+      ["redis.pcall('SPUBLISH', attempt.key, status)", ''],
+      ["redis.call('ZADD', list, ms(ended), member)", "redis.call('ZADD', list, ms(now), member)"],
+      ["if gone > 0 then redis.call('ZREMRANGEBYRANK', list, 0, gone - 1) end", ''],
+      ["redis.call('PEXPIREAT', list, ms(now + retention))", ''],
+      ["if waits then\n    redis.call('RENAME', dependents, dependentsOf(next_key, next_member))", 'if waits then'],
+      ['return sub(id, 1, 3) .. string.char', "return sub(id, 1, 2) .. 'A' .. string.char"],
+      ["status ~= 'cancelled' and reissued_as or nil)", 'reissued_as)'],
+    ],
+  },
+  {
+    file: 'lua/lib/sweeping.lua',
+    tests: [
+      'lua/sweep', 'store/sweeper', 'lua/model', 'state-machine', 'lua/successors', 'http/asks', 'http/after',
+    ],
+    changes: [
+      ['if deadline and tonumber(deadline) > now then', 'if deadline and tonumber(deadline) >= now then'],
+      ['record and not status and now + 10000', 'record and not status and now - 10000'],
+      ["local pause = status == 'caught' and pauseBehind(extra)", 'local pause = false'],
+      ['if isStalled then batch.stalled = batch.stalled + 1 end', ''],
+      [
+        "local isFreed = status == 'pending' and not inboxOf(key, member, extra)",
+        "local isFreed = status == 'pending'",
+      ],
+      ['if lists then enterFailed(lists, member, deadline, now, batch.retention) end', ''],
+      ["if extra and status == 'caught' then redis.call('PEXPIREAT', key, ms(deadline + batch.retention)) end", ''],
+      ['has_ended = not pause', 'has_ended = true'],
+      [
+        'if batch.now < ask.expires then return math.min(ask.expires, tonumber(deadline)) end',
+        'if batch.now < ask.expires then return deadline end',
+      ],
+      ['math.min(300000, math.max(3000, age)))', '300000)'],
+      ["redis.pcall('SPUBLISH', waiting, 'expired')", ''],
+      ["if record and not inboxOf(key, member, extra) then redis.call('HDEL', key, 't') end", ''],
+      ['local pause = 1000 * 2 ^ (score % 1 * 32)', 'local pause = 1000'],
+    ],
+  },
+  {
+    file: 'lua/lib/work.lua',
+    tests: ['lua/model', 'state-machine', 'http/status', 'http/operate', 'lua/successors', 'lua/waiting'],
+    changes: [
+      ['or beat and now >= tonumber(beat) then', 'then'],
+      ["if caught_by == agent and status ~= 'caught' then", "if status ~= 'caught' then"],
+      ["if made_by == token then return { 'replayed', now, record, extra } end", ''],
+      [
+        "if over and not (isOthers and (status == 'done' or status == 'failed' or status == 'declin" +
+          "ed')) then return over end",
+        'if over then return over end',
+      ],
+      ["if isOthers then return { 'not_the_catcher', now, record, extra } end", ''],
+      [
+        'return max and number < tonumber(max) and number or nil',
+        'return max and number <= tonumber(max) and number or nil',
+      ],
+      ['(attemptBeforeOthers(extra) and UNSWEPT or 0)', '0'],
+      [
+        "local deadline = now + (extra and string.match(extra, ' w(%d+)') or work_ttl)",
+        'local deadline = now + work_ttl',
+      ],
+      ['looked_at = math.min(now + within, deadline)', 'looked_at = now + within'],
+      ['if looked_at < expires + 0 then setDue(', 'if looked_at > expires + 0 then setDue('],
+      ["if settings then redis.pcall('SPUBLISH', inbox, 'ended') end", ''],
+      ["if redis.call('SREM', inbox .. ':caught', member) == 0 then isHere(key, inbox .. ':caught') end", ''],
+    ],
+  },
+  {
+    file: 'lua/lib/record.lua',
+    tests: ['lua/full', 'lua/decided', 'lua/model', 'lua/sweep', 'http/approvals', 'lua/waiting'],
+    changes: [
+      ['return more > 512', 'return more > 512000'],
+      ['return string.sub(payload, 8, 2447)', 'return string.sub(payload, 8, 447)'],
+      ["if #micros < 6 then micros = string.rep('0', 6 - #micros) .. micros end", ''],
+    ],
+  },
+  {
+    file: 'lua/lib/late.lua',
+    tests: ['redis/lane', 'lua/model', 'http/outage', 'lua/keys'],
+    changes: [
+      ['if now > ARGV[1] + 0 then', 'if now > ARGV[1] + 60000 then'],
+    ],
+  },
+  {
+    file: 'lua/lib/due.lua',
+    tests: ['lua/due', 'store/sweeper', 'lua/sweep', 'http/indexing', 'lua/versions'],
+    changes: [
+      ['math.min(time, now + LOOK)', 'math.max(time, now + LOOK)'],
+      ['if isMoved and time >= now + LOOK then return end', 'if isMoved then return end'],
+      ["redis.call('ZREMRANGEBYRANK', old, 0, #found / 2 - 1)", ''],
+      ['return #found == 400', 'return false'],
+      [
+        'if isThere then lookBy(key, due, now + LOOK, now) else setDue(key, due, now, member, now) ' +
+          'end',
+        'setDue(key, due, now, member, now)',
+      ],
+    ],
+  },
+  {
+    file: 'lua/lib/events.lua',
+    tests: ['http/events', 'store/events', 'lua/model', 'webhooks/messages'],
+    changes: [
+      ["caught_by = catcher == '' and '-' or catcher", "caught_by = '-'"],
+      ["(deadline == '' and 'not_caught' or", '('],
+      ["tonumber(beat) < tonumber(deadline) and 'stalled' or 'not_done')", "'stalled' or 'not_done')"],
+      ['if more then rest = rest .. more end', ''],
+      ["type ~= 'passed' and created)", 'created)'],
+    ],
+  },
+  {
+    file: 'lua/lib/taking.lua',
+    tests: [
+      'http/inboxes', 'http/inbox-settings', 'http/several-inboxes', 'lua/model', 'http/inboxes-crossings',
+    ],
+    changes: [
+      ['return payload + schema + decision + 700', 'return payload + decision + 700'],
+      ['return size > 0 and size + length > 4194304', 'return size + length > 4194304'],
+      ["if paused == '1' then return 'closed' end", ''],
+      ["if limit == '0' or known == '!' then return max end", "if known == '!' then return max end"],
+      ["if other then taken = taken + redis.call('SCARD', other .. ':caught') end", ''],
+      ["if taken >= tonumber(limit) then return 'closed' end", "if taken > tonumber(limit) then return 'closed' end"],
+      ['return math.min(max, limit - taken), places', 'return max, places'],
+      [
+        "if status == 'caught' and not isOver and by == agent and made_by == token then",
+        "if status == 'caught' and by == agent and made_by == token then",
+      ],
+      ["if before and asked ~= request then return { 'reused' } end", ''],
+      ["kept_for == '' and 10000 or math.max(kept_for, latest - now)", "kept_for == '' and 10000 or kept_for"],
+      ["if request ~= '-' and names ~= '' then redis.pcall('SPUBLISH', remembered, 'taken') end", ''],
+      ["if tonumber(read) <= settled then return 'limited' end", ''],
+      ['taken = taken + elsewhere + kept', 'taken = taken + elsewhere'],
+      ['return sum > max_bytes', 'return sum >= 2 * max_bytes'],
+    ],
+  },
+  {
+    file: 'lua/lib/inbox.lua',
+    tests: [
+      'http/inboxes', 'http/inbox-settings', 'lua/model', 'state-machine', 'http/inbox-metrics', 'http/labels',
+    ],
+    changes: [
+      [
+        "return not inbox or string.find(inboxes, ' ' .. inbox .. ' ', 1, true)",
+        'return not inbox or string.find(inboxes, inbox, 1, true)',
+      ],
+      ['+ priority - priority * MINUTE), member)', '+ priority + priority * MINUTE), member)'],
+      ["redis.pcall('SPUBLISH', inbox, 'passed')", ''],
+      ["blocked and ':blocked' or ':delayed')", "':delayed')"],
+      ["return open and open ~= '0'", 'return open'],
+      ['if math.max(decided or 0, released or 0) >= tonumber(available) then return end', ''],
+      ['enterInbox(inbox, member, extra, available * 1000)', 'enterInbox(inbox, member, extra, now * 1000)'],
+      ["redis.call('ZREM', inbox .. ':delayed', member)", ''],
+      ["if approval == 'waiting' then return leaveList(key, inbox .. ':waiting', member) end", ''],
+      ["if isBlocked(extra) then return leaveList(key, inbox .. ':blocked', member) end", ''],
+      [
+        "return redis.call('ZCARD', inbox) + redis.call('ZCARD', inbox .. ':delayed') +",
+        "return redis.call('ZCARD', inbox) +",
+      ],
+      [
+        'if limit > 0 and pendingIn(inbox, now) + elsewhere >= limit then',
+        'if limit > 0 and pendingIn(inbox, now) + elsewhere > limit then',
+      ],
+      ['if oldest and turn >= oldest then return oldest end', 'if oldest then return oldest end'],
+      [
+        "redis.call('ZCOUNT', inbox .. ':failed', ms(now - retention), '+inf')",
+        "redis.call('ZCOUNT', inbox .. ':failed', '-inf', '+inf')",
+      ],
+      [
+        "redis.call('ZCOUNT', inbox .. ':waiting', '(' .. ms(now), '+inf'),\n    redis.call('ZCARD'",
+        "redis.call('ZCARD', inbox .. ':waiting'),\n    redis.call('ZCARD'",
+      ],
+    ],
+  },
+  {
+    file: 'lua/lib/listing.lua',
+    tests: [
+      'http/lists', 'http/labels', 'http/approvals', 'http/asks', 'http/operate', 'lua/waiting', 'cli/list',
+    ],
+    changes: [
+      ['return #one > #other', 'return #one < #other'],
+      [
+        'if isBehind(found[1], member) then high = middle else low = middle + 1 end',
+        'if isBehind(member, found[1]) then low = middle + 1 else high = middle end',
+      ],
+      ["if listing.words ~= '' and (not extra or not isWanted(extra, listing.words)) then return false end", ''],
+      ['if not over or listing.now >= over then return false end', 'if not over then return false end'],
+      ['if listing.now >= tonumber(over) then return false end', ''],
+      ["elseif extra and string.find(extra, ' i', 1, true) then", 'elseif false then'],
+      ["if listing.caught_by ~= '' and listing.caught_by ~= caught_by then return false end", ''],
+      ["if listing.passed_by ~= '' and listing.passed_by ~= passed_by then return false end", ''],
+      [
+        "not string.find(listing.statuses, ' ' .. status .. ' ', 1, true) then return false end",
+        'false then return false end',
+      ],
+      ['if length and length > listing.texts then return nil end', ''],
+      ['if not isFirst and (listing.texts < 0 or listing.payloads < 0) then return nil end', ''],
+      ["if listing.step == -1 and listing.since ~= '' and score - listing.since < 0 then return true end", ''],
+      [
+        'return listing.last and (score - listing.last) * listing.step > 0',
+        'return listing.last and (score - listing.last) * listing.step >= 0',
+      ],
+      [
+        'if isBehindLast(listing, score) or found.left == 0 then return true end',
+        'if isBehindLast(listing, score) then return true end',
+      ],
+      [
+        'return math.min(rank, isThere and not includes and after - 2 or after - 1)',
+        'return math.min(rank, isThere and not includes and after - 1 or after - 1)',
+      ],
+    ],
+  },
+  {
+    file: 'lua/lib/reply.lua',
+    tests: ['redis/lane', 'lua/model', 'redis/call', 'http/large-reads'],
+    changes: [
+      ['if room <= 0 then break end', ''],
+    ],
+  },
+]

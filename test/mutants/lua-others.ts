@@ -1,0 +1,356 @@
+/* eslint-disable no-template-curly-in-string -- these are pieces of templates */
+import type { Mutated } from '../mutants.ts'
+
+export const otherScripts: readonly Mutated[] = [
+  {
+    file: 'lua/take.lua',
+    tests: [
+      'http/inboxes', 'http/several-inboxes', 'lua/model', 'state-machine', 'http/inbox-settings', 'http/large-reads',
+    ],
+    changes: [
+      ["if room == 'closed' then return { 'closed' } end", "if room == 'closed' then room = max end"],
+      ['now >= tonumber(expires)) then', 'false) then'],
+      ["approval == 'waiting' or", ''],
+      ['elseif status and now >= tonumber(available or 0) then', 'elseif status then'],
+      ['if isTooLong(size, length) then more = 1 break end\n      size', 'size'],
+      ['latest = math.max(latest, deadline)', 'latest = deadline'],
+      ["if #gone > 0 then redis.call('ZREM', inbox, unpack(gone)) end", ''],
+      ["if #caught > 0 then redis.call('SADD', inbox .. ':caught', unpack(caught)) end", ''],
+      ["if #items > 0 or request ~= '-' and (elsewhere > 0 or size > 0) then", "if request ~= '-' and #items > 0 then"],
+      ['if room < max and #items / 9 + elsewhere == room then more = 0 end', ''],
+      ['turns[elsewhere + 1] < turn and', 'turns[elsewhere + 1] > turn and'],
+      ['from, upto = upto + 1, upto + 32', 'from, upto = upto + 2, upto + 32'],
+      ["if ARGV[14] and areLarger(prefix, entries, step, step * room, ARGV[14] + 0) then return { 'larger' } end", ''],
+    ],
+  },
+  {
+    file: 'lua/claim.lua',
+    tests: ['http/several-inboxes', 'http/inboxes', 'http/inboxes-crossings'],
+    changes: [
+      ["if before and asked ~= request then return { 'reused' } end", ''],
+      ['and now < since + 10000 and now > since - 10000', ''],
+      ["if isKnown and inbox ~= '' then return { 'left', chosen, gone } end", ''],
+      ["if before then redis.call('PEXPIREAT', key, ms(now + ARGV[3]), 'GT') end", ''],
+    ],
+  },
+  {
+    file: 'lua/list.lua',
+    tests: ['http/lists', 'http/operate', 'cli/list'],
+    changes: [
+      ['texts = 524288, payloads = 2097152', 'texts = 524288000, payloads = 2097152000'],
+      ["with_tasks = ARGV[11] == '1'", 'with_tasks = true'],
+    ],
+  },
+  {
+    file: 'lua/waiting.lua',
+    tests: ['http/approvals', 'lua/waiting', 'lua/model', 'http/labels'],
+    changes: [
+      [
+        'if expires and now < tonumber(expires) and isWanted(extra, words) then',
+        'if expires and isWanted(extra, words) then',
+      ],
+      ['#task > bytes then', 'false then'],
+      ['if #reply >= 5 + 6 * limit or', 'if #reply > 5 + 6 * limit or'],
+      ['since, after = members[i + 1], members[i]', 'since = members[i + 1]'],
+      ['reply[3], reply[4] = since, after\n        return reply', 'return reply'],
+      ["redis.call('ZCARD', waiting) }", '0 }'],
+    ],
+  },
+  {
+    file: 'lua/decided.lua',
+    tests: ['lua/decided', 'http/approvals', 'web/decide-many'],
+    changes: [
+      ["and string.match(decision, '^%d+') == members[i + 1] then", 'then'],
+      [
+        "if size > 0 and size <= bytes and not string.match(record, '^2?:?done ') then",
+        'if size > 0 and size <= bytes then',
+      ],
+      ["'REV', 'WITHSCORES')", "'WITHSCORES')"],
+    ],
+  },
+  {
+    file: 'lua/turns.lua',
+    tests: ['http/inboxes', 'http/inbox-settings', 'http/several-inboxes', 'lua/model', 'redis/redirects'],
+    changes: [
+      ["if status == 'pending' and now < tonumber(expires) then", "if status == 'pending' then"],
+      ['#entries == 2 * (max + 32) and 1 or 0', '0'],
+    ],
+  },
+  {
+    file: 'lua/status.lua',
+    tests: ['http/status', 'lua/model', 'http/large-reads', 'state-machine'],
+    changes: [
+      ['if length and length > ARGV[1] + 0 then', 'if false then'],
+      ['if longer and longer <= ARGV[2] + 0 then longer = false end', ''],
+      ["if result == '' then result = false end", ''],
+    ],
+  },
+  {
+    file: 'lua/inspect.lua',
+    tests: ['http/approvals', 'web/view', 'lua/model', 'http/large-reads'],
+    changes: [
+      ["or string.match(record, '^2?:?done ') then payload = false end", 'then payload = false end'],
+      ["+ redis.call('HSTRLEN', KEYS[1], 'r') > max + 0 then", '> max + 0 then'],
+    ],
+  },
+  {
+    file: 'lua/read.lua',
+    tests: ['http/as-passed', 'lua/model', 'state-machine', 'http/large-reads'],
+    changes: [
+      ["if record and not isAddressed(extra, ARGV[2] ~= '' and ARGV[2]) then", 'if false then'],
+      ['if refusal then return refusal end', ''],
+      ["if isLarger then return { 'larger' } end", ''],
+    ],
+  },
+  {
+    file: 'lua/lineage.lua',
+    tests: ['http/lineage'],
+    changes: [
+      ["if isThere and ARGV[1] and redis.call('HSTRLEN', key, 'p') > ARGV[1] + 0 then return { 'larger' } end", ''],
+      ["passed_by .. ' ' .. inbox .. ' ' ..", ''],
+      ["successor = its and string.match(its, ' i(%S+)')", 'successor = nil'],
+    ],
+  },
+  {
+    file: 'lua/key-change.lua',
+    tests: ['lua/keys', 'store/key-records', 'http/auth-stored', 'auth/key-ring'],
+    changes: [
+      [
+        "if action == 'revoked' and revoked and revoked_by == token then return { 'revoked', tonumb" +
+          'er(revoked) } end',
+        '',
+      ],
+      ["if action == 'updated' and updated_by == token then", 'if false then'],
+      ['(digest == token or previous == token) then', '(digest == token) then'],
+      ["if revoked then return { 'already_revoked', tonumber(revoked) } end", ''],
+      ["if action ~= 'revoked' and ends and now >= tonumber(ends) then return { 'ended' } end", ''],
+      ["'previous_ends', ms(now + scopes))", "'previous_ends', ms(now))"],
+      ["redis.call('ZADD', over, ms(now + retention), id)", ''],
+      ["redis.call('ZREM', over, id)", ''],
+      ["if value == '*' then redis.call('HDEL', key, field) end", ''],
+      ["redis.pcall('SPUBLISH', log, action)", ''],
+    ],
+  },
+  {
+    file: 'lua/key-changes.lua',
+    tests: ['lua/keys', 'auth/key-ring', 'store/key-records', 'http/auth-stored'],
+    changes: [
+      ["'(' .. after, '+', 'COUNT', 100)", "after, '+', 'COUNT', 100)"],
+      ["#redis.call('XRANGE', log, after, after) == 0 then", 'false then'],
+    ],
+  },
+  {
+    file: 'lua/key-create.lua',
+    tests: ['lua/keys', 'store/key-records', 'auth/key-ring'],
+    changes: [
+      ["if made == digest then return { 'created', redis.call('HGETALL', key) } end", ''],
+      ["if made then return { 'taken' } end", ''],
+      ["redis.call('PEXPIREAT', key, ms(ends + retention))", "redis.call('PEXPIREAT', key, ms(ends))"],
+      ["redis.call('ZREM', keys, unpack(forgotten))", ''],
+      ["if inboxes ~= '' then redis.call('HSET', key, 'inboxes', inboxes) end", ''],
+    ],
+  },
+  {
+    file: 'lua/key-list.lua',
+    tests: ['lua/keys', 'store/key-records', 'cli/keys'],
+    changes: [
+      ['if #reply >= 2 + 2 * limit then', 'if #reply > 2 + 2 * limit then'],
+      ['rank = rank + limit + 1', 'rank = rank + limit + 2'],
+    ],
+  },
+  {
+    file: 'lua/lease.lua',
+    tests: ['lua/lease', 'store/leases'],
+    changes: [
+      ['and tonumber(ends) <= now + duration then', 'then'],
+      ['holder ~= asker and now < tonumber(ends)', 'holder ~= asker and now < tonumber(ends) - 5000'],
+      ["'PX', ms(duration + 5000))", "'PX', ms(duration + 5000000))"],
+    ],
+  },
+  {
+    file: 'lua/limit-set.lua',
+    tests: ['lua/limits', 'http/agent-limits', 'cli/limits'],
+    changes: [
+      [">= max then return { 'full' } end", "> max then return { 'full' } end"],
+      ["redis.pcall('SPUBLISH', log, 'limit')", ''],
+      ["local name = agent == '' and tenant or tenant .. '/' .. agent", "local name = tenant .. '/' .. agent"],
+    ],
+  },
+  {
+    file: 'lua/rate.lua',
+    tests: ['lua/rate', 'store/rates', 'http/rate-limit'],
+    changes: [
+      ['or ends > now + window then', 'then'],
+      ['math.floor((left - given) / 10))', 'left - given)'],
+      ['local left = math.max(0, limit - taken)', 'local left = limit - taken'],
+      ["if given > 0 then redis.call('SET'", "if given > 1 then redis.call('SET'"],
+    ],
+  },
+  {
+    file: 'lua/feed.lua',
+    tests: ['store/events', 'http/events'],
+    changes: [
+      [
+        'found[#found + 1], found[#found + 2] = entry[1], entry[2][2]',
+        'found[#found + 1], found[#found + 2] = entry[1], entry[2][1]',
+      ],
+      ['isOlder = place < first', 'isOlder = false'],
+      ['local kept = ms(math.max(0, now - retention))', "local kept = '-'"],
+      ["or '(' .. after, '+', 'COUNT', max)", "or after, '+', 'COUNT', max)"],
+    ],
+  },
+  {
+    file: 'lua/feed-note.lua',
+    tests: ['store/events', 'http/events'],
+    changes: [
+      ["before >= now - retention then return { 'kept' } end", "true then return { 'kept' } end"],
+      ["'PX', ms(2 * retention + 3600000))", "'PX', ms(1))"],
+    ],
+  },
+  {
+    file: 'lua/relay.lua',
+    tests: ['store/relay', 'redis/redirects'],
+    changes: [
+      ['if not isMissing and its + 0 > last then', 'if not isMissing then'],
+      ['local isMissing = tonumber(befores[at]) > last', 'local isMissing = false'],
+      ["redis.call('HSET', moved, unpack(words))", "redis.call('HSET', moved, words[1], words[2])"],
+      ["redis.pcall('SPUBLISH', feed, newest)", ''],
+      ["redis.call('PEXPIREAT', moved, ms(now + retention + 86400000))", ''],
+    ],
+  },
+  {
+    file: 'lua/trim.lua',
+    tests: ['store/relay'],
+    changes: [
+      [
+        "if count > 0 then redis.call('LTRIM', outbox, count, -1) end",
+        "if count > 0 then redis.call('LTRIM', outbox, count + 1, -1) end",
+      ],
+      ['<= upto do', '< upto do'],
+      ['if last and tonumber(last) <= upto then', 'if last then'],
+    ],
+  },
+  {
+    file: 'lua/outbox.lua',
+    tests: ['store/relay'],
+    changes: [
+      ['<= after', '< after'],
+      ['from + max - 1))', 'from + max))'],
+    ],
+  },
+  {
+    file: 'lua/probe.lua',
+    tests: ['store/readiness', 'store/checks'],
+    changes: [
+      ["if ARGV[4] ~= '' and ARGV[4] ~= mark then", 'if ARGV[4] ~= mark then'],
+      ["if isFull(1e9) then return { 'no_room', mark, replaced, now } end", ''],
+    ],
+  },
+  {
+    file: 'lua/inbox-set.lua',
+    tests: ['http/inbox-settings'],
+    changes: [
+      ['if given and given <= version then', 'if false then'],
+      ["redis.call('PEXPIREAT', settings, ms(now + 60000))", ''],
+      ["redis.pcall('SPUBLISH', inbox, 'set')", ''],
+      ["set[i] = asked[i] ~= '' and asked[i] or was[i]", "set[i] = asked[i] ~= '' and asked[i] or '0'"],
+    ],
+  },
+  {
+    file: 'lua/inbox-settle.lua',
+    tests: ['http/inbox-settings'],
+    changes: [
+      ["redis.call('HDEL', places, token)", ''],
+      ["redis.pcall('SPUBLISH', inbox, 'settled')", ''],
+    ],
+  },
+  {
+    file: 'lua/inbox-tidy.lua',
+    tests: ['http/inbox-metrics', 'http/inbox-settings', 'http/inboxes'],
+    changes: [
+      ["if isEmpty then redis.call('ZREM', index, name) end", "redis.call('ZREM', index, name)"],
+      ["if status ~= 'caught' then ended[#ended + 1] = member end", 'ended[#ended + 1] = member'],
+      ["list .. ':settings' }", '}'],
+    ],
+  },
+  {
+    file: 'lua/webhook-create.lua',
+    tests: ['store/webhooks', 'http/webhooks', 'webhooks/deliveries'],
+    changes: [
+      ["if redis.call('ZCARD', webhooks) >= max then", "if redis.call('ZCARD', webhooks) > max then"],
+      ["if made[1] then return { 'created', made } end", ''],
+      ["newest and newest[1] or '0-0'", "'0-0'"],
+    ],
+  },
+  {
+    file: 'lua/webhook-change.lua',
+    tests: ['http/webhooks', 'webhooks/deliveries', 'store/webhooks'],
+    changes: [
+      ['if isRotated and found[4] ~= token then', 'if isRotated then'],
+      [
+        "redis.call('HDEL', key, 'disabled', 'failing', 'replay', 'replay_to')",
+        "redis.call('HDEL', key, 'disabled', 'replay', 'replay_to')",
+      ],
+      ["redis.call('HSET', key, 'cursor', newest and newest[1] or '0-0')", ''],
+    ],
+  },
+  {
+    file: 'lua/webhook-claim.lua',
+    tests: ['store/webhooks', 'webhooks/deliveries'],
+    changes: [
+      ['local again = isRepeat and webhook[5] or ms(now + lease)', 'local again = ms(now + lease)'],
+      ["if not isRepeat then redis.call('ZADD', due, again, id) end", ''],
+      ['if back >= 1000 then', 'if back >= 1000000000 then'],
+    ],
+  },
+  {
+    file: 'lua/webhook-delete.lua',
+    tests: ['http/webhooks', 'store/webhooks', 'webhooks/deliveries'],
+    changes: [
+      [
+        "redis.call('DEL', KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5])",
+        "redis.call('DEL', KEYS[1], KEYS[2], KEYS[3], KEYS[4])",
+      ],
+      [
+        "if before == redis.call('ZREM', webhooks, id) then redis.call('ZREM', tenants, tenant) end",
+        "redis.call('ZREM', webhooks, id)",
+      ],
+    ],
+  },
+  {
+    file: 'lua/webhook-plan.lua',
+    tests: ['store/webhooks', 'webhooks/deliveries', 'http/webhooks'],
+    changes: [
+      ["if count >= max and deliveries ~= '' then return { 'full' } end", ''],
+      ["if not redis.call('HGET', pending, id) then", 'if true then'],
+      ['found[3] ~= before or', ''],
+      ["redis.call('HDEL', key, 'replay', 'replay_to')", "redis.call('HDEL', key, 'replay')"],
+    ],
+  },
+  {
+    file: 'lua/webhook-replay.lua',
+    tests: ['store/webhooks', 'http/webhooks', 'webhooks/deliveries'],
+    changes: [
+      ['begun_earlier and found[3] or from', 'from'],
+      ["if found[2] then return { 'disabled' } end", ''],
+      ['end_count + 0 > count', 'end_count + 0 < count'],
+    ],
+  },
+  {
+    file: 'lua/webhook-tried.lua',
+    tests: ['webhooks/deliveries', 'store/webhooks', 'webhooks/schedule'],
+    changes: [
+      [
+        "if not found[1] or tried ~= ARGV[4] then return { 'unknown' } end",
+        "if not found[1] then return { 'unknown' } end",
+      ],
+      ["if found[2] then redis.call('HDEL', key, 'failing') end", ''],
+      ["now - found[2] >= tonumber(ARGV[9]) and 'failing'", "'failing'"],
+      ["redis.call('ZADD', due, ms(now + ARGV[8]), id)", "redis.call('ZADD', due, ms(now), id)"],
+      ["redis.call('LTRIM', over, -100, -1)", ''],
+      ["redis.call('DEL', due, pending)", ''],
+      ["redis.pcall('SPUBLISH', feed, newest)", ''],
+      ["redis.call('ZREM', due, id)", ''],
+    ],
+  },
+]

@@ -1,0 +1,198 @@
+/* eslint-disable no-template-curly-in-string -- these are pieces of templates */
+import type { Mutated } from '../mutants.ts'
+
+export const operations: readonly Mutated[] = [
+  {
+    file: 'src/operations/admit.ts',
+    tests: ['http/admission', 'http/batch', 'http/mcp', 'http/operating', 'web/forms'],
+    changes: [
+      ['requireScope(incoming.caller, this.#scope)\n', ''],
+      ['const pending = limit.spend()', 'const pending = undefined as void | Promise<void>'],
+      ['if (bytes.length > bodyLimit)', 'if (bytes.length >= bodyLimit)'],
+      ['if (validate?.(members.values) === false)', 'if (validate?.({}) === false)'],
+      [
+        'cut === undefined ? membersOf(bytes, this.#nested) : withNested(cut, this.#nested)',
+        'cut === undefined ? membersOf(bytes, []) : cut',
+      ],
+      ['milliseconds: wait * 1000', 'milliseconds: wait'],
+      ['wait === 0 ? null :', 'wait < 0 ? null :'],
+      [
+        'return toCall(this.#read === undefined ? incoming : this.#read(incoming, members), members' +
+          ')',
+        'return toCall(incoming, members)',
+      ],
+    ],
+  },
+  {
+    file: 'src/operations/operation.ts',
+    tests: [
+      'http/metrics', 'http/operate', 'http/openapi', 'http/batch', 'http/admission', 'http/operating', 'http/logs',
+    ],
+    changes: [
+      ['return replayed ? stays : { to: [to], ids: [id] }', 'return { to: [to], ids: [id] }'],
+      ['moved: replayed ? stays : change', 'moved: change'],
+      ['reissued: [status] }', "reissued: ['requested'] }"],
+      ["one !== 'not_found' && one !== happened", "one !== 'not_found'"],
+      ['one => otherNames[one] ?? one', 'one => one'],
+      ['additionalProperties === false', 'additionalProperties !== false'],
+      [
+        'body: null, refusals: [], resumesTrace: false, inBatch: false',
+        'body: null, refusals: [], resumesTrace: false, inBatch: true',
+      ],
+    ],
+  },
+  {
+    file: 'src/operations/lifecycle.ts',
+    tests: [
+      'http/status', 'http/pass', 'http/idempotency', 'http/metrics', 'http/traces', 'http/batch', 'http/openapi',
+      'http/mcp', 'state-machine',
+    ],
+    changes: [
+      ["replayed ? stays : { to: ['pending'], ids: [made] }, made }", "{ to: ['pending'], ids: [made] }, made }"],
+      ['answers: { 201: passAnswer }', 'answers: { 200: passAnswer }'],
+      ['return { status: 201, answer, replayed, moved:', 'return { status: 200, answer, replayed, moved:'],
+      [
+        "moved: moved('caught', id, replayed), traceparent }",
+        "moved: moved('caught', id, replayed), traceparent: undefined }",
+      ],
+      ['resumesTrace: true', 'resumesTrace: false'],
+      ["body.output == null ? undefined : members.raw('output')", "members.raw('output')"],
+      ["moved: moved('done', id, replayed)", 'moved: stays'],
+      ['body.extend_by ?? null', 'null'],
+      ['if (given.length === 0) throw invalid', 'if (given.length < 0) throw invalid'],
+      ['filter(name => inside.values[name] != null)', 'filter(name => name in inside.values)'],
+      ["name === 'percent' && raw.length > 20 ?", "name === 'percent' && raw.length > 200 ?"],
+      ['body.retry !== false,', 'body.retry === true,'],
+      ['const code = body.error.code ?? undefined', 'const code = undefined'],
+      ["refusals: [...refusedBy('done'), 'result_invalid', 'result_schema_too_slow']", "refusals: refusedBy('done')"],
+      ['hints: { idempotentHint: true }', 'hints: { readOnlyHint: true }'],
+      ["name: 'done',\n    scope: 'catch'", "name: 'done',\n    scope: 'pass'"],
+    ],
+  },
+  {
+    file: 'src/operations/operate.ts',
+    tests: ['http/operate', 'http/operating', 'http/logs', 'http/metrics', 'http/batch', 'http/mcp'],
+    changes: [
+      ["reissued: changed.map(() => 'requested' as const)", 'reissued: []'],
+      ['{ reissued: changed.length, skipped, more }', '{ reissued: changed.length + skipped, skipped, more }'],
+      ['{ ...body, reason: undefined }', '{ ...body }'],
+      ['...moved.to.length > 0 && { operated }', 'operated'],
+      ['const force = body.force === true', 'const force = body.force !== false'],
+      ['status: isRequested ? 202 : 200', 'status: 200'],
+      ["moved: moved('cancelled', id, replayed)", "moved: moved('cancelled', id, false)"],
+      ["operated: ofAnother ? { action: 'cancel'", "operated: !ofAnother ? { action: 'cancel'"],
+      ['ids: [id, made] }', 'ids: [made] }'],
+      [
+        "moved: replayed ? stays : { ...change, reissued: ['requested'] }",
+        "moved: { ...change, reissued: ['requested'] }",
+      ],
+      ["name: 'purge',\n    scope: 'operate'", "name: 'purge',\n    scope: 'pass'"],
+      ["name: 'redrive',\n    scope: 'operate'", "name: 'redrive',\n    scope: ['pass', 'operate']"],
+      ["const isRequested = answer.status === 'caught'", "const isRequested = answer.status !== 'caught'"],
+      ["body.reason == null ? undefined : members.raw('reason')", 'undefined'],
+    ],
+  },
+  {
+    file: 'src/operations/inboxes.ts',
+    tests: [
+      'http/inboxes', 'http/several-inboxes', 'http/inbox-settings', 'http/mcp', 'http/traces', 'http/metrics',
+    ],
+    changes: [
+      ['await after.complete(caller.tenant, taken.items, asker)\n', ''],
+      ['take(call, call.body.max ?? 1)', 'take(call, call.body.max ?? 10)'],
+      ["to: replayed ? [] : items.map(() => 'caught')", "to: items.map(() => 'caught')"],
+      ['items.length === 1 ? items[0]!.traceparent : undefined', 'items[0]?.traceparent'],
+      ['if (inbox == null && !isInbox(agent)) {', 'if (inbox == null && isInbox(agent)) {'],
+      ['if (inbox != null) throw invalid', "if (inbox === '') throw invalid"],
+      ['return [...new Set(inboxes)]', 'return inboxes'],
+      ['changed: isChanged ? 1 : 0', 'changed: 1'],
+      ["name: 'setInbox',\n    scope: 'operate'", "name: 'setInbox',\n    scope: 'status'"],
+      ["moved: moved('caught', id, replayed), traceparent }", 'moved: stays, traceparent }'],
+    ],
+  },
+  {
+    file: 'src/operations/ask.ts',
+    tests: ['http/asks', 'http/mcp', 'client/asks', 'http/auth'],
+    changes: [
+      [
+        'return { status: 201, answer, replayed, moved: stays }',
+        'return { status: 200, answer, replayed, moved: stays }',
+      ],
+      ['if (call.waiting === null) return outcome', 'if (call.waiting !== null) return outcome'],
+      ["members, ['passer']), moved: stays", 'members), moved: stays'],
+      ["scope: ['catch', 'approve', 'pass']", "scope: ['catch', 'approve']"],
+      ['{ of, inbox, labels: labelsOf(query) }', '{ of, inbox }'],
+      ['cursor, limit = 20 }', 'cursor, limit = 100 }'],
+    ],
+  },
+  {
+    file: 'src/operations/approvals.ts',
+    tests: ['http/approvals', 'http/approvals-decide', 'http/labels', 'web/decide-many'],
+    changes: [
+      ['items: items.filter(({ record }) => isAddressed(caller, record)) }', 'items }'],
+      ['const wanted = { inbox, labels: labelsOf(query) }', 'const wanted = { labels: labelsOf(query) }'],
+      ["members.raw('note') ?? noNote", 'noNote'],
+      ['{ createdAt, digest: digestIn(body) }', '{ digest: digestIn(body) }'],
+      ["decided === 'rejected' ? { to: [decided], ids: [id] } : stays", 'stays'],
+      ["digest.slice('sha-256=:'.length, -':'.length)", "digest.slice('sha-256=:'.length)"],
+      [
+        'approvals.list(caller.tenant, cursor, limit, wanted, asker)',
+        'approvals.list(caller.tenant, undefined, limit, wanted, asker)',
+      ],
+      ["run: call => decide(services, call, 'rejected')", "run: call => decide(services, call, 'approved')"],
+    ],
+  },
+  {
+    file: 'src/operations/reads.ts',
+    tests: ['http/status', 'http/lists', 'http/mcp', 'client/many', 'http/wait', 'http/openapi'],
+    changes: [
+      ["query: { until = 'done' } } = call", "query: { until = 'caught' } } = call"],
+      ['filter(([, value]) => value !== null)', 'filter(() => true)'],
+      ["until ?? 'all'", "until ?? 'any'"],
+      ['results !== false, { waiting', 'results === true, { waiting'],
+      ['minItems: 1,\n    maxItems: 100', 'minItems: 1,\n    maxItems: 1000'],
+      ['{ waiting, asker })', '{ waiting: null, asker })'],
+    ],
+  },
+  {
+    file: 'src/operations/webhooks.ts',
+    tests: ['http/webhooks', 'webhooks/messages', 'http/labels', 'webhooks/people'],
+    changes: [
+      ['types: types == null ? null :', 'types: types != null ? null :'],
+      ['inbox: inbox ?? null,', 'inbox: null,'],
+      ['format: format ?? null', 'format: null'],
+      ["labels == null ? null : labelsIn(members.raw('labels')!)", 'null'],
+      ['}, inboxes)\n', '}, null)\n'],
+      ['return unmoved(undefined, 204)', 'return unmoved(undefined, 200)'],
+      ['await webhooks.test(caller.tenant, id), 202)', 'await webhooks.test(caller.tenant, id), 200)'],
+      ['id, query.status))', 'id, undefined))'],
+      ["const all = { scope: 'webhooks'", "const all = { scope: 'operate'"],
+      ['body.grace ?? defaultGrace', 'defaultGrace'],
+      ["include == null ? null : elementsOf(members, 'include')", 'null'],
+    ],
+  },
+  {
+    file: 'src/operations/events.ts',
+    tests: ['http/events', 'http/event-streams', 'http/labels'],
+    changes: [
+      ['isReset ? \',"reset":true\' : \'\'', "''"],
+      ['filterOf(query, null), after, limit, waiting)', 'filterOf(query, null), after, limit, null)'],
+      ['last ?? query.after', 'query.after ?? last'],
+      ['caller.keyId ?? caller,', 'caller.tenant,'],
+      ['filter(type => !eventTypes.includes(type))', 'filter(type => eventTypes.includes(type))'],
+      ['types === undefined ? null : new Set', 'types !== undefined ? null : new Set'],
+      ['handoffId: handoffId ?? null', 'handoffId: null'],
+      ['labels: wanted ?? null', 'labels: null'],
+      ['if (faults.length > 0) throw invalid(...faults)', 'if (faults.length > 1) throw invalid(...faults)'],
+      ["check(stream === null || wait === undefined, '/wait', 'is not for a stream')\n", ''],
+    ],
+  },
+  {
+    file: 'src/operations/arguments.ts',
+    tests: ['http/labels', 'http/mcp', 'http/approvals'],
+    changes: [
+      ['if (wanted === null) throw invalid', 'if (wanted?.length === 0) throw invalid'],
+      ['const maxWait = 50', 'const maxWait = 500'],
+    ],
+  },
+]

@@ -1,0 +1,205 @@
+/* eslint-disable no-template-curly-in-string -- these are pieces of templates */
+import type { Mutated } from '../mutants.ts'
+
+export const redis: readonly Mutated[] = [
+  {
+    file: 'src/redis/lane.ts',
+    tests: ['redis/lane', 'redis/call', 'redis/durability', 'redis/redirects'],
+    changes: [
+      [
+        'if (!this.#ready || now - this.#reconnected < reconnectPause) return',
+        'if (!this.#ready) return',
+        'it reconnects more often, and nothing else',
+      ],
+      [
+        'Number(seconds) * 1000 + Number(microseconds) / 1000 - performance.now()',
+        'Number(seconds) * 1000 + Number(microseconds) - performance.now()',
+      ],
+      ['if (!this.#taking && !(asking && this.#ready)) {', 'if (!this.#taking && !asking) {'],
+      [
+        'call.deadline = Math.floor((asking ? Math.min(askingUntil, call.givenUpAt) : call.givenUpA' +
+          't) + this.#offset)',
+        'call.deadline = Math.floor(call.givenUpAt + 60_000 + this.#offset)',
+      ],
+      ['if (asking) sendAsking(this.#master.calls)\n', ''],
+      ['if (!call.settled) this.ask(call, call.askingUntil)', 'if (!call.settled) this.ask(call)'],
+      [
+        'Promise.allSettled([this.#former.end(redis), this.learnClock(), master.learnRights?.()])',
+        'Promise.allSettled([this.learnClock(), master.learnRights?.()])',
+        'only the simulator has a former connection’s bytes arrive late',
+      ],
+      ['if (refusal !== undefined) {', "if (refusal === '') {"],
+      ['count => count >= replicas', 'count => count > 0'],
+      [
+        'this.#parked = this.#parked.filter(call => !call.settled)',
+        'this.#parked = this.#parked.filter(call => call.settled)',
+      ],
+      [
+        'for (const call of this.#calls) call.again(reason)',
+        'for (const call of this.#calls) call.refuse(new Unavailable(reason))',
+      ],
+      ['if (!this.#ready || this.#underWay > 0) return', 'if (!this.#ready) return'],
+      [
+        'throw error\n      return writeUnchanged',
+        'return 0\n      return writeUnchanged',
+        'the group is refused either way, in other words',
+      ],
+      ['sendAsking(redis)\n  return write', 'return write'],
+      ["redis.on('close', () => this.broke())", ''],
+      ['whole.length === usualSize) usual = whole', 'whole.length !== usualSize) usual = whole'],
+      ["length += typeof part === 'string' ? Buffer.byteLength(part) : part.length", 'length += part.length'],
+      ['this.#free.push(call.place)', ''],
+    ],
+  },
+  {
+    file: 'src/redis/lanes.ts',
+    tests: ['redis/lane', 'http/full', 'redis/redirects', 'redis/call', 'redis/durability', 'http/outage'],
+    changes: [
+      ["if (message.startsWith('OOM')) lane.fullRefusals++", ''],
+      ["if (message.startsWith('READONLY')) lane.reconnect()", ''],
+      ["if (message.startsWith('CLUSTERDOWN')) this.#masters.doubt()", ''],
+      ['call.again(`sent to and fro: ${redirection}`)', 'lane.ask(call, null)'],
+      ["redirection.startsWith('ASK ') ? call.sentAt + askHolds : null", 'null'],
+      ['waiting.push(...lane.takeParked())', 'waiting.push(...lane.parked)'],
+      [
+        'if (call.givenUpAt <= now) call.refuse(new Unavailable(call.lastError))',
+        'if (call.givenUpAt + 60_000 <= now) call.refuse(new Unavailable(call.lastError))',
+      ],
+      ['if (lane.closed) this.#ask(call)', 'if (!lane.closed) this.#ask(call)'],
+      ['this.#lanes.delete(master)', ''],
+      ['for (const lane of this.#lanes.values()) lane.forgetSettled()', ''],
+      ['performance.now() - givenUpAt + callBudget', 'performance.now() - givenUpAt'],
+    ],
+  },
+  {
+    file: 'src/redis/call.ts',
+    tests: ['redis/call', 'redis/lane', 'redis/redirects', 'redis/first-words'],
+    changes: [
+      ['if (this.settled) return\n    this.#end()', 'this.#end()'],
+      ['if (this.settled) return\n    this.lastError = reason', 'this.lastError = reason'],
+      ["if (error.name !== 'ReplyError') this.lane!.broke()", ''],
+      ['if (!this.settled) this.#dispatcher.failed(this, error)', 'this.#dispatcher.failed(this, error)'],
+      ['if (!this.settled) this.#dispatcher.skipped(this)', ''],
+      ['performance.now() > this.askingUntil', 'performance.now() < this.askingUntil'],
+      ["String(reply[0]) === 'full') refused()", "String(reply[0]) === 'late') refused()"],
+      [
+        'this.withSource = false\n    return true',
+        'return true',
+        'the text goes instead of its digest: the reply is the same',
+      ],
+      ['+ (script.writes ? 1 : 0) + (bytes', '+ (bytes'],
+      ["tag.toString('latin1') === 'late'", "tag.toString('latin1') === 'LATE'"],
+      ["Buffer.byteLength(text) === text.length ? text : Buffer.from(text, 'latin1')", 'text'],
+      ['stream.destroy()\n', ''],
+      ['const quietFor = 200', 'const quietFor = 0'],
+    ],
+  },
+  {
+    file: 'src/redis/together.ts',
+    tests: ['redis/lane', 'redis/call', 'lua/model'],
+    changes: [
+      ['if (at >= replies.length) call.skipped()', 'if (at >= replies.length) call.resolve(null)'],
+      ['else if (reply instanceof Error) call.reject(reply)\n', ''],
+      ['withSource ||= isUnknown', 'withSource &&= isUnknown'],
+      [
+        'if (several === undefined || isAlone === true || call.wasRefused) return false',
+        'if (several === undefined || isAlone === true) return false',
+      ],
+      ['bytes.length > maxBytes) return false', 'bytes.length > maxBytes * 1000) return false'],
+      ['this.#isOneRedis ? name : `${name} ${tag}`', 'name'],
+      ['at < calls.length; at += maxCalls', 'at < maxCalls; at += maxCalls'],
+      ['this.#calls = new Map()\n    for', 'for'],
+    ],
+  },
+  {
+    file: 'src/redis/subscriptions.ts',
+    tests: ['redis/subscriptions', 'redis/redirects', 'http/waiting-redis'],
+    changes: [
+      ['channel => channel.on === subscriber))', '() => false))'],
+      ['masters.onChange(() => this.#subscribeAgain(({ name, on }) => on !== this.#subscriberOf(name)))', ''],
+      ['if (channel.round !== undefined) this.#renew(channel)', ''],
+      ['await channel.subscribed\n    return', 'return'],
+      ['if (channel.listeners.size > 0) return', ''],
+      ['this.#channels.delete(channel.name)', ''],
+      [
+        "channel.on?.sendCommand(new ChannelCommand('sunsubscribe'",
+        "channel.on?.sendCommand(new ChannelCommand('ssubscribe'",
+      ],
+      ['if (!await channel.subscribed) wakeAll(channel)', 'await channel.subscribed'],
+      ['for (let turn = 0; turn < turnsBetween; turn++)', 'for (let turn = turnsBetween; turn < turnsBetween; turn++)'],
+      ['woken + channel.listeners.size > wokenTogether', 'woken < 0'],
+      [
+        "if (!error.startsWith('MOVED')) return false",
+        "if (error.startsWith('MOVED')) return false",
+        'only a Cluster whose slots move shows it, which is no quick test',
+      ],
+      ['return made.get(on)?.has(name) === false', 'return false'],
+      ['if (this.#channels.get(name)?.round !== undefined) return false', ''],
+      [
+        "master?.subscriber.status === 'ready' && master.calls.status === 'ready'",
+        "master?.subscriber.status === 'ready'",
+      ],
+    ],
+  },
+  {
+    file: 'src/redis/masters.ts',
+    tests: ['redis/redirects', 'redis/slots', 'redis/lane', 'redis/sentinel'],
+    changes: [
+      ["if (how === 'MOVED') this.doubt()", ''],
+      ["if (how === 'MOVED' && this.#bySlot", 'if (this.#bySlot'],
+      ['if (!this.#closed) redis.connect()', 'if (this.#closed) redis.connect()'],
+      [
+        'performance.now() - this.#doubtedAt < doubtLasts) return false',
+        'performance.now() - this.#doubtedAt > doubtLasts) return false',
+      ],
+      ['start, end + 1)', 'start, end)'],
+      ["name.lastIndexOf(':')", "name.indexOf(':')"],
+      ["more[more.indexOf('ip') + 1]", 'more[0]'],
+      ['hangUp(master)\n    }', '}'],
+      ['< emptyMasterLifetime', '< 0', 'only a Cluster whose slots move shows it, which is no quick test'],
+      ['master.tags = []', 'master.tags = [...master.tags]'],
+      ['if (ranges.length > 0) return this.#learn(ranges)', 'if (ranges.length > 0) this.#learn(ranges)'],
+      ["master.calls.on('close', () => this.doubt())", ''],
+      ["master.calls.on('ready', () => { master.trouble = undefined })", ''],
+    ],
+  },
+  {
+    file: 'src/redis/connect.ts',
+    tests: [
+      'redis/connect', 'store/checks', 'redis/first-words', 'redis/sentinel', 'redis/lane', 'store/readiness',
+    ],
+    changes: [
+      ["tooOld: make === 'Redis' && Number(major) < 7", 'tooOld: Number(major) < 8'],
+      ["value?.includes('state=online')", 'value !== undefined'],
+      [
+        'if (reasons.has(reason) || reasons.size === reasonsLogged) return',
+        'if (reasons.size === reasonsLogged) return',
+      ],
+      ['reasons.clear()', ''],
+      ["if (reasons.size > 0) log.info(which, 'Redis is back')", "log.info(which, 'Redis is back')"],
+      ['socketTimeout: 1000', 'socketTimeout: 60_000'],
+      ['/^(LOADING|BUSY|READONLY|', '/^(LOADING|BUSY|'],
+      ['/^(OOM|MISCONF|', '/^(OOM|'],
+      ["info.valkey_version === undefined ? 'Redis' : 'Valkey'", "'Redis'"],
+    ],
+  },
+  {
+    file: 'src/redis/stale-connections.ts',
+    tests: ['redis/stale-connections', 'redis/lane'],
+    changes: [
+      ['known.server !== server ||', ''],
+      ["(end.reason as Error).name !== 'ReplyError'", "(end.reason as Error).name === 'ReplyError'"],
+      ['slice(-remembered)', 'slice(0, remembered)'],
+    ],
+  },
+  {
+    file: 'src/redis/expand.ts',
+    tests: ['lua/whole-scripts', 'lua/headers', 'lua/model'],
+    changes: [
+      ['if (isOn && !/^ *--/.test(line))', 'if (!/^ *--/.test(line))'],
+      ['isOn: !block.isOn, hasElse: true', 'isOn: block.isOn, hasElse: true'],
+      ['if (block === undefined || block.hasElse)', 'if (block === undefined)'],
+      ['if (blocks.length > 0) throw', 'if (blocks.length > 9) throw'],
+    ],
+  },
+]
