@@ -36,6 +36,25 @@ t.test('a key is looked up once and then remembered', async t => {
   t.ok(await callerBy(keys, next), 'a new secret opens it at once')
 })
 
+t.test('a key is held to its inboxes', async t => {
+  const { keys, records } = await testKeys(t)
+  const { key } = await newKey(records, { inboxes: ['a', 'b'] })
+  t.strictSame((await callerBy(keys, key))?.inboxes, new Set(['a', 'b']))
+})
+
+t.test('a key that was not there is accepted once the log tells of it', async t => {
+  const { keys, records, redis } = await testKeys(t)
+  keys.start()
+  await untilKnown(keys, (await newKey(records)).key)
+  const { id, key } = await newKey(records)
+  const [stored] = await redis.keys(`*:k:${id}`)
+  await redis.rename(stored!, `${stored!}:away`)
+  t.equal(await callerBy(keys, key), undefined)
+  await redis.rename(`${stored!}:away`, stored!)
+  await records.update(id, { ratePerMinute: 7 }, 'me@here')
+  t.match(await until(() => callerBy(keys, key)), { keyId: id })
+})
+
 t.test('a refused secret is accepted once the key has been given it', async t => {
   const redis = await ownRedis(t)
   const { keys, records, store, prefix, redis: admin } = await testKeys(t, { url: redis.url })

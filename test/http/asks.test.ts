@@ -112,7 +112,7 @@ for (const [where, service] of [['one Redis', one], ['as in a Cluster', spread]]
   })
 
   t.test(`whatever ends the work withdraws its question, and the event says so: ${where}`, async t => {
-    const { at, caught, ask, asked, answer, list, post, call, pass, ended } = work(service)
+    const { at, caught, ask, asked, answer, list, post, call, pass, ended, redis, prefix } = work(service)
     await at(2000)
     const ends: Record<string, (id: string) => Promise<unknown>> = {
       done: id => post('bob', `/api/done/${id}`),
@@ -134,6 +134,7 @@ for (const [where, service] of [['one Redis', one], ['as in a Cluster', spread]]
       const { reissued_as: successor } = (await call('alice', 'GET', `/api/status/${id}`)).json()
       if (successor) isProblem(t, await asked(successor, 'approver'), 404, 'not_asked', `${how}: its successor has no question`)
     }
+    t.strictSame(await redis.keys(`${prefix}:*:a:*`), [], 'no list has them any more')
     await at(2000)
     const id = await pass()
     isProblem(t, await asked(id), 404, 'not_asked')

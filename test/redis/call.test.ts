@@ -61,3 +61,18 @@ t.test('ioredis sends a call unchanged and needs nothing else of it', async t =>
   const failed = await ask(redis, false).catch((error: Error) => error)
   t.match(failed, { name: 'ReplyError', message: /^NOSCRIPT/ })
 })
+
+t.test('a call that is settled is neither answered nor asked again, and one that was too late is', async t => {
+  const seen: string[] = []
+  const note = (name: string) => () => { seen.push(name) }
+  const dispatcher = { again: note('again'), failed: note('failed'), skipped: note('skipped'), ended: note('ended') }
+  const made = () => new ScriptCall({ script, tag: 'tag', keys: [], texts: [], decode: reply => reply }, dispatcher, 0, note('answered'), note('refused'))
+  const call = made()
+  call.refuse(new Error('given up'))
+  call.again('no answer')
+  call.answer([])
+  call.skipped()
+  t.strictSame(seen.splice(0), ['ended', 'refused'])
+  made().resolve([Buffer.from('late')])
+  t.strictSame(seen, ['again'])
+})

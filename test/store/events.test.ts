@@ -208,6 +208,11 @@ t.test('where one Redis has all keys there is no outbox, and a feed ends by itse
   t.strictSame(await redis.keys(`${prefix}:*:o*`), [])
   const left = await redis.pttl(`${prefix}:e:${tenant}`)
   t.ok(left > 60_000 + 3_600_000 && left <= 60_000 + 7_200_000, `${left} ms`)
+
+  const { tenant: _, ...place } = newPlace()
+  const first = { ...place, tenant: 'labels-alone', token: randomToken(), passedBy: 'alice', requireHuman: false, expiresIn: 60_000, payload: Buffer.from('"task":"t"') }
+  await store.handoffs.pass({ ...first, options: ' jrun:1' })
+  t.ok(await redis.pttl(`${prefix}:e:labels-alone`) > 60_000 + 3_600_000, 'also where the first event is of one that isn’t plain')
 })
 
 t.test('a feed keeps little more than what is not too old', async t => {
