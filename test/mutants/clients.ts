@@ -1,4 +1,3 @@
-/* eslint-disable no-template-curly-in-string -- these are pieces of templates */
 import type { Mutated } from '../mutants.ts'
 
 export const clients: readonly Mutated[] = [
