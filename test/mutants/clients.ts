@@ -81,7 +81,6 @@ export const clients: readonly Mutated[] = [
       ["'error' in outcome || refusal !== undefined ? 'failed' : 'done'", "'error' in outcome ? 'failed' : 'done'"],
       ['lease.close()\n      running', 'running'],
       ['running.delete(handoff)\n', ''],
-      ['concurrency - running.size), over.signal', 'concurrency), over.signal'],
       ['if (!signal.aborted) throw error\n', 'throw error\n'],
       ['const grace = 2000', 'const grace = 2_000_000'],
       ['this.#within / 3', 'this.#within * 3'],

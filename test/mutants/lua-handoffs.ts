@@ -18,10 +18,6 @@ export const handoffScripts: readonly Mutated[] = [
         "local found = call('EXISTS', key, due, due)\nlocal record = false",
       ],
       [
-        'local member, expires = string.match(key, MEMBER), now + ARGV[3]',
-        'local member, expires = string.match(key, MEMBER), now + ARGV[3] * 1000',
-      ],
-      [
         "call('PEXPIREAT', key, string.format('%d', expires + RETENTION))",
         "call('PEXPIREAT', key, string.format('%d', expires))",
       ],
@@ -47,7 +43,6 @@ export const handoffScripts: readonly Mutated[] = [
       ],
       ["call('ZADD', waiting, formatted, member)", "call('ZADD', waiting, until_expiry, member)"],
       ["redis.pcall('SPUBLISH', waiting, 'pending')", ''],
-      ["if after then call('HSET', key, 'b', after) end", ''],
       ["(blocked and '' or '/' .. formatted)", "''"],
     ],
   },
@@ -59,12 +54,7 @@ export const handoffScripts: readonly Mutated[] = [
     ],
     changes: [
       ["if not record then return { 'not_found' } end", ''],
-      ['and now < expires + 0 and', 'and now <= expires + 0 and'],
       ["if isPlain and isLarger then return { 'larger' } end", ''],
-      [
-        "local isPlain = created and now < expires + 0 and not string.find(record, '/', 1, true)",
-        'local isPlain = created and now < expires + 0',
-      ],
       [
         "if not isAddressed(extra, ARGV[3] ~= '' and ARGV[3]) then return { 'not_addressee', now, r" +
           'ecord, extra, decision } end',
@@ -80,7 +70,6 @@ export const handoffScripts: readonly Mutated[] = [
         "call('PEXPIREAT', key, string.format('%d', deadline + RETENTION))",
         "call('PEXPIREAT', key, string.format('%d', deadline))",
       ],
-      ['if deadline < expires + 0 then', 'if deadline > expires + 0 then'],
       ["redis.pcall('SPUBLISH', key, 'caught')", ''],
     ],
   },

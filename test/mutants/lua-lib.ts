@@ -52,7 +52,6 @@ export const scriptLibraries: readonly Mutated[] = [
       ['* 2 ^ (number - 1))', '* 2 ^ number)'],
       ['return math.min(3600000,', 'return math.max(0,'],
       ["local from = number > 2 and string.match(extra, ' a(%d+)') or created", 'local from = created'],
-      ["' [^bcdgjmprstuwAW]%S+'", "' [^bcdgjmprstwAW]%S+'"],
       [
         "redis.call('PEXPIREAT', next_key, msOnce(until_expiry + attempt.retention))",
         "redis.call('PEXPIREAT', next_key, msOnce(until_expiry))",
@@ -159,7 +158,6 @@ export const scriptLibraries: readonly Mutated[] = [
     tests: ['http/events', 'store/events', 'lua/model', 'webhooks/messages'],
     changes: [
       ["caught_by = catcher == '' and '-' or catcher", "caught_by = '-'"],
-      ["(deadline == '' and 'not_caught' or", '('],
       ["tonumber(beat) < tonumber(deadline) and 'stalled' or 'not_done')", "'stalled' or 'not_done')"],
       ['if more then rest = rest .. more end', ''],
       ["type ~= 'passed' and created)", 'created)'],

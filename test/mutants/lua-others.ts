@@ -36,9 +36,7 @@ export const otherScripts: readonly Mutated[] = [
     file: 'lua/list.lua',
     tests: ['http/lists', 'http/operate', 'cli/list'],
     changes: [
-      ['texts = 524288, payloads = 2097152', 'texts = 524288000, payloads = 2097152000'],
-      ["with_tasks = ARGV[11] == '1'", 'with_tasks = true'],
-    ],
+      ['texts = 524288, payloads = 2097152', 'texts = 524288000, payloads = 2097152000'],],
   },
   {
     file: 'lua/waiting.lua',
@@ -306,10 +304,6 @@ export const otherScripts: readonly Mutated[] = [
     file: 'lua/webhook-delete.lua',
     tests: ['http/webhooks', 'store/webhooks', 'webhooks/deliveries'],
     changes: [
-      [
-        "redis.call('DEL', KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5])",
-        "redis.call('DEL', KEYS[1], KEYS[2], KEYS[3], KEYS[4])",
-      ],
       [
         "if before == redis.call('ZREM', webhooks, id) then redis.call('ZREM', tenants, tenant) end",
         "redis.call('ZREM', webhooks, id)",

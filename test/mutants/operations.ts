@@ -75,7 +75,6 @@ export const operations: readonly Mutated[] = [
       ["reissued: changed.map(() => 'requested' as const)", 'reissued: []'],
       ['{ reissued: changed.length, skipped, more }', '{ reissued: changed.length + skipped, skipped, more }'],
       ['{ ...body, reason: undefined }', '{ ...body }'],
-      ['...moved.to.length > 0 && { operated }', 'operated'],
       ['const force = body.force === true', 'const force = body.force !== false'],
       ['status: isRequested ? 202 : 200', 'status: 200'],
       ["moved: moved('cancelled', id, replayed)", "moved: moved('cancelled', id, false)"],
@@ -105,9 +104,7 @@ export const operations: readonly Mutated[] = [
       ['if (inbox != null) throw invalid', "if (inbox === '') throw invalid"],
       ['return [...new Set(inboxes)]', 'return inboxes'],
       ['changed: isChanged ? 1 : 0', 'changed: 1'],
-      ["name: 'setInbox',\n    scope: 'operate'", "name: 'setInbox',\n    scope: 'status'"],
-      ["moved: moved('caught', id, replayed), traceparent }", 'moved: stays, traceparent }'],
-    ],
+      ["name: 'setInbox',\n    scope: 'operate'", "name: 'setInbox',\n    scope: 'status'"],],
   },
   {
     file: 'src/operations/ask.ts',
@@ -145,7 +142,6 @@ export const operations: readonly Mutated[] = [
     file: 'src/operations/reads.ts',
     tests: ['http/status', 'http/lists', 'http/mcp', 'client/many', 'http/wait', 'http/openapi'],
     changes: [
-      ["query: { until = 'done' } } = call", "query: { until = 'caught' } } = call"],
       ['filter(([, value]) => value !== null)', 'filter(() => true)'],
       ["until ?? 'all'", "until ?? 'any'"],
       ['results !== false, { waiting', 'results === true, { waiting'],
