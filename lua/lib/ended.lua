@@ -33,21 +33,21 @@ end
 -- Sees to the lists of a handoff that was written by a version, or with settings, that didn't know them.
 local function indexEnded(key, now, micros)
   local record, extra = unpack(redis.call('HMGET', key, 's', 'x'))
-  local status, _, _, expires, _, _, deadline = string.match(record or '', RECORD)
+  local status, _, created, expires, _, _, deadline = string.match(record or '', RECORD)
   if not status or not extra or not string.find(extra, ' [tj]') then return end
   local member, words = string.match(key, MEMBER), extra
   local isLive = status == 'pending' or status == 'caught'
-  for at = 2, isLive and #ARGV or 1 do
+  for at = 2, #ARGV do
     local label = string.match(words .. ' ', ' j(' .. string.gsub(ARGV[at], '%p', '%%%0') .. ':%S+)')
     if label and not string.find(words .. ' ', ' J' .. label .. ' ', 1, true) then words = words .. ' J' .. label end
   end
   local list, runs = openEnded(key, member, words), openRuns(key, member, words)
+  local ends = math.max(expires, tonumber(deadline) or 0)
   if isLive and runs then
-    local ends = math.max(expires, tonumber(deadline) or 0)
     if words ~= extra then redis.call('HSET', key, 'x', words) end
     for _, run in ipairs(runs) do
       if not redis.call('ZSCORE', runs.place .. 'run:' .. run, member) then
-        beginRuns({ place = runs.place, run }, member, ms(ends), ends, now, micros)
+        beginRuns({ place = runs.place, run }, member, ms(ends), ends, tonumber(created), micros)
       end
     end
   elseif not isLive then
@@ -55,8 +55,17 @@ local function indexEnded(key, now, micros)
       status == 'expired' and (deadline ~= '' or string.find(extra, ' t', 1, true))
     local became = status == 'done' and 'done' or isFailure and 'failed' or 'other'
     if string.find(extra, ' i', 1, true) then became = nil end
-    local wasLive = runs and redis.call('ZSCORE', runs.place .. 'run:' .. runs[1], member)
-    if wasLive then endRuns(runs, member, became, nil, now, micros) end
+    -- Of what has a successor, that one is counted.
+    local fresh = became and openRuns(key, member, string.sub(words, #extra + 1))
+    if fresh then
+      redis.call('HSET', key, 'x', words)
+      beginRuns(fresh, member, ms(ends), ends, tonumber(created), micros)
+    end
+    for _, run in ipairs(runs or {}) do
+      if redis.call('ZSCORE', runs.place .. 'run:' .. run, member) then
+        endRuns({ place = runs.place, run }, member, became, nil, now, micros)
+      end
+    end
     if list and not redis.call('ZSCORE', list, member) then enterEnded(list, member, now, micros) end
   end
 end

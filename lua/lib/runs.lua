@@ -67,9 +67,10 @@ local function beginRuns(runs, member, due, ends, now, micros)
   local place = runs.place
   for _, run in ipairs(runs) do
     local counts, list, formatted = place .. COUNTS .. run, place .. 'run:' .. run, ms(now)
-    local live, first = unpack(redis.call('HMGET', counts, 'live', 'first'))
+    local live, first, last = unpack(redis.call('HMGET', counts, 'live', 'first', 'last'))
     redis.call('ZADD', list, due, member)
-    redis.call('HSET', counts, 'live', (live or 0) + 1, 'first', first or formatted, 'last', formatted)
+    redis.call('HSET', counts, 'live', (live or 0) + 1, 'first', ms(math.min(first or now, now)),
+      'last', ms(math.max(last or now, now)))
     keepUntil(list, ends + RETENTION + 40 * DAY)
     keepUntil(counts, ends + RETENTION + 40 * DAY)
     noteRun(place, run, micros)

@@ -269,10 +269,12 @@ for (const isSpread of [false, true]) {
 
   t.test('what an older version wrote is found by the indexer', async t => {
     const { pass, runs, all, post, catch: take } = as('indexed')
-    const [id, over] = [await pass({ labels: { run: 'old' } }), await pass({ to: 'w', labels: { run: 'old' } })] as [string, string]
+    const [id, over, failed] = [await pass({ labels: { run: 'old' } }), await pass({ to: 'w', labels: { run: 'old' } }), await pass({ labels: { run: 'old' } })] as [string, string, string]
     await take(over)
     await post(`/api/done/${over}`)
-    for (const one of [id, over]) {
+    await take(failed)
+    await post(`/api/fail/${failed}`, { error: { message: 'x' } })
+    for (const one of [id, over, failed]) {
       const key = `${prefix}:{${tagOf(one)}}:h:indexed:${one}`
       await redis.hset(key, 'x', (await redis.hget(key, 'x'))!.replace(' Jrun:old', ''))
     }
@@ -283,8 +285,9 @@ for (const isSpread of [false, true]) {
     await store.indexer.round()
     await settle()
     t.strictSame(ids(await all('labels=run:old')), [id])
-    t.match((await runs()).items, [{ value: 'old', live: 1 }], 'counted once')
-    t.strictSame(ids(await all('state=ended')), [over])
+    t.match((await runs()).items, [{ value: 'old', live: 1, done: 1, failed: 1, first_at: at(0), last_at: at(0) }], 'counted once')
+    t.strictSame(ids(await all('labels=run:old&state=failed')), [failed], 'redrive finds it by its run')
+    t.strictSame(ids(await all('state=ended')).sort(), [failed, over].sort())
   })
 
   t.test('off, nothing is listed, and runs are counted all the same', async t => {
