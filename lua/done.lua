@@ -37,9 +37,10 @@ if not at or string.sub(record, 1, 7) ~= 'caught ' or string.find(record, ' ', a
   if refusal then return refusal end
   local wanted = extra and string.match(extra, ' s(%S+)')
   if wanted and wanted ~= satisfied then return { 'unchecked', wanted, call('HGET', key, 'r') } end
-  if worker and withWorker(extra, worker) ~= extra then
+  local named = worker and withWorker(extra, worker)
+  if named and named ~= extra then
     record = extra and record or '2:' .. record
-    extra, is_named = withWorker(extra, worker), true
+    extra, is_named = named, true
   end
 end
 --@if full
