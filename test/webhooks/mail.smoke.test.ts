@@ -100,10 +100,11 @@ t.test('a tenant has few connections at once to the server that all tenants shar
     return undefined
   })
   const { make, pass, untilDeliveries, hooks } = await webhookApp(t, { SMTP_URL: `smtp://127.0.0.1:${server.port}`, ...from })
-  for (let n = 0; n < 12; n++) await pass({ require_human: true })
-  const made = await Promise.all(['a', 'b', 'c'].map(name => make(`mailto:${name}@example.com`)))
+  // As many messages as each webhook sends within a minute.
+  for (let n = 0; n < 5; n++) await pass({ require_human: true })
+  const made = await Promise.all(['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'].map(name => make(`mailto:${name}@example.com`)))
   for (const { id } of made) await hooks('POST', `/${id}/replay`, { since: '0-0' })
-  for (const { id } of made) await untilDeliveries(id, found => found.length === 12 && found.every(({ status }) => status === 'delivered'))
+  for (const { id } of made) await untilDeliveries(id, found => found.length === 5 && found.every(({ status }) => status === 'delivered'))
   t.equal(most, 2)
 })
 
