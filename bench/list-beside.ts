@@ -26,7 +26,7 @@ export interface Beside {
 export async function besideLists (seconds: number, say: (line: string) => void): Promise<Beside> {
   const server = await benchRedis(say)
   try {
-    const service = await startService(server.url, false, { API_KEYS: `${keySettings.API_KEYS},other/asker:${otherKey}` })
+    const service = await startService(server.url, false, { API_KEYS: `${keySettings.API_KEYS},other/requester:${otherKey}` })
     try {
       const body = JSON.stringify({ task: 'x'.repeat(taskLength), require_human: true })
       const passer = client(service.url, passerKey)

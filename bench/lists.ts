@@ -43,7 +43,7 @@ export async function lists ({ rounds, seconds, listed, say }: BenchOptions): Pr
     await maker.failed(Math.ceil(listed / 10))
     await maker.close()
     const service = await startService(server.url, false, {
-      API_KEYS: `${keySettings.API_KEYS},other/asker:${otherKey}`, APPROVER_KEYS: `approver:${approverKey}`
+      API_KEYS: `${keySettings.API_KEYS},other/requester:${otherKey}`, APPROVER_KEYS: `approver:${approverKey}`
     })
     try {
       const [client, other] = [keepAliveClient(service.url), keepAliveClient(service.url, otherKey)]

@@ -1,13 +1,13 @@
 #!lua
--- caught -> caught: the question of its catcher is answered. What was left of the work's deadline counts from now.
+-- caught -> caught: the question of its catcher is answered. The rest of the work's time counts from now.
 -- KEYS: 1 prefix:{tag}:h:tenant:id  the handoff  2 prefix:{tag}:due:tenant  its tenant's live handoffs (lib/due.lua)
 -- ARGV: 1 the call's deadline (ms)  2 the answering agent  3 retention (ms)  4 tenant:id
 --       5 the longest work time from its catch (ms)  6 answer_token  7 the ask_id that is answered
---       8 the letters of those in whose name the key may answer: p for people, r for the passer
+--       8 in whose name the key may answer: p for people, r for the passer
 --       9 the digest of the schema that the answer satisfies; empty if it wasn't checked
 --       10 the note, JSON text; null for none  11 the answer, JSON text
--- Replies: {'answered', at}  it is answered now
---          {'replayed', at}  the same operation answered it before; nothing changed
+-- Replies: {'answered', at}  from now on
+--          {'replayed', at}  the same operation answered before; nothing changed
 --          {'unchecked', digest, schema}  it could be answered once the answer has been checked against this schema
 --          {'not_found'}
 --          {'not_asked', now, record, extra} {'content_changed', …} {'already_answered', …} {'expired', …}

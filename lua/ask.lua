@@ -1,6 +1,6 @@
 #!lua
 -- caught -> caught: its catcher asks a person, or the passer. The work's deadline rests until the answer, or until the
--- question's own end: both are set as if nobody answered (lib/asking.lua).
+-- question's own end: both are set as if no answer came (lib/asking.lua).
 -- KEYS: 1 prefix:{tag}:h:tenant:id  the handoff  2 prefix:{tag}:due:tenant  its tenant's live handoffs (lib/due.lua)
 -- ARGV: 1 the call's deadline (ms)  2 the calling agent  3 retention (ms)  4 tenant:id
 --       5 the longest work time from its catch (ms)  6 ask_token  7 ask_id  8 p to ask people, r to ask the passer
@@ -54,8 +54,8 @@ redis.call('HSET', key, 's', record, 'x', extra, 'q', question,
 redis.call('HDEL', key, 'a')
 keepWork(key, until_done, retention, extra)
 setDue(key, due, math.min(expires, beat or until_done), member, now)
--- What an older version of the service ended is still in the list. By then no question can be open any more, also where
--- another replica's MAX_WORK_TTL is longer, up to its default.
+-- A handoff that an older version of the service ended is still in the list. By this time none of its questions can be
+-- open any more, not even if another replica's MAX_WORK_TTL is longer, up to its default.
 local longest = math.max(tonumber(max), 604800000)
 redis.call('ZADD', list, ms(now), member)
 redis.call('PEXPIREAT', list, ms(now + longest + retention))

@@ -1,9 +1,9 @@
 #!lua
--- pending -> cancelled, caught -> cancelled: its passer, or an operator, takes it back. While it is caught that needs
--- force; without, its catcher is asked to stop.
+-- pending -> cancelled, caught -> cancelled: its passer, or an operator, takes it back. Once it is caught, that needs
+-- force; without force its catcher is asked to stop.
 -- KEYS: 1 prefix:{tag}:h:tenant:id  the handoff  2 prefix:{tag}:due:tenant  its tenant's live handoffs (lib/due.lua)
 -- ARGV: 1 the call's deadline (ms)  2 the calling agent  3 retention (ms)  4 tenant:id
---       5 1 for an operator, who may cancel what others passed; 2 for one who cancels only what is pending; else 0
+--       5 1 for an operator, who may cancel any handoff; 2 for an operator who cancels it only if it is pending; else 0
 --       6 1 for force, else 0
 --       7 the reason, JSON text; empty for none
 -- Replies: {'cancelled', now, record, extra}  it is cancelled now

@@ -1,12 +1,12 @@
 #!lua flags=allow-oom
--- pending -> caught. This leads to memory being freed.
+-- pending -> caught. Runs in a full Redis too: work that is done frees memory.
 -- KEYS: 1 prefix:{tag}:h:tenant:id  the handoff  2 prefix:{tag}:due:tenant  its tenant's live handoffs (lib/due.lua)
 -- ARGV: 1 the call's deadline (ms)  2 caught_by, a space, and catch_token
 --       3 the inboxes that the key is limited to, each between spaces; empty or absent for any
 --       4 how many bytes the payload and the schema may have; absent for as many as a request alone may read
 --       5 what the worker calls itself; absent if it says nothing
 -- Replies: {'caught', created, payload, decision, traceparent, record, extra, schema}  it is this agent's now; created
---                      is text; the decision is nil if nobody had to decide, the traceparent if none was passed; the
+--                      is text; the decision is nil if none was needed, the traceparent if none was passed; the
 --                      parts after that are there only with an extra, the schema only if one was passed
 --          {'replayed', created, payload, decision, traceparent, …}  the same operation caught it before
 --          {'not_found'}
@@ -14,7 +14,7 @@
 --          {'expired', now, record, extra, decision} {'cancelled', …} {'rejected', …} {'already_caught', …}
 --          {'already_done', …} {'already_failed', …} {'already_declined', …} {'approval_required', …} {'blocked', …}
 --          {'not_yet', …}
---          {'larger'}  it could be caught, or was before, but has more bytes than may be
+--          {'larger'}  it could be caught, or was before, but has more bytes than ARGV 4
 --          {'newer'}
 --@include appending
 --@if several

@@ -1,18 +1,18 @@
 #!lua
--- pending -> pending, approved: a person said yes, so it can be caught from now on. If it is for an inbox, it enters
--- that, once nothing blocks it (lib/after.lua). Or pending -> rejected: a person said no, so nobody can catch it. The
--- payload stays readable until the key's TTL ends.
+-- pending -> pending, approved: a person said yes, so the handoff can be caught from now on. If it is for an inbox, it
+-- enters the inbox once nothing blocks it (lib/after.lua). Or pending -> rejected: a person said no, so it can't be
+-- caught. The payload stays readable until the key's TTL ends.
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
---       2 prefix:{tag}:w:tenant      handoffs that wait for a person; beside it, `:decided`, what was decided last
+--       2 prefix:{tag}:w:tenant      handoffs that wait for a person; beside it, `:decided`, the last decisions
 --       3 prefix:{tag}:due:tenant    its tenant's live handoffs (lib/due.lua)
 -- ARGV: 1 the call's deadline (ms)  2 approved or rejected  3 decision_token  4 decided_by  5 retention (ms)
 --       6 tenant:id  7 when the handoff that the person saw was passed (ms); empty if not given
 --       8 the digest of what the person saw; empty if not given  9 the note, JSON text; null for none
--- Replies: {'approved', decided} {'rejected', decided}   it is so now
---          {'replayed', decided}                     the same operation decided so before; nothing changed
+-- Replies: {'approved', decided} {'rejected', decided}   from now on
+--          {'replayed', decided}                     the same operation decided this before; nothing changed
 --          {'not_found'}
 --          {'no_approval_required', now, record, extra}
---          {'already_decided', now, record, extra, decision}  somebody decided before, in the same way or not
+--          {'already_decided', now, record, extra, decision}  there was a decision before, the same or not
 --          {'cancelled', now, record, extra} {'expired', …} {'self_approval', …}
 --          {'content_changed', now, record, extra}   not the handoff that the person saw; nothing changed
 --          {'newer'} {'full'}

@@ -1,15 +1,15 @@
 #!lua flags=allow-oom
--- Names some of those that come after a handoff, once it has ended. Each is released by a call of its own
--- (release.lua), and forgotten by the next of these. Names also those that the handoff itself still waited for, which
--- have notes of that (forget.lua). With the last of them the handoff leaves the due index.
+-- Names some dependents of a handoff that has ended. A call of its own releases each (release.lua), and the next call
+-- of this script forgets it. Names also the handoffs that this one still waited for, which have notes about it
+-- (forget.lua). After the last ones the handoff leaves the due index.
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
 --       2 prefix:{tag}:d:tenant:id   its dependents (lib/after.lua)
 --       3 prefix:{tag}:due:tenant    its tenant's live handoffs (lib/due.lua)
 -- ARGV: 1 the call's deadline (ms)  2 tenant:id
---       3 those that were released, as they stand in the set, separated by spaces
---       4 1 if no notes are left at those that it waited for; else 0
+--       3 the dependents that were released, as the set has them, separated by spaces
+--       4 1 if no notes are left at the handoffs that it waited for; else 0
 -- Replies: {'dependents', status, waited_for, dependent, …}  how it ended, or gone; the ids that it waited for,
---                        separated by spaces; up to 100 that come after it
+--                        separated by spaces; up to 100 dependents
 --          {'open'}      it hasn't ended; nothing changed
 --          {'newer'}
 --@include late inbox after

@@ -2,10 +2,10 @@
 -- caught -> done: the result takes the payload's place.
 -- KEYS: 1 prefix:{tag}:h:tenant:id  the handoff  2 prefix:{tag}:due:tenant  its tenant's live handoffs (lib/due.lua)
 -- ARGV: 1 the call's deadline (ms)  2 the calling agent  3 done_token
---       4 the result, JSON text; empty for none; but where 5 is there, the digest of the schema that it satisfies
---       5 that result; but where 6 is there, what the worker calls itself, and 4 is empty without a schema
+--       4 the result, JSON text, or empty; if the result was checked, the digest of the schema that it satisfies
+--       5 the checked result; but where 6 is there, what the worker calls itself, and 4 is empty without a schema
 --       6 that result
--- Replies: (now)  it is done now
+-- Replies: (now)  from now on
 --          {'replayed', now, record, extra}  the same operation made it done before; nothing changed
 --          {'unchecked', digest, schema}  it could be done once the result has been checked against this schema
 --          {'not_found'} {'expired', now, record, extra} {'rejected', now, record, extra, decision} {'cancelled', …}

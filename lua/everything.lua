@@ -10,16 +10,17 @@
 --          {'not_found'}
 --          {'larger'}    they have more
 local key, most = KEYS[1], ARGV[2] + 0
-local main, told, given =
+local main_size, fault_size, answer_size =
   redis.call('HSTRLEN', key, 'p'), redis.call('HSTRLEN', key, 'e'), redis.call('HSTRLEN', key, 'a')
-if ARGV[1] and main + told + given > ARGV[1] + 0 then return { 'larger' } end
+if ARGV[1] and main_size + fault_size + answer_size > ARGV[1] + 0 then return { 'larger' } end
 local record, decision, extra, cancel_reason, progress, question, fault, answer = unpack(redis.call('HMGET', key,
-  's', 'd', 'x', 'c', 'g', 'q', told > most and 's' or 'e', given > most and 's' or 'a'))
+  's', 'd', 'x', 'c', 'g', 'q', fault_size > most and 's' or 'e', answer_size > most and 's' or 'a'))
 
 if not record then return { 'not_found' } end
 local is_done = string.match(record, '^2?:?done ')
-local is_long = is_done and main > most
+local is_long = is_done and main_size > most
 -- Empty once it was freed.
-local text = main > 0 and not is_long and redis.call('HGET', key, 'p')
-return { 'found', clock(), record, not is_done and text, is_long and main or is_done and text or false,
-  decision, extra, told > most and told or fault, cancel_reason, progress, question, given > most and given or answer }
+local text = main_size > 0 and not is_long and redis.call('HGET', key, 'p')
+return { 'found', clock(), record, not is_done and text, is_long and main_size or is_done and text or false,
+  decision, extra, fault_size > most and fault_size or fault, cancel_reason, progress, question,
+  answer_size > most and answer_size or answer }

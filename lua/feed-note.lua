@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- Nothing of a feed is kept. Notes since when nothing of it was lost, so that whoever goes on from a time isn't told
--- that events are missing.
+-- For a feed that has no events: notes since when none was lost. Without the note, a reader that goes on from a time
+-- would have to expect missing events.
 -- KEYS: 1 prefix:{tag}:e:tenant        the feed, a stream
 --       2 prefix:{tag}:e:tenant:since  that time, a space, and when it was noted (ms)
 -- ARGV: 1 the call's deadline (ms)  2 for how long events are kept (ms)

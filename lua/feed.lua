@@ -1,16 +1,16 @@
 #!lua flags=no-writes
 -- Reads a tenant's feed.
 -- KEYS: 1 prefix:{tag}:e:tenant   the feed, a stream
--- ARGV: 1 the id after which to read; empty: only the newest id is asked for  2 how many at most
+-- ARGV: 1 the id after which to read; empty: only the newest id is wanted  2 how many at most
 --       3 for how long events are kept (ms)
 --       4 prefix:{tag}:e:tenant:since, as in feed-note.lua: no key of the call, since most feeds have none, and Redis
 --         would then read no feed while its slot moves
 -- Replies: {'feed', newest, oldest, length, now, since, noted, id, text, …}  newest: the last id that was given;
---              oldest: that of the first event that is kept; each empty for none; length: how many there are; since:
---              what was written from then on (ms) is kept, unless it is too old; empty where nobody knows; ? while the
---              slot moves. It is looked for where nothing is kept, and where the id is older than the oldest; noted: 1
---              if the note need not be renewed, else 0
--- What is older than the retention counts as removed. What is still there of it shows since when nothing was lost.
+--              oldest: the id of the first kept event; each empty for none; length: how many are kept; since: events
+--              that were written from then on (ms) are kept, unless they are too old; empty if that isn't known; ?
+--              while the slot moves. It is read if no event is kept, or ARGV 1 is older than the oldest; noted: 1 if
+--              the note need not be renewed, else 0
+-- Events older than the retention count as removed. Those that are still there show since when none was lost.
 --@include inbox
 local feed, note, after, max, retention = KEYS[1], ARGV[4], ARGV[1], ARGV[2], tonumber(ARGV[3])
 local now = clock()
@@ -26,7 +26,7 @@ if oldest and after ~= '' then
     found[#found + 1], found[#found + 2] = entry[1], entry[2][2]
   end
 end
--- Where one of the two may be on the other node, this fails. What was read of the feed counts all the same.
+-- This fails if one of the two may be on the other node. The events that were read count all the same.
 local isAsked = isOlder or not oldest
 if isAsked and not pcall(isHere, feed, note) then
   found[6] = '?'

@@ -12,7 +12,7 @@
 --          {'newer'} {'full'}
 --@include late appending events inbox due runs ended after work asking successor
 local key, due = KEYS[1], KEYS[2]
-local became, token, agent, retention, member, may_retry, code, worker, told =
+local became, token, agent, retention, member, may_retry, code, worker, text =
   ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10]
 micros = seconds .. micros
 local record, extra = unpack(redis.call('HMGET', key, 's', 'x'))
@@ -20,13 +20,13 @@ local record, extra = unpack(redis.call('HMGET', key, 's', 'x'))
 local refusal = unheld(key, record, extra, agent, token, now)
 if refusal then return refusal end
 --@if full
-if isFull(#told) then return { 'full' } end
+if isFull(#text) then return { 'full' } end
 --@end
 
 if worker ~= '' then extra = withWorker(extra, worker) end
 local attempt = {
   outbox = openOutbox(key, key, member), key = key, member = member, record = record, extra = extra,
-  retention = retention, now = now, micros = micros, kept = { 'e', told }
+  retention = retention, now = now, micros = micros, kept = { 'e', text }
 }
 local pause = may_retry == '1' and pauseBehind(extra)
 local successor = pause and succeed(attempt, pause)

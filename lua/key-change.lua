@@ -4,7 +4,7 @@
 -- become weaker then, and a leaked secret be replaced.
 -- KEYS: 1 prefix:{tag}:k:id       the key (key-create says what is in it)
 --       2 prefix:{tag}:keys:over  those that end or have ended, by when they are forgotten
---       3 prefix:{tag}:keys:log   the log of what became of keys
+--       3 prefix:{tag}:keys:log   the log of keys' changes
 -- ARGV: 1 the call's deadline (ms)  2 id  3 updated, rotated or revoked
 --       4 the operation's token; of rotated: the new secret's digest  5 how long an ended key is kept (ms)
 --       6 the scopes, as in key-create; of rotated: how long the present secret works (ms)

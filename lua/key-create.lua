@@ -1,8 +1,8 @@
 #!lua
--- Creates an API key, which is found by its id. Of its secret only a digest is kept.
+-- Creates an API key under its id. Only a digest of its secret is kept.
 -- KEYS: 1 prefix:{tag}:k:id  the key  2 prefix:{tag}:keys  all keys by when they were created
---       3 prefix:{tag}:keys:over  those that end or have ended, by when they are forgotten
---       4 prefix:{tag}:keys:log   what became of keys; each change is published on the channel of the same name
+--       3 prefix:{tag}:keys:over  keys that end or have ended, by when they are forgotten
+--       4 prefix:{tag}:keys:log   the log of keys' changes; each is published on the channel of the same name
 -- ARGV: 1 the call's deadline (ms)  2 id  3 its secret's digest  4 tenant  5 agent  6 scopes, separated by commas
 --       7 how long it lasts (ms); empty for no end  8 its rate limit, requests per minute; empty for the service's
 --       9 the inboxes that it may catch from, separated by commas; empty for any  10 how long an ended key is kept (ms)

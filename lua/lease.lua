@@ -1,19 +1,20 @@
 #!lua flags=allow-oom
 -- Takes or renews a lease that one replica holds at a time. Losing it is safe: the sweep may run twice.
 -- KEYS: 1 prefix:{tag}:sweeps   the replica that sweeps
--- ARGV: 1 the call's deadline (ms)  2 the asker  3 for how long (ms)
--- Replies: {'held'}   the asker holds it from now on
+-- ARGV: 1 the call's deadline (ms)  2 the replica  3 for how long (ms)
+-- Replies: {'held'}   the replica holds it from now on
 --          {'taken'}  another does
 -- The value is the holder, a space, and when the lease ends (ms). The key outlives it: replicas of 0.1.0 see only
 -- whether the key is there, so they don't get what a newer one was late to renew, and leave out of webhooks what they
 -- don't know.
 --@include late
-local key, asker, duration = KEYS[1], ARGV[2], tonumber(ARGV[3])
+local key, replica, duration = KEYS[1], ARGV[2], tonumber(ARGV[3])
 local holder, ends = string.match(redis.call('GET', key) or '', '^(%S+) (%d+)$')
 
--- One that ends later than one that begins now was taken by a clock that was set back since, and its TTL would keep it
--- for as long.
-if holder and holder ~= asker and now < tonumber(ends) and tonumber(ends) <= now + duration then return { 'taken' } end
+-- A lease that ends later than a new one would was taken before the clock was set back. Its TTL would keep it too long.
+if holder and holder ~= replica and now < tonumber(ends) and tonumber(ends) <= now + duration then
+  return { 'taken' }
+end
 
-redis.call('SET', key, asker .. ' ' .. ms(now + duration), 'PX', ms(duration + 5000))
+redis.call('SET', key, replica .. ' ' .. ms(now + duration), 'PX', ms(duration + 5000))
 return { 'held' }

@@ -1,12 +1,12 @@
 #!lua flags=allow-oom
--- Sets how many requests a minute an agent, or all agents of a tenant together, may make; or takes that away. Also when
--- Redis is full (allow-oom): agents must be slowed down then.
+-- Sets or removes the limit of an agent, or of all agents of a tenant together, in requests a minute. Runs in a full
+-- Redis too (allow-oom): agents must be slowed down then.
 -- KEYS: 1 prefix:{tag}:limits    the limits: tenant or tenant/agent, by requests a minute
---       2 prefix:{tag}:keys:log  the log of what became of keys and limits
+--       2 prefix:{tag}:keys:log  the log of changes of keys and limits
 -- ARGV: 1 the call's deadline (ms)  2 tenant  3 agent; empty for all of the tenant together
 --       4 requests a minute; empty for no limit  5 how many limits there may be  6 the author
--- Replies: {'set', before}  it is so now; before is what the limit was, or nil
---          {'full'}         there are as many limits as there may be; nothing changed
+-- Replies: {'set', before}  from now on; before: the former limit, or nil
+--          {'full'}         there are ARGV 5 limits; nothing changed
 --@include late
 local limits, log = KEYS[1], KEYS[2]
 local tenant, agent, limit, max, by = ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5]), ARGV[6]

@@ -1,10 +1,10 @@
 #!lua flags=no-writes
--- Reads what a child needs to know of its parent.
+-- Reads a child's parent, for the child's lineage.
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the parent
 -- ARGV: 1 how many bytes the payload may have; absent for any
--- Replies: {'found', now, record, extra, mark}  mark: 12 hex digits that stand for its payload, passer and inbox; nil
+-- Replies: {'found', now, record, extra, mark}  mark: 12 hex digits of a digest of its payload, passer and inbox; nil
 --                         if the payload is gone, or if the extra has the marks of the whole line
---          {'larger'}      its payload has more bytes than may be
+--          {'larger'}      its payload has too many bytes
 --          {'not_found'} {'newer'}
 --@include inbox
 local record, extra = unpack(redis.call('HMGET', KEYS[1], 's', 'x'))

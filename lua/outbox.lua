@@ -2,10 +2,10 @@
 -- What an outbox has after a number, in order.
 -- KEYS: 1 prefix:{tag}:o:tenant   the outbox
 -- ARGV: 1 the number  2 how many at most
--- Replies: {'outbox', event, …}   as they stand there; none where it has none
+-- Replies: {'outbox', event, …}   the events, as the outbox has them
 local outbox, after, max = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2])
--- Numbers ascend (lib/appending.lua), so the place is found by steps that double, and then by halves: while its
--- tenant's feed can't be written, an outbox may get a million, and whoever moves them asks for some at a time.
+-- Numbers ascend (lib/appending.lua), so the place is found by steps that double, and then by halves: an outbox may get
+-- a million events while its tenant's feed can't be written, and the relay moves some at a time.
 local found, from, upto, ahead = { 'outbox' }, 0, 0, true
 repeat
   local place = ahead and upto or math.floor((from + upto) / 2)

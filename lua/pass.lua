@@ -2,21 +2,21 @@
 -- (none) -> pending.
 -- KEYS: 1 prefix:{tag}:h:tenant:id  the handoff  2 prefix:{tag}:due:tenant  its tenant's live handoffs (lib/due.lua)
 --       3 prefix:{tag}:w:tenant      handoffs that wait for a person; left out, with the next one in its place, if
---                                    nobody must approve
+--                                    no person must approve
 --       4 prefix:{tag}:i:tenant:inbox   the inbox that it is for (lib/inbox.lua); left out likewise
 --       5 prefix:{tag}:i:tenant:inbox   the same in its other partition, where one Redis has both
 -- ARGV: 1 the call's deadline (ms)  2 passed_by, a space, and pass_token, with /traceparent if there is one
 --       3 expires_in (ms)
---       4 the payload; but where 5 is there, what a plain handoff doesn't have, in words of a letter and a value
---         (lib/record.lua, "word of pass"), or ? alone, which only asks whether the handoff was made before
---       5 the payload of one that isn't plain; after it the schema and field b, if there are (lib/record.lua)
--- Replies: (now)           it is pending now, and can be caught at once; it expires expires_in later
---          {'passed', created, expires, available, blocked}    it is pending now, and can be caught later; either is
---                                          nil if it doesn't apply; blocked: how many others it waits for
+--       4 a plain handoff's payload; of another one its options, in words of a letter and a value (lib/record.lua,
+--         "word of pass"), or ? alone: was the handoff made before?
+--       5 the payload, if the handoff isn't plain; after it the schema and field b, if there are (lib/record.lua)
+-- Replies: (now)           it is pending, and can be caught at once; it expires expires_in later
+--          {'passed', created, expires, available, blocked}    it is pending, and can be caught later; available and
+--                                          blocked are nil if they don't apply; blocked: how many others it waits for
 --          {'replayed', created, expires, available, blocked}  the same operation made it before; nothing changed
---          {'inbox_full'}  as many are pending in its inbox as may be; nothing changed
---          {'elsewhere'}   how many are pending in its inbox is limited, and the call doesn't say how many are in the
---                          other partition; nothing changed
+--          {'inbox_full'}  its inbox has max_pending handoffs; nothing changed
+--          {'elsewhere'}   its inbox has a max_pending, and the call doesn't say how many are pending in the other
+--                          partition; nothing changed
 --          {'reused'}      another operation made it: the Idempotency-Key came with another body
 --          {'fresh'}       it doesn't exist, and wasn't made now
 --          {'newer'}
@@ -69,7 +69,7 @@ else
   --@if events
   local outbox = openOutbox(due, key, member)
   --@end
-  -- The times and counts of these words are made from what they say; all others are field x's as they are.
+  -- These words' values become times and counts; all other words go into field x as they are.
   extra = string.gsub(options, ' [afhlnzA]%S+', '')
   available = string.match(options, ' a(%d+)')
   if available then
@@ -105,7 +105,7 @@ else
 end
 call('PEXPIREAT', key, string.format('%d', expires + RETENTION))
 -- A delayed handoff is due at the end of its delay: then the sweep adds it to its inbox, and moves it on. A blocked one
--- is due now: the sweep asks again what it waits for, since that may have ended between the question and this.
+-- is due now: the sweep checks the others again, since one may have ended between the look at them and this pass.
 local looked_at = blocked and formatted or available and string.format('%d', available) or until_expiry
 if found == 0 then
   call('ZADD', due, looked_at, member, 'inf', '-')

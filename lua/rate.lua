@@ -1,12 +1,12 @@
 #!lua flags=allow-oom
--- Takes requests out of the window of an agent, or (with * as the agent) of all agents of a tenant together. It begins
--- with the first of them. A retried call takes twice: then they get less than the limit, but never more. Also when
--- Redis is full (allow-oom), since agents may finish handoffs then.
+-- Takes requests out of the window of an agent, or (with * as the agent) of all agents of a tenant together. A window
+-- begins with its first request. A retried call takes twice: then agents get less than the limit, never more. Runs in a
+-- full Redis too (allow-oom), since agents may finish handoffs then.
 -- KEYS: 1 prefix:{tag}:r:tenant:agent   the window: when it ends (ms), a space, and how many are taken of it
 -- ARGV: 1 the call's deadline (ms)  2 the limit (requests a window)  3 the window (ms)  4 how many are needed now
 --       5 how many more to hold for later, at most; a tenth of what is left is the most that is given
--- Replies: {'taken', given, left, now, ends}  given: how many the caller may spend until the window ends; left: how
---                                             many remain in it
+-- Replies: {'taken', given, left, now, ends}  given: how many requests the caller may spend until the window ends;
+--                                             left: how many remain in the window
 --@include late
 local key = KEYS[1]
 local limit, window, needed, spare = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])

@@ -1,5 +1,5 @@
 #!lua flags=no-writes
--- Reads again what the catcher was given, for as long as the handoff is caught.
+-- Reads a handoff's payload again for its catcher, as long as it is caught.
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
 -- ARGV: 1 the calling agent
 --       2 the inboxes that the key is limited to, each between spaces; empty or absent for any
@@ -9,7 +9,7 @@
 --          {'not_addressee', now, record, extra, decision}  it is for an inbox that this key may not catch from
 --          {'expired', now, record, extra} {'rejected', now, record, extra, decision} {'cancelled', …}
 --          {'not_caught', …} {'not_the_catcher', …} {'already_done', …} {'already_failed', …} {'already_declined', …}
---          {'larger'}                it is this agent's, but its payload has more bytes than may be
+--          {'larger'}                it is this agent's, but its payload has more bytes than ARGV 3
 --          {'newer'}
 --@include inbox work
 local key = KEYS[1]

@@ -1,13 +1,13 @@
 #!lua
--- caught -> cancelled, or no change if it has ended: its passer, or an operator, makes a successor, which gets the
+-- caught -> cancelled, or no change of an ended handoff: its passer, or an operator, makes a successor, which gets the
 -- payload.
 -- KEYS: 1 prefix:{tag}:h:tenant:id  the handoff  2 prefix:{tag}:due:tenant  its tenant's live handoffs (lib/due.lua)
 -- ARGV: 1 the call's deadline (ms)  2 the calling agent  3 retention (ms)  4 tenant:id
---       5 1 for an operator, who may reissue what others passed; 2 for one who takes nothing from its catcher; else 0
--- Replies: {'reissued', successor, record, extra, taken}  this is its new successor, with that one's record; taken is 1
+--       5 1 for an operator, who may reissue any handoff; 2 for an operator who takes none from its catcher; else 0
+-- Replies: {'reissued', successor, record, extra, taken}  its new successor, with the successor's record; taken is 1
 --                        if it was taken from its catcher, else 0
 --          {'replayed', successor, record, extra}  it had this successor before; nothing changed
---          {'not_found'}  or, for ARGV 5 = 2, somebody is at work on it
+--          {'not_found'}  or, for ARGV 5 = 2, it is caught
 --          {'not_the_passer', now, record, extra, decision} {'not_caught', now, record, extra} {'expired', …}
 --          {'already_done', …} {'rejected', now, record, extra, decision} {'cancelled', now, record, extra}
 --          {'newer'}
@@ -31,7 +31,7 @@ if successor then
   return { 'replayed', successor, found[1], found[2] }
 end
 if status == 'pending' and now < tonumber(expires) then return { 'not_caught', now, record, extra } end
--- What nobody caught, and was for no inbox, has no payload any more. Nor has what an older version's sweep freed.
+-- An uncaught handoff that was for no inbox has no payload any more, nor has one that an older version's sweep freed.
 local isUncaught = status == 'pending' or status == 'expired' and deadline == ''
 if isUncaught and not (inboxOf(key, member, extra) and redis.call('HSTRLEN', key, 'p') > 0) then
   return { 'expired', now, record, extra }
@@ -60,8 +60,8 @@ else
   endAttempt(attempt, (status == 'caught' or status == 'pending') and 'expired' or status, '', next)
 end
 setDue(key, due, next.due, next.member, now)
--- What had ended before stays there until all that comes after it is released: this attempt was the last one for them.
--- And what waited for others until its notes there are removed: then its successor's are others.
+-- A handoff that had ended before stays there until its dependents are released: for them this attempt was the last
+-- one. A handoff that waited for others stays until its notes at those are removed: its successor has notes of its own.
 local waited = leftOpen(extra, status) > 0
 if waited and status == 'pending' then
   setDue(key, due, now, member, now)

@@ -1,15 +1,15 @@
 #!lua
--- Appends events to a tenant's feed, each once: what was moved of each partition is noted in the same step.
+-- Appends events to a tenant's feed, each once: the same step notes the last event that was moved from each partition.
 -- KEYS: 1 prefix:{tag}:e:tenant        the tenant's feed, a stream
 --       2 prefix:{tag}:e:tenant:moved  for each partition's tag the number of its last event that is in the feed
 -- ARGV: 1 the call's deadline (ms)  2 for how long events are kept (ms)
---       3 for each partition three words: its tag, the number of the event before these (0 where these are the first
---         that its outbox has), and how many these are  4 a line for each event, as it stands in the outbox
--- Replies: {'relayed', last, tag, moved, …}  last: the feed's newest id, or nil where nothing was appended; then the
---                       tag of each partition of which events before these are missing, so that none of these was
---                       appended, and the number of the last that was moved
--- An outbox loses only what was moved. So whatever comes after an event that was moved, or is the first that an outbox
--- has, may follow.
+--       3 for each partition three words: its tag, the number of the event before these events (0 if they are the
+--         outbox's first), and how many they are  4 a line for each event, as the outbox has it
+-- Replies: {'relayed', last, tag, moved, …}  last: the feed's newest id, or nil if nothing was appended; then, for each
+--                       partition of which earlier events are missing, so that none was appended, its tag and the
+--                       number of the last event that was moved
+-- An outbox loses only events that were moved. So an event may follow if it comes after a moved one, or is the first of
+-- its outbox.
 --@include late
 local feed, moved, retention, events = KEYS[1], KEYS[2], tonumber(ARGV[2]), ARGV[4]
 local tags, befores, counts = {}, {}, {}
@@ -38,8 +38,8 @@ for at, tag in ipairs(tags) do
 end
 if newest then
   redis.call('HSET', moved, unpack(words))
-  -- Both end half an hour later than they have to, or more: so they are put off twice an hour, not by each call. What
-  -- is noted lasts longer than the feed, so it says of both when that is.
+  -- Feed and note end half an hour later than they must, or more: so they are extended twice an hour, not by each call.
+  -- The note ends last, so its end decides for both.
   if redis.call('PEXPIRETIME', moved) < now + retention + 84600000 then
     redis.call('PEXPIREAT', feed, ms(now + retention + 3600000))
     redis.call('PEXPIREAT', moved, ms(now + retention + 86400000))

@@ -1,11 +1,11 @@
 #!lua flags=allow-oom
--- pending -> expired, caught -> expired: what is due in one partition, in batches of limited size. The payload of one
--- that nobody caught is freed, unless it was for an inbox; that of a caught one moves to the next attempt if there is
--- one. Where the payload stays, the handoff enters the failed lists (lib/successor.lua), and can be reissued. The key's
--- TTL was set with the deadline and stays. The sweep publishes only changes of a waiting list, and successors: requests
--- that wait for a handoff know its deadline already. A handoff whose delay is over enters its inbox.
--- Of the tenants that have something due, the ones that have waited longest share a call; who has more left goes behind
--- the others.
+-- pending -> expired, caught -> expired: the handoffs that are due in one partition, in batches of limited size. If a
+-- handoff was caught, its payload moves to the next attempt, if there is one. If not, its payload is freed, unless it
+-- was for an inbox. If the payload stays, the handoff enters the failed lists (lib/successor.lua), and can be reissued.
+-- The key's TTL was set with the deadline and stays. The sweep publishes only changes of a waiting list, and
+-- successors: requests that wait for a handoff know its deadline already. A handoff whose delay is over enters its
+-- inbox. Of the tenants with due handoffs, those that have waited longest share a call. A tenant with more of them goes
+-- behind the others.
 -- KEYS: 1 prefix:{tag}:tenants   tenants with live handoffs, by when the sweep is to look at them (lib/due.lua)
 -- ARGV: 1 the call's deadline (ms)  2 prefix:{tag}:  3 how many handoffs at most, rounded up for each tenant  4 1 to
 --       name those that expire, else 0  5 retention (ms)  6 few to count live handoffs where at most 8 tenants have
@@ -14,16 +14,17 @@
 -- Replies: {'swept', looked_at, expired, live, until_due, stalled, stalled_reissued, late_reissued, member, …, after}
 --                        live: how many handoffs are live, nil if they aren't counted; until_due: when the sweep is to
 --                        look again (ms from now; 0 or below: at once), nil if nothing is live; stalled: how many of
---                        the expired missed a heartbeat; …_reissued: how many of those, and of what wasn't done in
---                        time, have a successor; the members only if they are to be named; after: if there are any,
+--                        the expired missed a heartbeat; …_reissued: how many of those, and of those that weren't
+--                        done in time, have a successor; the members only if ARGV 4 is 1; after: if there are any,
 --                        three lists of members (lib/after.lua): that have ended and have dependents; that are blocked
 --                        and were passed just now, or have ended and left notes; that are blocked for longer. And in a
 --                        Cluster the runs whose counts changed (lib/runs.lua): {run, when (microseconds), live, done,
 --                        failed, other, first, last}
--- While a slot moves, a key that isn't here may still be on the node that it comes from. A handoff's key outlives its
--- place in the index by the retention. Until that is over, a missing key or entry in the waiting list isn't taken for
--- gone: it is looked for again after 1 s, 2 s, 4 s, …, so that others get their turn. The fraction of the score counts
--- these looks (in 1/32): after n of them at least 2^n - 1 s are over. All other scores are whole numbers.
+-- While a slot moves, a missing key may still be on the node that the slot comes from. A handoff's key outlives its
+-- entry in the index by the retention. Until the retention is over, a missing key, or entry of the waiting list,
+-- doesn't count as gone: the sweep looks again after 1 s, 2 s, 4 s, …, so that other handoffs get their turn. The
+-- fraction of the score counts these looks (in 1/32): after n looks at least 2^n - 1 s are over. All other scores are
+-- whole numbers.
 --@include appending
 --@if several
 local PAYLOAD = 3
@@ -66,8 +67,8 @@ local batch = {
 }
 for i, tenant in ipairs(turns) do
   local due, members, place, later, successors = prefix .. 'due:' .. tenant, lists[i], 1, {}, {}
-  -- Most are plain, and nobody has caught them. For them this does what sweepOne does with a quarter less work. The
-  -- first that isn't like that is left to sweepOne, with those after it. Both times in a record have 13 digits.
+  -- Most are plain and uncaught: for them this is sweepOne, with a quarter less work. sweepOne gets the first other
+  -- handoff, and all after it. Both times in a record have 13 digits.
   while place <= #members do
     local member = members[place]
     local key = prefix .. 'h:' .. member

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
--- Takes deliveries of a webhook that are due. Each is due again after a while, when whoever took it has died. A repeat
--- takes what it took before, as far as nothing has come of it since: all of a claim's deliveries are due again at one
--- time, which the webhook keeps with the token.
+-- Claims deliveries of a webhook that are due. Each is due again after a while, in case its replica dies. A repeat of
+-- the call claims the same deliveries, except those that were tried since: all deliveries of a claim are due again at
+-- one time, which the webhook keeps with the token.
 -- KEYS: 1 prefix:{tag}:hook:tenant:id  2 prefix:{tag}:hook:tenant:id:due  3 prefix:{tag}:hook:tenant:id:pending
 --       4 prefix:{tag}:hook:tenant:id:summarised  only of what people get   all as in webhook-create.lua
 -- ARGV: 1 the call's deadline (ms)  2 how many at most  3 after how long each is due again (ms)  4 the claim's token

@@ -5,7 +5,7 @@
 -- ARGV: 1 the call's deadline (ms)  2 tenant  3 id  4 url  5 types, parted by commas; empty for all
 --       6 inbox; empty for any  7 how many a tenant may have  8 labels, parted by commas; empty for any
 --       9 what its messages have of the payload; empty for nothing
---       10 1: decisions and answers are told too; empty: they aren't
+--       10 1: messages follow decisions and answers too; empty: they don't
 --       11 the time zone of its messages; empty for UTC
 -- Replies: {'created', fields}  it is there now, or the same operation made it before: no two webhooks have one id
 --          {'too_many'}         the tenant has as many as it may have; nothing changed

@@ -9,8 +9,8 @@
 --       6 which place it is: cursor, in the feed; replay, in what it replays
 --       7 up to which event it replays; empty for the feed
 -- Replies: {'planned', place}
---          {'moved', place}    it was at another place, which is nil where it replays nothing: another replica planned,
---                              or somebody had it replay, also only further; nothing changed
+--          {'moved', place}    the webhook was at another place, nil if it replays nothing: another replica planned, or
+--                              a replay began or was extended; nothing changed
 --          {'full'}            too many would be pending; nothing changed
 --          {'gone'}            there is no such webhook, or it is disabled; nothing changed
 -- A pending delivery: how often it was tried, the last status, the last error, when that was (each - for none), the

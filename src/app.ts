@@ -4,28 +4,28 @@ import { SettingError } from './config.ts'
 import type { Config } from './config.ts'
 import { Lookups } from './core/lookups.ts'
 import type { LookupOptions } from './core/lookups.ts'
-import { Activities } from './handoffs/activity.ts'
-import { ApprovalService } from './handoffs/approvals.ts'
-import { AskService } from './handoffs/asks.ts'
-import { AttemptService } from './handoffs/attempts.ts'
-import { Explanations } from './handoffs/explain.ts'
-import { HandoffService } from './handoffs/service.ts'
-import { EverythingService } from './handoffs/everything.ts'
-import { EventService, EventStreams } from './handoffs/events.ts'
-import { Excerpts } from './handoffs/excerpts.ts'
-import { Graphs } from './handoffs/graph.ts'
-import { Histories } from './handoffs/histories.ts'
+import { Activities } from './handoffs/lists/activity.ts'
+import { ApprovalService } from './handoffs/people/approvals.ts'
+import { AskService } from './handoffs/people/asks.ts'
+import { AttemptService } from './handoffs/lifecycle/attempts.ts'
+import { Explanations } from './handoffs/lifecycle/explain.ts'
+import { HandoffService } from './handoffs/lifecycle/service.ts'
+import { EverythingService } from './handoffs/lifecycle/everything.ts'
+import { EventService, EventStreams } from './handoffs/feed/events.ts'
+import { MessageExcerpts } from './webhooks/message-excerpts.ts'
+import { Graphs } from './handoffs/lists/graph.ts'
+import { Histories } from './handoffs/lists/histories.ts'
 import { ResultSchemas } from './result-schema/result-schemas.ts'
-import { InboxService } from './handoffs/inboxes.ts'
-import { InboxSettingsService } from './handoffs/inbox-settings.ts'
-import { ListService } from './handoffs/lists.ts'
-import { ManyHandoffs } from './handoffs/many.ts'
-import { AfterService } from './handoffs/after.ts'
-import { OperateService } from './handoffs/operate.ts'
-import { RunService } from './handoffs/runs.ts'
-import { WaitingService } from './handoffs/waiting.ts'
-import { Waiter } from './handoffs/waiter.ts'
-import { WorkerService } from './handoffs/workers.ts'
+import { InboxService } from './handoffs/inbox/inboxes.ts'
+import { InboxSettingsService } from './handoffs/inbox/settings.ts'
+import { ListService } from './handoffs/lists/lists.ts'
+import { ManyHandoffs } from './handoffs/wait/many.ts'
+import { AfterService } from './handoffs/lifecycle/after.ts'
+import { OperateService } from './handoffs/lifecycle/operate.ts'
+import { RunService } from './handoffs/lists/runs.ts'
+import { PeopleService } from './handoffs/people/people.ts'
+import { Waiter } from './handoffs/wait/waiter.ts'
+import { WorkerService } from './handoffs/inbox/workers.ts'
 import { countGuesses, useAuth } from './http/auth.ts'
 import { baseUrlOf } from './http/base-url.ts'
 import { shedLate, useBudgets } from './http/overload.ts'
@@ -125,7 +125,7 @@ export async function buildApp (
       targets: targetsFor(config, maxWebhooks, more),
       allowed: { webhooks: config.webhookAllow, mail: config.mail?.allow ?? null },
       mailer: config.mail === undefined ? null : new Mailer(config.mail, attemptTimeout),
-      excerpts: new Excerpts(store.handoffs, store.asks),
+      excerpts: new MessageExcerpts(store.handoffs, store.asks),
       store,
       log,
       attemptTimeout
@@ -210,7 +210,7 @@ export async function buildApp (
   const asks = new AskService(
     store.asks, store.lists, waiter, schemas, reads, { baseUrl, maxWorkTtl: config.maxWorkTtl }
   )
-  const waiting = new WaitingService(approvals, asks, waiter)
+  const forPeople = new PeopleService(approvals, asks, waiter)
   const operate = new OperateService(store.lists, store.attempts, reads, config.runLabels)
   const webhooks = new WebhookService(parts, reads)
   const operations = operationsOf({
@@ -277,7 +277,7 @@ export async function buildApp (
     operations,
     refused: code => requests.refused(code)
   }
-  await app.register(pages => approvalPages(pages, { approvals, asks, waiting, ...people }), { prefix: '/approvals' })
+  await app.register(pages => approvalPages(pages, { approvals, asks, forPeople, ...people }), { prefix: '/approvals' })
   const histories = new Histories(store.handoffs, events, reads)
   const graphs = new Graphs(store.handoffs, store.dependents, reads)
   const activities = new Activities(events)

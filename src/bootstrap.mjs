@@ -183,13 +183,13 @@ async function npmCi (cwd, ...options) {
     ...first, 'ci', ...options, '--no-audit', '--no-fund', '--global=false', '--dry-run=false',
     '--package-lock-only=false'
   ]
-  const tell = stepProgress('installing')
+  const progress = stepProgress('installing')
   const wanted = Object.keys(packages(join(cwd, 'package-lock.json')) ?? {}).filter((path) => path !== '')
   const count = () => wanted.filter((path) => existsSync(join(cwd, path, 'package.json'))).length
-  const timer = setInterval(() => tell(`${count()} of at most ${wanted.length} packages`), soon)
+  const timer = setInterval(() => progress(`${count()} of at most ${wanted.length} packages`), soon)
   const { status, signal, error, stdout, stderr } = await runToEnd(command, args, { cwd, env })
   clearInterval(timer)
-  tell()
+  progress()
   if (status === 0) return
   const [, unreached] =
     /^npm error code (E(?:AI_AGAIN|CONNREFUSED|CONNRESET|HOSTUNREACH|NETUNREACH|NOTCACHED|NOTFOUND|TIMEDOUT)|ERR_SOCKET_TIMEOUT)$/m.exec(stderr) ?? []
@@ -224,17 +224,17 @@ async function build (root) {
   const made = join(root, '.cache/build')
   const sources = digest(root) // before: what changes meanwhile is built next time
   rmSync(made, { recursive: true, force: true })
-  const tell = stepProgress('building')
-  compile(root, made, await compilerOf(root), tell)
+  const progress = stepProgress('building')
+  compile(root, made, await compilerOf(root), progress)
   makeExecutable(made)
   rmSync(join(root, 'dist'), { recursive: true, force: true })
   renameSync(made, join(root, 'dist'))
   writeScripts(root)
   const began = Date.now()
   const seconds = () => Math.round((Date.now() - began) / 1000)
-  const timer = setInterval(() => tell(`the packages of the clients, for ${seconds()} s`), soon)
+  const timer = setInterval(() => progress(`the packages of the clients, for ${seconds()} s`), soon)
   await packClients(root).finally(() => clearInterval(timer))
-  tell()
+  progress()
   writeFileSync(join(root, 'dist/.sources'), sources) // last, as it says that the rest is there
 }
 
@@ -255,7 +255,7 @@ async function packClients (root) {
   if (status !== 0) throw new Error(error?.message ?? stderr)
 }
 
-function compile (root, made, ts, tell) {
+function compile (root, made, ts, progress) {
   const { options } = ts.convertCompilerOptionsFromJson(
     JSON.parse(readFileSync(join(root, 'tsconfig.json'), 'utf8')).compilerOptions, root
   )
@@ -263,7 +263,7 @@ function compile (root, made, ts, tell) {
   const compilerOptions = { ...options, module: ts.ModuleKind.ESNext, moduleDetection: ts.ModuleDetectionKind.Force }
   const files = sourcesOf(root)
   for (const [at, file] of files.entries()) {
-    tell(`${at} of ${files.length} files`)
+    progress(`${at} of ${files.length} files`)
     const { outputText, diagnostics } = ts.transpileModule(
       readFileSync(join(root, file), 'utf8'), { fileName: join(root, file), compilerOptions, reportDiagnostics: true }
     )

@@ -11,7 +11,7 @@ t.strictSame(nameFaults(sources, users), [])
 
 t.test('the checker has read all of src/', async t => {
   const paths = sources.map(({ path }) => path)
-  for (const path of ['main.ts', 'app.ts', 'config.ts', 'bootstrap.mjs', 'operations/table.ts', 'handoffs/service.ts', 'redis/lane.ts', 'auth/key-ring.ts', 'core/model.ts', 'embedded/server.ts', 'clients/typescript/index.ts']) {
+  for (const path of ['main.ts', 'app.ts', 'config.ts', 'bootstrap.mjs', 'operations/table.ts', 'handoffs/lifecycle/service.ts', 'redis/lane.ts', 'auth/key-ring.ts', 'core/model.ts', 'embedded/server.ts', 'clients/typescript/index.ts']) {
     t.ok(paths.includes(path), path)
   }
   const app = sources.find(({ path }) => path === 'app.ts')!
@@ -42,7 +42,7 @@ const breaches: Array<[path: string, text: string, fault: RegExp]> = [
   ['http/new.ts', "import type { Span } from '@opentelemetry/api'", /imports OpenTelemetry/],
   ['http/new.ts', 'const { env } = process', /reads the environment/],
   ['store/new.ts', 'export const key = (prefix, member) => `$' + '{prefix}:h:$' + '{member}`', /builds a Redis key/],
-  ['web/new.ts', 'export const call = (caller, asker, members) => ({ caller, id: "", query: {}, body: members.values, members, bytes, asker, waiting: null })', /^web\/new.ts makes a call/],
+  ['web/new.ts', 'export const call = (caller, requester, members) => ({ caller, id: "", query: {}, body: members.values, members, bytes, requester, waiting: null })', /^web\/new.ts makes a call/],
   ['http/new.ts', 'export const later = (call, caller) => ({ ...call, caller })', /^http\/new.ts makes a call/],
   ['mcp/new.ts', "import { toCall } from '../operations/admit.ts'", /^mcp\/new.ts imports toCall/],
   ['web/new.ts', "import { toCall as make } from '../operations/admit.ts'", /^web\/new.ts imports toCall/],

@@ -98,7 +98,7 @@ t.test('a pass without a trace begins one, and the catcher’s own trace is link
   t.notOk(pass.parentSpanId)
   const [first, second] = spans.filter(({ name }) => name === 'GET /api/catch/:id')
   t.match(first, { ...spanOf(caught.traceparent), traceId: pass.traceId, parentSpanId: pass.spanId, links: [{ traceId: trace, spanId: parent }] })
-  t.match(second, { traceId: trace, parentSpanId: parent, attributes: { 'http.response.status_code': 409 } }, 'one that gets nothing is a step of the asker’s')
+  t.match(second, { traceId: trace, parentSpanId: parent, attributes: { 'http.response.status_code': 409 } }, 'one that gets nothing is a step of the requester’s')
   t.equal(pass.service, 'handoff', 'a service that was given no name')
 })
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { cutMembers } from '../../src/core/json.ts'
-import { joinPayload } from '../../src/handoffs/answers.ts'
+import { joinPayload } from '../../src/handoffs/lifecycle/answers.ts'
 import { passBody } from '../load.ts'
 
 const project = fileURLToPath(new URL('../..', import.meta.url))

@@ -1,22 +1,23 @@
--- What comes after others (pass's `after`). While one of those is open, the handoff is blocked: pending, and instead of
--- its inbox's list in prefix:{tag}:i:tenant:inbox:blocked, by when it expires (ms).
---   field b           a word for each that it comes after, as passed: its id; once the last attempt of that has ended,
---                     a slash, the id of the last attempt, a slash, and how it ended
+-- Dependents: handoffs that come after others (pass's `after`). While one of the others is open, the dependent is
+-- blocked: pending, and instead of its inbox's list in prefix:{tag}:i:tenant:inbox:blocked, by when it expires (ms).
+--   field b           a word for each handoff that it comes after: its id, as passed; once that one's last attempt has
+--                     ended, a slash, the id of the last attempt, a slash, and how it ended
 --   field x, word A   d if they must be done, e if they must have ended; a slash, how many are open; a slash, how many
 --                     of them pass answered; once none is open, a slash, and since when (ms)
---   field x, word W   W1: others come after it. Then these are in prefix:{tag}:d:tenant:id, its dependents, a set: the
---                     id of the one that comes after, a slash, and the id that this one named
--- A release takes one id out of the open ones, so the second time it changes nothing. What ends a handoff with
--- dependents releases them, or leaves it in the due index until they are released (leaveDue). What ends while it waits
--- for others stays there too, until its notes at those are removed. And the sweep asks again how those stand.
+--   field x, word W   W1: it has dependents, in the set prefix:{tag}:d:tenant:id: the dependent's id, a slash, and the
+--                     id that the dependent named
+-- A release takes one id out of the open ones, so a second release changes nothing. A script that ends a handoff with
+-- dependents releases them, or leaves the handoff in the due index until they are released (leaveDue). A handoff that
+-- ends while it waits for others stays there too, until its notes at the others are removed. And the sweep checks
+-- blocked handoffs again.
 local function hasDependents(extra)
   return extra and string.find(extra, ' W', 1, true)
 end
--- The ids in field b of those that are open.
+-- The open ids of field b.
 local function openOnes(words)
   return (string.gsub(string.gsub(' ' .. words, ' [^ /]+/%S+', ''), '^ ', ''))
 end
--- How many an ended handoff still waited for. If one of them cancelled it, that one is still counted in field x.
+-- How many handoffs an ended one still waited for. Field x still counts the one whose end cancelled it.
 local function leftOpen(extra, status)
   local open = tonumber(extra and string.match(extra, ' A%l/(%d+)') or 0)
   return status == 'cancelled' and open > 0 and not string.find(extra, ' y', 1, true) and open - 1 or open
@@ -41,14 +42,14 @@ local function readStands(members)
     while successor do
       local next_key = partition .. tenant .. successor
       local next_record, next_extra = unpack(redis.call('HMGET', next_key, 's', 'x'))
-      -- If it is gone already, what is known last is the attempt before it.
+      -- If the last attempt is gone already, the one before it is the last that is known.
       if not next_record and not isHere(key, next_key) then break end
       key, id, record, extra = next_key, successor, next_record, next_extra
       successor = extra and string.match(extra, ' i(%S+)')
     end
     local status, _, _, expires, _, _, deadline = string.match(record or '', RECORD)
     if record and not status then return nil end
-    -- What is over by the clock and not swept yet is open: the sweep ends it, or makes its successor.
+    -- An overdue handoff is open until the sweep ends it, or makes its successor.
     local ends = status == 'pending' and expires or status == 'caught' and math.max(expires, deadline)
     stands[#stands + 1] = {
       key = key, member = tenant .. id, named = named, id = id, record = record, extra = extra, ends = ends,
@@ -71,7 +72,7 @@ local function noteDependent(stands, dependent)
   for _, one in ipairs(stands) do
     if one.ends then
       local dependents = dependentsOf(one.key, one.member)
-      -- Two of them may have the same last attempt: then the second finds what was written for the first.
+      -- Two ids may have the same last attempt: then the second finds the note of the first.
       local record, extra = unpack(redis.call('HMGET', one.key, 's', 'x'))
       if not hasDependents(extra) then
         redis.call('HSET', one.key, 's', (string.gsub(record, '^%l', '2:%0')), 'x', (extra or '') .. ' W1')
@@ -82,8 +83,8 @@ local function noteDependent(stands, dependent)
     end
   end
 end
--- Removes what noteDependent noted. Two of them may have the same last attempt, and so one set: one command removes
--- both, since it may empty the set.
+-- Removes the notes of noteDependent. Two ids may have the same last attempt, and so one set: one command removes both
+-- notes, since it may empty the set.
 local function forgetDependent(stands, dependent)
   local notes, sets = {}, {}
   for _, one in ipairs(stands) do
@@ -122,9 +123,9 @@ local function becomeCancelled(outbox, key, member, record, extra, words, micros
   if runs then endRuns(runs, member, 'other', nil, now, micros) end
   return record, extra
 end
--- Something that a handoff comes after has ended, as its last attempt `last`. Takes it out of the open ones; if none is
--- left, the handoff can be caught, or enters what it belongs to; if it had to be done and isn't, the handoff is
--- cancelled. Returns what became of the handoff, and its new field x; nil if it doesn't wait for this (any more).
+-- A handoff that this one comes after has ended, as its last attempt `last`, and isn't open any more. If it had to be
+-- done and isn't, this one is cancelled; if no other is open, this one can be caught, or enters its list. Returns what
+-- became of this one, and its new field x; nil if it doesn't wait for that one (any more).
 local function release(key, due, member, named, last, status, now, micros)
   local record, extra, after = unpack(redis.call('HMGET', key, 's', 'x', 'b'))
   if not record or string.sub(record, 1, 10) ~= '3:pending ' then return nil end
@@ -165,10 +166,10 @@ local function release(key, due, member, named, last, status, now, micros)
   return 'released', extra
 end
 --@if oneredis
--- A handoff that ended leaves the due index. One Redis has all that comes after it, so the first 100 of those are
--- released in the same step, those of what is cancelled by that included. A long chain is no deep recursion. What has
--- dependents left, or notes at others, stays in the index, due now: the sweep goes on with them (store/dependents.ts).
--- Returns the ids of those that stay.
+-- An ended handoff leaves the due index. One Redis has all dependents, so the first 100 are released in the same step,
+-- also those of handoffs that a release cancels: in a loop, since a chain may be long. A handoff that has dependents
+-- left, or notes at others, stays in the index, due now: the sweep goes on with it (store/dependents.ts). Returns the
+-- ids of the handoffs that stay.
 local function leaveDue(key, due, member, extra, status, now, micros)
   local prefix, tenant = string.match(key, '^[^{]*{'), string.match(member, '^[^:]+:')
   local queue, left, at = { { key = key, due = due, member = member, extra = extra, status = status } }, 100, 1
@@ -204,8 +205,8 @@ local function leaveDue(key, due, member, extra, status, now, micros)
   return rest
 end
 --@else
--- The same where what comes after it is in other partitions: the replica that sweeps releases all of them, as soon as
--- it looks. Returns its id if it stays, in a table.
+-- The same in a Cluster, where dependents are in other partitions: the sweeping replica releases them at its next look.
+-- Returns the handoff's id, in a table, if it stays.
 local function leaveDue(key, due, member, extra, status, now)
   if hasDependents(extra) or leftOpen(extra, status) > 0 then
     setDue(key, due, now, member, now)

@@ -1,8 +1,8 @@
 --@if direct
--- Where one Redis has all keys, a transition appends its event to the tenant's feed itself. FEEDS is what
--- the feeds' keys begin with; then come for how long events are kept, and the same and two hours (ms).
+-- If one Redis has all keys, a transition appends its event to the tenant's feed itself. FEEDS is the beginning of the
+-- feeds' keys; then come for how long events are kept, and two hours more (ms).
 --@if several
--- The newest event of each feed, which is announced at the end.
+-- The newest event of each feed, announced at the end.
 local news = {}
 --@end
 --@constant FEEDS EVENTS_RETENTION FEED_TTL
@@ -16,16 +16,16 @@ local function appendPlain(_, _, text, at, micros, first, passed_by, rest, creat
   local feed = FEEDS .. string.sub(text, at, colon - 1)
   local newest =
     redis.call('XADD', feed, '*', 'e', first .. string.sub(text, colon + 1) .. ' ' .. passed_by .. ' ' .. rest)
-  -- A pass sees to it that the feed ends an hour later than it has to, or more. So what happens to that handoff within
-  -- an hour need not: most were passed within the same 1,000 s. Asking costs half of putting it off, which is written
-  -- to the append-only file, and is needed twice an hour.
+  -- A pass extends the feed's end by an hour or more beyond what is needed, so events of the same handoff within an
+  -- hour needn't: most were passed within the same 1,000 s. A look at the end costs half of an extension, which is
+  -- written to the append-only file, and is needed twice an hour.
   if feed ~= put_off and (not created or string.sub(created, 1, 7) ~= string.sub(micros, 1, 7) and
     micros - created * 1000 >= 3600000000) then
     put_off = feed
     if redis.call('PEXPIRETIME', feed) < micros / 1000 + FEED_TTL - 1800000 then
       redis.call('PEXPIREAT', feed, ms(micros / 1000 + FEED_TTL))
     end
-    -- Reading leaves out what is too old, so a feed may keep it a little longer.
+    -- Readers leave out events that are too old, so a feed may keep them a little longer.
     if micros % 16 == 0 then redis.call('XTRIM', feed, 'MINID', '~', ms(micros / 1000 - EVENTS_RETENTION)) end
   end
   --@if several
@@ -37,12 +37,13 @@ end
 --@end
 --@if relayed
 -- In a Cluster a tenant's feed is on one node and its handoffs are on all, so a transition appends its event to the
--- outbox of its tenant and partition. The reply names what was appended: the replica that made the call moves it to the
--- feed without reading it again.
+-- outbox of its tenant and partition. The reply has these events too: the replica that made the call moves them to the
+-- feed without another read.
 --   prefix:{tag}:o         index: each tenant, scored by the number of its last event here
 --   prefix:{tag}:o:tenant  events that may not be in the feed yet: number, a space, and the event's text
 -- A number is the moment in microseconds, and above the one before it, also when the server's clock is set back.
--- What this script appended: of each event a line, with its tenant, the number of the event before it, and the event.
+-- The events that this script appended: a line for each, with the tenant, the number of the event before it, and the
+-- event.
 local appended = ''
 -- Call it before the first write: the outbox may be on the other node (isHere in lib/inbox.lua). `anchor` is a key that
 -- is here. Returns a key of the partition.

@@ -1,10 +1,10 @@
--- Questions to people, or to the passer, in the middle of the work (ask.lua). A handoff has its latest one: a word of
--- field x, and fields of its hash (lib/record.lua). While it is open, the handoff is in a list of its partition,
--- prefix:{tag}:a:tenant for people or prefix:{tag}:a:tenant:passer, by when it was asked (ms). The work's deadline and
--- that of the heartbeat are set for the case that nobody answers, so what only looks at those needs to know nothing of
--- questions.
--- Of the open question by field x: its id, whom it asks (p people, r the passer), when it was asked, when it ends, and
--- how much was left of the work (ms); nil if none is open. It may be over already.
+-- Questions to people, or to the passer, in the middle of the work (ask.lua). A handoff keeps its latest question: a
+-- word of field x, and fields of its hash (lib/record.lua). While the question is open, the handoff is in a list of its
+-- partition, prefix:{tag}:a:tenant for people or prefix:{tag}:a:tenant:passer, by when the question was asked (ms). The
+-- deadlines of the work and of the heartbeat are set for the case that no answer comes, so scripts that compare only
+-- deadlines need to know nothing of questions.
+-- The open question by field x: its id, whom it asks (p people, r the passer), when it was asked, when it ends, and how
+-- much was left of the work (ms); nil if none is open. Its time may be over already.
 local function openQuestion(extra)
   if not extra then return nil end
   return string.match(extra, ' z([^/]+)/(%l)/(%d+)/(%d+)/o(%d+)')
@@ -13,12 +13,12 @@ local function asksList(key, member, of)
   return string.sub(key, 1, #key - #member - 2) .. 'a:' .. string.match(member, '^[^:]+') ..
     (of == 'r' and ':passer' or '')
 end
--- Where one Redis has all partitions, the pages of people listen to one channel a tenant: the list's name without its
--- partition. A Cluster refuses it, and there they look again by themselves.
+-- Without a Cluster, the pages for people listen to one channel per tenant: the list's name without its partition. A
+-- Cluster refuses that channel, and there the pages look again by themselves.
 local function announceAsks(list)
   redis.pcall('SPUBLISH', (string.gsub(list, '{[^}]*}:', '', 1)), 'changed')
 end
--- The open question, to be closed; nil if none is open. This comes before the first write (isHere).
+-- The open question, to be closed; nil if none is open. Call it before the first write (isHere).
 local function openAsk(key, member, extra)
   local id, of, asked, expires, left = openQuestion(extra)
   if not id then return nil end
@@ -27,8 +27,8 @@ local function openAsk(key, member, extra)
   local words = id .. '/' .. of .. '/' .. asked .. '/' .. expires
   return { list = list, words = words, id = id, expires = tonumber(expires), left = tonumber(left) }
 end
--- Without an answer: its time is over, or the work is. The sweep may come later than either. Returns the new field x,
--- which the caller writes, and the words of the event.
+-- Closes a question without an answer, since its time or the work is over: perhaps before now, as the sweep comes
+-- later. Returns the new field x, which the caller writes, and the words of the event.
 local function closeAsk(ask, member, record, extra, now)
   local deadline = string.match(extra, ' h(%d+)') or string.match(record, '^2?:?%l+ %S+ %d+ %d+ %S+ %S+ %d+ (%d+)')
   local at = math.min(now, tonumber(deadline))
@@ -38,22 +38,22 @@ local function closeAsk(ask, member, record, extra, now)
   extra = string.gsub(extra, ' z%S+', ' z' .. ask.words .. (is_over and '/e' .. ms(ask.expires) or '/w' .. ms(at)), 1)
   return extra, ' q' .. ask.id .. ' s' .. (is_over and 'expired' or 'withdrawn')
 end
--- The same, where the script tells it itself. Returns the new field x; without an open question, the one it was given.
+-- The same, with the event. Returns the new field x; without an open question, the given one.
 local function endAsk(ask, outbox, micros, member, record, extra, now)
   if not ask then return extra end
   local closed, ended = closeAsk(ask, member, record, extra, now)
   append(outbox, micros, 'ask_ended', member, record, closed, nil, ended)
   return closed
 end
--- A caught handoff ends: it leaves its inbox's set of those, and its question is withdrawn. Returns field x, and the
--- question if one was open.
+-- A caught handoff ends: it leaves its inbox's set of caught ones, and its question is withdrawn. Returns field x, and
+-- the question if one was open.
 local function leaveWork(outbox, micros, key, member, record, extra, now)
   local ask = openAsk(key, member, extra)
   leaveCaught(key, member, extra)
   return endAsk(ask, outbox, micros, member, record, extra, now), ask
 end
--- Sets the deadlines of a caught handoff: that of the work is so long after `from`, never later than `latest`, and that
--- of the heartbeat begins at `from`. Returns both (the second nil if there is none) and the new field x.
+-- Sets the deadlines of a caught handoff, counted from `from`: the work's after `left`, at most `latest`; and the
+-- heartbeat's. Returns both (the second nil if there is none) and the new field x.
 local function restFrom(extra, from, left, latest)
   local deadline = math.min(from + left, latest)
   local within, beat = string.match(extra, ' b(%d+)'), nil

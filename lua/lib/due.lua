@@ -1,17 +1,17 @@
 -- A tenant's due index, prefix:{tag}:due:tenant: its live handoffs of one partition, by when the sweep is to look at
--- them (ms). So what a tenant lists or has due costs no other tenant anything. prefix:{tag}:tenants has each tenant
--- with such an index, by when the sweep is to look at that one: at the first of its members' times, and within LOOK of
--- the last look anyway. So most passes and catches needn't write there. The index has one member that is no handoff, -,
--- so that it exists until the sweep finds nothing else in it, and takes both away.
--- Has the sweep look at a tenant's index by this time. While the slot moves, the tenants may be on the other node, and
--- a second list of them would be made here: then the sweep finds the time once the slot has moved (sweep.lua).
+-- them (ms). So a tenant's lists and deadlines cost no other tenant anything. prefix:{tag}:tenants has each tenant with
+-- an index, by when the sweep is to look at the index: at the first of its members' times, and anyway within LOOK of
+-- the last look. So most passes and catches needn't write there. One member of the index, -, is no handoff: it keeps
+-- the index until the sweep finds nothing else in it, and removes both.
+-- Has the sweep look at a tenant's index by this time. While the slot moves, the list of tenants may be on the other
+-- node, and a second list would be made here: then the sweep finds the time once the slot has moved (sweep.lua).
 local function lookBy(key, due, time, now)
   local prefix, tenant = string.match(due, '^([^}]*}:)due:(.*)$')
   if type(redis.pcall('EXISTS', key, prefix .. 'tenants')) == 'number' then
     redis.call('ZADD', prefix .. 'tenants', 'LT', ms(math.min(time, now + LOOK)), tenant)
   end
 end
--- A live handoff enters the index, or its place moves. A pass does the same with less to ask (pass.lua).
+-- A live handoff enters the index, or its time changes. pass.lua does the same with fewer checks.
 local function setDue(key, due, time, member, now)
   time = tonumber(time)
   local isMoved = redis.call('ZADD', due, 'XX', 'CH', ms(time), member) == 1
@@ -35,7 +35,7 @@ local function moveOldDue(prefix, tenants, now)
     local entries = all[tenant]
     entries[#entries + 1], entries[#entries + 2] = found[i + 1], found[i]
   end
-  -- What a replica of this version moved meanwhile keeps the earlier time.
+  -- If a replica of this version moved the handoff meanwhile, the earlier time stays.
   for _, tenant in ipairs(names) do
     redis.call('ZADD', prefix .. 'due:' .. tenant, 'LT', unpack(all[tenant]))
     redis.call('ZADD', tenants, 'LT', ms(now), tenant)
@@ -56,7 +56,7 @@ local function indexAll(now)
         -- The sweep looks at it at once, and then when it is due.
         if isThere then lookBy(key, due, now + LOOK, now) else setDue(key, due, now, member, now) end
       elseif isThere and (hasDependents(extra) or leftOpen(extra, status) > 0) then
-        -- The sweep sees to what comes after it, or to its notes, and then takes it out.
+        -- The sweep releases its dependents, or removes its notes, and then takes it out.
         setDue(key, due, now, member, now)
       elseif isThere then
         redis.call('ZREM', due, member)

@@ -1,10 +1,10 @@
 --@if events
--- Events (docs/events.md): each transition writes its own, in the same script. lib/appending.lua says where to, and has
--- `appendPlain`, which takes an event's words. This makes them of the handoff's fields.
--- An event's text: type, status, id, passed_by, caught_by (- for none), then what only some have, a space, a letter and
--- its value (lib/record.lua). `record` and `extra` are the handoff's fields s and x as they are now. A script that
--- knows who caught it says so, since reading the whole record takes twice as long. `more` are further words. `outbox`
--- is what openOutbox gave, before the script's first write.
+-- Events (docs/events.md): each transition writes its event in the same script. `appendPlain` (lib/appending.lua) takes
+-- an event's words; `append` makes them from the handoff's fields.
+-- An event's text: type, status, id, passed_by, caught_by (- for none), then optional words: a space, a letter and its
+-- value (lib/record.lua). `record` and `extra` are the handoff's fields s and x as they are now. A script that knows
+-- the catcher passes it on, since reading the whole record takes twice as long. `more` are further words. `outbox` is
+-- the result of openOutbox, before the script's first write.
 local function append(outbox, micros, type, member, record, extra, caught_by, more)
   local status, approval, created, passed_by, deadline, catcher
   if caught_by then

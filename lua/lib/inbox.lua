@@ -6,14 +6,14 @@ local function isHere(key, other)
   return redis.call('EXISTS', key, other) == 2
 end
 -- An inbox in one partition: its list prefix:{tag}:i:tenant:inbox (enterInbox), and beside it, with the same beginning:
--- `:delayed`, what can be caught later, by when; `:waiting`, what waits for a person, by when it expires; `:blocked`
--- (lib/after.lua); `:caught`, a set of what is caught; `:failed` (lib/successor.lua); `:places` (lib/taking.lua); and
--- `:settings`, a string of what operators set: paused (1, or 0), max_caught, max_pending (0 for none), and when they
--- were set (microseconds). Most inboxes have none. An inbox has two partitions: its own, and its tenant's home, where
--- what a person decides on is. prefix:{tag}:inboxes names those that have something in the partition, as tenant:inbox,
--- all with the score 0; and as tenant: those tenants of which something waits for a person. Names leave it later
--- (inbox-tidy.lua).
--- The list of a handoff's inbox, in the handoff's own partition; nil if it is for none. By field x.
+-- `:delayed`, handoffs that can be caught later, by when; `:waiting`, those that wait for a person, by when they
+-- expire; `:blocked` (lib/after.lua); `:caught`, a set of the caught ones; `:failed` (lib/successor.lua); `:places`
+-- (lib/taking.lua); and `:settings`, a string: paused (1, or 0), max_caught, max_pending (0 for none), and when they
+-- were set (microseconds). Most inboxes have no settings. An inbox has two partitions: its own, and its tenant's home,
+-- for handoffs that a person decides on. prefix:{tag}:inboxes names, all with the score 0, the inboxes that have
+-- something in the partition, as tenant:inbox, and the tenants that have something waiting for a person, as tenant:
+-- (with the colon). Names leave it later (inbox-tidy.lua).
+-- The list of a handoff's inbox, in the handoff's own partition, by field x; nil if the handoff is for no inbox.
 local function inboxOf(key, member, extra)
   local inbox = extra and string.match(extra, ' t(%S+)')
   return inbox and string.sub(key, 1, #key - #member - 2) .. 'i:' .. string.match(member, '^[^:]+:') .. inbox
@@ -27,15 +27,15 @@ end
 local function leaveList(key, list, member)
   if redis.call('ZREM', list, member) == 0 then isHere(key, list) end
 end
--- What was delayed may be in either list until the sweep has moved it.
+-- A handoff whose delay is over may be in either list until the sweep has moved it.
 local function leavePending(key, inbox, member, extra)
   if redis.call('ZREM', inbox, member) == 1 then return end
   leaveList(key, string.find(extra, ' a', 1, true) and inbox .. ':delayed' or inbox, member)
 end
--- An inbox's list is a sorted set of what can be caught from it now. The score is the turn: when a handoff entered, in
--- microseconds, less a minute for each step of priority. The last digit is that priority, so the list alone tells when
--- something entered; two that enter within the same 10 microseconds have no order. A score is exact below 2^53: until
--- the year 2255.
+-- An inbox's list is a sorted set of the handoffs that can be caught from it now. The score is the position: when the
+-- handoff entered, in microseconds, less a minute for each step of priority. The last digit is that priority, so the
+-- list alone says when a handoff entered; two that enter within the same 10 microseconds have no order. A score is
+-- exact below 2^53: until the year 2255.
 local MINUTE = 60000000
 local function nameInbox(inbox)
   local partition, name = string.match(inbox, '^([^}]*}:)i:(.*)$')
@@ -48,9 +48,9 @@ local function enterInbox(inbox, member, extra, micros)
   if micros % 32 == 0 or redis.call('ZCARD', inbox) == 1 then nameInbox(inbox) end
   redis.pcall('SPUBLISH', inbox, 'passed')
 end
--- It enters what it belongs to: what waits for a person, where it is undecided until then; what comes after others,
--- where it is blocked, at the most until then; what can be caught later, where it is available only then; or the
--- inbox's list. The times (ms) may be nil.
+-- The handoff enters one list of its inbox: `:waiting` if it is undecided until a time, `:blocked` if it is blocked
+-- until a time at most, `:delayed` if it is available only from a time on; else the inbox's own list. The times (ms)
+-- may be nil.
 local function enterPart(inbox, member, extra, micros, undecided, available, blocked)
   if not undecided and not available and not blocked then return enterInbox(inbox, member, extra, micros) end
   redis.call('ZADD', inbox .. (undecided and ':waiting' or blocked and ':blocked' or ':delayed'),
@@ -62,13 +62,13 @@ local function refuseWhileMoving(key, inbox)
   local partition = string.match(inbox, '^[^}]*}:')
   redis.call('EXISTS', key, inbox, inbox .. ':delayed', inbox .. ':blocked', inbox .. ':caught', partition .. 'inboxes')
 end
--- Does it wait for others that it comes after (lib/after.lua)?
+-- Does the handoff wait for others that it comes after (lib/after.lua)?
 local function isBlocked(extra)
   local open = extra and string.match(extra, ' A%l/(%d+)')
   return open and open ~= '0'
 end
--- The handoff enters its inbox if its delay is over. One that a person approved after that, or that was blocked until
--- later, entered then, and keeps its turn.
+-- The handoff enters its inbox if its delay is over. A handoff that was approved or unblocked after its delay has
+-- entered already, and keeps its position.
 local function enterOnceAvailable(key, member, extra, now)
   local available = extra and string.match(extra, ' a(%d+)')
   local inbox = available and now >= tonumber(available) and inboxOf(key, member, extra)
@@ -89,31 +89,31 @@ local function leaveInbox(key, member, extra, approval)
   if isBlocked(extra) then return leaveList(key, inbox .. ':blocked', member) end
   leavePending(key, inbox, member, extra)
 end
--- How many are pending in an inbox's partition, by its list. What is blocked, or waits for a person, counts until its
--- deadline: where only replicas of an older version ran, or none, until it was gone, its entry stays.
+-- How many handoffs are pending in an inbox's partition. A blocked one, or one that waits for a person, counts until
+-- its deadline: its entry stays if it vanished while only replicas of an older version ran, or none.
 local function pendingIn(inbox, now)
   return redis.call('ZCARD', inbox) + redis.call('ZCARD', inbox .. ':delayed') +
     redis.call('ZCOUNT', inbox .. ':blocked', '(' .. ms(now), '+inf') +
     redis.call('ZCOUNT', inbox .. ':waiting', '(' .. ms(now), '+inf')
 end
--- The reply to a pass that would be too many; nil if it wouldn't. In a Cluster the options say how many are pending in
--- the other partition.
+-- The reply to a pass that exceeds the inbox's limit; nil if none does. In a Cluster the options say how many are
+-- pending in the other partition.
 local function unpassable(inbox, other, options, settings, now)
   local limit = tonumber(string.match(settings, '^%d %d+ (%d+)'))
   local elsewhere = other and pendingIn(other, now) or string.match(options, ' f(%S+)') or 0
   if limit > 0 and elsewhere == '?' then return { 'elsewhere' } end
   if limit > 0 and pendingIn(inbox, now) + elsewhere >= limit then return { 'inbox_full' } end
 end
--- When the oldest entry of an inbox's list entered, of the first 1,000 in the order in which they are caught.
+-- When the oldest of the first 1,000 entries of an inbox's list entered.
 local function oldestIn(inbox)
   local oldest, from, size = false, 0, 10
   while from < 1000 do
     local entries = redis.call('ZRANGE', inbox, from, from + size - 1, 'WITHSCORES')
     for i = 2, #entries, 2 do
-      local turn = tonumber(entries[i])
-      -- Every later entry entered at its turn's time or after it.
-      if oldest and turn >= oldest then return oldest end
-      local entered = turn - turn % 10 + turn % 10 * MINUTE
+      local position = tonumber(entries[i])
+      -- Every later entry entered at its position's time or after it.
+      if oldest and position >= oldest then return oldest end
+      local entered = position - position % 10 + position % 10 * MINUTE
       oldest = math.min(oldest or entered, entered)
     end
     if #entries < 2 * size then break end
@@ -122,9 +122,9 @@ local function oldestIn(inbox)
   end
   return oldest
 end
--- What an inbox has in one partition, by its list: how many are pending (can be caught), waiting (for a person),
--- delayed, caught, failed; oldest: when the oldest pending one entered (microseconds), nil if there is none; its
--- settings: paused, max_caught, max_pending, each 0 if it isn't set; and blocked, how many come after others.
+-- An inbox's figures in one partition: how many handoffs are pending (can be caught), waiting (for a person), delayed,
+-- caught, failed; when the oldest pending one entered (microseconds; nil if there is none); the settings paused,
+-- max_caught and max_pending, each 0 if it isn't set; and how many are blocked.
 local function countsOf(inbox, retention, now)
   redis.call('EXISTS', inbox, inbox .. ':settings', inbox .. ':waiting', inbox .. ':delayed', inbox .. ':caught',
     inbox .. ':failed', inbox .. ':blocked')

@@ -1,5 +1,4 @@
--- Does one text come after another in byte order, the order of a sorted set's members with the same score? Lua's own >
--- uses the locale that the server was started in.
+-- Does one text come after another in byte order, as a sorted set's members do? Lua's own > uses the server's locale.
 local function isBehind(one, other)
   for i = 1, math.min(#one, #other) do
     local here, there = string.byte(one, i), string.byte(other, i)
@@ -7,8 +6,8 @@ local function isBehind(one, other)
   end
   return #one > #other
 end
--- The rank of a sorted set's first member after a position. The member at that position may exist, be gone, or never
--- have existed. A binary search, since any number of members may have the same score.
+-- The rank of a sorted set's first member after a score and a text, whether or not a member has both. A binary search,
+-- since any number of members may have the same score.
 local function rankBehind(set, score, member)
   local low, high = redis.call('ZCOUNT', set, '-inf', '(' .. score), redis.call('ZCOUNT', set, '-inf', score)
   while low < high do
@@ -25,10 +24,10 @@ local function isWanted(extra, words)
   end
   return true
 end
--- What list.lua does. `listing` is one table for the script: what is asked for, and what may still be read.
--- Is the handoff wanted, by its fields s and x? What has expired and isn't swept yet is no longer live.
+-- `listing` is one table for the script: the search, and how much may still be read.
+-- Is the handoff wanted, by its fields s and x? An overdue handoff isn't live any more, though it isn't swept yet.
 local function isListed(listing, record, extra)
-  -- What costs least comes first: of many, few are wanted.
+  -- The cheapest checks come first: of many handoffs, few are wanted.
   if listing.words ~= '' and (not extra or not isWanted(extra, listing.words)) then return false end
   if listing.name and not string.find(record, listing.name, 1, true) then return false end
   local status, _, _, expires, passed_by, _, deadline, caught_by = string.match(record, RECORD)
@@ -57,10 +56,10 @@ local function isListed(listing, record, extra)
   if listing.statuses ~= '' and not string.find(listing.statuses, ' ' .. status .. ' ', 1, true) then return false end
   return true
 end
--- One item; nil if it would bring the reply over its limits and isn't the first.
+-- An item; nil if it would exceed the reply's limits and isn't the first.
 local function itemOf(listing, key, score, member, record, extra)
   local isFirst, task = listing.count == 0, false
-  -- An error may have a megabyte: what is too long isn't read.
+  -- An error may have a megabyte: if it is too long, it isn't read.
   local length = not isFirst and not listing.isLive and redis.call('HSTRLEN', key, listing.field)
   if length and length > listing.texts then return nil end
   local decision, fault, progress = unpack(redis.call('HMGET', key, 'd', listing.field, 'g'))
@@ -92,7 +91,7 @@ local function rankToBegin(listing, list, score, member, includes)
   if isForwards then return math.max(rank, includes and isThere and after - 1 or after) end
   return math.min(rank, isThere and not includes and after - 2 or after - 1)
 end
--- Is what comes from this score on not to be read by this call?
+-- Does this call stop before this score?
 local function isBehindLast(listing, score)
   return listing.last and (score - listing.last) * listing.step > 0
 end
@@ -120,7 +119,7 @@ local function lookAt(listing, found, list, score, member)
   end
   found[1], found[2] = false, false
 end
--- Where a list goes on, if one look at its order can tell: most have no other member with the score to begin at.
+-- The list's next member and its score, if one look finds them: most lists have one member of the score to begin at.
 local function headOf(listing, list, score)
   local head
   if listing.step == 1 then
@@ -148,7 +147,7 @@ local function readList(listing, list, score, member, includes)
     local members = redis.call('ZRANGE', list, from, upto)
     for i = step == 1 and 1 or #members, step == 1 and #members or 1, step do
       local member = members[i]
-      -- The due index has one that is no handoff, at its end.
+      -- The last member of the due index is no handoff.
       if member == '-' or lookAt(listing, found, list, redis.call('ZSCORE', list, member), member) then return found end
     end
     if #members < upto - from + 1 then break end

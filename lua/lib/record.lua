@@ -53,8 +53,8 @@
 -- The record is words, separated by one space; each transition appends its own:
 --   status approval created expires passed_by pass_token [caught deadline caught_by catch_token [completed done_token]]
 -- approval is none, waiting, approved or rejected; a missing token is -; a traceparent follows pass_token and a slash,
--- in the same word. Field x is words of a letter and a value, a space before each, in any order. It tells the end if
--- the record has no words for it. A mark is 12 hex digits; they go from the root to this payload.
+-- in the same word. Field x is words of a letter and a value, a space before each, in any order. It has the end if
+-- the record has no words for that. A mark is 12 hex digits; they go from the root to this payload.
 -- The decision: decided decided_by decision_token[/digest] note; the note is JSON, null for none.
 -- The word of the question is its id, p if it asks people or r if the passer, when it was asked, when it ends, and how
 -- it stands, with slashes between: o and how much was left of the work if it is open, a with when and by whom it was
@@ -66,16 +66,15 @@
 -- A request that waits for a change listens to the sharded channel with the name of the handoff's key. Each transition
 -- that an agent or a person makes publishes there, and each that makes a successor.
 -- A record with field x, or with a status that version 1 of these scripts didn't know, begins with `2:`; that of a
--- handoff that is blocked by what it comes after with `3:`, since versions before that would let it be caught. A record
--- that needs a newer version has another number there, so RECORD and DEADLINES don't match it, and an older replica
--- doesn't touch it ({'newer'}).
+-- blocked handoff with `3:`, since older versions would let it be caught. A record that needs a newer version has
+-- another number there, so RECORD and DEADLINES don't match it, and an older replica doesn't touch it ({'newer'}).
 -- A script may build keys from a list's members: they carry the list's tag, so all are in the slot of KEYS[1].
 -- Some replies mean the same in each script, and change nothing. {'late'}: the call's deadline, in Redis's time, is
 -- over; each script that may write gives it. {'newer'}: a newer version wrote a record. {'full'}: Redis is full, and
--- this would make it larger (isFull). A refusal shows what it was judged by: now, record, extra, and the decision that
--- ended it.
+-- the change would take more of it (isFull). A refusal has its grounds: now, record, extra, and the decision that ended
+-- the handoff.
 -- Captures status approval created expires passed_by pass_token deadline caught_by catch_token, and as one the words of
--- done. What hasn't happened yet is empty.
+-- done. Words of later transitions are empty.
 local RECORD = '^[23]?:?(%l+) (%S+) (%d+) (%d+) (%S+) (%S+) ?%d* ?(%d*) ?(%S*) ?(%S*) ?(.*)$'
 -- Fewer captures, for the sweep, which may have a million records to read: status approval expires deadline.
 local DEADLINES = '^[23]?:?(%l+) (%S+) %d+ (%d+) %S+ %S+ ?%d* ?(%d*)'

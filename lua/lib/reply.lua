@@ -1,5 +1,5 @@
--- A script that appends events ends with this. Where they are relayed, its reply has what it appended in front of its
--- first word, or of the number that it is: a table more would cost Redis more than that.
+-- The end of a script that appends events. Where events are relayed, they go out in front of the reply's first word, or
+-- of its number: one more table would cost Redis more.
 --@if relayed
 if appended ~= '' then
   if type(reply) ~= 'table' then return appended .. ms(reply) end
@@ -9,9 +9,9 @@ end
 return reply
 --@if several
 end
--- What a catch returns may have a megabyte, and nobody else is served meanwhile: after so many bytes the rest of the
--- calls get no reply, and are sent again.
-local replies, shape, key, argument, room = {}, ARGV[1], 0, 1, 262144
+-- A catch's reply may have a megabyte, and Redis serves no other call meanwhile: once the budget of bytes is used up,
+-- the rest of the calls get no reply, and are sent again.
+local replies, shape, key, argument, budget = {}, ARGV[1], 0, 1, 262144
 for at = 1, #shape, 2 do
   local keys, arguments = string.byte(shape, at, at + 1)
   keys, arguments = key + keys - 48, argument + arguments - 48
@@ -19,16 +19,16 @@ for at = 1, #shape, 2 do
   key, argument = keys, arguments
   if type(reply) == 'table' then
     local payload = reply[PAYLOAD]
-    if type(payload) == 'string' then room = room - #payload end
+    if type(payload) == 'string' then budget = budget - #payload end
   elseif not ok then
-    -- A command's error has its code in front, one of Lua has none.
+    -- A command's error begins with its code; Lua's own errors have none.
     reply = { err = string.find(reply, '^%u+ ') and reply or 'ERR ' .. reply }
   end
   replies[#replies + 1] = reply
-  if room <= 0 then break end
+  if budget <= 0 then break end
 end
 --@if direct
--- Who waits for a feed's events reads all of them at once, so it is enough to hear of the newest.
+-- A reader that waits for a feed's events reads all of them at once, so the message about the newest is enough.
 for _, feed in ipairs(news) do redis.pcall('SPUBLISH', feed, news[feed]) end
 --@end
 return replies

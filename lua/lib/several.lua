@@ -5,8 +5,8 @@
 -- ends it, and calls it.
 local now, seconds, micros, formatted = clock()
 local function clock() return now, seconds, micros, formatted end
--- Redis's clock stands still while a script runs. What is passed together gets times that are 10 microseconds apart,
--- which is less than a pass takes: so it enters an inbox in the order in which it was sent.
+-- Redis's clock stands still while a script runs. Handoffs that are passed together get times 10 microseconds apart,
+-- less than a pass takes: so they enter an inbox in the order in which they were sent.
 local function advance()
   local moment = string.format('%d', (seconds .. micros) + 10)
   seconds, micros, formatted = string.sub(moment, 1, -7), string.sub(moment, -6), string.sub(moment, 1, -4)

@@ -1,6 +1,6 @@
--- What ended without being done and gets no successor by itself: a partition's list of each tenant
--- (prefix:{tag}:f:tenant), and one of each inbox (prefix:{tag}:i:tenant:inbox:failed), by when it ended (ms). An entry
--- leaves when the handoff is reissued, or when it is gone.
+-- The failed lists have the handoffs that ended without being done and get no successor by themselves: in a partition a
+-- list for each tenant (prefix:{tag}:f:tenant) and each inbox (prefix:{tag}:i:tenant:inbox:failed), by when they ended
+-- (ms). An entry leaves when the handoff is reissued, or gone.
 local function failedLists(key, member, extra)
   local partition, inbox = string.sub(key, 1, #key - #member - 2), inboxOf(key, member, extra)
   return { partition .. 'f:' .. string.match(member, '^[^:]+'), inbox and inbox .. ':failed' or nil }
@@ -25,8 +25,8 @@ end
 local function leaveFailed(key, member, extra)
   for _, list in ipairs(failedLists(key, member, extra)) do redis.call('ZREM', list, member) end
 end
--- How long the next attempt is delayed (ms), if one that ends now is tried again by itself: twice as long each time, an
--- hour at most. By field x; nil if it isn't.
+-- How long the next attempt is delayed (ms), twice as long each time, an hour at most; nil if there is none. By field
+-- x.
 local function pauseBehind(extra)
   local number = attemptBeforeOthers(extra)
   if not number or string.find(extra, ' q', 1, true) then return nil end
@@ -44,8 +44,8 @@ local function msOnce(time)
 end
 -- The characters of base64url by what they stand for, and those of the last id: made once in a script.
 local letters, characters
--- A successor's id is in its predecessor's partition, and is made of that one's id and creation time. So nothing makes
--- two successors, and an id that comes back has a different one. 128 bits of a SHA-1, in base64url.
+-- A successor's id is in its predecessor's partition, and is made of the predecessor's id and creation time. So a
+-- handoff has one successor at most, and an id that comes back has a different one. 128 bits of a SHA-1, in base64url.
 local function idBehind(id, created)
   if not letters then
     letters = {
@@ -71,15 +71,15 @@ local function idBehind(id, created)
   end
   return sub(id, 1, 3) .. string.char(unpack(characters, 1, 22))
 end
--- What the hash of one that ends must keep besides s and x: title, decision, digest, schema, and two of its own.
+-- The fields that an ended handoff's hash keeps besides s and x: title, decision, digest, schema, and two of its own.
 local SET_ASIDE = { 'n', 'd', 'h', 'r', 'c', 'g' }
--- Those of its latest question, which its own hash keeps as well.
+-- The fields of its latest question, which it keeps as well.
 local QUESTION = { 'q', 'u', 'a' }
--- Makes the next attempt from the hash of one that ends, and returns its id, its member and score of the due index,
--- into which the caller puts it, its fields s and x, and until when it waits for a person, if it does. What the old
--- hash must keep is collected for endAttempt, which writes that one again. RENAME moves the payload along with the
--- hash, so it is in one place at every moment and isn't copied through Lua. It is the first write, and both keys are in
--- one slot: if that slot is moving, Redis refuses the command before anything is written.
+-- Makes the next attempt from an ending handoff's hash, and returns the attempt's id, its member and score for the due
+-- index (the caller's to write), its fields s and x, and until when it waits for a person, if it does. RENAME moves the
+-- hash with its payload, which is in one place at every moment and isn't copied through Lua; endAttempt writes the
+-- fields that the ending handoff must keep. RENAME is the first write, and both keys are in one slot: if the slot is
+-- moving, Redis refuses the command before anything is written.
 local function succeed(attempt, pause)
   local key, extra, now, member, kept = attempt.key, attempt.extra or '', attempt.now, attempt.member, attempt.kept
   local colon = string.find(member, ':', 1, true)
@@ -104,8 +104,9 @@ local function succeed(attempt, pause)
   end
   local next_extra = ' n' .. number .. ' o' .. id .. (pause > 0 and ' a' .. available or '') ..
     string.gsub(extra, ' [^bcdgjmprstuwAJW]%S+', '')
-  -- It keeps field b, and is blocked by what this one still waited for: that may have ended since, so the sweep asks at
-  -- once. Who waits for this one waits for the next attempt, unless this one had ended for good before.
+  -- The next attempt keeps field b, and is blocked by the handoffs that this one still waited for: they may have ended
+  -- since, so the sweep checks at once. Dependents of this one wait for the next attempt, unless this one had ended for
+  -- good before.
   local blocked = isBlocked(extra)
   -- This one's own notes at those are removed by its field b.
   if blocked then kept[#kept + 1], kept[#kept + 2] = 'b', redis.call('HGET', key, 'b') end
@@ -178,7 +179,7 @@ local function endAttempt(attempt, status, words, next)
   redis.call('HSET', attempt.key, 's', record, 'x', extra .. (reissued_as or ''), unpack(attempt.kept))
   redis.call('PEXPIREAT', attempt.key, msOnce(attempt.now + attempt.retention))
   redis.pcall('SPUBLISH', attempt.key, status)
-  -- Who took the handoff from its catcher meant the next attempt, so `cancelled` doesn't name it.
+  -- A reissue that took the handoff from its catcher is about the next attempt, so `cancelled` names no agent.
   if ends_now then
     append(outbox, micros, status, member, record, extra, nil, status ~= 'cancelled' and reissued_as or nil)
   end

@@ -35,7 +35,7 @@ local function leaveWaiting(batch, due, place, member, prefix, key, record, extr
   end
 end
 -- When the sweep looks at a caught handoff again: at its deadline, or at the end of its question if that comes first.
--- Ends the question once nobody has answered in time.
+-- Ends a question whose time is over.
 local function lookAtQuestion(batch, key, member, record, extra, deadline)
   local ask = openAsk(key, member, extra)
   if not ask then return deadline end
@@ -44,17 +44,17 @@ local function lookAtQuestion(batch, key, member, record, extra, deadline)
   redis.call('HSET', key, 'x', endAsk(ask, outbox, batch.micros, member, record, extra, batch.now))
   return deadline
 end
--- Names a blocked handoff, so that the replica asks how those stand that it waits for, if an end was missed, or a note.
--- It looks the later the older the handoff is. The looks soon after the pass are a list of their own: they find what a
--- replica passed that died before it wrote the notes, and notes that a failover lost.
+-- Names a blocked handoff, so that the replica checks the handoffs that it waits for: an end may have been missed, or a
+-- note. The older the handoff is, the later it is checked. Checks soon after the pass are a list of their own, for
+-- notes that a failover lost, or that a replica didn't live to write.
 local function lookAtBlocked(batch, member, record, deadline)
   local age = batch.now - string.match(record, '^%S+ %S+ (%d+)')
   local list, later = age < 10000 and batch.fresh or batch.blocked, batch.later
   list[#list + 1] = member
   later[#later + 1], later[#later + 2] = math.min(deadline, batch.now + math.min(300000, math.max(3000, age))), member
 end
--- Others come after what has ended, or it waited for others. The replica that sweeps releases those, and removes its
--- notes (store/dependents.ts); until then the sweep names it every second.
+-- Names an ended handoff that has dependents, or waited for others. The sweeping replica releases the dependents, and
+-- removes its notes (store/dependents.ts); until then the sweep names it every second.
 local function nameEnded(batch, member, list)
   batch.later[#batch.later + 1], batch.later[#batch.later + 2] = batch.now + 1000, member
   list[#list + 1] = member
@@ -90,7 +90,7 @@ local function sweepOne(batch, due, place, member, prefix)
     else
       local outbox, over = openOutbox(key, key, member),
         (extra and '2:expired' or 'expired') .. string.match(record, ' .*')
-      -- Without an inbox nobody can reissue what nobody caught.
+      -- An uncaught handoff without an inbox can't be reissued.
       local isFreed = status == 'pending' and not inboxOf(key, member, extra)
       local lists = not isFreed and openFailed(key, member, extra)
       local ended, runs = openEnded(key, member, extra), openRuns(key, member, extra)

@@ -1,5 +1,4 @@
--- The most bytes that a handoff takes in a catch's answer: its payload, its result schema, the decision, and 700 for
--- all the rest.
+-- The most bytes of a handoff in a catch's answer: its payload, result schema and decision, and 700 for all the rest.
 local function lengthOf(payload, schema, decision)
   return payload + schema + decision + 700
 end
@@ -7,15 +6,15 @@ end
 local function isTooLong(size, length)
   return size > 0 and size + length > 4194304
 end
--- max_caught holds for both partitions of an inbox together. Where one Redis has both, the script counts in both. In a
--- Cluster the inbox's own partition decides. A request reads first how many are caught in the other. What it will take
--- from there gets places here, in the hash `:places`: for each token how many, and until when. They are given back with
--- the time of that catch (inbox-settle.lua): a request that read the other partition before reads again. A place whose
--- request is gone ends after 20 s: its catch happened at most 7 s after it was kept, and what others read before that
--- is used for at most 7 s (handoffs/inboxes.ts).
+-- max_caught holds for both partitions of an inbox together. If one Redis has both, the script counts in both. In a
+-- Cluster the inbox's own partition decides: a request first reads how many are caught in the other one, and the own
+-- one keeps places for the handoffs that the request will take there, in the hash `:places` (by token: how many, and
+-- until when). The request gives its places back with the time of its catch (inbox-settle.lua): a request that read the
+-- other partition before that time reads again. Places end by themselves after 20 s: their catch happened at most 7 s
+-- after they were kept, and an older reading of the other partition is used for at most 7 s (handoffs/inbox/take.ts).
 local PLACES_KEPT = 20000
--- Reads the places: how many there are, and when the latest catch was that gave some back (ms, the other partition's
--- clock). A time that is further ahead than one can be is of a clock that was set back.
+-- Reads how many places are kept, and the time of the latest catch that gave some back (ms, the other partition's
+-- clock). Places that end later than new ones would were kept before the clock was set back, and don't count.
 local function readPlaces(key, now)
   local kept, settled, all = 0, 0, redis.call('HGETALL', key)
   for i = 1, #all, 2 do
@@ -26,8 +25,9 @@ local function readPlaces(key, now)
   end
   return kept, settled
 end
--- Returns how many of `max` it may take, or what it replies instead; and the key for places, if it has to keep some.
-local function roomIn(inbox, other, known, max, now)
+-- Returns how many of `max` the call may take, or the reply's tag if none; and the key of the places, if some are
+-- needed.
+local function mostIn(inbox, other, known, max, now)
   if max == 0 then return 0 end
   local settings = redis.call('GET', inbox .. ':settings')
   if not settings then return max end
@@ -47,7 +47,7 @@ local function roomIn(inbox, other, known, max, now)
   if taken >= tonumber(limit) then return 'closed' end
   return math.min(max, limit - taken), places
 end
--- Returns 1 if it kept some, else 0.
+-- Returns 1 if places were kept, else 0.
 local function keepPlaces(key, token, count, now)
   if not key or count == 0 then return 0 end
   redis.call('HSET', key, token, ms(count) .. ' ' .. ms(now + PLACES_KEPT))
@@ -55,16 +55,16 @@ local function keepPlaces(key, token, count, now)
   return 1
 end
 -- Appends one item of a catch from an inbox: nine parts.
-local function addItem(items, turn, member, created, payload, decision, passed, record, extra, schema)
+local function addItem(items, position, member, created, payload, decision, passed, record, extra, schema)
   local parts = {
-    turn, member, tonumber(created), payload, decision, string.match(passed, TRACE) or false, record, extra, schema
+    position, member, tonumber(created), payload, decision, string.match(passed, TRACE) or false, record, extra, schema
   }
   for _, part in ipairs(parts) do items[#items + 1] = part end
 end
 -- The handoffs that an operation took and still has caught, as items. EXISTS is isHere (lib/inbox.lua).
 local function stillCaught(remembered, prefix, members, agent, token, now)
   local items = {}
-  for member, turn in string.gmatch(members, '([^%s/]+)/?(%d*)') do
+  for member, position in string.gmatch(members, '([^%s/]+)/?(%d*)') do
     local key = prefix .. member
     local record, payload, decision, extra, schema = unpack(redis.call('HMGET', key, 's', 'p', 'd', 'x', 'r'))
     if not record then redis.call('EXISTS', remembered, key) end
@@ -72,13 +72,13 @@ local function stillCaught(remembered, prefix, members, agent, token, now)
     local beat = extra and string.match(extra, ' h(%d+)')
     local isOver = status == 'caught' and (now >= tonumber(deadline) or beat and now >= tonumber(beat))
     if status == 'caught' and not isOver and by == agent and made_by == token then
-      addItem(items, tonumber(turn) or 0, member, created, payload, decision, passed, record, extra, schema)
+      addItem(items, tonumber(position) or 0, member, created, payload, decision, passed, record, extra, schema)
     end
   end
   return items
 end
--- Have the payloads, the schemas and the decisions of these members together more bytes than may be? Each has `step`
--- places in the list.
+-- Do these members' payloads, schemas and decisions have more than `max_bytes` together? Each member has `step` entries
+-- in the list.
 local function areLarger(prefix, members, step, last, max_bytes)
   local sum = 0
   for i = 1, math.min(last, #members), step do
@@ -87,18 +87,18 @@ local function areLarger(prefix, members, step, last, max_bytes)
   end
   return sum > max_bytes
 end
--- Answers an operation from what is remembered of it, as a reply; nil if it may take handoffs now. Remembered are the
--- request's digest, how many handoffs it left to the other list, and the members that it took, with a slash and a turn
--- where turns were read. Instead of the members there may be an @, the asker that takes from the other list first, and
--- when it began. Until that asker has finished, or is gone for longer than its calls can take, no other takes anything
--- with this token. A time that is as far ahead is of a clock that was set back since, and says nothing of that.
-local function takenBefore(before, remembered, prefix, agent, token, request, asker, now, max_bytes)
+-- Answers an operation from the note of its earlier call, as a reply; nil if the operation may take handoffs now. The
+-- note has the request's digest, how many handoffs it left to the other list, and the members that it took, each with a
+-- slash and a position if positions were read. Instead of the members it may have an @, the requester that takes from
+-- the other list first, and when that began. Until that requester has finished, or is gone for longer than its calls
+-- can take, no other requester takes anything with this token. If that time is far ahead, the clock was set back since.
+local function takenBefore(before, remembered, prefix, agent, token, request, requester, now, max_bytes)
   local asked, others, members = string.match(before or '', '^(%S+) (%d+)(.*)$')
   if before and asked ~= request then return { 'reused' } end
   local looking, since = string.match(members or '', '^ @(%S+) (%d+)$')
-  if looking == asker and before or members == '' then return { 'taken', 1, tonumber(others), 0 } end
+  if looking == requester and before or members == '' then return { 'taken', 1, tonumber(others), 0 } end
   if before and not looking then
-    -- Without a key it is the same call again, whose reply was lost: nobody else asks with this token.
+    -- Without a key this is the same call again, whose reply was lost: no other request has this token.
     if max_bytes and request ~= '-' then
       local all = {}
       for member in string.gmatch(members, '([^%s/]+)/?%d*') do all[#all + 1] = member end
@@ -110,18 +110,18 @@ local function takenBefore(before, remembered, prefix, agent, token, request, as
   end
   if before and now < since + 10000 and now > since - 10000 then return { 'left' } end
 end
--- The turns and the lengths of what can be taken from the other list.
-local function readTurns(text)
-  local turns, sizes = {}, {}
-  for turn, bytes in string.gmatch(text, '(%S+)/(%S+)') do
-    turns[#turns + 1], sizes[#sizes + 1] = tonumber(turn), tonumber(bytes)
+-- The positions and the lengths of the handoffs that can be taken from the other list.
+local function readPositions(text)
+  local positions, sizes = {}, {}
+  for position, bytes in string.gmatch(text, '(%S+)/(%S+)') do
+    positions[#positions + 1], sizes[#sizes + 1] = tonumber(position), tonumber(bytes)
   end
-  return turns, sizes
+  return positions, sizes
 end
--- Notes what an operation took here, by `names`, and how many it left to the other list; or that its asker takes from
--- that list first. Requests with the same token that wait look then.
-local function remember(remembered, request, asker, elsewhere, names, kept_for, latest, now)
-  local looking = names == '' and elsewhere > 0 and ' @' .. asker .. ' ' .. ms(now) or ''
+-- Notes which handoffs an operation took here (`names`), and how many it left to the other list; or that its requester
+-- takes from that list first. Waiting requests with the same token look then.
+local function remember(remembered, request, requester, elsewhere, names, kept_for, latest, now)
+  local looking = names == '' and elsewhere > 0 and ' @' .. requester .. ' ' .. ms(now) or ''
   local lasts = looking ~= '' and 10000 or kept_for == '' and 10000 or math.max(kept_for, latest - now)
   redis.call('SET', remembered, request .. ' ' .. ms(elsewhere) .. names .. looking, 'PX', ms(lasts))
   if request ~= '-' and names ~= '' then redis.pcall('SPUBLISH', remembered, 'taken') end

@@ -11,8 +11,8 @@ local function overAs(key, record, extra, now, status, expires, deadline)
   if status == 'failed' then return { 'already_failed', now, record, extra } end
   if status == 'declined' then return { 'already_declined', now, record, extra } end
 end
--- The reply that refuses an agent's report about its work, or {'replayed'} if the same operation was carried out
--- before; nil if the report is allowed. The order of the checks is that of docs/api.md, "Order".
+-- The reply that refuses an agent's report about its work, or {'replayed'} if the operation was carried out before; nil
+-- if the report is allowed. The checks have the order of docs/api.md, "Order".
 local function unheld(key, record, extra, agent, token, now)
   if not record then return { 'not_found' } end
   local status, _, _, expires, _, _, deadline, caught_by, _, finished = string.match(record, RECORD)
@@ -22,7 +22,7 @@ local function unheld(key, record, extra, agent, token, now)
     if made_by == token then return { 'replayed', now, record, extra } end
   end
   local over = overAs(key, record, extra, now, status, expires, deadline)
-  -- What became of the work is shown to its catcher alone.
+  -- Only the catcher sees how its work ended.
   local isOthers = caught_by ~= agent
   if over and not (isOthers and (status == 'done' or status == 'failed' or status == 'declined')) then return over end
   if status == 'pending' then return { 'not_caught', now, record, extra } end
@@ -46,8 +46,8 @@ local function withWorker(extra, worker)
   if extra and string.find(extra .. ' ', ' N' .. worker .. ' ', 1, true) then return extra end
   return string.gsub(extra or '', ' N%S+', '') .. ' N' .. worker
 end
--- pending -> caught, after all checks. Writes what a catch changes, and returns the new fields s and x and the work's
--- deadline. `words` are caught_by and catch_token, `formatted` is now as text; the worker is nil if it says nothing.
+-- pending -> caught, after all checks. Writes the change, and returns the new fields s and x and the work's deadline.
+-- `words` are caught_by and catch_token, `formatted` is now as text; the worker is nil if it says nothing.
 local function becomeCaught(key, due, record, extra, expires, words, work_ttl, retention, now, formatted, worker)
   local deadline = now + (extra and string.match(extra, ' w(%d+)') or work_ttl)
   local looked_at = deadline
@@ -72,8 +72,8 @@ local function becomeCaught(key, due, record, extra, expires, words, work_ttl, r
   redis.pcall('SPUBLISH', key, 'caught')
   return record, extra, deadline
 end
--- A caught handoff leaves its inbox's set of those. Where their number is limited, the next catch may have room now.
--- The settings are read first, since Redis may refuse that.
+-- A caught handoff leaves its inbox's set of caught ones. If their number is limited, the next may be caught now.
+-- The settings are read before the write, since Redis may refuse to read them.
 local function leaveCaught(key, member, extra)
   local inbox = inboxOf(key, member, extra)
   if not inbox then return end

@@ -2,13 +2,13 @@ import { Problem } from '../core/errors.ts'
 import type { Caller, NeededScope } from '../core/model.ts'
 
 /**
- * What lets a request in: a valid key, or a session that was opened with one. It may end while the request is open, so
- * each step of an open request is authorised again.
+ * The right by which a request is served: a valid key, or a session that was opened with one. It may end while the
+ * request is open, so each step of an open request is authorised again.
  */
 export interface Grant {
-  /** Who asks, as the key was when it was found. */
+  /** The caller, as the key was when it was found. */
   readonly caller: Caller
-  /** A text that stands for the key where the key itself must not be. */
+  /** A text in place of the key, where the key itself must not be. */
   readonly mark: string
   /** The same grant, for steps that need a scope. */
   for (scope: NeededScope | undefined): Grant
@@ -19,7 +19,7 @@ export interface Grant {
    */
   authorise (): Caller | Promise<Caller>
   /**
-   * What happens before this has resolved shows in `authorise`.
+   * Events before this has resolved show in `authorise`.
    * @param refusal the answer to send at the end, if it isn't that of a key
    * @returns a function that stops it
    */

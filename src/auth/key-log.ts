@@ -16,7 +16,7 @@ export interface LogOutput {
 interface LogFollower {
   /** This key has changed; without an id, any key may have. */
   forget (id?: string): void
-  /** The log was read to its end: what is still cached then is true. */
+  /** The log was read to its end: keys that are still cached then are valid. */
   caughtUp (): void
 }
 

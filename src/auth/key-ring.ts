@@ -50,18 +50,17 @@ interface KeyCounts {
 export interface KeyStore { keyRecords: KeyRecords, subscriptions: Subscriptions }
 
 /**
- * All keys: those from the environment, which never change, and those from Redis. Others only see the grants that it
- * finds.
+ * All keys, from the environment (which never change) and from Redis. Other files see only its grants.
  *
  * Keys from the environment are found by the SHA-256 of their secrets, with one look-up however many keys there are.
- * Because the digest is looked up, its duration tells nothing about similar secrets. Grants are also cached by secret
- * as sent, which saves a digest per request. That is safe too: a guess is only compared with a secret if their hashes
- * in the map agree, and V8 seeds these hashes for each process.
+ * Because the digest is looked up, the duration says nothing about similar secrets. Grants are also cached by secret as
+ * sent, which saves a digest per request. This is safe too: a guess is only compared with a secret if their hashes in
+ * the map agree, and V8 seeds these hashes for each process.
  *
  * A cached key from Redis is true as of its look-up, and as of every later read of the log without an entry about it
  * (auth/key-log.ts). It is trusted for 1.5 s from the later of the two. So a key that was revoked, rotated or has
  * expired stops working everywhere within 2 s, whatever messages are lost: a replica that can't read the log for longer
- * than that trusts nothing, and while Redis is away it answers 503, not that a key is wrong.
+ * trusts no cached key, and while Redis is away it answers 503, not that a key is wrong.
  *
  * The work that outsiders can cause is bounded: a secret with a wrong checksum causes no look-up, unknown ids are
  * cached too, look-ups of uncached ones are limited per second, and an address that sent too many wrong keys has to
@@ -69,7 +68,7 @@ export interface KeyStore { keyRecords: KeyRecords, subscriptions: Subscriptions
  */
 export class KeyRing {
   readonly counts: KeyCounts = { hits: 0, misses: 0, refused: 0, shed: 0, throttled: 0 }
-  /** The limits that operators set, whatever keys their agents use. They come from the same log. */
+  /** The limits that operators set for agents, whichever keys those use. They come from the same log. */
   readonly limits: LimitTable
   readonly #records: KeyRecords
   readonly #log: KeyLog
@@ -171,7 +170,7 @@ export class KeyRing {
     })
   }
 
-  /** What stands for a secret where the secret itself must not be, such as in Redis. */
+  /** A text in place of a secret, where the secret itself must not be, such as in Redis. */
   mark (secret: string): string {
     const digested = digest(secret)
     return sessionMark(this.#fixed.has(digested) ? null : idOfSecret(secret), digested)
@@ -193,9 +192,9 @@ export class KeyRing {
 
   /**
    * Notifies a listener when the secret of a grant is no longer valid (revoked, rotated or expired), and when its key
-   * may do something else. Keys from the environment never do either. Listeners are notified in the same tick in which
-   * this replica learns of it, so no request acts on a key that is known here to have ended. Check the key after
-   * calling this: from then on no change is missed, as long as Redis answers.
+   * may do something else. Keys from the environment never change. Listeners are notified in the tick in which this
+   * replica learns of the change, so no request acts on a key that is known here to have ended. Check the key after
+   * this call: from then on no change is missed, as long as Redis answers.
    * @param refusal the answer to send at the end
    * @returns a function that stops it
    */

@@ -18,7 +18,7 @@ export class KnownKey {
   /** @param before the previously cached state */
   constructor (lookup: Lookup, begun: number, before?: KnownKey) {
     this.lookup = lookup
-    // As long as the key may do the same, its caller is the same object.
+    // The caller stays the same object as long as its rights don't change.
     this.caller = before !== undefined && isAlike(before.lookup.record, lookup.record)
       ? before.caller
       : callerOfRecord(lookup.record)
@@ -46,7 +46,7 @@ function callerOfRecord ({ id, tenant, agent, scopes, ratePerMinute, inboxes }: 
   return { tenant, agent, scopes: new Set(scopes), keyId: id, ratePerMinute, inboxes: inboxes && new Set(inboxes) }
 }
 
-/** May a key do the same as of both records? */
+/** Do both records of a key give the same rights? */
 function isAlike (one: KeyRecord, other: KeyRecord): boolean {
   return one.ratePerMinute === other.ratePerMinute && String(one.scopes) === String(other.scopes) &&
     String(one.inboxes) === String(other.inboxes)

@@ -43,14 +43,14 @@ export class LimitTable {
     await this.#first
   }
 
-  /** Why requests can't be let in because of them; null if they can. */
+  /** Why requests can't be served without the limits; null if they can. */
   whyUnknown (): Promise<string | null> {
     return this.whenKnown().then(() => null, () => 'The limits of agents can’t be read from Redis.')
   }
 
   /**
-   * Takes over what the log says changed, in its order. It costs no call unless all of them are being read just now:
-   * what that gives may be from before the change.
+   * Takes over the log's changes, in their order. A call is needed only if all limits are being read just now: that
+   * read may be older than the change.
    * @throws {Unavailable}
    */
   async change (changes: readonly LimitChange[]): Promise<void> {
@@ -61,7 +61,7 @@ export class LimitTable {
     }
   }
 
-  /** Reads all of them. @throws {Unavailable} */
+  /** Reads all limits. @throws {Unavailable} */
   async read (): Promise<void> {
     const number = ++this.#begun
     this.#underWay++

@@ -1,8 +1,8 @@
 import { Problem } from '../core/errors.ts'
 import type { Caller, NeededScope } from '../core/model.ts'
 
-// What a caller's key may do. No other file looks at a caller's scopes: operations and pages declare what they need,
-// and who needs to know more asks here.
+// A caller's rights. No other file looks at a caller's scopes: operations and pages declare what they need, and ask
+// here for anything else.
 
 /** Does its key have the scope, or one of several? Undefined: any key will do. */
 export function hasScope ({ scopes }: Caller, needed: NeededScope | undefined): boolean {

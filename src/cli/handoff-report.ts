@@ -6,12 +6,12 @@ import { labelsMember } from '../core/labels.ts'
 import { askAt, deadlineOf, expiryOf, statusAt } from '../core/model.ts'
 import {
   agreedMembers, approvalText, digestText, endOf, moreMembers, otherTerms, spliceAnswer, agentMembers, willBeTriedAgain
-} from '../handoffs/answers.ts'
+} from '../handoffs/lifecycle/answers.ts'
 import type { WaitsFor } from '../core/schemas/handoffs.ts'
-import { namedIn } from '../handoffs/after.ts'
-import { Explanations } from '../handoffs/explain.ts'
-import { InboxSettingsService } from '../handoffs/inbox-settings.ts'
-import { WorkerService } from '../handoffs/workers.ts'
+import { namedIn } from '../handoffs/lifecycle/after.ts'
+import { Explanations } from '../handoffs/lifecycle/explain.ts'
+import { InboxSettingsService } from '../handoffs/inbox/settings.ts'
+import { WorkerService } from '../handoffs/inbox/workers.ts'
 import type { InspectReply } from '../store/approvals.ts'
 import type { AgentTexts } from '../store/handoffs.ts'
 import { Reads } from '../store/reads.ts'
@@ -28,9 +28,9 @@ interface Report {
   place: Whereabouts & { keptUntil: number | null }
   /** What it waits for; null if it isn't pending. */
   waits: readonly WaitsFor[] | null
-  /** Whether to include what was passed and the result. */
+  /** Whether to include payload and result. */
   withPayload: boolean
-  /** One JSON object, with what was passed and the result unchanged. */
+  /** One JSON object, with payload and result unchanged. */
   json: Buffer
 }
 
@@ -131,7 +131,7 @@ function describe ({ found, place, waits, withPayload }: Report): string {
   return lines.map(([name, value]) => `${name.padEnd(10)} ${value}`).join('\n') + texts.join('')
 }
 
-/** What it comes after. `status`: how that has ended, once it has. */
+/** A handoff that it comes after. `status`: how it has ended, once it has. */
 function afterMembers ({ record: { extra }, after }: Found): object {
   if (extra.after === undefined) return {}
   const all = namedIn(after).map(({ named, last, status }) =>
@@ -145,7 +145,7 @@ function approvalWords ({ record, decision, now }: Found): string {
   return `${record.approval} ${when(decision.at, now)} by ${decision.by}${note}`
 }
 
-/** Lines of the report on what a plain handoff doesn't have. Agents' texts are shown as JSON. */
+/** Lines of the report on a handoff's options. Agents' texts are shown as JSON. */
 
 /** A handoff as Redis stores it. */
 type Found = Extract<InspectReply, { outcome: 'found' }> & {
@@ -153,7 +153,7 @@ type Found = Extract<InspectReply, { outcome: 'found' }> & {
   tenant: string
   result: Buffer | null
   texts: AgentTexts | null
-  /** What it comes after, as Redis keeps it. */
+  /** The handoffs that it comes after, as Redis keeps them. */
   after: string | null
 }
 
@@ -243,7 +243,7 @@ function afterColon (text: string | null | undefined): string {
 interface LookOptions {
   tenant?: string | undefined
   json?: boolean
-  /** Whether to show what was passed and the result. */
+  /** Whether to show payload and result. */
   payload?: boolean
 }
 

@@ -60,7 +60,7 @@ export async function listKeys ({ json = false }: { json?: boolean }): Promise<v
   print(table([['id', 'tenant', 'name', 'scopes', 'inboxes', 'a minute', 'created', 'ends', 'state'], ...rows]))
 }
 
-/** `none` takes away what the key has; what is left out stays. */
+/** `none` removes a member; members that are left out stay. */
 interface UpdateOptions {
   scopes?: Scope[]
   inboxes?: string[] | 'none'
@@ -69,7 +69,7 @@ interface UpdateOptions {
   json?: boolean
 }
 
-/** Changes what a key may do and until when; its secret stays. */
+/** Changes a key's rights and its end; its secret stays. */
 export async function updateKey (
   id: string, { scopes: given, inboxes: names, rateLimit, expiresIn, json = false }: UpdateOptions
 ): Promise<void> {
@@ -147,7 +147,7 @@ function unknownKey (): Failure {
   return new Failure('no key has this id: see handoff keys list')
 }
 
-/** Who runs the command, for the log of keys. */
+/** The command's user, for the log of keys. */
 export function author (): string {
   return `${userName()}@${hostname()}`
 }

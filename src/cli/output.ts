@@ -5,7 +5,7 @@ import { readDuration } from '../clients/typescript/command/common/time.ts'
 import { scopes as known } from '../core/model.ts'
 import type { Scope } from '../core/model.ts'
 
-/** What the operator's commands print, and parsers of their options, besides those of the agents' commands. */
+/** The operator's commands' output, and parsers of their options, besides those of the agents' commands. */
 
 /** Prints one line of JSON, for programs. */
 export function printJson (value: unknown): void {

@@ -10,9 +10,9 @@ import { loadConfig } from '../config.ts'
 import { Problem, errorTable } from '../core/errors.ts'
 import type { Fault } from '../core/errors.ts'
 import { callerOf } from '../core/model.ts'
-import { InboxSettingsService } from '../handoffs/inbox-settings.ts'
-import { ListService } from '../handoffs/lists.ts'
-import { WorkerService } from '../handoffs/workers.ts'
+import { InboxSettingsService } from '../handoffs/inbox/settings.ts'
+import { ListService } from '../handoffs/lists/lists.ts'
+import { WorkerService } from '../handoffs/inbox/workers.ts'
 import { redisClock, withStore } from './redis.ts'
 import { Reads } from '../store/reads.ts'
 
@@ -34,7 +34,7 @@ export async function list (options: ListOptions & { tenant: string }): Promise<
         labels: labels && Object.entries(labels).map(label => label.join(':')).join(),
         status: status?.join(),
       }
-      // A member that is undefined is one that isn't there.
+      // An undefined member counts as left out.
       const query = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined))
       return await service.page(caller, query)
     }

@@ -211,7 +211,7 @@ export type ErrorCode = keyof typeof errorTable
  */
 export interface Fault { pointer: string, message: string }
 
-/** What a problem adds to its row of the table: members of the problem document, and header fields of the response. */
+/** A problem's additions to its row of the table: members of the document, and header fields of the response. */
 export interface ProblemMore {
   detail?: string
   /** `errors` of validation, `handoff_status` of a state conflict, and the like: RFC 9457 extension members. */
@@ -235,7 +235,7 @@ export class Problem extends Error {
   }
 }
 
-/** A 400 that says what is wrong and where. */
+/** A 400 with its faults and their places. */
 export function invalid (...faults: Fault[]): Problem {
   return new Problem('invalid_request', { members: { errors: faults } })
 }
@@ -250,7 +250,7 @@ export class Unavailable extends Error {
   override name = 'Unavailable'
 }
 
-/** What was to be read has more bytes than its reader has room for; nothing was changed. No user sees it. */
+/** A read has more bytes than its reader's limit; nothing was changed. No user sees it. */
 export class TooLarge extends Error {
   override name = 'TooLarge'
 }

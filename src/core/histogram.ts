@@ -1,7 +1,6 @@
 /**
- * How long things took, counted by bounds: what a Prometheus histogram is made of when it is read (metrics/). Plain
- * numbers in one piece of memory: adding to it allocates nothing, looks nothing up by a label, and is all that the hot
- * path pays for its figures.
+ * Durations, counted by bounds, from which metrics/ makes a Prometheus histogram when it is read. Plain numbers in one
+ * piece of memory: an addition allocates nothing, looks nothing up by a label, and is all that the hot path pays.
  */
 export class Histogram {
   /** Milliseconds, ascending. */

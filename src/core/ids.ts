@@ -139,9 +139,9 @@ export function inboxTag (tenant: string, inbox: string): string {
 }
 
 /**
- * An inbox has two partitions: its own, and its tenant's home partition, of what a person decides on.
- * @param tag of one of them
- * @returns that of the other one; null if one partition is both
+ * An inbox has two partitions: its own, and its tenant's home partition, for handoffs that a person decides on.
+ * @param tag of one partition
+ * @returns the other one's tag; null if one partition is both
  */
 export function otherInboxTag (tag: string, tenant: string, inbox: string): string | null {
   const home = homeTag(tenant)
@@ -150,8 +150,8 @@ export function otherInboxTag (tag: string, tenant: string, inbox: string): stri
 }
 
 /**
- * The tag of a partition that this text always gives. Used for what an agent's Idempotency-Key did: any partition will
- * do, as long as it is always the same.
+ * The tag that this text always gives. Used for the notes of an agent's Idempotency-Key: any partition will do, as long
+ * as it is always the same.
  */
 export function tagOfDigest (text: string): string {
   return tags[createHash('sha256').update(text).digest().readUInt16LE(0) % partitionCount] as string

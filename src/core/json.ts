@@ -77,7 +77,7 @@ export function invalidAt (at: number): BodyError {
 /**
  * Skips one value. It doesn't recurse, since the sender chooses how deep a value is nested.
  * @param name the member that the value belongs to, for the error
- * @param open an array for the closing bytes of what is open; its length limits the depth
+ * @param open an array for the closing bytes of open values; its length limits the depth
  * @param latin1 the same text, one character a byte: with it patterns skip what isn't nested, for a third
  */
 export function skipValue (
@@ -343,8 +343,8 @@ function slice ({ json, latin1, ascii }: Text, start: number, end: number): stri
 
 /**
  * The offset where the string at `at` ends: at the first quote with an even number of backslashes in front of it. What
- * is between isn't checked here, since JSON.parse checks it when it decodes. For a long task this costs half of what
- * our own loop costs.
+ * is between isn't checked here, since JSON.parse checks it when it decodes. For a long task this costs half as much as
+ * our own loop.
  */
 function skipLongString ({ json, latin1 }: Text, at: number): number {
   for (let end = latin1.indexOf('"', at + 1); end !== -1; end = latin1.indexOf('"', end + 1)) {

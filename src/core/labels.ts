@@ -38,7 +38,7 @@ export function labelsMember (labels: Labels | undefined): string {
   return labels === undefined || labels.length === 0 ? '' : `,"labels":${labelsText(labels)}`
 }
 
-/** What a query's `labels` must be: the end of a fault's message. */
+/** The form of a query's `labels`: the end of a fault's message. */
 export const labelsExpected = `must be labels, as in run:42,team:red: ${maxLabels} at most`
 
 /** The labels that a query wants, as in `run:42,team:red`; undefined for any, and null if it is malformed. */

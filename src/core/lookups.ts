@@ -7,7 +7,7 @@ import pLimit from 'p-limit'
 import type { LimitFunction } from 'p-limit'
 import { Shared } from './shared.ts'
 
-/** What /etc/resolv.conf says. */
+/** The settings of /etc/resolv.conf. */
 interface ResolverSettings {
   /** As `Resolver.setServers()` takes them; empty: as the system has them. */
   servers: string[]
@@ -17,8 +17,8 @@ interface ResolverSettings {
 }
 
 /**
- * A file of the system's, which is read again whenever it has changed. One that isn't there counts as empty. One that
- * is there and can't be read, as when this process has no file descriptor left, stays what it was until it can be.
+ * A file of the system's, which is read again whenever it has changed. A missing file counts as empty. If the file
+ * can't be read, as when this process has no file descriptor left, its last content stays.
  */
 export class SystemFile<T> {
   readonly #path: string
@@ -76,8 +76,8 @@ function parseResolvConf (text: string): ResolverSettings {
       }
     }
   }
-  // A server with a zone can't be set, nor what isn't an address: Node has read the file too, and then asks those that
-  // it takes.
+  // A server with a zone can't be set, nor a text that isn't an address: then Node asks the servers that it has read
+  // from the file itself.
   if (!settings.servers.every(isServer)) settings.servers = []
   return settings
 }
@@ -99,9 +99,9 @@ const tries = 5
 /** How many resolvers are kept for later: making one reads several files. */
 const maxIdleResolvers = 8
 
-/** What a name server says of a name that has no address. Everything else means that there was no answer. */
+/** A name server's codes for a name without an address. All others mean that there was no answer. */
 const noAddress = new Set(['ENOTFOUND', 'ENODATA', 'ESERVFAIL', 'EBADNAME'])
-/** What a name server says that can't or won't answer. Another one may. */
+/** The codes of a name server that can't or won't answer. Another server may. */
 const refusals = new Set(['ESERVFAIL', 'EREFUSED', 'ENOTIMP'])
 
 export interface LookupOptions {
@@ -114,7 +114,7 @@ export interface LookupOptions {
 }
 
 /**
- * A name wasn't looked up: too many of the same owner's were before it, or the service stops. It says nothing of the
+ * A name wasn't looked up: too many names of its owner were before it, or the service stops. It says nothing of the
  * name.
  */
 export class NotLookedUp extends Error {
@@ -151,7 +151,7 @@ export class Lookups {
   }
 
   /**
-   * All addresses of a name. Those who ask for the same at once share a look-up.
+   * All addresses of a name. Simultaneous calls for a name share a look-up.
    * @throws {NotLookedUp} @throws {Error} with a code: it has none, or no name server answered in time
    */
   async addresses (of: string, name: string): Promise<LookupAddress[]> {
@@ -175,7 +175,7 @@ export class Lookups {
     }
   }
 
-  /** Ends what is under way and refuses the rest, both with NotLookedUp. */
+  /** Ends look-ups under way and refuses further ones, both with NotLookedUp. */
   close (): void {
     this.#isClosed = true
     for (const resolver of this.#underWay) resolver.cancel()
@@ -202,7 +202,7 @@ export class Lookups {
     } finally {
       clearTimeout(timer)
       this.#underWay.delete(resolver)
-      // One that got no answer remembers which server it has to avoid. The next name's may be well.
+      // A resolver without an answer remembers which server to avoid. For the next name that server may be well.
       if (!isLate && this.#free.length < maxIdleResolvers && settings === this.#madeWith) this.#free.push(resolver)
     }
   }
@@ -221,8 +221,8 @@ export class Lookups {
   }
 
   /**
-   * Asks one name server after another for as long as they refuse. By itself the resolver goes on only from one that is
-   * silent.
+   * Asks one name server after another as long as they refuse. By itself the resolver goes on only from a silent
+   * server.
    */
   async #askServers (resolver: Resolver, name: string): Promise<{ found: string[], errors: NodeJS.ErrnoException[] }> {
     const servers = resolver.getServers()

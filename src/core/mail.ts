@@ -19,7 +19,7 @@ const domain = new RegExp(`^(?=.{1,253}$)${label}(?:\\.${label})*$`)
  */
 const local = /^(?![.-])(?!.*\.\.)[A-Za-z0-9'+_.-]{1,64}(?<!\.)$/
 
-/** The domain of a plain mail address; null if it is none: one that needs quotes or another alphabet is not taken. */
+/** The domain of a plain mail address; null if the text is none, or needs quotes or another alphabet. */
 export function domainOf (address: string): string | null {
   const at = address.lastIndexOf('@')
   const of = address.slice(at + 1)
@@ -35,7 +35,7 @@ export function mailFault ({ allow }: Pick<MailSettings, 'allow'>, address: stri
     : 'must be an address that MAIL_ALLOW names, or of a domain that it names; the service’s operator may add it'
 }
 
-/** What SMTP_URL says; null if it is malformed. */
+/** The server of SMTP_URL; null if it is malformed. */
 export function serverOf (text: string): Pick<MailSettings, 'server' | 'auth'> | null {
   if (!/^smtps?:\/\/[^/?#\s]+\/?$/.test(text) || !URL.canParse(text)) return null
   const { protocol, hostname, port, username, password } = new URL(text)
@@ -58,7 +58,7 @@ function isLoopback (host: string): boolean {
   return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'))
 }
 
-/** What MAIL_FROM says: an address, or a name and one in angle brackets; null if it is malformed. */
+/** The sender of MAIL_FROM: an address, or a name and an address in angle brackets; null if it is malformed. */
 export function senderOf (text: string): MailSettings['from'] | null {
   const [, name = '', inside] = /^([A-Za-z0-9 ._'-]{0,64}?) *<([^<>]*)>$/.exec(text) ?? []
   const address = inside ?? text

@@ -7,21 +7,23 @@ import { afterNeeds, afterWord, fromNow, labelWords, number, seconds, text } fro
 import type { AfterNeed, Reader, Unit } from './words.ts'
 
 /**
- * The members of pass, a row each, in the API's order. What takes, keeps, shows or documents a member is made from its
- * row; `handoff pass` has its option beside it (common/pass-options.ts).
+ * The members of pass, a row each, in the API's order. The code that takes, keeps, shows or documents a member is made
+ * from its row; `handoff pass` has its option beside it (common/pass-options.ts).
  */
 
 /** The configured maxima of pass, heartbeat and delay, in seconds. */
 export interface Limits { maxExpiresIn: number, maxWorkTtl: number }
 
-/** The answers, and the events, that can show a member. `approvals`: the list of what waits; `approval`: one of it. */
+/**
+ * The answers, and the events, that can show a member. `approvals`: the list of those that wait; `approval`: one of it.
+ */
 export const answers = ['catch', 'status', 'list', 'approvals', 'approval', 'event'] as const
 export type Answer = typeof answers[number]
 
 type Row = {
   /** In the body. */
   schema: (limits: Limits) => TSchema
-  /** Its row in docs/api.md: what it may be, and what it means. */
+  /** Its row in docs/api.md: its values, and its meaning. */
   docs: readonly [values: string, meaning: string]
   /** Under which name it is shown, if that is another, and where: by the schema that it has there. */
   as?: string
@@ -33,7 +35,7 @@ type Row = {
   { kept: 'record' } |
   /** In words of field x with this letter. `key`: its name in `Extra` (model.ts). */
   { kept: 'word', letter: string, unit: Unit<any, any>, key?: string, isOfOneAttempt?: true } |
-  /** The same, but they need more than its value: handoffs/service.ts has them made. */
+  /** The same, but they need more than its value: handoffs/lifecycle/service.ts has them made. */
   { kept: 'made', letter: string, unit?: Reader<any>, key?: string } |
   /** In another member's word. */
   { kept: 'along' }
@@ -366,7 +368,7 @@ export const members: Readonly<Record<Member, Row>> = rows
 export type Schemas = { [Name in Member]: ReturnType<Rows[Name]['schema']> }
 export type MadeMember = { [Name in Member]: Rows[Name]['kept'] extends 'made' ? Name : never }[Member]
 
-/** What a record has of them. */
+/** The members that a record has. */
 export type Kept = {
   [Name in Member as Rows[Name] extends { key: infer Key extends string } ? Key : never]?:
   Rows[Name] extends { unit: { read (...given: never[]): infer Value } } ? Value : never

@@ -1,6 +1,6 @@
 import type { Kept } from './members.ts'
 
-/** A handoff's states, what changes them, and what is stored. Anyone may import this file. */
+/** A handoff's states, their changes, and the stored record. Any file may import this one. */
 
 export const statuses = ['pending', 'caught', 'done', 'failed', 'declined', 'cancelled', 'expired', 'rejected'] as const
 export type Status = typeof statuses[number]
@@ -14,8 +14,8 @@ export type Approval = 'none' | 'waiting' | 'approved' | 'rejected'
 
 /**
  * A handoff's state as operations see it. It is finer than the status: a pending handoff may be waiting for a person,
- * `blocked` by others that it comes after, or `delayed`; one that expired after its catch, or that was for an inbox, is
- * `lapsed`; and one that doesn't exist is `absent`.
+ * `blocked` by others that it comes after, or `delayed`; an expired one that had been caught, or was for an inbox, is
+ * `lapsed`; and a handoff that doesn't exist is `absent`.
  */
 export const standings = [
   'absent', 'waiting', 'blocked', 'delayed', 'pending', 'caught', 'done', 'failed', 'declined', 'cancelled', 'expired',
@@ -27,12 +27,12 @@ export type Standing = typeof standings[number]
  * Who may call an operation, besides what their key allows: anyone, its catcher, its passer (or an operator in its
  * stead), or anyone but its passer.
  */
-type Asker = 'anyone' | 'catcher' | 'passer' | 'another'
+type Actor = 'anyone' | 'catcher' | 'passer' | 'another'
 
 /**
  * An operation that moves a handoff: from which standings, to which status, and the error code in every other standing.
  */
-interface Operation { by: Asker, from: readonly Standing[], to: Status, refusals: Partial<Record<Standing, string>> }
+interface Operation { by: Actor, from: readonly Standing[], to: Status, refusals: Partial<Record<Standing, string>> }
 
 /** For decisions, the refusals that depend on the approval. They apply in every standing except `absent`. */
 const undecidable: Partial<Record<Approval, string>> = {
@@ -119,7 +119,7 @@ export const operations = {
 } as const satisfies Record<string, Operation>
 export type OperationName = keyof typeof operations
 
-/** What happens when a deadline passes, without any request. */
+/** The changes when a deadline passes, without any request. */
 export const byItself = {
   from: ['waiting', 'blocked', 'delayed', 'pending', 'caught'], to: 'expired'
 } as const satisfies { from: readonly Standing[], to: Status }
@@ -138,12 +138,12 @@ export function standingOf (
   return status === 'expired' && isKept ? 'lapsed' : status
 }
 
-/** May this key see the payload? It may be held to inboxes; what is for none is for all. */
+/** May this key see the payload? It may be held to inboxes; a handoff for no inbox is for all keys. */
 export function isAddressed ({ inboxes }: Caller, { extra: { to } }: HandoffRecord): boolean {
   return inboxes === null || to === undefined || inboxes.has(to)
 }
 
-/** May it read what others wrote on the way and at the end? Who passed or caught it may, with any key. */
+/** May this key read others' texts? The passer and the catcher may, with any key. */
 export function mayReadTexts (caller: Caller, record: HandoffRecord): boolean {
   return isAddressed(caller, record) || record.passedBy === caller.agent || record.caught?.by === caller.agent
 }
@@ -166,14 +166,14 @@ export type MessageFormat = typeof messageFormats[number]
 /** Where a webhook's messages go in which form. Mail is that of mailto: URLs, and isn't named. */
 export const webhookFormats = ['standard', ...messageFormats] as const
 export type WebhookFormat = typeof webhookFormats[number] | 'mail'
-/** What a message for a person may contain of the payload. */
+/** The part of the payload that a message for a person may contain. */
 export const includable = ['task'] as const
 
 /** How a delivery to a webhook stands. Summarised: people got it in a summary alone. */
 export const deliveryStatuses = ['pending', 'delivered', 'failed', 'summarised'] as const
 export type DeliveryStatus = typeof deliveryStatuses[number]
 
-/** What a webhook's URL is written with. */
+/** The characters of a webhook's URL. */
 export const urlPattern = '^[!-~]{1,2048}$'
 
 /** The caller: the identity of an API key. A handoff belongs to its passer's tenant. */
@@ -197,16 +197,16 @@ export function callerOf (tenant: string, agent: string, scopes: Iterable<Scope>
 /** A configured key and its caller. */
 export interface ApiKey { caller: Caller, secret: string }
 
-/** What events say (lua/lib/events.lua), each after `handoff.` in its type. */
+/** The events (lua/lib/events.lua), each after `handoff.` in its type. */
 export const happenings = [
   'passed', 'approval_requested', 'approved', 'rejected', 'caught', 'asked', 'answered', 'ask_ended', 'done', 'failed',
   'declined', 'cancelled', 'cancel_requested', 'expired', 'reissued'
 ] as const
 /** The types of the events in a feed. */
 export const eventTypes: readonly string[] = [...happenings.map(name => `handoff.${name}`), 'webhook.disabled']
-/** Those that webhooks deliver. */
+/** The events that webhooks deliver. */
 export const webhookTypes: readonly string[] = happenings.map(name => `handoff.${name}`)
-/** Those of which people get messages, unless a webhook names others. Of the last two only what isn't tried again. */
+/** The events of which people get messages, unless a webhook names others. The last two only without a next attempt. */
 export const typesForPeople: readonly string[] =
   ['handoff.approval_requested', 'handoff.asked', 'handoff.failed', 'handoff.expired']
 
@@ -232,7 +232,7 @@ export interface HandoffRecord {
 /** A plain handoff's. */
 export const noExtra: Extra = Object.freeze({})
 
-/** What a plain handoff doesn't have (lua/lib/record.lua, field x). Durations in milliseconds. */
+/** The part of the record that a plain handoff lacks (lua/lib/record.lua, field x). Durations in milliseconds. */
 export interface Extra extends Kept {
   root?: string
   hops?: number
@@ -258,7 +258,7 @@ export interface Extra extends Kept {
   hasDependents?: true
 }
 
-/** Is it still blocked by what it comes after? */
+/** Is it still blocked by handoffs that it comes after? */
 export function isBlocked ({ status, extra }: HandoffRecord): boolean {
   return status === 'pending' && extra.after !== undefined && extra.after.open > 0
 }
@@ -319,7 +319,7 @@ function workEnd ({ caught, extra }: HandoffRecord): number {
   return extra.heartbeatDeadline ?? caught!.deadline
 }
 
-/** Why a handoff expired: nobody caught it, no person decided on it, it wasn't done, or its catcher wasn't heard of. */
+/** Why a handoff expired: it wasn't caught, decided on or done in time, or its catcher sent no heartbeat. */
 export const expiryReasons = ['not_caught', 'not_decided', 'not_done', 'stalled'] as const
 
 /** When an expired handoff expired, and which deadline it missed. */

@@ -7,7 +7,7 @@ interface Access { username: string | undefined, password: string | undefined, t
 /** One server, by a URL that ioredis reads itself or the path of a unix socket. */
 export interface Standalone { kind: 'standalone', url: string }
 /**
- * Those who know which server is the master of that name. User and password are Redis's; a Sentinel's own stand in the
+ * The Sentinels, which know the master of that name. User and password are Redis's; the Sentinels' own are in the
  * query.
  */
 export interface Sentinels extends Access {
@@ -22,7 +22,7 @@ export interface ClusterNodes extends Access { kind: 'cluster', nodes: Host[] }
 
 const shape = /^redis(s?)\+(sentinel|cluster):\/\/(?:([^:@/]*)(?::([^@/]*))?@)?([^@/?\s]+)(?:\/([^/?\s]*))?(\?\S*)?$/
 
-/** @throws {TypeError | URIError} what it says can't be */
+/** @throws {TypeError | URIError} the URL is wrong */
 export function parseRedisUrl (url: string): RedisAddress {
   const [, s, kind, username, password, hosts, name, query] = shape.exec(url) ?? []
   if (kind === undefined || hosts === undefined) {
@@ -46,11 +46,11 @@ export function parseRedisUrl (url: string): RedisAddress {
   }
 }
 
-/** ioredis reads it itself, and takes what can't be for something else. */
+/** ioredis reads the URL itself, and takes a wrong one for something else. */
 function checkStandalone (url: string): void {
   const { protocol, hostname, username, password, pathname, hash } = new URL(url)
-  // A # or / that stands in a password as it is ends the host before it: what was meant for a secret would be looked
-  // up, and logged, as a name.
+  // A # or / in a password, unescaped, ends the host before it: a part of the secret would be looked up, and logged, as
+  // a name.
   if (!/^(\/\d*)?$/.test(pathname) || hash !== '') {
     throw new TypeError('after the host there can be only a database’s number')
   }

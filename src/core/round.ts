@@ -5,7 +5,7 @@ const maxStopTime = 5000
 
 export interface RoundOptions {
   /**
-   * Milliseconds from the beginning of a round to that of the next; of one that takes longer, to the next multiple.
+   * Milliseconds from the beginning of a round to that of the next; if a round takes longer, to the next multiple.
    * Infinity: only when woken.
    */
   interval: number
@@ -15,7 +15,7 @@ export interface RoundOptions {
   notMine? (): void
   /** @returns in how many milliseconds the next round is due, where the interval doesn't say that */
   run (): Promise<number | void>
-  /** Called with what a round threw; but that Redis is away is no fault. The next round comes all the same. */
+  /** Called with a round's error, unless Redis is away. The next round comes all the same. */
   onFault (error: unknown): void
 }
 

@@ -3,8 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 interface Read<T> { found: Promise<T>, hasFailed: boolean, over: Promise<unknown>, next: Promise<T> | undefined }
 
 /**
- * Makes one read for all who want the same at the same time. A read has a name, and serves others until it is over, or
- * for a while longer. A failure reaches those who share the read, and no one after them.
+ * Makes one read for all callers that want the same at the same time. A read has a name, and serves further callers
+ * until it is over, or for a while longer. A failure reaches the callers that share the read, and no later ones.
  */
 export class Shared<T> {
   readonly #keptFor: number
@@ -34,7 +34,7 @@ export class Shared<T> {
     return last.next
   }
 
-  /** What these reads find has changed: they serve no one else. @param start how their names begin */
+  /** The data of these reads has changed: they serve no further callers. @param start of their names */
   forget (start: string): void {
     for (const name of this.#reads.keys()) if (name.startsWith(start)) this.#reads.delete(name)
   }

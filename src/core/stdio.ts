@@ -15,7 +15,7 @@ const maxEndTime = 1000
 
 const lineFeed = 10
 
-/** What a writer reports of its lines. */
+/** A writer's report about its lines. */
 interface Losses {
   /** Called for the first line that is lost. @param why the error's code, as ENOSPC; or that there is no reader */
   onLost (why: string): void
@@ -25,7 +25,7 @@ interface Losses {
 
 /**
  * Writes lines to stdout or stderr without ever harming the process: it throws nothing, never makes the event loop
- * wait, and its memory has a bound. What the disk, the pipe or its reader does not take is lost, and counted.
+ * wait, and its memory has a bound. Lines that the disk, the pipe or its reader does not take are lost, and counted.
  */
 export class LineWriter {
   readonly #fd: 1 | 2
@@ -113,5 +113,5 @@ function linesIn (rest: Buffer): number {
   return rest.filter(byte => byte === lineFeed).length - (rest[0] === lineFeed ? 1 : 0)
 }
 
-/** What the service says beside its log. */
+/** The service's words beside its log. */
 export const stderr = new LineWriter(2)

@@ -5,7 +5,7 @@ import { pointerTo } from './json.ts'
 import { labelNameExpected } from './labels.ts'
 import { unknownOf } from './similar.ts'
 
-/** Compiled from a schema. What is wrong stands in `errors`. */
+/** Compiled from a schema. The faults are in `errors`. */
 export type Validate = ((value: unknown) => boolean) & { errors?: ErrorObject[] | null }
 
 /**
@@ -35,7 +35,7 @@ export function compile (schema: object): Validate {
   return validate
 }
 
-/** An Ajv error in words for an agent: which member is wrong, and what is expected there. */
+/** An Ajv error in words for an agent: the wrong member, and what is expected there. */
 export function readFault (
   fault: Pick<ErrorObject, 'instancePath' | 'params' | 'message' | 'parentSchema'>, context: string | undefined
 ): Fault {

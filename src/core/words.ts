@@ -32,14 +32,14 @@ export const labelWords: Unit<object, Labels> = {
   write: (_, raw) => labelsIn(raw()), read: (label, before = []) => [...before, label]
 }
 
-/** What is needed of those that a handoff comes after: that they are done, or only that they have ended. */
+/** Whether the handoffs that another one comes after must be done, or only have ended. */
 export const afterNeeds = ['done', 'ended'] as const
 export type AfterNeed = typeof afterNeeds[number]
 
-/** How many of those are still open. */
+/** How many of these handoffs are still open. */
 interface After { need: AfterNeed, open: number }
 
-/** What it comes after (lua/lib/after.lua, word A). */
+/** The handoffs that it comes after (lua/lib/after.lua, word A). */
 export const afterWord: Reader<After> = {
   read (word) {
     const [need, open] = word.split('/')

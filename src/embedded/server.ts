@@ -246,7 +246,7 @@ async function redisLock (dir: DataDir): Promise<number> {
     const lock = tryLock(join(dir.path, 'redis.lock'))
     // A redis-server started by hand has no lock, so the socket is probed in any case.
     const who = await whoAnswers(dir.socket)
-    if (lock !== undefined && who === 'nobody') return lock
+    if (lock !== undefined && who === 'none') return lock
     if (lock !== undefined) closeSync(lock)
     // A service killed a moment ago may still be in Redis's list of clients, so `used` is checked again too.
     if (Date.now() > deadline) throw new EmbeddedError(who === 'used' ? inUse(dir.path) : lingering(dir.path))
@@ -271,7 +271,7 @@ export async function findRunning (dataDir: string): Promise<DataDir> {
     'start the service (npm start)')
   if (await stat(dataDir).catch(() => undefined) === undefined) throw none
   const dir = await openDataDir(dataDir)
-  if (await whoAnswers(dir.socket) !== 'nobody') return dir
+  if (await whoAnswers(dir.socket) !== 'none') return dir
   await dir.close()
   throw none
 }
@@ -299,13 +299,13 @@ async function withConnection<T> (socket: string, talk: (redis: Redis) => Promis
   }
 }
 
-/** What is at `socket`: `nobody` answers, a Redis that is `idle`, or one with a service connected, `used`. */
-async function whoAnswers (socket: string): Promise<'nobody' | 'idle' | 'used'> {
+/** The Redis at `socket`: `none` if no Redis answers, `used` if a service is connected to it, else `idle`. */
+async function whoAnswers (socket: string): Promise<'none' | 'idle' | 'used'> {
   try {
     const clients = await withConnection(socket, async (redis) => String(await redis.client('LIST')))
     return /(^| )name=handoff/m.test(clients) ? 'used' : 'idle'
   } catch {
-    return 'nobody'
+    return 'none'
   }
 }
 

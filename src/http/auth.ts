@@ -10,11 +10,11 @@ import { authoriseAgain } from './connections.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Who makes the request. Set in every route of a scope that has this plugin. */
+    /** The request's caller. Set in every route of a scope that has this plugin. */
     caller: Caller
-    /** What lets the request in. Set together with `caller`. */
+    /** The request's grant. Set together with `caller`. */
     granted: Grant
-    /** The same, for what the request does while it is open. @param scope that this needs, if it isn't the route's */
+    /** The same, for steps of an open request. @param scope that the step needs, if it isn't the route's */
     grant (scope?: NeededScope): Grant
   }
   interface FastifyContextConfig {
@@ -66,7 +66,7 @@ function checkScope (request: FastifyRequest, reply: FastifyReply, done: () => v
   done()
 }
 
-/** How many addresses with wrong keys are remembered: those that failed last. */
+/** How many addresses that sent wrong keys are remembered: the latest ones. */
 const addresses = 10_000
 
 /** The count of wrong keys that a request's key would go into. */

@@ -21,7 +21,7 @@ declare module 'fastify' {
   }
 }
 
-/** A page's own addresses. What agents wrote can't look like one, since its quotes are escaped. */
+/** A page's own addresses. Agents' texts can't look like one, since their quotes are escaped. */
 const ownAddress = /( (?:href|src|action|formaction|hx-get)="| content="0; url=)(?=\/)/g
 
 /** The page with BASE_URL's path in front of each of its own addresses. */
@@ -30,17 +30,17 @@ export function belowBase ({ basePath }: FastifyInstance, page: string): string 
 }
 
 /**
- * What a socket that listens on every address of the machine has as its address. No client can connect to it from
- * another machine.
+ * The address of a socket that listens on every address of the machine. No client can connect to it from another
+ * machine.
  */
 const everyAddress: readonly string[] = ['0.0.0.0', '::', '::ffff:0.0.0.0']
 
 interface BaseUrlLog { warn (details: object, message: string): void }
 
 /**
- * What links start with: BASE_URL, or else the address that the service listens on; never the request's Host field,
- * which the client chooses. If that is every address, the machine's name stands in for it, and the log warns: nobody
- * but the operator knows how clients reach this machine.
+ * The beginning of links: BASE_URL, or else the address that the service listens on; never the request's Host field,
+ * which the client chooses. A service that listens on all addresses takes the machine's name, and the log warns: only
+ * the operator knows how clients reach this machine.
  */
 export function baseUrlOf (
   app: FastifyInstance, config: { baseUrl: string | undefined, host: string, port: number }, log: BaseUrlLog
@@ -60,7 +60,7 @@ export function baseUrlOf (
   return () => baseUrl
 }
 
-/** The machine's name in place of every address. One that can't stand in a URL is of no use: then loopback's. */
+/** The machine's name in place of every address, or loopback's if the name can't stand in a URL. */
 function nameFor (host: string): string {
   if (!everyAddress.includes(host)) return host
   const name = hostname()

@@ -9,7 +9,7 @@ import { keyPattern } from '../core/schemas/handoffs.ts'
 import { unknownOf } from '../core/similar.ts'
 import type { Operation } from '../operations/operation.ts'
 
-/** One operation of a batch. Its body's bytes are a view of the batch's body. Nothing says yet that they are right. */
+/** An operation of a batch, not yet checked. Its body's bytes are a view of the batch's body. */
 export interface BatchEntry {
   op: string
   id: string
@@ -25,11 +25,11 @@ const maxOperations = 100
  */
 const maxFaults = 100
 
-/** Collects what is wrong with a batch's envelope. */
+/** Collects the faults of a batch's envelope. */
 class Faults {
   readonly #found: Fault[] = []
 
-  /** @throws {Problem} when there are `maxFaults` of them */
+  /** @throws {Problem} at the fault number `maxFaults` */
   add (pointer: string, message: string): void {
     if (this.#found.push({ pointer, message }) === maxFaults) this.refuse()
   }
@@ -48,7 +48,7 @@ const keyShape = new RegExp(keyPattern)
 
 /**
  * Cuts a batch's body into its operations, in one pass over its bytes. The envelope is checked here, and all its faults
- * are reported together. Each `body` is cut into its members on the way; what they must be is for its operation.
+ * are reported together. Each `body` is cut into its members on the way, which its operation checks.
  * @param known the operations that a batch may have
  * @throws {Problem} invalid_request
  * @throws {BodyError}
@@ -78,7 +78,7 @@ function wrongNumber (): Error {
   return invalid({ pointer: '/operations', message: `must have 1 to ${maxOperations} operations` })
 }
 
-/** A batch's body, and room for whatever is open in it. */
+/** A batch's body, and an array for the closing bytes of what is open in it. */
 interface BatchText { text: Text, open: Uint8Array }
 
 /**

@@ -6,7 +6,7 @@ import type { Caller, NeededScope } from '../core/model.ts'
 import { noQuery, workerHeaders } from '../core/schemas/handoffs.ts'
 import { batchAnswer, batchBody } from '../core/schemas/inboxes.ts'
 import { problems } from '../core/schemas/problem.ts'
-import type { WaitingAsker } from '../handoffs/waiter.ts'
+import type { WaitingRequester } from '../handoffs/wait/waiter.ts'
 import { admissionOf } from '../operations/admit.ts'
 import type { Admission } from '../operations/admit.ts'
 import type { Moved, Operated, Operation, OperationOutcome } from '../operations/operation.ts'
@@ -19,14 +19,14 @@ import type { DecisionLog, Requests } from './observe.ts'
 import { asProblem, problemText } from './problems.ts'
 import type { BatchLimit } from './rate-limit.ts'
 
-/** An operation with what a batch needs for it, made once. */
+/** An operation, as batches carry it out. */
 interface Member { operation: Operation, admission: Admission, count: ReturnType<Requests['counterOf']> }
 
-/** Who sent a batch, and the request that it came with. */
+/** A batch's sender, and its request. */
 interface Batcher {
   caller: Caller
-  /** Who asks by an operation that needs this scope. */
-  askerFor (scope: NeededScope): WaitingAsker
+  /** The requester of an operation that needs this scope. */
+  requesterFor (scope: NeededScope): WaitingRequester
   /** When: of `performance.now()`. */
   came: number
   traceparent: string | undefined
@@ -64,7 +64,7 @@ export class Batches {
     this.#onFault = onFault
   }
 
-  /** @returns the answer's JSON in pieces, which handoffs were moved, and what an operator changed */
+  /** @returns the answer's JSON in pieces, the transitions, and an operator's changes */
   async run (entries: readonly BatchEntry[], batcher: Batcher): Promise<BatchOutcome> {
     const all = await Promise.all(entries.map(async entry => {
       const member = this.#members.get(entry.op)!
@@ -89,8 +89,8 @@ export class Batches {
       const { operation, admission } = member
       const { id, body: bytes = nothing, members, key } = entry
       const { caller, limit, traceparent, worker } = batcher
-      const asker = batcher.askerFor(operation.scope)
-      const incoming = { caller, id, query: {}, bytes, members, key, traceparent, worker, asker, wait: 0 }
+      const requester = batcher.requesterFor(operation.scope)
+      const incoming = { caller, id, query: {}, bytes, members, key, traceparent, worker, requester, wait: 0 }
       const admitted = admission.admit(incoming, limit, this.#bodyLimit)
       return await operation.run(admitted instanceof Promise ? await admitted : admitted)
     } catch (error) {
@@ -161,11 +161,11 @@ export function batchRoute (
     sizes.add(entries.length)
     const { caller, id: requestId } = request
     const limit = request.limit!
-    const askers = new Map<NeededScope, WaitingAsker>()
+    const requesters = new Map<NeededScope, WaitingRequester>()
     const traceparent = traceparentOf(request)
     const { pieces, moved, operated } = await batches.run(entries, {
       caller,
-      askerFor: scope => askers.get(scope) ?? askers.set(scope, oneOfMany(request, scope)).get(scope)!,
+      requesterFor: scope => requesters.get(scope) ?? requesters.set(scope, oneOfMany(request, scope)).get(scope)!,
       came: performance.now(),
       traceparent,
       worker: workerOf(request),
@@ -183,8 +183,8 @@ export function batchRoute (
   })
 }
 
-/** Who asks by a batch's operations: its key needs their scope. */
-function oneOfMany (request: FastifyRequest, scope: NeededScope): WaitingAsker {
+/** The requester of a batch's operations: its key needs their scope. */
+function oneOfMany (request: FastifyRequest, scope: NeededScope): WaitingRequester {
   return {
     grant: () => request.grant(scope),
     isGone: () => request.isGone(),

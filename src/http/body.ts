@@ -90,8 +90,8 @@ const firstPiece = 4096
 const manyShares = 10_000
 
 /**
- * What is left of the limit decides how much one share may hold: so many times the free bytes. So whoever comes later
- * always finds some. Strangers send nothing but small bodies.
+ * A share may hold at most so many times the bytes that are left of the limit, so a later request always finds some
+ * free. Strangers send nothing but small bodies.
  */
 const shareOf = { tenant: 2, agent: 1, strangers: 1 / 64, address: 1 / 128 } as const
 /**
@@ -101,8 +101,8 @@ const shareOf = { tenant: 2, agent: 1, strangers: 1 / 64, address: 1 / 128 } as 
 const maxSmallBody = 16 * 1024
 const moreForSmall = 8
 
-/** The answer to a request whose body there is no room for. */
-const noRoom = {
+/** The answer to a request whose body exceeds the free bytes. */
+const noBytesLeft = {
   detail: 'The service holds as many request bodies as it can and did not process the request; send ' +
   'it again after Retry-After.',
   headers: { 'retry-after': '1' }
@@ -125,9 +125,9 @@ class Share {
  * Reads request bodies, and bounds the bytes of all bodies that this process holds at once: from before a body is read
  * until its request is answered. A request beyond the bound is refused with 503 before its body is read.
  *
- * No client can use up the bound alone. An agent may hold as much as it leaves free, so half at most, a tenant two
- * thirds; with small bodies eight times what they leave free. All clients that aren't known yet may hold a ninth, and
- * one address of them half of that. With more of them at once, each may hold less.
+ * No client can use up the bound alone. An agent may hold as much as it leaves free, so half at most, a tenant twice as
+ * much, so two thirds; with small bodies eight times these multiples. All clients that aren't known yet may hold a
+ * ninth together, and an address half of a ninth. The more clients hold bodies, the less each may hold.
  */
 export class Bodies {
   /** The bytes held now. */
@@ -143,7 +143,7 @@ export class Bodies {
     this.#refused = refused
   }
 
-  /** Gives back what a request holds when it is answered. Call it before the routes are registered. */
+  /** Gives back a request's bytes when it is answered. Call it before the routes are registered. */
   watch (app: FastifyInstance): void {
     app.decorateRequest('heldBytes', 0)
     app.decorateRequest('heldBy', null)
@@ -206,7 +206,7 @@ export class Bodies {
 
   #refusal (): Problem {
     this.#refused.bodies++
-    return new Problem('unavailable', noRoom)
+    return new Problem('unavailable', noBytesLeft)
   }
 
   /** The agent's share, or the address's while the request's agent is unknown. */
@@ -262,7 +262,7 @@ function receive (
     while (at + some.length > bytes.length) {
       const next = grow(bytes.length)
       if (typeof next !== 'number') {
-        // What is still to come isn't read on.
+        // The rest of the body isn't read.
         raw.pause()
         return stop(next)
       }

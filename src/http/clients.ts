@@ -6,7 +6,7 @@ import type { Fixed } from './fixed-answers.ts'
 /** The clients that come with the service, as the build left them. */
 const folder = new URL('../../dist/clients/', import.meta.url)
 
-/** The package of the TypeScript client and of the command, whatever its version: for what is run once. */
+/** The package of the TypeScript client and of the command, whatever its version, for single runs. */
 const packageName = 'agent-handoff-client.tgz'
 
 /**
@@ -16,18 +16,18 @@ const packageName = 'agent-handoff-client.tgz'
 const versionedName = `agent-handoff-client-${version}.tgz`
 
 /**
- * npm 12 refuses to install from an address unless it is allowed to. `root`: what the line itself names, and not what
- * others depend on. npm 10 ignores it.
+ * npm 12 refuses to install from an address unless it is allowed to. `root`: only the packages that the command names,
+ * not their dependencies. npm 10 ignores it.
  */
 const allowsAddress = '--allow-remote=root'
 
-/** The same for what has an environment and no line. */
+/** The same as environment variables. */
 export const allowingAddress = { npm_config_allow_remote: 'root' } as const
 
 /** Starts the package at an address; without `-y` npx asks first. */
 const npx = `npx -y ${allowsAddress}`
 
-/** What is served, by the end of its name. */
+/** The served files, by the end of their names. */
 const kinds = [
   {
     ending: '.tgz',
@@ -87,7 +87,7 @@ export function readClients (): ClientFile[] {
   }))
 }
 
-/** What stands at the place of a client that isn't here: mostly it is of another version. Undefined for other files. */
+/** The file in place of a client that isn't here, mostly of another version. Undefined for other files. */
 export function presentOne (file: string, clients: readonly ClientFile[]): ClientFile | undefined {
   return clients.find(({ name }) => file.endsWith(name.slice(-4)))
 }

@@ -70,8 +70,8 @@ export function useNodeAnswers (app: FastifyInstance): void {
 /**
  * Ends a connection on which more than `maxPipelined` requests wait for the answer to one before them. Node takes 64
  * KB from a connection at once and begins all requests in them, 1,500 short ones; it doesn't look whether the client
- * reads any answer. 600 such connections without a key took 2.4 GB. What was acknowledged stays; what wasn't may be
- * sent again (RFC 9112, 9.3.2). No proxy that we know pipelines.
+ * reads any answer. 600 such connections without a key took 2.4 GB. Acknowledged requests stay done; others may be sent
+ * again (RFC 9112, 9.3.2). No proxy that we know pipelines.
  */
 function boundPipelining (server: Server): void {
   const waiting = new WeakMap<Socket, number>()
@@ -81,7 +81,7 @@ function boundPipelining (server: Server): void {
     // A response has its connection once it is its turn: only those after another one are counted.
     if (response.socket === null) {
       const { socket } = request
-      // Those that node has read with the one that was too many.
+      // Further requests that node has read already.
       if (socket.destroyed) return
       const count = (waiting.get(socket) ?? 0) + 1
       if (count > maxPipelined) {
@@ -96,8 +96,8 @@ function boundPipelining (server: Server): void {
 }
 
 /**
- * Ends a connection with what was read from it and isn't begun yet. Without the second step node would make a request
- * and a response of each, and keep them until it has read from all connections that are ready: 300 of them took 600 MB.
+ * Ends a connection and drops its requests that aren't begun yet. Without the second step node would make a request and
+ * a response of each, and keep them until it has read from all connections that are ready: 300 of them took 600 MB.
  * `socket.parser` isn't documented; where it is missing, the connection ends all the same.
  */
 function stopReading (socket: Socket): void {
@@ -108,8 +108,7 @@ function stopReading (socket: Socket): void {
 }
 
 /**
- * What RFC 9112 wants answered with 400. The connection can stay open: in each of these cases the end of the request is
- * clear.
+ * Requests that RFC 9112 wants answered with 400. The connection can stay open: the end of these requests is clear.
  */
 function faultOf ({ headers, rawHeaders, httpVersion }: IncomingMessage): string | undefined {
   if (headers.host === undefined && httpVersion === '1.1') {
@@ -175,7 +174,7 @@ export function endStalled ({ server }: { server: Server }): void {
   }, checkInterval).unref()
   server.once('close', () => clearInterval(looking))
   server.on('timeout', (socket: Socket) => {
-    // The answer went out after all. What comes now, such as a request with wait=, may take its time.
+    // The answer went out after all. A later request, such as one with wait=, may take its time.
     if (socket.timeout === stall && socket.writableLength === 0) return socket.setTimeout(0)
     // After an orderly close the system would go on holding megabytes for a client that never reads them.
     if (socket.timeout === stall) return socket.resetAndDestroy()
@@ -204,8 +203,8 @@ declare module 'fastify' {
 }
 
 /**
- * Is the request's connection closed? The response doesn't say: one that is pipelined after another has no connection
- * yet, and never learns that it closed.
+ * Is the request's connection closed? The response doesn't say: a pipelined response has no connection until its turn,
+ * and never learns that the connection closed.
  */
 export function isGone (this: FastifyRequest): boolean {
   return this.raw.socket.destroyed
@@ -270,7 +269,7 @@ const firstByteTime = 250
  * Adds `app.draining.start()`: from then on answers carry `Connection: close`. And makes sure that `app.close()` ends.
  * Node leaves that to the clients: it waits forever for one that has sent nothing, or half a request, or doesn't read
  * its answer.
- * @param alsoThen what else begins when draining does
+ * @param alsoThen called when draining begins
  * @param drainTimeout milliseconds from the start of draining to the end of the process
  */
 export function useDraining (app: FastifyInstance, alsoThen: () => void, drainTimeout = 15_000): void {

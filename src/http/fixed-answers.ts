@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { ReadStream, readFileSync } from 'node:fs'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 
-/** An answer that is the same for everybody. */
+/** An answer that is the same for all clients. */
 export interface Fixed { body: Buffer, etag: string }
 
 export function fixed (content: string | Buffer): Fixed {
@@ -23,10 +23,10 @@ export function oncePer<T> (baseUrl: () => string, make: (baseUrl: string) => T)
   }
 }
 
-/** Who asks again within five minutes may be answered by what keeps answers in between. */
+/** Caches in between may answer for five minutes. */
 export const kept = 'public, max-age=300'
 
-/** Sends it, or 304 to who has it already. @param cacheControl left out, each use asks whether it is still the same */
+/** Sends it, or 304 if the client has it already. @param cacheControl left out, clients check before each use */
 export function sendFixed (
   request: FastifyRequest, reply: FastifyReply, { body, etag }: Fixed, type: string, cacheControl?: string
 ): FastifyReply {

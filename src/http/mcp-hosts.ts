@@ -5,7 +5,7 @@ interface McpHost { name: string, file?: string, text: string }
 
 /**
  * One block to paste for each host, as it reads its settings. Where a host can, it takes the key from the environment
- * (HANDOFF_KEY) or asks for it, so that it stands in no file. The one that starts a program needs Node.
+ * (HANDOFF_KEY) or asks for it, so that it stands in no file. A block that starts a program needs Node.
  */
 export function mcpHosts (baseUrl: string): McpHost[] {
   const url = `${baseUrl}/mcp`

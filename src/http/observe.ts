@@ -12,7 +12,7 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** When it arrived, in this process's monotonic milliseconds. */
     startedAt: number
-    /** What it moved; null for nothing. */
+    /** Its transition; null for none. */
     moved: Moved | null
   }
 }
@@ -36,7 +36,7 @@ const conflictCodes = (Object.keys(errorTable) as ErrorCode[])
  */
 const unmatchedMethods = new Set(['GET', 'HEAD', 'POST'])
 
-/** Counts requests, what they moved, and why they were refused. Plain numbers, for the metrics. */
+/** Counts requests, their transitions, and refusals by reason. Plain numbers, for the metrics. */
 export class Requests {
   readonly routes: RouteRequests[] = []
   /**
@@ -44,7 +44,7 @@ export class Requests {
    * move nothing.
    */
   readonly moved = Object.fromEntries(statuses.map(status => [status, 0])) as Record<Status, number>
-  /** Successors that were made, by reason. Those that the sweep makes aren't included. */
+  /** Successors that requests made, by reason, without those of the sweep. */
   readonly reissued = { failed: 0, declined: 0, requested: 0 }
   /** How many operations the batches had. */
   readonly batchSizes = new Histogram([1, 2, 5, 10, 20, 50, 100])
@@ -87,7 +87,7 @@ export class Requests {
     if (count !== undefined) this.conflicts.set(code, count + 1)
   }
 
-  /** Counts what was moved. */
+  /** Counts transitions. */
   count ({ to, reissued = [] }: Moved): void {
     for (const status of to) this.moved[status]++
     for (const because of reissued) this.reissued[because]++
@@ -168,9 +168,9 @@ export function requestFields (request: FastifyRequest) {
 }
 
 /**
- * Notes what a request's operation did: what it moved, to be counted, and in the log what a person decided, an operator
- * changed, or a reader read. A decision's note isn't logged: it stays with the handoff.
- * @param id what the operation's path names
+ * Counts an operation's transition, and logs a person's decision, an operator's change, or a reader's read. A
+ * decision's note isn't logged: it stays with the handoff.
+ * @param id of the operation's path
  */
 export function noteOutcome (
   log: DecisionLog, request: FastifyRequest, id: string, { moved, decided: verdict, operated, isRead }: OperationOutcome

@@ -9,7 +9,7 @@ import type { Operation, OperationCall, OperationOutcome } from '../operations/o
 import { jsonType } from './body.ts'
 import { noteOutcome, traceparentOf } from './observe.ts'
 import type { DecisionLog } from './observe.ts'
-import type { OpenStream } from '../handoffs/events.ts'
+import type { OpenStream } from '../handoffs/feed/events.ts'
 
 /** Makes a route of each operation. @param log for what people and operators do */
 export function operationRoutes (app: FastifyInstance, operations: readonly Operation[], log: DecisionLog): void {
@@ -77,7 +77,7 @@ function callOf (request: FastifyRequest): OperationCall {
     key: idempotencyKey(request),
     traceparent: traceparentOf(request),
     worker: workerOf(request),
-    asker: request,
+    requester: request,
     wait
   }, members ?? noMembers)
 }

@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Problem } from '../core/errors.ts'
-import { Budget } from '../store/reader.ts'
+import { Budget } from '../store/requester.ts'
 import type { Reads } from '../store/reads.ts'
 
 /** How many requests were refused because there were too many, since the process began. */
@@ -9,7 +9,7 @@ export interface RefusedCounts {
   limited: number
   /** More than the process could serve: 503. */
   shed: number
-  /** No room for their bodies: 503. */
+  /** Their bodies exceeded the free bytes: 503. */
   bodies: number
 }
 
@@ -20,7 +20,7 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** Undefined as long as none was asked for. */
     ownBudget: Budget | undefined
-    /** What its answers may hold. Its caller must be known. */
+    /** The budget of its answers. Its caller must be known. */
     budget (): Budget
   }
 }
@@ -57,9 +57,9 @@ export const overloaded = {
 }
 
 /**
- * A hook that refuses, with 503 and before auth and body, what the event loop reaches too late. One turn of the loop
- * serves everything that has arrived since the last one. So when more arrives than can be served, each turn is longer
- * than the one before. After a turn longer than `longestTurn`, a turn serves requests for that long and sheds the rest.
+ * A hook that refuses, with 503 and before auth and body, requests that the event loop reaches too late. A turn of the
+ * loop serves all requests that have arrived since the last turn. So if too many arrive, each turn is longer than the
+ * last. After a turn longer than `longestTurn`, a turn serves requests for that long and sheds the rest.
  * Shedding costs half as much as serving, since most of a request is node's HTTP. If it answered at once, clients that
  * retry at once would keep the service busy with little else.
  */

@@ -9,7 +9,7 @@ import { isPlainJson } from './body.ts'
 import { requestFields } from './observe.ts'
 import type { FaultLog } from './observe.ts'
 
-/** The error codes for the framework's own errors. readStatus covers those that aren't listed. */
+/** The error codes of the framework's own errors. readStatus covers the others. */
 const frameworkCodes: Record<string, ErrorCode> = {
   FST_ERR_CTP_INVALID_MEDIA_TYPE: 'unsupported_media_type',
   // A path that can't be decoded can't exist.
@@ -111,9 +111,9 @@ function readStatus (status: number | undefined): ErrorCode {
 const parts = [['querystring', 'query'], ['headers', 'headers']] as const
 
 /**
- * What comes first if a body is refused: a wrong query, header field or media type is told before that (docs/api.md,
- * "Errors"). The body is limited, read and validated first. So the others are looked at here, which costs only the
- * requests that are refused.
+ * The error to answer if a body is refused: a wrong query, header field or media type comes before that (docs/api.md,
+ * "Errors"). Since the body is limited, read and validated first, the others are checked here, at the cost of refused
+ * requests alone.
  * @returns the error itself, or another to be reported instead
  */
 function firstFault (error: unknown, request: FastifyRequest): unknown {

@@ -8,7 +8,7 @@ import type { Validate } from '../core/validator.ts'
 interface QuerySchema { properties?: Record<string, { type?: string }> }
 type Serialize = (answer: unknown) => string
 
-/** What writes answers, by the schema's text. Most answers of all routes are the same problem document. */
+/** The writers of answers, by the schema's text. Most answers of all routes are the same problem document. */
 const serializers = new Map<string, Serialize>()
 
 /**

@@ -19,8 +19,8 @@ export function serverOptions (config: { bodyLimit: number, trustedProxies: stri
     // A HEAD on catch would run its GET handler and consume the handoff.
     exposeHeadRoutes: false,
     // One log line per request costs half as much as the request itself (docs/architecture.md, "At the edge"). Even a
-    // logger without lines makes a child logger and two listeners per request: 3 to 4 µs of CPU (bench, mix). What is
-    // to be logged goes to the process's own log.
+    // logger without lines makes a child logger and two listeners per request: 3 to 4 µs of CPU (bench, mix). The
+    // service logs to the process's own log.
     logger: false as const,
     // While draining, requests are still served (docs/deploy.md, "Stopping").
     return503OnClosing: false,

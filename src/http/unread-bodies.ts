@@ -10,11 +10,11 @@ const maxUnread = 64 * 1024
  */
 const maxLinger = 5000
 const maxReadBytes = 16 * 1024 * 1024
-/** At most so many connections are read from after their answer. One more ends the one that has had the most time. */
+/** At most so many connections are read from after their answer. A further one ends the longest read one. */
 const maxConnections = 100
 /**
- * Every so many milliseconds a few of them are read from, at most 64 KB or so each: all together cost as little as a
- * few small requests.
+ * Every so many milliseconds a few of these connections are read from, at most 64 KB or so each: together they cost as
+ * little as a few small requests.
  */
 const interval = 25
 const readsAtOnce = 4
@@ -23,7 +23,7 @@ const readsAtOnce = 4
 const expecting = new WeakMap<IncomingMessage, ServerResponse>()
 
 /**
- * Asks a client that waits for it to send its body. Call it before a body is read, and only then: what is refused
+ * Asks a client that waits for this to send its body. Call it right before a body is read: a body that is refused
  * needn't be sent.
  */
 export function continueBody (request: IncomingMessage): void {
@@ -76,7 +76,7 @@ class Lingering {
   prepare (request: IncomingMessage): void {
     const { socket } = request
     if (socket?.destroySoon === undefined) return
-    // What has begun to read counts as a reader. Without one, node drops the rest as fast as it comes.
+    // A handler that has begun to read counts as a reader. Without a reader, node drops the rest as fast as it comes.
     request.pause()
     request.read()
     socket.destroySoon = () => {
@@ -105,7 +105,7 @@ class Lingering {
     const all = [...this.#open]
     for (const { until, socket } of all) if (until < now) socket.destroy()
     for (const one of all.slice(0, readsAtOnce)) {
-      // Those that were read from go to the end of the line.
+      // Connections that were read from go to the end of the line.
       if (!this.#open.delete(one)) continue
       if (one.socket.destroyed) continue
       this.#open.add(one)

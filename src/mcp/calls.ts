@@ -2,7 +2,7 @@ import type { FastifyRequest } from 'fastify'
 import { hasScope } from '../auth/scopes.ts'
 import { Problem, invalid } from '../core/errors.ts'
 import type { Caller, Scope } from '../core/model.ts'
-import type { WaitingAsker } from '../handoffs/waiter.ts'
+import type { WaitingRequester } from '../handoffs/wait/waiter.ts'
 import { traceparentOf } from '../http/observe.ts'
 import type { Requests } from '../http/observe.ts'
 import { workerOf } from '../http/operations.ts'
@@ -73,7 +73,7 @@ export class ToolCalls {
   /** The call, without what its arguments say. */
   #incoming ({ scope }: OperationTool, { id: callId, args, traceparent }: ToolCall, request: FastifyRequest): Incoming {
     const { caller } = request
-    const asker: WaitingAsker = {
+    const requester: WaitingRequester = {
       grant: () => request.grant(scope),
       isGone: () => request.isGone(),
       onGone: listener => request.onGone(listener),
@@ -88,7 +88,7 @@ export class ToolCalls {
       traceparent: traceparent ?? traceparentOf(request),
       worker: workerOf(request),
       // A call without `wait` may wait for its turn.
-      asker: callId === undefined ? asker : this.#cancelling.until(asker, caller, callId),
+      requester: callId === undefined ? requester : this.#cancelling.until(requester, caller, callId),
       wait: 0
     }
   }
@@ -164,18 +164,18 @@ export class Cancelling {
   readonly #waiting = new Map<string, Set<() => void>>()
 
   /** Who asks by a call that waits: gone also once it is cancelled. */
-  until (asker: WaitingAsker, caller: Caller, id: RequestId): WaitingAsker {
+  until (requester: WaitingRequester, caller: Caller, id: RequestId): WaitingRequester {
     const name = nameOf(caller, id)
     let isCancelled = false
     return {
-      ...asker,
-      isGone: () => isCancelled || asker.isGone(),
+      ...requester,
+      isGone: () => isCancelled || requester.isGone(),
       onGone: stop => {
         const cancel = () => {
           isCancelled = true
           stop()
         }
-        const forget = asker.onGone(stop)
+        const forget = requester.onGone(stop)
         const all = this.#waiting.get(name) ?? new Set()
         this.#waiting.set(name, all.add(cancel))
         return () => {

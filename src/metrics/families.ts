@@ -59,7 +59,7 @@ export class Families {
     })
   }
 
-  /** Reports in seconds what was counted in milliseconds. @param unit 1 for what isn't a time */
+  /** Reports in seconds, though counted in milliseconds. @param unit 1 for values that aren't times */
   histogram ({ name, help }: Family, read: () => Timed[], unit = 1000): void {
     // prom-client's Histogram can't take counts made elsewhere. A registry needs only a metric's name and get().
     const histogram = {

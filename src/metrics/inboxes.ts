@@ -15,14 +15,13 @@ const standardTimes = { round: 10_000, afterFailure: 3000, maxAge: 15_000, tick:
  */
 const hurry = { from: 2000, until: 7000 }
 /**
- * How many places a round tidies at most: of those that have nothing any more, and of those that have caught or delayed
- * ones.
+ * How many places a round tidies at most: empty ones, and those with caught or delayed handoffs.
  */
 const tidied = { empty: 100, stale: 20 }
 /** How many tenants have a figure of their own. */
 const maxTenants = 1000
 
-/** What an inbox has, in both of its partitions. `oldestAge`: of what is pending, in milliseconds; 0 if nothing is. */
+/** An inbox's figures, of both partitions. `oldestAge`: of its pending handoffs, in milliseconds; 0 without any. */
 interface InboxFigures {
   tenant: string
   inbox: string
@@ -35,7 +34,7 @@ interface InboxFigures {
 /** How many handoffs of a tenant wait for a person. */
 interface TenantFigure { tenant: string, waiting: number }
 
-/** What one round found. */
+/** A round's figures. */
 interface Found { inboxes: InboxFigures[], approvals: TenantFigure[] }
 
 /**
@@ -77,7 +76,7 @@ export class InboxRounds {
     })
   }
 
-  /** Those of the last round, however long ago it was. Null if this replica doesn't sweep, and before its first one. */
+  /** The last round's figures, however old. Null if this replica doesn't sweep, and before its first round. */
   get figures (): Figures | null {
     if (this.#last === undefined || !this.#isSweeping) return null
     const { at, ...found } = this.#last
@@ -147,7 +146,7 @@ export class InboxRounds {
   }
 }
 
-/** By what is pending. An inbox that would show only zeros has nothing. */
+/** By its pending handoffs. An inbox with only zeros has nothing. */
 function sizeOf ({ pending, caught, failed }: InboxFigures): number {
   return pending + caught + failed === 0 ? -1 : pending
 }
@@ -184,9 +183,9 @@ function isEmpty (counted: Counted | number): boolean {
 }
 
 /**
- * Keeps the largest of many, and adds up the rest: its memory is bounded by the number of those that it keeps. Owners
- * take turns: first the largest of each owner, then the second of each, until there are enough. So an owner of many
- * large ones leaves the others their share, and what they don't use is shared too.
+ * Keeps the largest of many entries, and adds up the rest, so its memory is bounded. Owners take turns: first the
+ * largest entry of each owner, then the second of each, until there are enough. So an owner of many large entries
+ * leaves the others their share, and unused shares are shared too.
  */
 class Largest<T> {
   readonly #max: number
@@ -204,7 +203,7 @@ class Largest<T> {
     this.#addUp = addUp
   }
 
-  /** Those of one owner come one after the other. Of several as large as each other, the first ones are kept. */
+  /** An owner's entries come one after the other. Among entries of equal size, the first ones are kept. */
   add (one: T): void {
     const owner = this.#of.owner(one)
     if (owner !== this.#owner) this.#endOwner()
@@ -213,7 +212,7 @@ class Largest<T> {
     if (this.#own.length >= this.#most) this.#cutOwn()
   }
 
-  /** Those that are kept, and behind them the sum of the rest, if there is any. */
+  /** The kept entries, and behind them the sum of the rest, if there is any. */
   all (): T[] {
     this.#endOwner()
     this.#cutKept()
@@ -226,7 +225,7 @@ class Largest<T> {
     return 2 * this.#max + 64
   }
 
-  /** An owner's place for one is how many of its own are larger. More of them than `max` are never kept. */
+  /** An entry's place is how many of its owner's entries are larger. More than `max` of an owner are never kept. */
   #endOwner (): void {
     this.#cutOwn()
     for (const [rank, one] of this.#own.entries()) this.#kept.push({ one, rank, size: this.#of.size(one) })
@@ -246,7 +245,7 @@ class Largest<T> {
   }
 }
 
-/** `size`: below 0 for one that has nothing: those come after all others, of any tenant. */
+/** `size`: below 0 for an empty entry: these come after all others, of any tenant. */
 interface Traits<T> { size: (one: T) => number, owner: (one: T) => string }
 
 interface Ranked<T> { one: T, rank: number, size: number }
@@ -255,7 +254,7 @@ function inTurn (one: Ranked<unknown>, other: Ranked<unknown>): number {
   return Number(one.size < 0) - Number(other.size < 0) || one.rank - other.rank || other.size - one.size
 }
 
-/** Some of many, each with the same chance. */
+/** Some of many entries, each with the same chance. */
 class Sample<T> {
   readonly items: T[] = []
   readonly #max: number

@@ -1,9 +1,9 @@
 import { Registry } from 'prom-client'
 import { Type } from '@sinclair/typebox'
 import type { FastifyInstance } from 'fastify'
-import type { EventStreams } from '../handoffs/events.ts'
-import type { InboxService } from '../handoffs/inboxes.ts'
-import type { Waiter } from '../handoffs/waiter.ts'
+import type { EventStreams } from '../handoffs/feed/events.ts'
+import type { InboxService } from '../handoffs/inbox/inboxes.ts'
+import type { Waiter } from '../handoffs/wait/waiter.ts'
 import type { Requests } from '../http/observe.ts'
 import { allRefusals } from '../store/health.ts'
 import type { SweepCounts } from '../store/sweeper.ts'
@@ -119,7 +119,7 @@ function inboxFamilies (families: Families, { inboxes }: Sources): void {
   )
 }
 
-/** What the rounds of the sweeping replica found. */
+/** The figures of the sweeping replica's rounds. */
 function roundFamilies (families: Families, { rounds }: Sources): void {
   const where = (read: (figures: Figures) => Sample[]) => () => rounds.figures === null ? [] : read(rounds.figures)
   const ofInboxes = (of: 'pending' | 'caught' | 'failed' | 'oldestAge', unit = 1) => where(({ inboxes }) =>

@@ -10,7 +10,7 @@ import type { Operation, OperationCall } from './operation.ts'
 /** Counts an operation against its agent's limit. @throws {Problem} rate_limited @throws {Unavailable} */
 export interface Limit { spend (): void | Promise<void> }
 
-/** What a call is made from: a request, an operation of a batch, a tool's arguments or a page's form. */
+/** A call's source: a request, an operation of a batch, a tool's arguments or a page's form. */
 export interface Incoming extends Omit<OperationCall, 'body' | 'members' | 'waiting'> {
   /** The body's members, where the body has been cut already. */
   members?: Members | undefined
@@ -18,7 +18,7 @@ export interface Incoming extends Omit<OperationCall, 'body' | 'members' | 'wait
   wait: number
 }
 
-/** Says what the body itself has of the rest: a tool's arguments name the id, the wait and the Idempotency-Key. */
+/** Reads further parts of the call off its body: a tool's arguments name the id, the wait and the Idempotency-Key. */
 export type Read = (incoming: Incoming, members: Members) => Incoming
 
 /**
@@ -29,9 +29,9 @@ export type Read = (incoming: Incoming, members: Members) => Incoming
  * 3. its body isn't too large;
  * 4. its body has the operation's form.
  *
- * `admit` makes them of a call that comes in a batch, as a tool's or from a page's form. A request passes the same,
- * each as early as it can be checked, before its body is read where that is possible: the scope in http/auth.ts, the
- * limit in http/rate-limit.ts, the size and the members in http/body.ts, their form in http/schemas.ts.
+ * `admit` makes them for calls of batches, tools and pages' forms. A request passes the same checks, each as early as
+ * it can be made, before its body is read if possible: the scope in http/auth.ts, the limit in http/rate-limit.ts, the
+ * size and the members in http/body.ts, their form in http/schemas.ts.
  */
 export class Admission {
   readonly #scope: NeededScope
@@ -65,7 +65,7 @@ export class Admission {
 
 const admissions = new WeakMap<Operation, Admission>()
 
-/** An operation's own. It is made once: a batch and the pages' forms use the same one. */
+/** Lets calls of one operation in. Batches and the pages' forms share it. */
 export function admissionOf (operation: Operation): Admission {
   const known = admissions.get(operation)
   if (known !== undefined) return known
@@ -74,12 +74,12 @@ export function admissionOf (operation: Operation): Admission {
   return made
 }
 
-/** Makes a call of what has passed all checks. Only http/operations.ts needs it: it has requests, which have. */
+/** Makes a call that has passed all checks. Only http/operations.ts needs it: requests have passed them in hooks. */
 export function toCall (
-  { caller, id, query, bytes, key, traceparent, worker, asker, wait, createdAt }: Incoming, members: Members
+  { caller, id, query, bytes, key, traceparent, worker, requester, wait, createdAt }: Incoming, members: Members
 ): OperationCall {
-  const waiting = wait === 0 ? null : { milliseconds: wait * 1000, asker }
+  const waiting = wait === 0 ? null : { milliseconds: wait * 1000, requester }
   return {
-    caller, id, query, body: members.values, members, bytes, key, traceparent, worker, asker, waiting, createdAt
+    caller, id, query, body: members.values, members, bytes, key, traceparent, worker, requester, waiting, createdAt
   }
 }

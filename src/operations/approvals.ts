@@ -4,12 +4,12 @@ import {
 import type { ListQuery } from '../core/schemas/approvals.ts'
 import { handoffParams, noQuery } from '../core/schemas/handoffs.ts'
 import { isAddressed } from '../core/model.ts'
-import { inspectionText, listText } from '../handoffs/approvals.ts'
+import { inspectionText, listText } from '../handoffs/people/approvals.ts'
 import { labelsOf } from './arguments.ts'
 import { operation, refusedBy, stays, unmoved } from './operation.ts'
 import type { OperationCall, Operation, OperationOutcome, Services } from './operation.ts'
 
-/** What people see and decide, as an API; web/ has the pages. */
+/** People's approvals, as an API; web/ has the pages. */
 
 export function listApprovals ({ approvals }: Services) {
   return operation<unknown, ListQuery>({
@@ -24,10 +24,10 @@ export function listApprovals ({ approvals }: Services) {
       '1,000 characters (Unicode code points).',
     query: listQuery,
     answers: { 200: listAnswer },
-    async run ({ caller, query, asker }) {
+    async run ({ caller, query, requester }) {
       const { cursor, limit = 20, inbox } = query
       const wanted = { inbox, labels: labelsOf(query) }
-      const { items, ...part } = await approvals.list(caller.tenant, cursor, limit, wanted, asker)
+      const { items, ...part } = await approvals.list(caller.tenant, cursor, limit, wanted, requester)
       const answer = listText({ ...part, items: items.filter(({ record }) => isAddressed(caller, record)) })
       return unmoved(answer)
     },
@@ -47,8 +47,8 @@ export function inspectApproval ({ approvals }: Services) {
     query: noQuery,
     answers: { 200: inspectAnswer },
     refusals: ['not_addressee', 'no_approval_required'],
-    async run ({ caller, id, asker }) {
-      const found = await approvals.inspect(caller, id, asker)
+    async run ({ caller, id, requester }) {
+      const found = await approvals.inspect(caller, id, requester)
       return unmoved(inspectionText(found))
     },
   })

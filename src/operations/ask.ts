@@ -43,7 +43,7 @@ export function ask ({ asks, limits }: Services) {
       async run (call) {
         const outcome = await run(call as OperationCall<AskBody>)
         if (call.waiting === null) return outcome
-        return { ...outcome, answer: await asks.read(call.caller, call.id, call.asker, call.waiting) }
+        return { ...outcome, answer: await asks.read(call.caller, call.id, call.requester, call.waiting) }
       }
     },
     run,
@@ -72,8 +72,8 @@ export function asked ({ asks }: Services) {
       takes: { id, ...seconds('for the answer'), offset: optionalOffset },
       hints: { readOnlyHint: true }
     },
-    async run ({ caller, id, asker, waiting }) {
-      return unmoved(await asks.read(caller, id, asker, waiting))
+    async run ({ caller, id, requester, waiting }) {
+      return unmoved(await asks.read(caller, id, requester, waiting))
     },
   })
 }
@@ -105,7 +105,7 @@ export function answer ({ asks }: Services) {
   })
 }
 
-/** As a tool it answers only what the passer is asked: people answer theirs on the page. */
+/** As a tool it answers only questions to the passer: people answer theirs on the page. */
 export function answerAsPasser ({ asks }: Services) {
   return operation<AnswerBody>({
     ...answering,
@@ -140,9 +140,9 @@ export function listAsks ({ asks }: Services) {
       'that, a page may have fewer items than `limit`, or none.',
     query: asksQuery,
     answers: { 200: asksAnswer },
-    async run ({ caller, query, asker }) {
+    async run ({ caller, query, requester }) {
       const { of, inbox, cursor, limit = 20 } = query
-      const answer = await asks.listText(caller, { of, inbox, labels: labelsOf(query) }, cursor, limit, asker)
+      const answer = await asks.listText(caller, { of, inbox, labels: labelsOf(query) }, cursor, limit, requester)
       return unmoved(answer)
     },
   })

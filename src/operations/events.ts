@@ -5,8 +5,8 @@ import { labelsExpected, wantedLabels } from '../core/labels.ts'
 import { eventTypes, isInbox } from '../core/model.ts'
 import { eventsAnswer, eventsHeaders, eventsQuery } from '../core/schemas/events.ts'
 import type { EventsQuery } from '../core/schemas/events.ts'
-import { isEventId } from '../handoffs/feed.ts'
-import type { EventFilter } from '../handoffs/feed.ts'
+import { isEventId } from '../handoffs/feed/feed.ts'
+import type { EventFilter } from '../handoffs/feed/feed.ts'
 import { operation, unmoved } from './operation.ts'
 import type { Services } from './operation.ts'
 
@@ -32,15 +32,17 @@ export function events ({ events: service, streams }: Services) {
       const texts = items.map(({ text }) => text).join()
       return unmoved(`{"items":[${texts}],"next":"${next}"${isReset ? ',"reset":true' : ''}}`)
     },
-    async stream ({ caller, query, asker }, last) {
+    async stream ({ caller, query, requester }, last) {
       const filter = filterOf(query, { last })
       const start = await service.start(caller.tenant, last ?? query.after)
-      return streams.open(caller.tenant, caller.keyId ?? caller, filter, start, asker)
+      return streams.open(caller.tenant, caller.keyId ?? caller, filter, start, requester)
     },
   })
 }
 
-/** What a schema can't say, all faults at once. @param stream null for a page; `last` is its Last-Event-ID */
+/**
+ * Checks that a schema can't express, all faults at once. @param stream null for a page; `last` is its Last-Event-ID
+ */
 function filterOf (query: EventsQuery, stream: { last: string | undefined } | null): EventFilter {
   const { after, types, handoff_id: handoffId, inbox, labels, limit, wait } = query
   const wanted = wantedLabels(labels)

@@ -8,21 +8,22 @@ import {
   workersAnswer
 } from '../core/schemas/inboxes.ts'
 import type { InboxSettingsBody, InboxesQuery, TakeBody } from '../core/schemas/inboxes.ts'
-import { caughtText, takenText } from '../handoffs/answers.ts'
+import { caughtText, takenText } from '../handoffs/lifecycle/answers.ts'
 import { key, seconds } from './arguments.ts'
 import { moved, operation, refusedBy, stays, unmoved } from './operation.ts'
 import type { OperationCall, Services } from './operation.ts'
 
 /** Catches the next handoffs from an inbox. */
 export function catchNext ({ inboxes, after, workers }: Services) {
-  const take = async ({ caller, body, bytes, key, worker, asker, waiting }: OperationCall<TakeBody>, max: number) => {
-    const wanted = { inboxes: inboxesOf(body, caller), max, bytes, worker, asker }
+  const take = async (call: OperationCall<TakeBody>, max: number) => {
+    const { caller, body, bytes, key, worker, requester, waiting } = call
+    const wanted = { inboxes: inboxesOf(body, caller), max, bytes, worker, requester }
     const asked = workers.asks(caller, wanted, waiting !== null)
     let from: string | undefined
     try {
       const taken = await inboxes.catch(caller, wanted, key, waiting)
       from = taken.items[0]?.record?.extra.to
-      await after.complete(caller.tenant, taken.items, asker)
+      await after.complete(caller.tenant, taken.items, requester)
       return taken
     } finally {
       asked(from)
@@ -93,7 +94,7 @@ function inboxesOf ({ inbox, inboxes }: TakeBody, { agent }: Caller): readonly s
   return [...new Set(inboxes)]
 }
 
-/** What there is in inboxes, and what operators set for them. */
+/** Inboxes, their figures and their settings. */
 
 export function inbox ({ inboxSettings }: Services) {
   return operation({
@@ -126,8 +127,8 @@ export function inboxWorkers ({ workers }: Services) {
     params: inboxParams,
     query: noQuery,
     answers: { 200: workersAnswer },
-    async run ({ caller, id: name, asker }) {
-      return unmoved(await workers.list(caller, name, asker))
+    async run ({ caller, id: name, requester }) {
+      return unmoved(await workers.list(caller, name, requester))
     },
   })
 }
@@ -144,8 +145,8 @@ export function listInboxes ({ inboxSettings }: Services) {
       'until next_cursor is null: before that, a page may have fewer items than `limit`, or none.',
     query: inboxesQuery,
     answers: { 200: inboxesAnswer },
-    async run ({ caller, query, asker }) {
-      return unmoved(await inboxSettings.list(caller, query, asker))
+    async run ({ caller, query, requester }) {
+      return unmoved(await inboxSettings.list(caller, query, requester))
     },
   })
 }

@@ -168,8 +168,8 @@ function progressOf (members: Members): Buffer | undefined {
 }
 
 /**
- * The member's text as it came. But a number may have a million digits, and one that is rounded to 100 may be above it;
- * so a long one is written anew.
+ * The member's text as it came. But a number may have a million digits, and a number that rounds to 100 may be above
+ * it: so a long number is written anew.
  */
 function textOf (members: Members, name: string): string {
   const raw = members.raw(name)!.toString()

@@ -2,13 +2,13 @@ import { Type } from '@sinclair/typebox'
 import { handoffParams, ignoredKeyHeaders, noQuery, passAnswer } from '../core/schemas/handoffs.ts'
 import { dryAnswer, purgeAnswer, purgeBody, redriveAnswer, redriveBody } from '../core/schemas/lists.ts'
 import type { PurgeBody, RedriveBody } from '../core/schemas/lists.ts'
-import type { Steered } from '../handoffs/operate.ts'
+import type { Steered } from '../handoffs/lifecycle/operate.ts'
 import { moved, operation, refusedBy, stays, unmoved } from './operation.ts'
 import type { Moved, OperationOutcome, Services } from './operation.ts'
 import { cancelBody, cancelRequestedAnswer, cancelledAnswer, reissueBody } from '../core/schemas/attempts.ts'
 import { id, key } from './arguments.ts'
 
-/** What operators do to many handoffs at once. */
+/** Operators' changes of many handoffs at once. */
 
 export function redrive ({ operate }: Services) {
   return operation<RedriveBody>({
@@ -24,14 +24,14 @@ export function redrive ({ operate }: Services) {
     headers: ignoredKeyHeaders,
     body: redriveBody,
     answers: { 200: Type.Union([redriveAnswer, dryAnswer]) },
-    async run ({ caller, body, members, asker }) {
-      const steered = await operate.redrive(caller, body, members, asker)
+    async run ({ caller, body, members, requester }) {
+      const steered = await operate.redrive(caller, body, members, requester)
       return body.dry_run === true ? counted(steered) : redriven(steered, body)
     },
   })
 }
 
-/** The same of those that a person has ticked in the console's list. Only that has it. */
+/** The same for handoffs that a person has ticked in the console's list, which alone has it. */
 export function redriveChosen ({ operate }: Services) {
   return operation<{ ids: string[] }>({
     name: 'redriveChosen',
@@ -69,8 +69,8 @@ export function purge ({ operate }: Services) {
     headers: ignoredKeyHeaders,
     body: purgeBody,
     answers: { 200: Type.Union([purgeAnswer, dryAnswer]) },
-    async run ({ caller, body, members, asker }) {
-      const steered = await operate.purge(caller, body, members, asker)
+    async run ({ caller, body, members, requester }) {
+      const steered = await operate.purge(caller, body, members, requester)
       if (body.dry_run === true) return counted(steered)
       const { changed, requested, more } = steered
       const moved = { to: changed.map(() => 'cancelled' as const), ids: changed }
@@ -84,7 +84,7 @@ function counted ({ changed, more }: Steered): OperationOutcome {
   return unmoved({ would_change: changed.length, more })
 }
 
-/** @param asked what the log says of the call */
+/** @param asked the call's members, for the log */
 function outcomeOf (
   action: string, answer: object, moved: Moved, asked: object, changed = moved.to.length
 ): OperationOutcome {
@@ -165,8 +165,8 @@ export function reissue ({ attempts }: Services) {
       takes: { id, ...key },
       hints: { destructiveHint: true, idempotentHint: true }
     },
-    async run ({ caller, id, asker }) {
-      const { answer, replayed, ofAnother, isTaken } = await attempts.reissue(caller, id, asker)
+    async run ({ caller, id, requester }) {
+      const { answer, replayed, ofAnother, isTaken } = await attempts.reissue(caller, id, requester)
       const made = answer.handoff_id
       const change: Moved = isTaken
         ? { to: ['cancelled', 'pending'], ids: [id, made] }

@@ -5,27 +5,27 @@ import type { Members } from '../core/json.ts'
 import type { Limits } from '../core/members.ts'
 import type { Caller, NeededScope, Status } from '../core/model.ts'
 import type { EndAnswer } from '../core/schemas/attempts.ts'
-import type { AfterService } from '../handoffs/after.ts'
-import type { ApprovalService } from '../handoffs/approvals.ts'
-import type { AskService } from '../handoffs/asks.ts'
-import type { EverythingService } from '../handoffs/everything.ts'
-import type { EventService, EventStreams, OpenStream } from '../handoffs/events.ts'
-import type { InboxService } from '../handoffs/inboxes.ts'
-import type { InboxSettingsService } from '../handoffs/inbox-settings.ts'
-import type { ListService } from '../handoffs/lists.ts'
-import type { ManyHandoffs } from '../handoffs/many.ts'
-import type { RunService } from '../handoffs/runs.ts'
-import type { OperateService } from '../handoffs/operate.ts'
-import type { AttemptService } from '../handoffs/attempts.ts'
-import type { HandoffService } from '../handoffs/service.ts'
-import type { WorkerService } from '../handoffs/workers.ts'
-import type { WaitOptions, WaitingAsker } from '../handoffs/waiter.ts'
+import type { AfterService } from '../handoffs/lifecycle/after.ts'
+import type { ApprovalService } from '../handoffs/people/approvals.ts'
+import type { AskService } from '../handoffs/people/asks.ts'
+import type { EverythingService } from '../handoffs/lifecycle/everything.ts'
+import type { EventService, EventStreams, OpenStream } from '../handoffs/feed/events.ts'
+import type { InboxService } from '../handoffs/inbox/inboxes.ts'
+import type { InboxSettingsService } from '../handoffs/inbox/settings.ts'
+import type { ListService } from '../handoffs/lists/lists.ts'
+import type { ManyHandoffs } from '../handoffs/wait/many.ts'
+import type { RunService } from '../handoffs/lists/runs.ts'
+import type { OperateService } from '../handoffs/lifecycle/operate.ts'
+import type { AttemptService } from '../handoffs/lifecycle/attempts.ts'
+import type { HandoffService } from '../handoffs/lifecycle/service.ts'
+import type { WorkerService } from '../handoffs/inbox/workers.ts'
+import type { WaitOptions, WaitingRequester } from '../handoffs/wait/waiter.ts'
 import { outcomes } from '../redis/outcomes.ts'
 import type { Outcome, ScriptName } from '../redis/outcomes.ts'
 import type { ApprovalVerdict } from '../store/approvals.ts'
 import type { WebhookService } from '../webhooks/service.ts'
 
-/** What the operations call. */
+/** The services that operations call. */
 export interface Services {
   handoffs: HandoffService
   everything: EverythingService
@@ -56,7 +56,10 @@ export interface Operation {
   name: string
   scope: NeededScope
   method: 'GET' | 'POST' | 'PUT' | 'DELETE'
-  /** As the router writes it: `/api/catch/:id`. It names one thing at most. Null for what is only a tool, or a form. */
+  /**
+   * As the router writes it: `/api/catch/:id`, with one name at most. Null for an operation that is only a tool, or a
+   * form.
+   */
   path: string | null
   tag: string
   summary: string
@@ -70,7 +73,7 @@ export interface Operation {
   nested: readonly string[]
   /** Its answers by status, for the documents. */
   answers: Readonly<Record<number, TSchema>>
-  /** Its own refusals, in the order in which they are checked. Those that all operations have are added. */
+  /** Its own refusals, in the order of the checks. The refusals of all operations are added. */
   refusals: readonly ErrorCode[]
   /** Whether its answer continues the trace that the handoff was passed in. */
   resumesTrace: boolean
@@ -86,25 +89,25 @@ export interface Operation {
   stream: ((call: OperationCall<any, any>, last: string | undefined) => Promise<OpenStream>) | null
 }
 
-/** What MCP says of an operation, and where its tool differs from it. */
+/** An operation's description for MCP, and the differences of its tool. */
 export interface Tool {
   name: `handoff_${string}`
   title: string
-  /** What a model reads about it: when to use it, and what to do next. */
+  /** For models: when to use it, and what to do next. */
   description: string
   /** Arguments besides the members of the body. `id` comes before those, the others after them. */
   takes: Record<string, TSchema>
   /** The members of the body that it takes, if not all. */
   body?: TObject
   hints?: { readOnlyHint?: boolean, destructiveHint?: boolean, idempotentHint?: boolean }
-  /** What it does, if that isn't what the operation does. */
+  /** Run in place of the operation's `run`. */
   run?: Operation['run']
 }
 
 /** A call of an operation, however it came in. The body and the query have what their schemas accepted. */
 export interface OperationCall<Body = unknown, Query = unknown> {
   caller: Caller
-  /** What the path names: a handoff's id, or an inbox's name. Empty if it names nothing. */
+  /** The path's parameter: a handoff's id, or an inbox's name. Empty if it has none. */
   id: string
   query: Query
   body: Body
@@ -116,7 +119,7 @@ export interface OperationCall<Body = unknown, Query = unknown> {
   traceparent: string | undefined
   /** What the catcher's worker calls itself (Handoff-Worker). */
   worker: string | undefined
-  asker: WaitingAsker
+  requester: WaitingRequester
   waiting: WaitOptions | null
   /** Only for a decision of a page: when the handoff that the page showed was passed (ms). */
   createdAt?: number | undefined
@@ -135,15 +138,15 @@ export interface OperationOutcome {
   made?: string
   /** The trace that the handoff was passed in. */
   traceparent?: string | undefined
-  /** What a person decided, for the log. */
+  /** A person's decision, for the log. */
   decided?: ApprovalVerdict
-  /** What an operator changed, for the log. */
+  /** An operator's change, for the log. */
   operated?: Operated | undefined
   /** Whether the log is to have that the caller read all of it. */
   isRead?: boolean
 }
 
-/** An operator's call: its name, what it was asked without any payload, and how much it changed. */
+/** An operator's call: its name, its members without any payload, and how much it changed. */
 export interface Operated { action: string, asked: Record<string, unknown>, changed: number }
 
 /** Which handoffs a call moved and to which status, in that order; and why it made successors, if it did. */
@@ -152,7 +155,7 @@ export interface Moved { to: Status[], ids?: string[], reissued?: Array<'failed'
 /** It moved nothing. */
 export const stays: Moved = { to: [] }
 
-/** What it answers, having moved nothing. */
+/** An answer without a transition. */
 export function unmoved (answer: OperationOutcome['answer'], status = 200): OperationOutcome {
   return { status, answer, replayed: false, moved: stays }
 }
@@ -184,7 +187,7 @@ export function refusedBy<Name extends ScriptName> (of: Name | readonly Name[], 
     .filter((one): one is ErrorCode => one in errorTable)
 }
 
-/** An operation with what most of them have in common. */
+/** An operation with the members that most have in common. */
 export function operation<Body = unknown, Query = unknown> (
   { run, ...given }: Pick<Operation, 'name' | 'scope' | 'method' | 'path' | 'tag' | 'summary' | 'answers'> &
     Partial<Operation> & { run (call: OperationCall<Body, Query>): Promise<OperationOutcome> }

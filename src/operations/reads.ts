@@ -54,7 +54,7 @@ export function status ({ handoffs }: Services) {
   })
 }
 
-/** What a catcher was given, once more. It is only a tool: a request's answer has no limit of length. */
+/** Reads a catcher's handoff again. It is only a tool: a request's answer has no limit of length. */
 export function read ({ handoffs }: Services) {
   return operation({
     name: 'read',
@@ -76,8 +76,8 @@ export function read ({ handoffs }: Services) {
       takes: { id, offset },
       hints: { readOnlyHint: true }
     },
-    async run ({ caller, id, asker }) {
-      return unmoved(await handoffs.read(caller, id, asker))
+    async run ({ caller, id, requester }) {
+      return unmoved(await handoffs.read(caller, id, requester))
     },
   })
 }
@@ -97,8 +97,8 @@ export function get ({ everything }: Services) {
     query: noQuery,
     answers: { 200: everythingAnswer },
     refusals: ['not_addressee'],
-    async run ({ caller, id, asker }) {
-      const { answer, isFirst } = await everything.read(caller, id, asker)
+    async run ({ caller, id, requester }) {
+      const { answer, isFirst } = await everything.read(caller, id, requester)
       return { ...unmoved(answer), isRead: isFirst }
     },
   })
@@ -110,7 +110,7 @@ const toolBody = Type.Object(Object.fromEntries(Object.entries(handoffsQuery.pro
   return [name, Type.Optional(nullable(type, { ...more, ...values !== undefined && { enum: [...values, null] } }))]
 })))
 
-/** Lists the handoffs that are live, those that failed, or those that ended. */
+/** Lists live handoffs, failed ones, or ended ones. */
 export function list ({ lists }: Services) {
   return operation<unknown, HandoffsQuery>({
     name: 'list',
@@ -138,13 +138,13 @@ export function list ({ lists }: Services) {
       takes: { offset: optionalOffset },
       hints: { readOnlyHint: true },
       body: toolBody,
-      async run ({ caller, body, asker }) {
+      async run ({ caller, body, requester }) {
         const query = Object.fromEntries(Object.entries(body as object).filter(([, value]) => value !== null))
-        return unmoved(await lists.page(caller, query, asker))
+        return unmoved(await lists.page(caller, query, requester))
       }
     },
-    async run ({ caller, query, asker }) {
-      return unmoved(await lists.page(caller, query, asker))
+    async run ({ caller, query, requester }) {
+      return unmoved(await lists.page(caller, query, requester))
     },
   })
 }
@@ -163,8 +163,8 @@ export function listRuns ({ runs }: Services) {
       'last are there. A run is gone RETENTION after its last change.',
     query: runsQuery,
     answers: { 200: runsAnswer },
-    async run ({ caller, query, asker }) {
-      return unmoved(await runs.page(caller, query, asker))
+    async run ({ caller, query, requester }) {
+      return unmoved(await runs.page(caller, query, requester))
     },
   })
 }
@@ -232,8 +232,8 @@ export function wait ({ many }: Services) {
       takes: { ...seconds('until all of them have ended'), offset: optionalOffset },
       hints: { readOnlyHint: true }
     },
-    async run ({ caller, body: { ids, until, results }, waiting, asker }) {
-      const answer = await many.wait(caller, ids, until ?? 'all', results !== false, { waiting, asker })
+    async run ({ caller, body: { ids, until, results }, waiting, requester }) {
+      const answer = await many.wait(caller, ids, until ?? 'all', results !== false, { waiting, requester })
       return unmoved(answer)
     },
   })

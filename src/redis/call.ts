@@ -20,7 +20,7 @@ export interface ScriptRequest<T> {
   decode (reply: unknown): T
 }
 
-/** What is responsible for a call until it is settled. */
+/** Is responsible for a call until it is settled. */
 export interface Dispatcher {
   /** The call got no valid answer, and may get one if it is retried. */
   again (call: ScriptCall): void
@@ -56,7 +56,7 @@ export abstract class OwnCommand {
   setTimeout (): void {}
   abstract resolve (reply: unknown): void
   abstract reject (error: Error): void
-  /** The command in RESP. What it doesn't return it has written to the stream. */
+  /** The command in RESP, but for the parts that it has written to the stream. */
   abstract toWritable (stream: Writable): string | Buffer
 }
 
@@ -128,9 +128,9 @@ export class ScriptCall extends OwnCommand {
   }
 
   /**
-   * Redis is full: from now on this runs the script's text for that.
-   * @param refused is called if that refuses too
-   * @returns whether there is one that wasn't tried yet
+   * Redis is full: from now on this runs the script's text for a full Redis.
+   * @param refused is called if that text refuses too
+   * @returns whether there is such a text, not tried yet
    */
   forFull (refused: () => void): boolean {
     const { script: { whenFull: script }, decode } = this.request
@@ -208,8 +208,8 @@ export function argument (text: string): string {
 }
 
 /**
- * A text of which each character is one byte in any case: were it two, Redis would take the end of a stranger's text
- * for commands. Those of ASCII stay texts, which costs less.
+ * A text in which each character is one byte: with more, Redis would take the end of a stranger's text for commands.
+ * ASCII stays a text, which costs less.
  */
 export function inLatin1 (text: string): string | Buffer {
   return Buffer.byteLength(text) === text.length ? text : Buffer.from(text, 'latin1')
@@ -242,11 +242,11 @@ export function isCut ({ code }: NodeJS.ErrnoException): boolean {
 }
 
 /**
- * Reports Redis's message where it closes a new connection, as at maxclients. ioredis writes as soon as it is
- * connected; then the reset hides what Redis said. So an attempt that follows such a reset listens before anything is
- * written, and its error has Redis's words. It is the attempt that ioredis makes anyway, to the same address and with
- * the same TLS, so a Redis without a free place gets no more connections. A connection that was in use and broke isn't
- * listened to: the way back from an outage is as fast as before.
+ * Reports Redis's message if it closes a new connection, as at maxclients. ioredis writes as soon as it is connected;
+ * then the reset hides Redis's message. So the attempt after such a reset listens before anything is written, and its
+ * error has Redis's words. ioredis makes this attempt anyway, to the same address and with the same TLS, so a Redis
+ * without a free place gets no more connections. After the break of a used connection there is no such listening: the
+ * way back from an outage is as fast as before.
  */
 export function reportRefusals (redis: Redis): void {
   const { connector } = redis as unknown as { connector: Connector }
@@ -271,7 +271,7 @@ export function reportRefusals (redis: Redis): void {
   }
 }
 
-/** What a server says before it is asked; empty if it says nothing, as one that lets us in. */
+/** A server's message before any request; empty if there is none, as from a server that lets us in. */
 function firstReply (stream: Socket): Promise<string> {
   return new Promise(resolve => {
     let received = ''

@@ -136,7 +136,7 @@ export function readInfo (text: string): Record<string, string> {
 interface ServerVersion {
   /** `Redis 8.0.2`, `Valkey 8.1.1` */
   name: string
-  /** It lacks what the scripts need. */
+  /** It lacks something that the scripts need. */
   tooOld: boolean
   tested: boolean
 }
@@ -162,7 +162,7 @@ export function onlineReplicas (info: ServerInfo): number | undefined {
     /^slave\d+$/.test(field) && value?.includes('state=online')).length
 }
 
-/** What Redis's errors mean for a call. */
+/** The meaning of Redis's errors for a call. */
 
 /**
  * Not executed, and the reason may soon be over. The last two: a script met keys whose slot is moving, in the words of
@@ -174,8 +174,8 @@ export const passing =
 export const unsupported =
   /^ERR ([Uu]nknown (Redis |Valkey )?(sub)?command|Error compiling script|Unexpected flag in script shebang)\b/
 /**
- * Not executed, and an operator has to act first. The last two: missing rights inside a script; what it wrote before
- * that stays.
+ * Not executed, and an operator has to act first. The last two: missing rights inside a script, whose earlier writes
+ * stay.
  */
 export const refusing =
   /^(OOM|MISCONF|NOREPLICAS|NOPERM|NOAUTH|WRONGPASS|ERR The user executing the script|ERR ACL failure)\b/

@@ -13,9 +13,9 @@ export function readLua (path: string): string {
 }
 
 /**
- * What blocks of the scripts are for: events are on, and written to the feed itself (`direct`) or relayed; one Redis
- * has all partitions (`oneredis`); what has ended is listed; the text runs several calls at once; it is the one for a
- * Redis that is full.
+ * The texts that a block of a script may be for: events are on, and written to the feed itself (`direct`) or relayed;
+ * one Redis has all partitions (`oneredis`); ended handoffs are listed; the text runs several calls at once; the text
+ * is for a full Redis.
  */
 const conditions = ['events', 'direct', 'relayed', 'oneredis', 'ended', 'several', 'full'] as const
 export type Condition = typeof conditions[number]

@@ -13,7 +13,7 @@ const clockRefresh = 5000
 /** After a reconnect because a server took no writes, how long until the next such reconnect, in milliseconds. */
 const reconnectPause = 1000
 
-/** How often bytes were handed to a connection, since the process began. What was asked before is older than that. */
+/** How often bytes were handed to a connection, since the process began: calls of an earlier count are sent. */
 export const flushes = { count: 0 }
 
 /** Durability: how many replicas must acknowledge. */
@@ -85,7 +85,7 @@ export class Lane {
   /**
    * @param askingUntil the node is importing this call's slot and serves it only after ASKING: until when that holds
    */
-  ask (call: ScriptCall, askingUntil: number | null = null): void {
+  take (call: ScriptCall, askingUntil: number | null = null): void {
     call.askingUntil = askingUntil
     const asking = askingUntil !== null
     // A call redirected by ASK isn't parked because of groups: afterwards it would have to be redirected again.
@@ -108,7 +108,9 @@ export class Lane {
     else this.#master.calls.sendCommand(call as never)
   }
 
-  /** Sends what was held back until the end of the tick. If the connection broke meanwhile, it is parked. */
+  /**
+   * Sends the calls that were held back until the end of the tick. If the connection broke meanwhile, they are parked.
+   */
   #sendTogether (): void {
     flushes.count++
     this.#together.send(command => this.#master.calls.sendCommand(command as never))
@@ -176,8 +178,8 @@ export class Lane {
       // Another partition each time, because one whose slot is migrating refuses.
       const { calls, tags } = this.#master
       const tag = tags[this.#groups++ % tags.length]
-      // Without partitions it is importing the slots of the group's calls. There, a barrier's key would be in the way
-      // of the one that the other node has: MIGRATE refuses to replace it.
+      // A master without partitions is importing the slots of the group's calls. A barrier's key there would be in the
+      // way of the other node's: MIGRATE refuses to replace it.
       const [own] = tag === undefined ? first.request.keys : []
       const written = own === undefined
         ? write(calls, barrier, barrierKey(tag ?? first.request.tag), replicas)
@@ -200,7 +202,7 @@ export class Lane {
   #resume (): void {
     if (!this.#ready || this.#underWay > 0) return
     this.#taking = true
-    for (const call of this.takeParked()) if (!call.settled) this.ask(call, call.askingUntil)
+    for (const call of this.takeParked()) if (!call.settled) this.take(call, call.askingUntil)
   }
 }
 
@@ -218,9 +220,9 @@ const barrier = '#!lua flags=allow-oom\nredis.call(\'SET\', KEYS[1], \'\', \'PX\
 
 /**
  * The same for a master that refuses the barrier, because all its slots are migrating and it makes no new keys there.
- * It uses a key of one of the group's own calls, which exists, or may be created after ASKING. The write leaves the key
- * unchanged: a stream, a list or a set gets the TTL that it has. Only the log of keys has none, and gets one that never
- * passes (in the year 9999), because no entry may be added here.
+ * It uses a key of one of the group's calls, which exists, or may be created after ASKING. The write leaves the key
+ * unchanged: a stream, a list or a set gets the TTL that it has. The log of keys, to which no entry may be added here,
+ * has no TTL: it gets one in the year 9999.
  */
 export const ownBarrier = `#!lua flags=allow-oom
 local key = KEYS[1]
@@ -300,7 +302,7 @@ const usualSize = 64 * 1024
  * socket, and no list of chunks for Node to process (bench, mix: a tenth of the service's CPU). ioredis's own commands
  * and our calls are all written here, so their order is kept, and replies match. If the stream breaks, unsent bytes are
  * lost with it, like those in the stream's own buffer.
- * @param last adds what was held back, at the tick's end
+ * @param last adds the calls that were held back, at the tick's end
  * @returns has `last` called at the end of this tick
  */
 function batchWrites (stream: Writable, last: () => void): () => void {
@@ -320,7 +322,7 @@ function batchWrites (stream: Writable, last: () => void): () => void {
     isDue = false
     last()
     if (parts.length === 0) return
-    // The connection was closed in the same tick: its calls are retried like all unanswered ones.
+    // The connection was closed in the same tick: its calls are retried like all without an answer.
     if (stream.writableEnded) return
     const whole = usual !== undefined && length <= usualSize ? usual : Buffer.allocUnsafeSlow(length)
     if (whole === usual) usual = undefined

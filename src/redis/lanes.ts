@@ -15,7 +15,7 @@ export const callBudget = 2000
 const giveUpInterval = 50
 /**
  * How long ASK holds after the call that it answered was sent, in milliseconds: a round trip, and as many for the way
- * to the other node. A slot that comes back to a node within this time could hide what it has (docs/reliability.md).
+ * to the other node. A slot that comes back to a node within this time could hide keys (docs/reliability.md).
  */
 export const askHolds = 500
 /** The pause before a retry when a server can't serve a call at the moment. */
@@ -23,10 +23,9 @@ const pause = 50
 
 /**
  * Runs scripts, each on the lane of the master that has its partition. If the connection breaks, the server can't serve
- * the call at the moment, or the replicas don't acknowledge it, the call is retried until its budget is over. That is
+ * the call at the moment, or the replicas don't acknowledge it, the call is retried until its time is over. A retry is
  * safe because every transition carries the token of its operation, so its script recognises a repeat. A given-up call
- * can't be carried out much later, unnoticed: it carries its deadline in Redis time, and its script refuses to run
- * after that.
+ * can't be carried out much later, unnoticed: its script refuses to run after the call's deadline, in Redis time.
  */
 export class Lanes implements Dispatcher {
   readonly #masters: Masters
@@ -34,11 +33,11 @@ export class Lanes implements Dispatcher {
   readonly #open = new OpenCalls()
   readonly #unwrap: ((tag: string, reply: unknown) => unknown) | undefined
   /**
-   * The shared calls that are not sent yet, by what they read, while `flushes` had this count. Another Map each time,
-   * like that of redis/together.ts.
+   * The shared calls that are not sent yet, by script, key and arguments, while `flushes` had this count. Another Map
+   * each time, as in redis/together.ts.
    */
-  #asked = new Map<string, Promise<unknown>>()
-  #askedBefore = -1
+  #shared = new Map<string, Promise<unknown>>()
+  #sharedAt = -1
   /** Calls to partitions without a known master. */
   #parked: ScriptCall[] = []
   #timer: NodeJS.Timeout | undefined
@@ -75,7 +74,7 @@ export class Lanes implements Dispatcher {
       )
       this.#open.add(call)
       this.#timer ??= setInterval(() => this.#giveUpLate(), giveUpInterval)
-      this.#ask(call)
+      this.#toLane(call)
     })
     if (scriptCalls.hasSubscribers) {
       scriptCalls.publish({ script: request.script.name, answer } satisfies ScriptCallMessage)
@@ -84,19 +83,19 @@ export class Lanes implements Dispatcher {
   }
 
   /**
-   * The same, once for all who ask for the same before it is sent: later callers may know what happened since.
-   * Only for what reads one key. No caller may change the reply.
+   * Runs a script once for all callers with the same key and arguments until it is sent: later callers may know of
+   * changes since. Only for scripts that read one key. No caller may change the reply.
    */
   share<T> (request: ScriptRequest<T>): Promise<T> {
     const { script: { name }, keys: [key], texts } = request
     const wanted = texts.length === 0 ? `${name} ${key}` : `${name} ${key} ${texts.join(' ')}`
-    if (this.#askedBefore !== flushes.count) this.#asked = new Map()
-    this.#askedBefore = flushes.count
-    let reply = this.#asked.get(wanted) as Promise<T> | undefined
+    if (this.#sharedAt !== flushes.count) this.#shared = new Map()
+    this.#sharedAt = flushes.count
+    let reply = this.#shared.get(wanted) as Promise<T> | undefined
     if (reply === undefined) {
-      if (this.#asked.size === 0) setImmediate(() => { this.#asked = new Map() })
+      if (this.#shared.size === 0) setImmediate(() => { this.#shared = new Map() })
       reply = this.call(request)
-      this.#asked.set(wanted, reply)
+      this.#shared.set(wanted, reply)
     }
     return reply
   }
@@ -139,15 +138,15 @@ export class Lanes implements Dispatcher {
   again (call: ScriptCall): void {
     setTimeout(() => {
       if (call.settled) return
-      const ask = () => this.#ask(call)
+      const retry = () => this.#toLane(call)
       const lane = this.#laneOf(call.request.tag)
-      if (lane?.ready) lane.learnClock().then(ask, ask)
-      else ask()
+      if (lane?.ready) lane.learnClock().then(retry, retry)
+      else retry()
     }, pause)
   }
 
   skipped (call: ScriptCall): void {
-    this.#askAgain(call, call.lane as Lane)
+    this.#backToLane(call, call.lane as Lane)
   }
 
   failed (call: ScriptCall, error: Error): void {
@@ -155,19 +154,18 @@ export class Lanes implements Dispatcher {
     const lane = call.lane as Lane
     if (message.startsWith('NOSCRIPT')) {
       call.withSource = true
-      this.#askAgain(call, lane)
+      this.#backToLane(call, lane)
     } else if (message.startsWith('OOM') && call.forFull(() => { lane.fullRefusals++ })) {
-      this.#askAgain(call, lane)
+      this.#backToLane(call, lane)
     } else if (message.startsWith('MOVED ') || message.startsWith('ASK ')) {
       this.#redirect(call, message)
     } else if (refusing.test(message) || unsupported.test(message)) {
       if (message.startsWith('OOM')) lane.fullRefusals++
       call.refuse(new Unavailable(message))
     } else if (error.name !== 'ReplyError') {
-      // The connection broke: the lane retries when it is back; if another lane has the partition by now, that one does
-      // at once.
+      // The connection broke: the lane retries when it is back, or at once another lane that has the partition by now.
       if (this.#laneOf(call.request.tag) === lane) lane.park(call)
-      else this.#ask(call)
+      else this.#toLane(call)
     } else if (passing.test(message)) {
       if (message.startsWith('READONLY')) lane.reconnect()
       if (message.startsWith('CLUSTERDOWN')) this.#masters.doubt()
@@ -182,16 +180,16 @@ export class Lanes implements Dispatcher {
     return master === undefined ? undefined : this.#lanes.get(master)
   }
 
-  #ask (call: ScriptCall): void {
+  #toLane (call: ScriptCall): void {
     const lane = this.#laneOf(call.request.tag)
     if (lane === undefined) this.#parked.push(call)
-    else lane.ask(call)
+    else lane.take(call)
   }
 
-  /** At the same server, which hasn't run it. */
-  #askAgain (call: ScriptCall, lane: Lane): void {
-    if (lane.closed) this.#ask(call)
-    else lane.ask(call, call.askingUntil)
+  /** Retries at the same server, which hasn't run the call. */
+  #backToLane (call: ScriptCall, lane: Lane): void {
+    if (lane.closed) this.#toLane(call)
+    else lane.take(call, call.askingUntil)
   }
 
   /** Another node has the slot (MOVED), or is importing it and has these keys already (ASK). */
@@ -206,7 +204,7 @@ export class Lanes implements Dispatcher {
       call.again(`sent to and fro: ${redirection}`)
     } else {
       call.lastError = redirection
-      lane.ask(call, redirection.startsWith('ASK ') ? call.sentAt + askHolds : null)
+      lane.take(call, redirection.startsWith('ASK ') ? call.sentAt + askHolds : null)
     }
   }
 
@@ -221,7 +219,7 @@ export class Lanes implements Dispatcher {
       lane.close()
       this.#lanes.delete(master)
     }
-    for (const call of waiting) if (!call.settled) this.#ask(call)
+    for (const call of waiting) if (!call.settled) this.#toLane(call)
   }
 
   #giveUpLate (): void {

@@ -25,8 +25,8 @@ export interface Master {
   /** Finds out which scripts are refused. Awaited on each new connection, before any call. */
   learnRights?: () => Promise<void>
   /**
-   * The scripts that would break off half way, because the user lacks a right that they need or the server a command,
-   * and why. What a script has written by then stays.
+   * The scripts that would break off half way, because the user lacks a right or the server a command, and why. A
+   * script's writes before that would stay.
    */
   refused?: ReadonlyMap<Script, string> | undefined
 }
@@ -223,7 +223,7 @@ export class ClusterMasters implements Masters {
 
   doubt (): void {
     this.#doubtedAt = performance.now()
-    // Those that are asked now may say so already.
+    // The nodes that are being read may have the new map already.
     if (!this.#rounds.isUnderWay) this.#rounds.wake()
   }
 
@@ -232,7 +232,7 @@ export class ClusterMasters implements Masters {
     const colon = name.lastIndexOf(':')
     // ASK doesn't mean that the map has changed.
     if (how === 'MOVED') this.doubt()
-    // Without a host it is the same host with another port; asking for all slots finds that out.
+    // Without a host it is the same host with another port, which a read of all slots shows.
     if (colon <= 0) return undefined
     const master = this.#masterAt({ host: name.slice(0, colon), port: Number(name.slice(colon + 1)) })
     this.#sentAt.set(master, performance.now())
@@ -254,14 +254,14 @@ export class ClusterMasters implements Masters {
   }
 
   /**
-   * Asks the nodes one after another until one answers. Each time another node is first: one that is cut off has an old
-   * map.
+   * Reads the map from one node after another until one answers. Each time another node is first: a node that is cut
+   * off has an old map.
    */
   async #askAround (): Promise<void> {
     const hosts = [...this.#known, ...this.#address.nodes]
     const first = this.#turn++ % hosts.length
     for (const host of [...hosts.slice(first), ...hosts.slice(0, first)]) {
-      const ranges = await this.#ask(host).catch((error: Error) => this.#unanswered(host, error))
+      const ranges = await this.#slotRanges(host).catch((error: Error) => this.#unanswered(host, error))
       if (this.#rounds.signal.aborted) return
       if (ranges.length > 0) return this.#learn(ranges)
     }
@@ -277,7 +277,7 @@ export class ClusterMasters implements Masters {
     return []
   }
 
-  async #ask (host: Host): Promise<SlotRange[]> {
+  async #slotRanges (host: Host): Promise<SlotRange[]> {
     const master = this.#masters.get(nodeName(host))
     if (master !== undefined) return askSlots(master.calls, host)
     const redis = this.#open(host, this.#address)

@@ -33,12 +33,12 @@ export interface Script {
   /** How long its calls took until they were answered or given up. */
   readonly took: Histogram
   /**
-   * What runs in its place once Redis has refused it because Redis is full (maxmemory): with what the script has for
-   * that (`--@if full`), which asks `isFull` (lua/lib/record.lua) before it writes. Redis judges a script as a whole,
-   * by its first line, and can't know that a long result takes the place of a longer payload.
+   * The text that runs once Redis has refused this one because it is full (maxmemory): with its blocks `--@if full`,
+   * which ask `isFull` (lua/lib/record.lua) before they write. Redis judges a script as a whole, by its first line, and
+   * can't know that a long result takes the place of a longer payload.
    */
   readonly whenFull?: Script
-  /** What runs it for several calls at once (lua/lib/several.lua), for those that run most. */
+  /** The text that runs several calls at once (lua/lib/several.lua), of the scripts that run most. */
   readonly several?: Script
 }
 
@@ -50,7 +50,7 @@ interface ScriptOptions {
   /** Where transitions append their events. Left out: nowhere, so they don't pay for it. */
   events?: EventTarget | undefined
   /**
-   * What the scripts that run most have as constants: an argument, and making a number of it, costs Redis 2 % of such a
+   * Constants of the scripts that run most: as an argument, and made a number, each would cost Redis 2 % of such a
    * call.
    */
   lifetimes?: Lifetimes | undefined
@@ -69,7 +69,7 @@ export interface Lifetimes { workTtl: number, retention: number }
 const day = 86_400_000
 
 /**
- * Where a transition writes its event: to its tenant's feed (what the feeds' keys begin with, and for how long they
+ * Where a transition writes its event: to its tenant's feed (the beginning of the feeds' keys, and for how long they
  * keep events, in milliseconds), or to an outbox in its own partition, from which it is relayed.
  */
 export type EventTarget = { feeds: string, retention: number } | 'outbox'

@@ -14,9 +14,9 @@ const remembered = 8
 
 /**
  * Bytes of a broken connection may reach the server after its calls were retried and answered on the next one: a client
- * gets a correct refusal, and then the first request is carried out after all. So before any retry, the server is told
- * to kill the old connection (CLIENT KILL), and then discards its bytes. If that isn't allowed (ACL, a proxy), only the
- * calls' deadlines end this, two seconds later (the simulator shows both: test/faults/sim).
+ * gets a correct refusal, and then the first request is carried out after all. So before any retry, the server has to
+ * kill the old connection (CLIENT KILL), and discards its bytes. If that isn't allowed (ACL, a proxy), only the calls'
+ * deadlines end this, two seconds later (the simulator shows both: test/faults/sim).
  */
 export class StaleConnections {
   /**

@@ -30,15 +30,15 @@ const keepAlive = 5000
  */
 const renewalPause = 50
 /**
- * How long after a redirection the next one is followed, and what it ended is made again, in milliseconds: two nodes
- * may point at one another.
+ * How long after a redirection the next one is followed, and the subscription that it ended is made again, in
+ * milliseconds: two nodes may point at one another.
  */
 const redirectionPause = 500
 /**
  * How many listeners are woken together after a break, at most, but for those of one channel: each reads Redis at once.
  */
 const wokenTogether = 256
-/** How many turns of the event loop there are between two slices, at least: for what was woken, and for others. */
+/** How many turns of the event loop there are between two slices, at least: for the woken requests, and for others. */
 const turnsBetween = 2
 
 /**
@@ -46,8 +46,8 @@ const turnsBetween = 2
  * none without listeners. Waiters read for themselves what has changed. A message may be lost with its connection, or
  * while its slot moves, so a new subscription wakes all listeners. There may be tens of thousands, so after a break the
  * subscriptions are made slice by slice, and other requests are served in between. While a slot moves, scripts may run
- * at the node that is to get it, and tell nobody here: if the slot stays where it was, no listener is woken for that,
- * so one must not rely on messages alone.
+ * at the node that is to get it, and their messages don't arrive here: if the slot then stays where it was, no listener
+ * is woken for those changes. So waiters must not rely on messages alone.
  */
 export class Subscriptions {
   readonly #masters: Masters
@@ -160,8 +160,8 @@ export class Subscriptions {
   }
 
   /**
-   * At each master slice by slice. What an earlier round hasn't come to is this round's now, so that a channel is
-   * subscribed only where it is wanted last.
+   * At each master slice by slice. This round takes over the channels that an earlier round hasn't come to, so a
+   * channel is subscribed only where it was wanted last.
    */
   #subscribeAgain (wants: (channel: Channel) => boolean): void {
     const round = Symbol('round')
@@ -206,7 +206,7 @@ export class Subscriptions {
     if (!await channel.subscribed) wakeAll(channel)
   }
 
-  /** Those that Redis ended, or refused to make. */
+  /** The subscriptions that Redis ended, or refused to make. */
   #renewEnded (): void {
     const made = new Map<Redis, ReadonlySet<string>>()
     this.#subscribeAgain(({ name, on, pending, round }) => {
@@ -225,11 +225,11 @@ export class Subscriptions {
   }
 }
 
-/** What `subscribed` says where no other node was named. */
+/** The result of `subscribed` if no other node was named. */
 const notElsewhere = Promise.resolve(false)
 const ignore = () => {}
 
-/** One for each wait, and one for each wake-up: ioredis's own allocate three times as much. */
+/** A command for each wait, and for each wake-up: ioredis's own allocate three times as much. */
 class ChannelCommand extends OwnCommand {
   readonly #name: string
   readonly #channel: string

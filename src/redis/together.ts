@@ -63,8 +63,8 @@ export class SeveralCalls extends OwnCommand {
 }
 
 /**
- * Collects a tick's calls of the scripts that can run for several. What comes in the same tick has no order, so it
- * doesn't matter that others overtake it.
+ * Collects a tick's calls of the scripts that can run for several. Calls of the same tick have no order, so others may
+ * overtake them.
  */
 export class Together {
   readonly #isOneRedis: boolean
@@ -78,7 +78,7 @@ export class Together {
   /** @returns whether it was taken; otherwise it is to be sent alone */
   take (call: ScriptCall): boolean {
     const { script: { name, several }, tag, bytes, isAlone } = call.request
-    // What was refused may be again, while a slot moves, and the others with it.
+    // While a slot moves, a call that was refused may be refused again, and the others of its command with it.
     if (several === undefined || isAlone === true || call.wasRefused) return false
     if (bytes !== undefined && bytes.length > maxBytes) return false
     const key = this.#isOneRedis ? name : `${name} ${tag}`
@@ -92,7 +92,7 @@ export class Together {
     return this.#calls.size
   }
 
-  /** Passes on what was taken: alone what is alone, the rest in commands of several. */
+  /** Sends the calls that were taken: a single one of its script alone, the rest in commands of several. */
   send (one: (command: ScriptCall | SeveralCalls) => void): void {
     const taken = this.#calls
     // Another Map each time. After `clear`, the old table still has its calls, and a link to the new table. Once one

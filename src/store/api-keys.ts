@@ -44,11 +44,11 @@ export interface NewKey {
   ratePerMinute: number | null
   /** Names like the others; left out for any inbox. */
   inboxes?: readonly string[] | undefined
-  /** Who makes the key, for the log: user@host. */
+  /** The key's maker, for the log: user@host. */
   by: string
 }
 
-/** What to change of a key; null takes it away, and what is left out stays. */
+/** Changes of a key: null removes a member; members that are left out stay. */
 export interface KeyUpdate {
   scopes?: readonly Scope[] | undefined
   /** Milliseconds from now; null for no end. */
@@ -145,7 +145,7 @@ export class KeyRecords {
     return outcome === 'not_found' ? null : { now: now as number, ...parseFields(id, fields) }
   }
 
-  /** Changes what a key may do and until when. @throws {Unavailable} */
+  /** Changes a key's rights and its end. @throws {Unavailable} */
   async update (
     id: string, { scopes, expiresIn, ratePerMinute, inboxes }: KeyUpdate, by: string
   ): Promise<UpdateReply> {
@@ -181,7 +181,7 @@ export class KeyRecords {
   /**
    * The changes of keys since the last call, at most 100 at once.
    * @param after the `last` of the previous answer; empty at first
-   * @returns `lost`: nobody knows what has changed since, so forget all that you know about keys and go on from `last`.
+   * @returns `lost`: the log has lost changes since, so forget all that you know about keys and go on from `last`.
    * `more`: there may be more.
    * @throws {Unavailable}
    */

@@ -16,8 +16,8 @@ type DecisionReply = { outcome: 'decided', at: number } |
   RefusedReply<Refused<'decide', 'approved' | 'rejected' | 'replayed'>>
 
 /**
- * What a person decided on: when it was passed (ms), and the digest of its content (SHA-256 in base64). A member is
- * undefined if the request didn't say it.
+ * The handoff that a person saw: when it was passed (ms), and the digest of its content (SHA-256 in base64). A member
+ * is undefined if the request doesn't have it.
  */
 export interface SeenByPerson { createdAt?: number | undefined, digest?: string | undefined }
 
@@ -33,20 +33,19 @@ export type InspectReply =
  * content's (empty if it has none), and `size` is how many bytes its payload has.
  */
 export interface Waiting { id: string, record: HandoffRecord, task: Buffer, digest: string, size: number }
-/** Which of them are listed: those for this inbox, and with all of these labels. */
+/** Which handoffs are listed: for this inbox, and with all of these labels. */
 export interface WantedWaiting { inbox?: string | undefined, labels?: Labels | undefined }
 /**
- * How many members a call looks at that wants only some of them. It is fewer than for one that wants all: that one is
- * long only where many have expired, so nobody can make it long at will.
+ * How many members a call looks at if it lists only some. A call that lists all may look at more: it takes long only
+ * after many have expired, which no client can bring about at will.
  */
 const looksForSome = 128
 
 /** A position in the list: the last handoff seen. */
 export interface ListPlace { createdAt: number, id: string }
 /**
- * What one call read of the list, perhaps nothing, and the position to go on from; null at the end of the list. `count`
- * is how many wait in all; those that have expired are among them until the sweep has been there. By Redis’s clock it
- * was `now`.
+ * A call's part of the list, perhaps empty, and the position to go on from; null at the end of the list. `count` is how
+ * many wait in all, with those that have expired since the last sweep. By Redis’s clock it was `now`.
  */
 interface WaitingPart { items: Waiting[], next: ListPlace | null, count: number, now: number }
 
@@ -119,7 +118,7 @@ export class Approvals {
     })
   }
 
-  /** What people of this tenant decided last, the latest first. */
+  /** The last decisions of people of this tenant, the latest first. */
   decided (tenant: string, tag: string, limit: number): Promise<Decided[]> {
     return this.#lanes.call({
       script: this.#scripts.decided,
@@ -136,7 +135,7 @@ export function isNarrow (wanted: WantedWaiting): boolean {
   return wordsOf(wanted) !== ''
 }
 
-/** What the script needs if only some are wanted: their words, and how many members to look at. */
+/** The script's arguments if only some are wanted: their words, and how many members to look at. */
 function narrowing (wanted: WantedWaiting): string[] {
   return isNarrow(wanted) ? [wordsOf(wanted), String(looksForSome)] : []
 }

@@ -7,7 +7,7 @@ import type { KeyNames } from './key-names.ts'
 import { parseRecord, readRefusal, tagged } from './replies.ts'
 import type { Refused, RefusedReply, Seen } from './replies.ts'
 
-/** A question as it is asked. The texts are JSON; those that are left out are empty. */
+/** A new question. The texts are JSON; a text that is left out is empty. */
 interface Question {
   token: string
   /** What the worker that asks calls itself. */

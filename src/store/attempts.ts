@@ -86,7 +86,7 @@ export class Attempts {
   }
 
   #giveUp (
-    became: 'failed' | 'declined', place: HandoffPlace, token: string, agent: string, mayRetry: boolean, told: Buffer,
+    became: 'failed' | 'declined', place: HandoffPlace, token: string, agent: string, mayRetry: boolean, text: Buffer,
     code: string, worker: string
   ): Promise<EndReply> {
     const member = memberOf(place.tenant, place.id)
@@ -95,13 +95,13 @@ export class Attempts {
       tag: place.tag,
       keys: this.#keys(place),
       texts: [became, token, agent, this.#retention, member, mayRetry ? '1' : '0', code, worker],
-      bytes: told,
+      bytes: text,
       decode: reply => readEnd(reply, mayRetry)
     })
   }
 
   /**
-   * @param may whose the agent may cancel; `pending`: an operator means only what is pending
+   * @param may whose handoffs the agent may cancel; `pending`: an operator cancels it only if it is pending
    * @param reason JSON text; empty for none
    */
   cancel (
@@ -113,7 +113,7 @@ export class Attempts {
     })
   }
 
-  /** @param may whose the agent may reissue; `ended`: an operator means only what has ended */
+  /** @param may whose handoffs the agent may reissue; `ended`: an operator reissues it only if it has ended */
   reissue (place: HandoffPlace, agent: string, may: Power | 'ended'): Promise<ReissueReply> {
     const texts = [agent, this.#retention, memberOf(place.tenant, place.id), powers[may]]
     return this.#lanes.call({
@@ -143,8 +143,7 @@ function readHeartbeat (reply: unknown): HeartbeatReply {
 }
 
 /**
- * A repeated operation reports only the successor that it made itself: one that the passer asked for later wasn't part
- * of its answer.
+ * A repeated operation reports only the successor that it made itself, not one that the passer made later.
  */
 function readEnd (reply: unknown, mayRetry: boolean): EndReply {
   const parts = tagged(reply)

@@ -21,12 +21,14 @@ export interface Stand { named: string, last: string, standing: 'open' | 'gone' 
 export type Fan = <T>(call: () => Promise<T>) => Promise<T>
 
 /**
- * How many steps are under way at once, each with so many calls at once: 48 calls in all, however much there is. So
- * other calls to the same Redis come between them. `ended`: those that have ended; `fresh` and `blocked`: those that
- * are blocked, at the first look and later. `room`: how many of each may wait for their step, an id each.
+ * How many steps are under way at once, each with so many calls at once: 48 calls in all at most, so other calls to the
+ * same Redis come between them. `ended`: steps of ended handoffs; `fresh` and `blocked`: of blocked ones, at the first
+ * look and later. `capacity`: how many handoffs, an id each, may wait for their step.
  */
 const steps = {
-  ended: { atOnce: 4, room: 10_000 }, fresh: { atOnce: 4, room: 10_000 }, blocked: { atOnce: 2, room: 10_000 }
+  ended: { atOnce: 4, capacity: 10_000 },
+  fresh: { atOnce: 4, capacity: 10_000 },
+  blocked: { atOnce: 2, capacity: 10_000 }
 }
 const callsAtOnce = { ended: 6, blocked: 4 }
 /**
@@ -37,10 +39,10 @@ const rest = 3
 /** How many calls of one request are under way at once, and how long one may wait for that, in milliseconds. */
 const fan = { atOnce: 16, patience: 2000 }
 
-/** `rest`: what was cancelled by the call, and has dependents left, or notes at others. */
+/** `rest`: the handoffs that the call cancelled and that have dependents left, or notes at others. */
 interface Released { outcome: 'released' | 'blocked' | 'unchanged' | 'cancelled', rest: string[] }
 
-/** What an ended handoff has left: those that come after it, and the ids of those that it still waited for. */
+/** An ended handoff's dependents, and the ids that it still waited for. */
 interface Left { standing: 'gone' | Status, waitedFor: string[], dependents: string[] }
 
 /** Handoffs that come after others (lua/lib/after.lua). */
@@ -61,8 +63,8 @@ export class Dependents {
     this.#keyNames = keyNames
     this.#isOneRedis = isOneRedis
     this.#ended = new TenantTurns(steps.ended, (tenant, id) => this.#settle(tenant, id), onFault)
-    this.#fresh = new TenantTurns(steps.fresh, (tenant, id) => this.#ask(tenant, id, true), onFault)
-    this.#blocked = new TenantTurns(steps.blocked, (tenant, id) => this.#ask(tenant, id, false), onFault)
+    this.#fresh = new TenantTurns(steps.fresh, (tenant, id) => this.#check(tenant, id, true), onFault)
+    this.#blocked = new TenantTurns(steps.blocked, (tenant, id) => this.#check(tenant, id, false), onFault)
   }
 
   /** How these stand, without changing anything. */
@@ -79,8 +81,8 @@ export class Dependents {
   }
 
   /**
-   * A handoff was passed that comes after these: notes that there. What has ended between the look and the note found
-   * nothing to release, so this does it.
+   * Notes a new handoff at those that it comes after. If one of them ended between the look and the note, its end found
+   * nothing to release, so this releases the new handoff.
    */
   async wait (tenant: string, id: string, open: readonly string[], run: Fan = fanOf()): Promise<void> {
     await this.#releaseFrom(tenant, id, await this.note(tenant, id, open, run))
@@ -131,7 +133,7 @@ export class Dependents {
     })
   }
 
-  /** Some of those that come after a handoff and wait for it still. */
+  /** Some dependents that still wait for a handoff. */
   async of ({ tenant, id, tag }: HandoffPlace, limit: number): Promise<string[]> {
     const found = await this.#lanes.call({
       script: this.#scripts.around,
@@ -144,8 +146,8 @@ export class Dependents {
   }
 
   /**
-   * Sees to what the sweep found. Not waited for: where it fails, or has no room, the sweep finds it again.
-   * @param ended those that have ended, and have dependents
+   * Takes the sweep's finds, without a wait: the sweep finds again what fails, or exceeds the capacity.
+   * @param ended handoffs that have ended, and have dependents
    */
   swept (ended: ReadonlyArray<{ tenant: string, id: string }>, blocked: readonly Blocked[]): void {
     for (const { tenant, id } of ended) this.#ended.add(tenant, id)
@@ -155,8 +157,8 @@ export class Dependents {
     }
   }
 
-  /** Asks soon how those stand that a blocked handoff waits for: an end may have been missed, or a note. */
-  ask ({ tenant, id }: { tenant: string, id: string }): void {
+  /** Checks soon the handoffs that a blocked one waits for: an end may have been missed, or a note. */
+  check ({ tenant, id }: { tenant: string, id: string }): void {
     this.#fresh.add(tenant, id)
   }
 
@@ -173,9 +175,9 @@ export class Dependents {
   }
 
   /**
-   * One step: releases up to a hundred of those that come after a handoff that has ended. What is cancelled by that is
-   * a handoff with a turn of its own. And removes the notes at those that it waited for itself.
-   * @returns whether it has more of them
+   * One step: releases up to a hundred dependents of an ended handoff, and removes its notes at the handoffs that it
+   * waited for itself. A dependent that is cancelled gets a step of its own.
+   * @returns whether it has more dependents
    */
   async #settle (tenant: string, id: string): Promise<boolean> {
     const place = { tenant, id, tag: tagOf(id) }
@@ -202,8 +204,8 @@ export class Dependents {
   }
 
   /**
-   * @param released those that needn't be named again
-   * @param areForgotten whether no notes are left at those that it waited for
+   * @param released dependents that needn't be named again
+   * @param areForgotten whether no notes are left at the handoffs that it waited for
    * @returns null if it hasn't ended
    */
   #dependents (
@@ -231,10 +233,10 @@ export class Dependents {
   }
 
   /**
-   * One step of the net: asks how those stand that a handoff waits for. Soon after the pass it looks for this handoff's
-   * own notes, by writing those that are missing. Later it only reads, and writes where a handoff has no notes at all.
+   * One step of the net: checks the handoffs that a blocked one waits for. Soon after the pass it writes the blocked
+   * one's missing notes there. Later it only reads, and writes only if a handoff has no notes at all.
    */
-  async #ask (tenant: string, id: string, isFresh: boolean): Promise<boolean> {
+  async #check (tenant: string, id: string, isFresh: boolean): Promise<boolean> {
     const all = await this.#waitsFor(tenant, id)
     if (all === null) return await this.#settle(tenant, id)
     // The calls to a master that is away would only be waited for.
@@ -279,19 +281,19 @@ export class Dependents {
   }
 }
 
-/** A request's calls, so many at once. One that has waited for long is given up: its client waits for all of them. */
+/** A request's calls, so many at once. A call that has waited for long is given up: the client waits for all. */
 export function fanOf (): Fan {
   const limit = pLimit(fan.atOnce)
   return call => {
-    const asked = performance.now()
+    const sent = performance.now()
     return limit(() => {
-      if (performance.now() - asked > fan.patience) throw new Unavailable('Redis did not answer in time')
+      if (performance.now() - sent > fan.patience) throw new Unavailable('Redis did not answer in time')
       return call()
     })
   }
 }
 
-/** So many at once, until one fails: those that have not begun then fail too. */
+/** So many at once, until one fails: then those that have not begun fail too. */
 function untilOneFails (atOnce: number): Fan {
   const limit = pLimit(atOnce)
   let failure: unknown

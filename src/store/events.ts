@@ -22,13 +22,13 @@ const lengthLifetime = 60_000
  */
 export interface EventBatch { tag: string, from: string, events: readonly string[] }
 
-/** A partition of which events are missing in the feed: the number of the last one that is there. */
+/** A partition with events that the feed lacks: the number of the last event that the feed has. */
 export interface Missing { tag: string, moved: string }
 
 /** An event as the feed keeps it (lua/lib/events.lua). */
 export interface FeedEntry { id: string, text: string }
 
-/** What is read of a feed (lua/feed.lua). */
+/** A part of a feed (lua/feed.lua). */
 export interface FeedPage {
   /** The id of the last event that was ever given, and of the first that is kept; null where none is kept. */
   newest: string | null
@@ -36,8 +36,8 @@ export interface FeedPage {
   /** Redis's, in milliseconds. */
   clock: number
   /**
-   * What was written from then on is kept, unless it is too old (ms); null where nobody knows, or didn't ask; undefined
-   * where that can't be known now.
+   * Events that were written from then on are kept, unless they are too old (ms); null if that wasn't noted, or wasn't
+   * read; undefined if it can't be read now.
    */
   since: number | null | undefined
   /** Whether that is noted for as long as anybody may go on from now. */
@@ -94,7 +94,7 @@ export class Events {
     })
   }
 
-  /** What an outbox has after this number, at most so many. */
+  /** An outbox's events after this number, at most so many. */
   outbox (tag: string, tenant: string, after: string, max: number): Promise<string[]> {
     const keys = [this.#keyNames.outbox(tag, tenant)]
     return this.#lanes.call({
@@ -106,7 +106,7 @@ export class Events {
     })
   }
 
-  /** Removes from an outbox what is in the feed: up to this number. @returns how many events that were */
+  /** Removes an outbox's events up to this number, which are in the feed. @returns how many */
   async trim (tag: string, tenant: string, upto: string): Promise<number> {
     const keys = [this.#keyNames.outbox(tag, tenant), this.#keyNames.outboxes(tag)]
     const texts = [upto, tenant, String(trimmedAtOnce)]
@@ -150,14 +150,14 @@ export class Events {
   }
 
   /**
-   * How many events the longest feed has, of those that this replica read within the last minute; null if it read none.
+   * How many events the longest feed has that this replica read within the last minute; null if it read none.
    */
   maxLength (): number | null {
     this.#dropOldLengths(performance.now())
     return this.#lengths.size === 0 ? null : Math.max(...[...this.#lengths.values()].map(({ length }) => length))
   }
 
-  /** With each read, since nobody may ever ask for the longest. */
+  /** With each read: the tenant with the longest feed may never be read again. */
   #dropOldLengths (now: number): void {
     for (const [tenant, { at }] of this.#lengths) {
       if (at >= now - lengthLifetime) return

@@ -24,7 +24,7 @@ export interface NewHandoff extends HandoffPlace {
   to?: string | undefined
   /** Milliseconds from now. */
   expiresIn: number
-  /** What a plain handoff doesn't have, in the form that lua/pass.lua takes (handoffs/service.ts); empty for none. */
+  /** The options, in the form that lua/pass.lua takes (handoffs/lifecycle/service.ts); empty for a plain handoff. */
   options: string
   /** In a Cluster, how many are pending in the inbox's other partition, if that is known. */
   elsewhere?: number | undefined
@@ -52,7 +52,7 @@ export interface Caught {
   record: HandoffRecord | null
   /** JSON text; null if none was passed. */
   schema: Buffer | null
-  /** What it comes after, JSON text (handoffs/after.ts); left out if it comes after nothing. */
+  /** The handoffs that it comes after, JSON text (handoffs/lifecycle/after.ts); left out if there are none. */
   after?: string
 }
 interface CaughtReply extends Caught { outcome: 'caught' | 'replayed' }
@@ -64,10 +64,7 @@ type DoneReply = { outcome: 'done', completedAt: number } | { outcome: 'replayed
   /** It was passed with this schema, which the result must satisfy first. */
   { outcome: 'unchecked', digest: string, schema: Buffer } | RefusedReply<HolderRefusal>
 
-/**
- * What agents said: the error given to fail or the reason given to decline, the reason given to cancel, and the last
- * progress. JSON text.
- */
+/** Agents' texts: the error given to fail or the reason given to decline, the reason given to cancel, the progress. */
 export interface AgentTexts {
   fault: string | null
   cancelReason: string | null
@@ -89,7 +86,7 @@ export type StatusReply = {
   /** Whether what its catcher said at its end is longer than was asked for, and left out. */
   isFaultLonger: boolean
   texts: AgentTexts | null
-  /** What it comes after (lua/lib/after.lua, field b); null for nothing. */
+  /** The handoffs that it comes after (lua/lib/after.lua, field b); null for none. */
   after: string | null
 } & Seen | { outcome: 'not_found' }
 
@@ -99,11 +96,11 @@ export type LineageReply = { outcome: 'found', record: HandoffRecord, mark: stri
 export interface Blocked { tenant: string, id: string, isFresh: boolean }
 
 /**
- * What one sweep call did. `live`: how many handoffs are live afterwards; null if it didn't count them. `untilDue`:
- * milliseconds until the sweep is to look again, 0 or below if there is more to be swept now; null if nothing is live.
- * `stalled`: how many of the expired missed a heartbeat. `reissued`: how many of those, and of what wasn't done in
- * time, have a successor. `named`: the expired handoffs, if their names were asked for. `ended`: those that have ended,
- * and have dependents. `runs`: those whose counts changed.
+ * A sweep call's reply. `live`: how many handoffs are live afterwards; null if it didn't count them. `untilDue`:
+ * milliseconds until the sweep is to look again, 0 or below if more is due now; null if nothing is live. `stalled`: how
+ * many of the expired missed a heartbeat. `reissued`: how many of them, and of those that weren't done in time, have a
+ * successor. `named`: the expired handoffs, if the call names them. `ended`: ended handoffs that have dependents.
+ * `runs`: the runs whose counts changed.
  */
 export interface Swept {
   lookedAt: number
@@ -118,7 +115,7 @@ export interface Swept {
   runs: ChangedRun[]
 }
 
-/** The handoffs in Redis: one method per script. Only this file knows what the scripts' replies look like. */
+/** The handoffs in Redis: one method per script. Only this file knows the form of these scripts' replies. */
 export class Handoffs {
   readonly #lanes: Lanes
   readonly #scripts: Scripts
@@ -223,9 +220,9 @@ export class Handoffs {
   }
 
   /**
-   * Hundreds may wait for a result, and wake together: they share a reply, which nobody may change.
+   * Hundreds may wait for a result, and wake together: they share a reply, which none of them may change.
    * @param maxBytes how many bytes of the result; left out for any
-   * @param maxFault how many bytes of what its catcher said at its end; left out for any
+   * @param maxFault how many bytes of its catcher's error or reason; left out for any
    */
   status (place: HandoffPlace, maxBytes?: number, maxFault?: number): Promise<StatusReply> {
     const key = this.#keyNames.handoff(place.tag, memberOf(place.tenant, place.id))
@@ -245,7 +242,7 @@ export class Handoffs {
     })
   }
 
-  /** What a child needs to know of it. Redis reads a root's whole payload. @throws {TooLarge} that has more bytes */
+  /** Reads a child's parent. Redis reads a root's whole payload. @throws {TooLarge} the payload has more bytes */
   lineage (place: HandoffPlace, maxBytes?: number): Promise<LineageReply> {
     const key = this.#keyNames.handoff(place.tag, memberOf(place.tenant, place.id))
     const texts = maxBytes === undefined ? [] : [String(maxBytes)]
@@ -258,7 +255,7 @@ export class Handoffs {
   }
 
   /**
-   * Expires what is due in one partition: `limit` handoffs, or a few more, of up to as many tenants.
+   * Expires due handoffs of one partition: `limit` of them, or a few more, of up to as many tenants.
    * @param naming whether the reply names those that expire @param counting whether it counts many tenants' handoffs
    * @param hasMoved whether the partition has another master than when it was last swept
    */

@@ -9,8 +9,8 @@ import type { KeyNames } from './key-names.ts'
 import type { RightsCheck } from './rights.ts'
 
 /**
- * How long the mark of a data set stays if it isn't written again, in milliseconds: 30 days. Whoever remembers it
- * writes it every 5 s.
+ * How long the mark of a data set stays if it isn't written again, in milliseconds: 30 days. Replicas that remember the
+ * mark write it every 5 s.
  */
 const markDuration = 2_592_000_000
 /** How long it is known that a data set was replaced, in milliseconds: an hour. */
@@ -24,7 +24,7 @@ type Refusal = 'full' | typeof refusals[keyof typeof refusals]
 export const allRefusals: readonly Refusal[] = ['full', ...Object.values(refusals)]
 
 /**
- * What Redis's error messages mean for an operator. The messages themselves aren't shown on a page that needs no key.
+ * The meaning of Redis's error messages for an operator. The page needs no key, so it doesn't show the messages.
  */
 const meanings: Array<[start: string, meaning: string]> = [
   ['READONLY', 'Redis is a replica and takes no writes.'],
@@ -55,7 +55,6 @@ export function whyUnreached (trouble: Error | undefined): string {
   return meanings.find(([start]) => message.includes(start))?.[1] ?? 'Redis is not connected.'
 }
 
-/** What the check needs. */
 interface Readiness {
   masters: Masters
   lanes: Lanes
@@ -75,19 +74,19 @@ interface ReadinessVerdict {
   /** Why Redis can't serve, as a sentence for an operator; null if it can. */
   reason: string | null
   said?: string
-  /** What couldn't be found out. It doesn't make the service unready: no answer isn't a refusal. */
+  /** A check without an answer. It doesn't make the service unready: no answer isn't a refusal. */
   doubt?: { reason: string, said?: string }
   /** Of each master that is connected and has partitions. */
   looks: readonly Look[]
 }
 
-/** What was found at one master. */
+/** The finds at one master. */
 export interface Look extends Omit<ReadinessVerdict, 'looks'> {
   /** Its name in metrics. */
   master: string
-  /** Whether it may drop what was acknowledged. */
+  /** Whether it may drop acknowledged handoffs. */
   unsafe?: boolean
-  /** A full one still serves: what is caught can be done, and that makes room. So its reason is null. */
+  /** A full master still serves: caught handoffs can be done, which frees memory. So its reason is null. */
   refuses?: Refusal
   /** The mark of the data set that it has, and in which partition; left out if that wasn't seen. */
   mark?: { tag: string, value: string, isNew: boolean }
@@ -151,7 +150,7 @@ async function tryScripts (
   master: Master, { lanes, scripts, rights, keyNames, newMark, markOf }: Readiness
 ): Promise<Omit<Look, 'master' | 'memory'>> {
   const tag = master.tags[0]!
-  const { lacking, missing, unknown, messages: said } = await rights.ask(master)
+  const { lacking, missing, unknown, messages: said } = await rights.read(master)
   if (lacking.length > 0) {
     return { reason: `Redis does not let this service run ${lacking.join(', ')}: its user needs more rights.` }
   }
@@ -194,7 +193,7 @@ export async function memoryOf (masters: Masters): Promise<Memory | null> {
   const infos = await Promise.all(all.map(({ calls }) => calls.info('memory').then(readInfo, (): ServerInfo => ({}))))
   const numbers = infos.map(({ used_memory: used, maxmemory }) => ({ used: Number(used), limit: Number(maxmemory) }))
   const sum = (of: keyof Memory) => numbers.reduce((total, one) => total + one[of], 0)
-  // NaN if one of them is missing.
+  // NaN if a master's figure is missing.
   if (Number.isNaN(sum('used') + sum('limit'))) return null
   return { used: sum('used'), limit: numbers.some(({ limit }) => limit === 0) ? 0 : sum('limit') }
 }
@@ -216,10 +215,10 @@ function unsafeSetting (info: ServerInfo): string | null {
  */
 const quiet = 15_000
 
-/** What is wrong with a master, as logged. */
+/** A master's trouble, as logged. */
 interface LoggedTrouble { reason: string, refuses: Refusal | undefined, lastSeen: number }
 
-/** What the log says of a full Redis. */
+/** The log's words for a full Redis. */
 export const whyFull = 'Redis is full: it has used maxmemory. What makes it larger is answered 503, pass above all; ' +
   'done and cancel make room. ' +
   'Raise maxmemory, or see that handoffs are done or cancelled.'
@@ -227,8 +226,7 @@ export const whyFull = 'Redis is full: it has used maxmemory. What makes it larg
 type CheckLog = ConnectionLog & { error (details: object, message: string): void }
 
 /**
- * Checks of Redis, one at a time, and what the log says of them: each thing once when it begins and once when it is
- * over.
+ * Checks of Redis, one at a time. The log has each trouble once when it begins and once when it is over.
  */
 export class Checks {
   readonly #look: () => Promise<ReadinessVerdict>
@@ -240,8 +238,7 @@ export class Checks {
   #lastDoubt: string | undefined
   #looks: readonly Look[] = []
   /**
-   * The marks of the data set by partition, as far as they were seen. They stay the same over restarts, failovers and
-   * moved slots.
+   * The known marks of the data set, by partition. They stay the same over restarts, failovers and moved slots.
    */
   readonly #marks = new Map<string, string>()
   /** How often a mark was gone, or another one. */
@@ -281,7 +278,7 @@ export class Checks {
     return this.#marks.get(tag)
   }
 
-  /** What the last check found at each master. */
+  /** The last check's finds at each master. */
   get looks (): readonly Look[] {
     return this.#looks
   }
@@ -320,8 +317,8 @@ export class Checks {
   }
 
   /**
-   * One master of a Cluster may be in trouble while the service is ready. What makes the service unready has been told
-   * as such.
+   * One master of a Cluster may be in trouble while the service is ready. The reason why the service isn't ready has
+   * been logged as such.
    */
   #logState ({ master, reason: unready, said, refuses, memory }: Look, whole: string | null): void {
     const reason = refuses === 'full' ? whyFull : unready

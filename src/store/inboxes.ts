@@ -10,30 +10,32 @@ import { tagged } from './replies.ts'
 import type { Lifetimes, Scripts } from '../redis/scripts.ts'
 
 /**
- * One of the two partitions where an inbox has lists: its own, or its tenant's home partition, for what a person
- * decides on. `other`: the other one; left out if one partition has both.
+ * One of the two partitions where an inbox has lists: its own, or its tenant's home partition, for handoffs that a
+ * person decides on. `other`: the other one; left out if one partition has both.
  */
 export interface InboxPlace { tenant: string, inbox: string, tag: string, other?: string }
 
-/** What a request wants from an inbox. */
+/** The arguments of a take. */
 export interface Wanted {
   token: string
   agent: string
-  /** How many at most; 0: only what this token took before. */
+  /** How many at most; 0: only the handoffs that this token took before. */
   max: number
   /** How many bytes the answer has already. */
   size: number
-  /** How long the record of what this token took is kept, in milliseconds; null: as long as a call may be retried. */
+  /** How long the note of this token's take is kept, in milliseconds; null: as long as a call may be retried. */
   lifetime: number | null
   /** The request's digest; '-' without an Idempotency-Key. */
   request: string
   /** Distinguishes the requests that have this token. */
-  asker: string
-  /** The turns in the home list, ascending, as `turns` read them; null if the reply needn't have turns. */
-  turns: readonly string[] | null
-  /** For the own list what `turns` said of the home list, if it was read; for the home list, that places are kept. */
-  known?: InboxTurns | 'placed' | null
-  /** How many bytes the payloads of what it takes may have together; left out, or Infinity, for any. */
+  requester: string
+  /** The positions in the home list, ascending, as `positions` read them; null if the reply needn't have positions. */
+  positions: readonly string[] | null
+  /**
+   * For the own list what `positions` said of the home list, if it was read; for the home list, that places are kept.
+   */
+  known?: InboxPositions | 'placed' | null
+  /** How many bytes the payloads may have together; left out, or Infinity, for any. */
   maxBytes?: number | undefined
   /** What the worker calls itself. */
   worker?: string | undefined
@@ -43,42 +45,42 @@ export interface Wanted {
  * A request with an Idempotency-Key: the key's token, the request's digest, what tells it from others with this key,
  * and the partition of the claim.
  */
-export interface Claim { token: string, request: string, asker: string, tag: string }
+export interface Claim { token: string, request: string, requester: string, tag: string }
 
 /**
  * `known`: another request with the same bytes claimed the key before; `reused`: one with other bytes did; `left`: the
- * other one chose an inbox, so this one may not. `chosen`: the inbox that it chose; empty for none. `gone`: if that
- * request is gone, what a call that chooses in its place has to say; else empty.
+ * other request chose an inbox, so this one may not. `chosen`: that inbox; empty for none. `gone`: if the other request
+ * is gone, the argument of a call that chooses in its place; else empty.
  */
 interface ClaimReply { outcome: 'claimed' | 'known' | 'left' | 'reused', chosen: string, gone: string }
 
-export interface TakenHandoff extends Caught { id: string, turn: number }
+export interface TakenHandoff extends Caught { id: string, position: number }
 export type TakeReply = {
   outcome: 'taken' | 'replayed'
   /** There may be more. */
   isMore: boolean
-  /** How many of the home list's turns come before what is left in this list. */
+  /** How many of the home list's handoffs are to be taken now. */
   elsewhere: number
-  /** The own partition keeps places for what is to be taken from the home list. */
+  /** The own partition keeps places for these. */
   isPlaced: boolean
   items: TakenHandoff[]
 } | { outcome: 'reused' | 'left' | 'closed' | 'limited' }
 
 /**
- * Each entry is a turn and a length in bytes. `isMore`: there may be more after those that were looked at. `caught`:
- * how many of the inbox's handoffs are caught in this partition; null if that wasn't asked for. `readAt`: when that
- * was, in its Redis's milliseconds.
+ * Each entry is a position and a length in bytes. `isMore`: there may be more after the entries that were looked at.
+ * `caught`: how many of the inbox's handoffs are caught in this partition; null if that wasn't asked for. `readAt`:
+ * when that was, in its Redis's milliseconds.
  */
-export interface InboxTurns { turns: string[], isMore: boolean, caught: number | null, readAt: number }
+export interface InboxPositions { positions: string[], isMore: boolean, caught: number | null, readAt: number }
 
-/** What operators set for an inbox. */
+/** An inbox's settings, by operators. */
 interface InboxSettings { paused: boolean, maxCaught: number | null, maxPending: number | null }
 
-/** What of them is changed. What is undefined stays. */
+/** Changes of them; undefined settings stay. */
 type InboxChange = { [Name in keyof InboxSettings]: InboxSettings[Name] | undefined }
 
 /**
- * What an inbox has in one partition, and what is set for it there. `oldestAt`: when the oldest pending one entered, in
+ * An inbox's figures and settings in one partition. `oldestAt`: when the oldest pending handoff entered, in
  * milliseconds; null if there is none.
  */
 export interface Counted extends InboxSettings {
@@ -137,14 +139,16 @@ export class Inboxes {
   /** @throws {TooLarge} they have more bytes than may be; it took nothing */
   take (
     { tag, tenant, inbox, other }: InboxPlace,
-    { token, agent, max, size, lifetime, request, asker, turns, known = null, maxBytes = Infinity, worker }: Wanted
+    wanted: Wanted
   ): Promise<TakeReply> {
+    const { token, agent, max, size, lifetime, request, requester, positions, known = null, worker } = wanted
+    const { maxBytes = Infinity } = wanted
     const due = this.#keyNames.due(tag, tenant)
     const keys = [this.#keyNames.inbox(tag, tenant, inbox), due, this.#keyNames.taken(tag, token)]
     const texts = [
       token, agent, this.#workTtl, this.#retention, this.#keyNames.handoff(tag, ''), String(max), String(size),
-      lifetime === null ? '' : String(lifetime), request, turns === null ? '' : turns.join(' ') || '-', asker,
-      this.#isOneRedis || other === undefined ? '' : textOfKnown(known)
+      lifetime === null ? '' : String(lifetime), request, positions === null ? '' : positions.join(' ') || '-',
+      requester, this.#isOneRedis || other === undefined ? '' : textOfKnown(known)
     ]
     if (maxBytes !== Infinity) texts.push(String(maxBytes))
     else if (worker !== undefined) texts.push(String(Number.MAX_SAFE_INTEGER))
@@ -153,11 +157,11 @@ export class Inboxes {
     return this.#lanes.call({ script: this.#scripts.take, tag, keys, texts, isAlone: max !== 1, decode: readTake })
   }
 
-  /** The turns of the first handoffs that can be caught, ascending. @param counts how many are caught, too */
-  turns ({ tag, tenant, inbox }: InboxPlace, max: number, counts = false): Promise<InboxTurns> {
+  /** The positions of the first handoffs that can be caught, ascending. @param counts how many are caught, too */
+  positions ({ tag, tenant, inbox }: InboxPlace, max: number, counts = false): Promise<InboxPositions> {
     const texts = [String(max), this.#keyNames.handoff(tag, ''), ...counts ? ['1'] : []]
     return this.#lanes.call({
-      script: this.#scripts.turns, tag, keys: [this.#keyNames.inbox(tag, tenant, inbox)], texts, decode: readTurns
+      script: this.#scripts.turns, tag, keys: [this.#keyNames.inbox(tag, tenant, inbox)], texts, decode: readPositions
     })
   }
 
@@ -173,7 +177,7 @@ export class Inboxes {
 
   /**
    * Changes settings in one partition.
-   * @param version in the other partition, what the reply of the own one said
+   * @param version for the other partition: that of the own one's reply
    */
   set ({ tag, tenant, inbox }: InboxPlace, settings: InboxChange, version = ''): Promise<SetReply> {
     const { paused, maxCaught, maxPending } = settings
@@ -185,8 +189,8 @@ export class Inboxes {
   }
 
   /**
-   * Gives back the places that a token kept for what it took from the home list.
-   * @param at when it took something, in milliseconds; null if it took nothing
+   * Gives back the places that a token kept for handoffs of the home list.
+   * @param at when it took some, in milliseconds; null if it took none
    */
   settle ({ tag, tenant, inbox }: InboxPlace, token: string, at: number | null): Promise<unknown> {
     return this.#lanes.call({
@@ -232,7 +236,7 @@ export class Inboxes {
     }
   }
 
-  /** A partition no longer names what has nothing there. And what isn't caught or delayed any more isn't counted so. */
+  /** Drops names of inboxes that have nothing in a partition, and entries of handoffs no longer caught or delayed. */
   tidy ({ tag, tenant, inbox }: InboxPlace): Promise<unknown> {
     return this.#lanes.call({
       script: this.#scripts['inbox-tidy'],
@@ -271,26 +275,26 @@ export class Inboxes {
    * Claims an Idempotency-Key for this request, for so many milliseconds. Where the request names several inboxes, it
    * also chooses the one that it takes from next.
    * @param inbox the inbox that it chooses; empty for none
-   * @param gone what the reply `left` said, once its inbox was looked after
+   * @param gone `gone` of a reply `left`, if the request that is gone turned out to have taken nothing
    */
-  claim ({ tag, token, request, asker }: Claim, lifetime: number, inbox = '', gone = ''): Promise<ClaimReply> {
+  claim ({ tag, token, request, requester }: Claim, lifetime: number, inbox = '', gone = ''): Promise<ClaimReply> {
     return this.#lanes.call({
       script: this.#scripts.claim,
       tag,
       keys: [this.#keyNames.request(tag, token)],
-      texts: [request, String(lifetime), asker, inbox, gone],
+      texts: [request, String(lifetime), requester, inbox, gone],
       decode: readClaim
     })
   }
 
   /** Releases the claim, if this request was the first to make it, or the last to choose by it. */
-  unclaim ({ tag, token, request, asker }: Claim): Promise<unknown> {
-    return this.#forget(tag, this.#keyNames.request(tag, token), `${request} ${asker}`)
+  unclaim ({ tag, token, request, requester }: Claim): Promise<unknown> {
+    return this.#forget(tag, this.#keyNames.request(tag, token), `${request} ${requester}`)
   }
 
   /** Removes the note that this request is taking from the home list, where `elsewhere` handoffs were left to it. */
-  stay ({ tag }: InboxPlace, { token, request, asker }: Claim, elsewhere: number): Promise<unknown> {
-    return this.#forget(tag, this.#keyNames.taken(tag, token), `${request} ${elsewhere} @${asker} `)
+  stay ({ tag }: InboxPlace, { token, request, requester }: Claim, elsewhere: number): Promise<unknown> {
+    return this.#forget(tag, this.#keyNames.taken(tag, token), `${request} ${elsewhere} @${requester} `)
   }
 
   #forget (tag: string, key: string, expected: string): Promise<unknown> {
@@ -319,11 +323,11 @@ function readTake (reply: unknown): TakeReply {
   if (more === undefined) return { outcome: outcome as 'closed' }
   const items: TakenHandoff[] = []
   for (let at = 0; at < parts.length; at += partsAnItem) {
-    const [turn, member, createdAt, payload, decision, traceparent, record, extra, schema] = parts.slice(
+    const [position, member, createdAt, payload, decision, traceparent, record, extra, schema] = parts.slice(
       at, at + partsAnItem
     )
     items.push({
-      turn: turn as number,
+      position: position as number,
       id: handoffOfMember(member).id,
       ...readCaught(createdAt, payload, decision, traceparent, record, extra, schema)
     })
@@ -332,9 +336,11 @@ function readTake (reply: unknown): TakeReply {
   return { outcome: outcome as 'taken', isMore: more === 1, elsewhere: elsewhere as number, isPlaced, items }
 }
 
-function readTurns (reply: unknown): InboxTurns {
-  const [, more, caught, readAt, ...turns] = tagged(reply)
-  return { turns: turns.map(String), isMore: more === 1, caught: caught as number | null, readAt: readAt as number }
+function readPositions (reply: unknown): InboxPositions {
+  const [, more, caught, readAt, ...positions] = tagged(reply)
+  return {
+    positions: positions.map(String), isMore: more === 1, caught: caught as number | null, readAt: readAt as number
+  }
 }
 
 /** @param counts as lua/lib/inbox.lua has them */
@@ -363,7 +369,7 @@ function readSet (reply: unknown): SetReply {
   return { isChanged: changed === 1, version: String(version), settings: readSettings(settings) }
 }
 
-/** What lua/take.lua is told of the inbox's other partition. */
+/** The argument of lua/take.lua about the inbox's other partition. */
 function textOfKnown (known: NonNullable<Wanted['known']> | null): string {
   if (known === 'placed') return '!'
   return known === null || known.caught === null ? '?' : `${known.caught}/${known.readAt}`

@@ -17,7 +17,7 @@ const times = { first: 30_000, longest: 86_400_000, tick: 1000 }
  * and how many partitions go back at once.
  */
 const sizes = { scanned: 500, indexed: 50, callsAtOnce: 4, movedAtOnce: 32 }
-/** How long it rests after calls, in terms of what they took: others have three quarters of Redis's time. */
+/** How long it rests after calls, as a multiple of their time: other calls have three quarters of Redis's time. */
 const restPerCall = 3
 
 interface IndexerOptions {
@@ -34,10 +34,10 @@ interface IndexerOptions {
 }
 
 /**
- * Goes through all handoffs now and then, and sees to it that the tenants' due indexes have those that are live:
- * replicas of version 0.2.0 don't know these indexes. The replica that sweeps does it. It can't see whether older
- * replicas are left, but an update takes minutes: after the last one has gone, all is right within as long as the
- * update has taken. Later that costs one round a day.
+ * Goes through all handoffs now and then, and puts live ones into the tenants' due indexes, which replicas of version
+ * 0.2.0 don't know. The sweeping replica does it. It can't see whether older replicas are left, but an update takes
+ * minutes: after the last one has gone, all is right within as long as the update has taken. Later it costs one round a
+ * day.
  */
 export class Indexer {
   readonly #lanes: Lanes
@@ -80,7 +80,7 @@ export class Indexer {
     }
   }
 
-  /** One round. What a slot takes to another server meanwhile may be missed: the next round finds it. */
+  /** One round. It may miss handoffs of a slot that moves meanwhile: the next round finds them. */
   async round (): Promise<void> {
     const { tags, masterOf } = this.#options
     const { signal } = this.#rounds

@@ -27,12 +27,12 @@ export class KeyNames {
     return `${this.partition(tag)}h:${member}`
   }
 
-  /** What the keys of all handoffs are like, as a pattern of Redis's. */
+  /** The keys of all handoffs, as a pattern of Redis's. */
   anyHandoff (): string {
     return `${this.#prefix.replace(/[*?[\]\\]/g, '\\$&')}:{*}:h:*`
   }
 
-  /** Those that come after a handoff (lua/lib/after.lua). */
+  /** A handoff's dependents (lua/lib/after.lua). */
   dependents (tag: string, member: string): string {
     return `${this.partition(tag)}d:${member}`
   }
@@ -52,13 +52,13 @@ export class KeyNames {
     return `${this.partition(tag)}w:${tenant}`
   }
 
-  /** What people of a tenant decided last. */
+  /** The last decisions of a tenant's people. */
   decided (tag: string, tenant: string): string {
     return `${this.waiting(tag, tenant)}:decided`
   }
 
   /**
-   * What can be caught from a tenant's inbox, by turn. Other lists, and what operators set, are beside it
+   * The handoffs that can be caught from a tenant's inbox, by position. Its other lists and its settings are beside it
    * (lua/lib/inbox.lua).
    */
   inbox (tag: string, tenant: string, inbox: string): string {
@@ -80,7 +80,7 @@ export class KeyNames {
     return `${this.partition(tag)}inboxes`
   }
 
-  /** What ended without being done and has no successor, by when it ended: a tenant's. */
+  /** A tenant's handoffs that ended without being done and have no successor, by when they ended. */
   failed (tag: string, tenant: string): string {
     return `${this.partition(tag)}f:${tenant}`
   }
@@ -90,12 +90,12 @@ export class KeyNames {
     return `${this.inbox(tag, tenant, inbox)}:failed`
   }
 
-  /** What has ended, of what a tenant passed with an inbox or labels (lua/lib/ended.lua). */
+  /** A tenant's ended handoffs that were passed with an inbox or labels (lua/lib/ended.lua). */
   ended (tag: string, tenant: string): string {
     return `${this.partition(tag)}ended:${tenant}`
   }
 
-  /** A run's handoffs: what is live of it, what has ended, and its counts (lua/lib/runs.lua). */
+  /** A run's handoffs: live ones, ended ones, and its counts (lua/lib/runs.lua). */
   run (tag: string, list: 'run' | 'ran' | 'total' | 'count', tenant: string, label: string): string {
     return `${this.#shared(tag)}${list}:${tenant}:${label}`
   }
@@ -110,17 +110,17 @@ export class KeyNames {
     return `${this.partition(tag)}runs`
   }
 
-  /** What the keys begin with of what one Redis has in no partition. */
+  /** The beginning of keys that are in no partition if one Redis has all. */
   #shared (tag: string): string {
     return this.#isOneRedis ? `${this.#prefix}:` : this.partition(tag)
   }
 
-  /** What all keys begin with, where runs are in no partition; else empty. */
+  /** The beginning of all keys, if runs are in no partition; else empty. */
   ofRuns (): string {
     return this.#isOneRedis ? `${this.#prefix}:` : ''
   }
 
-  /** Those with an open question, by when it was asked: a tenant's. */
+  /** A tenant's handoffs with an open question, by when it was asked. */
   asks (tag: string, tenant: string, of: Asked): string {
     return `${this.partition(tag)}a:${tenant}${of === 'passer' ? ':passer' : ''}`
   }
@@ -130,7 +130,7 @@ export class KeyNames {
     return `${this.#prefix}:a:${tenant}`
   }
 
-  /** What a catch from an inbox took, by its token. */
+  /** The handoffs that a catch from an inbox took, by its token. */
   taken (tag: string, token: string): string {
     return `${this.partition(tag)}n:${token}`
   }
@@ -143,7 +143,7 @@ export class KeyNames {
     return `${this.partition(tag)}q:${token}`
   }
 
-  /** What transitions of a tenant appended here and may not be in its feed yet (lua/lib/appending.lua). */
+  /** A tenant's events of this partition that may not be in the feed yet (lua/lib/appending.lua). */
   outbox (tag: string, tenant: string): string {
     return `${this.outboxes(tag)}:${tenant}`
   }
@@ -158,7 +158,7 @@ export class KeyNames {
     return this.#isOneRedis ? this.feeds() + tenant : `${this.partition(tag)}e:${tenant}`
   }
 
-  /** What all feeds begin with, where one Redis has them. */
+  /** The beginning of all feeds' keys, if one Redis has them. */
   feeds (): string {
     return `${this.#prefix}:e:`
   }
@@ -173,7 +173,7 @@ export class KeyNames {
     return `${this.feed(tag, tenant)}:moved`
   }
 
-  /** Who looks for events that no replica has moved to their feed. */
+  /** The replica that looks for events that none has moved to their feed. */
   relay (tag: string): string {
     return `${this.partition(tag)}relay`
   }
@@ -197,19 +197,19 @@ export class KeyNames {
     return `${this.webhook(tag, tenant, id)}:due`
   }
 
-  /** A webhook's deliveries: what is to be delivered, and the newest that were, could not be, or were summarised. */
+  /** A webhook's deliveries: those to come, and the newest that succeeded, failed or were summarised. */
   deliveries (
     tag: string, tenant: string, id: string, status: 'pending' | 'delivered' | 'failed' | 'summarised'
   ): string {
     return `${this.webhook(tag, tenant, id)}:${status}`
   }
 
-  /** Where whoever delivers to webhooks may send. */
+  /** The addresses to which the delivering replica may send. */
   allowed (tag: string): string {
     return `${this.partition(tag)}allowed`
   }
 
-  /** Who delivers to webhooks. */
+  /** The replica that delivers to webhooks. */
   deliverer (tag: string): string {
     return `${this.partition(tag)}deliverer`
   }

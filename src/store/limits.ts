@@ -32,8 +32,8 @@ export class LimitRecords {
   }
 
   /**
-   * @param ratePerMinute null to take the limit away @param by who sets it, for the log
-   * @returns what it was before, null for none; or that there are too many
+   * @param ratePerMinute null to remove the limit @param by its author, for the log
+   * @returns the former limit, null for none; or that there are too many
    * @throws {Unavailable}
    */
   async set (
@@ -50,7 +50,7 @@ export class LimitRecords {
     return outcome === 'full' ? { outcome } : { outcome: 'set', before: before == null ? null : Number(before) }
   }
 
-  /** All of them, by their names' bytes. @throws {Unavailable} */
+  /** All limits, by their names' bytes. @throws {Unavailable} */
   async list (): Promise<Limit[]> {
     const script = this.#scripts['limit-list']
     const [, found] = await this.#lanes.call({

@@ -47,7 +47,7 @@ export class InboxListeners {
     this.#replica = replica
   }
 
-  /** Notes what this replica knows of a tenant. No notes: it knows of nobody any more. */
+  /** Notes the workers of a tenant that this replica knows. No notes: it knows none any more. */
   note (tenant: string, notes: Notes): Promise<unknown> {
     const tag = this.tagOf(tenant)
     const keys = [this.#keyNames.listening(tag, tenant), this.#keyNames.listeningAt(tag, tenant, this.#replica)]
@@ -80,11 +80,11 @@ export class InboxListeners {
 
   /**
    * How many can be caught before it, in this list of its inbox; null if it isn't in the list.
-   * @param of the handoff, or the turn that it has in the inbox's other list
+   * @param of the handoff, or its position in the inbox's other list
    */
   ahead (
     { tag, tenant, inbox }: InboxPlace, of: HandoffPlace | string
-  ): Promise<{ count: number, turn: string } | null> {
+  ): Promise<{ count: number, position: string } | null> {
     const text = typeof of === 'string' ? of : memberOf(tenant, of.id)
     return this.#lanes.call({
       script: this.#scripts.position,
@@ -92,8 +92,8 @@ export class InboxListeners {
       keys: [this.#keyNames.inbox(tag, tenant, inbox)],
       texts: [text],
       decode: reply => {
-        const [outcome, count, turn] = tagged(reply)
-        return outcome === 'not_found' ? null : { count: count as number, turn: String(turn) }
+        const [outcome, count, position] = tagged(reply)
+        return outcome === 'not_found' ? null : { count: count as number, position: String(position) }
       }
     })
   }

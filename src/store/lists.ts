@@ -9,11 +9,11 @@ import { handoffOfMember, memberOf } from './key-names.ts'
 import type { KeyNames } from './key-names.ts'
 import { parseDecision, parseRecord, tagged } from './replies.ts'
 
-/** What is listed, and what must be true of it. Times in milliseconds. */
+/** A search. Times in milliseconds. */
 export interface Wanted {
   tenant: string
   state: 'live' | 'failed' | 'ended' | 'asked'
-  /** Of what is asked: whom. Left out: a person. */
+  /** For `asked`: whom the questions ask. Left out: a person. */
   of?: Asked | undefined
   /** Of what failed: the earliest end first, not the latest. */
   oldestFirst?: boolean
@@ -65,7 +65,7 @@ interface Progress {
   readonly key: string
   at: ListPosition | null
   isAtEnd: boolean
-  /** Is what comes next wanted, as far as it was looked at? */
+  /** Is the next handoff wanted, as far as it was looked at? */
   isWanted: boolean
 }
 
@@ -84,8 +84,8 @@ const looksACall = { reading: 128, passing: 1024 }
 const pageLimits = { rounds: 8, looks: 40_000, texts: 2 * 1024 * 1024 }
 
 /**
- * The lists of a tenant's handoffs, merged from all partitions. What a page costs is bounded, in short calls: it may
- * find nothing, and then says where to go on.
+ * The lists of a tenant's handoffs, merged from all partitions. A page's cost is bounded, in short calls: it may find
+ * nothing, and then says where to go on.
  */
 export class Lists {
   readonly #lanes: Lanes
@@ -115,11 +115,11 @@ export class Lists {
     const items: ListedHandoff[] = []
     let [now, looks, texts] = [0, pageLimits.looks, pageLimits.texts]
     for (let round = 0; round < pageLimits.rounds && looks > 0 && texts > 0; round++) {
-      // In order: what a call reads first is read however long it is. So each round reads what comes next on the page.
+      // In order: a call reads its first item however long that is. So each round reads the next items of the page.
       const open = lists.filter(({ isAtEnd }) => !isAtEnd)
         .sort((one, other) => one.at === null || other.at === null ? 0 : order(one.at, other.at))
       const known = [...items, ...open.flatMap(({ at, isWanted }) => isWanted ? [at!] : [])].sort(order)
-      // What comes after this one is not on the page.
+      // Later items aren't on the page.
       const last = known[limit - 1]
       const due = open.filter(({ at }) => round === 0 || last === undefined || order(at!, last) <= 0)
       if (due.length === 0) break
@@ -137,7 +137,7 @@ export class Lists {
     return { ...cut(items.sort(order), lists, limit, order), now }
   }
 
-  /** Where this agent's last search for the same ended before the list did; null: it begins at the start. */
+  /** Where this agent's last equal search ended before the list did; null: it begins at the start. */
   async searchedTo (wanted: Wanted, agent: string): Promise<ListPosition | null> {
     const [, place] = await this.#search('get', wanted, agent)
     const [score, id, mark] = place === undefined ? [] : String(place).split(' ')
@@ -161,7 +161,7 @@ export class Lists {
     return this.#lanes.call({ script: this.#scripts[name], tag, keys: [key], texts, decode: tagged })
   }
 
-  /** The lists that may have what is wanted. */
+  /** The lists that may have wanted handoffs. */
   #listsOf (wanted: Wanted, from: ListPosition | null): Progress[] {
     const { tenant, inbox, run } = wanted
     // On one Redis a run has one list.
@@ -177,7 +177,7 @@ export class Lists {
     return inbox === undefined ? this.#keyNames.failed(tag, tenant) : this.#keyNames.failedIn(tag, tenant, inbox)
   }
 
-  /** Calls by turns of those that are under way at once. Where something wanted is known to be, items are read. */
+  /** The calls, in groups that run at once. A list that is known to go on with a wanted handoff has its items read. */
   #callsFor (due: readonly Progress[], wanted: Wanted, limit: number): Call[][] {
     const areMany = due.length > listsACall.few
     const isDear = isNarrow(wanted)
@@ -192,7 +192,7 @@ export class Lists {
     return inGroups(calls, this.#isOneRedis ? callsAtOnce.oneRedis : callsAtOnce.cluster)
   }
 
-  /** In how many parts a call's looks are split: for its lists; in a Cluster for those that are asked beside it. */
+  /** In how many parts a call's looks are split: for its lists; in a Cluster for the calls beside it. */
   #shareOf (lists: number, areMany: boolean): number {
     return this.#isOneRedis || !areMany ? lists : listsACall.few
   }
@@ -224,7 +224,7 @@ export class Lists {
 /** Lists that one call reads: how many items of each, and at how many members of each it looks. */
 interface Call { lists: readonly Progress[], limit: number, looks: number }
 
-/** The partitions that may have what is wanted: for an inbox one or two; undefined: all. */
+/** The partitions that may have wanted handoffs: for an inbox one or two; undefined: all. */
 export function tagsFor ({ tenant, inbox }: Pick<Wanted, 'tenant' | 'inbox'>): string[] | undefined {
   return inbox === undefined ? undefined : [...new Set([inboxTag(tenant, inbox), homeTag(tenant)])]
 }
@@ -239,7 +239,7 @@ function orderOf ({ state, oldestFirst = false, allAttempts = false }: Wanted): 
   return state === 'ended' && allAttempts ? 'all' : state
 }
 
-/** Must records be read to know what is wanted? */
+/** Does the search need the handoffs' records? */
 function isNarrow ({ passedBy, caughtBy, statuses, ...wanted }: Wanted): boolean {
   // What has ended of a run isn't all of one kind.
   if (wanted.run !== undefined && wanted.state === 'failed') return true
@@ -267,7 +267,7 @@ function byPositionBackwards (one: Place, other: Place): number {
   return byPosition(other, one)
 }
 
-/** The page: what is before all that isn't known yet. @param items in order */
+/** The page: the items before everything that isn't known yet. @param items in order */
 function cut (
   items: readonly ListedHandoff[], lists: readonly Progress[], limit: number, order: typeof byPosition
 ): Pick<ListedPage, 'items' | 'next'> {
@@ -295,14 +295,14 @@ function dealt<T> (all: readonly T[], size: number): T[][] {
 }
 
 function readItem (
-  [score, member, record, extra, decision, told, progress, task, title]: unknown[]
+  [score, member, record, extra, decision, fault, progress, task, title]: unknown[]
 ): ListedHandoff {
   return {
     id: handoffOfMember(member).id,
     score: Number(score),
     record: parseRecord(record, extra),
     decision: parseDecision(decision),
-    texts: { fault: textOf(told), cancelReason: null, progress: parseProgress(textOf(progress)) },
+    texts: { fault: textOf(fault), cancelReason: null, progress: parseProgress(textOf(progress)) },
     task: (task ?? null) as Buffer | null,
     title: (title ?? null) as Buffer | null,
   }

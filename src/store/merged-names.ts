@@ -7,15 +7,15 @@ import { inGroups } from './lists.ts'
  */
 const part = { lists: 16, names: 128, min: 8, max: 64, low: 2 }
 
-/** A list's names in order, each with what was read of it. */
+/** A list's names in order, each with its values. */
 type Names<T> = ReadonlyArray<readonly [name: string, read: T]>
 
 interface List<T> { tag: string, ahead: Names<T>, isWhole: boolean }
 
 /**
  * Reads lists of names, one for each partition and each in order, as one list in order. Each name is in it once, with
- * what each list has of it. Few names are in memory: those that were read ahead. Yields after each part that was read,
- * also if no name has come to its turn.
+ * its values in all lists. Few names are in memory: those that were read ahead. Yields after each part, even if no name
+ * is complete.
  * @param read reads at most `limit` names of each of these lists, from a place on, as ZRANGE BYLEX has it
  */
 export async function * mergedNames<T> (

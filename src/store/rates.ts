@@ -9,7 +9,7 @@ import { tagged } from './replies.ts'
 /** The length of a rate window, in milliseconds. */
 export const rateWindow = 60_000
 
-/** How many agents a replica remembers at a time: some 3 MB. For a forgotten one Redis still knows what was taken. */
+/** How many agents a replica remembers at a time: some 3 MB. Redis still knows a forgotten agent's window. */
 const maxAgents = 10_000
 
 /**
@@ -20,7 +20,7 @@ export class Rates {
   readonly #scripts: Scripts
   readonly #keyNames: KeyNames
   readonly #tags: readonly string[]
-  readonly #budgets = new LRUCache<string, RateBudget>({ max: maxAgents })
+  readonly #allowances = new LRUCache<string, RateAllowance>({ max: maxAgents })
 
   constructor (lanes: Lanes, scripts: Scripts, keyNames: KeyNames, tags: readonly string[]) {
     this.#lanes = lanes
@@ -30,29 +30,29 @@ export class Rates {
   }
 
   /**
-   * The agent's budget under this limit (requests per window). Keys of one agent with different limits count together
-   * in Redis.
+   * The agent's allowance under this limit (requests per window). Keys of one agent with different limits count
+   * together in Redis.
    */
-  of (tenant: string, agent: string, limit: number): RateBudget {
+  of (tenant: string, agent: string, limit: number): RateAllowance {
     const name = `${tenant}/${agent} ${limit}`
-    let budget = this.#budgets.get(name)
-    if (budget === undefined) {
-      budget = this.#make(tenant, agent, limit)
-      this.#budgets.set(name, budget)
+    let allowance = this.#allowances.get(name)
+    if (allowance === undefined) {
+      allowance = this.#make(tenant, agent, limit)
+      this.#allowances.set(name, allowance)
     }
-    return budget
+    return allowance
   }
 
-  /** The budget of all the tenant's agents together. */
-  ofTenant (tenant: string, limit: number): RateBudget {
+  /** The allowance of all the tenant's agents together. */
+  ofTenant (tenant: string, limit: number): RateAllowance {
     return this.of(tenant, '*', limit)
   }
 
-  #make (tenant: string, agent: string, limit: number): RateBudget {
+  #make (tenant: string, agent: string, limit: number): RateAllowance {
     const tag = tagByDigest(digest(`rate ${tenant} ${agent}`), this.#tags)
     const keys = [this.#keyNames.rate(tag, tenant, agent)]
     const [limitText, windowText] = [String(limit), String(rateWindow)]
-    return new RateBudget(limit, (needed, spare) =>
+    return new RateAllowance(limit, (needed, spare) =>
       this.#lanes.call({
         script: this.#scripts.rate,
         tag,
@@ -68,7 +68,7 @@ function readTaken (reply: unknown): RateGrant {
   return { given, left, now, ends }
 }
 
-/** What lua/rate.lua gave: how many requests, how many are left in the window for others; times by Redis's clock. */
+/** The reply of lua/rate.lua: requests given, and left in the window for others; times by Redis's clock. */
 interface RateGrant { given: number, left: number, now: number, ends: number }
 
 /** Takes as many as are needed now, and some more to hold. @throws {Unavailable} */
@@ -77,8 +77,8 @@ type Take = (needed: number, spare: number) => Promise<RateGrant>
 /** Called with whether a request is allowed, or with an error if Redis can't say. */
 type RateCallback = (error: Error | null, allowed: boolean) => void
 
-/** What requests are spent from: a RateBudget, or two of them. */
-export interface Budget {
+/** A RateAllowance, or two of them. */
+export interface Allowance {
   /** Requests per window. */
   readonly limit: number
   /** How many requests are left in this window, as far as this replica knows. */
@@ -88,23 +88,23 @@ export interface Budget {
   /** Spends one request. @returns whether it is allowed; undefined if Redis must be asked */
   spend (now: number): boolean | undefined
   /** Asks Redis for one request. */
-  ask (answer: RateCallback): void
+  settle (answer: RateCallback): void
 }
 
 /**
  * How long an exhausted window counts as exhausted, in milliseconds. Then Redis is asked again: its clock may have
  * changed.
  */
-const budgetLifetime = 1000
+const allowanceLifetime = 1000
 
 /**
  * The part of an agent's window that this replica holds, and spends without asking Redis. What it holds already counts
- * as spent in Redis, so all replicas together never allow more than the limit. They may allow less: what another
- * replica holds when the last request is gone. A replica holds at most a tenth of what is left, and no more than it has
- * spent in this window. So at least half of the limit is allowed however many replicas there are, and with one replica
+ * as spent in Redis, so all replicas together never allow more than the limit. They may allow less, by the requests
+ * that other replicas hold at the end. A replica holds at most a tenth of the rest, and no more than it has spent in
+ * this window. So at least half of the limit is allowed however many replicas there are, and with one replica
  * all of it. Times are this process's monotonic milliseconds.
  */
-export class RateBudget implements Budget {
+export class RateAllowance implements Allowance {
   readonly limit: number
   readonly #take: Take
   #held = 0
@@ -119,7 +119,7 @@ export class RateBudget implements Budget {
   #resets = 0
   /** The window's end by Redis's clock, which identifies the window. */
   #ends = 0
-  #asking = false
+  #isRefilling = false
   #waiting: RateCallback[] = []
 
   constructor (limit: number, take: Take) {
@@ -152,7 +152,7 @@ export class RateBudget implements Budget {
     return this.#ends
   }
 
-  /** Puts back one that was spent from this window and isn't used, as long as the window lasts. */
+  /** Puts back a request that was spent from this window and isn't used, as long as the window lasts. */
   giveBack (window: number, now: number): void {
     if (window !== this.#ends || now >= this.#spendUntil) return
     this.#held++
@@ -160,19 +160,19 @@ export class RateBudget implements Budget {
   }
 
   /** Asks Redis for one request. All requests that come meanwhile share the next call. */
-  ask (answer: RateCallback): void {
+  settle (answer: RateCallback): void {
     this.#waiting.push(answer)
-    if (!this.#asking) this.#askRedis()
+    if (!this.#isRefilling) this.#refill()
   }
 
-  #askRedis (): void {
-    this.#asking = true
+  #refill (): void {
+    this.#isRefilling = true
     const waiting = this.#waiting
     const requestedAt = performance.now()
     if (requestedAt >= this.#spendUntil) this.#spent = 0
     const taking = this.#take(waiting.length, this.#spent + waiting.length)
     taking.then(taken => this.#got(taken, requestedAt), (error: Error) => {
-      this.#asking = false
+      this.#isRefilling = false
       this.#waiting = []
       for (const answer of waiting) answer(error, false)
     })
@@ -186,10 +186,10 @@ export class RateBudget implements Budget {
     // too early, never too late.
     this.#spendUntil = requestedAt + (ends - now) * 0.999
     this.#resets = here + (ends - now)
-    this.#refuseUntil = left === 0 ? Math.min(this.#resets, here + budgetLifetime) : 0
+    this.#refuseUntil = left === 0 ? Math.min(this.#resets, here + allowanceLifetime) : 0
     this.#held = given
     this.#left = left
-    this.#asking = false
+    this.#isRefilling = false
     const waiting = this.#waiting
     this.#waiting = []
     // Redis has just counted these requests, so they are in its window even if that has ended here meanwhile.
@@ -203,21 +203,21 @@ export class RateBudget implements Budget {
       } else {
         // These came after the call was sent.
         this.#waiting = waiting.slice(index)
-        return this.#askRedis()
+        return this.#refill()
       }
     }
   }
 }
 
 /**
- * An agent's budget and its tenant's: a request needs both. The agent's comes first, so one that is over its own limit
- * takes nothing from the others. What is said of how much is left is that of the tighter one.
+ * An agent's allowance and its tenant's: a request needs both. The agent's comes first, so an agent over its own limit
+ * takes nothing from the others. The answer shows the tighter one of the two.
  */
-export class JointBudget implements Budget {
-  readonly #agent: RateBudget
-  readonly #tenant: RateBudget
+export class JointAllowance implements Allowance {
+  readonly #agent: RateAllowance
+  readonly #tenant: RateAllowance
 
-  constructor (agent: RateBudget, tenant: RateBudget) {
+  constructor (agent: RateAllowance, tenant: RateAllowance) {
     this.#agent = agent
     this.#tenant = tenant
   }
@@ -242,19 +242,19 @@ export class JointBudget implements Budget {
     return second
   }
 
-  ask (answer: RateCallback): void {
-    spendOrAsk(this.#agent, (error, allowed) => {
+  settle (answer: RateCallback): void {
+    spendOrSettle(this.#agent, (error, allowed) => {
       if (error !== null || !allowed) return answer(error, false)
       const { window } = this.#agent
-      spendOrAsk(this.#tenant, (error, allowed) => {
+      spendOrSettle(this.#tenant, (error, allowed) => {
         if (!allowed) this.#agent.giveBack(window, performance.now())
         answer(error, allowed)
       })
     })
   }
 
-  /** Where as much is left of both, the one that says so for longer. */
-  get #tighter (): RateBudget {
+  /** If both have as much left, the one whose window ends later. */
+  get #tighter (): RateAllowance {
     const [agent, tenant] = [this.#agent, this.#tenant]
     if (agent.remaining !== tenant.remaining) return agent.remaining < tenant.remaining ? agent : tenant
     const now = performance.now()
@@ -262,8 +262,8 @@ export class JointBudget implements Budget {
   }
 }
 
-function spendOrAsk (budget: RateBudget, answer: RateCallback): void {
-  const known = budget.spend(performance.now())
-  if (known === undefined) budget.ask(answer)
+function spendOrSettle (allowance: RateAllowance, answer: RateCallback): void {
+  const known = allowance.spend(performance.now())
+  if (known === undefined) allowance.settle(answer)
   else answer(null, known)
 }

@@ -3,27 +3,27 @@ import { Problem, TooLarge, Unavailable } from '../core/errors.ts'
 import type { Caller } from '../core/model.ts'
 import { Shared } from '../core/shared.ts'
 import { readAlone } from '../redis/scripts.ts'
-import { longAgo, stillThere } from './reader.ts'
-import type { Budget, Reader } from './reader.ts'
+import { longAgo, stillThere } from './requester.ts'
+import type { Budget, Requester } from './requester.ts'
 
 /**
- * How many bytes are read without a slot: to read them takes Redis no longer than to run the script. A request alone
- * may read `readAlone` so. Of many operations a hundred may ask at once.
+ * How many bytes are read without a slot: Redis reads them as fast as it runs the script. A request alone reads up to
+ * `readAlone` without a slot. A hundred operations of a batch may read at once, so for them it is `small`.
  */
 export const small = 16 * 1024
 /** How many small handoffs a request reads without a slot: 600 requests that wake together may want 60,000. */
 const few = 8
 /**
- * How many reads run at once at a master. Each may have a megabyte, and Redis answers all that arrives together before
- * it serves anybody else: a hundred of them kept it busy for most of a second, and three times as many for longer than
- * a connection waits for it.
+ * How many reads run at once at a master. Each may have a megabyte, and Redis answers all reads that arrive together
+ * before it serves other calls: a hundred kept it busy for most of a second, and three hundred for longer than a
+ * connection waits for it.
  */
 const slotsOfMaster = 16
-/** How many of them may be pages, which search long lists. */
+/** How many reads at a master may be pages, which search long lists. */
 const pagesAtOnce = 2
 /** How long a read waits for a slot and for its budget, in milliseconds: less than a client waits for its answer. */
 const patience = 5000
-/** What an answer has beside the texts that are counted, in bytes. */
+/** The size of an answer without the texts that are counted, in bytes. */
 const envelope = 4096
 
 const refused = (what: string) => ({
@@ -36,11 +36,11 @@ const noBudget = refused('The service holds as many large answers as it can')
 /** Where a read reads, and for whom. */
 interface Want {
   tenant: string
-  /** The hash tag of its partition; left out: it waits for its budget alone. */
+  /** The hash tag of its partition; if left out, the read waits for its budget alone. */
   tag?: string | undefined
-  /** If given, nothing is read for a client that has gone, or whose key has ended, while it waited. */
-  asker?: Reader | undefined
-  /** What counts the answer, of at most so many bytes. */
+  /** If given, nothing is read once its client has gone, or its key has ended. */
+  requester?: Requester | undefined
+  /** The budget in which the answer counts, and the answer's largest size. */
   budget?: Budget | undefined
   maxBytes?: number
   /** How long it waits, in milliseconds, if not as long as others. */
@@ -55,7 +55,7 @@ interface MasterNames { masterOf (tag: string): string | undefined, mastersOf (t
 /** What was read for all who asked for it. `now`: one of them, as its key is now, if it waited. */
 export interface SharedRead<T> { found: T, now: Caller | undefined }
 
-/** One read, while it waits and while it runs. */
+/** A read, while it waits and while it runs. */
 interface Entry {
   tenant: string
   isPage: boolean
@@ -71,7 +71,7 @@ interface Queue {
   slots: number
   running: number
   pages: number
-  /** Those that wait, by tenant; the tenants in the order of their turns. */
+  /** The waiting reads, by tenant; the tenants in the order of their turns. */
   waiting: Map<string, Set<Entry>>
   /** When the last read that the master answered ended. */
   answered: number
@@ -88,12 +88,12 @@ interface Limits { bytes: number, maxBytes: number, slots: number, patience: num
 const oneMaster: MasterNames = { masterOf: () => undefined, mastersOf: () => '' }
 
 /**
- * Reads what may be large. A read begins when a slot at its master is free and its answer has room among the answers
- * that aren't sent yet; until then it waits in one queue. Tenants take turns there, however many inboxes, handoffs,
- * agents or batches one has, and a silent master keeps none waiting that can do without it.
+ * Reads that may be large. A read begins when a slot at its master is free, and its answer fits beside the answers that
+ * aren't sent yet; until then it waits in one queue. Tenants take turns there, however many inboxes, handoffs, agents
+ * or batches a tenant has, and a silent master keeps no read waiting that can do without it.
  *
- * Of the bytes a tenant may hold as much as it leaves free, so half at most. One request at a time may go beyond that.
- * So one that is alone is always answered, however large, and of those that wait for each other's bytes one goes on.
+ * A tenant may hold as many bytes as it leaves free, so half at most. One request at a time may go beyond that. So a
+ * single request is always answered, however large, and of requests that wait for each other's bytes one goes on.
  */
 export class Reads {
   /** The bytes that count now. */
@@ -101,11 +101,11 @@ export class Reads {
   readonly #masters: MasterNames
   readonly #limits: Limits
   readonly #queues = new Map<string, Queue>()
-  /** Those that wait for their budget alone. */
+  /** The reads that wait for their budget alone. */
   readonly #unslotted = newQueue(Infinity)
   readonly #tenants = new Map<string, number>()
   #beyond: Budget | undefined
-  /** The reads that wait for their slot and that others may join, by what they read. */
+  /** The reads that wait for their slot and that other requests may join, by name. */
   readonly #shared = new Shared<unknown>()
 
   constructor (masters = oneMaster, limits: Partial<Limits> = {}) {
@@ -114,31 +114,30 @@ export class Reads {
   }
 
   /**
-   * Reads what is small at once, and what is large in a slot.
-   * @param look throws TooLarge for more than so many bytes, having changed nothing. `now`: the asker, as the key is
-   *   then, if it waited for a while
-   * @param several how many bytes it may have where it is several
-   * @throws {Problem} unavailable, without having run: its turn didn't come in time
-   * @throws {Unavailable} without having run, if the master turned out to answer nothing while it waited. Otherwise it
-   *   would have a call's whole budget before it for each turn that it waits, and the master would get all of them when
-   *   it is back, however late.
+   * Reads a small handoff at once, and a large one in a slot.
+   * @param look throws TooLarge for more than so many bytes, having changed nothing. `now`: the caller, as the key is
+   *   after a while in the queue
+   * @param several how many bytes a read of several handoffs may have
+   * @throws {Problem} unavailable, without having run: no slot was free in time
+   * @throws {Unavailable} without having run, if the master turned out to answer nothing meanwhile. Otherwise each read
+   *   in the queue would wait a call's whole time, and the master would get all of them when it is back, however late.
    */
   async read<T> (
-    place: Want, asker: Reader, look: (maxBytes?: number, now?: Caller) => Promise<T>, several = 0
+    place: Want, requester: Requester, look: (maxBytes?: number, now?: Caller) => Promise<T>, several = 0
   ): Promise<T> {
     // All of a batch look at once, and may do so for long.
-    const since = asker.isOneOfMany === true ? performance.now() : undefined
+    const since = requester.isOneOfMany === true ? performance.now() : undefined
     try {
-      return await (since === undefined ? look(readAlone) : this.#counted(place, asker, look))
+      return await (since === undefined ? look(readAlone) : this.#counted(place, requester, look))
     } catch (error) {
       if (!(error instanceof TooLarge)) throw error
     }
     const { tenant, tag } = place
     const maxBytes = Math.max(several, this.#limits.maxBytes)
     // A cancelled call of MCP is gone, if it has a listener. Of many operations each would be one more.
-    const leave = since === undefined ? asker.onGone?.(() => {}) : undefined
+    const leave = since === undefined ? requester.onGone?.(() => {}) : undefined
     try {
-      const want = { tenant, tag, asker, budget: asker.budget?.(), maxBytes, since }
+      const want = { tenant, tag, requester, budget: requester.budget?.(), maxBytes, since }
       return await this.run(want, now => look(undefined, now))
     } finally {
       leave?.()
@@ -146,26 +145,26 @@ export class Reads {
   }
 
   /**
-   * The same for what many ask for: hundreds may wait for a result, and wake together. Who asks before the read begins
-   * shares it, and nobody may change what it gives. Each has a budget of its own for its answer.
-   * @param name of what is read @param isAnswer whether what is read becomes the answer
-   * @returns what was read. `now`: the asker, as the key is now, if it waited
+   * One read for many requests: hundreds may wait for a result, and wake together. Requests that come before the read
+   * begins share it, and may not change its result. Each has a budget of its own for its answer.
+   * @param name the same for those that share @param isAnswer whether the result becomes the answer
+   * @returns what was read. `now`: the caller, as the key is now, if the request waited
    */
   async shared<T> (
-    name: string, place: Want, asker: Reader, look: (maxBytes?: number) => Promise<T>, isAnswer = true
+    name: string, place: Want, requester: Requester, look: (maxBytes?: number) => Promise<T>, isAnswer = true
   ): Promise<SharedRead<T>> {
     try {
-      if (asker.isOneOfMany !== true) return { found: await look(readAlone), now: undefined }
-      return await this.#counted(place, asker, async (maxBytes, now) => ({ found: await look(maxBytes), now }))
+      if (requester.isOneOfMany !== true) return { found: await look(readAlone), now: undefined }
+      return await this.#counted(place, requester, async (maxBytes, now) => ({ found: await look(maxBytes), now }))
     } catch (error) {
       if (!(error instanceof TooLarge)) throw error
     }
     const { tenant, tag } = place
-    const budget = isAnswer ? asker.budget?.() : undefined
+    const budget = isAnswer ? requester.budget?.() : undefined
     let isFirst = false
     const found = await this.#shared.get(name, async () => {
       isFirst = true
-      // Who asks in the same turn of the event loop shares it too.
+      // Requests of the same turn of the event loop share it too.
       await setImmediate()
       return await this.run({ tenant, tag, budget, maxBytes: this.#limits.maxBytes }, () => {
         this.#shared.forget(name)
@@ -173,18 +172,19 @@ export class Reads {
       })
     }) as T
     if (!isFirst) await this.run({ tenant, budget, maxBytes: bytesIn(found) }, async () => found)
-    return { found, now: await stillThere(asker) }
+    return { found, now: await stillThere(requester) }
   }
 
   /** Reads many small handoffs, at each of their masters in one slot; few without one. */
   async several<One, T> (
-    tenant: string, all: readonly One[], tagOf: (one: One) => string, asker: Reader, read: (one: One) => Promise<T>
+    tenant: string, all: readonly One[], tagOf: (one: One) => string, requester: Requester,
+    read: (one: One) => Promise<T>
   ): Promise<T[]> {
     if (all.length <= few) return await Promise.all(all.map(read))
     const masters = all.map(one => this.#masters.masterOf(tagOf(one)))
     const found: T[] = []
     const inSlotAt = (master: typeof masters[number], run: () => Promise<void>) =>
-      this.#inSlot(this.#queueOf(master), { tenant, asker }, run)
+      this.#inSlot(this.#queueOf(master), { tenant, requester }, run)
     await Promise.all([...new Set(masters)].map(master => inSlotAt(master, async () => {
       await Promise.all(all.map(async (one, at) => {
         if (masters[at] === master) found[at] = await read(one)
@@ -195,12 +195,12 @@ export class Reads {
 
   /**
    * Reads a page of what these partitions have; left out: all.
-   * @param read `now`: the asker, as the key is then, if it waited for a while
+   * @param read `now`: the requester, as the key is then, if it waited for a while
    */
   page<T> (
-    tenant: string, tags: readonly string[] | undefined, read: (now?: Caller) => Promise<T>, asker?: Reader
+    tenant: string, tags: readonly string[] | undefined, read: (now?: Caller) => Promise<T>, requester?: Requester
   ): Promise<T> {
-    return this.#inSlot(this.#queueOf(this.#masters.mastersOf(tags)), { tenant, asker }, read, true)
+    return this.#inSlot(this.#queueOf(this.#masters.mastersOf(tags)), { tenant, requester }, read, true)
   }
 
   /** Runs a read in a slot, and within its budget. */
@@ -220,9 +220,9 @@ export class Reads {
   }
 
   #counted<T> (
-    { tenant }: Want, asker: Reader, look: (maxBytes?: number, now?: Caller) => Promise<T>
+    { tenant }: Want, requester: Requester, look: (maxBytes?: number, now?: Caller) => Promise<T>
   ): Promise<T> {
-    const want = { tenant, asker, budget: asker.budget?.(), maxBytes: small + envelope }
+    const want = { tenant, requester, budget: requester.budget?.(), maxBytes: small + envelope }
     return this.run(want, now => look(small, now))
   }
 
@@ -230,17 +230,17 @@ export class Reads {
     queue: Queue, want: Want, read: (now?: Caller) => Promise<T>, isPage = false
   ): Promise<T> {
     const came = performance.now()
-    const { tenant, asker, budget, since = came } = want
+    const { tenant, requester, budget, since = came } = want
     const maxBytes = budget === undefined ? 0 : want.maxBytes ?? 0
     const entry: Entry = { tenant, isPage, budget, maxBytes, taken: 0, begin: () => {} }
     if (!this.#begin(queue, entry)) await this.#wait(queue, entry, want.patience)
     let used = 0
     try {
       if (queue.silent > came) throw new Unavailable('Redis answered none of those before it')
-      const isLate = asker !== undefined && performance.now() - since > longAgo
-      const now = isLate ? await stillThere(asker) : undefined
+      const isLate = requester !== undefined && performance.now() - since > longAgo
+      const now = isLate ? await stillThere(requester) : undefined
       // Its client may have gone while its key was looked up.
-      if (asker?.isGone() === true) throw new Problem('request_timeout')
+      if (requester?.isGone() === true) throw new Problem('request_timeout')
       const found = await watched(queue, () => read(now))
       if (maxBytes > 0) used = bytesIn(found)
       return found
@@ -249,7 +249,7 @@ export class Reads {
     }
   }
 
-  /** Begins, if there is a slot and room. */
+  /** Begins the read, if there are a slot and bytes for it. */
   #begin (queue: Queue, entry: Entry): boolean {
     if (queue.running >= queue.slots || (entry.isPage && queue.pages >= pagesAtOnce) || !this.#take(entry)) return false
     queue.running++
@@ -291,7 +291,7 @@ export class Reads {
     const { budget, taken, isPage } = entry
     queue.running--
     if (isPage) queue.pages--
-    // What has been ended meanwhile counts no more, and what goes beyond the limit never did.
+    // Bytes of an ended budget count no more, and those beyond the limit never did.
     if (taken > 0 && !budget!.isOver) this.#count(budget!, used - taken)
     this.#start(queue)
   }
@@ -312,7 +312,7 @@ export class Reads {
     for (const queue of this.#queues.values()) this.#start(queue)
   }
 
-  /** Begins those that can begin: of each tenant one, and then of each the next. */
+  /** Begins the reads that can begin: one of each tenant, and then the next of each. */
   #start (queue: Queue): void {
     const { waiting } = queue
     for (const [tenant, own] of waiting) {
@@ -338,7 +338,7 @@ export class Reads {
   #queueOf (master = ''): Queue {
     const known = this.#queues.get(master)
     if (known !== undefined) return known
-    // What a queue knows concerns only those in it. The names of masters change over time.
+    // A queue's state concerns only the reads in it, and the names of masters change over time.
     for (const [name, { running, waiting }] of this.#queues) {
       if (running === 0 && waiting.size === 0) this.#queues.delete(name)
     }
@@ -364,8 +364,8 @@ async function watched<T> (queue: Queue, read: () => Promise<T>): Promise<T> {
     throw error
   } finally {
     if (isAnswered) queue.answered = performance.now()
-    // What one read alone isn't answered, because its slot is moving, say, others are: those that began after it have
-    // ended since.
+    // A read may lack its answer for a reason of its own, such as a moving slot: then reads that began later have
+    // ended.
     else if (queue.answered <= began) queue.silent = performance.now()
   }
 }

@@ -13,28 +13,29 @@ import { inGroups } from './lists.ts'
 const pause = 10
 const newline = 10
 /**
- * How many events of a tenant wait here while others of it are moved. What comes then is read from the outbox: its next
- * event says that something is missing, or the round finds it.
+ * How many events of a tenant wait here while others of it are moved. Further events are read from the outbox: the next
+ * event shows that some are missing, or the round finds them.
  */
 const maxPending = 10_000
 
 interface Growing extends EventBatch { events: string[], last: string }
-/** What is to be moved of a tenant: by partition, and how many events that are. */
+/** A tenant's events that are to be moved, by partition, and their number. */
 interface Pending { batches: Map<string, Growing>, count: number }
 
 /**
  * Moves the events of this replica's own transitions to their tenants' feeds. The transition's reply has them, so they
- * needn't be read. Each comes with the number of the event before it: where another replica wrote that one and hasn't
- * moved it yet, the outbox is read instead. So an earlier event whose reply comes later, over another connection,
- * needn't be taken. Whatever is lost here (the replica dies, a reply is lost) RelayRound finds in the outbox.
+ * needn't be read. Each comes with the number of the event before it: if the feed lacks that one, since another replica
+ * wrote it and hasn't moved it yet, the outbox is read instead. An earlier event whose reply comes later, over another
+ * connection, is then skipped. RelayRound finds in the outbox all that is lost here (the replica dies, a reply is
+ * lost).
  */
 export class Relay {
   readonly #events: Events
   readonly #onFault: (error: unknown) => void
   readonly #pending = new Map<string, Pending>()
   /**
-   * What is being moved, by tenant: its next events wait for that. Other tenants' don't: their feeds may be at another
-   * master.
+   * The moves under way, by tenant: a tenant's next events wait for its move. Other tenants' don't: their feeds may be
+   * at another master.
    */
   readonly #underWay = new Map<string, Promise<void>>()
   #timer: NodeJS.Timeout | undefined
@@ -46,7 +47,7 @@ export class Relay {
 
   /**
    * Takes the events off a script's reply: lines in front of its first word, or of the number that it is
-   * (lua/lib/appending.lua). @returns what the reply is without them
+   * (lua/lib/appending.lua). @returns the reply without them
    */
   readonly take = (tag: string, reply: unknown): unknown => {
     const parts = Array.isArray(reply) ? reply : [reply]
@@ -63,7 +64,7 @@ export class Relay {
   }
 
   /**
-   * Moves what an outbox has that the feed hasn't.
+   * Moves the events of an outbox that the feed lacks.
    * @param moved the number of the last event that the feed has
    * @returns whether there was any
    */
@@ -72,7 +73,7 @@ export class Relay {
       const events = await this.#events.outbox(tag, tenant, from, eventsPerCall)
       if (events.length === 0) return from !== moved
       const [missing] = await this.#events.relay(tenant, [{ tag, from, events }])
-      // The feed lost its last events, with a master: what it lost is still in the outbox.
+      // The feed lost its last events, with a master: they are still in the outbox.
       from = missing?.moved ?? numberOf(events.at(-1)!)
       if (missing === undefined && events.length < eventsPerCall) return true
     }
@@ -94,8 +95,8 @@ export class Relay {
     if (batch === undefined) {
       batches.set(tag, { tag, from, events: [event], last: numberOf(event) })
     } else if (Number(numberOf(event)) > Number(batch.last)) {
-      // Where another replica's event is between them, these wait for that one: it is in the feed by then, or they are
-      // read from the outbox.
+      // If another replica's event is between them, these wait for it: it is in the feed by then, or they are read from
+      // the outbox.
       if (batch.last !== from) batch.from = from
       batch.events.push(event)
       batch.last = numberOf(event)
@@ -155,9 +156,9 @@ const tenantsAtOnce = 16
 /** How many outboxes of a tenant are trimmed at once at one master. */
 const trimsAtOnce = 16
 /**
- * How long the tenants' calls are waited for, in milliseconds. Those of a tenant that take longer (its feed's master
- * lacks replicas that acknowledge) go on by themselves, and the tenant gets no others meanwhile. Otherwise the lease
- * would run out in each round, and no replica would get to the rest.
+ * How long a round waits for the tenants' calls, in milliseconds. Longer calls (the feed's master lacks replicas that
+ * acknowledge) go on by themselves, and their tenant gets no others meanwhile. Otherwise the lease would run out in
+ * each round, and no replica would get to the rest.
  */
 const patience = 250
 
@@ -181,14 +182,14 @@ interface Watched {
   last: number
   /** Whether the feed has been asked for that event. */
   isChecked: boolean
-  /** What is removed next, up to this number, and since when it is there. */
+  /** Up to which number events are removed next, and since when they are there. */
   old: number
   since: number
 }
 
 /**
- * Goes round all outboxes, at one replica at a time: moves what its own replica did not move, and removes what is in
- * the feed for long enough. Nothing depends on who does it: moving twice does what moving once does.
+ * Goes round all outboxes, at one replica at a time: moves events that their own replica did not move, and removes
+ * those that are in the feed for long enough. Two replicas may do it: a second move changes nothing.
  */
 export class RelayRound {
   readonly #events: Events
@@ -197,8 +198,8 @@ export class RelayRound {
   readonly #seen = new Map<string, number>()
   readonly #watched = new Map<string, Watched>()
   /**
-   * Tenants with calls under way: those that check, and those that remove. Neither waits for the others, which may take
-   * as long in each round.
+   * Tenants with calls under way, checks and removals. Neither kind waits for the other, which may take as long in each
+   * round.
    */
   readonly #checking = new Calls()
   readonly #removing = new Calls()
@@ -234,7 +235,7 @@ export class RelayRound {
     const found = [...this.#watched.values()]
     const clocks = new Map<Redis, Promise<number>>()
     await Promise.all(tags.filter(reaches).map(tag => this.#look(tag, clocks)))
-    // Those that an earlier round saw: what they have since is still being moved.
+    // An earlier round saw these outboxes: newer events are still being moved.
     await this.#inCalls(
       this.#checking, found.filter(({ isChecked }) => !isChecked), (tenant, outboxes) => this.#check(tenant, outboxes)
     )
@@ -270,12 +271,11 @@ export class RelayRound {
       this.#seen.set(tag, Math.max(Math.min(last, now), this.#seen.get(tag) ?? 0))
     }
     if (now > 0) this.#redisAhead = now / 1000 - Date.now()
-    // It was set back since, also by a failover: numbers below those that were seen may be new, so the next round looks
-    // at all.
+    // The clock was set back since, perhaps by a failover: lower numbers may be new, so the next round looks at all.
     if (now > 0 && now < seen) this.#seen.delete(tag)
   }
 
-  /** Moves what is missing in the feed. */
+  /** Moves events that the feed lacks. */
   async #check (tenant: string, outboxes: Watched[]): Promise<void> {
     const checked = new Map(outboxes.map(outbox => [outbox.tag, outbox.last]))
     const missing =
@@ -290,7 +290,7 @@ export class RelayRound {
     for (const outbox of await this.#catchUp(tenant, missing, outboxes)) note(outbox)
   }
 
-  /** Removes what is in the feed for long enough. */
+  /** Removes events that are in the feed for long enough. */
   async #removeOld (tenant: string, outboxes: Watched[]): Promise<void> {
     // Once more: a failover may have taken it from the feed.
     const missing =
@@ -316,8 +316,8 @@ export class RelayRound {
   }
 
   /**
-   * Moves what is missing, of each master one outbox after the other: a master that takes nothing holds up no other.
-   * @returns the outboxes that have nothing: the feed has ended since, and what it had of them is forgotten
+   * Moves missing events, of each master one outbox after the other: a master that takes nothing holds up no other.
+   * @returns the outboxes that have nothing: the feed has ended since, and its note of them is gone
    */
   async #catchUp (tenant: string, missing: readonly Missing[], outboxes: readonly Watched[]): Promise<Watched[]> {
     const empty = new Set<string>()
@@ -336,7 +336,7 @@ export class RelayRound {
   }
 
   /**
-   * Those of a tenant together, as many as a call takes; tenants side by side, some at a time.
+   * A tenant's outboxes together, as many as a call takes; some tenants at a time.
    * @param calls such as are under way
    */
   async #inCalls (

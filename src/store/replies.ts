@@ -7,8 +7,8 @@ import type { Outcome, ScriptName } from '../redis/outcomes.ts'
 /** Reads the scripts' replies. lua/lib/record.lua says what their words mean. */
 
 /**
- * Why a script refuses an operation: whatever it replies that isn't one of these. What its lane and `tagged` see to
- * never comes to anybody.
+ * A script's refusals of an operation: its replies without these. Replies that its lane and `tagged` handle go no
+ * further.
  */
 export type Refused<Name extends ScriptName, Else extends Outcome<Name>> =
   Exclude<Outcome<Name>, Else | 'late' | 'newer' | 'full'>
@@ -20,8 +20,8 @@ export interface RefusedReply<Code extends string> { outcome: Code, seen: Seen |
 export interface Seen { now: number, record: HandoffRecord, decision: Decision | null }
 
 /**
- * A script's reply: its tag as text, then the parts that the script's header describes. The array is changed in place:
- * nobody else uses it.
+ * A script's reply: its tag as text, then the parts that the script's header describes. The array, which has no other
+ * user, is changed in place.
  * @throws {Unavailable} if a newer version of the service wrote the record, or if Redis is full
  */
 export function tagged (reply: unknown): [string, ...unknown[]] {

@@ -8,7 +8,7 @@ import type { Script, Scripts } from '../redis/scripts.ts'
 
 /** Commands that the service and ioredis call outside scripts. A script's commands need the caller's rights too. */
 const always = ['EVALSHA', 'EVAL', 'INFO', 'PING', 'SSUBSCRIBE', 'SUNSUBSCRIBE', 'TIME'] as const
-/** The service works without these: redis/stale-connections.ts says what is lost then. AUTH needs no right. */
+/** The service works without these, with the loss that redis/stale-connections.ts explains. AUTH needs no right. */
 export const optionalCommands = ['CLIENT|INFO', 'CLIENT|KILL', 'CLIENT|SETNAME'] as const
 const ofCluster = ['ASKING', 'CLUSTER|SLOTS'] as const
 const ofDurability = ['WAIT'] as const
@@ -50,12 +50,12 @@ function commandsIn ({ source }: Script, called = /\bp?call\('([A-Z]+)'/g): stri
   return [...source.matchAll(called)].map(([, name]) => name as string)
 }
 
-/** Those that end the script when they are refused. It goes on where `pcall` is refused. */
+/** The commands whose refusal ends the script. After the refusal of a `pcall` it goes on. */
 function commandsThatEnd (script: Script): string[] {
   return commandsIn(script, /\bcall\('([A-Z]+)'/g)
 }
 
-/** What a user may not do, as far as Redis says. */
+/** A user's missing rights, as far as Redis says. */
 export interface RightsReply {
   /** Commands that the user may not run. */
   lacking: string[]
@@ -68,16 +68,16 @@ export interface RightsReply {
 }
 
 /**
- * Checks whether the ACL lets the service's user do what it does on a master. Where it doesn't, no script begins there
- * that would end half way: a handoff could be renamed, and its successor never get into its inbox. Nor is a lease
- * taken, since other replicas may have all rights.
+ * Checks whether the ACL gives the service's user all rights on a master. If not, no script begins there that would end
+ * half way: a handoff could be renamed, and its successor never get into its inbox. Nor is a lease taken, since other
+ * replicas may have all rights.
  */
 export class RightsCheck {
   readonly #lanes: Lanes
   readonly #script: Script
   readonly #keyNames: KeyNames
   readonly #needed: readonly string[]
-  /** What each script needs but the one that asks. */
+  /** The commands that each script needs, except the script of this check. */
   readonly #scripts: ReadonlyMap<Script, ReadonlySet<string>>
 
   constructor (lanes: Lanes, scripts: Scripts, keyNames: KeyNames, setup: Deployment) {
@@ -94,7 +94,7 @@ export class RightsCheck {
   }
 
   /** Asks the master of this partition. @throws {Unavailable} */
-  async ask (master: Master): Promise<RightsReply> {
+  async read (master: Master): Promise<RightsReply> {
     const tag = master.tags[0]!
     const reply = await this.#lanes.call({
       script: this.#script,
@@ -113,7 +113,7 @@ export class RightsCheck {
 
   /** Asks on a new connection, on which there are no calls yet. If Redis doesn't say, nothing is refused. */
   async learn (master: Master): Promise<void> {
-    // Without partitions it is only taking over slots; any key of the service has the same rights.
+    // A master without partitions is only taking over slots; any key of the service has the same rights.
     const texts = this.#texts(master.tags[0] ?? '')
     this.#refuse(master, readRights(await master.calls.callBuffer('EVAL', this.#script.source, '0', ...texts)))
   }

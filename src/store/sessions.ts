@@ -14,8 +14,8 @@ export const sessionLength = 8 * 3600
 const secretShape = /^[A-Za-z0-9_-]{43}$/
 
 /**
- * Who is signed in. Redis keeps only a digest of a session's secret, so reading Redis gives no session. It leads
- * to the mark of the key that opened the session (auth/grant.ts), so a session is worth no more than that key is now.
+ * The sessions of people. Redis keeps only a digest of a session's secret, so a reader of Redis gets no session. Beside
+ * it is the mark of the key that opened the session (auth/grant.ts): a session is worth no more than that key is now.
  */
 export class Sessions {
   readonly #lanes: Lanes

@@ -88,20 +88,20 @@ export interface Store {
   mastersOf (of?: readonly string[]): string
   /** Moves events to their feeds. */
   relay: Relay
-  /** Moves those that their own replica did not. The caller's to start. Null where events aren't relayed. */
+  /** Moves events that their own replica did not. The caller starts it. Null if events aren't relayed. */
   relayRound: RelayRound | null
   sweeper: Sweeper
   /** Puts what older versions wrote into lists that they don't know. The caller's to start. */
   indexer: Indexer
   /** The servers themselves, for `handoff doctor`. */
   masters: Masters
-  /** Asks why Redis can't serve now; null if it can. A full one can: it takes what makes room. */
+  /** Why Redis can't serve now; null if it can. A full one can: it runs what frees memory. */
   whyNotReady (): Promise<string | null>
   /** Could it serve at the last check? Undefined before the first one. */
   readonly ready: boolean | undefined
   /** Did no master take a pass at the last check, and one at least only because it is full? */
   readonly isFull: boolean
-  /** What the last check found at each master that was reached. */
+  /** The last check's finds at each master that was reached. */
   readonly looks: readonly Look[]
   /** Asks for the memory of all masters; null if they don't report it. */
   memory (): Promise<Memory | null>

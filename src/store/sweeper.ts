@@ -6,13 +6,13 @@ import type { Leases } from './leases.ts'
 /** The time between two parts of a round, in milliseconds. */
 const tick = 50
 /**
- * In how many milliseconds each partition has its turn, so that what is due is reached within 3 s. A tick that is late
- * gives all the turns since the last one.
+ * In how many milliseconds each partition has its turn, so that due handoffs are reached within 3 s. A late tick gives
+ * all turns since the last tick.
  */
 const roundTime = 2450
 /**
- * How many handoffs a first call expires at most in one partition. All calls of a part, 21, are sent at once, and Redis
- * is busy until all of them are done.
+ * How many handoffs a first call expires at most in one partition. All 21 calls of a part are sent at once, and Redis
+ * is busy until the last is done.
  */
 const glance = 5
 /**
@@ -29,9 +29,8 @@ const batch = 40
  */
 const callsAtOnce = 2
 /**
- * How long a further call is waited for, in milliseconds. One that takes longer (its master doesn't answer, or lacks
- * replicas that acknowledge) goes on by itself, as long as a call may take, and its partition gets no other call
- * meanwhile.
+ * How long the sweep waits for a further call, in milliseconds. A longer call (its master doesn't answer, or lacks
+ * replicas that acknowledge) goes on by itself, and its partition gets no other call meanwhile.
  */
 const patience = 250
 /**
@@ -54,17 +53,17 @@ export interface SweeperOptions {
   onFault (error: unknown): void
   /** Called for each handoff that expires. If it is left out, Redis doesn't name them. */
   onExpired?: ((tenant: string, id: string) => void) | undefined
-  /** Called with what has ended and has dependents, and with what is blocked and is to be asked about. */
+  /** Called with ended handoffs that have dependents, and with blocked ones that are to be checked. */
   onAfter?: ((ended: Swept['ended'], blocked: Swept['blocked']) => void) | undefined
   /** Called with the runs of a partition whose counts changed, in a Cluster. */
   onRuns?: ((tag: string, runs: Swept['runs']) => void) | undefined
 }
 
 /**
- * Moves what is due to `expired` and frees its payload. One replica at a time does it for all, by a lease. Nothing
- * depends on it: every script compares deadlines itself, and every key has a TTL; and sweeping twice at once does no
- * harm. So if a master is away, the other masters' partitions are still swept, and its own when it is back. The lease
- * is in the first partition whose master takes it (store/leases.ts); two replicas may disagree about that for a while.
+ * Moves due handoffs to `expired` and frees their payloads. One replica at a time does it for all, by a lease. Nothing
+ * depends on it: every script compares deadlines itself, and every key has a TTL; and two sweeps at once do no harm. So
+ * if a master is away, the other masters' partitions are still swept, and its own when it is back. The lease is in the
+ * first partition whose master takes it (store/leases.ts); two replicas may disagree about that for a while.
  */
 export class Sweeper {
   readonly #handoffs: Handoffs
@@ -89,7 +88,7 @@ export class Sweeper {
    * turns (lua/sweep.lua).
    */
   readonly #backlog = new Set<string>()
-  /** What takes calls from the backlog, and for which master. */
+  /** The runs that take calls from the backlog, each for a master. */
   readonly #drains = new Map<Promise<void>, string | undefined>()
   readonly #statistics: SweepStatistics
   /**
@@ -107,12 +106,12 @@ export class Sweeper {
     this.#statistics = new SweepStatistics(options.tags)
   }
 
-  /** Is this replica the one that sweeps? */
+  /** Does this replica sweep? */
   get isSweeping (): boolean {
     return this.#statistics.areBegun
   }
 
-  /** What there is to sweep; undefined if this replica isn't the one that sweeps. */
+  /** The due handoffs; undefined if another replica sweeps. */
   get counts (): SweepCounts | undefined {
     return this.#statistics.read()
   }
@@ -241,7 +240,7 @@ export class Sweeper {
   }
 }
 
-/** What the sweep knows about all partitions. Times in milliseconds. */
+/** The sweep's figures of all partitions. Times in milliseconds. */
 export interface SweepCounts {
   /** The age of the oldest look among all partitions. */
   lag: number
@@ -253,7 +252,7 @@ export interface SweepCounts {
 }
 
 /**
- * Adds up what the sweep's calls report about their partitions, so that nobody has to query them all. The figures are
+ * Adds up the figures that the sweep's calls report about their partitions, which saves a query of them all. They are
  * as old as the sweep's last look, up to one round (2.5 s): a handoff that was due since then and is already done
  * counts as overdue until the next look.
  */
@@ -278,7 +277,7 @@ export class SweepStatistics {
     this.#seenAt = new Float64Array(tags.length)
   }
 
-  /** This replica sweeps from now on. What it knew before is out of date. */
+  /** This replica sweeps from now on. Its earlier figures are out of date. */
   begin (): void {
     this.#begunAt = performance.now()
     this.#seenAt.fill(this.#begunAt)

@@ -4,13 +4,13 @@ import { Unavailable } from '../core/errors.ts'
 type Queue = Set<string>
 
 /**
- * Work on handoffs in the background, in steps of bounded size: the tenants take turns, and each tenant's handoffs do.
- * A handoff that has more to do after its step goes behind the others of its tenant. So how much one tenant has decides
- * neither when another's turn comes nor how much memory this takes.
+ * Work on handoffs in the background, in steps of bounded size: the tenants take turns, and so do each tenant's
+ * handoffs. A handoff that needs another step goes behind the others of its tenant. So the number of one tenant's
+ * handoffs decides neither when another's turn comes nor how much memory this takes.
  */
 export class TenantTurns {
   readonly #atOnce: number
-  readonly #room: number
+  readonly #capacity: number
   readonly #step: (tenant: string, id: string) => Promise<boolean>
   readonly #onFault: (error: unknown) => void
   /** The tenants that have something waiting, in the order of their turns. */
@@ -20,15 +20,15 @@ export class TenantTurns {
   #isStopped = false
 
   /**
-   * @param atOnce how many steps are under way at once @param room how many handoffs may wait
+   * @param atOnce how many steps are under way at once @param capacity how many handoffs may wait
    * @param step returns whether there is more to do
    */
   constructor (
-    { atOnce, room }: { atOnce: number, room: number }, step: (tenant: string, id: string) => Promise<boolean>,
+    { atOnce, capacity }: { atOnce: number, capacity: number }, step: (tenant: string, id: string) => Promise<boolean>,
     onFault: (error: unknown) => void
   ) {
     this.#atOnce = atOnce
-    this.#room = room
+    this.#capacity = capacity
     this.#step = step
     this.#onFault = onFault
   }
@@ -38,17 +38,17 @@ export class TenantTurns {
     return this.#count
   }
 
-  /** Where there is no room, it is left out: its caller has to name it again. */
+  /** Without capacity the handoff is left out: its caller has to name it again. */
   add (tenant: string, id: string): void {
     if (this.#isStopped || this.#underWay.has(`${tenant}:${id}`)) return
     const own = this.#waiting.get(tenant)
     if (own?.has(id) === true) return
-    if (this.#count >= this.#room && !this.#makeRoom(own?.size ?? 0)) return
+    if (this.#count >= this.#capacity && !this.#displaceOne(own?.size ?? 0)) return
     this.#push(tenant, id)
     this.#start()
   }
 
-  /** Begins nothing more. What is under way ends. */
+  /** Begins no more steps. Those that are under way end. */
   stop (): void {
     this.#isStopped = true
     this.#waiting.clear()
@@ -67,9 +67,9 @@ export class TenantTurns {
     this.#count++
   }
 
-  /** Takes one from a tenant that has more than its share of the room, unless it is the one that asks for more. */
-  #makeRoom (own: number): boolean {
-    if (own >= this.#room / (this.#waiting.size + (own === 0 ? 1 : 0))) return false
+  /** Drops a handoff of a tenant with more than its share of the capacity, unless that tenant wants to add one. */
+  #displaceOne (own: number): boolean {
+    if (own >= this.#capacity / (this.#waiting.size + (own === 0 ? 1 : 0))) return false
     for (const [tenant, queue] of this.#waiting) {
       if (queue.size <= own + 1) continue
       this.#drop(tenant, queue, firstOf(queue))

@@ -13,13 +13,13 @@ export interface Webhook {
   /** Null for all. */
   types: string[] | null
   inbox: string | null
-  /** What its messages look like. */
+  /** The form of its messages. */
   format: WebhookFormat
   /** `name:value` each; null for any. */
   labels: Labels | null
   /** Whether its messages have the beginning of the task, or of the question. */
   withTask: boolean
-  /** Does a message follow when somebody decided or answered? */
+  /** Does a message follow decisions and answers? */
   updates: boolean
   /** Of the times in its messages; null for UTC. */
   timezone: string | null
@@ -35,7 +35,7 @@ export interface Webhook {
   replay: { from: string, to: string } | null
 }
 
-/** What is to be delivered, or was. `text` is the event's, as the feed keeps it. */
+/** A delivery, pending or over. `text` is the event's, as the feed keeps it. */
 export interface Delivery {
   id: string
   attempts: number

@@ -13,7 +13,7 @@ import type { Delivery, DisabledReason, Webhook } from './webhook-records.ts'
 export const maxWebhooks = 20
 /** Deliveries of a webhook that may be pending; further events wait in the feed. */
 const maxPending = 10_000
-/** The same for what it replays: so there is always room for what happens meanwhile. */
+/** The same for replayed deliveries: fewer, so that new events always fit. */
 const maxReplaying = 5000
 /** Messages to people that may begin within a minute; the rest is summarised. */
 const messagesAMinute = 5
@@ -21,13 +21,13 @@ const messagesAMinute = 5
 /** A webhook of a list, and when the first of its pending deliveries is due; null if none is pending. */
 interface ListedWebhook extends Webhook { first: number | null }
 
-/** A webhook as it is made. What is left out is not restricted, and `standard`. */
+/** A new webhook. Members that are left out don't restrict it; the format is then `standard`. */
 type NewWebhook = Pick<Webhook, 'url' | 'types' | 'inbox'> &
   Partial<Pick<Webhook, 'format' | 'labels' | 'withTask' | 'updates' | 'timezone'>>
 
 export interface ListedDelivery extends Delivery { status: DeliveryStatus, nextAt: number | null }
 
-/** What is due now. `first` is when what is left is due. */
+/** The claimed deliveries. `first` is when the next one is due. */
 export interface Claimed {
   now: number
   first: number | null
@@ -61,7 +61,7 @@ interface WebhooksOptions {
   tags: readonly string[]
   /** For how long feeds keep events, in milliseconds. */
   retention: number
-  /** The connection to a partition's master, for what needs no script: a message that may be lost, a look. */
+  /** The connection to a partition's master, for messages that may be lost and for looks: they need no script. */
   connectionTo (tag: string): Redis | undefined
 }
 
@@ -93,7 +93,7 @@ export class Webhooks {
   }
 
   /**
-   * The tenants that have webhooks in these partitions, without those that can't be asked now: a slot moves, or a
+   * The tenants that have webhooks in these partitions, without partitions that can't be read now: a slot moves, or a
    * master is away.
    */
   async tenants (tags: readonly string[]): Promise<string[]> {
@@ -196,15 +196,15 @@ export class Webhooks {
     )
   }
 
-  /** The webhook is to get again what came after this id. The deliverer plans it, some at a time. */
+  /** The webhook is to get the events after this id again. The deliverer plans it, some at a time. */
   replay (tenant: string, id: string, after: string): Promise<ReplayOutcome> {
     const { tag, webhook } = this.#keysOf(tenant, id)
     return this.#call('webhook-replay', tag, [webhook], [after], ([outcome]) => outcome as ReplayOutcome)
   }
 
   /**
-   * Takes what is due. Of messages to people it takes few in a minute, and counts the rest.
-   * @param lease in milliseconds: then what was taken is due again
+   * Claims due deliveries. Of messages to people it takes few in a minute, and counts the rest.
+   * @param lease in milliseconds: then the claimed deliveries are due again
    * @param token of this claim
    * @returns null: there is no such webhook
    */
@@ -266,7 +266,7 @@ export class Webhooks {
     }))
   }
 
-  /** Pending deliveries by their ids, without those that are over by now. */
+  /** Pending deliveries by their ids, without finished ones. */
   pending (tenant: string, id: string, ids: readonly string[]): Promise<ListedDelivery[]> {
     if (ids.length === 0) return Promise.resolve([])
     const { tag, due, pending, delivered, failed, summarised } = this.#keysOf(tenant, id)

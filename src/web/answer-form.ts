@@ -7,9 +7,9 @@ import { formats, zoneKey } from './formats.ts'
 /** When so much is said of one field, in characters, no more is added. */
 const longestFault = 2000
 
-/** What was typed, by the fields' names in the form. */
+/** The typed values, by the fields' names in the form. */
 export type Typed = ReadonlyMap<string, string>
-/** What is wrong, by the fields' names in the form; under '' what is wrong with the answer as a whole. */
+/** The faults, by the fields' names in the form; under '' those of the answer as a whole. */
 export type Faults = ReadonlyMap<string, string>
 
 /** Most rows that a form may have. */
@@ -151,7 +151,7 @@ export function faultsAt (
   for (const { pointer, message } of errors) {
     const inside = pointer.replace(/^\/answer/, '')
     const key = fieldAt(fields, typed, inside)
-    // Within a field's value, and within the whole, the place is part of what is wrong.
+    // Within a field's value, and within the whole, the fault names the place.
     const depth = key === '' || key === 'whole' ? 0 : key.includes('.') ? 3 : 1
     const place = inside.split('/').slice(depth + 1).map(name => `/${name}`).join('')
     const line = place === '' ? message : `${place}: ${message}`

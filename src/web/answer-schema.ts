@@ -4,7 +4,7 @@ import type { FieldKind, Keywords } from './answer-words.ts'
 import { formatKinds, formats } from './formats.ts'
 import type { FormatKind } from './formats.ts'
 
-/** What a question's schema asks for, as fields of a form. All values are the schema's own text. */
+/** A question's schema as fields of a form. All values are the schema's own text. */
 
 /** A value that a person can choose: as the page shows it, and its JSON text. */
 export interface Choice { text: string, json: string }
@@ -19,30 +19,30 @@ export interface Field {
   key: string
   kind: FieldKind
   title: string
-  /** What the schema says of it, in words; may be empty. */
+  /** The schema's description of it; may be empty. */
   hint: string
   isRequired: boolean
   /** Left empty, a required one is null. */
   isNullable: boolean
-  /** What it has at first, as a form sends it. */
+  /** Its first value, as a form sends it. */
   initial: string
   choices: readonly Choice[]
-  /** What a value written as JSON must satisfy; empty where there is nothing to say. */
+  /** The rules for a value written as JSON; empty if there are none. */
   rules: readonly Rule[]
   /** Of rows: the fields of each, whose keys are within the row, and what they have at first. */
   columns: readonly Field[]
   rows: ReadonlyArray<readonly string[]>
 }
 
-/** A form: what the schema says of the whole answer, and its fields. */
+/** A form: the schema's description of the whole answer, and its fields. */
 export interface Form { title: string, description: string, fields: readonly Field[] }
 
-/** What the page draws at most; a larger schema gets one field of JSON. */
+/** The largest form that the page draws; a larger schema gets one field of JSON. */
 const max = { fields: 50, choices: 100, columns: 12, rows: 20 }
 /** The longest text that gets one line. */
 const longestLine = 200
 
-/** They only describe: of those of a schema and of what it refers to, the schema's own stand. */
+/** Keywords that only describe: a schema's own come before those of a schema that it refers to. */
 const annotations = new Set(['$schema', '$defs', 'title', 'description', 'default', 'examples'])
 /** A schema of an object may have these too and still be a form. Others may ask for what no field has. */
 const drawable = new Set([...annotations, 'format', 'type', 'properties', 'required', 'additionalProperties'])
@@ -119,10 +119,10 @@ function wholeAnswer (schema: Written, keywords: Keywords): Field {
   }
 }
 
-/** A schema with what it refers to. `isNullable`: null satisfies it too, whatever the keywords say. */
+/** A schema with the schemas that it refers to. `isNullable`: null satisfies it too, whatever the keywords say. */
 interface Merged { keywords: Keywords, isNullable: boolean }
 
-/** What is drawn of a field, without its texts. */
+/** A field as it is drawn, without its texts. */
 interface Shape { kind: FieldKind, isNullable: boolean, choices: readonly Choice[] }
 
 class Reader {
@@ -224,7 +224,7 @@ class Reader {
     const [schema] = others
     if (others.length !== 1 || schema?.isObject !== true) return undefined
     const isNullable = others.length < value.items.length
-    // What takes null itself would have null satisfy two of oneOf.
+    // A schema that takes null itself would have null satisfy two of oneOf.
     if (isNullable && name === 'oneOf' && this.#takesNull(this.merged(schema))) return undefined
     return { schema, isNullable }
   }
@@ -297,7 +297,7 @@ class Reader {
       value.items.forEach(visit)
     }
     visit(schema)
-    // A set goes on with what is added meanwhile.
+    // The loop over a set goes on with entries that are added meanwhile.
     for (const name of names) {
       const definition = this.#definitions.get(name)
       if (definition === undefined) continue
@@ -318,7 +318,7 @@ function nameIn (reference: Written): string {
   }
 }
 
-/** What `const` or `enum` says, of a type that the schema takes; undefined if that is nothing, or no choice. */
+/** The values of `const` or `enum` of a type that the schema takes; undefined if there are none, or no choice. */
 function valuesIn (keywords: Keywords): Written[] | undefined {
   const isConst = keywords.has('const')
   if (isConst === keywords.has('enum')) return undefined
@@ -336,7 +336,7 @@ function isOf (type: string, value: Written): boolean {
   return type === (value.text === 'null' ? 'null' : 'boolean')
 }
 
-/** Where two would look the same, each is shown as JSON. */
+/** If two choices would look the same, each is shown as JSON. */
 function distinct (values: ReadonlyArray<{ value: Written, title: string }>): Choice[] {
   const plain = values.map(({ value, title }) => ({ text: title || value.string || value.text, json: value.text }))
   const seen = new Map<string, number>()
@@ -368,7 +368,7 @@ function isFormat (kind: FieldKind): kind is FormatKind {
   return Object.hasOwn(formats, kind)
 }
 
-/** What can have this text at first: a line leaves out a break, and browsers change what isn't plain text. */
+/** The kind of field that keeps this first text: a line leaves out a break, and browsers change special characters. */
 function kindFor (text: string, kind: 'line' | 'text'): FieldKind {
   if (/[\0\r\p{Surrogate}]/u.test(text)) return 'json'
   return text.includes('\n') ? 'text' : kind

@@ -12,7 +12,7 @@ export type FieldKind = 'line' | 'text' | FormatKind | 'number' | 'boolean' | 'c
 
 export type Keywords = ReadonlyMap<string, Written>
 
-/** What a person should know before the answer is refused: of which kind of value, and in words. */
+/** The rules that a person should know before the answer is refused: of which kind of value, and in words. */
 export const said: Record<string, [of: 'text' | 'number', words: string]> = {
   minLength: ['text', 'At least # characters.'],
   maxLength: ['text', 'At most # characters.'],
@@ -25,7 +25,7 @@ export const said: Record<string, [of: 'text' | 'number', words: string]> = {
   multipleOf: ['number', 'A multiple of #.'],
 }
 
-/** What formats are in words. The service doesn't check them. */
+/** The formats in words. The service doesn't check them. */
 const formatWords: Record<string, string> = {
   date: 'A date, as in 2026-11-30.',
   'date-time': 'A date and time, as in 2026-11-30T14:30:00Z.',

@@ -2,8 +2,8 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { html } from 'ghtml'
 import { wantedLabels } from '../core/labels.ts'
 import type { Caller } from '../core/model.ts'
-import type { Inspection } from '../handoffs/approvals.ts'
-import type { WaitingService, WantedByPeople } from '../handoffs/waiting.ts'
+import type { Inspection } from '../handoffs/people/approvals.ts'
+import type { PeopleService, WantedByPeople } from '../handoffs/people/people.ts'
 import { faultsOf } from './console-routes.ts'
 import type { Questions } from './questions.ts'
 import { show } from './session.ts'
@@ -24,26 +24,26 @@ const longestSearch = 200
 
 interface ListQuery { Querystring: Record<string, unknown> }
 
-export function listRoutes (app: FastifyInstance, services: Questions, waiting: WaitingService): void {
+export function listRoutes (app: FastifyInstance, services: Questions, forPeople: PeopleService): void {
   app.get<ListQuery>('/', { schema }, async (request, reply) => {
     const { caller, query: { cursor } } = request
     const from = typeof cursor === 'string' ? cursor : undefined
     const { filters, wanted } = filtersOf(request.query)
     const flash = await flashOf(services, request as FastifyRequest<ListQuery>)
-    const part = await waiting.list(caller, from, listed, wanted, request)
+    const part = await forPeople.list(caller, from, listed, wanted, request)
     return show(reply, 200, listPage({ caller, part, flash, cursor: from, filters }))
   })
 
   app.get<ListQuery>('/list', { schema }, async (request, reply) => {
     const { caller, query: { seen } } = request
     const { filters, wanted } = filtersOf(request.query)
-    const waits = { milliseconds: staysOpen, asker: request }
-    const part = await waiting.watch(caller, listed, wanted, waits, part => fingerprint(part) !== seen)
+    const waits = { milliseconds: staysOpen, requester: request }
+    const part = await forPeople.watch(caller, listed, wanted, waits, part => fingerprint(part) !== seen)
     return show(reply, 200, listFragment(caller, part, filters, fingerprint(part) !== seen))
   })
 }
 
-/** What a query, or a form, narrows the list to. What is malformed narrows nothing, and the page says so. */
+/** A query's, or form's, filters of the list. A malformed filter narrows nothing, and the page says so. */
 export function filtersOf (query: Record<string, unknown>): { filters: ListFilters, wanted: WantedByPeople } {
   const text = (name: string) => typeof query[name] === 'string' ? query[name].trim() : ''
   const [inbox, labels, sought] = [text('inbox'), text('labels').replace(/\s*,\s*/g, ','), text('q')]
@@ -68,7 +68,7 @@ export function filtersOf (query: Record<string, unknown>): { filters: ListFilte
   return { filters, wanted }
 }
 
-/** Confirms what this person has just done. It reads the handoff again: the URL could claim anything. */
+/** Confirms a person's decision. It reads the handoff again: the URL could claim anything. */
 async function flashOf ({ approvals, asks }: Questions, request: FastifyRequest<ListQuery>): Promise<string> {
   const { caller, query: { decided, answered } } = request
   if (typeof decided === 'string') {

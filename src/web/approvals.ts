@@ -2,10 +2,10 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Problem, errorTable } from '../core/errors.ts'
 import type { ErrorCode } from '../core/errors.ts'
 import { approveBody } from '../core/schemas/approvals.ts'
-import { digestText } from '../handoffs/answers.ts'
-import { inspectionText } from '../handoffs/approvals.ts'
-import type { ToRead } from '../handoffs/approvals.ts'
-import type { WaitingService } from '../handoffs/waiting.ts'
+import { digestText } from '../handoffs/lifecycle/answers.ts'
+import { inspectionText } from '../handoffs/people/approvals.ts'
+import type { ToRead } from '../handoffs/people/approvals.ts'
+import type { PeopleService } from '../handoffs/people/people.ts'
 import type { SeenByPerson, ApprovalVerdict } from '../store/approvals.ts'
 import { staysOpen } from './approvals-list.ts'
 import { faultOfNote, form, noteOf, sentAgain } from './notes.ts'
@@ -24,7 +24,7 @@ const schema = { hide: true }
 interface OneHandoff { Params: { id: string }, Querystring: Record<string, unknown> }
 
 /** The page of one handoff, its approval_url and answer_url. Opening it never decides or answers anything. */
-export function handoffRoutes (app: FastifyInstance, services: Questions, waiting: WaitingService): void {
+export function handoffRoutes (app: FastifyInstance, services: Questions, forPeople: PeopleService): void {
   const { approvals } = services
   app.get<OneHandoff>('/:id', { schema }, async (sent, reply) => {
     const request = sent as FastifyRequest
@@ -45,8 +45,8 @@ export function handoffRoutes (app: FastifyInstance, services: Questions, waitin
   app.get<OneHandoff>('/:id/standing', { schema }, async (sent, reply) => {
     const { params: { id }, query: { ask, seen } } = sent
     const shown: OnPage = typeof ask === 'string' ? { askId: ask } : { createdAt: Date.parse(String(seen)) }
-    const waits = { milliseconds: staysOpen, asker: sent }
-    const stands = await waiting.watchOne(sent.caller, id, waits, stands => happenedTo(shown, stands) !== null)
+    const waits = { milliseconds: staysOpen, requester: sent }
+    const stands = await forPeople.watchOne(sent.caller, id, waits, stands => happenedTo(shown, stands) !== null)
     const words = happenedTo(shown, stands)
     return show(reply, 200, words === null ? watchPart(id, shown) : overPart(words))
   })
@@ -88,7 +88,7 @@ async function decide (
     const draft = code === 'content_changed' ? { note, isAnother: true } : undefined
     return show(reply, errorTable[code].status, handoffPage(caller, one, { draft, isLate: decidedTooLate.has(code) }))
   }
-  // Whoever says that all of it was read need not be asked how much there is.
+  // A person who says that all of it was read need not be asked how much there is.
   if (ofNote !== undefined || !hasRead) {
     const one = await approvals.read(caller, id, request as FastifyRequest)
     const isUnread = ofNote === undefined && isBeyondPage(one)
@@ -114,11 +114,11 @@ async function decide (
 }
 
 const notRead = 'There is more than this page shows. Read the whole, and say so above. Nothing was decided yet.'
-/** What somebody else, or time, was faster with. */
+/** A handoff that another person, or time, was faster with. */
 const decidedTooLate = new Set<ErrorCode>(['already_decided', 'cancelled', 'expired'])
 const standing = new Set<string>(['already_decided', 'cancelled', 'expired', 'self_approval', 'content_changed'])
 
-/** Which content the page showed: when it was passed, and its digest. Without a time it is unknown what was read. */
+/** The content that the page showed: when it was passed, and its digest. Without a time that isn't known. */
 function seenOf (form: Record<string, unknown> | undefined): SeenByPerson {
   const { created_at: at, digest } = form ?? {}
   return { createdAt: typeof at === 'string' ? Date.parse(at) : NaN, ...typeof digest === 'string' && { digest } }
@@ -127,7 +127,7 @@ function seenOf (form: Record<string, unknown> | undefined): SeenByPerson {
 export const operationFor = { approved: 'approve', rejected: 'reject' } as const
 const digestShape = new RegExp(approveBody.properties.digest.pattern as string)
 
-/** What a decision asks of its operation. A digest that no page shows matches no handoff. */
+/** The form of a decision. A digest that no page shows matches no handoff. */
 export function decisionOf (id: string, note: string, { createdAt, digest }: SeenByPerson): Wanted {
   const text = digest ? digestText(digest) : null
   const isOurs = text === null || digestShape.test(text)

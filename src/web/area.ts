@@ -1,16 +1,16 @@
 import type { Caller, NeededScope } from '../core/model.ts'
 import { hasScope } from '../auth/scopes.ts'
 
-/** What went wrong, in plain words. */
+/** A failure, in plain words. */
 export interface Trouble { title: string, text: string }
 
-/** What a person was doing, as error pages speak of it. */
+/** A person's action, in the words of error pages. */
 export interface Doing {
-  /** What has not happened, where the request was refused. */
+  /** The words for a refused request: what has not happened. */
   nothing: string
   /** Where to do it, where another site sent the form. */
   instead: string
-  /** What to do, where it is unknown whether it has happened. */
+  /** The advice if it is unknown whether it has happened. */
   check: string
   tooLong: Trouble
 }
@@ -30,13 +30,13 @@ export interface Area {
   /** Its first page, and what it is called on the way back to it. */
   home: string
   homeName: string
-  /** What the link back to the page of a form is called. */
+  /** The words of the link back to a form's page. */
   backName: string
-  /** What a key must have to see any of its pages. */
+  /** The scope that a key needs to see any of its pages. */
   scope: NeededScope
   /** The page that a request came from: the one with the form, or the one that keeps itself up to date. */
   pageOf: (url: string, isForm: boolean) => string
-  /** What its error pages say of its forms, and of what isn't there. */
+  /** The words of its error pages about its forms, and about missing handoffs. */
   unchanged: Doing & { ended: string, missing: string, conflict: Trouble }
 }
 
@@ -52,7 +52,7 @@ export const approvalsArea: Area = {
     instead: 'Decide on the handoff’s own page.',
     ended: 'Your session has ended. Nothing was decided: sign in, and see what you typed again.',
     check: 'Check whether your decision was recorded before you decide again.',
-    missing: 'This handoff never existed, is gone, or belongs to somebody else.',
+    missing: 'This handoff never existed, is gone, or isn’t yours.',
     conflict: {
       title: 'There is nothing to decide', text: 'This handoff was passed without asking for a person’s approval.'
     },
@@ -73,7 +73,7 @@ export const consoleArea: Area = {
     instead: 'Do it on the console’s own page.',
     ended: 'Your session has ended. Nothing was changed: sign in, and do it again.',
     check: 'Check what was changed before you do it again.',
-    missing: 'It never existed, is gone, or belongs to somebody else.',
+    missing: 'It never existed, is gone, or isn’t yours.',
     conflict: { title: 'This can’t be done', text: 'The handoff is in another state by now. Nothing was changed.' },
     tooLong: { title: 'The form is too large', text: 'So nothing was changed.' },
   },

@@ -24,7 +24,7 @@ export async function clientsPage (
       app.get(`/${name}`, served, async (request, reply) => sendFixed(request, reply, content, type, kept))
     }
   }
-  // What is written down elsewhere may name a version that was here before an update.
+  // Texts elsewhere may name a version that was here before an update.
   app.get<{ Params: { name: string } }>('/:name', served, async ({ params }) => {
     const present = presentOne(params.name, clients)
     throw new Problem('not_found', present && {

@@ -18,7 +18,7 @@ type Given = Record<string, unknown>
 interface Asked { Querystring: Given }
 interface Sent { Body: Given | undefined }
 
-/** What failed, and redriving it. */
+/** Failed handoffs, and their redrive. */
 export function failedRoutes (app: FastifyInstance, services: Console): void {
   const read = (request: FastifyRequest, query: Query, want: number, cursor?: string | null) =>
     readList(services.lists, request, { ...query, state: 'failed' }, { want, pages: pagesRead, cursor })

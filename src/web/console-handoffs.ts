@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Problem, errorTable } from '../core/errors.ts'
 import type { ErrorCode } from '../core/errors.ts'
 import { reasonRules } from '../core/schemas/attempts.ts'
-import type { Inspected } from '../handoffs/histories.ts'
+import type { Inspected } from '../handoffs/lists/histories.ts'
 import { changes, changesTyped, shows, textOf } from './console-routes.ts'
 import type { Console } from './console-routes.ts'
 import { sentAgain } from './notes.ts'
@@ -14,7 +14,7 @@ import { handoffPage } from './views/console-handoff.ts'
 interface One { Params: { id: string } }
 interface Sent extends One { Body: Record<string, unknown> | undefined }
 
-/** One handoff, and what operators do to it. */
+/** A handoff, and operators' forms for it. */
 export function handoffRoutes (app: FastifyInstance, services: Console): void {
   const { histories, graphs } = services
   const asks = { ...shows, config: changes.config }

@@ -28,7 +28,7 @@ function nameOf (request: Named): string {
   return name
 }
 
-/** One inbox: what is in it, and what is set for it. */
+/** An inbox: its handoffs and its settings. */
 export function inboxRoutes (app: FastifyInstance, services: Console): void {
   app.get<NamedRoute>('/inboxes/:name', shows, async (request, reply) => {
     return show(reply, 200, await pageOf(services, request, nameOf(request)))
@@ -54,7 +54,7 @@ export function inboxRoutes (app: FastifyInstance, services: Console): void {
   })
 }
 
-/** What is done to all that is in an inbox. It asks first. */
+/** Changes of all handoffs in an inbox, after a question to the person. */
 export function inboxManyRoutes (app: FastifyInstance, services: Console): void {
   const { inboxSettings } = services
   const count = ({ caller }: Named, name: string): Promise<InboxAnswer> => inboxSettings.count(caller.tenant, name)
@@ -93,14 +93,14 @@ export function inboxManyRoutes (app: FastifyInstance, services: Console): void 
   })
 }
 
-/** A page that asks before it changes something: it shows counts, and only who may change them needs it. */
+/** A page that asks before a change: it shows counts, and needs the scope of the change. */
 const asks = { ...changes, config: { scope: 'operate' } } as const
 
 const unchanged = 'Nothing was changed.'
 
 interface Done { cancelled?: number, reissued?: number, skipped?: number, more: boolean }
 
-/** Back to the inbox's page, which says what was done. */
+/** Back to the inbox's page, which confirms the change. */
 function done (reply: FastifyReply, name: string, { more, ...counts }: Done): FastifyReply {
   const query = new URLSearchParams(Object.entries(counts).map(([what, count]): [string, string] =>
     [what, String(count)]))
@@ -108,21 +108,21 @@ function done (reply: FastifyReply, name: string, { more, ...counts }: Done): Fa
   return redirect(reply, `${inboxPath(name)}?${query}`)
 }
 
-/** @param problem of what was typed as a limit */
+/** @param problem with a typed limit */
 async function pageOf (
   { inboxSettings, lists }: Console, request: Named, name: string, problem?: string
 ): Promise<string> {
   const { caller, query } = request
-  const asker = request as FastifyRequest
+  const requester = request as FastifyRequest
   const from = (list: string) => {
     const cursor = textOf(query, list)
     return { inbox: name, limit: listed, ...cursor !== undefined && { cursor } }
   }
   const [inbox, caught, pending, failed] = await Promise.all([
     inboxSettings.count(caller.tenant, name),
-    readHandoffs(lists, caller, from('caught'), { statuses: ['caught'], asker }),
-    readHandoffs(lists, caller, from('pending'), { statuses: ['pending'], asker }),
-    readHandoffs(lists, caller, { ...from('failed'), state: 'failed' }, { asker }),
+    readHandoffs(lists, caller, from('caught'), { statuses: ['caught'], requester }),
+    readHandoffs(lists, caller, from('pending'), { statuses: ['pending'], requester }),
+    readHandoffs(lists, caller, { ...from('failed'), state: 'failed' }, { requester }),
   ])
   const now = Math.max(caught.now, pending.now, failed.now)
   const shown: InboxLists = { caught, pending, failed, now }
@@ -153,7 +153,7 @@ function limitsTyped (form: unknown): Record<LimitName, string> {
   return { max_caught: typed('max_caught'), max_pending: typed('max_pending') }
 }
 
-/** What the form changes: what it says as it was shown stays, whatever another operator has set meanwhile. */
+/** The form's changes: settings that are as the page showed them stay, whatever another operator has set meanwhile. */
 function limitsIn (form: unknown): { settings: InboxSettingsBody, problem?: string } {
   const settings: InboxSettingsBody = {}
   const typed = limitsTyped(form)

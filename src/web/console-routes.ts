@@ -1,19 +1,19 @@
 import type { FastifyRequest } from 'fastify'
 import type { Static } from '@sinclair/typebox'
-import type { Activities } from '../handoffs/activity.ts'
-import type { ApprovalService } from '../handoffs/approvals.ts'
-import type { Graphs } from '../handoffs/graph.ts'
-import type { Histories } from '../handoffs/histories.ts'
-import type { InboxSettingsService } from '../handoffs/inbox-settings.ts'
-import type { ListService } from '../handoffs/lists.ts'
-import type { Asker } from '../handoffs/waiter.ts'
+import type { Activities } from '../handoffs/lists/activity.ts'
+import type { ApprovalService } from '../handoffs/people/approvals.ts'
+import type { Graphs } from '../handoffs/lists/graph.ts'
+import type { Histories } from '../handoffs/lists/histories.ts'
+import type { InboxSettingsService } from '../handoffs/inbox/settings.ts'
+import type { ListService } from '../handoffs/lists/lists.ts'
 import type { Caller, Status } from '../core/model.ts'
 import type { HandoffsQuery, handoffsAnswer } from '../core/schemas/lists.ts'
 import type { Performing } from './perform.ts'
 import { isInbox } from '../core/model.ts'
 import { wantedLabels } from '../core/labels.ts'
+import type { Requester } from '../store/requester.ts'
 
-/** What the console's pages call. */
+/** The services of the console's pages. */
 export interface ConsoleServices {
   approvals: ApprovalService
   inboxSettings: InboxSettingsService
@@ -23,7 +23,7 @@ export interface ConsoleServices {
   activities: Activities
 }
 
-/** What the console's routes get. */
+/** The arguments of the console's routes. */
 export interface Console extends ConsoleServices, Performing {}
 
 /** A page that shows something: lists and counts need `status`. */
@@ -39,15 +39,15 @@ export type HandoffItem = Static<typeof handoffsAnswer>['items'][number]
 export interface Handoffs { items: HandoffItem[], next: string | null, now: number }
 
 /**
- * @param statuses of what is live, those that are wanted
- * @param asker left out where several people share what is read
+ * @param statuses which live handoffs are wanted
+ * @param requester left out if several people share the read
  */
 export async function readHandoffs (
-  lists: ListService, caller: Caller, query: HandoffsQuery, { statuses, asker }: {
-    statuses?: readonly Status[] | undefined, asker?: Asker
+  lists: ListService, caller: Caller, query: HandoffsQuery, { statuses, requester }: {
+    statuses?: readonly Status[] | undefined, requester?: Requester
   } = {}
 ): Promise<Handoffs> {
-  const { text, now } = await lists.pageAt(caller, query, asker, statuses)
+  const { text, now } = await lists.pageAt(caller, query, requester, statuses)
   const { items, next_cursor: next } = JSON.parse(text) as Static<typeof handoffsAnswer>
   return { items, next, now }
 }
@@ -59,8 +59,8 @@ export function textOf (fields: unknown, name: string): string | undefined {
 }
 
 /**
- * What a form has done, as its redirect says: how many. Another site's link could claim anything, so nothing is read
- * from one.
+ * How many handoffs a form has changed, as its redirect says. Another site's link could claim anything, so its numbers
+ * are ignored.
  */
 export function countIn (request: FastifyRequest, name: string): number | undefined {
   const site = request.headers['sec-fetch-site']
@@ -72,7 +72,7 @@ export function countIn (request: FastifyRequest, name: string): number | undefi
 
 /** Lists of handoffs, as the console reads them. */
 
-/** What is wanted, as the query of GET /api/handoffs has it. */
+/** A search, as the query of GET /api/handoffs has it. */
 export interface Query {
   state?: 'live' | 'failed'
   inbox?: string
@@ -85,7 +85,7 @@ export interface Query {
 
 export const nothing: Handoffs = { items: [], next: null, now: 0 }
 
-/** The most that one page of a list may have. */
+/** The largest page of a list. */
 const perPage = 100
 
 /**
@@ -94,7 +94,7 @@ const perPage = 100
  * @param caught only what is caught
  */
 export async function readList (
-  lists: ListService, asker: Asker & { caller: Caller }, query: Query,
+  lists: ListService, requester: Requester & { caller: Caller }, query: Query,
   { want, pages, cursor, caught = false }: {
     want: number, pages: number, cursor?: string | null | undefined, caught?: boolean
   }
@@ -104,7 +104,7 @@ export async function readList (
     const limit = Math.min(perPage, want - found.items.length)
     const from = found.next === null ? {} : { cursor: found.next }
     const statuses = caught ? ['caught' as const] : undefined
-    const page = await readHandoffs(lists, asker.caller, { ...query, limit, ...from }, { statuses, asker })
+    const page = await readHandoffs(lists, requester.caller, { ...query, limit, ...from }, { statuses, requester })
     found.items.push(...page.items)
     Object.assign(found, { next: page.next, now: page.now })
     if (found.next === null || found.items.length >= want) break
@@ -112,12 +112,12 @@ export async function readList (
   return found
 }
 
-/** The filters of a page: those that were given. `problem`: what is wrong with one, in plain words. */
+/** The given filters of a page. `problem`: a filter's fault, in plain words. */
 export interface Filters { query: Query, problem?: string }
 
 const inboxRule = 'An inbox’s name is 1 to 64 of A–Z, a–z, 0–9, dot, underscore and hyphen, and not . or .. alone.'
 
-/** What is wrong with each of these filters, in plain words; empty for nothing. */
+/** The faults of these filters, in plain words; empty if there are none. */
 export function faultsOf (inbox: string, labels: string): [ofInbox: string, ofLabels: string] {
   const areLabels = labels === '' || wantedLabels(labels) !== null
   return [

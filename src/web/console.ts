@@ -39,7 +39,7 @@ const listed = 100
 /** How often a page is read at most, in milliseconds, however many people look at it. */
 const pace = 250
 
-/** The console's first page: is anything wrong, and what is in the inboxes? */
+/** The console's first page: troubles, and inboxes. */
 function overviewRoutes (app: FastifyInstance, services: Console): void {
   const reads = new Shared<Overview>({ keptFor: pace })
   app.get('/', shows, async (request, reply) => {
@@ -47,7 +47,7 @@ function overviewRoutes (app: FastifyInstance, services: Console): void {
     const cursor = textOf(request.query, 'cursor')
     const shared = `${caller.tenant} ${cursor ?? ''}`
     const overview = await reads.next(shared, () => readOverview(services, caller, cursor))
-    // What happens renews itself from its own page.
+    // The activity renews itself from its own page.
     const isPart = request.headers['hx-request'] !== undefined
     const activity = isPart || cursor !== undefined ? null : await services.activities.look(caller.tenant)
     return show(reply, 200, overviewPage(caller, overview, activity))
@@ -107,7 +107,7 @@ function idIn (text: string): string | undefined {
 /** How many handoffs are read for one page, and how many pages of the list for that at most. */
 const ofAllAgents = { want: 300, pages: 6 }
 
-/** Who holds what. */
+/** The agents, and the handoffs that they hold. */
 function agentRoutes (app: FastifyInstance, { lists }: Console): void {
   app.get<Asked>('/agents', shows, async (request, reply) => {
     const { caller, query } = request
@@ -120,7 +120,7 @@ function agentRoutes (app: FastifyInstance, { lists }: Console): void {
   })
 }
 
-/** What happens in the tenant, and how much of it. The overview has the same part, and renews it from here. */
+/** The tenant's activity. The overview has the same part, and renews it from here. */
 function activityRoutes (app: FastifyInstance, { activities }: Console): void {
   app.get('/activity', shows, async (request, reply) =>
     show(reply, 200, activityPage(request.caller, await activities.look(request.caller.tenant))))

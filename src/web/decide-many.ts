@@ -1,8 +1,8 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Problem, Unavailable, errorTable } from '../core/errors.ts'
 import type { ErrorCode } from '../core/errors.ts'
-import type { ApprovalService } from '../handoffs/approvals.ts'
-import type { WaitingList, WaitingService } from '../handoffs/waiting.ts'
+import type { ApprovalService } from '../handoffs/people/approvals.ts'
+import type { PeopleList, PeopleService } from '../handoffs/people/people.ts'
 import type { OperationOutcome } from '../operations/operation.ts'
 import type { ApprovalVerdict } from '../store/approvals.ts'
 import { decisionOf, faultOf, operationFor } from './approvals.ts'
@@ -18,7 +18,7 @@ import { addressOf } from './views/list-filters.ts'
 
 interface DecideMany { Body: Record<string, unknown> | undefined }
 
-interface ManyServices extends Performing { approvals: ApprovalService, waiting: WaitingService }
+interface ManyServices extends Performing { approvals: ApprovalService, forPeople: PeopleService }
 
 /**
  * Several decisions with one form of the list. Each is for the content that the list showed, as one on the handoff's
@@ -36,7 +36,7 @@ export function manyRoutes (app: FastifyInstance, services: ManyServices): void 
     const boxes = [...new Set([body.item ?? []].flat().map(String))]
     const chosen = boxes.map(readBox)
     const note = noteOf(body)
-    const part = await services.waiting.list(caller, cursor, listed, wanted, request)
+    const part = await services.forPeople.list(caller, cursor, listed, wanted, request)
     const ofSession = request.isSentAgain ? `${sentAgain} Nothing was decided yet.` : undefined
     const ofVerdict = verdict === undefined ? 'Press Approve or Reject. Nothing was decided yet.' : undefined
     const ofBoxes = ofSession ?? ofVerdict ?? faultOfBoxes(chosen)
@@ -78,8 +78,8 @@ function faultOfBoxes (chosen: ReadonlyArray<Chosen | undefined>): string | unde
   return chosen.includes(undefined) ? 'This did not come from this page. Nothing was decided yet.' : undefined
 }
 
-/** What to say of boxes that were ticked, and that the list doesn't have any more. */
-function missing (boxes: readonly string[], { items }: WaitingList): string {
+/** The words for ticked boxes that the list doesn't have any more. */
+function missing (boxes: readonly string[], { items }: PeopleList): string {
   const there = new Set(items.map(boxOf))
   const count = boxes.filter(box => !there.has(box)).length
   if (count === 0) return ''

@@ -44,7 +44,7 @@ function beyondKey (error: Problem): Trouble {
   return { title: 'This key can’t be used for this', text: error.more.detail ?? errorTable[error.code].detail }
 }
 
-/** For who is signed in, and over a limit. */
+/** For signed-in people who are over a limit. */
 function overLimit (error: Problem, { nothing }: Doing): Trouble {
   const { title, detail } = errorTable[error.code]
   const seconds = error.more.headers?.['retry-after'] ?? '1'
@@ -89,7 +89,7 @@ export function showErrors (area: Area, baseUrl: () => string, log: FaultLog, re
       : error instanceof Problem && status === 429 && caller !== undefined
         ? overLimit(error, doing)
         : troublesOf(area, doing)[status] as Trouble
-    // What was typed stays here until the service can sign its sender in, and show it.
+    // The typed values stay here until the service can sign their sender in, and show them.
     if (request.isSentAgain && (status === 429 || status >= 500)) {
       const problem = `${trouble.title}. ${trouble.text} What you typed is kept.`
       return sendToSignIn({ baseUrl, area, hadSession: true }, request, reply, problem, status)

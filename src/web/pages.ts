@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import helmet from '@fastify/helmet'
 import files from '@fastify/static'
 import type { FastifyInstance } from 'fastify'
-import type { WaitingService } from '../handoffs/waiting.ts'
+import type { PeopleService } from '../handoffs/people/people.ts'
 import { belowBase } from '../http/base-url.ts'
 import type { ClientFile } from '../http/clients.ts'
 import { fixed, keepFilesInMemory, kept, oncePer, sendFixed } from '../http/fixed-answers.ts'
@@ -21,7 +21,7 @@ import { signInRoutes } from './session.ts'
 import { frontView } from './views/layout.ts'
 import { problemsView } from './views/problem.ts'
 
-interface Pages extends People, Questions { waiting: WaitingService }
+interface Pages extends People, Questions { forPeople: PeopleService }
 
 // The compiler copies no assets. They stay in src/web/assets, which is ../../src/web/assets from src/web and from
 // dist/web.
@@ -29,7 +29,7 @@ const assets = fileURLToPath(new URL('../../src/web/assets/', import.meta.url))
 const htmx = dirname(createRequire(import.meta.url).resolve('htmx.org/dist/htmx.min.js'))
 const served = new Set(['/page.css', '/page.js', '/htmx.min.js'])
 
-/** The pages on which people decide: everything below /approvals. What all pages need is there too. */
+/** The pages on which people decide: everything below /approvals, and the files of all pages. */
 export async function approvalPages (app: FastifyInstance, pages: Pages): Promise<void> {
   const signIn = await servePeople(app, approvalsArea, pages)
   keepFilesInMemory(app)
@@ -45,8 +45,8 @@ export async function approvalPages (app: FastifyInstance, pages: Pages): Promis
   signInRoutes(app, pages.baseUrl, signIn)
   await app.register(async own => {
     letPeopleIn(own, approvalsArea, pages, signIn)
-    listRoutes(own, pages, pages.waiting)
-    handoffRoutes(own, pages, pages.waiting)
+    listRoutes(own, pages, pages.forPeople)
+    handoffRoutes(own, pages, pages.forPeople)
     decisionRoutes(own, pages)
     manyRoutes(own, pages)
     questionRoutes(own, pages)

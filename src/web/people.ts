@@ -18,7 +18,7 @@ import type { Area } from './area.ts'
 import { showErrors } from './error-pages.ts'
 import { SignIn, requireSession, signInWithForm } from './session.ts'
 
-/** What all pages for people need. */
+/** The services of all pages for people. */
 export interface People {
   keys: KeyRing
   guessesOf: GuessesOf
@@ -30,7 +30,7 @@ export interface People {
   /** Counts the requests of an instance against the limits of the key that signed in, as the API counts its own. */
   limit (app: FastifyInstance): void
   log: FaultLog & DecisionLog
-  /** Those of the API: a form carries out one of them. */
+  /** The API's operations: a form carries out one of them. */
   operations: readonly Operation[]
   /** Gets the code of each problem that a page shows. */
   refused: (code: ErrorCode) => void
@@ -66,7 +66,7 @@ export async function servePeople (
 }
 
 /**
- * Lets in only who is signed in with a key that has the area's scope, and the route's if it names one.
+ * Lets in only people who are signed in with a key that has the area's scope, and the route's if it names one.
  * @param app where the routes are: an instance within the one that `servePeople` has prepared
  */
 export function letPeopleIn (

@@ -5,11 +5,11 @@ import type { Limit } from '../operations/admit.ts'
 import type { OperationOutcome } from '../operations/operation.ts'
 import type { People } from './people.ts'
 
-/** What forms need. */
+/** The services of forms. */
 export type Performing = Pick<People, 'operations' | 'log' | 'refused'>
 
 /**
- * What a form asks of an operation. `id`: what the operation's path names, empty if it names nothing. `body`: the
+ * A form's call of an operation. `id`: the parameter of the operation's path, empty if it has none. `body`: the
  * operation's, as JSON text if bytes have to stay as they are. `createdAt`: that of the handoff which the page showed.
  */
 export interface Wanted { id?: string, body: object | Buffer, createdAt?: number | undefined }
@@ -30,7 +30,7 @@ export async function perform (
     key: undefined,
     traceparent: undefined,
     worker: undefined,
-    asker: request,
+    requester: request,
     wait: 0,
     createdAt
   }, counted)

@@ -3,8 +3,8 @@ import { Problem, errorTable } from '../core/errors.ts'
 import type { ErrorCode, Fault } from '../core/errors.ts'
 import { askAt } from '../core/model.ts'
 import type { Caller } from '../core/model.ts'
-import type { ApprovalService, ToRead } from '../handoffs/approvals.ts'
-import type { AskService, Found } from '../handoffs/asks.ts'
+import type { ApprovalService, ToRead } from '../handoffs/people/approvals.ts'
+import type { AskService, Found } from '../handoffs/people/asks.ts'
 import { answerOf, faultsAt, typedIn, withRow } from './answer-form.ts'
 import type { Faults } from './answer-form.ts'
 import { formOf } from './answer-schema.ts'
@@ -23,7 +23,7 @@ export interface Questions { approvals: ApprovalService, asks: AskService }
 /** A handoff with what its catcher asks people; `found` is null if that is nothing. */
 interface OneAsked { one: ToRead, found: Found | null }
 
-/** Reads what the page of one handoff shows. Reading it changes nothing. */
+/** Reads a handoff for its page. The read changes nothing. */
 export async function readOne ({ approvals, asks }: Questions, request: FastifyRequest, id: string): Promise<OneAsked> {
   const { caller } = request
   const one = await approvals.read(caller, id, request)
@@ -31,7 +31,7 @@ export async function readOne ({ approvals, asks }: Questions, request: FastifyR
   return { one, found: found?.record.extra.ask?.of === 'person' ? found : null }
 }
 
-/** The page of one handoff: its latest question to people; without one, what is to be decided. */
+/** The page of a handoff: its latest question to people; without one, the decision on the handoff. */
 export function pageOf (
   { caller }: FastifyRequest, { one, found }: OneAsked, more: Omit<QuestionPage, 'caller' | 'one' | 'found'> = {}
 ): string {
@@ -79,7 +79,7 @@ export function questionRoutes (app: FastifyInstance, services: Questions & Perf
       const draft = { typed: withRow(typed, wider.key), note, faults: new Map(), added: wider.key }
       return show(reply, 200, pageOf(request, { one, found }, { draft }))
     }
-    // What can't be answered any more says so, whatever was typed.
+    // A question that can't be answered any more says so, whatever was typed.
     if (faults.size > 0 || noteFault !== undefined) return state === 'open' ? again(400, faults) : refuse(over[state])
     try {
       const head = JSON.stringify({ ask_id: ask.id, ...note !== '' && { note } }).slice(0, -1)
@@ -99,7 +99,7 @@ export function questionRoutes (app: FastifyInstance, services: Questions & Perf
   })
 }
 
-/** What somebody else, or time, was faster with. */
+/** A question that another person, or time, was faster with. */
 const answeredTooLate = new Set<ErrorCode>(['already_answered', 'expired', 'withdrawn'])
 const tooSlow = 'It takes too long to check this answer. Send a shorter one.'
 const over = { answered: 'already_answered', expired: 'expired', withdrawn: 'withdrawn' } as const

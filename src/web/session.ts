@@ -111,7 +111,7 @@ declare module 'fastify' {
 export function requireSession (baseUrl: () => string, signIn: SignIn, area: Area) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
     const session = await signIn.find(request)
-    // What was typed is in the body, which is read later: `signInWithForm`.
+    // The typed values are in the body, which is read later: `signInWithForm`.
     const isForm = request.method === 'POST' && request.headers['hx-request'] === undefined
     if (session === undefined && isForm) return undefined
     if (session === undefined) {
@@ -131,9 +131,9 @@ function letIn (request: FastifyRequest, session: Grant): void {
 const keyField = 'sign_in_key'
 
 /**
- * Signs in a person who sent a form without a valid session: with the sign-in page, which keeps what was typed as
- * hidden fields, sends them to the form's own address together with the key, and so stores it nowhere else. A form
- * that came with a key changes nothing, also where it is sent twice: the person looks at it first.
+ * Signs in a person who sent a form without a valid session: with the sign-in page, which keeps the typed values as
+ * hidden fields and sends them to the form's own address together with the key, so they are stored nowhere else. A form
+ * that came with a key changes nothing, even if it is sent twice: the person looks at it first.
  */
 export function signInWithForm (baseUrl: () => string, signIn: SignIn, area: Area) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
@@ -214,7 +214,7 @@ const signingOut: Doing = {
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** What a person does with this form, if it isn't what the area's forms are for. */
+    /** The action of this form, if it isn't that of the area's forms. */
     doing?: Doing
     /** Where to go on then. */
     page?: Link
@@ -240,7 +240,7 @@ export function signInRoutes (app: FastifyInstance, baseUrl: () => string, signI
   app.post<{ Body: Form }>('/sign-in', {
     ...form,
     config: { doing: signingIn, page: { path: '/approvals/sign-in', name: 'Back to the sign-in' } },
-    // What is too long for this form isn't a key either.
+    // A text that is too long for this form isn't a key either.
     errorHandler (error: FastifyError | Problem, request: FastifyRequest, reply: FastifyReply) {
       if (!(error instanceof Problem) || error.code !== 'payload_too_large') throw error
       return show(reply, 401, signInPage(baseUrl, ownPath(undefined), wrongKey))
@@ -250,7 +250,7 @@ export function signInRoutes (app: FastifyInstance, baseUrl: () => string, signI
     const way = ownPath(next)
     const session = typeof key === 'string' ? await signIn.start(request, reply, key.trim()) : undefined
     if (session === undefined) return show(reply, 401, signInPage(baseUrl, way, wrongKey))
-    // Who only operates has nothing to see in the list of approvals.
+    // A person who only operates has nothing to see in the list of approvals.
     const isForOthers = way === approvalsArea.home && !hasScope(session.caller, approvalsArea.scope)
     return redirect(reply, isForOthers ? consoleArea.home : way)
   })

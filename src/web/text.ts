@@ -132,7 +132,7 @@ export function age (since: number, now: number): string {
   return timeTag(since, span(Math.max(0, now - since), Math.floor))
 }
 
-/** The same, of what has happened: `5 min ago`. */
+/** The same, in the past: `5 min ago`. */
 export function agoTag (at: number, now: number): string {
   return timeTag(at, `${span(Math.max(0, now - at), Math.floor)} ago`)
 }
@@ -142,7 +142,7 @@ export function expiresIn (at: number, now: number): string {
   return timeTag(at, at > now ? `expires in ${span(Math.max(1000, at - now), Math.round)}` : 'expired')
 }
 
-/** The same, where it is clear what comes then: `in 5 min`. */
+/** The same, in the future: `in 5 min`. */
 export function inTag (at: number, now: number): string {
   return timeTag(at, at > now ? `in ${span(Math.max(1000, at - now), Math.round)}` : 'now')
 }

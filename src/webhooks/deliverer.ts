@@ -9,7 +9,7 @@ import type { Mailer } from './mail.ts'
 import { Post } from './post.ts'
 import type { PostOptions } from './post.ts'
 import { Sender } from './sender.ts'
-import { Slots } from './slots.ts'
+import { Permits } from './permits.ts'
 import type { Targets } from './targets.ts'
 import { TenantWebhooks } from './tenant-webhooks.ts'
 import type { TenantOptions } from './tenant-webhooks.ts'
@@ -19,10 +19,10 @@ const renewal = 1000
 const leaseDuration = 3000
 /** How often everything is looked at that a lost message may have hidden, in milliseconds. */
 const slowRound = 5000
-/** How long a stopping service waits for attempts under way, in milliseconds; what was cut off is tried again. */
+/** How long a stopping service waits for attempts under way, in milliseconds. An attempt cut off is made again. */
 const maxStopTime = 1000
 /**
- * How long replays rest after each step, as a multiple of what it took, and in milliseconds at most: so they take a
+ * How long replays rest after each step, as a multiple of its time, and in milliseconds at most: so replays take a
  * quarter of the time.
  */
 const replayRest = 3
@@ -30,8 +30,8 @@ const maxReplayRest = 200
 /** How many tenants read their webhooks, or plan a page of their feed, at once. */
 const looksAtOnce = 8
 /**
- * How long a step keeps its turn, in milliseconds. One that takes longer (its master doesn't answer) goes on by itself,
- * and its tenant asks for no other meanwhile.
+ * How long a step keeps its turn, in milliseconds. A longer step (its master doesn't answer) goes on by itself, and its
+ * tenant gets no other turn meanwhile.
  */
 const maxTurn = 250
 /** Attempts: with twenty webhooks, as many as a tenant may have, 128 of one tenant. */
@@ -63,11 +63,11 @@ export class Deliverer {
   readonly #mailer: Mailer | null
   readonly #post: Post
   readonly #tenants = new Map<string, TenantWebhooks>()
-  /** One step of a replay at a time, for all tenants: each asks for one, and asks again after the others. */
+  /** One step of a replay at a time, for all tenants in turn. */
   readonly #replayTurn = pLimit(1)
   /** The same for what happens, some at a time. */
   readonly #lookTurn = pLimit(looksAtOnce)
-  readonly #slots = { posts: new Slots(attempts), mails: new Slots(mails) }
+  readonly #permits = { posts: new Permits(attempts), mails: new Permits(mails) }
   readonly #rounds: Round
   /** Tenants whose webhooks changed, as far as messages say. */
   readonly #notified = new Set<string>()
@@ -158,7 +158,7 @@ export class Deliverer {
       baseUrl,
       post: this.#post,
       events: store.events!,
-      slots: this.#slots,
+      permits: this.#permits,
       replayTurn: step => inTurn(this.#replayTurn, step, replayRest),
       lookTurn: step => inTurn(this.#lookTurn, step),
       counts: this.counts,
@@ -182,7 +182,7 @@ export class Deliverer {
   }
 }
 
-/** @param rest how long nobody has the turn after the step, as a multiple of what that took */
+/** @param rest the pause before the next turn, as a multiple of the step's time */
 async function inTurn (limit: LimitFunction, step: () => Promise<void>, rest = 0): Promise<void> {
   let under: Promise<void> | undefined
   await limit(async () => {

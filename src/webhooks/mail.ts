@@ -8,7 +8,7 @@ import type { MailSettings } from '../core/mail.ts'
 import { attemptTimeout } from './sender.ts'
 import type { Answer } from './sender.ts'
 
-/** A mail, without who sends it. The id is the same in every attempt. */
+/** A mail, without its sender. The id is the same in every attempt. */
 interface NewMail { to: string, id: string, at: Date, subject: string, text: string }
 
 /** The address of a mailto: URL; null for any other URL. */

@@ -12,7 +12,7 @@ export interface Summary {
   title: string
   /** ASCII, one line each. */
   facts: ReadonlyArray<readonly [name: string, value: string]>
-  /** A task or a question: the beginning of what an agent wrote. */
+  /** The beginning of a task or a question. */
   quote: { name: 'Task' | 'Question', text: string, isCut: boolean } | null
   link: string
 }
@@ -62,11 +62,11 @@ const titles: Record<string, string> = {
   'handoff.reissued': 'A handoff was reissued',
 }
 
-/** What the setting `updates` adds: what became of that which a person was told of. */
+/** The events that the setting `updates` adds: decisions and answers. */
 export const updateTypes: ReadonlySet<string> =
   new Set(['handoff.approved', 'handoff.rejected', 'handoff.answered'])
 
-/** @param baseUrl what the links start with @param timezone of the times */
+/** @param baseUrl the beginning of links @param timezone of the times */
 export function summaryOf (
   type: string, data: object, quote: Summary['quote'], baseUrl: string, timezone = 'UTC'
 ): Summary {
@@ -93,7 +93,7 @@ export function summaryOf (
   }
 }
 
-/** What a message says that follows a decision or an answer. @param by who; null where nobody knows any more */
+/** The text of a message that follows a decision or an answer. @param by who; null if that isn’t known any more */
 export function updateOf (type: string, data: object, by: string | null, baseUrl: string): Summary {
   const { handoff_id: id, to } = data as EventData
   const facts: Array<[name: string, value: string | null | undefined]> = [['By', by], ['Inbox', to], ['Handoff', id]]
@@ -141,8 +141,8 @@ function linkTo (url: string): string {
 }
 
 /**
- * An agent's text as one line that shows what it says and does nothing else. Line ends, control characters, and those
- * that can't be seen or turn the direction of what follows become spaces; marks are not piled up.
+ * An agent's text as a harmless line. Line ends, control characters, and characters that can't be seen or that turn the
+ * direction of text become spaces; marks are not piled up.
  */
 export function oneLine (text: string): string {
   return text.replace(/[\p{C}\p{Z}\u115f\u1160\u3164\uffa0]+/gu, ' ').replace(/(\p{M}{3})\p{M}+/gu, '$1').trim()
@@ -158,7 +158,7 @@ function factLines ({ facts }: Summary): string[] {
 
 const json = { 'content-type': 'application/json' }
 
-/** Slack's incoming webhooks. A plain_text object has no markup; what may have some (mrkdwn) is escaped. */
+/** Slack's incoming webhooks. A plain_text object has no markup; texts that may have some (mrkdwn) are escaped. */
 export function slackMessage (summary: Summary): ChatMessage {
   const { title, quote, link } = summary
   const plain = (text: string) => ({ type: 'section', text: { type: 'plain_text', text, emoji: false } })
@@ -166,7 +166,7 @@ export function slackMessage (summary: Summary): ChatMessage {
   return {
     headers: json,
     body: JSON.stringify({
-      // What a notification shows, and programs that don't know blocks.
+      // For notifications, and programs that don't know blocks.
       text: `${escapeSlack(title)}: <${escaped}>`,
       mrkdwn: false,
       blocks: [
@@ -187,7 +187,7 @@ function escapeSlack (text: string): string {
 /** Teams' workflows ("When a Teams webhook request is received"): an Adaptive Card. A TextRun has no markup. */
 export function teamsMessage (summary: Summary): ChatMessage {
   const { title, facts, quote, link } = summary
-  // In front of what a card would replace: a date, or a template's value.
+  // In front of texts that a card would replace: a date, or a template's value.
   const run = (text: string, more = {}) => ({ type: 'TextRun', text: text.replace(/([{$])(?=\{)/g, '$1 '), ...more })
   const lines = [[run(title, { weight: 'Bolder', size: 'Medium' })],
     ...facts.map(([name, value]) => [run(`${name}: `, { isSubtle: true }), run(value)]),
@@ -211,7 +211,7 @@ export function teamsMessage (summary: Summary): ChatMessage {
   }
 }
 
-/** Discord's webhooks. What is between backticks has no markup, and nobody is mentioned, whatever the text says. */
+/** Discord's webhooks. Text between backticks has no markup, and mentions are off, whatever the text says. */
 export function discordMessage (summary: Summary): ChatMessage {
   const { title, facts, quote, link } = summary
   const code = (text: string) => `\`${text.replaceAll('`', 'ˋ')}\``
@@ -237,7 +237,7 @@ export function ntfyMessage (summary: Summary): ChatMessage {
   }
 }
 
-/** What a mail says. The subject has names alone: whatever an agent wrote is in the text. */
+/** A mail. The subject has names alone: agents' texts are in the body. */
 export function mailText (summary: Summary): { subject: string, text: string } {
   const { title, facts, quote, link } = summary
   const [name, value] = facts.find(([name]) => name === 'Inbox' || name === 'Passed by') ?? []

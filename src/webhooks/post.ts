@@ -1,7 +1,7 @@
 import { iso } from '../core/iso.ts'
 import type { MessageFormat } from '../core/model.ts'
-import type { Excerpts } from '../handoffs/excerpts.ts'
-import { eventIn, messageText, typeIn } from '../handoffs/feed.ts'
+import type { MessageExcerpts } from './message-excerpts.ts'
+import { eventIn, messageText, typeIn } from '../handoffs/feed/feed.ts'
 import type { Delivery, Webhook } from '../store/webhook-records.ts'
 import type { Claimed } from '../store/webhooks.ts'
 import type { Mailer } from './mail.ts'
@@ -15,12 +15,12 @@ export interface PostOptions {
   sender: Sender
   /** Null where there is no mail. */
   mailer: Mailer | null
-  excerpts: Pick<Excerpts, 'read' | 'decidedBy'>
-  /** What the links in messages start with. */
+  excerpts: Pick<MessageExcerpts, 'read' | 'decidedBy'>
+  /** The beginning of links in messages. */
   baseUrl: () => string
 }
 
-/** Where and when: what a claim says of its webhook. */
+/** A claim's part about its webhook: where and when. */
 type Address = Pick<Claimed, 'url' | 'format' | 'generation' | 'oldUntil' | 'now'>
 
 /** Writes a delivery in the webhook's format, and sends it once. */
@@ -103,7 +103,7 @@ export function summarisedCount (text: string): number | null {
   return typeIn(text) === summaryType ? summaryGroups(text).reduce((sum, { count }) => sum + count, 0) : null
 }
 
-/** When what a delivery is of happened: an event's id begins with it, and so does a test's after its name. */
+/** When a delivery's event happened: an event's id begins with the time, and so does a test's after its name. */
 export function timeOf (id: string): number {
   return Number(/\d+/.exec(id)![0])
 }

@@ -9,7 +9,7 @@ import type { Targets } from './targets.ts'
 
 /** How long an attempt may take, from the look-up of the name to the status, in milliseconds. */
 export const attemptTimeout = 15_000
-/** How much of an answer is read, in bytes: only its status counts. What is longer costs its connection. */
+/** How much of an answer is read, in bytes: only its status counts. A longer answer costs its connection. */
 const maxAnswerBytes = 16_384
 /** How long a connection stays open for the next delivery, in milliseconds. */
 const idleTimeout = 5000
@@ -104,7 +104,7 @@ export class Sender {
 }
 
 /**
- * Reads to the end what is short, so that the connection can be used again; the attempt's own time-out bounds how long.
+ * Reads a short answer to its end, so that the connection can be used again; the attempt's time-out bounds how long.
  */
 function drain (answer: IncomingMessage): void {
   let left = maxAnswerBytes
@@ -115,7 +115,7 @@ function drain (answer: IncomingMessage): void {
   })
 }
 
-/** What is reported of an error: its name for programs, never its message, in which there may be anything. */
+/** An error's name for programs, to report; never its message, in which there may be anything. */
 function nameOf ({ name, code }: NodeJS.ErrnoException): string {
   if (name === 'AbortError') return 'timeout'
   return /^\w{1,64}$/.test(code ?? '') ? code! : 'failed'
@@ -134,8 +134,7 @@ export const disableAfter = 72 * 3_600_000
 
 /**
  * When a delivery is tried again.
- * @param tried how often it was, the failure that asks included @param retryAfter what the receiver asks for, in
- * milliseconds
+ * @param tried how often, this failure included @param retryAfter the receiver's wish, in milliseconds
  * @returns milliseconds; null: never
  */
 export function pauseAfter (
@@ -160,7 +159,7 @@ export function readRetryAfter (
   return Number.isNaN(date) ? null : Math.max(0, date - (Number.isNaN(now) ? Date.now() : now))
 }
 
-/** Who signs: a webhook's newest secret, and the one before it until `oldUntil`. */
+/** A webhook's signing secrets: the newest, and the one before it until `oldUntil`. */
 interface Signing { id: string, generation: number, oldUntil: number | null }
 
 /**

@@ -1,5 +1,5 @@
 import { NotLookedUp } from '../core/lookups.ts'
-import { fromOldest, isAfter, isEventId, readEvent, typeIn } from '../handoffs/feed.ts'
+import { fromOldest, isAfter, isEventId, readEvent, typeIn } from '../handoffs/feed/feed.ts'
 import { homeTag, randomToken } from '../core/ids.ts'
 import { Problem, invalid } from '../core/errors.ts'
 import type { Fault } from '../core/errors.ts'
@@ -30,7 +30,7 @@ const maxGrace = 2_592_000
 export const madeAtOnce = 16
 const maxListed = 100
 const pageSize = 500
-/** Pages that are counted before a replay is answered: 5,000 events. The rest is replayed all the same. */
+/** How many pages are counted before a replay is answered: 5,000 events. The rest is replayed all the same. */
 const pagesCounted = 10
 const busy =
   'The URL’s name was not looked up: others of this tenant are, or the service stops. Send the request again.'
@@ -44,7 +44,7 @@ interface WebhookParts {
   /** Undefined: there is no mail. */
   mail: Pick<MailSettings, 'allow'> | undefined
 }
-/** What is null was left out. */
+/** Members that are null were left out. */
 interface NewWebhook {
   url: string
   format: string | null
@@ -56,7 +56,7 @@ interface NewWebhook {
   timezone: string | null
 }
 
-/** What is done with webhooks, for any caller: over HTTP, or with the command. */
+/** Operations on webhooks, over HTTP or with the command. */
 export class WebhookService {
   readonly #parts: WebhookParts | null
   readonly #reads: Reads
@@ -68,7 +68,7 @@ export class WebhookService {
   }
 
   /**
-   * @param inboxes those that the key is held to; null for any
+   * @param inboxes the inboxes that the key is held to; null for any
    * @throws {Problem} a wrong member; tasks of inboxes that the key may not catch from; too many webhooks
    */
   async create (tenant: string, asked: NewWebhook, inboxes: ReadonlySet<string> | null = null): Promise<object> {
@@ -113,7 +113,7 @@ export class WebhookService {
   }
 
   async delete (tenant: string, id: string): Promise<void> {
-    // First, so that one that a lost reply has deleted already isn't unknown.
+    // First, so that a retry after a lost reply doesn't find it unknown.
     await this.#find(tenant, id)
     await this.#on.webhooks.delete(tenant, id)
     await this.#on.webhooks.notify(tenant)
@@ -144,22 +144,22 @@ export class WebhookService {
     const { outcome } = await webhooks.plan(tenant, id, null, '', [{ id: testId, text: `${testType} ${id}` }])
     if (outcome === 'gone') throw new Problem('not_found')
     if (outcome === 'full') {
-      throw new Problem(
-        'unavailable', { detail: 'Too many deliveries of this webhook are pending; see them, and try again later.' }
-      )
+      throw new Problem('unavailable', {
+        detail: 'Too many deliveries of this webhook are pending; list them, and test it again once fewer are.'
+      })
     }
     await webhooks.notify(tenant)
     return { id: testId }
   }
 
-  /** The newest, of all or of those with this status. */
+  /** The newest deliveries, of all or with this status. */
   async deliveries (tenant: string, id: string, status: DeliveryStatus | undefined): Promise<object> {
     const { webhooks } = this.#on
     const webhook = await this.#find(tenant, id)
     const { due, over } = await webhooks.deliveries(tenant, id)
     const wanted = due.sort(newestFirst).slice(0, maxListed)
     const pending = await webhooks.pending(tenant, id, wanted.map(({ id }) => id))
-    // Of one that was replayed, the last time counts.
+    // Of a replayed delivery the last time counts.
     const byId = new Map(
       [...over.sort((one, other) => one.lastAt! - other.lastAt!), ...pending].map(one => [one.id, one])
     )
@@ -247,7 +247,7 @@ function found (webhook: Webhook | null | undefined): Webhook {
 function faultsOf ({ url, format, types, inbox, include, updates, timezone }: NewWebhook): Fault[] {
   const faults = (types ?? []).map((type, at) => ({ type, at })).filter(({ type }) => !webhookTypes.includes(type))
     .map(({ at }): Fault => ({ pointer: `/types/${at}`, message: `must be one of ${webhookTypes.join(', ')}` }))
-  if (types?.length === 0) faults.push({ pointer: '/types', message: 'must name a type; left out, all are delivered' })
+  if (types?.length === 0) faults.push({ pointer: '/types', message: 'must name a type; leave it out to get all' })
   if (inbox !== null && !isInbox(inbox)) faults.push({ pointer: '/inbox', message: 'must be the name of an inbox' })
   const isMail = addressIn(url) !== null
   if (isMail && format !== null) faults.push({ pointer: '/format', message: 'must be left out with a mailto: URL' })
@@ -264,7 +264,7 @@ function faultsOf ({ url, format, types, inbox, include, updates, timezone }: Ne
     faults.push({ pointer: '/timezone', message: 'must be the name of a time zone, like Europe/Berlin' })
   }
   if (include === null) return faults
-  if (include.length === 0) faults.push({ pointer: '/include', message: 'must name something; left out, nothing is' })
+  if (include.length === 0) faults.push({ pointer: '/include', message: `must name at least one of ${includable.join(', ')}; leave it out for none` })
   for (const [at, one] of include.entries()) {
     if (!(includable as readonly string[]).includes(one)) {
       faults.push({ pointer: `/include/${at}`, message: `must be one of ${includable.join(', ')}` })

@@ -18,9 +18,8 @@ export class TargetRefused extends Error {
 }
 
 /**
- * Where webhooks may go: their owners must not reach what only the service's own network reaches. The addresses
- * of a name are checked where it is resolved for the connection, so the one that is connected to is one that was
- * checked.
+ * The targets of webhooks: their owners must not reach addresses that only the service's own network reaches. A name's
+ * addresses are checked where the name is resolved for the connection, so only checked addresses are connected to.
  */
 export class Targets {
   readonly #allowed: Network[]
@@ -37,12 +36,12 @@ export class Targets {
     this.#lookups.close()
   }
 
-  /** What a URL says by itself. @returns why it can't be one; null where nothing speaks against it */
+  /** Checks a URL's text. @returns why it can't be a target; null if nothing speaks against it */
   faultOf (text: string): string | null {
     if (!URL.canParse(text)) return 'must be an absolute URL'
     const url = new URL(text)
     if (url.protocol !== 'https:' && url.protocol !== 'http:') return 'must be an https URL'
-    // What the URL Standard takes and RFC 3986 doesn't: other programs find another host there, or none.
+    // The URL Standard takes it and RFC 3986 doesn't: other programs find another host there, or none.
     if (!/^https?:\/\/[^/]/i.test(text) || text.includes('\\')) return 'must have // before its host, and no backslash'
     if (url.username !== '' || url.password !== '' || /^[^/?#]*\/\/[^/?#]*@/.test(text)) return 'must not have a user'
     if (text.includes('#')) return 'must not have a fragment'

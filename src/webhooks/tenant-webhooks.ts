@@ -3,8 +3,8 @@ import { Unavailable } from '../core/errors.ts'
 import { randomToken } from '../core/ids.ts'
 import { typesForPeople, webhookTypes } from '../core/model.ts'
 import { Round, within } from '../core/round.ts'
-import { isAfter, passes, readEvent, typeIn } from '../handoffs/feed.ts'
-import type { Event } from '../handoffs/feed.ts'
+import { isAfter, passes, readEvent, typeIn } from '../handoffs/feed/feed.ts'
+import type { Event } from '../handoffs/feed/feed.ts'
 import type { FeedEntry, Events } from '../store/events.ts'
 import { inGroups } from '../store/lists.ts'
 import type { Delivery, DisabledReason, Webhook } from '../store/webhook-records.ts'
@@ -13,11 +13,11 @@ import { updateTypes } from './messages.ts'
 import type { Post } from './post.ts'
 import { disableAfter, pauseAfter } from './sender.ts'
 import type { Answer } from './sender.ts'
-import type { Slots } from './slots.ts'
+import type { Permits } from './permits.ts'
 
 /** Events read from a feed at once. */
 const pageSize = 500
-/** The same for what a webhook replays. */
+/** The same for a webhook's replay. */
 const replayPageSize = 250
 /** How long a look waits until new events are noticed, in milliseconds. */
 const maxListenTime = 5000
@@ -29,7 +29,7 @@ const peoplesTypes = new Set(typesForPeople)
 
 export interface TenantOptions extends EndpointOptions {
   events: Events
-  /** What the links in events start with. */
+  /** The beginning of links in events. */
   baseUrl: () => string
   /** Runs one step of a replay when it is its turn: tenants take turns. */
   replayTurn (step: () => Promise<void>): Promise<void>
@@ -44,7 +44,7 @@ export class TenantWebhooks {
   readonly #endpoints = new Map<string, WebhookEndpoint>()
   /** Where one fails, the deliverer's next round wakes it. */
   readonly #looks: Round
-  /** What webhooks replay is planned beside what happens meanwhile. */
+  /** Replays are planned beside new events. */
   readonly #replays: Round
   /** Whether webhooks may have been made, changed or deleted since they were read. */
   #isStale = true
@@ -87,12 +87,12 @@ export class TenantWebhooks {
   }
 
   async #look (): Promise<void> {
-    // Each round looks, notified or not: a subscription that nobody answers makes looks late, and prevents none.
+    // Each round looks, notified or not: a subscription without an answer delays looks, and prevents none.
     await within(maxListenTime, this.#leave!)
     if (this.#isStopped) return
     if (this.#isStale) await this.#options.lookTurn(() => this.#read())
     const enabled = [...this.#endpoints.values()].filter(({ webhook, isFull }) => webhook.disabled === null && !isFull)
-    // Most are equally far, and share what is read.
+    // Most are equally far, and share reads.
     const places = new Set(enabled.map(({ readTo }) => readTo))
     const plan = (place: string) => this.#plan(place, enabled.filter(({ readTo }) => readTo === place))
     for (const place of places) await this.#options.lookTurn(() => plan(place))
@@ -125,7 +125,7 @@ export class TenantWebhooks {
     this.#replays.wake()
   }
 
-  /** One step of each webhook that replays. Where one fails, the next round goes on where Redis says that it was. */
+  /** A step of each webhook that replays. After a failure the next round goes on at the place that Redis has. */
   async #replayAll (): Promise<number> {
     const open = [...this.#endpoints.values()].filter(({ webhook, isReplayFull }) =>
       webhook.replay !== null && webhook.disabled === null && !isReplayFull)
@@ -153,7 +153,7 @@ export class TenantWebhooks {
     else if (outcome !== 'full') this.refresh()
   }
 
-  /** Makes the deliveries of what comes after a place in the feed. */
+  /** Makes the deliveries of events after a place in the feed. */
   async #plan (place: string, endpoints: WebhookEndpoint[]): Promise<void> {
     const { entries } = await this.#options.events.read(this.#tenant, place, pageSize)
     const last = entries.at(-1)
@@ -190,7 +190,7 @@ export function isFor (
   event: Event
 ): boolean {
   const isForPeople = types === null && format !== 'standard'
-  // What is tried again needs nobody yet.
+  // A handoff that is tried again needs no person yet.
   if (!allTypes.has(event.type) || (isForPeople && event.reissuedAs !== null)) return false
   const wanted = updates && updateTypes.has(event.type)
     ? null
@@ -203,8 +203,8 @@ const atOnce = 16
 /** The same after a failure, until a success: a receiver that hangs holds so many connections of ours. */
 const atOnceWhileFailing = 4
 /**
- * When another replica may take what was claimed and not noted, in milliseconds: longer than an attempt, and noting it,
- * can take.
+ * When another replica may claim a delivery that was claimed and not noted, in milliseconds: longer than an attempt and
+ * its note can take.
  */
 const claimLease = 30_000
 /** How long to wait before Redis is asked again when it is away, in milliseconds. */
@@ -218,13 +218,13 @@ interface DeliveryCounts { delivered: number, again: number, failed: number }
 interface EndpointOptions {
   webhooks: Webhooks
   post: Post
-  slots: { posts: Slots, mails: Slots }
+  permits: { posts: Permits, mails: Permits }
   counts: DeliveryCounts
   onDisabled (tenant: string, id: string, reason: DisabledReason): void
   onFault (error: unknown): void
 }
 
-/** Delivers to one webhook: takes what is due, tries it, notes how it went, and sleeps until more is due. */
+/** Delivers to one webhook: claims due deliveries, tries them, notes the results, and sleeps until others are due. */
 class WebhookEndpoint {
   readonly #tenant: string
   readonly #options: EndpointOptions
@@ -236,7 +236,7 @@ class WebhookEndpoint {
   readTo: string
   /** Too many deliveries are pending. The next round plans more. */
   isFull = false
-  /** The same for what it replays. */
+  /** The same for its replay. */
   isReplayFull = false
 
   constructor (tenant: string, webhook: Webhook, options: EndpointOptions) {
@@ -247,7 +247,7 @@ class WebhookEndpoint {
     this.#claims = new Round({ interval: retryPause, run: () => this.#claim(), onFault: options.onFault })
   }
 
-  /** @param first when the first of what is pending is due, as it was at `now`; null if nothing is pending */
+  /** @param first when the first pending delivery is due, as of `now`; null if none is pending */
   expect (first: number | null, now: number): void {
     this.#claims.wake(untilDue(first, now))
   }
@@ -258,7 +258,7 @@ class WebhookEndpoint {
   /** Takes no more. Resolves when what is under way is noted. */
   async stop (): Promise<void> {
     const stopped = this.#claims.stop()
-    this.#slots.leave(this.#tenant, this.wake)
+    this.#permits.leave(this.#tenant, this.wake)
     await stopped
     await Promise.all(this.#underWay)
   }
@@ -267,32 +267,32 @@ class WebhookEndpoint {
     return (this.#isFailing ? atOnceWhileFailing : atOnce) - this.#underWay.size
   }
 
-  get #slots (): Slots {
-    return this.#options.slots[this.webhook.format === 'mail' ? 'mails' : 'posts']
+  get #permits (): Permits {
+    return this.#options.permits[this.webhook.format === 'mail' ? 'mails' : 'posts']
   }
 
-  /** @returns in how many milliseconds the first of what is left is due. Whatever ends before wakes it. */
+  /** @returns in how many milliseconds the next delivery is due. The end of an attempt wakes it before. */
   async #claim (): Promise<number> {
     if (this.#free <= 0) return Infinity
     // Before they are claimed: a claim doesn't last for long.
-    let slots = this.#slots.take(this.#tenant, this.#free, this.wake)
-    if (slots === 0) return Infinity
+    let permits = this.#permits.take(this.#tenant, this.#free, this.wake)
+    if (permits === 0) return Infinity
     try {
       const claimed =
-        await this.#options.webhooks.claim(this.#tenant, this.webhook, slots, claimLease, randomToken())
+        await this.#options.webhooks.claim(this.#tenant, this.webhook, permits, claimLease, randomToken())
       if (claimed === null) return Infinity
-      slots -= claimed.deliveries.length
+      permits -= claimed.deliveries.length
       for (const delivery of claimed.deliveries) this.#begin(claimed, delivery)
       return untilDue(claimed.first, claimed.now)
     } finally {
-      this.#slots.giveBack(this.#tenant, slots, this.wake)
+      this.#permits.giveBack(this.#tenant, permits, this.wake)
     }
   }
 
   #begin (claimed: Claimed, delivery: Delivery): void {
     const attempt = this.#try(claimed, delivery).catch(this.#options.onFault).finally(() => {
       this.#underWay.delete(attempt)
-      this.#slots.giveBack(this.#tenant, 1, this.wake)
+      this.#permits.giveBack(this.#tenant, 1, this.wake)
       this.wake()
     })
     this.#underWay.add(attempt)

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
-import { Activities } from '../../src/handoffs/activity.ts'
-import type { EventService } from '../../src/handoffs/events.ts'
-import { isAfter, pageSize } from '../../src/handoffs/feed.ts'
-import type { Event, FeedPlace } from '../../src/handoffs/feed.ts'
+import { Activities } from '../../src/handoffs/lists/activity.ts'
+import type { EventService } from '../../src/handoffs/feed/events.ts'
+import { isAfter, pageSize } from '../../src/handoffs/feed/feed.ts'
+import type { Event, FeedPlace } from '../../src/handoffs/feed/feed.ts'
 import { skipInQuick } from '../helpers/extent.ts'
 import { inVirtualTime } from '../helpers/virtual-time.ts'
 

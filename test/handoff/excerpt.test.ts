@@ -1,5 +1,5 @@
 import t from 'tap'
-import { excerpt, excerptBytes } from '../../src/handoffs/excerpt.ts'
+import { excerpt, excerptBytes } from '../../src/handoffs/lists/excerpt.ts'
 
 /** The part of a task that the list keeps (lua/pass.lua closes the string), and what it shows of that. */
 function through (json: string): { kept: Buffer, text: string, truncated: boolean } {

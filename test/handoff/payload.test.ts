@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import t from 'tap'
 import { cutMembers } from '../../src/core/json.ts'
-import { joinPayload, spliceAnswer } from '../../src/handoffs/answers.ts'
+import { joinPayload, spliceAnswer } from '../../src/handoffs/lifecycle/answers.ts'
 
 const payloadOf = (body: string) => joinPayload(cutMembers(Buffer.from(body))).toString()
 

@@ -1,7 +1,7 @@
 import t from 'tap'
 import type { Test } from 'tap'
 import { callerOf } from '../../src/core/model.ts'
-import { Waiter } from '../../src/handoffs/waiter.ts'
+import { Waiter } from '../../src/handoffs/wait/waiter.ts'
 import { testStore } from '../helpers/redis.ts'
 import { grantOf } from '../helpers/stored-keys.ts'
 import { until } from '../helpers/until.ts'
@@ -25,7 +25,7 @@ async function waiting (t: Test, { milliseconds = 30_000, authorise = () => {}, 
     return () => { happened.push('leave') }
   })
   let isGone = false
-  const asker = {
+  const requester = {
     grant: () => grant,
     isGone: () => isGone,
     onGone (listener: () => void) {
@@ -37,7 +37,7 @@ async function waiting (t: Test, { milliseconds = 30_000, authorise = () => {}, 
     }
   }
   const channel = `${prefix}:{aaa}:h:t:x`
-  const answer = waiter.wait(channel, { milliseconds, asker }, async () => {
+  const answer = waiter.wait(channel, { milliseconds, requester }, async () => {
     happened.push('look')
     await look()
     return happened.length

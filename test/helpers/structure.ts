@@ -32,7 +32,7 @@ const requests = 'http/operations.ts'
 /** Where a call comes by. */
 const knowCalls = ['operations', 'http', 'web', 'mcp', 'app.ts']
 /** What a call has, and nothing else has together. */
-const ofCalls = ['members', 'asker', 'waiting']
+const ofCalls = ['members', 'requester', 'waiting']
 
 /** A call, or a changed copy of one. */
 const isCall = (members: readonly string[]) => ofCalls.every(name => members.includes(name)) || (members.length > 1 && members.includes('...call'))
@@ -44,13 +44,13 @@ const entries = ['clients/typescript/index.ts', 'bootstrap.mjs']
 const forTestsAlone = 50
 
 /** How many names may be defined at the top level of two files or more. The number may only go down: one name means one thing. */
-const namesOfMany = 358
+const namesOfMany = 357
 
 /** The one place of the pages that carries out operations. What else they call of the services reads; their views call none. */
 const formPerformer = 'web/perform.ts'
-const ofServices = /^(activities|approvals|asks|attempts|graphs|handoffs|histories|inboxes|inboxSettings|lists|operate|operation|waiting|webhooks)\./
+const ofServices = /^(activities|approvals|asks|attempts|forPeople|graphs|handoffs|histories|inboxes|inboxSettings|lists|operate|operation|webhooks)\./
 const reads = ['activities.look', 'approvals.inspect', 'approvals.list', 'approvals.read', 'asks.find', 'graphs.around', 'histories.attempts',
-  'histories.history', 'histories.inspect', 'inboxSettings.count', 'inboxSettings.list', 'lists.pageAt', 'waiting.list', 'waiting.watch', 'waiting.watchOne']
+  'histories.history', 'histories.inspect', 'inboxSettings.count', 'inboxSettings.list', 'lists.pageAt', 'forPeople.list', 'forPeople.watch', 'forPeople.watchOne']
 
 /** A part of a Redis key: between colons, or a hash tag that is filled in. */
 const keyPart = /:(h|w|s|k|r|ready):|:(due|sweeper|barrier|keys)\b|:\{\$\{\}\}/

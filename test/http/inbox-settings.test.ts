@@ -376,7 +376,7 @@ t.test('in a Cluster, what was read before somebody took from the other list is 
   const { inboxes } = spread.store
   const [own, home] = [inboxTag('default', name), homeTag('default')]
   const [there, atHome] = [{ tenant: 'default', inbox: name, tag: own, other: home }, { tenant: 'default', inbox: name, tag: home, other: own }]
-  const wanted = (token: string) => ({ token, agent: 'bob', max: 1, size: 0, lifetime: null, request: '-', asker: '-', turns: [] as string[] })
+  const wanted = (token: string) => ({ token, agent: 'bob', max: 1, size: 0, lifetime: null, request: '-', requester: '-', positions: [] as string[] })
   await approved()
   await pass()
   const asked = { paused: undefined, maxCaught: 1, maxPending: undefined }
@@ -384,14 +384,14 @@ t.test('in a Cluster, what was read before somebody took from the other list is 
   await inboxes.set(atHome, asked, version)
   t.match(await inboxes.take(there, wanted('one')), { outcome: 'limited' }, 'not read yet')
   t.match(await inboxes.take(atHome, wanted('one')), { outcome: 'limited' }, 'without a place')
-  const known = await inboxes.turns(atHome, 1, true)
-  t.match(known, { caught: 0, turns: { length: 1 } })
-  t.match(await inboxes.take(there, { ...wanted('one'), turns: known.turns, known }), { outcome: 'taken', isPlaced: true, elsewhere: 1, items: [] })
+  const known = await inboxes.positions(atHome, 1, true)
+  t.match(known, { caught: 0, positions: { length: 1 } })
+  t.match(await inboxes.take(there, { ...wanted('one'), positions: known.positions, known }), { outcome: 'taken', isPlaced: true, elsewhere: 1, items: [] })
   t.match(await inboxes.take(there, { ...wanted('two'), known }), { outcome: 'closed' }, 'the place counts')
   const taken = await inboxes.take(atHome, { ...wanted('one'), known: 'placed' }) as { items: Array<{ record: { caught: { at: number } } }> }
   t.equal(taken.items.length, 1)
   await inboxes.settle(there, 'one', taken.items[0]!.record.caught.at)
   t.match(await inboxes.take(there, { ...wanted('two'), known }), { outcome: 'limited' }, 'it was read before')
-  await until(async () => (await inboxes.turns(atHome, 1, true)).readAt > taken.items[0]!.record.caught.at)
-  t.match(await inboxes.take(there, { ...wanted('two'), known: await inboxes.turns(atHome, 1, true) }), { outcome: 'closed' })
+  await until(async () => (await inboxes.positions(atHome, 1, true)).readAt > taken.items[0]!.record.caught.at)
+  t.match(await inboxes.take(there, { ...wanted('two'), known: await inboxes.positions(atHome, 1, true) }), { outcome: 'closed' })
 })

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
-import { InboxQueues } from '../../src/handoffs/inbox-queues.ts'
-import { placesOf } from '../../src/handoffs/inbox-take.ts'
+import { QueuePool } from '../../src/handoffs/inbox/queue-pool.ts'
+import { placesOf } from '../../src/handoffs/inbox/take.ts'
 import { testApp } from '../helpers/app.ts'
 import type { TestApp } from '../helpers/app.ts'
 import { skipInQuick } from '../helpers/extent.ts'
@@ -110,7 +110,7 @@ t.test('of inboxes that requests named, a bounded number stays subscribed', asyn
 
 t.test('what requests name at once is bounded, in each tenant; what is named already, anybody may name', async t => {
   const { store } = service
-  const queues = new InboxQueues(store.subscriptions, place => store.inboxes.channelOf(place), { used: 3, unused: 2 })
+  const queues = new QueuePool(store.subscriptions, place => store.inboxes.channelOf(place), { used: 3, unused: 2 })
   t.teardown(() => queues.end())
   const subscribed = async () => {
     const channels = await service.redis.call('PUBSUB', 'SHARDCHANNELS', `${service.prefix}:*:i:bounded:*`) as string[]

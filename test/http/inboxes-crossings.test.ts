@@ -117,7 +117,7 @@ t.test('what a key left to the other list is its own again when that has nothing
   // Somebody else catches it between two of the calls.
   const take = store.inboxes.take.bind(store.inboxes)
   store.inboxes.take = async (place, wanted) => {
-    const reply = await take(place, { ...wanted, turns: wanted.turns === null ? null : wanted.turns.map(turn => turn.replace(/^\d+/, '1')) })
+    const reply = await take(place, { ...wanted, positions: wanted.positions === null ? null : wanted.positions.map(one => one.replace(/^\d+/, '1')) })
     await service.call('alice', 'GET', `/api/catch/${approved}`)
     return reply
   }
@@ -131,9 +131,9 @@ t.test('while one looks at the other list for a key, nobody else takes anything 
   const { store: { inboxes }, call } = await testApp(t)
   const id = (await call('alice', 'POST', '/api/pass', { task: 't', to: 'work' })).json().handoff_id
   const place = { tenant: 'default', inbox: 'work', tag: inboxTag('default', 'work') }
-  const take = (asker: string, turns: string[] | null) =>
-    inboxes.take(place, { token: 'token', agent: 'bob', max: 1, size: 0, lifetime: 60_000, request: 'request', asker, turns })
-  const stay = (asker: string) => inboxes.stay(place, { token: 'token', request: 'request', asker, tag: place.tag }, 1)
+  const take = (requester: string, positions: string[] | null) =>
+    inboxes.take(place, { token: 'token', agent: 'bob', max: 1, size: 0, lifetime: 60_000, request: 'request', requester, positions })
+  const stay = (requester: string) => inboxes.stay(place, { token: 'token', request: 'request', requester, tag: place.tag }, 1)
   const leaves = { outcome: 'taken', elsewhere: 1, items: [] }
   t.match(await take('one', ['1/700']), leaves)
   t.match(await take('one', null), leaves, 'asked again')
@@ -151,8 +151,8 @@ t.test('one that looked at the other list before the clock was set back an hour 
   await setClock(now)
   const id = (await call('alice', 'POST', '/api/pass', { task: 't', to: 'work', expires_in: 7200 })).json().handoff_id
   const place = { tenant: 'default', inbox: 'work', tag: inboxTag('default', 'work') }
-  const take = (asker: string, turns: string[] | null) =>
-    inboxes.take(place, { token: 'token', agent: 'bob', max: 1, size: 0, lifetime: 60_000, request: 'request', asker, turns })
+  const take = (requester: string, positions: string[] | null) =>
+    inboxes.take(place, { token: 'token', agent: 'bob', max: 1, size: 0, lifetime: 60_000, request: 'request', requester, positions })
   await setClock(now + 3_600_000)
   t.match(await take('one', ['1/700']), { outcome: 'taken', elsewhere: 1 })
   await setClock(now + 3_600_000 - 9_000)

@@ -4,13 +4,13 @@ import type { Test } from 'tap'
 import { Problem, TooLarge, Unavailable } from '../../src/core/errors.ts'
 import { randomId, randomToken, tagOf } from '../../src/core/ids.ts'
 import { callerOf } from '../../src/core/model.ts'
-import { AfterService } from '../../src/handoffs/after.ts'
-import { placesOf } from '../../src/handoffs/inbox-take.ts'
-import { InboxService } from '../../src/handoffs/inboxes.ts'
-import { ManyHandoffs } from '../../src/handoffs/many.ts'
-import { Waiter } from '../../src/handoffs/waiter.ts'
-import type { WaitingAsker } from '../../src/handoffs/waiter.ts'
-import { longAgo } from '../../src/store/reader.ts'
+import { AfterService } from '../../src/handoffs/lifecycle/after.ts'
+import { placesOf } from '../../src/handoffs/inbox/take.ts'
+import { InboxService } from '../../src/handoffs/inbox/inboxes.ts'
+import { ManyHandoffs } from '../../src/handoffs/wait/many.ts'
+import { Waiter } from '../../src/handoffs/wait/waiter.ts'
+import type { WaitingRequester } from '../../src/handoffs/wait/waiter.ts'
+import { longAgo } from '../../src/store/requester.ts'
 import { Reads } from '../../src/store/reads.ts'
 import { Cancelling } from '../../src/mcp/calls.ts'
 import { scriptCalls } from '../../src/redis/call.ts'
@@ -220,7 +220,7 @@ for (const [what, prepare, body] of [
     const counts = countWhole(t, what === 'approved' ? 'turns' : 'take')
     const { statusCode, body: text } = await service.call('bob', 'POST', '/api/catch', body, what.startsWith('taken') ? { 'idempotency-key': 'again' } : {})
     t.match([statusCode, text.includes(long)], [200, true])
-    // What was approved shows in the turns of its list, which are read again.
+    // What was approved shows in the positions of its list, which are read again.
     t.match(counts, what === 'approved' ? { whole: 2 } : { looks: 1 })
   })
 }
@@ -236,23 +236,23 @@ function oneSlot (t: Test) {
 
 const bob = callerOf('default', 'bob', ['catch', 'status'])
 /** @param authorise as the key is when it is asked */
-const askerOf = (authorise: () => Promise<typeof bob>, isGone = false): WaitingAsker =>
+const askerOf = (authorise: () => Promise<typeof bob>, isGone = false): WaitingRequester =>
   ({ grant: () => grantOf(authorise), isGone: () => isGone, onGone: () => () => {} })
 
 t.test('nothing is caught for a client that has gone, a call that was cancelled, or a key that has ended, while it waited for its slot', async t => {
   const { reads, letGo } = oneSlot(t)
   const caught: string[] = []
-  const catches = (asker: WaitingAsker) => reads.read({ tenant: 'default', tag: '0' }, asker, async (maxBytes, { agent } = bob) => {
+  const catches = (requester: WaitingRequester) => reads.read({ tenant: 'default', tag: '0' }, requester, async (maxBytes, { agent } = bob) => {
     if (maxBytes !== undefined) throw new TooLarge()
     caught.push(agent)
     return agent
   })
   const cancelling = new Cancelling()
-  const askers = [
+  const requesters = [
     askerOf(async () => { throw new Problem('unauthorized') }), askerOf(async () => bob, true), askerOf(async () => ({ ...bob, agent: 'as it is now' })),
     cancelling.until(askerOf(async () => bob), bob, 7)
   ]
-  const ends = askers.map(async asker => await catches(asker).catch(error => error.code))
+  const ends = requesters.map(async requester => await catches(requester).catch(error => error.code))
   await sleep(longAgo + 20)
   cancelling.cancel(bob, 7)
   await letGo()
@@ -266,7 +266,7 @@ t.test('a take from several inboxes by key, whose slot comes late, chooses again
   const { reads, letGo } = oneSlot(t)
   const inboxes = new InboxService(store.inboxes, store.subscriptions, new Waiter(store.subscriptions), reads, 60_000)
   t.teardown(() => inboxes.close())
-  const taking = inboxes.catch(bob, { inboxes: ['none', 'late'], max: 1, bytes: Buffer.from('late'), asker: askerOf(async () => bob) }, 'late', null)
+  const taking = inboxes.catch(bob, { inboxes: ['none', 'late'], max: 1, bytes: Buffer.from('late'), requester: askerOf(async () => bob) }, 'late', null)
   // Longer than it takes by one choice.
   await sleep(2500)
   await letGo()
@@ -279,7 +279,7 @@ t.test('a take whose reply was lost gets what it took, also where that is large 
   const id = await service.pass({ output, to: 'lost-reply' })
   await service.redis.zadd(`${service.prefix}:{${own.tag}}:i:default:lost-reply`, 1, `default:${randomId()}`)
   const take = () => service.store.inboxes.take(own, {
-    token, agent: 'bob', max: 1, size: 0, lifetime: null, request: '-', asker: '-', turns: null, maxBytes: 65_536
+    token, agent: 'bob', max: 1, size: 0, lifetime: null, request: '-', requester: '-', positions: null, maxBytes: 65_536
   })
   t.match(await take(), { outcome: 'taken', items: [{ id }] })
   t.match(await take(), { outcome: 'replayed', items: [{ id }] })
@@ -292,7 +292,7 @@ t.test('a wait for many small ones needs no slot, and for large ones waits for o
   const large = await service.caught()
   await service.call('bob', 'POST', `/api/done/${small}`, { output: { a: 1 } })
   await service.call('bob', 'POST', `/api/done/${large}`, { output })
-  const wait = (id: string, withResults = true) => many.wait(bob, [id], 'all', withResults, { waiting: null, asker: askerOf(async () => bob) })
+  const wait = (id: string, withResults = true) => many.wait(bob, [id], 'all', withResults, { waiting: null, requester: askerOf(async () => bob) })
   t.match(JSON.parse((await wait(small)).toString()), { items: [{ result: { a: 1 } }], complete: true })
   t.match(JSON.parse((await wait(large, false)).toString()), { items: [{ handoff_id: large, status: 'done' }] })
   let isRead = false

@@ -5,10 +5,10 @@ import { homeTag, inboxTag } from '../../src/core/ids.ts'
 import { membersOf } from '../../src/core/json.ts'
 import { callerOf } from '../../src/core/model.ts'
 import type { Caller, Scope } from '../../src/core/model.ts'
-import { OperateService } from '../../src/handoffs/operate.ts'
+import { OperateService } from '../../src/handoffs/lifecycle/operate.ts'
 import { Reads } from '../../src/store/reads.ts'
-import type { Asker } from '../../src/handoffs/waiter.ts'
 import { KeyNames } from '../../src/store/key-names.ts'
+import type { Requester } from '../../src/store/requester.ts'
 import { testApp } from '../helpers/app.ts'
 import { fewAtATime } from '../helpers/few.ts'
 import { patiently } from '../helpers/patiently.ts'
@@ -262,10 +262,10 @@ t.test('a search that is over goes on where it ended, for the same that searches
   }
   const operate = new OperateService(store.lists, store.attempts, new Reads(), [], { change: -1, search: -1 })
   const members = membersOf(Buffer.from('{"labels":{"only":"this"}}'), ['labels'])
-  const asker = { isGone: () => false, grant: () => { throw new Error('a call has one round here') } }
+  const requester = { isGone: () => false, grant: () => { throw new Error('a call has one round here') } }
   const calls = (agent: string) => {
     const caller = callerOf(tenant, agent, ['operate'])
-    return [() => operate.redrive(caller, { inbox, labels: { only: 'this' } }, members, asker), () => operate.purge(caller, { inbox, labels: { only: 'this' } }, members, asker)]
+    return [() => operate.redrive(caller, { inbox, labels: { only: 'this' } }, members, requester), () => operate.purge(caller, { inbox, labels: { only: 'this' } }, members, requester)]
   }
   for (const [n, call] of calls('olga').entries()) {
     const nothing = { changed: [], requested: 0, skipped: 0, more: true }
@@ -292,9 +292,9 @@ t.test('a call ends soon after it has found something, whatever its limit, and l
   const { page } = store.lists
   t.intercept(store.lists, 'page', { value: (...[wanted, from, , ...asked]: Parameters<typeof page>) => page.call(store.lists, wanted, from, 1, ...asked) })
   const caller = callerOf('timed', 'olga', ['operate'])
-  const asker = { isGone: () => false, grant: () => grantOf(() => caller) }
+  const requester = { isGone: () => false, grant: () => grantOf(() => caller) }
   const redrive = (times: { change: number, search: number }, limit: number) =>
-    new OperateService(store.lists, store.attempts, new Reads(), [], times).redrive(caller, { limit }, membersOf(Buffer.from('{}')), asker)
+    new OperateService(store.lists, store.attempts, new Reads(), [], times).redrive(caller, { limit }, membersOf(Buffer.from('{}')), requester)
   const [long, over] = [60_000, -1]
   t.match(await redrive({ change: over, search: long }, 1000), { changed: { length: 1 }, more: true })
   t.match(await redrive({ change: long, search: over }, 2), { changed: { length: 2 }, more: true }, 'it had found something')
@@ -311,7 +311,7 @@ t.test('a key that ends meanwhile: what was changed until then is told and logge
   const caller = callerOf('ended', 'olga', ['operate'])
   const goneAfter = (last: number, then: () => Caller) => ({ isGone: () => false, grant: () => grantOf(() => ++rounds > last ? then() : caller) })
   const operate = new OperateService(store.lists, store.attempts, new Reads(), [])
-  const redrive = (asker: Asker) => operate.redrive(caller, {}, membersOf(Buffer.from('{}')), asker)
+  const redrive = (requester: Requester) => operate.redrive(caller, {}, membersOf(Buffer.from('{}')), requester)
   const ended = () => { throw new Problem('unauthorized') }
   t.match(await redrive(goneAfter(0, ended)), { changed: { length: 1 }, skipped: 0, more: true })
   t.match(await redrive(goneAfter(rounds, () => callerOf('ended', 'olga', ['status']))), { changed: { length: 1 }, more: true }, 'it may no longer')

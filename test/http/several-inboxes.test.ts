@@ -39,7 +39,7 @@ function work (service: TestApp) {
   return { name, full, pass, approved, next, taken, set, done, areWaiting }
 }
 /**
- * @returns what resolves once all that wait sleep. One that still looks has its turn, so what enters then is the next one's. Between two calls to
+ * @returns what resolves once all that wait sleep. A request that still looks has its wake, so what enters then is the next one's. Between two calls to
  * Redis there may be a pause of 100 ms; its timer is over before ours, however busy the machine is.
  */
 function looksOf (t: Test, { store: { inboxes, subscriptions } }: TestApp): () => Promise<void> {
@@ -54,7 +54,7 @@ function looksOf (t: Test, { store: { inboxes, subscriptions } }: TestApp): () =
       }
     })
   }
-  for (const name of ['take', 'turns', 'claim', 'unclaim'] as const) count(inboxes, name)
+  for (const name of ['take', 'positions', 'claim', 'unclaim'] as const) count(inboxes, name)
   count(subscriptions, 'listen')
   const isQuiet = async () => {
     const before = begun
@@ -293,10 +293,10 @@ t.test('for a client that goes between two calls of its look nothing is taken', 
   const { inboxes } = service.store
   const port = await listen(service.app)
   const id = await pass('a')
-  const turns = inboxes.turns.bind(inboxes)
+  const positions = inboxes.positions.bind(inboxes)
   let goes: Promise<unknown> | undefined
-  inboxes.turns = async (...asked) => {
-    const found = await turns(...asked)
+  inboxes.positions = async (...asked) => {
+    const found = await positions(...asked)
     if (goes === undefined && asked[0].inbox === full('a')) {
       client.destroy()
       await (goes = until(async () => await connectionsOf(service.app) === 0))
@@ -318,7 +318,7 @@ t.test('a request that broke off after its choice keeps the key from taking else
   const scope = 'default bob'
   const bytes = Buffer.from(JSON.stringify({ inboxes: ['a', 'b'].map(full), max: 1 }))
   const claimOf = (key: string) => ({
-    token: digestToken(`catch-next ${scope}`, `${name}-${key}`, undefined), request: digestToken('request', '', bytes), asker: 'broken', tag: tagOfDigest(`key ${scope} ${name}-${key}`)
+    token: digestToken(`catch-next ${scope}`, `${name}-${key}`, undefined), request: digestToken('request', '', bytes), requester: 'broken', tag: tagOfDigest(`key ${scope} ${name}-${key}`)
   })
   const now = Date.now()
   await service.setClock(now)
@@ -338,7 +338,7 @@ t.test('a request that broke off after its choice keeps the key from taking else
   t.strictSame(await taken('ab', { key: 'l' }), [other])
   // Another request with the key never makes the claim shorter.
   await inboxes.claim(claimOf('m'), 600_000)
-  await inboxes.claim({ ...claimOf('m'), asker: 'other' }, 1000)
+  await inboxes.claim({ ...claimOf('m'), requester: 'other' }, 1000)
   const [claim] = await service.redis.keys(`${service.prefix}:*${claimOf('m').token}*`)
   t.ok(await service.redis.pexpiretime(claim!) >= now + 600_000)
 })
@@ -347,7 +347,7 @@ t.test('of those with one key, one at a time chooses', async t => {
   const { store: { inboxes }, setClock } = await testApp(t)
   const now = Date.now()
   await setClock(now)
-  const claim = (asker: string, inbox = '', gone = '', request = 'request') => inboxes.claim({ token: 'token', request, asker, tag: 'tag' }, 60_000, inbox, gone)
+  const claim = (requester: string, inbox = '', gone = '', request = 'request') => inboxes.claim({ token: 'token', request, requester, tag: 'tag' }, 60_000, inbox, gone)
   const mine = { outcome: 'claimed', chosen: '', gone: '' }
   const theirs = { outcome: 'left', chosen: 'a', gone: '' }
   t.strictSame(await claim('one'), mine)
@@ -355,7 +355,7 @@ t.test('of those with one key, one at a time chooses', async t => {
   t.strictSame(await claim('other', 'a'), mine, 'who came first needn’t choose first')
   t.strictSame(await claim('one', 'b'), theirs)
   t.strictSame(await claim('one'), { ...theirs, outcome: 'known' })
-  await inboxes.unclaim({ token: 'token', request: 'request', asker: 'one', tag: 'tag' })
+  await inboxes.unclaim({ token: 'token', request: 'request', requester: 'one', tag: 'tag' })
   t.strictSame(await claim('one', 'b'), theirs, 'not for another to release')
   t.match(await claim('one', 'b', '', 'another'), { outcome: 'reused' })
   t.strictSame(await claim('other'), mine)

@@ -40,7 +40,7 @@ t.test('pass’s traceparent comes back with its catch, and only there', async t
   const key = { 'idempotency-key': 'k1' }
   const caught = await call('bob', 'GET', `/api/catch/${id}`, undefined, { ...key, traceparent: another })
   t.equal(caught.statusCode, 200)
-  t.equal(caught.headers.traceparent, traceparent, 'the passed one, not the asker’s')
+  t.equal(caught.headers.traceparent, traceparent, 'the passed one, not the requester’s')
   t.same(Object.keys(caught.json()), ['handoff_id', 'status', 'task', 'output', 'context', 'constraints', 'created_at'])
 
   const again = await call('bob', 'GET', `/api/catch/${id}`, undefined, key)

@@ -1,7 +1,7 @@
 import t from 'tap'
 import type { Test } from 'tap'
 import { randomId, tagOf } from '../../src/core/ids.ts'
-import { statusText } from '../../src/handoffs/answers.ts'
+import { statusText } from '../../src/handoffs/lifecycle/answers.ts'
 import { testApp } from '../helpers/app.ts'
 import type { TestApp, Who } from '../helpers/app.ts'
 import { scrape } from '../helpers/metrics.ts'

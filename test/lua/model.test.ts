@@ -242,7 +242,7 @@ function callOf ({ keys }: Raw, name: Part['name'], { of, who, token, inbox, opt
   const [asked, args]: [string[], Array<string | number>] = {
     pass: [options === '' ? [key, due] : [key, due, list], [`${who} ${token}`, expiresIn, ...options === '' ? [] : [`${options} t${inbox}`], 'p'.repeat(size)]],
     catch: [[key, due], [`${who} ${token}`, ' i1 ', ...worker === '' ? [] : [1e9, worker]]],
-    take: [[list, due, keys.taken(tag, token)], [token, who, workTtl, retention, keys.handoff(tag, ''), 1, 0, '', '-', '', 'asker', '', ...worker === '' ? [] : [1e9, worker]]],
+    take: [[list, due, keys.taken(tag, token)], [token, who, workTtl, retention, keys.handoff(tag, ''), 1, 0, '', '-', '', 'requester', '', ...worker === '' ? [] : [1e9, worker]]],
     done: [[key, due], [who, token, ...worker === '' ? [] : ['', worker], 'r'.repeat(size % 1000)]],
     heartbeat: [[key], [who, retention, extend, 10_000, worker, '']],
     sweep: [[keys.tenants(tag)], [keys.partition(tag), size, 1, retention, 'few']],

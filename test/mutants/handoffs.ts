@@ -3,7 +3,7 @@ import type { Mutated } from '../mutants.ts'
 
 export const handoffs: readonly Mutated[] = [
   {
-    file: 'src/handoffs/service.ts',
+    file: 'src/handoffs/lifecycle/service.ts',
     tests: [
       'http/status', 'http/pass', 'http/idempotency', 'http/approvals', 'http/members', 'http/after', 'http/wait',
       'result-schema/taken', 'state-machine',
@@ -25,7 +25,7 @@ export const handoffs: readonly Mutated[] = [
       ['(seen.longer !== null || seen.isFaultLonger))', '(seen.longer !== null))'],
       ['if (body.priority != null && body.to == null) throw', 'if (body.priority != null && body.to != null) throw'],
       ['body.delay * 1000 >= handoff.expiresIn', 'body.delay * 1000 > handoff.expiresIn'],
-      ["asker, reply.outcome === 'replayed')\n      }", 'asker, false)\n      }'],
+      ["requester, reply.outcome === 'replayed')\n      }", 'requester, false)\n      }'],
       ['handoff.token !== noToken ? await', 'handoff.token === noToken ? await'],
       ["(before.outcome === 'reused' && (error as Problem).code === 'invalid_request')", 'false'],
       [
@@ -42,12 +42,12 @@ export const handoffs: readonly Mutated[] = [
     ],
   },
   {
-    file: 'src/handoffs/waiter.ts',
+    file: 'src/handoffs/wait/waiter.ts',
     tests: ['handoff/waiter', 'http/waiting', 'http/wait', 'http/waiting-keys', 'http/waiting-ends'],
     changes: [
       ['if (left(seen) === null || this.#draining) return seen', 'if (left(seen) === null) return seen'],
       ['if (sleeper.refusal !== undefined) throw sleeper.refusal', ''],
-      ['if (asker.isGone()) break', ''],
+      ['if (requester.isGone()) break', ''],
       ['untilChange === null || untilEnd <= 0 || this.#draining', 'untilChange === null || untilEnd <= 0'],
       ['Math.min(untilChange, untilEnd)', 'untilEnd'],
       ['for (const leave of leaving) leave()\n      this.#waiting', 'this.#waiting'],
@@ -61,15 +61,15 @@ export const handoffs: readonly Mutated[] = [
     ],
   },
   {
-    file: 'src/handoffs/waiting.ts',
+    file: 'src/handoffs/people/people.ts',
     tests: ['http/approvals', 'web/questions', 'web/decide-many', 'web/person', 'web/pace'],
     changes: [
-      ['return addressedTo(await waiting.asker.grant().authorise(), part)', 'return addressedTo(caller, part)'],
+      ['return addressedTo(await waiting.requester.grant().authorise(), part)', 'return addressedTo(caller, part)'],
       ['keptFor: pagePace', 'keptFor: 0'],
     ],
   },
   {
-    file: 'src/handoffs/inboxes.ts',
+    file: 'src/handoffs/inbox/inboxes.ts',
     tests: [
       'http/inboxes', 'http/several-inboxes', 'http/inbox-waits', 'http/waiting-keys', 'http/inboxes-crossings',
     ],
@@ -81,7 +81,7 @@ export const handoffs: readonly Mutated[] = [
       ['if (error instanceof Problem && mayUnclaim) await this.#inboxes.unclaim(keyed)', ''],
       ['if (batch.items.length === 0 && !batch.replayed && mayUnclaim) await this.#inboxes.unclaim(keyed)', ''],
       ['for (const line of lines) this.#queues.leave(line)', ''],
-      ['refuseOthers(now, request.inboxes)\n      // Where', '// Where'],
+      ['refuseOthers(now, request.inboxes)\n      // Without', '// Without'],
       ['handOn()\n        throw error', 'throw error'],
       ['this.waiting--\n', ''],
       ['for (const stop of stops) stop()', ''],
@@ -89,7 +89,7 @@ export const handoffs: readonly Mutated[] = [
     ],
   },
   {
-    file: 'src/handoffs/inbox-take.ts',
+    file: 'src/handoffs/inbox/take.ts',
     tests: ['http/inboxes', 'http/several-inboxes', 'http/inbox-settings', 'http/inbox-waits'],
     changes: [
       ['end = Math.max(end, performance.now() + maxLookTime)', 'end = 0'],
@@ -98,16 +98,16 @@ export const handoffs: readonly Mutated[] = [
       ['size: sizeOf(taken.items)', 'size: 0'],
       ['max: isUnseen ? max : taken.elsewhere', 'max'],
       ['if (isPlaced) await this.#settle(own, operation.token, rest.items)', ''],
-      ['if (found.turns.length === 0 && !found.isMore) isEmpty()', ''],
+      ['if (found.positions.length === 0 && !found.isMore) isEmpty()', ''],
       ['!wanted.every(inbox => inboxes.has(inbox))', '!wanted.some(inbox => inboxes.has(inbox))'],
-      ['one.turn - other.turn', 'other.turn - one.turn'],
+      ['one.position - other.position', 'other.position - one.position'],
       ['lifetime: keyed && this.#workTtl', 'lifetime: null'],
       ['queue.limit(limitedFor)\n', ''],
-      ['taken.isMore || rest.isMore || turns.length > taken.elsewhere', 'taken.isMore'],
+      ['taken.isMore || rest.isMore || positions.length > taken.elsewhere', 'taken.isMore'],
     ],
   },
   {
-    file: 'src/handoffs/approvals.ts',
+    file: 'src/handoffs/people/approvals.ts',
     tests: ['http/approvals', 'http/approvals-decide', 'web/view', 'http/asks'],
     changes: [
       ['if (!isAddressed(caller, reply.record)) throw', 'if (isAddressed(caller, reply.record)) throw'],
@@ -122,7 +122,7 @@ export const handoffs: readonly Mutated[] = [
     ],
   },
   {
-    file: 'src/handoffs/asks.ts',
+    file: 'src/handoffs/people/asks.ts',
     tests: ['http/asks', 'web/questions', 'client/asks'],
     changes: [
       ['Math.min(day * 1000, maxWorkTtl)', 'day * 1000'],
@@ -142,7 +142,7 @@ export const handoffs: readonly Mutated[] = [
     ],
   },
   {
-    file: 'src/handoffs/attempts.ts',
+    file: 'src/handoffs/lifecycle/attempts.ts',
     tests: ['http/operate', 'state-machine', 'http/logs', 'lua/successors'],
     changes: [
       ['extendBy === null ? null : extendBy * 1000', 'extendBy'],
@@ -157,7 +157,7 @@ export const handoffs: readonly Mutated[] = [
     ],
   },
   {
-    file: 'src/handoffs/events.ts',
+    file: 'src/handoffs/feed/events.ts',
     tests: ['http/events', 'http/event-streams', 'store/events'],
     changes: [
       [
@@ -178,7 +178,7 @@ export const handoffs: readonly Mutated[] = [
     ],
   },
   {
-    file: 'src/handoffs/feed.ts',
+    file: 'src/handoffs/feed/feed.ts',
     tests: ['http/events', 'store/events', 'http/event-streams', 'webhooks/messages'],
     changes: [
       ['if (after === fromOldest && seen === null) return false', 'if (after === fromOldest) return false'],
@@ -195,7 +195,7 @@ export const handoffs: readonly Mutated[] = [
     ],
   },
   {
-    file: 'src/handoffs/excerpt.ts',
+    file: 'src/handoffs/lists/excerpt.ts',
     tests: ['handoff/excerpt', 'http/approvals'],
     changes: [
       ['const excerptLength = maxShown + 1', 'const excerptLength = maxShown'],
@@ -206,7 +206,7 @@ export const handoffs: readonly Mutated[] = [
     ],
   },
   {
-    file: 'src/handoffs/activity.ts',
+    file: 'src/handoffs/lists/activity.ts',
     tests: ['handoff/activity', 'web/console'],
     changes: [
       ['if (lookedAt < since) this.#byTenant.delete(tenant)', ''],

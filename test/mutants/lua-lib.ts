@@ -215,7 +215,7 @@ export const scriptLibraries: readonly Mutated[] = [
         'if limit > 0 and pendingIn(inbox, now) + elsewhere >= limit then',
         'if limit > 0 and pendingIn(inbox, now) + elsewhere > limit then',
       ],
-      ['if oldest and turn >= oldest then return oldest end', 'if oldest then return oldest end'],
+      ['if oldest and position >= oldest then return oldest end', 'if oldest then return oldest end'],
       [
         "redis.call('ZCOUNT', inbox .. ':failed', ms(now - retention), '+inf')",
         "redis.call('ZCOUNT', inbox .. ':failed', '-inf', '+inf')",
@@ -268,7 +268,7 @@ export const scriptLibraries: readonly Mutated[] = [
     file: 'lua/lib/reply.lua',
     tests: ['redis/lane', 'lua/model', 'redis/call', 'http/large-reads'],
     changes: [
-      ['if room <= 0 then break end', ''],
+      ['if budget <= 0 then break end', ''],
     ],
   },
 ]

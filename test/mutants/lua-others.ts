@@ -7,7 +7,7 @@ export const otherScripts: readonly Mutated[] = [
       'http/inboxes', 'http/several-inboxes', 'lua/model', 'state-machine', 'http/inbox-settings', 'http/large-reads',
     ],
     changes: [
-      ["if room == 'closed' then return { 'closed' } end", "if room == 'closed' then room = max end"],
+      ["if most == 'closed' then return { 'closed' } end", "if most == 'closed' then most = max end"],
       ['now >= tonumber(expires)) then', 'false) then'],
       ["approval == 'waiting' or", ''],
       ['elseif status and now >= tonumber(available or 0) then', 'elseif status then'],
@@ -16,10 +16,10 @@ export const otherScripts: readonly Mutated[] = [
       ["if #gone > 0 then redis.call('ZREM', inbox, unpack(gone)) end", ''],
       ["if #caught > 0 then redis.call('SADD', inbox .. ':caught', unpack(caught)) end", ''],
       ["if #items > 0 or request ~= '-' and (elsewhere > 0 or size > 0) then", "if request ~= '-' and #items > 0 then"],
-      ['if room < max and #items / 9 + elsewhere == room then more = 0 end', ''],
-      ['turns[elsewhere + 1] < turn and', 'turns[elsewhere + 1] > turn and'],
+      ['if most < max and #items / 9 + elsewhere == most then more = 0 end', ''],
+      ['positions[elsewhere + 1] < position\n', 'positions[elsewhere + 1] > position\n'],
       ['from, upto = upto + 1, upto + 32', 'from, upto = upto + 2, upto + 32'],
-      ["if ARGV[14] and areLarger(prefix, entries, step, step * room, ARGV[14] + 0) then return { 'larger' } end", ''],
+      ["if ARGV[14] and areLarger(prefix, entries, step, step * most, ARGV[14] + 0) then return { 'larger' } end", ''],
     ],
   },
   {
@@ -160,7 +160,7 @@ export const otherScripts: readonly Mutated[] = [
     tests: ['lua/lease', 'store/leases'],
     changes: [
       ['and tonumber(ends) <= now + duration then', 'then'],
-      ['holder ~= asker and now < tonumber(ends)', 'holder ~= asker and now < tonumber(ends) - 5000'],
+      ['holder ~= replica and now < tonumber(ends)', 'holder ~= replica and now < tonumber(ends) - 5000'],
       ["'PX', ms(duration + 5000))", "'PX', ms(duration + 5000000))"],
     ],
   },

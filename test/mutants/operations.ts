@@ -96,7 +96,7 @@ export const operations: readonly Mutated[] = [
       'http/inboxes', 'http/several-inboxes', 'http/inbox-settings', 'http/mcp', 'http/traces', 'http/metrics',
     ],
     changes: [
-      ['await after.complete(caller.tenant, taken.items, asker)\n', ''],
+      ['await after.complete(caller.tenant, taken.items, requester)\n', ''],
       ['take(call, call.body.max ?? 1)', 'take(call, call.body.max ?? 10)'],
       ["to: replayed ? [] : items.map(() => 'caught')", "to: items.map(() => 'caught')"],
       ['items.length === 1 ? items[0]!.traceparent : undefined', 'items[0]?.traceparent'],
@@ -132,8 +132,8 @@ export const operations: readonly Mutated[] = [
       ["decided === 'rejected' ? { to: [decided], ids: [id] } : stays", 'stays'],
       ["digest.slice('sha-256=:'.length, -':'.length)", "digest.slice('sha-256=:'.length)"],
       [
-        'approvals.list(caller.tenant, cursor, limit, wanted, asker)',
-        'approvals.list(caller.tenant, undefined, limit, wanted, asker)',
+        'approvals.list(caller.tenant, cursor, limit, wanted, requester)',
+        'approvals.list(caller.tenant, undefined, limit, wanted, requester)',
       ],
       ["run: call => decide(services, call, 'rejected')", "run: call => decide(services, call, 'approved')"],
     ],
@@ -146,7 +146,7 @@ export const operations: readonly Mutated[] = [
       ["until ?? 'all'", "until ?? 'any'"],
       ['results !== false, { waiting', 'results === true, { waiting'],
       ['minItems: 1,\n    maxItems: 100', 'minItems: 1,\n    maxItems: 1000'],
-      ['{ waiting, asker })', '{ waiting: null, asker })'],
+      ['{ waiting, requester })', '{ waiting: null, requester })'],
     ],
   },
   {

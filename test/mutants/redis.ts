@@ -22,7 +22,7 @@ export const redis: readonly Mutated[] = [
         'call.deadline = Math.floor(call.givenUpAt + 60_000 + this.#offset)',
       ],
       ['if (asking) sendAsking(this.#master.calls)\n', ''],
-      ['if (!call.settled) this.ask(call, call.askingUntil)', 'if (!call.settled) this.ask(call)'],
+      ['if (!call.settled) this.take(call, call.askingUntil)', 'if (!call.settled) this.take(call)'],
       [
         'Promise.allSettled([this.#former.end(redis), this.learnClock(), master.learnRights?.()])',
         'Promise.allSettled([this.learnClock(), master.learnRights?.()])',
@@ -65,7 +65,7 @@ export const redis: readonly Mutated[] = [
         'if (call.givenUpAt <= now) call.refuse(new Unavailable(call.lastError))',
         'if (call.givenUpAt + 60_000 <= now) call.refuse(new Unavailable(call.lastError))',
       ],
-      ['if (lane.closed) this.#ask(call)', 'if (!lane.closed) this.#ask(call)'],
+      ['if (lane.closed) this.#toLane(call)', 'if (!lane.closed) this.#toLane(call)'],
       ['this.#lanes.delete(master)', ''],
       ['for (const lane of this.#lanes.values()) lane.forgetSettled()', ''],
       ['performance.now() - givenUpAt + callBudget', 'performance.now() - givenUpAt'],

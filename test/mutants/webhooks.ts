@@ -69,7 +69,7 @@ export const webhooks: readonly Mutated[] = [
     ],
   },
   {
-    file: 'src/webhooks/slots.ts',
+    file: 'src/webhooks/permits.ts',
     tests: ['webhooks/deliveries'],
     changes: [
       ['Math.min(wanted, this.#free(tenant, wake))', 'wanted'],
@@ -157,8 +157,8 @@ export const webhooks: readonly Mutated[] = [
       ['(isForPeople && event.reissuedAs !== null)', 'false'],
       ["const isForPeople = types === null && format !== 'standard'", "const isForPeople = format !== 'standard'"],
       ['(this.#isFailing ? atOnceWhileFailing : atOnce)', 'atOnce'],
-      ['slots -= claimed.deliveries.length', ''],
-      ['this.#slots.giveBack(this.#tenant, 1, this.wake)', ''],
+      ['permits -= claimed.deliveries.length', ''],
+      ['this.#permits.giveBack(this.#tenant, 1, this.wake)', ''],
       ['status >= 200 && status < 300', 'status >= 200 && status < 400'],
       ["if (status === 410) return { outcome: 'gone', ...how }", ''],
       ['type === testType ? null :', ''],

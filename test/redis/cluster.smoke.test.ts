@@ -3,9 +3,9 @@ import slotOf from 'cluster-key-slot'
 import t from 'tap'
 import { homeTag, inboxTag, randomToken, tags } from '../../src/core/ids.ts'
 import { callerOf } from '../../src/core/model.ts'
-import { InboxSettingsService } from '../../src/handoffs/inbox-settings.ts'
-import { InboxService } from '../../src/handoffs/inboxes.ts'
-import { Waiter } from '../../src/handoffs/waiter.ts'
+import { InboxSettingsService } from '../../src/handoffs/inbox/settings.ts'
+import { InboxService } from '../../src/handoffs/inbox/inboxes.ts'
+import { Waiter } from '../../src/handoffs/wait/waiter.ts'
 import { Reads } from '../../src/store/reads.ts'
 import type { Store } from '../../src/store/store.ts'
 import { KeyRing } from '../../src/auth/key-ring.ts'
@@ -84,14 +84,14 @@ t.test('three masters, each with a replica', async t => {
     }
     const all = await Promise.all(Array.from({ length: 60 }, (_, n) => passed(n % 2 === 0 ? own : home, n % 3 === 0 ? 70_000 : 1)))
     await settings.set(bob, inbox, { max_caught: 3 })
-    const asker = { grant: () => grantOf(() => bob), isGone: () => false }
+    const requester = { grant: () => grantOf(() => bob), isGone: () => false }
     const held = new Set<string>()
     let [most, ended, catches] = [0, 0, 0]
     const worker = async (n: number) => {
       while (ended < all.length) {
         // Half of them name another inbox too, and have a key for each catch.
         const [inboxes, key] = n < 3 ? [[inbox], undefined] as const : [['empty', inbox], `key-${catches++}`] as const
-        const { items } = await services[n % 2]!.catch(bob, { inboxes, max: n % 3 + 1, bytes: Buffer.from(String(n)), asker }, key, null)
+        const { items } = await services[n % 2]!.catch(bob, { inboxes, max: n % 3 + 1, bytes: Buffer.from(String(n)), requester }, key, null)
         for (const { id } of items) held.add(id)
         most = Math.max(most, held.size)
         for (const { id } of items) {

@@ -86,8 +86,8 @@ t.test('on a Cluster', async t => {
       if (inbox === 'counted') await redis.zadd(list, '1', 'default:some')
       t.match(await whileMoving(tag, inbox === 'counted' ? [list, `${list}:settings`] : [`${list}:settings`], () => inboxes.count(at)),
         { caught: 1, maxCaught: 3 })
-      t.match(await whileMoving(tag, inbox === 'counted' ? [list] : [], () => inboxes.turns(at, 5, true)), { caught: 1 }, `${inbox}: what is caught is counted`)
-      t.match(await inboxes.turns(at, 5), { caught: null })
+      t.match(await whileMoving(tag, inbox === 'counted' ? [list] : [], () => inboxes.positions(at, 5, true)), { caught: 1 }, `${inbox}: what is caught is counted`)
+      t.match(await inboxes.positions(at, 5), { caught: null })
     }
   })
 

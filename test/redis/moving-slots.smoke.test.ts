@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import slotOf from 'cluster-key-slot'
 import t from 'tap'
 import { homeTag, inboxTag, randomToken, tags } from '../../src/core/ids.ts'
-import { FeedReader, placeAfter } from '../../src/handoffs/feed.ts'
+import { FeedReader, placeAfter } from '../../src/handoffs/feed/feed.ts'
 import type { HandoffPlace } from '../../src/store/handoffs.ts'
 import { askHolds } from '../../src/redis/lanes.ts'
 import { KeyNames, memberOf } from '../../src/store/key-names.ts'
@@ -56,7 +56,7 @@ t.test('on a Cluster', async t => {
       const tag = inboxTag('default', inbox)
       const at = { tenant: 'default', inbox, tag }
       const list = `handoff:{${tag}}:i:default:${inbox}`
-      const wanted = (token = randomToken()) => ({ token, agent: 'bob', max: 1, size: 0, lifetime: null, request: '-', asker: '-', turns: [] })
+      const wanted = (token = randomToken()) => ({ token, agent: 'bob', max: 1, size: 0, lifetime: null, request: '-', requester: '-', positions: [] })
       const one = () => passed(tag, ` t${inbox}`, { to: inbox })
       for (const keys of [ahead(await one()), [...ahead(await one()), list]]) {
         t.match(await whileMoving(tag, keys, () => inboxes.take(at, wanted())), { outcome: 'taken', items: [{}] }, 'take')
@@ -214,7 +214,7 @@ t.test('on a Cluster', async t => {
     const made = await store.keyRecords.create({ tenant: 'listed', agent: 'alice', scopes: ['pass'], by: 'test' } as never)
     const names = new KeyNames('handoff')
     t.match(await whileMoving(home, [names.waiting(home, 'listed')], () => store.approvals.list('listed', home, null, 10)), { items: { length: 2 } })
-    t.match(await whileMoving(at.tag, [names.inbox(at.tag, 'listed', 'work')], () => inboxes.turns(at, 5)), { turns: { length: 2 } })
+    t.match(await whileMoving(at.tag, [names.inbox(at.tag, 'listed', 'work')], () => inboxes.positions(at, 5)), { positions: { length: 2 } })
     t.match(await whileMoving(home, [names.webhooks(home, 'listed')], () => store.webhooks!.list('listed')), [{ url: 'https://example.com/' }, { url: 'https://example.com/' }])
     t.match(await whileMoving(tags[0]!, [names.apiKeys(tags[0]!)], () => store.keyRecords.list()), [{ id: made.id }])
   })
@@ -238,7 +238,7 @@ t.test('on a Cluster', async t => {
       const place = await passed(tag, ' tasked l2 hdigest', { to: 'asked', requireHuman: true })
       t.match(await whileMoving(tag, ahead, () => approvals.decide('approved', place, randomToken(), 'carol', {}, Buffer.from('null'))), { outcome: 'decided' }, `approve ${ahead.length}`)
       t.match(await inboxes.count(at), { pending: 1, waiting: 0 })
-      t.match(await inboxes.take(at, { token: randomToken(), agent: 'bob', max: 5, size: 0, lifetime: null, request: '-', asker: '-', turns: [] }), { items: [{ id: place.id }] })
+      t.match(await inboxes.take(at, { token: randomToken(), agent: 'bob', max: 5, size: 0, lifetime: null, request: '-', requester: '-', positions: [] }), { items: [{ id: place.id }] })
     }
   })
 

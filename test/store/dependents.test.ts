@@ -67,7 +67,7 @@ for (const isOneRedis of [true, false]) {
 t.test('what waits for its turn is bounded, and each tenant has its share', async t => {
   const order: string[] = []
   const waits: Array<() => void> = []
-  const turns = new TenantTurns({ atOnce: 2, room: 1000 }, (tenant, id) => {
+  const turns = new TenantTurns({ atOnce: 2, capacity: 1000 }, (tenant, id) => {
     order.push(`${tenant} ${id}`)
     return new Promise(resolve => waits.push(() => resolve(false)))
   }, error => t.error(error))
@@ -94,7 +94,7 @@ t.test('what waits for its turn is bounded, and each tenant has its share', asyn
 t.test('a handoff that has more to do goes behind the others of its tenant; one that is under way isn’t begun twice', async t => {
   const order: string[] = []
   const left = new Map([['a', 3], ['b', 1]])
-  const turns = new TenantTurns({ atOnce: 1, room: 10 }, async (_, id) => {
+  const turns = new TenantTurns({ atOnce: 1, capacity: 10 }, async (_, id) => {
     order.push(id)
     if (order.length === 1) turns.add('tenant', 'a')
     left.set(id, left.get(id)! - 1)

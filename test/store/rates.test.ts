@@ -2,8 +2,8 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { Unavailable } from '../../src/core/errors.ts'
 import { tags } from '../../src/core/ids.ts'
-import { JointBudget, RateBudget, Rates, rateWindow } from '../../src/store/rates.ts'
-import type { Budget } from '../../src/store/rates.ts'
+import { JointAllowance, RateAllowance, Rates, rateWindow } from '../../src/store/rates.ts'
+import type { Allowance } from '../../src/store/rates.ts'
 import { KeyNames } from '../../src/store/key-names.ts'
 import { Lanes } from '../../src/redis/lanes.ts'
 import { OneMaster } from '../../src/redis/masters.ts'
@@ -15,13 +15,13 @@ import type { TestStore } from '../helpers/redis.ts'
 import { until } from '../helpers/until.ts'
 
 /** One request, as the hook counts it. */
-async function spend (allowance: Budget): Promise<boolean> {
+async function spend (allowance: Allowance): Promise<boolean> {
   return allowance.spend(performance.now()) ?? await ask(allowance)
 }
 
-function ask (allowance: Budget): Promise<boolean> {
+function ask (allowance: Allowance): Promise<boolean> {
   return new Promise((resolve, reject) => {
-    allowance.ask((error, allowed) => error === null ? resolve(allowed) : reject(error))
+    allowance.settle((error, allowed) => error === null ? resolve(allowed) : reject(error))
   })
 }
 
@@ -98,26 +98,26 @@ t.test('at least half of the limit is allowed, however many replicas hold shares
 
 t.test('what a replica holds is for its window alone, and an exhausted one is believed for a second', async t => {
   let [left, now] = [50, 0]
-  const budget = new RateBudget(100, async needed => ({ given: Math.min(left, needed + 2), left, now, ends: 60_000 }))
+  const allowance = new RateAllowance(100, async needed => ({ given: Math.min(left, needed + 2), left, now, ends: 60_000 }))
   const asked = performance.now()
-  t.ok(await ask(budget))
-  t.equal(budget.spend(asked + 59_000), true)
-  t.equal(budget.spend(asked + 60_000), undefined, 'then Redis is asked');
+  t.ok(await ask(allowance))
+  t.equal(allowance.spend(asked + 59_000), true)
+  t.equal(allowance.spend(asked + 60_000), undefined, 'then Redis is asked');
   [left, now] = [0, 59_500]
-  t.notOk(await ask(budget))
-  t.equal(budget.spend(performance.now()), false)
-  t.equal(budget.spend(performance.now() + 500), undefined, 'no longer than its window')
+  t.notOk(await ask(allowance))
+  t.equal(allowance.spend(performance.now()), false)
+  t.equal(allowance.spend(performance.now() + 500), undefined, 'no longer than its window')
   now = 0
-  t.notOk(await ask(budget))
-  t.equal(budget.spend(performance.now() + 900), false)
-  t.equal(budget.spend(performance.now() + 1000), undefined, 'its clock may have been changed')
+  t.notOk(await ask(allowance))
+  t.equal(allowance.spend(performance.now() + 900), false)
+  t.equal(allowance.spend(performance.now() + 1000), undefined, 'its clock may have been changed')
 })
 
 t.test('a request needs a place in its agent’s minute and in its tenant’s; what one refuses, the other keeps', async t => {
   const { store: { rates }, prefix } = await testStore(t)
   const tenant = rates.ofTenant('acme', 60)
   const [a, b] = [rates.of('acme', 'a', 40), rates.of('acme', 'b', 100)]
-  const [jointA, jointB] = [new JointBudget(a, tenant), new JointBudget(b, tenant)]
+  const [jointA, jointB] = [new JointAllowance(a, tenant), new JointAllowance(b, tenant)]
   // Some at once, so that some share a call, and some are spent from what is held.
   for (let round = 0; round < 10; round++) t.equal(await allowedOf(Array.from({ length: 5 }, () => spend(jointA))), round < 8 ? 5 : 0)
   t.strictSame([tenant.remaining, jointA.limit, jointA.remaining], [20, 40, 0], 'the agent’s is the tighter one')
@@ -127,19 +127,19 @@ t.test('a request needs a place in its agent’s minute and in its tenant’s; w
   // A replica that doesn't know yet that the tenant has none left has to ask.
   const replica = (await testStore(t, { prefix })).store.rates
   const c = replica.of('acme', 'c', 10)
-  t.equal(await allowedOf([spend(new JointBudget(c, replica.ofTenant('acme', 60)))]), 0)
+  t.equal(await allowedOf([spend(new JointAllowance(c, replica.ofTenant('acme', 60)))]), 0)
   t.equal(c.remaining, 10)
 })
 
 t.test('what the tenant refuses once the agent’s window is over isn’t given back to the next one', async t => {
   let windows = 0
   // Each window is over at once, until the third.
-  const agent = new RateBudget(1, async () => ({ given: 1, left: 0, now: 0, ends: ++windows < 3 ? windows : 60_000 }))
+  const agent = new RateAllowance(1, async () => ({ given: 1, left: 0, now: 0, ends: ++windows < 3 ? windows : 60_000 }))
   let refuse = () => {}
-  const tenant = new RateBudget(1, () => new Promise(resolve => {
+  const tenant = new RateAllowance(1, () => new Promise(resolve => {
     refuse = () => resolve({ given: 0, left: 0, now: 0, ends: 60_000 })
   }))
-  const joint = new JointBudget(agent, tenant)
+  const joint = new JointAllowance(agent, tenant)
   const first = []
   for (let n = 0; n < 3; n++) {
     first.push(spend(joint))

@@ -2,10 +2,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { Problem, TooLarge, Unavailable } from '../../src/core/errors.ts'
 import { callerOf } from '../../src/core/model.ts'
-import { ApprovalService } from '../../src/handoffs/approvals.ts'
+import { ApprovalService } from '../../src/handoffs/people/approvals.ts'
 import type { Approvals } from '../../src/store/approvals.ts'
-import { Budget, longAgo } from '../../src/store/reader.ts'
-import type { Reader } from '../../src/store/reader.ts'
+import { Budget, longAgo } from '../../src/store/requester.ts'
+import type { Requester } from '../../src/store/requester.ts'
 import { Reads, small } from '../../src/store/reads.ts'
 
 /** What waits for a slot at its master, and for its budget: the tag is the master's name here. */
@@ -14,20 +14,20 @@ const masters = { masterOf: (tag: string) => tag, mastersOf: (tags: readonly str
 const bob = callerOf('acme', 'bob', ['status'])
 const settle = () => new Promise(resolve => setImmediate(resolve))
 /** @param authorise as the key is when it is asked */
-const readerOf = (authorise: () => Promise<typeof bob>, isGone = false): Reader => ({ grant: () => ({ authorise }), isGone: () => isGone })
-const here = readerOf(async () => bob)
+const requesterOf = (authorise: () => Promise<typeof bob>, isGone = false): Requester => ({ grant: () => ({ authorise }), isGone: () => isGone })
+const here = requesterOf(async () => bob)
 
 /** Reads that end when they are told to. */
 function readsOf (slots: number, patience = 60_000) {
   const reads = new Reads(masters, { slots, patience })
   const begun: string[] = []
   const ends = new Map<string, { answer: () => void, fail: () => void }>()
-  const ask = (name: string, { tag = 'm', tenant = 'acme', isPage = false, asker = undefined as Reader | undefined } = {}) => {
+  const ask = (name: string, { tag = 'm', tenant = 'acme', isPage = false, requester = undefined as Requester | undefined } = {}) => {
     const read = (now = bob) => new Promise<string>((resolve, reject) => {
       begun.push(name)
       ends.set(name, { answer: () => resolve(`${name} ${now.agent}`), fail: () => reject(new Unavailable('silent')) })
     })
-    return (isPage ? reads.page(tenant, [tag], read, asker) : reads.run({ tenant, tag, asker }, read)).catch(error => `${name} ${error.code ?? 'refused'}`)
+    return (isPage ? reads.page(tenant, [tag], read, requester) : reads.run({ tenant, tag, requester }, read)).catch(error => `${name} ${error.code ?? 'refused'}`)
   }
   const end = async (how: 'answer' | 'fail', ...names: string[]) => {
     for (const name of names) ends.get(name)![how]()
@@ -92,10 +92,10 @@ t.test('nothing is run that waited for too long', async t => {
 t.test('nothing is run for a client that has gone, or whose key has ended, while it waited', async t => {
   const { begun, ask, end } = readsOf(1)
   const first = ask('a')
-  const askers = [
-    readerOf(async () => bob, true), readerOf(async () => { throw new Problem('unauthorized') }), readerOf(async () => ({ ...bob, agent: 'now' }))
+  const requesters = [
+    requesterOf(async () => bob, true), requesterOf(async () => { throw new Problem('unauthorized') }), requesterOf(async () => ({ ...bob, agent: 'now' }))
   ]
-  const all = askers.map((asker, at) => ask(String(at), { asker }))
+  const all = requesters.map((requester, at) => ask(String(at), { requester }))
   await sleep(longAgo + 1)
   await end('answer', 'a')
   await first
@@ -170,10 +170,10 @@ t.test('who asks for the same before its read shares it, each with a budget of i
     made++
     return Buffer.alloc(1000)
   }
-  const share = async (asker: Reader, of = look) => (await reads.shared('one', { tenant: 'acme', tag: 'm' }, asker, of)).found
+  const share = async (requester: Requester, of = look) => (await reads.shared('one', { tenant: 'acme', tag: 'm' }, requester, of)).found
   const first = ask('a')
   const budgets = [new Budget('acme'), new Budget('acme')]
-  const all = [...budgets.map(budget => share({ ...here, budget: () => budget })), share(readerOf(async () => { throw new Problem('unauthorized') })).catch(error => error.code)]
+  const all = [...budgets.map(budget => share({ ...here, budget: () => budget })), share(requesterOf(async () => { throw new Problem('unauthorized') })).catch(error => error.code)]
   await settle()
   await end('answer', 'a')
   await first

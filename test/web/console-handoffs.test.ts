@@ -3,11 +3,11 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import t from 'tap'
 import type { ApiKey, Scope } from '../../src/core/model.ts'
 import { callerOf } from '../../src/core/model.ts'
-import { EventService } from '../../src/handoffs/events.ts'
-import { Graphs } from '../../src/handoffs/graph.ts'
-import { Histories } from '../../src/handoffs/histories.ts'
-import type { Asker } from '../../src/handoffs/waiter.ts'
+import { EventService } from '../../src/handoffs/feed/events.ts'
+import { Graphs } from '../../src/handoffs/lists/graph.ts'
+import { Histories } from '../../src/handoffs/lists/histories.ts'
 import { Reads } from '../../src/store/reads.ts'
+import type { Requester } from '../../src/store/requester.ts'
 import { testApp } from '../helpers/app.ts'
 import { personWith, textOf } from '../helpers/forms.ts'
 import { keepSecret } from '../helpers/log-sink.ts'
@@ -288,12 +288,12 @@ t.test('whatever the page of a handoff reads beside it is read in slots of the t
   await own.call('bob', 'GET', `/api/catch/${first}`)
   await own.call('bob', 'POST', `/api/fail/${first}`, { error: { message: 'no' } })
   const turn = new AsyncLocalStorage<string>()
-  const asker: Asker = { isGone: () => false, grant: () => ({ authorise: () => caller }) as never }
-  const askers = new Set<unknown>()
+  const requester: Requester = { isGone: () => false, grant: () => ({ authorise: () => caller }) as never }
+  const requesters = new Set<unknown>()
   const reads = new Reads()
   const { run } = reads
   reads.run = (want, read) => {
-    askers.add(want.asker)
+    requesters.add(want.requester)
     return run.call(reads, want, () => turn.run(want.tenant, () => read())) as never
   }
   const outside: string[] = []
@@ -310,15 +310,15 @@ t.test('whatever the page of a handoff reads beside it is read in slots of the t
     }
   })
   const { handoffs, dependents } = own.store
-  const graph = await new Graphs(watched(handoffs, 'status'), watched(dependents, 'of'), reads).around(caller, second, asker)
+  const graph = await new Graphs(watched(handoffs, 'status'), watched(dependents, 'of'), reads).around(caller, second, requester)
   t.equal(graph!.nodes.length, 3)
   t.strictSame(outside, [], 'of the graph nothing is read beside the slots')
   t.ok(inside >= 6, `${inside} reads`)
-  t.strictSame(askers, new Set([asker]), 'and nothing for a client that has gone')
+  t.strictSame(requesters, new Set([requester]), 'and nothing for a client that has gone')
   inside = 0
   const histories = new Histories(watched(handoffs, 'status'), new EventService(null, null as never, () => ''), reads)
-  const one = await histories.inspect(caller, first, asker)
+  const one = await histories.inspect(caller, first, requester)
   t.strictSame(outside.splice(0), ['status'], 'the handoff itself is small, as a status is')
-  t.equal((await histories.attempts(caller, one, asker)).length, 2)
+  t.equal((await histories.attempts(caller, one, requester)).length, 2)
   t.strictSame([outside, inside], [[], 1], 'its other attempts are read in slots')
 })

@@ -6,7 +6,7 @@ import type { Test } from 'tap'
 import { scriptCalls } from '../../src/redis/call.ts'
 import type { ScriptCallMessage } from '../../src/redis/call.ts'
 import { pauses } from '../../src/webhooks/sender.ts'
-import { Slots } from '../../src/webhooks/slots.ts'
+import { Permits } from '../../src/webhooks/permits.ts'
 import { receiver } from '../helpers/receiver.ts'
 import { until } from '../helpers/until.ts'
 import { webhookApp } from '../helpers/webhooks.ts'
@@ -434,18 +434,18 @@ t.test('a tenant’s slow receivers, of however many webhooks, take a share of t
   await until(() => slow.got.length === 20 * 12)
 })
 
-t.test('slots go to tenants in turn, within each to who waits in turn, and each tenant has some', t => {
-  const slots = new Slots({ total: 6, each: 0, shared: 4, always: 1 })
+t.test('permits go to tenants in turn, within each to who waits in turn, and each tenant has some', t => {
+  const permits = new Permits({ total: 6, each: 0, shared: 4, always: 1 })
   const given: string[] = []
   const take = (tenant: string, webhook: string, wanted = 1) => {
-    const wake = () => { if (slots.take(tenant, wanted, wake) > 0) given.push(`${tenant} ${webhook}`) }
+    const wake = () => { if (permits.take(tenant, wanted, wake) > 0) given.push(`${tenant} ${webhook}`) }
     wake()
   }
   const holder = { one: () => {}, other: () => {}, third: () => {} }
-  const giveBack = (tenant: keyof typeof holder, count: number) => slots.giveBack(tenant, count, holder[tenant])
-  t.equal(slots.take('one', 10, holder.one), 4, 'a tenant’s share')
-  t.equal(slots.take('other', 10, holder.other), 2, 'what is left')
-  t.equal(slots.take('third', 10, holder.third), 1, 'always')
+  const giveBack = (tenant: keyof typeof holder, count: number) => permits.giveBack(tenant, count, holder[tenant])
+  t.equal(permits.take('one', 10, holder.one), 4, 'a tenant’s share')
+  t.equal(permits.take('other', 10, holder.other), 2, 'what is left')
+  t.equal(permits.take('third', 10, holder.third), 1, 'always')
   for (const webhook of ['a', 'b', 'c']) take('one', webhook)
   take('other', 'd')
   take('other', 'e')
@@ -461,21 +461,21 @@ t.test('slots go to tenants in turn, within each to who waits in turn, and each 
   t.end()
 })
 
-t.test('a webhook has some slots, however many the others of its tenant hold', t => {
-  const slots = new Slots({ total: 100, each: 2, shared: 5, always: 2 })
+t.test('a webhook has some permits, however many the others of its tenant hold', t => {
+  const permits = new Permits({ total: 100, each: 2, shared: 5, always: 2 })
   const [first, second, third] = [() => {}, () => {}, () => {}]
-  t.equal(slots.take('one', 10, first), 7, 'its own, and all that are shared')
-  t.equal(slots.take('one', 10, second), 2)
-  t.equal(slots.take('one', 10, third), 2)
-  t.equal(slots.take('one', 10, third), 0)
+  t.equal(permits.take('one', 10, first), 7, 'its own, and all that are shared')
+  t.equal(permits.take('one', 10, second), 2)
+  t.equal(permits.take('one', 10, third), 2)
+  t.equal(permits.take('one', 10, third), 0)
   let woken = 0
-  const waits = () => { woken += slots.take('one', 10, waits) }
-  t.equal(slots.take('one', 1, second), 0)
-  slots.take('one', 0, second)
+  const waits = () => { woken += permits.take('one', 10, waits) }
+  t.equal(permits.take('one', 1, second), 0)
+  permits.take('one', 0, second)
   waits()
   t.equal(woken, 2)
-  slots.giveBack('one', 3, first)
-  t.equal(slots.take('one', 10, second), 3, 'what was shared is free again')
+  permits.giveBack('one', 3, first)
+  t.equal(permits.take('one', 10, second), 3, 'what was shared is free again')
   t.end()
 })
 

@@ -51,7 +51,7 @@ function checkNodeTimeout ({ config }: Pick<ServerFacts, 'config'>): Finding[] {
   return [{ level: 'note', name, saw, set: String(longNodeTimeout), why }]
 }
 
-/** What a Sentinel reports about the master, or why it reports nothing. */
+/** A Sentinel's report about the master, or why it reports nothing. */
 interface SentinelFacts {
   at: string
   silent?: string

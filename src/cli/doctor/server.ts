@@ -4,7 +4,7 @@ import type { ServerInfo } from '../../redis/connect.ts'
 import type { Look } from '../../store/health.ts'
 import { span } from '../../clients/typescript/command/output.ts'
 
-/** What a server reports about itself; null where this user may not see it. */
+/** A server's report about itself; null for values that this user may not see. */
 export interface ServerFacts {
   info: ServerInfo | null
   config: Readonly<Record<string, string>> | null

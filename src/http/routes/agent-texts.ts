@@ -125,7 +125,7 @@ export function skillRoutes (
   const skill = oncePer(baseUrl, url => fixed(skillText(url, clients)))
   const listed = oncePer(baseUrl, url => fixed(JSON.stringify(indexOf(url, skill().body))))
   const options = { exposeHeadRoute: true, schema: { hide: true } }
-  // The folder itself answers with the index too: a client that looks there asks what it has.
+  // The folder itself answers with the index too.
   for (const path of [folder, `${folder}/`, `${folder}/index.json`]) app.get(path, options, index)
   app.get(`${folder}/${name}/SKILL.md`, options, async (request, reply) =>
     sendFixed(request, reply, skill(), markdown, kept))

@@ -10,7 +10,7 @@ for (const name of ['htmx:responseError', 'htmx:sendError', 'htmx:timeout']) {
   })
 }
 
-// What says that somebody else was faster asks while the page is visible, and holds no connection while it isn't.
+// A visible page asks whether another person was faster; a hidden page holds no connection.
 const watching = () => document.querySelector('[data-watch]')
 document.addEventListener('visibilitychange', () => {
   const part = watching()
@@ -34,14 +34,14 @@ const moments = new Intl.DateTimeFormat(undefined, {
   second: '2-digit',
   timeZoneName: 'short',
 })
-const tellTimes = part => {
+const showTimes = part => {
   for (const time of part.querySelectorAll('time[data-moment]')) {
     time.textContent = moments.format(new Date(time.dateTime))
     time.removeAttribute('data-moment')
   }
 }
-tellTimes(document)
-document.addEventListener('htmx:afterSettle', () => tellTimes(document))
+showTimes(document)
+document.addEventListener('htmx:afterSettle', () => showTimes(document))
 
 // Times that are typed are the reader's too: each has its zone beside it, as of that day.
 const two = number => String(number).padStart(2, '0')
@@ -53,18 +53,18 @@ const zoneAt = moment => {
 for (const zone of document.querySelectorAll('[data-zone]')) {
   const field = document.getElementById(zone.dataset.zone)
   const today = field.type === 'time' ? `${new Date().toISOString().slice(0, 10)}T` : ''
-  const told = new Date(`${today}${field.value}${zone.value}`)
-  if (!isNaN(told)) {
-    const local = `${told.getFullYear()}-${two(told.getMonth() + 1)}-${two(told.getDate())}T${two(told.getHours())}:${two(told.getMinutes())}:${two(told.getSeconds())}`
+  const given = new Date(`${today}${field.value}${zone.value}`)
+  if (!isNaN(given)) {
+    const local = `${given.getFullYear()}-${two(given.getMonth() + 1)}-${two(given.getDate())}T${two(given.getHours())}:${two(given.getMinutes())}:${two(given.getSeconds())}`
     field.value = today === '' ? local : local.slice(11)
   }
-  const tellZone = () => {
+  const showZone = () => {
     const typed = new Date(today + field.value)
     zone.value = zoneAt(isNaN(typed) ? new Date() : typed)
     zone.nextElementSibling.textContent = `your time, UTC${zone.value}`
   }
-  field.addEventListener('input', tellZone)
-  tellZone()
+  field.addEventListener('input', showZone)
+  showZone()
 }
 
 // What is selected, to be copied, stays selected: a part that is replaced would lose it.
@@ -78,18 +78,18 @@ const chosen = document.getElementById('chosen')
 const ticked = () => document.querySelectorAll('.pick :checked').length
 const unticked = chosen?.textContent
 let isOld = false
-const tell = () => {
+const showCount = () => {
   if (!chosen) return
   const count = ticked()
   const words = count === 0 ? unticked : `${count} ticked.${isOld ? ' The list has changed; it shows that when nothing is ticked.' : ''}`
   if (chosen.textContent !== words) chosen.textContent = words
-  tellAll(count)
+  showAll(count)
 }
 
 // All that are shown, ticked with one box.
 const all = document.getElementById('all')
 const boxes = () => [...document.querySelectorAll('.pick input')]
-const tellAll = count => {
+const showAll = count => {
   if (!all) return
   all.closest('p').hidden = boxes().length === 0
   all.checked = count > 0 && count === boxes().length
@@ -98,9 +98,9 @@ const tellAll = count => {
 all?.addEventListener('change', () => {
   for (const box of boxes()) box.checked = all.checked
   goOn()
-  tell()
+  showCount()
 })
-document.addEventListener('htmx:afterSettle', () => tell())
+document.addEventListener('htmx:afterSettle', () => showCount())
 // With the list come the count above it and the decisions below it.
 const isHeld = part => part.id === 'list'
   ? ticked() > 0 || isSelected(document.getElementById('main'))
@@ -111,7 +111,7 @@ const goOn = () => {
   isOld = false
   window.htmx.trigger(list, 'again')
 }
-tell()
+showCount()
 document.addEventListener('selectionchange', goOn)
 document.addEventListener('htmx:beforeSwap', event => {
   const list = event.target
@@ -122,15 +122,15 @@ document.addEventListener('htmx:beforeSwap', event => {
   if (event.detail.serverResponse.includes(`${seen}"`)) {
     setTimeout(() => window.htmx.trigger(list, 'again'), 250)
   } else isOld = true
-  tell()
+  showCount()
 })
 document.addEventListener('change', event => {
   if (!event.target.matches('.pick input')) return
   goOn()
-  tell()
+  showCount()
 })
 
-// A part that keeps itself up to date waits while nobody looks at it, and while a form in it is being filled in.
+// A part that keeps itself up to date waits while it is hidden, and while a form in it is being filled in.
 const isChanged = field => field.matches('[type=checkbox], [type=radio]')
   ? field.checked !== field.defaultChecked
   : field.matches('input, textarea') && field.value !== field.defaultValue

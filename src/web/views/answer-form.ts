@@ -13,7 +13,7 @@ const shown = { title: 200, hint: 1000, choice: 300, schema: 20_000, openSchema:
 /** As many values to choose from are shown side by side; more are a list that opens. */
 const fewChoices = 6
 
-/** What was typed and refused, and why. */
+/** The refused values, and why. */
 export interface AnswerDraft {
   typed: Typed
   note: string
@@ -114,7 +114,7 @@ function hintView ({ key, kind, hint, rules, initial }: Field): string {
   return text + rulesView(rules)
 }
 
-/** What a value must be, in the schema's own words. */
+/** The rules for a value, in the schema's own words. */
 function rulesView (rules: readonly Rule[]): string {
   if (rules.length === 0) return ''
   const length = rules.reduce((sum, { json }) => sum + json.length, 0)
@@ -128,7 +128,7 @@ function rulesView (rules: readonly Rule[]): string {
   return html`<details class="rules"!${length <= shown.openSchema ? ' open' : ''}><summary>What it must be, as JSON Schema</summary>!${all}</details>`
 }
 
-/** Those whose value is one of a few, and shown as such. */
+/** The fields whose value is one of a few, and shown as such. */
 const kinds = new Set(['choice', 'boolean', 'number'])
 
 function faultView (key: string, fault: string | undefined): string {
@@ -188,7 +188,7 @@ function choicesView ({ isRequired }: Field, choices: readonly Choice[], value: 
   return html`<option value="">${isRequired ? 'Choose one' : 'No answer'}</option>!${options}`
 }
 
-/** An option has no markup, so what can't be seen is written as text. */
+/** An option has no markup, so invisible characters are written as text. */
 function choiceText (text: string): string {
   const beginning = beginningOf(text, shown.choice)
   return visible(beginning).replace(/<[^>]*>/g, '') + (beginning.length < text.length ? '…' : '')

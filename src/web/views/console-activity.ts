@@ -1,12 +1,12 @@
 import { html } from 'ghtml'
 import type { Caller } from '../../core/model.ts'
-import type { Activity, Minute } from '../../handoffs/activity.ts'
-import type { Event } from '../../handoffs/feed.ts'
+import type { Activity, Minute } from '../../handoffs/lists/activity.ts'
+import type { Event } from '../../handoffs/feed/feed.ts'
 import { timeTag } from '../text.ts'
 import { consoleLayout, liveSection, inboxLink } from './console-layout.ts'
 import { capital, counted, handoffLink } from './console-handoffs.ts'
 
-/** What happens in the tenant, as a page of its own. @param activity null where events are off */
+/** The tenant's activity, as a page of its own. @param activity null where events are off */
 export function activityPage (caller: Caller, activity: Activity | null): string {
   return consoleLayout({
     caller,
@@ -95,7 +95,7 @@ function clock (at: number): string {
   return new Date(at).toISOString().slice(11, 16)
 }
 
-/** What a handoff's catcher does. */
+/** The events that a handoff's catcher makes. */
 const byCatcher = new Set(['caught', 'done', 'failed', 'declined', 'asked'])
 
 interface EventText { time: string, data: { handoff_id?: string, to?: string, passed_by?: string, caught_by?: string } }

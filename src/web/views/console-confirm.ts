@@ -1,6 +1,6 @@
 import { html } from 'ghtml'
 import type { Caller } from '../../core/model.ts'
-import type { Inspected } from '../../handoffs/histories.ts'
+import type { Inspected } from '../../handoffs/lists/histories.ts'
 import { consoleLayout, inboxPath, number } from './console-layout.ts'
 import { ago, handoffLink } from './console-handoffs.ts'
 import { isCancellable, isReissuable } from './console-handoff.ts'
@@ -9,7 +9,7 @@ import type { InboxAnswer } from '../../core/schemas/inboxes.ts'
 
 /** Pages that ask before one handoff is changed. */
 
-/** What was refused, and what was typed. */
+/** A refused form, with the typed values. */
 interface Refused { problem: string, reason: string }
 
 /** Which handoff the page is about: an id can come back. */
@@ -36,7 +36,7 @@ export function cancelPage (caller: Caller, one: Inspected, refused?: Refused): 
   const isCaught = one.status === 'caught'
   const what = isCaught
     ? html`<p><strong>${one.caught_by ?? ''}</strong> works on it. Asked to stop, it learns so with its next heartbeat, and may still finish. Taken away, the work is cancelled at once, and what its catcher says later doesn’t count.</p>!${one.cancel_requested_at === undefined ? '' : html`<p>It was asked to stop !${ago(one.cancel_requested_at, one.now)}.</p>`}`
-    : '<p>Nobody has caught it. Cancelled, nobody can any more. That can’t be taken back.</p>'
+    : '<p>It hasn’t been caught. Once cancelled, it can’t be. That can’t be taken back.</p>'
   const buttons = isCaught
     ? '<button class="good">Ask it to stop</button> <button class="bad" name="force" value="1">Take it away</button>'
     : '<button class="bad">Cancel the handoff</button>'
@@ -81,9 +81,9 @@ export function purgePage (
         inbox.pending
       )} can be caught, ${number(inbox.waiting_approval)} wait for a person, ${number(
         inbox.delayed + inbox.blocked
-      )} can be caught later.`} Nobody does them then. It can’t be taken back.</p>
+      )} can be caught later.`} Then they are never done. It can’t be taken back.</p>
 <p>What is caught isn’t cancelled. What is passed meanwhile is. At most 1,000 are cancelled at a time.</p>`,
-    fields: html`<label for="reason">Reason <span class="quiet">(for whoever passed them)</span></label>
+    fields: html`<label for="reason">Reason <span class="quiet">(for their passers)</span></label>
 <textarea id="reason" name="reason" rows="2" dir="auto"!${draft === undefined
       ? ''
       : ' aria-describedby="problem"'}>

@@ -10,7 +10,7 @@ import { notice } from './layout.ts'
 /** Failures of one inbox that ended alike. `inbox`, `code`: empty for none. */
 interface Group { inbox: string, status: string, code: string, count: number, latest: string }
 
-/** Groups what was read, the largest first. */
+/** Groups the handoffs that were read, the largest group first. */
 function groupsOf (items: readonly HandoffItem[]): Group[] {
   const groups = new Map<string, Group>()
   for (const { to: inbox = '', status, error, ended_at: latest = '' } of items) {
@@ -28,7 +28,7 @@ interface FailedPage {
   filters: Filters
   /** The handoffs that the page lists. */
   part: Handoffs
-  /** What was read to be grouped; null where the page begins with later ones. */
+  /** The handoffs to be grouped; null if the page begins with later ones. */
   grouped: Handoffs | null
 }
 
@@ -126,7 +126,7 @@ function failureFacts (item: HandoffItem, now: number): string[] {
 }
 
 const because: Record<string, string> = {
-  not_caught: 'nobody caught it in time',
+  not_caught: 'not caught in time',
   not_decided: 'nobody decided on it in time',
   not_done: 'not done in time',
   stalled: 'no heartbeat in time'
@@ -172,7 +172,7 @@ export function redrivePage (caller: Caller, { query, problem }: Filters, { item
   })
 }
 
-/** What was redriven. @param all whether all that match were meant */
+/** The result of a redrive. @param all whether it was of all that match */
 export function redrivenPage (
   caller: Caller, query: Query, { moved: { ids: changed = [] }, answer }: OperationOutcome, all: boolean
 ): string {
@@ -181,7 +181,7 @@ export function redrivenPage (
     `${capital(counted(changed.length, 'handoff'))} ${changed.length === 1 ? 'was' : 'were'} redriven.`,
     skipped === 0
       ? ''
-      : `${capital(counted(skipped, 'handoff'))} could not be: gone, or already redriven by somebody.`,
+      : `${capital(counted(skipped, 'handoff'))} could not be: gone, or already redriven.`,
     more && !all ? 'Then the service could not go on. Look at what is left, and try again.' : '',
     more && all ? 'More of them match.' : '',
   ].filter(sentence => sentence !== '').join(' ')

@@ -1,7 +1,7 @@
 import { html } from 'ghtml'
 import type { Caller } from '../../core/model.ts'
-import type { Graph, GraphNode } from '../../handoffs/graph.ts'
-import type { Happened, History, Inspected } from '../../handoffs/histories.ts'
+import type { Graph, GraphNode } from '../../handoffs/lists/graph.ts'
+import type { Happened, History, Inspected } from '../../handoffs/lists/histories.ts'
 import { beginningOf, dateTag, duration, visible } from '../text.ts'
 import { consoleLayout, inboxLink, liveSection, mayChange, mayDecide } from './console-layout.ts'
 import { agentLink, ago, handoffLink, inTime, labelFacts, progressText, statusTag } from './console-handoffs.ts'
@@ -20,13 +20,13 @@ interface HandoffPage {
   graph: Graph | null
 }
 
-/** One handoff: how it stands, its attempts, and what happened to it. */
+/** A handoff: how it stands, its attempts, and its transitions. */
 export function handoffPage (caller: Caller, page: Omit<HandoffPage, 'caller'>, problem?: string): string {
   const { one } = page
   const self = addressOf(one)
   const order = page.graph === null ? '' : graphPicture(page.graph, one.handoff_id)
   const inside = [standing(caller, one), order, attemptList(page), historyList(page)].join('\n')
-  // What has ended changes no more, except that the sweep may still make its next attempt.
+  // An ended handoff changes no more, except that the sweep may still make its next attempt.
   const mayChangeYet = isLive(one) || one.reissued_as === null
   return consoleLayout({
     caller,
@@ -125,7 +125,7 @@ function question ({ ask, now, handoff_id: id }: Inspected): string {
 }
 
 const because: Record<string, string> = {
-  not_caught: 'nobody caught it in time',
+  not_caught: 'not caught in time',
   not_decided: 'nobody decided on it in time',
   not_done: 'it was not done in time',
   stalled: 'its catcher sent no heartbeat in time'
@@ -227,7 +227,7 @@ const margin = 4
 
 interface Place { x: number, y: number }
 
-/** What a handoff waits for and what waits for it, drawn from left to right. @param self the handoff of the page */
+/** The handoffs before and after one, drawn from left to right. @param self the handoff of the page */
 function graphPicture (graph: Graph, self: string): string {
   const places = placesOf(graph)
   const width = Math.max(...[...places.values()].map(({ x }) => x)) + box.width + margin

@@ -3,9 +3,9 @@ import type { HandoffItem } from '../console-routes.ts'
 import { agoTag, beginningOf, labelTags, span, timeTag, visible } from '../text.ts'
 import { number } from './console-layout.ts'
 
-/** What the console's pages of handoffs share. */
+/** Parts of the console's pages of handoffs. */
 
-/** How much of a task, and of what an agent said, a list shows, in characters. */
+/** How much of a task, or another text of an agent's, a list shows, in characters. */
 const shown = 200
 
 /** How long ago. @param at ISO 8601 */
@@ -24,12 +24,12 @@ export function handoffLink (id: string): string {
   return html`<a href="/console/handoffs/${id}"><code>${id}</code></a>`
 }
 
-/** To what an agent holds. */
+/** A link to the handoffs that an agent holds. */
 export function agentLink (name: string): string {
   return html`<a href="/console/agents?agent=${name}">${name}</a>`
 }
 
-/** Its status as a word. What went wrong stands out. */
+/** Its status as a word. Failures stand out. */
 export function statusTag (status: string): string {
   return html`<span class="status ${troubled.has(status) ? 'bad' : status === 'done' ? 'good' : ''}">${status}</span>`
 }
@@ -66,14 +66,14 @@ export function capital (text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1)
 }
 
-/** An address of the console with what is asked; what is undefined or empty is left out. */
+/** An address of the console with a query; undefined and empty values are left out. */
 export function address (path: string, asked: Record<string, string | undefined>): string {
   const words = Object.entries(asked).flatMap(([name, value]) =>
     value === undefined || value === '' ? [] : [`${name}=${encodeURIComponent(value)}`])
   return words.length === 0 ? path : `${path}?${words.join('&')}`
 }
 
-/** One handoff of a list: its task or id, and facts. @param choice HTML before it */
+/** A handoff of a list: its task or id, and facts. @param choice HTML before it */
 export function handoffRow (item: HandoffItem, more: readonly string[], choice = ''): string {
   const { handoff_id: id, task, task_truncated: isCut } = item
   const title = task === undefined

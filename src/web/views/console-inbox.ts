@@ -12,7 +12,7 @@ type List = 'caught' | 'pending' | 'failed'
 /** The lists of an inbox's page. `now` by Redis's clock. */
 export interface InboxLists extends Record<List, Handoffs> { now: number }
 
-/** What a form on this page has just done. */
+/** The result of a form on this page. */
 interface DoneToMany {
   cancelled: number | undefined
   reissued: number | undefined
@@ -95,7 +95,7 @@ function list (
 !${links.length === 0 ? '' : html`<p>!${links.join(' ')}</p>`}`
 }
 
-/** What operators can do to it. Outside of what keeps itself up to date, so that nothing is lost while they type. */
+/** Operators' forms. They are outside of the parts that renew themselves, so that nothing is lost while they type. */
 function steering (inbox: InboxAnswer, draft: InboxPage['draft']): string {
   const { inbox: name, paused, max_caught: maxCaught, max_pending: maxPending } = inbox
   const path = inboxPath(name)
@@ -120,13 +120,13 @@ function steering (inbox: InboxAnswer, draft: InboxPage['draft']): string {
 
 function doneNotice ({ inbox }: InboxAnswer, { cancelled, reissued, skipped, more }: DoneToMany): string {
   const path = inboxPath(inbox)
-  const told = (count: number, what: string, onward: string) => notice('good', html`<p>${count === 1
+  const changedNotice = (count: number, what: string, onward: string) => notice('good', html`<p>${count === 1
     ? 'One handoff was'
     : `${number(count)} handoffs were`} ${what}.!${skipped === undefined || skipped === 0
     ? ''
-    : html` ${number(skipped)} could not be: they are gone, or somebody else was faster.`}!${more
+    : html` ${number(skipped)} could not be: they are gone, or had changed before.`}!${more
     ? html` There are more: <a href="${path}/${onward}">go on</a>.`
     : ''}</p>`)
-  if (cancelled !== undefined) return told(cancelled, 'cancelled', 'purge')
-  return reissued === undefined ? '' : told(reissued, 'reissued', 'redrive')
+  if (cancelled !== undefined) return changedNotice(cancelled, 'cancelled', 'purge')
+  return reissued === undefined ? '' : changedNotice(reissued, 'reissued', 'redrive')
 }

@@ -19,7 +19,7 @@ interface ConsolePage {
   at?: ConsolePlace
   /** HTML. */
   main: string
-  /** What the person was looking for. */
+  /** The person's search. */
   sought?: string
 }
 
@@ -34,7 +34,7 @@ export function consoleLayout ({ caller, title, at, main, sought = '' }: Console
   return layout({ area: consoleArea, caller, title, main: main + stale, navigation, isWide: true })
 }
 
-/** Shown by page.js while the page can't get what is new. */
+/** Shown by page.js while the page can't be renewed. */
 const stale = '<p id="stale" class="stale" role="status" hidden>' +
   'This page isn’t up to date: the service doesn’t answer.</p>'
 
@@ -53,7 +53,7 @@ export function mayChange (caller: Caller): boolean {
   return hasScope(caller, 'operate')
 }
 
-/** May this person decide on what waits for one? */
+/** May this person decide on handoffs that wait for approval? */
 export function mayDecide (caller: Caller): boolean {
   return hasScope(caller, 'approve')
 }
@@ -100,7 +100,7 @@ export function tiles (all: ReadonlyArray<readonly [name: string, value: string]
 }
 
 interface Table {
-  /** What it shows, for screen readers. */
+  /** Its name, for screen readers. */
   label: string
   columns: readonly string[]
   /** HTML of each cell; the first one of a row names it. */

@@ -68,7 +68,7 @@ function agent (name: string): string {
   return html`<span class="name">${name}</span>`
 }
 
-/** The beginning of what an agent wrote. @param isCut there is more of it than this text */
+/** The beginning of an agent's text. @param isCut the text goes on */
 function some (text: string, isCut = false): string {
   const shown = beginningOf(text, textShown)
   return visible(shown) + (isCut || shown.length < text.length ? '…' : '')
@@ -89,7 +89,7 @@ function heardOf ({ heartbeat_at: at, caught_at: caughtAt }: HandoffItem, now: n
   return caughtAt === undefined ? '' : 'not since the catch'
 }
 
-/** What its catcher said of its progress. */
+/** The progress that its catcher reported. */
 function progressCell ({ progress, cancel_requested_at: cancel }: HandoffItem, now: number): string {
   const { message, percent } = (progress ?? {}) as { message?: string | null, percent?: number | null }
   return [
@@ -116,7 +116,7 @@ const shownOfEach = 10
 /** @param agent whose handoffs alone are shown @param isLater the page begins with later ones */
 interface AgentsPage { caller: Caller, part: Handoffs, agent: string | undefined, isLater: boolean }
 
-/** Who holds what. */
+/** The agents, and the handoffs that they hold. */
 export function agentsPage ({ caller, part, agent, isLater }: AgentsPage): string {
   const self = address('/console/agents', { agent })
   const inside = (agent === undefined ? allAgents(part) : oneAgent(part)) + (part.next === null
@@ -126,7 +126,7 @@ export function agentsPage ({ caller, part, agent, isLater }: AgentsPage): strin
     caller,
     title: agent === undefined ? 'Who holds what' : `What ${agent} holds`,
     at: '/console/agents',
-    // A page further on stands still: what it begins with may be over by now.
+    // A page further on isn't renewed: its first handoffs may be over by now.
     main: html`<h1>${agent === undefined ? 'Who holds what' : `What ${agent} holds`}</h1>
 !${agent === undefined ? '' : '<p><a href="/console/agents">All agents</a></p>'}
 !${isLater ? html`!${inside}<p><a href="${self}">Back to the start</a></p>` : liveSection('holders', self, inside)}`,
@@ -158,7 +158,7 @@ function oneAgent ({ items, next, now }: Handoffs): string {
   return rows(items, now)
 }
 
-/** Those first that have been held longest. */
+/** The longest held first. */
 function rows (items: readonly HandoffItem[], now: number): string {
   const all = items.toSorted((one, other) => one.caught_at! < other.caught_at! ? -1 : 1)
   return html`<ol class="handoffs">!${all.map(item => handoffRow(item, workFacts(item, now)))}</ol>`

@@ -1,6 +1,6 @@
 import { html } from 'ghtml'
 import type { Caller } from '../../core/model.ts'
-import type { Activity } from '../../handoffs/activity.ts'
+import type { Activity } from '../../handoffs/lists/activity.ts'
 import type { InboxAnswer } from '../../core/schemas/inboxes.ts'
 import type { HandoffItem } from '../console-routes.ts'
 import { age, agoTag, dateTag } from '../text.ts'
@@ -9,9 +9,9 @@ import {
   consoleLayout, liveSection, mayDecide, inboxLink, inboxState, isAtLimit, isFull, number, table, tiles
 } from './console-layout.ts'
 
-/** What the first page shows. Times in milliseconds. */
+/** The data of the first page. Times in milliseconds. */
 export interface Overview {
-  /** A page of them, by name. */
+  /** A page of inboxes, by name. */
   inboxes: readonly InboxAnswer[]
   /** Where this page begins, if it isn't the first, and where the next one does. */
   cursor: string | undefined

@@ -1,7 +1,7 @@
 import { html } from 'ghtml'
 import { cutMembers } from '../../core/json.ts'
 import { Written } from '../../core/written.ts'
-import type { ToRead } from '../../handoffs/approvals.ts'
+import type { ToRead } from '../../handoffs/people/approvals.ts'
 import { itemsIn, jsonView, lineCount } from '../json-view.ts'
 import { markdownView } from '../markdown.ts'
 import { amountOf, beginningOf, size, visible, visibleText } from '../text.ts'

@@ -1,34 +1,34 @@
 import { html } from 'ghtml'
 import type { Caller } from '../../core/model.ts'
-import type { WaitingItem } from '../../handoffs/waiting.ts'
+import type { PeopleItem } from '../../handoffs/people/people.ts'
 import { beginningOf, dateTag, visible } from '../text.ts'
 import { layout, notice } from './layout.ts'
 import type { ListFilters } from './list-filters.ts'
 
 /** Deciding on several handoffs of the list at once. */
 
-/** What a box of the list stands for: a handoff, and what was shown of it by its time (ms) and its content's digest. */
+/** The value of a box of the list: a handoff, and the shown content, by its time (ms) and its digest. */
 export interface Chosen { id: string, createdAt: number, digest: string }
 
 /** A decision that was refused as a whole: the boxes' values, the note, why, and whether the note is at fault. */
 export interface ManyDraft { chosen: ReadonlySet<string>, note: string, problem: string, isOfNote: boolean }
 
 /** The value of an entry's box. */
-export function boxOf ({ id, since, digest }: Pick<WaitingItem, 'id' | 'since' | 'digest'>): string {
+export function boxOf ({ id, since, digest }: Pick<PeopleItem, 'id' | 'since' | 'digest'>): string {
   return `${id} ${since} ${digest}`
 }
 
-/** What a box says that a form sent; undefined if it isn't one of ours. */
+/** Reads a box that a form sent; undefined if it isn't ours. */
 export function readBox (value: string): Chosen | undefined {
   const [, id, at, digest] = /^([\w-]{1,64}) (\d{1,15}) ([\w+/=]{0,64})$/.exec(value) ?? []
   return id === undefined ? undefined : { id, createdAt: Number(at), digest: digest! }
 }
 
-/** What has more bytes is decided on its own page alone: nobody reads that much within a list. */
+/** A handoff with more bytes is decided on its own page alone: people can’t read that much within a list. */
 export const mostTogether = 16 * 1024
 
-/** The box of an entry, in front of it. A question can't be chosen, nor what this person passed, nor what is large. */
-export function pick (item: WaitingItem, caller: Caller, chosen: ReadonlySet<string> | undefined): string {
+/** The box of an entry, in front of it. A question has none, nor has this person's own handoff, or a large one. */
+export function pick (item: PeopleItem, caller: Caller, chosen: ReadonlySet<string> | undefined): string {
   const { kind, id, record, size } = item
   if (kind === 'questions') return '<span class="pick" aria-hidden="true">?</span>'
   if (record.passedBy === caller.agent) return '<span class="pick"></span>'
@@ -79,7 +79,7 @@ export function resultPage (
   const count = `${done === results.length ? (done === 1 ? 'One handoff' : `All ${done} handoffs`) : `${done} of ${results.length}`}`
   const known = results.some(({ outcome }) => outcome === 'unknown') ? ', as far as is known' : ''
   const words = `${done === 0 ? 'None of these was' : `${count} ${done === 1 ? 'was' : 'were'}`} ${verdict}${known}.`
-  // What needs a look comes first.
+  // Handoffs that need a look come first.
   const sorted = results.toSorted((one, other) =>
     Number(one.outcome === 'decided') - Number(other.outcome === 'decided'))
   return layout({
@@ -109,7 +109,7 @@ function resultRow (verdict: string, result: OneResult): string {
 
 function why ({ outcome, approval }: OneResult): string {
   if (outcome === 'already_decided' && approval !== undefined) {
-    // By name, not “you”: somebody else may have the same key.
+    // By name, not “you”: two people may share a key.
     return html`${approval.decided_by} ${approval.state} this before, !${dateTag(Date.parse(approval.decided_at))}. Yours didn’t count.`
   }
   return reasons[outcome]
@@ -117,10 +117,10 @@ function why ({ outcome, approval }: OneResult): string {
 
 const reasons: Record<OneResult['outcome'], string> = {
   decided: '',
-  already_decided: 'Somebody decided on this before. Yours didn’t count.',
+  already_decided: 'There was a decision on this before. Yours didn’t count.',
   cancelled: 'It was cancelled before. Yours didn’t count.',
   expired: 'It expired before. Yours didn’t count.',
-  self_approval: 'You passed this yourself. Somebody else has to decide on it.',
+  self_approval: 'You passed this yourself. Another person has to decide on it.',
   another: 'What you chose is gone, and another handoff has its id now. Open it to read it.',
   gone: 'It is gone.',
   large: 'It is too long to be decided together with others. Open it to read it.',

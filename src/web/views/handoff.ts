@@ -1,8 +1,8 @@
 import { html } from 'ghtml'
 import { expiryOf, statusAt } from '../../core/model.ts'
 import type { Caller, Decision } from '../../core/model.ts'
-import { endOf, willBeTriedAgain } from '../../handoffs/answers.ts'
-import type { ToRead } from '../../handoffs/approvals.ts'
+import { endOf, willBeTriedAgain } from '../../handoffs/lifecycle/answers.ts'
+import type { ToRead } from '../../handoffs/people/approvals.ts'
 import { dateTag, expiresIn, labelTags, visible, waitingFor } from '../text.ts'
 import { contents, firstLine, isBeyondPage } from './content.ts'
 import type { ShownAs } from './content.ts'
@@ -15,7 +15,7 @@ export const onward = '<p><a class="onward" href="/approvals" autofocus>To the l
 const skipToDecision = '<a class="skip" href="#note">Skip to the decision</a>\n'
 const another = '<p>The handoff that you read is gone, and this is another one. Nothing was decided: read this one, ' +
   'and decide on it.</p>'
-/** Above what somebody else, or time, was faster with. */
+/** The line above a handoff that another person, or time, was faster with. */
 export const yoursDidNotCount = '<p><strong>Yours didn’t count.</strong> This had ended before.</p>'
 
 /**
@@ -26,8 +26,8 @@ export function handoffPage (
   caller: Caller, one: ToRead, { draft, as = 'text', isLate = false }: HowPage = {}
 ): string {
   const { record, now } = one
-  // Somebody else may have the same key: who was too late reads a name, not “you”.
-  const why = standing(isLate ? nobody(caller) : caller, one)
+  // Two people may share a key: the later one reads a name, not “you”.
+  const why = standing(isLate ? stranger(caller) : caller, one)
   const waits = why === null
   const { to, labels } = record.extra
   const facts = [
@@ -56,7 +56,7 @@ export function factsLine (facts: readonly string[]): string {
 }
 
 /** A caller whom no name is. */
-function nobody (caller: Caller): Caller {
+function stranger (caller: Caller): Caller {
   return { ...caller, agent: '' }
 }
 
@@ -72,8 +72,8 @@ interface Draft {
 }
 
 /**
- * One form, two buttons. Neither has the focus at first: a key pressed twice must not decide what wasn't read. It says
- * what the page showed: when that was passed, and its digest.
+ * One form, two buttons. Neither has the focus at first: a key pressed twice must not decide on an unread handoff. The
+ * form names the shown content: when it was passed, and its digest.
  */
 function decisionForm (one: ToRead, draft: Draft = { note: '' }): string {
   const { problem, note, isUnread = false, hasRead = false } = draft
@@ -105,12 +105,12 @@ function standing (caller: Caller, one: ToRead): string | null {
   if (status === 'expired') {
     return html`<p>This expired !${dateTag(
       record.expiresAt
-    )}. Nobody decided in time, and now nobody can. If it is still needed, an agent has to pass it again.</p>`
+    )}. There was no decision in time, and now there can be none. If it is still needed, an agent has to pass it again.</p>`
   }
-  return record.passedBy === caller.agent ? '<p>You passed this yourself. Somebody else has to decide on it.</p>' : null
+  return record.passedBy === caller.agent ? '<p>You passed this yourself. Another person has to decide.</p>' : null
 }
 
-/** Who decided what and when, and their note. */
+/** The decision: by whom, when, and with which note. */
 export function verdictLine (caller: Caller, approval: string, { by, at, note }: Decision): string {
   const text = JSON.parse(note) as string | null
   const what = approval === 'rejected' ? 'rejected' : 'approved'
@@ -132,7 +132,7 @@ function endLine (caller: Caller, one: ToRead): string {
   if (status === 'failed') return `${sentence('could not do this')}</p>${texts?.fault == null ? '' : fault(texts.fault)}`
   if (status === 'declined') return `${sentence('declined this')}</p>${reason(texts?.fault)}`
   if (status === 'cancelled') {
-    // Nobody did it if something ended that it comes after.
+    // The end of a handoff that it comes after cancels it too.
     const what = end.by === null ? 'was cancelled' : 'cancelled this'
     return `${sentence(what)}${takenFrom(one)}</p>${reason(texts?.cancelReason)}`
   }

@@ -15,7 +15,7 @@ interface Page {
   title: string
   /** HTML. */
   main: string
-  /** Who is signed in. */
+  /** The name of the signed-in person. */
   caller?: Caller | undefined
   /** HTML between the header and the content: the area's own navigation. */
   navigation?: string
@@ -100,7 +100,7 @@ echo "$ID"</pre>
 <pre>${command('catch')}</pre>
 <p>It does the work, and reports it done:</p>
 <pre>${command('done')}</pre>
-<p>Whoever passed the task reads the result:</p>
+<p>The passer of the task reads the result:</p>
 <pre>${command('status')}</pre>
 !${clients.length === 0 ? '' : inPrograms(baseUrl, clients)}<h2>As tools of an agent</h2>
 <p>Agents that use the Model Context Protocol (MCP) find the operations as tools at <code>${baseUrl}/mcp</code>, with the same keys. Paste one of these; all but Claude Desktop and VS Code read the key from <code>HANDOFF_KEY</code>:</p>

@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto'
 import { html } from 'ghtml'
-import type { Count, WaitingKind, WaitingList } from '../../handoffs/waiting.ts'
+import type { Count, WaitingKind, PeopleList } from '../../handoffs/people/people.ts'
 import { inWords } from '../text.ts'
 import { notice } from './layout.ts'
 
 /** Above the list: its tabs, how many are in them, and what narrows and sorts it. */
 
-/** What the list is narrowed to, as it was typed, and what is wrong with that. */
+/** The list's filters, as they were typed, and their fault. */
 export interface ListFilters {
   inbox: string
   labels: string
@@ -18,7 +18,7 @@ export interface ListFilters {
 }
 
 /** A short hash of what the lists have: equal for two that look the same. */
-export function fingerprint ({ kind, items, next, counts: { approvals, questions } }: WaitingList): string {
+export function fingerprint ({ kind, items, next, counts: { approvals, questions } }: PeopleList): string {
   const ids = items.map(({ id, since, digest }) => `${id} ${since} ${digest}`)
   const counts = [next === null, approvals.count, questions.count, questions.areMore]
   return createHash('sha256').update([kind, ...ids, ...counts].join()).digest('base64url').slice(0, 16)
@@ -43,7 +43,7 @@ export function listQuery ({ inbox, labels, q, tab, order }: ListFilters, cursor
 const tabNames: Record<WaitingKind, string> = { questions: 'Questions', approvals: 'Approvals' }
 
 /** Questions come first: agents stand still until they are answered. */
-export function tabsView ({ kind, counts }: WaitingList, filters: ListFilters): string {
+export function tabsView ({ kind, counts }: PeopleList, filters: ListFilters): string {
   return (['questions', 'approvals'] as const).map(one =>
     html`<a id="tab-${one}" href="!${addressOf({ ...filters, tab: one })}"!${one === kind
       ? ' aria-current="page"'
@@ -58,7 +58,7 @@ const thing: Record<WaitingKind, string> = { questions: 'question', approvals: '
 const comes = 'New ones appear here by themselves.'
 
 /** How many wait in this list, in words. */
-export function waitingCount ({ kind, items, next, counts, isPart }: WaitingList, filters: ListFilters): string {
+export function waitingCount ({ kind, items, next, counts, isPart }: PeopleList, filters: ListFilters): string {
   const { count, areMore } = counts[kind]
   const one = thing[kind]
   const isNarrow = filters.inbox + filters.labels + filters.q !== ''

@@ -1,7 +1,7 @@
 import { html } from 'ghtml'
 import type { Caller } from '../../core/model.ts'
-import type { DecidedLately } from '../../handoffs/approvals.ts'
-import type { WaitingItem, WaitingList } from '../../handoffs/waiting.ts'
+import type { DecidedLately } from '../../handoffs/people/approvals.ts'
+import type { PeopleItem, PeopleList } from '../../handoffs/people/people.ts'
 import { agoTag, availableIn, beginningOf, expiresIn, labelTags, visible, waitingFor } from '../text.ts'
 import { decisionBar, pick } from './decide-many.ts'
 import type { ManyDraft } from './decide-many.ts'
@@ -15,12 +15,12 @@ const textShown = 240
 
 const allWords = 'Select all that are shown'
 
-/** The same of what was decided. */
+/** The same of decided handoffs. */
 const decidedShown = 120
 
 interface ListPage {
   caller: Caller
-  part: WaitingList
+  part: PeopleList
   /** HTML. */
   flash: string
   /** Where this part begins; undefined at the start. */
@@ -63,14 +63,14 @@ export function listPage ({ caller, part, flash, cursor, filters, draft }: ListP
 interface ListView { caller: Caller, filters: ListFilters, chosen?: ReadonlySet<string> | undefined, focus?: boolean }
 
 /** The list, which polls for its next state as soon as it is loaded. */
-function liveList (part: WaitingList, view: ListView): string {
+function liveList (part: PeopleList, view: ListView): string {
   // A draining service answers polls at once; the pause keeps the page from polling it in a tight loop.
   const query = [listQuery(view.filters), `seen=${fingerprint(part)}`].filter(words => words !== '')
   return html`<div id="list" hx-get="/approvals/list?!${query.join('&amp;')}" hx-trigger="load delay:250ms, again" hx-swap="outerHTML">!${items(part, view)}</div>`
 }
 
 /** The list's next state. It replaces the count only if that changed, because screen readers read it out each time. */
-export function listFragment (caller: Caller, part: WaitingList, filters: ListFilters, changed: boolean): string {
+export function listFragment (caller: Caller, part: PeopleList, filters: ListFilters, changed: boolean): string {
   const changedCount = changed
     ? html`<p id="count" role="status" aria-live="polite" hx-swap-oob="innerHTML">${waitingCount(part, filters)}</p>
 <nav id="tabs" hx-swap-oob="innerHTML">!${tabsView(part, filters)}</nav>`
@@ -79,8 +79,8 @@ export function listFragment (caller: Caller, part: WaitingList, filters: ListFi
   return liveList(part, { caller, filters }) + changedCount + (hasDecided ? decidedPart(caller, part, true) : '')
 }
 
-/** What was decided last. @param isSwap as a part of the list's next state */
-function decidedPart (caller: Caller, { decided, now }: WaitingList, isSwap = false): string {
+/** The last decisions. @param isSwap as a part of the list's next state */
+function decidedPart (caller: Caller, { decided, now }: PeopleList, isSwap = false): string {
   const rows = decided.map(one => decidedRow(caller, one, now))
   return html`<div id="decided"!${isSwap ? ' hx-swap-oob="innerHTML"' : ''}>!${rows.length === 0
     ? ''
@@ -96,7 +96,7 @@ function decidedRow (caller: Caller, { id, record, decision, task }: DecidedLate
 <span class="facts"><span><strong class="status ${verdict === 'approved' ? 'good' : 'bad'}">${verdict}</strong> by ${nameOf(decision.by, caller).replace('You', 'you')}</span> <span>!${agoTag(decision.at, now)}</span></span></div></li>`
 }
 
-function items (part: WaitingList, view: ListView): string {
+function items (part: PeopleList, view: ListView): string {
   const { items, next, now } = part
   const rows = items.map((one, index) => row(one, now, view, view.focus === true && index === 0))
   const more = next === null ? '' : html`<p><a href="!${addressOf(view.filters, next)}">The next ones</a></p>`
@@ -104,7 +104,7 @@ function items (part: WaitingList, view: ListView): string {
   return list + more
 }
 
-function row (item: WaitingItem, now: number, { caller, chosen }: ListView, focus: boolean): string {
+function row (item: PeopleItem, now: number, { caller, chosen }: ListView, focus: boolean): string {
   const { kind, id, record, since, until, text, isWhole } = item
   const all = JSON.parse(text) as string
   const shown = beginningOf(all, textShown)
@@ -130,7 +130,7 @@ function row (item: WaitingItem, now: number, { caller, chosen }: ListView, focu
 }
 
 /** All that the entry's page shows, once it is unfolded. It stays unfolded in the list's next state. */
-function unfolding ({ id, since, digest }: WaitingItem): string {
+function unfolding ({ id, since, digest }: PeopleItem): string {
   const query = digest === '' ? '' : html`?digest=!${encodeURIComponent(digest)}`
   return html`<details class="unfold" id="more-${id}-${since}" hx-preserve="true" hx-get="/approvals/${id}/inside!${query}" hx-trigger="toggle once" hx-target="find .inside" hx-swap="innerHTML"><summary>Show all of it</summary>
 <div class="inside"><p><a href="/approvals/${id}">On its own page</a></p></div></details>`

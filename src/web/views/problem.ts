@@ -5,7 +5,7 @@ import { about } from '../../http/openapi.ts'
 import type { Area, Trouble } from '../area.ts'
 import { frame, layout, notice } from './layout.ts'
 
-/** A page of these, without BASE_URL's path, and what a link to it is called. */
+/** A page's address, without BASE_URL's path, and the words of a link to it. */
 export interface Link { path: string, name: string }
 
 /** @param on where to go on */
@@ -22,8 +22,8 @@ export function problemPage (
 }
 
 /**
- * For who has come to an address that doesn't exist, or that can't be served now. deploy/haproxy/503.html is what
- * balancers show in its place.
+ * For people at an address that doesn't exist, or that can't be served now. Balancers show deploy/haproxy/503.html in
+ * its place.
  * @param unavailable why it can't be served, or empty; undefined where there is nothing
  * @param isForm a person sent a form: perhaps a decision
  */
@@ -49,7 +49,7 @@ export function strayPage (unavailable: string | undefined, requestId: string, i
   })
 }
 
-/** What each error means, from the table of errors. */
+/** The meaning of each error, from the table of errors. */
 export function problemsView (): string {
   const main = html`<h1>Problems</h1>
 <p>What each error <code>code</code> means, and what to do. An error that is retryable may be sent again as it is, after the seconds in <code>Retry-After</code>.</p>

@@ -1,8 +1,8 @@
 import { html } from 'ghtml'
 import { askAt } from '../../core/model.ts'
 import type { Caller } from '../../core/model.ts'
-import type { ToRead } from '../../handoffs/approvals.ts'
-import type { Found } from '../../handoffs/asks.ts'
+import type { ToRead } from '../../handoffs/people/approvals.ts'
+import type { Found } from '../../handoffs/people/asks.ts'
 import { formOf } from '../answer-schema.ts'
 import { dateTag, expiresIn, labelTags, waitingFor } from '../text.ts'
 import { answerForm } from './answer-form.ts'
@@ -13,13 +13,13 @@ import { factsLine, nameOf, onward, quote, verdictLine, yoursDidNotCount } from 
 import { layout, notice } from './layout.ts'
 import { watchPart } from './standing.ts'
 
-/** What a person is asked in the middle of the work, and how it stands. */
+/** A question to people in the middle of the work, and how it stands. */
 export interface QuestionPage {
   caller: Caller
   one: ToRead
   found: Found
   draft?: AnswerDraft | undefined
-  /** The answer was for another question, or for one that is gone. */
+  /** The answer was for another question, perhaps a former one. */
   isAnother?: boolean
   /** This person has just answered, and too late. */
   isLate?: boolean
@@ -91,5 +91,5 @@ function whyNot (caller: Caller, { record, now, texts }: Found): string | null {
     const when = ask.endedAt === null ? '' : html` !${dateTag(ask.endedAt)}`
     return html`<p>This was withdrawn!${when}: the work ended before anybody answered.</p>`
   }
-  return asker === caller.agent ? '<p>You ask this yourself. Somebody else has to answer.</p>' : null
+  return asker === caller.agent ? '<p>You ask this yourself. Another person has to answer.</p>' : null
 }

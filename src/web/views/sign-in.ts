@@ -3,13 +3,13 @@ import { about } from '../../http/openapi.ts'
 import { approvalsArea, consoleArea } from '../area.ts'
 import { layout, notice } from './layout.ts'
 
-/** A form that was sent without a session: its address, what was typed, and what the key's field is called there. */
+/** A form that was sent without a session: its address, the typed values, and the name of the key's field. */
 interface KeptForm { action: string, fields: Readonly<Record<string, unknown>>, keyField: string }
 
 /**
  * @param next the path to go to afterwards
  * @param problem in plain words
- * @param kept what is sent again together with the key, and shown then
+ * @param kept a form that is sent again together with the key, and shown then
  */
 export function signInPage (baseUrl: () => string, next: string, problem?: string, kept?: KeptForm): string {
   const area = isConsole(next) ? consoleArea : approvalsArea

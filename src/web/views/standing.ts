@@ -1,10 +1,10 @@
 import { html } from 'ghtml'
 import { askAt, statusAt } from '../../core/model.ts'
-import { endOf } from '../../handoffs/answers.ts'
+import { endOf } from '../../handoffs/lifecycle/answers.ts'
 import type { Seen } from '../../store/replies.ts'
 import { dateTag } from '../text.ts'
 
-/** In the bar of an open page, where it is always in view: that somebody else was faster. */
+/** The bar of an open page, always in view, after another person was faster. */
 
 /** What a page shows: a handoff, by when it was passed, or the question with this id. */
 export type OnPage = { createdAt: number } | { askId: string }

@@ -1,7 +1,7 @@
 import { html } from 'ghtml'
 import { isBlocked } from '../../core/model.ts'
-import { digestText, otherTerms } from '../../handoffs/answers.ts'
-import type { ToRead } from '../../handoffs/approvals.ts'
+import { digestText, otherTerms } from '../../handoffs/lifecycle/answers.ts'
+import type { ToRead } from '../../handoffs/people/approvals.ts'
 import { dateTag, duration, labelTags } from '../text.ts'
 
 /** How much of a digest is visible at first, in characters: as many as two people can compare by eye. */

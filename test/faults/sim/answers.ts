@@ -1,10 +1,10 @@
 import { errorTable, Problem, Unavailable } from '../../../src/core/errors.ts'
-import { AfterService } from '../../../src/handoffs/after.ts'
-import { AskService } from '../../../src/handoffs/asks.ts'
-import { AttemptService } from '../../../src/handoffs/attempts.ts'
-import { HandoffService, passAnswer } from '../../../src/handoffs/service.ts'
-import { alreadyDecided, refusal, takenText } from '../../../src/handoffs/answers.ts'
-import { InboxService } from '../../../src/handoffs/inboxes.ts'
+import { AfterService } from '../../../src/handoffs/lifecycle/after.ts'
+import { AskService } from '../../../src/handoffs/people/asks.ts'
+import { AttemptService } from '../../../src/handoffs/lifecycle/attempts.ts'
+import { HandoffService, passAnswer } from '../../../src/handoffs/lifecycle/service.ts'
+import { alreadyDecided, refusal, takenText } from '../../../src/handoffs/lifecycle/answers.ts'
+import { InboxService } from '../../../src/handoffs/inbox/inboxes.ts'
 import { callerOf } from '../../../src/core/model.ts'
 import type { Caller } from '../../../src/core/model.ts'
 import type { Approvals } from '../../../src/store/approvals.ts'
@@ -36,7 +36,7 @@ export function maxWorkTtlFor (workTtl: number): number {
 
 const note = Buffer.from('"by the load"')
 /** No request of the simulator waits, or reads anything large. */
-const asks = { waiting: null, asker: { isGone: () => false, grant: null as never } }
+const asks = { waiting: null, requester: { isGone: () => false, grant: null as never } }
 const reads = new Reads()
 
 export class Desk {
@@ -62,9 +62,9 @@ export class Desk {
   }
 
   take ({ agent, inboxes, most, key }: TakeRequest): Promise<Sent> {
-    const taking = this.#inboxes.catch(callerOf('acme', nameOf(agent), []), { inboxes, max: most, bytes: Buffer.from(`${inboxes.join()} ${most}`), asker: asks.asker }, key ?? undefined, null)
+    const taking = this.#inboxes.catch(callerOf('acme', nameOf(agent), []), { inboxes, max: most, bytes: Buffer.from(`${inboxes.join()} ${most}`), requester: asks.requester }, key ?? undefined, null)
     return answered(taking.then(async ({ items, replayed }) => {
-      await this.#after.complete('acme', items, asks.asker)
+      await this.#after.complete('acme', items, asks.requester)
       return sent(200, takenText(items), replayed)
     }))
   }
@@ -92,7 +92,7 @@ export class Desk {
         const members = { raw: () => Buffer.from(`"by ${mark}"`) } as never
         return told(201, await this.#asks.ask(caller, id, { question: '', of: about.of, expires_in: about.openFor! / 1000 } as never, members, said))
       }
-      case 'asked': return sent(200, await this.#asks.read(callerOf('acme', caller.agent, ['approve']), id, asks.asker, null), false)
+      case 'asked': return sent(200, await this.#asks.read(callerOf('acme', caller.agent, ['approve']), id, asks.requester, null), false)
       case 'answer': {
         const members = { raw: () => Buffer.from(givenOf(mark)) } as never
         return told(200, await this.#asks.answer(caller, id, { ask_id: about.askId! } as never, members, ['person', 'passer']))
@@ -108,7 +108,7 @@ export class Desk {
     }
   }
 
-  /** As src/handoffs/service.ts does it. */
+  /** As src/handoffs/lifecycle/service.ts does it. */
   async #pass ({ place, asked, after, payload, options }: Story, { token, n }: Operation, caller: Caller): Promise<Sent> {
     // A retry is another span of the trace, but the same operation.
     const traceparent = token === null ? undefined : `t${n}`

@@ -89,7 +89,7 @@ function termsOf (random: Random, expiresIn: number): Partial<Asked> {
   }
 }
 
-/** As src/handoffs/service.ts writes them. */
+/** As src/handoffs/lifecycle/service.ts writes them. */
 function wordsOf ({ workWithin, heartbeatWithin, delay, maxAttempts, retryDelay, to, labels }: Asked): string {
   const words = [['w', workWithin], ['b', heartbeatWithin], ['a', delay], ['d', retryDelay], ['t', to], ['m', maxAttempts], ['jtries:', labels?.tries]] as const
   return words.map(([letter, value]) => value === undefined ? '' : ` ${letter}${value}`).join('')

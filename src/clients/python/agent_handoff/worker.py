@@ -156,11 +156,11 @@ class Worker:
 
     def _serve(self, handoff: t.Handoff, lease: Lease) -> None:
         """Looks after a handoff while its handler, in a thread of its own, works on it and reports."""
-        ended, beats, told = threading.Event(), Scope(), threading.Lock()
+        ended, beats, reported = threading.Event(), Scope(), threading.Lock()
 
-        def tell(how: str | None) -> None:
+        def report(how: str | None) -> None:
             """Once, by the first: this thread if the handoff was lost and its handler goes on."""
-            if told.acquire(blocking=False) and how is not None:
+            if reported.acquire(blocking=False) and how is not None:
                 try:
                     self._on_end(handoff, how)
                 except BaseException as raised:
@@ -168,7 +168,7 @@ class Worker:
 
         def handle() -> None:
             try:
-                tell(self._handle(handoff, lease))
+                report(self._handle(handoff, lease))
             finally:
                 ended.set()
                 beats.cancel()
@@ -182,7 +182,7 @@ class Worker:
                 lease.look(beats)
                 ended.wait(lease.step)
             if lease.is_lost():
-                tell(_own_end(lease.reason) or "lost")
+                report(_own_end(lease.reason) or "lost")
         except BaseException as raised:
             self._crash(raised)
         finally:
@@ -258,7 +258,7 @@ def _own_end(error: HandoffError | None) -> str | None:
 
 
 def _log(error: BaseException, handoff: t.Handoff | None) -> None:
-    """What is told where nobody asked to be told."""
+    """Reports an error or a loss that no callback is for."""
     of = "" if handoff is None else f" (handoff {handoff['handoff_id']})"
     logging.getLogger("agent_handoff").warning("%s%s", error, of)
 

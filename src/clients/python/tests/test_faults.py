@@ -379,7 +379,7 @@ class Cancelled(Case):
         asyncio.run(run())
 
     def lost(self, forwards=True):
-        """A proxy that holds back what the first catch is answered until it is told, or that catch itself."""
+        """A proxy that holds back the first catch's answer until it is released, or that catch itself."""
         held, release = threading.Event(), threading.Event()
 
         def forward(method, path, headers, body, index):

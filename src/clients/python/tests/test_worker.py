@@ -83,13 +83,13 @@ class Works(Case):
             lambda handoff, context: outcomes[handoff["task"]][0](), concurrency=3,
             on_end=lambda handoff, how: ends.append(how), on_error=lambda error, handoff: errors.append(error),
         )
-        for (task, (_, status, told)), found in zip(outcomes.items(), self.ended(*ids)):
+        for (task, (_, status, reported)), found in zip(outcomes.items(), self.ended(*ids)):
             with self.subTest(task):
                 self.assertEqual(found["status"], status)
-                if isinstance(told, str):
-                    self.assertIn(told, str(found["error"]))
+                if isinstance(reported, str):
+                    self.assertIn(reported, str(found["error"]))
                 else:
-                    self.assertEqual(found["result"] if status == "done" else found["error"], told)
+                    self.assertEqual(found["result"] if status == "done" else found["error"], reported)
         self.until(lambda: len(ends) == len(ids) and len(errors) == 5)
         end()
 

@@ -1,0 +1,141 @@
+import { Problem, invalid } from '../../core/errors.ts'
+import { iso } from '../../core/iso.ts'
+import { isInbox, isName } from '../../core/model.ts'
+import type { Caller } from '../../core/model.ts'
+import { Shared } from '../../core/shared.ts'
+import type { InboxAnswer, InboxesAnswer, InboxesQuery, InboxSettingsBody } from '../../core/schemas/inboxes.ts'
+import type { Counted, InboxPlace, Inboxes } from '../../store/inboxes.ts'
+import { inGroups } from '../../store/lists.ts'
+import type { Reads } from '../../store/reads.ts'
+import type { Requester } from '../../store/requester.ts'
+import { placesOf } from './take.ts'
+import type { WorkerService } from './workers.ts'
+
+/** How many inboxes of a page are counted at once. */
+const countedAtOnce = 10
+/**
+ * How long a count of the other partition may be used, in milliseconds, where passes to an inbox are limited in a
+ * Cluster.
+ */
+const elsewhereLifetime = 1000
+/** Of how many inboxes such a count is kept. */
+const maxElsewhere = 1000
+
+/** Counts what inboxes hold, lists them, and changes what operators set for them. */
+export class InboxSettingsService {
+  readonly #inboxes: Inboxes
+  readonly #reads: Reads
+  readonly #workers: Pick<WorkerService, 'listening' | 'waitedFor'>
+  readonly #elsewhere = new Shared<number>({ keptFor: elsewhereLifetime, max: maxElsewhere })
+
+  constructor (inboxes: Inboxes, reads: Reads, workers: Pick<WorkerService, 'listening' | 'waitedFor'>) {
+    this.#inboxes = inboxes
+    this.#reads = reads
+    this.#workers = workers
+  }
+
+  /** @throws {Problem} not_found, for a text that can't be an inbox's name */
+  async count (tenant: string, inbox: string): Promise<InboxAnswer> {
+    if (!isInbox(inbox)) throw new Problem('not_found')
+    const { own, home } = placesOf(tenant, inbox)
+    const [listening, there, atHome = none] = await Promise.all([
+      this.#workers.listening(tenant, inbox),
+      ...[own, ...home === null ? [] : [home]].map(place => this.#inboxes.count(place))
+    ] as const)
+    return inboxAnswerOf(inbox, there!, atHome, listening)
+  }
+
+  /** A page of the tenant's inboxes, by name. */
+  async list ({ tenant }: Caller, { cursor, limit = 20 }: InboxesQuery, requester?: Requester): Promise<InboxesAnswer> {
+    const after = cursor === undefined ? '' : readCursor(cursor)
+    // Inboxes at which workers wait are there too, even empty ones.
+    const waitedFor = await this.#workers.waitedFor(tenant)
+    return this.#reads.page(tenant, undefined, async () => {
+      const named = await this.#inboxes.names(tenant, after, limit)
+      const end = named.isMore ? named.inboxes.at(-1)! : undefined
+      const others = waitedFor.filter(name => name > after && (end === undefined || name <= end))
+      const all = [...new Set([...named.inboxes, ...others])].sort()
+      const inboxes = all.slice(0, limit)
+      const isMore = named.isMore || all.length > limit
+      const items: InboxAnswer[] = []
+      for (const some of inGroups(inboxes, countedAtOnce)) {
+        items.push(...await Promise.all(some.map(name => this.count(tenant, name))))
+      }
+      const cursorText = isMore ? Buffer.from(inboxes.at(-1)!).toString('base64url') : null
+      return { items: items.filter(hasAnything), next_cursor: cursorText }
+    }, requester)
+  }
+
+  /**
+   * Changes the settings in both partitions. The own one decides, and the other one takes its settings over.
+   * @returns whether a setting changed, and the inbox as it is now
+   */
+  async set (
+    { tenant }: Caller, inbox: string, { paused, max_caught: maxCaught, max_pending: maxPending }: InboxSettingsBody
+  ): Promise<{ isChanged: boolean, answer: InboxAnswer }> {
+    if (!isInbox(inbox)) throw new Problem('not_found')
+    const { own, home } = placesOf(tenant, inbox)
+    const { isChanged, version, settings } = await this.#inboxes.set(own, { paused, maxCaught, maxPending })
+    if (home !== null) await this.#inboxes.set(home, settings, version)
+    return { isChanged, answer: await this.count(tenant, inbox) }
+  }
+
+  /**
+   * How many handoffs are pending in the partition that a pass doesn't write to. In a Cluster, handoffs that wait for a
+   * person count up to 1 s late. All others are counted each time: only the few passes that wait for a person need
+   * that.
+   */
+  async pendingElsewhere (tenant: string, inbox: string, requireHuman: boolean): Promise<number> {
+    const { own, home } = placesOf(tenant, inbox)
+    const pendingIn = async (place: InboxPlace) => {
+      const { pending, waiting, delayed, blocked } = await this.#inboxes.count(place)
+      return pending + waiting + delayed + blocked
+    }
+    if (requireHuman || home === null) return pendingIn(own)
+    return this.#elsewhere.get(`${tenant} ${inbox}`, () => pendingIn(home))
+  }
+}
+
+const none: Counted = {
+  pending: 0,
+  waiting: 0,
+  delayed: 0,
+  caught: 0,
+  failed: 0,
+  blocked: 0,
+  oldestAt: null,
+  paused: false,
+  maxCaught: null,
+  maxPending: null
+}
+
+/** @param own the inbox in its own partition, whose settings hold */
+function inboxAnswerOf (inbox: string, own: Counted, home: Counted, listening: number): InboxAnswer {
+  const oldest = Math.min(own.oldestAt ?? Infinity, home.oldestAt ?? Infinity)
+  return {
+    inbox,
+    pending: own.pending + home.pending,
+    oldest_at: oldest === Infinity ? null : iso(oldest),
+    waiting_approval: own.waiting + home.waiting,
+    delayed: own.delayed + home.delayed,
+    blocked: own.blocked + home.blocked,
+    caught: own.caught + home.caught,
+    failed: own.failed + home.failed,
+    listening,
+    paused: own.paused,
+    max_caught: own.maxCaught,
+    max_pending: own.maxPending,
+  }
+}
+
+function hasAnything (inbox: InboxAnswer): boolean {
+  const { pending, waiting_approval: waiting, delayed, blocked, caught, failed, listening } = inbox
+  return pending + waiting + delayed + blocked + caught + failed + listening > 0 || inbox.paused ||
+    inbox.max_caught !== null || inbox.max_pending !== null
+}
+
+function readCursor (cursor: string): string {
+  const name = Buffer.from(cursor, 'base64url').toString()
+  if (!isName(name)) throw invalid({ pointer: '/cursor', message: 'querystring: must be a next_cursor of this list' })
+  return name
+}

@@ -1,0 +1,65 @@
+import { iso } from '../../core/iso.ts'
+import { isBlocked, statusAt } from '../../core/model.ts'
+import type { HandoffRecord } from '../../core/model.ts'
+import type { WaitsFor } from '../../core/schemas/handoffs.ts'
+import type { HandoffPlace } from '../../store/handoffs.ts'
+import type { InboxListeners } from '../../store/listeners.ts'
+import type { InboxSettingsService } from '../inbox/settings.ts'
+import { placesOf } from '../inbox/take.ts'
+import type { WorkerService } from '../inbox/workers.ts'
+
+/** From so many on, handoffs ahead aren’t counted. */
+const mostAhead = 1000
+
+/** Says why a handoff waits. */
+export class Explanations {
+  readonly #listeners: Pick<InboxListeners, 'ahead'>
+  readonly #inboxes: Pick<InboxSettingsService, 'count'>
+  readonly #workers: Pick<WorkerService, 'isServed'>
+
+  constructor (
+    listeners: Pick<InboxListeners, 'ahead'>, inboxes: Pick<InboxSettingsService, 'count'>,
+    workers: Pick<WorkerService, 'isServed'>
+  ) {
+    this.#listeners = listeners
+    this.#inboxes = inboxes
+    this.#workers = workers
+  }
+
+  /** All that hinders its catch now, in the API's order; null if it isn't pending. */
+  async of (place: HandoffPlace, record: HandoffRecord, now: number): Promise<WaitsFor[] | null> {
+    if (statusAt(record, now) !== 'pending') return null
+    const { to, availableAt, after } = record.extra
+    const reasons: WaitsFor[] = []
+    if (record.approval === 'waiting') reasons.push({ reason: 'approval', until: iso(record.expiresAt) })
+    if (availableAt !== undefined && now < availableAt) reasons.push({ reason: 'delay', until: iso(availableAt) })
+    if (isBlocked(record)) reasons.push({ reason: 'after', blocked_by: after!.open })
+    if (to !== undefined) reasons.push(...await this.#inInbox(place, to))
+    return reasons
+  }
+
+  async #inInbox (place: HandoffPlace, inbox: string): Promise<WaitsFor[]> {
+    const { tenant } = place
+    const [count, ahead, isServed] = await Promise.all([
+      this.#inboxes.count(tenant, inbox), this.#ahead(place, inbox), this.#workers.isServed(tenant, inbox)
+    ])
+    const { paused, caught, max_caught: max } = count
+    const reasons: WaitsFor[] = []
+    if (paused) reasons.push({ reason: 'paused' })
+    if (max !== null && caught >= max) reasons.push({ reason: 'max_caught', caught, max })
+    if (ahead > mostAhead) reasons.push({ reason: 'ahead', ahead: mostAhead, at_least: true })
+    else if (ahead > 0) reasons.push({ reason: 'ahead', ahead })
+    if (!isServed) reasons.push({ reason: 'no_listener' })
+    return reasons
+  }
+
+  /** How many its inbox gives before it; 0 if it can't be caught there yet. */
+  async #ahead (place: HandoffPlace, inbox: string): Promise<number> {
+    const { own, home } = placesOf(place.tenant, inbox)
+    const [here, other] = home !== null && place.tag === home.tag ? [home, own] : [own, home]
+    const ahead = await this.#listeners.ahead(here, place)
+    if (ahead === null) return 0
+    const before = other === null ? null : await this.#listeners.ahead(other, ahead.position)
+    return ahead.count + (before?.count ?? 0)
+  }
+}

@@ -1,0 +1,374 @@
+import { createHash } from 'node:crypto'
+import { Problem, TooLarge, invalid } from '../../core/errors.ts'
+import { derivedId, digestToken, randomHomeId, randomId, randomInboxId, randomToken, tagOf } from '../../core/ids.ts'
+import { iso } from '../../core/iso.ts'
+import type { Members } from '../../core/json.ts'
+import { members } from '../../core/members.ts'
+import type { MadeMember, Member } from '../../core/members.ts'
+import { deadlineOf, statusAt } from '../../core/model.ts'
+import type { Caller, HandoffRecord } from '../../core/model.ts'
+import type { DoneAnswer, PassAnswer, PassBody } from '../../core/schemas/handoffs.ts'
+import type { ResultSchemas } from '../../result-schema/result-schemas.ts'
+import type {
+  Caught, CatchReply, HandoffPlace, Handoffs, NewHandoff, PassReply, StatusReply
+} from '../../store/handoffs.ts'
+import type { Reads } from '../../store/reads.ts'
+import type { Requester } from '../../store/requester.ts'
+import { caughtText, joinPayload, pageFor, placeOf, refusal, shownTo, statusText, willBeTriedAgain } from './answers.ts'
+import { excerptBytes, titleBytes } from '../lists/excerpt.ts'
+import type { Answered } from './answers.ts'
+import { lineagePlace } from './lineage.ts'
+import type { LineagePlace } from './lineage.ts'
+import type { AfterService } from './after.ts'
+import type { WaitOptions, Waiter } from '../wait/waiter.ts'
+
+/** Settings of the service. Times in milliseconds. */
+interface ServiceOptions {
+  /** The address that links start with. A function, since the port may be known only after listening. */
+  baseUrl: () => string
+  defaultExpiresIn: number
+  /** How many times work may be passed on below its root. */
+  hopLimit: number
+  /** The names of labels that make runs. */
+  runLabels: readonly string[]
+  /** How many are pending in the partition of the inbox that a pass doesn't write to. */
+  pendingElsewhere: (tenant: string, inbox: string, requireHuman: boolean) => Promise<number>
+  /** What it waits for; null if it isn't pending. */
+  explain: (place: HandoffPlace, record: HandoffRecord, now: number) => Promise<object[] | null>
+}
+
+type FoundStatus = Extract<StatusReply, { outcome: 'found' }>
+
+/**
+ * A pass request: its members, its trace (which the catcher gets), and its bytes: with the same bytes and the same
+ * Idempotency-Key it is the same operation.
+ */
+interface PassRequest { members: Members, bytes: Buffer, traceparent: string | undefined, requester: Requester }
+
+interface ReadOptions { waiting: WaitOptions | null, requester: Requester }
+
+/** A catcher's request: its bytes, its Idempotency-Key, and what its worker calls itself. */
+export interface CatcherRequest { bytes: Buffer, key: string | undefined, worker?: string | undefined }
+
+/** The answer of a catch, and the trace that the handoff was passed in. */
+interface CatchResult extends Answered<Buffer> { traceparent: string | undefined }
+
+/** A status request waits until the handoff is caught (or further), or until it has ended. */
+type Until = 'caught' | 'done'
+
+const nothing = Buffer.alloc(0)
+/** The token of a pass without an Idempotency-Key. Its id is random, so only a retry of this very pass can meet it. */
+const noToken = '-'
+
+/** Turns the scripts' replies into an answer for an agent, or a Problem. */
+export class HandoffService {
+  readonly #handoffs: Handoffs
+  readonly #waiter: Waiter
+  readonly #schemas: ResultSchemas
+  readonly #after: AfterService
+  readonly #reads: Reads
+  readonly #options: ServiceOptions
+
+  constructor (
+    handoffs: Handoffs, waiter: Waiter, schemas: ResultSchemas, after: AfterService, reads: Reads,
+    options: ServiceOptions
+  ) {
+    this.#handoffs = handoffs
+    this.#after = after
+    this.#waiter = waiter
+    this.#schemas = schemas
+    this.#reads = reads
+    this.#options = options
+  }
+
+  async pass (
+    caller: Caller, body: PassBody, { members: given, bytes, traceparent, requester }: PassRequest,
+    key: string | undefined
+  ): Promise<Answered<PassAnswer>> {
+    const { tenant, agent } = caller
+    const requireHuman = body.require_human === true
+    const to = body.to ?? undefined
+    const id = key !== undefined
+      ? derivedId(tenant, agent, requireHuman, key, to)
+      : requireHuman ? randomHomeId(tenant) : to === undefined ? randomId() : randomInboxId(tenant, to)
+    const token = key === undefined ? noToken : digestToken('pass', key, bytes)
+    const expiresIn = body.expires_in == null ? this.#options.defaultExpiresIn : body.expires_in * 1000
+    const payload = joinPayload(given)
+    const handoff = {
+      tenant, id, tag: tagOf(id), token, traceparent, passedBy: agent, requireHuman, to, expiresIn, options: '', payload
+    }
+    const reply = await (isPlainBody(body)
+      ? this.#handoffs.pass(handoff)
+      : this.#passWithOptions(caller, handoff, body, given, requester))
+    if (reply.outcome === 'inbox_full') throw new Problem('inbox_full', { headers: { 'retry-after': '1' } })
+    if (!('createdAt' in reply)) throw new Problem('idempotency_key_reused')
+    const answer = passAnswer(this.#options.baseUrl(), id, requireHuman, reply)
+    return { answer, replayed: key !== undefined && reply.outcome === 'replayed' }
+  }
+
+  /** @returns the answer's JSON, with the payload's bytes as they were passed */
+  async catch (
+    caller: Caller, id: string, key: string | undefined,
+    { waiting, requester, worker }: ReadOptions & Pick<CatcherRequest, 'worker'>
+  ): Promise<CatchResult> {
+    const place = placeOf(caller, id)
+    const token = key === undefined ? randomToken() : digestToken('catch', key, undefined)
+    const take = ({ agent, inboxes }: Caller, maxBytes?: number) =>
+      this.#handoffs.catch(place, token, agent, { inboxes, maxBytes, worker })
+    const reply = await this.#reads.read(place, waiting?.requester ?? requester, (maxBytes, now = caller) =>
+      waiting === null || maxBytes === undefined
+        ? take(now, maxBytes)
+        : this.#waiter.wait(
+          this.#handoffs.channelOf(place), waiting, (now = caller) => take(now, maxBytes), untilCatchable
+        ))
+    if (!('payload' in reply)) throw refusedCatch(reply)
+    if (reply.record !== null) await this.#complete(caller, id, reply, requester)
+    return {
+      answer: caughtText(id, reply),
+      replayed: key !== undefined && reply.outcome === 'replayed',
+      traceparent: reply.traceparent
+    }
+  }
+
+  /** Its catcher's payload again, with the current deadlines, as long as it is caught. @returns the answer's JSON */
+  async read (caller: Caller, id: string, requester: Requester): Promise<Buffer> {
+    const place = placeOf(caller, id)
+    const reply = await this.#reads.read(place, requester, (maxBytes, { agent, inboxes } = caller) =>
+      this.#handoffs.read(place, agent, inboxes, maxBytes))
+    if (!('payload' in reply)) throw refusal(reply)
+    await this.#complete(caller, id, reply, requester)
+    return caughtText(id, reply)
+  }
+
+  /** Adds how the handoffs that it comes after have ended. Most come after none, and pay nothing. */
+  async #complete ({ tenant }: Caller, id: string, reply: Caught, requester: Requester): Promise<void> {
+    if (reply.record?.extra.after === undefined) return
+    await this.#after.complete(tenant, [Object.assign(reply, { id })], requester)
+  }
+
+  /** @param result the output's JSON text, if there is one */
+  async done (
+    caller: Caller, id: string, result: Buffer | undefined, { bytes, key, worker }: CatcherRequest
+  ): Promise<Answered<DoneAnswer>> {
+    const place = placeOf(caller, id)
+    const token = key === undefined ? randomToken() : digestToken('done', key, bytes)
+    const call = (satisfied: string) =>
+      this.#handoffs.done(place, token, caller.agent, result ?? nothing, satisfied, worker)
+    let reply = await call('')
+    // The script is called twice at most, unless the id is used again meanwhile, with another schema.
+    while (reply.outcome === 'unchecked') {
+      await this.#schemas.check(reply.digest, reply.schema, result, caller)
+      reply = await call(reply.digest)
+    }
+    if (!('completedAt' in reply)) throw refusal(reply)
+    return {
+      answer: { handoff_id: id, status: 'done', completed_at: iso(reply.completedAt) },
+      replayed: key !== undefined && reply.outcome === 'replayed'
+    }
+  }
+
+  /** @returns the answer's JSON, with the result's bytes as they were given to done */
+  async status (caller: Caller, id: string, until: Until, options: ReadOptions): Promise<string | Buffer> {
+    const { seen, now } = await this.#see(caller, id, until, options)
+    return statusText(id, shownTo(now, seen))
+  }
+
+  /** The same, with what a pending handoff waits for. */
+  async explained (caller: Caller, id: string, until: Until, options: ReadOptions): Promise<string | Buffer> {
+    const { seen, now } = await this.#see(caller, id, until, options)
+    const text = statusText(id, shownTo(now, seen))
+    const waits = await this.#options.explain(placeOf(caller, id), seen.record, seen.now)
+    return waits === null ? text : `${String(text).slice(0, -1)},"waits_for":${JSON.stringify(waits)}}`
+  }
+
+  /** Also as whom the client may read it now. */
+  async #see (
+    caller: Caller, id: string, until: Until, { waiting, requester }: ReadOptions
+  ): Promise<{ seen: FoundStatus, now: Caller }> {
+    const place = placeOf(caller, id)
+    const channel = this.#handoffs.channelOf(place)
+    // What its key may read can change while it waits.
+    let reader = caller
+    const { found: reply, now = reader } = await this.#reads.shared(channel, place, requester, async maxBytes => {
+      const see = (now = caller) => {
+        reader = now
+        return this.#handoffs.status(place, maxBytes, maxBytes)
+      }
+      const seen = await (waiting === null || maxBytes === undefined
+        ? see()
+        : this.#waiter.wait(channel, waiting, see, seen => untilReached(seen, until)))
+      if (seen.outcome === 'found' && (seen.longer !== null || seen.isFaultLonger)) throw new TooLarge()
+      return seen
+    })
+    if (reply.outcome === 'not_found') throw new Problem('not_found')
+    return { seen: reply, now }
+  }
+
+  /**
+   * Checks all options before anything is written. But if the same pass was made before, it gets its first answer,
+   * whatever has changed since.
+   */
+  async #passWithOptions (
+    caller: Caller, handoff: NewHandoff, body: PassBody, given: Members, requester: Requester
+  ): Promise<PassReply> {
+    try {
+      if (body.priority != null && body.to == null) throw invalid({ pointer: '/priority', message: 'needs to' })
+      if (body.delay != null && body.delay * 1000 >= handoff.expiresIn) {
+        throw invalid({ pointer: '/delay', message: 'must be less than expires_in' })
+      }
+      const text = body.result_schema == null ? undefined : given.raw('result_schema')!
+      const digest = text === undefined ? '' : await this.#schemas.accept(text, caller)
+      const line = body.parent == null
+        ? null
+        : await this.#linePlace(caller, body.parent, handoff, requester)
+      const after = await this.#after.place(caller, body, requester)
+      const options = optionWords(body, given, {
+        require_human: handoff.requireHuman ? humanWords(given.raw('task')!, handoff.payload) : '',
+        result_schema: text === undefined ? '' : ` s${digest} z${text.length}`,
+        parent: line === null ? '' : ` p${line.parent} r${line.root} g${line.hops} c${line.marks}`,
+        after: after?.word ?? ''
+      }) + (body.to == null && body.labels == null ? '' : ` n${titleBytes(given.raw('task')!)}`)
+      const payload = Buffer.concat([handoff.payload, text ?? nothing, Buffer.from(after?.field ?? '')])
+      const runs = runWords(options, line?.labels ?? [], this.#options.runLabels)
+      const pass = { ...handoff, options: options + runs, payload }
+      let reply = await this.#handoffs.pass(pass)
+      if (reply.outcome === 'elsewhere') {
+        const elsewhere = await this.#options.pendingElsewhere(handoff.tenant, handoff.to!, handoff.requireHuman)
+        reply = await this.#handoffs.pass({ ...pass, elsewhere })
+      }
+      // A replay may be of the first call of this very request, whose reply was lost: then the notes are missing.
+      if (after !== null && (reply.outcome === 'passed' || reply.outcome === 'replayed')) {
+        await this.#after.passed(handoff.tenant, handoff.id, after, requester, reply.outcome === 'replayed')
+      }
+      return reply
+    } catch (error) {
+      const before = error instanceof Problem && handoff.token !== noToken ? await this.#handoffs.passed(handoff) : null
+      // An invalid body is reported first, before a reused key.
+      if (before === null || (before.outcome === 'reused' && (error as Problem).code === 'invalid_request')) throw error
+      return before
+    }
+  }
+
+  /** Its place under its parent. Of a root, Redis reads the whole payload. */
+  #linePlace (caller: Caller, parent: string, handoff: NewHandoff, requester: Requester): Promise<LineagePlace> {
+    const look = async (place: HandoffPlace) => {
+      const name = `lineage ${this.#handoffs.channelOf(place)}`
+      const read = (maxBytes?: number) => this.#handoffs.lineage(place, maxBytes)
+      return (await this.#reads.shared(name, place, requester, read, false)).found
+    }
+    return lineagePlace(look, caller, parent, handoff, this.#options.hopLimit)
+  }
+}
+
+/** The members that every handoff has. */
+const plain: ReadonlySet<string> = new Set(
+  Object.entries(members).filter(([, { kept }]) => kept === 'payload' || kept === 'record').map(([name]) => name)
+)
+
+/** Does the body have only those? One that isn't known to be plain isn't: it must not be dropped. */
+function isPlainBody (body: PassBody): boolean {
+  for (const name in body) {
+    if (plain.has(name) || body[name as Member] == null) continue
+    if (name !== 'require_human' || body.require_human === true) return false
+  }
+  return true
+}
+
+/** The answer of pass, and of reissue for the successor. */
+export function passAnswer (
+  baseUrl: string, id: string, requireHuman: boolean, times: Times
+): PassAnswer {
+  const { createdAt, expiresAt, availableAt, blockedBy = null } = times
+  const answer: PassAnswer = {
+    handoff_id: id,
+    pickup_url: `${baseUrl}/api/catch/${id}`,
+    status: 'pending',
+    created_at: iso(createdAt),
+    expires_at: iso(expiresAt),
+  }
+  if (availableAt !== null) answer.available_at = iso(availableAt)
+  if (blockedBy !== null) answer.blocked_by = blockedBy
+  if (requireHuman) answer.approval_url = pageFor(baseUrl, id)
+  return answer
+}
+
+interface Times { createdAt: number, expiresAt: number, availableAt: number | null, blockedBy?: number | null }
+
+/** Turns a refused catch into a Problem. If it came too early, Retry-After says when it can be caught. */
+function refusedCatch (reply: Exclude<CatchReply, { payload: Buffer }>): Problem {
+  if (reply.outcome !== 'not_yet') return refusal(reply)
+  return refusal(reply, { headers: { 'retry-after': String(Math.ceil(untilCatchable(reply)! / 1000)) } })
+}
+
+/**
+ * A catch waits while a person may still decide, while others block it, and until a delay is over.
+ * @returns milliseconds until what it saw changes by itself; null if it needn't wait
+ */
+function untilCatchable (reply: CatchReply): number | null {
+  if (reply.outcome !== 'approval_required' && reply.outcome !== 'blocked' && reply.outcome !== 'not_yet') return null
+  const { record, now } = reply.seen!
+  return (reply.outcome === 'not_yet' ? record.extra.availableAt! : record.expiresAt) - now
+}
+
+/**
+ * A status request waits for the wanted state or a later one.
+ * @returns milliseconds until what it saw changes by itself; null if it needn't wait
+ */
+export function untilReached (reply: StatusReply, until: Until): number | null {
+  if (reply.outcome === 'not_found') return null
+  const { record, now } = reply
+  const status = statusAt(record, now)
+  // The successor's id is part of how it ended, so the request waits until there is one.
+  if (until === 'done' && willBeTriedAgain(record, now)) return successorWithin
+  if (status !== 'pending' && (status !== 'caught' || until === 'caught')) return null
+  return deadlineOf(record) - now
+}
+
+/**
+ * The sweep reaches due handoffs within this time, in milliseconds. If no message has come by then, the request looks
+ * again.
+ */
+const successorWithin = 3000
+
+/** The members that aren't plain, in the API's order. */
+const others = Object.entries(members).filter(([name]) => !plain.has(name)) as Array<[Member, typeof members[Member]]>
+
+/**
+ * The options, in words of a letter and a value: lua/lib/record.lua, "word of pass".
+ * @param given the body's members @param made the words of members that need more than their value; empty for none
+ */
+function optionWords (body: PassBody, given: Members, made: Record<MadeMember, string>): string {
+  let words = ''
+  for (const [name, row] of others) {
+    if (row.kept === 'made') words += made[name as MadeMember]
+    if (row.kept !== 'word' || body[name] == null) continue
+    const values = row.unit.write(body[name], () => given.raw(name)!)
+    for (const value of Array.isArray(values) ? values : [values]) words += ` ${row.letter}${value}`
+  }
+  return words
+}
+
+/**
+ * The runs that it belongs to: by its own labels, or by its parent's where it has none of that name. It takes over
+ * those.
+ * @param words those of its options
+ */
+function runWords (words: string, ofParent: readonly string[], names: readonly string[]): string {
+  let runs = ''
+  for (const name of names) {
+    const [own] = new RegExp(` j${name.replaceAll('.', '\\.')}:\\S+`).exec(words) ?? []
+    const label = own?.slice(2) ?? ofParent.find(label => label.startsWith(`${name}:`))
+    if (label !== undefined) runs += `${own === undefined ? ` j${label}` : ''} J${label}`
+  }
+  return runs
+}
+
+/** For people who must approve: how much of the task they see, and the digest of the whole payload. */
+function humanWords (task: Buffer, payload: Buffer): string {
+  return ` l${excerptBytes(task)} h${digestOf(payload)}`
+}
+
+/** The digest of a payload that a person decides on: SHA-256 in base64, of an object with exactly these members. */
+export function digestOf (payload: Buffer): string {
+  return createHash('sha256').update('{').update(payload).update('}').digest('base64')
+}

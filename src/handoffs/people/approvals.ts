@@ -1,0 +1,225 @@
+import { Problem, invalid } from '../../core/errors.ts'
+import { homeTag, isId, randomToken } from '../../core/ids.ts'
+import { iso } from '../../core/iso.ts'
+import { labelsMember } from '../../core/labels.ts'
+import { isAddressed, statusAt } from '../../core/model.ts'
+import type { Caller, HandoffRecord, Status } from '../../core/model.ts'
+import { isNarrow } from '../../store/approvals.ts'
+import type {
+  Approvals, Decided, InspectReply, ListPlace, SeenByPerson, ApprovalVerdict, Waiting, WantedWaiting
+} from '../../store/approvals.ts'
+import type { Handoffs, AgentTexts } from '../../store/handoffs.ts'
+import type { Reads } from '../../store/reads.ts'
+import type { Seen } from '../../store/replies.ts'
+import type { Requester } from '../../store/requester.ts'
+import {
+  agreedMembers, alreadyDecided, approvalText, digestText, membersText, payloadMembers, placeOf, refusal, spliceAnswer,
+  termsOn
+} from '../lifecycle/answers.ts'
+import { excerpt } from '../lists/excerpt.ts'
+import { statusWithoutResult } from '../lists/histories.ts'
+
+/** All of a handoff that required a person. The payload is the text of JSON members; null once it was freed. */
+export type Inspection = Omit<Extract<InspectReply, { outcome: 'found' }>, 'outcome'> & { id: string }
+
+/** The same for the page: with what agents said about its end, and whether the page can show its parent too. */
+export interface ToRead extends Inspection { texts: AgentTexts | null, isParentShown: boolean }
+
+/**
+ * One entry of the list: the beginning of its task as JSON text, whether the task is longer, the digest of all that was
+ * passed, how many bytes that has, and whether the beginning is all of it.
+ */
+interface Listed {
+  id: string
+  record: HandoffRecord
+  task: string
+  truncated: boolean
+  digest: string
+  size: number
+  isWhole: boolean
+}
+/**
+ * A part of the list, which may be empty; the cursor of the next part, null at the end of the list; and how many wait
+ * in all. By Redis’s clock it was `now`.
+ */
+interface ListPart { items: Listed[], next: string | null, count: number, now: number }
+
+/** One of the last decisions, with the beginning of its task; null if the task is gone. */
+export type DecidedLately = Omit<Decided, 'task'> & { task: { text: string, truncated: boolean } | null }
+
+/** How much of such a task is shown, in characters. */
+const decidedShown = 200
+
+/**
+ * How many calls one part may take. More than one is needed when expired handoffs that aren't swept yet come first in
+ * the list.
+ */
+const callsAList = 10
+/** The same for a part that has only some: each call is shorter. */
+const callsForSome = 32
+
+/** The final states that agents give a reason for. */
+const explained = new Set<Status>(['failed', 'declined', 'cancelled'])
+
+/** The bytes of a payload that has nothing but a task, without the task itself. */
+const besideTask = payloadMembers
+  .reduce((sum, [name, absent], at) => sum + `,"${name}":`.length + (at === 0 ? -1 : absent.length), 0)
+
+const freed = Buffer.from(payloadMembers.map(([name]) => `"${name}":null`).join())
+
+/** Approvals, for the API and the pages alike. */
+export class ApprovalService {
+  readonly #approvals: Approvals
+  readonly #handoffs: Handoffs
+  readonly #reads: Reads
+
+  constructor (approvals: Approvals, handoffs: Handoffs, reads: Reads) {
+    this.#approvals = approvals
+    this.#handoffs = handoffs
+    this.#reads = reads
+  }
+
+  /** The handoffs that wait for a person, oldest first. @param cursor `next` of the previous part */
+  async list (
+    tenant: string, cursor: string | undefined, limit: number, wanted: WantedWaiting = {}, requester?: Requester
+  ): Promise<ListPart> {
+    const tag = homeTag(tenant)
+    const isForSome = isNarrow(wanted)
+    const maxCalls = isForSome ? callsForSome : callsAList
+    let place = cursor === undefined ? null : readCursor(cursor)
+    for (let calls = 1; ; calls++) {
+      const read = () => this.#approvals.list(tenant, tag, place, limit, wanted)
+      const { items, next, ...part } = await (isForSome
+        ? this.#reads.page(tenant, [tag], read, requester)
+        : this.#reads.run({ tenant, tag, requester }, read))
+      if (items.length > 0 || next === null || calls === maxCalls) {
+        return { items: items.map(listed), next: next === null ? null : writeCursor(next), ...part }
+      }
+      place = next
+    }
+  }
+
+  /** The last decisions of people of this tenant, the latest first. */
+  async decided (tenant: string, limit: number): Promise<DecidedLately[]> {
+    const items = await this.#approvals.decided(tenant, homeTag(tenant), limit)
+    return items.map(({ task, ...item }) => ({ ...item, task: task === null ? null : excerpt(task, decidedShown) }))
+  }
+
+  /** The channel for changes of a tenant's list. */
+  listChannelOf (tenant: string): string {
+    return this.#approvals.channelOf(tenant, homeTag(tenant))
+  }
+
+  /** How a handoff stands, without its texts; null if there is none. */
+  async stands (caller: Caller, id: string): Promise<Seen | null> {
+    const reply = await this.#handoffs.status(placeOf(caller, id), 0, 0)
+    if (reply.outcome === 'not_found') return null
+    if (!isAddressed(caller, reply.record)) throw refusal({ outcome: 'not_addressee', seen: reply })
+    return reply
+  }
+
+  /** The channel for changes of one handoff. */
+  channelOf (caller: Caller, id: string): string {
+    return this.#handoffs.channelOf(placeOf(caller, id))
+  }
+
+  /** The whole of one handoff. Reading it changes nothing. */
+  inspect (caller: Caller, id: string, requester: Requester): Promise<Inspection> {
+    return this.#inspect(caller, id, requester, false)
+  }
+
+  /** @param isForAsked also a handoff that needs no approval, if its catcher has asked people */
+  async #inspect (caller: Caller, id: string, requester: Requester, isForAsked: boolean): Promise<Inspection> {
+    const place = placeOf(caller, id)
+    const look = (maxBytes?: number) => this.#approvals.inspect(place, maxBytes)
+    const name = `inspect ${place.tenant}:${id}`
+    const { found: reply, now = caller } = await this.#reads.shared(name, place, requester, look)
+    if (reply.outcome === 'not_found') throw new Problem('not_found')
+    if (!isAddressed(now, reply.record)) throw refusal({ outcome: 'not_addressee', seen: reply })
+    const { approval, extra: { ask } } = reply.record
+    if (approval === 'none' && !(isForAsked && ask?.of === 'person')) {
+      throw refusal({ outcome: 'no_approval_required', seen: reply })
+    }
+    return { ...reply, id }
+  }
+
+  /**
+   * A handoff that people decide on, or are asked about, for its page. The read changes nothing. Agents' texts about
+   * its end come from a second call, which is safe, since an end is final.
+   */
+  async read (caller: Caller, id: string, requester: Requester): Promise<ToRead> {
+    const one = await this.#inspect(caller, id, requester, true)
+    const { status, extra: { parent } } = one.record
+    const look = async (wanted: string) => {
+      const place = placeOf(caller, wanted)
+      const { found: reply } = await statusWithoutResult(this.#reads, this.#handoffs, place, requester)
+      return reply.outcome === 'found' ? reply : null
+    }
+    const [itself, itsParent] =
+      await Promise.all([explained.has(status) ? look(id) : null, parent === undefined ? null : look(parent)])
+    return {
+      ...one, texts: itself?.texts ?? null, isParentShown: itsParent !== null && itsParent.record.approval !== 'none'
+    }
+  }
+
+  /**
+   * Approves or rejects a handoff. A decision is final.
+   * @param note JSON text: a string or null
+   * @param seen the handoff that the person saw: if the id has another one by now, the decision is refused. A member
+   * that is left out isn't compared; a `createdAt` of NaN matches no handoff.
+   * @returns the answer's JSON
+   */
+  async decide (
+    caller: Caller, verdict: ApprovalVerdict, id: string, note: Buffer, seen: SeenByPerson
+  ): Promise<string> {
+    const reply = await this.#approvals.decide(verdict, placeOf(caller, id), randomToken(), caller.agent, seen, note)
+    if (reply.outcome === 'already_decided') throw alreadyDecided(reply)
+    if (reply.outcome !== 'decided') throw refusal(reply)
+    const approval = approvalText(
+      verdict,
+      { at: reply.at, by: caller.agent, note: note.toString(), ...seen.digest !== undefined && { digest: seen.digest } }
+    )
+    return `{"handoff_id":"${id}","status":"${verdict === 'approved' ? 'pending' : 'rejected'}","approval":${approval}}`
+  }
+}
+
+function listed ({ id, record, task, digest, size }: Waiting): Listed {
+  const { text, truncated } = excerpt(task)
+  return { id, record, task: text, truncated, digest, size, isWhole: !truncated && size <= task.length + besideTask }
+}
+
+/** The list's JSON. The beginning of each task is the text that was passed. */
+export function listText ({ items, next }: ListPart): string {
+  const parts = items.map(({ id, record, task, truncated }) =>
+    `{"handoff_id":"${id}","task":${task},${truncated ? '"task_truncated":true,' : ''}` +
+    `"created_at":"${iso(
+      record.createdAt
+    )}","expires_at":"${iso(record.expiresAt)}","passed_by":"${record.passedBy}"${membersText(termsOn('approvals', record.extra))}${labelsMember(record.extra.labels)}}`)
+  return `{"items":[${parts.join(',')}],"next_cursor":${JSON.stringify(next)}}`
+}
+
+/** A handoff's JSON, with its payload and schema as they were passed. */
+export function inspectionText ({ id, now, record, decision, payload, digest, schema }: Inspection): Buffer {
+  const more = { ...agreedMembers(record), digest: digestText(digest) }
+  return spliceAnswer(`{"handoff_id":"${id}","status":"${statusAt(record, now)}",`, payload ?? freed,
+    `,"created_at":"${iso(
+      record.createdAt
+    )}","expires_at":"${iso(record.expiresAt)}","passed_by":"${record.passedBy}",` +
+    `"approval":${approvalText(record.approval, decision)}${membersText(more)}${labelsMember(record.extra.labels)}${schema === null
+      ? ''
+      : `,"result_schema":${schema}`}}`)
+}
+
+/** The cursor of the entries after this position. */
+function writeCursor ({ createdAt, id }: ListPlace): string {
+  return Buffer.from(`${createdAt} ${id}`).toString('base64url')
+}
+
+/** A cursor is a position, not a permission: a made-up one shows nothing that the list doesn't show. */
+function readCursor (cursor: string): ListPlace {
+  const [, createdAt, id] = /^(\d{1,15}) (\S+)$/.exec(Buffer.from(cursor, 'base64url').toString()) ?? []
+  if (id === undefined || !isId(id)) {
+    throw invalid({ pointer: '/cursor', message: 'querystring: must be a next_cursor of this list' })
+  }
+  return { createdAt: Number(createdAt), id }
+}
