@@ -13,7 +13,7 @@
 --          {'not_asked', now, record, extra} {'content_changed', …} {'already_answered', …} {'expired', …}
 --          {'withdrawn', …} {'no_scope', …} {'self_approval', …} {'not_the_passer', …}  no_scope: see ARGV 8
 --          {'newer'} {'full'}
---@include late appending events inbox due work asking
+--@include late appending events inbox due work asking decisions
 local key, due = KEYS[1], KEYS[2]
 local agent, retention, member, max, token, wanted = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
 local letters, satisfied, note, answer = ARGV[8], ARGV[9], ARGV[10], ARGV[11]
@@ -54,6 +54,7 @@ if isFull(#note + #answer) then return { 'full' } end
 --@end
 
 local outbox, ask = openOutbox(key, key, member), openAsk(key, member, extra)
+local decisions = of == 'p' and openDecisions(key, member)
 local before, caught, rest = string.match(record, '^2?:?(%l+ %S+ %d+ %d+ %S+ %S+) (%d+) %d+(.*)$')
 local until_done, beat
 until_done, beat, extra = restFrom(extra, now, ask.left, math.min(tonumber(deadline), caught + max))
@@ -65,6 +66,8 @@ keepWork(key, until_done, retention, extra)
 setDue(key, due, beat or until_done, member, now)
 redis.pcall('SPUBLISH', key, 'answered')
 announceAsks(ask.list)
+noteDecision(decisions, now, micros, 'answered ' .. agent .. ' ' .. passed_by .. ' ' .. id .. ' -', extra, note,
+  decisions and redis.call('HGET', key, 'q') or '')
 append(outbox, micros, 'answered', member, record, extra, caught_by, ' q' .. id .. ' y' .. agent)
 local reply = { 'answered', now }
 --@include reply

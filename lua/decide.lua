@@ -3,7 +3,7 @@
 -- enters the inbox once nothing blocks it (lib/after.lua). Or pending -> rejected: a person said no, so it can't be
 -- caught. The payload stays readable until the key's TTL ends.
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
---       2 prefix:{tag}:w:tenant      handoffs that wait for a person; beside it, `:decided`, the last decisions
+--       2 prefix:{tag}:w:tenant      handoffs that wait for a person
 --       3 prefix:{tag}:due:tenant    its tenant's live handoffs (lib/due.lua)
 -- ARGV: 1 the call's deadline (ms)  2 approved or rejected  3 decision_token  4 decided_by  5 retention (ms)
 --       6 tenant:id  7 when the handoff that the person saw was passed (ms); empty if not given
@@ -16,13 +16,13 @@
 --          {'cancelled', now, record, extra} {'expired', …} {'self_approval', …}
 --          {'content_changed', now, record, extra}   not the handoff that the person saw; nothing changed
 --          {'newer'} {'full'}
---@include late appending events inbox runs ended
+--@include late appending events inbox runs ended decisions
 local key, waiting, due = KEYS[1], KEYS[2], KEYS[3]
 local verdict, token, decided_by, retention, member, seen, digest, note =
   ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9]
 local isYes = verdict == 'approved'
 micros = seconds .. micros
-local record, decision, extra = unpack(redis.call('HMGET', key, 's', 'd', 'x'))
+local record, decision, extra, task, content = unpack(redis.call('HMGET', key, 's', 'd', 'x', 't', 'h'))
 
 if not record then return { 'not_found' } end
 local status, approval, created, expires, passed_by = string.match(record, RECORD)
@@ -37,17 +37,15 @@ if status == 'cancelled' then return { 'cancelled', now, record, extra } end
 if status == 'expired' or now >= tonumber(expires) then return { 'expired', now, record, extra } end
 if passed_by == decided_by then return { 'self_approval', now, record, extra } end
 -- An id can come back: a pass with the Idempotency-Key of a handoff that is gone makes the same id again.
-if seen ~= '' and seen ~= created or digest ~= '' and digest ~= redis.call('HGET', key, 'h') then
+if seen ~= '' and seen ~= created or digest ~= '' and digest ~= content then
   return { 'content_changed', now, record, extra }
 end
 --@if full
 if isFull(#note) then return { 'full' } end
 --@end
-local decided = waiting .. ':decided'
-isHere(key, decided)
-
 -- First of the writes, since these lists may be on another node.
 local outbox, inbox = openOutbox(key, key, member), inboxOf(key, member, extra)
+local decisions = openDecisions(key, member)
 local ended, runs = not isYes and openEnded(key, member, extra), not isYes and openRuns(key, member, extra)
 if inbox then
   if isYes then refuseWhileMoving(key, inbox) end
@@ -69,10 +67,8 @@ redis.call('HSET', key, 's', record,
 redis.call('HDEL', key, 't')
 if not isYes then redis.call('PEXPIREAT', key, ms(now + retention)) end
 redis.call('ZREM', waiting, member)
--- The list of the last decisions: the tenant's latest 50, for 7 days.
-redis.call('ZADD', decided, now, member)
-redis.call('ZREMRANGEBYRANK', decided, 0, -51)
-redis.call('PEXPIREAT', decided, ms(now + 604800000))
+noteDecision(decisions, now, micros, verdict .. ' ' .. decided_by .. ' ' .. passed_by .. ' - ' .. (content or '-'),
+  extra, note, task or '')
 redis.pcall('SPUBLISH', key, verdict)
 redis.pcall('SPUBLISH', waiting, verdict)
 append(outbox, micros, verdict, member, record, extra)

@@ -10,6 +10,7 @@ import { AskService } from './handoffs/people/asks.ts'
 import { AttemptService } from './handoffs/lifecycle/attempts.ts'
 import { Explanations } from './handoffs/lifecycle/explain.ts'
 import { HandoffService } from './handoffs/lifecycle/service.ts'
+import { DecisionService } from './handoffs/people/decisions.ts'
 import { EverythingService } from './handoffs/lifecycle/everything.ts'
 import { EventService, EventStreams } from './handoffs/feed/events.ts'
 import { MessageExcerpts } from './webhooks/message-excerpts.ts'
@@ -210,7 +211,8 @@ export async function buildApp (
   const asks = new AskService(
     store.asks, store.lists, waiter, schemas, reads, { baseUrl, maxWorkTtl: config.maxWorkTtl }
   )
-  const forPeople = new PeopleService(approvals, asks, waiter)
+  const decisions = new DecisionService(store.decisions, store.lists, reads)
+  const forPeople = new PeopleService(approvals, asks, decisions, waiter)
   const operate = new OperateService(store.lists, store.attempts, reads, config.runLabels)
   const webhooks = new WebhookService(parts, reads)
   const operations = operationsOf({
@@ -222,6 +224,7 @@ export async function buildApp (
     after,
     inboxSettings,
     approvals,
+    decisions,
     asks,
     many,
     lists,

@@ -81,6 +81,7 @@ const environment = Type.Object({
     description: 'how often work may be passed on below its first handoff: 1 to 1000'
   }),
   RETENTION: seconds(86400, 'how long a finished handoff stays readable'),
+  DECISIONS_RETENTION: seconds(90 * 86400, 'how long what people decided is kept', 0),
   EVENTS_RETENTION: seconds(0, 'how long events are kept', 0),
   ENDED: Type.Union([Type.Literal('on'), Type.Literal('off')], {
     default: 'on', description: 'whether what has ended is listed: on or off'
@@ -213,6 +214,7 @@ export function loadConfig (env: NodeJS.ProcessEnv = process.env) {
     maxWorkTtl: given.MAX_WORK_TTL * 1000,
     hopLimit: given.HOP_LIMIT,
     retention: given.RETENTION * 1000,
+    decisionsRetention: given.DECISIONS_RETENTION * 1000,
     /** 0: events are off. */
     eventsRetention: given.EVENTS_RETENTION * 1000,
     listsEnded: given.ENDED === 'on',

@@ -54,6 +54,7 @@ async function serve (
     retention: config.retention,
     eventsRetention: config.eventsRetention,
     listsEnded: config.listsEnded,
+    decisionsRetention: config.decisionsRetention,
     runLabels: config.runLabels,
     replicas: config.replicas,
     log,

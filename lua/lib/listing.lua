@@ -76,6 +76,31 @@ local function itemOf(listing, key, score, member, record, extra)
   local title = listing.with_titles and redis.call('HGET', key, 'n') or false
   return { score, member, record, extra or false, decision, fault, progress, task, title }
 end
+-- What of a handoff is listed: an item, true where none is read, or false if it isn't wanted.
+local function handoffAt(listing, found, list, score, member)
+  local key = (found.prefix or listing.base .. '{' .. string.match(member, ':(...)') .. '}:h:') .. member
+  local record, extra = unpack(redis.call('HMGET', key, 's', 'x'))
+  if not record then isHere(list, key) end
+  if not record or not isListed(listing, record, extra) then return false end
+  return #found - 3 < listing.limit and itemOf(listing, key, score, member, record, extra) or true
+end
+-- The same of a decision (lib/decisions.lua). An item: {score, member, facts, texts}.
+local function decisionAt(listing, found, list, score, member)
+  if score - (listing.now - DECISIONS_RETENTION) <= 0 then return false end
+  local id, moment = string.match(member, ':(.+)/(%d+)$')
+  local facts, texts = unpack(redis.call('HMGET', list .. ':' .. id, moment, moment .. 't'))
+  if not facts then
+    isHere(list, list .. ':' .. id)
+    return false
+  end
+  local state, by, words = string.match(facts, '^(%l+) (%S+) %S+ %S+ %S+(.*)$')
+  if listing.statuses ~= '' and not string.find(listing.statuses, ' ' .. state .. ' ', 1, true) then return false end
+  if listing.caught_by ~= '' and listing.caught_by ~= by or not isWanted(words, listing.words) then return false end
+  local is_first, left = listing.count == 0, listing.texts - #(texts or '')
+  if #found - 3 >= listing.limit or left < 0 and not is_first then return true end
+  listing.count, listing.texts = listing.count + 1, left
+  return { score, member, facts, texts }
+end
 -- The rank of the first member to look at.
 local function rankToBegin(listing, list, score, member, includes)
   local isForwards, since, before = listing.step == 1, listing.since, listing.before
@@ -106,17 +131,17 @@ local function lookAt(listing, found, list, score, member)
     found[3] = 1
     return true
   end
-  local key = (found.prefix or listing.base .. '{' .. string.match(member, ':(...)') .. '}:h:') .. member
-  local record, extra = unpack(redis.call('HMGET', key, 's', 'x'))
-  if not record then isHere(list, key) end
-  if record and isListed(listing, record, extra) then
-    local item = #found - 3 < listing.limit and itemOf(listing, key, score, member, record, extra)
-    if not item then
-      found[3] = 1
-      return true
-    end
-    found[#found + 1] = item
+  local item
+  if listing.isOfDecisions then
+    item = decisionAt(listing, found, list, score, member)
+  else
+    item = handoffAt(listing, found, list, score, member)
   end
+  if item == true then
+    found[3] = 1
+    return true
+  end
+  if item then found[#found + 1] = item end
   found[1], found[2] = false, false
 end
 -- The list's next member and its score, if one look finds them: most lists have one member of the score to begin at.

@@ -118,5 +118,7 @@ end
 -- How long an agent has for the work, and how long a handoff is kept after its end (ms).
 --@constant WORK_TTL
 --@constant RETENTION
+-- How long what people decided is kept (ms).
+--@constant DECISIONS_RETENTION
 -- How many bytes a request alone reads without a slot (store/reads.ts).
 --@constant READ_ALONE

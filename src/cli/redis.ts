@@ -23,9 +23,9 @@ export async function withStore<T> (
 ): Promise<T> {
   const embedded = config.redisUrl === undefined ? await findRunning(config.dataDir) : undefined
   const url = config.redisUrl ?? embedded!.socket
-  const { keyPrefix, workTtl, retention, eventsRetention, listsEnded } = config
+  const { keyPrefix, workTtl, retention, decisionsRetention, eventsRetention, listsEnded } = config
   const store = openStore({
-    url, keyPrefix, tags, workTtl, retention, eventsRetention, listsEnded, replicas, log: silent
+    url, keyPrefix, tags, workTtl, retention, decisionsRetention, eventsRetention, listsEnded, replicas, log: silent
   })
   try {
     return await use(store, url)

@@ -12,6 +12,10 @@ export function isStatus (text: unknown): text is Status {
 /** The state of a person's approval: not required, required and undecided, given, refused. */
 export type Approval = 'none' | 'waiting' | 'approved' | 'rejected'
 
+/** What a person decided, or that it was a question that was answered. */
+export const decisionStates = ['approved', 'rejected', 'answered'] as const
+export type DecisionState = typeof decisionStates[number]
+
 /**
  * A handoff's state as operations see it. It is finer than the status: a pending handoff may be waiting for a person,
  * `blocked` by others that it comes after, or `delayed`; an expired one that had been caught, or was for an inbox, is
@@ -139,7 +143,7 @@ export function standingOf (
 }
 
 /** May this key see the payload? It may be held to inboxes; a handoff for no inbox is for all keys. */
-export function isAddressed ({ inboxes }: Caller, { extra: { to } }: HandoffRecord): boolean {
+export function isAddressed ({ inboxes }: Caller, { extra: { to } }: Pick<HandoffRecord, 'extra'>): boolean {
   return inboxes === null || to === undefined || inboxes.has(to)
 }
 

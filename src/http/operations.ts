@@ -50,8 +50,18 @@ async function perform (
   reply.code(status)
   if (made !== undefined) reply.header('location', `${reply.server.basePath}/api/status/${made}`)
   if (traceparent !== undefined) reply.header('traceparent', traceparent)
-  if (typeof answer === 'string' || Buffer.isBuffer(answer)) reply.header('content-type', jsonType)
+  if (outcome.file !== undefined) sendFile(reply, outcome.file)
+  else if (typeof answer === 'string' || Buffer.isBuffer(answer)) reply.header('content-type', jsonType)
   return answer
+}
+
+function sendFile (reply: FastifyReply, { name, type, next }: NonNullable<OperationOutcome['file']>): void {
+  reply.headers({
+    'content-type': type,
+    'content-disposition': `attachment; filename="${name}"`,
+    'x-content-type-options': 'nosniff',
+    ...next !== undefined && { link: `<${reply.server.basePath}${next}>; rel="next"` }
+  })
 }
 
 /** The same for an operation that has a stream, which the client may ask for. */

@@ -2,14 +2,17 @@ import {
   approveBody, decisionAnswer, inspectAnswer, listAnswer, listQuery, rejectBody
 } from '../core/schemas/approvals.ts'
 import type { ListQuery } from '../core/schemas/approvals.ts'
+import { decisionsAnswer, decisionsQuery } from '../core/schemas/decisions.ts'
+import type { DecisionsQuery } from '../core/schemas/decisions.ts'
 import { handoffParams, noQuery } from '../core/schemas/handoffs.ts'
 import { isAddressed } from '../core/model.ts'
 import { inspectionText, listText } from '../handoffs/people/approvals.ts'
+import { decisionsFile, decisionsText } from '../handoffs/people/decisions.ts'
 import { labelsOf } from './arguments.ts'
 import { operation, refusedBy, stays, unmoved } from './operation.ts'
 import type { OperationCall, Operation, OperationOutcome, Services } from './operation.ts'
 
-/** People's approvals, as an API; web/ has the pages. */
+/** People's approvals and decisions, as an API; web/ has the pages. */
 
 export function listApprovals ({ approvals }: Services) {
   return operation<unknown, ListQuery>({
@@ -54,6 +57,36 @@ export function inspectApproval ({ approvals }: Services) {
   })
 }
 
+const decisionsPath = '/api/decisions'
+
+export function listDecisions ({ decisions }: Services) {
+  return operation<unknown, DecisionsQuery>({
+    name: 'listDecisions',
+    scope: ['approve', 'operate'],
+    method: 'GET',
+    path: decisionsPath,
+    tag: 'approvals',
+    summary: 'List what people decided',
+    description: 'Which handoffs people of this tenant approved and rejected, and which questions they answered, the ' +
+      'latest first. A decision is kept for DECISIONS_RETENTION (90 days by default), though its handoff goes. Go on ' +
+      'until next_cursor is null: before that, a page may have fewer items than `limit`, or none.',
+    query: decisionsQuery,
+    answers: { 200: decisionsAnswer },
+    async run ({ caller, query, requester }) {
+      const page = await decisions.page(caller, query, requester)
+      if (query.format !== 'csv') return unmoved(decisionsText(page))
+      const next = page.next === null ? {} : { next: nextPage(query, page.next) }
+      const file = { name: 'decisions.csv', type: 'text/csv; charset=utf-8; header=present', ...next }
+      return { ...unmoved(decisionsFile(page)), file }
+    },
+  })
+}
+
+function nextPage (query: DecisionsQuery, cursor: string): string {
+  const given = Object.entries({ ...query, cursor }).map(([name, value]): [string, string] => [name, String(value)])
+  return `${decisionsPath}?${new URLSearchParams(given)}`
+}
+
 const decision = {
   scope: 'approve',
   method: 'POST',
@@ -94,12 +127,13 @@ interface DecisionBody { digest?: string | null }
 const noNote = Buffer.from('null')
 
 async function decide (
-  { approvals }: Services, { caller, id, body, members, createdAt }: OperationCall<DecisionBody>,
+  { approvals, decisions }: Services, { caller, id, body, members, createdAt }: OperationCall<DecisionBody>,
   decided: 'approved' | 'rejected'
 ): Promise<OperationOutcome> {
   // The note's JSON text as it came. It is stored and shown, and never parsed here.
   const note = members.raw('note') ?? noNote
   const answer = await approvals.decide(caller, decided, id, note, { createdAt, digest: digestIn(body) })
+  decisions.made(caller)
   // An approved handoff is as pending as before.
   const moved = decided === 'rejected' ? { to: [decided], ids: [id] } : stays
   return { status: 200, answer, replayed: false, moved, decided }

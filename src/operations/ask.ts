@@ -89,7 +89,7 @@ const answering = {
   answers: { 200: answeredAnswer },
 } as const
 
-export function answer ({ asks }: Services) {
+export function answer ({ asks, decisions }: Services) {
   return operation<AnswerBody>({
     ...answering,
     name: 'answer',
@@ -100,7 +100,9 @@ export function answer ({ asks }: Services) {
       'again changes nothing.',
     refusals: [...refusedBy('answer'), 'result_invalid', 'result_schema_too_slow'],
     async run ({ caller, id, body, members }) {
-      return { status: 200, ...await asks.answer(caller, id, body, members), moved: stays }
+      const answered = await asks.answer(caller, id, body, members)
+      decisions.made(caller)
+      return { status: 200, ...answered, moved: stays }
     },
   })
 }

@@ -8,6 +8,7 @@ import type { EndAnswer } from '../core/schemas/attempts.ts'
 import type { AfterService } from '../handoffs/lifecycle/after.ts'
 import type { ApprovalService } from '../handoffs/people/approvals.ts'
 import type { AskService } from '../handoffs/people/asks.ts'
+import type { DecisionService } from '../handoffs/people/decisions.ts'
 import type { EverythingService } from '../handoffs/lifecycle/everything.ts'
 import type { EventService, EventStreams, OpenStream } from '../handoffs/feed/events.ts'
 import type { InboxService } from '../handoffs/inbox/inboxes.ts'
@@ -39,6 +40,7 @@ export interface Services {
   runs: RunService
   operate: OperateService
   approvals: ApprovalService
+  decisions: DecisionService
   asks: AskService
   events: EventService
   streams: EventStreams
@@ -142,6 +144,8 @@ export interface OperationOutcome {
   decided?: ApprovalVerdict
   /** An operator's change, for the log. */
   operated?: Operated | undefined
+  /** The answer is a file of this media type: its name, and the path of the next one, if there is one. */
+  file?: { name: string, type: string, next?: string }
   /** Whether the log is to have that the caller read all of it. */
   isRead?: boolean
 }

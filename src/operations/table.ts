@@ -1,5 +1,5 @@
 import { answer, answerAsPasser, ask, asked, listAsks } from './ask.ts'
-import { approve, inspectApproval, listApprovals, reject } from './approvals.ts'
+import { approve, inspectApproval, listApprovals, listDecisions, reject } from './approvals.ts'
 import { cancel, purge, redrive, redriveChosen, reissue } from './operate.ts'
 import { catchNext, inbox, listInboxes, setInbox, inboxWorkers } from './inboxes.ts'
 import { catchOne, decline, done, fail, heartbeat, pass } from './lifecycle.ts'
@@ -16,7 +16,7 @@ export function operationsOf (services: Services): readonly Operation[] {
   return [
     pass, catchOne, catchNext, read, inbox, listInboxes, inboxWorkers, done, status, list, listRuns, get, wait,
     heartbeat, fail, decline, cancel, reissue, ask, asked, answer, answerAsPasser, listAsks, listApprovals,
-    inspectApproval, approve, reject, setInbox, redrive, redriveChosen, purge, events, createWebhook, listWebhooks,
-    getWebhook, deleteWebhook, rotateWebhook, enableWebhook, testWebhook, listDeliveries, replayWebhook
+    inspectApproval, approve, reject, listDecisions, setInbox, redrive, redriveChosen, purge, events, createWebhook,
+    listWebhooks, getWebhook, deleteWebhook, rotateWebhook, enableWebhook, testWebhook, listDeliveries, replayWebhook
   ].map(make => make(services))
 }

@@ -14,10 +14,12 @@ export function readLua (path: string): string {
 
 /**
  * The texts that a block of a script may be for: events are on, and written to the feed itself (`direct`) or relayed;
- * one Redis has all partitions (`oneredis`); ended handoffs are listed; the text runs several calls at once; the text
- * is for a full Redis.
+ * one Redis has all partitions (`oneredis`); ended handoffs are listed; people's decisions are kept; the text runs
+ * several calls at once; the text is for a full Redis.
  */
-const conditions = ['events', 'direct', 'relayed', 'oneredis', 'ended', 'several', 'full'] as const
+const conditions = [
+  'events', 'direct', 'relayed', 'oneredis', 'ended', 'decisions', 'several', 'full'
+] as const
 export type Condition = typeof conditions[number]
 
 /** The conditions that hold, and the constants' values as Lua writes them. */

@@ -29,7 +29,8 @@ export const outcomes = {
     'approved', 'rejected', 'replayed', 'not_found', 'no_approval_required', 'already_decided', 'cancelled', 'expired',
     'self_approval', 'content_changed', 'newer', 'full', 'late'
   ],
-  decided: ['listed'],
+  'decision-forget': ['forgotten', 'not_found', 'late'],
+  'decisions-trim': ['counted', 'late'],
   delete: ['deleted', 'late'],
   dependents: ['dependents', 'open', 'newer', 'late'],
   done: [

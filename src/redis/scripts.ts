@@ -63,8 +63,11 @@ interface ScriptOptions {
   listsEnded?: boolean | undefined
 }
 
-/** How long an agent has for the work, and how long a handoff is kept after its end, in milliseconds. */
-export interface Lifetimes { workTtl: number, retention: number }
+/**
+ * How long an agent has for the work, how long a handoff is kept after its end, and people's decisions (0: none; left
+ * out: 90 days), in milliseconds.
+ */
+export interface Lifetimes { workTtl: number, retention: number, decisionsRetention?: number | undefined }
 
 const day = 86_400_000
 
@@ -85,10 +88,17 @@ export function loadScripts (
 }
 
 export function purposeOf (
-  events: EventTarget | undefined, { workTtl, retention }: Lifetimes, isOneRedis: boolean, listsEnded = true
+  events: EventTarget | undefined, { workTtl, retention, decisionsRetention = 90 * day }: Lifetimes,
+  isOneRedis: boolean, listsEnded = true
 ): Purpose {
-  const holds: Condition[] = [...isOneRedis ? ['oneredis'] as const : [], ...listsEnded ? ['ended'] as const : []]
-  const constants = { WORK_TTL: String(workTtl), RETENTION: String(retention), READ_ALONE: String(readAlone) }
+  const flags = { oneredis: isOneRedis, ended: listsEnded, decisions: decisionsRetention > 0 }
+  const holds = (Object.keys(flags) as Array<keyof typeof flags>).filter(name => flags[name]) as Condition[]
+  const constants = {
+    WORK_TTL: String(workTtl),
+    RETENTION: String(retention),
+    DECISIONS_RETENTION: String(decisionsRetention),
+    READ_ALONE: String(readAlone)
+  }
   if (events === undefined) return { holds: new Set(holds), constants }
   if (events === 'outbox') return { holds: new Set([...holds, 'events', 'relayed']), constants }
   return {

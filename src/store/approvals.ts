@@ -1,11 +1,11 @@
 import { TooLarge } from '../core/errors.ts'
 import type { Labels } from '../core/labels.ts'
-import type { Decision, HandoffRecord } from '../core/model.ts'
+import type { HandoffRecord } from '../core/model.ts'
 import { handoffOfMember, memberOf } from './key-names.ts'
 import type { KeyNames } from './key-names.ts'
 import { wordsOf } from './lists.ts'
 import type { Lanes } from '../redis/lanes.ts'
-import { parseDecision, parseRecord, readRefusal, readSeen, tagged } from './replies.ts'
+import { parseRecord, readRefusal, readSeen, tagged } from './replies.ts'
 import type { Refused, RefusedReply, Seen } from './replies.ts'
 import type { Scripts } from '../redis/scripts.ts'
 import type { HandoffPlace } from './handoffs.ts'
@@ -48,9 +48,6 @@ export interface ListPlace { createdAt: number, id: string }
  * many wait in all, with those that have expired since the last sweep. By Redis’s clock it was `now`.
  */
 interface WaitingPart { items: Waiting[], next: ListPlace | null, count: number, now: number }
-
-/** A handoff that people decided on. `task`: the beginning of a JSON string; null where it is gone. */
-export interface Decided { id: string, record: HandoffRecord, decision: Decision, task: Buffer | null }
 
 /** Approvals in Redis: one method per script. */
 export class Approvals {
@@ -117,17 +114,6 @@ export class Approvals {
       decode: readList,
     })
   }
-
-  /** The last decisions of people of this tenant, the latest first. */
-  decided (tenant: string, tag: string, limit: number): Promise<Decided[]> {
-    return this.#lanes.call({
-      script: this.#scripts.decided,
-      tag,
-      keys: [this.#keyNames.decided(tag, tenant)],
-      texts: [String(limit), this.#keyNames.partition(tag)],
-      decode: readDecided,
-    })
-  }
 }
 
 /** Are only some wanted? */
@@ -179,19 +165,4 @@ function readList (reply: unknown): WaitingPart {
     count: count as number,
     now: now as number,
   }
-}
-
-function readDecided (reply: unknown): Decided[] {
-  const [, , ...parts] = tagged(reply)
-  const items: Decided[] = []
-  for (let at = 0; at < parts.length; at += 5) {
-    const [member, record, decision, extra, task] = parts.slice(at, at + 5)
-    items.push({
-      id: handoffOfMember(member).id,
-      record: parseRecord(record, extra),
-      decision: parseDecision(decision)!,
-      task: (task ?? null) as Buffer | null
-    })
-  }
-  return items
 }

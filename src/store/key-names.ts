@@ -52,9 +52,14 @@ export class KeyNames {
     return `${this.partition(tag)}w:${tenant}`
   }
 
-  /** The last decisions of a tenant's people. */
-  decided (tag: string, tenant: string): string {
-    return `${this.waiting(tag, tenant)}:decided`
+  /** What people of a tenant decided and answered here, by when (lua/lib/decisions.lua). */
+  decisions (tag: string, tenant: string): string {
+    return `${this.partition(tag)}decisions:${tenant}`
+  }
+
+  /** What is known of that, of one handoff. */
+  decisionsOf (tag: string, tenant: string, id: string): string {
+    return `${this.decisions(tag, tenant)}:${id}`
   }
 
   /**

@@ -1,5 +1,5 @@
 import { homeTag, inboxTag } from '../core/ids.ts'
-import type { Asked, Decision, HandoffRecord, Status } from '../core/model.ts'
+import type { Asked, Decision, DecisionState, Extra, HandoffRecord, Status } from '../core/model.ts'
 import type { Lanes } from '../redis/lanes.ts'
 import type { Scripts } from '../redis/scripts.ts'
 import { digest } from './api-keys.ts'
@@ -7,28 +7,30 @@ import { parseProgress, textOf } from './handoffs.ts'
 import type { AgentTexts } from './handoffs.ts'
 import { handoffOfMember, memberOf } from './key-names.ts'
 import type { KeyNames } from './key-names.ts'
-import { parseDecision, parseRecord, tagged } from './replies.ts'
+import { parseDecision, parseExtra, parseRecord, tagged } from './replies.ts'
 
 /** A search. Times in milliseconds. */
 export interface Wanted {
   tenant: string
-  state: 'live' | 'failed' | 'ended' | 'asked'
+  state: 'live' | 'failed' | 'ended' | 'asked' | 'decisions'
   /** For `asked`: whom the questions ask. Left out: a person. */
   of?: Asked | undefined
   /** Of what failed: the earliest end first, not the latest. */
   oldestFirst?: boolean
   inbox?: string | undefined
   passedBy?: string | undefined
+  /** Of decisions: who decided. */
   caughtBy?: string | undefined
   /** Each `name:value`. */
   labels?: readonly string[] | undefined
-  statuses?: readonly Status[] | undefined
+  /** Of decisions: what was decided. */
+  statuses?: readonly (Status | DecisionState)[] | undefined
   errorCode?: string | undefined
   /** The one of the labels that makes a run: then only what is of that run is read. */
   run?: string | undefined
   /** Of what ended: whether what has a successor is listed too. */
   allAttempts?: boolean | undefined
-  /** Of what failed or ended: the bounds of its end, inclusive and exclusive. */
+  /** Of what failed or ended: the bounds of its end, inclusive and exclusive. Of decisions: those of the decision. */
   since?: number | undefined
   until?: number | undefined
 }
@@ -57,7 +59,23 @@ export type TaskRead = 'nothing' | 'title' | 'beginning'
 const taskReads: readonly TaskRead[] = ['nothing', 'title', 'beginning']
 
 /** A page of the list, perhaps empty, and where to go on; null at its end. By Redis’s clock it was `now`. */
-export interface ListedPage { items: ListedHandoff[], next: ListPosition | null, now: number }
+export interface ListedPage<Item = ListedHandoff> { items: Item[], next: ListPosition | null, now: number }
+
+/**
+ * What a person decided, or answered. `id` is the entry's: the handoff's, a slash, and the moment. The texts are null
+ * once they were forgotten: the note, JSON, and the beginning of the task or of the question, a JSON string.
+ */
+export interface DecisionEntry {
+  id: string
+  score: number
+  state: DecisionState
+  by: string
+  passedBy: string
+  askId: string | null
+  digest: string | null
+  extra: Extra
+  texts: { note: string, text: Buffer } | null
+}
 
 /** How far one of the merged lists was read: to `at`; null before the start. */
 interface Progress {
@@ -107,12 +125,26 @@ export class Lists {
    * First each list says where its next wanted handoff is. Then those are read that can be among the first `limit`. An
    * item counts as soon as no list can have an earlier one.
    */
-  async page (
+  page (
     wanted: Wanted, from: ListPosition | null, limit: number, tasks: TaskRead = 'nothing'
   ): Promise<ListedPage> {
+    return this.#merged(wanted, from, limit, tasks, readItem)
+  }
+
+  /** The same of what people decided. @param tag the one partition to read; left out: all */
+  decisions (
+    wanted: Omit<Wanted, 'state'>, from: ListPosition | null, limit: number, tag?: string
+  ): Promise<ListedPage<DecisionEntry>> {
+    return this.#merged({ ...wanted, state: 'decisions' }, from, limit, 'nothing', readEntry, tag)
+  }
+
+  async #merged<Item extends Place> (
+    wanted: Wanted, from: ListPosition | null, limit: number, tasks: TaskRead, readItem: (item: unknown[]) => Item,
+    tag?: string
+  ): Promise<ListedPage<Item>> {
     const order = isForwards(wanted) ? byPosition : byPositionBackwards
-    const lists = this.#listsOf(wanted, from)
-    const items: ListedHandoff[] = []
+    const lists = this.#listsOf(wanted, from, tag)
+    const items: Item[] = []
     let [now, looks, texts] = [0, pageLimits.looks, pageLimits.texts]
     for (let round = 0; round < pageLimits.rounds && looks > 0 && texts > 0; round++) {
       // In order: a call reads its first item however long that is. So each round reads the next items of the page.
@@ -128,8 +160,8 @@ export class Lists {
         for (const reply of replies) {
           now = Math.max(now, reply.now)
           looks -= reply.looked
-          for (const { texts: { fault } } of reply.items) texts -= fault?.length ?? 0
-          items.push(...reply.items)
+          texts -= reply.texts
+          items.push(...reply.items.map(readItem))
         }
         if (texts <= 0) break
       }
@@ -162,15 +194,17 @@ export class Lists {
   }
 
   /** The lists that may have wanted handoffs. */
-  #listsOf (wanted: Wanted, from: ListPosition | null): Progress[] {
+  #listsOf (wanted: Wanted, from: ListPosition | null, only?: string): Progress[] {
     const { tenant, inbox, run } = wanted
     // On one Redis a run has one list.
-    const tags = run !== undefined && this.#isOneRedis ? [homeTag(tenant)] : tagsFor({ tenant, inbox }) ?? this.#tags
+    const tag = only ?? (run !== undefined && this.#isOneRedis ? homeTag(tenant) : undefined)
+    const tags = tag !== undefined ? [tag] : tagsFor({ tenant, inbox }) ?? this.#tags
     return tags.map(tag => ({ tag, key: this.#keyOf(tag, wanted), at: from, isAtEnd: false, isWanted: false }))
   }
 
   #keyOf (tag: string, { tenant, state, inbox, run, of = 'person' }: Wanted): string {
     if (state === 'asked') return this.#keyNames.asks(tag, tenant, of)
+    if (state === 'decisions') return this.#keyNames.decisions(tag, tenant)
     if (run !== undefined) return this.#keyNames.run(tag, state === 'live' ? 'run' : 'ran', tenant, run)
     if (state === 'live') return this.#keyNames.due(tag, tenant)
     if (state === 'ended') return this.#keyNames.ended(tag, tenant)
@@ -199,7 +233,7 @@ export class Lists {
 
   async #read (
     { lists, limit, looks }: Call, wanted: Wanted, last: number | undefined, tasks: TaskRead
-  ): Promise<{ items: ListedHandoff[], now: number, looked: number }> {
+  ): Promise<{ items: unknown[][], texts: number, now: number, looked: number }> {
     const { tenant, since, until, passedBy = '', caughtBy = '', statuses } = wanted
     const texts = [
       orderOf(wanted), String(limit), String(looks), limit === 0 ? '' : textOfNumber(last), textOfNumber(since),
@@ -215,9 +249,10 @@ export class Lists {
     const items = (replies as unknown[][]).flatMap(([score, member, isWanted, ...found], n) => {
       const at = score == null ? null : { score: Number(score), id: handoffOfMember(member).id, includes: true }
       Object.assign(lists[n]!, { at, isAtEnd: at === null, isWanted: isWanted === 1 })
-      return (found as unknown[][]).map(readItem)
+      return found as unknown[][]
     })
-    return { items, now: now as number, looked: looked as number }
+    const sizes = items.map(item => (item[wanted.state === 'decisions' ? 3 : 5] as Buffer | null)?.length ?? 0)
+    return { items, texts: sizes.reduce((sum, size) => sum + size, 0), now: now as number, looked: looked as number }
   }
 }
 
@@ -267,10 +302,10 @@ function byPositionBackwards (one: Place, other: Place): number {
   return byPosition(other, one)
 }
 
-/** The page: the items before everything that isn't known yet. @param items in order */
-function cut (
-  items: readonly ListedHandoff[], lists: readonly Progress[], limit: number, order: typeof byPosition
-): Pick<ListedPage, 'items' | 'next'> {
+/** The page: what is before all that isn't known yet. @param items in order */
+function cut<Item extends Place> (
+  items: readonly Item[], lists: readonly Progress[], limit: number, order: typeof byPosition
+): Pick<ListedPage<Item>, 'items' | 'next'> {
   const unknown = lists.reduce<ListPosition | undefined>((first, { at, isAtEnd }) =>
     isAtEnd || (first !== undefined && order(first, at!) < 0) ? first : at!, undefined)
   const certain = unknown === undefined ? items : items.filter(item => order(item, unknown) < 0)
@@ -306,4 +341,28 @@ function readItem (
     task: (task ?? null) as Buffer | null,
     title: (title ?? null) as Buffer | null,
   }
+}
+
+const factsShape = /^(\S+) (\S+) (\S+) (\S+) (\S+)(.*)$/
+
+/** As lua/lib/decisions.lua has it. */
+function readEntry ([score, member, facts, texts]: unknown[]): DecisionEntry {
+  const [, state, by, passedBy, askId, digest, words] = factsShape.exec(String(facts)) as string[]
+  return {
+    id: handoffOfMember(member).id,
+    score: Number(score),
+    state: state as DecisionState,
+    by: by!,
+    passedBy: passedBy!,
+    askId: askId === '-' ? null : askId!,
+    digest: digest === '-' ? null : digest!,
+    extra: parseExtra(words!),
+    texts: texts == null ? null : textsIn(texts as Buffer),
+  }
+}
+
+function textsIn (texts: Buffer): { note: string, text: Buffer } {
+  const noteAt = texts.indexOf(' ') + 1
+  const textAt = noteAt + Number(texts.toString('latin1', 0, noteAt))
+  return { note: texts.toString('utf8', noteAt, textAt), text: texts.subarray(textAt) }
 }

@@ -117,7 +117,7 @@ function parseAsk (word: string): Ask {
   }
 }
 
-function parseExtra (text: string): Extra {
+export function parseExtra (text: string): Extra {
   const extra: Found = {}
   for (const word of text.split(' ')) letters[word.charAt(0)]?.(word.slice(1), extra)
   return extra

@@ -6,6 +6,7 @@ import { Checks, lookAtRedis, memoryOf } from './health.ts'
 import type { Look, Memory } from './health.ts'
 import { ClusterMasters, OneMaster } from '../redis/masters.ts'
 import type { Masters } from '../redis/masters.ts'
+import { Decisions } from './decisions.ts'
 import { Dependents } from './dependents.ts'
 import { Events } from './events.ts'
 import { EverythingReads } from './everything.ts'
@@ -67,6 +68,7 @@ export interface Store {
   inboxes: Inboxes
   listeners: InboxListeners
   approvals: Approvals
+  decisions: Decisions
   asks: Asks
   lists: Lists
   runs: Runs
@@ -195,6 +197,11 @@ export function openStore (
     inboxes: new Inboxes(lanes, scripts, keyNames, { ...options, tags, isOneRedis: !isSpread }),
     listeners: new InboxListeners(lanes, scripts, keyNames, tags, replica),
     approvals: new Approvals(lanes, scripts, keyNames, options.retention),
+    decisions: new Decisions(lanes, scripts, keyNames, {
+      tags,
+      isOneRedis: !isSpread,
+      onFault: error => log.error({ err: error }, 'removing the oldest decisions failed')
+    }),
     asks: new Asks(lanes, scripts, keyNames, options, !isSpread),
     lists: new Lists(lanes, scripts, keyNames, tags, !isSpread),
     runs,

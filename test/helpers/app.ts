@@ -82,7 +82,7 @@ async function replica (
   t: Test, env: Record<string, string>, storeOptions: TestStoreOptions, more: readonly ApiKey[], log: Logger | undefined
 ): Promise<Omit<TestApp, 'call' | 'pass' | 'caught'>> {
   const config = loadConfig(env)
-  const store = await testStore(t, { workTtl: config.workTtl, retention: config.retention, eventsRetention: config.eventsRetention, listsEnded: config.listsEnded, runLabels: config.runLabels, ...storeOptions })
+  const store = await testStore(t, { workTtl: config.workTtl, retention: config.retention, eventsRetention: config.eventsRetention, listsEnded: config.listsEnded, decisionsRetention: config.decisionsRetention, runLabels: config.runLabels, ...storeOptions })
   const keys = new KeyRing([...config.apiKeys, ...more], store.store, store.log)
   const app = await buildApp(config, { store: store.store, keys, log: log ?? store.log, webhookSecret: config.webhookSecret, ...storeOptions.webhooks && { webhooks: storeOptions.webhooks } })
   t.teardown(() => app.close())

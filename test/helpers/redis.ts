@@ -42,6 +42,7 @@ export interface TestStoreOptions {
   /** Milliseconds; 0, the default: events are off. */
   eventsRetention?: number
   listsEnded?: boolean
+  decisionsRetention?: number | undefined
   runLabels?: readonly string[]
   prefix?: string
   url?: string
@@ -88,6 +89,7 @@ export async function testStore (t: Test, options: TestStoreOptions = {}): Promi
     retention: options.retention ?? 60_000,
     eventsRetention,
     listsEnded: options.listsEnded,
+    decisionsRetention: options.decisionsRetention,
     runLabels: options.runLabels,
     replicas: options.replicas ?? 0,
     log: options.log ?? log,

@@ -132,10 +132,6 @@ export async function waitingCount (on: Raw, now: number, limit: number) {
   return (await run(on, 'waiting', now, [on.keys.waiting(tag, tenant)], [0, '', limit, on.keys.partition(tag)]) as unknown[])[4]
 }
 
-export function decided (on: Raw, now: number, limit: number) {
-  return run(on, 'decided', now, [on.keys.decided(tag, tenant)], [limit, on.keys.partition(tag)])
-}
-
 export function status (on: Raw, now: number) {
   return run(on, 'status', now, [on.keys.handoff(tag, itself(on))], [])
 }

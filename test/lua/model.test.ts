@@ -89,7 +89,7 @@ async function nothingElse (t: Test, test: TestRedis, model: Model): Promise<voi
   })
   // The tenant's name stays after what waited for a person has left, and what was decided last is kept (decided.test.ts), as is what
   // has ended (http/ended.test.ts).
-  const found = Object.keys(await test.dump()).filter(key => key !== `{${tag}}:inboxes` && key !== `{${tag}}:w:${tenant}:decided` && key !== `{${tag}}:ended:${tenant}`)
+  const found = Object.keys(await test.dump()).filter(key => key !== `{${tag}}:inboxes` && !key.startsWith(`{${tag}}:decisions:${tenant}`) && key !== `{${tag}}:ended:${tenant}`)
   same(t, found.sort(), names.sort(), 'nothing else lies there')
 }
 

@@ -93,7 +93,7 @@ export const handoffScripts: readonly Mutated[] = [
   {
     file: 'lua/decide.lua',
     tests: [
-      'http/approvals', 'lua/model', 'state-machine', 'http/approvals-decide', 'lua/decided', 'http/inboxes',
+      'http/approvals', 'lua/model', 'state-machine', 'http/approvals-decide', 'http/decisions', 'http/inboxes',
     ],
     changes: [
       ["if approval == 'none' then", "if approval ~= 'waiting' then"],
@@ -102,14 +102,13 @@ export const handoffScripts: readonly Mutated[] = [
       ["if status == 'expired' or now >= tonumber(expires) then", "if status == 'expired' then"],
       ["if passed_by == decided_by then return { 'self_approval', now, record, extra } end", ''],
       ["if seen ~= '' and seen ~= created or", 'if'],
-      ["digest ~= redis.call('HGET', key, 'h') then", 'false then'],
+      ["digest ~= '' and digest ~= content then", 'false then'],
       ["leaveList(key, inbox .. ':waiting', member)", ''],
       ['if inbox and isYes then', 'if inbox then'],
       ["redis.call('HDEL', key, 't')", ''],
       ["if not isYes then redis.call('PEXPIREAT', key, ms(now + retention)) end", ''],
       ["redis.call('ZREM', waiting, member)", ''],
-      ["redis.call('ZREMRANGEBYRANK', decided, 0, -51)", "redis.call('ZREMRANGEBYRANK', decided, 0, -50)"],
-      ["redis.call('PEXPIREAT', decided, ms(now + 604800000))", "redis.call('PEXPIREAT', decided, ms(now + 604800))"],
+      ["(content or '-')", "'-'"],
       ["redis.pcall('SPUBLISH', key, verdict)", ''],
       ["redis.pcall('SPUBLISH', waiting, verdict)", ''],
       ["leaveDue(key, due, member, extra, 'rejected', now, micros)", ''],

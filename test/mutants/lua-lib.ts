@@ -2,6 +2,17 @@ import type { Mutated } from '../mutants.ts'
 
 export const scriptLibraries: readonly Mutated[] = [
   {
+    file: 'lua/lib/decisions.lua',
+    tests: ['http/decisions'],
+    changes: [
+      ["for word in string.gmatch(extra or '', ' [jt]%S+') do words = words .. word end", ''],
+      ['{ decisions.facts, decisions.list }', '{ decisions.facts }'],
+      ['math.min(100, over) - 1)', 'math.min(100, over) - 2)'],
+      ["redis.call('HDEL', list .. id, moment, moment .. 't')", ''],
+      ['count > 0 and redis', 'count > 1 and redis'],
+    ],
+  },
+  {
     file: 'lua/lib/asking.lua',
     tests: ['http/asks', 'lua/model', 'web/questions'],
     changes: [
@@ -124,7 +135,7 @@ export const scriptLibraries: readonly Mutated[] = [
   },
   {
     file: 'lua/lib/record.lua',
-    tests: ['lua/full', 'lua/decided', 'lua/model', 'lua/sweep', 'http/approvals', 'lua/waiting'],
+    tests: ['lua/full', 'lua/model', 'lua/sweep', 'http/approvals', 'lua/waiting'],
     changes: [
       ['return more > 512', 'return more > 512000'],
       ['return string.sub(payload, 8, 2447)', 'return string.sub(payload, 8, 447)'],

@@ -54,16 +54,9 @@ export const otherScripts: readonly Mutated[] = [
     ],
   },
   {
-    file: 'lua/decided.lua',
-    tests: ['lua/decided', 'http/approvals', 'web/decide-many'],
-    changes: [
-      ["and string.match(decision, '^%d+') == members[i + 1] then", 'then'],
-      [
-        "if size > 0 and size <= bytes and not string.match(record, '^2?:?done ') then",
-        'if size > 0 and size <= bytes then',
-      ],
-      ["'REV', 'WITHSCORES')", "'WITHSCORES')"],
-    ],
+    file: 'lua/decision-forget.lua',
+    tests: ['http/decisions'],
+    changes: [["if #fields == 0 then return { 'not_found' } end", '']],
   },
   {
     file: 'lua/turns.lua',

@@ -1114,6 +1114,35 @@ export interface components {
                 digest?: string;
             };
         };
+        /** What people decided, and which questions they answered, the latest first. */
+        ListDecisionsAnswer: {
+            /** May be fewer than `limit`, or none, even if there is a next_cursor. */
+            items: {
+                handoff_id: string;
+                state: "approved" | "rejected" | "answered";
+                decided_at: string;
+                /** The name of the person’s key. */
+                decided_by: string;
+                /** What the person wrote; null if nothing. Null once its texts were forgotten. */
+                note: string | null;
+                /** The digest of what was decided on; null for an answer. */
+                digest: string | null;
+                /** Its inbox; null if it was for none. */
+                to: string | null;
+                /** The labels that it was passed with. */
+                labels?: { [key: string]: string };
+                /** The agent that passed it. */
+                passed_by: string;
+                /** Of approved and rejected: the task, truncated to 200 characters. Null once its texts were forgotten. */
+                task?: string | null;
+                /** Of answered: the question’s id. */
+                ask_id?: string;
+                /** Of answered: the question, truncated to 200 characters. Null once its texts were forgotten. */
+                question?: string | null;
+            }[];
+            /** The cursor of the next page; null on the last one. */
+            next_cursor: string | null;
+        };
         RedriveBody: {
             /** The inbox that they were passed to. */
             inbox?: string | null;
@@ -1639,6 +1668,7 @@ export type ApproveBody = components['schemas']['ApproveBody'];
 export type ApproveAnswer = components['schemas']['ApproveAnswer'];
 export type RejectBody = components['schemas']['RejectBody'];
 export type RejectAnswer = components['schemas']['RejectAnswer'];
+export type ListDecisionsAnswer = components['schemas']['ListDecisionsAnswer'];
 export type RedriveBody = components['schemas']['RedriveBody'];
 export type RedriveAnswer = components['schemas']['RedriveAnswer'];
 export type PurgeBody = components['schemas']['PurgeBody'];

@@ -8,10 +8,10 @@ import { elementTexts, encode, memberText, withText } from './json.ts'
 import type { WithText } from './json.ts'
 import { withAttempt, failureOf } from './types.ts'
 import type {
-  Answered, ApprovalDetails, ApprovalList, Approved, AskList, Asked, BatchOperation, BatchResults, Cancelled, Declined,
-  Done, EventsReset, Everything, Failed, Failure, Handoff, HandoffEvent, HandoffList, Heartbeat, Inbox, InboxList,
-  InboxSettings, JsonObject, Labels, ListedHandoff, ManySettled, PassBody, Passed, Progress, Purged, Question, Redriven,
-  Reissued, Rejected, RunList, Status, Workers
+  Answered, ApprovalDetails, ApprovalList, Approved, AskList, Asked, BatchOperation, BatchResults, Cancelled,
+  DecisionList, Declined, Done, EventsReset, Everything, Failed, Failure, Handoff, HandoffEvent, HandoffList,
+  Heartbeat, Inbox, InboxList, InboxSettings, JsonObject, Labels, ListedHandoff, ManySettled, PassBody, Passed,
+  Progress, Purged, Question, Redriven, Reissued, Rejected, RunList, Status, Workers
 } from './types.ts'
 
 interface StatusWanted {
@@ -284,6 +284,18 @@ export interface ApprovalsWanted {
   labels?: Labels | undefined
 }
 
+export interface DecisionsWanted {
+  /** Who decided. */
+  by?: string | undefined
+  inbox?: string | undefined
+  state?: DecisionList['items'][number]['state'] | undefined
+  /** They were made then or later, and before. */
+  since?: string | undefined
+  until?: string | undefined
+  cursor?: string | undefined
+  limit?: number | undefined
+}
+
 /** People's decisions. These calls need an approver's key. */
 export class Approvals {
   readonly #settings: Settings
@@ -299,6 +311,14 @@ export class Approvals {
   async list ({ cursor, limit, inbox, labels, ...options }: ApprovalsWanted & CallOptions = {}): Promise<ApprovalList> {
     const query = queryOf({ cursor, limit, inbox, labels: labelsText(labels) })
     return await call(this.#settings, { method: 'GET', path: `/api/approvals${query}` }, options)
+  }
+
+  /** What people decided, and which questions they answered, the latest first. */
+  async decisions (
+    { by, inbox, state, since, until, cursor, limit, ...options }: DecisionsWanted & CallOptions = {}
+  ): Promise<DecisionList> {
+    const query = queryOf({ by, inbox, state, since, until, cursor, limit })
+    return await call(this.#settings, { method: 'GET', path: `/api/decisions${query}` }, options)
   }
 
   /** Reads the whole of one handoff. Reading it changes nothing. */

@@ -80,6 +80,8 @@ export type AskList = WithText<Replace<api.ListAsksAnswer, {
   items: Array<WithText<api.ListAsksAnswer['items'][number]>>
 }>>
 export type ApprovalList = WithText<api.ListApprovalsAnswer>
+/** What people decided and answered. */
+export type DecisionList = WithText<api.ListDecisionsAnswer>
 export type ApprovalDetails = WithText<api.InspectApprovalAnswer>
 export type Approved = WithText<api.ApproveAnswer>
 export type Rejected = WithText<api.RejectAnswer>

@@ -212,7 +212,7 @@ const cursorShape = /^([a-z]+) (\d{1,16}(?:\.\d{1,20})?) (\S*) (from|after)$/
 /** A cursor is a place in the list, not a permission: a made-up one shows nothing that the list doesn't show. */
 export function readCursor (cursor: string, name: string): ListPosition {
   const [, list, score, id, mark] = cursorShape.exec(Buffer.from(cursor, 'base64url').toString()) ?? []
-  if (list !== name || !(isId(id!) || id === '' || id === '~')) {
+  if (list !== name || !(isId(id!.replace(/\/\d+$/, '')) || id === '' || id === '~')) {
     throw invalid({ pointer: '/cursor', message: 'querystring: must be a next_cursor of this list' })
   }
   return { score: Number(score), id: id!, includes: mark === 'from' }

@@ -6,7 +6,7 @@ import { isAddressed, statusAt } from '../../core/model.ts'
 import type { Caller, HandoffRecord, Status } from '../../core/model.ts'
 import { isNarrow } from '../../store/approvals.ts'
 import type {
-  Approvals, Decided, InspectReply, ListPlace, SeenByPerson, ApprovalVerdict, Waiting, WantedWaiting
+  Approvals, InspectReply, ListPlace, SeenByPerson, ApprovalVerdict, Waiting, WantedWaiting
 } from '../../store/approvals.ts'
 import type { Handoffs, AgentTexts } from '../../store/handoffs.ts'
 import type { Reads } from '../../store/reads.ts'
@@ -43,12 +43,6 @@ interface Listed {
  * in all. By Redis’s clock it was `now`.
  */
 interface ListPart { items: Listed[], next: string | null, count: number, now: number }
-
-/** One of the last decisions, with the beginning of its task; null if the task is gone. */
-export type DecidedLately = Omit<Decided, 'task'> & { task: { text: string, truncated: boolean } | null }
-
-/** How much of such a task is shown, in characters. */
-const decidedShown = 200
 
 /**
  * How many calls one part may take. More than one is needed when expired handoffs that aren't swept yet come first in
@@ -97,12 +91,6 @@ export class ApprovalService {
       }
       place = next
     }
-  }
-
-  /** The last decisions of people of this tenant, the latest first. */
-  async decided (tenant: string, limit: number): Promise<DecidedLately[]> {
-    const items = await this.#approvals.decided(tenant, homeTag(tenant), limit)
-    return items.map(({ task, ...item }) => ({ ...item, task: task === null ? null : excerpt(task, decidedShown) }))
   }
 
   /** The channel for changes of a tenant's list. */

@@ -5,7 +5,8 @@ import type { Caller, HandoffRecord } from '../../core/model.ts'
 import { Shared } from '../../core/shared.ts'
 import type { Seen } from '../../store/replies.ts'
 import type { Requester } from '../../store/requester.ts'
-import type { ApprovalService, DecidedLately } from './approvals.ts'
+import type { ApprovalService } from './approvals.ts'
+import type { DecidedLately, DecisionService } from './decisions.ts'
 import type { AskService } from './asks.ts'
 import { excerpt } from '../lists/excerpt.ts'
 import { readCursor, writeCursor } from '../lists/lists.ts'
@@ -82,13 +83,15 @@ interface First { items: PeopleItem[], areMore: boolean, now: number }
 export class PeopleService {
   readonly #approvals: ApprovalService
   readonly #asks: AskService
+  readonly #decisions: DecisionService
   readonly #waiter: Waiter
   readonly #pages = new Shared<PeopleList>({ keptFor: pagePace })
   readonly #searches = new Shared<First>({ keptFor: searchPace })
 
-  constructor (approvals: ApprovalService, asks: AskService, waiter: Waiter) {
+  constructor (approvals: ApprovalService, asks: AskService, decisions: DecisionService, waiter: Waiter) {
     this.#approvals = approvals
     this.#asks = asks
+    this.#decisions = decisions
     this.#waiter = waiter
   }
 
@@ -115,7 +118,7 @@ export class PeopleService {
       this.#approvals.list(caller.tenant, isOfQuestions ? undefined : cursor, isOfQuestions ? 1 : limit, {}, requester),
       isOfQuestions && cursor !== undefined ? this.#asks.list(caller, {}, cursor, limit, requester) : asks,
       asks.next === null ? null : first('questions'),
-      isOfQuestions || cursor !== undefined ? [] : this.#approvals.decided(caller.tenant, decidedListed)
+      isOfQuestions || cursor !== undefined ? [] : this.#decisions.latest(caller.tenant, decidedListed)
     ])
     // If all were read, they are counted: expired ones are left out.
     const isAll = !isOfQuestions && cursor === undefined && approvals.next === null
@@ -272,8 +275,11 @@ function caseless (text: string): string {
   return text.normalize('NFC').toLowerCase().toUpperCase()
 }
 
-/** Without the entries for other inboxes than the key's. */
+/** Without what is for other inboxes than those that the key is held to. */
 function addressedTo (caller: Caller, { items, decided, ...part }: PeopleList): PeopleList {
-  const isShown = ({ record }: { record: HandoffRecord }) => isAddressed(caller, record)
-  return { ...part, items: items.filter(isShown), decided: decided.filter(isShown) }
+  return {
+    ...part,
+    items: items.filter(({ record }) => isAddressed(caller, record)),
+    decided: decided.filter(one => isAddressed(caller, one))
+  }
 }

@@ -1,6 +1,6 @@
 import { html } from 'ghtml'
 import type { Caller } from '../../core/model.ts'
-import type { DecidedLately } from '../../handoffs/people/approvals.ts'
+import type { DecidedLately } from '../../handoffs/people/decisions.ts'
 import type { PeopleItem, PeopleList } from '../../handoffs/people/people.ts'
 import { agoTag, availableIn, beginningOf, expiresIn, labelTags, visible, waitingFor } from '../text.ts'
 import { decisionBar, pick } from './decide-many.ts'
@@ -87,13 +87,12 @@ function decidedPart (caller: Caller, { decided, now }: PeopleList, isSwap = fal
     : html`<section aria-labelledby="lately"><h2 id="lately">Decided last</h2><ol class="handoffs">!${rows}</ol></section>`}</div>`
 }
 
-function decidedRow (caller: Caller, { id, record, decision, task }: DecidedLately, now: number): string {
-  const verdict = record.approval === 'rejected' ? 'rejected' : 'approved'
+function decidedRow (caller: Caller, { id, state, by, at, passedBy, task }: DecidedLately, now: number): string {
   const text = task === null
-    ? html`Handoff from ${record.passedBy}, deleted since`
+    ? html`Handoff from ${passedBy}, forgotten since`
     : visible(beginningOf(JSON.parse(task.text) as string, decidedShown)) + (task.truncated ? '…' : '')
   return html`<li><div class="row"><a href="/approvals/${id}"><span class="some" dir="auto">!${text}</span></a>
-<span class="facts"><span><strong class="status ${verdict === 'approved' ? 'good' : 'bad'}">${verdict}</strong> by ${nameOf(decision.by, caller).replace('You', 'you')}</span> <span>!${agoTag(decision.at, now)}</span></span></div></li>`
+<span class="facts"><span><strong class="status ${state === 'approved' ? 'good' : 'bad'}">${state}</strong> by ${nameOf(by, caller).replace('You', 'you')}</span> <span>!${agoTag(at, now)}</span></span></div></li>`
 }
 
 function items (part: PeopleList, view: ListView): string {

@@ -28,10 +28,10 @@ const closing = 5000
 /** Of a request (ms): the machine isn't the soak's alone. */
 const timeout = 20_000
 /**
- * The kinds of keys that are there with nothing alive: of API keys, for 30 days after their end; of feeds, for two hours; of decisions, for 7 days;
+ * The kinds of keys that are there with nothing alive: of API keys, for 30 days after their end; of feeds, for two hours;
  * of webhooks; of the replicas themselves.
  */
-const staying = /^(k|keys.*|e|e:since|w:decided|hooks?(:due|:delivered|:failed)?|dataset|sweeps|deliverer)$/
+const staying = /^(k|keys.*|e|e:since|hooks?(:due|:delivered|:failed)?|dataset|sweeps|deliverer)$/
 /** Those of each visitor. */
 const visitors = /^handoff:(\{\w+\}:k:|e:t-)/
 
@@ -57,6 +57,7 @@ async function run (t: Stage, scale: number): Promise<Outcome> {
     WORK_TTL: `${lifetime}`,
     MAX_WORK_TTL: `${2 * lifetime}`,
     EVENTS_RETENTION: `${eventsRetention}`,
+    DECISIONS_RETENTION: `${retention}`,
   }
   const services = await Promise.all(Array.from({ length: replicas }, () => startServiceReplica(t, { env, nodeOptions: ['--expose-gc', `--import=${weigher}`] })))
   const urls = services.map(({ url }) => url)

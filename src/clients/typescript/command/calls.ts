@@ -50,6 +50,7 @@ export const calls = {
       ({ text }) => listLines(text, 'nothing waits')
     )
   },
+  decisions: async options => (await import('./inboxes.ts')).decisions(options),
   approve: (options, id) => ask(options, client => client.approvals.approve(id, given(options, 'note')), plain),
   reject: (options, id) => ask(options, client => client.approvals.reject(id, options.note), plain),
 } satisfies Record<string, CommandCall>

@@ -1,11 +1,15 @@
-import type { Inbox, RunList } from '../index.ts'
+import type { DecisionList, DecisionsWanted, Inbox, RunList } from '../index.ts'
 import { elementTexts, memberText } from '../json.ts'
-import { UsageError, print, span, table, unbroken } from './output.ts'
+import { UsageError, harmless, print, span, table, unbroken } from './output.ts'
 import { ask, clientFor, lines, refused } from './ask.ts'
 import type { AskOptions } from './ask.ts'
-import { checkLimit, serviceTime } from './list.ts'
+import { checkLimit, serviceTime, momentText } from './list.ts'
+import type { Moment } from './values.ts'
 
-/** `handoff inboxes`, `handoff inbox` and `handoff runs`: what there is, and what operators set for an inbox. */
+/**
+ * `handoff inboxes`, `handoff inbox`, `handoff runs`, `handoff workers` and `handoff decisions`: what there is, what
+ * operators set for an inbox, and what people decided.
+ */
 
 export interface InboxesOptions extends AskOptions { limit?: number, all?: boolean, cursor?: string }
 
@@ -50,19 +54,56 @@ export async function runs (options: InboxesOptions, label: string): Promise<num
   const client = clientFor(options)
   try {
     const read: ReadPage = async wanted => (await client.runs({ ...label !== '' && { label }, ...wanted })).text
-    return await showPages({ ...options, limit: options.limit ?? fewRuns }, read, runTable)
+    return await showPages({ ...options, limit: options.limit ?? usualOfLong }, read, runTable)
   } catch (error) {
     return refused(options, error)
   }
 }
 
-/** How many runs are shown, unless more are asked for. */
-const fewRuns = 20
+/** How many runs or decisions are shown, unless more are asked for. */
+const usualOfLong = 20
 
 const runTable: Table<RunList['items'][number]> = {
   titles: ['run', 'live', 'done', 'failed', 'other', 'first', 'last'],
   cellsOf: ({ value, live, done, failed, other, first_at: first, last_at: last }) =>
     [value, ...[live, done, failed, other].map(String), first, last]
+}
+
+interface DecisionFilters extends InboxesOptions {
+  by?: string
+  inbox?: string
+  state?: DecisionsWanted['state']
+  since?: Moment
+  until?: Moment
+}
+
+/** Shows what people decided. @returns the exit status */
+export async function decisions (options: DecisionFilters): Promise<number> {
+  checkLimit(options)
+  const client = clientFor(options)
+  const { by, inbox, state, since, until } = options
+  try {
+    const now = await serviceTime(options)
+    const wanted = { by, inbox, state, since: momentText(since, now), until: momentText(until, now) }
+    const read: ReadPage = async page => (await client.approvals.decisions({ ...wanted, ...page })).text
+    return await showPages({ ...options, limit: options.limit ?? usualOfLong }, read, decisionTable)
+  } catch (error) {
+    return refused(options, error)
+  }
+}
+
+const decisionTable: Table<DecisionList['items'][number]> = {
+  titles: ['decided', 'by', 'state', 'handoff', 'to', 'note', 'task or question'],
+  cellsOf: one => [
+    one.decided_at, one.decided_by, one.state, one.handoff_id, one.to ?? '-',
+    ...[one.note, one.task ?? one.question].map(text => text == null ? '-' : harmless(lineOf(text)))
+  ]
+}
+
+/** The first line, as far as a line of a table has room for it. */
+function lineOf (text: string): string {
+  const [line = ''] = text.split('\n')
+  return line.length > 40 || line !== text ? `${line.slice(0, 39)}…` : line
 }
 
 /** Prints all pages, or as many as it takes for `limit` items. @returns the exit status */

@@ -98,9 +98,20 @@ async function isClosed (): Promise<boolean> {
 /** The options as the client takes them. @param now by the service's clock, from which durations count */
 export function wantedOf (options: FailedOptions, now: number): ListWanted {
   const { inbox, passedBy, label, status, errorCode, since, until } = options
-  const timeOf = (moment: Moment | undefined) =>
-    typeof moment === 'number' ? new Date(now - moment).toISOString() : moment
-  return { inbox, passedBy, ...wantedLabels(label), status, errorCode, since: timeOf(since), until: timeOf(until) }
+  return {
+    inbox,
+    passedBy,
+    ...wantedLabels(label),
+    status,
+    errorCode,
+    since: momentText(since, now),
+    until: momentText(until, now)
+  }
+}
+
+/** A moment as the service takes it. @param now by the service's clock, from which durations count */
+export function momentText (moment: Moment | undefined, now: number): string | undefined {
+  return typeof moment === 'number' ? new Date(now - moment).toISOString() : moment
 }
 
 /**

@@ -114,6 +114,13 @@ export function parseEnds (option: string, text: string): string[] {
   return [...new Set(given)]
 }
 
+export function parseDecided (option: string, text: string): string {
+  if (!['approved', 'rejected', 'answered'].includes(text)) {
+    throw wrong(option, text, 'takes approved, rejected or answered')
+  }
+  return text
+}
+
 /** What a purge does with what is caught. */
 export function parseCaught (option: string, text: string): string {
   if (text !== 'ask' && text !== 'force') throw new UsageError(`${option} takes ask or force`)

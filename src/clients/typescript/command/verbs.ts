@@ -2,8 +2,8 @@ import type { Call, Options } from './calls.ts'
 import { object, passOptions } from './common/pass-options.ts'
 import type { Value } from './common/pass-options.ts'
 import {
-  parseAsked, parseCaught, parseCount, parseEnds, parseInbox, parseKey, parseLabel, parseLimit, parseMax, parseMoment,
-  parseName, parseObject, parsePercent, parseRole, parseSeconds, parseUntil, several
+  parseAsked, parseCaught, parseCount, parseDecided, parseEnds, parseInbox, parseKey, parseLabel, parseLimit, parseMax,
+  parseMoment, parseName, parseObject, parsePercent, parseRole, parseSeconds, parseUntil, several
 } from './values.ts'
 
 /** The agents' verbs and their options. calls.ts has what they do; it is loaded only when one runs. */
@@ -13,6 +13,11 @@ const label = '--label <name:value>'
 const inboxOption = ['--inbox <inbox>', 'only those of handoffs for this inbox'] as const
 const labelOption = [
   label, 'only those of handoffs with this label; several want all', parseLabel
+] as const
+const pageOptions = [
+  ['--limit <n>', 'how many at most: 20 by default', parseLimit],
+  ['--all', 'all of them; with --json one a line'],
+  ['--cursor <cursor>', 'go on where a list ended: its next_cursor'],
 ] as const
 const dryRun = ['--dry-run', 'change nothing, and say how many would change'] as const
 
@@ -215,11 +220,7 @@ const definitions: Record<Call, Definition> = {
   runs: {
     description: 'list runs: the values of a label, with what became of what was passed with each',
     arguments: [['[label]', 'one of the service’s RUN_LABELS; needed where there are several']],
-    options: [
-      ['--limit <n>', 'how many at most: 20 by default', parseLimit],
-      ['--all', 'all of them; with --json one a line'],
-      ['--cursor <cursor>', 'go on where a list ended: its next_cursor'],
-    ],
+    options: pageOptions,
   },
   redrive: {
     description: 'reissue what failed, the earliest end first (with an operator’s key)',
@@ -247,6 +248,17 @@ const definitions: Record<Call, Definition> = {
   approvals: {
     description: 'list the handoffs that wait for a person (with an approver’s key)',
     options: [inboxOption, labelOption]
+  },
+  decisions: {
+    description: 'list what people approved, rejected and answered (with an approver’s or an operator’s key)',
+    options: [
+      ['--by <name>', 'only what this person decided', parseName],
+      inboxOption,
+      ['--state <state>', 'only what was approved, rejected or answered', parseDecided],
+      ['--since <time>', 'only what was decided then or later: a time, or 1h for an hour ago', parseMoment],
+      ['--until <time>', 'only what was decided before that', parseMoment],
+      ...pageOptions,
+    ],
   },
   approve: {
     description: 'approve a handoff (with an approver’s key)', arguments: [id], options: [['--note <text>', 'a note']]

@@ -1,0 +1,117 @@
+import { homeTag } from '../../core/ids.ts'
+import { iso } from '../../core/iso.ts'
+import { labelsMember } from '../../core/labels.ts'
+import { isAddressed } from '../../core/model.ts'
+import type { Caller } from '../../core/model.ts'
+import type { DecisionsQuery } from '../../core/schemas/decisions.ts'
+import type { Decisions } from '../../store/decisions.ts'
+import { tagsFor } from '../../store/lists.ts'
+import type { DecisionEntry, Lists } from '../../store/lists.ts'
+import type { Reads } from '../../store/reads.ts'
+import { digestText } from '../lifecycle/answers.ts'
+import { excerpt } from '../lists/excerpt.ts'
+import { readCursor, readTimes, writeCursor } from '../lists/lists.ts'
+import type { Requester } from '../../store/requester.ts'
+
+/** How much of a task or a question is shown, in characters. */
+const shown = 200
+const decisionsName = 'decisions'
+
+/** What a person decided last, with the beginning of the task; null if it was forgotten. */
+export interface DecidedLately extends Pick<DecisionEntry, 'state' | 'by' | 'passedBy' | 'extra'> {
+  id: string
+  at: number
+  task: { text: string, truncated: boolean } | null
+}
+
+/** A page, and the cursor of the next one. */
+interface DecisionPage { items: DecisionEntry[], next: string | null }
+
+/** Lists what people of a tenant decided, and answered. */
+export class DecisionService {
+  readonly #decisions: Decisions
+  readonly #lists: Lists
+  readonly #reads: Reads
+
+  constructor (decisions: Decisions, lists: Lists, reads: Reads) {
+    this.#decisions = decisions
+    this.#lists = lists
+    this.#reads = reads
+  }
+
+  /** A person of this tenant has decided, or answered. */
+  made ({ tenant }: Caller): void {
+    this.#decisions.made(tenant)
+  }
+
+  /** A page, the latest first. A key that is held to inboxes sees what concerns those. */
+  async page (
+    caller: Caller, { by, inbox, state, cursor, limit = 20, ...times }: DecisionsQuery, requester: Requester
+  ): Promise<DecisionPage> {
+    const { tenant } = caller
+    const wanted = {
+      tenant, caughtBy: by, inbox, ...state !== undefined && { statuses: [state] }, ...readTimes(times, 'querystring')
+    }
+    const from = cursor === undefined ? null : readCursor(cursor, decisionsName)
+    let reader = caller
+    const read = (now = caller) => {
+      reader = now
+      return this.#lists.decisions(wanted, from, limit)
+    }
+    const { items, next } = await this.#reads.page(tenant, tagsFor(wanted), read, requester)
+    return {
+      items: items.filter(entry => isAddressed(reader, entry)),
+      next: next === null ? null : writeCursor(next, decisionsName)
+    }
+  }
+
+  /** What was decided last, the latest first. */
+  async latest (tenant: string, limit: number): Promise<DecidedLately[]> {
+    // What waits for a person is in the tenant's home partition.
+    const wanted = { tenant, statuses: ['approved', 'rejected'] as const }
+    const { items } = await this.#lists.decisions(wanted, null, limit, homeTag(tenant))
+    return items.map(({ id, score, texts, ...entry }) =>
+      ({ ...entry, id: handoffOfEntry(id), at: score, task: texts === null ? null : excerpt(texts.text, shown) }))
+  }
+}
+
+/** An entry's id is its handoff's, a slash, and the moment. */
+function handoffOfEntry (id: string): string {
+  return id.slice(0, id.indexOf('/'))
+}
+
+/** The page as JSON. */
+export function decisionsText ({ items, next }: DecisionPage): string {
+  return `{"items":[${items.map(itemText).join(',')}],"next_cursor":${JSON.stringify(next)}}`
+}
+
+function itemText ({ id, score, state, by, passedBy, askId, digest, extra, texts }: DecisionEntry): string {
+  const text = texts === null ? 'null' : excerpt(texts.text, shown).text
+  return `{"handoff_id":"${handoffOfEntry(id)}","state":"${state}","decided_at":"${iso(score)}","decided_by":"${by}",` +
+    `"note":${texts?.note ?? 'null'},"digest":${digest === null ? 'null' : `"${digestText(digest)}"`},` +
+    `"to":${JSON.stringify(extra.to ?? null)}${labelsMember(extra.labels)},"passed_by":"${passedBy}",` +
+    (askId === null ? `"task":${text}}` : `"ask_id":"${askId}","question":${text}}`)
+}
+
+const columns = [
+  'handoff_id', 'state', 'decided_at', 'decided_by', 'note', 'digest', 'to', 'labels', 'passed_by', 'task', 'ask_id',
+  'question'
+] as const
+
+/** The page as a file for spreadsheets (RFC 4180). */
+export function decisionsFile (page: DecisionPage): string {
+  const rows = page.items.map(entry => {
+    const item = JSON.parse(itemText(entry)) as Record<string, string | null>
+    return { ...item, labels: (entry.extra.labels ?? []).join() } as Record<string, string | null>
+  })
+  return [columns, ...rows.map(row => columns.map(name => cell(row[name] ?? '')))]
+    .map(cells => `${cells.join(',')}\r\n`).join('')
+}
+
+/** A spreadsheet takes what begins so for a formula. */
+const isFormula = /^[=+\-@\t\r]/
+
+function cell (text: string): string {
+  const safe = isFormula.test(text) ? `'${text}` : text
+  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
+}
