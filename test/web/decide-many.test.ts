@@ -1,4 +1,5 @@
 import t from 'tap'
+import { tagOf } from '../../src/core/ids.ts'
 import { secrets, testApp } from '../helpers/app.ts'
 import { asked, form, own, personWith, textOf } from '../helpers/forms.ts'
 
@@ -167,7 +168,10 @@ t.test('the list says what was decided last: what, by whom and when', async t =>
 
   await service.call('bob', 'GET', `/api/catch/${ids[1]}`)
   await service.call('bob', 'POST', `/api/done/${ids[1]}`, { output: { secret: 1 } })
-  t.match(textOf(partOf((await carol('/approvals')).body)), /Handoff from alice, deleted since approved by you/, 'its task is gone, and nothing is in its place')
+  t.match(textOf(partOf((await carol('/approvals')).body)), /task 10 approved by you/, 'its payload is gone, the decision is kept')
+  await service.store.decisions.forget({ tenant: 'default', id: ids[1]!, tag: tagOf(ids[1]!) })
+  await service.setClock(start + 11 * 60_000 + 2000)
+  t.match(textOf(partOf((await carol('/approvals')).body)), /Handoff from alice, forgotten since approved by you/)
   const other = await personWith(service, secrets.foreignApprover)
   t.strictSame(rows((await other('/approvals')).body), [], 'another tenant sees nothing of it')
   // Decisions of one millisecond have no order.
