@@ -80,6 +80,11 @@ t.test('a newcomer follows the pages in an empty folder', { timeout: 900_000 }, 
     t.strictSame(others, [])
   })
 
+  await t.test('docs/approvals.md: what was decided', async t => {
+    const [listed] = answersIn(type(commandsUnder('docs/approvals.md', 'What was decided')))
+    t.match(listed, { items: [{ state: 'approved', decided_by: 'approver', note: 'Go ahead.', task: 'Delete the old invoices' }] })
+  })
+
   await t.test('docs/keys.md: an operator', async t => {
     t.match(type(commandsUnder('docs/keys.md', 'Operators')), /cancelled/)
   })

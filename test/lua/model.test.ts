@@ -87,7 +87,7 @@ async function nothingElse (t: Test, test: TestRedis, model: Model): Promise<voi
     if (list !== undefined) return (content as unknown[]).length === 0 ? [] : [`{${tag}}:${list}`]
     return [`{${tag}}:h:${name}`]
   })
-  // The tenant's name stays after what waited for a person has left, and what was decided last is kept (decided.test.ts), as is what
+  // The tenant's name stays after what waited for a person has left, and what was decided last is kept (http/decisions.test.ts), as is what
   // has ended (http/ended.test.ts).
   const found = Object.keys(await test.dump()).filter(key => key !== `{${tag}}:inboxes` && !key.startsWith(`{${tag}}:decisions:${tenant}`) && key !== `{${tag}}:ended:${tenant}`)
   same(t, found.sort(), names.sort(), 'nothing else lies there')
