@@ -1,9 +1,9 @@
 #!lua flags=no-writes
 -- Lists a tenant's handoffs: live ones, by when the sweep is to look at them; failed ones, by when they ended; ended
 -- ones, by when that was written; those with an open question, by when it was asked; or people's decisions, by when
--- (lib/decisions.lua). Reads lists of one partition, or of several if one Redis has them all. Redis serves no other call
--- meanwhile, so a call looks at a limited number of members, reads a limited number of bytes, and says where each list
--- goes on.
+-- (lib/decisions.lua). Reads lists of one partition, or of several if one Redis has them all. Redis serves no other
+-- call meanwhile, so a call looks at a limited number of members, reads a limited number of bytes, and says where each
+-- list goes on.
 -- KEYS: 1… each prefix:{tag}:due:tenant (live handoffs), or prefix:{tag}:f:tenant or
 --           prefix:{tag}:i:tenant:inbox:failed (what failed), or prefix:{tag}:ended:tenant (what ended), or the same of
 --           one run (lib/runs.lua), or prefix:{tag}:a:tenant or prefix:{tag}:a:tenant:passer (those with an open
