@@ -280,7 +280,8 @@ export async function buildApp (
     operations,
     refused: code => requests.refused(code)
   }
-  await app.register(pages => approvalPages(pages, { approvals, asks, forPeople, ...people }), { prefix: '/approvals' })
+  const ofPeople = { approvals, asks, forPeople, decisions }
+  await app.register(pages => approvalPages(pages, { ...ofPeople, ...people }), { prefix: '/approvals' })
   const histories = new Histories(store.handoffs, events, reads)
   const graphs = new Graphs(store.handoffs, store.dependents, reads)
   const activities = new Activities(events)

@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url'
 import helmet from '@fastify/helmet'
 import files from '@fastify/static'
 import type { FastifyInstance } from 'fastify'
+import type { DecisionService } from '../handoffs/people/decisions.ts'
 import type { PeopleService } from '../handoffs/people/people.ts'
 import { belowBase } from '../http/base-url.ts'
 import type { ClientFile } from '../http/clients.ts'
@@ -12,6 +13,7 @@ import type { ApiEndpoint } from '../http/openapi.ts'
 import { decisionRoutes, handoffRoutes } from './approvals.ts'
 import { listRoutes } from './approvals-list.ts'
 import { approvalsArea } from './area.ts'
+import { decidedRoutes } from './decided.ts'
 import { letPeopleIn, securityHeaders, servePeople } from './people.ts'
 import type { People } from './people.ts'
 import { manyRoutes } from './decide-many.ts'
@@ -21,7 +23,7 @@ import { signInRoutes } from './session.ts'
 import { frontView } from './views/layout.ts'
 import { problemsView } from './views/problem.ts'
 
-interface Pages extends People, Questions { forPeople: PeopleService }
+interface Pages extends People, Questions { forPeople: PeopleService, decisions: DecisionService }
 
 // The compiler copies no assets. They stay in src/web/assets, which is ../../src/web/assets from src/web and from
 // dist/web.
@@ -46,6 +48,7 @@ export async function approvalPages (app: FastifyInstance, pages: Pages): Promis
   await app.register(async own => {
     letPeopleIn(own, approvalsArea, pages, signIn)
     listRoutes(own, pages, pages.forPeople)
+    decidedRoutes(own, pages)
     handoffRoutes(own, pages, pages.forPeople)
     decisionRoutes(own, pages)
     manyRoutes(own, pages)

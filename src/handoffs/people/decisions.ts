@@ -25,7 +25,7 @@ export interface DecidedLately extends Pick<DecisionEntry, 'state' | 'by' | 'pas
 }
 
 /** A page, and the cursor of the next one. */
-interface DecisionPage { items: DecisionEntry[], next: string | null }
+export interface DecisionPage { items: DecisionEntry[], next: string | null }
 
 /** Lists what people of a tenant decided, and answered. */
 export class DecisionService {
@@ -76,7 +76,7 @@ export class DecisionService {
 }
 
 /** An entry's id is its handoff's, a slash, and the moment. */
-function handoffOfEntry (id: string): string {
+export function handoffOfEntry (id: string): string {
   return id.slice(0, id.indexOf('/'))
 }
 

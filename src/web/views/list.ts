@@ -52,7 +52,8 @@ export function listPage ({ caller, part, flash, cursor, filters, draft }: ListP
 !${list}
 <noscript><p class="quiet">Without JavaScript, reload the page to see what is new.</p></noscript>
 !${kind === 'approvals' ? decisionBar({ ...own, cursor }, draft) : ''}
-!${kind === 'approvals' && !isNarrowed(filters) && isFirst ? decidedPart(caller, part) : ''}`,
+!${kind === 'approvals' && !isNarrowed(filters) && isFirst ? decidedPart(caller, part) : ''}
+<p><a href="/approvals/decided">All that was decided</a></p>`,
   })
 }
 
