@@ -86,7 +86,7 @@ for (const isSpread of [false, true]) {
     t.strictSame(ids(await of.page('', 'olga')), [id, no, yes], 'operators see it')
     t.match([waits, toPasser.id].filter(one => found.includes(one)), [], 'nothing that waits')
     for (const [query, pointer] of [['state=done', '/state'], ['since=x', '/since'], ['cursor=x', '/cursor'], ['format=xml', '/format'], ['x=1', '/x']] as const) {
-      isProblem(t, await of.ask('carol', 'GET', `/api/decisions?${query}`), 400, 'invalid_request', { errors: [{ pointer }] })
+      t.match(isProblem(t, await of.ask('carol', 'GET', `/api/decisions?${query}`), 400, 'invalid_request'), { errors: [{ pointer }] })
     }
     isProblem(t, await of.ask('ann', 'GET', '/api/decisions'), 403, 'insufficient_scope')
   })

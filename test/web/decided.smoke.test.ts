@@ -11,7 +11,7 @@ for (const colorScheme of ['light', 'dark'] as const) {
   t.test(`what was decided, ${colorScheme}`, { skip }, async t => {
     const app = await webApp(t)
     const now = Date.now()
-    const decide = async (members: object, ago: number, who: 'approver' | 'approver2', verdict: 'approve' | 'reject', note: string) => {
+    const decide = async (members: Record<string, unknown>, ago: number, who: 'approver' | 'approver2', verdict: 'approve' | 'reject', note: string) => {
       await app.setClock(now - ago * 60_000)
       const id = await app.ask(members)
       t.equal((await app.call(who, 'POST', `/api/${verdict}/${id}`, { note })).statusCode, 200)
