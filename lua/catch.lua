@@ -5,9 +5,10 @@
 --       3 the inboxes that the key is limited to, each between spaces; empty or absent for any
 --       4 how many bytes the payload and the schema may have; absent for as many as a request alone may read
 --       5 what the worker calls itself; absent if it says nothing
--- Replies: {'caught', created, payload, decision, traceparent, record, extra, schema}  it is this agent's now; created
---                      is text; the decision is nil if none was needed, the traceparent if none was passed; the
---                      parts after that are there only with an extra, the schema only if one was passed
+-- Replies: {'caught', created, payload, decision, traceparent, record, extra, schema, checkpoint}  it is this agent's
+--                      now; created is text; the decision is nil if none was needed, the traceparent if none was
+--                      passed; the parts after that are there only with an extra, the schema only if one was passed,
+--                      the checkpoint only if there is one
 --          {'replayed', created, payload, decision, traceparent, …}  the same operation caught it before
 --          {'not_found'}
 --          {'not_addressee', now, record, extra, decision}  it is for an inbox that this key may not catch from
@@ -34,7 +35,7 @@ local created, expires
 if string.sub(record, 1, 13) == 'pending none ' then
   created, expires = string.sub(record, 14, 26), string.sub(record, 28, 40) + 0
 end
-local decision, trace, extra, schema
+local decision, trace, extra, schema, checkpoint
 local isPlain = created and now < expires and not ARGV[5] and not string.find(record, '/', 1, true)
 if isPlain and isLarger then return { 'larger' } end
 if not isPlain then
@@ -44,7 +45,10 @@ if not isPlain then
   if not status then return { 'newer' } end
   decision, extra, schema = unpack(call('HMGET', key, 'd', 'x', 'r'))
   if string.sub(record, 2, 2) ~= ':' then extra, schema = false, false end
-  if schema and #(payload or '') + #schema > max_bytes then isLarger = true end
+  checkpoint = checkpointOf(key, extra) or nil
+  if (schema or checkpoint) and #(payload or '') + #(schema or '') + #(checkpoint or '') > max_bytes then
+    isLarger = true
+  end
   local member = string.match(key, MEMBER)
   local inbox = inboxOf(key, member, extra)
   if not isAddressed(extra, ARGV[3] ~= '' and ARGV[3]) then return { 'not_addressee', now, record, extra, decision } end
@@ -54,7 +58,7 @@ if not isPlain then
   if status == 'caught' then
     if by .. ' ' .. made_by ~= words then return { 'already_caught', now, record, extra } end
     if isLarger then return { 'larger' } end
-    return { 'replayed', created, payload, decision, trace, extra and record, extra, schema }
+    return { 'replayed', created, payload, decision, trace, extra and record, extra, schema, checkpoint }
   end
   if approval == 'waiting' then return { 'approval_required', now, record, extra } end
   if string.sub(record, 1, 2) == '3:' then return { 'blocked', now, record, extra } end
@@ -89,5 +93,5 @@ else
   end
   redis.pcall('SPUBLISH', key, 'caught')
 end
-local reply = { 'caught', created, payload, decision, trace, extra and record, extra, schema }
+local reply = { 'caught', created, payload, decision, trace, extra and record, extra, schema, checkpoint }
 --@include reply

@@ -58,6 +58,7 @@ if extra then
   end
   local ask = openAsk(key, member, extra)
   leaveCaught(key, member, extra)
+  if string.find(extra, ' K', 1, true) then extra, is_named = dropCheckpoint(key, extra), true end
   if ask then
     local ended
     extra, ended = closeAsk(ask, member, record, extra, now)

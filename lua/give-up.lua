@@ -4,7 +4,9 @@
 -- KEYS: 1 prefix:{tag}:h:tenant:id  the handoff  2 prefix:{tag}:due:tenant  its tenant's live handoffs (lib/due.lua)
 -- ARGV: 1 the call's deadline (ms)  2 failed or declined  3 fail_token or decline_token  4 the calling agent
 --       5 retention (ms)  6 tenant:id  7 1 if it may be tried again, else 0  8 the error's code; empty for none
---       9 what the worker calls itself; empty if it says nothing  10 the error or the reason, JSON text
+--       9 what the worker calls itself; empty if it says nothing
+--       10 the error or the reason, JSON text; but where 11 is there, how many of its bytes are that
+--       11 the error or the reason, and behind it the checkpoint, JSON text
 -- Replies: {'failed', ended, successor} {'declined', …}  it is so now; the successor is nil if there is none
 --          {'replayed', now, record, extra}  the same operation ended it before; nothing changed
 --          {'not_found'} {'expired', now, record, extra} {'rejected', now, record, extra, decision} {'cancelled', …}
@@ -14,19 +16,23 @@
 local key, due = KEYS[1], KEYS[2]
 local became, token, agent, retention, member, may_retry, code, worker, text =
   ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10]
+local checkpoint = ARGV[11] and string.sub(ARGV[11], text + 1)
+if checkpoint then text = string.sub(ARGV[11], 1, text) end
 micros = seconds .. micros
 local record, extra = unpack(redis.call('HMGET', key, 's', 'x'))
 
 local refusal = unheld(key, record, extra, agent, token, now)
 if refusal then return refusal end
 --@if full
-if isFull(#text) then return { 'full' } end
+if isFull(#text + #(checkpoint or '')) then return { 'full' } end
 --@end
 
 if worker ~= '' then extra = withWorker(extra, worker) end
+if checkpoint then extra = withCheckpoint(extra, agent, now) end
 local attempt = {
   outbox = openOutbox(key, key, member), key = key, member = member, record = record, extra = extra,
-  retention = retention, now = now, micros = micros, kept = { 'e', text }
+  retention = retention, now = now, micros = micros, kept = { 'e', text },
+  checkpoint = checkpoint
 }
 local pause = may_retry == '1' and pauseBehind(extra)
 local successor = pause and succeed(attempt, pause)

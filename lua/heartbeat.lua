@@ -3,7 +3,8 @@
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
 -- ARGV: 1 the call's deadline (ms)  2 the calling agent  3 retention (ms)  4 extend_by (ms); empty to keep the deadline
 --       5 the longest work time from its catch (ms)  6 what the worker calls itself; empty if it says nothing
---       7 the progress, JSON text; empty for none
+--       7 the progress, JSON text; empty for none; but where 8 is there, how many of its bytes are the progress
+--       8 the progress, and behind it the checkpoint, JSON text
 -- Replies: {'caught', deadline, beat, requested, cancel_reason, record, extra, now}  it is this agent's. deadline: by
 --                        when it must be done; beat: by when the next heartbeat must come, nil if none must; requested:
 --                        1 if its passer asked to cancel it, else 0; the reason is nil if none was given; the parts
@@ -19,13 +20,16 @@ local PAYLOAD = 3
 --@end
 local key = KEYS[1]
 local agent, retention, extend_by, max, worker, progress = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
+local checkpoint = ARGV[8] and string.sub(ARGV[8], progress + 1)
+if checkpoint then progress = string.sub(ARGV[8], 1, progress) end
 --@include late
 local record, extra, reason = unpack(redis.call('HMGET', key, 's', 'x', 'c'))
 
 local refusal = unheld(key, record, extra, agent, '', now)
 if refusal then return refusal end
 --@if full
-if isFull(#progress - redis.call('HSTRLEN', key, 'g')) then return { 'full' } end
+if isFull(#progress - redis.call('HSTRLEN', key, 'g') +
+  (checkpoint and #checkpoint - redis.call('HSTRLEN', key, 'k') or 0)) then return { 'full' } end
 --@end
 
 -- While its question is open, no deadline is near: what is left of the work's is only counted from the question's end.
@@ -54,6 +58,7 @@ if within then
 end
 extra = string.gsub(extra, ' v%d+', '') .. ' v' .. ms(now)
 if worker ~= '' then extra = withWorker(extra, worker) end
+if checkpoint then extra = withCheckpoint(extra, agent, now) end
 -- The due index stays as it is: the sweep comes too early, looks at the record, and moves the entry on.
 if changed or plain then
   redis.call('HSET', key, 's', '2:' .. before .. ' ' .. caught .. ' ' .. deadline .. rest, 'x', extra)
@@ -61,6 +66,7 @@ else
   redis.call('HSET', key, 'x', extra)
 end
 if progress ~= '' then redis.call('HSET', key, 'g', ms(now) .. ' ' .. progress) end
+if checkpoint then redis.call('HSET', key, 'k', checkpoint) end
 local reply = { 'caught', tonumber(deadline), beat, string.match(extra, ' q') and 1 or 0, reason,
   unpack(asked and { record, extra, now } or {}) }
 --@include reply

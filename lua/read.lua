@@ -4,7 +4,7 @@
 -- ARGV: 1 the calling agent
 --       2 the inboxes that the key is limited to, each between spaces; empty or absent for any
 --       3 how many bytes the payload may have; absent for any
--- Replies: {'caught', created, payload, decision, traceparent, record, extra, schema}  as in catch.lua
+-- Replies: {'caught', created, payload, decision, traceparent, record, extra, schema, checkpoint}  as in catch.lua
 --          {'not_found'} {'replayed'}  the latter never: a read has no token
 --          {'not_addressee', now, record, extra, decision}  it is for an inbox that this key may not catch from
 --          {'expired', now, record, extra} {'rejected', now, record, extra, decision} {'cancelled', …}
@@ -24,7 +24,9 @@ if record and not isAddressed(extra, ARGV[2] ~= '' and ARGV[2]) then
 end
 local refusal = unheld(key, record, extra, ARGV[1], '', now)
 if refusal then return refusal end
+local checkpoint = checkpointOf(key, extra)
+if checkpoint and ARGV[3] and #payload + #checkpoint > ARGV[3] + 0 then isLarger = true end
 if isLarger then return { 'larger' } end
 local _, _, created, _, _, passed = string.match(record, RECORD)
 return { 'caught', tonumber(created), payload, decision,
-  string.match(passed, TRACE) or false, extra and record, extra, schema }
+  string.match(passed, TRACE) or false, extra and record, extra, schema, checkpoint or nil }

@@ -19,10 +19,10 @@
 --       14 how many bytes the payloads may have together, those taken before too; absent: no limit
 --       15 what the worker calls itself; absent if it says nothing
 -- Replies: {'taken', more, elsewhere, placed, position, member, created, payload, decision, traceparent, record, extra,
---            schema, position, …}  more: 1 if there may be more, else 0; elsewhere: how many of ARGV 11's handoffs are
---                        to be taken now; placed: 1 if places are kept for those, else 0; a position is 0 if ARGV 11
---                        is empty; each item's other parts are those of catch.lua; if ARGV 7 is 0, nothing changed.
---                        With all other replies nothing changed either
+--            schema, checkpoint, position, …}  more: 1 if there may be more, else 0; elsewhere: how many of ARGV 11's
+--                        handoffs are to be taken now; placed: 1 if places are kept for those, else 0; a position is 0
+--                        if ARGV 11 is empty; each item's other parts are those of catch.lua; if ARGV 7 is 0, nothing
+--                        changed. With all other replies nothing changed either
 --          {'replayed', more, elsewhere, placed, …}  this operation took these before, and has them still; a position
 --                        is 0 if the first call read none
 --          {'closed'}    the inbox is paused, or as many of its handoffs are caught as may be
@@ -61,11 +61,11 @@ while most > 0 do
     local member, position = entries[i], scored and tonumber(entries[i + 1]) or 0
     -- Handoffs of the other list that come before this one take their share of the answer's bytes too.
     while more == 0 and positions[elsewhere + 1] and positions[elsewhere + 1] < position
-      and #items / 9 + elsewhere < most do
+      and #items / 10 + elsewhere < most do
       if isTooLong(size, sizes[elsewhere + 1]) then more = 1 break end
       elsewhere, size = elsewhere + 1, size + sizes[elsewhere + 1]
     end
-    if more == 1 or #items / 9 + elsewhere == most or looked == most + 32 then more = 1 break end
+    if more == 1 or #items / 10 + elsewhere == most or looked == most + 32 then more = 1 break end
     looked = looked + 1
     local key = prefix .. member
     local record, payload, decision, extra, schema = unpack(redis.call('HMGET', key, 's', 'p', 'd', 'x', 'r'))
@@ -74,7 +74,8 @@ while most > 0 do
     if not record or status and (status ~= 'pending' or approval == 'waiting' or now >= tonumber(expires)) then
       gone[#gone + 1] = member
     elseif status and now >= tonumber(available or 0) then
-      local length = lengthOf(#payload, #(schema or ''), #(decision or ''))
+      local checkpoint = checkpointOf(key, extra)
+      local length = lengthOf(#payload, #(schema or ''), #(decision or ''), #(checkpoint or ''))
       if isTooLong(size, length) then more = 1 break end
       size = size + length
       outbox = outbox or openOutbox(inbox, key, member)
@@ -85,16 +86,16 @@ while most > 0 do
       latest = math.max(latest, deadline)
       caught[#caught + 1] = member
       gone[#gone + 1], names = member, names .. ' ' .. member .. (scored and '/' .. ms(position) or '')
-      addItem(items, position, member, created, payload, decision, passed, record, extra, schema)
+      addItem(items, position, member, created, payload, decision, passed, record, extra, schema, checkpoint)
     end
   end
   if more == 1 or #entries < step * (upto - from + 1) then break end
   from, upto = upto + 1, upto + 32
   entries = redis.call('ZRANGE', inbox, from, upto, unpack(withScores))
 end
-if more == 0 then elsewhere = math.min(#positions, most - #items / 9) end
+if more == 0 then elsewhere = math.min(#positions, most - #items / 10) end
 -- The inbox's limit is reached. When a caught handoff ends, a waiting request is woken.
-if most < max and #items / 9 + elsewhere == most then more = 0 end
+if most < max and #items / 10 + elsewhere == most then more = 0 end
 if #gone > 0 then redis.call('ZREM', inbox, unpack(gone)) end
 if #caught > 0 then redis.call('SADD', inbox .. ':caught', unpack(caught)) end
 local placed = keepPlaces(places, token, elsewhere, now)

@@ -18,7 +18,7 @@ for i = 1, #entries, 2 do
   local status, _, _, expires = string.match(record or '', RECORD)
   if status == 'pending' and now < tonumber(expires) then
     local length = lengthOf(redis.call('HSTRLEN', key, 'p'), redis.call('HSTRLEN', key, 'r'),
-      redis.call('HSTRLEN', key, 'd'))
+      redis.call('HSTRLEN', key, 'd'), redis.call('HSTRLEN', key, 'k'))
     positions[#positions + 1] = entries[i + 1] .. '/' .. ms(length)
   end
 end

@@ -112,7 +112,7 @@ local function becomeCancelled(outbox, key, member, record, extra, words, micros
     redis.pcall('SPUBLISH', waiting, 'cancelled')
   end
   if status == 'pending' then leaveInbox(key, member, extra, approval) end
-  extra = (extra or '') .. words
+  extra = (dropCheckpoint(key, extra) or '') .. words
   record = '2:cancelled' .. string.match(record, ' .*')
   redis.call('HSET', key, 's', record, 'x', extra, 'p', '')
   redis.call('PEXPIREAT', key, ms(ends))

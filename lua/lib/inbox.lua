@@ -57,6 +57,12 @@ local function enterPart(inbox, member, extra, micros, undecided, available, blo
     undecided or blocked or available, member)
   nameInbox(inbox)
 end
+-- The payload goes, and its checkpoint with it. Returns the new field x, which the caller writes.
+local function dropCheckpoint(key, extra)
+  if not extra or not string.find(extra, ' K', 1, true) then return extra end
+  redis.call('HDEL', key, 'k')
+  return (string.gsub(extra, ' K%S+', ''))
+end
 -- isHere for all that enters and leaves an inbox.
 local function refuseWhileMoving(key, inbox)
   local partition = string.match(inbox, '^[^}]*}:')

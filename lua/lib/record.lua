@@ -18,7 +18,7 @@
 --      base64), if a person decides on it    time
 --   i  -                                     attempts: reissued_as, the next one's id  event: as in x
 --   j  -                                     passed: a label, name:value; up to 8      pass, event: as in x
---   k  -                                     ended: the operation's token              -
+--   k  the checkpoint, JSON as given          ended: the operation's token              -
 --   l  -                                     ended: the code of the error              pass: how many bytes of the task
 --                                                                                      field t keeps, from its quote on
 --   m  -                                     passed: max_attempts, a number            pass: as in x
@@ -47,6 +47,8 @@
 --                                                                                      field b, before the schema
 --   J  -                                     lists: a run, name:value                  pass: as in x
 --                                            (lib/runs.lua)
+--   K  -                                     caught: when the checkpoint was given, a   -
+--                                            time, a slash, and by whom
 --   N  -                                     caught: what its worker calls itself,     -
 --                                            the latest
 --   W  -                                     others come after it (lib/after.lua)      -

@@ -103,7 +103,7 @@ local function succeed(attempt, pause)
     end
   end
   local next_extra = ' n' .. number .. ' o' .. id .. (pause > 0 and ' a' .. available or '') ..
-    string.gsub(extra, ' [^bcdgjmprstuwAJW]%S+', '')
+    string.gsub(extra, ' [^bcdgjmprstuwAJKW]%S+', '')
   -- The next attempt keeps field b, and is blocked by the handoffs that this one still waited for: they may have ended
   -- since, so the sweep checks at once. Dependents of this one wait for the next attempt, unless this one had ended for
   -- good before.
@@ -133,6 +133,7 @@ local function succeed(attempt, pause)
     keepDependents(dependentsOf(next_key, next_member), until_expiry)
   end
   redis.call('HSET', next_key, 's', next_record, 'x', next_extra)
+  if attempt.checkpoint then redis.call('HSET', next_key, 'k', attempt.checkpoint) end
   if has_told then redis.call('HDEL', next_key, 'c', 'g', 'e') end
   if was_asked then redis.call('HDEL', next_key, unpack(QUESTION)) end
   redis.call('PEXPIREAT', next_key, msOnce(until_expiry + attempt.retention))
@@ -173,6 +174,12 @@ local function endAttempt(attempt, status, words, next)
     endRuns(runs, member, not next and 'failed', next, attempt.now, micros)
   elseif runs then
     resumeRuns(runs, next, attempt.now, micros)
+  end
+  if next then
+    -- It moved on with the payload.
+    extra = string.gsub(extra, ' K%S+', '')
+  elseif attempt.checkpoint then
+    redis.call('HSET', attempt.key, 'k', attempt.checkpoint)
   end
   record = '2:' .. status .. string.sub(record, space)
   local reissued_as = next and ' i' .. next.id

@@ -101,6 +101,10 @@ local function sweepOne(batch, due, place, member, prefix)
         extra, ask = leaveWork(outbox, batch.micros, key, member, record, extra, now)
         if ask then redis.call('HSET', key, 'x', extra) end
       end
+      if isFreed and extra and string.find(extra, ' K', 1, true) then
+        extra = dropCheckpoint(key, extra)
+        redis.call('HSET', key, 'x', extra)
+      end
       if lists then enterFailed(lists, member, deadline, now, batch.retention) end
       enterEnded(ended, member, now, batch.micros)
       if runs then endRuns(runs, member, lists and 'failed' or 'other', nil, now, batch.micros) end

@@ -1,6 +1,7 @@
--- The most bytes of a handoff in a catch's answer: its payload, result schema and decision, and 700 for all the rest.
-local function lengthOf(payload, schema, decision)
-  return payload + schema + decision + 700
+-- The most bytes of a handoff in a catch's answer: its payload, result schema, decision and checkpoint, and 700 for all
+-- the rest.
+local function lengthOf(payload, schema, decision, checkpoint)
+  return payload + schema + decision + checkpoint + 700
 end
 -- Would this make the answer too long? One handoff always fits.
 local function isTooLong(size, length)
@@ -54,10 +55,11 @@ local function keepPlaces(key, token, count, now)
   redis.call('PEXPIREAT', key, ms(now + PLACES_KEPT))
   return 1
 end
--- Appends one item of a catch from an inbox: nine parts.
-local function addItem(items, position, member, created, payload, decision, passed, record, extra, schema)
+-- Appends one item of a catch from an inbox: ten parts.
+local function addItem(items, position, member, created, payload, decision, passed, record, extra, schema, checkpoint)
   local parts = {
-    position, member, tonumber(created), payload, decision, string.match(passed, TRACE) or false, record, extra, schema
+    position, member, tonumber(created), payload, decision, string.match(passed, TRACE) or false, record, extra, schema,
+    checkpoint or false
   }
   for _, part in ipairs(parts) do items[#items + 1] = part end
 end
@@ -72,18 +74,19 @@ local function stillCaught(remembered, prefix, members, agent, token, now)
     local beat = extra and string.match(extra, ' h(%d+)')
     local isOver = status == 'caught' and (now >= tonumber(deadline) or beat and now >= tonumber(beat))
     if status == 'caught' and not isOver and by == agent and made_by == token then
-      addItem(items, tonumber(position) or 0, member, created, payload, decision, passed, record, extra, schema)
+      addItem(items, tonumber(position) or 0, member, created, payload, decision, passed, record, extra, schema,
+        checkpointOf(key, extra))
     end
   end
   return items
 end
--- Do these members' payloads, schemas and decisions have more than `max_bytes` together? Each member has `step` entries
+-- Do these members' payloads, schemas, checkpoints and decisions have more than `max_bytes` together? Each member has `step` entries
 -- in the list.
 local function areLarger(prefix, members, step, last, max_bytes)
   local sum = 0
   for i = 1, math.min(last, #members), step do
     local key = prefix .. members[i]
-    for _, field in ipairs({ 'p', 'r', 'd' }) do sum = sum + redis.call('HSTRLEN', key, field) end
+    for _, field in ipairs({ 'p', 'r', 'k', 'd' }) do sum = sum + redis.call('HSTRLEN', key, field) end
   end
   return sum > max_bytes
 end

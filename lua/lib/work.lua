@@ -46,6 +46,14 @@ local function withWorker(extra, worker)
   if extra and string.find(extra .. ' ', ' N' .. worker .. ' ', 1, true) then return extra end
   return string.gsub(extra or '', ' N%S+', '') .. ' N' .. worker
 end
+-- The checkpoint: field k, and a word of field x. It is where the payload is, moves on with it, and goes when it goes.
+local function withCheckpoint(extra, agent, now)
+  return string.gsub(extra or '', ' K%S+', '') .. ' K' .. ms(now) .. '/' .. agent
+end
+-- False if there is none.
+local function checkpointOf(key, extra)
+  return extra and string.find(extra, ' K', 1, true) and redis.call('HGET', key, 'k')
+end
 -- pending -> caught, after all checks. Writes the change, and returns the new fields s and x and the work's deadline.
 -- `words` are caught_by and catch_token, `formatted` is now as text; the worker is nil if it says nothing.
 local function becomeCaught(key, due, record, extra, expires, words, work_ttl, retention, now, formatted, worker)

@@ -249,6 +249,8 @@ export interface Extra extends Kept {
   heartbeatDeadline?: number
   /** When its catcher last sent a heartbeat. */
   heartbeatAt?: number
+  /** Which checkpoint is kept for the next attempt. */
+  checkpoint?: { at: number, by: string }
   /** What its worker calls itself. */
   worker?: string
   /** A heartbeat moved the work's deadline. */

@@ -6,12 +6,12 @@ import {
 import type { PassBody } from '../core/schemas/handoffs.ts'
 import { id, key, seconds } from './arguments.ts'
 import { ended, moved, operation, refusedBy, stays, unmoved } from './operation.ts'
-import type { Services } from './operation.ts'
+import type { OperationCall, Services } from './operation.ts'
 import { invalid } from '../core/errors.ts'
 import { cutNested } from '../core/json.ts'
 import type { Members } from '../core/json.ts'
 import {
-  declineBody, endAnswer, failBody, heartbeatAnswer, heartbeatBody, progressMembers
+  declineBody, endAnswer, failBody, heartbeatAnswer, heartbeatBody, maxCheckpointBytes, progressMembers
 } from '../core/schemas/attempts.ts'
 
 export function pass ({ handoffs, limits }: Services) {
@@ -152,7 +152,8 @@ export function heartbeat ({ attempts, limits }: Services) {
       hints: { idempotentHint: true }
     },
     async run ({ caller, id, body, members, worker }) {
-      const answer = await attempts.heartbeat(caller, id, body.extend_by ?? null, progressOf(members), worker)
+      const report = { worker, checkpoint: checkpointOf(members) }
+      const answer = await attempts.heartbeat(caller, id, body.extend_by ?? null, progressOf(members), report)
       return unmoved(answer)
     },
   })
@@ -165,6 +166,21 @@ function progressOf (members: Members): Buffer | undefined {
   const given = progressMembers.filter(name => inside.values[name] != null)
   if (given.length === 0) throw invalid({ pointer: '/progress', message: 'needs a message or a percent' })
   return Buffer.from(`{${given.map(name => `"${name}":${textOf(inside, name)}`).join(',')}}`)
+}
+
+/** Of a call that ends the work without a result. */
+function workReport ({ bytes, key, worker, members }: OperationCall) {
+  return { bytes, key, worker, checkpoint: checkpointOf(members) }
+}
+
+/** The checkpoint's JSON text; undefined if that before stays. */
+function checkpointOf (members: Members): Buffer | undefined {
+  if (members.values.checkpoint == null) return undefined
+  const text = members.raw('checkpoint')!
+  if (text.length > maxCheckpointBytes) {
+    throw invalid({ pointer: '/checkpoint', message: `longer than ${maxCheckpointBytes} bytes` })
+  }
+  return text
 }
 
 /**
@@ -204,7 +220,8 @@ export function fail ({ attempts }: Services) {
     async run (call) {
       const { caller, id, body, members } = call
       const code = body.error.code ?? undefined
-      return ended(id, await attempts.fail(caller, id, members.raw('error')!, body.retry !== false, call, code))
+      const mayRetry = body.retry !== false
+      return ended(id, await attempts.fail(caller, id, members.raw('error')!, mayRetry, workReport(call), code))
     },
   })
 }
@@ -236,7 +253,7 @@ export function decline ({ attempts }: Services) {
     },
     async run (call) {
       const { caller, id, members } = call
-      return ended(id, await attempts.decline(caller, id, members.raw('reason')!, call))
+      return ended(id, await attempts.decline(caller, id, members.raw('reason')!, workReport(call)))
     },
   })
 }

@@ -19,6 +19,9 @@ type HeartbeatReply = {
   ask: { id: string, state: AskState } | null
 } | RefusedReply<HolderRefusal>
 
+/** What a catcher's report has besides: what its worker calls itself, and the checkpoint, JSON text. */
+export interface WorkReport { worker?: string | undefined, checkpoint?: Buffer | undefined }
+
 /** `successor` is null if there is none. */
 export type EndReply = {
   outcome: 'ended' | 'replayed'
@@ -63,39 +66,44 @@ export class Attempts {
    */
   heartbeat (
     place: HandoffPlace, agent: string, extendBy: number | null, maxWorkTtl: number, progress: Buffer,
-    worker = ''
+    { worker = '', checkpoint }: WorkReport = {}
   ): Promise<HeartbeatReply> {
     const key = this.#keyNames.handoff(place.tag, memberOf(place.tenant, place.id))
     const texts = [agent, this.#retention, extendBy === null ? '' : String(extendBy), String(maxWorkTtl), worker]
+    const bytes = withCheckpoint(texts, progress, checkpoint)
     return this.#lanes.call({
-      script: this.#scripts.heartbeat, tag: place.tag, keys: [key], texts, bytes: progress, decode: readHeartbeat
+      script: this.#scripts.heartbeat, tag: place.tag, keys: [key], texts, bytes, decode: readHeartbeat
     })
   }
 
   /** @param mayRetry may a successor be made? @param fault JSON text @param code the fault's, by which it is found */
   fail (
     place: HandoffPlace, token: string, agent: string, mayRetry: boolean, fault: Buffer, code = '',
-    worker = ''
+    report: WorkReport = {}
   ): Promise<EndReply> {
-    return this.#giveUp('failed', place, token, agent, mayRetry, fault, code, worker)
+    return this.#giveUp('failed', place, token, agent, mayRetry, fault, code, report)
   }
 
   /** @param reason JSON text */
-  decline (place: HandoffPlace, token: string, agent: string, reason: Buffer, worker = ''): Promise<EndReply> {
-    return this.#giveUp('declined', place, token, agent, true, reason, '', worker)
+  decline (
+    place: HandoffPlace, token: string, agent: string, reason: Buffer, report: WorkReport = {}
+  ): Promise<EndReply> {
+    return this.#giveUp('declined', place, token, agent, true, reason, '', report)
   }
 
   #giveUp (
     became: 'failed' | 'declined', place: HandoffPlace, token: string, agent: string, mayRetry: boolean, text: Buffer,
-    code: string, worker: string
+    code: string, { worker = '', checkpoint }: WorkReport
   ): Promise<EndReply> {
     const member = memberOf(place.tenant, place.id)
+    const texts = [became, token, agent, this.#retention, member, mayRetry ? '1' : '0', code, worker]
+    const bytes = withCheckpoint(texts, text, checkpoint)
     return this.#lanes.call({
       script: this.#scripts['give-up'],
       tag: place.tag,
       keys: this.#keys(place),
-      texts: [became, token, agent, this.#retention, member, mayRetry ? '1' : '0', code, worker],
-      bytes: text,
+      texts,
+      bytes,
       decode: reply => readEnd(reply, mayRetry)
     })
   }
@@ -124,6 +132,13 @@ export class Attempts {
   #keys ({ tag, tenant, id }: HandoffPlace): string[] {
     return [this.#keyNames.handoff(tag, memberOf(tenant, id)), this.#keyNames.due(tag, tenant)]
   }
+}
+
+/** The last argument: a text, and behind it the checkpoint if there is one. Then the text's length comes before. */
+function withCheckpoint (texts: string[], text: Buffer, checkpoint: Buffer | undefined): Buffer {
+  if (checkpoint === undefined) return text
+  texts.push(String(text.length))
+  return Buffer.concat([text, checkpoint])
 }
 
 function readHeartbeat (reply: unknown): HeartbeatReply {

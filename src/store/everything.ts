@@ -24,6 +24,7 @@ export type EverythingReply = {
   texts: Pick<AgentTexts, 'cancelReason' | 'progress'>
   question: Buffer | null
   answer: Long
+  checkpoint: Buffer | null
 } & Seen | { outcome: 'not_found' }
 
 export interface Attempt { id: string, record: HandoffRecord, decision: Decision | null }
@@ -76,8 +77,9 @@ export class EverythingReads {
 }
 
 function readEverything (reply: unknown): EverythingReply {
-  const [outcome, now, record, payload, result, decision, extra, fault, cancelReason, progress, question, answer] =
-    tagged(reply)
+  const [
+    outcome, now, record, payload, result, decision, extra, fault, cancelReason, progress, question, answer, checkpoint
+  ] = tagged(reply)
   if (outcome === 'larger') throw new TooLarge()
   if (outcome === 'not_found') return { outcome }
   return {
@@ -89,6 +91,7 @@ function readEverything (reply: unknown): EverythingReply {
     texts: { cancelReason: textOf(cancelReason), progress: parseProgress(textOf(progress)) },
     question: (question ?? null) as Buffer | null,
     answer: Buffer.isBuffer(answer) ? answerIn(answer).answer : (answer ?? null) as number | null,
+    checkpoint: (checkpoint ?? null) as Buffer | null,
   }
 }
 

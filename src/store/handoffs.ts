@@ -52,6 +52,8 @@ export interface Caught {
   record: HandoffRecord | null
   /** JSON text; null if none was passed. */
   schema: Buffer | null
+  /** JSON text; null if there is none. */
+  checkpoint: Buffer | null
   /** The handoffs that it comes after, JSON text (handoffs/lifecycle/after.ts); left out if there are none. */
   after?: string
 }
@@ -210,13 +212,9 @@ export class Handoffs {
     place: HandoffPlace, agent: string, inboxes: ReadonlySet<string> | null, maxBytes?: number
   ): Promise<ReadReply> {
     const key = this.#keyNames.handoff(place.tag, memberOf(place.tenant, place.id))
-    return this.#lanes.call({
-      script: this.#scripts.read,
-      tag: place.tag,
-      keys: [key],
-      texts: [agent, ...limits(inboxes, maxBytes)],
-      decode: readCatch<ReadRefusal>
-    })
+    const texts = [agent, ...limits(inboxes, maxBytes)]
+    const decode = readCatch<ReadRefusal>
+    return this.#lanes.call({ script: this.#scripts.read, tag: place.tag, keys: [key], texts, decode })
   }
 
   /**
@@ -298,17 +296,15 @@ function readPass (reply: unknown, expiresIn: number): PassReply {
 
 function readCatch<Refusal extends string> (reply: unknown): CaughtReply | RefusedReply<Refusal> {
   const parts = tagged(reply)
-  const outcome = parts[0]
+  const [outcome] = parts
   if (outcome === 'larger') throw new TooLarge()
   if (outcome !== 'caught' && outcome !== 'replayed') return readRefusal(parts)
-  return { outcome, ...readCaught(parts[1], parts[2], parts[3], parts[4], parts[5], parts[6], parts[7]) }
+  return { outcome, ...readCaught(parts) }
 }
 
-/** A caught handoff, from the parts that lua/catch.lua replies with, and lua/take.lua for each item. */
-export function readCaught (
-  createdAt: unknown, payload: unknown, decision: unknown, traceparent: unknown, record: unknown, extra: unknown,
-  schema: unknown
-): Caught {
+/** A caught handoff: lua/catch.lua's reply, or an item of lua/take.lua's. What comes first isn't read. */
+export function readCaught (parts: unknown[]): Caught {
+  const [, createdAt, payload, decision, traceparent, record, extra, schema, checkpoint] = parts
   return {
     createdAt: Number(createdAt),
     payload: payload as Buffer,
@@ -316,6 +312,7 @@ export function readCaught (
     traceparent: traceparent == null ? undefined : String(traceparent),
     record: extra == null ? null : parseRecord(record, extra),
     schema: (schema ?? null) as Buffer | null,
+    checkpoint: (checkpoint ?? null) as Buffer | null,
   }
 }
 

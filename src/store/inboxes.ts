@@ -110,7 +110,7 @@ export interface NamedInbox {
 const names = { listsACall: 64, callsAtOnce: { oneRedis: 2, cluster: 64 } }
 
 /** How many parts of lua/take.lua's reply one item takes. */
-const partsAnItem = 9
+const partsAnItem = 10
 
 /** The inboxes in Redis: one method per script. */
 export class Inboxes {
@@ -323,14 +323,8 @@ function readTake (reply: unknown): TakeReply {
   if (more === undefined) return { outcome: outcome as 'closed' }
   const items: TakenHandoff[] = []
   for (let at = 0; at < parts.length; at += partsAnItem) {
-    const [position, member, createdAt, payload, decision, traceparent, record, extra, schema] = parts.slice(
-      at, at + partsAnItem
-    )
-    items.push({
-      position: position as number,
-      id: handoffOfMember(member).id,
-      ...readCaught(createdAt, payload, decision, traceparent, record, extra, schema)
-    })
+    const [position, ...caught] = parts.slice(at, at + partsAnItem)
+    items.push({ position: position as number, id: handoffOfMember(caught[0]).id, ...readCaught(caught) })
   }
   const isPlaced = placed === 1
   return { outcome: outcome as 'taken', isMore: more === 1, elsewhere: elsewhere as number, isPlaced, items }

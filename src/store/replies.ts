@@ -90,6 +90,10 @@ const letters: Record<string, (value: string, extra: Found) => unknown> = {
   e: (value, extra) => { extra.endedAt = Number(value) },
   y: (value, extra) => { extra.endedBy = value },
   v: (value, extra) => { extra.heartbeatAt = Number(value) },
+  K: (value, extra) => {
+    const [at, by] = value.split('/') as [string, string]
+    extra.checkpoint = { at: Number(at), by }
+  },
   N: (value, extra) => { extra.worker = value },
   z: (value, extra) => { extra.ask = parseAsk(value) },
   W: (value, extra) => { extra.hasDependents = true },

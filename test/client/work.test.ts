@@ -27,6 +27,22 @@ t.test('what the handler returns is the output, and no more are caught than it w
   t.equal(paths(seen, 'heartbeat').length, 0, 'none where nobody wants any')
 })
 
+t.test('a worker that is tried again goes on from the checkpoint', async t => {
+  const { pass, work, ended } = await worker(t, tenant())
+  const [id] = await pass({ task: 'rows', max_attempts: 2, retry_delay: 0 })
+  const found: unknown[] = []
+  const { stop } = work(async ({ checkpoint }, context) => {
+    found.push(checkpoint)
+    if (checkpoint !== undefined) return { from: checkpoint }
+    t.match(await context.checkpoint({ rows: 1 }), { cancel_requested: false })
+    await context.heartbeat({ checkpoint: { rows: 2 }, progress: { percent: 50 } })
+    throw new Error('It broke.')
+  })
+  t.match(await ended(id!), { status: 'done', result: { from: { rows: 2 } } })
+  t.strictSame(found, [undefined, { rows: 2 }])
+  await stop()
+})
+
 t.test('it serves several inboxes, and always the first that has something', async t => {
   const { client, secrets, address, pass } = await worker(t, tenant())
   const [alice, own] = [client('alice'), new AbortController()]

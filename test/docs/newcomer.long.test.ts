@@ -47,6 +47,8 @@ t.test('a newcomer follows the pages in an empty folder', { timeout: 900_000 }, 
   })
 
   await t.test('docs/attempts.md: a heartbeat, and a failure with a successor', async t => {
+    const [, ended] = answersIn(type(commandsUnder('docs/attempts.md', 'Checkpoints')))
+    t.match(ended, { checkpoint: { rows: 4200 }, attempt: 2 })
     const [caught, heard, failed, ...others] = answersIn(type(commandsUnder('docs/attempts.md', 'Windows')))
     t.match(caught, { status: 'caught', task: 'Count the rows', heartbeat_within: 60 })
     t.match(heard, { status: 'caught', cancel_requested: false })

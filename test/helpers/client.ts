@@ -43,7 +43,7 @@ export interface Tenant extends Pick<TestApp, 'app' | 'store'> {
 }
 
 /** The service of a whole file. Each test has a tenant of its own: what this returns gives the next one, of so many. */
-export async function tenants (t: Test, env: Record<string, string> = {}, count = 20): Promise<() => Tenant> {
+export async function tenants (t: Test, env: Record<string, string> = {}, count = 24): Promise<() => Tenant> {
   const all = Array.from({ length: count }, (_, n) => ({ alice: `alice-of-${n}-0123456789`, bob: `bob-of-${n}-0123456789`, approver: `approver-of-${n}-0123456789`, operator: `operator-of-${n}-0123456789` }))
   for (const secrets of all) keepSecret(...Object.values(secrets))
   const service = await clientTest(t, {

@@ -24,7 +24,7 @@ t.test('all of it, literally, and null for what is gone or never was', async t =
   const none = ',"result":null,"error":null,"question":null,"answer":null'
   const attempts = (more: object) => `,"attempts":${JSON.stringify([{ handoff_id: id, attempt: 1, status: 'pending', worker: null, ended_at: null, ...more }])}}`
   const payload = `,"passed_by":"alice","task":${task},"output":${odd},"context":{},"constraints":"c"`
-  t.equal(behindStatus(pending.body), `${payload}${none},"progress":null${attempts({})}`)
+  t.equal(behindStatus(pending.body), `${payload}${none},"progress":null,"checkpoint":null${attempts({})}`)
   const { result, ...status } = (await call('alice', 'GET', `/api/status/${id}`)).json()
   t.match(pending.json(), status, 'with the members of status')
   t.strictSame(await service.dump(), before, 'reading changes nothing')
@@ -34,7 +34,7 @@ t.test('all of it, literally, and null for what is gone or never was', async t =
   const { ask_id: askId } = (await call('bob', 'POST', `/api/ask/${id}`, '{"question":"wh\\u0061t","of":"passer","details":{"d":1}}')).json()
   await call('alice', 'POST', `/api/answer/${id}`, `{"ask_id":"${askId}","answer":${odd},"note":"n"}`)
   const asked = await read(id)
-  t.equal(behindStatus(asked.body), `${payload},"result":null,"error":null,"question":"wh\\u0061t","answer":${odd}${attempts({ status: 'caught' })}`)
+  t.equal(behindStatus(asked.body), `${payload},"result":null,"error":null,"question":"wh\\u0061t","answer":${odd},"checkpoint":null${attempts({ status: 'caught' })}`)
   t.match(asked.body, '"progress":{"message":"h\\u00e4lf","percent":50.0,"at":')
   await call('bob', 'POST', `/api/done/${id}`, `{"output":${odd}}`)
   const done = await read(id)

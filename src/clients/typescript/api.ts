@@ -103,6 +103,12 @@ export interface components {
             root?: string;
             /** Number of hops from the root to this handoff. */
             hops?: number;
+            /** The latest checkpoint that a catcher of this work gave. */
+            checkpoint?: { [key: string]: unknown };
+            /** When the latest checkpoint was given. */
+            checkpoint_at?: string;
+            /** The agent that gave the checkpoint. */
+            checkpoint_by?: string;
             /** As passed: what the output given to done must satisfy. */
             result_schema?: { [key: string]: unknown };
             /** What it comes after, in the order passed. */
@@ -175,6 +181,12 @@ export interface components {
                 root?: string;
                 /** Number of hops from the root to this handoff. */
                 hops?: number;
+                /** The latest checkpoint that a catcher of this work gave. */
+                checkpoint?: { [key: string]: unknown };
+                /** When the latest checkpoint was given. */
+                checkpoint_at?: string;
+                /** The agent that gave the checkpoint. */
+                checkpoint_by?: string;
                 /** As passed: what the output given to done must satisfy. */
                 result_schema?: { [key: string]: unknown };
                 /** What it comes after, in the order passed. */
@@ -362,6 +374,8 @@ export interface components {
             heartbeat_at?: string;
             /** What its worker calls itself (Handoff-Worker). */
             worker?: string;
+            /** When the latest checkpoint was given. */
+            checkpoint_at?: string;
             /** The catcher’s latest progress report. */
             progress?: {
                 message?: string;
@@ -479,6 +493,8 @@ export interface components {
                 heartbeat_at?: string;
                 /** What its worker calls itself (Handoff-Worker). */
                 worker?: string;
+                /** When the latest checkpoint was given. */
+                checkpoint_at?: string;
                 /** The catcher’s latest progress report. */
                 progress?: {
                     message?: string;
@@ -587,6 +603,8 @@ export interface components {
             heartbeat_at?: string;
             /** What its worker calls itself (Handoff-Worker). */
             worker?: string;
+            /** When the latest checkpoint was given. */
+            checkpoint_at?: string;
             /** The catcher’s latest progress report. */
             progress?: {
                 message?: string;
@@ -665,6 +683,12 @@ export interface components {
             answer?: unknown;
             /** answer is left out: all texts together would be larger than 4 MiB. */
             answer_omitted?: true;
+            /** The latest checkpoint; null if there is none. */
+            checkpoint?: { [key: string]: unknown } | null;
+            /** checkpoint is left out: all texts together would be larger than 4 MiB. */
+            checkpoint_omitted?: true;
+            /** The agent that gave the checkpoint. */
+            checkpoint_by?: string;
             /** The last 50 attempts of this work, in their order. */
             attempts: {
                 /** The handoff’s id: 25 URL-safe characters. */
@@ -733,6 +757,8 @@ export interface components {
                 heartbeat_at?: string;
                 /** What its worker calls itself (Handoff-Worker). */
                 worker?: string;
+                /** When the latest checkpoint was given. */
+                checkpoint_at?: string;
                 /** The catcher’s latest progress report. */
                 progress?: {
                     message?: string;
@@ -799,6 +825,8 @@ export interface components {
                 message?: string | null;
                 percent?: number | null;
             } | null;
+            /** What the work has got to, for whoever goes on with it: at most 65536 bytes. It replaces the one before; without it that stays. */
+            checkpoint?: { [key: string]: unknown } | null;
         };
         /** The heartbeat is recorded. */
         HeartbeatAnswer: {
@@ -830,6 +858,8 @@ export interface components {
             };
             /** If false, no successor is made, even if attempts are left. */
             retry?: boolean | null;
+            /** What the work has got to, for whoever goes on with it: at most 65536 bytes. It replaces the one before; without it that stays. */
+            checkpoint?: { [key: string]: unknown } | null;
         };
         /** The handoff has ended. */
         FailAnswer: {
@@ -844,6 +874,8 @@ export interface components {
         DeclineBody: {
             /** Why; status shows it. */
             reason: string;
+            /** What the work has got to, for whoever goes on with it: at most 65536 bytes. It replaces the one before; without it that stays. */
+            checkpoint?: { [key: string]: unknown } | null;
         };
         /** The handoff has ended. */
         DeclineAnswer: {

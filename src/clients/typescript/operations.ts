@@ -21,6 +21,8 @@ interface StatusWanted {
   explain?: boolean | undefined
 }
 
+export interface WithCheckpoint { checkpoint?: JsonObject | undefined }
+
 export interface CatchNextOptions extends CallOptions {
   inbox?: string | undefined
   /** Instead of `inbox`, up to ten names: the first that has something gives all that is caught. */
@@ -77,23 +79,29 @@ export class Operations {
 
   /** Reports that the work failed. With `retry: false` there is no further attempt. */
   async fail (
-    id: string, error: Failure, { retry, ...options }: { retry?: boolean | undefined } & CallOptions = {}
+    id: string, error: Failure,
+    { retry, checkpoint, ...options }: { retry?: boolean | undefined } & WithCheckpoint & CallOptions = {}
   ): Promise<Failed> {
-    return await this.#post(pathOf('fail', id), { error: errorOf(error), retry }, options, keyOf(options))
+    return await this.#post(pathOf('fail', id), { error: errorOf(error), retry, checkpoint }, options, keyOf(options))
   }
 
   /** Gives a caught handoff back undone. */
-  async decline (id: string, reason: string, options: CallOptions = {}): Promise<Declined> {
-    return await this.#post(pathOf('decline', id), { reason }, options, keyOf(options))
+  async decline (
+    id: string, reason: string, { checkpoint, ...options }: WithCheckpoint & CallOptions = {}
+  ): Promise<Declined> {
+    return await this.#post(pathOf('decline', id), { reason, checkpoint }, options, keyOf(options))
   }
 
-  /** Reports that the work goes on, how far it is, and with `extendBy` (seconds) how much longer it needs. */
+  /**
+   * Reports that the work goes on, how far it is, and with `extendBy` (seconds) how much longer it needs. The service
+   * keeps the checkpoint for whoever goes on with the work.
+   */
   async heartbeat (
     id: string, {
-      progress, extendBy, ...options
-    }: { progress?: Progress | undefined, extendBy?: number | undefined } & CallOptions = {}
+      progress, extendBy, checkpoint, ...options
+    }: { progress?: Progress | undefined, extendBy?: number | undefined } & WithCheckpoint & CallOptions = {}
   ): Promise<Heartbeat> {
-    return await this.#post(pathOf('heartbeat', id), { progress, extend_by: extendBy }, options)
+    return await this.#post(pathOf('heartbeat', id), { progress, extend_by: extendBy, checkpoint }, options)
   }
 
   /**

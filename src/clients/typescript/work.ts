@@ -6,7 +6,7 @@ import type { Moment } from './clock.ts'
 import { HandoffError, isHandoffError } from './errors.ts'
 import { RawJson, encode } from './json.ts'
 import type { WithText } from './json.ts'
-import type { CatchNextOptions, Operations } from './operations.ts'
+import type { CatchNextOptions, Operations, WithCheckpoint } from './operations.ts'
 import { failureOf } from './types.ts'
 import type { Failure, Handoff, Heartbeat, JsonObject, Progress, Question } from './types.ts'
 
@@ -18,6 +18,10 @@ export interface WorkContext {
    * in any case.
    */
   heartbeat: (options?: HeartbeatOptions) => Promise<Heartbeat>
+  /**
+   * Keeps how far the work has got, in a heartbeat. Whoever catches the handoff again finds it as `handoff.checkpoint`.
+   */
+  checkpoint: (value: JsonObject) => Promise<Heartbeat>
   /**
    * Asks a person, or the passer, waits for as long as it takes, and resolves with the answer. Meanwhile the deadlines
    * rest. It rejects with `expired` if no answer came in time, and with `withdrawn` if the work has ended meanwhile.
@@ -166,6 +170,7 @@ function outcomeOf (handler: Handler, handoff: Handoff, lease: Lease): Promise<H
     const context: WorkContext = {
       signal: lease.signal,
       heartbeat: options => lease.heartbeat(options),
+      checkpoint: checkpoint => lease.heartbeat({ checkpoint }),
       ask: (question, options) => lease.ask(question, options)
     }
     const run = async () => await handler(handoff, context)
@@ -173,7 +178,10 @@ function outcomeOf (handler: Handler, handoff: Handoff, lease: Lease): Promise<H
   })
 }
 
-interface HeartbeatOptions extends CallOptions { progress?: Progress | undefined, extendBy?: number | undefined }
+interface HeartbeatOptions extends CallOptions, WithCheckpoint {
+  progress?: Progress | undefined
+  extendBy?: number | undefined
+}
 
 /**
  * How often, in milliseconds, a handoff without heartbeats is asked after: its passer may take it back, and its work's

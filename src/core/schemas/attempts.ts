@@ -4,6 +4,19 @@ import type { Limits } from '../members.ts'
 import { askOnStatus, endedAt, handoffId, reissuedAs, replayedField, workExpiresAt } from './handoffs.ts'
 import { nullable, time } from './parts.ts'
 
+/** The longest checkpoint, in bytes as sent. */
+export const maxCheckpointBytes = 65_536
+
+/** What heartbeat, fail and decline may hand on to the next attempt. */
+const checkpoint = {
+  checkpoint: Type.Optional(nullable<object>('object', {
+    additionalProperties: true,
+    description: `What the work has got to, for whoever goes on with it: at most ${maxCheckpointBytes} bytes. It ` +
+      'replaces the one before; without it that stays.',
+    examples: [{ rows_read: 4200 }]
+  })),
+}
+
 /** What a heartbeat reports. */
 const progress = {
   message: nullable<string>('string', { minLength: 1, maxLength: 1000 }),
@@ -25,6 +38,7 @@ export const heartbeatBody = ({ maxWorkTtl }: Limits) => Type.Object({
     description: 'Progress of the work: a message, a percentage, or both. It replaces the previous report.',
     examples: [{ message: 'Half of the rows are read.', percent: 50 }],
   })),
+  ...checkpoint,
 }, { additionalProperties: false })
 
 export const heartbeatAnswer = Type.Object({
@@ -63,10 +77,12 @@ export const failBody = Type.Object({
   retry: Type.Optional(nullable<boolean>(
     'boolean', { default: true, description: 'If false, no successor is made, even if attempts are left.' }
   )),
+  ...checkpoint,
 }, { additionalProperties: false })
 
 export const declineBody = Type.Object({
   reason: Type.String({ ...reasonRules, description: 'Why; status shows it.', examples: ['Not my field.'] }),
+  ...checkpoint,
 }, { additionalProperties: false })
 
 export const endAnswer = (status: 'failed' | 'declined') => Type.Object({

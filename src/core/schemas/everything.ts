@@ -2,7 +2,7 @@ import { Type } from '@sinclair/typebox'
 import type { TSchema } from '@sinclair/typebox'
 import { shownOn } from '../members.ts'
 import { statuses } from '../model.ts'
-import { handoffId, statusAnswer } from './handoffs.ts'
+import { checkpointBy, handoffId, statusAnswer } from './handoffs.ts'
 import { nullable } from './parts.ts'
 
 /** The schema of all of a handoff. */
@@ -32,6 +32,11 @@ const textsOfIt: Record<string, TSchema> = {
     description: 'What its catcher asked last; null if it asked nothing.', examples: ['Which year?']
   }),
   answer: Type.Unsafe<unknown>({ description: 'The answer to that question, any JSON; null if there is none.' }),
+  checkpoint: nullable<object>('object', {
+    additionalProperties: true,
+    description: 'The latest checkpoint; null if there is none.',
+    examples: [{ rows_read: 4200 }]
+  }),
 }
 
 const attemptOfIt = Type.Object({
@@ -52,5 +57,6 @@ export const everythingAnswer = Type.Object({
   ...Object.fromEntries(Object.entries(textsOfIt).flatMap(([name, schema]) => [
     [name, Type.Optional(schema)], ...Object.entries(omitted(name))
   ])),
+  checkpoint_by: Type.Optional(checkpointBy),
   attempts: Type.Array(attemptOfIt, { description: 'The last 50 attempts of this work, in their order.' }),
 }, { description: 'All of the handoff. What is gone is null.' })

@@ -133,6 +133,8 @@ const heartbeatExpiresAt = nullable<string>('string', {
   description: 'Deadline of the next heartbeat; null while a question is open.',
   examples: ['2026-11-20T09:02:00.000Z']
 })
+const checkpointAt = time('When the latest checkpoint was given.', '2026-11-20T09:01:30.000Z')
+export const checkpointBy = Type.String({ description: 'The agent that gave the checkpoint.', examples: ['writer'] })
 const heartbeatAt = time('When the catcher’s last heartbeat came.', '2026-11-20T09:01:30.000Z')
 export const reissuedAs = Type.String({ description: 'Id of the next attempt, the successor.', examples: [exampleId] })
 export const endedAt = time('When the handoff ended.', '2026-11-20T09:05:00.000Z')
@@ -171,6 +173,9 @@ export const catchAnswer = Type.Object({
   ...attempt,
   parent,
   ...lineage,
+  checkpoint: Type.Optional(object('The latest checkpoint that a catcher of this work gave.', { rows_read: 4200 })),
+  checkpoint_at: Type.Optional(checkpointAt),
+  checkpoint_by: Type.Optional(checkpointBy),
   ...onCatch,
 }, { description: 'Caught: the work is yours.', headers: { ...replayedField, ...traceField } })
 
@@ -226,6 +231,7 @@ export const statusAnswer = Type.Object({
   heartbeat_expires_at: Type.Optional(heartbeatExpiresAt),
   heartbeat_at: Type.Optional(heartbeatAt),
   worker: Type.Optional(worker),
+  checkpoint_at: Type.Optional(checkpointAt),
   progress: Type.Optional(Type.Object({
     message: Type.Optional(
       Type.String()

@@ -71,6 +71,7 @@ export const handoffsAnswer = pageOf(
     heartbeat_expires_at: shown.heartbeat_expires_at,
     heartbeat_at: shown.heartbeat_at,
     worker: shown.worker,
+    checkpoint_at: shown.checkpoint_at,
     progress: shown.progress,
     cancel_requested_at: shown.cancel_requested_at,
     ask: Type.Optional(Type.Object(

@@ -234,6 +234,7 @@ export function moreMembers (record: HandoffRecord, now: number): object {
     ...windowMembers(record, now),
     ...extra.heartbeatAt !== undefined && { heartbeat_at: iso(extra.heartbeatAt) },
     worker: extra.worker,
+    ...checkpointMember(extra),
     ...extra.cancelRequestedAt !== undefined && { cancel_requested_at: iso(extra.cancelRequestedAt) },
     ...end !== null && { ended_at: iso(end.at), ended_by: end.by },
     ...expiryMember(record, now),
@@ -244,6 +245,11 @@ export function moreMembers (record: HandoffRecord, now: number): object {
     parent,
     ...lineageMembers(record),
   }
+}
+
+/** What everybody may know of its checkpoint. */
+export function checkpointMember ({ checkpoint }: Extra): object {
+  return checkpoint === undefined ? {} : { checkpoint_at: iso(checkpoint.at) }
 }
 
 /** How many others it still waits for. */
@@ -345,7 +351,7 @@ export function caughtText (id: string, reply: Caught): Buffer {
   )
 }
 
-function more ({ record, schema, after }: Caught): string {
+function more ({ record, schema, checkpoint, after }: Caught): string {
   if (record === null) return ''
   const { to, parent, ...terms } = termsOn('catch', record.extra)
   const more = {
@@ -356,9 +362,11 @@ function more ({ record, schema, after }: Caught): string {
     ...attemptMembers(record),
     parent,
     ...lineageMembers(record),
+    ...checkpointMember(record.extra),
+    checkpoint_by: record.extra.checkpoint?.by,
   }
   return membersText(more) + labelsMember(record.extra.labels) + (schema === null ? '' : `,"result_schema":${schema}`) +
-    (after === undefined ? '' : `,"after":${after}`)
+    (checkpoint === null ? '' : `,"checkpoint":${checkpoint}`) + (after === undefined ? '' : `,"after":${after}`)
 }
 
 /** The answer of a catch from an inbox, with the payloads as they were passed. */

@@ -5,7 +5,7 @@ import { isBlocked } from '../../core/model.ts'
 import type { Caller } from '../../core/model.ts'
 import type { CancelAnswer, EndAnswer, HeartbeatAnswer } from '../../core/schemas/attempts.ts'
 import type { PassAnswer } from '../../core/schemas/handoffs.ts'
-import type { Attempts, EndReply, Power } from '../../store/attempts.ts'
+import type { Attempts, EndReply, Power, WorkReport } from '../../store/attempts.ts'
 import type { Requester } from '../../store/requester.ts'
 import type { AfterService } from './after.ts'
 import { placeOf, refusal } from './answers.ts'
@@ -14,6 +14,8 @@ import { passAnswer } from './service.ts'
 import type { CatcherRequest } from './service.ts'
 
 const nothing = Buffer.alloc(0)
+
+type GivingUp = CatcherRequest & WorkReport
 
 interface AttemptOptions {
   /** The address that links start with. A function, since the port may be known only after listening. */
@@ -39,11 +41,11 @@ export class AttemptService {
 
   /** @param extendBy seconds @param progress an object's JSON text @returns the answer's JSON */
   async heartbeat (
-    caller: Caller, id: string, extendBy: number | null, progress: Buffer | undefined, worker?: string
+    caller: Caller, id: string, extendBy: number | null, progress: Buffer | undefined, report: WorkReport = {}
   ): Promise<string> {
     const milliseconds = extendBy === null ? null : extendBy * 1000
     const reply = await this.#attempts.heartbeat(
-      placeOf(caller, id), caller.agent, milliseconds, this.#options.maxWorkTtl, progress ?? nothing, worker
+      placeOf(caller, id), caller.agent, milliseconds, this.#options.maxWorkTtl, progress ?? nothing, report
     )
     if (reply.outcome !== 'caught') throw refusal(reply)
     const { deadline, heartbeatDeadline, isCancelRequested, cancelReason, ask } = reply
@@ -61,19 +63,19 @@ export class AttemptService {
 
   /** @param fault JSON text @param code its code */
   async fail (
-    caller: Caller, id: string, fault: Buffer, mayRetry: boolean, { bytes, key, worker }: CatcherRequest, code?: string
+    caller: Caller, id: string, fault: Buffer, mayRetry: boolean, { bytes, key, ...report }: GivingUp, code?: string
   ): Promise<Answered<EndAnswer>> {
     const token = key === undefined ? randomToken() : digestToken('fail', key, bytes)
-    const reply = await this.#attempts.fail(placeOf(caller, id), token, caller.agent, mayRetry, fault, code, worker)
+    const reply = await this.#attempts.fail(placeOf(caller, id), token, caller.agent, mayRetry, fault, code, report)
     return endAnswer(id, 'failed', reply, key)
   }
 
   /** @param reason JSON text */
   async decline (
-    caller: Caller, id: string, reason: Buffer, { bytes, key, worker }: CatcherRequest
+    caller: Caller, id: string, reason: Buffer, { bytes, key, ...report }: GivingUp
   ): Promise<Answered<EndAnswer>> {
     const token = key === undefined ? randomToken() : digestToken('decline', key, bytes)
-    const reply = await this.#attempts.decline(placeOf(caller, id), token, caller.agent, reason, worker)
+    const reply = await this.#attempts.decline(placeOf(caller, id), token, caller.agent, reason, report)
     return endAnswer(id, 'declined', reply, key)
   }
 

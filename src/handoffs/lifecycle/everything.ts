@@ -4,6 +4,7 @@ import { iso } from '../../core/iso.ts'
 import { membersOf } from '../../core/json.ts'
 import { isAddressed, statusAt } from '../../core/model.ts'
 import type { Caller } from '../../core/model.ts'
+import { maxCheckpointBytes } from '../../core/schemas/attempts.ts'
 import type { Attempt, EverythingReads, EverythingReply } from '../../store/everything.ts'
 import type { HandoffPlace } from '../../store/handoffs.ts'
 import type { Reads } from '../../store/reads.ts'
@@ -43,7 +44,7 @@ export class EverythingService {
       if (!isAddressed(now, reply.record)) throw refusal({ outcome: 'not_addressee', seen: reply })
       return reply
     }
-    const most = this.#largest + 3 * Math.min(this.#largest, maxBytesOfTexts)
+    const most = this.#largest + 3 * Math.min(this.#largest, maxBytesOfTexts) + maxCheckpointBytes
     const reply = await this.#reads.read(place, requester, look, most)
     const attempts = await this.#attempts(place, requester)
     return { answer: everythingText(id, reply, attempts), isFirst: this.#isFirst(caller, id) }
@@ -91,7 +92,7 @@ type AllOfIt = Extract<EverythingReply, { outcome: 'found' }>
 
 /** Status's members, then all texts, literally, and the attempts. */
 function everythingText (id: string, reply: AllOfIt, attempts: readonly string[]): Buffer {
-  const { record, texts, fault, result, question, answer } = reply
+  const { record, texts, fault, result, question, answer, checkpoint } = reply
   const isFailed = record.status === 'failed'
   // A reason is short, and status's. An error may be long.
   const reason = isFailed || !Buffer.isBuffer(fault) ? null : fault.toString()
@@ -113,6 +114,9 @@ function everythingText (id: string, reply: AllOfIt, attempts: readonly string[]
   add('question', question)
   add('answer', answer)
   if (texts.progress === null) add('progress', null)
+  add('checkpoint', checkpoint)
+  const by = record.extra.checkpoint?.by
+  if (by !== undefined) parts.push(Buffer.from(`,"checkpoint_by":"${by}"`))
   parts.push(Buffer.from(`,"attempts":[${attempts.join(',')}]}`))
   return Buffer.concat(parts)
 }

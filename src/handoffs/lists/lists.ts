@@ -14,8 +14,8 @@ import type { ListPosition, ListedHandoff, ListedPage, Lists, TaskRead, Wanted }
 import type { Reads } from '../../store/reads.ts'
 import type { Requester } from '../../store/requester.ts'
 import {
-  approvalText, blockedMember, endOf, expiryMember, membersText, progressMember, termsOn, windowMembers,
-  withoutNote
+  approvalText, blockedMember, checkpointMember, endOf, expiryMember, membersText, progressMember, termsOn,
+  windowMembers, withoutNote
 } from '../lifecycle/answers.ts'
 import { excerpt, titleText } from './excerpt.ts'
 
@@ -171,6 +171,7 @@ function itemText ({ id, record, decision, texts, task, title }: ListedHandoff, 
     ...windowMembers(record, now),
     ...extra.heartbeatAt !== undefined && { heartbeat_at: iso(extra.heartbeatAt) },
     worker: extra.worker,
+    ...checkpointMember(extra),
   }
   const ends = {
     ...extra.cancelRequestedAt !== undefined && { cancel_requested_at: iso(extra.cancelRequestedAt) },

@@ -109,6 +109,7 @@ function work (one: Inspected): Row[] {
     ['Caught', one.caught_at === null ? '' : html`by !${agentLink(by!)}, !${moment(one.caught_at, now)}`],
     ['Last heartbeat', moment(one.heartbeat_at, now)],
     ['Progress', progress === undefined ? '' : html`!${progressText(progress)} <span class="quiet">(!${ago(progress.at, now)})</span>`],
+    ['Checkpoint', moment(one.checkpoint_at, now)],
     ['Next heartbeat due', isCaught ? deadline(beat, one) : ''],
     ['To be done until', isCaught ? deadline(one.work_expires_at, one) : ''],
     ['Question', question(one)],

@@ -82,22 +82,26 @@ class AsyncOperations:
 
     async def fail(
         self, id: str, message: str | BaseException, *, code: str | None = None, data: JsonObject | None = None,
-        retry: bool | None = None, **options: Unpack[CallOptions],
+        retry: bool | None = None, checkpoint: JsonObject | None = None, **options: Unpack[CallOptions],
     ) -> t.Failed:
         """Reports that the work failed. With ``retry=False`` there is no further attempt."""
-        return await self._run(lambda: self._client.fail(id, message, code=code, data=data, retry=retry, **options))
+        return await self._run(lambda: self._client.fail(
+            id, message, code=code, data=data, retry=retry, checkpoint=checkpoint, **options
+        ))
 
-    async def decline(self, id: str, reason: str, **options: Unpack[CallOptions]) -> t.Declined:
+    async def decline(
+        self, id: str, reason: str, *, checkpoint: JsonObject | None = None, **options: Unpack[CallOptions]
+    ) -> t.Declined:
         """Gives a caught handoff back undone."""
-        return await self._run(lambda: self._client.decline(id, reason, **options))
+        return await self._run(lambda: self._client.decline(id, reason, checkpoint=checkpoint, **options))
 
     async def heartbeat(
         self, id: str, *, message: str | None = None, percent: float | None = None, extend_by: int | None = None,
-        **options: Unpack[CallOptions],
+        checkpoint: JsonObject | None = None, **options: Unpack[CallOptions],
     ) -> t.Heartbeat:
         """Reports that the work goes on, how far it is, and with ``extend_by`` how many seconds more it needs."""
         return await self._run(lambda: self._client.heartbeat(
-            id, message=message, percent=percent, extend_by=extend_by, **options
+            id, message=message, percent=percent, extend_by=extend_by, checkpoint=checkpoint, **options
         ))
 
     async def ask(

@@ -155,14 +155,23 @@ class Context:
         self.cancelled = lease.cancelled
 
     def heartbeat(
-        self, *, message: str | None = None, percent: float | None = None, extend_by: int | None = None
+        self, *, message: str | None = None, percent: float | None = None, extend_by: int | None = None,
+        checkpoint: JsonObject | None = None,
     ) -> t.Heartbeat:
         """Reports progress, or that the work needs more time. Regular heartbeats are sent in any case.
 
         >>> if context.heartbeat(message="Read 3 of 7.")["cancel_requested"]: ...
         """
-        sent = {"message": message, "percent": percent, "extend_by": extend_by}
+        sent = {"message": message, "percent": percent, "extend_by": extend_by, "checkpoint": checkpoint}
         return cast("t.Heartbeat", self._lease.run(lambda: self._lease.heartbeat(**sent)))
+
+    def checkpoint(self, value: JsonObject) -> t.Heartbeat:
+        """Keeps how far the work has got, in a heartbeat: whoever catches the handoff again finds it there.
+
+        >>> rows = handoff.get("checkpoint", {"rows": 0})["rows"]
+        >>> context.checkpoint({"rows": rows + 1})
+        """
+        return self.heartbeat(checkpoint=value)
 
     def ask(
         self, question: str, *, of: t.Asker | None = None, details: JsonObject | None = None,

@@ -124,24 +124,30 @@ class Operations:
 
     def fail(
         self, id: str, message: str | BaseException, *, code: str | None = None, data: JsonObject | None = None,
-        retry: bool | None = None, **options: Unpack[CallOptions],
+        retry: bool | None = None, checkpoint: JsonObject | None = None, **options: Unpack[CallOptions],
     ) -> t.Failed:
         """Reports that the work failed. With ``retry=False`` there is no further attempt."""
         known = failure_of(message) if isinstance(message, BaseException) else {"message": message}
-        body = present(error={**known, **present(code=code, data=data)}, retry=retry)
+        body = present(error={**known, **present(code=code, data=data)}, retry=retry, checkpoint=checkpoint)
         return cast("t.Failed", self._post(path_of("fail", id), body, options, key=key_of(options)))
 
-    def decline(self, id: str, reason: str, **options: Unpack[CallOptions]) -> t.Declined:
+    def decline(
+        self, id: str, reason: str, *, checkpoint: JsonObject | None = None, **options: Unpack[CallOptions]
+    ) -> t.Declined:
         """Gives a caught handoff back undone."""
-        return cast("t.Declined", self._post(path_of("decline", id), {"reason": reason}, options, key=key_of(options)))
+        body = {"reason": reason, **present(checkpoint=checkpoint)}
+        return cast("t.Declined", self._post(path_of("decline", id), body, options, key=key_of(options)))
 
     def heartbeat(
         self, id: str, *, message: str | None = None, percent: float | None = None, extend_by: int | None = None,
-        **options: Unpack[CallOptions],
+        checkpoint: JsonObject | None = None, **options: Unpack[CallOptions],
     ) -> t.Heartbeat:
-        """Reports that the work goes on, how far it is, and with ``extend_by`` how many seconds more it needs."""
+        """Reports that the work goes on, how far it is, and with ``extend_by`` how many seconds more it needs.
+
+        The service keeps the checkpoint for whoever goes on with the work.
+        """
         progress = present(message=message, percent=percent) or None
-        body = present(progress=progress, extend_by=extend_by)
+        body = present(progress=progress, extend_by=extend_by, checkpoint=checkpoint)
         return cast("t.Heartbeat", self._post(path_of("heartbeat", id), body, options))
 
     def ask(

@@ -54,12 +54,17 @@ class AsyncContext:
         self.cancelled = AsyncCancelled()
 
     async def heartbeat(
-        self, *, message: str | None = None, percent: float | None = None, extend_by: int | None = None
+        self, *, message: str | None = None, percent: float | None = None, extend_by: int | None = None,
+        checkpoint: JsonObject | None = None,
     ) -> t.Heartbeat:
         """Reports progress, or that the work needs more time. Regular heartbeats are sent in any case."""
-        return await self._operations._run(
-            lambda: self._context.heartbeat(message=message, percent=percent, extend_by=extend_by)
-        )
+        return await self._operations._run(lambda: self._context.heartbeat(
+            message=message, percent=percent, extend_by=extend_by, checkpoint=checkpoint
+        ))
+
+    async def checkpoint(self, value: JsonObject) -> t.Heartbeat:
+        """Keeps how far the work has got, in a heartbeat: whoever catches the handoff again finds it there."""
+        return await self.heartbeat(checkpoint=value)
 
     async def ask(
         self, question: str, *, of: t.Asker | None = None, details: JsonObject | None = None,

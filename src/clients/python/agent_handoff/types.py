@@ -117,6 +117,12 @@ class Handoff(_Handoff, total=False):
     root: str
     #: Number of hops from the root to this handoff.
     hops: int
+    #: The latest checkpoint that a catcher of this work gave.
+    checkpoint: dict[str, Any]
+    #: When the latest checkpoint was given.
+    checkpoint_at: str
+    #: The agent that gave the checkpoint.
+    checkpoint_by: str
     #: As passed: what the output given to done must satisfy.
     result_schema: dict[str, Any]
     #: What it comes after, in the order passed.
@@ -396,6 +402,8 @@ class Status(_Status, total=False):
     heartbeat_at: str
     #: What its worker calls itself (Handoff-Worker).
     worker: str
+    #: When the latest checkpoint was given.
+    checkpoint_at: str
     #: The catcher’s latest progress report.
     progress: StatusProgress
     #: When the passer asked the catcher to stop.
@@ -514,6 +522,8 @@ class Standing(_Standing, total=False):
     heartbeat_at: str
     #: What its worker calls itself (Handoff-Worker).
     worker: str
+    #: When the latest checkpoint was given.
+    checkpoint_at: str
     #: The catcher’s latest progress report.
     progress: StandingProgress
     #: When the passer asked the catcher to stop.
@@ -658,6 +668,8 @@ class Everything(_Everything, total=False):
     heartbeat_at: str
     #: What its worker calls itself (Handoff-Worker).
     worker: str
+    #: When the latest checkpoint was given.
+    checkpoint_at: str
     #: The catcher’s latest progress report.
     progress: EverythingProgress
     #: When the passer asked the catcher to stop.
@@ -718,6 +730,12 @@ class Everything(_Everything, total=False):
     answer: dict[str, Any]
     #: answer is left out: all texts together would be larger than 4 MiB.
     answer_omitted: Literal[True]
+    #: The latest checkpoint; null if there is none.
+    checkpoint: dict[str, Any] | None
+    #: checkpoint is left out: all texts together would be larger than 4 MiB.
+    checkpoint_omitted: Literal[True]
+    #: The agent that gave the checkpoint.
+    checkpoint_by: str
 
 
 class Inbox(TypedDict):
@@ -876,6 +894,8 @@ class ListedHandoff(_ListedHandoff, total=False):
     heartbeat_at: str
     #: What its worker calls itself (Handoff-Worker).
     worker: str
+    #: When the latest checkpoint was given.
+    checkpoint_at: str
     #: The catcher’s latest progress report.
     progress: ListedHandoffProgress
     #: When the passer asked the catcher to stop.

@@ -49,6 +49,24 @@ class Works(Case):
     def ended(self, *ids):
         return [self.alice.wait_for(id, timeout=20) for id in ids]
 
+    def test_a_worker_that_is_tried_again_goes_on_from_the_checkpoint(self):
+        found = []
+
+        def handler(handoff, context):
+            found.append(handoff.get("checkpoint"))
+            if found[-1] is not None:
+                return {"from": found[-1]}
+            self.assertFalse(context.checkpoint({"rows": 1})["cancel_requested"])
+            context.heartbeat(checkpoint={"rows": 2}, percent=50)
+            raise ValueError("It broke.")
+
+        id = self.passed(max_attempts=2, retry_delay=0)
+        self.work(handler)
+        [status] = self.ended(id)
+        self.assertEqual(status["result"], {"from": {"rows": 2}})
+        self.assertEqual(found, [None, {"rows": 2}])
+
+
     def test_what_the_handler_returns_is_the_output_and_what_it_raises_a_failure(self):
         class Odd(Exception):
             code = "E_ODD"

@@ -26,7 +26,9 @@ export const calls = {
     id, given(options, 'message', 'code') as { message: string }, options.retry === false ? { retry: false } : {}
   ), plain),
   decline: (options, id) => ask(options, client => client.decline(id, options.reason), plain),
-  heartbeat: (options, id) => ask(options, client => client.heartbeat(id, progressOf(options)), plain),
+  heartbeat: (options, id) => ask(
+    options, client => client.heartbeat(id, { ...progressOf(options), ...given(options, 'checkpoint') }), plain
+  ),
   ask: async (options, id) => (await import('./questions.ts')).ask(options as QuestionOptions, id),
   asked: async (options, id) => (await import('./questions.ts')).asked(options, id),
   asks: async options => (await import('./questions.ts')).asks(options),

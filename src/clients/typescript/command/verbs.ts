@@ -109,7 +109,8 @@ const definitions: Record<Call, Definition> = {
     description: 'report that the work goes on',
     arguments: [id],
     options: [
-      ['--progress <text>', 'what is done so far'], ['--percent <n>', 'how much is done, in percent', parsePercent]
+      ['--progress <text>', 'what is done so far'], ['--percent <n>', 'how much is done, in percent', parsePercent],
+      ['--checkpoint <json>', `what the work has got to, for whoever goes on with it: ${object}`, parseObject]
     ]
   },
   ask: {
