@@ -65,18 +65,14 @@ if not isPlain then
   if now < tonumber(extra and string.match(extra, ' a(%d+)') or 0) then return { 'not_yet', now, record, extra } end
   if isLarger then return { 'larger' } end
 
-  --@if events
   local outbox = openOutbox(key, key, member)
-  --@end
   if inbox then
     refuseWhileMoving(key, inbox)
     leavePending(key, inbox, member, extra)
     call('SADD', inbox .. ':caught', member)
   end
   record, extra = becomeCaught(key, due, record, extra, expires, words, WORK_TTL, RETENTION, now, formatted, ARGV[5])
-  --@if events
   append(outbox, seconds .. micros, 'caught', member, record, extra, string.match(words, '%S+'))
-  --@end
 else
   -- This does what becomeCaught does, with less to define and to ask.
   --@if events

@@ -44,7 +44,9 @@ if not at or string.sub(record, 1, 7) ~= 'caught ' or string.find(record, ' ', a
   end
 end
 --@if full
-if isFull(#result - call('HSTRLEN', key, 'p')) then return { 'full' } end
+-- A callback that has the result keeps it once more.
+local copied = extra and string.find(extra, ' C%l+1') and #result <= 262144 and #result or 0
+if isFull(#result + copied - call('HSTRLEN', key, 'p')) then return { 'full' } end
 --@end
 
 local member = string.sub(key, string.find(key, BEFORE_MEMBER, 1, true) + 4)
@@ -68,7 +70,7 @@ if extra then
     call('HSET', key, 'x', extra)
   end
   record = '2:done' .. string.sub(record, 9) .. ' ' .. formatted .. ' ' .. token
-  append(outbox, seconds .. micros, 'done', member, record, extra, agent)
+  append(outbox, seconds .. micros, 'done', member, record, extra, agent, nil, result == '' and 'null' or result)
   enterEnded(ended, member, now, seconds .. micros)
   if runs then
     --@include runs

@@ -9,7 +9,8 @@
 --       3 expires_in (ms)
 --       4 a plain handoff's payload; of another one its options, in words of a letter and a value (lib/record.lua,
 --         "word of pass"), or ? alone: was the handoff made before?
---       5 the payload, if the handoff isn't plain; after it the schema and field b, if there are (lib/record.lua)
+--       5 the payload, if the handoff isn't plain; after it the schema, field b and field o, if there are
+--         (lib/record.lua)
 -- Replies: (now)           it is pending, and can be caught at once; it expires expires_in later
 --          {'passed', created, expires, available, blocked}    it is pending, and can be caught later; available and
 --                                          blocked are nil if they don't apply; blocked: how many others it waits for
@@ -57,7 +58,7 @@ if settings then
 end
 local member, expires = string.sub(key, string.find(key, BEFORE_MEMBER, 1, true) + 4), now + ARGV[3]
 local until_expiry = string.format('%d', expires)
-local extra, available, schema, after, blocked, shown
+local extra, available, schema, after, blocked, shown, target
 record = (kept and 'pending waiting ' or 'pending none ') .. formatted .. ' ' .. until_expiry .. ' ' .. words
 if options == '' then
   --@if events
@@ -70,11 +71,16 @@ else
   local outbox = openOutbox(due, key, member)
   --@end
   -- These words' values become times and counts; all other words go into field x as they are.
-  extra = string.gsub(options, ' [afhlnzA]%S+', '')
+  extra = string.gsub(options, ' [afhlnzAC]%S+', '')
   available = string.match(options, ' a(%d+)')
   if available then
     available = now + available
     extra = extra .. ' a' .. ms(available)
+  end
+  local calls, target_size = string.match(options, ' C(%l+1?)/(%d+)')
+  if calls then
+    target, payload = string.sub(payload, -target_size), string.sub(payload, 1, -target_size - 1)
+    extra = extra .. ' C' .. calls
   end
   local need, open, waits_for, size = string.match(options, ' A(%l)/(%d+)/(%d+)/(%d+)')
   if need then
@@ -95,6 +101,7 @@ else
   if title then fields[#fields + 1], fields[#fields + 2] = 'n', string.sub(payload, 8, 7 + title) end
   if schema then fields[#fields + 1], fields[#fields + 2] = 'r', schema end
   if after then fields[#fields + 1], fields[#fields + 2] = 'b', after end
+  if target then fields[#fields + 1], fields[#fields + 2] = 'o', target end
   call('HSET', key, unpack(fields))
   --@if events
   append(outbox, seconds .. micros, 'passed', member, record, extra, '-')

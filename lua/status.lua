@@ -3,10 +3,11 @@
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
 -- ARGV: 1 how many bytes of the result the reply may have; absent for any
 --       2 how many bytes of the error or the reason; absent for any
--- Replies: {'found', now, record, result, decision, extra, fault, cancel_reason, progress, after}  parts that don't
---                         exist are nil; fault is the error given to fail or the reason given to decline; result and
---                         fault are how many bytes they have if those are more than may be; after is field b
---                         (lib/after.lua); the parts after decision are there only with an extra
+-- Replies: {'found', now, record, result, decision, extra, fault, cancel_reason, progress, after, target, counts}
+--                         parts that don't exist are nil; fault is the error given to fail or the reason given to
+--                         decline; result and fault are how many bytes they have if those are more than may be; after
+--                         is field b (lib/after.lua), target o and counts O; the parts after decision are there only
+--                         with an extra
 --          {'not_found'}
 local record, decision = unpack(redis.call('HMGET', KEYS[1], 's', 'd'))
 
@@ -24,5 +25,9 @@ if longer and longer <= ARGV[2] + 0 then longer = false end
 local extra, cancel_reason, progress, fault =
   unpack(redis.call('HMGET', KEYS[1], 'x', 'c', 'g', longer and 'x' or 'e'))
 fault = longer or fault
-return { 'found', clock(), record, result, decision, extra, fault, cancel_reason, progress,
-  extra and string.find(extra, ' A', 1, true) and redis.call('HGET', KEYS[1], 'b') or nil }
+local after = extra and string.find(extra, ' A', 1, true) and redis.call('HGET', KEYS[1], 'b') or nil
+if extra and string.find(extra, ' C', 1, true) then
+  return { 'found', clock(), record, result, decision, extra, fault, cancel_reason, progress, after or false,
+    unpack(redis.call('HMGET', KEYS[1], 'o', 'O')) }
+end
+return { 'found', clock(), record, result, decision, extra, fault, cancel_reason, progress, after }

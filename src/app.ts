@@ -64,6 +64,7 @@ import { clientsPage } from './web/clients.ts'
 import { consolePages } from './web/console.ts'
 import { approvalPages, frontPage, problemsPage } from './web/pages.ts'
 import type { People } from './web/people.ts'
+import { CallbackService } from './webhooks/callback-service.ts'
 import { Deliverer } from './webhooks/deliverer.ts'
 import { Mailer } from './webhooks/mail.ts'
 import { WebhookSecrets } from './webhooks/sender.ts'
@@ -77,7 +78,10 @@ declare module 'fastify' {
      * closes after the service.
      */
     operatorsPort: FastifyInstance | undefined
-    /** Sends events to webhooks, where they are on. The caller's to start; it stops with the service. */
+    /**
+     * Sends events to webhooks, and callbacks, where there is a secret for them. The caller's to start; it stops with
+     * the service.
+     */
     deliverer: Deliverer | null
     /** Counts what inboxes have, for the metrics. The caller's to start; it stops with the service. */
     inboxRounds: InboxRounds
@@ -119,6 +123,7 @@ export async function buildApp (
   const streams = new EventStreams(events)
   const parts = webhookParts(config, baseUrl, store, more)
   const { attemptTimeout } = more.webhooks ?? {}
+  const callbacks = new CallbackService(parts && { ...parts, callbacks: store.callbacks })
   const deliverer = parts === null
     ? null
     : new Deliverer({
@@ -199,7 +204,8 @@ export async function buildApp (
       hopLimit: config.hopLimit,
       runLabels: config.runLabels,
       pendingElsewhere: (tenant, inbox, requireHuman) => inboxSettings.pendingElsewhere(tenant, inbox, requireHuman),
-      explain: (place, record, now) => explanations.of(place, record, now)
+      explain: (place, record, now) => explanations.of(place, record, now),
+      acceptCallback: text => callbacks.accept(text)
     }
   )
   const attempts = new AttemptService(store.attempts, after, { baseUrl, maxWorkTtl: config.maxWorkTtl })
@@ -214,7 +220,11 @@ export async function buildApp (
   const decisions = new DecisionService(store.decisions, store.lists, reads)
   const forPeople = new PeopleService(approvals, asks, decisions, waiter)
   const operate = new OperateService(store.lists, store.attempts, reads, config.runLabels)
-  const webhooks = new WebhookService(parts, reads)
+  const { events: feeds, webhooks: hooks } = store
+  const webhooks = new WebhookService(
+    parts === null || feeds === null || hooks === null ? null : { ...parts, events: feeds, webhooks: hooks },
+    reads
+  )
   const operations = operationsOf({
     handoffs,
     everything: new EverythingService(store.everything, reads, config.bodyLimit),
@@ -233,6 +243,7 @@ export async function buildApp (
     events,
     streams,
     webhooks,
+    callbacks,
     limits
   })
   const guessesOf = await countGuesses(app)
@@ -293,14 +304,14 @@ export async function buildApp (
 
 type WebhookDependencies = Pick<AppDependencies, 'webhookSecret' | 'webhooks'>
 
-/** @returns null where webhooks are off */
+/** What is sent to addresses that users chose. @returns null where nothing is */
 function webhookParts (
-  config: Config, baseUrl: () => string, { events, webhooks }: AppDependencies['store'],
+  config: Config, baseUrl: () => string, { webhooks }: AppDependencies['store'],
   { webhookSecret, ...more }: WebhookDependencies
 ) {
-  if (events === null || webhooks === null || webhookSecret === undefined) return null
+  if (webhookSecret === undefined) return null
   const secrets = new WebhookSecrets(webhookSecret)
-  return { events, webhooks, secrets, baseUrl, mail: config.mail, targets: targetsFor(config, madeAtOnce, more) }
+  return { webhooks, secrets, baseUrl, mail: config.mail, targets: targetsFor(config, madeAtOnce, more) }
 }
 
 /** @param atOnce names of a tenant. Making webhooks has a share of its own, so that it holds up no deliveries */

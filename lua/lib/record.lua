@@ -24,7 +24,9 @@
 --   m  -                                     passed: max_attempts, a number            pass: as in x
 --   n  the title: the task's beginning, a    attempts: its number, from 2 on           pass: how many bytes of the task
 --      JSON string without its end quote                                               field n keeps; event: as in x
---   o  -                                     attempts: reissue_of, the id before       event: as in x
+--   o  where its callback goes: the URL, and  attempts: reissue_of, the id before       event: as in x
+--      the token behind a space if there is
+--      one
 --   p  the payload, then the result (below)  lineage: parent, an id                    pass, event: as in x
 --   q  the latest question, JSON             caught: when a cancel was first           event: ask_id
 --                                            requested, a time
@@ -45,12 +47,19 @@
 --   A  -                                     passed: that it comes after others        pass: as in x, and how many of
 --                                            (lib/after.lua)                           the payload's last bytes are
 --                                                                                      field b, before the schema
+--   C  -                                     passed: what its callback tells           pass: as in x, a slash, and how
+--                                            (lib/events.lua)                          many of the payload's last
+--                                                                                      bytes are field o, at the end
 --   J  -                                     lists: a run, name:value                  pass: as in x
 --                                            (lib/runs.lua)
 --   K  -                                     caught: when the checkpoint was given, a   -
 --                                            time, a slash, and by whom
 --   N  -                                     caught: what its worker calls itself,     -
 --                                            the latest
+--   O  its callbacks: how many are pending,  -                                         -
+--      delivered and failed; the last
+--      status, error and time, - for none;
+--      how many there were
 --   W  -                                     others come after it (lib/after.lua)      -
 -- The record is words, separated by one space; each transition appends its own:
 --   status approval created expires passed_by pass_token [caught deadline caught_by catch_token [completed done_token]]

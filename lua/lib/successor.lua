@@ -103,7 +103,7 @@ local function succeed(attempt, pause)
     end
   end
   local next_extra = ' n' .. number .. ' o' .. id .. (pause > 0 and ' a' .. available or '') ..
-    string.gsub(extra, ' [^bcdgjmprstuwAJKW]%S+', '')
+    string.gsub(extra, ' [^bcdgjmprstuwACJKW]%S+', '')
   -- The next attempt keeps field b, and is blocked by the handoffs that this one still waited for: they may have ended
   -- since, so the sweep checks at once. Dependents of this one wait for the next attempt, unless this one had ended for
   -- good before.
@@ -123,6 +123,10 @@ local function succeed(attempt, pause)
       if text then kept[#kept + 1], kept[#kept + 2] = field, text end
     end
   end
+  -- Each attempt has the callback, and counts its own.
+  local calls = string.find(extra, ' C', 1, true) and redis.call('HMGET', key, 'o', 'O')
+  if calls then kept[#kept + 1], kept[#kept + 2] = 'o', calls[1] end
+  if calls and calls[2] then kept[#kept + 1], kept[#kept + 2] = 'O', calls[2] end
   local trace = string.match(passed, TRACE)
   local next_record = (blocked and '3:' or '2:') .. 'pending ' .. approval .. ' ' .. msOnce(now) .. ' ' ..
     until_expiry .. ' ' .. passed_by .. ' -' .. (trace and '/' .. trace or '')
@@ -136,6 +140,7 @@ local function succeed(attempt, pause)
   if attempt.checkpoint then redis.call('HSET', next_key, 'k', attempt.checkpoint) end
   if has_told then redis.call('HDEL', next_key, 'c', 'g', 'e') end
   if was_asked then redis.call('HDEL', next_key, unpack(QUESTION)) end
+  if calls then redis.call('HDEL', next_key, 'O') end
   redis.call('PEXPIREAT', next_key, msOnce(until_expiry + attempt.retention))
   local inbox = inboxOf(next_key, next_member, next_extra)
   if approval == 'waiting' then
@@ -188,7 +193,8 @@ local function endAttempt(attempt, status, words, next)
   redis.pcall('SPUBLISH', attempt.key, status)
   -- A reissue that took the handoff from its catcher is about the next attempt, so `cancelled` names no agent.
   if ends_now then
-    append(outbox, micros, status, member, record, extra, nil, status ~= 'cancelled' and reissued_as or nil)
+    append(outbox, micros, status, member, record, extra, nil, status ~= 'cancelled' and reissued_as or nil,
+      not next and nil)
   end
   if not next then return end
   append(outbox, micros, 'reissued', member, record, extra, nil, reissued_as)

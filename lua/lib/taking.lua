@@ -80,8 +80,8 @@ local function stillCaught(remembered, prefix, members, agent, token, now)
   end
   return items
 end
--- Do these members' payloads, schemas, checkpoints and decisions have more than `max_bytes` together? Each member has `step` entries
--- in the list.
+-- Do these members' payloads, schemas, checkpoints and decisions have more than `max_bytes` together? Each member has
+-- `step` entries in the list.
 local function areLarger(prefix, members, step, last, max_bytes)
   local sum = 0
   for i = 1, math.min(last, #members), step do

@@ -3,6 +3,7 @@ import type { TSchema } from '@sinclair/typebox'
 import type { passOptions } from '../clients/typescript/command/common/pass-options.ts'
 import { inboxPattern } from '../clients/typescript/command/common/names.ts'
 import { availableAt, exampleId, labels, labelsToPass, nullable, object, priority, to } from './schemas/parts.ts'
+import { callbackOnApproval, callbackOnStatus, callbackWord, givenCallback } from './callback.ts'
 import { afterNeeds, afterWord, fromNow, labelWords, number, seconds, text } from './words.ts'
 import type { AfterNeed, Reader, Unit } from './words.ts'
 
@@ -358,6 +359,15 @@ const rows = {
     docs: ['`done` or `ended`, with `after`', 'what is needed of those; default `done`'],
     kept: 'along',
     on: {}
+  },
+  callback: {
+    schema: () => givenCallback,
+    docs: ['object', '[the address that is told](callbacks.md) what becomes of it'],
+    kept: 'made',
+    letter: 'C',
+    unit: callbackWord,
+    key: 'callback',
+    on: { status: callbackOnStatus, approval: callbackOnApproval }
   },
 } as const satisfies Record<keyof typeof passOptions, Row>
 

@@ -177,9 +177,6 @@ export const includable = ['task'] as const
 export const deliveryStatuses = ['pending', 'delivered', 'failed', 'summarised'] as const
 export type DeliveryStatus = typeof deliveryStatuses[number]
 
-/** The characters of a webhook's URL. */
-export const urlPattern = '^[!-~]{1,2048}$'
-
 /** The caller: the identity of an API key. A handoff belongs to its passer's tenant. */
 export interface Caller {
   tenant: string

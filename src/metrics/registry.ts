@@ -24,7 +24,7 @@ interface Sources {
   store: Pick<Store, 'sweeper' | 'ready' | 'looks' | 'replaced' | 'scripts' | 'laneSizes' | 'fullRefusals' | 'events'
     | 'relayRound'>
   /** Null where webhooks are off. */
-  deliverer: Pick<Deliverer, 'counts' | 'disabled'> | null
+  deliverer: Pick<Deliverer, 'counts' | 'disabled' | 'callbacks'> | null
   isDraining: () => boolean
   /** Results of key look-ups, and refusals by rate limit or load shedding; absent where they aren't counted. */
   keys?: { hits: number, misses: number, refused: number, shed: number, throttled: number }
@@ -307,6 +307,12 @@ function webhookFamilies (families: Families, { deliverer }: Sources): void {
       'Only from the delivering replica.',
     labels: ['reason'],
   }, () => Object.entries(deliverer?.disabled ?? {}).map(([reason, count]) => [{ reason }, count]))
+  families.counter({
+    name: 'handoff_callbacks_total',
+    help: 'Attempts to deliver callbacks, by outcome: delivered, retried (it failed and is tried again), or failed ' +
+      'for good. Only from the delivering replica.',
+    labels: ['outcome'],
+  }, () => Object.entries(deliverer?.callbacks.counts ?? {}).map(([outcome, count]) => [{ outcome }, count]))
 }
 
 /** A text costs some milliseconds and needs no key, so at most one is made in this time, in milliseconds. */

@@ -24,6 +24,7 @@ import type { WaitOptions, WaitingRequester } from '../handoffs/wait/waiter.ts'
 import { outcomes } from '../redis/outcomes.ts'
 import type { Outcome, ScriptName } from '../redis/outcomes.ts'
 import type { ApprovalVerdict } from '../store/approvals.ts'
+import type { CallbackService } from '../webhooks/callback-service.ts'
 import type { WebhookService } from '../webhooks/service.ts'
 
 /** The services that operations call. */
@@ -45,6 +46,7 @@ export interface Services {
   events: EventService
   streams: EventStreams
   webhooks: WebhookService
+  callbacks: CallbackService
   limits: Limits
 }
 

@@ -1,5 +1,6 @@
 import { answer, answerAsPasser, ask, asked, listAsks } from './ask.ts'
 import { approve, inspectApproval, listApprovals, listDecisions, reject } from './approvals.ts'
+import { callbackSecret, rotateCallbackSecret } from './callbacks.ts'
 import { cancel, purge, redrive, redriveChosen, reissue } from './operate.ts'
 import { catchNext, inbox, listInboxes, setInbox, inboxWorkers } from './inboxes.ts'
 import { catchOne, decline, done, fail, heartbeat, pass } from './lifecycle.ts'
@@ -17,6 +18,7 @@ export function operationsOf (services: Services): readonly Operation[] {
     pass, catchOne, catchNext, read, inbox, listInboxes, inboxWorkers, done, status, list, listRuns, get, wait,
     heartbeat, fail, decline, cancel, reissue, ask, asked, answer, answerAsPasser, listAsks, listApprovals,
     inspectApproval, approve, reject, listDecisions, setInbox, redrive, redriveChosen, purge, events, createWebhook,
-    listWebhooks, getWebhook, deleteWebhook, rotateWebhook, enableWebhook, testWebhook, listDeliveries, replayWebhook
+    listWebhooks, getWebhook, deleteWebhook, rotateWebhook, enableWebhook, testWebhook, listDeliveries, replayWebhook,
+    callbackSecret, rotateCallbackSecret
   ].map(make => make(services))
 }

@@ -15,6 +15,9 @@ export const outcomes = {
   ],
   asked: ['found', 'not_found'],
   attempts: ['found', 'not_found'],
+  'callback-claim': ['claimed', 'late'],
+  'callback-rotate': ['rotated', 'late'],
+  'callback-tried': ['noted', 'unknown', 'late'],
   cancel: [
     'cancelled', 'replayed', 'requested', 'not_found', 'not_the_passer', 'expired', 'rejected', 'already_done',
     'already_failed', 'already_declined', 'newer', 'full', 'late'

@@ -5,8 +5,8 @@ import { handoffOfMember, memberOf } from './key-names.ts'
 import type { KeyNames } from './key-names.ts'
 import { wordsOf } from './lists.ts'
 import type { Lanes } from '../redis/lanes.ts'
-import { parseRecord, readRefusal, readSeen, tagged } from './replies.ts'
-import type { Refused, RefusedReply, Seen } from './replies.ts'
+import { parseRecord, readCallback, readRefusal, readSeen, tagged } from './replies.ts'
+import type { CallbackStands, Refused, RefusedReply, Seen } from './replies.ts'
 import type { Scripts } from '../redis/scripts.ts'
 import type { HandoffPlace } from './handoffs.ts'
 
@@ -26,7 +26,8 @@ export interface SeenByPerson { createdAt?: number | undefined, digest?: string 
  * is JSON text, or null if there is none.
  */
 export type InspectReply =
-  { outcome: 'found', payload: Buffer | null, digest: string, schema: Buffer | null } & Seen | { outcome: 'not_found' }
+  { outcome: 'found', payload: Buffer | null, digest: string, schema: Buffer | null, callback: CallbackStands | null } &
+  Seen | { outcome: 'not_found' }
 
 /**
  * A handoff that waits for a person. Its task is as much of the JSON string as the list keeps, the digest is its
@@ -135,7 +136,7 @@ function readDecision (reply: unknown): DecisionReply {
 }
 
 function readInspection (reply: unknown): InspectReply {
-  const [outcome, now, record, payload, decision, digest, extra, schema] = tagged(reply)
+  const [outcome, now, record, payload, decision, digest, extra, schema, target] = tagged(reply)
   if (outcome === 'not_found') return { outcome }
   if (outcome === 'larger') throw new TooLarge()
   return {
@@ -144,6 +145,7 @@ function readInspection (reply: unknown): InspectReply {
     payload: (payload ?? null) as Buffer | null,
     digest: String(digest ?? ''),
     schema: (schema ?? null) as Buffer | null,
+    callback: readCallback([target]),
   }
 }
 

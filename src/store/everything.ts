@@ -7,8 +7,8 @@ import { parseProgress, textOf } from './handoffs.ts'
 import type { AgentTexts, HandoffPlace } from './handoffs.ts'
 import { memberOf } from './key-names.ts'
 import type { KeyNames } from './key-names.ts'
-import { parseDecision, parseRecord, readSeen, tagged } from './replies.ts'
-import type { Seen } from './replies.ts'
+import { parseDecision, parseRecord, readCallback, readSeen, tagged } from './replies.ts'
+import type { CallbackStands, Seen } from './replies.ts'
 
 /** A JSON text; how many bytes it has, if it is longer than was asked for; null if there is none. */
 type Long = Buffer | number | null
@@ -25,6 +25,7 @@ export type EverythingReply = {
   question: Buffer | null
   answer: Long
   checkpoint: Buffer | null
+  callback: CallbackStands | null
 } & Seen | { outcome: 'not_found' }
 
 export interface Attempt { id: string, record: HandoffRecord, decision: Decision | null }
@@ -78,7 +79,8 @@ export class EverythingReads {
 
 function readEverything (reply: unknown): EverythingReply {
   const [
-    outcome, now, record, payload, result, decision, extra, fault, cancelReason, progress, question, answer, checkpoint
+    outcome, now, record, payload, result, decision, extra, fault, cancelReason, progress, question, answer, checkpoint,
+    target, counts
   ] = tagged(reply)
   if (outcome === 'larger') throw new TooLarge()
   if (outcome === 'not_found') return { outcome }
@@ -92,6 +94,7 @@ function readEverything (reply: unknown): EverythingReply {
     question: (question ?? null) as Buffer | null,
     answer: Buffer.isBuffer(answer) ? answerIn(answer).answer : (answer ?? null) as number | null,
     checkpoint: (checkpoint ?? null) as Buffer | null,
+    callback: readCallback([target, counts]),
   }
 }
 

@@ -6,8 +6,8 @@ import type { ChangedRun } from './runs.ts'
 import { handoffOfMember, memberOf } from './key-names.ts'
 import type { KeyNames } from './key-names.ts'
 import type { Lanes } from '../redis/lanes.ts'
-import { parseDecision, parseRecord, readRefusal, readSeen, tagged } from './replies.ts'
-import type { Refused, RefusedReply, Seen } from './replies.ts'
+import { parseDecision, parseRecord, readCallback, readRefusal, readSeen, tagged } from './replies.ts'
+import type { CallbackStands, Refused, RefusedReply, Seen } from './replies.ts'
 import { readAlone } from '../redis/scripts.ts'
 import type { Lifetimes, Scripts } from '../redis/scripts.ts'
 
@@ -90,6 +90,7 @@ export type StatusReply = {
   texts: AgentTexts | null
   /** The handoffs that it comes after (lua/lib/after.lua, field b); null for none. */
   after: string | null
+  callback: CallbackStands | null
 } & Seen | { outcome: 'not_found' }
 
 export type LineageReply = { outcome: 'found', record: HandoffRecord, mark: string | null } | { outcome: 'not_found' }
@@ -328,7 +329,7 @@ function readDone (reply: unknown): DoneReply {
 }
 
 function readStatus (reply: unknown): StatusReply {
-  const [outcome, now, record, result, decision, extra, fault, cancelReason, progress, after] = tagged(reply)
+  const [outcome, now, record, result, decision, extra, fault, cancelReason, progress, after, ...called] = tagged(reply)
   if (outcome === 'not_found') return { outcome }
   return {
     outcome: 'found',
@@ -344,6 +345,7 @@ function readStatus (reply: unknown): StatusReply {
           progress: parseProgress(textOf(progress))
         },
     after: textOf(after),
+    callback: readCallback(called),
   }
 }
 

@@ -209,6 +209,30 @@ export class KeyNames {
     return `${this.webhook(tag, tenant, id)}:${status}`
   }
 
+  /** The tenants that have callbacks to be delivered here (lua/lib/events.lua). */
+  callbackTenants (tag: string): string {
+    return `${this.partition(tag)}calls`
+  }
+
+  /** The channel that announces them, where one Redis has all partitions. */
+  callbackChannel (): string {
+    return `${this.#prefix}:calls`
+  }
+
+  /** A tenant's by when each is due. */
+  callbacks (tag: string, tenant: string): string {
+    return `${this.callbackTenants(tag)}:${tenant}`
+  }
+
+  callback (tag: string, tenant: string, id: string): string {
+    return `${this.partition(tag)}call:${tenant}:${id}`
+  }
+
+  /** Which secret signs the callbacks of an agent. */
+  callbackSecret (tag: string, tenant: string, agent: string): string {
+    return `${this.partition(tag)}secret:${tenant}:${agent}`
+  }
+
   /** The addresses to which the delivering replica may send. */
   allowed (tag: string): string {
     return `${this.partition(tag)}allowed`

@@ -136,3 +136,30 @@ export function parseDecision (text: unknown): Decision | null {
     at: Number(at), by: by as string, note: note.join(' '), ...slash >= 0 && { digest: token!.slice(slash + 1) }
   }
 }
+
+/** Where its callback goes, and how those stand that were to be delivered. `at` in milliseconds. */
+export interface CallbackStands {
+  url: string
+  pending: number
+  delivered: number
+  failed: number
+  last: { status: number | null, error: string | null, at: number } | null
+}
+
+/** Fields `o` and `O`; null if there is no callback. */
+export function readCallback ([target, counts]: readonly unknown[]): CallbackStands | null {
+  if (target == null) return null
+  const [url] = String(target).split(' ', 1) as [string]
+  const [pending, delivered, failed, status, error, at] = String(counts ?? '0 0 0 - - -').split(' ') as [
+    string, string, string, string, string, string
+  ]
+  return {
+    url,
+    pending: Number(pending),
+    delivered: Number(delivered),
+    failed: Number(failed),
+    last: at === '-'
+      ? null
+      : { status: status === '-' ? null : Number(status), error: error === '-' ? null : error, at: Number(at) },
+  }
+}

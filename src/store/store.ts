@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { Approvals } from './approvals.ts'
 import { Asks } from './asks.ts'
 import { Attempts } from './attempts.ts'
+import { Callbacks } from './callbacks.ts'
 import { Checks, lookAtRedis, memoryOf } from './health.ts'
 import type { Look, Memory } from './health.ts'
 import { ClusterMasters, OneMaster } from '../redis/masters.ts'
@@ -80,6 +81,7 @@ export interface Store {
   events: Events | null
   /** Null where events are off. */
   webhooks: Webhooks | null
+  callbacks: Callbacks
   /** Says which replica delivers to webhooks. @returns whether it is this one */
   takeDelivering (duration: number): Promise<boolean>
   /** The partitions whose master is reached. */
@@ -215,6 +217,9 @@ export function openStore (
         lanes, scripts, keyNames, { tags, retention: eventsRetention, connectionTo: tag => masters.of(tag)?.calls }
       )
       : null,
+    callbacks: new Callbacks(
+      lanes, scripts, keyNames, { tags, isOneRedis: !isSpread, connectionTo: tag => masters.of(tag)?.calls }
+    ),
     takeDelivering: duration =>
       leases.takeReached(tags, tag => lanes.reaches(tag), tag => keyNames.deliverer(tag), duration),
     reachedTags: () => tags.filter(tag => lanes.reaches(tag)),

@@ -5,6 +5,7 @@ import { Unavailable } from '../core/errors.ts'
 import { Round, within } from '../core/round.ts'
 import type { Store } from '../store/store.ts'
 import type { Allowed, Webhooks } from '../store/webhooks.ts'
+import { CallbackDeliverer } from './callbacks.ts'
 import type { Mailer } from './mail.ts'
 import { Post } from './post.ts'
 import type { PostOptions } from './post.ts'
@@ -40,8 +41,9 @@ const attempts = { total: 512, each: 4, shared: 48, always: 4 }
 const mails = { total: 16, each: 0, shared: 2, always: 0 }
 
 interface DelivererOptions extends Omit<PostOptions, 'sender'> {
-  store: Pick<Store, 'events' | 'subscriptions' | 'takeDelivering' | 'reachedTags'>
-  webhooks: Webhooks
+  store: Pick<Store, 'events' | 'callbacks' | 'subscriptions' | 'takeDelivering' | 'reachedTags'>
+  /** Null where there are callbacks alone. */
+  webhooks: Webhooks | null
   targets: Targets
   /** What makes these targets, as settings. */
   allowed: Allowed
@@ -51,13 +53,14 @@ interface DelivererOptions extends Omit<PostOptions, 'sender'> {
 }
 
 /**
- * Delivers to the webhooks of all tenants, at one replica at a time. Two at once would deliver no more: each takes what
- * it delivers first.
+ * Delivers to the webhooks of all tenants, and their callbacks, at one replica at a time. Two at once would deliver no
+ * more: each takes what it delivers first.
  */
 export class Deliverer {
   /** Attempts by how they went, and webhooks that were disabled, by why. */
   readonly counts = { delivered: 0, again: 0, failed: 0 }
   readonly disabled = { gone: 0, failing: 0 }
+  readonly callbacks: CallbackDeliverer
   readonly #options: DelivererOptions
   readonly #sender: Sender
   readonly #mailer: Mailer | null
@@ -74,13 +77,20 @@ export class Deliverer {
   /** Whether messages may have been lost, or name no tenant, as those of an older version. */
   #isLost = true
   #lookedAt = -Infinity
-  #leave: Promise<() => void> | undefined
+  readonly #leave: Array<Promise<() => void>> = []
 
   constructor (options: DelivererOptions) {
     this.#options = options
     this.#sender = new Sender(options.targets, options.attemptTimeout)
     this.#mailer = options.mailer
     this.#post = new Post({ ...options, sender: this.#sender })
+    this.callbacks = new CallbackDeliverer({
+      callbacks: options.store.callbacks,
+      secrets: options.secrets,
+      sender: this.#sender,
+      baseUrl: options.baseUrl,
+      onFault: error => this.#failed(error)
+    })
     this.#rounds = new Round({
       interval: renewal,
       isMine: () => options.store.takeDelivering(leaseDuration),
@@ -96,16 +106,23 @@ export class Deliverer {
 
   start (): void {
     const { store, webhooks } = this.#options
-    this.#leave = store.subscriptions.listen(webhooks.channel, (tenant = '') => {
-      if (tenant === '') this.#isLost = true
-      else this.#notified.add(tenant)
-      this.#rounds.wake()
-    })
+    if (webhooks !== null) {
+      this.#leave.push(store.subscriptions.listen(webhooks.channel, (tenant = '') => {
+        if (tenant === '') this.#isLost = true
+        else this.#notified.add(tenant)
+        this.#rounds.wake()
+      }))
+    }
+    if (store.callbacks.areAnnounced) {
+      this.#leave.push(store.subscriptions.listen(
+        store.callbacks.channel, (message = '') => this.callbacks.heard(message)
+      ))
+    }
     this.#rounds.wake()
   }
 
   async stop (): Promise<void> {
-    this.#leave?.then(leave => leave(), () => {})
+    for (const left of this.#leave) left.then(leave => leave(), () => {})
     await this.#rounds.stop()
     const stopped = this.#forget()
     const cut = setTimeout(() => this.#cut(), maxStopTime)
@@ -122,6 +139,8 @@ export class Deliverer {
 
   async #goRound (): Promise<void> {
     const { store, webhooks } = this.#options
+    await this.callbacks.look(store.reachedTags())
+    if (webhooks === null) return
     const isLost = this.#isLost
     const notified = [...this.#notified]
     this.#isLost = false
@@ -154,7 +173,7 @@ export class Deliverer {
   #tenantOptions (): TenantOptions {
     const { store, webhooks, baseUrl, log } = this.#options
     return {
-      webhooks,
+      webhooks: webhooks!,
       baseUrl,
       post: this.#post,
       events: store.events!,
@@ -174,7 +193,7 @@ export class Deliverer {
   async #forget (): Promise<void> {
     const tenants = [...this.#tenants.values()]
     this.#tenants.clear()
-    await Promise.all(tenants.map(tenant => tenant.stop()))
+    await Promise.all([...tenants.map(tenant => tenant.stop()), this.callbacks.forget()])
   }
 
   #failed (error: unknown): void {

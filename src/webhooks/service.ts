@@ -1,3 +1,4 @@
+import { urlPattern } from '../core/callback.ts'
 import { NotLookedUp } from '../core/lookups.ts'
 import { fromOldest, isAfter, isEventId, readEvent, typeIn } from '../handoffs/feed/feed.ts'
 import { homeTag, randomToken } from '../core/ids.ts'
@@ -8,7 +9,7 @@ import { labelsObject } from '../core/labels.ts'
 import type { Labels } from '../core/labels.ts'
 import { mailFault } from '../core/mail.ts'
 import type { MailSettings } from '../core/mail.ts'
-import { includable, isInbox, typesForPeople, urlPattern, webhookFormats, webhookTypes } from '../core/model.ts'
+import { includable, isInbox, typesForPeople, webhookFormats, webhookTypes } from '../core/model.ts'
 import type { DeliveryStatus, WebhookFormat } from '../core/model.ts'
 import { readTime } from '../clients/typescript/command/common/time.ts'
 import type { Events } from '../store/events.ts'
@@ -21,6 +22,7 @@ import { summarisedCount, timeOf } from './post.ts'
 import { whyFailed } from './reasons.ts'
 import { isFor, testType } from './tenant-webhooks.ts'
 import type { WebhookSecrets } from './sender.ts'
+import { notAllowed } from './targets.ts'
 import type { Targets } from './targets.ts'
 
 /** How long the old secret signs as well by default, in seconds. */
@@ -215,8 +217,7 @@ export class WebhookService {
       if (error instanceof NotLookedUp) {
         throw new Problem('unavailable', { detail: busy, headers: { 'retry-after': '5' } })
       }
-      // Not which address: the caller needn't know the names of this network.
-      return 'must be an https URL of a public address; the service’s operator may allow others with WEBHOOK_ALLOW'
+      return notAllowed
     })
   }
 

@@ -48,6 +48,18 @@ export class Targets {
     return null
   }
 
+  /** What a URL says by itself of where it goes, without a look-up. @returns as faultOf */
+  literalFault (text: string): string | null {
+    const url = new URL(text)
+    if (url.protocol === 'http:' && this.#allowed.length === 0) return notAllowed
+    try {
+      this.checkLiteral(url)
+      return null
+    } catch {
+      return notAllowed
+    }
+  }
+
   /** Checks an address that is written as one, for which no name is resolved. @throws {TargetRefused} */
   checkLiteral (url: URL): void {
     const address = url.hostname.replace(/^\[|\]$/g, '')
@@ -94,6 +106,10 @@ export class Targets {
     }
   }
 }
+
+/** Not which address: the caller needn't know the names of this network. */
+export const notAllowed =
+  'must be an https URL of a public address; the service’s operator may allow others with WEBHOOK_ALLOW'
 
 /** Where a cloud answers its own machines: a public address by its number only. */
 const cloudsOwn = '168.63.129.16'

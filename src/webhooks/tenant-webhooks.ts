@@ -206,11 +206,11 @@ const atOnceWhileFailing = 4
  * When another replica may claim a delivery that was claimed and not noted, in milliseconds: longer than an attempt and
  * its note can take.
  */
-const claimLease = 30_000
+export const claimLease = 30_000
 /** How long to wait before Redis is asked again when it is away, in milliseconds. */
-const retryPause = 1000
+export const retryPause = 1000
 /** The longest time that a timer is set to, in milliseconds: a clock may be set. */
-const maxSleep = 60_000
+export const maxSleep = 60_000
 
 /** Attempts by how they went. */
 interface DeliveryCounts { delivered: number, again: number, failed: number }
@@ -334,7 +334,7 @@ function untilDue (first: number | null, now: number): number {
   return first === null ? Infinity : Math.min(Math.max(0, first - now), maxSleep)
 }
 
-function outcomeOf ({ status, error, retryAfter }: Answer, type: string, tried: number): Tried {
+export function outcomeOf ({ status, error, retryAfter }: Answer, type: string, tried: number): Tried {
   const how = { status, error }
   if (status !== null && status >= 200 && status < 300) return { outcome: 'delivered', ...how }
   if (status === 410) return { outcome: 'gone', ...how }

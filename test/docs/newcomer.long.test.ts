@@ -56,6 +56,13 @@ t.test('a newcomer follows the pages in an empty folder', { timeout: 900_000 }, 
     t.strictSame(others, [])
   })
 
+  await t.test('docs/callbacks.md: a handoff with a callback', async t => {
+    const [status, secret, ...others] = answersIn(type(commandsUnder('docs/callbacks.md', 'Passing one')))
+    t.match(status, { status: 'pending', callback: { url: 'https://example.com/counted', pending: 0 } })
+    t.match(secret, { secret: /^whsec_/ })
+    t.strictSame(others, [])
+  })
+
   await t.test('docs/inboxes.md: what comes next', async t => {
     const [passed, counted, caught, ...others] = answersIn(type(commandsUnder('docs/inboxes.md', 'Inboxes')))
     t.match(passed, { status: 'pending' })

@@ -32,6 +32,7 @@ const keyShapes = new Set([
   shapes.apiKey('tag', 'id'), shapes.apiKeys('tag'), shapes.apiKeysOver('tag'), shapes.apiKeysLog('tag'), shapes.limits('tag'),
   shapes.rate('tag', 'tenant', 'agent'), shapes.dataSet('tag'), shapes.dataSetReplaced('tag'),
   shapes.outbox('tag', 'tenant'), shapes.outboxes('tag'), shapes.feed('tag', 'tenant'), shapes.feedSince('tag', 'tenant'), shapes.relayed('tag', 'tenant'),
+  shapes.callbackTenants('tag'), shapes.callbacks('tag', 'tenant'), shapes.callback('tag', 'tenant', 'id'), shapes.callbackSecret('tag', 'tenant', 'agent'),
   shapes.webhookTenants('tag'), shapes.webhooks('tag', 'tenant'), shapes.webhook('tag', 'tenant', 'id'), shapes.webhookDue('tag', 'tenant', 'id'),
   ...(['pending', 'delivered', 'failed', 'summarised'] as const).map(status => shapes.deliveries('tag', 'tenant', 'id', status)),
 ])

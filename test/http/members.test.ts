@@ -14,7 +14,7 @@ import { listen } from '../helpers/wire.ts'
 
 type Json = Record<string, any>
 
-const service = await testApp(t, { WORK_TTL: '600s' }, { eventsRetention: 60_000 })
+const service = await testApp(t, { WORK_TTL: '600s', WEBHOOK_SECRET: 'webhook-root-secret-0123456789' }, { eventsRetention: 60_000 })
 const { call, redis, prefix } = service
 const limits = { maxExpiresIn: 86_400, maxWorkTtl: 86_400 }
 const address = `http://127.0.0.1:${await listen(service.app)}`
@@ -48,6 +48,7 @@ function optionsFor (body: Json): string[] {
     const [flag] = flags.split(' ') as [string]
     if (takes === 'flag') return value === true ? [flag] : []
     if (takes === 'label') return Object.entries(value).flatMap(([label, text]) => [flag, `${label}:${text}`])
+    if (name === 'callback') return [flag, value.url, ...value.result === true ? ['--callback-result'] : []]
     return [flag, takes === 'object' ? JSON.stringify(value) : String(value)]
   })
 }
@@ -120,6 +121,8 @@ const valueOf = (name: Member): unknown => tried[name] ?? members[name].schema(l
 const shownAs: Partial<Record<Member, (shown: any, answer: Json) => unknown>> = {
   delay: (shown, { created_at: passed }) => (Date.parse(shown) - Date.parse(passed)) / 1000,
   after: (shown: Json[]) => shown.map(one => one.handoff_id),
+  // Status counts its deliveries instead of saying whether the result is sent.
+  callback: ({ url, result = true }: Json) => ({ url, result }),
 }
 
 let passed = 0
@@ -180,16 +183,16 @@ async function passes (t: Test, name: Member, channel: Channel): Promise<void> {
 const reports: Record<'heartbeat' | 'fail' | 'decline', { schema: Json, given: Record<string, [value: unknown, at: string | null]> }> = {
   heartbeat: {
     schema: heartbeatBody(limits),
-    given: { extend_by: [900, null], 'progress.message': ['half', 'progress.message'], 'progress.percent': [50, 'progress.percent'] }
+    given: { extend_by: [900, null], 'progress.message': ['half', 'progress.message'], 'progress.percent': [50, 'progress.percent'], checkpoint: [{ n: 1 }, null] }
   },
   fail: {
     schema: failBody,
-    given: { 'error.message': ['no', 'error.message'], 'error.code': ['E1', 'error.code'], 'error.data': [{ n: 1 }, 'error.data'], retry: [false, null] }
+    given: { 'error.message': ['no', 'error.message'], 'error.code': ['E1', 'error.code'], 'error.data': [{ n: 1 }, 'error.data'], retry: [false, null], checkpoint: [{ n: 1 }, null] }
   },
-  decline: { schema: declineBody, given: { reason: ['not mine', 'reason'] } },
+  decline: { schema: declineBody, given: { reason: ['not mine', 'reason'], checkpoint: [{ n: 1 }, null] } },
 }
-/** Those that the command has no option for. */
-const withoutOption = ['extend_by', 'error.data']
+/** Those that the command has no option for, or, of a checkpoint, only in a heartbeat (test/cli/agents.test.ts). */
+const withoutOption = ['extend_by', 'error.data', 'checkpoint']
 
 /** The members of a body, and of its objects. */
 function pathsIn ({ properties }: Json): string[] {
@@ -213,7 +216,9 @@ for (const [way, channel] of Object.entries(channels)) {
       const { handoff_id: id } = await channel.pass(bodyOf(null, { max_attempts: 2 }))
       await channel.catch(id)
       t.equal((await channel[operation](id, reportWith(operation, path))).handoff_id, id, `${operation} ${path}`)
-      return channel.status(id)
+      const status = await channel.status(id)
+      // A checkpoint moves on to the next attempt.
+      return path === 'checkpoint' ? { checkpoint_at: (status.reissued_as === undefined ? status : await channel.status(status.reissued_as)).checkpoint_at } : status
     }
     for (const operation of ['heartbeat', 'fail', 'decline'] as const) {
       const { schema, given } = reports[operation]
@@ -222,7 +227,8 @@ for (const [way, channel] of Object.entries(channels)) {
       for (const [path, [value, at]] of Object.entries(given)) {
         if (way === 'the command' && withoutOption.includes(path)) continue
         const found = await told(operation, path)
-        if (at === null) t.notSame(Object.keys(found), without, `${operation} ${path} changes the status`)
+        if (path === 'checkpoint') t.match(found, { checkpoint_at: String }, `${operation} ${path}`)
+        else if (at === null) t.notSame(Object.keys(found), without, `${operation} ${path} changes the status`)
         else t.strictSame(valueAt(found, at), value, `${operation} ${path} is in the status`)
       }
     }

@@ -38,6 +38,17 @@ export interface components {
             after?: string[] | null;
             /** What is needed of those: that all are `done` (one that ends otherwise cancels this handoff), or only that they have `ended`. Needs `after`. */
             after_need?: "done" | "ended" | null;
+            /** The address that is told what becomes of the handoff. */
+            callback?: {
+                /** Like a webhook’s. */
+                url: string;
+                /** What is told; without it how the handoff ended, and what its catcher asks. */
+                types?: ("handoff.caught" | "handoff.done" | "handoff.failed" | "handoff.declined" | "handoff.cancelled" | "handoff.expired" | "handoff.rejected" | "handoff.asked" | "handoff.reissued")[] | null;
+                /** Sent as a bearer token. No answer shows it. */
+                token?: string | null;
+                /** Whether the result, or the error, is sent. */
+                result?: boolean | null;
+            } | null;
         };
         /** The handoff is passed. */
         PassAnswer: {
@@ -364,6 +375,22 @@ export interface components {
             labels?: { [key: string]: string };
             /** The handoff can be caught from then on; only if it was delayed. */
             available_at?: string;
+            /** Its callback. */
+            callback?: {
+                /** Without its query. */
+                url: string;
+                /** How many are to be delivered. */
+                pending: number;
+                delivered: number;
+                /** How many could not be delivered. */
+                failed: number;
+                /** How the address answered last. */
+                last_status: number | null;
+                /** Why it gave no answer. */
+                last_error: string | null;
+                /** When that was. */
+                last_at: string | null;
+            };
             /** How many handoffs that it comes after have not ended yet. */
             blocked_by?: number;
             /** Deadline of the work; null while a question is open. */
@@ -593,6 +620,22 @@ export interface components {
             labels?: { [key: string]: string };
             /** The handoff can be caught from then on; only if it was delayed. */
             available_at?: string;
+            /** Its callback. */
+            callback?: {
+                /** Without its query. */
+                url: string;
+                /** How many are to be delivered. */
+                pending: number;
+                delivered: number;
+                /** How many could not be delivered. */
+                failed: number;
+                /** How the address answered last. */
+                last_status: number | null;
+                /** Why it gave no answer. */
+                last_error: string | null;
+                /** When that was. */
+                last_at: string | null;
+            };
             /** How many handoffs that it comes after have not ended yet. */
             blocked_by?: number;
             /** Deadline of the work; null while a question is open. */
@@ -747,6 +790,22 @@ export interface components {
                 labels?: { [key: string]: string };
                 /** The handoff can be caught from then on; only if it was delayed. */
                 available_at?: string;
+                /** Its callback. */
+                callback?: {
+                    /** Without its query. */
+                    url: string;
+                    /** How many are to be delivered. */
+                    pending: number;
+                    delivered: number;
+                    /** How many could not be delivered. */
+                    failed: number;
+                    /** How the address answered last. */
+                    last_status: number | null;
+                    /** Why it gave no answer. */
+                    last_error: string | null;
+                    /** When that was. */
+                    last_at: string | null;
+                };
                 /** How many handoffs that it comes after have not ended yet. */
                 blocked_by?: number;
                 /** Deadline of the work; null while a question is open. */
@@ -1099,6 +1158,13 @@ export interface components {
             digest?: string;
             /** As passed. */
             result_schema?: { [key: string]: unknown };
+            /** The address that is told what becomes of it. */
+            callback?: {
+                /** Without its query. */
+                url: string;
+                /** Whether the result is sent there. */
+                result: boolean;
+            };
         };
         ApproveBody: {
             /** For the agent that catches the handoff. */
@@ -1626,6 +1692,24 @@ export interface components {
             /** True if `after` is older than what is kept, or beyond both the newest event and Redis’s clock. Events may be missing then, and items starts with the oldest event kept. */
             reset?: boolean;
         };
+        /** The secret that signs the callbacks of what this agent passes. */
+        CallbackSecretAnswer: {
+            /** The secret that signs its messages. It is shown only in this answer. */
+            secret: string;
+            /** Until then messages are signed with the old secret too. */
+            old_secret_until?: string;
+        };
+        RotateCallbackSecretBody: {
+            /** For how many seconds messages are signed with the old secret too. */
+            grace?: number | null;
+        };
+        /** The callbacks have a new secret. */
+        RotateCallbackSecretAnswer: {
+            /** The secret that signs its messages. It is shown only in this answer. */
+            secret: string;
+            /** Until then messages are signed with the old secret too. */
+            old_secret_until: string;
+        };
         BatchBody: {
             /** They run concurrently, in no particular order. */
             operations: {
@@ -1706,6 +1790,9 @@ export type RedriveAnswer = components['schemas']['RedriveAnswer'];
 export type PurgeBody = components['schemas']['PurgeBody'];
 export type PurgeAnswer = components['schemas']['PurgeAnswer'];
 export type EventsAnswer = components['schemas']['EventsAnswer'];
+export type CallbackSecretAnswer = components['schemas']['CallbackSecretAnswer'];
+export type RotateCallbackSecretBody = components['schemas']['RotateCallbackSecretBody'];
+export type RotateCallbackSecretAnswer = components['schemas']['RotateCallbackSecretAnswer'];
 export type BatchBody = components['schemas']['BatchBody'];
 export type BatchAnswer = components['schemas']['BatchAnswer'];
 export type ErrorCode = components['schemas']['ErrorCode'];

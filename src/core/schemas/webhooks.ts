@@ -1,7 +1,8 @@
 import { Type } from '@sinclair/typebox'
 import type { Static } from '@sinclair/typebox'
+import { urlPattern } from '../callback.ts'
 import {
-  deliveryStatuses, includable, inboxPattern, typesForPeople, urlPattern, webhookFormats, webhookTypes
+  deliveryStatuses, includable, inboxPattern, typesForPeople, webhookFormats, webhookTypes
 } from '../model.ts'
 import { labels, labelsToPass, nullable, oneOf, time } from './parts.ts'
 
@@ -119,6 +120,13 @@ export const deletedAnswer = Type.Null({ description: 'Deleted. What is being se
 export const rotatedWebhook = Type.Object({
   ...webhook, secret, old_secret_until: time('Until then messages are signed with the old secret too.', exampleTime)
 }, { description: 'The webhook has a new secret.' })
+const oldSecretUntil = time('Until then messages are signed with the old secret too.', exampleTime)
+export const callbackSecretAnswer = Type.Object({
+  secret, old_secret_until: Type.Optional(oldSecretUntil)
+}, { description: 'The secret that signs the callbacks of what this agent passes.' })
+export const rotatedCallbackSecret = Type.Object({
+  secret, old_secret_until: oldSecretUntil
+}, { description: 'The callbacks have a new secret.' })
 export const webhooksAnswer = Type.Object(
   { items: Type.Array(Type.Object(webhook), { description: 'Oldest first.' }) },
   { description: 'The tenant’s webhooks.' }

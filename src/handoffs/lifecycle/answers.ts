@@ -13,6 +13,7 @@ import type { Approval, Caller, Decision, Extra, HandoffRecord } from '../../cor
 import type { Caught, StatusReply, AgentTexts } from '../../store/handoffs.ts'
 import type { TakenHandoff } from '../../store/inboxes.ts'
 import type { RefusedReply, Seen } from '../../store/replies.ts'
+import { callbackMember } from './callback.ts'
 
 /** The parts that operations' answers share. */
 
@@ -194,6 +195,7 @@ function itemParts (asked: string, id: string, found: Found, shown: Shown): { he
   if (isPlain && asked === id && shown !== 'omitted') return { head, tail: `${agentMembers(texts, record)}}` }
   const more = {
     ...moreMembers(record, now),
+    ...found.callback != null && { callback: callbackMember(found.callback) },
     ...asked !== id && { asked_as: asked },
     ...shown === 'omitted' && { result_omitted: true }
   }

@@ -35,7 +35,14 @@ interface ServiceOptions {
   pendingElsewhere: (tenant: string, inbox: string, requireHuman: boolean) => Promise<number>
   /** What it waits for; null if it isn't pending. */
   explain: (place: HandoffPlace, record: HandoffRecord, now: number) => Promise<object[] | null>
+  acceptCallback: AcceptCallback
 }
+
+/**
+ * Checks a callback, JSON text. `told` is what it tells, and `target` where, as Redis keeps them (lua/lib/record.lua).
+ * @throws {Problem} invalid_request
+ */
+type AcceptCallback = (text: Buffer) => { told: string, target: string }
 
 type FoundStatus = Extract<StatusReply, { outcome: 'found' }>
 
@@ -216,6 +223,7 @@ export class HandoffService {
       if (body.delay != null && body.delay * 1000 >= handoff.expiresIn) {
         throw invalid({ pointer: '/delay', message: 'must be less than expires_in' })
       }
+      const callback = body.callback == null ? null : this.#options.acceptCallback(given.raw('callback')!)
       const text = body.result_schema == null ? undefined : given.raw('result_schema')!
       const digest = text === undefined ? '' : await this.#schemas.accept(text, caller)
       const line = body.parent == null
@@ -226,9 +234,11 @@ export class HandoffService {
         require_human: handoff.requireHuman ? humanWords(given.raw('task')!, handoff.payload) : '',
         result_schema: text === undefined ? '' : ` s${digest} z${text.length}`,
         parent: line === null ? '' : ` p${line.parent} r${line.root} g${line.hops} c${line.marks}`,
-        after: after?.word ?? ''
+        after: after?.word ?? '',
+        callback: callback === null ? '' : ` C${callback.told}/${callback.target.length}`
       }) + (body.to == null && body.labels == null ? '' : ` n${titleBytes(given.raw('task')!)}`)
-      const payload = Buffer.concat([handoff.payload, text ?? nothing, Buffer.from(after?.field ?? '')])
+      const more = Buffer.from((after?.field ?? '') + (callback?.target ?? ''))
+      const payload = Buffer.concat([handoff.payload, text ?? nothing, more])
       const runs = runWords(options, line?.labels ?? [], this.#options.runLabels)
       const pass = { ...handoff, options: options + runs, payload }
       let reply = await this.#handoffs.pass(pass)

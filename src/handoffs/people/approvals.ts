@@ -16,6 +16,7 @@ import {
   agreedMembers, alreadyDecided, approvalText, digestText, membersText, payloadMembers, placeOf, refusal, spliceAnswer,
   termsOn
 } from '../lifecycle/answers.ts'
+import { withoutQuery } from '../lifecycle/callback.ts'
 import { excerpt } from '../lists/excerpt.ts'
 import { statusWithoutResult } from '../lists/histories.ts'
 
@@ -187,8 +188,16 @@ export function listText ({ items, next }: ListPart): string {
 }
 
 /** A handoff's JSON, with its payload and schema as they were passed. */
-export function inspectionText ({ id, now, record, decision, payload, digest, schema }: Inspection): Buffer {
-  const more = { ...agreedMembers(record), digest: digestText(digest) }
+export function inspectionText (
+  { id, now, record, decision, payload, digest, schema, callback }: Inspection
+): Buffer {
+  const more = {
+    ...agreedMembers(record),
+    ...callback !== null && {
+      callback: { url: withoutQuery(callback.url), result: record.extra.callback?.withResult === true }
+    },
+    digest: digestText(digest)
+  }
   return spliceAnswer(`{"handoff_id":"${id}","status":"${statusAt(record, now)}",`, payload ?? freed,
     `,"created_at":"${iso(
       record.createdAt

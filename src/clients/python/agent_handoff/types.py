@@ -312,6 +312,24 @@ class StatusApproval(_StatusApproval, total=False):
     digest: str
 
 
+class StatusCallback(TypedDict):
+    """Its callback."""
+
+    #: Without its query.
+    url: str
+    #: How many are to be delivered.
+    pending: int
+    delivered: int
+    #: How many could not be delivered.
+    failed: int
+    #: How the address answered last.
+    last_status: int | None
+    #: Why it gave no answer.
+    last_error: str | None
+    #: When that was.
+    last_at: str | None
+
+
 class _StatusProgress(TypedDict):
     at: str
 
@@ -392,6 +410,8 @@ class Status(_Status, total=False):
     labels: dict[str, str]
     #: The handoff can be caught from then on; only if it was delayed.
     available_at: str
+    #: Its callback.
+    callback: StatusCallback
     #: How many handoffs that it comes after have not ended yet.
     blocked_by: int
     #: Deadline of the work; null while a question is open.
@@ -455,6 +475,24 @@ class StandingApproval(_StandingApproval, total=False):
     digest: str
 
 
+class StandingCallback(TypedDict):
+    """Its callback."""
+
+    #: Without its query.
+    url: str
+    #: How many are to be delivered.
+    pending: int
+    delivered: int
+    #: How many could not be delivered.
+    failed: int
+    #: How the address answered last.
+    last_status: int | None
+    #: Why it gave no answer.
+    last_error: str | None
+    #: When that was.
+    last_at: str | None
+
+
 class _StandingProgress(TypedDict):
     at: str
 
@@ -512,6 +550,8 @@ class Standing(_Standing, total=False):
     labels: dict[str, str]
     #: The handoff can be caught from then on; only if it was delayed.
     available_at: str
+    #: Its callback.
+    callback: StandingCallback
     #: How many handoffs that it comes after have not ended yet.
     blocked_by: int
     #: Deadline of the work; null while a question is open.
@@ -586,6 +626,24 @@ class EverythingApproval(_EverythingApproval, total=False):
     digest: str
 
 
+class EverythingCallback(TypedDict):
+    """Its callback."""
+
+    #: Without its query.
+    url: str
+    #: How many are to be delivered.
+    pending: int
+    delivered: int
+    #: How many could not be delivered.
+    failed: int
+    #: How the address answered last.
+    last_status: int | None
+    #: Why it gave no answer.
+    last_error: str | None
+    #: When that was.
+    last_at: str | None
+
+
 class _EverythingProgress(TypedDict):
     at: str
 
@@ -658,6 +716,8 @@ class Everything(_Everything, total=False):
     labels: dict[str, str]
     #: The handoff can be caught from then on; only if it was delayed.
     available_at: str
+    #: Its callback.
+    callback: EverythingCallback
     #: How many handoffs that it comes after have not ended yet.
     blocked_by: int
     #: Deadline of the work; null while a question is open.
@@ -1014,6 +1074,15 @@ class ApprovalDetailsApproval(_ApprovalDetailsApproval, total=False):
     digest: str
 
 
+class ApprovalDetailsCallback(TypedDict):
+    """The address that is told what becomes of it."""
+
+    #: Without its query.
+    url: str
+    #: Whether the result is sent there.
+    result: bool
+
+
 class _ApprovalDetails(TypedDict):
     #: The handoff’s id: 25 URL-safe characters.
     handoff_id: str
@@ -1059,6 +1128,8 @@ class ApprovalDetails(_ApprovalDetails, total=False):
     digest: str
     #: As passed.
     result_schema: dict[str, Any]
+    #: The address that is told what becomes of it.
+    callback: ApprovalDetailsCallback
 
 
 class _DecidedApproval(TypedDict):
@@ -1176,6 +1247,22 @@ class EventsPage(_EventsPage, total=False):
     reset: bool
 
 
+class _PassMembersCallback(TypedDict):
+    #: Like a webhook’s.
+    url: str
+
+
+class PassMembersCallback(_PassMembersCallback, total=False):
+    """The address that is told what becomes of the handoff."""
+
+    #: What is told; without it how the handoff ended, and what its catcher asks.
+    types: list[Literal["handoff.caught", "handoff.done", "handoff.failed", "handoff.declined", "handoff.cancelled", "handoff.expired", "handoff.rejected", "handoff.asked", "handoff.reissued"]] | None
+    #: Sent as a bearer token. No answer shows it.
+    token: str | None
+    #: Whether the result, or the error, is sent.
+    result: bool | None
+
+
 class PassMembers(TypedDict, total=False):
     """What a pass may have besides its task."""
 
@@ -1217,6 +1304,8 @@ class PassMembers(TypedDict, total=False):
     #: What is needed of those: that all are ``done`` (one that ends otherwise cancels this handoff), or only that they
     #: have ``ended``. Needs ``after``.
     after_need: Literal["done", "ended"] | None
+    #: The address that is told what becomes of the handoff.
+    callback: PassMembersCallback | None
 
 
 class WebhookEvent(TypedDict):

@@ -319,6 +319,24 @@ class StatusApproval(_StatusApproval, total=False):
     digest: str
 
 
+class StatusCallback(TypedDict):
+    """Its callback."""
+
+    #: Without its query.
+    url: str
+    #: How many are to be delivered.
+    pending: int
+    delivered: int
+    #: How many could not be delivered.
+    failed: int
+    #: How the address answered last.
+    last_status: int | None
+    #: Why it gave no answer.
+    last_error: str | None
+    #: When that was.
+    last_at: str | None
+
+
 class _StatusProgress(TypedDict):
     at: str
 
@@ -401,6 +419,8 @@ class Status(Answer):
     @overload
     def __getitem__(self, key: Literal["available_at"], /) -> str: ...
     @overload
+    def __getitem__(self, key: Literal["callback"], /) -> StatusCallback: ...
+    @overload
     def __getitem__(self, key: Literal["blocked_by"], /) -> int: ...
     @overload
     def __getitem__(self, key: Literal["work_expires_at"], /) -> str | None: ...
@@ -465,6 +485,24 @@ class StandingApproval(_StandingApproval, total=False):
     digest: str
 
 
+class StandingCallback(TypedDict):
+    """Its callback."""
+
+    #: Without its query.
+    url: str
+    #: How many are to be delivered.
+    pending: int
+    delivered: int
+    #: How many could not be delivered.
+    failed: int
+    #: How the address answered last.
+    last_status: int | None
+    #: Why it gave no answer.
+    last_error: str | None
+    #: When that was.
+    last_at: str | None
+
+
 class _StandingProgress(TypedDict):
     at: str
 
@@ -523,6 +561,8 @@ class Standing(Answer):
     def __getitem__(self, key: Literal["labels"], /) -> dict[str, str]: ...
     @overload
     def __getitem__(self, key: Literal["available_at"], /) -> str: ...
+    @overload
+    def __getitem__(self, key: Literal["callback"], /) -> StandingCallback: ...
     @overload
     def __getitem__(self, key: Literal["blocked_by"], /) -> int: ...
     @overload
@@ -601,6 +641,24 @@ class EverythingApproval(_EverythingApproval, total=False):
     digest: str
 
 
+class EverythingCallback(TypedDict):
+    """Its callback."""
+
+    #: Without its query.
+    url: str
+    #: How many are to be delivered.
+    pending: int
+    delivered: int
+    #: How many could not be delivered.
+    failed: int
+    #: How the address answered last.
+    last_status: int | None
+    #: Why it gave no answer.
+    last_error: str | None
+    #: When that was.
+    last_at: str | None
+
+
 class _EverythingProgress(TypedDict):
     at: str
 
@@ -670,6 +728,8 @@ class Everything(Answer):
     def __getitem__(self, key: Literal["labels"], /) -> dict[str, str]: ...
     @overload
     def __getitem__(self, key: Literal["available_at"], /) -> str: ...
+    @overload
+    def __getitem__(self, key: Literal["callback"], /) -> EverythingCallback: ...
     @overload
     def __getitem__(self, key: Literal["blocked_by"], /) -> int: ...
     @overload
@@ -1043,6 +1103,15 @@ class ApprovalDetailsApproval(_ApprovalDetailsApproval, total=False):
     digest: str
 
 
+class ApprovalDetailsCallback(TypedDict):
+    """The address that is told what becomes of it."""
+
+    #: Without its query.
+    url: str
+    #: Whether the result is sent there.
+    result: bool
+
+
 class ApprovalDetails(Answer):
     """The complete handoff."""
 
@@ -1086,6 +1155,8 @@ class ApprovalDetails(Answer):
     def __getitem__(self, key: Literal["digest"], /) -> str: ...
     @overload
     def __getitem__(self, key: Literal["result_schema"], /) -> dict[str, Any]: ...
+    @overload
+    def __getitem__(self, key: Literal["callback"], /) -> ApprovalDetailsCallback: ...
     @overload
     def __getitem__(self, key: str, /) -> Any: ...
 
@@ -1213,6 +1284,22 @@ class EventsPage(Answer):
     def __getitem__(self, key: str, /) -> Any: ...
 
 
+class _PassMembersCallback(TypedDict):
+    #: Like a webhook’s.
+    url: str
+
+
+class PassMembersCallback(_PassMembersCallback, total=False):
+    """The address that is told what becomes of the handoff."""
+
+    #: What is told; without it how the handoff ended, and what its catcher asks.
+    types: list[Literal["handoff.caught", "handoff.done", "handoff.failed", "handoff.declined", "handoff.cancelled", "handoff.expired", "handoff.rejected", "handoff.asked", "handoff.reissued"]] | None
+    #: Sent as a bearer token. No answer shows it.
+    token: str | None
+    #: Whether the result, or the error, is sent.
+    result: bool | None
+
+
 class PassMembers(TypedDict, total=False):
     """What a pass may have besides its task."""
 
@@ -1254,6 +1341,8 @@ class PassMembers(TypedDict, total=False):
     #: What is needed of those: that all are ``done`` (one that ends otherwise cancels this handoff), or only that they
     #: have ``ended``. Needs ``after``.
     after_need: Literal["done", "ended"] | None
+    #: The address that is told what becomes of the handoff.
+    callback: PassMembersCallback | None
 
 
 class WebhookEvent(Answer):

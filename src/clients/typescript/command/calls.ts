@@ -1,10 +1,11 @@
 import { rawJson } from '../index.ts'
 import type { PassBody } from '../index.ts'
 import { labelsText } from './common/names.ts'
-import { passOptions } from './common/pass-options.ts'
+import { callbackOptions, passOptions } from './common/pass-options.ts'
 import { ask, lines, listLines, oldest, wantedLabels } from './ask.ts'
 import type { AskOptions } from './ask.ts'
 import type { AnswerOptions, QuestionOptions } from './questions.ts'
+import { UsageError } from './output.ts'
 import { keyOf } from './values.ts'
 
 /** The calls that the agents' commands make, by the command's name. */
@@ -80,6 +81,18 @@ function passBody (options: Options): PassBody {
   // As text, an object of it would move names like 1 to the front. It comes last, since the bytes decide whether a
   // retry is one, also by another version of the command.
   const labels = options.label === undefined ? {} : { labels: rawJson(labelsText(options.label)) }
-  const others = members.filter(([name, value]) => value !== undefined && name !== 'labels')
-  return { ...Object.fromEntries(others), ...labels }
+  const others = members.filter(([name, value]) => value !== undefined && name !== 'labels' && name !== 'callback')
+  return { ...Object.fromEntries(others), ...callbackOf(options), ...labels }
+}
+
+function callbackOf (options: Options): { callback?: NonNullable<PassBody['callback']> } {
+  const more = Object.entries(callbackOptions)
+    .map(([name, option]) => [name, options[keyOf(option)], option[0]] as const)
+    .filter(([, value]) => value !== undefined)
+  const [first] = more
+  if (options.callback !== undefined) {
+    return { callback: { url: options.callback, ...Object.fromEntries(more.map(([name, value]) => [name, value])) } }
+  }
+  if (first !== undefined) throw new UsageError(`${first[2].split(' ', 1)[0]!} needs --callback`)
+  return {}
 }

@@ -1,5 +1,5 @@
 import type { Call, Options } from './calls.ts'
-import { object, passOptions } from './common/pass-options.ts'
+import { callbackOptions, object, passOptions } from './common/pass-options.ts'
 import type { Value } from './common/pass-options.ts'
 import {
   parseAsked, parseCaught, parseCount, parseDecided, parseEnds, parseInbox, parseKey, parseLabel, parseLimit, parseMax,
@@ -74,6 +74,9 @@ const definitions: Record<Call, Definition> = {
     required: task,
     options: [
       ...passed,
+      [...callbackOptions.types, several],
+      callbackOptions.token,
+      callbackOptions.result,
       ['--idempotency-key <key>', 'passing again with the same key makes no second handoff', parseKey],
     ],
   },

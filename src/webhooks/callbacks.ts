@@ -1,0 +1,208 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Unavailable } from '../core/errors.ts'
+import { iso } from '../core/iso.ts'
+import { Round } from '../core/round.ts'
+import { eventIn, messageText } from '../handoffs/feed/feed.ts'
+import type { Callback, CallbackPlace, Callbacks } from '../store/callbacks.ts'
+import { claimLease, maxSleep, outcomeOf, retryPause } from './tenant-webhooks.ts'
+import { Permits } from './permits.ts'
+import type { Answer, Sender, WebhookSecrets } from './sender.ts'
+
+/** Attempts: a tenant has a share, however many addresses its callbacks go to. */
+const callbackPermits = { total: 512, each: 0, shared: 48, always: 4 }
+/** How often all partitions are asked, in milliseconds: where callbacks are announced, for what was missed. */
+const lookEvery = { announced: 5000, otherwise: 2000 }
+
+interface CallbackOptions {
+  callbacks: Callbacks
+  secrets: WebhookSecrets
+  sender: Pick<Sender, 'send'>
+  /** What the links in events start with. */
+  baseUrl: () => string
+  onFault (error: unknown): void
+}
+
+/** Delivers what handoffs tell their passers' addresses: those of all tenants. The deliverer says when. */
+export class CallbackDeliverer {
+  /** Attempts by how they went. */
+  readonly counts = { delivered: 0, retried: 0, failed: 0 }
+  readonly #options: CallbackOptions
+  readonly #permits = new Permits(callbackPermits)
+  readonly #tenants = new Map<string, TenantCallbacks>()
+  #lookedAt = -Infinity
+
+  constructor (options: CallbackOptions) {
+    this.#options = options
+  }
+
+  /** A message of the channel. */
+  heard (message: string): void {
+    const [tag, tenant] = message.split(' ') as [string, string]
+    if (this.#lookedAt > -Infinity && tenant !== undefined) this.#tenant(tenant).expect(tag, null)
+  }
+
+  /** Looks for what is due, if it is time. */
+  async look (tags: readonly string[]): Promise<void> {
+    const { callbacks } = this.#options
+    const every = callbacks.areAnnounced ? lookEvery.announced : lookEvery.otherwise
+    if (performance.now() - this.#lookedAt < every) return
+    this.#lookedAt = performance.now()
+    for (const { tag, tenant, first } of await callbacks.places(tags)) this.#tenant(tenant).expect(tag, first)
+    for (const [name, tenant] of this.#tenants) {
+      if (!tenant.isIdle) continue
+      this.#tenants.delete(name)
+      tenant.stop().catch(this.#options.onFault)
+    }
+  }
+
+  /** Another replica delivers, or this one stops. Resolves when what is under way is noted. */
+  async forget (): Promise<void> {
+    this.#lookedAt = -Infinity
+    const tenants = [...this.#tenants.values()]
+    this.#tenants.clear()
+    await Promise.all(tenants.map(tenant => tenant.stop()))
+  }
+
+  #tenant (name: string): TenantCallbacks {
+    const tenant = this.#tenants.get(name) ??
+      new TenantCallbacks(name, { ...this.#options, permits: this.#permits, counts: this.counts })
+    this.#tenants.set(name, tenant)
+    return tenant
+  }
+}
+
+interface TenantCallbackOptions extends CallbackOptions {
+  permits: Permits
+  counts: CallbackDeliverer['counts']
+}
+
+/** A tenant's callbacks: takes what is due, tries it, notes how it went, and sleeps until more is due. */
+class TenantCallbacks {
+  readonly #tenant: string
+  readonly #options: TenantCallbackOptions
+  readonly #claims: Round
+  readonly #underWay = new Set<Promise<void>>()
+  /** By partition: when the first is due by Redis's clock, and when that is here. */
+  readonly #places = new Map<string, { first: number, at: number }>()
+  /** Where something came while a claim was under way. */
+  readonly #news = new Set<string>()
+
+  constructor (tenant: string, options: TenantCallbackOptions) {
+    this.#tenant = tenant
+    this.#options = options
+    this.#claims = new Round({ interval: retryPause, run: () => this.#claim(), onFault: options.onFault })
+  }
+
+  /** Had it nothing to deliver when it looked last? */
+  get isIdle (): boolean {
+    return this.#places.size === 0 && this.#underWay.size === 0 && !this.#claims.isUnderWay
+  }
+
+  /** @param first when the first is due there; null: now */
+  expect (tag: string, first: CallbackPlace['first'] | null): void {
+    const known = this.#places.get(tag)
+    if (known !== undefined && first !== null && known.first <= first) return
+    this.#places.set(tag, { first: first ?? 0, at: performance.now() })
+    this.#news.add(tag)
+    this.#wake()
+  }
+
+  /** Takes no more. Resolves when what is under way is noted. */
+  async stop (): Promise<void> {
+    const stopped = this.#claims.stop()
+    this.#options.permits.leave(this.#tenant, this.#wake)
+    await stopped
+    await Promise.all(this.#underWay)
+  }
+
+  readonly #wake = (): void => this.#claims.wake()
+
+  /** @returns in how many milliseconds the first of what is left is due. Whatever ends before wakes it. */
+  async #claim (): Promise<number> {
+    const { callbacks, permits } = this.#options
+    for (;;) {
+      const [tag, place] = [...this.#places].sort(([, one], [, other]) => one.at - other.at)[0] ?? []
+      if (tag === undefined || place === undefined || this.#claims.signal.aborted) return Infinity
+      const pause = place.at - performance.now()
+      if (pause > 0) return Math.min(pause, maxSleep)
+      // Before they are claimed: a claim doesn't last for long.
+      let free = permits.take(this.#tenant, callbackPermits.shared, this.#wake)
+      if (free === 0) return Infinity
+      try {
+        this.#news.delete(tag)
+        const claimed = await callbacks.claim(tag, this.#tenant, free, claimLease)
+        free -= claimed.callbacks.length
+        for (const callback of claimed.callbacks) this.#begin(tag, claimed.now, callback)
+        if (this.#news.has(tag)) continue
+        if (claimed.first === null) this.#places.delete(tag)
+        else this.#places.set(tag, { first: claimed.first, at: performance.now() + claimed.first - claimed.now })
+      } finally {
+        permits.giveBack(this.#tenant, free, this.#wake)
+      }
+    }
+  }
+
+  #begin (tag: string, now: number, callback: Callback): void {
+    const attempt = this.#try(tag, now, callback).catch(this.#options.onFault).finally(() => {
+      this.#underWay.delete(attempt)
+      this.#options.permits.giveBack(this.#tenant, 1, this.#wake)
+      this.#wake()
+    })
+    this.#underWay.add(attempt)
+  }
+
+  async #try (tag: string, now: number, callback: Callback): Promise<void> {
+    const takenAt = performance.now()
+    const answer = await this.#send(now, callback)
+    // Stopping it ends the attempts: another replica makes this one again.
+    if (this.#claims.signal.aborted && answer.error === 'timeout') return
+    await this.#note(tag, callback, answer, takenAt)
+    // It counts as under way until then.
+    await answer.over
+  }
+
+  async #send (now: number, { id, url, token, text, at, result, isOmitted }: Callback): Promise<Answer> {
+    const { callbacks, secrets, sender, baseUrl } = this.#options
+    const agent = passerIn(text)
+    const secret = await callbacks.secret(this.#tenant, agent)
+    const { type, data, labels } = eventIn(text, baseUrl())
+    const name = type === 'handoff.failed' ? 'error' : 'result'
+    const more = result !== null ? `,"${name}":${result}` : isOmitted ? `,"${name}_omitted":true` : ''
+    const body = `${messageText({ type, timestamp: iso(at) }, data, labels).slice(0, -1)}${more}}`
+    const signed = secrets.sign({ id: secretName(this.#tenant, agent), ...secret }, id, new Date(now), body)
+    const headers = token === null ? signed : { ...signed, authorization: `Bearer ${token}` }
+    return sender.send(this.#tenant, url, headers, body)
+  }
+
+  /** Notes how it went, also when Redis is away for a while: what isn't noted is delivered again. */
+  async #note (tag: string, callback: Callback, answer: Answer, takenAt: number): Promise<void> {
+    const { callbacks, counts } = this.#options
+    const tried = outcomeOf(answer, '', callback.attempts + 1)
+    for (;;) {
+      try {
+        await callbacks.tried(tag, this.#tenant, handoffIn(callback.text), callback, tried)
+        counts[tried.outcome === 'delivered' ? 'delivered' : tried.outcome === 'again' ? 'retried' : 'failed']++
+        if (tried.outcome === 'again') this.expect(tag, null)
+        return
+      } catch (error) {
+        const isOver = this.#claims.signal.aborted || performance.now() - takenAt > claimLease
+        if (!(error instanceof Unavailable) || isOver) throw error
+        await sleep(retryPause)
+      }
+    }
+  }
+}
+
+/** An event's text (lua/lib/events.lua): type, status, id, passed_by. */
+function handoffIn (text: string): string {
+  return text.split(' ', 3)[2]!
+}
+
+function passerIn (text: string): string {
+  return text.split(' ', 4)[3]!
+}
+
+/** What the secrets of an agent's callbacks are derived from. */
+export function secretName (tenant: string, agent: string): string {
+  return `callbacks ${tenant}/${agent}`
+}
