@@ -23,7 +23,9 @@ import { ListService } from './handoffs/lists/lists.ts'
 import { ManyHandoffs } from './handoffs/wait/many.ts'
 import { AfterService } from './handoffs/lifecycle/after.ts'
 import { OperateService } from './handoffs/lifecycle/operate.ts'
+import { RunGraphs } from './handoffs/lists/run-graph.ts'
 import { RunService } from './handoffs/lists/runs.ts'
+import { Titles } from './handoffs/lists/titles.ts'
 import { PeopleService } from './handoffs/people/people.ts'
 import { Waiter } from './handoffs/wait/waiter.ts'
 import { WorkerService } from './handoffs/inbox/workers.ts'
@@ -32,6 +34,7 @@ import { baseUrlOf } from './http/base-url.ts'
 import { shedLate, useBudgets } from './http/overload.ts'
 import type { RefusedCounts } from './http/overload.ts'
 import { Bodies, useJsonBodies } from './http/body.ts'
+import { KeyList } from './auth/key-list.ts'
 import type { KeyRing } from './auth/key-ring.ts'
 import { endStalled, isGone, onGone, onOver, useDraining, useNodeAnswers } from './http/connections.ts'
 import { noteEndpoints, useOpenApi } from './http/openapi.ts'
@@ -89,7 +92,7 @@ declare module 'fastify' {
 }
 
 export interface AppDependencies {
-  store: Omit<Store, 'close' | 'masters' | 'keyRecords'>
+  store: Omit<Store, 'close' | 'masters'>
   keys: KeyRing
   log: RequestLog & { warn (details: object, message: string): void }
   /** How many lines of the log could not be written. */
@@ -296,7 +299,22 @@ export async function buildApp (
   const histories = new Histories(store.handoffs, events, reads)
   const graphs = new Graphs(store.handoffs, store.dependents, reads)
   const activities = new Activities(events)
-  const shown = { approvals, inboxSettings, lists, histories, graphs, activities }
+  const shown = {
+    approvals,
+    inboxSettings,
+    lists,
+    histories,
+    graphs,
+    activities,
+    runs,
+    workers,
+    webhooks,
+    titles: new Titles(store.descriptions, reads),
+    runGraphs: new RunGraphs(store, reads, config.listsEnded),
+    keyList: new KeyList(keys, store.keyRecords, reads),
+    memory: () => store.memory(),
+    about: config
+  }
   await app.register(pages => consolePages(pages, { ...shown, ...people }), { prefix: '/console' })
   app.addHook('onReady', async () => refuseOwnPath(basePath, requests))
   return app

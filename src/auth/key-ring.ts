@@ -63,8 +63,7 @@ export interface KeyStore { keyRecords: KeyRecords, subscriptions: Subscriptions
  * trusts no cached key, and while Redis is away it answers 503, not that a key is wrong.
  *
  * The work that outsiders can cause is bounded: a secret with a wrong checksum causes no look-up, unknown ids are
- * cached too, look-ups of uncached ones are limited per second, and an address that sent too many wrong keys has to
- * wait.
+ * cached too, look-ups of uncached ones are limited per second, and an address with too many wrong keys has to wait.
  */
 export class KeyRing {
   readonly counts: KeyCounts = { hits: 0, misses: 0, refused: 0, shed: 0, throttled: 0 }
@@ -101,6 +100,12 @@ export class KeyRing {
   /** The number of keys from the environment. */
   get count (): number {
     return this.#fixed.size
+  }
+
+  /** Who has a key of this tenant from the environment; and Redis's clock, as far as known (ms). */
+  fixedOf (tenant: string): { callers: Caller[], now: number } {
+    const callers = [...this.#fixed.values()].map(({ caller }) => caller)
+    return { callers: callers.filter(one => one.tenant === tenant), now: this.#log.timeAt(performance.now()) }
   }
 
   /** Follows changes of keys in Redis, until `stop`. */

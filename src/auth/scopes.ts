@@ -1,5 +1,5 @@
 import { Problem } from '../core/errors.ts'
-import type { Caller, NeededScope } from '../core/model.ts'
+import type { Caller, NeededScope, Scope } from '../core/model.ts'
 
 // A caller's rights. No other file looks at a caller's scopes: operations and pages declare what they need, and ask
 // here for anything else.
@@ -8,6 +8,11 @@ import type { Caller, NeededScope } from '../core/model.ts'
 export function hasScope ({ scopes }: Caller, needed: NeededScope | undefined): boolean {
   if (needed === undefined) return true
   return typeof needed === 'string' ? scopes.has(needed) : needed.some(scope => scopes.has(scope))
+}
+
+/** For who looks at keys. */
+export function scopesOf ({ scopes }: { scopes: Iterable<Scope> }): Scope[] {
+  return [...scopes]
 }
 
 /** @throws {Problem} insufficient_scope */

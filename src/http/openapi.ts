@@ -19,12 +19,29 @@ const icon = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16" fill="
 
 /**
  * The page's own stylesheet has dark colours, and leaves it to a script to choose them: as the system has it, like our
- * other pages.
+ * other pages. And it doesn't say that it fits a phone, which then shows it as wide as a desk's, and tiny.
  */
 const followSystem = `const dark = matchMedia('(prefers-color-scheme: dark)')
 const follow = () => document.documentElement.classList.toggle('dark-mode', dark.matches)
 dark.addEventListener('change', follow)
 follow()
+const viewport = document.createElement('meta')
+viewport.name = 'viewport'
+viewport.content = 'width=device-width, initial-scale=1'
+document.head.append(viewport)
+`
+
+/** On a phone an operation has its path in one line and its summary in the next, and nothing hangs out of the page. */
+const onPhones = `@media (max-width: 40rem) {
+  .swagger-ui .wrapper { padding: 0 .75rem; }
+  .swagger-ui .information-container .info { margin: 1rem 0; }
+  .swagger-ui .opblock .opblock-summary-control { min-width: 0; }
+  .swagger-ui .opblock-summary-path-description-wrapper { flex-direction: column; align-items: flex-start; gap: .1rem; min-width: 0; }
+  .swagger-ui .opblock .opblock-summary-path { max-width: 100%; flex: none; word-break: break-word; }
+  .swagger-ui .opblock .opblock-summary-description { padding: 0; flex: none; }
+  .swagger-ui .response-col_links { display: none; }
+  .swagger-ui .opblock-body { overflow-x: auto; }
+}
 `
 
 /** The service in one sentence. */
@@ -82,12 +99,13 @@ export async function useOpenApi (
       staticCSP: contentPolicy,
       indexPrefix: base,
       // Without the bar at the top, which has nothing of the service's.
-      uiConfig: { layout: 'BaseLayout' },
+      uiConfig: { layout: 'BaseLayout', deepLinking: true },
       theme: {
         title: about.title,
         favicon: [{ filename: 'icon.svg', rel: 'icon', sizes: 'any', type: 'image/svg+xml', content: icon }],
         css: [{
-          filename: 'theme.css', content: '.dark-mode { color-scheme: dark }\n.dark-mode body { background: inherit }\n'
+          filename: 'theme.css',
+          content: `.dark-mode { color-scheme: dark }\n.dark-mode body { background: inherit }\n${onPhones}`
         }],
         js: [{ filename: 'theme.js', content: followSystem }],
       },

@@ -36,6 +36,7 @@ export const outcomes = {
   'decisions-trim': ['counted', 'late'],
   delete: ['deleted', 'late'],
   dependents: ['dependents', 'open', 'newer', 'late'],
+  described: ['described'],
   done: [
     'replayed', 'unchecked', 'not_found', 'expired', 'rejected', 'cancelled', 'not_caught', 'not_the_catcher',
     'already_done', 'already_failed', 'already_declined', 'newer', 'full', 'late'
@@ -92,6 +93,7 @@ export const outcomes = {
   rights: ['may'],
   'run-merge': ['merged', 'late'],
   'run-moved': ['moved', 'late'],
+  run: ['found', 'not_found'],
   runs: ['listed'],
   scan: ['named'],
   set: ['set', 'late'],

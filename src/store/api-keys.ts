@@ -123,14 +123,21 @@ export class KeyRecords {
   /** All keys, oldest first, including those that ended or were revoked in the last 30 days. @throws {Unavailable} */
   async list (): Promise<KeyRecord[]> {
     const records: KeyRecord[] = []
-    for (let more: unknown = 1; more === 1;) {
-      const last = records.at(-1)
-      const texts = [String(last?.createdAt ?? 0), last?.id ?? '', String(page), this.#keyNames.partition(this.#tag)]
-      const [, hasMore, ...parts] = await this.#run('key-list', [this.#keyNames.apiKeys(this.#tag)], texts)
-      for (let at = 0; at < parts.length; at += 2) records.push(parseFields(String(parts[at]), parts[at + 1]).record)
-      more = hasMore
+    for (let more = true; more;) {
+      const part = await this.listed(records.at(-1))
+      records.push(...part.records)
+      more = part.more
     }
     return records
+  }
+
+  /** A part of that list. @param last the one before it; left out at the start @throws {Unavailable} */
+  async listed (last?: Pick<KeyRecord, 'createdAt' | 'id'>): Promise<{ records: KeyRecord[], more: boolean }> {
+    const texts = [String(last?.createdAt ?? 0), last?.id ?? '', String(page), this.#keyNames.partition(this.#tag)]
+    const [, more, ...parts] = await this.#run('key-list', [this.#keyNames.apiKeys(this.#tag)], texts)
+    const records: KeyRecord[] = []
+    for (let at = 0; at < parts.length; at += 2) records.push(parseFields(String(parts[at]), parts[at + 1]).record)
+    return { records, more: more === 1 }
   }
 
   /** @returns null if there is no such key, or no longer @throws {Unavailable} */

@@ -5,7 +5,7 @@ import type { KeyNames } from './key-names.ts'
 import { tagged } from './replies.ts'
 
 /** What is counted of a run: works, not attempts. Times in milliseconds. */
-interface RunCounts {
+export interface RunCounts {
   value: string
   live: number
   done: number
@@ -55,6 +55,16 @@ export class Runs {
     return { runs, next: more === 1 && last !== undefined ? { score: scores.at(-1)!, value: last.value } : null }
   }
 
+  /** What is counted of one run; null if there is no such run. */
+  async counts (tenant: string, label: string): Promise<Omit<RunCounts, 'value'> | null> {
+    const tag = homeTag(tenant)
+    const keys = [this.#keyNames.run(tag, 'total', tenant, label)]
+    const [outcome, ...counts] = await this.#lanes.call({
+      script: this.#scripts.run, tag, keys, texts: [], decode: tagged
+    })
+    return outcome === 'not_found' ? null : readCounts(counts)
+  }
+
   /**
    * Brings what a partition of a Cluster counts to the runs' totals. The sweep names a run again until that is done: if
    * it fails, or is done twice, nothing is lost and nothing is counted twice.
@@ -97,10 +107,12 @@ export class Runs {
 }
 
 function readRun ([value, , ...counts]: unknown[]): RunCounts {
+  return { value: String(value), ...readCounts(counts) }
+}
+
+function readCounts (counts: unknown[]): Omit<RunCounts, 'value'> {
   const [live, done, failed, other, firstAt, lastAt] = counts.map(count => Math.max(0, Number(count ?? 0)))
-  return {
-    value: String(value), live: live!, done: done!, failed: failed!, other: other!, firstAt: firstAt!, lastAt: lastAt!
-  }
+  return { live: live!, done: done!, failed: failed!, other: other!, firstAt: firstAt!, lastAt: lastAt! }
 }
 
 /** As lua/sweep.lua replies. */

@@ -9,6 +9,7 @@ import { ClusterMasters, OneMaster } from '../redis/masters.ts'
 import type { Masters } from '../redis/masters.ts'
 import { Decisions } from './decisions.ts'
 import { Dependents } from './dependents.ts'
+import { Descriptions } from './descriptions.ts'
 import { Events } from './events.ts'
 import { EverythingReads } from './everything.ts'
 import { Handoffs } from './handoffs.ts'
@@ -66,6 +67,7 @@ export interface Store {
   everything: EverythingReads
   attempts: Attempts
   dependents: Dependents
+  descriptions: Descriptions
   inboxes: Inboxes
   listeners: InboxListeners
   approvals: Approvals
@@ -195,6 +197,7 @@ export function openStore (
     handoffs,
     everything: new EverythingReads(lanes, scripts, keyNames),
     dependents,
+    descriptions: new Descriptions(lanes, scripts, keyNames),
     attempts: new Attempts(lanes, scripts, keyNames, options),
     inboxes: new Inboxes(lanes, scripts, keyNames, { ...options, tags, isOneRedis: !isSpread }),
     listeners: new InboxListeners(lanes, scripts, keyNames, tags, replica),

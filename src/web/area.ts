@@ -67,7 +67,7 @@ export const consoleArea: Area = {
   backName: 'Back to the page',
   scope: ['status', 'operate'],
   // The address of each form is its page's with one more segment. A page that keeps itself up to date asks for itself.
-  pageOf: (url, isForm) => isForm ? url.replace(/\/[^/?]*(\?.*)?$/, '') : url,
+  pageOf: (url, isForm) => isForm ? url.replace(/\/[^/?]*(\?.*)?$/, '$1') : url,
   unchanged: {
     nothing: 'nothing was changed',
     instead: 'Do it on the console’s own page.',

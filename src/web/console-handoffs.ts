@@ -2,6 +2,8 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Problem, errorTable } from '../core/errors.ts'
 import type { ErrorCode } from '../core/errors.ts'
 import { reasonRules } from '../core/schemas/attempts.ts'
+import type { WaitsFor } from '../core/schemas/handoffs.ts'
+import { hasScope } from '../auth/scopes.ts'
 import type { Inspected } from '../handoffs/lists/histories.ts'
 import { changes, changesTyped, shows, textOf } from './console-routes.ts'
 import type { Console } from './console-routes.ts'
@@ -9,6 +11,7 @@ import { sentAgain } from './notes.ts'
 import { perform } from './perform.ts'
 import { redirect, show } from './session.ts'
 import { cancelPage, reissuePage } from './views/console-confirm.ts'
+import { everythingView, nothingShown } from './views/console-everything.ts'
 import { handoffPage } from './views/console-handoff.ts'
 
 interface One { Params: { id: string } }
@@ -16,7 +19,7 @@ interface Sent extends One { Body: Record<string, unknown> | undefined }
 
 /** A handoff, and operators' forms for it. */
 export function handoffRoutes (app: FastifyInstance, services: Console): void {
-  const { histories, graphs } = services
+  const { histories, graphs, titles } = services
   const asks = { ...shows, config: changes.config }
   const inspect = (request: FastifyRequest<One>) =>
     histories.inspect(request.caller, request.params.id, request)
@@ -57,11 +60,37 @@ export function handoffRoutes (app: FastifyInstance, services: Console): void {
     request: FastifyRequest<One>, reply: FastifyReply, status: number, one: Inspected, problem?: string
   ): Promise<FastifyReply> {
     const { caller } = request
-    const [attempts, history, graph] = await Promise.all([
+    const isPart = request.headers['hx-request'] !== undefined
+    const [attempts, history, graph, waits, everything] = await Promise.all([
       histories.attempts(caller, one, request), histories.history(caller, one),
-      graphs.around(caller, one.handoff_id, request)
+      graphs.around(caller, one.handoff_id, request), waitsFor(request, one), everythingOf(request, one, isPart)
     ])
-    return show(reply, status, handoffPage(caller, { one, attempts, history, graph }, problem))
+    const known = await titles.of(caller, [{ id: one.handoff_id, to: one.to }, ...graph?.nodes ?? []], request)
+    const { runLabels } = services.about
+    const page = { one, attempts, history, graph, titles: known, waits, everything, isPart, runLabels }
+    return show(reply, status, handoffPage(caller, page, problem))
+  }
+
+  async function waitsFor (request: FastifyRequest<One>, one: Inspected): Promise<WaitsFor[] | null> {
+    if (one.status !== 'pending') return null
+    const query = { explain: 'true' }
+    const { answer } = await perform(services, request as FastifyRequest, 'status', { id: one.handoff_id, query })
+    return (JSON.parse(String(answer)) as { waits_for?: WaitsFor[] }).waits_for ?? null
+  }
+
+  /** What a reader sees of it. A part of the page hasn't it: so nothing is read, and logged, again and again. */
+  async function everythingOf (
+    request: FastifyRequest<One>, one: Inspected, isPart: boolean
+  ): Promise<string | null> {
+    if (!hasScope(request.caller, 'read')) return null
+    if (isPart) return ''
+    try {
+      const { answer } = await perform(services, request as FastifyRequest, 'get', { id: one.handoff_id })
+      return everythingView(answer as Buffer, one.status === 'pending' || one.status === 'caught')
+    } catch (error) {
+      if (error instanceof Problem && error.code === 'not_addressee') return nothingShown()
+      throw error
+    }
   }
 
   /** Does it as the API does. Where that is refused, the handoff's page says why. @returns null if it was refused */

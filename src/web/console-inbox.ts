@@ -13,9 +13,11 @@ import { inboxPage } from './views/console-inbox.ts'
 import type { InboxLists } from './views/console-inbox.ts'
 import { purgePage, redrivePage } from './views/console-confirm.ts'
 import { inboxPath } from './views/console-layout.ts'
+import { workersPage } from './views/console-workers.ts'
 
-/** Handoffs of each list of the page. */
+/** Handoffs of each list of the page. Of what is pending more: what can be caught is to be among them. */
 const listed = 20
+const pendingListed = 50
 /** How many handoffs one form changes at most: as many as one call of the API. */
 const atOnce = 1000
 
@@ -32,6 +34,13 @@ function nameOf (request: Named): string {
 export function inboxRoutes (app: FastifyInstance, services: Console): void {
   app.get<NamedRoute>('/inboxes/:name', shows, async (request, reply) => {
     return show(reply, 200, await pageOf(services, request, nameOf(request)))
+  })
+
+  app.get<NamedRoute>('/inboxes/:name/workers', shows, async (request, reply) => {
+    const { caller } = request
+    const name = nameOf(request)
+    const working = await services.workers.list(caller, name, request as FastifyRequest)
+    return show(reply, 200, workersPage(caller, name, working))
   })
 
   app.post<NamedRoute>('/inboxes/:name/pause', changes, async (request, reply) => {
@@ -110,7 +119,7 @@ function done (reply: FastifyReply, name: string, { more, ...counts }: Done): Fa
 
 /** @param problem with a typed limit */
 async function pageOf (
-  { inboxSettings, lists }: Console, request: Named, name: string, problem?: string
+  { inboxSettings, lists, workers }: Console, request: Named, name: string, problem?: string
 ): Promise<string> {
   const { caller, query } = request
   const requester = request as FastifyRequest
@@ -118,10 +127,11 @@ async function pageOf (
     const cursor = textOf(query, list)
     return { inbox: name, limit: listed, ...cursor !== undefined && { cursor } }
   }
-  const [inbox, caught, pending, failed] = await Promise.all([
+  const [inbox, working, caught, pending, failed] = await Promise.all([
     inboxSettings.count(caller.tenant, name),
+    workers.list(caller, name, requester),
     readHandoffs(lists, caller, from('caught'), { statuses: ['caught'], requester }),
-    readHandoffs(lists, caller, from('pending'), { statuses: ['pending'], requester }),
+    readHandoffs(lists, caller, { ...from('pending'), limit: pendingListed }, { statuses: ['pending'], requester }),
     readHandoffs(lists, caller, { ...from('failed'), state: 'failed' }, { requester }),
   ])
   const now = Math.max(caught.now, pending.now, failed.now)
@@ -136,6 +146,7 @@ async function pageOf (
     caller,
     inbox,
     lists: shown,
+    workers: working,
     cursors: { caught: textOf(query, 'caught'), pending: textOf(query, 'pending'), failed: textOf(query, 'failed') },
     done,
     ...problem !== undefined && { draft: { problem, typed: limitsTyped(request.body) } }

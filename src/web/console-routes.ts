@@ -1,15 +1,23 @@
 import type { FastifyRequest } from 'fastify'
 import type { Static } from '@sinclair/typebox'
+import type { KeyList } from '../auth/key-list.ts'
 import type { Activities } from '../handoffs/lists/activity.ts'
 import type { ApprovalService } from '../handoffs/people/approvals.ts'
 import type { Graphs } from '../handoffs/lists/graph.ts'
 import type { Histories } from '../handoffs/lists/histories.ts'
 import type { InboxSettingsService } from '../handoffs/inbox/settings.ts'
 import type { ListService } from '../handoffs/lists/lists.ts'
+import type { RunGraphs } from '../handoffs/lists/run-graph.ts'
+import type { RunService } from '../handoffs/lists/runs.ts'
+import type { Titles } from '../handoffs/lists/titles.ts'
+import type { WorkerService } from '../handoffs/inbox/workers.ts'
+import type { Memory } from '../store/health.ts'
+import type { WebhookService } from '../webhooks/service.ts'
 import type { Caller, Status } from '../core/model.ts'
 import type { HandoffsQuery, handoffsAnswer } from '../core/schemas/lists.ts'
 import type { Performing } from './perform.ts'
 import { isInbox } from '../core/model.ts'
+import { partsOf } from '../clients/typescript/command/common/names.ts'
 import { wantedLabels } from '../core/labels.ts'
 import type { Requester } from '../store/requester.ts'
 
@@ -21,6 +29,25 @@ export interface ConsoleServices {
   histories: Histories
   graphs: Graphs
   activities: Activities
+  titles: Titles
+  runs: RunService
+  runGraphs: RunGraphs
+  workers: WorkerService
+  webhooks: WebhookService
+  keyList: KeyList
+  /** Redis's; null if it doesn't say. */
+  memory: () => Promise<Memory | null>
+  about: ConsoleSettings
+}
+
+/** What the pages tell of the service's settings. */
+interface ConsoleSettings {
+  /** The names of labels that make runs. */
+  runLabels: readonly string[]
+  /** Whether what has ended is listed. */
+  listsEnded: boolean
+  /** Requests of one agent a minute; 0 for any number. */
+  ratePerMinute: number
 }
 
 /** The arguments of the console's routes. */
@@ -74,7 +101,7 @@ export function countIn (request: FastifyRequest, name: string): number | undefi
 
 /** A search, as the query of GET /api/handoffs has it. */
 export interface Query {
-  state?: 'live' | 'failed'
+  state?: 'live' | 'failed' | 'ended'
   inbox?: string
   status?: string
   error_code?: string
@@ -119,19 +146,31 @@ const inboxRule = 'An inbox’s name is 1 to 64 of A–Z, a–z, 0–9, dot, und
 
 /** The faults of these filters, in plain words; empty if there are none. */
 export function faultsOf (inbox: string, labels: string): [ofInbox: string, ofLabels: string] {
-  const areLabels = labels === '' || wantedLabels(labels) !== null
-  return [
-    inbox === '' || isInbox(inbox) ? '' : inboxRule,
-    areLabels ? '' : 'Labels are written run:42,team:red, 8 at most.'
-  ]
+  return [inbox === '' || isInbox(inbox) ? '' : inboxRule, faultOfLabels(labels)]
+}
+
+function faultOfLabels (text: string): string {
+  if (text === '') return ''
+  const labels = wantedLabels(text)
+  if (labels == null) return 'Labels are written run:42,team:red, 8 at most.'
+  const byName = new Map<string, string>()
+  for (const label of labels) {
+    const [name] = partsOf(label)
+    const other = byName.get(name) ?? label
+    if (other !== label) return `A handoff has one value of each label, so ${other} and ${label} exclude each other.`
+    byName.set(name, label)
+  }
+  return ''
 }
 
 const codeShape = /^[A-Za-z0-9._-]{1,64}$/
 /** How a handoff of the failed list ended. */
 export const failures = ['failed', 'declined', 'expired'] as const
+/** How a handoff of the list of what has ended did. */
+export const endedAs = ['done', ...failures, 'cancelled', 'rejected'] as const
 
-/** Reads the filters of the failed list from a query or a form. */
-export function filtersOf (given: unknown): Filters {
+/** Reads the filters of a list from a query or a form. @param statuses those that the list has */
+export function filtersOf (given: unknown, statuses: readonly string[] = failures): Filters {
   const text = (name: string) => textOf(given, name)?.trim() ?? ''
   const [inbox, status, code] = [text('inbox'), text('status'), text('error_code')]
   const labels = text('labels').replace(/\s*,\s*/g, ',')
@@ -144,7 +183,7 @@ export function filtersOf (given: unknown): Filters {
   const [ofInbox, ofLabels] = faultsOf(inbox, labels)
   const wrong = [
     ofInbox,
-    status === '' || (failures as readonly string[]).includes(status) ? '' : 'It failed, was declined or expired.',
+    status === '' || statuses.includes(status) ? '' : `How it ended is one of these: ${statuses.join(', ')}.`,
     code === '' || codeShape.test(code) ? '' : 'An error code is 1 to 64 of A–Z, a–z, 0–9, dot, underscore and hyphen.',
     ofLabels
   ].filter(sentence => sentence !== '')

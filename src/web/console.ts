@@ -1,9 +1,13 @@
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { consoleArea } from './area.ts'
+import { endedRoutes } from './console-ended.ts'
 import { failedRoutes } from './console-failed.ts'
 import { handoffRoutes } from './console-handoffs.ts'
 import { inboxManyRoutes, inboxRoutes } from './console-inbox.ts'
-import type { Console, ConsoleServices } from './console-routes.ts'
+import { keyRoutes } from './console-keys.ts'
+import { runRoutes } from './console-runs.ts'
+import { webhookRoutes } from './console-webhooks.ts'
+import type { Console, ConsoleServices, Query } from './console-routes.ts'
 import { letPeopleIn, servePeople } from './people.ts'
 import type { People } from './people.ts'
 import type { Caller } from '../core/model.ts'
@@ -17,6 +21,9 @@ import { wantedLabels } from '../core/labels.ts'
 import { findPage, agentsPage } from './views/console-lists.ts'
 import { isName } from '../core/model.ts'
 import { activityPage } from './views/console-activity.ts'
+import type { ShownActivity } from './views/console-activity.ts'
+import { hasScope } from '../auth/scopes.ts'
+import type { Memory } from '../store/health.ts'
 
 /** The pages on which operators see what there is, and steer it: everything below /console. */
 export async function consolePages (app: FastifyInstance, pages: People & ConsoleServices): Promise<void> {
@@ -30,18 +37,25 @@ export async function consolePages (app: FastifyInstance, pages: People & Consol
     agentRoutes(own, pages)
     activityRoutes(own, pages)
     findRoutes(own, pages)
+    endedRoutes(own, pages)
+    runRoutes(own, pages)
+    webhookRoutes(own, pages)
+    keyRoutes(own, pages)
     handoffRoutes(own, pages)
   })
 }
 
 /** Inboxes per page. */
 const listed = 100
+/** For how long it counts how full Redis is, in milliseconds. */
+const memoryFor = 5000
 /** How often a page is read at most, in milliseconds, however many people look at it. */
 const pace = 250
 
 /** The console's first page: troubles, and inboxes. */
 function overviewRoutes (app: FastifyInstance, services: Console): void {
   const reads = new Shared<Overview>({ keptFor: pace })
+  const memories = new Shared<Memory | null>({ keptFor: memoryFor })
   app.get('/', shows, async (request, reply) => {
     const { caller } = request
     const cursor = textOf(request.query, 'cursor')
@@ -49,9 +63,28 @@ function overviewRoutes (app: FastifyInstance, services: Console): void {
     const overview = await reads.next(shared, () => readOverview(services, caller, cursor))
     // The activity renews itself from its own page.
     const isPart = request.headers['hx-request'] !== undefined
-    const activity = isPart || cursor !== undefined ? null : await services.activities.look(caller.tenant)
-    return show(reply, 200, overviewPage(caller, overview, activity))
+    const activity = isPart || cursor !== undefined ? null : await titledActivity(services, request)
+    const memory = mayKnowMemory(caller) ? await memories.get('', services.memory) : null
+    return show(reply, 200, overviewPage(caller, overview, activity, memory))
   })
+}
+
+/** Only OPERATOR_KEYS of the tenant `default`: what Redis has is of all tenants. */
+function mayKnowMemory (caller: Caller): boolean {
+  return caller.tenant === 'default' && caller.keyId === null && hasScope(caller, 'operate')
+}
+
+async function titledActivity (
+  { activities, titles }: Pick<Console, 'activities' | 'titles'>, request: FastifyRequest
+): Promise<ShownActivity | null> {
+  const { caller } = request
+  const activity = await activities.look(caller.tenant)
+  if (activity === null) return null
+  const handoffs = activity.newest.flatMap(({ text }) => {
+    const { data: { handoff_id: id, to } } = JSON.parse(text) as { data: { handoff_id?: string, to?: string } }
+    return id === undefined ? [] : [{ id, to }]
+  })
+  return { ...activity, titles: await titles.of(caller, handoffs, request) }
 }
 
 async function readOverview (
@@ -79,7 +112,7 @@ const ofEachList = { want: 50, pages: 8 }
 interface Asked { Querystring: Record<string, unknown> }
 
 /** Finds a handoff by its id, or those with a label. */
-function findRoutes (app: FastifyInstance, { lists }: Console): void {
+function findRoutes (app: FastifyInstance, { lists, about }: Console): void {
   app.get<Asked>('/find', shows, async (request, reply) => {
     const { caller, query } = request
     const sought = (textOf(query, 'q') ?? '').trim()
@@ -89,15 +122,26 @@ function findRoutes (app: FastifyInstance, { lists }: Console): void {
     if (sought === '' || wantedLabels(labels) === null) {
       return show(reply, 200, findPage({ caller, sought, found: null }))
     }
+    const run = wantedLabels(labels)!.find(label => about.runLabels.includes(label.slice(0, label.indexOf(':'))))
     const [state, cursor] = [textOf(query, 'state'), textOf(query, 'cursor')]
-    const isOn = (state === 'live' || state === 'failed') && cursor !== undefined
-    const of = (one: 'live' | 'failed') => isOn && one !== state
+    const on = cursor === undefined ? undefined : foundStates.find(one => one === state)
+    const of = (one: typeof foundStates[number], wanted: Query) => on !== undefined && one !== on
       ? nothing
-      : readList(lists, request, { state: one, labels }, { ...ofEachList, cursor })
-    const found = { live: await of('live'), failed: await of('failed') }
-    return show(reply, 200, findPage({ caller, sought: labels, found, ...isOn && { state } }))
+      : readList(lists, request, { ...wanted, labels }, { ...ofEachList, cursor })
+    const found = {
+      live: await of('live', { state: 'live' }),
+      failed: await of('failed', { state: 'failed' }),
+      over: about.listsEnded ? await of('over', { state: 'ended', status: wellEnded }) : null
+    }
+    const more = { ...run !== undefined && { run }, ...on !== undefined && { state: on } }
+    return show(reply, 200, findPage({ caller, sought: labels, found, ...more }))
   })
 }
+
+/** The parts of what is found. */
+const foundStates = ['live', 'failed', 'over'] as const
+/** What has ended, and is no failure. */
+const wellEnded = 'done,cancelled,rejected'
 
 /** The id that a person pasted, alone or at the end of an address. */
 function idIn (text: string): string | undefined {
@@ -121,7 +165,7 @@ function agentRoutes (app: FastifyInstance, { lists }: Console): void {
 }
 
 /** The tenant's activity. The overview has the same part, and renews it from here. */
-function activityRoutes (app: FastifyInstance, { activities }: Console): void {
+function activityRoutes (app: FastifyInstance, services: Console): void {
   app.get('/activity', shows, async (request, reply) =>
-    show(reply, 200, activityPage(request.caller, await activities.look(request.caller.tenant))))
+    show(reply, 200, activityPage(request.caller, await titledActivity(services, request))))
 }

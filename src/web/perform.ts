@@ -9,23 +9,24 @@ import type { People } from './people.ts'
 export type Performing = Pick<People, 'operations' | 'log' | 'refused'>
 
 /**
- * A form's call of an operation. `id`: the parameter of the operation's path, empty if it has none. `body`: the
+ * A page's call of an operation. `id`: the parameter of the operation's path, empty if it has none. `body`: the
  * operation's, as JSON text if bytes have to stay as they are. `createdAt`: that of the handoff which the page showed.
  */
-export interface Wanted { id?: string, body: object | Buffer, createdAt?: number | undefined }
+export interface Wanted { id?: string, query?: object, body?: object | Buffer, createdAt?: number | undefined }
 
 /** A form was counted as a request, when it came. */
 const counted: Limit = { spend () {} }
 
 /** Carries out an operation for a form. It is counted and logged as the API's own call is. */
 export async function perform (
-  { operations, log }: Performing, request: FastifyRequest, name: string, { id = '', body, createdAt }: Wanted
+  { operations, log }: Performing, request: FastifyRequest, name: string,
+  { id = '', query = {}, body = {}, createdAt }: Wanted
 ): Promise<OperationOutcome> {
   const operation = operations.find(one => one.name === name)!
   const call = await admissionOf(operation).admit({
     caller: request.caller,
     id,
-    query: {},
+    query,
     bytes: Buffer.isBuffer(body) ? body : Buffer.from(JSON.stringify(body)),
     key: undefined,
     traceparent: undefined,

@@ -87,9 +87,9 @@ export class SignIn {
   }
 }
 
-/** Approvers and operators are people. Agents' keys open no session. */
+/** Approvers, operators and readers are people. Agents' keys open no session. */
 function ofPerson (grant: Grant | undefined): Grant | undefined {
-  return grant !== undefined && hasScope(grant.caller, ['approve', 'operate']) ? grant : undefined
+  return grant !== undefined && hasScope(grant.caller, ['approve', 'operate', 'read']) ? grant : undefined
 }
 
 declare module 'fastify' {

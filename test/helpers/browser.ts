@@ -4,6 +4,7 @@ import { chromium } from 'playwright-core'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import root from 'tap'
 import type { Test } from 'tap'
+import type { ApiKey } from '../../src/core/model.ts'
 import { secrets, testApp } from './app.ts'
 import type { TestApp } from './app.ts'
 import { listen } from './wire.ts'
@@ -34,8 +35,8 @@ export interface WebApp extends TestApp {
 }
 
 /** The service where a browser finds it, and people who use it. */
-export async function webApp (t: Test, env: Record<string, string> = {}, args: string[] = []): Promise<WebApp> {
-  const service = await testApp(t, env)
+export async function webApp (t: Test, env: Record<string, string> = {}, args: string[] = [], keys: readonly ApiKey[] = []): Promise<WebApp> {
+  const service = await testApp(t, env, {}, keys)
   const port = await listen(service.app)
   const address = `http://127.0.0.1:${port}`
   const browser = await browserWith(args)

@@ -12,8 +12,8 @@ export const web: readonly Mutated[] = [
       ["httpOnly: true, sameSite: 'strict'", "httpOnly: false, sameSite: 'strict'"],
       ["sameSite: 'strict', secure: isSecure()", "sameSite: 'lax', secure: isSecure()"],
       [
-        "hasScope(grant.caller, ['approve', 'operate']) ? grant : undefined",
-        "hasScope(grant.caller, ['approve', 'operate', 'pass']) ? grant : undefined",
+        "hasScope(grant.caller, ['approve', 'operate', 'read']) ? grant : undefined",
+        "hasScope(grant.caller, ['approve', 'operate', 'read', 'pass']) ? grant : undefined",
       ],
       ['maxAge: sessionLength }', 'maxAge: sessionLength * 1000 }'],
       ["this.#options.base === '' ? '__Host-handoff_session' : '__Secure-handoff_session'", "'__Host-handoff_session'"],

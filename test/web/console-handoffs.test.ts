@@ -270,7 +270,7 @@ t.test('what happens, where events are on', async t => {
   const { items } = (await call(passers.busy, 'GET', '/api/events?after=0-0&wait=5&types=handoff.caught')).json()
   t.equal(items.length, 1)
   const { body } = await ask('/console/activity')
-  t.match(textOf(body), /2 transitions; at most 2 in a minute, .*2 on the way .*1 passed, 1 caught.*caught .*in a by alice .*passed/)
+  t.match(textOf(body), /1 passed 0 done 0 ended otherwise .*At most 1 of a kind in a minute, .*1 passed, 1 caught.*caught T in a by alice .*passed T in a/)
   t.match(body, /<svg[^>]*role="img"[^>]*aria-labelledby="minutes-title minutes-text"/)
   t.notMatch(body, /style=|<script>/)
   t.match((await ask('/console')).body, 'id="activity"')

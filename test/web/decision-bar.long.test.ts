@@ -47,6 +47,7 @@ t.test('note and buttons are visible without scrolling', { skip }, async t => {
     for (const [name, id] of Object.entries(ids)) {
       await page.goto(`/approvals/${id}`)
       t.strictSame(await hidden(page), [], `${device}, ${name}, as it comes`)
+      if (device === 'phone') t.ok(await page.evaluate("document.querySelector('.decision').offsetHeight <= innerHeight / 10"), `${name}: a tenth of a phone at most`)
       await page.evaluate('scrollTo(0, document.documentElement.scrollHeight / 2)')
       t.strictSame(await hidden(page), [], `${device}, ${name}, in the middle`)
       await page.evaluate('scrollTo(0, document.documentElement.scrollHeight)')

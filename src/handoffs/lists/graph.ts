@@ -103,7 +103,7 @@ export class Graphs {
 }
 
 /** A handoff's column follows the last column of those that it comes after. None comes after itself, so this ends. */
-function setLevels ({ nodes, edges }: Graph): void {
+export function setLevels ({ nodes, edges }: Graph): void {
   const byId = new Map(nodes.map(node => [node.id, node]))
   for (let round = 0; round < nodes.length; round++) {
     for (const [before, after] of edges) {

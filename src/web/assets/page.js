@@ -70,8 +70,24 @@ for (const zone of document.querySelectorAll('[data-zone]')) {
 // What is selected, to be copied, stays selected: a part that is replaced would lose it.
 const isSelected = part => {
   const selection = document.getSelection()
-  return selection !== null && !selection.isCollapsed && selection.getRangeAt(0).intersectsNode(part)
+  if (selection === null || selection.isCollapsed) return false
+  const more = part.getAttribute('hx-select-oob')
+  return [part, more && document.querySelector(more)].some(one => one && selection.getRangeAt(0).intersectsNode(one))
 }
+
+// On a phone the navigation is one line: where it is now is in view.
+document.querySelector('.places [aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' })
+
+// Nor does a picture jump back to its corner when it is drawn again.
+let scrolled = null
+document.addEventListener('htmx:beforeSwap', () => {
+  const picture = document.getElementById('picture')
+  scrolled = picture && { left: picture.scrollLeft, top: picture.scrollTop }
+})
+document.addEventListener('htmx:afterSettle', () => {
+  const picture = document.getElementById('picture')
+  if (scrolled && picture) picture.scrollTo(scrolled.left, scrolled.top)
+})
 
 // The list of approvals stays as it is while something in it is ticked: nothing moves under the finger.
 const chosen = document.getElementById('chosen')

@@ -3,11 +3,14 @@ import type { Caller } from '../../core/model.ts'
 import type { Activity, Minute } from '../../handoffs/lists/activity.ts'
 import type { Event } from '../../handoffs/feed/feed.ts'
 import { timeTag } from '../text.ts'
-import { consoleLayout, liveSection, inboxLink } from './console-layout.ts'
-import { capital, counted, handoffLink } from './console-handoffs.ts'
+import { consoleLayout, liveSection, inboxLink, number } from './console-layout.ts'
+import { counted, handoffLink } from './console-handoffs.ts'
+
+/** What happens, and what the handoffs are about, by id, for those who may know. */
+export interface ShownActivity extends Activity { titles: ReadonlyMap<string, string> }
 
 /** The tenant's activity, as a page of its own. @param activity null where events are off */
-export function activityPage (caller: Caller, activity: Activity | null): string {
+export function activityPage (caller: Caller, activity: ShownActivity | null): string {
   return consoleLayout({
     caller,
     title: 'What happens',
@@ -20,13 +23,13 @@ export function activityPage (caller: Caller, activity: Activity | null): string
 }
 
 /** The last hour as a picture, and the newest events: a part that keeps itself up to date. */
-export function activityPart (activity: Activity): string {
+export function activityPart (activity: ShownActivity): string {
   return liveSection('activity', '/console/activity', html`<section aria-labelledby="hour"><h2 id="hour">The last hour</h2>!${picture(activity)}</section>
 <section aria-labelledby="newest"><h2 id="newest">What happens</h2>!${newest(activity)}</section>`)
 }
 
-/** How the picture and its legend group the types: what ended well, what ended otherwise, and all the rest. */
-const kinds = [['done', 'good'], ['ended otherwise', 'bad'], ['on the way', 'other']] as const
+/** What the picture has: a handoff is passed once, and ends once. Retries are passed as well. */
+const kinds = [['passed', 'other'], ['done', 'good'], ['ended otherwise', 'bad']] as const
 const endedOtherwise = new Set(['failed', 'declined', 'expired', 'rejected', 'cancelled'])
 
 function nameOf (type: string): string {
@@ -34,11 +37,12 @@ function nameOf (type: string): string {
 }
 
 /** How many of a minute are of each kind. */
-function split ({ counts }: Minute): [good: number, bad: number, other: number] {
+function split ({ counts }: Minute): [passed: number, good: number, bad: number] {
   const found: [number, number, number] = [0, 0, 0]
   for (const [type, count] of counts) {
     const name = nameOf(type)
-    found[name === 'done' ? 0 : endedOtherwise.has(name) ? 1 : 2] += count
+    const kind = name === 'passed' ? 0 : name === 'done' ? 1 : endedOtherwise.has(name) ? 2 : undefined
+    if (kind !== undefined) found[kind] += count
   }
   return found
 }
@@ -50,35 +54,35 @@ const height = 100
 function picture (activity: Activity): string {
   const { minutes, missing, since } = activity
   const parts = minutes.map(split)
-  const sums = parts.map(([good, bad, other]) => good + bad + other)
-  const max = Math.max(1, ...sums)
+  const most = parts.map(part => Math.max(...part))
+  const max = Math.max(1, ...most)
   const bars = minutes.map(({ at }, n) => missing.has(at)
     ? html`<rect class="missing" x="${n * width}" y="0" width="${width}" height="${height}"/>`
     : bar(parts[n]!, n, max))
   const [first, last] = [minutes[0]!.at, minutes.at(-1)!.at]
   const middle = minutes[Math.floor(minutes.length / 2)]!.at
-  const busiest = sums.indexOf(Math.max(...sums))
-  const total = sums.reduce((sum, count) => sum + count, 0)
-  const words = total === 0
-    ? 'Nothing happened.'
-    : `${counted(total, 'transition')}${missing.size > 0 ? ' counted so far' : ''}; at most ${sums[busiest]!.toLocaleString('en')} in a minute, at ${clock(minutes[busiest]!.at)}.`
-  return html`<p>${capital(words)}</p>
-<svg class="minutes" role="img" aria-labelledby="minutes-title minutes-text" viewBox="0 0 ${minutes.length * width} ${height}" preserveAspectRatio="none"><title id="minutes-title">Transitions a minute, from ${clock(first)} to ${clock(last)} UTC</title><desc id="minutes-text">${words} ${totals(minutes)}</desc>!${bars}</svg>
+  const busiest = most.indexOf(Math.max(...most))
+  const sums = kinds.map((_, n) => parts.reduce((sum, part) => sum + part[n]!, 0))
+  const peak = `At most ${number(most[busiest]!)} of a kind in a minute, at ${clock(minutes[busiest]!.at)} UTC.`
+  const words = minutes.every(({ counts }) => counts.size === 0) ? 'Nothing happened.' : peak
+  const legend = sums.map((sum, n) => `${number(sum)} ${kinds[n]![0]}`).join(', ')
+  return html`<p class="facts">!${kinds.map(([name, kind], n) =>
+  html`<span><span class="key ${kind}"></span> ${number(sums[n]!)} ${name}</span> `)}</p>
+<svg class="minutes" role="img" aria-labelledby="minutes-title minutes-text" viewBox="0 0 ${minutes.length * width} ${height}" preserveAspectRatio="none"><title id="minutes-title">What was passed, and what ended, a minute, from ${clock(first)} to ${clock(last)} UTC</title><desc id="minutes-text">${legend}. ${words}</desc>!${bars}</svg>
 <p class="scale" aria-hidden="true"><span>${clock(first)}</span><span>${clock(middle)}</span><span>${clock(last)} UTC</span></p>
-<p class="facts">!${kinds.map(([name, kind], n) =>
-  html`<span><span class="key ${kind}"></span> ${parts.reduce((sum, part) => sum + part[n]!, 0).toLocaleString('en')} ${name}</span> `)}</p>
-<p class="quiet">${totals(minutes)}</p>
+<p>${words}</p>
+!${totals(minutes) === '' ? '' : html`<p class="quiet">All transitions: ${totals(minutes)}.</p>`}
 !${missing.size === 0 ? '' : html`<p class="quiet">So much happened that ${counted(missing.size, 'minute')} ${missing.size === 1 ? 'isn’t' : 'aren’t'} counted to the end yet. The grey ones follow while this page is open.</p>`}
 !${since <= first ? '' : html`<p class="quiet">Events are kept only since ${clock(since)} UTC.</p>`}`
 }
 
-function bar (parts: [number, number, number], n: number, max: number): string {
-  let top = height
+/** One beside the other: what is passed and done in the same minute isn't twice as much. */
+function bar (parts: readonly number[], n: number, max: number): string {
+  const wide = (width - 1) / kinds.length
   return parts.map((count, kind) => {
     if (count === 0) return ''
     const part = count / max * height
-    top -= part
-    return html`<rect class="${kinds[kind]![1]}" x="${n * width + 1}" y="${top.toFixed(2)}" width="${width - 2}" height="${part.toFixed(2)}"/>`
+    return html`<rect class="${kinds[kind]![1]}" x="${(n * width + kind * wide).toFixed(1)}" y="${(height - part).toFixed(2)}" width="${wide.toFixed(1)}" height="${part.toFixed(2)}"/>`
   }).join('')
 }
 
@@ -100,17 +104,17 @@ const byCatcher = new Set(['caught', 'done', 'failed', 'declined', 'asked'])
 
 interface EventText { time: string, data: { handoff_id?: string, to?: string, passed_by?: string, caught_by?: string } }
 
-function newest ({ newest: events }: Activity): string {
+function newest ({ newest: events, titles }: ShownActivity): string {
   if (events.length === 0) return '<p class="quiet">Nothing yet.</p>'
-  return html`<ol class="history">!${events.map(row)}</ol>`
+  return html`<ol class="history">!${events.map(event => row(event, titles))}</ol>`
 }
 
-function row ({ type, text }: Event): string {
+function row ({ type, text }: Event, titles: ShownActivity['titles']): string {
   const { time, data: { handoff_id: id, to, passed_by: passer, caught_by: catcher } } = JSON.parse(text) as EventText
   const at = timeTag(Date.parse(time), time.slice(11, 19))
   const name = nameOf(type)
   const who = name === 'passed' ? passer : byCatcher.has(name) ? catcher : undefined
-  return html`<li>!${at} <strong>${name.replaceAll('_', ' ')}</strong>!${id === undefined ? '' : ` ${handoffLink(id)}`}!${to === undefined
+  return html`<li>!${at} <strong>${name.replaceAll('_', ' ')}</strong>!${id === undefined ? '' : ` ${handoffLink(id, titles.get(id))}`}!${to === undefined
     ? ''
     : ` in ${inboxLink(to)}`}!${who === undefined ? '' : html` <span class="quiet">${name === 'passed' ? 'from' : 'by'} ${who}</span>`}</li>`
 }

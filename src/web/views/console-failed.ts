@@ -42,23 +42,25 @@ export function failedPage ({ caller, filters, part, grouped }: FailedPage): str
     main: html`<h1>Failed</h1>
 <p class="quiet">Failed, declined or expired, and without a new attempt. Redriven, each is passed again by its own passer.</p>
 !${problem === undefined ? '' : notice('bad', html`<p>${problem}</p>`)}
-!${filterForm(query)}
+!${filterForm('/console/failed', query, failures)}
 !${grouped === null || grouped.items.length === 0 ? '' : groupTable({ ...grouped, now: part.now }, query)}
 !${problem === undefined ? list(caller, query, part, grouped === null) : ''}`,
   })
 }
 
-function filterForm ({ inbox = '', status = '', error_code: code = '', labels = '' }: Query): string {
+/** The fields that narrow a list. @param path of its page @param statuses those that it has */
+export function filterForm (path: string, query: Query, statuses: readonly string[]): string {
+  const { inbox = '', status = '', error_code: code = '', labels = '' } = query
   const isNarrow = inbox + status + code + labels !== ''
-  const options = failures.map(name => html`<option value="${name}"!${name === status ? ' selected' : ''}>${name}</option>`)
+  const options = statuses.map(name => html`<option value="${name}"!${name === status ? ' selected' : ''}>${name}</option>`)
   const field = (name: string, title: string, value: string, example: string) =>
     html`<div><label for="${name}">${title}</label><input id="${name}" name="${name}" value="${value}" placeholder="${example}" maxlength="300" autocomplete="off" autocapitalize="off" spellcheck="false"></div>`
-  return html`<form class="filters" action="/console/failed" aria-label="Filter">
+  return html`<form class="filters" action="${path}" aria-label="Filter">
 !${field('inbox', 'Inbox', inbox, 'any')}
 <div><label for="status">How it ended</label><select id="status" name="status"><option value="">any way</option>!${options}</select></div>
 !${field('error_code', 'Error code', code, 'any')}
 !${field('labels', 'Labels', labels, 'run:42,team:red')}
-<div class="buttons"><button>Filter</button>!${isNarrow ? html` <a href="/console/failed">Show all</a>` : ''}</div>
+<div class="buttons"><button>Filter</button>!${isNarrow ? html` <a href="${path}">Show all</a>` : ''}</div>
 </form>`
 }
 
@@ -95,7 +97,7 @@ function list (caller: Caller, query: Query, { items, next, now }: Handoffs, isL
   }
   const isHers = mayChange(caller)
   const rows = items.map(item => handoffRow(
-    item, failureFacts(item, now), isHers
+    item, endFacts(item, now), isHers
       ? html`<input type="checkbox" name="id" value="${item.handoff_id}" aria-label="Choose ${item.handoff_id}">`
       : ''
   ))
@@ -110,8 +112,9 @@ function list (caller: Caller, query: Query, { items, next, now }: Handoffs, isL
 }
 
 /** How it ended, of what, and what its catcher said. */
-function failureFacts (item: HandoffItem, now: number): string[] {
-  const { to, status, passed_by: passer, caught_by: catcher, ended_at: end, error, reason, attempt } = item
+export function endFacts (item: HandoffItem, now: number): string[] {
+  const { to, status, passed_by: passer, caught_by: catcher, error, reason, attempt } = item
+  const end = item.completed_at ?? item.ended_at
   const why = error !== undefined
     ? (error.code === undefined ? '' : html`<code>${error.code}</code> `) + said(error.message)
     : reason !== undefined ? said(reason) : because[item.expired_because ?? ''] ?? ''
@@ -119,6 +122,7 @@ function failureFacts (item: HandoffItem, now: number): string[] {
     `${statusTag(status)} ${end === undefined ? '' : ago(end, now)}`,
     to === undefined ? '' : `in ${inboxLink(to)}`,
     catcher === undefined ? '' : `by ${agentLink(catcher)}`,
+    item.worker === undefined ? '' : html`worker <code>${item.worker}</code>`,
     html`from ${passer}`,
     attempt === undefined ? '' : html`attempt ${String(attempt)}`,
     why,

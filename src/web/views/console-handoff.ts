@@ -1,11 +1,15 @@
 import { html } from 'ghtml'
 import type { Caller } from '../../core/model.ts'
-import type { Graph, GraphNode } from '../../handoffs/lists/graph.ts'
+import type { Graph } from '../../handoffs/lists/graph.ts'
 import type { Happened, History, Inspected } from '../../handoffs/lists/histories.ts'
+import { waitsInWords } from '../../clients/typescript/command/common/waits.ts'
+import type { WaitsFor } from '../../core/schemas/handoffs.ts'
 import { beginningOf, dateTag, duration, visible } from '../text.ts'
-import { consoleLayout, inboxLink, liveSection, mayChange, mayDecide } from './console-layout.ts'
-import { agentLink, ago, handoffLink, inTime, labelFacts, progressText, statusTag } from './console-handoffs.ts'
-import { otherHandoffs } from './terms.ts'
+import { consoleLayout, inboxLink, liveSection, mayChange, mayDecide, runPath } from './console-layout.ts'
+import {
+  agentLink, ago, handoffLink, inTime, labelFacts, progressText, statusTag, titleOf
+} from './console-handoffs.ts'
+import { graphPicture } from './graph.ts'
 import { notice } from './layout.ts'
 
 /** How much of an agent's or a person's text is shown, in characters. */
@@ -18,21 +22,37 @@ interface HandoffPage {
   history: History
   /** Null if it comes after nothing, and nothing waits for it. */
   graph: Graph | null
+  /** What it and those of the graph are about, by id, for those who may know. */
+  titles: ReadonlyMap<string, string>
+  /** What a pending handoff waits for; null if it isn't pending. */
+  waits: readonly WaitsFor[] | null
+  /** HTML of what was passed and what came of it; null for who may not read it. It isn't brought up to date. */
+  everything: string | null
+  /** Only what keeps itself up to date was asked for. */
+  isPart: boolean
+  /** The names of labels that make runs. */
+  runLabels: readonly string[]
 }
 
 /** A handoff: how it stands, its attempts, and its transitions. */
 export function handoffPage (caller: Caller, page: Omit<HandoffPage, 'caller'>, problem?: string): string {
-  const { one } = page
-  const self = addressOf(one)
-  const order = page.graph === null ? '' : graphPicture(page.graph, one.handoff_id)
-  const inside = [standing(caller, one), order, attemptList(page), historyList(page)].join('\n')
-  // An ended handoff changes no more, except that the sweep may still make its next attempt.
+  const { one, everything, titles } = page
+  const title = titles.get(one.handoff_id)
+  const order = page.graph === null ? '' : orderPart(page.graph, page)
+  const first = standing(caller, page)
+  const second = [order, attemptList(page), historyList(page)].join('\n')
+  // What has ended changes no more, except that the sweep may still make its next attempt.
   const mayChangeYet = isLive(one) || one.reissued_as === null
+  const name = html`<small>Handoff <code>${one.handoff_id}</code></small>`
   return consoleLayout({
     caller,
-    title: `Handoff ${one.handoff_id}`,
-    main: html`!${problem === undefined ? '' : notice('bad', html`<p>${problem}</p>`)}<h1>Handoff <code>${one.handoff_id}</code></h1>
-!${mayChangeYet ? liveSection('handoff', self, inside) : html`<div id="handoff">!${inside}</div>`}`,
+    title: title ?? `Handoff ${one.handoff_id}`,
+    main: html`!${problem === undefined ? '' : notice('bad', html`<p>${problem}</p>`)}!${title === undefined
+      ? html`<h1>Handoff <code>${one.handoff_id}</code></h1>`
+      : html`<h1 class="about">!${titleOf(title)} !${name}</h1>`}
+!${mayChangeYet ? liveSection('handoff', addressOf(one), first, 'handoff-more') : html`<div id="handoff">!${first}</div>`}
+!${everything ?? ''}
+<div id="handoff-more">!${second}</div>`,
   })
 }
 
@@ -63,10 +83,24 @@ function rowList (rows: readonly Row[]): string {
     html`<div><dt>${name}</dt> <dd>!${value}</dd></div>`)}</dl>`
 }
 
-function standing (caller: Caller, one: Inspected): string {
+function standing (caller: Caller, { one, waits, isPart, everything, runLabels }: Omit<HandoffPage, 'caller'>): string {
+  const isNews = isPart && everything !== null && !isLive(one)
   return html`<section aria-labelledby="standing"><h2 id="standing">Now !${statusTag(one.status)}</h2>
-!${rowList([...passing(one), ...work(one), ...ending(one)])}
+!${rowList([...passing(one, runLabels), ...waiting(waits), ...work(one), ...ending(one)])}
+!${isNews ? html`<p><a href="${addressOf(one)}">Load the page again</a> to see what came of it.</p>` : ''}
 !${actions(caller, one)}</section>`
+}
+
+/** What a pending handoff waits for, in words. */
+function waiting (waits: readonly WaitsFor[] | null): Row[] {
+  if (waits === null) return []
+  const all = waits.map(({ until, ...wait }) => html`${waitsInWords([wait])}!${until === undefined
+    ? ''
+    : html`, ${wait.reason === 'approval' ? 'until ' : ''}!${dateTag(Date.parse(until))}`}`)
+  const words = all.length > 1
+    ? html`<ul class="plain-list">!${all.map(one => html`<li>!${one}</li>`)}</ul>`
+    : all[0] ?? html`${waitsInWords([])}`
+  return [['Waits for', words]]
 }
 
 /** A moment, and how long ago. */
@@ -82,15 +116,17 @@ function deadline (at: string | null | undefined, one: Inspected): string {
     : ''}`
 }
 
-function passing (one: Inspected): Row[] {
-  const { passedBy, to, priority = 0, labels, parent, available_at: available, blocked_by: blocked, now } = one
+function passing (one: Inspected, runLabels: readonly string[]): Row[] {
+  const { passedBy, to, priority = 0, labels, parent, available_at: available, now } = one
+  const runs = Object.entries(labels ?? {}).filter(([name]) => runLabels.includes(name))
+    .map(([name, value]) => html`<a href="${runPath(`${name}:${value}`)}">${value}</a>`)
   return [
     ['Passed', html`by ${passedBy}, !${moment(one.created_at, now)}`],
     ['Inbox', to === undefined ? '' : html`!${inboxLink(to)}${priority === 0 ? '' : `, priority ${priority}`}`],
     ['Labels', labelFacts(labels)],
+    ['Run', runs.join(', ')],
     ['Part of', parent === undefined ? '' : handoffLink(parent)],
     ['Can’t be caught before', available === undefined ? '' : deadline(available, one)],
-    ['Waits for', blocked === undefined ? '' : otherHandoffs(blocked)],
     ['Approval', approval(one)],
     ['To be caught until', one.caught_at === null ? deadline(one.expires_at, one) : ''],
   ]
@@ -107,8 +143,9 @@ function work (one: Inspected): Row[] {
   const isCaught = one.status === 'caught'
   return [
     ['Caught', one.caught_at === null ? '' : html`by !${agentLink(by!)}, !${moment(one.caught_at, now)}`],
+    ['Worker', one.worker === undefined ? '' : html`<code>${one.worker}</code>`],
     ['Last heartbeat', moment(one.heartbeat_at, now)],
-    ['Progress', progress === undefined ? '' : html`!${progressText(progress)} <span class="quiet">(!${ago(progress.at, now)})</span>`],
+    ['Progress', progress === undefined ? '' : html`!${progressText(progress, shown)} <span class="quiet">(!${ago(progress.at, now)})</span>`],
     ['Checkpoint', moment(one.checkpoint_at, now)],
     ['Next heartbeat due', isCaught ? deadline(beat, one) : ''],
     ['To be done until', isCaught ? deadline(one.work_expires_at, one) : ''],
@@ -221,53 +258,9 @@ function historyList ({ one, history: { happened, isWhole } }: Omit<HandoffPage,
   : '<p class="quiet">More may have happened: too much else did since, so the events were not read to their end.</p>'}</section>`
 }
 
-/** Of the picture, in its own units. */
-const box = { width: 150, height: 44 }
-const gap = { x: 56, y: 14 }
-const margin = 4
-
-interface Place { x: number, y: number }
-
-/** The handoffs before and after one, drawn from left to right. @param self the handoff of the page */
-function graphPicture (graph: Graph, self: string): string {
-  const places = placesOf(graph)
-  const width = Math.max(...[...places.values()].map(({ x }) => x)) + box.width + margin
-  const height = Math.max(...[...places.values()].map(({ y }) => y)) + box.height + margin
-  const lines = graph.edges.map(([before, after]) => line(places.get(before)!, places.get(after)!))
-  const boxes = graph.nodes.map(node => boxOf(node, places.get(node.id)!, node.id === self))
+/** What it waits for and what waits for it. */
+function orderPart (graph: Graph, { one, titles }: Omit<HandoffPage, 'caller'>): string {
   return html`<section aria-labelledby="order"><h2 id="order">In order</h2>
-<div class="wide" tabindex="0" role="group" aria-labelledby="order"><svg class="graph" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}">!${lines}!${boxes}</svg></div>
+!${graphPicture({ graph, titles, self: one.handoff_id, label: 'order' })}
 <p class="quiet">What is on the left must end first.!${graph.isWhole ? '' : ' There are more, which aren’t drawn.'}</p></section>`
-}
-
-/** A column for each level, each in the middle of the picture's height. */
-function placesOf ({ nodes }: Graph): Map<string, Place> {
-  const columns = new Map<number, GraphNode[]>()
-  for (const node of nodes) columns.set(node.level, [...columns.get(node.level) ?? [], node])
-  const max = Math.max(...[...columns.values()].map(column => column.length))
-  const step = box.height + gap.y
-  const places = new Map<string, Place>()
-  for (const [level, column] of columns) {
-    const top = margin + (max - column.length) * step / 2
-    const x = margin + level * (box.width + gap.x)
-    for (const [n, { id }] of column.entries()) places.set(id, { x, y: top + n * step })
-  }
-  return places
-}
-
-function line (from: Place, to: Place): string {
-  const [x1, y1, x2, y2] = [from.x + box.width, from.y + box.height / 2, to.x, to.y + box.height / 2]
-  const middle = (x1 + x2) / 2
-  return html`<path d="M${x1} ${y1} C${middle} ${y1} ${middle} ${y2} ${x2 - 5} ${y2}"/><path class="tip" d="M${x2} ${y2} l-7 -4 v8 z"/>`
-}
-
-const good = new Set(['done'])
-const bad = new Set(['failed', 'declined', 'expired', 'rejected', 'cancelled'])
-
-function boxOf ({ id, status, to }: GraphNode, { x, y }: Place, isSelf: boolean): string {
-  const kind = good.has(status) ? 'good' : bad.has(status) ? 'bad' : 'other'
-  const about = to === undefined ? status : `${status}, ${to.length > 12 ? `${to.slice(0, 11)}…` : to}`
-  const inside = html`<rect class="${kind}!${isSelf ? ' self' : ''}" x="${x}" y="${y}" width="${box.width}" height="${box.height}" rx="6"/>
-<text x="${x + 10}" y="${y + 18}"><tspan class="id">${id.slice(0, 12)}…</tspan><tspan x="${x + 10}" dy="17">${about}</tspan></text>`
-  return isSelf ? html`<g>!${inside}</g>` : html`<a href="/console/handoffs/${id}">!${inside}</a>`
 }

@@ -19,9 +19,25 @@ export function inTime (at: string, now: number): string {
   return timeTag(time, time > now ? `in ${span(Math.max(1000, time - now), Math.round)}` : 'now')
 }
 
-/** To a handoff's page. */
-export function handoffLink (id: string): string {
-  return html`<a href="/console/handoffs/${id}"><code>${id}</code></a>`
+/** To a handoff's page. @param title what it is about, for those who may know */
+export function handoffLink (id: string, title?: string): string {
+  if (title === undefined) return html`<a href="/console/handoffs/${id}"><code>${id}</code></a>`
+  return html`<a class="titled" title="${id}" href="/console/handoffs/${id}" dir="auto">!${visible(title)}</a>`
+}
+
+/** The first line of a task. It is cut where it was kept. */
+export function titleOf (title: string): string {
+  return html`<span class="task" dir="auto">!${visible(title)}${[...title].length >= longestKept ? '…' : ''}</span>`
+}
+
+/** How many characters of a title are kept. */
+const longestKept = 100
+
+/** What a handoff is called: its title, what its task begins with, or its id. */
+function nameOfItem ({ handoff_id: id, title, task, task_truncated: isCut }: HandoffItem): string {
+  if (title !== undefined && title !== '') return titleOf(title)
+  if (task === undefined) return html`<code>${id}</code>`
+  return html`<span class="task" dir="auto">!${visible(task)}${isCut === true ? '…' : ''}</span>`
 }
 
 /** A link to the handoffs that an agent holds. */
@@ -37,8 +53,8 @@ export function statusTag (status: string): string {
 const troubled = new Set(['failed', 'declined', 'expired', 'rejected'])
 
 /** Text that an agent wrote, on one line or two. */
-export function said (text: string): string {
-  const beginning = beginningOf(text, shown)
+export function said (text: string, most = shown): string {
+  const beginning = beginningOf(text, most)
   return html`<q dir="auto">!${visible(beginning)}${beginning.length < text.length ? '…' : ''}</q>`
 }
 
@@ -51,10 +67,10 @@ export function labelFacts (labels: Record<string, string> | undefined): string 
   return labels === undefined ? '' : labelTags(Object.entries(labels).map(([name, value]) => `${name}:${value}`))
 }
 
-/** The last report of its catcher. */
-export function progressText ({ message, percent }: { message?: string, percent?: number }): string {
+/** The last report of its catcher. @param most how many characters of it */
+export function progressText ({ message, percent }: { message?: string, percent?: number }, most = shown): string {
   const share = percent === undefined ? '' : html`${String(percent)} %`
-  return [share, message === undefined ? '' : said(message)].filter(part => part !== '').join(' ')
+  return [share, message === undefined ? '' : said(message, most)].filter(part => part !== '').join(' ')
 }
 
 /** `one handoff`, `3 handoffs`. */
@@ -75,10 +91,7 @@ export function address (path: string, asked: Record<string, string | undefined>
 
 /** A handoff of a list: its task or id, and facts. @param choice HTML before it */
 export function handoffRow (item: HandoffItem, more: readonly string[], choice = ''): string {
-  const { handoff_id: id, task, task_truncated: isCut } = item
-  const title = task === undefined
-    ? html`<code>${id}</code>`
-    : html`<span class="task" dir="auto">!${visible(task)}${isCut === true ? '…' : ''}</span>`
-  return html`<li>!${choice}<div class="row"><a id="h-${id}" href="/console/handoffs/${id}">!${title}</a>
+  const { handoff_id: id } = item
+  return html`<li>!${choice}<div class="row"><a id="h-${id}" href="/console/handoffs/${id}">!${nameOfItem(item)}</a>
 !${facts([...more, labelFacts(item.labels)])}</div></li>`
 }

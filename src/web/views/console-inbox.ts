@@ -1,10 +1,11 @@
 import { html } from 'ghtml'
 import type { Caller } from '../../core/model.ts'
-import type { InboxAnswer } from '../../core/schemas/inboxes.ts'
+import type { InboxAnswer, WorkersAnswer } from '../../core/schemas/inboxes.ts'
 import type { Handoffs } from '../console-routes.ts'
 import { age, dateTag } from '../text.ts'
 import { caughtTable, failedTable, pendingTable } from './console-lists.ts'
 import { consoleLayout, liveSection, mayChange, inboxPath, inboxState, number, tiles } from './console-layout.ts'
+import { workersTable } from './console-workers.ts'
 import { notice } from './layout.ts'
 
 type List = 'caught' | 'pending' | 'failed'
@@ -24,6 +25,8 @@ interface InboxPage {
   caller: Caller
   inbox: InboxAnswer
   lists: InboxLists
+  /** Who works on it, the latest first. */
+  workers: WorkersAnswer
   /** Where each list begins, if not at its start. */
   cursors: Record<List, string | undefined>
   done: DoneToMany
@@ -47,22 +50,38 @@ export function inboxPage (page: InboxPage): string {
   })
 }
 
-function contents ({ inbox, lists, cursors }: InboxPage): string {
+function contents ({ inbox, lists, cursors, workers }: InboxPage): string {
   const { caught, pending, failed, now } = lists
   const state = inboxState(inbox)
+  const all = inbox.pending + inbox.waiting_approval + inbox.delayed + inbox.blocked
   return html`!${tiles([
-    ['Pending', number(inbox.pending)],
+    ['Pending', html`${number(all)}!${all === inbox.pending ? '' : html` <small>${number(inbox.pending)} can be caught now</small>`}`],
     ['Oldest waits', inbox.oldest_at === null ? '–' : age(Date.parse(inbox.oldest_at), now)],
     ['For a person', number(inbox.waiting_approval)],
     ['Later', number(inbox.delayed + inbox.blocked)],
     ['Caught', number(inbox.caught)],
     ['Failed', number(inbox.failed)],
+    ['Listening', number(inbox.listening)],
   ])}
 <p>!${state === '' ? '' : html`!${state} `}${settingsWords(inbox)}</p>
 !${list('caught', 'Caught', caught, cursors, inbox, caughtTable(caught.items, now))}
+!${workersPart(inbox.inbox, workers, now)}
 !${list('pending', 'Pending', pending, cursors, inbox, pendingTable(pending.items, now))}
 !${list('failed', 'Failed', failed, cursors, inbox, failedTable(failed.items, now))}
 <p class="quiet">As of !${dateTag(now)}, and kept up to date.</p>`
+}
+
+/** How many of its workers the inbox's page shows. */
+const workersShown = 10
+
+function workersPart (inbox: string, { items, more }: WorkersAnswer, now: number): string {
+  const isMore = more || items.length > workersShown
+  return html`<h2 id="workers">Who works on it</h2>
+!${items.length === 0
+  ? '<p class="quiet">Nobody waits there, has asked there within a minute, or has one of its handoffs caught.</p>'
+  : workersTable(items.slice(0, workersShown), now)}!${isMore
+  ? html`<p><a id="all-workers" href="${inboxPath(inbox)}/workers">All ${number(items.length)}${more ? ', and more' : ''}</a></p>`
+  : ''}`
 }
 
 function settingsWords ({ paused, max_caught: maxCaught, max_pending: maxPending }: InboxAnswer): string {

@@ -1,22 +1,28 @@
 import { html } from 'ghtml'
 import { hasScope } from '../../auth/scopes.ts'
-import type { Caller } from '../../core/model.ts'
+import { partsOf } from '../../clients/typescript/command/common/names.ts'
+import type { Caller, NeededScope, Scope } from '../../core/model.ts'
 import { consoleArea } from '../area.ts'
 import { layout } from './layout.ts'
 import type { InboxAnswer } from '../../core/schemas/inboxes.ts'
 
-/** The console's pages that its navigation leads to. */
-const places = [
-  ['/console', 'Overview'], ['/console/failed', 'Failed'], ['/console/agents', 'Who holds what'],
-  ['/console/activity', 'What happens']
-] as const
-type ConsolePlace = typeof places[number][0]
+/** Who sees keys and limits. */
+export const keyViewers = ['operate'] as const satisfies readonly Scope[]
+/** Who sees webhooks. Only `webhooks` may make and test them. */
+export const webhookViewers = ['operate', 'webhooks'] as const satisfies readonly Scope[]
+
+/** The console's pages that its navigation leads to, and what a key needs besides `status` to see one. */
+const places: ReadonlyArray<[path: string, name: string, needs?: NeededScope]> = [
+  ['/console', 'Overview'], ['/console/runs', 'Runs'], ['/console/failed', 'Failed'], ['/console/ended', 'Ended'],
+  ['/console/agents', 'Who holds what'], ['/console/activity', 'What happens'],
+  ['/console/webhooks', 'Webhooks', webhookViewers], ['/console/keys', 'Keys', keyViewers]
+]
 
 interface ConsolePage {
   caller: Caller
   title: string
   /** Where in the navigation this page is, if it is there. */
-  at?: ConsolePlace
+  at?: string
   /** HTML. */
   main: string
   /** The person's search. */
@@ -25,7 +31,7 @@ interface ConsolePage {
 
 /** A page of the console, with its navigation, and the field that finds a handoff. */
 export function consoleLayout ({ caller, title, at, main, sought = '' }: ConsolePage): string {
-  const links = places.map(([path, name]) => html`<a href="${path}"!${path === at
+  const links = places.filter(([, , needs]) => hasScope(caller, needs)).map(([path, name]) => html`<a href="${path}"!${path === at
     ? ' aria-current="page"'
     : ''}>${name}</a> `)
   const navigation = html`<div class="places"><nav aria-label="Console">!${links}</nav>
@@ -41,9 +47,10 @@ const stale = '<p id="stale" class="stale" role="status" hidden>' +
 /**
  * A part of a page that keeps itself up to date. Screen readers don't announce each time.
  * @param url the page's own, from which the part with this id is taken
+ * @param more the id of another part, which is brought up to date with it
  */
-export function liveSection (id: string, url: string, inside: string): string {
-  return html`<div id="${id}" data-live hx-get="${url}" hx-select="#${id}" hx-trigger="every 5s" hx-swap="outerHTML">
+export function liveSection (id: string, url: string, inside: string, more?: string): string {
+  return html`<div id="${id}" data-live hx-get="${url}" hx-select="#${id}"!${more === undefined ? '' : html` hx-select-oob="#${more}"`} hx-trigger="every 5s" hx-swap="outerHTML">
 !${inside}
 </div>`
 }
@@ -66,6 +73,12 @@ export function number (count: number): string {
 /** The path of an inbox's page. */
 export function inboxPath (name: string): string {
   return `/console/inboxes/${name}`
+}
+
+/** The path of a run's page. @param label `name:value` */
+export function runPath (label: string): string {
+  const [name, value] = partsOf(label)
+  return `/console/run?label=${encodeURIComponent(name)}&value=${encodeURIComponent(value)}`
 }
 
 /** @param place in the page: with it the link keeps the focus when the page is brought up to date */

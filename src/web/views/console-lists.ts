@@ -1,28 +1,32 @@
 import { html } from 'ghtml'
 import type { HandoffItem, Handoffs } from '../console-routes.ts'
-import { age, agoTag, availableIn, beginningOf, inTag, labelTags, visible } from '../text.ts'
-import { consoleLayout, inboxLink, liveSection, table } from './console-layout.ts'
+import { age, agoTag, availableIn, beginningOf, inTag, visible } from '../text.ts'
+import { consoleLayout, inboxLink, liveSection, runPath, table } from './console-layout.ts'
 import type { Caller } from '../../core/model.ts'
 import {
-  address, agentLink, ago, capital, counted, handoffRow, inTime, progressText, statusTag
+  address, agentLink, ago, capital, counted, handoffRow, inTime, labelFacts, progressText, statusTag, titleOf
 } from './console-handoffs.ts'
 import { notice } from './layout.ts'
+import { otherHandoffs } from './terms.ts'
 
 /** Tables of handoffs. */
 
 /** How much of what agents wrote a cell shows, in characters. */
 const textShown = 200
 
+/** Those first that can be caught, and of them those that have waited longest. */
 export function pendingTable (items: readonly HandoffItem[], now: number): string {
+  const inOrder = items.map(item => ({ item, state: pendingState(item, now) })).sort((one, other) =>
+    Number(one.state !== '') - Number(other.state !== '') || (one.item.created_at < other.item.created_at ? -1 : 1))
   return table({
     label: 'Pending',
     columns: ['Handoff', 'From', 'Since', 'Expires', 'State'],
-    rows: items.map(item => [
+    rows: inOrder.map(({ item, state }) => [
       handoffCell(item),
       agent(item.passed_by),
       age(Date.parse(item.created_at), now),
       inTag(Date.parse(item.expires_at), now),
-      pendingState(item, now),
+      state,
     ])
   })
 }
@@ -33,7 +37,7 @@ export function caughtTable (items: readonly HandoffItem[], now: number): string
     columns: ['Handoff', 'By', 'Since', 'Last heartbeat', 'Progress'],
     rows: items.map(item => [
       handoffCell(item),
-      agent(item.caught_by ?? ''),
+      agent(item.caught_by ?? '') + workerTag(item),
       item.caught_at === undefined ? '' : age(Date.parse(item.caught_at), now),
       heardOf(item, now),
       progressCell(item, now),
@@ -55,29 +59,41 @@ export function failedTable (items: readonly HandoffItem[], now: number): string
   })
 }
 
-/** A link to the handoff's page: its id, and for operators what its task begins with. */
-function handoffCell ({ handoff_id: id, task, task_truncated: isCut, labels }: HandoffItem): string {
-  return html`<a id="h-${id}" href="/console/handoffs/${id}"><code>${id}</code></a>!${task === undefined
+/** A link to the handoff's page: its title, its id, and for operators what its task begins with. */
+function handoffCell (item: HandoffItem): string {
+  const { handoff_id: id, title, task, task_truncated: isCut, labels } = item
+  const code = html`<code>${id}</code>`
+  const tags = labels === undefined ? '' : ` ${labelFacts(labels)}`
+  if (title !== undefined && title !== '') {
+    return html`<a id="h-${id}" href="/console/handoffs/${id}">!${titleOf(title)}</a> <span class="id">!${code}</span>!${tags}`
+  }
+  return html`<a id="h-${id}" href="/console/handoffs/${id}">!${code}</a>!${task === undefined
     ? ''
-    : html` <span class="some" dir="auto">!${some(task, isCut === true)}</span>`}!${labels === undefined
-    ? ''
-    : ` ${labelTags(Object.entries(labels).map(([name, value]) => `${name}:${String(value)}`))}`}`
+    : html` <span class="some" dir="auto">!${some(task, isCut === true)}</span>`}!${tags}`
 }
 
 function agent (name: string): string {
   return html`<span class="name">${name}</span>`
 }
 
-/** The beginning of an agent's text. @param isCut the text goes on */
+/** What its worker calls itself; empty if that is unknown. */
+function workerTag ({ worker }: HandoffItem): string {
+  return worker === undefined ? '' : html` <code class="worker">${worker}</code>`
+}
+
+/** The beginning of what an agent wrote. @param isCut there is more of it than this text */
 function some (text: string, isCut = false): string {
   const shown = beginningOf(text, textShown)
   return visible(shown) + (isCut || shown.length < text.length ? '…' : '')
 }
 
-function pendingState ({ approval, available_at: at, cancel_requested_at: cancel }: HandoffItem, now: number): string {
+/** Why it can't be caught yet; empty if it can. */
+function pendingState (item: HandoffItem, now: number): string {
+  const { approval, available_at: at, cancel_requested_at: cancel, blocked_by: open } = item
   const isWaiting = (approval as { state?: string } | undefined)?.state === 'waiting'
   return [
     ...isWaiting ? ['waits for a person'] : [],
+    ...open === undefined ? [] : [`waits for ${otherHandoffs(open)}`],
     ...at !== undefined && Date.parse(at) > now ? [availableIn(Date.parse(at), now)] : [],
     ...cancel === undefined ? [] : ['cancel requested'],
   ].join('; ')
@@ -171,6 +187,7 @@ function workFacts (item: HandoffItem, now: number): string[] {
   return [
     to === undefined ? '' : `in ${inboxLink(to)}`,
     html`caught !${ago(since!, now)}`,
+    item.worker === undefined ? '' : html`worker <code>${item.worker}</code>`,
     heard === undefined ? '' : html`last heartbeat !${ago(heard, now)}`,
     beat == null ? '' : html`heartbeat due !${inTime(beat, now)}`,
     end == null ? '' : html`work ends !${inTime(end, now)}`,
@@ -179,16 +196,23 @@ function workFacts (item: HandoffItem, now: number): string[] {
   ]
 }
 
-/** `found`: null if nothing was looked for. `state`: the list that the page goes on with; both without it. */
+/** What is found: `over` is done, cancelled or rejected; null where what has ended isn't listed. */
+interface Found { live: Handoffs, failed: Handoffs, over: Handoffs | null }
+
+/**
+ * `found`: null if nothing was looked for. `run`: the label of the run that was looked for. `state`: the list that the
+ * page goes on with; all of them without it.
+ */
 interface FindPage {
   caller: Caller
   sought: string
-  found: { live: Handoffs, failed: Handoffs } | null
-  state?: 'live' | 'failed'
+  found: Found | null
+  run?: string
+  state?: keyof Found
 }
 
 /** The handoffs that have a label. */
-export function findPage ({ caller, sought, found, state }: FindPage): string {
+export function findPage ({ caller, sought, found, run, state }: FindPage): string {
   const hint = html`<p>A handoff is found by its id, or by a label as in <code>run:42</code>, or several: <code>run:42,team:red</code>.</p>`
   if (found === null) {
     return consoleLayout({
@@ -198,21 +222,24 @@ export function findPage ({ caller, sought, found, state }: FindPage): string {
       main: html`<h1>Find a handoff</h1>!${sought === '' ? '' : notice('bad', '<p>This is neither an id nor a label.</p>')}!${hint}`,
     })
   }
-  const { live, failed } = found
+  const { live, failed, over } = found
   const lists = [
-    ...state === 'failed' ? [] : [part('Pending or caught', 'live', sought, live)],
-    ...state === 'live' ? [] : [part('Failed', 'failed', sought, failed)],
-  ]
+    ['Pending or caught', 'live', live], ['Failed', 'failed', failed], ['Done, cancelled or rejected', 'over', over]
+  ] as const
   return consoleLayout({
     caller,
-    title: 'Find',
+    title: `With ${sought}`,
     sought,
-    main: html`<h1>With <code>${sought}</code></h1>!${lists}
-<p class="quiet">What is done, cancelled, rejected or reissued is found by its id alone.</p>`,
+    main: html`<h1>With <code>${sought}</code></h1>
+!${lists.map(([title, name, handoffs]) => handoffs === null || (state !== undefined && state !== name)
+  ? ''
+  : part(title, name, sought, handoffs))}
+!${run === undefined ? '' : html`<p><a class="onward" href="${runPath(run)}">The run, with its picture and counts</a></p>`}
+<p class="quiet">!${over === null ? 'What is done, cancelled, rejected or reissued is found by its id alone.' : 'What was reissued is on the page of its next attempt.'}</p>`,
   })
 }
 
-function part (title: string, state: 'live' | 'failed', sought: string, { items, next, now }: Handoffs): string {
+function part (title: string, state: keyof Found, sought: string, { items, next, now }: Handoffs): string {
   const more = next === null
     ? ''
     : html`<p><a href="${address('/console/find', { q: sought, state, cursor: next })}">More of these</a></p>`
@@ -224,7 +251,8 @@ function part (title: string, state: 'live' | 'failed', sought: string, { items,
 }
 
 function factsOf (item: HandoffItem, now: number): string[] {
-  const { status, to, passed_by: passer, caught_by: catcher, caught_at: since, created_at: at, ended_at: end } = item
+  const { status, to, passed_by: passer, caught_by: catcher, caught_at: since, created_at: at } = item
+  const end = item.completed_at ?? item.ended_at
   return [
     statusTag(status),
     to === undefined ? '' : `in ${inboxLink(to)}`,

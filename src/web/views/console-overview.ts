@@ -1,10 +1,11 @@
 import { html } from 'ghtml'
 import type { Caller } from '../../core/model.ts'
-import type { Activity } from '../../handoffs/lists/activity.ts'
+import type { Memory } from '../../store/health.ts'
 import type { InboxAnswer } from '../../core/schemas/inboxes.ts'
 import type { HandoffItem } from '../console-routes.ts'
 import { age, agoTag, dateTag } from '../text.ts'
 import { activityPart } from './console-activity.ts'
+import type { ShownActivity } from './console-activity.ts'
 import {
   consoleLayout, liveSection, mayDecide, inboxLink, inboxState, isAtLimit, isFull, number, table, tiles
 } from './console-layout.ts'
@@ -29,8 +30,13 @@ const waitsLong = 10 * 60_000
 /** How many inboxes are named for one thing that is worth a look. */
 const named = 5
 
-/** @param activity what happens; null where that isn't known, or not shown */
-export function overviewPage (caller: Caller, overview: Overview, activity: Activity | null): string {
+/**
+ * @param activity what happens; null where that isn't known, or not shown
+ * @param memory Redis's; null for who may not know
+ */
+export function overviewPage (
+  caller: Caller, overview: Overview, activity: ShownActivity | null, memory: Memory | null
+): string {
   const { cursor } = overview
   const url = cursor === undefined ? '/console' : `/console?cursor=${encodeURIComponent(cursor)}`
   const inside = html`!${verdict(caller, overview)}
@@ -38,6 +44,7 @@ export function overviewPage (caller: Caller, overview: Overview, activity: Acti
 <h2>Inboxes</h2>
 !${inboxTable(overview)}
 !${pages(overview)}
+!${memory === null ? '' : memoryPart(memory)}
 <p class="quiet">As of !${dateTag(overview.now)}, and kept up to date.</p>`
   return consoleLayout({
     caller,
@@ -126,6 +133,19 @@ function totals ({ inboxes, next, cursor, waiting, now }: Overview): string {
   return all + note
 }
 
+/** What a pending handoff of 1 KB takes of Redis at most, in bytes: docs/performance.md. */
+const bytesOfHandoff = 1024 + 725
+
+/** How full Redis is, of all tenants. */
+function memoryPart ({ used, limit }: Memory): string {
+  const size = (bytes: number) => bytes < 1024 ** 3 ? `${number(Math.round(bytes / 1024 ** 2))} MB` : `${(bytes / 1024 ** 3).toFixed(1)} GB`
+  const words = limit === 0
+    ? `Redis uses ${size(used)}, and has no limit of its own: set maxmemory, so that it refuses what is too much.`
+    : `Redis uses ${size(used)} of ${size(limit)}, ${Math.floor(100 * used / limit)} %. That leaves room for about ${number(Math.floor(Math.max(0, limit - used) / bytesOfHandoff))} handoffs of 1 KB.`
+  return html`<h2 id="memory">Memory</h2>
+<p>${words}</p>`
+}
+
 function inboxTable ({ inboxes, now, next, cursor }: Overview): string {
   if (inboxes.length === 0) {
     return next === null && cursor === undefined
@@ -134,7 +154,7 @@ function inboxTable ({ inboxes, now, next, cursor }: Overview): string {
   }
   return table({
     label: 'Inboxes',
-    columns: ['Inbox', 'Pending', 'Oldest waits', 'For a person', 'Later', 'Caught', 'Failed', 'State'],
+    columns: ['Inbox', 'Pending', 'Oldest waits', 'For a person', 'Later', 'Caught', 'Failed', 'State', 'Listening'],
     rows: inboxes.map(one => [
       inboxLink(one.inbox, 'row'),
       number(one.pending),
@@ -144,6 +164,7 @@ function inboxTable ({ inboxes, now, next, cursor }: Overview): string {
       number(one.caught) + (one.max_caught === null ? '' : ` of ${number(one.max_caught)}`),
       one.failed === 0 ? '0' : html`<a id="failed-${one.inbox}" href="/console/failed?inbox=${one.inbox}">${number(one.failed)}</a>`,
       inboxState(one),
+      number(one.listening),
     ]),
   })
 }

@@ -41,7 +41,7 @@ export function handoffPage (
     caller,
     main: html`!${waits
       ? skipToDecision + (draft?.isAnother === true ? notice('bad', another) : '')
-      : notice('bad', (isLate && one.record.passedBy !== caller.agent ? yoursDidNotCount : '') + why) + onward}<h1 class="from">Handoff from ${record.passedBy}</h1>
+      : notice('bad', (isLate && one.record.passedBy !== caller.agent ? yoursDidNotCount : '') + why) + onward}!${headingOf(firstLine(one.payload), html`Handoff from ${record.passedBy}`)}
 !${factsLine(facts)}
 !${contents(one, as)}
 !${waits ? decisionForm(one, draft) : ''}`,
@@ -53,6 +53,13 @@ interface HowPage { draft?: Draft | undefined, as?: ShownAs | undefined, isLate?
 
 export function factsLine (facts: readonly string[]): string {
   return html`<p class="facts">!${facts.filter(fact => fact !== '').map(fact => html`<span>!${fact}</span> `)}</p>`
+}
+
+/** What a page is about, and whom it is from. @param title null where that is gone @param from HTML */
+export function headingOf (title: string | null, from: string): string {
+  return title === null || title === ''
+    ? html`<h1 class="from">!${from}</h1>`
+    : html`<h1 class="about"><small>!${from}</small> <span class="task" dir="auto">!${visible(title)}</span></h1>`
 }
 
 /** A caller whom no name is. */

@@ -107,7 +107,8 @@ echo "$ID"</pre>
 !${mcpHosts(baseUrl).map(({ name, file, text }) => html`<details!${file === undefined ? ' open' : ''}><summary>${name}!${file === undefined ? '' : html`, in <code>${file}</code>`}</summary>
 <pre>${text}</pre></details>
 `)}<h2>Operations</h2>
-<ul class="operations">!${endpoints.filter(({ needsKey }) => needsKey).map(operation)}</ul>
+<p>Each with its members, answers and errors, to be tried, in the <a href="/docs">documentation</a>.</p>
+!${operationTables(endpoints)}
 <h2>More</h2>
 <ul>
 <li><a href="/docs">Documentation</a>, and the same for programs: <a href="/openapi.json">OpenAPI</a></li>
@@ -133,8 +134,16 @@ They read <code>HANDOFF_URL</code> and <code>HANDOFF_KEY</code>. A program that 
 `
 }
 
-function operation ({ method, path, summary }: ApiEndpoint): string {
-  return html`<li><code>${method} ${path}</code> ${summary}</li>`
+/** A table for each group of operations. Each links to its place in the documentation. */
+function operationTables (endpoints: readonly ApiEndpoint[]): string {
+  const groups = new Map<string, ApiEndpoint[]>()
+  for (const endpoint of endpoints) {
+    if (endpoint.needsKey) groups.set(endpoint.tag, [...groups.get(endpoint.tag) ?? [], endpoint])
+  }
+  return [...groups].map(([tag, some]) => html`<h3 id="of-${tag}">${tag.charAt(0).toUpperCase() + tag.slice(1)}</h3>
+<table class="operations" aria-labelledby="of-${tag}"><tbody>!${some.map(({ method, path, summary, operationId }) =>
+  html`<tr><th scope="row"><a href="/docs#/${tag}/${operationId}"><code>${method} ${path}</code></a></th><td>${summary}</td></tr>
+`)}</tbody></table>`).join('\n')
 }
 
 /** Empty with METRICS_PORT: then health is on that port. */

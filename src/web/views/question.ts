@@ -9,7 +9,7 @@ import { answerForm } from './answer-form.ts'
 import type { AnswerDraft } from './answer-form.ts'
 import { Writing, contents, markdownSwitch, part, titleFrom } from './content.ts'
 import type { ShownAs } from './content.ts'
-import { factsLine, nameOf, onward, quote, verdictLine, yoursDidNotCount } from './handoff.ts'
+import { factsLine, headingOf, nameOf, onward, quote, verdictLine, yoursDidNotCount } from './handoff.ts'
 import { layout, notice } from './layout.ts'
 import { watchPart } from './standing.ts'
 
@@ -45,12 +45,13 @@ export function questionPage (
     labels === undefined ? '' : labelTags(labels)
   ]
   const form = isOpen ? answerForm(`/approvals/${one.id}`, ask.id, formOf(texts.schema), draft) : ''
+  const title = titleFrom(JSON.parse(texts.question.toString()) as string)
   return layout({
-    title: titleFrom(JSON.parse(texts.question.toString()) as string),
+    title,
     caller,
     main: html`!${isOpen ? skipToAnswer : ''}!${isAnother ? notice('bad', another) : ''}!${isOpen
       ? ''
-      : notice(ask.state === 'answered' && !isLate ? 'good' : 'bad', (isLate ? yoursDidNotCount : '') + why) + onward}<h1 class="from">Question from ${record.caught!.by}</h1>
+      : notice(ask.state === 'answered' && !isLate ? 'good' : 'bad', (isLate ? yoursDidNotCount : '') + why) + onward}!${headingOf(title, html`Question from ${record.caught!.by}`)}
 !${factsLine(facts)}
 !${isOpen ? watchPart(one.id, { askId: ask.id }) : ''}
 !${questionView(one.id, found, as)}

@@ -151,11 +151,12 @@ export async function workers (options: AskOptions, inbox: string): Promise<numb
 
 const workerTitles = ['agent', 'worker', 'waiting', 'caught', 'seen', 'last catch']
 
-const titles = ['inbox', 'pending', 'oldest', 'approval', 'delayed', 'blocked', 'caught', 'failed', '']
+const titles = ['inbox', 'pending', 'oldest', 'approval', 'delayed', 'blocked', 'caught', 'failed', 'listening', '']
 
 function cellsOf (inbox: Inbox, now: number): string[] {
   const { oldest_at: oldest, max_caught: maxCaught, max_pending: maxPending } = inbox
-  const numbers = [inbox.waiting_approval, inbox.delayed, inbox.blocked, inbox.caught, inbox.failed].map(String)
+  const { waiting_approval: waiting, delayed, blocked, caught, failed, listening } = inbox
+  const numbers = [waiting, delayed, blocked, caught, failed, listening ?? 0].map(String)
   const settings = [
     ...inbox.paused ? ['paused'] : [],
     ...maxCaught === null ? [] : [`max ${maxCaught} caught`],

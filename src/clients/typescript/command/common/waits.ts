@@ -13,7 +13,7 @@ interface Wait {
 
 const wordsOf: Record<string, (wait: Wait) => string> = {
   approval: () => 'a person’s decision',
-  delay: ({ until }) => `the end of its delay, ${until}`,
+  delay: ({ until }) => `the end of its delay${until === undefined ? '' : `, ${until}`}`,
   after: ({ blocked_by: open }) => `${open} that it comes after`,
   paused: () => 'its inbox, which is paused',
   max_caught: ({ caught, max }) => `room in its inbox, of which ${caught} are caught and ${max} may be`,

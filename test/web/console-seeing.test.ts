@@ -1,0 +1,258 @@
+/** What people see of the work, without a browser: titles, runs, what has ended, workers, payloads, webhooks and keys, and to whom. */
+import t from 'tap'
+import type { ApiKey, Scope } from '../../src/core/model.ts'
+import { callerOf } from '../../src/core/model.ts'
+import { secrets, testApp } from '../helpers/app.ts'
+import { personWith, textOf } from '../helpers/forms.ts'
+import { keepSecret } from '../helpers/log-sink.ts'
+
+const keys: ApiKey[] = []
+function key (tenant: string, agent: string, scopes: Scope[], inboxes?: string[]): string {
+  const secret = `${tenant}-${agent}-key-0123456789`
+  keys.push({ secret, caller: { ...callerOf(tenant, agent, scopes), inboxes: inboxes === undefined ? null : new Set(inboxes) } })
+  keepSecret(secret)
+  return secret
+}
+const tenants = Object.fromEntries(['titled', 'read', 'runs', 'many', 'ended', 'work', 'hooks', 'kept'].map(name => [name, {
+  agent: key(name, 'alice', ['pass', 'catch', 'status']),
+  operator: key(name, 'olga', ['operate', 'status', 'approve']),
+  onlooker: key(name, 'ann', ['approve', 'status']),
+  reader: key(name, 'rita', ['read', 'status']),
+}])) as Record<'titled' | 'read' | 'runs' | 'many' | 'ended' | 'work' | 'hooks' | 'kept', Record<'agent' | 'operator' | 'onlooker' | 'reader', string>>
+const held = key('read', 'hella', ['read', 'status', 'operate'], ['elsewhere'])
+const hooker = key('hooks', 'wendy', ['operate', 'status', 'webhooks'])
+
+const service = await testApp(t, { EVENTS_RETENTION: '86400', WEBHOOK_SECRET: 'secret-of-webhooks-0123', WEBHOOK_ALLOW: '127.0.0.1', LOG_LEVEL: 'info', RATE_LIMIT_PER_MINUTE: '100000' }, {}, keys)
+const { call: send } = service
+const call = (secret: string, method: 'GET' | 'POST' | 'PUT', path: string, body?: object, headers: Record<string, string> = {}) => send(null, method, path, body, { authorization: `Bearer ${secret}`, ...headers })
+const pass = async (secret: string, body: object = {}): Promise<string> => (await call(secret, 'POST', '/api/pass', { task: 'T', ...body })).json().handoff_id
+const next = async (secret: string, inbox: string, worker = ''): Promise<string> => (await call(secret, 'POST', '/api/catch', { inbox }, worker === '' ? {} : { 'handoff-worker': worker })).json().items[0].handoff_id
+const status = async (secret: string, id: string) => (await call(secret, 'GET', `/api/status/${id}`)).json()
+const logged = (msg: string) => service.lines.map(line => JSON.parse(line) as Record<string, unknown>).filter(line => line.msg === msg)
+
+/** Markup, an override of direction, and a text from right to left. */
+const hostile = '<img src=x onerror=alert(1)> \u202eevil\u202c עברית'
+
+t.test('a title stands in lists, pages and pictures, for operate and read; others see ids', async t => {
+  const { agent, operator, onlooker, reader } = tenants.titled
+  const first = await pass(agent, { to: 'writer', task: `${hostile}\nand more`, labels: { run: '1' } })
+  const second = await pass(agent, { to: 'writer', task: 'Second thing', labels: { run: '1' }, after: [first] })
+  await next(agent, 'writer')
+  await call(agent, 'POST', `/api/fail/${first}`, { error: { message: 'no', code: 'c' }, retry: false })
+  const pages = ['/console/failed', '/console/ended', '/console/inboxes/writer', '/console/find?q=run:1', '/console/activity', `/console/handoffs/${second}`, '/console/run?label=run&value=1']
+  for (const secret of [operator, reader]) {
+    const ask = await personWith(service, secret)
+    for (const page of pages) {
+      const { body, statusCode } = await ask(page)
+      t.equal(statusCode, 200, page)
+      t.match(body, /&lt;img src|&#60;img src/, `${page}: the title, as text`)
+      t.notMatch(body, /<img|\u202e/, `${page}: no markup, and no override`)
+      t.notMatch(body.replaceAll('and more', '').match(/and more/)?.[0] ?? '', 'and more')
+    }
+    t.match((await ask(`/console/handoffs/${second}`)).body, /<h1 class="about"><span class="task" dir="auto">Second thing<\/span>[^]*<title>Second thing · Console<\/title>|<title>Second thing · Console<\/title>[^]*<h1 class="about">/)
+  }
+  const ask = await personWith(service, onlooker)
+  for (const page of pages) {
+    const { body, statusCode } = await ask(page)
+    t.equal(statusCode, 200, page)
+    t.notMatch(body, /img src|Second thing/, `${page}: an onlooker sees no title`)
+    t.match(body, /[\w-]{25}/)
+  }
+  for (const path of ['/console/webhooks', '/console/keys', '/console/run/stop?label=run&value=1']) t.equal((await ask(path)).statusCode, 403, path)
+  t.notMatch((await ask('/console')).body, /\/console\/(webhooks|keys)|Stop this run/, 'and no link to what she may not see')
+  t.notMatch((await ask('/console/run?label=run&value=1')).body, 'Stop this run')
+})
+
+t.test('a reader sees all of a handoff, once, and the log says so', async t => {
+  const { agent, operator, reader } = tenants.read
+  const id = await pass(agent, { to: 'writer', task: `${hostile}\nLine two`, output: { rows: [1, 2], note: 'a\nb' }, context: { because: 'of it' }, constraints: 'Be short.' })
+  const waits = (await (await personWith(service, operator))(`/console/handoffs/${id}`)).body
+  t.match(textOf(waits), /Waits for somebody who works on its inbox: nobody does/)
+  t.notMatch(waits, /of it|Be short/, 'an operator without read sees no payload')
+  const ask = await personWith(service, reader)
+  const page = (await ask(`/console/handoffs/${id}`)).body
+  t.match(textOf(page), /Task .*Line two.*Output .*"rows".*Context .*of it.*Constraints .*Be short\..*There is no result yet/)
+  t.notMatch(page, /<img|\u202e/)
+  const reads = () => logged('read').filter(({ tenant }) => tenant === 'read')
+  t.match(reads(), [{ handoff_id: id, tenant: 'read' }])
+  const part = (await ask(`/console/handoffs/${id}`, undefined, { 'hx-request': 'true' })).body
+  t.notMatch(part, /Be short/, 'its refresh doesn’t load it')
+  await ask(`/console/handoffs/${id}`)
+  await call(reader, 'GET', `/api/handoffs/${id}`)
+  t.equal(reads().length, 1, 'one line in ten minutes, also with the API')
+  await next(agent, 'writer', 'host:9')
+  const { ask_id: asked } = (await call(agent, 'POST', `/api/ask/${id}`, { question: 'Which one?' })).json()
+  t.equal((await call(operator, 'POST', `/api/answer/${id}`, { ask_id: asked, answer: { which: 'the red one' } })).statusCode, 200)
+  await call(agent, 'POST', `/api/done/${id}`, { output: { text: 'All done.\nReally.' } })
+  const after = textOf((await ask(`/console/handoffs/${id}`)).body)
+  t.match(after, /Worker host:9.*Result .*All done\. Really\..*Question .*Which one\?.*Answer .*the red one/)
+  t.notMatch(after, 'There is no result yet')
+  t.match(textOf((await ask(`/console/handoffs/${id}`, undefined, { 'hx-request': 'true' })).body), 'Load the page again')
+  const elsewhere = (await (await personWith(service, held))(`/console/handoffs/${id}`)).body
+  t.match(textOf(elsewhere), 'Your key is held to other inboxes')
+  t.notMatch(elsewhere, /All done|Which one|img src/)
+  t.equal((await ask(`/console/handoffs/${id}/cancel`)).statusCode, 403, 'a reader changes nothing')
+})
+
+t.test('a run: its counts, its picture, and how it is stopped', async t => {
+  const { agent, operator } = tenants.runs
+  const ask = await personWith(service, operator)
+  t.match(textOf((await ask('/console/runs')).body), 'There is none yet')
+  for (const value of ['..', 'a/b:c@d', '.', '4-2', '0']) {
+    await pass(agent, { labels: { run: value }, task: `Of ${value}` })
+    const list = (await ask('/console/runs')).body
+    const link = /id="run-[^"]*" href="([^"]+)"/.exec(list)![1]!.replaceAll('&#38;', '&').replaceAll('&#61;', '=').replaceAll('&amp;', '&')
+    const { statusCode, body } = await ask(link)
+    t.equal(statusCode, 200, link)
+    t.match(textOf(body), `run ${value} `)
+  }
+  for (const path of ['/console/run', '/console/run?label=run', '/console/run?label=run&value=x', '/console/run?label=other&value=4-2', '/console/run?label=run&value=%20']) t.equal((await ask(path)).statusCode, 404, path)
+  t.equal((await (await personWith(service, tenants.titled.operator))('/console/run?label=run&value=4-2')).statusCode, 404, 'another tenant’s')
+
+  const run = '/console/run?label=run&value=9'
+  const root = await pass(agent, { to: 'plan', task: 'Root', labels: { run: '9' } })
+  await next(agent, 'plan')
+  const parts = [await pass(agent, { to: 'part', task: 'One', labels: { run: '9' }, parent: root }), await pass(agent, { to: 'part', task: 'Two', parent: root })]
+  const last = await pass(agent, { to: 'part', task: 'Last', labels: { run: '9' }, after: parts })
+  await next(agent, 'part')
+  await call(agent, 'POST', `/api/done/${parts[0]}`, {})
+  const { body } = await ask(run)
+  t.match(textOf(body), /Live 3 Done 1 Failed 0 Other 0/)
+  const picture = /<svg class="graph"[^]*?<\/svg>/.exec(body)![0]
+  t.equal(picture.split('<rect').length - 1, 4)
+  t.equal(picture.split('class="tip"').length - 1, 4, 'what is a part, and what comes after')
+  for (const title of ['Root', 'One', 'Two', 'Last']) t.match(picture, title)
+  const asked = await ask('/console/run/stop?label=run&value=9')
+  t.match(textOf(asked.body), /Now 2 handoffs of it are pending, and one handoff is caught/)
+  t.equal((await status(agent, last)).status, 'pending', 'to ask changes nothing')
+  t.equal((await ask('/console/run/stop?label=run&value=9', { caught: 'maybe' })).statusCode, 400)
+  t.match(textOf((await ask('/console/run/stop?label=run&value=9', { caught: '', reason: 'x'.repeat(4001) })).body), 'Nothing was stopped')
+  const { statusCode, headers } = await ask('/console/run/stop?label=run&value=9', { caught: 'ask', reason: 'Enough' })
+  t.equal(statusCode, 303)
+  t.match(textOf((await ask(String(headers.location))).body), /handoffs? (was|were) cancelled\. One catcher was asked to stop/)
+  t.match(await status(agent, last), { status: 'cancelled' })
+  t.equal((await status(agent, root)).status, 'caught')
+  t.match(logged('operated').at(-1), { action: 'purge', operator: 'olga' })
+  await ask('/console/run/stop?label=run&value=9', { caught: 'force' })
+  t.match(await status(agent, root), { status: 'cancelled', ended_by: 'olga' })
+})
+
+t.test('of a run of many 200 are drawn, what failed first, and it says so', async t => {
+  const { agent, operator } = tenants.many
+  for (let n = 0; n < 6; n++) {
+    await call(agent, 'POST', '/api/batch', { operations: Array.from({ length: 100 }, (_, i) => ({ op: 'pass', body: { task: `n${n}-${i}`, to: 'many', labels: { run: 'large' } } })) })
+  }
+  const failed = await next(agent, 'many')
+  await call(agent, 'POST', `/api/fail/${failed}`, { error: { message: 'no' }, retry: false })
+  const { body } = await (await personWith(service, operator))('/console/run?label=run&value=large')
+  t.equal(body.split('<rect').length - 1, 200)
+  t.match(body, `href="/console/handoffs/${failed}"><title>`, 'what failed is among them')
+  t.match(textOf(body), '200 of 600 are drawn')
+})
+
+t.test('what has ended is listed, with filters', async t => {
+  const { agent, operator } = tenants.ended
+  const done = await pass(agent, { to: 'a', task: 'Done thing', labels: { run: '1' } })
+  await next(agent, 'a')
+  await call(agent, 'POST', `/api/done/${done}`, { output: { secret: 'result' } })
+  const failed = await pass(agent, { to: 'b', task: 'Failed thing' })
+  await next(agent, 'b')
+  await call(agent, 'POST', `/api/fail/${failed}`, { error: { message: 'no disk', code: 'disk' }, retry: false })
+  const cancelled = await pass(agent, { to: 'a', task: 'Cancelled thing' })
+  await call(agent, 'POST', `/api/cancel/${cancelled}`)
+  const ask = await personWith(service, operator)
+  const listed = async (query: string) => [...(await ask(`/console/ended?${query}`)).body.matchAll(/id="h-([\w-]{25})"/g)].map(([, id]) => id)
+  t.strictSame(await listed(''), [cancelled, failed, done], 'the latest first')
+  t.strictSame(await listed('status=done'), [done])
+  t.strictSame(await listed('inbox=a'), [cancelled, done])
+  t.strictSame(await listed('error_code=disk'), [failed])
+  t.strictSame(await listed('labels=run:1'), [done])
+  t.match(textOf((await ask('/console/ended')).body), /done 0 s ago in a by alice from alice/)
+  t.notMatch((await ask('/console/ended')).body, 'result')
+  for (const query of ['status=open', 'labels=x', 'inbox=%20x%20y']) t.equal((await ask(`/console/ended?${query}`)).statusCode, 400, query)
+  t.strictSame([...(await ask('/console/find?q=run:1')).body.matchAll(/id="h-([\w-]{25})"/g)].map(([, id]) => id), [done], 'a label finds it too')
+  const two = await ask('/console/failed/redrive', { labels: 'run:1,run:2' })
+  t.equal(two.statusCode, 400)
+  t.match(textOf(two.body), 'A handoff has one value of each label, so run:1 and run:2 exclude each other.')
+  t.match(textOf((await ask('/console/failed?labels=run:1,run:2')).body), 'exclude each other')
+})
+
+t.test('an inbox: what can be caught comes first, the tile counts the list, and who works on it', async t => {
+  const { agent, operator, onlooker } = tenants.work
+  const other = await pass(agent, { to: 'other' })
+  const blocked = await pass(agent, { to: 'desk', task: 'Blocked', after: [other], expires_in: 60 })
+  const delayed = await pass(agent, { to: 'desk', task: 'Delayed', delay: 3000, expires_in: 4000 })
+  const ready = await pass(agent, { to: 'desk', task: 'Ready' })
+  const ask = await personWith(service, operator)
+  const { body } = await ask('/console/inboxes/desk')
+  const rows = [...body.matchAll(/<tr role="row"><th role="rowheader" scope="row"><a id="h-([\w-]{25})"/g)].map(([, id]) => id)
+  t.strictSame(rows, [ready, blocked, delayed])
+  t.match(textOf(body), /Pending 3 1 can be caught now/)
+  t.match(textOf(body), /Blocked .*waits for 1 other handoff .*Delayed .*can be caught in/)
+  t.match(textOf((await ask(`/console/handoffs/${blocked}`)).body), /Waits for 1 that it comes after|Waits for .*1 that it comes after/)
+  t.match(textOf(body), /Listening 0.*Nobody waits there/)
+
+  // Two agents whose workers call themselves the same.
+  for (const who of [agent, key('work', 'late', ['catch', 'status'])]) await call(who, 'POST', '/api/catch', { inbox: 'crowd' }, { 'handoff-worker': 'host:1' })
+  for (let n = 2; n <= 1005; n++) await call(agent, 'POST', '/api/catch', { inbox: 'crowd' }, { 'handoff-worker': `host:${n}` })
+  const crowd = textOf((await ask('/console/inboxes/crowd')).body)
+  t.match(crowd, /Who works on it .* All 1,000, and more/)
+  const all = await ask('/console/inboxes/crowd/workers')
+  t.equal(all.body.split('rowheader').length - 1, 1000)
+  t.equal((await (await personWith(service, onlooker))('/console/inboxes/crowd/workers')).statusCode, 200)
+  t.equal((await ask('/console/inboxes/no%20inbox/workers')).statusCode, 404)
+})
+
+t.test('webhooks are seen, and made and tested with their own scope', async t => {
+  const { operator } = tenants.hooks
+  const ask = await personWith(service, hooker)
+  t.match(textOf((await ask('/console/webhooks')).body), 'There is none.')
+  const made = await ask('/console/webhooks/new', { url: 'http://127.0.0.1:9/hook', labels: 'run:42', types: 'handoff.done' })
+  t.equal(made.statusCode, 200)
+  const [secret] = /whsec_[A-Za-z0-9+/&#;=]+/.exec(made.body)!
+  const id = /\/console\/webhooks\/(wh_[\w-]+)\/test/.exec(made.body)![1]!
+  await ask('/console/webhooks/new', { url: 'http://127.0.0.1:9/services/T0/chatpart', format: 'slack', updates: '1' })
+  for (const secretOf of [hooker, operator]) {
+    const sees = await personWith(service, secretOf)
+    const { body } = await sees('/console/webhooks')
+    t.match(body, 'http://127.0.0.1:9/hook')
+    t.notMatch(body, secret, 'its secret is shown once')
+    t.equal(body.includes('chatpart'), secretOf === hooker, 'a chat’s address is a secret')
+  }
+  const wrong = await ask('/console/webhooks/new', { url: 'http://example.com/', timezone: 'Moon', format: 'slack' })
+  t.equal(wrong.statusCode, 400)
+  t.match(textOf(wrong.body), /Address: .*Time zone: must be the name of a time zone/)
+  t.match(wrong.body, 'value="Moon"', 'what was typed stays')
+  t.equal((await ask('/console/webhooks/new', { url: 'http://127.0.0.1:9/', labels: 'x' })).statusCode, 400)
+  const tested = await ask(`/console/webhooks/${id}/test`, {})
+  t.equal(tested.headers.location, `/console/webhooks/${id}?sent=1`)
+  t.match(textOf((await ask(String(tested.headers.location))).body), /A test is on its way.*webhook\.test pending/)
+  for (const path of [`/console/webhooks/${id}x`, '/console/webhooks/__proto__']) t.equal((await ask(path)).statusCode, 404, path)
+  const sees = await personWith(service, operator)
+  t.notMatch((await sees('/console/webhooks')).body, /<form class="question"|webhooks\/wh_/)
+  t.equal((await sees('/console/webhooks/new', { url: 'http://127.0.0.1:9/' })).statusCode, 403)
+  t.equal((await sees(`/console/webhooks/${id}/test`, {})).statusCode, 403)
+  t.equal((await sees(`/console/webhooks/${id}`)).statusCode, 403)
+})
+
+t.test('keys and limits are seen, and never a secret; memory only by the operators of all', async t => {
+  const { operator, reader } = tenants.kept
+  const { key: stored } = await service.store.keyRecords.create({ tenant: 'kept', agent: 'stored', scopes: ['pass'], expiresIn: null, ratePerMinute: 77, inboxes: ['inbox-a'], by: 'test' })
+  keepSecret(stored)
+  await service.store.keyRecords.create({ tenant: 'foreign', agent: 'strangers', scopes: ['pass'], expiresIn: null, ratePerMinute: null, by: 'test' })
+  await service.store.keyRecords.limits.set('kept', 'stored', 55, 'test')
+  const ask = await personWith(service, operator)
+  await service.keys.limits.read()
+  const { body } = await ask('/console/keys')
+  t.match(textOf(body), /stored [\w-]{12} pass inbox-a 77 /)
+  t.match(textOf(body), /olga operate, status, approve/)
+  t.match(textOf(body), /Each agent, by default 100,000 requests a minute .*stored 55 requests a minute/)
+  t.notMatch(body, /strangers|key-0123456789/)
+  t.notMatch(body, stored)
+  t.equal((await ask('/console/keys?cursor=x')).statusCode, 404)
+  t.equal((await (await personWith(service, reader))('/console/keys')).statusCode, 403)
+  t.notMatch((await ask('/console')).body, 'Redis uses')
+  const all = await personWith(service, secrets.operator)
+  t.match(textOf((await all('/console')).body), /Memory Redis uses \d+ MB/)
+  t.notMatch(textOf((await (await personWith(service, secrets.approver))('/console')).body), 'Redis uses')
+})
