@@ -75,7 +75,7 @@ export const scriptLibraries: readonly Mutated[] = [
       ["redis.call('PEXPIREAT', list, ms(now + retention))", ''],
       ["if waits then\n    redis.call('RENAME', dependents, dependentsOf(next_key, next_member))", 'if waits then'],
       ['return sub(id, 1, 3) .. string.char', "return sub(id, 1, 2) .. 'A' .. string.char"],
-      ["status ~= 'cancelled' and reissued_as or nil)", 'reissued_as)'],
+      ["status ~= 'cancelled' and reissued_as or nil,", 'reissued_as,'],
     ],
   },
   {
@@ -180,7 +180,7 @@ export const scriptLibraries: readonly Mutated[] = [
       'http/inboxes', 'http/inbox-settings', 'http/several-inboxes', 'lua/model', 'http/inboxes-crossings',
     ],
     changes: [
-      ['return payload + schema + decision + 700', 'return payload + decision + 700'],
+      ['return payload + schema + decision + checkpoint + 700', 'return payload + decision + 700'],
       ['return size > 0 and size + length > 4194304', 'return size + length > 4194304'],
       ["if paused == '1' then return 'closed' end", ''],
       ["if limit == '0' or known == '!' then return max end", "if known == '!' then return max end"],

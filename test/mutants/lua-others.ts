@@ -16,7 +16,7 @@ export const otherScripts: readonly Mutated[] = [
       ["if #gone > 0 then redis.call('ZREM', inbox, unpack(gone)) end", ''],
       ["if #caught > 0 then redis.call('SADD', inbox .. ':caught', unpack(caught)) end", ''],
       ["if #items > 0 or request ~= '-' and (elsewhere > 0 or size > 0) then", "if request ~= '-' and #items > 0 then"],
-      ['if most < max and #items / 9 + elsewhere == most then more = 0 end', ''],
+      ['if most < max and #items / 10 + elsewhere == most then more = 0 end', ''],
       ['positions[elsewhere + 1] < position\n', 'positions[elsewhere + 1] > position\n'],
       ['from, upto = upto + 1, upto + 32', 'from, upto = upto + 2, upto + 32'],
       ["if ARGV[14] and areLarger(prefix, entries, step, step * most, ARGV[14] + 0) then return { 'larger' } end", ''],

@@ -61,7 +61,7 @@ export const operations: readonly Mutated[] = [
       ['if (given.length === 0) throw invalid', 'if (given.length < 0) throw invalid'],
       ['filter(name => inside.values[name] != null)', 'filter(name => name in inside.values)'],
       ["name === 'percent' && raw.length > 20 ?", "name === 'percent' && raw.length > 200 ?"],
-      ['body.retry !== false,', 'body.retry === true,'],
+      ['body.retry !== false', 'body.retry === true'],
       ['const code = body.error.code ?? undefined', 'const code = undefined'],
       ["refusals: [...refusedBy('done'), 'result_invalid', 'result_schema_too_slow']", "refusals: refusedBy('done')"],
       ['hints: { idempotentHint: true }', 'hints: { readOnlyHint: true }'],

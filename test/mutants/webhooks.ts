@@ -7,11 +7,11 @@ export const webhooks: readonly Mutated[] = [
     tests: ['webhooks/deliveries', 'http/webhooks', 'webhooks/people'],
     changes: [
       ["if (tenant === '') this.#isLost = true", "if (tenant !== '') this.#isLost = true"],
-      ['this.#rounds.wake()\n    })\n', '})\n'],
+      ['        this.#rounds.wake()\n', ''],
       ['if (!isLost && performance.now()', 'if (performance.now()'],
       ['for (const tenant of notified) this.#tenant(tenant).refresh()', ''],
       ['this.disabled[reason]++', ''],
-      ['await Promise.all(tenants.map(tenant => tenant.stop()))', ''],
+      ['...tenants.map(tenant => tenant.stop()), ', ''],
       ['this.#tenants.clear()\n', ''],
     ],
   },
