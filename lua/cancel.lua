@@ -2,7 +2,7 @@
 -- pending -> cancelled, caught -> cancelled: its passer, or an operator, takes it back. Once it is caught, that needs
 -- force; without force its catcher is asked to stop.
 -- KEYS: 1 prefix:{tag}:h:tenant:id  the handoff  2 prefix:{tag}:due:tenant  its tenant's live handoffs (lib/due.lua)
--- ARGV: 1 the call's deadline (ms)  2 the calling agent  3 retention (ms)  4 tenant:id
+-- ARGV: 1 the call's deadline (ms)  2 the calling agent; empty for the service itself  3 retention (ms)  4 tenant:id
 --       5 1 for an operator, who may cancel any handoff; 2 for an operator who cancels it only if it is pending; else 0
 --       6 1 for force, else 0
 --       7 the reason, JSON text; empty for none
@@ -47,8 +47,8 @@ if goes_on then
   redis.call('HSET', key, 's', record, 'x', extra)
   if is_first then append(outbox, micros, 'cancel_requested', member, record, extra) end
 else
-  record, extra = becomeCancelled(outbox, key, member, record, extra, ' e' .. ms(now) .. ' y' .. agent .. ' k-', micros,
-    now + retention)
+  record, extra = becomeCancelled(outbox, key, member, record, extra, 
+    ' e' .. ms(now) .. (agent == '' and '' or ' y' .. agent) .. ' k-', micros, now + retention)
   if reason ~= '' then redis.call('HSET', key, 'c', reason) end
   leaveDue(key, due, member, extra, 'cancelled', now, micros)
 end

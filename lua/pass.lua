@@ -20,6 +20,7 @@
 --                          partition; nothing changed
 --          {'reused'}      another operation made it: the Idempotency-Key came with another body
 --          {'fresh'}       it doesn't exist, and wasn't made now
+--          {'ticked'}      it is a schedule's, and its tick has run, or never will (lib/ticks.lua); nothing changed
 --          {'newer'}
 --@include appending
 --@if several
@@ -47,7 +48,16 @@ if record then
     shown }
 end
 
-if options == ' ?' then return { 'fresh' } end
+local kind, making, tick, mark, ticked
+if options ~= '' then
+  if options == ' ?' then return { 'fresh' } end
+  kind, making, tick = string.match(options, ' K(%l)/(%d+)/(%d+)')
+  if kind then
+    --@include ticks
+    mark, ticked = ticksBeside(key, options)
+    if hasTicked(due, mark, ticked, kind, making, tick) then return { 'ticked' } end
+  end
+end
 local kept = options ~= '' and string.match(options, ' l(%d+)')
 if not kept then inbox, other = waiting, inbox end
 local settings = inbox and call('GET', inbox .. ':settings')
@@ -70,8 +80,12 @@ else
   --@if events
   local outbox = openOutbox(due, key, member)
   --@end
+  if kind then
+    --@include ticks
+    noteTicked(mark, ticked, kind, making, tick, now)
+  end
   -- These words' values become times and counts; all other words go into field x as they are.
-  extra = string.gsub(options, ' [afhlnzAC]%S+', '')
+  extra = string.gsub(options, ' [afhlnzACK]%S+', '')
   available = string.match(options, ' a(%d+)')
   if available then
     available = now + available

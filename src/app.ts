@@ -26,6 +26,9 @@ import { OperateService } from './handoffs/lifecycle/operate.ts'
 import { RunGraphs } from './handoffs/lists/run-graph.ts'
 import { RunService } from './handoffs/lists/runs.ts'
 import { Titles } from './handoffs/lists/titles.ts'
+import { ScheduleCounts, Runner } from './handoffs/schedules/runs.ts'
+import { ScheduleService } from './handoffs/schedules/service.ts'
+import { Ticker } from './handoffs/schedules/ticker.ts'
 import { PeopleService } from './handoffs/people/people.ts'
 import { Waiter } from './handoffs/wait/waiter.ts'
 import { WorkerService } from './handoffs/inbox/workers.ts'
@@ -57,6 +60,8 @@ import { mcpPreflight, mcpRoute, originCheck } from './mcp/route.ts'
 import { InboxRounds } from './metrics/inboxes.ts'
 import { makeRegistry, metricsRoute } from './metrics/registry.ts'
 import { problem } from './core/schemas/problem.ts'
+import { scheduledHandoff } from './core/schemas/schedules.ts'
+import { compile, nestedIn } from './core/validator.ts'
 import { whyFull } from './store/health.ts'
 import { Reads } from './store/reads.ts'
 import type { Store } from './store/store.ts'
@@ -88,6 +93,8 @@ declare module 'fastify' {
     deliverer: Deliverer | null
     /** Counts what inboxes have, for the metrics. The caller's to start; it stops with the service. */
     inboxRounds: InboxRounds
+    /** Runs schedules. The caller's to start; it stops with the service. */
+    ticker: Ticker
   }
 }
 
@@ -157,6 +164,7 @@ export async function buildApp (
     log.error({ err: error }, 'counting the inboxes failed'))
   app.decorate('inboxRounds', rounds)
   app.addHook('onClose', async () => rounds.stop())
+  const ticks = new ScheduleCounts()
   const { registry, close } = makeRegistry({
     requests,
     waiter,
@@ -168,6 +176,7 @@ export async function buildApp (
     refused,
     bodies,
     deliverer,
+    ticks,
     isDraining,
     lostLines,
     version
@@ -228,6 +237,23 @@ export async function buildApp (
     parts === null || feeds === null || hooks === null ? null : { ...parts, events: feeds, webhooks: hooks },
     reads
   )
+  const template = scheduledHandoff(limits)
+  const nested = nestedIn(template)
+  const runner = new Runner({
+    handoffs,
+    store: store.handoffs,
+    attempts: store.attempts,
+    nested,
+    onMoved: moved => {
+      requests.count(moved)
+    }
+  })
+  const schedules = new ScheduleService(store.schedules, runner, { validate: compile(template), nested, schemas, counts: ticks })
+  const ticker = new Ticker(
+    { store, runner, counts: ticks, onFault: error => log.error({ err: error }, 'running schedules failed') }
+  )
+  app.decorate('ticker', ticker)
+  app.addHook('onClose', async () => ticker.stop())
   const operations = operationsOf({
     handoffs,
     everything: new EverythingService(store.everything, reads, config.bodyLimit),
@@ -247,6 +273,7 @@ export async function buildApp (
     streams,
     webhooks,
     callbacks,
+    schedules,
     limits
   })
   const guessesOf = await countGuesses(app)

@@ -89,6 +89,7 @@ async function serve (
   app.inboxRounds.start()
   store.relayRound?.start()
   app.deliverer?.start()
+  app.ticker.start()
   // So that the log has the reason even if /readyz isn't asked.
   setInterval(() => store.whyNotReady(), readinessCheck).unref()
   log.info({ address }, 'listening')

@@ -73,7 +73,7 @@ local function append(outbox, micros, type, member, record, extra, caught_by, mo
   end
   local rest = caught_by
   if extra then
-    for word in string.gmatch(extra, ' [tpnoj]%S+') do rest = rest .. word end
+    for word in string.gmatch(extra, ' [tpnojST]%S+') do rest = rest .. word end
   end
   if status == 'expired' then
     local beat = extra and string.match(extra, ' h(%d+)')

@@ -52,14 +52,17 @@
 --                                                                                      bytes are field o, at the end
 --   J  -                                     lists: a run, name:value                  pass: as in x
 --                                            (lib/runs.lua)
---   K  -                                     caught: when the checkpoint was given, a   -
---                                            time, a slash, and by whom
+--   K  -                                     caught: when the checkpoint was given, a   pass: t or b for a schedule's
+--                                            time, a slash, and by whom                tick, its making, the tick, with
+--                                                                                      slashes between (lib/ticks.lua)
 --   N  -                                     caught: what its worker calls itself,     -
 --                                            the latest
 --   O  its callbacks: how many are pending,  -                                         -
 --      delivered and failed; the last
 --      status, error and time, - for none;
 --      how many there were
+--   S  -                                     schedule: that it is a run of             pass, event: as in x
+--   T  -                                     schedule: for which time that ran (ms)    pass, event: as in x
 --   W  -                                     others come after it (lib/after.lua)      -
 -- The record is words, separated by one space; each transition appends its own:
 --   status approval created expires passed_by pass_token [caught deadline caught_by catch_token [completed done_token]]

@@ -147,6 +147,11 @@ export const errorTable = {
     title: 'Too many webhooks',
     detail: 'This tenant has as many webhooks as it may have; delete one first.'
   },
+  too_many_schedules: {
+    status: 409,
+    title: 'Too many schedules',
+    detail: 'This tenant has as many schedules as it may have; delete one first.'
+  },
   expired: {
     status: 410,
     title: 'Expired',

@@ -119,6 +119,16 @@ export function derivedId (
   return tag + digest.toString('base64url', 0, 16)
 }
 
+/** The tag of the partition of a schedule's handoffs: an inbox's own, else its tenant's home. */
+export function runsTag (tenant: string, requireHuman: boolean, to: string | undefined): string {
+  return requireHuman || to === undefined ? homeTag(tenant) : inboxTag(tenant, to)
+}
+
+/** The id of what a schedule's tick makes, the same whoever ticks. @param text what distinguishes the tick from all others */
+export function tickId (tag: string, text: string): string {
+  return tag + createHash('sha256').update(`tick ${text}`).digest().toString('base64url', 0, 16)
+}
+
 /** Of how many tenants the home partition's tag is remembered. */
 const maxHomes = 10_000
 const homes = new Map<string, string>()

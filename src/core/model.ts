@@ -235,6 +235,9 @@ export const noExtra: Extra = Object.freeze({})
 
 /** The part of the record that a plain handoff lacks (lua/lib/record.lua, field x). Durations in milliseconds. */
 export interface Extra extends Kept {
+  /** The schedule that it is a run of, and for which time that ran. */
+  schedule?: string
+  scheduledFor?: number
   root?: string
   hops?: number
   /** Marks of the payloads from the root to this one, 12 characters each. */

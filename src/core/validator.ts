@@ -1,3 +1,4 @@
+import type { TObject } from '@sinclair/typebox'
 import { Ajv } from 'ajv'
 import type { ErrorObject } from 'ajv'
 import type { Fault } from './errors.ts'
@@ -55,4 +56,10 @@ export function readFault (
     return { pointer, message: `${place}must be one of ${allowedValues.filter(value => value !== null).join(', ')}` }
   }
   return { pointer, message: place + (fault.message ?? 'invalid') }
+}
+
+/** Its arrays, and its objects that may not have any member. */
+export function nestedIn (body: TObject | null): string[] {
+  return Object.entries(body?.properties ?? {}).filter(([, { type, additionalProperties }]) =>
+    type?.includes('array') || (type?.includes('object') && additionalProperties === false)).map(([name]) => name)
 }

@@ -2,6 +2,7 @@ import { Registry } from 'prom-client'
 import { Type } from '@sinclair/typebox'
 import type { FastifyInstance } from 'fastify'
 import type { EventStreams } from '../handoffs/feed/events.ts'
+import type { ScheduleCounts } from '../handoffs/schedules/runs.ts'
 import type { InboxService } from '../handoffs/inbox/inboxes.ts'
 import type { Waiter } from '../handoffs/wait/waiter.ts'
 import type { Requests } from '../http/observe.ts'
@@ -25,6 +26,7 @@ interface Sources {
     | 'relayRound'>
   /** Null where webhooks are off. */
   deliverer: Pick<Deliverer, 'counts' | 'disabled' | 'callbacks'> | null
+  ticks: ScheduleCounts
   isDraining: () => boolean
   /** Results of key look-ups, and refusals by rate limit or load shedding; absent where they aren't counted. */
   keys?: { hits: number, misses: number, refused: number, shed: number, throttled: number }
@@ -48,6 +50,7 @@ export function makeRegistry (sources: Sources): { registry: Registry, close: ()
   storeFamilies(families, sources)
   sweepFamilies(families, sources.store)
   webhookFamilies(families, sources)
+  scheduleFamilies(families, sources)
   families.gauge({
     name: 'handoff_build_info',
     help: 'Always 1; the labels are the versions of the service and of Node.',
@@ -337,4 +340,16 @@ export function metricsRoute (
     // Its figures are of after it was asked for.
     return texts.next('', () => registry.metrics())
   })
+}
+
+function scheduleFamilies (families: Families, { ticks }: Sources): void {
+  families.counter({
+    name: 'handoff_schedule_runs_total',
+    help: 'Runs of schedules by how they went; of those that came too late, each tick.',
+    labels: ['outcome'],
+  }, () => Object.entries(ticks.outcomes).map(([outcome, count]) => [{ outcome }, count]))
+  families.histogram({
+    name: 'handoff_schedule_lateness_seconds',
+    help: 'How long after it was due a schedule’s tick was passed, its jitter included, in seconds.',
+  }, () => [[{}, ticks.lateness]])
 }

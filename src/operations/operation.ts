@@ -4,6 +4,7 @@ import type { ErrorCode } from '../core/errors.ts'
 import type { Members } from '../core/json.ts'
 import type { Limits } from '../core/members.ts'
 import type { Caller, NeededScope, Status } from '../core/model.ts'
+import { nestedIn } from '../core/validator.ts'
 import type { EndAnswer } from '../core/schemas/attempts.ts'
 import type { AfterService } from '../handoffs/lifecycle/after.ts'
 import type { ApprovalService } from '../handoffs/people/approvals.ts'
@@ -16,6 +17,7 @@ import type { InboxSettingsService } from '../handoffs/inbox/settings.ts'
 import type { ListService } from '../handoffs/lists/lists.ts'
 import type { ManyHandoffs } from '../handoffs/wait/many.ts'
 import type { RunService } from '../handoffs/lists/runs.ts'
+import type { ScheduleService } from '../handoffs/schedules/service.ts'
 import type { OperateService } from '../handoffs/lifecycle/operate.ts'
 import type { AttemptService } from '../handoffs/lifecycle/attempts.ts'
 import type { HandoffService } from '../handoffs/lifecycle/service.ts'
@@ -47,6 +49,7 @@ export interface Services {
   streams: EventStreams
   webhooks: WebhookService
   callbacks: CallbackService
+  schedules: ScheduleService
   limits: Limits
 }
 
@@ -202,10 +205,4 @@ export function operation<Body = unknown, Query = unknown> (
     body: null, refusals: [], resumesTrace: false, inBatch: false, tool: null, stream: null
   }
   return { ...defaults, nested: nestedIn(given.body ?? null), ...given, run: run as Operation['run'] }
-}
-
-/** Its arrays, and its objects that may not have any member. */
-function nestedIn (body: TObject | null): string[] {
-  return Object.entries(body?.properties ?? {}).filter(([, { type, additionalProperties }]) =>
-    type?.includes('array') || (type?.includes('object') && additionalProperties === false)).map(([name]) => name)
 }

@@ -6,6 +6,10 @@ import { catchNext, inbox, listInboxes, setInbox, inboxWorkers } from './inboxes
 import { catchOne, decline, done, fail, heartbeat, pass } from './lifecycle.ts'
 import { events } from './events.ts'
 import { get, list, listRuns, read, status, wait } from './reads.ts'
+import {
+  backfillSchedule, deleteSchedule, getSchedule, listScheduleRuns, listSchedules, pauseSchedule, putSchedule,
+  resumeSchedule, runSchedule
+} from './schedules.ts'
 import type { Operation, Services } from './operation.ts'
 import {
   createWebhook, deleteWebhook, enableWebhook, getWebhook, listDeliveries, listWebhooks, replayWebhook, rotateWebhook,
@@ -19,6 +23,8 @@ export function operationsOf (services: Services): readonly Operation[] {
     heartbeat, fail, decline, cancel, reissue, ask, asked, answer, answerAsPasser, listAsks, listApprovals,
     inspectApproval, approve, reject, listDecisions, setInbox, redrive, redriveChosen, purge, events, createWebhook,
     listWebhooks, getWebhook, deleteWebhook, rotateWebhook, enableWebhook, testWebhook, listDeliveries, replayWebhook,
-    callbackSecret, rotateCallbackSecret
+    callbackSecret, rotateCallbackSecret,
+    putSchedule, getSchedule, listSchedules, deleteSchedule, pauseSchedule, resumeSchedule, listScheduleRuns, runSchedule,
+    backfillSchedule
   ].map(make => make(services))
 }

@@ -43,7 +43,7 @@ type ReissueReply = {
 /** Whose handoffs an agent may cancel and reissue: its own, or as an operator anybody's. */
 export type Power = 'own' | 'any'
 
-const powers = { own: '0', any: '1', pending: '2', ended: '2' } as const
+const powers = { own: '0', any: '1', overlap: '1', pending: '2', ended: '2' } as const
 
 /** All that can happen to a caught handoff except done, and its next attempt, in Redis. */
 export class Attempts {
@@ -109,11 +109,12 @@ export class Attempts {
   }
 
   /**
-   * @param may whose handoffs the agent may cancel; `pending`: an operator cancels it only if it is pending
+   * @param may whose handoffs the agent may cancel; `pending`: an operator cancels it only if it is pending;
+   * `overlap`: the service itself cancels, without an agent
    * @param reason JSON text; empty for none
    */
   cancel (
-    place: HandoffPlace, agent: string, may: Power | 'pending', byForce: boolean, reason: Buffer
+    place: HandoffPlace, agent: string, may: Power | 'pending' | 'overlap', byForce: boolean, reason: Buffer
   ): Promise<CancelReply> {
     const texts = [agent, this.#retention, memberOf(place.tenant, place.id), powers[may], byForce ? '1' : '0']
     return this.#lanes.call({

@@ -243,6 +243,31 @@ export class KeyNames {
     return `${this.partition(tag)}deliverer`
   }
 
+  /** A tenant's schedules by name. */
+  schedules (tag: string, tenant: string): string {
+    return `${this.schedulesDue(tag)}:${tenant}`
+  }
+
+  /** The schedules of a partition, by when each is looked at next; and the channel where it is said that they changed. */
+  schedulesDue (tag: string): string {
+    return `${this.partition(tag)}schedules`
+  }
+
+  /** A schedule. `runs`: the newest of its runs; `ran`: its ticks that ran. Without a name, what such keys begin with. */
+  schedule (tag: string, tenant: string, name: string, beside?: 'runs' | 'ran'): string {
+    return `${this.partition(tag)}schedule:${tenant}:${name}${beside === undefined ? '' : `:${beside}`}`
+  }
+
+  /** Up to which tick a schedule has come, or the ticks that ran last, beside its handoffs (lua/lib/ticks.lua). */
+  ticks (tag: string, tenant: string, name: string, which: 'tick' | 'ticked'): string {
+    return `${this.partition(tag)}${which}:${tenant}:${name}`
+  }
+
+  /** The lease of the replica that runs schedules. */
+  ticker (tag: string): string {
+    return `${this.partition(tag)}ticker`
+  }
+
   /** Where a search in a list ended, by a digest of who searches and for what. */
   search (tag: string, digest: string): string {
     return `${this.partition(tag)}search:${digest}`

@@ -18,6 +18,7 @@ export interface Wanted {
   /** Of what failed: the earliest end first, not the latest. */
   oldestFirst?: boolean
   inbox?: string | undefined
+  schedule?: string | undefined
   passedBy?: string | undefined
   /** Of decisions: who decided. */
   caughtBy?: string | undefined
@@ -282,8 +283,10 @@ function isNarrow ({ passedBy, caughtBy, statuses, ...wanted }: Wanted): boolean
 }
 
 /** The words of field x that it must have (lua/lib/record.lua); empty if any will do. */
-export function wordsOf ({ inbox, labels = [], errorCode }: Pick<Wanted, 'inbox' | 'labels' | 'errorCode'>): string {
-  return (inbox === undefined ? '' : ` t${inbox}`) + labels.map(label => ` j${label}`).join('') +
+export function wordsOf (
+  { inbox, schedule, labels = [], errorCode }: Pick<Wanted, 'inbox' | 'schedule' | 'labels' | 'errorCode'>
+): string {
+  return (inbox === undefined ? '' : ` t${inbox}`) + (schedule === undefined ? '' : ` S${schedule}`) + labels.map(label => ` j${label}`).join('') +
     (errorCode === undefined ? '' : ` l${errorCode}`)
 }
 

@@ -94,6 +94,8 @@ const letters: Record<string, (value: string, extra: Found) => unknown> = {
     const [at, by] = value.split('/') as [string, string]
     extra.checkpoint = { at: Number(at), by }
   },
+  S: (value, extra) => { extra.schedule = value },
+  T: (value, extra) => { extra.scheduledFor = Number(value) },
   N: (value, extra) => { extra.worker = value },
   z: (value, extra) => { extra.ask = parseAsk(value) },
   W: (value, extra) => { extra.hasDependents = true },

@@ -29,6 +29,7 @@ import { Relay, RelayRound } from './relay.ts'
 import { Rates } from './rates.ts'
 import { loadScripts } from '../redis/scripts.ts'
 import type { EventTarget, Lifetimes, Script } from '../redis/scripts.ts'
+import { Schedules } from './schedules.ts'
 import { Sessions } from './sessions.ts'
 import { Sweeper } from './sweeper.ts'
 import { RightsCheck } from './rights.ts'
@@ -77,6 +78,7 @@ export interface Store {
   runs: Runs
   subscriptions: Subscriptions
   sessions: Sessions
+  schedules: Schedules
   keyRecords: KeyRecords
   rates: Rates
   /** Null where events are off. */
@@ -86,6 +88,8 @@ export interface Store {
   callbacks: Callbacks
   /** Says which replica delivers to webhooks. @returns whether it is this one */
   takeDelivering (duration: number): Promise<boolean>
+  /** Says which replica runs schedules. @returns whether it is this one */
+  takeTicking (duration: number): Promise<boolean>
   /** The partitions whose master is reached. */
   reachedTags (): string[]
   /** The name of a partition's master, as far as known. */
@@ -212,6 +216,7 @@ export function openStore (
     runs,
     subscriptions,
     sessions: new Sessions(lanes, scripts, keyNames, tags, subscriptions),
+    schedules: new Schedules(lanes, scripts, keyNames, { tags, replica, connectionTo: tag => masters.of(tag)?.calls }),
     keyRecords: new KeyRecords(lanes, scripts, keyNames, tags[0] as string),
     rates: new Rates(lanes, scripts, keyNames, tags),
     events: areEventsOn ? events : null,
@@ -225,6 +230,8 @@ export function openStore (
     ),
     takeDelivering: duration =>
       leases.takeReached(tags, tag => lanes.reaches(tag), tag => keyNames.deliverer(tag), duration),
+    takeTicking: duration =>
+      leases.takeReached(tags, tag => lanes.reaches(tag), tag => keyNames.ticker(tag), duration),
     reachedTags: () => tags.filter(tag => lanes.reaches(tag)),
     masterOf,
     mastersOf: (of = tags) => [...new Set(of.map(masterOf))].sort().join(' '),

@@ -111,7 +111,7 @@ t.test('the pages name what the code has', async t => {
   const all = operationsOf({ limits: { maxExpiresIn: 1, maxWorkTtl: 1 } } as Services)
   const operations = all.flatMap(({ method, path }) => path === null ? [] : [`${method} ${path}`])
   t.ok(operations.length > 30)
-  const said = read('docs/api.md') + read('docs/webhooks.md')
+  const said = read('docs/api.md') + read('docs/webhooks.md') + read('docs/schedules.md')
   t.strictSame([...operations, 'POST /api/batch'].filter(name => !said.includes(`\`${name}\``)), [], 'each operation is there, or leads to its page')
 
   const errors = read('docs/api.md').split('\n').filter(line => /^\| \d{3} \|/.test(line))

@@ -101,6 +101,9 @@ t.test('every example of a request works as it stands', async t => {
   t.match(await send('get', made.first, operator), { status: 'done', task: null, attempts: [{ handoff_id: made.first }] })
   await send('events')
 
+  await send('putSchedule')
+  await send('runSchedule')
+  for (const name of ['pauseSchedule', 'resumeSchedule', 'getSchedule', 'listSchedules', 'listScheduleRuns', 'backfillSchedule', 'deleteSchedule']) await send(name)
   const hooks = { key: webhookKeys.default }
   const { id } = await send('createWebhook', undefined, hooks)
   for (const name of ['listWebhooks', 'getWebhook', 'rotateWebhook', 'enableWebhook', 'testWebhook', 'listDeliveries', 'replayWebhook', 'deleteWebhook']) await send(name, id, hooks)

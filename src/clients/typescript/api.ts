@@ -449,6 +449,10 @@ export interface components {
             root?: string;
             /** Number of hops from the root to this handoff. */
             hops?: number;
+            /** The schedule that it is a run of. */
+            schedule?: string;
+            /** For which time that ran. */
+            scheduled_for?: string;
             /** Only with explain=true, and while it is pending: all that it waits for. */
             waits_for?: {
                 /** A person has yet to decide; its delay isn’t over; it comes after others; its inbox is paused, or has as many caught as may be; others are caught before it; nobody works on its inbox. */
@@ -498,6 +502,10 @@ export interface components {
                 available_at?: string;
                 /** How many handoffs that it comes after have not ended yet. */
                 blocked_by?: number;
+                /** The schedule that it is a run of. */
+                schedule?: string;
+                /** For which time that ran. */
+                scheduled_for?: string;
                 approval?: {
                     state: "waiting" | "approved" | "rejected";
                     /** When a person decided. */
@@ -692,6 +700,10 @@ export interface components {
             root?: string;
             /** Number of hops from the root to this handoff. */
             hops?: number;
+            /** The schedule that it is a run of. */
+            schedule?: string;
+            /** For which time that ran. */
+            scheduled_for?: string;
             /** The agent that passed it. */
             passed_by: string;
             /** As passed. */
@@ -864,6 +876,10 @@ export interface components {
                 root?: string;
                 /** Number of hops from the root to this handoff. */
                 hops?: number;
+                /** The schedule that it is a run of. */
+                schedule?: string;
+                /** For which time that ran. */
+                scheduled_for?: string;
                 /** The id that was asked for, if this is a later attempt. */
                 asked_as?: string;
                 /** What agents said would be larger than 4 MiB in all, so the result, error or reason is left out. */
@@ -1323,6 +1339,10 @@ export interface components {
                     attempt?: number;
                     /** Id of the previous attempt. */
                     reissue_of?: string;
+                    /** The schedule that it is a run of. */
+                    schedule?: string;
+                    /** For which time that ran. */
+                    scheduled_for?: string;
                     status: "pending";
                 };
             } | {
@@ -1344,6 +1364,10 @@ export interface components {
                     attempt?: number;
                     /** Id of the previous attempt. */
                     reissue_of?: string;
+                    /** The schedule that it is a run of. */
+                    schedule?: string;
+                    /** For which time that ran. */
+                    scheduled_for?: string;
                     status: "pending";
                     /** The page where a person decides. */
                     approval_url: string;
@@ -1369,6 +1393,10 @@ export interface components {
                     attempt?: number;
                     /** Id of the previous attempt. */
                     reissue_of?: string;
+                    /** The schedule that it is a run of. */
+                    schedule?: string;
+                    /** For which time that ran. */
+                    scheduled_for?: string;
                     status: "pending";
                 };
             } | {
@@ -1390,6 +1418,10 @@ export interface components {
                     attempt?: number;
                     /** Id of the previous attempt. */
                     reissue_of?: string;
+                    /** The schedule that it is a run of. */
+                    schedule?: string;
+                    /** For which time that ran. */
+                    scheduled_for?: string;
                     status: "rejected";
                 };
             } | {
@@ -1411,6 +1443,10 @@ export interface components {
                     attempt?: number;
                     /** Id of the previous attempt. */
                     reissue_of?: string;
+                    /** The schedule that it is a run of. */
+                    schedule?: string;
+                    /** For which time that ran. */
+                    scheduled_for?: string;
                     status: "caught";
                     /** The agent that caught the handoff. */
                     caught_by: string;
@@ -1434,6 +1470,10 @@ export interface components {
                     attempt?: number;
                     /** Id of the previous attempt. */
                     reissue_of?: string;
+                    /** The schedule that it is a run of. */
+                    schedule?: string;
+                    /** For which time that ran. */
+                    scheduled_for?: string;
                     status: "caught";
                     /** The agent that caught the handoff. */
                     caught_by: string;
@@ -1465,6 +1505,10 @@ export interface components {
                     attempt?: number;
                     /** Id of the previous attempt. */
                     reissue_of?: string;
+                    /** The schedule that it is a run of. */
+                    schedule?: string;
+                    /** For which time that ran. */
+                    scheduled_for?: string;
                     status: "caught";
                     /** The agent that caught the handoff. */
                     caught_by: string;
@@ -1492,6 +1536,10 @@ export interface components {
                     attempt?: number;
                     /** Id of the previous attempt. */
                     reissue_of?: string;
+                    /** The schedule that it is a run of. */
+                    schedule?: string;
+                    /** For which time that ran. */
+                    scheduled_for?: string;
                     status: "caught" | "done" | "failed" | "declined" | "cancelled" | "expired";
                     /** The agent that caught the handoff. */
                     caught_by: string;
@@ -1521,6 +1569,10 @@ export interface components {
                     attempt?: number;
                     /** Id of the previous attempt. */
                     reissue_of?: string;
+                    /** The schedule that it is a run of. */
+                    schedule?: string;
+                    /** For which time that ran. */
+                    scheduled_for?: string;
                     status: "done";
                     /** The agent that caught the handoff. */
                     caught_by: string;
@@ -1544,6 +1596,10 @@ export interface components {
                     attempt?: number;
                     /** Id of the previous attempt. */
                     reissue_of?: string;
+                    /** The schedule that it is a run of. */
+                    schedule?: string;
+                    /** For which time that ran. */
+                    scheduled_for?: string;
                     status: "failed";
                     /** The agent that caught the handoff. */
                     caught_by: string;
@@ -1569,6 +1625,10 @@ export interface components {
                     attempt?: number;
                     /** Id of the previous attempt. */
                     reissue_of?: string;
+                    /** The schedule that it is a run of. */
+                    schedule?: string;
+                    /** For which time that ran. */
+                    scheduled_for?: string;
                     status: "declined";
                     /** The agent that caught the handoff. */
                     caught_by: string;
@@ -1594,6 +1654,10 @@ export interface components {
                     attempt?: number;
                     /** Id of the previous attempt. */
                     reissue_of?: string;
+                    /** The schedule that it is a run of. */
+                    schedule?: string;
+                    /** For which time that ran. */
+                    scheduled_for?: string;
                     status: "cancelled";
                     /** The agent that caught the handoff. */
                     caught_by?: string;
@@ -1617,6 +1681,10 @@ export interface components {
                     attempt?: number;
                     /** Id of the previous attempt. */
                     reissue_of?: string;
+                    /** The schedule that it is a run of. */
+                    schedule?: string;
+                    /** For which time that ran. */
+                    scheduled_for?: string;
                     status: "caught";
                     /** The agent that caught the handoff. */
                     caught_by: string;
@@ -1640,6 +1708,10 @@ export interface components {
                     attempt?: number;
                     /** Id of the previous attempt. */
                     reissue_of?: string;
+                    /** The schedule that it is a run of. */
+                    schedule?: string;
+                    /** For which time that ran. */
+                    scheduled_for?: string;
                     status: "expired";
                     /** The agent that caught the handoff. */
                     caught_by?: string;
@@ -1667,6 +1739,10 @@ export interface components {
                     attempt?: number;
                     /** Id of the previous attempt. */
                     reissue_of?: string;
+                    /** The schedule that it is a run of. */
+                    schedule?: string;
+                    /** For which time that ran. */
+                    scheduled_for?: string;
                     status: "failed" | "declined" | "cancelled" | "expired";
                     /** The agent that caught the handoff. */
                     caught_by?: string;
@@ -1736,7 +1812,7 @@ export interface components {
             }[];
         };
         /** The codes of refusals. */
-        ErrorCode: "invalid_request" | "unauthorized" | "insufficient_scope" | "not_the_catcher" | "not_addressee" | "not_the_passer" | "self_approval" | "cross_origin" | "not_found" | "not_asked" | "events_off" | "ended_off" | "method_not_allowed" | "request_timeout" | "already_caught" | "already_done" | "already_failed" | "already_declined" | "cancelled" | "not_caught" | "approval_required" | "not_yet" | "rejected" | "already_decided" | "no_approval_required" | "content_changed" | "already_asked" | "already_answered" | "withdrawn" | "unknown_handoff" | "blocked" | "unknown_parent" | "hop_limit" | "loop_detected" | "too_many_webhooks" | "expired" | "payload_too_large" | "uri_too_long" | "unsupported_media_type" | "idempotency_key_reused" | "result_invalid" | "result_schema_too_slow" | "rate_limited" | "inbox_full" | "headers_too_large" | "internal_error" | "unavailable";
+        ErrorCode: "invalid_request" | "unauthorized" | "insufficient_scope" | "not_the_catcher" | "not_addressee" | "not_the_passer" | "self_approval" | "cross_origin" | "not_found" | "not_asked" | "events_off" | "ended_off" | "method_not_allowed" | "request_timeout" | "already_caught" | "already_done" | "already_failed" | "already_declined" | "cancelled" | "not_caught" | "approval_required" | "not_yet" | "rejected" | "already_decided" | "no_approval_required" | "content_changed" | "already_asked" | "already_answered" | "withdrawn" | "unknown_handoff" | "blocked" | "unknown_parent" | "hop_limit" | "loop_detected" | "too_many_webhooks" | "too_many_schedules" | "expired" | "payload_too_large" | "uri_too_long" | "unsupported_media_type" | "idempotency_key_reused" | "result_invalid" | "result_schema_too_slow" | "rate_limited" | "inbox_full" | "headers_too_large" | "internal_error" | "unavailable";
     };
     responses: never;
     parameters: never;

@@ -4,7 +4,7 @@ import { shownOn } from '../members.ts'
 import { eventTypes, expiryReasons, happenings } from '../model.ts'
 import type { Status } from '../model.ts'
 import { wantedLabels } from './handoffs.ts'
-import { exampleId } from './parts.ts'
+import { exampleId, scheduled } from './parts.ts'
 
 /** The schemas of events. */
 
@@ -63,6 +63,7 @@ const handoff = {
     Type.Integer({ description: 'Number of this attempt, from the second one on.', examples: [2] })
   ),
   reissue_of: optionalText('Id of the previous attempt.', exampleId),
+  ...scheduled,
 }
 const catcher = Type.String({ description: 'The agent that caught the handoff.', examples: ['reviewer'] })
 const caught = { caught_by: catcher }

@@ -3,7 +3,7 @@ import type { Static } from '@sinclair/typebox'
 import { maxLabels } from '../labels.ts'
 import { members, shownOn } from '../members.ts'
 import { askStates, asked, expiryReasons, statuses, workerPattern } from '../model.ts'
-import { availableAt, blockedBy, exampleId, nullable, object, oneOf, time } from './parts.ts'
+import { availableAt, blockedBy, exampleId, nullable, object, oneOf, scheduled, time } from './parts.ts'
 import type { Limits, Schemas } from '../members.ts'
 
 /** The schemas that validate, serialise and document agents' operations. They are the only source of the types. */
@@ -176,6 +176,7 @@ export const catchAnswer = Type.Object({
   checkpoint: Type.Optional(object('The latest checkpoint that a catcher of this work gave.', { rows_read: 4200 })),
   checkpoint_at: Type.Optional(checkpointAt),
   checkpoint_by: Type.Optional(checkpointBy),
+  ...scheduled,
   ...onCatch,
 }, { description: 'Caught: the work is yours.', headers: { ...replayedField, ...traceField } })
 
@@ -260,6 +261,7 @@ export const statusAnswer = Type.Object({
   )),
   parent: parentOnStatus,
   ...lineage,
+  ...scheduled,
 }, {
   description: 'The handoff’s status. What hasn’t happened is null. Members that only some handoffs have are ' +
   'left out of the others.'

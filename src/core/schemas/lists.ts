@@ -4,7 +4,7 @@ import { shownOn } from '../members.ts'
 import { inboxPattern, namePattern } from '../model.ts'
 import { reasonRules } from './attempts.ts'
 import { askOnStatus, statusAnswer } from './handoffs.ts'
-import { exampleId, labelsToPass, nullable, oneOf, pageOf, pageQuery } from './parts.ts'
+import { exampleId, labelsToPass, nullable, oneOf, pageOf, pageQuery, scheduleNamePattern, scheduled } from './parts.ts'
 
 /** The schemas of lists of handoffs. */
 
@@ -20,6 +20,7 @@ export const handoffsQuery = Type.Object({
       'in any way, of what was passed with to or labels.'
   })),
   inbox: name('The inbox that it was passed to.', 'reviewer', inboxPattern),
+  schedule: name('The schedule that it is a run of.', 'nightly-report', scheduleNamePattern),
   passed_by: name('The agent that passed it.', 'planner'),
   caught_by: name('The agent that caught it.', 'writer'),
   labels: Type.Optional(Type.String({
@@ -64,6 +65,7 @@ export const handoffsAnswer = pageOf(
     max_attempts: maxAttempts,
     available_at: availableAt,
     blocked_by: shown.blocked_by,
+    ...scheduled,
     approval: Type.Optional(shown.approval),
     caught_by: Type.Optional(Type.String({ description: 'The agent that caught it.', examples: ['writer'] })),
     caught_at: Type.Optional(Type.String({ format: 'date-time', examples: ['2026-11-20T09:01:00.000Z'] })),

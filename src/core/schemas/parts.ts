@@ -55,6 +55,15 @@ export const blockedBy = Type.Integer({
 
 export const priority = Type.Integer({ description: 'Its priority in that inbox.', examples: [0] })
 
+export const scheduleNamePattern = '^[A-Za-z0-9._-]{1,64}$'
+/** Of a schedule's run. */
+export const scheduled = {
+  schedule: Type.Optional(
+    Type.String({ description: 'The schedule that it is a run of.', examples: ['nightly-report'] })
+  ),
+  scheduled_for: Type.Optional(time('For which time that ran.', '2026-11-28T01:30:00.000Z')),
+}
+
 /** What all lists that come in pages have. */
 
 /** The query's members. */

@@ -204,6 +204,8 @@ function handoffData ([name, status, id, passedBy, caughtBy, ...more]: string[],
     parent: found.get('p'),
     attempt: found.has('n') ? Number(found.get('n')) : undefined,
     reissue_of: found.get('o'),
+    schedule: found.get('S'),
+    scheduled_for: found.has('T') ? iso(Number(found.get('T'))) : undefined,
     reissued_as: found.get('i'),
     expired_because: found.get('b'),
     ...found.has('q') && {

@@ -246,6 +246,7 @@ export function moreMembers (record: HandoffRecord, now: number): object {
     ...extra.reissuedAs !== undefined && { reissued_as: extra.reissuedAs },
     parent,
     ...lineageMembers(record),
+    ...scheduleMembers(record),
   }
 }
 
@@ -307,6 +308,11 @@ function attemptMembers ({ extra: { attempt, reissueOf } }: HandoffRecord): obje
   return attempt === undefined ? {} : { attempt, reissue_of: reissueOf }
 }
 
+/** Of a schedule's run. */
+export function scheduleMembers ({ extra: { schedule, scheduledFor } }: HandoffRecord): object {
+  return schedule === undefined ? {} : { schedule, scheduled_for: iso(scheduledFor!) }
+}
+
 /** Of a handoff with a parent, besides that one. */
 function lineageMembers ({ extra: { parent, root, hops } }: HandoffRecord): object {
   return parent === undefined ? {} : { root, hops }
@@ -366,6 +372,7 @@ function more ({ record, schema, checkpoint, after }: Caught): string {
     ...lineageMembers(record),
     ...checkpointMember(record.extra),
     checkpoint_by: record.extra.checkpoint?.by,
+    ...scheduleMembers(record),
   }
   return membersText(more) + labelsMember(record.extra.labels) + (schema === null ? '' : `,"result_schema":${schema}`) +
     (checkpoint === null ? '' : `,"checkpoint":${checkpoint}`) + (after === undefined ? '' : `,"after":${after}`)

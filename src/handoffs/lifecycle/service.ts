@@ -50,7 +50,26 @@ type FoundStatus = Extract<StatusReply, { outcome: 'found' }>
  * A pass request: its members, its trace (which the catcher gets), and its bytes: with the same bytes and the same
  * Idempotency-Key it is the same operation.
  */
-interface PassRequest { members: Members, bytes: Buffer, traceparent: string | undefined, requester: Requester }
+interface PassRequest {
+  members: Members
+  bytes: Buffer
+  traceparent: string | undefined
+  requester: Requester
+  scheduled?: ScheduledPass | undefined
+}
+
+/** A pass for a schedule: what its handoff's id, token and words are made from. */
+export interface ScheduledPass {
+  schedule: string
+  scheduledFor: number
+  id: string
+  token: string
+  /** The words of lua/lib/ticks.lua; empty for a run that is no tick. */
+  tick: string
+}
+
+/** A schedule's tick has run before, or never will. */
+export class Ticked extends Error {}
 
 interface ReadOptions { waiting: WaitOptions | null, requester: Requester }
 
@@ -89,7 +108,7 @@ export class HandoffService {
   }
 
   async pass (
-    caller: Caller, body: PassBody, { members: given, bytes, traceparent, requester }: PassRequest,
+    caller: Caller, body: PassBody, { members: given, bytes, traceparent, requester, scheduled }: PassRequest,
     key: string | undefined
   ): Promise<Answered<PassAnswer>> {
     const { tenant, agent } = caller
@@ -97,20 +116,21 @@ export class HandoffService {
     const to = body.to ?? undefined
     const id = key !== undefined
       ? derivedId(tenant, agent, requireHuman, key, to)
-      : requireHuman ? randomHomeId(tenant) : to === undefined ? randomId() : randomInboxId(tenant, to)
-    const token = key === undefined ? noToken : digestToken('pass', key, bytes)
+      : scheduled !== undefined ? scheduled.id : requireHuman ? randomHomeId(tenant) : to === undefined ? randomId() : randomInboxId(tenant, to)
+    const token = key === undefined ? scheduled?.token ?? noToken : digestToken('pass', key, bytes)
     const expiresIn = body.expires_in == null ? this.#options.defaultExpiresIn : body.expires_in * 1000
     const payload = joinPayload(given)
     const handoff = {
       tenant, id, tag: tagOf(id), token, traceparent, passedBy: agent, requireHuman, to, expiresIn, options: '', payload
     }
-    const reply = await (isPlainBody(body)
+    const reply = await (scheduled === undefined && isPlainBody(body)
       ? this.#handoffs.pass(handoff)
-      : this.#passWithOptions(caller, handoff, body, given, requester))
+      : this.#passWithOptions(caller, handoff, body, given, requester, scheduled))
+    if (reply.outcome === 'ticked') throw new Ticked()
     if (reply.outcome === 'inbox_full') throw new Problem('inbox_full', { headers: { 'retry-after': '1' } })
     if (!('createdAt' in reply)) throw new Problem('idempotency_key_reused')
     const answer = passAnswer(this.#options.baseUrl(), id, requireHuman, reply)
-    return { answer, replayed: key !== undefined && reply.outcome === 'replayed' }
+    return { answer, replayed: (key ?? scheduled) !== undefined && reply.outcome === 'replayed' }
   }
 
   /** @returns the answer's JSON, with the payload's bytes as they were passed */
@@ -216,7 +236,8 @@ export class HandoffService {
    * whatever has changed since.
    */
   async #passWithOptions (
-    caller: Caller, handoff: NewHandoff, body: PassBody, given: Members, requester: Requester
+    caller: Caller, handoff: NewHandoff, body: PassBody, given: Members, requester: Requester,
+    scheduled?: ScheduledPass
   ): Promise<PassReply> {
     try {
       if (body.priority != null && body.to == null) throw invalid({ pointer: '/priority', message: 'needs to' })
@@ -236,7 +257,8 @@ export class HandoffService {
         parent: line === null ? '' : ` p${line.parent} r${line.root} g${line.hops} c${line.marks}`,
         after: after?.word ?? '',
         callback: callback === null ? '' : ` C${callback.told}/${callback.target.length}`
-      }) + (body.to == null && body.labels == null ? '' : ` n${titleBytes(given.raw('task')!)}`)
+      }) + (body.to == null && body.labels == null ? '' : ` n${titleBytes(given.raw('task')!)}`) +
+        (scheduled === undefined ? '' : ` S${scheduled.schedule} T${scheduled.scheduledFor}${scheduled.tick}`)
       const more = Buffer.from((after?.field ?? '') + (callback?.target ?? ''))
       const payload = Buffer.concat([handoff.payload, text ?? nothing, more])
       const runs = runWords(options, line?.labels ?? [], this.#options.runLabels)

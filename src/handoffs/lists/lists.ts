@@ -14,8 +14,8 @@ import type { ListPosition, ListedHandoff, ListedPage, Lists, TaskRead, Wanted }
 import type { Reads } from '../../store/reads.ts'
 import type { Requester } from '../../store/requester.ts'
 import {
-  approvalText, blockedMember, checkpointMember, endOf, expiryMember, membersText, progressMember, termsOn,
-  windowMembers, withoutNote
+  approvalText, blockedMember, checkpointMember, endOf, expiryMember, membersText, progressMember, scheduleMembers,
+  termsOn, windowMembers, withoutNote
 } from '../lifecycle/answers.ts'
 import { excerpt, titleText } from './excerpt.ts'
 
@@ -108,6 +108,7 @@ function readWanted (tenant: string, query: HandoffsQuery, runLabels: readonly s
     tenant,
     state,
     inbox,
+    schedule: query.schedule,
     passedBy,
     caughtBy,
     labels: labels ?? undefined,
@@ -165,6 +166,7 @@ function itemText ({ id, record, decision, texts, task, title }: ListedHandoff, 
     max_attempts: maxAttempts,
     ...others,
     ...blockedMember(record, now),
+    ...scheduleMembers(record),
   }
   const work = {
     ...caught !== null && { caught_by: caught.by, caught_at: iso(caught.at) },

@@ -11,9 +11,9 @@ export interface Cron {
   isFixed: boolean
 }
 
-interface Field { name: string, min: number, max: number, names?: readonly string[] }
+interface CronField { name: string, min: number, max: number, names?: readonly string[] }
 /** What one field allows. `isAny`: it is `*`. `isOpen`: it has a `*` or a step. */
-interface Allowed { values: Set<number>, isAny: boolean, isOpen: boolean, hasLast: boolean }
+interface AllowedTimes { values: Set<number>, isAny: boolean, isOpen: boolean, hasLast: boolean }
 
 const months = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec']
 const weekdays = ['sun', 'mon', 'tue', 'wed', 'thu', 'fri', 'sat']
@@ -23,7 +23,7 @@ const fields = [
   { name: 'day of the month', min: 1, max: 31 },
   { name: 'month', min: 1, max: 12, names: months },
   { name: 'day of the week', min: 0, max: 7, names: weekdays },
-] as const satisfies readonly Field[]
+] as const satisfies readonly CronField[]
 const longestMonth = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
 
 const macros: Record<string, string> = {
@@ -33,7 +33,7 @@ const macros: Record<string, string> = {
   '@monthly': '0 0 1 * *',
   '@yearly': '0 0 1 1 *',
 }
-export const maxCronLength = 256
+const maxCronLength = 256
 
 /** @throws {CronError} */
 export function parseCron (text: string): Cron {
@@ -46,7 +46,7 @@ export function parseCron (text: string): Cron {
     throw new CronError('must have five fields: minute, hour, day of the month, month, day of the week')
   }
   const [minute, hour, day, month, weekday] = fields.map((field, at) => parseField(field, words[at]!)) as [
-    Allowed, Allowed, Allowed, Allowed, Allowed
+    AllowedTimes, AllowedTimes, AllowedTimes, AllowedTimes, AllowedTimes
   ]
   if (weekday.values.has(7)) weekday.values.add(0)
   if (weekday.isAny && !canMatch(day, month)) throw new CronError('has a date that no year has')
@@ -71,13 +71,13 @@ function sorted (values: ReadonlySet<number>): number[] {
   return [...values].sort((one, other) => one - other)
 }
 
-function canMatch (day: Allowed, month: Allowed): boolean {
+function canMatch (day: AllowedTimes, month: AllowedTimes): boolean {
   return day.hasLast || [...month.values].some(number =>
     [...day.values].some(date => date <= longestMonth[number - 1]!))
 }
 
-function parseField (field: Field, text: string): Allowed {
-  const allowed: Allowed = { values: new Set(), isAny: text === '*', isOpen: false, hasLast: false }
+function parseField (field: CronField, text: string): AllowedTimes {
+  const allowed: AllowedTimes = { values: new Set(), isAny: text === '*', isOpen: false, hasLast: false }
   for (const part of text.split(',')) {
     if (field.max === 31 && /^l$/i.test(part)) allowed.hasLast = true
     else parsePart(field, part, allowed)
@@ -85,16 +85,16 @@ function parseField (field: Field, text: string): Allowed {
   return allowed
 }
 
-function parsePart (field: Field, part: string, allowed: Allowed): void {
+function parsePart (field: CronField, part: string, allowed: AllowedTimes): void {
   const [, range = '', , step] = /^([^/]*)(\/(\d{1,4}))?$/.exec(part) ?? []
   const dash = range.indexOf('-')
   const by = step === undefined ? 1 : Number(step)
   const isWhole = range === '*'
-  const from = isWhole ? field.min : valueOf(field, dash === -1 ? range : range.slice(0, dash), part, false)
+  const from = isWhole ? field.min : cronValue(field, dash === -1 ? range : range.slice(0, dash), part, false)
   const isWeekday = field.max === 7
   const to = isWhole
     ? isWeekday ? 6 : field.max
-    : dash === -1 ? from : valueOf(field, range.slice(dash + 1), part, isWeekday)
+    : dash === -1 ? from : cronValue(field, range.slice(dash + 1), part, isWeekday)
   if (from > to) throw new CronError(`${field.name}: ${part} goes backwards`)
   if (step !== undefined && (by === 0 || by > field.max || (!isWhole && dash === -1))) {
     throw new CronError(`${field.name}: ${part} has a step that can't be one; steps are of * or a range`)
@@ -104,7 +104,7 @@ function parsePart (field: Field, part: string, allowed: Allowed): void {
 }
 
 /** @param isEnd of a range of weekdays, whose Sunday may be its last */
-function valueOf ({ name, min, max, names }: Field, text: string, part: string, isEnd: boolean): number {
+function cronValue ({ name, min, max, names }: CronField, text: string, part: string, isEnd: boolean): number {
   const at = names?.indexOf(text.toLowerCase()) ?? -1
   const number = at !== -1 ? (isEnd && at === 0 ? 7 : at + (max === 12 ? 1 : 0)) : /^\d{1,2}$/.test(text) ? Number(text) : NaN
   if (number >= min && number <= max) return number

@@ -22,17 +22,17 @@ const day = 86_400_000
 /** How far ahead a tick is looked for: a 29th of February comes after eight years at most. */
 const horizon = 9 * 366 * day
 /** The largest change of a zone's clock, and more. */
-const margin = 2 * day
+const lookBehind = 2 * day
 
-const parsed = new Map<string, Cron>()
-const maxParsed = 2000
+const knownCrons = new Map<string, Cron>()
+const maxCrons = 2000
 
 function cronOf (text: string): Cron {
-  const known = parsed.get(text)
+  const known = knownCrons.get(text)
   if (known !== undefined) return known
   const made = parseCron(text)
-  if (parsed.size >= maxParsed) parsed.clear()
-  parsed.set(text, made)
+  if (knownCrons.size >= maxCrons) knownCrons.clear()
+  knownCrons.set(text, made)
   return made
 }
 
@@ -65,7 +65,7 @@ function * everyAfter (every: number, anchor: number, after: number): Generator<
 function * cronAfter (cron: Cron, zone: string, after: number): Generator<number> {
   let shown = -Infinity
   let last = after
-  for (const { start, end, offset } of spansFrom(zone, after - margin)) {
+  for (const { start, end, offset } of spansFrom(zone, after - lookBehind)) {
     if (start - last > horizon) return
     if (cron.isFixed && shown < start + offset && shown !== -Infinity && hasTick(cron, shown, start + offset)) {
       if (start > last) yield (last = start)

@@ -1,5 +1,5 @@
 /** From `start` on, up to `end`, a zone's clock is `offset` ahead of UTC. All in milliseconds. */
-export interface Span { start: number, end: number, offset: number }
+interface Span { start: number, end: number, offset: number }
 
 const day = 86_400_000
 /** No zone of today's has two changes within so many days. */
@@ -7,7 +7,7 @@ const step = 7 * day
 /** Of how many years of zones the changes are remembered. */
 const maxYears = 5000
 
-const formats = new Map<string, Intl.DateTimeFormat>()
+const zoneFormats = new Map<string, Intl.DateTimeFormat>()
 const years = new Map<string, ReadonlyArray<{ at: number, offset: number }>>()
 
 /** Is it a zone's name in the IANA database, as far as this Node knows it? */
@@ -22,7 +22,7 @@ export function isZone (name: string): boolean {
 }
 
 function formatOf (zone: string): Intl.DateTimeFormat {
-  const known = formats.get(zone)
+  const known = zoneFormats.get(zone)
   if (known !== undefined) return known
   const made = new Intl.DateTimeFormat('en-US', {
     timeZone: zone,
@@ -36,7 +36,7 @@ function formatOf (zone: string): Intl.DateTimeFormat {
     minute: 'numeric',
     second: 'numeric'
   })
-  formats.set(zone, made)
+  zoneFormats.set(zone, made)
   return made
 }
 

@@ -454,6 +454,10 @@ class Status(_Status, total=False):
     root: str
     #: Number of hops from the root to this handoff.
     hops: int
+    #: The schedule that it is a run of.
+    schedule: str
+    #: For which time that ran.
+    scheduled_for: str
     #: Only with explain=true, and while it is pending: all that it waits for.
     waits_for: list[StatusWaitsFor]
 
@@ -594,6 +598,10 @@ class Standing(_Standing, total=False):
     root: str
     #: Number of hops from the root to this handoff.
     hops: int
+    #: The schedule that it is a run of.
+    schedule: str
+    #: For which time that ran.
+    scheduled_for: str
     #: The id that was asked for, if this is a later attempt.
     asked_as: str
     #: What agents said would be larger than 4 MiB in all, so the result, error or reason is left out.
@@ -758,6 +766,10 @@ class Everything(_Everything, total=False):
     root: str
     #: Number of hops from the root to this handoff.
     hops: int
+    #: The schedule that it is a run of.
+    schedule: str
+    #: For which time that ran.
+    scheduled_for: str
     #: As passed.
     task: str | None
     #: task is left out: all texts together would be larger than 4 MiB.
@@ -942,6 +954,10 @@ class ListedHandoff(_ListedHandoff, total=False):
     available_at: str
     #: How many handoffs that it comes after have not ended yet.
     blocked_by: int
+    #: The schedule that it is a run of.
+    schedule: str
+    #: For which time that ran.
+    scheduled_for: str
     approval: ListedHandoffApproval | None
     #: The agent that caught it.
     caught_by: str
@@ -1195,6 +1211,10 @@ class EventData(TypedDict, total=False):
     attempt: int
     #: Id of the previous attempt.
     reissue_of: str
+    #: The schedule that it is a run of.
+    schedule: str
+    #: For which time that ran.
+    scheduled_for: str
     status: Literal["pending", "rejected", "caught", "done", "failed", "declined", "cancelled", "expired"]
     #: The page where a person decides.
     approval_url: str

@@ -1,0 +1,32 @@
+#!lua flags=allow-oom
+-- Takes schedules that are due, for a while: then another replica may take them. Two that have the same one at once do
+-- no harm (lib/ticks.lua).
+-- KEYS: 1 prefix:{tag}:schedules   the schedules of this partition, by when each is looked at next
+-- ARGV: 1 the call's deadline (ms)  2 how many at most  3 for how long (ms)  4 which replica asks
+--       5 what their keys begin with: prefix:{tag}:schedule:
+-- Replies: {'due', now, first, {tenant:name, fields, is_fresh}, …}  first: when the first of the others is looked at
+--                   (ms), empty for none; the fields as schedule-put.lua has them; is_fresh: 1 if its tick begins
+--                   now, 0 if it was begun before
+--@include late
+local due, limit, lease, who, prefix = KEYS[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4], ARGV[5]
+local taken, room = {}, 1048576
+while #taken < limit and room > 0 do
+  local head = redis.call('ZRANGE', due, 0, 0, 'WITHSCORES')
+  local member = head[1]
+  if not member or tonumber(head[2]) > now then break end
+  local schedule = prefix .. member
+  redis.call('EXISTS', due, schedule)
+  local next, home, claim = unpack(redis.call('HMGET', schedule, 'next', 'home', 'claim'))
+  if not home or (next == '' and claim == '') then
+    redis.call('ZREM', due, member)
+  else
+    local is_fresh = claim == ''
+    if is_fresh then redis.call('HSET', schedule, 'claim', next .. ' ' .. home .. ' ' .. who) end
+    redis.call('ZADD', due, ms(now + lease), member)
+    local fields = redis.call('HGETALL', schedule)
+    for at = 2, #fields, 2 do room = room - #fields[at] end
+    taken[#taken + 1] = { member, fields, is_fresh and 1 or 0 }
+  end
+end
+local head = redis.call('ZRANGE', due, 0, 0, 'WITHSCORES')
+return { 'due', now, head[2] or '', unpack(taken) }

@@ -1,0 +1,44 @@
+#!lua flags=allow-oom
+-- Notes what became of a tick that a replica took (schedule-due.lua), or of runs that somebody asked for.
+-- KEYS: 1 prefix:{tag}:schedule:tenant:name   the schedule
+--       2 prefix:{tag}:schedules   the schedules of this partition, by when each is looked at next
+-- ARGV: 1 the call's deadline (ms)  2 tenant:name  3 the making of the schedule  4 the tick of the claim that ends with
+--       this; empty: these are runs that somebody asked for
+--       5 the version that was read  6 its next tick (ms); empty: none  7 when it is looked at next (ms); empty: not
+--       8 the handoff of this tick; empty to keep the one before  9 the newest tick's run, JSON; empty to keep it
+--       10 the member of what is remembered that the first new one replaces; empty for none
+--       11 the new ones, a line each  12 the runs, JSON, a line each, the oldest first
+-- Replies: {'noted'}
+--          {'stale'}   another replica noted it before, or the schedule is gone; nothing changed
+--@include late
+local schedule, due, member, making, tick = KEYS[1], KEYS[2], ARGV[2], ARGV[3], ARGV[4]
+local runs, ran = schedule .. ':runs', schedule .. ':ran'
+redis.call('EXISTS', schedule, due, runs, ran)
+local made, version, claim, next = unpack(redis.call('HMGET', schedule, 'making', 'version', 'claim', 'next'))
+if made ~= making then return { 'stale' } end
+if tick ~= '' and string.match(claim, '^%d+') ~= tick then return { 'stale' } end
+
+local newest = string.match(ARGV[11], '[^\n]+$')
+if tick ~= '' then
+  redis.call('HSET', schedule, 'claim', '')
+  -- If it was changed meanwhile, that has said what comes next, and is looked at when that is.
+  if version == ARGV[5] then
+    redis.call('HSET', schedule, 'next', ARGV[6])
+    if ARGV[7] == '' then redis.call('ZREM', due, member) else redis.call('ZADD', due, ARGV[7], member) end
+  elseif next == '' then
+    redis.call('ZREM', due, member)
+  else
+    redis.call('ZADD', due, 'LT', ms(now), member)
+  end
+  if ARGV[8] ~= '' then redis.call('HSET', schedule, 'work', ARGV[8]) end
+  if ARGV[9] ~= '' then redis.call('HSET', schedule, 'last', ARGV[9]) end
+  if newest then redis.call('HSET', schedule, 'range', newest) end
+end
+for range in string.gmatch(ARGV[11], '[^\n]+') do redis.call('ZADD', ran, ms(now), range) end
+if ARGV[10] ~= '' then redis.call('ZREM', ran, ARGV[10]) end
+-- What ran more than 30 days ago is forgotten, and what many ranges are of, too.
+local old = math.max(redis.call('ZCOUNT', ran, '-inf', '(' .. ms(now - 2592000000)), redis.call('ZCARD', ran) - 10000)
+if old > 0 then redis.call('ZREMRANGEBYRANK', ran, 0, old - 1) end
+for run in string.gmatch(ARGV[12], '[^\n]+') do redis.call('RPUSH', runs, run) end
+redis.call('LTRIM', runs, -100, -1)
+return { 'noted' }

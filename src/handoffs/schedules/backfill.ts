@@ -1,0 +1,80 @@
+import { tickId } from '../../core/ids.ts'
+import { iso } from '../../core/iso.ts'
+import type { Schedules, StoredSchedule } from '../../store/schedules.ts'
+import { readSays, timingOf } from './definition.ts'
+import { ranBefore, remember } from './memory.ts'
+import { runNoted, runText } from './runs.ts'
+import type { Run, ScheduleCounts, Runner } from './runs.ts'
+import { ticksAfter } from './times.ts'
+
+/** How many ticks a call looks at, and passes, at most. */
+const maxLooked = 1000
+const maxPassed = 100
+
+export interface Backfilled { passed: number, skipped: number, refused: number, more: boolean, next: string | null }
+
+/** The words of a pass for a tick, and its id: derived from tenant, name, making and tick, so that nothing makes two. */
+export function tickOf ({ tenant, name, making }: StoredSchedule, tag: string, kind: 't' | 'b', tick: number) {
+  return {
+    id: tickId(tag, `${tenant} ${name} ${making} ${tick}`), token: '-', tick: ` K${kind}/${making}/${tick}`
+  }
+}
+
+/** Makes up for ticks that didn't run. */
+export class Backfill {
+  readonly #store: Schedules
+  readonly #runner: Runner
+  readonly #counts: ScheduleCounts
+
+  constructor (store: Schedules, runner: Runner, counts: ScheduleCounts) {
+    this.#store = store
+    this.#runner = runner
+    this.#counts = counts
+  }
+
+  /** @param ran what is remembered of ticks that ran @param now Redis's time */
+  async go (
+    schedule: StoredSchedule, ran: readonly string[], since: number, until: number, now: number
+  ): Promise<Backfilled> {
+    const says = readSays(schedule.says)
+    const timing = timingOf(says)
+    const hasRun = ranBefore(ran)
+    const counts = { passed: 0, skipped: 0, refused: 0 }
+    const [runs, ranges]: [Run[], string[]] = [[], []]
+    let next: number | null = null
+    let looked = 0
+    try {
+      for (const tick of ticksAfter(timing, since - 1)) {
+        if (tick >= until) break
+        if (looked++ === maxLooked || counts.passed === maxPassed) {
+          next = tick
+          break
+        }
+        // Its ticker is at it this moment.
+        if (hasRun(tick) || tick === schedule.claim?.tick) {
+          counts.skipped++
+          continue
+        }
+        const passed = await this.#runner.pass(schedule, says.passedBy, tick, tickOf(schedule, schedule.home, 'b', tick))
+        if (passed.outcome === 'ticked' || (passed.outcome === 'passed' && passed.replayed)) {
+          counts.skipped++
+          continue
+        }
+        counts[passed.outcome]++
+        this.#counts.outcomes[passed.outcome]++
+        runs.push(runNoted(tick, now, 'backfill', passed))
+        if (passed.outcome === 'passed') ranges.push(remember(timing, tick, null).member)
+      }
+    } finally {
+      // Also what was passed before Redis went away.
+      if (runs.length > 0) await this.#note(schedule, runs, ranges)
+    }
+    return { ...counts, more: next !== null, next: next === null ? null : iso(next) }
+  }
+
+  async #note (schedule: StoredSchedule, runs: readonly Run[], ranges: readonly string[]): Promise<void> {
+    await this.#store.note(schedule, {
+      tick: null, next: null, dueAt: null, work: null, last: null, ranges, replaces: null, runs: runs.map(runText)
+    })
+  }
+}

@@ -1,0 +1,239 @@
+import { hasScope, refusedScope } from '../../auth/scopes.ts'
+import { Problem, Unavailable, invalid } from '../../core/errors.ts'
+import type { Fault } from '../../core/errors.ts'
+import { digestToken, randomToken, runsTag, tickId } from '../../core/ids.ts'
+import type { Members } from '../../core/json.ts'
+import type { Caller } from '../../core/model.ts'
+import type { PassAnswer, PassBody } from '../../core/schemas/handoffs.ts'
+import { scheduleNamePattern } from '../../core/schemas/parts.ts'
+import type { BackfillBody, RunsOfQuery, ScheduleBody, SchedulesQuery } from '../../core/schemas/schedules.ts'
+import { readFault } from '../../core/validator.ts'
+import type { Validate } from '../../core/validator.ts'
+import { readTime } from '../../clients/typescript/command/common/time.ts'
+import type { ResultSchemas } from '../../result-schema/result-schemas.ts'
+import type { Schedules, StoredSchedule } from '../../store/schedules.ts'
+import { Backfill } from './backfill.ts'
+import type { Backfilled } from './backfill.ts'
+import { dueAt, paused, readBody, readSays, replaced, shownSchedule } from './definition.ts'
+import type { Says } from './definition.ts'
+import { runNoted, runText } from './runs.ts'
+import type { Run, ScheduleCounts, Runner } from './runs.ts'
+import { bodyOf, cutHandoff, withToken, withoutToken } from './template.ts'
+
+const scheduleName = new RegExp(scheduleNamePattern)
+/** How often a change is tried again that met another one. */
+const changeTries = 8
+
+interface ScheduleOptions {
+  /** Checks a schedule's handoff, as pass checks a body's form. */
+  validate: Validate
+  /** The members of a handoff that have parts which are checked too. */
+  nested: readonly string[]
+  schemas: ResultSchemas
+  counts: ScheduleCounts
+}
+
+/** @param isAnothers whether an operator changed what another agent made */
+interface ChangedSchedule { answer: string, isNew: boolean, isAnothers: boolean }
+
+/** Makes, changes and shows schedules. What they pass is Ticker's. */
+export class ScheduleService {
+  readonly #store: Schedules
+  readonly #runner: Runner
+  readonly #backfill: Backfill
+  readonly #options: ScheduleOptions
+
+  constructor (store: Schedules, runner: Runner, options: ScheduleOptions) {
+    this.#store = store
+    this.#runner = runner
+    this.#backfill = new Backfill(store, runner, options.counts)
+    this.#options = options
+  }
+
+  async put (caller: Caller, name: string, body: ScheduleBody, members: Members): Promise<ChangedSchedule> {
+    checkName(name)
+    const faults: Fault[] = []
+    const said = readBody(body, faults)
+    const given = members.raw('handoff')!
+    // Before anything is looked up: a body that can't be one is told first.
+    const handoffFaults = this.#faultsOf(withToken(given, null))
+    if (faults.length + handoffFaults.length > 0) throw invalid(...faults, ...handoffFaults)
+    await this.#checkSchema(caller, given)
+    return this.#change(caller, name, (before, now) => {
+      if (before === null && !hasScope(caller, 'pass')) throw refusedScope('pass')
+      const handoff = withToken(given, before?.schedule.handoff ?? null)
+      return { ...replaced(name, said, before, caller.agent, now), handoff }
+    })
+  }
+
+  async pause (caller: Caller, name: string, isPaused: boolean): Promise<ChangedSchedule> {
+    return await this.#change(caller, name, (before, now) => {
+      if (before === null) throw new Problem('not_found')
+      return { ...paused(name, before, isPaused, now), handoff: before.schedule.handoff }
+    })
+  }
+
+  async get ({ tenant }: Caller, name: string): Promise<string> {
+    const { schedule } = await this.#read(tenant, name)
+    return shown(schedule)
+  }
+
+  async list ({ tenant }: Caller, { cursor, limit = 20 }: SchedulesQuery): Promise<string> {
+    const after = cursor === undefined ? '' : readCursor(cursor)
+    const { items, isMore } = await this.#store.list(tenant, after, limit)
+    const texts = items.map(({ name, says, next, last }) => shownSchedule(name, readSays(says), next, last))
+    const next = isMore && items.length > 0 ? writeCursor(items.at(-1)!.name) : null
+    return `{"items":[${texts.join(',')}],"next_cursor":${JSON.stringify(next)}}`
+  }
+
+  /** @returns whether it was another agent's */
+  async delete (caller: Caller, name: string): Promise<boolean> {
+    const { schedule } = await this.#read(caller.tenant, name)
+    const isAnothers = checkOwner(caller, readSays(schedule.says))
+    const claim = await this.#store.delete(caller.tenant, name, schedule.making)
+    // What a replica had begun: once this has been settled, it can't pass anything any more.
+    if (claim != null) await this.#store.settle(caller.tenant, name, schedule.making, claim)
+    return isAnothers
+  }
+
+  async runs ({ tenant }: Caller, name: string, { limit = 100 }: RunsOfQuery): Promise<string> {
+    const { beside } = await this.#read(tenant, name, { list: 'runs', count: 100 })
+    const runs = beside.map(text => ({ text, at: (JSON.parse(text) as Run).at })).reverse()
+    runs.sort((one, other) => one.at < other.at ? 1 : one.at > other.at ? -1 : 0)
+    return `{"items":[${runs.slice(0, limit).map(({ text }) => text).join(',')}]}`
+  }
+
+  /** Passes what it says now. */
+  async run (
+    caller: Caller, name: string, key: string | undefined
+  ): Promise<{ answer: PassAnswer, replayed: boolean, isAnothers: boolean }> {
+    const { schedule, now } = await this.#read(caller.tenant, name)
+    const says = readSays(schedule.says)
+    const isAnothers = checkOwner(caller, says)
+    const { home, making } = schedule
+    const scope = `${caller.tenant} ${name} ${making} ${caller.agent}`
+    const id = key === undefined ? home + randomToken() : tickId(home, `run ${scope} ${key}`)
+    const token = key === undefined ? '-' : digestToken('run', key, undefined)
+    const passed = await this.#runner.pass(schedule, says.passedBy, now, { id, token, tick: '' })
+    if (passed.outcome === 'ticked') throw new Unavailable('no run is a tick')
+    if (passed.outcome === 'refused' || !passed.replayed) {
+      this.#options.counts.outcomes[passed.outcome]++
+      await this.#note(schedule, [runNoted(now, now, 'run', passed)])
+    }
+    if (passed.outcome === 'refused') throw passed.problem
+    return { answer: passed.answer, replayed: passed.replayed, isAnothers }
+  }
+
+  /** Passes what didn't run in a span. */
+  async backfill (
+    caller: Caller, name: string, { since, until }: BackfillBody
+  ): Promise<{ answer: Backfilled, isAnothers: boolean }> {
+    const [from, to] = [since, until].map(text => readTime(text)) as [number | undefined, number | undefined]
+    const faults = [['since', from], ['until', to]].filter(([, time]) => time === undefined).map(([name]) =>
+      ({ pointer: `/${name}`, message: 'must be a time like 2026-11-20T09:00:00.000Z' }))
+    if (faults.length > 0) throw invalid(...faults)
+    if (to! <= from!) throw invalid({ pointer: '/until', message: 'must be after since' })
+    const { schedule, now, beside } = await this.#read(caller.tenant, name, { list: 'ran', count: 10_000 })
+    if (to! > now) throw invalid({ pointer: '/until', message: 'must not be in the future' })
+    const isAnothers = checkOwner(caller, readSays(schedule.says))
+    return { answer: await this.#backfill.go(schedule, beside, from!, to!, now), isAnothers }
+  }
+
+  #note (schedule: StoredSchedule, runs: readonly Run[]): Promise<boolean> {
+    return this.#store.note(schedule, {
+      tick: null, next: null, dueAt: null, work: null, last: null, ranges: [], replaces: null, runs: runs.map(runText)
+    })
+  }
+
+  async #read (tenant: string, name: string, beside?: { list: 'runs' | 'ran', count: number }) {
+    checkName(name)
+    const { schedule, ...more } = await this.#store.read(tenant, name, beside)
+    if (schedule === null) throw new Problem('not_found')
+    return { schedule, ...more }
+  }
+
+  /** Reads it, and writes what it says from now on, again until nothing came between. */
+  async #change (
+    caller: Caller, name: string,
+    change: (
+      before: { schedule: StoredSchedule, says: Says, next: number | null } | null, now: number
+    ) => { says: Says, next: number | null, handoff: Buffer }
+  ): Promise<ChangedSchedule> {
+    checkName(name)
+    const { tenant } = caller
+    for (let n = 0; n < changeTries; n++) {
+      const { now, schedule } = await this.#store.read(tenant, name)
+      const before = schedule === null ? null : { schedule, says: readSays(schedule.says), next: schedule.next }
+      const isAnothers = before !== null && checkOwner(caller, before.says)
+      const { says, next, handoff } = change(before, now)
+      const { outcome } = await this.#store.put(tenant, name, {
+        seen: schedule?.version ?? null,
+        token: randomToken(),
+        says: JSON.stringify(says),
+        handoff,
+        home: homeOf(tenant, handoff),
+        next,
+        dueAt: next === null ? null : dueAt(name, says, next)
+      })
+      if (outcome === 'too_many') throw new Problem('too_many_schedules')
+      if (outcome !== 'put') continue
+      await this.#store.notify(tenant)
+      const answer = shownSchedule(name, says, next, schedule?.last ?? null, withoutToken(handoff))
+      return { answer, isNew: schedule === null, isAnothers }
+    }
+    throw new Unavailable('the schedule changes all the time')
+  }
+
+  /** What pass would say of its form, once a time is put in. */
+  #faultsOf (handoff: Buffer): Fault[] {
+    const { validate, nested } = this.#options
+    const members = cutHandoff(bodyOf(cutHandoff(handoff, []), 0), nested)
+    const inside = ({ pointer, message }: Fault) => ({ pointer: `/handoff${pointer}`, message })
+    const { values } = members
+    if (!validate(values)) return validate.errors!.map(fault => inside(readFault(fault, undefined)))
+    return values.priority != null && values.to == null ? [inside({ pointer: '/priority', message: 'needs to' })] : []
+  }
+
+  async #checkSchema (caller: Caller, handoff: Buffer): Promise<void> {
+    const members = cutHandoff(handoff, [])
+    if (members.values.result_schema == null) return
+    await this.#options.schemas.accept(members.raw('result_schema')!, caller, 'handoff/result_schema')
+  }
+}
+
+function shown ({ name, says, next, last, handoff }: StoredSchedule): string {
+  return shownSchedule(name, readSays(says), next, last, withoutToken(handoff))
+}
+
+/** The tag of the partition that its handoffs are in. */
+function homeOf (tenant: string, handoff: Buffer): string {
+  const { to, require_human: requireHuman } = cutHandoff(handoff, []).values as unknown as PassBody
+  return runsTag(tenant, requireHuman === true, to ?? undefined)
+}
+
+/** A name that can't be one has no schedule. */
+function checkName (name: string): void {
+  if (!scheduleName.test(name)) throw new Problem('not_found')
+}
+
+/** @returns whether an operator changes what another agent made @throws {Problem} not_the_passer */
+function checkOwner (caller: Caller, { passedBy }: Says): boolean {
+  if (caller.agent === passedBy && hasScope(caller, 'pass')) return false
+  if (hasScope(caller, 'operate')) return caller.agent !== passedBy
+  throw new Problem('not_the_passer', {
+    detail: 'Another agent made this schedule; only that agent, or an operator, may change it.'
+  })
+}
+
+function writeCursor (name: string): string {
+  return Buffer.from(`schedule ${name}`).toString('base64url')
+}
+
+function readCursor (cursor: string): string {
+  const [, name] = /^schedule (\S+)$/.exec(Buffer.from(cursor, 'base64url').toString()) ?? []
+  if (name === undefined || !scheduleName.test(name)) {
+    throw invalid({ pointer: '/cursor', message: 'querystring: must be a next_cursor of this list' })
+  }
+  return name
+}
+

@@ -1,0 +1,214 @@
+import pLimit from 'p-limit'
+import { Unavailable } from '../../core/errors.ts'
+import { iso } from '../../core/iso.ts'
+import { Round } from '../../core/round.ts'
+import type { Store } from '../../store/store.ts'
+import type { Due, TickNote, Schedules, StoredSchedule } from '../../store/schedules.ts'
+import { tickOf } from './backfill.ts'
+import { dueAt, readSays, timingOf } from './definition.ts'
+import type { Says } from './definition.ts'
+import { remember } from './memory.ts'
+import { runNoted, runText } from './runs.ts'
+import type { Run, ScheduleCounts, Runner } from './runs.ts'
+import { tickAfter, ticksAfter } from './times.ts'
+
+/** How long one replica ticks before another may, and how long it has what it took, in milliseconds. */
+const lease = 1500
+/** How soon another replica looks whether the one that ticks still does. */
+const retry = 1000
+/** How often everything is looked at that a lost message may have hidden. */
+const slowLook = 60_000
+/** How many schedules are taken from a partition in one step, and run at once. */
+const perStep = 32
+/** After how many ticks that came too late others are served. */
+const lateInTurn = 5000
+/** A timer may fire a little early, and the next look must find what is due. */
+const early = 2
+
+interface TickerOptions {
+  store: Pick<Store, 'schedules' | 'subscriptions' | 'takeTicking' | 'reachedTags'>
+  runner: Runner
+  counts: ScheduleCounts
+  onFault (error: unknown): void
+}
+
+/**
+ * Runs schedules. Each replica knows when the first in each partition is due, sleeps until then, and asks for the lease.
+ * So schedules that rest cost nothing. The lease only keeps replicas from asking twice: a tick's mark moves in the script
+ * that makes its handoff (lua/lib/ticks.lua), and what is noted here follows it. Whoever finds a tick that was begun and
+ * not noted, as after a kill, passes it again, which changes nothing if it ran. But if its handoff has gone to another
+ * partition since, or it isn't to run any more, it is settled where it was begun: either it ran there, or from then on
+ * it can't.
+ */
+export class Ticker {
+  readonly #options: TickerOptions
+  readonly #schedules: Schedules
+  readonly #rounds: Round
+  /** When the first schedule of a partition is due, in this process's monotonic milliseconds. */
+  readonly #due = new Map<string, number>()
+  readonly #limit = pLimit(perStep)
+  #lookedAt = -Infinity
+  #leave: Promise<() => void> | undefined
+
+  constructor (options: TickerOptions) {
+    this.#options = options
+    this.#schedules = options.store.schedules
+    this.#rounds = new Round({
+      interval: slowLook,
+      run: () => this.go(),
+      onFault: error => options.onFault(error),
+    })
+  }
+
+  start (): void {
+    const { store: { subscriptions } } = this.#options
+    this.#leave = subscriptions.listen(this.#schedules.channel, (tag = '') => {
+      if (tag === '') this.#lookedAt = -Infinity
+      else this.#due.set(tag, -Infinity)
+      this.#rounds.wake()
+    })
+    this.#rounds.wake()
+  }
+
+  async stop (): Promise<void> {
+    this.#leave?.then(leave => leave(), () => {})
+    await this.#rounds.stop()
+  }
+
+  /**
+   * Runs what is due.
+   * @param anywhere whether it is looked for everywhere, whatever is known @returns in how many milliseconds to look again
+   */
+  async go (anywhere = false): Promise<number> {
+    const { store } = this.#options
+    if (anywhere || performance.now() - this.#lookedAt >= slowLook) {
+      const tags = store.reachedTags()
+      for (const tag of await this.#schedules.partitions(tags)) this.#due.set(tag, -Infinity)
+      if (tags.length > 0) this.#lookedAt = performance.now()
+    }
+    const due = [...this.#due].filter(([, at]) => at <= performance.now() + early).map(([tag]) => tag)
+    if (due.length > 0) {
+      if (!await store.takeTicking(lease)) {
+        // Whoever has the lease runs them. If it dies, this one does.
+        for (const tag of due) this.#due.set(tag, performance.now() + retry)
+      } else {
+        const went = await Promise.allSettled(due.map(tag => this.#partition(tag)))
+        const failed = went.find(one => one.status === 'rejected')
+        if (failed !== undefined && !(failed.reason instanceof Unavailable)) this.#options.onFault(failed.reason)
+      }
+    }
+    const first = Math.min(this.#lookedAt + slowLook, ...this.#due.values())
+    return Math.max(0, first - performance.now())
+  }
+
+  /** Runs what is due in a partition, until nothing is. */
+  async #partition (tag: string): Promise<void> {
+    // If this fails, it is looked at again soon.
+    this.#due.set(tag, performance.now() + retry)
+    for (;;) {
+      const { now, first, due } = await this.#schedules.due(tag, perStep, lease)
+      if (due.length === 0) {
+        if (first === null) this.#due.delete(tag)
+        else this.#due.set(tag, performance.now() + first - now)
+        return
+      }
+      await Promise.all(due.map(one => this.#limit(() => this.#tick(one, now).catch(error => {
+        // It is due again once its lease is over.
+        if (!(error instanceof Unavailable)) this.#options.onFault(error)
+      }))))
+      if (this.#rounds.signal.aborted) return
+    }
+  }
+
+  async #tick ({ schedule, isFresh }: Due, now: number): Promise<void> {
+    const { claim, next, home } = schedule
+    if (claim === null) return
+    const says = readSays(schedule.says)
+    const { tick } = claim
+    if (!isFresh && (tick !== next || claim.tag !== home)) return await this.#settle(schedule, says, now)
+    if (now > dueAt(schedule.name, says, tick) + says.catchUp * 1000) {
+      if (!isFresh && await this.#hasRun(schedule)) return await this.#settle(schedule, says, now)
+      return await this.#skipLate(schedule, says, tick, now)
+    }
+    const { work } = schedule
+    if (says.overlap === 'skip' && work !== null && !await this.#options.runner.hasEnded(schedule.tenant, work)) {
+      // The tick's own work, which was passed and not noted, is no other's.
+      if (!isFresh && await this.#hasRun(schedule)) return await this.#settle(schedule, says, now)
+      const run: Run = { scheduled_for: iso(tick), at: iso(now), by: 'tick', outcome: 'skipped_overlap' }
+      return await this.#note(schedule, says, tick, run, {})
+    }
+    await this.#pass(schedule, says, tick, now)
+  }
+
+  async #pass (schedule: StoredSchedule, says: Says, tick: number, now: number): Promise<void> {
+    const { runner, counts } = this.#options
+    const passed = await runner.pass(schedule, says.passedBy, tick, tickOf(schedule, schedule.home, 't', tick))
+    if (passed.outcome === 'ticked') return await this.#settle(schedule, says, now)
+    const run = runNoted(tick, now, 'tick', passed)
+    if (passed.outcome === 'refused') return await this.#note(schedule, says, tick, run, {})
+    const { work } = schedule
+    const id = passed.answer.handoff_id
+    // Once this tick has passed its own. If it is cut off here, whoever passes it again cancels.
+    if (says.overlap === 'cancel' && work !== null && work !== id) await runner.cancel(schedule, work)
+    await this.#noteRan(schedule, says, tick, run, id)
+    if (!passed.replayed) counts.lateness.add(Math.max(0, now - dueAt(schedule.name, says, tick)))
+  }
+
+  #noteRan (schedule: StoredSchedule, says: Says, tick: number, run: Run, id: string): Promise<void> {
+    const { member, replaces } = remember(timingOf(says), tick, schedule.range)
+    return this.#note(schedule, says, tick, run, { work: id, ranges: [member], replaces })
+  }
+
+  /** Whether the tick that was begun ran; if it didn't, it never will. */
+  #hasRun ({ tenant, name, making, claim }: StoredSchedule): Promise<boolean> {
+    return this.#schedules.settle(tenant, name, making, claim!)
+  }
+
+  /** A tick that was begun, and must not be passed any more. */
+  async #settle (schedule: StoredSchedule, says: Says, now: number): Promise<void> {
+    const { claim } = schedule
+    const { tick, tag } = claim!
+    if (!await this.#hasRun(schedule)) {
+      await this.#note(schedule, says, tick, null, {})
+      return
+    }
+    const { id } = tickOf(schedule, tag, 't', tick)
+    const run: Run = { scheduled_for: iso(tick), at: iso(now), by: 'tick', outcome: 'passed', handoff_id: id }
+    await this.#noteRan(schedule, says, tick, run, id)
+  }
+
+  /** Skips the stretch of ticks that came too late. */
+  async #skipLate (schedule: StoredSchedule, says: Says, tick: number, now: number): Promise<void> {
+    const { name } = schedule
+    let [count, last] = [1, tick]
+    for (const later of ticksAfter(timingOf(says), tick)) {
+      if (now <= dueAt(name, says, later) + says.catchUp * 1000) break
+      last = later
+      if (++count % lateInTurn === 0) await new Promise(resolve => setImmediate(resolve))
+    }
+    const head = { scheduled_for: iso(tick), at: iso(now), by: 'tick' as const }
+    await this.#note(schedule, says, tick, { ...head, outcome: 'skipped_late', count, until: iso(last) }, {}, last)
+  }
+
+  /** @param run null: nothing came of it @param last the last of the ticks that it is about */
+  async #note (
+    schedule: StoredSchedule, says: Says, tick: number, run: Run | null,
+    { work = null, ranges = [], replaces = null }: Partial<Pick<TickNote, 'work' | 'ranges' | 'replaces'>>, last = tick
+  ): Promise<void> {
+    const { name, next: before } = schedule
+    // What was begun before a change says nothing of what comes next.
+    const next = before === tick ? tickAfter(timingOf(says), last) : before
+    const text = run === null ? null : runText(run)
+    const noted = await this.#schedules.note(schedule, {
+      tick,
+      next,
+      dueAt: next === null ? null : dueAt(name, says, next),
+      work,
+      last: text,
+      ranges,
+      replaces,
+      runs: text === null ? [] : [text]
+    })
+    if (noted && run !== null) this.#options.counts.outcomes[run.outcome] += run.count ?? 1
+  }
+}

@@ -1,0 +1,248 @@
+import type { Redis } from 'ioredis'
+import { homeTag } from '../core/ids.ts'
+import type { Lanes } from '../redis/lanes.ts'
+import type { ScriptName } from '../redis/outcomes.ts'
+import type { Scripts } from '../redis/scripts.ts'
+import { memberOf } from './key-names.ts'
+import type { KeyNames } from './key-names.ts'
+import { tagged } from './replies.ts'
+
+const maxSchedules = 1000
+
+/** A tick that a replica has begun: of which partition the handoff is, and who began it. */
+interface BegunTick { tick: number, tag: string, by: string }
+
+/** A schedule as Redis keeps it (lua/schedule-put.lua). What it says, and its runs, are JSON text that only the service reads. */
+export interface StoredSchedule {
+  tenant: string
+  name: string
+  /** Distinguishes it from those of its name before it. */
+  making: string
+  version: string
+  says: string
+  handoff: Buffer
+  /** The tag of the partition that its handoffs are in. */
+  home: string
+  /** Its next tick (ms). */
+  next: number | null
+  claim: BegunTick | null
+  /** The newest tick's run. */
+  last: string | null
+  /** The handoff of the newest tick that passed one. */
+  work: string | null
+  range: string | null
+}
+
+interface ListedSchedule { name: string, says: string, next: number | null, last: string | null }
+
+interface NewSchedule {
+  /** The version that was read; null: there was none. */
+  seen: string | null
+  token: string
+  says: string
+  handoff: Buffer
+  home: string
+  next: number | null
+  /** When it is looked at (ms); null: not. */
+  dueAt: number | null
+}
+
+/** What became of a tick, or of runs that somebody asked for. */
+export interface TickNote {
+  /** The claim that ends with it; null for runs that somebody asked for. */
+  tick: number | null
+  next: number | null
+  dueAt: number | null
+  /** Of this tick; null keeps the one before. */
+  work: string | null
+  last: string | null
+  /** What is remembered from now on of ticks that ran; the first takes the place of `replaces`. */
+  ranges: readonly string[]
+  replaces: string | null
+  /** JSON text, the oldest first. */
+  runs: readonly string[]
+}
+
+export interface Due { schedule: StoredSchedule, isFresh: boolean }
+
+interface SchedulesOptions {
+  tags: readonly string[]
+  replica: string
+  connectionTo (tag: string): Redis | undefined
+}
+
+/** Schedules in Redis: one method a script. A tenant's are in its home partition. */
+export class Schedules {
+  readonly #lanes: Lanes
+  readonly #scripts: Scripts
+  readonly #keyNames: KeyNames
+  readonly #options: SchedulesOptions
+
+  constructor (lanes: Lanes, scripts: Scripts, keyNames: KeyNames, options: SchedulesOptions) {
+    this.#lanes = lanes
+    this.#scripts = scripts
+    this.#keyNames = keyNames
+    this.#options = options
+  }
+
+  /** This replica, as claims name it. */
+  get replica (): string {
+    return this.#options.replica
+  }
+
+  /** Where it is announced that schedules of a partition changed. */
+  get channel (): string {
+    return this.#keyNames.schedulesDue(this.#options.tags[0]!)
+  }
+
+  /** Says so. The message may be lost: then it is found later. */
+  async notify (tenant: string): Promise<void> {
+    const connection = this.#options.connectionTo(this.#options.tags[0]!)
+    await connection?.spublish(this.channel, homeTag(tenant)).catch(() => {})
+  }
+
+  /** The partitions among these that have schedules with ticks, without those that can't be asked now. */
+  async partitions (tags: readonly string[]): Promise<string[]> {
+    const found = await Promise.all(tags.map(async tag => {
+      const key = this.#keyNames.schedulesDue(tag)
+      const one = await this.#options.connectionTo(tag)?.zrange(key, '0', '0').catch(() => []) ?? []
+      return one.length === 0 ? [] : [tag]
+    }))
+    return found.flat()
+  }
+
+  /** @param beside what is read with it: of that the newest */
+  read (
+    tenant: string, name: string, beside?: { list: 'runs' | 'ran', count: number }
+  ): Promise<{ now: number, schedule: StoredSchedule | null, beside: string[] }> {
+    const tag = homeTag(tenant)
+    const keys = [this.#keyNames.schedule(tag, tenant, name)]
+    if (beside !== undefined) keys.push(this.#keyNames.schedule(tag, tenant, name, beside.list))
+    return this.#call('schedule-get', tag, keys, [String(beside?.count ?? 0)], ([outcome, now, fields, others]) => ({
+      now: now as number,
+      schedule: outcome === 'found' ? readSchedule(tenant, name, fields as Buffer[]) : null,
+      beside: ((others ?? []) as unknown[]).map(String)
+    }))
+  }
+
+  list (
+    tenant: string, after: string, limit: number
+  ): Promise<{ now: number, isMore: boolean, items: ListedSchedule[] }> {
+    const tag = homeTag(tenant)
+    const texts = [this.#keyNames.schedule(tag, tenant, ''), after, String(limit)]
+    return this.#call('schedule-list', tag, [this.#keyNames.schedules(tag, tenant)], texts, (
+      [, now, more, ...items]
+    ) => ({
+      now: now as number,
+      isMore: more === 1,
+      items: (items as unknown[][]).map(item => {
+        const [name, says, next, last] = item.map(String) as [string, string, string, string]
+        return { name, says, next: numberOf(next), last: last || null }
+      })
+    }))
+  }
+
+  /** @returns its making; null if there are too many, or if it changed since it was read */
+  put (
+    tenant: string, name: string, { seen, token, says, handoff, home, next, dueAt }: NewSchedule
+  ): Promise<{ outcome: 'put' | 'too_many' | 'changed', making: string }> {
+    const tag = homeTag(tenant)
+    return this.#lanes.call({
+      script: this.#scripts['schedule-put'],
+      tag,
+      keys: [
+        this.#keyNames.schedule(tag, tenant, name), this.#keyNames.schedules(tag, tenant),
+        this.#keyNames.schedulesDue(tag)
+      ],
+      texts: [
+        memberOf(tenant, name), seen ?? '', token, String(maxSchedules), textOf(dueAt), says, textOf(next), home
+      ],
+      bytes: handoff,
+      decode: reply => {
+        const [outcome, making] = tagged(reply)
+        return { outcome: outcome as 'put', making: String(making) }
+      }
+    })
+  }
+
+  /** @returns the tick that a replica has begun; undefined if there is no such schedule */
+  delete (tenant: string, name: string, making: string): Promise<BegunTick | null | undefined> {
+    const tag = homeTag(tenant)
+    const keys = [
+      this.#keyNames.schedule(tag, tenant, name), this.#keyNames.schedules(tag, tenant),
+      this.#keyNames.schedulesDue(tag)
+    ]
+    return this.#call('schedule-delete', tag, keys, [memberOf(tenant, name), making], ([outcome, claim]) =>
+      outcome === 'deleted' ? readBegun(String(claim)) : undefined)
+  }
+
+  /** Takes what is due in a partition. @param lease how long for (ms) @param `first` when the first of the others is (ms) */
+  due (tag: string, limit: number, lease: number): Promise<{ now: number, first: number | null, due: Due[] }> {
+    const texts = [String(limit), String(lease), this.replica, `${this.#keyNames.partition(tag)}schedule:`]
+    return this.#call('schedule-due', tag, [this.#keyNames.schedulesDue(tag)], texts, ([, now, first, ...taken]) => ({
+      now: now as number,
+      first: numberOf(String(first)),
+      due: (taken as unknown[][]).map(([member, fields, isFresh]) => {
+        const [tenant, name] = String(member).split(':') as [string, string]
+        return { schedule: readSchedule(tenant, name, fields as Buffer[]), isFresh: isFresh === 1 }
+      })
+    }))
+  }
+
+  /** @returns whether it was noted: another replica may have done so before */
+  note ({ tenant, name, making, version }: StoredSchedule, noted: TickNote): Promise<boolean> {
+    const tag = homeTag(tenant)
+    const { tick, next, dueAt, work, last, ranges, replaces, runs } = noted
+    const texts = [
+      memberOf(tenant, name), making, textOf(tick), version, textOf(next), textOf(dueAt), work ?? '', last ?? '',
+      replaces ?? '', ranges.join('\n'), runs.join('\n')
+    ]
+    const keys = [this.#keyNames.schedule(tag, tenant, name), this.#keyNames.schedulesDue(tag)]
+    return this.#call('schedule-note', tag, keys, texts, ([outcome]) => outcome === 'noted')
+  }
+
+  /** Settles a tick that was begun in this partition. @returns whether it ran; if it didn't, it never will */
+  settle (tenant: string, name: string, making: string, { tag, tick }: Pick<BegunTick, 'tag' | 'tick'>): Promise<boolean> {
+    const keys = (['tick', 'ticked'] as const).map(which => this.#keyNames.ticks(tag, tenant, name, which))
+    return this.#call('tick-settle', tag, keys, [making, String(tick)], ([outcome]) => outcome === 'ran')
+  }
+
+  #call<T> (
+    name: ScriptName, tag: string, keys: string[], texts: string[], decode: (reply: [string, ...unknown[]]) => T
+  ): Promise<T> {
+    return this.#lanes.call({ script: this.#scripts[name], tag, keys, texts, decode: reply => decode(tagged(reply)) })
+  }
+}
+
+function textOf (time: number | null): string {
+  return time === null ? '' : String(time)
+}
+
+function numberOf (text: string | undefined): number | null {
+  return text === undefined || text === '' ? null : Number(text)
+}
+
+function readBegun (text: string): BegunTick | null {
+  const [tick, tag, by] = text.split(' ') as [string, string, string]
+  return tick === '' ? null : { tick: Number(tick), tag, by }
+}
+
+function readSchedule (tenant: string, name: string, fields: readonly Buffer[]): StoredSchedule {
+  const found: Record<string, Buffer> = {}
+  for (let at = 0; at < fields.length; at += 2) found[String(fields[at])] = fields[at + 1]!
+  const text = (field: string) => found[field]?.toString() || null
+  return {
+    tenant,
+    name,
+    making: text('making')!,
+    version: text('version')!,
+    says: text('says')!,
+    handoff: found.handoff!,
+    home: text('home')!,
+    next: numberOf(text('next') ?? ''),
+    claim: readBegun(text('claim') ?? ''),
+    last: text('last'),
+    work: text('work'),
+    range: text('range')
+  }
+}

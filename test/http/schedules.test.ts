@@ -1,0 +1,403 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import t from 'tap'
+import { Unavailable } from '../../src/core/errors.ts'
+import { callerOf } from '../../src/core/model.ts'
+import type { Scope } from '../../src/core/model.ts'
+import { testApp } from '../helpers/app.ts'
+import { isProblem } from '../helpers/problems.ts'
+
+/** Schedules over HTTP. Each subtest has a tenant of its own. The clock is moved, and the ticker is asked to look. */
+
+const tenants = ['makes', 'bad', 'owns', 'ticks', 'late', 'skips', 'allows', 'cancels', 'pauses', 'changes', 'runs', 'fills', 'refuses', 'text', 'many', 'ends', 'jitters', 'shows', 'remade', 'deletes'] as const
+type Tenant = typeof tenants[number]
+const agents: Array<[string, Scope[]]> = [['ann', ['pass', 'catch', 'status']], ['ben', ['pass', 'catch', 'status']], ['olga', ['operate', 'status', 'approve']], ['sam', ['status']]]
+const secretOf = (tenant: string, agent: string) => `${tenant}-${agent}-secret-0123456789`
+const more = tenants.flatMap(tenant => agents.map(([agent, scopes]) => ({ caller: callerOf(tenant, agent, scopes), secret: secretOf(tenant, agent) })))
+const handoff = { task: 'Report for {{scheduled_for}}', to: 'reporter' }
+/** Redis itself ends keys by its own clock, so what is kept must end after now. */
+const start = (Math.floor(Date.now() / 86_400_000) + 1) * 86_400_000 + Date.parse('1970-01-01T08:59:30.000Z')
+const at = (seconds: number) => new Date(start + seconds * 1000).toISOString()
+
+for (const isSpread of [false, true]) {
+  t.comment(isSpread ? 'as in a Cluster' : 'on one Redis')
+  const { app, setClock, prefix } = await testApp(t, { RETENTION: '3600', EVENTS_RETENTION: '3600' }, { isSpread }, more)
+
+  function as (tenant: Tenant, agent = 'ann') {
+    const ask = async (method: 'GET' | 'POST' | 'PUT' | 'DELETE', path: string, body?: unknown, headers: Record<string, string> = {}) => await app.inject({
+      method, url: path, headers: { authorization: `Bearer ${secretOf(tenant, agent)}`, ...body !== undefined && { 'content-type': 'application/json' }, ...headers }, ...body !== undefined && { payload: typeof body === 'string' ? body : JSON.stringify(body) }
+    })
+    const put = async (name: string, body: object) => await ask('PUT', `/api/schedules/${name}`, { handoff, ...body })
+    return {
+      ask,
+      put,
+      get: async (name: string) => (await ask('GET', `/api/schedules/${name}`)).json(),
+      runs: async (name: string) => (await ask('GET', `/api/schedules/${name}/runs`)).json().items,
+      status: async (id: string) => (await ask('GET', `/api/status/${id}`)).json(),
+      post: async (path: string, body?: unknown) => await ask('POST', path, body),
+    }
+  }
+  const tickAt = async (seconds: number) => {
+    await setClock(start + seconds * 1000)
+    await app.ticker.go(true)
+  }
+  t.beforeEach(() => setClock(start))
+
+  t.test('a schedule is made, replaced, read, listed and deleted', async t => {
+    const { put, ask, get } = as('makes')
+    const made = await put('nightly', { cron: '0 18 * * *', timezone: 'Asia/Tokyo' })
+    t.equal(made.statusCode, 201)
+    t.strictSame(Object.keys(made.json()), ['name', 'cron', 'every', 'timezone', 'handoff', 'overlap', 'catch_up', 'jitter', 'starts_at', 'ends_at', 'paused', 'passed_by', 'created_at', 'updated_at', 'next', 'last'])
+    t.strictSame(made.json(), {
+      name: 'nightly', cron: '0 18 * * *', every: null, timezone: 'Asia/Tokyo', handoff, overlap: 'skip', catch_up: 300, jitter: 0, starts_at: null, ends_at: null, paused: false,
+      passed_by: 'ann', created_at: at(0), updated_at: at(0), next: [0, 1, 2, 3, 4].map(day => at(30 + day * 86_400)), last: null
+    })
+    t.strictSame(await get('nightly'), made.json())
+    await setClock(start + 1000)
+    const replaced = await put('nightly', { every: 60, handoff: { task: 'x' }, overlap: 'allow', catch_up: 5, jitter: 30, starts_at: at(30).replace('09:00:00.000Z', '10:00:00+01:00'), ends_at: at(3600), paused: true })
+    t.equal(replaced.statusCode, 200)
+    t.match(replaced.json(), { cron: null, every: 60, timezone: null, handoff: { task: 'x' }, overlap: 'allow', catch_up: 5, jitter: 30, starts_at: at(30), ends_at: at(3600), paused: true, created_at: at(0), updated_at: at(1), next: [] })
+    t.equal((await put('Another.one-2_', { cron: '@hourly' })).json().timezone, 'UTC')
+    const list = (await ask('GET', '/api/schedules')).json()
+    t.strictSame(list.items.map(({ name }: { name: string }) => name), ['Another.one-2_', 'nightly'])
+    t.notOk('handoff' in list.items[0])
+    t.equal(list.next_cursor, null)
+    const { items, next_cursor: cursor } = (await ask('GET', '/api/schedules?limit=1')).json()
+    t.equal(items.length, 1)
+    t.strictSame((await ask('GET', `/api/schedules?limit=1&cursor=${cursor}`)).json().items.map(({ name }: { name: string }) => name), ['nightly'])
+    isProblem(t, await ask('GET', '/api/schedules?cursor=abc'), 400, 'invalid_request')
+    const gone = await ask('DELETE', '/api/schedules/nightly')
+    t.equal(gone.statusCode, 204)
+    t.equal(gone.body, '')
+    for (const [method, path] of [['GET', 'nightly'], ['DELETE', 'nightly'], ['GET', 'nightly/runs'], ['POST', 'nightly/pause'], ['POST', 'nightly/resume'], ['POST', 'nightly/run'], ['GET', 'not%20one']] as const) {
+      isProblem(t, await ask(method, `/api/schedules/${path}`), 404, 'not_found')
+    }
+    isProblem(t, await ask('POST', '/api/schedules/nightly/backfill', { since: at(-60), until: at(0) }), 404, 'not_found')
+  })
+
+  t.test('what can’t be one is refused, with a pointer', async t => {
+    const { put, ask } = as('bad')
+    const cases: Array<[body: object, ...pointers: string[]]> = [
+      [{}, '/cron'], [{ cron: '* * * * *', every: 60 }, '/every'], [{ cron: '0 0 31 2 *' }, '/cron'], [{ cron: '* * * * * *' }, '/cron'], [{ cron: '@reboot' }, '/cron'], [{ every: 9 }, '/every'], [{ every: 31_536_001 }, '/every'], [{ every: 10.5 }, '/every'], [{ every: '60' }, '/every'],
+      [{ cron: '* * * * *', timezone: 'Europe/Atlantis' }, '/timezone'], [{ every: 60, timezone: 'UTC' }, '/timezone'], [{ every: 60, overlap: 'wait' }, '/overlap'], [{ every: 60, catch_up: 4 }, '/catch_up'], [{ every: 60, catch_up: 2_592_001 }, '/catch_up'],
+      [{ every: 60, jitter: 31 }, '/jitter'], [{ cron: '*/5 * * * *', jitter: 151 }, '/jitter'], [{ every: 60, jitter: 3601 }, '/jitter'], [{ every: 60, starts_at: 'soon' }, '/starts_at'], [{ every: 60, starts_at: at(10), ends_at: at(10) }, '/ends_at'], [{ every: 60, paused: 'no' }, '/paused'], [{ every: 60, name: 'x' }, '/name'],
+      [{ every: 60, handoff: undefined }, '/handoff'], [{ every: 60, handoff: {} }, '/handoff/task'], [{ every: 60, handoff: { ...handoff, parent: 'x' } }, '/handoff/parent'], [{ every: 60, handoff: { ...handoff, after: ['x'] } }, '/handoff/after'], [{ every: 60, handoff: { ...handoff, delay: 1 } }, '/handoff/delay'],
+      [{ every: 60, handoff: { task: 't', priority: 1 } }, '/handoff/priority'], [{ every: 60, handoff: { task: 't', labels: { a: 'b c' } } }, '/handoff/labels/a'], [{ every: 60, handoff: { task: 't', result_schema: { type: 'thing' } } }, '/handoff/result_schema/type'], [{ every: 60, handoff: { task: 1 } }, '/handoff/task'], [{ every: 60, jitter: 'x', handoff: 'y' }, '/handoff', '/jitter'],
+    ]
+    for (const [body, ...pointers] of cases) {
+      const refused = await put('one', body)
+      isProblem(t, refused, 400, 'invalid_request')
+      t.strictSame(refused.json().errors.map(({ pointer }: { pointer: string }) => pointer).sort(), pointers, JSON.stringify(body))
+    }
+    isProblem(t, await ask('PUT', '/api/schedules/one', `{"every":60,"handoff":{"task":"x","task":"y"}}`), 400, 'invalid_request')
+    isProblem(t, await put('x'.repeat(65), { every: 60 }), 404, 'not_found')
+    isProblem(t, await ask('GET', '/api/schedules/one'), 404, 'not_found')
+    t.equal((await put('ok', { every: 60, jitter: 30, cron: null, timezone: null, starts_at: null, handoff: { task: 't', labels: { day: '{{scheduled_for}}' } } })).statusCode, 201, 'null is absent')
+    t.equal((await put('ok', { cron: '0 0 29 2 *', jitter: 3600 })).statusCode, 200)
+    for (const path of ['pause', 'resume', 'run']) isProblem(t, await ask('POST', `/api/schedules/ok/${path}`, { x: 1 }), 400, 'invalid_request')
+  })
+
+  t.test('it belongs to who made it, and operators may change it', async t => {
+    const ann = as('owns')
+    const [ben, olga, sam] = [as('owns', 'ben'), as('owns', 'olga'), as('owns', 'sam')]
+    isProblem(t, await olga.put('one', { every: 60 }), 403, 'insufficient_scope')
+    isProblem(t, await sam.put('one', { every: 60 }), 403, 'insufficient_scope')
+    t.equal((await ann.put('one', { every: 60 })).statusCode, 201)
+    for (const [method, path, body] of [['PUT', '', { every: 60, handoff }], ['DELETE', ''], ['POST', '/pause'], ['POST', '/resume'], ['POST', '/run'], ['POST', '/backfill', { since: at(-60), until: at(0) }]] as const) {
+      isProblem(t, await ben.ask(method, `/api/schedules/one${path}`, body), 403, 'not_the_passer')
+      isProblem(t, await sam.ask(method, `/api/schedules/one${path}`, body), 403, 'insufficient_scope')
+    }
+    t.equal((await sam.ask('GET', '/api/schedules/one/runs')).statusCode, 200)
+    t.equal((await olga.put('one', { every: 70 })).json().passed_by, 'ann', 'it stays its agent’s')
+    t.equal((await olga.post('/api/schedules/one/pause')).json().paused, true)
+    t.equal((await olga.post('/api/schedules/one/resume', {})).json().paused, false)
+    const run = await olga.post('/api/schedules/one/run')
+    t.equal(run.statusCode, 201)
+    t.match((await ann.ask('GET', '/api/handoffs')).json().items, [{ handoff_id: run.json().handoff_id, passed_by: 'ann' }])
+    isProblem(t, await as('makes').ask('GET', '/api/schedules/one'), 404, 'not_found')
+    t.equal((await olga.ask('DELETE', '/api/schedules/one')).statusCode, 204)
+  })
+
+  t.test('each tick passes once, at its time, whoever looks', async t => {
+    const { put, get, runs, status, ask } = as('ticks')
+    await put('five', { cron: '*/5 * * * *', handoff: { ...handoff, constraints: 'Before {{scheduled_for}}', labels: { day: '{{scheduled_for}}' }, output: { keep: '{{scheduled_for}}' }, max_attempts: 2 } })
+    await tickAt(29)
+    t.strictSame(await runs('five'), [], 'never before')
+    await tickAt(30)
+    await Promise.all([1, 2, 3, 4].map(() => app.ticker.go(true)))
+    const [run, ...others] = await runs('five')
+    t.strictSame(others, [])
+    t.match(run, { scheduled_for: at(30), at: at(30), by: 'tick', outcome: 'passed', code: undefined })
+    t.strictSame(Object.keys(run), ['scheduled_for', 'at', 'by', 'outcome', 'handoff_id'])
+    t.match(await status(run.handoff_id), { status: 'pending', to: 'reporter', schedule: 'five', scheduled_for: at(30), labels: { day: at(30).replace(':00.000Z', 'Z') } })
+    const { last, next } = await get('five')
+    t.strictSame(last, run)
+    t.equal(next[0], at(330))
+    t.match((await ask('GET', '/api/schedules')).json().items[0], { last: run, next })
+    t.match((await ask('GET', '/api/handoffs?schedule=five')).json().items, [{ handoff_id: run.handoff_id, schedule: 'five', scheduled_for: at(30), passed_by: 'ann' }])
+    t.strictSame((await ask('GET', '/api/handoffs?schedule=fiv')).json().items, [])
+    const caught = (await ask('GET', `/api/catch/${run.handoff_id}`)).json()
+    t.match(caught, { task: `Report for ${at(30)}`, constraints: `Before ${at(30)}`, output: { keep: '{{scheduled_for}}' }, schedule: 'five', scheduled_for: at(30) })
+    const { reissued_as: second } = (await ask('POST', `/api/fail/${run.handoff_id}`, { error: { message: 'x' } })).json()
+    t.match(await status(second), { attempt: 2, schedule: 'five', scheduled_for: at(30) })
+    const events = (await ask('GET', '/api/events?after=0-0&wait=1')).json().items
+    if (!isSpread) for (const { data } of events) t.match(data, { schedule: 'five', scheduled_for: at(30) })
+    await ask('POST', `/api/cancel/${second}`)
+    await tickAt(330)
+    t.match((await runs('five')).map(({ scheduled_for: time }: { scheduled_for: string }) => time), [at(330), at(30)], 'the newest first')
+    t.ok((await ask('GET', '/api/handoffs?schedule=five&limit=1')).json().items[0].handoff_id !== run.handoff_id)
+  })
+
+  t.test('what comes too late is skipped, one run for a stretch', async t => {
+    const { put, get, runs } = as('late')
+    await put('late', { every: 60, catch_up: 90, overlap: 'allow' })
+    await tickAt(60 * 40)
+    const all = await runs('late')
+    t.strictSame(all.map((run: object) => ({ ...run, handoff_id: undefined })), [
+      { scheduled_for: at(2400), at: at(2400), by: 'tick', outcome: 'passed', handoff_id: undefined },
+      { scheduled_for: at(2340), at: at(2400), by: 'tick', outcome: 'passed', handoff_id: undefined },
+      { scheduled_for: at(60), at: at(2400), by: 'tick', outcome: 'skipped_late', count: 38, until: at(2280), handoff_id: undefined }
+    ])
+    t.equal((await get('late')).next[0], at(2460))
+    await put('one', { every: 600, catch_up: 5 })
+    await tickAt(2400 + 606)
+    t.match(await runs('one'), [{ outcome: 'skipped_late', scheduled_for: at(3000), count: 1, until: at(3000) }])
+  })
+
+  t.test('overlap: skip', async t => {
+    const { put, runs, ask, get, post } = as('skips')
+    await put('one', { every: 60, handoff: { task: 't', max_attempts: 2, retry_delay: 0 } })
+    await tickAt(60)
+    const [first] = await runs('one')
+    await post('/api/schedules/one/run')
+    await tickAt(120)
+    t.match((await runs('one'))[0], { scheduled_for: at(120), outcome: 'skipped_overlap', by: 'tick' })
+    t.match((await get('one')).last, { outcome: 'skipped_overlap' })
+    await ask('GET', `/api/catch/${first.handoff_id}`)
+    const { reissued_as: second } = (await ask('POST', `/api/fail/${first.handoff_id}`, { error: { message: 'x' } })).json()
+    await tickAt(180)
+    t.match((await runs('one'))[0], { scheduled_for: at(180), outcome: 'skipped_overlap' }, 'over all its attempts')
+    await ask('GET', `/api/catch/${second}`)
+    await ask('POST', `/api/done/${second}`)
+    await tickAt(240)
+    t.match((await runs('one'))[0], { scheduled_for: at(240), outcome: 'passed' })
+  })
+
+  t.test('overlap: allow, and cancel', async t => {
+    const allows = as('allows')
+    await allows.put('one', { every: 60, overlap: 'allow' })
+    await tickAt(60)
+    await tickAt(120)
+    t.match((await allows.runs('one')).map(({ outcome }: { outcome: string }) => outcome), ['passed', 'passed'])
+    const { put, runs, status, ask } = as('cancels')
+    await setClock(start)
+    await put('one', { every: 60, overlap: 'cancel', handoff: { task: 't', to: 'w', max_attempts: 3, retry_delay: 0 } })
+    await tickAt(60)
+    const [first] = await runs('one')
+    await ask('GET', `/api/catch/${first.handoff_id}`)
+    const { reissued_as: second } = (await ask('POST', `/api/fail/${first.handoff_id}`, { error: { message: 'x' } })).json()
+    await ask('GET', `/api/catch/${second}`)
+    await tickAt(120)
+    t.match(await status(second), { status: 'cancelled', ended_by: null, cancel_reason: 'overlap' })
+    t.match((await runs('one'))[0], { outcome: 'passed', scheduled_for: at(120) })
+    t.match(await status((await runs('one'))[0].handoff_id), { status: 'pending' })
+  })
+
+  t.test('what was due while it was paused doesn’t run', async t => {
+    const { put, runs, post, get } = as('pauses')
+    await put('one', { every: 60, overlap: 'allow' })
+    t.match((await post('/api/schedules/one/pause')).json(), { paused: true, next: [] })
+    await tickAt(130)
+    t.strictSame(await runs('one'), [])
+    t.match((await post('/api/schedules/one/resume')).json(), { paused: false, next: [at(180), at(240)] })
+    await tickAt(130)
+    t.strictSame(await runs('one'), [])
+    await tickAt(180)
+    t.match(await runs('one'), [{ scheduled_for: at(180) }])
+    const { updated_at: before } = await get('one')
+    t.equal((await post('/api/schedules/one/resume')).json().updated_at, before, 'nothing changed')
+  })
+
+  t.test('what was due before a change of its times doesn’t run', async t => {
+    const { put, runs, get } = as('changes')
+    await put('one', { every: 60, overlap: 'allow' })
+    await setClock(start + 65_000)
+    await put('one', { every: 60, overlap: 'allow', catch_up: 200 })
+    t.equal((await get('one')).next[0], at(60), 'its times are as before')
+    await tickAt(66)
+    t.match(await runs('one'), [{ scheduled_for: at(60) }])
+    await setClock(start + 125_000)
+    await put('one', { every: 30, overlap: 'allow' })
+    t.strictSame((await get('one')).next.slice(0, 2), [at(155), at(185)], 'counted from the change')
+    await tickAt(150)
+    t.equal((await runs('one')).length, 1)
+    await tickAt(155)
+    t.equal((await runs('one')).length, 2)
+    await put('one', { every: 30, overlap: 'allow', starts_at: at(0) })
+    t.equal((await get('one')).next[0], at(180))
+    await put('one', { cron: '0 * * * *', ends_at: at(40) })
+    t.strictSame((await get('one')).next, [])
+  })
+
+  t.test('starts_at and ends_at', async t => {
+    const { put, runs, get } = as('ends')
+    await put('one', { every: 60, starts_at: at(100), ends_at: at(220), overlap: 'allow' })
+    t.strictSame((await get('one')).next, [at(100), at(160)])
+    await tickAt(100)
+    await tickAt(160)
+    await tickAt(220)
+    t.match((await runs('one')).map(({ scheduled_for: time }: { scheduled_for: string }) => time), [at(160), at(100)])
+    t.strictSame((await get('one')).next, [])
+  })
+
+  t.test('jitter comes later, the same each time, and next is without it', async t => {
+    const { put, runs, get } = as('jitters')
+    const delays = new Set<number>()
+    for (const name of ['a', 'b', 'c', 'd']) {
+      await setClock(start)
+      await put(name, { every: 600, jitter: 300 })
+      t.equal((await get(name)).next[0], at(600))
+    }
+    for (let second = 600; second <= 900; second += 10) await tickAt(second)
+    for (const name of ['a', 'b', 'c', 'd']) {
+      const [run] = await runs(name)
+      t.equal(run.scheduled_for, at(600))
+      delays.add(Date.parse(run.at))
+      t.ok(Date.parse(run.at) <= start + 900_000)
+    }
+    t.ok(delays.size > 1)
+  })
+
+  t.test('run passes at once, and moves nothing', async t => {
+    const { put, runs, get, ask, status } = as('runs')
+    await put('one', { every: 60, paused: true })
+    const one = await ask('POST', '/api/schedules/one/run', undefined, { 'idempotency-key': 'k' })
+    t.equal(one.statusCode, 201)
+    t.equal(one.headers.location, `/api/status/${one.json().handoff_id}`)
+    await setClock(start + 5000)
+    const again = await ask('POST', '/api/schedules/one/run', {}, { 'idempotency-key': 'k' })
+    t.strictSame([again.statusCode, again.headers['idempotency-replayed'], again.json()], [201, 'true', one.json()])
+    const other = await ask('POST', '/api/schedules/one/run', {})
+    t.not(other.json().handoff_id, one.json().handoff_id)
+    t.match(await status(one.json().handoff_id), { schedule: 'one', scheduled_for: at(0) })
+    t.match(await runs('one'), [{ by: 'run', outcome: 'passed', scheduled_for: at(5), handoff_id: other.json().handoff_id }, { by: 'run', scheduled_for: at(0) }])
+    t.match(await get('one'), { last: null, paused: true })
+    isProblem(t, await ask('POST', '/api/schedules/one/run', undefined, { 'idempotency-key': 'x y' }), 400, 'invalid_request')
+  })
+
+  t.test('backfill passes what didn’t run, once', async t => {
+    const { put, runs, ask } = as('fills')
+    const fill = async (since: number, until: number, name = 'one') => (await ask('POST', `/api/schedules/${name}/backfill`, { since: at(since), until: at(until) })).json()
+    await put('one', { cron: '* * * * *', overlap: 'allow' })
+    await tickAt(30)
+    await tickAt(90)
+    t.strictSame(await fill(-90, 90), { passed: 2, skipped: 1, refused: 0, more: false, next: null }, 'inclusive, exclusive, before its making too')
+    t.match((await runs('one'))[0], { by: 'backfill', outcome: 'passed' })
+    t.match((await runs('one')).slice(0, 2).map(({ scheduled_for: time }: { scheduled_for: string }) => time).sort(), [at(-90), at(-30)])
+    t.strictSame(await fill(-90, 90), { passed: 0, skipped: 3, refused: 0, more: false, next: null })
+    const first = await fill(-90 - 60 * 150, -90)
+    t.strictSame(first, { passed: 100, skipped: 0, refused: 0, more: true, next: at(-90 - 60 * 50) })
+    t.strictSame(await fill(-90 - 60 * 50, -90), { passed: 50, skipped: 0, refused: 0, more: false, next: null })
+    await setClock(start + 86_400_000)
+    t.strictSame(await fill(-90 - 60 * 150, 90), { passed: 0, skipped: 153, refused: 0, more: false, next: null }, 'also long after')
+    for (const [since, until, pointer] of [[0, 0, '/until'], [0, 86_401, '/until']] as const) {
+      const refused = await ask('POST', '/api/schedules/one/backfill', { since: at(since), until: at(until) })
+      isProblem(t, refused, 400, 'invalid_request')
+      t.equal(refused.json().errors[0].pointer, pointer)
+    }
+    isProblem(t, await ask('POST', '/api/schedules/one/backfill', { since: 'x', until: at(0) }), 400, 'invalid_request')
+    isProblem(t, await ask('POST', '/api/schedules/one/backfill', {}), 400, 'invalid_request')
+    await put('bounded', { every: 60, starts_at: at(0), ends_at: at(300), paused: true })
+    t.strictSame(await fill(-1000, 1000, 'bounded'), { passed: 5, skipped: 0, refused: 0, more: false, next: null })
+  })
+
+  t.test('a refused tick isn’t tried again, but a backfill tries it', async t => {
+    const { put, runs, ask, get } = as('refuses')
+    await as('refuses', 'olga').ask('PUT', '/api/inboxes/full', { max_pending: 1 })
+    await ask('POST', '/api/pass', { task: 't', to: 'full' })
+    await put('one', { every: 60, overlap: 'skip', handoff: { task: 't', to: 'full' } })
+    await tickAt(60)
+    t.strictSame(await runs('one'), [{ scheduled_for: at(60), at: at(60), by: 'tick', outcome: 'refused', code: 'inbox_full' }])
+    t.match(await get('one'), { last: { outcome: 'refused', code: 'inbox_full' }, next: [at(120)] })
+    const asked = await ask('POST', '/api/schedules/one/run')
+    isProblem(t, asked, 429, 'inbox_full')
+    t.match((await runs('one'))[0], { by: 'run', outcome: 'refused', code: 'inbox_full' })
+    await as('refuses', 'olga').ask('PUT', '/api/inboxes/full', { max_pending: null })
+    await tickAt(61)
+    t.equal((await runs('one')).length, 2)
+    t.match((await ask('POST', '/api/schedules/one/backfill', { since: at(0), until: at(61) })).json(), { passed: 1, refused: 0 })
+  })
+
+  t.test('what is passed is literal', async t => {
+    const { ask, put, get } = as('text')
+    const literal = '{"task":"t\\u00e4","output":{"n":1.0,"big":9007199254740993},"context":{"a":1e400},"to":"w"}'
+    const made = await ask('PUT', '/api/schedules/one', `{"every":60,"handoff":${literal}}`)
+    t.equal(made.statusCode, 201)
+    t.ok(made.body.includes(`"handoff":${literal},`))
+    t.ok((await ask('GET', '/api/schedules/one')).body.includes(literal))
+    const { handoff_id: id } = (await ask('POST', '/api/schedules/one/run')).json()
+    t.ok((await ask('GET', `/api/catch/${id}`)).body.includes('"n":1.0,"big":9007199254740993'))
+    await put('two', { every: 60 })
+    t.match(await get('two'), { handoff })
+  })
+
+  t.test('made anew it is another schedule, which ticks for the same time again', async t => {
+    const { put, runs, ask } = as('remade')
+    await put('one', { cron: '* * * * *', overlap: 'allow' })
+    await tickAt(30)
+    const [first] = await runs('one')
+    await ask('DELETE', '/api/schedules/one')
+    await tickAt(90)
+    t.equal((await ask('GET', `/api/status/${first.handoff_id}`)).statusCode, 200, 'what it has passed stays')
+    await setClock(start + 25_000)
+    await put('one', { cron: '* * * * *', overlap: 'allow' })
+    t.strictSame(await runs('one'), [])
+    await tickAt(30)
+    const [second] = await runs('one')
+    t.match(second, { scheduled_for: at(30), outcome: 'passed' })
+    t.not(second.handoff_id, first.handoff_id)
+  })
+
+  t.test('an inbox that changes with a tick under way doesn’t make it run twice', async t => {
+    const { put, runs, ask } = as('deletes')
+    await put('one', { every: 60, overlap: 'allow' })
+    await setClock(start + 60_000)
+    // A replica takes the tick, passes, and dies before it notes that.
+    const dead = await testApp(t, { RETENTION: '3600', EVENTS_RETENTION: '3600' }, { isSpread, prefix }, more)
+    while (dead.store.reachedTags().length === 0) await sleep(10)
+    const { schedules, handoffs } = dead.store
+    const note = schedules.note
+    schedules.note = async () => { throw new Error('killed') }
+    await dead.app.ticker.go(true)
+    schedules.note = note
+    t.strictSame(await runs('one'), [])
+    const live = async () => (await ask('GET', '/api/handoffs?schedule=one')).json().items
+    t.equal((await live()).length, 1)
+    await put('one', { every: 60, overlap: 'allow', handoff: { task: 't', to: 'elsewhere' } })
+    await tickAt(70)
+    t.match(await runs('one'), [{ scheduled_for: at(60), outcome: 'passed', handoff_id: (await live())[0].handoff_id }])
+    t.equal((await live()).length, 1)
+    // One that stands still before it passes. Once the schedule is deleted, or its inbox is another, it passes nothing any more.
+    for (const [seconds, between] of [[120, async () => {
+      await put('one', { every: 60, overlap: 'allow', handoff: { task: 't', to: 'third' } })
+      await tickAt(125)
+    }], [180, async () => {
+      t.equal((await ask('DELETE', '/api/schedules/one')).statusCode, 204)
+    }]] as const) {
+      await setClock(start + seconds * 1000)
+      const pass = handoffs.pass
+      let late: (() => ReturnType<typeof pass>) | undefined
+      handoffs.pass = async handoff => {
+        if (handoff.options.includes(' Sone ') && handoff.tenant === 'deletes') late = () => pass.call(handoffs, handoff)
+        throw new Unavailable('it stands still')
+      }
+      await setClock(start + seconds * 1000 + 2000)
+      await dead.app.ticker.go(true)
+      handoffs.pass = pass
+      t.ok(late)
+      const count = (await live()).length
+      await between()
+      t.match(await late!(), { outcome: 'ticked' })
+      t.equal((await live()).length, count)
+    }
+  })
+}
