@@ -41,7 +41,7 @@ function formatOf (zone: string): Intl.DateTimeFormat {
 }
 
 /** How far a zone's clock is ahead of UTC at this moment, in milliseconds. */
-export function offsetAt (zone: string, time: number): number {
+function offsetAt (zone: string, time: number): number {
   if (zone === 'UTC') return 0
   const whole = Math.floor(time / 1000) * 1000
   const [month, date, year, hour, minute, second] = formatOf(zone).format(whole).match(/\d+/g)!.map(Number) as [
