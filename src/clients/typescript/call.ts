@@ -41,7 +41,7 @@ export interface Settings {
 }
 
 interface Request {
-  method: 'GET' | 'POST' | 'PUT'
+  method: 'GET' | 'POST' | 'PUT' | 'DELETE'
   /** The path and the query. */
   path: string
   body?: string | undefined
@@ -144,7 +144,7 @@ function wantedOf ({ authorization }: Settings, { method, body, key }: Request, 
 
 function read<T extends object> (reply: Reply, again: Request['again']): WithText<T> {
   const { status, text } = reply
-  const value = parse(text)
+  const value = status === 204 ? {} : parse(text)
   if (status >= 200 && status < 300 && value !== undefined) return withText(value as T, text)
   if (status < 400 || typeof (value as Partial<Problem> | undefined)?.code !== 'string') throw foreign(reply)
   const answer = again?.(value as Problem)

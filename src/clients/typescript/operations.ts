@@ -4,6 +4,7 @@ import { call, labelsText, pathOf, queryOf, settingsOf } from './call.ts'
 import type { CallOptions, ClientOptions, Problem, Settings } from './call.ts'
 import { readEvents } from './events.ts'
 import type { EventsOptions } from './events.ts'
+import { Schedules } from './schedules.ts'
 import { elementTexts, encode, memberText, withText } from './json.ts'
 import type { WithText } from './json.ts'
 import { withAttempt, failureOf } from './types.ts'
@@ -35,11 +36,13 @@ export interface CatchNextOptions extends CallOptions {
 /** The API's operations. Answers have the API's members; a refusal rejects with a HandoffError. */
 export class Operations {
   readonly approvals: Approvals
+  readonly schedules: Schedules
   readonly #settings: Settings
 
   constructor (options: ClientOptions = {}) {
     this.#settings = settingsOf(options)
     this.approvals = new Approvals(this.#settings)
+    this.schedules = new Schedules(this.#settings)
   }
 
   /** Passes a task. */

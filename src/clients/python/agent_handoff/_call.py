@@ -138,7 +138,7 @@ def _headers(settings: Settings, request: Request, worker: str | None) -> dict[s
 def _read(reply: Reply, again: Callable[[dict[str, Any]], dict[str, Any] | None] | None) -> Answer:
     status = reply.status
     try:
-        text = reply.body.decode()
+        text = "{}" if status == 204 else reply.body.decode()
         answer = answer_of(text)
     except ValueError:
         raise _foreign(reply) from None

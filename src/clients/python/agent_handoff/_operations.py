@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast, overload
 from . import _undo
 from ._call import CallOptions, Request, Settings, call, key_of, labels_text, path_of, query_of
 from ._json import Answer, Answers, RawJson, counted, encode, member_text, present, with_texts
+from ._schedules import Schedules
 from ._scope import now
 from ._transport import Transport, address_of
 from ._wait import asked
@@ -55,6 +56,7 @@ class Operations:
             attempt_timeout, now(),
         )
         self.approvals = Approvals(self._settings)
+        self.schedules = Schedules(self._settings)
 
     def _get(self, path: str, options: CallOptions, **more: Any) -> Any:
         return call(self._settings, Request("GET", path, **more), options)

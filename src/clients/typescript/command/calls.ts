@@ -43,6 +43,8 @@ export const calls = {
   workers: async (options, inbox) => (await import('./inboxes.ts')).workers(options, inbox),
   inboxes: async options => (await import('./inboxes.ts')).inboxes(options),
   runs: async (options, label) => (await import('./inboxes.ts')).runs(options, label),
+  schedules: async (options, step, [, name]) =>
+    (await import('./schedules.ts')).schedules(options, step, name, passBody(options)),
   list: async options => (await import('./list.ts')).list(options),
   redrive: async options => (await import('./operate.ts')).redrive(options),
   purge: async (options, inbox) => (await import('./operate.ts')).purge(options, inbox || undefined),

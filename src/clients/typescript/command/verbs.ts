@@ -209,6 +209,25 @@ const definitions: Record<Call, Definition> = {
       ['--cursor <cursor>', 'go on where a list ended: its next_cursor'],
     ],
   },
+  schedules: {
+    description: 'schedules: list, get, set, pause, resume, run, runs, backfill, delete',
+    arguments: [['<step>', 'list, get, set, pause, resume, run, runs, backfill or delete'], ['[name]', 'the schedule']],
+    options: [
+      ['--cron <cron>', 'of set: when it ticks, five fields'],
+      ['--timezone <zone>', 'of set: the zone of --cron; UTC by default'],
+      ['--every <duration>', 'of set: an interval: 30s, 15m, 48h', parseSeconds],
+      ['--overlap <what>', 'of set: skip (default), allow or cancel', parseName],
+      ['--catch-up <duration>', 'of set: for how long after its time a tick is run; 5m by default', parseSeconds],
+      ['--jitter <duration>', 'of set: up to how much later a run comes', parseSeconds],
+      ['--starts-at <time>', 'of set: ticks from then on'],
+      ['--ends-at <time>', 'of set: ticks before then'],
+      ['--paused', 'of set: it rests'],
+      ['--since <time>', 'of backfill: ticks from then on'],
+      ['--until <time>', 'of backfill: ticks before then'],
+      task,
+      ...passed,
+    ],
+  },
   list: {
     description: 'list what is pending or caught, what failed, or what has ended',
     options: [

@@ -1,0 +1,64 @@
+import type { HandoffClient, PassBody } from '../index.ts'
+import { ask, lines, oldest, listLines } from './ask.ts'
+import type { AskOptions } from './ask.ts'
+import { UsageError } from './output.ts'
+
+/** `handoff schedules`: what passes handoffs by itself. */
+
+export interface ScheduleOptions extends AskOptions {
+  cron?: string
+  every?: number
+  timezone?: string
+  overlap?: 'skip' | 'allow' | 'cancel'
+  catchUp?: number
+  jitter?: number
+  startsAt?: string
+  endsAt?: string
+  paused?: boolean
+  since?: string
+  until?: string
+}
+
+const plainLines = ({ text }: { readonly text: string }) => lines(text)
+const steps = ['list', 'get', 'set', 'pause', 'resume', 'run', 'runs', 'backfill', 'delete'] as const
+
+/** @param handoff what `set` passes @returns the exit status */
+export async function schedules (
+  options: ScheduleOptions, step: string, name: string | undefined, handoff: PassBody
+): Promise<number> {
+  if (!(steps as readonly string[]).includes(step)) throw new UsageError(`schedules: ${step} is none of ${steps.join(', ')}`)
+  if (step === 'list') {
+    return await ask(options, client => oldest(page => client.schedules.list(page)), ({ text }) => listLines(text, 'no schedules'))
+  }
+  if (name === undefined) throw new UsageError(`schedules ${step}: the schedule’s name is missing`)
+  if (step === 'set') return await set(options, name, handoff)
+  if (step === 'backfill') return await backfill(options, name)
+  if (step === 'delete') {
+    return await ask(options, async client => {
+      await client.schedules.delete(name)
+      return { text: '{}' }
+    }, () => 'deleted')
+  }
+  if (step === 'runs') {
+    return await ask(options, client => client.schedules.runs(name), ({ text }) => listLines(text, 'no runs'))
+  }
+  return await ask(options, (client: HandoffClient) => client.schedules[step as 'get' | 'pause' | 'resume' | 'run'](name), plainLines)
+}
+
+async function set (options: ScheduleOptions, name: string, handoff: PassBody): Promise<number> {
+  const { cron, every, timezone, overlap, catchUp, jitter, startsAt, endsAt, paused } = options
+  if (handoff.task === undefined) throw new UsageError('schedules set: --task is missing')
+  if ((cron === undefined) === (every === undefined)) throw new UsageError('schedules set: give --cron or --every')
+  const said = {
+    cron, every, timezone, overlap, catch_up: catchUp, jitter, starts_at: startsAt, ends_at: endsAt, paused
+  }
+  const given = Object.fromEntries(Object.entries(said).filter(([, value]) => value !== undefined))
+  const body = { ...given, handoff }
+  return await ask(options, client => client.schedules.put(name, body), plainLines)
+}
+
+async function backfill (options: ScheduleOptions, name: string): Promise<number> {
+  const { since, until } = options
+  if (since === undefined || until === undefined) throw new UsageError('schedules backfill: --since and --until are missing')
+  return await ask(options, client => client.schedules.backfill(name, since, until), plainLines)
+}
