@@ -4,7 +4,7 @@ import {
   backfillAnswer, backfillBody, runsOfAnswer, runsOfQuery, scheduleAnswer, scheduleBody, scheduleParams, schedulesAnswer,
   schedulesQuery
 } from '../core/schemas/schedules.ts'
-import type { BackfillBody, RunsOfQuery, ScheduleBody, SchedulesQuery } from '../core/schemas/schedules.ts'
+import type { BackfillBody, RunsOfQuery, ScheduleGiven, SchedulesQuery } from '../core/schemas/schedules.ts'
 import { operation, refusedBy, stays, unmoved } from './operation.ts'
 import type { OperationOutcome, Services } from './operation.ts'
 
@@ -24,7 +24,7 @@ function changedBy (
 }
 
 export function putSchedule ({ schedules }: Services) {
-  return operation<ScheduleBody>({
+  return operation<ScheduleGiven>({
     ...changingOne,
     name: 'putSchedule',
     method: 'PUT',

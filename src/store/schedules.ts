@@ -71,8 +71,8 @@ interface SchedulesOptions {
   connectionTo (tag: string): Redis | undefined
 }
 
-/** Schedules in Redis: one method a script. A tenant's are in its home partition. */
-export class Schedules {
+/** ScheduleStore in Redis: one method a script. A tenant's are in its home partition. */
+export class ScheduleStore {
   readonly #lanes: Lanes
   readonly #scripts: Scripts
   readonly #keyNames: KeyNames

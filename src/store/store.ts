@@ -29,7 +29,7 @@ import { Relay, RelayRound } from './relay.ts'
 import { Rates } from './rates.ts'
 import { loadScripts } from '../redis/scripts.ts'
 import type { EventTarget, Lifetimes, Script } from '../redis/scripts.ts'
-import { Schedules } from './schedules.ts'
+import { ScheduleStore } from './schedules.ts'
 import { Sessions } from './sessions.ts'
 import { Sweeper } from './sweeper.ts'
 import { RightsCheck } from './rights.ts'
@@ -78,7 +78,7 @@ export interface Store {
   runs: Runs
   subscriptions: Subscriptions
   sessions: Sessions
-  schedules: Schedules
+  schedules: ScheduleStore
   keyRecords: KeyRecords
   rates: Rates
   /** Null where events are off. */
@@ -216,7 +216,7 @@ export function openStore (
     runs,
     subscriptions,
     sessions: new Sessions(lanes, scripts, keyNames, tags, subscriptions),
-    schedules: new Schedules(lanes, scripts, keyNames, { tags, replica, connectionTo: tag => masters.of(tag)?.calls }),
+    schedules: new ScheduleStore(lanes, scripts, keyNames, { tags, replica, connectionTo: tag => masters.of(tag)?.calls }),
     keyRecords: new KeyRecords(lanes, scripts, keyNames, tags[0] as string),
     rates: new Rates(lanes, scripts, keyNames, tags),
     events: areEventsOn ? events : null,

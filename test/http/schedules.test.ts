@@ -48,8 +48,22 @@ for (const isSpread of [false, true]) {
     t.equal(made.statusCode, 201)
     t.strictSame(Object.keys(made.json()), ['name', 'cron', 'every', 'timezone', 'handoff', 'overlap', 'catch_up', 'jitter', 'starts_at', 'ends_at', 'paused', 'passed_by', 'created_at', 'updated_at', 'next', 'last'])
     t.strictSame(made.json(), {
-      name: 'nightly', cron: '0 18 * * *', every: null, timezone: 'Asia/Tokyo', handoff, overlap: 'skip', catch_up: 300, jitter: 0, starts_at: null, ends_at: null, paused: false,
-      passed_by: 'ann', created_at: at(0), updated_at: at(0), next: [0, 1, 2, 3, 4].map(day => at(30 + day * 86_400)), last: null
+      name: 'nightly',
+      cron: '0 18 * * *',
+      every: null,
+      timezone: 'Asia/Tokyo',
+      handoff,
+      overlap: 'skip',
+      catch_up: 300,
+      jitter: 0,
+      starts_at: null,
+      ends_at: null,
+      paused: false,
+      passed_by: 'ann',
+      created_at: at(0),
+      updated_at: at(0),
+      next: [0, 1, 2, 3, 4].map(day => at(30 + day * 86_400)),
+      last: null
     })
     t.strictSame(await get('nightly'), made.json())
     await setClock(start + 1000)
@@ -88,7 +102,7 @@ for (const isSpread of [false, true]) {
       isProblem(t, refused, 400, 'invalid_request')
       t.strictSame(refused.json().errors.map(({ pointer }: { pointer: string }) => pointer).sort(), pointers, JSON.stringify(body))
     }
-    isProblem(t, await ask('PUT', '/api/schedules/one', `{"every":60,"handoff":{"task":"x","task":"y"}}`), 400, 'invalid_request')
+    isProblem(t, await ask('PUT', '/api/schedules/one', '{"every":60,"handoff":{"task":"x","task":"y"}}'), 400, 'invalid_request')
     isProblem(t, await put('x'.repeat(65), { every: 60 }), 404, 'not_found')
     isProblem(t, await ask('GET', '/api/schedules/one'), 404, 'not_found')
     t.equal((await put('ok', { every: 60, jitter: 30, cron: null, timezone: null, starts_at: null, handoff: { task: 't', labels: { day: '{{scheduled_for}}' } } })).statusCode, 201, 'null is absent')

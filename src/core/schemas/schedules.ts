@@ -62,7 +62,7 @@ export const scheduleBody = Type.Object({
     handoff: { task: 'Write the report for {{scheduled_for}}.', to: 'reporter' }
   }]
 })
-export type ScheduleBody = Static<typeof scheduleBody>
+export type ScheduleGiven = Static<typeof scheduleBody>
 
 const at = '2026-11-28T01:30:00.000Z'
 const run = Type.Object({
@@ -82,7 +82,7 @@ const listed = {
   every: nullable<number>('integer', { description: describe.every, examples: [null] }),
   timezone: nullable<string>('string', { description: describe.timezone, examples: ['Europe/Berlin'] }),
 }
-const rest = {
+const behindHandoff = {
   overlap: oneOf(overlaps, { description: describe.overlap, examples: ['skip'] }),
   catch_up: Type.Integer({ description: describe.catchUp, examples: [300] }),
   jitter: Type.Integer({ description: describe.jitter, examples: [0] }),
@@ -101,12 +101,12 @@ const rest = {
 export const scheduleAnswer = Type.Object({
   ...listed,
   handoff: object('As given, without the token of a callback.', { task: 'Write the report.', to: 'reporter' }),
-  ...rest
+  ...behindHandoff
 })
 
 export const schedulesQuery = Type.Object(pageQuery, { additionalProperties: false })
 export type SchedulesQuery = Static<typeof schedulesQuery>
-export const schedulesAnswer = pageOf(Type.Object({ ...listed, ...rest }), 'A tenant’s schedules by name.')
+export const schedulesAnswer = pageOf(Type.Object({ ...listed, ...behindHandoff }), 'A tenant’s schedules by name.')
 
 export const runsOfQuery = Type.Object({
   limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, default: 100, description: 'How many at most.' }))

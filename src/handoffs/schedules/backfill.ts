@@ -1,6 +1,6 @@
 import { tickId } from '../../core/ids.ts'
 import { iso } from '../../core/iso.ts'
-import type { Schedules, StoredSchedule } from '../../store/schedules.ts'
+import type { ScheduleStore, StoredSchedule } from '../../store/schedules.ts'
 import { readSays, timingOf } from './definition.ts'
 import { ranBefore, remember } from './memory.ts'
 import { runNoted, runText } from './runs.ts'
@@ -11,7 +11,7 @@ import { ticksAfter } from './times.ts'
 const maxLooked = 1000
 const maxPassed = 100
 
-export interface Backfilled { passed: number, skipped: number, refused: number, more: boolean, next: string | null }
+export interface BackfillResult { passed: number, skipped: number, refused: number, more: boolean, next: string | null }
 
 /** The words of a pass for a tick, and its id: derived from tenant, name, making and tick, so that nothing makes two. */
 export function tickOf ({ tenant, name, making }: StoredSchedule, tag: string, kind: 't' | 'b', tick: number) {
@@ -22,11 +22,11 @@ export function tickOf ({ tenant, name, making }: StoredSchedule, tag: string, k
 
 /** Makes up for ticks that didn't run. */
 export class Backfill {
-  readonly #store: Schedules
+  readonly #store: ScheduleStore
   readonly #runner: Runner
   readonly #counts: ScheduleCounts
 
-  constructor (store: Schedules, runner: Runner, counts: ScheduleCounts) {
+  constructor (store: ScheduleStore, runner: Runner, counts: ScheduleCounts) {
     this.#store = store
     this.#runner = runner
     this.#counts = counts
@@ -35,7 +35,7 @@ export class Backfill {
   /** @param ran what is remembered of ticks that ran @param now Redis's time */
   async go (
     schedule: StoredSchedule, ran: readonly string[], since: number, until: number, now: number
-  ): Promise<Backfilled> {
+  ): Promise<BackfillResult> {
     const says = readSays(schedule.says)
     const timing = timingOf(says)
     const hasRun = ranBefore(ran)

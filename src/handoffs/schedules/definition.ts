@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Fault } from '../../core/errors.ts'
 import { iso } from '../../core/iso.ts'
-import type { ScheduleBody, ScheduleOverlap } from '../../core/schemas/schedules.ts'
+import type { ScheduleGiven, ScheduleOverlap } from '../../core/schemas/schedules.ts'
 import { readTime } from '../../clients/typescript/command/common/time.ts'
 import { CronError, parseCron } from './cron.ts'
 import { shortestInterval, tickAfter, ticksAfter } from './times.ts'
@@ -67,7 +67,7 @@ function tickOnResuming (name: string, says: Says, now: number): number | null {
 }
 
 /** What a body says of a schedule, and what is wrong with it. */
-export function readBody (body: ScheduleBody, faults: Fault[]) {
+export function readBody (body: ScheduleGiven, faults: Fault[]) {
   const time = (name: 'starts_at' | 'ends_at') => {
     if (body[name] == null) return null
     const time = readTime(body[name])

@@ -6,14 +6,14 @@ import type { Members } from '../../core/json.ts'
 import type { Caller } from '../../core/model.ts'
 import type { PassAnswer, PassBody } from '../../core/schemas/handoffs.ts'
 import { scheduleNamePattern } from '../../core/schemas/parts.ts'
-import type { BackfillBody, RunsOfQuery, ScheduleBody, SchedulesQuery } from '../../core/schemas/schedules.ts'
+import type { BackfillBody, RunsOfQuery, ScheduleGiven, SchedulesQuery } from '../../core/schemas/schedules.ts'
 import { readFault } from '../../core/validator.ts'
 import type { Validate } from '../../core/validator.ts'
 import { readTime } from '../../clients/typescript/command/common/time.ts'
 import type { ResultSchemas } from '../../result-schema/result-schemas.ts'
-import type { Schedules, StoredSchedule } from '../../store/schedules.ts'
+import type { ScheduleStore, StoredSchedule } from '../../store/schedules.ts'
 import { Backfill } from './backfill.ts'
-import type { Backfilled } from './backfill.ts'
+import type { BackfillResult } from './backfill.ts'
 import { dueAt, paused, readBody, readSays, replaced, shownSchedule } from './definition.ts'
 import type { Says } from './definition.ts'
 import { runNoted, runText } from './runs.ts'
@@ -38,19 +38,19 @@ interface ChangedSchedule { answer: string, isNew: boolean, isAnothers: boolean 
 
 /** Makes, changes and shows schedules. What they pass is Ticker's. */
 export class ScheduleService {
-  readonly #store: Schedules
+  readonly #store: ScheduleStore
   readonly #runner: Runner
   readonly #backfill: Backfill
   readonly #options: ScheduleOptions
 
-  constructor (store: Schedules, runner: Runner, options: ScheduleOptions) {
+  constructor (store: ScheduleStore, runner: Runner, options: ScheduleOptions) {
     this.#store = store
     this.#runner = runner
     this.#backfill = new Backfill(store, runner, options.counts)
     this.#options = options
   }
 
-  async put (caller: Caller, name: string, body: ScheduleBody, members: Members): Promise<ChangedSchedule> {
+  async put (caller: Caller, name: string, body: ScheduleGiven, members: Members): Promise<ChangedSchedule> {
     checkName(name)
     const faults: Fault[] = []
     const said = readBody(body, faults)
@@ -127,7 +127,7 @@ export class ScheduleService {
   /** Passes what didn't run in a span. */
   async backfill (
     caller: Caller, name: string, { since, until }: BackfillBody
-  ): Promise<{ answer: Backfilled, isAnothers: boolean }> {
+  ): Promise<{ answer: BackfillResult, isAnothers: boolean }> {
     const [from, to] = [since, until].map(text => readTime(text)) as [number | undefined, number | undefined]
     const faults = [['since', from], ['until', to]].filter(([, time]) => time === undefined).map(([name]) =>
       ({ pointer: `/${name}`, message: 'must be a time like 2026-11-20T09:00:00.000Z' }))
@@ -236,4 +236,3 @@ function readCursor (cursor: string): string {
   }
   return name
 }
-

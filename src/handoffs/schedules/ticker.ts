@@ -3,7 +3,7 @@ import { Unavailable } from '../../core/errors.ts'
 import { iso } from '../../core/iso.ts'
 import { Round } from '../../core/round.ts'
 import type { Store } from '../../store/store.ts'
-import type { Due, TickNote, Schedules, StoredSchedule } from '../../store/schedules.ts'
+import type { Due, TickNote, ScheduleStore, StoredSchedule } from '../../store/schedules.ts'
 import { tickOf } from './backfill.ts'
 import { dueAt, readSays, timingOf } from './definition.ts'
 import type { Says } from './definition.ts'
@@ -42,7 +42,7 @@ interface TickerOptions {
  */
 export class Ticker {
   readonly #options: TickerOptions
-  readonly #schedules: Schedules
+  readonly #schedules: ScheduleStore
   readonly #rounds: Round
   /** When the first schedule of a partition is due, in this process's monotonic milliseconds. */
   readonly #due = new Map<string, number>()

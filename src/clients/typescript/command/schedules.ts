@@ -5,7 +5,7 @@ import { UsageError } from './output.ts'
 
 /** `handoff schedules`: what passes handoffs by itself. */
 
-export interface ScheduleOptions extends AskOptions {
+interface StepOptions extends AskOptions {
   cron?: string
   every?: number
   timezone?: string
@@ -20,19 +20,19 @@ export interface ScheduleOptions extends AskOptions {
 }
 
 const plainLines = ({ text }: { readonly text: string }) => lines(text)
-const steps = ['list', 'get', 'set', 'pause', 'resume', 'run', 'runs', 'backfill', 'delete'] as const
+const scheduleSteps = ['list', 'get', 'set', 'pause', 'resume', 'run', 'runs', 'backfill', 'delete'] as const
 
 /** @param handoff what `set` passes @returns the exit status */
 export async function schedules (
-  options: ScheduleOptions, step: string, name: string | undefined, handoff: PassBody
+  options: StepOptions, step: string, name: string | undefined, handoff: PassBody
 ): Promise<number> {
-  if (!(steps as readonly string[]).includes(step)) throw new UsageError(`schedules: ${step} is none of ${steps.join(', ')}`)
+  if (!(scheduleSteps as readonly string[]).includes(step)) throw new UsageError(`schedules: ${step} is none of ${scheduleSteps.join(', ')}`)
   if (step === 'list') {
     return await ask(options, client => oldest(page => client.schedules.list(page)), ({ text }) => listLines(text, 'no schedules'))
   }
   if (name === undefined) throw new UsageError(`schedules ${step}: the schedule’s name is missing`)
-  if (step === 'set') return await set(options, name, handoff)
-  if (step === 'backfill') return await backfill(options, name)
+  if (step === 'set') return await setSchedule(options, name, handoff)
+  if (step === 'backfill') return await fillSchedule(options, name)
   if (step === 'delete') {
     return await ask(options, async client => {
       await client.schedules.delete(name)
@@ -45,7 +45,7 @@ export async function schedules (
   return await ask(options, (client: HandoffClient) => client.schedules[step as 'get' | 'pause' | 'resume' | 'run'](name), plainLines)
 }
 
-async function set (options: ScheduleOptions, name: string, handoff: PassBody): Promise<number> {
+async function setSchedule (options: StepOptions, name: string, handoff: PassBody): Promise<number> {
   const { cron, every, timezone, overlap, catchUp, jitter, startsAt, endsAt, paused } = options
   if (handoff.task === undefined) throw new UsageError('schedules set: --task is missing')
   if ((cron === undefined) === (every === undefined)) throw new UsageError('schedules set: give --cron or --every')
@@ -57,7 +57,7 @@ async function set (options: ScheduleOptions, name: string, handoff: PassBody): 
   return await ask(options, client => client.schedules.put(name, body), plainLines)
 }
 
-async function backfill (options: ScheduleOptions, name: string): Promise<number> {
+async function fillSchedule (options: StepOptions, name: string): Promise<number> {
   const { since, until } = options
   if (since === undefined || until === undefined) throw new UsageError('schedules backfill: --since and --until are missing')
   return await ask(options, client => client.schedules.backfill(name, since, until), plainLines)
