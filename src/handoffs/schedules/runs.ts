@@ -69,7 +69,11 @@ export class Runner {
     const bytes = bodyOf(cutHandoff(handoff, []), scheduledFor)
     const members = cutHandoff(bytes, this.#options.nested)
     const request = {
-      members, bytes, traceparent: undefined, requester: ownRequester(caller), scheduled: { ...pass, schedule: name, scheduledFor }
+      members,
+      bytes,
+      traceparent: undefined,
+      requester: ownRequester(caller),
+      scheduled: { ...pass, schedule: name, scheduledFor }
     }
     try {
       const body = members.values as unknown as PassBody
@@ -95,7 +99,8 @@ export class Runner {
     for (let tries = 0; tries < 5; tries++) {
       const last = await this.#last(tenant, id)
       if (last === null) return
-      const reply = await this.#options.attempts.cancel({ tenant, id: last, tag: tagOf(last) }, '', 'overlap', true, overlapReason)
+      const place = { tenant, id: last, tag: tagOf(last) }
+      const reply = await this.#options.attempts.cancel(place, '', 'overlap', true, overlapReason)
       if (reply.outcome !== 'cancelled') continue
       this.#options.onMoved({ to: ['cancelled'], ids: [last] })
       return
@@ -133,7 +138,10 @@ export function runText (run: Run): string {
 }
 
 /** What is noted of a run that came to be. */
-export function runNoted (scheduledFor: number, at: number, by: Run['by'], passed: Exclude<PassOutcome, { outcome: 'ticked' }>): Run {
+export function runNoted (
+  scheduledFor: number, at: number, by: Run['by'],
+  passed: Exclude<PassOutcome, { outcome: 'ticked' }>
+): Run {
   const head = { scheduled_for: iso(scheduledFor), at: iso(at), by, outcome: passed.outcome }
   return passed.outcome === 'passed'
     ? { ...head, handoff_id: passed.answer.handoff_id }

@@ -61,7 +61,9 @@ export function withToken (handoff: Buffer, kept: Buffer | null): Buffer {
   const members = cutMembers(handoff)
   const callback = callbackIn(members)
   if (callback === null) return handoff
-  if (callback.token === '') return Buffer.from(rewritten(members, { callback: JSON.stringify({ ...callback, token: undefined }) }))
+  if (callback.token === '') {
+    return Buffer.from(rewritten(members, { callback: JSON.stringify({ ...callback, token: undefined }) }))
+  }
   if (callback.token != null || kept === null) return handoff
   const before = callbackIn(cutMembers(kept))
   if (before?.token === undefined || before.url !== callback.url) return handoff

@@ -49,8 +49,7 @@ export function * ticksAfter (timing: Timing, moment: number): Generator<number>
 
 /** The first tick after a moment; null for none. */
 export function tickAfter (timing: Timing, moment: number): number | null {
-  for (const tick of ticksAfter(timing, moment)) return tick
-  return null
+  return ticksAfter(timing, moment).next().value ?? null
 }
 
 function * everyAfter (every: number, anchor: number, after: number): Generator<number> {
@@ -79,8 +78,7 @@ function * cronAfter (cron: Cron, zone: string, after: number): Generator<number
 }
 
 function hasTick (cron: Cron, from: number, to: number): boolean {
-  for (const tick of localTicks(cron, from, to)) return tick < to
-  return false
+  return localTicks(cron, from, to).next().done !== true
 }
 
 /** What the clock shows at the ticks from `from` on, up to `to`. */
