@@ -248,7 +248,9 @@ export async function buildApp (
       requests.count(moved)
     }
   })
-  const schedules = new ScheduleService(store.schedules, runner, { validate: compile(template), nested, schemas, counts: ticks })
+  const schedules = new ScheduleService(
+    store.schedules, runner, { validate: compile(template), nested, schemas, counts: ticks }
+  )
   const ticker = new Ticker(
     { store, runner, counts: ticks, onFault: error => log.error({ err: error }, 'running schedules failed') }
   )

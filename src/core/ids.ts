@@ -124,7 +124,10 @@ export function runsTag (tenant: string, requireHuman: boolean, to: string | und
   return requireHuman || to === undefined ? homeTag(tenant) : inboxTag(tenant, to)
 }
 
-/** The id of what a schedule's tick makes, the same whoever ticks. @param text what distinguishes the tick from all others */
+/**
+ * The id of the handoff of a schedule's tick, the same at each replica.
+ * @param text what distinguishes the tick from all others
+ */
 export function tickId (tag: string, text: string): string {
   return tag + createHash('sha256').update(`tick ${text}`).digest().toString('base64url', 0, 16)
 }

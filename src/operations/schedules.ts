@@ -1,7 +1,8 @@
 import { Type } from '@sinclair/typebox'
 import { ignoredKeyHeaders, noQuery, passAnswer, passHeaders } from '../core/schemas/handoffs.ts'
 import {
-  backfillAnswer, backfillBody, runsOfAnswer, runsOfQuery, scheduleAnswer, scheduleBody, scheduleParams, schedulesAnswer,
+  backfillAnswer, backfillBody, runsOfAnswer, runsOfQuery, scheduleAnswer, scheduleBody, scheduleParams,
+  schedulesAnswer,
   schedulesQuery
 } from '../core/schemas/schedules.ts'
 import type { BackfillBody, RunsOfQuery, ScheduleGiven, SchedulesQuery } from '../core/schemas/schedules.ts'
@@ -11,12 +12,16 @@ import type { OperationOutcome, Services } from './operation.ts'
 /** What passes handoffs by itself, again and again. */
 
 const readingOne = { scope: 'status', tag: 'schedules', method: 'GET', query: noQuery } as const
-const changingOne = { scope: ['pass', 'operate'], tag: 'schedules', query: noQuery, headers: ignoredKeyHeaders, params: scheduleParams } as const
+const changingOne = {
+  scope: ['pass', 'operate'], tag: 'schedules', query: noQuery, headers: ignoredKeyHeaders, params: scheduleParams
+} as const
 const nothing = Type.Object({}, { additionalProperties: false })
 
 /** @param isAnothers whether an operator did it to what another agent made */
 function changedBy (
-  outcome: Omit<OperationOutcome, 'operated' | 'moved' | 'replayed'> & Partial<OperationOutcome>, action: string, name: string,
+  outcome: Omit<OperationOutcome, 'operated' | 'moved' | 'replayed'> & Partial<OperationOutcome>,
+  action: string,
+  name: string,
   isAnothers: boolean
 ): OperationOutcome {
   const operated = isAnothers ? { action: `schedule ${action}`, asked: { schedule: name }, changed: 1 } : undefined

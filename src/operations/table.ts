@@ -24,7 +24,7 @@ export function operationsOf (services: Services): readonly Operation[] {
     inspectApproval, approve, reject, listDecisions, setInbox, redrive, redriveChosen, purge, events, createWebhook,
     listWebhooks, getWebhook, deleteWebhook, rotateWebhook, enableWebhook, testWebhook, listDeliveries, replayWebhook,
     callbackSecret, rotateCallbackSecret,
-    putSchedule, getSchedule, listSchedules, deleteSchedule, pauseSchedule, resumeSchedule, listScheduleRuns, runSchedule,
-    backfillSchedule
+    putSchedule, getSchedule, listSchedules, deleteSchedule, pauseSchedule, resumeSchedule, listScheduleRuns,
+    runSchedule, backfillSchedule
   ].map(make => make(services))
 }

@@ -248,12 +248,12 @@ export class KeyNames {
     return `${this.schedulesDue(tag)}:${tenant}`
   }
 
-  /** The schedules of a partition, by when each is looked at next; and the channel where it is said that they changed. */
+  /** The schedules of a partition, by when each is looked at next; and the channel that announces changes of it. */
   schedulesDue (tag: string): string {
     return `${this.partition(tag)}schedules`
   }
 
-  /** A schedule. `runs`: the newest of its runs; `ran`: its ticks that ran. Without a name, what such keys begin with. */
+  /** A schedule. `runs`: its newest runs; `ran`: its ticks that ran. Without a name, what such keys begin with. */
   schedule (tag: string, tenant: string, name: string, beside?: 'runs' | 'ran'): string {
     return `${this.partition(tag)}schedule:${tenant}:${name}${beside === undefined ? '' : `:${beside}`}`
   }

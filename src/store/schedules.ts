@@ -12,7 +12,10 @@ const maxSchedules = 1000
 /** A tick that a replica has begun: of which partition the handoff is, and who began it. */
 interface BegunTick { tick: number, tag: string, by: string }
 
-/** A schedule as Redis keeps it (lua/schedule-put.lua). What it says, and its runs, are JSON text that only the service reads. */
+/**
+ * A schedule as Redis keeps it (lua/schedule-put.lua). Its definition and its runs are JSON text, which only the service
+ * reads.
+ */
 export interface StoredSchedule {
   tenant: string
   name: string
@@ -176,7 +179,7 @@ export class ScheduleStore {
       outcome === 'deleted' ? readBegun(String(claim)) : undefined)
   }
 
-  /** Takes what is due in a partition. @param lease how long for (ms) @param `first` when the first of the others is (ms) */
+  /** Takes what is due in a partition. @param lease how long for (ms) @param first when the first of the others is */
   due (tag: string, limit: number, lease: number): Promise<{ now: number, first: number | null, due: Due[] }> {
     const texts = [String(limit), String(lease), this.replica, `${this.#keyNames.partition(tag)}schedule:`]
     return this.#call('schedule-due', tag, [this.#keyNames.schedulesDue(tag)], texts, ([, now, first, ...taken]) => ({
@@ -202,7 +205,9 @@ export class ScheduleStore {
   }
 
   /** Settles a tick that was begun in this partition. @returns whether it ran; if it didn't, it never will */
-  settle (tenant: string, name: string, making: string, { tag, tick }: Pick<BegunTick, 'tag' | 'tick'>): Promise<boolean> {
+  settle (
+    tenant: string, name: string, making: string, { tag, tick }: Pick<BegunTick, 'tag' | 'tick'>
+  ): Promise<boolean> {
     const keys = (['tick', 'ticked'] as const).map(which => this.#keyNames.ticks(tag, tenant, name, which))
     return this.#call('tick-settle', tag, keys, [making, String(tick)], ([outcome]) => outcome === 'ran')
   }

@@ -216,7 +216,9 @@ export function openStore (
     runs,
     subscriptions,
     sessions: new Sessions(lanes, scripts, keyNames, tags, subscriptions),
-    schedules: new ScheduleStore(lanes, scripts, keyNames, { tags, replica, connectionTo: tag => masters.of(tag)?.calls }),
+    schedules: new ScheduleStore(
+      lanes, scripts, keyNames, { tags, replica, connectionTo: tag => masters.of(tag)?.calls }
+    ),
     keyRecords: new KeyRecords(lanes, scripts, keyNames, tags[0] as string),
     rates: new Rates(lanes, scripts, keyNames, tags),
     events: areEventsOn ? events : null,

@@ -120,6 +120,10 @@ export interface components {
             checkpoint_at?: string;
             /** The agent that gave the checkpoint. */
             checkpoint_by?: string;
+            /** The schedule that it is a run of. */
+            schedule?: string;
+            /** For which time that ran. */
+            scheduled_for?: string;
             /** As passed: what the output given to done must satisfy. */
             result_schema?: { [key: string]: unknown };
             /** What it comes after, in the order passed. */
@@ -198,6 +202,10 @@ export interface components {
                 checkpoint_at?: string;
                 /** The agent that gave the checkpoint. */
                 checkpoint_by?: string;
+                /** The schedule that it is a run of. */
+                schedule?: string;
+                /** For which time that ran. */
+                scheduled_for?: string;
                 /** As passed: what the output given to done must satisfy. */
                 result_schema?: { [key: string]: unknown };
                 /** What it comes after, in the order passed. */
@@ -1786,6 +1794,385 @@ export interface components {
             /** Until then messages are signed with the old secret too. */
             old_secret_until: string;
         };
+        PutScheduleBody: {
+            /** Five fields: minute, hour, day of the month, month, day of the week; or @hourly, @daily, @weekly, @monthly, @yearly. */
+            cron?: string | null;
+            /** An interval in seconds. */
+            every?: number | null;
+            /** The zone whose clock cron goes by, of the IANA database. */
+            timezone?: string | null;
+            /** What is passed: a body of pass, without parent, after and delay. {{scheduled_for}} in task, constraints and the values of labels becomes the time. */
+            handoff: { [key: string]: unknown };
+            /** What happens if the work of the tick before has not ended: the tick is skipped; both go on; or that work is cancelled. */
+            overlap?: "skip" | "allow" | "cancel" | null;
+            /** For how many seconds after it was due a tick is still run. */
+            catch_up?: number | null;
+            /** Up to how many seconds later a run comes. */
+            jitter?: number | null;
+            /** Ticks from then on. */
+            starts_at?: string | null;
+            /** Ticks before then. */
+            ends_at?: string | null;
+            /** Whether it doesn’t run. */
+            paused?: boolean | null;
+        };
+        PutScheduleAnswer: {
+            name: string;
+            /** Five fields: minute, hour, day of the month, month, day of the week; or @hourly, @daily, @weekly, @monthly, @yearly. */
+            cron: string | null;
+            /** An interval in seconds. */
+            every: number | null;
+            /** The zone whose clock cron goes by, of the IANA database. */
+            timezone: string | null;
+            /** As given, without the token of a callback. */
+            handoff: { [key: string]: unknown };
+            /** What happens if the work of the tick before has not ended: the tick is skipped; both go on; or that work is cancelled. */
+            overlap: "skip" | "allow" | "cancel";
+            /** For how many seconds after it was due a tick is still run. */
+            catch_up: number;
+            /** Up to how many seconds later a run comes. */
+            jitter: number;
+            /** Ticks from then on. */
+            starts_at: string | null;
+            /** Ticks before then. */
+            ends_at: string | null;
+            /** Whether it doesn’t run. */
+            paused: boolean;
+            /** The agent that made it, and passes what it says. */
+            passed_by: string;
+            /** When it was made. */
+            created_at: string;
+            /** When it was changed last. */
+            updated_at: string;
+            /** Its next times, up to five, without jitter; none while it is paused. */
+            next: string[];
+            /** The newest tick’s run. */
+            last: {
+                /** The time that it ran for. */
+                scheduled_for: string;
+                /** When that happened. */
+                at: string;
+                /** What made it run. */
+                by: "tick" | "run" | "backfill";
+                outcome: "passed" | "skipped_overlap" | "skipped_late" | "refused";
+                /** The handoff that was passed. */
+                handoff_id?: string;
+                /** Why the pass was refused. */
+                code?: string;
+                /** How many ticks in a row came too late. */
+                count?: number;
+                /** The last of those. */
+                until?: string;
+            } | null;
+        } | {
+            name: string;
+            /** Five fields: minute, hour, day of the month, month, day of the week; or @hourly, @daily, @weekly, @monthly, @yearly. */
+            cron: string | null;
+            /** An interval in seconds. */
+            every: number | null;
+            /** The zone whose clock cron goes by, of the IANA database. */
+            timezone: string | null;
+            /** As given, without the token of a callback. */
+            handoff: { [key: string]: unknown };
+            /** What happens if the work of the tick before has not ended: the tick is skipped; both go on; or that work is cancelled. */
+            overlap: "skip" | "allow" | "cancel";
+            /** For how many seconds after it was due a tick is still run. */
+            catch_up: number;
+            /** Up to how many seconds later a run comes. */
+            jitter: number;
+            /** Ticks from then on. */
+            starts_at: string | null;
+            /** Ticks before then. */
+            ends_at: string | null;
+            /** Whether it doesn’t run. */
+            paused: boolean;
+            /** The agent that made it, and passes what it says. */
+            passed_by: string;
+            /** When it was made. */
+            created_at: string;
+            /** When it was changed last. */
+            updated_at: string;
+            /** Its next times, up to five, without jitter; none while it is paused. */
+            next: string[];
+            /** The newest tick’s run. */
+            last: {
+                /** The time that it ran for. */
+                scheduled_for: string;
+                /** When that happened. */
+                at: string;
+                /** What made it run. */
+                by: "tick" | "run" | "backfill";
+                outcome: "passed" | "skipped_overlap" | "skipped_late" | "refused";
+                /** The handoff that was passed. */
+                handoff_id?: string;
+                /** Why the pass was refused. */
+                code?: string;
+                /** How many ticks in a row came too late. */
+                count?: number;
+                /** The last of those. */
+                until?: string;
+            } | null;
+        };
+        GetScheduleAnswer: {
+            name: string;
+            /** Five fields: minute, hour, day of the month, month, day of the week; or @hourly, @daily, @weekly, @monthly, @yearly. */
+            cron: string | null;
+            /** An interval in seconds. */
+            every: number | null;
+            /** The zone whose clock cron goes by, of the IANA database. */
+            timezone: string | null;
+            /** As given, without the token of a callback. */
+            handoff: { [key: string]: unknown };
+            /** What happens if the work of the tick before has not ended: the tick is skipped; both go on; or that work is cancelled. */
+            overlap: "skip" | "allow" | "cancel";
+            /** For how many seconds after it was due a tick is still run. */
+            catch_up: number;
+            /** Up to how many seconds later a run comes. */
+            jitter: number;
+            /** Ticks from then on. */
+            starts_at: string | null;
+            /** Ticks before then. */
+            ends_at: string | null;
+            /** Whether it doesn’t run. */
+            paused: boolean;
+            /** The agent that made it, and passes what it says. */
+            passed_by: string;
+            /** When it was made. */
+            created_at: string;
+            /** When it was changed last. */
+            updated_at: string;
+            /** Its next times, up to five, without jitter; none while it is paused. */
+            next: string[];
+            /** The newest tick’s run. */
+            last: {
+                /** The time that it ran for. */
+                scheduled_for: string;
+                /** When that happened. */
+                at: string;
+                /** What made it run. */
+                by: "tick" | "run" | "backfill";
+                outcome: "passed" | "skipped_overlap" | "skipped_late" | "refused";
+                /** The handoff that was passed. */
+                handoff_id?: string;
+                /** Why the pass was refused. */
+                code?: string;
+                /** How many ticks in a row came too late. */
+                count?: number;
+                /** The last of those. */
+                until?: string;
+            } | null;
+        };
+        DeleteScheduleAnswer: null;
+        /** A tenant’s schedules by name. */
+        ListSchedulesAnswer: {
+            /** May be fewer than `limit`, or none, even if there is a next_cursor. */
+            items: {
+                name: string;
+                /** Five fields: minute, hour, day of the month, month, day of the week; or @hourly, @daily, @weekly, @monthly, @yearly. */
+                cron: string | null;
+                /** An interval in seconds. */
+                every: number | null;
+                /** The zone whose clock cron goes by, of the IANA database. */
+                timezone: string | null;
+                /** What happens if the work of the tick before has not ended: the tick is skipped; both go on; or that work is cancelled. */
+                overlap: "skip" | "allow" | "cancel";
+                /** For how many seconds after it was due a tick is still run. */
+                catch_up: number;
+                /** Up to how many seconds later a run comes. */
+                jitter: number;
+                /** Ticks from then on. */
+                starts_at: string | null;
+                /** Ticks before then. */
+                ends_at: string | null;
+                /** Whether it doesn’t run. */
+                paused: boolean;
+                /** The agent that made it, and passes what it says. */
+                passed_by: string;
+                /** When it was made. */
+                created_at: string;
+                /** When it was changed last. */
+                updated_at: string;
+                /** Its next times, up to five, without jitter; none while it is paused. */
+                next: string[];
+                /** The newest tick’s run. */
+                last: {
+                    /** The time that it ran for. */
+                    scheduled_for: string;
+                    /** When that happened. */
+                    at: string;
+                    /** What made it run. */
+                    by: "tick" | "run" | "backfill";
+                    outcome: "passed" | "skipped_overlap" | "skipped_late" | "refused";
+                    /** The handoff that was passed. */
+                    handoff_id?: string;
+                    /** Why the pass was refused. */
+                    code?: string;
+                    /** How many ticks in a row came too late. */
+                    count?: number;
+                    /** The last of those. */
+                    until?: string;
+                } | null;
+            }[];
+            /** The cursor of the next page; null on the last one. */
+            next_cursor: string | null;
+        };
+        PauseScheduleBody: Record<string, never>;
+        PauseScheduleAnswer: {
+            name: string;
+            /** Five fields: minute, hour, day of the month, month, day of the week; or @hourly, @daily, @weekly, @monthly, @yearly. */
+            cron: string | null;
+            /** An interval in seconds. */
+            every: number | null;
+            /** The zone whose clock cron goes by, of the IANA database. */
+            timezone: string | null;
+            /** As given, without the token of a callback. */
+            handoff: { [key: string]: unknown };
+            /** What happens if the work of the tick before has not ended: the tick is skipped; both go on; or that work is cancelled. */
+            overlap: "skip" | "allow" | "cancel";
+            /** For how many seconds after it was due a tick is still run. */
+            catch_up: number;
+            /** Up to how many seconds later a run comes. */
+            jitter: number;
+            /** Ticks from then on. */
+            starts_at: string | null;
+            /** Ticks before then. */
+            ends_at: string | null;
+            /** Whether it doesn’t run. */
+            paused: boolean;
+            /** The agent that made it, and passes what it says. */
+            passed_by: string;
+            /** When it was made. */
+            created_at: string;
+            /** When it was changed last. */
+            updated_at: string;
+            /** Its next times, up to five, without jitter; none while it is paused. */
+            next: string[];
+            /** The newest tick’s run. */
+            last: {
+                /** The time that it ran for. */
+                scheduled_for: string;
+                /** When that happened. */
+                at: string;
+                /** What made it run. */
+                by: "tick" | "run" | "backfill";
+                outcome: "passed" | "skipped_overlap" | "skipped_late" | "refused";
+                /** The handoff that was passed. */
+                handoff_id?: string;
+                /** Why the pass was refused. */
+                code?: string;
+                /** How many ticks in a row came too late. */
+                count?: number;
+                /** The last of those. */
+                until?: string;
+            } | null;
+        };
+        ResumeScheduleBody: Record<string, never>;
+        ResumeScheduleAnswer: {
+            name: string;
+            /** Five fields: minute, hour, day of the month, month, day of the week; or @hourly, @daily, @weekly, @monthly, @yearly. */
+            cron: string | null;
+            /** An interval in seconds. */
+            every: number | null;
+            /** The zone whose clock cron goes by, of the IANA database. */
+            timezone: string | null;
+            /** As given, without the token of a callback. */
+            handoff: { [key: string]: unknown };
+            /** What happens if the work of the tick before has not ended: the tick is skipped; both go on; or that work is cancelled. */
+            overlap: "skip" | "allow" | "cancel";
+            /** For how many seconds after it was due a tick is still run. */
+            catch_up: number;
+            /** Up to how many seconds later a run comes. */
+            jitter: number;
+            /** Ticks from then on. */
+            starts_at: string | null;
+            /** Ticks before then. */
+            ends_at: string | null;
+            /** Whether it doesn’t run. */
+            paused: boolean;
+            /** The agent that made it, and passes what it says. */
+            passed_by: string;
+            /** When it was made. */
+            created_at: string;
+            /** When it was changed last. */
+            updated_at: string;
+            /** Its next times, up to five, without jitter; none while it is paused. */
+            next: string[];
+            /** The newest tick’s run. */
+            last: {
+                /** The time that it ran for. */
+                scheduled_for: string;
+                /** When that happened. */
+                at: string;
+                /** What made it run. */
+                by: "tick" | "run" | "backfill";
+                outcome: "passed" | "skipped_overlap" | "skipped_late" | "refused";
+                /** The handoff that was passed. */
+                handoff_id?: string;
+                /** Why the pass was refused. */
+                code?: string;
+                /** How many ticks in a row came too late. */
+                count?: number;
+                /** The last of those. */
+                until?: string;
+            } | null;
+        };
+        /** The newest runs, the newest first. */
+        ListScheduleRunsAnswer: {
+            items: {
+                /** The time that it ran for. */
+                scheduled_for: string;
+                /** When that happened. */
+                at: string;
+                /** What made it run. */
+                by: "tick" | "run" | "backfill";
+                outcome: "passed" | "skipped_overlap" | "skipped_late" | "refused";
+                /** The handoff that was passed. */
+                handoff_id?: string;
+                /** Why the pass was refused. */
+                code?: string;
+                /** How many ticks in a row came too late. */
+                count?: number;
+                /** The last of those. */
+                until?: string;
+            }[];
+        };
+        RunScheduleBody: Record<string, never>;
+        /** The handoff is passed. */
+        RunScheduleAnswer: {
+            /** The handoff’s id: 25 URL-safe characters. */
+            handoff_id: string;
+            /** The URL to catch it at. */
+            pickup_url: string;
+            status: "pending";
+            /** When the handoff was passed, by Redis’s clock. */
+            created_at: string;
+            /** The handoff can be caught until then. */
+            expires_at: string;
+            /** The handoff can be caught from then on; only if it was delayed. */
+            available_at?: string;
+            /** How many handoffs that it comes after have not ended yet. */
+            blocked_by?: number;
+            /** The page on which a person decides; only with require_human. */
+            approval_url?: string;
+        };
+        BackfillScheduleBody: {
+            /** Ticks from then on. */
+            since: string;
+            /** Ticks before then; not in the future. */
+            until: string;
+        };
+        BackfillScheduleAnswer: {
+            /** How many ticks were passed. */
+            passed: number;
+            /** How many had run before. */
+            skipped: number;
+            /** How many passes were refused. */
+            refused: number;
+            /** Whether there are other ticks in that span. */
+            more: boolean;
+            /** The since to go on with. */
+            next: string | null;
+        };
         BatchBody: {
             /** They run concurrently, in no particular order. */
             operations: {
@@ -1869,6 +2256,20 @@ export type EventsAnswer = components['schemas']['EventsAnswer'];
 export type CallbackSecretAnswer = components['schemas']['CallbackSecretAnswer'];
 export type RotateCallbackSecretBody = components['schemas']['RotateCallbackSecretBody'];
 export type RotateCallbackSecretAnswer = components['schemas']['RotateCallbackSecretAnswer'];
+export type PutScheduleBody = components['schemas']['PutScheduleBody'];
+export type PutScheduleAnswer = components['schemas']['PutScheduleAnswer'];
+export type GetScheduleAnswer = components['schemas']['GetScheduleAnswer'];
+export type DeleteScheduleAnswer = components['schemas']['DeleteScheduleAnswer'];
+export type ListSchedulesAnswer = components['schemas']['ListSchedulesAnswer'];
+export type PauseScheduleBody = components['schemas']['PauseScheduleBody'];
+export type PauseScheduleAnswer = components['schemas']['PauseScheduleAnswer'];
+export type ResumeScheduleBody = components['schemas']['ResumeScheduleBody'];
+export type ResumeScheduleAnswer = components['schemas']['ResumeScheduleAnswer'];
+export type ListScheduleRunsAnswer = components['schemas']['ListScheduleRunsAnswer'];
+export type RunScheduleBody = components['schemas']['RunScheduleBody'];
+export type RunScheduleAnswer = components['schemas']['RunScheduleAnswer'];
+export type BackfillScheduleBody = components['schemas']['BackfillScheduleBody'];
+export type BackfillScheduleAnswer = components['schemas']['BackfillScheduleAnswer'];
 export type BatchBody = components['schemas']['BatchBody'];
 export type BatchAnswer = components['schemas']['BatchAnswer'];
 export type ErrorCode = components['schemas']['ErrorCode'];

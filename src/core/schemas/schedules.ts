@@ -112,7 +112,9 @@ export const runsOfQuery = Type.Object({
   limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, default: 100, description: 'How many at most.' }))
 }, { additionalProperties: false })
 export type RunsOfQuery = Static<typeof runsOfQuery>
-export const runsOfAnswer = Type.Object({ items: Type.Array(run) }, { description: 'The newest runs, the newest first.' })
+export const runsOfAnswer = Type.Object({ items: Type.Array(run) }, {
+  description: 'The newest runs, the newest first.'
+})
 
 const bound = (description: string) =>
   Type.String({ maxLength: 64, description, examples: ['2026-11-20T09:00:00.000Z'] })

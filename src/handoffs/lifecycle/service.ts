@@ -116,7 +116,9 @@ export class HandoffService {
     const to = body.to ?? undefined
     const id = key !== undefined
       ? derivedId(tenant, agent, requireHuman, key, to)
-      : scheduled !== undefined ? scheduled.id : requireHuman ? randomHomeId(tenant) : to === undefined ? randomId() : randomInboxId(tenant, to)
+      : scheduled !== undefined
+        ? scheduled.id
+        : requireHuman ? randomHomeId(tenant) : to === undefined ? randomId() : randomInboxId(tenant, to)
     const token = key === undefined ? scheduled?.token ?? noToken : digestToken('pass', key, bytes)
     const expiresIn = body.expires_in == null ? this.#options.defaultExpiresIn : body.expires_in * 1000
     const payload = joinPayload(given)

@@ -13,7 +13,7 @@ const maxPassed = 100
 
 export interface BackfillResult { passed: number, skipped: number, refused: number, more: boolean, next: string | null }
 
-/** The words of a pass for a tick, and its id: derived from tenant, name, making and tick, so that nothing makes two. */
+/** The words of a pass for a tick, and its id, derived from tenant, name, making and tick: so no tick has two. */
 export function tickOf ({ tenant, name, making }: StoredSchedule, tag: string, kind: 't' | 'b', tick: number) {
   return {
     id: tickId(tag, `${tenant} ${name} ${making} ${tick}`), token: '-', tick: ` K${kind}/${making}/${tick}`
@@ -55,7 +55,8 @@ export class Backfill {
           counts.skipped++
           continue
         }
-        const passed = await this.#runner.pass(schedule, says.passedBy, tick, tickOf(schedule, schedule.home, 'b', tick))
+        const words = tickOf(schedule, schedule.home, 'b', tick)
+        const passed = await this.#runner.pass(schedule, says.passedBy, tick, words)
         if (passed.outcome === 'ticked' || (passed.outcome === 'passed' && passed.replayed)) {
           counts.skipped++
           continue

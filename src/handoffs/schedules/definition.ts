@@ -90,7 +90,8 @@ export function readBody (body: ScheduleGiven, faults: Fault[]) {
     faults.push(said.cron === null
       ? { pointer: '/cron', message: 'cron or every is needed' }
       : { pointer: '/every', message: 'not together with cron' })
-  } else if (isCron && said.jitter * 2000 > shortestInterval({ cron: said.cron, every: (said.every ?? 0) * 1000 }, 7_200_001)) {
+  } else if (isCron && said.jitter * 2000 >
+    shortestInterval({ cron: said.cron, every: (said.every ?? 0) * 1000 }, 7_200_001)) {
     faults.push({ pointer: '/jitter', message: 'must be at most half the shortest interval' })
   }
   if (body.timezone != null && body.cron == null) faults.push({ pointer: '/timezone', message: 'needs cron' })

@@ -33,12 +33,12 @@ interface TickerOptions {
 }
 
 /**
- * Runs schedules. Each replica knows when the first in each partition is due, sleeps until then, and asks for the lease.
- * So schedules that rest cost nothing. The lease only keeps replicas from asking twice: a tick's mark moves in the script
- * that makes its handoff (lua/lib/ticks.lua), and what is noted here follows it. Whoever finds a tick that was begun and
- * not noted, as after a kill, passes it again, which changes nothing if it ran. But if its handoff has gone to another
- * partition since, or it isn't to run any more, it is settled where it was begun: either it ran there, or from then on
- * it can't.
+ * Runs schedules. Each replica knows when the first in each partition is due, sleeps until then, and asks for the
+ * lease. So schedules that rest cost nothing. The lease only keeps replicas from asking twice: a tick's mark moves in
+ * the script that makes its handoff (lua/lib/ticks.lua), and the schedule's record follows it. A tick that was begun
+ * and not noted, as after a kill, is passed again, which changes nothing if it ran. But if its handoff has gone to
+ * another partition since, or it isn't to run any more, it is settled where it was begun: either it ran there, or from
+ * then on it can't.
  */
 export class Ticker {
   readonly #options: TickerOptions
@@ -77,7 +77,8 @@ export class Ticker {
 
   /**
    * Runs what is due.
-   * @param anywhere whether it is looked for everywhere, whatever is known @returns in how many milliseconds to look again
+   * @param anywhere whether it is looked for everywhere, whatever is known
+   * @returns in how many milliseconds to look again
    */
   async go (anywhere = false): Promise<number> {
     const { store } = this.#options

@@ -123,6 +123,10 @@ class Handoff(_Handoff, total=False):
     checkpoint_at: str
     #: The agent that gave the checkpoint.
     checkpoint_by: str
+    #: The schedule that it is a run of.
+    schedule: str
+    #: For which time that ran.
+    scheduled_for: str
     #: As passed: what the output given to done must satisfy.
     result_schema: dict[str, Any]
     #: What it comes after, in the order passed.

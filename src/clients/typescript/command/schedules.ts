@@ -28,7 +28,9 @@ export async function schedules (
 ): Promise<number> {
   if (!(scheduleSteps as readonly string[]).includes(step)) throw new UsageError(`schedules: ${step} is none of ${scheduleSteps.join(', ')}`)
   if (step === 'list') {
-    return await ask(options, client => oldest(page => client.schedules.list(page)), ({ text }) => listLines(text, 'no schedules'))
+    return await ask(
+      options, client => oldest(page => client.schedules.list(page)), ({ text }) => listLines(text, 'no schedules')
+    )
   }
   if (name === undefined) throw new UsageError(`schedules ${step}: the schedule’s name is missing`)
   if (step === 'set') return await setSchedule(options, name, handoff)
@@ -42,7 +44,8 @@ export async function schedules (
   if (step === 'runs') {
     return await ask(options, client => client.schedules.runs(name), ({ text }) => listLines(text, 'no runs'))
   }
-  return await ask(options, (client: HandoffClient) => client.schedules[step as 'get' | 'pause' | 'resume' | 'run'](name), plainLines)
+  const taken = step as 'get' | 'pause' | 'resume' | 'run'
+  return await ask(options, (client: HandoffClient) => client.schedules[taken](name), plainLines)
 }
 
 async function setSchedule (options: StepOptions, name: string, handoff: PassBody): Promise<number> {
@@ -59,6 +62,8 @@ async function setSchedule (options: StepOptions, name: string, handoff: PassBod
 
 async function fillSchedule (options: StepOptions, name: string): Promise<number> {
   const { since, until } = options
-  if (since === undefined || until === undefined) throw new UsageError('schedules backfill: --since and --until are missing')
+  if (since === undefined || until === undefined) {
+    throw new UsageError('schedules backfill: --since and --until are missing')
+  }
   return await ask(options, client => client.schedules.backfill(name, since, until), plainLines)
 }
