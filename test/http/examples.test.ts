@@ -107,6 +107,7 @@ t.test('every example of a request works as it stands', async t => {
   const hooks = { key: webhookKeys.default }
   const { id } = await send('createWebhook', undefined, hooks)
   for (const name of ['listWebhooks', 'getWebhook', 'rotateWebhook', 'enableWebhook', 'testWebhook', 'listDeliveries', 'replayWebhook', 'deleteWebhook']) await send(name, id, hooks)
+  t.match(await send('rotateCallbackSecret'), { secret: /^whsec_/ })
   // What only reads needs no story: a handoff that is done will do.
   for (const name of [...unsent]) if (operations.get(name)!.method === 'get') await send(name, made.first)
   t.strictSame([...unsent], [], 'none is left')
