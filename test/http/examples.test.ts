@@ -100,6 +100,9 @@ t.test('every example of a request works as it stands', async t => {
   t.match(await send('setInbox', undefined, operator), { inbox: 'reviewer', max_caught: 10, max_pending: null, paused: true })
   t.match(await send('get', made.first, operator), { status: 'done', task: null, attempts: [{ handoff_id: made.first }] })
   await send('events')
+  t.ok((await send('listDecisions', undefined, operator)).items.length > 0)
+  const { secret } = await send('rotateCallbackSecret')
+  t.equal((await send('callbackSecret')).secret, secret)
 
   await send('putSchedule')
   await send('runSchedule')

@@ -103,8 +103,8 @@ t.test('every operation of the document is on both pages', async t => {
 
 /** The key that an example needs, by its scope. */
 const keyFor = (block: string): string => {
-  const [, scope] = /scope `(approve|operate|webhooks)`/.exec(block) ?? []
-  return scope === undefined ? secrets.alice : { approve: secrets.approver, operate: secrets.operator, webhooks: webhookKeys.default }[scope]!
+  const [, scope] = /scope `(approve|operate|read|webhooks)`/.exec(block) ?? []
+  return scope === undefined ? secrets.alice : { approve: secrets.approver, operate: secrets.operator, read: secrets.operator, webhooks: webhookKeys.default }[scope]!
 }
 
 /** The page's examples: the section of each operation, and its command. */
@@ -120,7 +120,7 @@ async function bash (script: string, key: string, id = ''): Promise<string> {
 
 t.test('every example can be pasted into a shell', { skip: ofOneReplica, ...skipInQuick }, async t => {
   const { files } = await nameServer(t, { 'example.com': ['93.184.215.14'] })
-  const service = await webhookApp(t, {}, { webhooks: { lookups: files } }, false)
+  const service = await webhookApp(t, { READER_KEYS: `olga:${secrets.operator}` }, { webhooks: { lookups: files } }, false)
   await listen(service.app)
   const all = await examples(service)
   const asked = async () => {
