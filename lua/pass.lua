@@ -110,13 +110,8 @@ else
     beginRuns(openRuns(key, member, extra), member,
       blocked and formatted or available and ms(available) or until_expiry, expires, now, seconds .. micros)
   end
-  local fields, title = { 's', record, 'p', payload }, string.match(options, ' n(%d+)')
-  if extra ~= '' then fields[5], fields[6] = 'x', extra end
-  if title then fields[#fields + 1], fields[#fields + 2] = 'n', string.sub(payload, 8, 7 + title) end
-  if schema then fields[#fields + 1], fields[#fields + 2] = 'r', schema end
-  if after then fields[#fields + 1], fields[#fields + 2] = 'b', after end
-  if target then fields[#fields + 1], fields[#fields + 2] = 'o', target end
-  call('HSET', key, unpack(fields))
+  --@include passing
+  call('HSET', key, unpack(fieldsOf(record, payload, extra, string.match(options, ' n(%d+)'), schema, after, target)))
   --@if events
   append(outbox, seconds .. micros, 'passed', member, record, extra, '-')
   if kept then

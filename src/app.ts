@@ -240,13 +240,7 @@ export async function buildApp (
   const template = scheduledHandoff(limits)
   const nested = nestedIn(template)
   const runner = new Runner({
-    handoffs,
-    store: store.handoffs,
-    attempts: store.attempts,
-    nested,
-    onMoved: moved => {
-      requests.count(moved)
-    }
+    handoffs, store: store.handoffs, attempts: store.attempts, nested, onMoved: moved => requests.count(moved)
   })
   const schedules = new ScheduleService(
     store.schedules, runner, { validate: compile(template), nested, schemas, counts: ticks }

@@ -108,7 +108,7 @@ function turning (name: string, path: string, summary: string, isPaused: boolean
 }
 
 export const pauseSchedule = turning(
-  'pauseSchedule', '/api/schedules/:name/pause', 'Pause a schedule', true, 'It passes nothing until it is resumed. The ' +
+  'pauseSchedule', '/api/schedules/:name/pause', 'Pause a schedule', true, 'It passes nothing until resumed. The ' +
     'body may be left out.'
 )
 export const resumeSchedule = turning(

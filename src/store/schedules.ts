@@ -13,8 +13,8 @@ const maxSchedules = 1000
 interface BegunTick { tick: number, tag: string, by: string }
 
 /**
- * A schedule as Redis keeps it (lua/schedule-put.lua). Its definition and its runs are JSON text, which only the service
- * reads.
+ * A schedule as Redis keeps it (lua/schedule-put.lua). Its definition and its runs are JSON text, which only the
+ * service reads.
  */
 export interface StoredSchedule {
   tenant: string
@@ -140,7 +140,7 @@ export class ScheduleStore {
       isMore: more === 1,
       items: (items as unknown[][]).map(item => {
         const [name, says, next, last] = item.map(String) as [string, string, string, string]
-        return { name, says, next: numberOf(next), last: last || null }
+        return { name, says, next: countOf(next), last: last || null }
       })
     }))
   }
@@ -184,7 +184,7 @@ export class ScheduleStore {
     const texts = [String(limit), String(lease), this.replica, `${this.#keyNames.partition(tag)}schedule:`]
     return this.#call('schedule-due', tag, [this.#keyNames.schedulesDue(tag)], texts, ([, now, first, ...taken]) => ({
       now: now as number,
-      first: numberOf(String(first)),
+      first: countOf(String(first)),
       due: (taken as unknown[][]).map(([member, fields, isFresh]) => {
         const [tenant, name] = String(member).split(':') as [string, string]
         return { schedule: readSchedule(tenant, name, fields as Buffer[]), isFresh: isFresh === 1 }
@@ -223,7 +223,7 @@ function textOf (time: number | null): string {
   return time === null ? '' : String(time)
 }
 
-function numberOf (text: string | undefined): number | null {
+function countOf (text: string | undefined): number | null {
   return text === undefined || text === '' ? null : Number(text)
 }
 
@@ -244,7 +244,7 @@ function readSchedule (tenant: string, name: string, fields: readonly Buffer[]):
     says: text('says')!,
     handoff: found.handoff!,
     home: text('home')!,
-    next: numberOf(text('next') ?? ''),
+    next: countOf(text('next') ?? ''),
     claim: readBegun(text('claim') ?? ''),
     last: text('last'),
     work: text('work'),

@@ -14,9 +14,8 @@ export const handoffs: readonly Mutated[] = [
       ['derivedId(tenant, agent, requireHuman, key, to)', 'derivedId(tenant, agent, false, key, to)'],
       ["if (reply.outcome === 'inbox_full') throw", "if (reply.outcome === 'fresh') throw"],
       [
-        "replayed: key !== undefined && reply.outcome === 'replayed' }\n  }\n\n  /** @returns the answ" +
-          "er's JSON, with the payload's",
-        "replayed: false }\n  }\n\n  /** @returns the answer's JSON, with the payload's",
+        "(key ?? scheduled) !== undefined && reply.outcome === 'replayed'",
+        'false',
       ],
       ['traceparent: reply.traceparent\n', 'traceparent: undefined\n'],
       ['if (reply.record?.extra.after === undefined) return', 'if (reply.record?.extra.after !== undefined) return'],

@@ -33,7 +33,6 @@ export const operations: readonly Mutated[] = [
       ['reissued: [status] }', "reissued: ['requested'] }"],
       ["one !== 'not_found' && one !== happened", "one !== 'not_found'"],
       ['one => otherNames[one] ?? one', 'one => one'],
-      ['additionalProperties === false', 'additionalProperties !== false'],
       [
         'body: null, refusals: [], resumesTrace: false, inBatch: false',
         'body: null, refusals: [], resumesTrace: false, inBatch: true',

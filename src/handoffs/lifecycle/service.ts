@@ -35,14 +35,9 @@ interface ServiceOptions {
   pendingElsewhere: (tenant: string, inbox: string, requireHuman: boolean) => Promise<number>
   /** What it waits for; null if it isn't pending. */
   explain: (place: HandoffPlace, record: HandoffRecord, now: number) => Promise<object[] | null>
-  acceptCallback: AcceptCallback
+  /** Checks a callback, JSON text. What it tells, and where, as Redis keeps them (lua/lib/record.lua). Throws a 400. */
+  acceptCallback: (text: Buffer) => { told: string, target: string }
 }
-
-/**
- * Checks a callback, JSON text. `told` is what it tells, and `target` where, as Redis keeps them (lua/lib/record.lua).
- * @throws {Problem} invalid_request
- */
-type AcceptCallback = (text: Buffer) => { told: string, target: string }
 
 type FoundStatus = Extract<StatusReply, { outcome: 'found' }>
 
@@ -190,10 +185,8 @@ export class HandoffService {
       reply = await call(reply.digest)
     }
     if (!('completedAt' in reply)) throw refusal(reply)
-    return {
-      answer: { handoff_id: id, status: 'done', completed_at: iso(reply.completedAt) },
-      replayed: key !== undefined && reply.outcome === 'replayed'
-    }
+    const answer = { handoff_id: id, status: 'done' as const, completed_at: iso(reply.completedAt) }
+    return { answer, replayed: key !== undefined && reply.outcome === 'replayed' }
   }
 
   /** @returns the answer's JSON, with the result's bytes as they were given to done */
@@ -249,9 +242,7 @@ export class HandoffService {
       const callback = body.callback == null ? null : this.#options.acceptCallback(given.raw('callback')!)
       const text = body.result_schema == null ? undefined : given.raw('result_schema')!
       const digest = text === undefined ? '' : await this.#schemas.accept(text, caller)
-      const line = body.parent == null
-        ? null
-        : await this.#linePlace(caller, body.parent, handoff, requester)
+      const line = body.parent == null ? null : await this.#linePlace(caller, body.parent, handoff, requester)
       const after = await this.#after.place(caller, body, requester)
       const options = optionWords(body, given, {
         require_human: handoff.requireHuman ? humanWords(given.raw('task')!, handoff.payload) : '',

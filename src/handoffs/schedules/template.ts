@@ -41,11 +41,11 @@ export function cutHandoff (bytes: Buffer, nested: readonly string[]): Members {
   }
 }
 
-interface Callback { url?: unknown, token?: unknown }
+interface KeptCallback { url?: unknown, token?: unknown }
 
-function callbackIn (members: Members): Callback | null {
+function callbackIn (members: Members): KeptCallback | null {
   const raw = members.raw('callback')
-  return raw === undefined || raw[0] !== 0x7b ? null : JSON.parse(raw.toString()) as Callback
+  return raw === undefined || raw[0] !== 0x7b ? null : JSON.parse(raw.toString()) as KeptCallback
 }
 
 /** The same without the token of its callback, which no answer shows. */
