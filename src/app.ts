@@ -134,6 +134,7 @@ export async function buildApp (
   const parts = webhookParts(config, baseUrl, store, more)
   const { attemptTimeout } = more.webhooks ?? {}
   const callbacks = new CallbackService(parts && { ...parts, callbacks: store.callbacks })
+  const acceptCallback = (text: Buffer) => callbacks.accept(text)
   const deliverer = parts === null
     ? null
     : new Deliverer({
@@ -217,7 +218,7 @@ export async function buildApp (
       runLabels: config.runLabels,
       pendingElsewhere: (tenant, inbox, requireHuman) => inboxSettings.pendingElsewhere(tenant, inbox, requireHuman),
       explain: (place, record, now) => explanations.of(place, record, now),
-      acceptCallback: text => callbacks.accept(text)
+      acceptCallback
     }
   )
   const attempts = new AttemptService(store.attempts, after, { baseUrl, maxWorkTtl: config.maxWorkTtl })
@@ -243,11 +244,10 @@ export async function buildApp (
     handoffs, store: store.handoffs, attempts: store.attempts, nested, onMoved: moved => requests.count(moved)
   })
   const schedules = new ScheduleService(
-    store.schedules, runner, { validate: compile(template), nested, schemas, counts: ticks }
+    store.schedules, runner, { validate: compile(template), nested, schemas, acceptCallback, counts: ticks }
   )
-  const ticker = new Ticker(
-    { store, runner, counts: ticks, onFault: error => log.error({ err: error }, 'running schedules failed') }
-  )
+  const onTickFault = (error: unknown) => log.error({ err: error }, 'running schedules failed')
+  const ticker = new Ticker({ store, runner, counts: ticks, onFault: onTickFault })
   app.decorate('ticker', ticker)
   app.addHook('onClose', async () => ticker.stop())
   const operations = operationsOf({

@@ -8,7 +8,7 @@ import { isProblem } from '../helpers/problems.ts'
 
 /** Schedules over HTTP. Each subtest has a tenant of its own. The clock is moved, and the ticker is asked to look. */
 
-const tenants = ['makes', 'bad', 'owns', 'ticks', 'late', 'skips', 'allows', 'cancels', 'pauses', 'changes', 'runs', 'fills', 'refuses', 'text', 'many', 'ends', 'jitters', 'shows', 'remade', 'deletes'] as const
+const tenants = ['makes', 'bad', 'owns', 'ticks', 'late', 'skips', 'allows', 'cancels', 'pauses', 'changes', 'runs', 'fills', 'refuses', 'text', 'many', 'ends', 'jitters', 'shows', 'remade', 'deletes', 'tells'] as const
 type Tenant = typeof tenants[number]
 const agents: Array<[string, Scope[]]> = [['ann', ['pass', 'catch', 'status']], ['ben', ['pass', 'catch', 'status']], ['olga', ['operate', 'status', 'approve']], ['sam', ['status']]]
 const secretOf = (tenant: string, agent: string) => `${tenant}-${agent}-secret-0123456789`
@@ -20,7 +20,7 @@ const at = (seconds: number) => new Date(start + seconds * 1000).toISOString()
 
 for (const isSpread of [false, true]) {
   t.comment(isSpread ? 'as in a Cluster' : 'on one Redis')
-  const { app, setClock, prefix } = await testApp(t, { RETENTION: '3600', EVENTS_RETENTION: '3600' }, { isSpread }, more)
+  const { app, setClock, prefix, redis } = await testApp(t, { RETENTION: '3600', EVENTS_RETENTION: '3600', WEBHOOK_SECRET: 'a-webhook-secret-0123456789', WEBHOOK_ALLOW: '127.0.0.1' }, { isSpread }, more)
 
   function as (tenant: Tenant, agent = 'ann') {
     const ask = async (method: 'GET' | 'POST' | 'PUT' | 'DELETE', path: string, body?: unknown, headers: Record<string, string> = {}) => await app.inject({
@@ -86,6 +86,34 @@ for (const isSpread of [false, true]) {
       isProblem(t, await ask(method, `/api/schedules/${path}`), 404, 'not_found')
     }
     isProblem(t, await ask('POST', '/api/schedules/nightly/backfill', { since: at(-60), until: at(0) }), 404, 'not_found')
+  })
+
+  t.test('a callback is checked like pass’s, its token is kept for its url, and never shown', async t => {
+    const { put, get, post, status, ask } = as('tells')
+    const url = 'https://example.com/hook?secret=query'
+    const with_ = (callback: unknown) => put('told', { every: 60, handoff: { ...handoff, callback } })
+    for (const [callback, pointer] of [[{ url: 'http://10.0.0.1/' }, '/handoff/callback/url'], [{ url, types: ['handoff.passed'] }, '/handoff/callback/types/0'], [{}, '/handoff/callback/url'], [{ url, more: 1 }, '/handoff/callback/more']] as const) {
+      t.match(isProblem(t, await with_(callback), 400, 'invalid_request'), { errors: [{ pointer }] }, JSON.stringify(callback))
+    }
+    const made = await with_({ url, token: 'a-token' })
+    t.equal(made.statusCode, 201)
+    t.notMatch(made.body, 'a-token')
+    t.match(made.json(), { handoff: { callback: { url } } })
+    const tokenOf = async () => {
+      const { handoff_id: id } = (await post('/api/schedules/told/run')).json()
+      t.match(await status(id), { callback: { url: 'https://example.com/hook', pending: 0 } })
+      const { tag } = { tag: id.slice(0, 3) as string }
+      return String(await redis.hget(`${prefix}:{${tag}}:h:tells:${id}`, 'o')).split(' ')[1]
+    }
+    t.equal(await tokenOf(), 'a-token')
+    t.equal((await with_({ url })).statusCode, 200)
+    t.equal(await tokenOf(), 'a-token', 'without a word it stays')
+    t.equal((await with_({ url: `${url}2` })).statusCode, 200)
+    t.equal(await tokenOf(), undefined, 'for that url alone')
+    await with_({ url, token: 'b-token' })
+    await with_({ url, token: '' })
+    t.equal(await tokenOf(), undefined, 'or until it is taken away')
+    t.notMatch(JSON.stringify(await get('told')) + (await ask('GET', '/api/schedules')).body, 'token":"')
   })
 
   t.test('what can’t be one is refused, with a pointer', async t => {

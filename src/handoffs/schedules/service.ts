@@ -30,6 +30,8 @@ interface ScheduleOptions {
   /** The members of a handoff that have parts which are checked too. */
   nested: readonly string[]
   schemas: ResultSchemas
+  /** Checks a callback, as pass does. Throws a 400. */
+  acceptCallback: (text: Buffer) => unknown
   counts: ScheduleCounts
 }
 
@@ -191,7 +193,18 @@ export class ScheduleService {
     const inside = ({ pointer, message }: Fault) => ({ pointer: `/handoff${pointer}`, message })
     const { values } = members
     if (!validate(values)) return validate.errors!.map(fault => inside(readFault(fault, undefined)))
-    return values.priority != null && values.to == null ? [inside({ pointer: '/priority', message: 'needs to' })] : []
+    const faults = values.priority != null && values.to == null ? [{ pointer: '/priority', message: 'needs to' }] : []
+    return [...faults, ...values.callback == null ? [] : this.#callbackFaults(members.raw('callback')!)].map(inside)
+  }
+
+  #callbackFaults (callback: Buffer): Fault[] {
+    try {
+      this.#options.acceptCallback(callback)
+      return []
+    } catch (error) {
+      if (error instanceof Problem && error.code === 'invalid_request') return error.more.members!.errors as Fault[]
+      throw error
+    }
   }
 
   async #checkSchema (caller: Caller, handoff: Buffer): Promise<void> {
