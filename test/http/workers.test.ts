@@ -192,3 +192,21 @@ t.test('a thousand inboxes and four thousand workers are known, and the idle mak
   t.equal(items.length, 1000)
   t.equal(more, true)
 })
+
+t.test('a look at them waits for its turn once, however many partitions it reads', async t => {
+  const { store } = await testApp(t, {}, { isSpread: true })
+  const reads = new Reads(undefined, { patience: 2000 })
+  const workers = new WorkerService(store.listeners, reads, error => t.fail(String(error)))
+  t.teardown(() => workers.close())
+  let letGo = () => {}
+  const held = new Promise<void>(resolve => { letGo = resolve })
+  const pages = [reads.page('first', ['m'], () => held)]
+  const ends = reads.page('second', ['m'], () => sleep(50))
+  const looked = workers.list(callerOf('many', 'bob', ['catch']), 'in')
+  await sleep(10)
+  pages.push(reads.page('third', ['m'], () => held))
+  await ends
+  t.strictSame(await looked, { items: [], more: false })
+  letGo()
+  await Promise.all(pages)
+})

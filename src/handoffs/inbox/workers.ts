@@ -113,10 +113,11 @@ export class WorkerService {
 
   async #listOf (tenant: string, inbox: string, requester?: Requester): Promise<WorkersAnswer> {
     const { own, home } = placesOf(tenant, inbox)
-    const [{ all, now }, ...parts] = await Promise.all([
-      this.#seen(tenant),
-      ...[own, ...home === null ? [] : [home]].map(place =>
-        this.#reads.page(tenant, [place.tag], () => this.#listeners.working(place, caughtLooked), requester))
+    const places = home === null ? [own] : [own, home]
+    // One page: the second of two would wait until all other tenants had their turns.
+    const read = () => Promise.all(places.map(place => this.#listeners.working(place, caughtLooked)))
+    const [{ all, now }, parts] = await Promise.all([
+      this.#seen(tenant), this.#reads.page(tenant, places.map(({ tag }) => tag), read, requester)
     ])
     const found = new Map<string, Seen & { caught: number }>()
     const add = ({ agent, worker, waiting, seenAt, caughtAt }: Seen, caught: number) => {
