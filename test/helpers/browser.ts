@@ -86,6 +86,11 @@ export async function signIn (page: Page, key: string = secrets.approver): Promi
   await page.getByRole('button', { name: 'Sign out' }).waitFor()
 }
 
+/** Keeps an open page from hearing that its handoff is over: its buttons stay, and its press comes too late. */
+export async function hearsNothing (page: Page): Promise<void> {
+  await page.route('**/standing*', route => route.abort())
+}
+
 /** Saves a screenshot of the whole page under .cache/screenshots. */
 export async function picture (page: Page, name: string): Promise<void> {
   mkdirSync(screenshots, { recursive: true })

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { secrets } from '../helpers/app.ts'
 import { barriers } from '../helpers/barriers.ts'
-import { devices, faultsOf, signIn, skip, webApp } from '../helpers/browser.ts'
+import { devices, faultsOf, hearsNothing, signIn, skip, webApp } from '../helpers/browser.ts'
 import { isWhole } from '../helpers/extent.ts'
 
 /** A person reads what is to be decided, on a phone and at a desk, in another time zone. */
@@ -101,7 +101,7 @@ t.test('an open page says that somebody else was faster, and a late press that i
   for (const one of [page, late]) await one.goto(`/approvals/${id}`)
   await page.getByLabel('Note').fill('typed')
   // This one hears of nothing: its press comes too late.
-  await late.route('**/standing*', route => route.abort())
+  await hearsNothing(late)
   await late.reload()
   t.equal((await call('approver', 'POST', `/api/approve/${id}`)).statusCode, 200)
   await page.getByText('carol approved this').waitFor({ timeout: 3000 * (isWhole ? 1 : 5) })
