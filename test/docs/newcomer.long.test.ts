@@ -7,7 +7,7 @@ import { npmStart } from '../helpers/service.ts'
 
 /** The JSON objects in the output, in order. */
 function answersIn (said: string): Array<Record<string, unknown>> {
-  return [...said.matchAll(/\{"(?:handoff_id|items|inbox|results)".*?\}(?=\s*(?:\{"(?:handoff_id|items|inbox|results)"|HTTP\/|$))/gs)].map(([text]) => JSON.parse(text))
+  return [...said.matchAll(/\{"(?:handoff_id|items|inbox|results|secret)".*?\}(?=\s*(?:\{"(?:handoff_id|items|inbox|results|secret)"|HTTP\/|$))/gs)].map(([text]) => JSON.parse(text))
 }
 
 // Packages are installed and the service is built, which takes long on a busy machine.
@@ -130,7 +130,10 @@ t.test('a newcomer follows the pages in an empty folder', { timeout: 900_000 }, 
   await t.test('docs/cli.md: what support sees', async t => {
     const said = type(commandsUnder('docs/cli.md', 'Looking at a handoff'))
     t.match(said, /^status +pending\n[^]*^passed +\S+ \(.*\) by agent\n[^]*^key +handoff:\{...\}:h:default:\S+\nmaster +\S+redis\.sock\n/m)
-    t.match(type(commandsUnder('docs/cli.md', 'Checking Redis')), /^ok +ready: the service can serve\n[^]*^warning +maxmemory: no limit;[^]*^0 errors, 1 warning, 0 notes\n$/m)
+    const checked = type(commandsUnder('docs/cli.md', 'Checking Redis'))
+    // On a busy machine the way to Redis takes long: one warning more.
+    const warnings = /^warning +latency: /m.test(checked) ? '2 warnings' : '1 warning'
+    t.match(checked, new RegExp(`^ok +ready: the service can serve\\n[^]*^warning +maxmemory: no limit;[^]*^0 errors, ${warnings}, 0 notes\\n$`, 'm'))
   })
 
   // Only one file, since this test is part of the suite itself.
