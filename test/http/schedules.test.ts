@@ -5,6 +5,7 @@ import { callerOf } from '../../src/core/model.ts'
 import type { Scope } from '../../src/core/model.ts'
 import { testApp } from '../helpers/app.ts'
 import { isProblem } from '../helpers/problems.ts'
+import { until } from '../helpers/until.ts'
 
 /** Schedules over HTTP. Each subtest has a tenant of its own. The clock is moved, and the ticker is asked to look. */
 
@@ -114,6 +115,29 @@ for (const isSpread of [false, true]) {
     await with_({ url, token: '' })
     t.equal(await tokenOf(), undefined, 'or until it is taken away')
     t.notMatch(JSON.stringify(await get('told')) + (await ask('GET', '/api/schedules')).body, 'token":"')
+  })
+
+  t.test('while no Redis is reached, nothing looks again at once; a failed look is soon repeated', async t => {
+    const { app: { ticker }, store, call, setClock } = await testApp(t, {}, { isSpread })
+    const { reachedTags, takeTicking } = store
+    store.reachedTags = () => []
+    t.ok(await ticker.go(true) >= 100)
+    store.reachedTags = reachedTags
+
+    await setClock(start)
+    t.equal((await call('alice', 'PUT', '/api/schedules/soon', { every: 60, handoff })).statusCode, 201)
+    await setClock(start + 60_000)
+    let isAway = true
+    store.takeTicking = async lease => {
+      if (!isAway) return await takeTicking(lease)
+      isAway = false
+      throw new Unavailable('away for a moment')
+    }
+    ticker.start()
+    const runs = async () => (await call('alice', 'GET', '/api/schedules/soon/runs')).json().items
+    await until(async () => (await runs()).length === 1, 10_000)
+    t.match(await runs(), [{ outcome: 'passed' }])
+    t.equal(isAway, false)
   })
 
   t.test('what can’t be one is refused, with a pointer', async t => {

@@ -55,7 +55,11 @@ export class Ticker {
     this.#schedules = options.store.schedules
     this.#rounds = new Round({
       interval: slowLook,
-      run: () => this.go(),
+      // What is due now must not wait for the next slow look because Redis was away for a moment.
+      run: () => this.go().catch(error => {
+        if (!(error instanceof Unavailable)) options.onFault(error)
+        return retry
+      }),
       onFault: error => options.onFault(error),
     })
   }
@@ -84,8 +88,10 @@ export class Ticker {
     const { store } = this.#options
     if (anywhere || performance.now() - this.#lookedAt >= slowLook) {
       const tags = store.reachedTags()
+      // Without Redis there is nothing to look at, and a look at once would find the same.
+      if (tags.length === 0) return retry
       for (const tag of await this.#schedules.partitions(tags)) this.#due.set(tag, -Infinity)
-      if (tags.length > 0) this.#lookedAt = performance.now()
+      this.#lookedAt = performance.now()
     }
     const due = [...this.#due].filter(([, at]) => at <= performance.now() + early).map(([tag]) => tag)
     if (due.length > 0) {
