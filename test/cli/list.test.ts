@@ -327,7 +327,7 @@ t.test('inboxes, for people and for programs, with a key and without; and what i
   await fail({ to: 'blue' })
   t.match(await run('inbox', 'red', '--pause', '--max-caught', '5', '--max-pending', '10000000'), { code: 0, stdout: /^paused +true\nmax_caught +5\nmax_pending +10000000$/m })
   const { stdout } = await run('inboxes')
-  t.match(stdout, /^inbox +pending +oldest +approval +delayed +blocked +caught +failed\nblue +1 +\d+ m?s +0 +0 +0 +0 +1\ngreen +0 +- +0 +0 +0 +1 +0\nred +2 .* paused, max 5 caught, max 10000000 pending\n$/)
+  t.match(stdout, /^inbox +pending +oldest +approval +delayed +blocked +caught +failed +listening\nblue +1 +\d+ m?s +0 +0 +0 +0 +1 +0\ngreen +0 +- +0 +0 +0 +1 +0 +0\nred +2 .* paused, max 5 caught, max 10000000 pending\n$/)
   const page = parsed<{ items: Array<{ inbox: string }>, next_cursor: string }>(await run('inboxes', '--limit', '2', '--json'))
   t.strictSame(page.items.map(({ inbox }) => inbox), ['blue', 'green'])
   t.match(parsed(await run('inboxes', '--cursor', page.next_cursor, '--json')), { items: [{ inbox: 'red', paused: true }], next_cursor: null })

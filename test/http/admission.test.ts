@@ -14,7 +14,7 @@ import { ofOneReplica } from '../helpers/through.ts'
 
 /** What each call of an operation must pass, in the same order however it comes: scope, limit, size, form. */
 
-const service = await testApp(t, { BODY_LIMIT: '1024' })
+const service = await testApp(t, { BODY_LIMIT: '1024', EVENTS_RETENTION: '3600', WEBHOOK_SECRET: 'a-webhook-secret-0123456789', WEBHOOK_ALLOW: '127.0.0.1' })
 const id = await service.pass()
 const wrong = '{"forse":true}'
 const large = `{"forse":true,"reason":"${'x'.repeat(1024)}"}`
@@ -94,6 +94,9 @@ const forms: Record<string, () => Promise<[url: string, fields: Record<string, s
   '/console/inboxes/:name/purge': async () => ['/console/inboxes/forms/purge', {}],
   '/console/inboxes/:name/redrive': async () => ['/console/inboxes/forms/redrive', {}],
   '/console/failed/redrive': async () => ['/console/failed/redrive', { labels: 'run:1' }],
+  '/console/run/stop': async () => ['/console/run/stop?label=run&value=1', {}],
+  '/console/webhooks/new': async () => ['/console/webhooks/new', { url: 'http://127.0.0.1:9/hook' }],
+  '/console/webhooks/:id/test': async () => [`/console/webhooks/${(await service.store.webhooks!.list('default'))[0]!.id}/test`, {}],
   '/console/failed/chosen': async () => ['/console/failed/chosen', { id: await failed() }],
 }
 
@@ -131,7 +134,7 @@ t.test('every form of the pages passes them', { skip: ofOneReplica }, async t =>
   }).filter(path => /^\/(approvals|console)\//.test(path))
   t.strictSame(routes.filter(path => !others.includes(path)).sort(), Object.keys(forms).sort(), 'each is here')
 
-  const { key } = await newKey(service.store.keyRecords, { scopes: ['approve', 'operate', 'status'], agent: 'paula' })
+  const { key } = await newKey(service.store.keyRecords, { scopes: ['approve', 'operate', 'status', 'webhooks'], agent: 'paula' })
   const paula = await personWith(service, key)
   const { admit } = Admission.prototype
   t.teardown(() => { Admission.prototype.admit = admit })
