@@ -16,7 +16,7 @@ export const luaMutations: readonly Mutation[] = [
     name: 'no from-state: a catch takes what another has',
     lua: [
       { from: "then return { 'already_caught', now, record, extra } end\n    if isLarger then return { 'larger' } end\n    return", to: "then record, status = (extra and '2:pending' or 'pending') .. string.match(record, '^2?:?caught( %S+ %d+ %d+ %S+ %S+)'), 'pending' else return" },
-      { from: "extra, schema }\n  end\n  if approval == 'waiting'", to: "extra, schema } end\n  end\n  if approval == 'waiting'" },
+      { from: "extra, schema, checkpoint }\n  end\n  if approval == 'waiting'", to: "extra, schema, checkpoint } end\n  end\n  if approval == 'waiting'" },
     ],
   },
   // Attempts.
