@@ -6,8 +6,8 @@ import { projectRoot } from '../helpers/service.ts'
 
 /** Words of names that mean here what they mean in any program: they need no row. */
 const everyday = new Set(`
-  after asset auth block body cancelling channel check cli client cluster command common connection core definition
-  doctor embedded ended ending endpoint error everything failure family fault file from histogram http in indexer
+  after asset auth block body cancelling channel check cli client cluster command common connection core count cron definition
+  description doctor embedded ended ending endpoint error everything failure family fault file from histogram http in indexer
   inline input joint json known large largest limit line lingering list log looked mailer many mcp message metric
   mismatch name not one open operate paced pool post protocol queue rate raw read redis refused request right route
   sample schema script secret sender service setting several share shared sign sleeper stale statistic store stream

@@ -255,7 +255,7 @@ function backlog ({ info }: ServerFacts): Finding | null {
 /**
  * How many fields a handoff's hash can have at once: all of lua/lib/record.lua's but `t`, which goes when `d` comes.
  */
-export const maxFields = 13
+export const maxFields = 17
 
 function listpack ({ config }: ServerFacts): Finding | null {
   const value = config?.['hash-max-listpack-value']

@@ -64,7 +64,7 @@ export interface ScheduledPass {
 }
 
 /** A schedule's tick has run before, or never will. */
-export class Ticked extends Error {}
+export class TickError extends Error {}
 
 interface ReadOptions { waiting: WaitOptions | null, requester: Requester }
 
@@ -123,7 +123,7 @@ export class HandoffService {
     const reply = await (scheduled === undefined && isPlainBody(body)
       ? this.#handoffs.pass(handoff)
       : this.#passWithOptions(caller, handoff, body, given, requester, scheduled))
-    if (reply.outcome === 'ticked') throw new Ticked()
+    if (reply.outcome === 'ticked') throw new TickError()
     if (reply.outcome === 'inbox_full') throw new Problem('inbox_full', { headers: { 'retry-after': '1' } })
     if (!('createdAt' in reply)) throw new Problem('idempotency_key_reused')
     const answer = passAnswer(this.#options.baseUrl(), id, requireHuman, reply)

@@ -11,7 +11,7 @@ import type { Attempts } from '../../store/attempts.ts'
 import type { Handoffs } from '../../store/handoffs.ts'
 import type { StoredSchedule } from '../../store/schedules.ts'
 import { willBeTriedAgain } from '../lifecycle/answers.ts'
-import { Ticked } from '../lifecycle/service.ts'
+import { TickError } from '../lifecycle/service.ts'
 import type { HandoffService, ScheduledPass } from '../lifecycle/service.ts'
 import type { WaitingRequester } from '../wait/waiter.ts'
 import { bodyOf, cutHandoff } from './template.ts'
@@ -81,7 +81,7 @@ export class Runner {
       if (!replayed) this.#options.onMoved({ to: ['pending'], ids: [answer.handoff_id] })
       return { outcome: 'passed', answer, replayed }
     } catch (error) {
-      if (error instanceof Ticked) return { outcome: 'ticked' }
+      if (error instanceof TickError) return { outcome: 'ticked' }
       if (!(error instanceof Problem) || errorTable[error.code].status >= 500) throw error
       return { outcome: 'refused', problem: error }
     }

@@ -23,10 +23,12 @@ class Works(Case):
     def work(self, handler, inbox="in", client=None, **options):
         """Bob works until the test ends, or what this returns is called; that raises what ended him."""
         stop, raised = threading.Event(), []
+        # A client is closed by a cleanup. Made here, it is closed after the worker has ended.
+        client = client or self.client("bob")
 
         def run():
             try:
-                (client or self.client("bob")).work(inbox, handler, stop=stop, **options)
+                client.work(inbox, handler, stop=stop, **options)
             except BaseException as error:
                 raised.append(error)
 
@@ -65,7 +67,6 @@ class Works(Case):
         [status] = self.ended(id)
         self.assertEqual(status["result"], {"from": {"rows": 2}})
         self.assertEqual(found, [None, {"rows": 2}])
-
 
     def test_what_the_handler_returns_is_the_output_and_what_it_raises_a_failure(self):
         class Odd(Exception):
