@@ -75,7 +75,7 @@ t.test('a handoff that uses everything has as many fields as doctor counts on', 
     callback: { url: (await receiver(t)).url, types: ['handoff.caught', 'handoff.failed'] }
   }
   const { handoff_id: id } = await ok('alice', 'POST', '/api/pass', body)
-  const fields = async () => Object.entries(await dump()).filter(([key]) => key.endsWith(`:h:test:${id}`)).map(([, kept]) => Object.keys((kept as { content: object }).content).sort().join(''))
+  const fields = async () => Object.entries(await dump()).filter(([key]) => new RegExp(`\\bh:[^:]+:${id}$`).test(key)).map(([, kept]) => Object.keys((kept as { content: object }).content).sort().join(''))
   t.strictSame(await fields(), ['bhnoprstx'])
   await ok('approver', 'POST', `/api/approve/${id}`, { note: 'Go ahead.' })
   await ok('bob', 'GET', `/api/catch/${id}`)
