@@ -13,18 +13,18 @@ import { scratchDir } from '../helpers/processes.ts'
 import { projectRoot } from '../helpers/service.ts'
 import { until } from '../helpers/until.ts'
 
-/** The guides of docs/, whose files run here to their ends, as they are there. */
+/** The programs of the guides in docs/, and of README.md's first screen, run to their ends as they are there. */
 
 const tenant = await tenants(t, { EVENTS_RETENTION: '3600' })
 // The next attempt of what failed can be caught after a delay, which the sweep sees.
 tenant().store.sweeper.start()
 
-/** Writes a guide's file, which the page names, where it finds the client. @returns its path */
-async function fileOf (t: Test, guide: string): Promise<string> {
-  const { blocks, code } = readPage(`docs/${guide}.md`)
+/** Writes the one program of a page where it finds the client. @returns its path */
+async function fileOf (t: Test, page: string): Promise<string> {
+  const { blocks, code } = readPage(page)
   const programs = blocks.filter(({ language }) => language === 'js')
   t.equal(programs.length, 1, 'one file')
-  t.ok(code.some(text => /^node \w[\w-]*\.mjs$/.test(text)), 'which the page says how to run')
+  if (page !== 'README.md') t.ok(code.some(text => /^node \w[\w-]*\.mjs$/.test(text)), 'which the page says how to run')
   const client = JSON.stringify(join(projectRoot, 'src/clients/typescript/index.ts'))
   const path = join(await scratchDir(t), 'guide.mjs')
   await writeFile(path, programs[0]!.text.replace("'agent-handoff-client'", client))
@@ -33,7 +33,7 @@ async function fileOf (t: Test, guide: string): Promise<string> {
 
 /** Runs a guide's file in this process, as Alice. @param meanwhile gets the lines so far. @returns its lines */
 async function run (t: Test, guide: string, { env }: Tenant, meanwhile: (said: string[]) => Promise<void> = async () => {}): Promise<string[]> {
-  const path = await fileOf(t, guide)
+  const path = await fileOf(t, `docs/${guide}.md`)
   const before = { ...process.env }
   t.teardown(() => { process.env = before })
   Object.assign(process.env, env('alice'))
@@ -87,18 +87,28 @@ t.test('watch a run', async t => {
   t.strictSame(types.sort(), ['handoff.caught', 'handoff.caught', 'handoff.caught', 'handoff.done', 'handoff.done', 'handoff.failed', 'handoff.passed', 'handoff.passed', 'handoff.passed'])
 })
 
-t.test('serve from a laptop, until Ctrl-C', async t => {
-  const { client, env } = tenant()
-  const child = spawn(process.execPath, ['--import', 'tsx', await fileOf(t, 'laptop')], { cwd: projectRoot, stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, ...env('bob') } })
+/** Runs a page's file in a process of its own, as Bob, which doesn't end by itself. */
+async function start (t: Test, page: string, { env }: Tenant) {
+  const child = spawn(process.execPath, ['--import', 'tsx', await fileOf(t, page)], { cwd: projectRoot, stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, ...env('bob') } })
   t.teardown(() => child.kill('SIGKILL'))
-  const ended = once(child, 'exit')
-  const errors = text(child.stderr)
-  const alice = client('alice')
+  return { child, ended: once(child, 'exit'), said: once(createInterface(child.stdout), 'line'), errors: text(child.stderr) }
+}
+
+t.test('serve from a laptop, until Ctrl-C', async t => {
+  const service = tenant()
+  const { child, ended, said, errors } = await start(t, 'docs/laptop.md', service)
+  const alice = service.client('alice')
   const { handoff_id: id } = await alice.pass({ task: 'Which machine are you?', to: 'laptop', heartbeat_within: 60, max_attempts: 3 })
   t.match(await alice.waitFor(id, 'done'), { status: 'done', worker: String, result: { task: 'Which machine are you?', machine: /\w/ } })
-  const [line] = await once(createInterface(child.stdout), 'line')
-  t.equal(line, 'done: Which machine are you?')
+  t.strictSame(await said, ['done: Which machine are you?'])
   child.kill('SIGINT')
   t.strictSame(await ended, [0, null])
   t.equal(await errors, '')
+})
+
+t.test('the first screen of README.md passes, works, and has the result', async t => {
+  const { said } = await start(t, 'README.md', tenant())
+  t.strictSame(await said, ["done { text: 'HELLO' }"])
+  const [program] = readPage('README.md').blocks
+  t.match(program!.text.trimEnd().split('\n'), { length: 9 }, 'in at most ten lines')
 })
