@@ -19,6 +19,7 @@ import type { Performing } from './perform.ts'
 import { isInbox } from '../core/model.ts'
 import { partsOf } from '../clients/typescript/command/common/names.ts'
 import { wantedLabels } from '../core/labels.ts'
+import { formats, momentIn } from './formats.ts'
 import type { Requester } from '../store/requester.ts'
 
 /** The services of the console's pages. */
@@ -108,6 +109,8 @@ export interface Query {
   labels?: string
   caught_by?: string
   passed_by?: string
+  since?: string
+  until?: string
 }
 
 export const nothing: Handoffs = { items: [], next: null, now: 0 }
@@ -173,19 +176,23 @@ export const endedAs = ['done', ...failures, 'cancelled', 'rejected'] as const
 export function filtersOf (given: unknown, statuses: readonly string[] = failures): Filters {
   const text = (name: string) => textOf(given, name)?.trim() ?? ''
   const [inbox, status, code] = [text('inbox'), text('status'), text('error_code')]
+  const [since, until] = [momentIn(Object(given), 'since'), momentIn(Object(given), 'until')]
   const labels = text('labels').replace(/\s*,\s*/g, ',')
   const query: Query = {
     ...inbox !== '' && { inbox },
     ...status !== '' && { status },
     ...code !== '' && { error_code: code },
     ...labels !== '' && { labels },
+    ...since != null && { since },
+    ...until != null && { until },
   }
   const [ofInbox, ofLabels] = faultsOf(inbox, labels)
   const wrong = [
     ofInbox,
     status === '' || statuses.includes(status) ? '' : `How it ended is one of these: ${statuses.join(', ')}.`,
     code === '' || codeShape.test(code) ? '' : 'An error code is 1 to 64 of A–Z, a–z, 0–9, dot, underscore and hyphen.',
-    ofLabels
+    ofLabels,
+    since === null || until === null ? formats.moment.fault : ''
   ].filter(sentence => sentence !== '')
   return wrong.length === 0 ? { query } : { query, problem: wrong.join(' ') }
 }

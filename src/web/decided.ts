@@ -5,6 +5,7 @@ import { decisionsFile } from '../handoffs/people/decisions.ts'
 import type { DecisionService } from '../handoffs/people/decisions.ts'
 import { listed } from './approvals-list.ts'
 import { faultsOf } from './console-routes.ts'
+import { formats, momentIn } from './formats.ts'
 import { show } from './session.ts'
 import { decidedPage } from './views/decided.ts'
 import type { DecidedFilters } from './views/decided.ts'
@@ -38,10 +39,14 @@ function decidedFilters (query: Record<string, unknown>): { filters: DecidedFilt
   const [by, inbox, cursor] = [text('by'), text('inbox'), text('cursor')]
   const state = decisionStates.find(one => one === query.state)
   const ofName = by === '' || isName(by) ? '' : 'A name has up to 64 letters, digits, . _ and -.'
-  const wrong = [...faultsOf(inbox, ''), ofName].filter(sentence => sentence !== '')
-  const filters = { by, inbox, state, ...wrong.length > 0 && { problem: `${wrong.join(' ')} So this shows all.` } }
+  const [since, until] = [momentIn(query, 'since'), momentIn(query, 'until')]
+  const ofTimes = since === null || until === null ? formats.moment.fault : ''
+  const wrong = [...faultsOf(inbox, ''), ofName, ofTimes].filter(sentence => sentence !== '')
+  const times = { ...since != null && { since }, ...until != null && { until } }
+  const typed = { by, inbox, state, ...times }
+  const filters = { ...typed, ...wrong.length > 0 && { problem: `${wrong.join(' ')} So this shows all.` } }
   const narrowed = wrong.length > 0
     ? {}
-    : { ...by !== '' && { by }, ...inbox !== '' && { inbox }, ...state !== undefined && { state } }
+    : { ...by !== '' && { by }, ...inbox !== '' && { inbox }, ...state !== undefined && { state }, ...times }
   return { filters, wanted: { ...narrowed, ...cursor !== '' && { cursor } } }
 }

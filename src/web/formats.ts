@@ -72,6 +72,14 @@ export function zoneKey (key: string): string {
   return `${key}.zone`
 }
 
+/** The moment that a form's field has, in UTC: undefined if none was typed, null if it isn't one. */
+export function momentIn (form: Record<string, unknown>, key: string): string | null | undefined {
+  const [text, zone] = [form[key], form[zoneKey(key)]].map(typed => typeof typed === 'string' ? typed.trim() : '')
+  if (text === '') return undefined
+  const moment = formats.moment.valueOf(text!) ?? formats.moment.valueOf(`${text}${zone === '' ? 'Z' : zone}`)
+  return moment === null ? null : new Date(moment).toISOString()
+}
+
 /** A value's time without its zone, and its zone. */
 export function zoned (value: string): [time: string, zone: string] {
   const [zone = 'Z'] = /(?:Z|[+-]\d\d:\d\d)$/.exec(value) ?? []

@@ -59,11 +59,11 @@ t.test('a person in the middle', async t => {
   const person = service.client('approver')
   const said = await run(t, 'person-in-the-middle', service, async said => {
     await until(async () => said.length > 0)
-    const [{ handoff_id: id }] = (await person.approvals.list()).items as [{ handoff_id: string }]
+    const id = (await person.approvals.list()).items[0]!.handoff_id
     t.equal(said[0], `a person decides at ${service.address}/approvals/${id}`)
     await person.approvals.approve(id)
     await until(async () => (await person.asks()).items.length > 0)
-    const [{ ask_id: askId }] = (await person.asks()).items as [{ ask_id: string }]
+    const askId = (await person.asks()).items[0]!.ask_id
     await person.answer(id, askId, { account: 'reserve' })
   })
   t.strictSame(said.slice(1), ['carol approved it', '{"invoice":17,"amount":1200,"account":"reserve"}'])
@@ -74,7 +74,7 @@ t.test('a person who rejects it', async t => {
   const person = service.client('approver')
   const said = await run(t, 'person-in-the-middle', service, async said => {
     await until(async () => said.length > 0)
-    const [{ handoff_id: id }] = (await person.approvals.list()).items as [{ handoff_id: string }]
+    const id = (await person.approvals.list()).items[0]!.handoff_id
     await person.approvals.reject(id, 'Paid already.')
   })
   t.strictSame(said.slice(1), ['rejected: Paid already.'])

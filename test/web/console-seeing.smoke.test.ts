@@ -47,7 +47,7 @@ for (const [name, colorScheme] of all.filter((_, at) => isWhole || at < 2)) {
   t.test(`what there is to see, at a ${name}, ${colorScheme}`, { skip }, async t => {
     const service = await webApp(t, env, [], keys)
     const { done, root } = await fill(service)
-    const page = await service.visitor({ ...devices[name], colorScheme })
+    const page = await service.visitor({ ...devices[name], colorScheme, timezoneId: 'Asia/Kolkata' })
     const faults = faultsOf(page)
     const clean = async (what: string) => {
       await picture(page, `seeing-${what.replaceAll(' ', '-')}-${name}-${colorScheme}`)
@@ -75,6 +75,22 @@ for (const [name, colorScheme] of all.filter((_, at) => isWhole || at < 2)) {
     await page.getByRole('link', { name: 'All that has ended of it' }).press('Enter')
     await page.getByRole('heading', { name: 'What has ended' }).waitFor()
     await clean('ended')
+    const ended = await page.locator('.handoffs > li').count()
+    t.ok(ended > 2)
+    // Times that are typed are the reader's: half past five there is midnight in UTC.
+    const hence = (minutes: number) => `${new Date(Date.now() + (5.5 * 60 + minutes) * 60_000).toISOString().slice(0, 16)}:30`
+    for (const [from, upto, count] of [[-60, 60, ended], [60, 120, 0], [-120, -60, 0]] as const) {
+      const [since, until] = [hence(from), hence(upto)]
+      await page.getByLabel('From').fill(since)
+      await page.getByLabel('Until').fill(until)
+      const shown = page.waitForURL(url => url.searchParams.get('since') === since)
+      await page.getByRole('button', { name: 'Filter' }).press('Enter')
+      await shown
+      await page.getByText('your time, UTC+05:30').first().waitFor()
+      t.equal(await page.locator('.handoffs > li').count(), count)
+      t.strictSame([await page.getByLabel('From').inputValue(), await page.getByLabel('Until').inputValue()], [since, until], 'as it was typed')
+    }
+    await clean('ended by time')
     await page.goto(`/console/handoffs/${done}`)
     await page.getByText('Sales rose.').waitFor()
     await clean('handoff done')

@@ -167,6 +167,16 @@ t.test('what has ended is listed, with filters', async t => {
   t.strictSame(await listed('inbox=a'), [cancelled, done])
   t.strictSame(await listed('error_code=disk'), [failed])
   t.strictSame(await listed('labels=run:1'), [done])
+  const { ended_at: at } = await status(agent, failed)
+  const hence = (offset: number, zone: string) => `${new Date(Date.parse(at) + offset).toISOString().slice(0, 23)}&%ZONE%=${zone}`
+  const since = (offset: number, zone = 'Z') => `since=${hence(offset, zone).replace('%ZONE%', 'since.zone')}`
+  const until = (offset: number, zone = 'Z') => `until=${hence(offset, zone).replace('%ZONE%', 'until.zone')}`
+  t.strictSame(await listed(since(0)), [cancelled, failed])
+  t.strictSame(await listed(until(1)), [failed, done])
+  t.strictSame(await listed(`${since(3_600_000, '%2B01:00')}&${until(-3_599_999, '-01:00')}`), [failed], 'in the reader’s zone')
+  t.strictSame(await listed(`since=${at}`), [cancelled, failed], 'as links have it')
+  t.match((await ask(`/console/ended?${since(3_600_000, '%2B01:00')}`)).body, `name="since" value="${at.slice(0, -1)}">`)
+  t.equal((await ask('/console/ended?since=yesterday')).statusCode, 400)
   t.match(textOf((await ask('/console/ended')).body), /done 0 s ago in a by alice from alice/)
   t.notMatch((await ask('/console/ended')).body, 'result')
   for (const query of ['status=open', 'labels=x', 'inbox=%20x%20y']) t.equal((await ask(`/console/ended?${query}`)).statusCode, 400, query)

@@ -2,11 +2,12 @@ import { html } from 'ghtml'
 import { rowFields, initially } from '../answer-form.ts'
 import type { Faults, Typed } from '../answer-form.ts'
 import type { Choice, Field, Form, Rule } from '../answer-schema.ts'
-import { formats, zoneKey, zoned } from '../formats.ts'
+import { formats, zoned } from '../formats.ts'
 import { sentAgain } from '../notes.ts'
 import { jsonView } from '../json-view.ts'
 import { beginningOf, hasHidden, visible } from '../text.ts'
 import { notice } from './layout.ts'
+import { zoneOf } from './time-fields.ts'
 
 /** How much of a schema's texts the form shows, in characters. */
 const shown = { title: 200, hint: 1000, choice: 300, schema: 20_000, openSchema: 1500 }
@@ -171,15 +172,13 @@ function input (field: Field, drawn: Drawn): string {
 ${drawn.value}</textarea>`
 }
 
-/** A time has its zone beside it: without scripts that is UTC; page.js makes it the reader's. */
 function formatInput (field: Field, drawn: Drawn): string {
   const { key, kind } = field
   const { input: type, isZoned } = formats[kind as keyof typeof formats]
   const [value, zone] = isZoned ? zoned(drawn.value) : [drawn.value, '']
   const step = isZoned ? ' step="1"' : ''
   const own = html`<input type="${type}"!${step} id="${key}" name="${key}" value="${value}" autocomplete="off"!${marks(field, drawn)}>`
-  if (!isZoned) return own
-  return html`!${own}<input type="hidden" name="${zoneKey(key)}" value="${zone}" data-zone="${key}"><span class="zone quiet">${zone === 'Z' ? 'UTC' : `UTC${zone}`}</span>`
+  return isZoned ? own + zoneOf(key, zone) : own
 }
 
 function choicesView ({ isRequired }: Field, choices: readonly Choice[], value: string): string {

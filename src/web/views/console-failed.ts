@@ -6,6 +6,8 @@ import type { Filters, Query, HandoffItem, Handoffs } from '../console-routes.ts
 import { consoleLayout, mayChange, inboxLink, number, table } from './console-layout.ts'
 import { address, agentLink, ago, capital, counted, handoffRow, said, statusTag } from './console-handoffs.ts'
 import { notice } from './layout.ts'
+import { timeFields } from './time-fields.ts'
+import { dateTag } from '../text.ts'
 
 /** Failures of one inbox that ended alike. `inbox`, `code`: empty for none. */
 interface Group { inbox: string, status: string, code: string, count: number, latest: string }
@@ -51,7 +53,7 @@ export function failedPage ({ caller, filters, part, grouped }: FailedPage): str
 /** The fields that narrow a list. @param path of its page @param statuses those that it has */
 export function filterForm (path: string, query: Query, statuses: readonly string[]): string {
   const { inbox = '', status = '', error_code: code = '', labels = '' } = query
-  const isNarrow = inbox + status + code + labels !== ''
+  const isNarrow = Object.keys(query).length > 0
   const options = statuses.map(name => html`<option value="${name}"!${name === status ? ' selected' : ''}>${name}</option>`)
   const field = (name: string, title: string, value: string, example: string) =>
     html`<div><label for="${name}">${title}</label><input id="${name}" name="${name}" value="${value}" placeholder="${example}" maxlength="300" autocomplete="off" autocapitalize="off" spellcheck="false"></div>`
@@ -60,6 +62,7 @@ export function filterForm (path: string, query: Query, statuses: readonly strin
 <div><label for="status">How it ended</label><select id="status" name="status"><option value="">any way</option>!${options}</select></div>
 !${field('error_code', 'Error code', code, 'any')}
 !${field('labels', 'Labels', labels, 'run:42,team:red')}
+!${timeFields(query)}
 <div class="buttons"><button>Filter</button>!${isNarrow ? html` <a href="${path}">Show all</a>` : ''}</div>
 </form>`
 }
@@ -142,12 +145,14 @@ function hidden (query: Query): string {
 }
 
 /** The filters in words; empty for none. */
-function filterWords ({ inbox, status, error_code: code, labels }: Query): string[] {
+function filterWords ({ inbox, status, error_code: code, labels, since, until }: Query): string[] {
   return [
     inbox === undefined ? '' : html`in the inbox <strong>${inbox}</strong>`,
     status === undefined ? '' : html`that <strong>${status === 'failed' ? 'failed' : status === 'declined' ? 'were declined' : 'expired'}</strong>`,
     code === undefined ? '' : html`with the error code <code>${code}</code>`,
     labels === undefined ? '' : html`with the labels <code>${labels}</code>`,
+    since === undefined ? '' : html`that ended from !${dateTag(Date.parse(since))} on`,
+    until === undefined ? '' : html`that ended before !${dateTag(Date.parse(until))}`,
   ].filter(words => words !== '')
 }
 

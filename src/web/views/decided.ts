@@ -7,12 +7,20 @@ import type { DecisionEntry } from '../../store/lists.ts'
 import { beginningOf, dateTag, labelTags, visible } from '../text.ts'
 import { nameOf } from './handoff.ts'
 import { layout, notice } from './layout.ts'
+import { timeFields } from './time-fields.ts'
 import { excerpt } from '../../handoffs/lists/excerpt.ts'
 
 /** The page of what people decided. */
 
 /** The filters as they were typed, and their fault. */
-export interface DecidedFilters { by: string, inbox: string, state: DecisionState | undefined, problem?: string }
+export interface DecidedFilters {
+  by: string
+  inbox: string
+  state: DecisionState | undefined
+  since?: string
+  until?: string
+  problem?: string
+}
 
 /** How much of a task, and of a note, a row shows, in characters. */
 const rowShown = { task: 120, note: 500 }
@@ -38,12 +46,14 @@ export function decidedPage ({ caller, page, filters, isFirst }: DecidedView): s
   })
 }
 
-function isNarrow ({ by, inbox, state }: DecidedFilters): boolean {
-  return by + inbox !== '' || state !== undefined
+function isNarrow (filters: DecidedFilters): boolean {
+  return addressIn('', filters) !== ''
 }
 
-function addressIn (path: string, { by, inbox, state }: DecidedFilters, cursor = ''): string {
-  const query = Object.entries({ cursor, by, inbox, state: state ?? '' }).filter(([, value]) => value !== '')
+function addressIn (path: string, filters: DecidedFilters, cursor = ''): string {
+  const { by, inbox, state, since, until } = filters
+  const query = Object.entries({ cursor, by, inbox, state: state ?? '', since: since ?? '', until: until ?? '' })
+    .filter(([, value]) => value !== '')
     .map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join('&amp;')
   return query === '' ? path : `${path}?${query}`
 }
@@ -77,6 +87,7 @@ function form (filters: DecidedFilters): string {
   const options = decisionStates.map(one => html`<option!${one === state ? ' selected' : ''}>${one}</option>`)
   return html`!${problem === undefined ? '' : notice('bad', html`<p>${problem}</p>`)}<form class="filters" action="/approvals/decided" role="search" aria-label="Filter"><div class="fields">
 !${field('by', 'Decided by', by)}!${field('inbox', 'Inbox', inbox)}<div><label for="state">Decision</label><select id="state" name="state"><option value="">any</option>!${options}</select></div>
+!${timeFields(filters)}
 <div class="buttons"><button>Filter</button></div></div>!${isNarrow(filters) ? html` <a href="/approvals/decided">Show all</a>` : ''}
 </form>`
 }
