@@ -1,10 +1,11 @@
 -- What has ended: a partition's list of each tenant, prefix:{tag}:ended:tenant, by when the end was written (ms). In it
--- is each attempt that was passed with an inbox or with labels; an entry outlives its handoff for a while.
+-- is each attempt that was passed with an inbox or with labels.
 -- The list that a handoff enters with its end; nil if it enters none. Call it before the first write (isHere).
 --@if ended
 local function openEnded(key, member, extra)
-  if not extra or not string.find(extra, ' [tj]') then return nil end
-  local list = string.sub(key, 1, #key - #member - 2) .. 'ended:' .. string.match(member, '^[^:]+')
+  if not extra or not (string.find(extra, ' t', 1, true) or string.find(extra, ' j', 1, true)) then return nil end
+  local list = string.sub(key, 1, #key - #member - 2) .. 'ended:' ..
+    string.sub(member, 1, string.find(member, ':', 1, true) - 1)
   --@if oneredis
   --@else
   isHere(key, list)
@@ -14,20 +15,24 @@ end
 --@else
 local function openEnded() end
 --@end
--- While Redis is full, the list goes without the entry. Its TTL is put off by LOOK more than it has to be.
-local function enterEnded(list, member, now, micros)
-  --@if full
-  --@else
-  if not list then return end
-  redis.call('ZADD', list, ms(now), member)
+-- A handoff that has ended enters a list, by a time as text (ms). Its entry outlives it for a while: each hundredth one
+-- that comes removes up to 400 of those. It stays itself, also if it ended as long ago, before the sweep saw it. The
+-- list's TTL is put off by LOOK more than it has to be, so most needn't see to it.
+local function enterOver(list, member, time, now)
+  redis.call('ZADD', list, time, member)
   if redis.call('PEXPIRETIME', list) < now + RETENTION then
     redis.call('PEXPIREAT', list, ms(now + RETENTION + LOOK))
   end
-  -- Each of these calls removes up to 100 of those that are gone, so none has many to remove.
-  if micros % 32 == 0 then
-    local gone = math.min(100, redis.call('ZCOUNT', list, '-inf', '(' .. ms(now - RETENTION - 1000)))
-    if gone > 0 then redis.call('ZREMRANGEBYRANK', list, 0, gone - 1) end
+  if string.sub(time, -2) == '00' then
+    local gone = redis.call('ZCOUNT', list, '-inf', '(' .. ms(math.min(now - RETENTION - 1000, time)))
+    if gone > 0 then redis.call('ZREMRANGEBYRANK', list, 0, math.min(gone, 400) - 1) end
   end
+end
+-- While Redis is full, the list goes without the entry.
+local function enterEnded(list, member, time, now)
+  --@if full
+  --@else
+  if list then enterOver(list, member, time, now) end
   --@end
 end
 -- Sees to the lists of a handoff that was written by a version, or with settings, that didn't know them.
@@ -66,7 +71,7 @@ local function indexEnded(key, now, micros)
         endRuns({ place = runs.place, run }, member, became, nil, now, micros)
       end
     end
-    if list and not redis.call('ZSCORE', list, member) then enterEnded(list, member, now, micros) end
+    if list and not redis.call('ZSCORE', list, member) then enterEnded(list, member, ms(now), now) end
   end
 end
 local function indexAllEnded(now, micros)

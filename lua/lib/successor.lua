@@ -11,16 +11,8 @@ local function openFailed(key, member, extra)
   for _, list in ipairs(lists) do isHere(key, list) end
   return lists
 end
--- An entry outlives its handoff until others come or the whole list's TTL ends. Each that comes removes up to 100 of
--- those, so no call has many to remove. The entry comes first, so that the list is never empty (lib/inbox.lua).
-local function enterFailed(lists, member, ended, now, retention)
-  for _, list in ipairs(lists) do
-    redis.call('ZADD', list, ms(ended), member)
-    redis.call('PEXPIREAT', list, ms(now + retention))
-    -- It stays, also if it ended as long ago itself, before the sweep saw it.
-    local gone = math.min(100, redis.call('ZCOUNT', list, '-inf', '(' .. ms(math.min(now - retention, ended))))
-    if gone > 0 then redis.call('ZREMRANGEBYRANK', list, 0, gone - 1) end
-  end
+local function enterFailed(lists, member, ended, now)
+  for _, list in ipairs(lists) do enterOver(list, member, ms(ended), now) end
 end
 local function leaveFailed(key, member, extra)
   for _, list in ipairs(failedLists(key, member, extra)) do redis.call('ZREM', list, member) end
@@ -173,8 +165,8 @@ local function endAttempt(attempt, status, words, next)
   if before == 'caught' then
     extra = leaveWork(outbox, micros, attempt.key, member, record, extra, attempt.now)
   end
-  if lists then enterFailed(lists, member, attempt.now, attempt.now, attempt.retention) end
-  if ends_now then enterEnded(ended, member, attempt.now, micros) end
+  if lists then enterFailed(lists, member, attempt.now, attempt.now) end
+  if ends_now then enterEnded(ended, member, msOnce(attempt.now), attempt.now) end
   if runs and ends_now then
     endRuns(runs, member, not next and 'failed', next, attempt.now, micros)
   elseif runs then

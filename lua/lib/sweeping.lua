@@ -105,8 +105,8 @@ local function sweepOne(batch, due, place, member, prefix)
         extra = dropCheckpoint(key, extra)
         redis.call('HSET', key, 'x', extra)
       end
-      if lists then enterFailed(lists, member, deadline, now, batch.retention) end
-      enterEnded(ended, member, now, batch.micros)
+      if lists then enterFailed(lists, member, deadline, now) end
+      enterEnded(ended, member, ms(now), now)
       if runs then endRuns(runs, member, lists and 'failed' or 'other', nil, now, batch.micros) end
       redis.call('HSET', key, 's', over, unpack(isFreed and { 'p', '' } or {}))
       -- Its TTL was for longer: it was the work's, or it might have been tried again.

@@ -55,7 +55,8 @@ function as (tenant: string, agent = 'ann') {
 
 const ids = (items: Item[]) => items.map(({ handoff_id: id }) => id)
 const sweep = (...all: string[]) => Promise.all([...new Set(all.map(id => id.slice(0, 3)))].map(tag => store.handoffs.sweep(tag, 100)))
-const start = Date.now()
+// The lists of what ended see to those that are gone when a time's last digits are 00.
+const start = Math.floor(Date.now() / 100) * 100
 t.beforeEach(() => setClock(start))
 
 t.test('a plain handoff, and what others have besides', async t => {
@@ -317,12 +318,26 @@ t.test('what is gone leaves the failed list without a sweep', async t => {
   for (const id of [first, second]) await take(id)
   await post(`/api/fail/${first}`, { error: { message: 'm' } })
   const [failed, inWork] = [`${prefix}:{${first.slice(0, 3)}}:f:gone`, `${prefix}:{${first.slice(0, 3)}}:i:gone:work:failed`]
-  for (const key of [failed, inWork]) t.equal(await redis.pexpiretime(key), start + 3_600_000)
+  const ends = start + 3_600_000 + 600_000
+  for (const key of [failed, inWork]) t.equal(await redis.pexpiretime(key), ends, 'the lists have an end, later than they need')
   await redis.del(`${prefix}:{${first.slice(0, 3)}}:h:gone:${first}`)
   t.strictSame((await list('state=failed')).items, [])
-  await setClock(start + 3_600_001)
+  await setClock(start + 600_000)
   await post(`/api/fail/${second}`, { error: { message: 'm' } })
-  for (const key of [failed, inWork]) t.strictSame(await redis.zrange(key, '0', '-1'), [`gone:${second}`], 'its place is cleared')
+  for (const key of [failed, inWork]) t.equal(await redis.pexpiretime(key), ends, 'so not every end sees to it')
+  await setClock(start + 3_601_099)
+  const rest = async () => {
+    await pass({ to: 'work' })
+    const [{ handoff_id: id }] = (await post('/api/catch', { inbox: 'work' })).items
+    await post(`/api/fail/${id}`, { error: { message: 'm' } })
+    return `gone:${id}`
+  }
+  const third = await rest()
+  for (const key of [failed, inWork]) t.strictSame(await redis.zrange(key, '0', '-1'), [`gone:${first}`, `gone:${second}`, third])
+  await setClock(start + 3_601_100)
+  const fourth = await rest()
+  for (const key of [failed, inWork]) t.strictSame(await redis.zrange(key, '0', '-1'), [`gone:${second}`, third, fourth], 'its place is cleared, by each hundredth that comes')
+  for (const key of [failed, inWork]) t.equal(await redis.pexpiretime(key), start + 3_601_099 + 3_600_000 + 600_000)
 })
 
 t.test('nobody decided before it expired in an inbox: a person decides on its successor', async t => {

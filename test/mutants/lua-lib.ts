@@ -70,12 +70,20 @@ export const scriptLibraries: readonly Mutated[] = [
       ["if has_told then redis.call('HDEL', next_key, 'c', 'g', 'e') end", ''],
       ["redis.call('PEXPIREAT', attempt.key, msOnce(attempt.now + attempt.retention))", ''],
       ["redis.pcall('SPUBLISH', attempt.key, status)", ''],
-      ["redis.call('ZADD', list, ms(ended), member)", "redis.call('ZADD', list, ms(now), member)"],
-      ["if gone > 0 then redis.call('ZREMRANGEBYRANK', list, 0, gone - 1) end", ''],
-      ["redis.call('PEXPIREAT', list, ms(now + retention))", ''],
+      ['enterOver(list, member, ms(ended), now)', 'enterOver(list, member, ms(now), now)'],
       ["if waits then\n    redis.call('RENAME', dependents, dependentsOf(next_key, next_member))", 'if waits then'],
       ['return sub(id, 1, 3) .. string.char', "return sub(id, 1, 2) .. 'A' .. string.char"],
       ["status ~= 'cancelled' and reissued_as or nil,", 'reissued_as,'],
+    ],
+  },
+  {
+    file: 'lua/lib/ended.lua',
+    tests: ['http/lists', 'http/ended'],
+    changes: [
+      ["if gone > 0 then redis.call('ZREMRANGEBYRANK', list, 0, math.min(gone, 400) - 1) end", ''],
+      ["redis.call('PEXPIREAT', list, ms(now + RETENTION + LOOK))", ''],
+      ["if redis.call('PEXPIRETIME', list) < now + RETENTION then", 'if true then'],
+      ["if string.sub(time, -2) == '00' then", 'if true then'],
     ],
   },
   {
@@ -92,7 +100,7 @@ export const scriptLibraries: readonly Mutated[] = [
         "local isFreed = status == 'pending' and not inboxOf(key, member, extra)",
         "local isFreed = status == 'pending'",
       ],
-      ['if lists then enterFailed(lists, member, deadline, now, batch.retention) end', ''],
+      ['if lists then enterFailed(lists, member, deadline, now) end', ''],
       ["if extra and status == 'caught' then redis.call('PEXPIREAT', key, ms(deadline + batch.retention)) end", ''],
       ['has_ended = not pause', 'has_ended = true'],
       [
