@@ -74,7 +74,7 @@ redis.pcall('SPUBLISH', waiting, verdict)
 append(outbox, micros, verdict, member, record, extra)
 if not isYes then
   --@include due after
-  enterEnded(ended, member, ms(now), now)
+  if ended then enterOver(ended, member, ms(now), now) end
   if runs then endRuns(runs, member, 'other', nil, now, micros) end
   leaveDue(key, due, member, extra, 'rejected', now, micros)
 end

@@ -71,7 +71,7 @@ if extra then
   end
   record = '2:done' .. string.sub(record, 9) .. ' ' .. formatted .. ' ' .. token
   append(outbox, seconds .. micros, 'done', member, record, extra, agent, nil, result == '' and 'null' or result)
-  enterEnded(ended, member, formatted, now)
+  if ended then enterOver(ended, member, formatted, now) end
   if runs then
     --@include runs
     endRuns(runs, member, 'done', nil, now, seconds .. micros)

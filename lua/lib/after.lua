@@ -119,7 +119,7 @@ local function becomeCancelled(outbox, key, member, record, extra, words, micros
   redis.pcall('SPUBLISH', key, 'cancelled')
   append(outbox, micros, 'cancelled', member, record, extra)
   local now = math.floor(micros / 1000)
-  enterEnded(ended, member, ms(now), now)
+  if ended then enterOver(ended, member, ms(now), now) end
   if runs then endRuns(runs, member, 'other', nil, now, micros) end
   return record, extra
 end

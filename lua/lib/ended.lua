@@ -1,6 +1,10 @@
 -- What has ended: a partition's list of each tenant, prefix:{tag}:ended:tenant, by when the end was written (ms). In it
 -- is each attempt that was passed with an inbox or with labels.
--- The list that a handoff enters with its end; nil if it enters none. Call it before the first write (isHere).
+-- The list that a handoff enters with its end; nil if it enters none, as while Redis is full. Call it before the first
+-- write (isHere).
+--@if full
+local function openEnded() end
+--@else
 --@if ended
 local function openEnded(key, member, extra)
   if not extra or not (string.find(extra, ' t', 1, true) or string.find(extra, ' j', 1, true)) then return nil end
@@ -15,6 +19,7 @@ end
 --@else
 local function openEnded() end
 --@end
+--@end
 -- A handoff that has ended enters a list, by a time as text (ms). Its entry outlives it for a while: each hundredth one
 -- that comes removes up to 400 of those. It stays itself, also if it ended as long ago, before the sweep saw it. The
 -- list's TTL is put off by LOOK more than it has to be, so most needn't see to it.
@@ -27,13 +32,6 @@ local function enterOver(list, member, time, now)
     local gone = redis.call('ZCOUNT', list, '-inf', '(' .. ms(math.min(now - RETENTION - 1000, time)))
     if gone > 0 then redis.call('ZREMRANGEBYRANK', list, 0, math.min(gone, 400) - 1) end
   end
-end
--- While Redis is full, the list goes without the entry.
-local function enterEnded(list, member, time, now)
-  --@if full
-  --@else
-  if list then enterOver(list, member, time, now) end
-  --@end
 end
 -- Sees to the lists of a handoff that was written by a version, or with settings, that didn't know them.
 local function indexEnded(key, now, micros)
@@ -71,7 +69,7 @@ local function indexEnded(key, now, micros)
         endRuns({ place = runs.place, run }, member, became, nil, now, micros)
       end
     end
-    if list and not redis.call('ZSCORE', list, member) then enterEnded(list, member, ms(now), now) end
+    if list and not redis.call('ZSCORE', list, member) then enterOver(list, member, ms(now), now) end
   end
 end
 local function indexAllEnded(now, micros)

@@ -166,7 +166,7 @@ local function endAttempt(attempt, status, words, next)
     extra = leaveWork(outbox, micros, attempt.key, member, record, extra, attempt.now)
   end
   if lists then enterFailed(lists, member, attempt.now, attempt.now) end
-  if ends_now then enterEnded(ended, member, msOnce(attempt.now), attempt.now) end
+  if ended and ends_now then enterOver(ended, member, msOnce(attempt.now), attempt.now) end
   if runs and ends_now then
     endRuns(runs, member, not next and 'failed', next, attempt.now, micros)
   elseif runs then

@@ -106,7 +106,7 @@ local function sweepOne(batch, due, place, member, prefix)
         redis.call('HSET', key, 'x', extra)
       end
       if lists then enterFailed(lists, member, deadline, now) end
-      enterEnded(ended, member, ms(now), now)
+      if ended then enterOver(ended, member, ms(now), now) end
       if runs then endRuns(runs, member, lists and 'failed' or 'other', nil, now, batch.micros) end
       redis.call('HSET', key, 's', over, unpack(isFreed and { 'p', '' } or {}))
       -- Its TTL was for longer: it was the work's, or it might have been tried again.
