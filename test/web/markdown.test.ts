@@ -88,5 +88,9 @@ t.test('a hostile text of 100 KB takes no longer than its length', async t => {
     // Quadratic ones take minutes.
     t.ok(user < 3_000_000 && typeof view === 'string', `${JSON.stringify(unit)} ${Math.round(user / 1000)} ms`)
   }
+  const columns = Array.from({ length: 1000 }, (_, n) => `c${n}`)
+  const table = ['| ' + columns.join(' | ') + ' |', '|---'.repeat(1000) + '|', '| ' + columns.join(' | ') + ' |'].join('\n')
+  t.ok(shown(markdownView(table)).replace(/\s/g, '').includes(table.replace(/\s/g, '')), 'a table of 1,000 columns stands as text')
+  t.notMatch(markdownView(table), /<t[dhr]/)
   t.equal(linksOf(markdownView(Array.from({ length: 10_000 }, (_, n) => `[l${n}](https://e.com/${n})`).join(' '))).length, 10_000)
 })
