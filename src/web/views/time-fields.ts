@@ -1,7 +1,10 @@
 import { html } from 'ghtml'
 import { zoneKey, zoned } from '../formats.ts'
 
-/** A time has its zone beside it: without scripts that is UTC; page.js makes it the reader's. @param key the time's field */
+/**
+ * A time has its zone beside it: without scripts that is UTC; page.js makes it the reader's.
+ * @param key the time's field
+ */
 export function zoneOf (key: string, zone: string): string {
   return html`<input type="hidden" name="${zoneKey(key)}" value="${zone}" data-zone="${key}"><span class="zone quiet">${zone === 'Z' ? 'UTC' : `UTC${zone}`}</span>`
 }
