@@ -327,8 +327,8 @@ t.test('what is gone leaves the failed list without a sweep', async t => {
   for (const key of [failed, inWork]) t.equal(await redis.pexpiretime(key), ends, 'so not every end sees to it')
   await setClock(start + 3_601_099)
   const rest = async () => {
-    await pass({ to: 'work' })
-    const [{ handoff_id: id }] = (await post('/api/catch', { inbox: 'work' })).items
+    const id = await pass({ to: 'work' })
+    await take(id)
     await post(`/api/fail/${id}`, { error: { message: 'm' } })
     return `gone:${id}`
   }

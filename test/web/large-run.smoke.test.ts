@@ -24,7 +24,7 @@ t.test('the pages of a run of 100,000 read and show a small part of it', async t
   const keyOf = (id: string) => `${prefix}:{${id.slice(0, 3)}}:h:default:${id}`
   const [ofLive, ofDone] = [await admin.hgetall(keyOf(live)), await admin.hgetall(keyOf(done))]
   const [runs, ran, total] = ['run', 'ran', 'total'].map(name => `${prefix}:${name}:default:run:big`) as [string, string, string]
-  const [[, due], [, ended]] = [await admin.zrange(runs, 0, -1, 'WITHSCORES'), await admin.zrange(ran, 0, -1, 'WITHSCORES')] as [[string, string], [string, string]]
+  const [[, due], [, ended]] = [await admin.zrange(runs, '0', '-1', 'WITHSCORES'), await admin.zrange(ran, '0', '-1', 'WITHSCORES')] as [[string, string], [string, string]]
   for (let from = 2; from < count; from += 2000) {
     const copies = admin.pipeline()
     for (let n = from; n < Math.min(count, from + 2000); n++) {
