@@ -21,8 +21,9 @@ local function openEnded() end
 --@end
 --@end
 -- A handoff that has ended enters a list, by a time as text (ms). Its entry outlives it for a while: each hundredth one
--- that comes removes up to 400 of those. It stays itself, also if it ended as long ago, before the sweep saw it. The
--- list's TTL is put off by LOOK more than it has to be, so most needn't see to it.
+-- that comes removes up to 400 of those. It stays itself, also if it ended as long ago, before the sweep saw it, and
+-- it comes first: so the list is never empty (lib/inbox.lua). The list's TTL is put off by LOOK more than it has to be,
+-- so most needn't see to it.
 local function enterOver(list, member, time, now)
   redis.call('ZADD', list, time, member)
   if redis.call('PEXPIRETIME', list) < now + RETENTION then
