@@ -12,6 +12,12 @@ import { fileURLToPath } from 'node:url'
 
 const oldest = [20, 20]
 
+/** What a build makes among the sources, of other sources: the clients' types. */
+const generated = [
+  'src/clients/typescript/api.ts', 'src/clients/python/agent_handoff/types.py',
+  'src/clients/python/agent_handoff/types.pyi'
+]
+
 /**
  * Whether `node_modules` holds what package-lock.json says, by the list that npm keeps there of what it has installed,
  * and nothing else.
@@ -44,17 +50,26 @@ function isSame (a, b) {
 /** Whether `dist` was built from just these sources, by these settings and these packages. */
 function isBuilt (root) {
   try {
-    return readFileSync(join(root, 'dist/.sources'), 'utf8') === digest(root)
+    return readFileSync(join(root, 'dist/.sources'), 'utf8') === sourcesDigest(root) + generatedDigest(root)
   } catch {
     return false
   }
 }
 
 /** Stands for all that a build depends on. */
-function digest (root) {
-  const hash = createHash('sha256')
+function sourcesDigest (root) {
   const settings = ['tsconfig.json', 'package-lock.json']
-  for (const file of [...sourcesOf(root), ...scriptsOf(root), ...clientsOf(root), ...settings]) {
+  return digest(root, [...sourcesOf(root), ...scriptsOf(root), ...clientsOf(root), ...settings])
+}
+
+/** Stands for what a build made among the sources: git, or a hand, may have changed or removed it since. */
+function generatedDigest (root) {
+  return digest(root, generated.filter((file) => existsSync(join(root, file))))
+}
+
+function digest (root, files) {
+  const hash = createHash('sha256')
+  for (const file of files) {
     const content = readFileSync(join(root, file))
     hash.update(`${file}\0${content.length}\0`).update(content)
   }
@@ -63,7 +78,7 @@ function digest (root) {
 
 /** Their paths from `root`. The client package's own build has declarations, which aren't sources. */
 function sourcesOf (root) {
-  return filesIn(root, 'src').filter((file) => file.endsWith('.ts') && !file.endsWith('.d.ts'))
+  return filesIn(root, 'src').filter((file) => /(?<!\.d)\.ts$/.test(file) && !generated.includes(file))
 }
 
 /** What dist/lua is made of. */
@@ -77,7 +92,8 @@ function clientsOf (root) {
 }
 
 function isPacked (file) {
-  return /\.(pyi?|typed|json|md|mjs)$/.test(file) && !/\/(dist|node_modules|tests|__pycache__|\.\w+)\//.test(file)
+  return /\.(pyi?|typed|json|md|mjs)$/.test(file) && !generated.includes(file) &&
+    !/\/(dist|node_modules|tests|__pycache__|\.\w+)\//.test(file)
 }
 
 function filesIn (root, folder) {
@@ -217,41 +233,35 @@ function runToEnd (command, args, options) {
 
 /**
  * Compiled beside and then put in place, so a run that is killed leaves no half build and a deleted source no output.
- * Types are only taken out, as `npm run build` would: to check them needs the packages of tests, and five times as
- * long.
+ * Types are only taken out: to check them needs the packages of tests, and five times as long.
  */
 async function build (root) {
   const made = join(root, '.cache/build')
-  const sources = digest(root) // before: what changes meanwhile is built next time
+  const sources = sourcesDigest(root) // before: what changes meanwhile is built next time
   rmSync(made, { recursive: true, force: true })
   const progress = stepProgress('building')
   compile(root, made, await compilerOf(root), progress)
   makeExecutable(made)
   rmSync(join(root, 'dist'), { recursive: true, force: true })
   renameSync(made, join(root, 'dist'))
-  writeScripts(root)
+  // The Lua scripts as Redis runs them: the program finds lua/ beside dist/. Then the clients' types.
+  await runProgram(root, 'dist/store/whole-scripts.js', join(root, 'dist/lua'))
+  await runProgram(root, 'dist/clients/types/generate.js', join(root, 'src/clients'))
   const began = Date.now()
   const seconds = () => Math.round((Date.now() - began) / 1000)
   const timer = setInterval(() => progress(`the packages of the clients, for ${seconds()} s`), soon)
-  await packClients(root).finally(() => clearInterval(timer))
+  const compiler = join(await compilerHome(root), compilerCommand)
+  await runProgram(root, 'src/clients/pack.mjs', join(root, 'dist/clients'), compiler)
+    .finally(() => clearInterval(timer))
   progress()
-  writeFileSync(join(root, 'dist/.sources'), sources) // last, as it says that the rest is there
+  // last, as it says that the rest is there
+  writeFileSync(join(root, 'dist/.sources'), sources + generatedDigest(root))
 }
 
-/** The Lua scripts as Redis runs them, by a program that was just built. It finds lua/ beside dist/. */
-function writeScripts (root) {
-  const program = join(root, 'dist/store/whole-scripts.js')
-  if (!existsSync(program)) return
-  const { status, error, stderr } = spawnSync(process.execPath, [program, join(root, 'dist/lua')], { encoding: 'utf8' })
-  if (status !== 0) throw new Error(error?.message ?? stderr)
-}
-
-/** The clients that the service hands out. */
-async function packClients (root) {
-  const program = join(root, 'src/clients/pack.mjs')
-  if (!existsSync(program)) return
-  const args = [program, join(root, 'dist/clients'), join(await compilerHome(root), 'node_modules/typescript/bin/tsc')]
-  const { status, error, stderr } = await runToEnd(process.execPath, args, {})
+/** Runs a program of the build, if the sources have it. */
+async function runProgram (root, program, ...args) {
+  if (!existsSync(join(root, program))) return
+  const { status, error, stderr } = await runToEnd(process.execPath, [join(root, program), ...args], {})
   if (status !== 0) throw new Error(error?.message ?? stderr)
 }
 
@@ -277,6 +287,8 @@ function compile (root, made, ts, progress) {
     writeFileSync(to, outputText)
   }
 }
+
+const compilerCommand = 'node_modules/typescript/bin/tsc'
 
 /** TypeScript as package-lock.json has it. */
 async function compilerOf (root) {
@@ -308,11 +320,14 @@ function makeExecutable (made) {
   if (existsSync(command)) chmodSync(command, 0o755)
 }
 
-/** The compiler's own command, for the package of the client: after `npm start` there may be none in node_modules. */
+/**
+ * The compiler's own command, for the package of the client: after `npm start` there may be none in node_modules. The
+ * client's types, which it reads, are there then.
+ */
 async function tsc (root, args) {
-  lock(root)
+  await bootstrap(root, false, (line) => console.error(line))
   const { status, error } = spawnSync(
-    process.execPath, [join(await compilerHome(root), 'node_modules/typescript/bin/tsc'), ...args], { stdio: 'inherit' }
+    process.execPath, [join(await compilerHome(root), compilerCommand), ...args], { stdio: 'inherit' }
   )
   if (error !== undefined) throw error
   process.exitCode = status ?? 1
@@ -326,6 +341,11 @@ async function main () {
   }
   const root = dirname(dirname(fileURLToPath(import.meta.url)))
   if (process.argv[2] === '--tsc') return await tsc(root, process.argv.slice(3))
+  if (process.argv[2] === '--build') {
+    linkCommand(root)
+    lock(root)
+    return await build(root)
+  }
   const args = process.argv.slice(2)
   await bootstrap(root, args.includes('--all'), (line) => console.log(line), args.filter((arg) => arg !== '--all'))
 }

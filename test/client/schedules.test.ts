@@ -3,6 +3,7 @@ import { promisify } from 'node:util'
 import t from 'tap'
 import { HandoffClient, isHandoffError } from '../../src/clients/typescript/index.ts'
 import { secrets, testApp } from '../helpers/app.ts'
+import { handoff } from '../helpers/command.ts'
 import { projectRoot } from '../helpers/service.ts'
 
 t.test('the client and the command steer schedules', async t => {
@@ -37,19 +38,16 @@ schedules.delete("py")
   const python = await promisify(execFile)('python3', ['-c', program], { env: { PATH: process.env.PATH, PYTHONPATH: 'src/clients/python', HANDOFF_URL: baseUrl, HANDOFF_KEY: secrets.alice }, cwd: projectRoot }).catch(error => error)
   t.equal(python.stderr, '')
 
-  const handoff = async (...args: string[]) => {
-    const env = { PATH: process.env.PATH, HANDOFF_URL: baseUrl, HANDOFF_KEY: secrets.alice, HOME: '/tmp' }
-    return await promisify(execFile)(process.execPath, ['dist/cli/main.js', 'schedules', ...args], { env, cwd: projectRoot })
-      .then(({ stdout }) => ({ stdout, code: 0 }), ({ stdout, stderr, code }) => ({ stdout: stdout + stderr, code }))
-  }
-  const made = await handoff('set', 'two', '--cron', '0 9 * * *', '--timezone', 'Europe/Berlin', '--task', 'T', '--to', 'reporter', '--json')
+  const env = { HANDOFF_URL: baseUrl, HANDOFF_KEY: secrets.alice }
+  const schedule = (...args: string[]) => handoff(['schedules', ...args], { env })
+  const made = await schedule('set', 'two', '--cron', '0 9 * * *', '--timezone', 'Europe/Berlin', '--task', 'T', '--to', 'reporter', '--json')
   t.match(JSON.parse(made.stdout), { name: 'two', cron: '0 9 * * *', handoff: { task: 'T', to: 'reporter' } })
-  t.match((await handoff('set', 'three', '--every', '15m', '--task', 'T', '--json')).stdout, /"every":900/)
+  t.match((await schedule('set', 'three', '--every', '15m', '--task', 'T', '--json')).stdout, /"every":900/)
   for (const [args, words] of [[['list'], /two/], [['get', 'two'], /Europe\/Berlin/], [['pause', 'two'], /paused +true/], [['resume', 'two'], /paused +false/], [['run', 'two'], /handoff_id/], [['runs', 'two'], /passed/], [['backfill', 'two', '--since', '2026-11-20T00:00:00Z', '--until', '2026-11-20T01:00:00Z'], /passed +0/], [['delete', 'two'], /deleted/]] as const) {
-    const { stdout, code } = await handoff(...args)
+    const { stdout, code } = await schedule(...args)
     t.match(stdout, words)
     t.equal(code, 0)
   }
-  t.equal((await handoff('get', 'two')).code, 1)
-  for (const args of [['set', 'x', '--task', 't'], ['set', 'x', '--cron', '@daily'], ['get'], ['start', 'x'], ['backfill', 'three']]) t.equal((await handoff(...args)).code, 2, args.join(' '))
+  t.equal((await schedule('get', 'two')).code, 1)
+  for (const args of [['set', 'x', '--task', 't'], ['set', 'x', '--cron', '@daily'], ['get'], ['start', 'x'], ['backfill', 'three']]) t.equal((await schedule(...args)).code, 2, args.join(' '))
 })

@@ -54,12 +54,11 @@ const recipes: Record<string, Recipe> = {
       },
       { file: 'src/core/errors.ts', change: [/(\n {2}already_caught: \{)/, "\n  too_tired: { status: 409, title: 'Too tired', detail: 'Wait, and catch it later.' },$1"] },
       { file: 'docs/api.md', change: ['| 409 | `already_caught`', '| 409 | `too_tired`, `already_caught`'] },
-      { file: 'src/clients/typescript/api.ts', change: [/"already_caught"/g, '"already_caught" | "too_tired"'] },
     ],
     checks: [
       { name: 'header', run: test('test/lua/headers.test.ts'), fails: [0, 1] },
       { name: 'outcomes', run: test('test/lua/outcomes.test.ts'), fails: [1, 2] },
-      { name: 'types', run: types, fails: [3, 5] },
+      { name: 'types', run: types, fails: [3] },
       { name: 'docs', run: test('test/docs/pages.test.ts'), of: 'each error has its row', fails: [3, 4] },
     ],
   },
@@ -101,6 +100,8 @@ for (const [name, { steps, checks }] of Object.entries(recipes)) {
         }, text)
         await writeFile(join(dir, file), whole)
       }
+      // As the build does. Where it can't, a check fails.
+      await promisify(execFile)(process.execPath, ['--import', 'tsx', 'src/clients/types/generate.ts', 'src/clients'], { cwd: dir }).catch(() => {})
     }
     await follow(-1)
     for (const check of checks) t.equal(await wrongWith(dir, check), null, `all of it: ${check.name}`)

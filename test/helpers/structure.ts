@@ -146,8 +146,9 @@ function mayImport (from: string, of: string, typeOnly: boolean): boolean {
   if (here === 'leaf') return there === 'leaf'
   // Independent: it imports nothing of the service, leaves included. Only main starts it, and only the command looks for it.
   if (here === 'embedded' || there === 'embedded') return here === there || here === 'main.ts' || here === 'cli'
-  // What makes the packages that the service hands out: programs of the build.
-  if (here === 'clients' || there === 'clients') return here === there
+  // Programs of the build: they make the packages that the service hands out, and the clients' types, from the schemas of the operations.
+  if (here === 'clients') return there === 'clients' || there === 'operations' || there === 'leaf'
+  if (there === 'clients') return false
   // A package of its own, which knows nothing of the service. Of its two parts the library doesn't know the command. The service's command has both.
   if (here === 'client') return there === 'client'
   if (here === 'command') return there === 'client' || there === 'command' || isCommon(of)

@@ -204,7 +204,8 @@ t.test('an inbox: what can be caught comes first, the tile counts the list, and 
 
   // Two agents whose workers call themselves the same.
   for (const who of [agent, key('work', 'late', ['catch', 'status'])]) await call(who, 'POST', '/api/catch', { inbox: 'crowd' }, { 'handoff-worker': 'host:1' })
-  for (let n = 2; n <= 1005; n++) await call(agent, 'POST', '/api/catch', { inbox: 'crowd' }, { 'handoff-worker': `host:${n}` })
+  const others = Array.from({ length: 1004 }, (_, n) => `host:${n + 2}`)
+  await Promise.all(others.map(worker => call(agent, 'POST', '/api/catch', { inbox: 'crowd' }, { 'handoff-worker': worker })))
   const crowd = textOf((await ask('/console/inboxes/crowd')).body)
   t.match(crowd, /Who works on it .* All 1,000, and more/)
   const all = await ask('/console/inboxes/crowd/workers')
