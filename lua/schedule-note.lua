@@ -8,28 +8,24 @@
 --       8 the handoff of this tick; empty to keep the one before  9 the newest tick's run, JSON; empty to keep it
 --       10 the member of what is remembered that the first new one replaces; empty for none
 --       11 the new ones, a line each  12 the runs, JSON, a line each, the oldest first
--- Replies: {'noted'}
---          {'stale'}   another replica noted it before, or the schedule is gone; nothing changed
+-- Replies: {'noted'}    also if a call that is asked again noted these runs before
+--          {'stale'}    another replica noted it before, or the schedule is gone; nothing changed
+--          {'changed'}  it has said something else since, so what comes next is to be found anew; nothing changed
 --@include late
 local schedule, due, member, making, tick = KEYS[1], KEYS[2], ARGV[2], ARGV[3], ARGV[4]
 local runs, ran = schedule .. ':runs', schedule .. ':ran'
 redis.call('EXISTS', schedule, due, runs, ran)
-local made, version, claim, next = unpack(redis.call('HMGET', schedule, 'making', 'version', 'claim', 'next'))
+local made, version, claim = unpack(redis.call('HMGET', schedule, 'making', 'version', 'claim'))
 if made ~= making then return { 'stale' } end
 if tick ~= '' and string.match(claim, '^%d+') ~= tick then return { 'stale' } end
+if tick ~= '' and version ~= ARGV[5] then return { 'changed' } end
+local last_run = string.match(ARGV[12], '[^\n]+$')
+if tick == '' and last_run and redis.call('LRANGE', runs, -1, -1)[1] == last_run then return { 'noted' } end
 
 local newest = string.match(ARGV[11], '[^\n]+$')
 if tick ~= '' then
-  redis.call('HSET', schedule, 'claim', '')
-  -- If it was changed meanwhile, that has said what comes next, and is looked at when that is.
-  if version == ARGV[5] then
-    redis.call('HSET', schedule, 'next', ARGV[6])
-    if ARGV[7] == '' then redis.call('ZREM', due, member) else redis.call('ZADD', due, ARGV[7], member) end
-  elseif next == '' then
-    redis.call('ZREM', due, member)
-  else
-    redis.call('ZADD', due, 'LT', ms(now), member)
-  end
+  redis.call('HSET', schedule, 'claim', '', 'next', ARGV[6])
+  if ARGV[7] == '' then redis.call('ZREM', due, member) else redis.call('ZADD', due, ARGV[7], member) end
   if ARGV[8] ~= '' then redis.call('HSET', schedule, 'work', ARGV[8]) end
   if ARGV[9] ~= '' then redis.call('HSET', schedule, 'last', ARGV[9]) end
   if newest then redis.call('HSET', schedule, 'range', newest) end

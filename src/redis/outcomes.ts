@@ -100,7 +100,7 @@ export const outcomes = {
   'schedule-due': ['due', 'late'],
   'schedule-get': ['found', 'not_found'],
   'schedule-list': ['listed'],
-  'schedule-note': ['noted', 'stale', 'late'],
+  'schedule-note': ['noted', 'stale', 'changed', 'late'],
   'schedule-put': ['put', 'too_many', 'changed', 'late'],
   set: ['set', 'late'],
   stands: ['stands', 'newer'],

@@ -192,8 +192,10 @@ export class ScheduleStore {
     }))
   }
 
-  /** @returns whether it was noted: another replica may have done so before */
-  note ({ tenant, name, making, version }: StoredSchedule, noted: TickNote): Promise<boolean> {
+  /** @returns `stale`: another replica noted it before; `changed`: what comes next is to be found anew */
+  note (
+    { tenant, name, making, version }: StoredSchedule, noted: TickNote
+  ): Promise<'noted' | 'stale' | 'changed'> {
     const tag = homeTag(tenant)
     const { tick, next, dueAt, work, last, ranges, replaces, runs } = noted
     const texts = [
@@ -201,7 +203,7 @@ export class ScheduleStore {
       replaces ?? '', ranges.join('\n'), runs.join('\n')
     ]
     const keys = [this.#keyNames.schedule(tag, tenant, name), this.#keyNames.schedulesDue(tag)]
-    return this.#call('schedule-note', tag, keys, texts, ([outcome]) => outcome === 'noted')
+    return this.#call('schedule-note', tag, keys, texts, ([outcome]) => outcome as 'noted')
   }
 
   /** Settles a tick that was begun in this partition. @returns whether it ran; if it didn't, it never will */

@@ -9,7 +9,7 @@ import { until } from '../helpers/until.ts'
 
 /** Schedules over HTTP. Each subtest has a tenant of its own. The clock is moved, and the ticker is asked to look. */
 
-const tenants = ['makes', 'bad', 'owns', 'ticks', 'late', 'skips', 'allows', 'cancels', 'pauses', 'changes', 'runs', 'fills', 'refuses', 'text', 'many', 'ends', 'jitters', 'shows', 'remade', 'deletes', 'tells'] as const
+const tenants = ['makes', 'bad', 'owns', 'ticks', 'late', 'skips', 'allows', 'cancels', 'pauses', 'changes', 'runs', 'fills', 'refuses', 'text', 'many', 'ends', 'jitters', 'shows', 'remade', 'deletes', 'tells', 'meets'] as const
 type Tenant = typeof tenants[number]
 const agents: Array<[string, Scope[]]> = [['ann', ['pass', 'catch', 'status']], ['ben', ['pass', 'catch', 'status']], ['olga', ['operate', 'status', 'approve']], ['sam', ['status']]]
 const secretOf = (tenant: string, agent: string) => `${tenant}-${agent}-secret-0123456789`
@@ -21,7 +21,7 @@ const at = (seconds: number) => new Date(start + seconds * 1000).toISOString()
 
 for (const isSpread of [false, true]) {
   t.comment(isSpread ? 'as in a Cluster' : 'on one Redis')
-  const { app, setClock, prefix, redis } = await testApp(t, { RETENTION: '3600', EVENTS_RETENTION: '3600', WEBHOOK_SECRET: 'a-webhook-secret-0123456789', WEBHOOK_ALLOW: '127.0.0.1' }, { isSpread }, more)
+  const { app, setClock, prefix, redis, store } = await testApp(t, { RETENTION: '3600', EVENTS_RETENTION: '3600', WEBHOOK_SECRET: 'a-webhook-secret-0123456789', WEBHOOK_ALLOW: '127.0.0.1' }, { isSpread }, more)
 
   function as (tenant: Tenant, agent = 'ann') {
     const ask = async (method: 'GET' | 'POST' | 'PUT' | 'DELETE', path: string, body?: unknown, headers: Record<string, string> = {}) => await app.inject({
@@ -302,6 +302,49 @@ for (const isSpread of [false, true]) {
     t.equal((await get('one')).next[0], at(180))
     await put('one', { cron: '0 * * * *', ends_at: at(40) })
     t.strictSame((await get('one')).next, [])
+  })
+
+  t.test('a change while it ticks: the tick is noted once, and what comes next is by the change', async t => {
+    const { put, runs, get, ask } = as('meets')
+    const { schedules } = store
+    const note = schedules.note
+    /** Has this happen between the pass and the note of the next tick. */
+    const during = (change: () => Promise<unknown>) => {
+      schedules.note = async (...given) => {
+        schedules.note = note
+        await change()
+        return await note.apply(schedules, given)
+      }
+    }
+    const outcomes = async () => (await runs('one')).map(({ outcome }: { outcome: string }) => outcome)
+    await put('one', { every: 60 })
+    during(() => put('one', { every: 60, catch_up: 200 }))
+    await tickAt(60)
+    t.strictSame(await outcomes(), ['passed'])
+    t.strictSame((await get('one')).next[0], at(120), 'that tick is over')
+    const { last } = await get('one')
+    await tickAt(61)
+    t.strictSame(await outcomes(), ['passed'], 'it is no other tick whose work hasn’t ended')
+    await ask('POST', `/api/cancel/${last.handoff_id}`)
+    during(() => put('one', { every: 30 }))
+    await tickAt(120)
+    t.strictSame((await get('one')).next[0], at(150), 'counted from the change')
+    t.match((await get('one')).last, { scheduled_for: at(120), outcome: 'passed' })
+    await ask('POST', `/api/cancel/${(await get('one')).last.handoff_id}`)
+    during(() => ask('POST', '/api/schedules/one/pause'))
+    await tickAt(150)
+    t.match(await get('one'), { next: [], paused: true, last: { scheduled_for: at(150), outcome: 'passed' } })
+    await tickAt(300)
+    t.equal((await outcomes()).length, 3)
+    await ask('POST', '/api/schedules/one/resume')
+    await ask('POST', `/api/cancel/${(await get('one')).last.handoff_id}`)
+    during(() => ask('DELETE', '/api/schedules/one'))
+    await tickAt(330)
+    isProblem(t, await ask('GET', '/api/schedules/one'), 404, 'not_found')
+    t.equal((await ask('GET', '/api/handoffs?schedule=one')).json().items.length, 1, 'what it had passed stays')
+    t.equal((await put('one', { every: 60 })).statusCode, 201)
+    t.match(await get('one'), { last: null, next: [at(390)] })
+    t.strictSame(await runs('one'), [])
   })
 
   t.test('starts_at and ends_at', async t => {

@@ -137,12 +137,13 @@ export function runText (run: Run): string {
   return JSON.stringify(run)
 }
 
-/** What is noted of a run that came to be. */
+/** What is noted of a run that came to be. @param at when it was refused; what was passed says when itself */
 export function runNoted (
   scheduledFor: number, at: number, by: Run['by'],
   passed: Exclude<PassOutcome, { outcome: 'ticked' }>
 ): Run {
-  const head = { scheduled_for: iso(scheduledFor), at: iso(at), by, outcome: passed.outcome }
+  const happened = passed.outcome === 'passed' ? passed.answer.created_at : iso(at)
+  const head = { scheduled_for: iso(scheduledFor), at: happened, by, outcome: passed.outcome }
   return passed.outcome === 'passed'
     ? { ...head, handoff_id: passed.answer.handoff_id }
     : { ...head, code: passed.problem.code }

@@ -141,8 +141,8 @@ export class ScheduleService {
     return { answer: await this.#backfill.go(schedule, beside, from!, to!, now), isAnothers }
   }
 
-  #note (schedule: StoredSchedule, runs: readonly Run[]): Promise<boolean> {
-    return this.#store.note(schedule, {
+  async #note (schedule: StoredSchedule, runs: readonly Run[]): Promise<void> {
+    await this.#store.note(schedule, {
       tick: null, next: null, dueAt: null, work: null, last: null, ranges: [], replaces: null, runs: runs.map(runText)
     })
   }

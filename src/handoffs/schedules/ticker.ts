@@ -148,22 +148,20 @@ export class Ticker {
   }
 
   async #pass (schedule: StoredSchedule, says: Says, tick: number, now: number): Promise<void> {
-    const { runner, counts } = this.#options
+    const { runner } = this.#options
     const passed = await runner.pass(schedule, says.passedBy, tick, tickOf(schedule, schedule.home, 't', tick))
     if (passed.outcome === 'ticked') return await this.#settle(schedule, says, now)
     const run = runNoted(tick, now, 'tick', passed)
     if (passed.outcome === 'refused') return await this.#note(schedule, says, tick, run, {})
-    const { work } = schedule
-    const id = passed.answer.handoff_id
-    // Once this tick has passed its own. If it is cut off here, whoever passes it again cancels.
-    if (says.overlap === 'cancel' && work !== null && work !== id) await runner.cancel(schedule, work)
-    await this.#noteRan(schedule, says, tick, run, id)
-    if (!passed.replayed) counts.lateness.add(Math.max(0, now - dueAt(schedule.name, says, tick)))
+    await this.#ran(schedule, says, tick, run, passed.answer.handoff_id)
   }
 
-  #noteRan (schedule: StoredSchedule, says: Says, tick: number, run: Run, id: string): Promise<void> {
+  /** Once this tick has passed its own. If it is cut off before it is noted, whoever finds it again cancels. */
+  async #ran (schedule: StoredSchedule, says: Says, tick: number, run: Run, id: string): Promise<void> {
+    const { work } = schedule
+    if (says.overlap === 'cancel' && work !== null && work !== id) await this.#options.runner.cancel(schedule, work)
     const { member, replaces } = remember(timingOf(says), tick, schedule.range)
-    return this.#note(schedule, says, tick, run, { work: id, ranges: [member], replaces })
+    await this.#note(schedule, says, tick, run, { work: id, ranges: [member], replaces })
   }
 
   /** Whether the tick that was begun ran; if it didn't, it never will. */
@@ -181,7 +179,7 @@ export class Ticker {
     }
     const { id } = tickOf(schedule, tag, 't', tick)
     const run: Run = { scheduled_for: iso(tick), at: iso(now), by: 'tick', outcome: 'passed', handoff_id: id }
-    await this.#noteRan(schedule, says, tick, run, id)
+    await this.#ran(schedule, says, tick, run, id)
   }
 
   /** Skips the stretch of ticks that came too late. */
@@ -200,22 +198,40 @@ export class Ticker {
   /** @param run null: nothing came of it @param last the last of the ticks that it is about */
   async #note (
     schedule: StoredSchedule, says: Says, tick: number, run: Run | null,
-    { work = null, ranges = [], replaces = null }: Partial<Pick<TickNote, 'work' | 'ranges' | 'replaces'>>, last = tick
+    more: Partial<Pick<TickNote, 'work' | 'ranges' | 'replaces'>>, last = tick
   ): Promise<void> {
-    const { name, next: before } = schedule
-    // What was begun before a change says nothing of what comes next.
-    const next = before === tick ? tickAfter(timingOf(says), last) : before
+    if (!await this.#isNoted(schedule, tick, run, more, last) || run === null) return
+    const { outcomes, lateness } = this.#options.counts
+    outcomes[run.outcome] += run.count ?? 1
+    if (run.outcome === 'passed') {
+      lateness.add(Math.max(0, Date.parse(run.at) - dueAt(schedule.name, says, tick)))
+    }
+  }
+
+  /** If it is changed meanwhile, what comes next is found by what it says then. */
+  async #isNoted (
+    schedule: StoredSchedule, tick: number, run: Run | null,
+    { work = null, ranges = [], replaces = null }: Partial<TickNote>, last: number
+  ): Promise<boolean> {
+    const { tenant, name, making } = schedule
     const text = run === null ? null : runText(run)
-    const noted = await this.#schedules.note(schedule, {
-      tick,
-      next,
-      dueAt: next === null ? null : dueAt(name, says, next),
-      work,
-      last: text,
-      ranges,
-      replaces,
-      runs: text === null ? [] : [text]
-    })
-    if (noted && run !== null) this.#options.counts.outcomes[run.outcome] += run.count ?? 1
+    for (let seen: StoredSchedule | null = schedule; seen?.making === making;) {
+      const says = readSays(seen.says)
+      // What was begun before a change of its times says nothing of what comes next.
+      const next = seen.next === tick ? tickAfter(timingOf(says), last) : seen.next
+      const outcome = await this.#schedules.note(seen, {
+        tick,
+        next,
+        dueAt: next === null ? null : dueAt(name, says, next),
+        work,
+        last: text,
+        ranges,
+        replaces,
+        runs: text === null ? [] : [text]
+      })
+      if (outcome !== 'changed') return outcome === 'noted'
+      seen = (await this.#schedules.read(tenant, name)).schedule
+    }
+    return false
   }
 }
