@@ -6,6 +6,7 @@ import { handoffRoutes } from './console-handoffs.ts'
 import { inboxManyRoutes, inboxRoutes } from './console-inbox.ts'
 import { keyRoutes } from './console-keys.ts'
 import { runRoutes } from './console-runs.ts'
+import { scheduleRoutes } from './console-schedules.ts'
 import { webhookRoutes } from './console-webhooks.ts'
 import type { Console, ConsoleServices, Query } from './console-routes.ts'
 import { letPeopleIn, servePeople } from './people.ts'
@@ -39,6 +40,7 @@ export async function consolePages (app: FastifyInstance, pages: People & Consol
     findRoutes(own, pages)
     endedRoutes(own, pages)
     runRoutes(own, pages)
+    scheduleRoutes(own, pages)
     webhookRoutes(own, pages)
     keyRoutes(own, pages)
     handoffRoutes(own, pages)

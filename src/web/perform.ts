@@ -11,8 +11,9 @@ export type Performing = Pick<People, 'operations' | 'log' | 'refused'>
 /**
  * A page's call of an operation. `id`: the parameter of the operation's path, empty if it has none. `body`: the
  * operation's, as JSON text if bytes have to stay as they are. `createdAt`: that of the handoff which the page showed.
+ * `key`: the Idempotency-Key.
  */
-export interface Wanted { id?: string, query?: object, body?: object | Buffer, createdAt?: number | undefined }
+export interface Wanted { id?: string, query?: object, body?: object | Buffer, createdAt?: number | undefined, key?: string }
 
 /** A form was counted as a request, when it came. */
 const counted: Limit = { spend () {} }
@@ -20,7 +21,7 @@ const counted: Limit = { spend () {} }
 /** Carries out an operation for a form. It is counted and logged as the API's own call is. */
 export async function perform (
   { operations, log }: Performing, request: FastifyRequest, name: string,
-  { id = '', query = {}, body = {}, createdAt }: Wanted
+  { id = '', query = {}, body = {}, createdAt, key }: Wanted
 ): Promise<OperationOutcome> {
   const operation = operations.find(one => one.name === name)!
   const call = await admissionOf(operation).admit({
@@ -28,7 +29,7 @@ export async function perform (
     id,
     query,
     bytes: Buffer.isBuffer(body) ? body : Buffer.from(JSON.stringify(body)),
-    key: undefined,
+    key,
     traceparent: undefined,
     worker: undefined,
     requester: request,

@@ -5,7 +5,7 @@ import type { Happened, History, Inspected } from '../../handoffs/lists/historie
 import { waitsInWords } from '../../clients/typescript/command/common/waits.ts'
 import type { WaitsFor } from '../../core/schemas/handoffs.ts'
 import { beginningOf, dateTag, duration, visible } from '../text.ts'
-import { consoleLayout, inboxLink, liveSection, mayChange, mayDecide, runPath } from './console-layout.ts'
+import { consoleLayout, inboxLink, liveSection, mayChange, mayDecide, runPath, schedulePath } from './console-layout.ts'
 import {
   agentLink, ago, handoffLink, inTime, labelFacts, progressText, statusTag, titleOf
 } from './console-handoffs.ts'
@@ -117,7 +117,7 @@ function deadline (at: string | null | undefined, one: Inspected): string {
 }
 
 function passing (one: Inspected, runLabels: readonly string[]): Row[] {
-  const { passedBy, to, priority = 0, labels, parent, available_at: available, now } = one
+  const { passedBy, to, priority = 0, labels, parent, available_at: available, now, schedule, scheduled_for: scheduledFor } = one
   const runs = Object.entries(labels ?? {}).filter(([name]) => runLabels.includes(name))
     .map(([name, value]) => html`<a href="${runPath(`${name}:${value}`)}">${value}</a>`)
   return [
@@ -125,6 +125,7 @@ function passing (one: Inspected, runLabels: readonly string[]): Row[] {
     ['Inbox', to === undefined ? '' : html`!${inboxLink(to)}${priority === 0 ? '' : `, priority ${priority}`}`],
     ['Labels', labelFacts(labels)],
     ['Run', runs.join(', ')],
+    ['Schedule', schedule === undefined ? '' : html`<a href="${schedulePath(schedule)}">${schedule}</a>, for !${dateTag(Date.parse(scheduledFor!))}`],
     ['Part of', parent === undefined ? '' : handoffLink(parent)],
     ['Can’t be caught before', available === undefined ? '' : deadline(available, one)],
     ['Approval', approval(one)],

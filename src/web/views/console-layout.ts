@@ -13,7 +13,8 @@ export const webhookViewers = ['operate', 'webhooks'] as const satisfies readonl
 
 /** The console's pages that its navigation leads to, and what a key needs besides `status` to see one. */
 const places: ReadonlyArray<[path: string, name: string, needs?: NeededScope]> = [
-  ['/console', 'Overview'], ['/console/runs', 'Runs'], ['/console/failed', 'Failed'], ['/console/ended', 'Ended'],
+  ['/console', 'Overview'], ['/console/runs', 'Runs'], ['/console/schedules', 'Schedules'],
+  ['/console/failed', 'Failed'], ['/console/ended', 'Ended'],
   ['/console/agents', 'Who holds what'], ['/console/activity', 'What happens'],
   ['/console/webhooks', 'Webhooks', webhookViewers], ['/console/keys', 'Keys', keyViewers]
 ]
@@ -73,6 +74,11 @@ export function number (count: number): string {
 /** The path of an inbox's page. */
 export function inboxPath (name: string): string {
   return `/console/inboxes/${name}`
+}
+
+/** The path of a schedule's page. */
+export function schedulePath (name: string): string {
+  return `/console/schedules/${encodeURIComponent(name)}`
 }
 
 /** The path of a run's page. @param label `name:value` */
