@@ -33,7 +33,29 @@ id = schedules.run("py")["handoff_id"]
 assert schedules.runs("py", limit=1)["items"][0]["handoff_id"] == id
 assert schedules.backfill("py", "2026-11-20T00:00:00Z", "2026-11-20T01:00:00Z")["passed"] == 0
 assert [one["name"] for one in schedules.list()["items"]] == ["py"]
+assert schedules.list()["items"][0].text.startswith('{"name":"py"')
 schedules.delete("py")
+
+import asyncio
+from agent_handoff import AsyncClient
+
+async def main() -> None:
+    async with AsyncClient() as client:
+        schedules = client.schedules
+        assert (await schedules.put("aio", {"every": 3600, "handoff": {"task": "x"}}))["every"] == 3600
+        assert (await schedules.get("aio"))["name"] == "aio"
+        assert (await schedules.pause("aio"))["paused"] is True
+        assert (await schedules.resume("aio"))["paused"] is False
+        passed = await schedules.run("aio", idempotency_key="k")
+        assert (await schedules.run("aio", idempotency_key="k"))["handoff_id"] == passed["handoff_id"]
+        runs = await schedules.runs("aio", limit=5)
+        assert [one["handoff_id"] for one in runs["items"]] == [passed["handoff_id"]], runs.text
+        assert (await schedules.backfill("aio", "2026-11-20T00:00:00Z", "2026-11-20T01:00:00Z"))["more"] is False
+        assert [one["name"] for one in (await schedules.list(limit=5))["items"]] == ["aio"]
+        await schedules.delete("aio")
+        assert (await schedules.list())["items"] == []
+
+asyncio.run(main())
 `
   const python = await promisify(execFile)('python3', ['-c', program], { env: { PATH: process.env.PATH, PYTHONPATH: 'src/clients/python', HANDOFF_URL: baseUrl, HANDOFF_KEY: secrets.alice }, cwd: projectRoot }).catch(error => error)
   t.equal(python.stderr, '')

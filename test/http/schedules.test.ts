@@ -9,9 +9,9 @@ import { until } from '../helpers/until.ts'
 
 /** Schedules over HTTP. Each subtest has a tenant of its own. The clock is moved, and the ticker is asked to look. */
 
-const tenants = ['makes', 'bad', 'owns', 'ticks', 'late', 'skips', 'allows', 'cancels', 'pauses', 'changes', 'runs', 'fills', 'refuses', 'text', 'many', 'ends', 'jitters', 'shows', 'remade', 'deletes', 'tells', 'meets'] as const
+const tenants = ['makes', 'bad', 'owns', 'ticks', 'late', 'skips', 'allows', 'cancels', 'pauses', 'changes', 'runs', 'fills', 'refuses', 'text', 'many', 'ends', 'jitters', 'shows', 'remade', 'deletes', 'tells', 'meets', 'asks'] as const
 type Tenant = typeof tenants[number]
-const agents: Array<[string, Scope[]]> = [['ann', ['pass', 'catch', 'status']], ['ben', ['pass', 'catch', 'status']], ['olga', ['operate', 'status', 'approve']], ['sam', ['status']]]
+const agents: Array<[string, Scope[]]> = [['ann', ['pass', 'catch', 'status']], ['ben', ['pass', 'catch', 'status']], ['olga', ['operate', 'status', 'approve']], ['sam', ['status']], ['rita', ['read', 'status']]]
 const secretOf = (tenant: string, agent: string) => `${tenant}-${agent}-secret-0123456789`
 const more = tenants.flatMap(tenant => agents.map(([agent, scopes]) => ({ caller: callerOf(tenant, agent, scopes), secret: secretOf(tenant, agent) })))
 const handoff = { task: 'Report for {{scheduled_for}}', to: 'reporter' }
@@ -211,6 +211,24 @@ for (const isSpread of [false, true]) {
     await tickAt(330)
     t.match((await runs('five')).map(({ scheduled_for: time }: { scheduled_for: string }) => time), [at(330), at(30)], 'the newest first')
     t.ok((await ask('GET', '/api/handoffs?schedule=five&limit=1')).json().items[0].handoff_id !== run.handoff_id)
+  })
+
+  t.test('approvals, decisions’ pages and all of a handoff name its schedule', async t => {
+    const { put, runs } = as('asks')
+    const [olga, rita] = [as('asks', 'olga'), as('asks', 'rita')]
+    await put('asked', { every: 60, handoff: { ...handoff, require_human: true, max_attempts: 2 } })
+    await tickAt(60)
+    const [{ handoff_id: id }] = await runs('asked')
+    const of = { schedule: 'asked', scheduled_for: at(60) }
+    t.match((await olga.ask('GET', '/api/approvals')).json().items, [{ handoff_id: id, ...of }])
+    t.match((await olga.ask('GET', `/api/approvals/${id}`)).json(), { handoff_id: id, ...of })
+    t.match((await rita.ask('GET', `/api/handoffs/${id}`)).json(), { handoff_id: id, ...of })
+    t.match((await as('asks').ask('POST', '/api/wait', { ids: [id] })).json().items, [of])
+    await olga.ask('POST', `/api/approve/${id}`)
+    await as('asks').ask('GET', `/api/catch/${id}`)
+    await as('asks').ask('POST', `/api/fail/${id}`, { error: { message: 'x' } })
+    const [next] = (await as('asks').ask('GET', '/api/handoffs?schedule=asked')).json().items
+    t.match((await olga.ask('GET', `/api/approvals/${next.handoff_id}`)).json(), { ...of, reissue_of: undefined })
   })
 
   t.test('what comes too late is skipped, one run for a stretch', async t => {

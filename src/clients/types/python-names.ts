@@ -37,5 +37,5 @@ export const itemsOf: Readonly<Record<string, string>> = {
   HandoffList: 'ListedHandoff',
   ApprovalList: 'WaitingApproval',
   BatchResults: 'BatchResult',
-  EventsPage: 'Event',
+  EventsPage: 'Event', ScheduleList: 'ListedSchedule', ScheduleRuns: 'ScheduleRun',
 }

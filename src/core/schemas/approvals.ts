@@ -3,7 +3,7 @@ import type { Static } from '@sinclair/typebox'
 import { shownOn } from '../members.ts'
 import { inboxPattern, statuses } from '../model.ts'
 import { approval, createdAt, expiresAt, handoffId, wantedLabels } from './handoffs.ts'
-import { nullable, pageOf, pageQuery } from './parts.ts'
+import { nullable, pageOf, pageQuery, scheduled } from './parts.ts'
 
 /** The schemas of what people see and decide. */
 
@@ -42,6 +42,7 @@ export const listAnswer = pageOf(
     passed_by: passedBy,
     available_at: availableOnList,
     ...onList,
+    ...scheduled,
   }),
   'Handoffs that wait for approval, oldest first.'
 )
@@ -77,6 +78,7 @@ export const inspectAnswer = Type.Object({
     examples: [exampleDigest]
   })),
   ...onInspection,
+  ...scheduled,
 }, { description: 'The complete handoff.' })
 
 const reasonExample = 'Not this quarter’s: ask again in May.'

@@ -13,8 +13,8 @@ import type { Reads } from '../../store/reads.ts'
 import type { Seen } from '../../store/replies.ts'
 import type { Requester } from '../../store/requester.ts'
 import {
-  agreedMembers, alreadyDecided, approvalText, digestText, membersText, payloadMembers, placeOf, refusal, spliceAnswer,
-  termsOn
+  agreedMembers, alreadyDecided, approvalText, digestText, membersText, payloadMembers, placeOf, refusal, scheduleMembers,
+  spliceAnswer, termsOn
 } from '../lifecycle/answers.ts'
 import { withoutQuery } from '../lifecycle/callback.ts'
 import { excerpt } from '../lists/excerpt.ts'
@@ -183,7 +183,7 @@ export function listText ({ items, next }: ListPart): string {
     `{"handoff_id":"${id}","task":${task},${truncated ? '"task_truncated":true,' : ''}` +
     `"created_at":"${iso(
       record.createdAt
-    )}","expires_at":"${iso(record.expiresAt)}","passed_by":"${record.passedBy}"${membersText(termsOn('approvals', record.extra))}${labelsMember(record.extra.labels)}}`)
+    )}","expires_at":"${iso(record.expiresAt)}","passed_by":"${record.passedBy}"${membersText({ ...termsOn('approvals', record.extra), ...scheduleMembers(record) })}${labelsMember(record.extra.labels)}}`)
   return `{"items":[${parts.join(',')}],"next_cursor":${JSON.stringify(next)}}`
 }
 
@@ -196,7 +196,8 @@ export function inspectionText (
     ...callback !== null && {
       callback: { url: withoutQuery(callback.url), result: record.extra.callback?.withResult === true }
     },
-    digest: digestText(digest)
+    digest: digestText(digest),
+    ...scheduleMembers(record)
   }
   return spliceAnswer(`{"handoff_id":"${id}","status":"${statusAt(record, now)}",`, payload ?? freed,
     `,"created_at":"${iso(

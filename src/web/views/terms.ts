@@ -11,12 +11,12 @@ const digestShown = 12
 type Row = [name: string, value: string]
 
 /**
- * The handoff's terms (labels, windows, attempts, lineage), and the digest of its content last, as a list; null where
+ * The handoff's terms (labels, windows, attempts, lineage, schedule), and the digest of its content last, as a list; null where
  * there is nothing to say.
  */
 export function terms (one: ToRead): string | null {
   const others = otherTerms(one.record).map(([name, value]): Row => [name, html`${value}`])
-  const rows = [...addressee(one), ...labels(one), ...windows(one), ...attempts(one), ...lineage(one), ...others]
+  const rows = [...addressee(one), ...labels(one), ...windows(one), ...attempts(one), ...lineage(one), ...ofSchedule(one), ...others]
   if (one.digest !== '') rows.push(['Digest', digest(digestText(one.digest))])
   if (rows.length === 0) return null
   return html`<dl class="terms">!${rows.map(([name, value]) =>
@@ -61,6 +61,10 @@ function attempts ({ record: { extra } }: ToRead): Row[] {
 
 function lineage ({ record: { extra: { parent } }, isParentShown }: ToRead): Row[] {
   return parent === undefined ? [] : [['Part of', isParentShown ? link(parent) : html`<code>${parent}</code>`]]
+}
+
+function ofSchedule ({ record: { extra: { schedule, scheduledFor } } }: ToRead): Row[] {
+  return schedule === undefined ? [] : [['Run of the schedule', html`${schedule}, for !${dateTag(scheduledFor!)}`]]
 }
 
 /** To another handoff's page. */

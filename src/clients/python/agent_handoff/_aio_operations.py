@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from . import _undo
+from ._aio_schedules import AsyncSchedules
 from ._call import CallOptions, key_of
 from ._json import Answers
 from ._operations import UNSET, JsonObject, _Unset
@@ -28,6 +29,7 @@ class AsyncOperations:
         self._client = client
         self._threads = Threads()
         self.approvals = AsyncApprovals(self)
+        self.schedules = AsyncSchedules(self)
 
     async def _run(self, call: Callable[[], T], undo: Callable[[T | None], object] | None = None) -> T:
         return await run(self._threads, call, undo)
