@@ -135,7 +135,7 @@ function passedNotice (wasPassed: boolean, refused: Problem | undefined): string
 /** Forms. They are outside of the part that renews itself. */
 function steeringOf ({ name, paused }: ShownSchedule): string {
   const path = schedulePath(name)
-  return html`<div class="steeringOf">
+  return html`<div class="steering">
 <form method="post" action="${path}/pause"><input type="hidden" name="paused" value="${String(
   !paused
 )}"><button class="onward">${paused ? 'Resume' : 'Pause'}</button></form>
