@@ -27,6 +27,7 @@ import { names } from './peers/contestants.ts'
 import type { BenchOptions, Report } from './report.ts'
 import { saturation } from './saturation.ts'
 import { scaleOf } from './scale.ts'
+import { schedules } from './schedules.ts'
 import { payloadSizes } from './sizes.ts'
 import { together } from './together.ts'
 import { waiting } from './waiting.ts'
@@ -47,6 +48,7 @@ const scenarios = {
   inboxes,
   events,
   webhooks,
+  schedules,
   masters,
   waiting,
   'waiting-many': waitingMany,
