@@ -2,8 +2,8 @@
 -- Notes what became of a tick that a replica took (schedule-due.lua), or of runs that somebody asked for.
 -- KEYS: 1 prefix:{tag}:schedule:tenant:name   the schedule
 --       2 prefix:{tag}:schedules   the schedules of this partition, by when each is looked at next
--- ARGV: 1 the call's deadline (ms)  2 tenant:name  3 the making of the schedule  4 the tick of the claim that ends with
---       this; empty: these are runs that somebody asked for
+-- ARGV: 1 the call's deadline (ms)  2 tenant:name  3 the making of the schedule  4 the claim that ends with this, as
+--       schedule-put.lua has it; empty: these are runs that somebody asked for
 --       5 the version that was read  6 its next tick (ms); empty: none  7 when it is looked at next (ms); empty: not
 --       8 the handoff of this tick; empty to keep the one before  9 the newest tick's run, JSON; empty to keep it
 --       10 the member of what is remembered that the first new one replaces; empty for none
@@ -12,18 +12,18 @@
 --          {'stale'}    another replica noted it before, or the schedule is gone; nothing changed
 --          {'changed'}  it has said something else since, so what comes next is to be found anew; nothing changed
 --@include late
-local schedule, due, member, making, tick = KEYS[1], KEYS[2], ARGV[2], ARGV[3], ARGV[4]
+local schedule, due, member, making, begun = KEYS[1], KEYS[2], ARGV[2], ARGV[3], ARGV[4]
 local runs, ran = schedule .. ':runs', schedule .. ':ran'
 redis.call('EXISTS', schedule, due, runs, ran)
 local made, version, claim = unpack(redis.call('HMGET', schedule, 'making', 'version', 'claim'))
 if made ~= making then return { 'stale' } end
-if tick ~= '' and string.match(claim, '^%d+') ~= tick then return { 'stale' } end
-if tick ~= '' and version ~= ARGV[5] then return { 'changed' } end
+if begun ~= '' and claim ~= begun then return { 'stale' } end
+if begun ~= '' and version ~= ARGV[5] then return { 'changed' } end
 local last_run = string.match(ARGV[12], '[^\n]+$')
-if tick == '' and last_run and redis.call('LRANGE', runs, -1, -1)[1] == last_run then return { 'noted' } end
+if begun == '' and last_run and redis.call('LRANGE', runs, -1, -1)[1] == last_run then return { 'noted' } end
 
 local newest = string.match(ARGV[11], '[^\n]+$')
-if tick ~= '' then
+if begun ~= '' then
   redis.call('HSET', schedule, 'claim', '', 'next', ARGV[6])
   if ARGV[7] == '' then redis.call('ZREM', due, member) else redis.call('ZADD', due, ARGV[7], member) end
   if ARGV[8] ~= '' then redis.call('HSET', schedule, 'work', ARGV[8]) end

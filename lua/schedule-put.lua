@@ -2,13 +2,14 @@
 -- Makes a schedule, or replaces what it says.
 -- KEYS: 1 prefix:{tag}:schedule:tenant:name   the schedule   2 prefix:{tag}:schedules:tenant   its tenant's, by name
 --       3 prefix:{tag}:schedules   the schedules of this partition, by when each is looked at next
--- ARGV: 1 the call's deadline (ms)  2 tenant:name  3 the version that was read; empty: there was none
+-- ARGV: 1 the call's deadline (ms)  2 tenant:name  3 the version that was read, a space, and the next tick
+--       that was read; empty: there was none
 --       4 the operation's token, which is the new version  5 how many a tenant may have
 --       6 when it is looked at next (ms); empty: not  7 what it says, JSON  8 its next tick (ms); empty: none
 --       9 the tag of the partition that its handoffs are in  10 its handoff, JSON
 -- Replies: {'put', making}  it says this now, or the same operation said it before
 --          {'too_many'}  its tenant has as many as it may have; nothing changed
---          {'changed'}   another version is there; nothing changed
+--          {'changed'}   another version is there, or that tick was noted meanwhile; nothing changed
 -- The fields: making, when it was made (microseconds), which distinguishes it from those of that name before it;
 -- version; says, JSON (handoffs/schedules/definition.ts); handoff, JSON; home, the tag of its handoffs' partition;
 -- next, its next tick (ms), empty for none; claim: that tick once a replica has begun it, the tag, and which replica,
@@ -22,10 +23,11 @@ local member, seen, version, max = ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5])
 local name = string.match(member, ':(.*)$')
 -- While the slot moves, what isn't found here may be on the other node: Redis refuses to look for several then.
 redis.call('EXISTS', schedule, names, due)
-local is_here, making, claim = unpack(redis.call('HMGET', schedule, 'version', 'making', 'claim'))
+local is_here, making, claim, next = unpack(redis.call('HMGET', schedule, 'version', 'making', 'claim', 'next'))
 
 if is_here == version then return { 'put', making } end
-if (is_here or '') ~= seen then return { 'changed' } end
+-- A tick that was noted since it was read must not come next again.
+if (is_here and is_here .. ' ' .. next or '') ~= seen then return { 'changed' } end
 if not is_here and redis.call('ZCARD', names) >= max then return { 'too_many' } end
 
 if not is_here then

@@ -10,7 +10,7 @@ import { tagged } from './replies.ts'
 const maxSchedules = 1000
 
 /** A tick that a replica has begun: of which partition the handoff is, and who began it. */
-interface BegunTick { tick: number, tag: string, by: string }
+export interface BegunTick { tick: number, tag: string, by: string }
 
 /**
  * A schedule as Redis keeps it (lua/schedule-put.lua). Its definition and its runs are JSON text, which only the
@@ -39,8 +39,8 @@ export interface StoredSchedule {
 interface ListedSchedule { name: string, says: string, next: number | null, last: string | null }
 
 interface NewSchedule {
-  /** The version that was read; null: there was none. */
-  seen: string | null
+  /** What was read; null: there was none. */
+  seen: Pick<StoredSchedule, 'version' | 'next'> | null
   token: string
   says: string
   handoff: Buffer
@@ -52,8 +52,8 @@ interface NewSchedule {
 
 /** What became of a tick, or of runs that somebody asked for. */
 export interface TickNote {
-  /** The claim that ends with it; null for runs that somebody asked for. */
-  tick: number | null
+  /** What ends with it; null for runs that somebody asked for. */
+  claim: BegunTick | null
   next: number | null
   dueAt: number | null
   /** Of this tick; null keeps the one before. */
@@ -158,7 +158,8 @@ export class ScheduleStore {
         this.#keyNames.schedulesDue(tag)
       ],
       texts: [
-        memberOf(tenant, name), seen ?? '', token, String(maxSchedules), textOf(dueAt), says, textOf(next), home
+        memberOf(tenant, name), seen === null ? '' : `${seen.version} ${textOf(seen.next)}`, token, String(maxSchedules),
+        textOf(dueAt), says, textOf(next), home
       ],
       bytes: handoff,
       decode: reply => {
@@ -197,10 +198,10 @@ export class ScheduleStore {
     { tenant, name, making, version }: StoredSchedule, noted: TickNote
   ): Promise<'noted' | 'stale' | 'changed'> {
     const tag = homeTag(tenant)
-    const { tick, next, dueAt, work, last, ranges, replaces, runs } = noted
+    const { claim, next, dueAt, work, last, ranges, replaces, runs } = noted
     const texts = [
-      memberOf(tenant, name), making, textOf(tick), version, textOf(next), textOf(dueAt), work ?? '', last ?? '',
-      replaces ?? '', ranges.join('\n'), runs.join('\n')
+      memberOf(tenant, name), making, claim === null ? '' : begunText(claim), version, textOf(next), textOf(dueAt),
+      work ?? '', last ?? '', replaces ?? '', ranges.join('\n'), runs.join('\n')
     ]
     const keys = [this.#keyNames.schedule(tag, tenant, name), this.#keyNames.schedulesDue(tag)]
     return this.#call('schedule-note', tag, keys, texts, ([outcome]) => outcome as 'noted')
@@ -227,6 +228,11 @@ function textOf (time: number | null): string {
 
 function countOf (text: string | undefined): number | null {
   return text === undefined || text === '' ? null : Number(text)
+}
+
+/** As the scripts write it. */
+export function begunText ({ tick, tag, by }: BegunTick): string {
+  return `${tick} ${tag} ${by}`
 }
 
 function readBegun (text: string): BegunTick | null {

@@ -507,6 +507,7 @@ for (const isSpread of [false, true]) {
     for (const [seconds, between] of [[120, async () => {
       await put('one', { every: 60, overlap: 'allow', handoff: { task: 't', to: 'third' } })
       await tickAt(125)
+      t.match((await runs('one'))[0], { scheduled_for: at(120), outcome: 'passed' }, 'it runs where its inbox is now')
     }], [180, async () => {
       t.equal((await ask('DELETE', '/api/schedules/one')).statusCode, 204)
     }]] as const) {
@@ -521,8 +522,8 @@ for (const isSpread of [false, true]) {
       await dead.app.ticker.go(true)
       handoffs.pass = pass
       t.ok(late)
-      const count = (await live()).length
       await between()
+      const count = (await live()).length
       t.match(await late!(), { outcome: 'ticked' })
       t.equal((await live()).length, count)
     }

@@ -75,7 +75,7 @@ export class Backfill {
 
   async #note (schedule: StoredSchedule, runs: readonly Run[], ranges: readonly string[]): Promise<void> {
     await this.#store.note(schedule, {
-      tick: null, next: null, dueAt: null, work: null, last: null, ranges, replaces: null, runs: runs.map(runText)
+      claim: null, next: null, dueAt: null, work: null, last: null, ranges, replaces: null, runs: runs.map(runText)
     })
   }
 }

@@ -143,7 +143,7 @@ export class ScheduleService {
 
   async #note (schedule: StoredSchedule, runs: readonly Run[]): Promise<void> {
     await this.#store.note(schedule, {
-      tick: null, next: null, dueAt: null, work: null, last: null, ranges: [], replaces: null, runs: runs.map(runText)
+      claim: null, next: null, dueAt: null, work: null, last: null, ranges: [], replaces: null, runs: runs.map(runText)
     })
   }
 
@@ -169,7 +169,7 @@ export class ScheduleService {
       const isAnothers = before !== null && checkOwner(caller, before.says)
       const { says, next, handoff } = change(before, now)
       const { outcome } = await this.#store.put(tenant, name, {
-        seen: schedule?.version ?? null,
+        seen: schedule,
         token: randomToken(),
         says: JSON.stringify(says),
         handoff,

@@ -3,7 +3,8 @@ import { Unavailable } from '../../core/errors.ts'
 import { iso } from '../../core/iso.ts'
 import { Round } from '../../core/round.ts'
 import type { Store } from '../../store/store.ts'
-import type { Due, TickNote, ScheduleStore, StoredSchedule } from '../../store/schedules.ts'
+import { begunText } from '../../store/schedules.ts'
+import type { BegunTick, Due, TickNote, ScheduleStore, StoredSchedule } from '../../store/schedules.ts'
 import { tickOf } from './backfill.ts'
 import { dueAt, readSays, timingOf } from './definition.ts'
 import type { Says } from './definition.ts'
@@ -38,7 +39,8 @@ interface TickerOptions {
  * the script that makes its handoff (lua/lib/ticks.lua), and the schedule's record follows it. A tick that was begun
  * and not noted, as after a kill, is passed again, which changes nothing if it ran. But if its handoff has gone to
  * another partition since, or it isn't to run any more, it is settled where it was begun: either it ran there, or from
- * then on it can't.
+ * then on it can't. In the first case it is noted, in the second it begins again in the other partition, if it is still
+ * to run.
  */
 export class Ticker {
   readonly #options: TickerOptions
@@ -132,7 +134,8 @@ export class Ticker {
     if (claim === null) return
     const says = readSays(schedule.says)
     const { tick } = claim
-    if (!isFresh && (tick !== next || claim.tag !== home)) return await this.#settle(schedule, says, now)
+    if (!isFresh && tick !== next) return await this.#settle(schedule, says, now)
+    if (!isFresh && claim.tag !== home) return await this.#settle(schedule, says, now, true)
     if (now > dueAt(schedule.name, says, tick) + says.catchUp * 1000) {
       if (!isFresh && await this.#hasRun(schedule)) return await this.#settle(schedule, says, now)
       return await this.#skipLate(schedule, says, tick, now)
@@ -169,12 +172,12 @@ export class Ticker {
     return this.#schedules.settle(tenant, name, making, claim!)
   }
 
-  /** A tick that was begun, and must not be passed any more. */
-  async #settle (schedule: StoredSchedule, says: Says, now: number): Promise<void> {
+  /** A tick that was begun, and must not be passed any more. @param isAgain it may begin again, in another partition */
+  async #settle (schedule: StoredSchedule, says: Says, now: number, isAgain = false): Promise<void> {
     const { claim } = schedule
     const { tick, tag } = claim!
     if (!await this.#hasRun(schedule)) {
-      await this.#note(schedule, says, tick, null, {})
+      await this.#note(schedule, says, tick, null, {}, isAgain ? tick - 1 : tick)
       return
     }
     const { id } = tickOf(schedule, tag, 't', tick)
@@ -213,14 +216,14 @@ export class Ticker {
     schedule: StoredSchedule, tick: number, run: Run | null,
     { work = null, ranges = [], replaces = null }: Partial<TickNote>, last: number
   ): Promise<boolean> {
-    const { tenant, name, making } = schedule
+    const { tenant, name, making, claim } = schedule
     const text = run === null ? null : runText(run)
-    for (let seen: StoredSchedule | null = schedule; seen?.making === making;) {
+    for (let seen: StoredSchedule | null = schedule; seen?.making === making && isSameClaim(seen.claim, claim!);) {
       const says = readSays(seen.says)
       // What was begun before a change of its times says nothing of what comes next.
       const next = seen.next === tick ? tickAfter(timingOf(says), last) : seen.next
       const outcome = await this.#schedules.note(seen, {
-        tick,
+        claim,
         next,
         dueAt: next === null ? null : dueAt(name, says, next),
         work,
@@ -234,4 +237,8 @@ export class Ticker {
     }
     return false
   }
+}
+
+function isSameClaim (one: BegunTick | null, other: BegunTick): boolean {
+  return one !== null && begunText(one) === begunText(other)
 }

@@ -41,7 +41,7 @@ const reads = new Reads()
 
 export class Desk {
   readonly #stores: Stores
-  readonly #service: HandoffService
+  readonly service: HandoffService
   readonly #after: AfterService
   readonly #attempts: AttemptService
   readonly #inboxes: InboxService
@@ -50,7 +50,7 @@ export class Desk {
   constructor (stores: Stores, subscriptions: Subscriptions, workTtl: number) {
     this.#stores = stores
     this.#after = new AfterService(stores.handoffs, stores.dependents, reads)
-    this.#service = new HandoffService(stores.handoffs, null as never, null as never, this.#after, reads, { baseUrl, defaultExpiresIn: 1, hopLimit: 1, runLabels: [], pendingElsewhere: async () => 0, explain: async () => null, acceptCallback: () => { throw new Error('no callbacks here') } })
+    this.service = new HandoffService(stores.handoffs, null as never, null as never, this.#after, reads, { baseUrl, defaultExpiresIn: 1, hopLimit: 1, runLabels: [], pendingElsewhere: async () => 0, explain: async () => null, acceptCallback: () => { throw new Error('no callbacks here') } })
     const maxWorkTtl = maxWorkTtlFor(workTtl)
     this.#attempts = new AttemptService(stores.attempts, this.#after, { baseUrl, maxWorkTtl })
     this.#asks = new AskService(stores.asks, null as never, null as never, null as never, reads, { baseUrl, maxWorkTtl })
@@ -77,9 +77,9 @@ export class Desk {
     const said = { bytes: Buffer.from(mark), key: token ?? undefined }
     switch (kind) {
       case 'pass': return this.#pass(story, operation, caller)
-      case 'catch': return told(200, await this.#service.catch(caller, id, said.key, asks))
-      case 'done': return told(200, await this.#service.done(caller, id, Buffer.from(resultOf(mark)), said))
-      case 'status': return sent(200, await this.#service.status(caller, id, 'done', asks), false)
+      case 'catch': return told(200, await this.service.catch(caller, id, said.key, asks))
+      case 'done': return told(200, await this.service.done(caller, id, Buffer.from(resultOf(mark)), said))
+      case 'status': return sent(200, await this.service.status(caller, id, 'done', asks), false)
       case 'heartbeat': return sent(200, await this.#attempts.heartbeat(caller, id, extendBy === null ? null : extendBy / 1000, undefined), false)
       case 'fail': return told(200, await this.#attempts.fail(caller, id, Buffer.from(faultOf(mark)), !firm, said))
       case 'decline': return told(200, await this.#attempts.decline(caller, id, Buffer.from(reasonOf(mark)), said))

@@ -1,17 +1,19 @@
 import { tagIn } from '../../../src/core/ids.ts'
 import type { RedisState } from '../redis-state.ts'
 import type { Database } from './database.ts'
+import { scheduling } from './scheduling.ts'
 import { epoch } from './time.ts'
 import type { Topology } from './topology.ts'
 import type { World } from './world.ts'
 
-/** The masters' handoffs, in the form in which test/faults/redis-state.ts reads real ones. */
+/** The masters' handoffs, without those of schedules (scheduling.ts looks at them), in the form in which test/faults/redis-state.ts reads real ones. */
 export function dumpServers ({ time }: World, topology: Topology): RedisState {
   const state: RedisState = { from: epoch + time.now, to: epoch + time.now, due: [], hashes: [], listed: [] }
   for (const { db } of topology.masters()) {
     for (const key of db.values.keys()) {
       const tag = tagIn(key)
       const behind = key.slice(key.indexOf('}:') + 2)
+      if (behind.includes(`:${scheduling}`)) continue
       const scored = db.content(key, 'sorted') ?? []
       if (behind.startsWith('due:')) {
         for (const [score, member] of scored) if (member !== '-' && !isLookedForInVain(db, key, member, score)) state.due.push({ tag, member, score })

@@ -74,11 +74,20 @@ export const luaMutations: readonly Mutation[] = [
   { name: 'the sweep forgets what is on the other node', shows: 'in a Cluster', lua: [{ from: 'local again = now - math.floor(score) + pause - 1000 < batch.retention and', to: 'local again = false and' }] },
   // Events.
   { name: 'an event names another catcher', shows: 'in feeds', lua: [{ from: "42), string.match(words, '%S+'), created)", to: "42), '-', created)", of: ['catch'] }] },
+  // Schedules.
+  ...inSchedules([
+    { name: 'a change brings back a tick that was noted since it was read', from: "if (is_here and is_here .. ' ' .. next or '') ~= seen then", to: "if (is_here or '') ~= string.match(seen, '^%S*') then" },
+    { name: 'a tick is noted as if nothing had changed', from: "if begun ~= '' and version ~= ARGV[5] then return { 'changed' } end", to: '' },
+  ]),
   // The relay.
   { name: 'what was moved isn’t noted with the feed', shows: 'in feeds', lua: [{ from: "redis.call('HSET', moved, unpack(words))", to: '' }] },
   { name: 'events are moved although others before them are missing', shows: 'in feeds', lua: [{ from: 'local isMissing = tonumber(befores[at]) > last', to: 'local isMissing = false' }] },
   { name: 'events are moved that were moved before', shows: 'in feeds', lua: [{ from: 'if not isMissing and its + 0 > last then', to: 'if not isMissing then' }] },
 ]
+
+function inSchedules (all: ReadonlyArray<{ name: string } & LuaChange>): Mutation[] {
+  return all.map(({ name, ...change }) => ({ name, shows: 'in schedules', lua: [change] }))
+}
 
 function inOrder (all: ReadonlyArray<{ name: string } & LuaChange>): Mutation[] {
   return all.map(({ name, ...change }) => ({ name, shows: 'in order', lua: [change] }))

@@ -8,6 +8,7 @@ import { Leases } from '../../../src/store/leases.ts'
 import { Relay, RelayRound } from '../../../src/store/relay.ts'
 import { addTold } from '../feed-checks.ts'
 import type { Feeds } from '../feed-checks.ts'
+import { scheduling } from './scheduling.ts'
 import type { Topology } from './topology.ts'
 
 /** How transitions are told: not at all, by the scripts themselves in the feed, or by an outbox and a relay, as in a Cluster. */
@@ -52,6 +53,7 @@ export function feedsOf (topology: Topology): Feeds {
   for (const { db } of topology.masters()) {
     for (const key of db.values.keys()) {
       const tenant = key.slice(key.lastIndexOf(':') + 1)
+      if (tenant === scheduling) continue
       for (const { words } of db.content(key, 'stream')?.entries ?? []) {
         addTold(feeds, tenant, words[1]!)
       }

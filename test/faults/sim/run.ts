@@ -12,6 +12,7 @@ import { Clients } from './clients.ts'
 import { newStories } from './stories.ts'
 import { pass } from './globals.ts'
 import { feedsOf } from './relaying.ts'
+import { Planner, scheduleFaults, untilSettled } from './scheduling.ts'
 import { sentinels } from './sentinels.ts'
 import { Service } from './services.ts'
 import { alone, clockSpread } from './topology.ts'
@@ -47,7 +48,7 @@ export async function simulate (seed: number, mutation: Mutation | null = null, 
   const { random } = world
   const drawn = random.pick(topologies)
   const { shows } = mutation ?? {}
-  const topology = shows === undefined || shows === 'in order' ? drawn(world) : new Cluster(world)
+  const topology = shows === undefined || shows === 'in order' || shows === 'in schedules' ? drawn(world) : new Cluster(world)
   const history = new History()
   const telling = random.chance(0.5) && shows !== 'in feeds' ? 'off' : topology instanceof Cluster ? 'relayed' : random.pick(['direct', 'relayed'] as const)
   const workTtl = random.pick([shortWork, 60_000])
@@ -55,20 +56,28 @@ export async function simulate (seed: number, mutation: Mutation | null = null, 
   const isInOrder = stories.some(({ after }) => after.length > 0)
   const isSimple = !isInOrder && stories.every(({ kind }) => kind === 'plain')
   const isOneRedis = telling === 'direct' || (telling === 'off' && !(topology instanceof Cluster) && random.chance(0.5))
+  const hasSchedules = shows === 'in schedules' || (shows === undefined && random.chance(0.15))
+  let planner: Planner | undefined
   let services: Service[] = []
   let asker: Asker | undefined
   let violations: Violation[] = []
+  const told: string[] = []
   const play = async () => {
-    services = Array.from({ length: random.between(1, 2) }, (_, at) => new Service(world, topology, `service${at}`, { workTtl, telling, isOneRedis }))
+    services = Array.from({ length: random.between(1, 2) }, (_, at) => new Service(world, topology, `service${at}`, { workTtl, telling, isOneRedis, hasSchedules }))
     asker = new Asker(world, services, history, workTtl)
     const clients = new Clients(asker)
+    planner = hasSchedules ? new Planner(world, services) : undefined
     for (let left = random.between(1, 4); left > 0; left--) {
       const fault = topology.isCalm ? random.pick(topology.faults) : chooseFault(world, topology, services)
       world.after(faultsWithin * random.next() ** 1.5, fault)
     }
     if (!isSimple || random.chance(0.5)) sweepNowAndThen(world, topology, services, isSimple ? 3 : 8)
-    await Promise.all([clients.play(stories), sleep(world, faultsWithin)])
+    await Promise.all([clients.play(stories), planner?.play(faultsWithin), sleep(world, faultsWithin)])
     await untilWell(world, topology)
+    if (planner !== undefined) {
+      await untilSettled(world)
+      told.push(...scheduleFaults(world, topology, planner.plans))
+    }
     const service = services.find(({ process }) => !process.dead) as Service
     // Repeated if Redis was away, like the next round of the production sweep.
     const sweep = (tag: string, times: number): Promise<unknown> => service.sweep(tag, 200).catch(error => times === 0 ? null : error instanceof Unavailable ? sweep(tag, times - 1) : Promise.reject(error))
@@ -111,6 +120,7 @@ export async function simulate (seed: number, mutation: Mutation | null = null, 
   return {
     violations: [
       ...violations.map(describe),
+      ...told,
       ...world.faults,
       ...services.flatMap(({ faults }) => faults),
       ...asker?.faults ?? [],

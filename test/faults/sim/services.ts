@@ -8,6 +8,7 @@ import { Lanes, callBudget } from '../../../src/redis/lanes.ts'
 import type { Operation } from '../history.ts'
 import { Desk } from './answers.ts'
 import type { Request, Sent, TakeRequest } from './answers.ts'
+import { Scheduling } from './scheduling.ts'
 import { scriptsFor, startRelay } from './relaying.ts'
 import type { Telling } from './relaying.ts'
 import type { Process } from './time.ts'
@@ -23,8 +24,8 @@ const lateness = 60
 /** Nobody waits here, and no message comes: what is known of a list is what was read. */
 const subscriptions = { listen: () => new Promise<never>(() => {}) } as never
 
-/** What all replicas of the service have in common. @property workTtl milliseconds @property isOneRedis whether scripts may write to several partitions */
-export interface Settings { workTtl: number, telling: Telling, isOneRedis: boolean }
+/** What all replicas of the service have in common. @property workTtl milliseconds @property isOneRedis whether scripts may write to several partitions @property hasSchedules whether they run schedules */
+export interface Settings { workTtl: number, telling: Telling, isOneRedis: boolean, hasSchedules: boolean }
 
 /** One replica of the service: its own code in a simulated process. */
 export class Service {
@@ -34,6 +35,8 @@ export class Service {
   readonly #world: World
   readonly #desk: Desk
   readonly #topology: Topology
+  /** Null if they run none. */
+  readonly scheduling: Scheduling | null
   /** Waiting clients, which learn of its death. */
   readonly #waiting = new Set<() => void>()
   /** How long it has been paused in total. */
@@ -43,7 +46,7 @@ export class Service {
   /** What it would have logged as its own mistakes. */
   readonly faults: string[] = []
 
-  constructor (world: World, topology: Topology, name: string, { workTtl, telling, isOneRedis }: Settings) {
+  constructor (world: World, topology: Topology, name: string, { workTtl, telling, isOneRedis, hasSchedules }: Settings) {
     this.#world = world
     this.#topology = topology
     this.process = { name, skew: 1e6 * world.random.next(), pausedUntil: 0, dead: false }
@@ -58,14 +61,18 @@ export class Service {
     if (world.mutation?.noRound !== true) relay?.start()
     this.#handoffs = new Handoffs(lanes, scripts, keys, lifetimes, isOneRedis)
     this.#dependents = new Dependents(lanes, scripts, keys, isOneRedis, error => this.faults.push(`releasing failed: ${String(error)}`))
+    const attempts = new Attempts(lanes, scripts, keys, lifetimes)
     this.#desk = new Desk({
       handoffs: this.#handoffs,
       dependents: this.#dependents,
-      attempts: new Attempts(lanes, scripts, keys, lifetimes),
+      attempts,
       inboxes: new Inboxes(lanes, scripts, keys, { ...lifetimes, tags: topology.tags, isOneRedis }),
       approvals: new Approvals(lanes, scripts, keys, retention),
       asks: new Asks(lanes, scripts, keys, lifetimes, isOneRedis),
     }, subscriptions, workTtl)
+    const parts = { lanes, scripts, keys, masters, handoffs: this.#handoffs, attempts, service: this.#desk.service }
+    this.scheduling = hasSchedules ? new Scheduling(world, this.process, topology, parts, this.faults) : null
+    this.scheduling?.start()
     world.time.process = outsider
   }
 
