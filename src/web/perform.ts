@@ -13,7 +13,9 @@ export type Performing = Pick<People, 'operations' | 'log' | 'refused'>
  * operation's, as JSON text if bytes have to stay as they are. `createdAt`: that of the handoff which the page showed.
  * `key`: the Idempotency-Key.
  */
-export interface Wanted { id?: string, query?: object, body?: object | Buffer, createdAt?: number | undefined, key?: string }
+export interface Wanted {
+  id?: string, query?: object, body?: object | Buffer, createdAt?: number | undefined, key?: string
+}
 
 /** A form was counted as a request, when it came. */
 const counted: Limit = { spend () {} }

@@ -124,9 +124,9 @@ t.test('a failover in the middle of ticks, and changes while they tick: none is 
   await inSmall(names, name => call('PUT', `/api/schedules/${name}`, body))
   t.ok(Date.now() < at)
   // What doesn't touch their times is changed all the time.
-  let isOver = false
+  const over = new AbortController()
   const changes = (async () => {
-    for (let n = 0; !isOver; n++) {
+    for (let n = 0; !over.signal.aborted; n++) {
       await call('PUT', `/api/schedules/${names[n % names.length]}`, { ...body, catch_up: 200 + n % 100 })
     }
     return 'over'
@@ -138,7 +138,7 @@ t.test('a failover in the middle of ticks, and changes while they tick: none is 
   t.not(await switched, master)
   const wanted = 3
   await sleep(at + (wanted - 1) * 10_000 + 5000 - Date.now())
-  isOver = true
+  over.abort()
   t.equal(await changes, 'over')
   await until(async () => (await Promise.all(names.map(name => runsOf(call, name)))).every(runs => runs.length >= wanted), 60_000)
   const { passed, lateness } = await checkRuns(t, call, names)

@@ -117,7 +117,8 @@ function deadline (at: string | null | undefined, one: Inspected): string {
 }
 
 function passing (one: Inspected, runLabels: readonly string[]): Row[] {
-  const { passedBy, to, priority = 0, labels, parent, available_at: available, now, schedule, scheduled_for: scheduledFor } = one
+  const { passedBy, to, priority = 0, labels, parent, available_at: available, now } = one
+  const { schedule, scheduled_for: scheduledFor } = one
   const runs = Object.entries(labels ?? {}).filter(([name]) => runLabels.includes(name))
     .map(([name, value]) => html`<a href="${runPath(`${name}:${value}`)}">${value}</a>`)
   return [

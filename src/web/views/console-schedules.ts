@@ -150,9 +150,12 @@ const overlapWords = {
   cancel: 'the work before is cancelled'
 } as const satisfies Record<ShownSchedule['overlap'], string>
 
+/** What a page shows of its handoff. */
+interface HandoffOfIt { to?: string | null, labels?: Record<string, string> | null, task: string }
+
 function termsOf (caller: Caller, one: ShownSchedule): string {
   const { overlap, catch_up: catchUp, jitter, starts_at: starts, ends_at: ends } = one
-  const { to, labels, task } = one.handoff as { to?: string | null, labels?: Record<string, string> | null, task: string }
+  const { to, labels, task } = one.handoff as HandoffOfIt
   const mayKnow = hasScope(caller, ['operate', 'read'])
   const rows = [
     ['Ticks', tickWords(one)],
@@ -186,8 +189,10 @@ function runRow (run: ScheduleRun, states: States): string[] {
 }
 
 /** Asks before its handoff is passed now. @param key makes the form's second sending the same run */
-export function runNowPage (caller: Caller, { name, passed_by: owner, paused, handoff }: ShownSchedule, key: string): string {
-  const { to } = handoff as { to?: string | null }
+export function runNowPage (
+  caller: Caller, { name, passed_by: owner, paused, handoff }: ShownSchedule, key: string
+): string {
+  const { to } = handoff as HandoffOfIt
   const path = schedulePath(name)
   return consoleLayout({
     caller,

@@ -11,12 +11,14 @@ const digestShown = 12
 type Row = [name: string, value: string]
 
 /**
- * The handoff's terms (labels, windows, attempts, lineage, schedule), and the digest of its content last, as a list; null where
- * there is nothing to say.
+ * The handoff's terms (labels, windows, attempts, lineage, schedule), and the digest of its content last, as a list;
+ * null where there is nothing to say.
  */
 export function terms (one: ToRead): string | null {
   const others = otherTerms(one.record).map(([name, value]): Row => [name, html`${value}`])
-  const rows = [...addressee(one), ...labels(one), ...windows(one), ...attempts(one), ...lineage(one), ...ofSchedule(one), ...others]
+  const rows = [
+    ...addressee(one), ...labels(one), ...windows(one), ...attempts(one), ...lineage(one), ...ofSchedule(one), ...others
+  ]
   if (one.digest !== '') rows.push(['Digest', digest(digestText(one.digest))])
   if (rows.length === 0) return null
   return html`<dl class="terms">!${rows.map(([name, value]) =>

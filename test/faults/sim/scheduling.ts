@@ -139,14 +139,15 @@ export class Planner {
     for (let times = 0; times < 6; times++) {
       const alive = this.#replicas.filter(({ process }) => !process.dead)
       const { process, scheduling } = this.#random.pick(alive)
-      const answered = await new Promise<boolean>((settle, reject) => {
-        const resolve = (isAnswered: boolean) => this.#world.after(0.1, () => settle(isAnswered))
+      const answered = await new Promise<boolean>((resolve, reject) => {
+        // From the network, not from within the process.
+        const settle = (isAnswered: boolean) => this.#world.after(0.1, () => resolve(isAnswered))
         // If the process dies, nobody answers.
-        this.#world.after(4000, () => settle(false))
+        this.#world.after(4000, () => resolve(false))
         this.#world.time.after(1, process, () => {
-          ask(scheduling!.service).then(() => resolve(true), error => {
-            if (error instanceof Unavailable) resolve(false)
-            else if (error instanceof Problem) resolve(true)
+          ask(scheduling!.service).then(() => settle(true), error => {
+            if (error instanceof Unavailable) settle(false)
+            else if (error instanceof Problem) settle(true)
             else reject(error)
           })
         })
@@ -195,12 +196,12 @@ export function scheduleFaults (world: World, topology: Topology, plans: readonl
     }
   }
   const until = epoch + world.time.now - settled
-  for (const { name, every, startsAt, isSteady, madeAt } of plans.filter(plan => plan.isSteady)) {
+  for (const { name, every, startsAt, madeAt } of plans.filter(plan => plan.isSteady)) {
     const all = runs.get(name) ?? []
     // The newest hundred are kept.
     const kept = all.length < 100 ? -Infinity : Date.parse(all[0]!.scheduled_for)
     const first = Math.max(startsAt, startsAt + Math.ceil((madeAt - startsAt) / (every * 1000)) * every * 1000)
-    for (let tick = first; isSteady && tick < until; tick += every * 1000) {
+    for (let tick = first; tick < until; tick += every * 1000) {
       const time = new Date(tick).toISOString()
       if (tick > kept && !ids.has(`${name} ${time}`)) faults.push(`I19 ${name} ${time} is missing`)
     }
