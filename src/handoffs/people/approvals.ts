@@ -13,8 +13,8 @@ import type { Reads } from '../../store/reads.ts'
 import type { Seen } from '../../store/replies.ts'
 import type { Requester } from '../../store/requester.ts'
 import {
-  agreedMembers, alreadyDecided, approvalText, digestText, membersText, payloadMembers, placeOf, refusal, scheduleMembers,
-  spliceAnswer, termsOn
+  agreedMembers, alreadyDecided, approvalText, digestText, membersText, payloadMembers, placeOf, refusal,
+  scheduleMembers, spliceAnswer, termsOn
 } from '../lifecycle/answers.ts'
 import { withoutQuery } from '../lifecycle/callback.ts'
 import { excerpt } from '../lists/excerpt.ts'
