@@ -150,7 +150,7 @@ interface Property {
   description?: string
   examples?: unknown[]
 }
-interface Shape { properties?: Record<string, Property>, required?: string[] }
+interface Shape { properties?: Record<string, Property>, required?: string[], examples?: object[] }
 
 /**
  * The operations that the OpenAPI document shows, in the order in which their routes are registered. Call it before the
@@ -178,7 +178,7 @@ function endpointOf ({ method, url, schema = {}, config }: RouteOptions): ApiEnd
     takes: {
       body: membersOf(body), query: membersOf(schema.querystring as Shape), header: membersOf(schema.headers as Shape)
     },
-    example: body && exampleOf(body),
+    example: body && exampleOf(body, method === 'PUT'),
   }
 }
 
@@ -192,8 +192,12 @@ function typeOf ({ type = [], enum: values, minimum, maximum }: Property): strin
   return maximum === undefined ? names : `${names}, ${minimum} to ${maximum}`
 }
 
-/** The required members; if there are none, all members that have an example. */
-function exampleOf ({ properties = {}, required = [] }: Shape): object {
+/**
+ * The required members; if there are none, all members that have an example.
+ * @param isWhole the body says all there is to say, so the example of the whole counts
+ */
+function exampleOf ({ properties = {}, required = [], examples = [] }: Shape, isWhole: boolean): object {
+  if (isWhole && examples[0] !== undefined) return examples[0]
   const shown = Object.entries(properties).filter(([name, { examples }]) =>
     examples !== undefined && (required.length === 0 || required.includes(name)))
   return Object.fromEntries(shown.map(([name, { examples }]) => [name, examples![0]]))

@@ -133,6 +133,7 @@ t.test('every example can be pasted into a shell', { skip: ofOneReplica, ...skip
     const id = /scope `webhooks`/.test(about)
       ? (await service.make('https://example.com/')).id
       : /(GET \/api\/ask|POST \/api\/answer)\/:id/.test(about) ? await asked() : await service.pass({ require_human: true })
+    if (about.includes('/api/schedules/:name')) await service.call('alice', 'PUT', '/api/schedules/reviewer', { every: 60, handoff: { task: 't' } })
     const said = await bash(command.replace('curl ', "curl -s -w '\\n%{http_code}' "), keyFor(about), id)
     t.match(said, /\n(2\d\d|409)$/, `${command}\n${said}`)
   }

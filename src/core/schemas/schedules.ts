@@ -116,10 +116,11 @@ export const runsOfAnswer = Type.Object({ items: Type.Array(run) }, {
   description: 'The newest runs, the newest first.'
 })
 
-const bound = (description: string) =>
-  Type.String({ maxLength: 64, description, examples: ['2026-11-20T09:00:00.000Z'] })
+const bound = (description: string, example: string) =>
+  Type.String({ maxLength: 64, description, examples: [example] })
 export const backfillBody = Type.Object({
-  since: bound('Ticks from then on.'), until: bound('Ticks before then; not in the future.')
+  since: bound('Ticks from then on.', '2026-11-20T00:00:00.000Z'),
+  until: bound('Ticks before then; not in the future.', '2026-11-21T00:00:00.000Z')
 }, {
   additionalProperties: false,
   examples: [{ since: '2026-11-20T00:00:00.000Z', until: '2026-11-21T00:00:00.000Z' }]
