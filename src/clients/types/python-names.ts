@@ -27,6 +27,10 @@ export const pythonAnswers: Readonly<Record<string, readonly string[]>> = {
   Decided: ['Approve', 'Reject'],
   BatchResults: ['Batch'],
   EventsPage: ['Events'],
+  Schedule: ['PutSchedule', 'GetSchedule', 'PauseSchedule', 'ResumeSchedule'],
+  ScheduleList: ['ListSchedules'],
+  ScheduleRuns: ['ListScheduleRuns'],
+  Backfilled: ['BackfillSchedule'],
 }
 
 /** The names of the items of lists. An item is an answer too: it has its text. */
@@ -37,5 +41,7 @@ export const itemsOf: Readonly<Record<string, string>> = {
   HandoffList: 'ListedHandoff',
   ApprovalList: 'WaitingApproval',
   BatchResults: 'BatchResult',
-  EventsPage: 'Event', ScheduleList: 'ListedSchedule', ScheduleRuns: 'ScheduleRun',
+  EventsPage: 'Event',
+  ScheduleList: 'ListedSchedule',
+  ScheduleRuns: 'ScheduleRun',
 }
