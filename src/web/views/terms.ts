@@ -18,7 +18,7 @@ type Row = [name: string, value: string]
 export function terms (one: ToRead): string | null {
   const others = otherTerms(one.record).map(([name, value]): Row => [name, html`${value}`])
   const rows = [
-    ...addressee(one), ...labels(one), ...windows(one), ...attempts(one), ...lineage(one), ...callback(one), ...others
+    ...addressee(one), ...labels(one), ...windows(one), ...attempts(one), ...lineage(one), ...told(one), ...others
   ]
   if (one.digest !== '') rows.push(['Digest', digest(digestText(one.digest))])
   if (rows.length === 0) return null
@@ -67,7 +67,7 @@ function lineage ({ record: { extra: { parent } }, isParentShown }: ToRead): Row
 }
 
 /** Whom it tells what becomes of it, and whether the result goes there too. */
-function callback ({ callback, record: { extra } }: ToRead): Row[] {
+function told ({ callback, record: { extra } }: ToRead): Row[] {
   if (callback === null) return []
   const what = extra.callback?.withResult === true ? 'what becomes of it, with its result' : 'what becomes of it'
   return [['Callback', html`${what}, to <code>${withoutQuery(callback.url)}</code>`]]
