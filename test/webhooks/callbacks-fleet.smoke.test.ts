@@ -33,7 +33,7 @@ t.test('a callback in a Cluster, and of a handoff whose slot moves', async t => 
   const store = fleetStore(t, cluster.url, { log })
   await untilServing(store.handoffs)
   const keys = new KeyRing(config.apiKeys, store, log)
-  const app = await buildApp(config, { store, keys, log })
+  const app = await buildApp(config, { store, keys, log, webhookSecret: config.webhookSecret })
   t.teardown(() => app.close())
   app.deliverer!.start()
   let count = 0
