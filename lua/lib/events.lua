@@ -60,8 +60,8 @@ end
 -- An event's text: type, status, id, passed_by, caught_by (- for none), then what only some have, a space, a letter and
 -- its value (lib/record.lua). `record` and `extra` are the handoff's fields s and x as they are now. A script that
 -- knows who caught it says so, since reading the whole record takes twice as long. `more` are further words. `outbox`
--- is what openOutbox gave, before the script's first write; openCalls comes before that too. `result` is what done was given; false where no callback
--- tells this, since a successor of the same step does.
+-- is what openOutbox gave, before the script's first write; openCalls comes before that too. `result` is what done was
+-- given; false where no callback tells this, since a successor of the same step does.
 local function append(outbox, micros, type, member, record, extra, caught_by, more, result)
   local is_told = result ~= false and extra and string.find(extra, ' C', 1, true)
   --@if events
