@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { attempts } from './attempts.ts'
+import { callbacks } from './callbacks.ts'
 import { client } from './client.ts'
 import { inboxes } from './inboxes.ts'
 import { due } from './due.ts'
@@ -49,6 +50,7 @@ const scenarios = {
   events,
   webhooks,
   schedules,
+  callbacks,
   masters,
   waiting,
   'waiting-many': waitingMany,

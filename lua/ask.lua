@@ -37,6 +37,7 @@ if isFull(#question + #texts - redis.call('HSTRLEN', key, 'u')) then return { 'f
 
 local outbox, list = openOutbox(key, key, member), asksList(key, member, of)
 isHere(key, list)
+openCalls(key, member, extra)
 local before, caught, deadline, rest = string.match(record, '^2?:?(%l+ %S+ %d+ %d+ %S+ %S+) (%d+) (%d+)(.*)$')
 extra = worker == '' and (extra or '') or withWorker(extra, worker)
 -- The new question takes the place of the last one: a list that is empty in between would be looked for on the other

@@ -10,7 +10,10 @@
 --@include late
 local calls, due, tenant, lease, prefix = KEYS[1], KEYS[2], ARGV[2], ARGV[4], ARGV[5]
 local ids, bytes, gone = redis.call('ZRANGE', due, '-inf', ms(now), 'BYSCORE', 'LIMIT', 0, ARGV[3]), 0, {}
-local claimed = { 'claimed', ms(now), '' }
+local claimed, taken = { 'claimed', ms(now), '' }, {}
+-- While the slot moves, either may be on the other node (isHere in lib/inbox.lua), as may what is read below: all of it
+-- comes before the first write.
+redis.call('EXISTS', due, calls)
 for _, id in ipairs(ids) do
   local found = redis.call('HMGET', prefix .. id, 'o', 'e', 'c', 't', 'n', 'r', 'R')
   local size = #(found[6] or '') + 500
@@ -19,11 +22,12 @@ for _, id in ipairs(ids) do
     bytes = bytes + size
     claimed[#claimed + 1] = id
     for at = 1, 7 do claimed[#claimed + 1] = found[at] end
-    redis.call('ZADD', due, ms(now + lease), id)
+    taken[#taken + 1], taken[#taken + 2] = ms(now + lease), id
   else
     gone[#gone + 1], gone[id] = id, true
   end
 end
+if #taken > 0 then redis.call('ZADD', due, unpack(taken)) end
 -- What is gone leaves last: nothing may look for a list that it emptied.
 local left, first = redis.call('ZRANGE', due, 0, #gone, 'WITHSCORES'), nil
 for at = 1, #left, 2 do

@@ -37,6 +37,7 @@ if isFull(#reason - (goes_on and 0 or redis.call('HSTRLEN', key, 'p'))) then ret
 --@end
 
 local outbox = openOutbox(key, key, member)
+openCalls(key, member, extra)
 if status == 'caught' and force then extra = leaveWork(outbox, micros, key, member, record, extra, now) end
 extra = extra or ''
 local is_first = status == 'caught' and not string.match(extra, ' q')

@@ -66,6 +66,7 @@ if not isPlain then
   if isLarger then return { 'larger' } end
 
   local outbox = openOutbox(key, key, member)
+  openCalls(key, member, extra)
   if inbox then
     refuseWhileMoving(key, inbox)
     leavePending(key, inbox, member, extra)

@@ -46,6 +46,7 @@ if isFull(#note) then return { 'full' } end
 -- First of the writes, since these lists may be on another node.
 local outbox, inbox = openOutbox(key, key, member), inboxOf(key, member, extra)
 local decisions = openDecisions(key, member)
+openCalls(key, member, extra)
 local ended, runs = not isYes and openEnded(key, member, extra), not isYes and openRuns(key, member, extra)
 if inbox then
   if isYes then refuseWhileMoving(key, inbox) end

@@ -54,6 +54,7 @@ local member = string.sub(key, string.find(key, BEFORE_MEMBER, 1, true) + 4)
 if extra then
   --@include events inbox work asking ended
   local outbox, ended, runs = openOutbox(key, key, member), openEnded(key, member, extra), nil
+  openCalls(key, member, extra)
   if string.find(extra, ' J', 1, true) then
     --@include runs
     runs = openRuns(key, member, extra)

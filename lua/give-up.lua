@@ -34,6 +34,7 @@ local attempt = {
   retention = retention, now = now, micros = micros, kept = { 'e', text },
   checkpoint = checkpoint
 }
+openCalls(key, member, extra)
 local pause = may_retry == '1' and pauseBehind(extra)
 local successor = pause and succeed(attempt, pause)
 local words = ' e' .. ms(now) .. ' y' .. agent .. ' k' .. token .. (code == '' and '' or ' l' .. code)

@@ -46,6 +46,7 @@ local attempt = {
   outbox = openOutbox(key, key, member), key = key, member = member, record = record, extra = extra,
   retention = retention, now = now, micros = micros, kept = fault and { 'e', fault } or {}
 }
+openCalls(key, member, extra)
 local next = succeed(attempt, 0)
 -- The sweep may not have been there yet.
 if status == 'pending' then

@@ -140,6 +140,7 @@ local function release(key, due, member, named, last, status, now, micros)
   open = open - 1
   if need == 'd' and status ~= 'done' then
     local outbox = openOutbox(key, key, member)
+    openCalls(key, member, extra)
     record, extra = becomeCancelled(outbox, key, member, record, extra, ' e' .. ms(now) .. ' k-', micros,
       now + RETENTION)
     redis.call('HSET', key, 'b', after, 'c', '"' .. named .. ', which this comes after, ' ..

@@ -45,12 +45,11 @@ end
 -- The events that this script appended: a line for each, with the tenant, the number of the event before it, and the
 -- event.
 local appended = ''
--- Call it before the first write: the outbox, and that of callbacks (lib/events.lua), may be on the other node (isHere
--- in lib/inbox.lua). `anchor` is a key that is here. Returns a key of the partition.
+-- Call it before the first write: the outbox may be on the other node (isHere in lib/inbox.lua). `anchor` is a key that
+-- is here. Returns a key of the partition.
 local function openOutbox(anchor, key, member)
   local partition, tenant = string.match(key, '^[^}]*}:'), string.match(member, '^[^:]+')
-  redis.call('EXISTS', anchor, partition .. 'o', partition .. 'o:' .. tenant, partition .. 'calls',
-    partition .. 'calls:' .. tenant)
+  redis.call('EXISTS', anchor, partition .. 'o', partition .. 'o:' .. tenant)
   return key
 end
 -- Appends an event, as above. `of` is a key of the partition. Where openOutbox wasn't called, this comes before the

@@ -4,15 +4,7 @@
 --@if events
 --@else
 -- As in lib/appending.lua, where there are events.
---@if oneredis
 local function openOutbox(_, key) return key end
---@else
-local function openOutbox(anchor, key, member)
-  local calls = string.match(key, '^[^}]*}:') .. 'calls'
-  redis.call('EXISTS', anchor, calls, calls .. ':' .. string.match(member, '^[^:]+'))
-  return key
-end
---@end
 --@end
 -- What a callback can tell, by its letter in word C of field x: its types, and behind them 1 if it has results.
 local TOLD = ' caught/c done/d failed/f declined/l cancelled/x expired/e rejected/j asked/a reissued/r'
@@ -25,8 +17,21 @@ local CALL_KEPT = 3456000000
 --   prefix:{tag}:call:tenant:id one, a hash: o as the handoff's; e the event's text; c when the handoff was passed; t
 --                               when this was (ms); n how often it was tried, the last status, error and time, - for
 --                               none; r the result or the error, JSON; R 1 if that is too long
+-- Comes before the first write: while the slot moves, these keys may be on the other node (isHere in lib/inbox.lua),
+-- and none can be made here. Nothing ever has the last one, so then Redis always refuses the command. `extra` is the
+-- handoff's field x.
+--@if oneredis
+local function openCalls() end
+--@else
+local function openCalls(key, member, extra)
+  if not extra or not string.find(extra, ' C', 1, true) then return end
+  local partition, tenant = string.match(key, '^[^}]*}:'), string.match(member, '^[^:]+')
+  redis.call('EXISTS', key, partition .. 'calls', partition .. 'calls:' .. tenant,
+    partition .. 'call:' .. tenant .. ':')
+end
+--@end
 -- Its id is a digest of the handoff and a number that counts the handoff's callbacks, so each has another. `of` is a
--- key of the partition; openOutbox has seen to it that all of these are here.
+-- key of the partition.
 local function noteCallback(of, micros, type, member, created, extra, text, result)
   local letter, wanted, results = string.match(TOLD, ' ' .. type .. '/(%l)'), string.match(extra, ' C(%l+)(1?)')
   if not letter or not string.find(wanted, letter, 1, true) then return end
@@ -55,8 +60,8 @@ end
 -- An event's text: type, status, id, passed_by, caught_by (- for none), then what only some have, a space, a letter and
 -- its value (lib/record.lua). `record` and `extra` are the handoff's fields s and x as they are now. A script that
 -- knows who caught it says so, since reading the whole record takes twice as long. `more` are further words. `outbox`
--- is what openOutbox gave, before the script's first write. `result` is what done was given; false where no callback
--- tells this, since a successor of the same step does.
+-- is what openOutbox gave, before the script's first write; openCalls comes before that too. `result` is what done was
+-- given; false where no callback tells this, since a successor of the same step does.
 local function append(outbox, micros, type, member, record, extra, caught_by, more, result)
   local is_told = result ~= false and extra and string.find(extra, ' C', 1, true)
   --@if events

@@ -83,6 +83,7 @@ local function sweepOne(batch, due, place, member, prefix)
   if deadline then
     local isStalled = beat and tonumber(beat) < tonumber(until_done)
     local pause = status == 'caught' and pauseBehind(extra)
+    openCalls(key, member, extra)
     if pause then
       tryAgain(batch, openOutbox(key, key, member), key, member, record, extra, aside, pause)
       local count = isStalled and 'stalled_reissued' or 'late_reissued'

@@ -9,6 +9,7 @@ import {
 } from '../handoffs/lifecycle/answers.ts'
 import type { WaitsFor } from '../core/schemas/handoffs.ts'
 import { namedIn } from '../handoffs/lifecycle/after.ts'
+import { callbackMember, withoutQuery } from '../handoffs/lifecycle/callback.ts'
 import { Explanations } from '../handoffs/lifecycle/explain.ts'
 import { InboxSettingsService } from '../handoffs/inbox/settings.ts'
 import { WorkerService } from '../handoffs/inbox/workers.ts'
@@ -58,7 +59,7 @@ function braced (payload: Buffer | null): Buffer {
 }
 
 function members (found: Found, place: Report['place']): object {
-  const { id, tenant, now, record, payload, result, digest, schema } = found
+  const { id, tenant, now, record, payload, result, digest, schema, callback } = found
   const { caught, completedAt } = record
   const deadline = deadlineOf(record)
   return {
@@ -78,6 +79,7 @@ function members (found: Found, place: Report['place']): object {
     ...agreedMembers(record),
     ...moreMembers(record, now),
     ...afterMembers(found),
+    ...callback !== null && { callback: callbackMember(callback) },
     ...digest !== '' && { digest: digestText(digest) },
     ...schema !== null && { result_schema_bytes: schema.length },
     partition: place.partition,
@@ -160,7 +162,7 @@ type Found = Extract<InspectReply, { outcome: 'found' }> & {
 type ReportLine = [name: string, value: string]
 
 /** The terms that pass set. */
-function agreedLines ({ now, record, digest, schema, after }: Found): ReportLine[] {
+function agreedLines ({ now, record, digest, schema, after, callback }: Found): ReportLine[] {
   const {
     to, priority, labels, availableAt, workWithin, heartbeatWithin, maxAttempts, attempt, reissueOf, parent, root, hops
   } = record.extra
@@ -188,6 +190,10 @@ function agreedLines ({ now, record, digest, schema, after }: Found): ReportLine
   }
   if (parent !== undefined) lines.push(['parent', `${parent}, root ${root}, hops ${hops}`])
   for (const [name, value] of otherTerms(record)) lines.push([name, harmless(value)])
+  if (callback !== null) {
+    const { url, pending, delivered, failed } = callback
+    lines.push(['callback', `${withoutQuery(url)}: ${pending} pending, ${delivered} delivered, ${failed} failed`])
+  }
   if (schema !== null) lines.push(['schema', `${schema.length} bytes`])
   if (digest !== '') lines.push(['digest', digestText(digest)])
   return lines
@@ -295,7 +301,8 @@ async function findIn (tenants: readonly string[], store: Store, id: string): Pr
     const place = { tenant, id, tag: tagOf(id) }
     const [inspection, status] = await Promise.all([store.approvals.inspect(place), store.handoffs.status(place)])
     if (inspection.outcome === 'not_found' || status.outcome === 'not_found') return undefined
-    return { id, tenant, ...inspection, result: status.result, texts: status.texts, after: status.after }
+    const { result, texts, after, callback } = status
+    return { id, tenant, ...inspection, result, texts, after, callback }
   }))
   return looks.find(look => look !== undefined)
 }

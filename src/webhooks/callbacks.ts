@@ -10,6 +10,8 @@ import type { Answer, Sender, WebhookSecrets } from './sender.ts'
 
 /** Attempts: a tenant has a share, however many addresses its callbacks go to. */
 const callbackPermits = { total: 512, each: 0, shared: 48, always: 4 }
+/** In how many partitions it takes what is due at once. */
+const claimsAtOnce = 16
 /** How often all partitions are asked, in milliseconds: where callbacks are announced, for what was missed. */
 const lookEvery = { announced: 5000, otherwise: 2000 }
 
@@ -119,27 +121,40 @@ class TenantCallbacks {
 
   /** @returns in how many milliseconds the first of what is left is due. Whatever ends before wakes it. */
   async #claim (): Promise<number> {
-    const { callbacks, permits } = this.#options
+    const { permits } = this.#options
     for (;;) {
-      const [tag, place] = [...this.#places].sort(([, one], [, other]) => one.at - other.at)[0] ?? []
-      if (tag === undefined || place === undefined || this.#claims.signal.aborted) return Infinity
-      const pause = place.at - performance.now()
-      if (pause > 0) return Math.min(pause, maxSleep)
+      const now = performance.now()
+      const due: string[] = []
+      let next = Infinity
+      for (const [tag, { at }] of this.#places) {
+        if (at > now) next = Math.min(next, at)
+        else if (due.push(tag) === claimsAtOnce) break
+      }
+      if (this.#claims.signal.aborted) return Infinity
+      if (due.length === 0) return Math.min(next - now, maxSleep)
       // Before they are claimed: a claim doesn't last for long.
       let free = permits.take(this.#tenant, callbackPermits.shared, this.#wake)
       if (free === 0) return Infinity
-      try {
-        this.#news.delete(tag)
-        const claimed = await callbacks.claim(tag, this.#tenant, free, claimLease)
-        free -= claimed.callbacks.length
-        for (const callback of claimed.callbacks) this.#begin(tag, claimed.now, callback)
-        if (this.#news.has(tag)) continue
-        if (claimed.first === null) this.#places.delete(tag)
-        else this.#places.set(tag, { first: claimed.first, at: performance.now() + claimed.first - claimed.now })
-      } finally {
-        permits.giveBack(this.#tenant, free, this.#wake)
-      }
+      const some = due.slice(0, free)
+      const each = Math.floor(free / some.length)
+      const claimed = await Promise.allSettled(some.map(tag => this.#claimAt(tag, each)))
+      for (const one of claimed) if (one.status === 'fulfilled') free -= one.value
+      permits.giveBack(this.#tenant, free, this.#wake)
+      for (const one of claimed) if (one.status === 'rejected') throw one.reason
     }
+  }
+
+  /** @returns how many it took */
+  async #claimAt (tag: string, max: number): Promise<number> {
+    this.#news.delete(tag)
+    const { now, first, callbacks } = await this.#options.callbacks.claim(tag, this.#tenant, max, claimLease)
+    for (const callback of callbacks) this.#begin(tag, now, callback)
+    const { at, first: known } = this.#places.get(tag) ?? { at: 0, first: 0 }
+    // The others have their turns first.
+    this.#places.delete(tag)
+    if (this.#news.has(tag)) this.#places.set(tag, { first: known, at })
+    else if (first !== null) this.#places.set(tag, { first, at: performance.now() + first - now })
+    return callbacks.length
   }
 
   #begin (tag: string, now: number, callback: Callback): void {

@@ -9,12 +9,21 @@ import type { Test } from 'tap'
 import { proxy, serve, tenants } from '../helpers/client.ts'
 import type { Tenant } from '../helpers/client.ts'
 import { builtHandoff, handoff, parsed } from '../helpers/command.ts'
+import { keepSecret } from '../helpers/log-sink.ts'
 import { scratchDir } from '../helpers/processes.ts'
+import { receiver } from '../helpers/receiver.ts'
 import { until } from '../helpers/until.ts'
+import { webhookSecret } from '../helpers/webhooks.ts'
 
 /** The agents' verbs of the command, against a service that listens. */
 
 const tenant = await tenants(t)
+/** The same with callbacks, which may go to this machine. */
+const called = await tenants(t, { WEBHOOK_SECRET: webhookSecret, WEBHOOK_ALLOW: '127.0.0.0/8' }, 1).then(next => () => {
+  const service = next()
+  service.app.deliverer!.start()
+  return service
+})
 type Who = Parameters<Tenant['env']>[0]
 
 function start () {
@@ -49,6 +58,57 @@ t.test('a handoff’s life, by the command alone', async t => {
   t.match((await run('bob', 'catch', after)).stderr, 'comes after others')
   t.match(await json('alice', 'cancel', last, '--force'), { status: 'cancelled' })
   t.match((await json('bob', 'catch', after)).after, [{ handoff_id: third, result: { sum: 1 } }, { handoff_id: last, status: 'cancelled' }])
+})
+
+t.test('a callback is given by options, and none of them without an address', async t => {
+  const service = called()
+  const as = { env: service.env('alice') }
+  const run = (...args: string[]) => handoff(['pass', '--task', 't', ...args], as)
+  const to = await receiver(t)
+  const token = 'callback-token-0123456789'
+  keepSecret(token)
+  const passed = parsed<{ handoff_id: string }>(await run('--callback', `${to.url}?q=1`, '--callback-type', 'handoff.caught', '--callback-type', 'handoff.done', '--callback-token', token, '--callback-result', '--json'))
+  const { handoff_id: id } = passed
+  await handoff(['catch', id], { env: service.env('bob') })
+  await handoff(['done', id, '--output', '{"n": 1.0}'], { env: service.env('bob') })
+  await until(() => to.got.length === 2)
+  const [caught, done] = ['handoff.caught', 'handoff.done'].map(type => to.got.find(({ body }) => JSON.parse(body).type === type)!)
+  t.ok(done!.body.endsWith(',"result":{"n": 1.0}}'), 'as it was given')
+  t.match([caught!.path, caught!.headers.authorization], ['/hook?q=1', `Bearer ${token}`])
+  const shown = await until(async () => {
+    const { stdout } = await handoff(['status', id], as)
+    return stdout.includes('"delivered":2') && stdout
+  })
+  t.notMatch(shown, token)
+  t.match(shown, /^callback +\{"url":"http:[^?]*\/hook",/m)
+
+  const plain = parsed<{ handoff_id: string }>(await run('--callback', to.url, '--json')).handoff_id
+  await handoff(['cancel', plain], as)
+  await until(() => to.got.length === 3)
+  t.strictSame([JSON.parse(to.got[2]!.body).type, to.got[2]!.headers.authorization], ['handoff.cancelled', undefined])
+
+  for (const [args, flag] of [[['--callback-type', 'handoff.done'], '--callback-type'], [['--callback-token', token], '--callback-token'], [['--callback-result'], '--callback-result']] as const) {
+    t.match(await run(...args), { code: 2, stdout: '', stderr: new RegExp(`^${flag} needs --callback`) })
+  }
+  t.match(await run('--callback', to.url, '--callback-type', 'handoff.passed'), { code: 1, stderr: /\/callback\/types\/0/ })
+  t.match(await run('--callback', 'ftp://example.com'), { code: 1, stderr: /\/callback\/url/ })
+  t.equal(to.got.length, 3)
+})
+
+t.test('work gives its command the checkpoint of the attempt before', async t => {
+  const { run, json } = start()
+  const { handoff_id: id } = await json('alice', 'pass', '--task', 't', '--to', 'w', '--max-attempts', '2', '--retry-delay', '0s')
+  await run('bob', 'next', 'w')
+  await run('bob', 'heartbeat', id!, '--checkpoint', '{"rows": 4200.0}')
+  const { reissued_as: next } = await json('bob', 'fail', id!, '--message', 'stopped')
+  const { code } = await run('bob', 'work', 'w', '--once', '--quiet', '--', process.execPath, '-e', `
+    let text = ''
+    process.stdin.on('data', some => { text += some }).on('end', () => {
+      const { checkpoint, checkpoint_by: by, checkpoint_at: at } = JSON.parse(text)
+      process.stdout.write(JSON.stringify({ checkpoint, by, at, isLiteral: text.includes('"checkpoint":{"rows": 4200.0}') }))
+    })`)
+  t.equal(code, 0)
+  t.match(await json('alice', 'status', next!), { status: 'done', result: { checkpoint: { rows: 4200 }, by: 'bob', at: /Z$/, isLiteral: true } })
 })
 
 t.test('numbers and texts go through as they are', async t => {

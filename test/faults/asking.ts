@@ -64,12 +64,15 @@ export interface AskingOptions {
   timeout?: number | undefined
   /** How long a handoff lives that nobody catches or ends, in milliseconds; by default a day. */
   lifetime?: number | undefined
+  /** The beginning of the addresses of callbacks; by default nothing has one. */
+  callbacksAt?: string | undefined
 }
 
 /** Sends wishes to the services and records the outcome of each request. */
 export class Asking {
   readonly counts = noCounts()
   readonly lifetime: number
+  readonly callbacksAt: string | undefined
   readonly #urls: readonly string[]
   readonly #history: History
   readonly #client: HttpClient
@@ -78,8 +81,9 @@ export class Asking {
   readonly #random = new Random(0)
   #next = 0
 
-  constructor ({ urls, history, timeout = requestTimeout, lifetime = day }: AskingOptions) {
+  constructor ({ urls, history, timeout = requestTimeout, lifetime = day, callbacksAt }: AskingOptions) {
     this.lifetime = lifetime
+    this.callbacksAt = callbacksAt
     this.#urls = urls
     this.#history = history
     this.#client = new HttpClient(timeout)

@@ -28,9 +28,10 @@ import type { Tolerance } from './steps.ts'
  * it, and lists exactly what can be caught from it; I15 a feed has each transition once, in order (feed-checks.ts); I16 a webhook gets each event
  * of its feed, and one message of each (webhook-checks.ts); I17 a question has one answer, and the deadlines rest until it is answered or over
  * (question-checks.ts);
- * I18 what comes after others is released or cancelled when the last of those has ended, and never before (after-checks.ts).
+ * I18 what comes after others is released or cancelled when the last of those has ended, and never before (after-checks.ts); I19 a callback's
+ * address is told each end at least once, and of no other handoff (callback-checks.ts).
  */
-export type Invariant = 'I1' | 'I2' | 'I3' | 'I5' | 'I6' | 'I7' | 'I8' | 'I9' | 'I10' | 'I11' | 'I14' | 'I15' | 'I16' | 'I17' | 'I18'
+export type Invariant = 'I1' | 'I2' | 'I3' | 'I5' | 'I6' | 'I7' | 'I8' | 'I9' | 'I10' | 'I11' | 'I14' | 'I15' | 'I16' | 'I17' | 'I18' | 'I19'
 
 export interface Violation {
   invariant: Invariant

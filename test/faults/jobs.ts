@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { callbackTypes } from '../../src/core/callback.ts'
 import type { Asking } from './asking.ts'
 import { clock, labelled, nameOfAttempt } from './history.ts'
 import type { Asked, Operation } from './history.ts'
@@ -27,6 +28,8 @@ const blockedTries = { times: 20, pause: 500 }
 const [workTime, beatTime] = [3_600_000, 1_800_000]
 export const askTime = 3_600_000
 const attemptsFollowed = 4
+/** The share of those with a callback, where there are any. */
+const called = 0.25
 
 /** The possible fates of an attempt, weighted by how often they are listed. */
 type Fate = 'done' | 'fail' | 'decline' | 'cancel' | 'reissue' | 'race' | 'drop'
@@ -73,7 +76,8 @@ export class Job {
     }
     const payload = makePayload(random, handoff)
     const after = others.length === 0 ? '' : `,"after":${JSON.stringify(others.map(({ id }) => id))},"after_need":"${this.#asked.afterNeed}"`
-    this.#body = `{${payload},${bodyOf(this.#asked)}${after}}`
+    const callback = asking.callbacksAt !== undefined && random.chance(called) ? callbackAt(`${asking.callbacksAt}${this.#passer.tenant}/${handoff}`, random) : ''
+    this.#body = `{${payload},${bodyOf(this.#asked)}${after}${callback}}`
     this.#wishes = new Wishes(asking, random, handoff, payload)
   }
 
@@ -181,6 +185,12 @@ export class Job {
       default: return [await end(fate)]
     }
   }
+}
+
+/** A member of pass: the end and questions are told, or all there is. */
+function callbackAt (url: string, random: Random): string {
+  const callback = { url, ...random.chance(0.5) && { types: callbackTypes }, ...random.chance(0.3) && { token: 'a-token' }, result: random.chance(0.3) }
+  return `,"callback":${JSON.stringify(callback)}`
 }
 
 /** @param retryDelay in milliseconds */

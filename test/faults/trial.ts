@@ -2,6 +2,7 @@ import type { Redis } from 'ioredis'
 import { afterFaults } from './after-checks.ts'
 import { audit, runAgents } from './agents.ts'
 import { noCounts } from './asking.ts'
+import { CallbackReceiver } from './callback-receiver.ts'
 import { checkHistory, describe, foundInRedis, questionsOf, usual } from './checker.ts'
 import type { Violation } from './checker.ts'
 import { feedFaultsInTime, readFeed } from './feed-checks.ts'
@@ -40,6 +41,8 @@ export interface Trial {
   inboxed?: number
   /** The service's settings where it tells events: they are held to what happened, and a webhook of one of the tenants to its feed. */
   events?: Record<string, string>
+  /** Whether some have callbacks where there are events; by default they do. */
+  isCalled?: boolean
   /** Within how many milliseconds from its end Redis's lists are right; by default at once. */
   listsWithin?: () => number
   /** Time-out of a request in milliseconds; by default the load's own. */
@@ -54,6 +57,8 @@ export class Tally {
   readonly questions = { asked: 0, answered: 0 }
   /** What webhooks were owed, and how often any of it came again. */
   readonly webhooks = { events: 0, repeats: 0 }
+  /** The same of callbacks. */
+  readonly callbacks = { callbacks: 0, repeats: 0 }
 
   /** The text for the table, with the first violations: of a run that failed it may be all that is left. */
   get result (): string {
@@ -66,7 +71,8 @@ export class Tally {
   /** What the webhooks had to do with, for the table. */
   get delivered (): string {
     const { events, repeats } = this.webhooks
-    return `${events.toLocaleString('en')} events for webhooks, ${repeats.toLocaleString('en')} repeats`
+    const { callbacks, repeats: again } = this.callbacks
+    return `${events.toLocaleString('en')} events for webhooks, ${repeats.toLocaleString('en')} repeats; ${callbacks.toLocaleString('en')} callbacks, ${again.toLocaleString('en')} repeats`
   }
 
   add (counts: typeof this.counts, violations: readonly Violation[]): void {
@@ -82,10 +88,12 @@ export class Tally {
 export async function runTrial (t: Stage, trial: Trial, tally: Tally): Promise<{ history: History, gap: number }> {
   const history = new History()
   const hooked = trial.events && new HookedTenant(tenants[trial.seed % tenants.length]!, trial.seed)
+  const called = trial.events && trial.isCalled !== false ? new CallbackReceiver(trial.seed) : undefined
   const over = new AbortController()
   try {
     await hooked?.start(trial.urls[0]!, trial.events!)
-    const load = runAgents({ ...trial, history, until: over.signal })
+    const callbacksAt = await called?.start(trial.urls[0]!)
+    const load = runAgents({ ...trial, history, until: over.signal, callbacksAt })
     load.catch(() => {}) // awaited below
     try {
       await trial.faults(history)
@@ -105,16 +113,20 @@ export async function runTrial (t: Stage, trial: Trial, tally: Tally): Promise<{
       if (answeredAt !== null) tally.questions.answered++
     }
     const unsent = hooked ? await webhookFaultsInTime(hooked, masters, tally) : []
+    const uncalled = await called?.faultsInTime(masters, prefix) ?? []
+    for (const name of ['callbacks', 'repeats'] as const) tally.callbacks[name] += called?.counts[name] ?? 0
     const violations: Violation[] = [
       ...checkHistory(history, { ...usual, budget }, state),
       ...foundInRedis('I15', untold, history),
       ...foundInRedis('I16', unsent, history),
+      ...foundInRedis('I19', uncalled, history),
     ]
     for (const violation of violations.slice(0, mostShown)) t.comment(describe(violation))
     tally.add(counts, violations)
     return { history, gap }
   } finally {
     hooked?.stop()
+    called?.stop()
   }
 }
 

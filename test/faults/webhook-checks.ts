@@ -4,6 +4,8 @@ import type { FeedEntry } from './feed-checks.ts'
 
 /** What a receiver got with one `webhook-id`. */
 export interface Received {
+  /** Where it came to. */
+  url: string
   /** The first body. */
   body: string
   times: number

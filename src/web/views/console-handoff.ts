@@ -181,7 +181,16 @@ function ending (one: Inspected): Row[] {
     ['Error', error === undefined ? '' : html`!${error.code == null ? '' : html`<code>${error.code}</code>`}!${quote(error.message)}`],
     ['Reason', quote(reason) + (asked === undefined ? quote(why) : '')],
     ['Next attempt', nextAttempt(one)],
+    ['Callback', callbackFact(one)],
   ]
+}
+
+/** How its callback stands. */
+function callbackFact ({ callback, now }: Inspected): string {
+  if (callback === undefined) return ''
+  const { url, pending, delivered, failed, last_status: status, last_error: error, last_at: at } = callback
+  const last = at === null ? '' : html`; the last answer was ${status ?? error ?? 'none'}, !${moment(at, now)}`
+  return html`<code>${url}</code>: ${pending} pending, ${delivered} delivered, ${failed} failed!${last}`
 }
 
 function nextAttempt ({ reissued_as: next }: Inspected): string {

@@ -1,6 +1,7 @@
 import { html } from 'ghtml'
 import { isBlocked } from '../../core/model.ts'
 import { digestText, otherTerms } from '../../handoffs/lifecycle/answers.ts'
+import { withoutQuery } from '../../handoffs/lifecycle/callback.ts'
 import type { ToRead } from '../../handoffs/people/approvals.ts'
 import { dateTag, duration, labelTags } from '../text.ts'
 
@@ -17,7 +18,8 @@ type Row = [name: string, value: string]
 export function terms (one: ToRead): string | null {
   const others = otherTerms(one.record).map(([name, value]): Row => [name, html`${value}`])
   const rows = [
-    ...addressee(one), ...labels(one), ...windows(one), ...attempts(one), ...lineage(one), ...ofSchedule(one), ...others
+    ...addressee(one), ...labels(one), ...windows(one), ...attempts(one), ...lineage(one), ...ofSchedule(one),
+    ...told(one), ...others
   ]
   if (one.digest !== '') rows.push(['Digest', digest(digestText(one.digest))])
   if (rows.length === 0) return null
@@ -67,6 +69,13 @@ function lineage ({ record: { extra: { parent } }, isParentShown }: ToRead): Row
 
 function ofSchedule ({ record: { extra: { schedule, scheduledFor } } }: ToRead): Row[] {
   return schedule === undefined ? [] : [['Run of the schedule', html`${schedule}, for !${dateTag(scheduledFor!)}`]]
+}
+
+/** Whom it tells what becomes of it, and whether the result goes there too. */
+function told ({ callback, record: { extra } }: ToRead): Row[] {
+  if (callback === null) return []
+  const what = extra.callback?.withResult === true ? 'what becomes of it, with its result' : 'what becomes of it'
+  return [['Callback', html`${what}, to <code>${withoutQuery(callback.url)}</code>`]]
 }
 
 /** To another handoff's page. */

@@ -79,6 +79,8 @@ export async function runUpgrades (t: Stage, scale: number, kinds = Object.keys(
       tried: triedShare,
       inboxed: inboxShare,
       events: env,
+      // The version before knows none.
+      isCalled: false,
       timeout: drainTimeout,
       listsWithin: () => listsAtLeast + took,
       async faults (history) {

@@ -109,17 +109,19 @@ export class Desk {
   }
 
   /** As src/handoffs/lifecycle/service.ts does it. */
-  async #pass ({ place, asked, after, payload, options }: Story, { token, n }: Operation, caller: Caller): Promise<Sent> {
+  async #pass ({ place, asked, after, payload, options: own, callback }: Story, { token, n }: Operation, caller: Caller): Promise<Sent> {
     // A retry is another span of the trace, but the same operation.
     const traceparent = token === null ? undefined : `t${n}`
     const { human, to, expiresIn } = asked
     const { handoffs } = this.#stores
-    const handoff = { ...place, token: token ?? '-', traceparent, passedBy: caller.agent, requireHuman: human, to, expiresIn, payload: Buffer.from(payload), options }
+    const options = own + (callback?.options ?? '')
+    const target = callback?.target ?? ''
+    const handoff = { ...place, token: token ?? '-', traceparent, passedBy: caller.agent, requireHuman: human, to, expiresIn, payload: Buffer.from(payload + target), options }
     const named = after.map(({ place }) => place.id)
     const body = { task: '', ...named.length > 0 && { after: named, after_need: asked.afterNeed } }
     const reply = await this.#after.place(caller, body, null).then(async found => {
       if (found === null) return handoffs.pass(handoff)
-      const passed = await handoffs.pass({ ...handoff, options: options + found.word, payload: Buffer.from(payload + found.field) })
+      const passed = await handoffs.pass({ ...handoff, options: options + found.word, payload: Buffer.from(payload + found.field + target) })
       if (passed.outcome === 'passed' || passed.outcome === 'replayed') await this.#after.passed('acme', place.id, found, null, passed.outcome === 'replayed')
       return passed
     }).catch(async error => {

@@ -79,6 +79,19 @@ export const luaMutations: readonly Mutation[] = [
     { name: 'a change brings back a tick that was noted since it was read', from: "if (is_here and is_here .. ' ' .. next or '') ~= seen then", to: "if (is_here or '') ~= string.match(seen, '^%S*') then" },
     { name: 'a tick is noted as if nothing had changed', from: "if begun ~= '' and version ~= ARGV[5] then return { 'changed' } end", to: '' },
   ]),
+  // Callbacks.
+  ...inCallbacks([
+    { name: 'an end isn’t told to a callback', from: "redis.call('ZADD', calls .. ':' .. tenant, time, id)", to: '' },
+    { name: 'a partition doesn’t know that it has callbacks', from: "redis.call('ZADD', calls, 'LT', time, tenant)", to: '' },
+    { name: 'a callback that was taken is not due again', from: 'taken[#taken + 1], taken[#taken + 2] = ms(now + lease), id', to: 'gone[#gone + 1], gone[id] = id, true', of: ['callback-claim'] },
+    { name: 'a callback that can’t be noted while a slot moves', from: "if not extra or not string.find(extra, ' C', 1, true) then return end", to: 'if true then return end' },
+    { name: 'a callback that failed is not tried again', from: "if outcome ~= 'again' then\n  redis.call('ZREM', due, id)", to: "if true then\n  redis.call('ZREM', due, id)", of: ['callback-tried'] },
+    { name: 'all that a callback is told has one id', from: "member .. ' ' .. created .. ' ' .. number)", to: "member .. ' ' .. created)" },
+    { name: 'handoffs passed at one moment have one callback', from: "redis.sha1hex(member .. ' ' .. created", to: 'redis.sha1hex(created' },
+    { name: 'a next attempt has no callback', from: "' [^bcdgjmprstuwACJKSTW]%S+'", to: "' [^bcdgjmprstuwAJKSTW]%S+'" },
+    { name: 'a handoff that was taken from its catcher is told as cancelled', from: 'not next and nil)', to: 'nil)' },
+    { name: 'a callback is told what it doesn’t want', from: 'if not letter or not string.find(wanted, letter, 1, true) then return end', to: 'if not letter then return end' },
+  ]),
   // The relay.
   { name: 'what was moved isn’t noted with the feed', shows: 'in feeds', lua: [{ from: "redis.call('HSET', moved, unpack(words))", to: '' }] },
   { name: 'events are moved although others before them are missing', shows: 'in feeds', lua: [{ from: 'local isMissing = tonumber(befores[at]) > last', to: 'local isMissing = false' }] },
@@ -91,4 +104,8 @@ function inSchedules (all: ReadonlyArray<{ name: string } & LuaChange>): Mutatio
 
 function inOrder (all: ReadonlyArray<{ name: string } & LuaChange>): Mutation[] {
   return all.map(({ name, ...change }) => ({ name, shows: 'in order', lua: [change] }))
+}
+
+function inCallbacks (all: ReadonlyArray<{ name: string } & LuaChange>): Mutation[] {
+  return all.map(({ name, ...change }) => ({ name, shows: 'in callbacks', lua: [change] }))
 }

@@ -1,15 +1,19 @@
 import { Unavailable } from '../../../src/core/errors.ts'
+import { callbackFaults } from '../callback-checks.ts'
 import { checkHistory, describe, foundInRedis, questionsOf, usual } from '../checker.ts'
 import type { CheckOptions, Violation } from '../checker.ts'
 import { feedFaults } from '../feed-checks.ts'
 import { History } from '../history.ts'
+import { Random } from '../random.ts'
 import { sweepRound } from '../index-checks.ts'
 import { dumpServers } from './dump.ts'
 import { maxWorkTtlFor } from './answers.ts'
 import { Asker } from './asker.ts'
+import { Receivers, withCallback } from './calls.ts'
 import { Cluster } from './cluster.ts'
 import { Clients } from './clients.ts'
 import { newStories } from './stories.ts'
+import type { Story } from './stories.ts'
 import { pass } from './globals.ts'
 import { feedsOf } from './relaying.ts'
 import { Planner, scheduleFaults, untilSettled } from './scheduling.ts'
@@ -35,6 +39,8 @@ const topologies = [alone, sentinels, (world: World) => new Cluster(world)]
 const faultsWithin = 3500
 /** Within this long a transition is in the feed (ms): another replica takes the relay's lease over and goes round twice. */
 const untilTold = 10_000
+/** Within this long a callback is delivered (ms): a replica that died with it gave no note for 30 s, and what failed comes again 40 s later. */
+const untilCalled = 120_000
 /** Longer than a call's budget: otherwise a catch might be answered only after the work's deadline, and rightly as expired. */
 const shortWork = 3000
 /** Until the sweep asks so seldom about what is blocked that others must find the ends in time. */
@@ -48,11 +54,16 @@ export async function simulate (seed: number, mutation: Mutation | null = null, 
   const { random } = world
   const drawn = random.pick(topologies)
   const { shows } = mutation ?? {}
-  const topology = shows === undefined || shows === 'in order' || shows === 'in schedules' ? drawn(world) : new Cluster(world)
+  const everywhere = ['in order', 'in schedules', 'in callbacks', undefined]
+  const topology = everywhere.includes(shows) ? drawn(world) : new Cluster(world)
   const history = new History()
   const telling = random.chance(0.5) && shows !== 'in feeds' ? 'off' : topology instanceof Cluster ? 'relayed' : random.pick(['direct', 'relayed'] as const)
   const workTtl = random.pick([shortWork, 60_000])
-  const stories = newStories(random, shows?.startsWith('in order') || random.chance(0.25))
+  const drawnStories = newStories(random, shows?.startsWith('in order') || random.chance(0.25))
+  // By dice of their own, so that most seeds are what they are without.
+  const callbackDice = new Random(~seed)
+  const receivers = shows === 'in callbacks' || callbackDice.chance(0.25) ? new Receivers(world) : null
+  const stories = receivers === null ? drawnStories : calledStories(callbackDice, drawnStories)
   const isInOrder = stories.some(({ after }) => after.length > 0)
   const isSimple = !isInOrder && stories.every(({ kind }) => kind === 'plain')
   const isOneRedis = telling === 'direct' || (telling === 'off' && !(topology instanceof Cluster) && random.chance(0.5))
@@ -63,7 +74,7 @@ export async function simulate (seed: number, mutation: Mutation | null = null, 
   let violations: Violation[] = []
   const told: string[] = []
   const play = async () => {
-    services = Array.from({ length: random.between(1, 2) }, (_, at) => new Service(world, topology, `service${at}`, { workTtl, telling, isOneRedis, hasSchedules }))
+    services = Array.from({ length: random.between(1, 2) }, (_, at) => new Service(world, topology, `service${at}`, { workTtl, telling, isOneRedis, hasSchedules, receivers }))
     asker = new Asker(world, services, history, workTtl)
     const clients = new Clients(asker)
     planner = hasSchedules ? new Planner(world, services) : undefined
@@ -109,6 +120,7 @@ export async function simulate (seed: number, mutation: Mutation | null = null, 
     const options: CheckOptions = { ...usual, slack, budget: usual.budget + longest + (stories.some(({ kind }) => kind === 'inbox') ? 8000 : 0) + (isInOrder ? 2 * usual.budget : 0), workTtl, maxWorkTtl: maxWorkTtlFor(workTtl) }
     violations = checkHistory(history, options, dumpServers(world, topology))
     if (telling !== 'off') violations.push(...await untoldIn(world, topology, history))
+    if (receivers !== null) violations.push(...await uncalledIn(world, topology, history, receivers))
   }
   let over = false
   let failure: unknown = null
@@ -141,6 +153,22 @@ async function untoldIn (world: World, topology: Topology, history: History): Pr
     if (faults.length === 0 || times === 0) return foundInRedis('I15', faults, history)
     await sleep(world, 250)
   }
+}
+
+/** The same for what addresses of callbacks were told. */
+async function uncalledIn (world: World, topology: Topology, history: History, { called }: Receivers): Promise<Violation[]> {
+  for (let times = untilCalled / 500; ; times--) {
+    const faults = callbackFaults(dumpServers(world, topology), 'acme', called)
+    if (faults.length === 0 || times === 0) return foundInRedis('I19', faults, history)
+    await sleep(world, 500)
+  }
+}
+
+/** The same stories, most of them with a callback. Those that come after others name those. */
+function calledStories (random: Random, stories: readonly Story[]): Story[] {
+  const made = new Map<Story, Story>()
+  for (const story of stories) made.set(story, withCallback(random, { ...story, after: story.after.map(one => made.get(one)!) }))
+  return [...made.values()]
 }
 
 /** A fault of the topology, or one that any service may meet. */

@@ -7,6 +7,8 @@ import { Inboxes } from '../../../src/store/inboxes.ts'
 import { Lanes, callBudget } from '../../../src/redis/lanes.ts'
 import type { Operation } from '../history.ts'
 import { Desk } from './answers.ts'
+import { startDeliverer } from './calls.ts'
+import type { Receivers } from './calls.ts'
 import type { Request, Sent, TakeRequest } from './answers.ts'
 import { Scheduling } from './scheduling.ts'
 import { scriptsFor, startRelay } from './relaying.ts'
@@ -24,8 +26,11 @@ const lateness = 60
 /** Nobody waits here, and no message comes: what is known of a list is what was read. */
 const subscriptions = { listen: () => new Promise<never>(() => {}) } as never
 
-/** What all replicas of the service have in common. @property workTtl milliseconds @property isOneRedis whether scripts may write to several partitions @property hasSchedules whether they run schedules */
-export interface Settings { workTtl: number, telling: Telling, isOneRedis: boolean, hasSchedules: boolean }
+/**
+ * What all replicas of the service have in common. @property workTtl milliseconds @property isOneRedis whether scripts may write to several partitions
+ * @property hasSchedules whether they run schedules @property receivers of callbacks; null where there are none
+ */
+export interface Settings { workTtl: number, telling: Telling, isOneRedis: boolean, hasSchedules: boolean, receivers: Receivers | null }
 
 /** One replica of the service: its own code in a simulated process. */
 export class Service {
@@ -46,7 +51,7 @@ export class Service {
   /** What it would have logged as its own mistakes. */
   readonly faults: string[] = []
 
-  constructor (world: World, topology: Topology, name: string, { workTtl, telling, isOneRedis, hasSchedules }: Settings) {
+  constructor (world: World, topology: Topology, name: string, { workTtl, telling, isOneRedis, hasSchedules, receivers }: Settings) {
     this.#world = world
     this.#topology = topology
     this.process = { name, skew: 1e6 * world.random.next(), pausedUntil: 0, dead: false }
@@ -59,6 +64,7 @@ export class Service {
     const relay = telling === 'relayed' ? startRelay(() => lanes, masters, topology, name, this.faults) : undefined
     const lanes: Lanes = new Lanes(masters, replicas === 0 ? null : { replicas, barrierKey: tag => keys.barrier(tag) }, isOneRedis, relay?.take)
     if (world.mutation?.noRound !== true) relay?.start()
+    if (receivers !== null) startDeliverer(receivers, lanes, scripts, keys, masters, topology, isOneRedis, this.faults)
     this.#handoffs = new Handoffs(lanes, scripts, keys, lifetimes, isOneRedis)
     this.#dependents = new Dependents(lanes, scripts, keys, isOneRedis, error => this.faults.push(`releasing failed: ${String(error)}`))
     const attempts = new Attempts(lanes, scripts, keys, lifetimes)

@@ -17,6 +17,8 @@ export interface Story {
   after: readonly Story[]
   /** Whether nobody catches it by its id before the faults are over. */
   isLeft: boolean
+  /** What pass's script takes of its callback, if it has one. */
+  callback?: { options: string, target: string }
   /** What pass's script takes besides. */
   options: string
   /** JSON members. */
