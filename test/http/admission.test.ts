@@ -95,9 +95,17 @@ const forms: Record<string, () => Promise<[url: string, fields: Record<string, s
   '/console/inboxes/:name/redrive': async () => ['/console/inboxes/forms/redrive', {}],
   '/console/failed/redrive': async () => ['/console/failed/redrive', { labels: 'run:1' }],
   '/console/run/stop': async () => ['/console/run/stop?label=run&value=1', {}],
+  '/console/schedules/:name/pause': async () => [`/console/schedules/${await schedule()}/pause`, { paused: 'true' }],
+  '/console/schedules/:name/run': async () => [`/console/schedules/${await schedule()}/run`, { key: 'once' }],
   '/console/webhooks/new': async () => ['/console/webhooks/new', { url: 'http://127.0.0.1:9/hook' }],
   '/console/webhooks/:id/test': async () => [`/console/webhooks/${(await service.store.webhooks!.list('default'))[0]!.id}/test`, {}],
   '/console/failed/chosen': async () => ['/console/failed/chosen', { id: await failed() }],
+}
+
+async function schedule (): Promise<string> {
+  const answer = await service.call('alice', 'PUT', '/api/schedules/forms', { cron: '0 3 * * *', handoff: { task: 't', to: 'forms' } })
+  if (answer.statusCode >= 300) throw new Error(answer.body)
+  return 'forms'
 }
 
 async function createdAt (id: string): Promise<string> {
