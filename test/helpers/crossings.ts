@@ -24,7 +24,7 @@ interface Need { who: Member, there?: (tenant: Tenant) => Promise<Record<string,
 const anId = 'AVHdDBR3Ox_T_H9gltuUjYVhg'
 const payload = { task: 't', to: 'in', labels: { run: '1', team: 'red' } }
 
-async function ask (tenant: Tenant, who: Member, method: 'GET' | 'POST', path: string, body?: object): Promise<Record<string, any>> {
+async function ask (tenant: Tenant, who: Member, method: 'GET' | 'POST' | 'PUT', path: string, body?: object): Promise<Record<string, any>> {
   // On a busy machine it may be too much at once.
   const answer = await until(async () => {
     const one = await tenant.call(who, method, path, body)
@@ -73,6 +73,12 @@ async function inSeveral (tenant: Tenant) {
   return {}
 }
 
+/** With the names that the exchanges have, and a cursor that the service never gave. */
+async function scheduled (tenant: Tenant) {
+  for (const name of ['nightly', 'a.b']) await ask(tenant, 'alice', 'PUT', `/api/schedules/${name}`, { every: 3600, handoff: { task: 't' } })
+  return { c: undefined }
+}
+
 /** By the exchange's name, or else by TypeScript's name of the method. A new one is made with what most need. */
 const needs: Record<string, Need> = {
   pass: { who: 'alice' },
@@ -98,6 +104,14 @@ const needs: Record<string, Need> = {
   'approvals.approve': { who: 'approver', there: waiting },
   'approvals.reject': { who: 'approver', there: waiting },
   events: { who: 'alice', there: done },
+  'schedules.put': { who: 'alice' },
+  'schedules.get': { who: 'alice', there: scheduled },
+  'schedules.list': { who: 'alice', there: scheduled },
+  'schedules.pause': { who: 'alice', there: scheduled },
+  'schedules.resume': { who: 'alice', there: scheduled },
+  'schedules.run': { who: 'alice', there: scheduled },
+  'schedules.runs': { who: 'alice', there: scheduled },
+  'schedules.backfill': { who: 'alice', there: scheduled },
 }
 const usual: Need = { who: 'bob', there: caught }
 
