@@ -64,12 +64,12 @@ for (const isSpread of [false, true]) {
     const waits = await of.pass()
     const { digest } = (await of.ask('carol', 'GET', `/api/approvals/${yes}`)).json()
     await of.approve(yes, { note: 'go,\n"on"' })
-    setClock(start + 1000)
+    await setClock(start + 1000)
     await of.reject(no)
-    setClock(start + 2000)
+    await setClock(start + 2000)
     const { id, ask } = await questioned(of, { to: 'box' })
     const toPasser = await of.asked()
-    setClock(start + 3000)
+    await setClock(start + 3000)
     const { ask_id: passers } = await of.post('ann', `/api/ask/${(await of.asked()).id}`, { question: 'q', of: 'passer' }).catch(() => ({ ask_id: '' }))
     t.equal(passers, '', 'one question at a time')
     const found = (await of.ask('carol', 'GET', '/api/decisions')).body
@@ -100,7 +100,7 @@ for (const isSpread of [false, true]) {
     const id = await pass()
     await of.reject(id)
     isProblem(t, await of.ask('carol', 'POST', `/api/reject/${id}`, { note: 'no' }), 409, 'already_decided')
-    setClock(start + 1)
+    await setClock(start + 1)
     const { ask, id: asked } = await of.asked()
     for (const replayed of [false, true]) {
       const answer = await of.ask('carol', 'POST', `/api/answer/${asked}`, { ask_id: ask, answer: {} })
@@ -108,7 +108,7 @@ for (const isSpread of [false, true]) {
     }
     t.strictSame(ids(await of.page()), [asked, id])
     await redis.del(keys.handoff(tagOf(id), `again:${id}`))
-    setClock(start + 10_000)
+    await setClock(start + 10_000)
     t.equal(await pass(), id)
     await of.approve(id)
     t.strictSame((await of.page()).items.filter(one => one.handoff_id === id).map(({ state }) => state), ['approved', 'rejected'])
@@ -118,7 +118,7 @@ for (const isSpread of [false, true]) {
     const of = as('pages')
     const made: string[] = []
     for (let n = 0; n < 12; n++) {
-      setClock(start + Math.floor(n / 3) * 100)
+      await setClock(start + Math.floor(n / 3) * 100)
       const id = n % 2 === 0 ? (await questioned(of)).id : await of.pass()
       if (n % 2 === 1) await of.approve(id)
       made.push(id)
@@ -130,7 +130,7 @@ for (const isSpread of [false, true]) {
       t.ok(page.items.length <= 2)
       seen.push(...ids(page))
       cursor = page.next_cursor
-      setClock(start + 10_000)
+      await setClock(start + 10_000)
     }
     t.equal(new Set(seen).size, 12)
     const group = (id: string) => Math.floor(made.indexOf(id) / 3)
@@ -145,9 +145,9 @@ for (const isSpread of [false, true]) {
     t.match(await of.page(), { items: [{ handoff_id: one, task: 'one', note: 'no' }] })
     const list = keys.decisions(homeTag('gone'), 'gone')
     t.strictSame(await Promise.all([list, `${list}:${one}`].map(key => redis.pexpiretime(key))), [start + 2 * day, start + 2 * day])
-    setClock(start + 60_000)
+    await setClock(start + 60_000)
     await of.approve(later)
-    setClock(start + 2 * day)
+    await setClock(start + 2 * day)
     t.strictSame(ids(await of.page()), [later])
     const third = await of.pass()
     await of.approve(third)
@@ -167,7 +167,7 @@ for (const isSpread of [false, true]) {
     const evil = ['=1+1', '+1', '-1', '@x', '\tx', 'a,"b"\r\nc']
     const made: string[] = []
     for (const [n, task] of evil.entries()) {
-      setClock(start + n)
+      await setClock(start + n)
       made.push(await of.pass({ task, to: 'box', labels: { run: '1', a: '2' } }))
       await of.reject(made[n]!, n === 0 ? '=HYPERLINK("https://example.com")' : 'no')
     }
@@ -211,7 +211,7 @@ for (const isSpread of [false, true]) {
     const of = as('full')
     const made: string[] = []
     for (let n = 0; n < 9; n++) {
-      setClock(start + n)
+      await setClock(start + n)
       made.push(await of.pass())
       await of.approve(made[n]!)
     }

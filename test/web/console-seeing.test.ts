@@ -177,7 +177,7 @@ t.test('what has ended is listed, with filters', async t => {
   t.strictSame(await listed(`since=${at}`), [cancelled, failed], 'as links have it')
   t.match((await ask(`/console/ended?${since(3_600_000, '%2B01:00')}`)).body, `name="since" value="${at.slice(0, -1)}">`)
   t.equal((await ask('/console/ended?since=yesterday')).statusCode, 400)
-  t.match(textOf((await ask('/console/ended')).body), /done 0 s ago in a by alice from alice/)
+  t.match(textOf((await ask('/console/ended')).body), /done \d+ s ago in a by alice from alice/)
   t.notMatch((await ask('/console/ended')).body, 'result')
   for (const query of ['status=open', 'labels=x', 'inbox=%20x%20y']) t.equal((await ask(`/console/ended?${query}`)).statusCode, 400, query)
   t.strictSame([...(await ask('/console/find?q=run:1')).body.matchAll(/id="h-([\w-]{25})"/g)].map(([, id]) => id), [done], 'a label finds it too')
