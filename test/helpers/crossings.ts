@@ -270,10 +270,15 @@ async function atMost (way: Faulty, connections: number, name: string): Promise<
   await until(() => way.open() <= connections).catch(() => { throw new Error(`${name}: ${way.open()} connections are open: ${way.said()}`) })
 }
 
-/** Several at once. */
+/** Several at once. After an error none begins, and those that have begun end first: what they wait for must not have ended before them. */
 export async function inParallel<T> (all: readonly T[], each: (one: T) => Promise<void>, atOnce = 16): Promise<void> {
   const left = all.values()
+  const errors: unknown[] = []
   await Promise.all(Array.from({ length: atOnce }, async () => {
-    for (const one of left) await each(one)
+    for (const one of left) {
+      if (errors.length > 0) return
+      await each(one).catch(error => errors.push(error))
+    }
   }))
+  if (errors.length > 0) throw errors[0]
 }
