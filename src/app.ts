@@ -1,6 +1,5 @@
-import Fastify from 'fastify'
-import type { FastifyInstance, FastifyServerOptions } from 'fastify'
-import { SettingError } from './config.ts'
+import type { FastifyInstance } from 'fastify'
+import { SettingError } from './core/errors.ts'
 import type { Config } from './config.ts'
 import { Lookups } from './core/lookups.ts'
 import type { LookupOptions } from './core/lookups.ts'
@@ -37,15 +36,15 @@ import { baseUrlOf } from './http/base-url.ts'
 import { shedLate, useBudgets } from './http/overload.ts'
 import type { RefusedCounts } from './http/overload.ts'
 import { Bodies, useJsonBodies } from './http/body.ts'
+import { Credentials } from './auth/credentials.ts'
 import { KeyList } from './auth/key-list.ts'
 import type { KeyRing } from './auth/key-ring.ts'
-import { endStalled, isGone, onGone, onOver, useDraining, useNodeAnswers } from './http/connections.ts'
+import { TokenRing } from './auth/token-ring.ts'
+import { useDraining } from './http/connections.ts'
 import { noteEndpoints, useOpenApi } from './http/openapi.ts'
-import { Requests, logOperated, logTransitions, requestId } from './http/observe.ts'
-import type { FaultLog, RequestLog } from './http/observe.ts'
-import { refuseUnknown, serverOptions } from './http/server.ts'
-import { answerErrors } from './http/problems.ts'
-import type { AnswerPage } from './http/problems.ts'
+import { Requests, logOperated, logTransitions } from './http/observe.ts'
+import type { RequestLog } from './http/observe.ts'
+import { bareApp, serverOptions } from './http/server.ts'
 import { useRateLimit } from './http/rate-limit.ts'
 import { letAnswersArrive } from './http/unread-bodies.ts'
 import { Batches, batchRoute } from './http/batch.ts'
@@ -56,10 +55,10 @@ import { readClients } from './http/clients.ts'
 import { llmsRoute, skillRoutes } from './http/routes/agent-texts.ts'
 import { healthRoutes } from './http/routes/health.ts'
 import { serverCard } from './mcp/card.ts'
+import { ResourceMetadata } from './mcp/resource-metadata.ts'
 import { mcpPreflight, mcpRoute, originCheck } from './mcp/route.ts'
 import { InboxRounds } from './metrics/inboxes.ts'
 import { makeRegistry, metricsRoute } from './metrics/registry.ts'
-import { problem } from './core/schemas/problem.ts'
 import { scheduledHandoff } from './core/schemas/schedules.ts'
 import { compile, nestedIn } from './core/validator.ts'
 import { whyFull } from './store/health.ts'
@@ -273,10 +272,21 @@ export async function buildApp (
     limits
   })
   const guessesOf = await countGuesses(app)
-  app.addHook('onReady', async () => keys.start())
-  app.addHook('onClose', async () => keys.stop())
+  const tokens = config.issuers.length === 0
+    ? null
+    : new TokenRing({ issuers: config.issuers, baseUrl, ring: keys, output: log })
+  app.addHook('onReady', async () => {
+    keys.start()
+    tokens?.start()
+  })
+  app.addHook('onClose', async () => {
+    keys.stop()
+    await tokens?.stop()
+  })
   const limit = (instance: FastifyInstance) =>
     useRateLimit(instance, store.rates, config.ratePerMinute, keys.limits, refused)
+  const forMcp = config.issuers.filter(({ isForMcp }) => isForMcp)
+  const metadata = forMcp.length === 0 ? null : new ResourceMetadata(app, forMcp, baseUrl)
   const isAllowed = originCheck(config.mcpOrigins, config.baseUrl !== undefined, baseUrl)
   mcpPreflight(app, config.mcpOrigins, isAllowed)
   await app.register(async api => {
@@ -285,7 +295,7 @@ export async function buildApp (
       reply.header('x-request-id', request.id).header('cache-control', 'no-store')
       done()
     })
-    await useAuth(api, keys, guessesOf)
+    await useAuth(api, new Credentials(keys, tokens), guessesOf)
     limit(api)
     useJsonBodies(api, bodies, Math.min(config.bodyLimit, config.batchLimit))
     operationRoutes(api, operations, log)
@@ -295,6 +305,7 @@ export async function buildApp (
     batchRoute(api, batches, { sizes: requests.batchSizes, bodyLimit: config.batchLimit, log })
     mcpRoute(api, {
       operations,
+      metadata,
       isAllowed,
       requests,
       onMoved (request, { moved, operated, traceparent }) {
@@ -367,34 +378,4 @@ function targetsFor ({ webhookAllow }: Config, atOnce: number, { webhooks: more 
 function refuseOwnPath (basePath: string, { routes }: Requests): void {
   if (basePath === '' || !routes.some(({ route }) => `${route}/`.startsWith(`${basePath}/`))) return
   throw new SettingError(`BASE_URL: ${basePath} is the service’s own; take another path`)
-}
-
-/** An instance that counts requests and answers errors, and has no routes yet. */
-function bareApp (
-  options: FastifyServerOptions, requests: Requests, log: FaultLog, basePath: string, answerPage?: AnswerPage
-): FastifyInstance {
-  const answerError = answerErrors(log, code => requests.refused(code), answerPage)
-  const app = Fastify({
-    ...options,
-    genReqId: requestId,
-    // A URL that can't be decoded. No hook runs for it.
-    frameworkErrors: (error, request, reply) => {
-      requests.unmatched(request, reply)
-      answerError(error, request, reply)
-    },
-  })
-  app.decorate('basePath', basePath)
-  app.decorateRequest('isGone', isGone)
-  app.decorateRequest('onGone', onGone)
-  app.decorateRequest('onOver', onOver)
-  app.decorateRequest('response', null as never)
-  app.setErrorHandler(answerError)
-  // Outside the instances that read bodies, none is read: the sender isn't known there.
-  app.removeAllContentTypeParsers()
-  app.addSchema(problem)
-  requests.watch(app)
-  useNodeAnswers(app)
-  endStalled(app)
-  refuseUnknown(app)
-  return app
 }

@@ -1,9 +1,12 @@
+import { readFileSync } from 'node:fs'
 import { isIP, isIPv6 } from 'node:net'
 import { Type } from '@sinclair/typebox'
 import type { Static } from '@sinclair/typebox'
 import { Ajv } from 'ajv'
-import { callerOf } from './core/model.ts'
-import type { ApiKey, Scope } from './core/model.ts'
+import { SettingError } from './core/errors.ts'
+import { IssuersFault, parseIssuers } from './core/issuers.ts'
+import type { Issuer } from './core/issuers.ts'
+import { keysOf, listed } from './core/static-keys.ts'
 import { isAllowEntry, senderOf, serverOf } from './core/mail.ts'
 import type { MailSettings } from './core/mail.ts'
 import { readDuration } from './clients/typescript/command/common/time.ts'
@@ -65,6 +68,10 @@ const environment = Type.Object({
   READER_KEYS: Type.String({
     default: '', description: 'the keys of those who may read all of a handoff: name:secret,tenant/name:secret,…'
   }),
+  ISSUERS: Type.Optional(Type.String({
+    description: 'who issues tokens that the service takes, and who their subjects are: JSON, or @ and the path of a ' +
+      'file with it'
+  })),
   TRUSTED_PROXIES: Type.String({
     default: '',
     description: 'who is trusted to say where a request came from (X-Forwarded-For): addresses and ' +
@@ -168,11 +175,6 @@ const environment = Type.Object({
  */
 const defaultBodiesLimit = 64 * 1024 * 1024
 
-/** An invalid setting. Its message is one line for the operator. */
-export class SettingError extends Error {
-  override name = 'SettingError'
-}
-
 export type Config = ReturnType<typeof loadConfig>
 
 /**
@@ -207,6 +209,7 @@ export function loadConfig (env: NodeJS.ProcessEnv = process.env) {
     keyPrefix: given.REDIS_KEY_PREFIX,
     dataDir: given.DATA_DIR,
     apiKeys: keysOf(given),
+    issuers: issuersOf(given.ISSUERS),
     trustedProxies,
     defaultExpiresIn: given.DEFAULT_EXPIRES_IN * 1000,
     maxExpiresIn: given.MAX_EXPIRES_IN * 1000,
@@ -240,6 +243,21 @@ export function loadConfig (env: NodeJS.ProcessEnv = process.env) {
     logLevel: given.LOG_LEVEL,
   })
   return config
+}
+
+/** @throws {SettingError} with a JSON Pointer to what is wrong */
+function issuersOf (text: string | undefined): Issuer[] {
+  if (text === undefined) return []
+  try {
+    return parseIssuers(text.startsWith('@') ? readText(text.slice(1)) : text, readText)
+  } catch (error) {
+    if (error instanceof IssuersFault) throw new SettingError(`ISSUERS: ${error.message}`)
+    throw new SettingError(`ISSUERS: the file can’t be read: ${(error as NodeJS.ErrnoException).code}`)
+  }
+}
+
+function readText (path: string): string {
+  return readFileSync(path, 'utf8')
 }
 
 /** @throws {SettingError} also for one of the three that is wrong where the others are missing */
@@ -315,11 +333,6 @@ function isRedisUrl (url: string): boolean {
   }
 }
 
-/** The entries of a comma-separated list. */
-function listed (text: string): string[] {
-  return text.split(',').map(entry => entry.trim()).filter(entry => entry !== '')
-}
-
 /** Is it an origin in the form that browsers send: without a path and without a default port? */
 function isOrigin (text: string): boolean {
   return /^https?:/.test(text) && URL.canParse(text) && new URL(text).origin === text
@@ -337,64 +350,4 @@ function isNetwork (text: string): boolean {
   const version = isIP(address)
   if (version === 0 || more.length > 0) return false
   return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128))
-}
-
-export const agentScopes: readonly Scope[] = ['pass', 'catch', 'status']
-const approverScopes: readonly Scope[] = ['approve', 'status']
-const operatorScopes: readonly Scope[] = ['operate', 'approve', 'status']
-const readerScopes: readonly Scope[] = ['read', 'status']
-/** Of the key for people that `npm start` makes. */
-export const localPersonScopes: readonly Scope[] = [...operatorScopes, 'read']
-
-/**
- * `name:secret` or `tenant/name:secret`: names have 1 to 64 characters; a secret has at least 16 visible ASCII
- * characters except , and :
- */
-const keyShape = /^(?:([A-Za-z0-9._-]{1,64})\/)?([A-Za-z0-9._-]{1,64}):([!-+\--9;-~]{16,})$/
-
-/** The keys of all variables. One in READER_KEYS may be another variable's too, and then has the scopes of both. */
-function keysOf (given: Static<typeof environment>): ApiKey[] {
-  const keys = [
-    ...parseKeys('API_KEYS', given.API_KEYS, agentScopes),
-    ...parseKeys('APPROVER_KEYS', given.APPROVER_KEYS, approverScopes),
-    ...parseKeys('OPERATOR_KEYS', given.OPERATOR_KEYS, operatorScopes),
-  ]
-  const readers = parseKeys('READER_KEYS', given.READER_KEYS, readerScopes)
-  refuseSharedSecrets(keys)
-  refuseSharedSecrets(readers)
-  const bySecret = new Map(keys.map(key => [key.secret, key]))
-  for (const reader of readers) {
-    const same = bySecret.get(reader.secret)
-    const { tenant, agent } = reader.caller
-    if (same?.caller.tenant !== tenant || same.caller.agent !== agent) keys.push(reader)
-    else same.caller = callerOf(tenant, agent, [...same.caller.scopes, ...readerScopes])
-  }
-  refuseSharedSecrets(keys)
-  return keys
-}
-
-function parseKeys (variable: string, text: string, scopes: readonly Scope[]): ApiKey[] {
-  return listed(text).map((entry, index) => {
-    const [, tenant = 'default', agent, secret] = keyShape.exec(entry) ?? []
-    if (agent === undefined || secret === undefined) {
-      // Says which entry is wrong, and not its text: a mistyped secret is still a secret.
-      throw new SettingError(`${variable}: entry ${index +
-        1} is not name:secret or tenant/name:secret, names of 1 to 64 of ` +
-        'A-Z a-z 0-9 . _ -, a secret of at least 16 visible ASCII characters other than , and :')
-    }
-    return { caller: callerOf(tenant, agent, scopes), secret }
-  })
-}
-
-/** Each secret must belong to one caller. Otherwise the order of the lists would decide who a request is from. */
-function refuseSharedSecrets (keys: readonly ApiKey[]): void {
-  const owners = new Map<string, ApiKey['caller']>()
-  for (const { secret, caller } of keys) {
-    const owner = owners.get(secret)
-    if (owner !== undefined) {
-      throw new SettingError(`API_KEYS, APPROVER_KEYS, OPERATOR_KEYS, READER_KEYS: ${owner.tenant}/${owner.agent} and ` +
-        `${caller.tenant}/${caller.agent} have the same secret`)
-    }
-    owners.set(secret, caller)
-  }
 }

@@ -1,5 +1,6 @@
 import t from 'tap'
-import { SettingError, loadConfig, loadProcessConfig } from '../src/config.ts'
+import { loadConfig, loadProcessConfig } from '../src/config.ts'
+import { SettingError } from '../src/core/errors.ts'
 
 function refusal (env: Record<string, string>): Error | undefined {
   try {

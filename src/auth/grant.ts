@@ -2,7 +2,7 @@ import { Problem } from '../core/errors.ts'
 import type { Caller, NeededScope } from '../core/model.ts'
 
 /**
- * The right by which a request is served: a valid key, or a session that was opened with one. It may end while the
+ * The right by which a request is served: a valid key or token, or a session that was opened with a key. It may end while the
  * request is open, so each step of an open request is authorised again.
  */
 export interface Grant {
@@ -10,6 +10,8 @@ export interface Grant {
   readonly caller: Caller
   /** A text in place of the key, where the key itself must not be. */
   readonly mark: string
+  /** When the key or token expires (ms since the epoch); Infinity for never. */
+  readonly ends: number
   /** The same grant, for steps that need a scope. */
   for (scope: NeededScope | undefined): Grant
   /**
@@ -20,7 +22,7 @@ export interface Grant {
   authorise (): Caller | Promise<Caller>
   /**
    * Events before this has resolved show in `authorise`.
-   * @param refusal the answer to send at the end, if it isn't that of a key
+   * @param refusal the answer to send at the end, if it isn't that of a key or token
    * @returns a function that stops it
    */
   onEnd (listener: GrantListener, refusal?: () => Error): Promise<() => void>

@@ -1,8 +1,13 @@
 import { Unavailable } from '../core/errors.ts'
 import type { Subscriptions } from '../redis/subscriptions.ts'
 import type { KeyChange, KeyRecords } from '../store/api-keys.ts'
-import type { LimitTable } from './limit-table.ts'
+import type { LogTable } from './log-table.ts'
 
+/**
+ * How long what is known is trusted, in milliseconds: then it is looked up again, unless a later read of the log has
+ * begun.
+ */
+const trust = 1500
 /** How often the log is read, in milliseconds, whether or not there was a message. */
 const readInterval = 500
 
@@ -28,7 +33,7 @@ interface LogFollower {
 export class KeyLog {
   readonly #records: KeyRecords
   readonly #subscriptions: Subscriptions
-  readonly #limits: LimitTable
+  readonly #tables: ReadonlyArray<LogTable<unknown>>
   readonly #output: LogOutput
   /** When the last successful read began, by this process's monotonic clock: all earlier changes are known. */
   begunAt = -Infinity
@@ -37,7 +42,8 @@ export class KeyLog {
    * late.
    */
   #offset = 0
-  #follower: LogFollower | undefined
+  readonly #followers: LogFollower[] = []
+  #isStopped = false
   /** The last entry read. */
   #last = ''
   #isReading = false
@@ -46,15 +52,21 @@ export class KeyLog {
   #timer: NodeJS.Timeout | undefined
   #leave: Promise<() => void> | undefined
 
-  constructor (records: KeyRecords, subscriptions: Subscriptions, limits: LimitTable, output: LogOutput) {
+  /** @param tables what operators set besides keys */
+  constructor (
+    records: KeyRecords, subscriptions: Subscriptions, tables: ReadonlyArray<LogTable<unknown>>, output: LogOutput
+  ) {
     this.#records = records
     this.#subscriptions = subscriptions
-    this.#limits = limits
+    this.#tables = tables
     this.#output = output
   }
 
-  start (follower: LogFollower): void {
-    this.#follower = follower
+  follow (follower: LogFollower): void {
+    this.#followers.push(follower)
+  }
+
+  start (): void {
     this.#timer = setInterval(() => this.#read(), readInterval)
     this.#timer.unref()
     this.#leave = this.#subscriptions.listen(this.#records.channel, () => this.#read())
@@ -63,13 +75,18 @@ export class KeyLog {
 
   stop (): void {
     clearInterval(this.#timer)
-    this.#follower = undefined
+    this.#isStopped = true
     this.#leave?.then(leave => leave())
   }
 
   /** @param now Redis's clock in a reply to a read that began at `begun` */
   learnClock (now: number, begun: number): void {
     this.#offset = now - begun
+  }
+
+  /** Does a look-up still count that began then? Changes since are in the log. */
+  isRecent (begun: number, now: number): boolean {
+    return now - Math.max(begun, this.begunAt) < trust
   }
 
   /** Converts a moment of this process's clock to Redis's clock. */
@@ -87,22 +104,23 @@ export class KeyLog {
         this.#readAgain = false
         const begun = performance.now()
         const { now, lost, last, entries, more } = await this.#records.changes(this.#last)
-        if (this.#follower === undefined) return
+        if (this.#isStopped) return
         this.learnClock(now, begun)
         // If the log was empty at the last read, the first entry now may not be the first since then.
         const isLost = lost || (this.#last === '0-0' && entries.length > 0)
-        if (isLost) this.#follower.forget()
-        for (const { id } of entries) if (id !== undefined) this.#follower.forget(id)
-        // Before the entries count as read: if Redis can't give the limits now, they come again.
-        if (isLost) await this.#limits.read()
-        else await this.#limits.change(entries.filter(({ id }) => id === undefined))
+        for (const follower of this.#followers) {
+          if (isLost) follower.forget()
+          for (const { id } of entries) if (id !== undefined) follower.forget(id)
+        }
+        // Before the entries count as read: if Redis can't give a table now, they come again.
+        for (const table of this.#tables) await (isLost ? table.read() : table.change(entries))
         for (const entry of entries) this.#write(entry)
         this.#last = last
         if (more) this.#readAgain = true
         else this.begunAt = begun
       }
       this.#isFailing = false
-      this.#follower?.caughtUp()
+      for (const follower of this.#followers) follower.caughtUp()
     } catch (error) {
       // Others report that Redis is away. Other errors are logged once, not twice a second.
       if (!(error instanceof Unavailable) && !this.#isFailing) {
@@ -114,7 +132,11 @@ export class KeyLog {
     }
   }
 
-  #write ({ id, tenant, agent, action, limit, by }: KeyChange): void {
+  #write ({ id, tenant, agent, action, limit, subject, until, by }: KeyChange): void {
+    if (subject !== undefined) {
+      const [issuer, name] = subject.split(' ').map(decodeURIComponent)
+      return this.#output.info({ issuer, subject: name, ...until !== '' && { until }, by }, action)
+    }
     if (id !== undefined) return this.#output.info({ key_id: id, tenant, agent, by }, `key ${action}`)
     this.#output.info({ tenant, ...agent !== '' && { agent }, ...limit !== '' && { limit: Number(limit) }, by }, action)
   }

@@ -6,17 +6,13 @@ import { digest, idOfSecret, isKeyId, placeOfId } from '../store/api-keys.ts'
 import type { KeyRecords } from '../store/api-keys.ts'
 import { refusedKey } from './grant.ts'
 import type { Grant, GrantListener } from './grant.ts'
+import { BlockTable } from './block-table.ts'
 import { KeyLog } from './key-log.ts'
 import type { LogOutput } from './key-log.ts'
 import { KnownKey } from './known-key.ts'
 import { LimitTable } from './limit-table.ts'
 import { requireScope } from './scopes.ts'
 
-/**
- * How long a cached key is trusted, in milliseconds: then it is looked up again, unless a later read of the log has
- * begun.
- */
-const trust = 1500
 /** Look-ups of unknown keys per second, at most. */
 const unknownPerSecond = 500
 /** The cache's size: at most so many keys, and as many unknown ids. */
@@ -69,8 +65,10 @@ export class KeyRing {
   readonly counts: KeyCounts = { hits: 0, misses: 0, refused: 0, shed: 0, throttled: 0 }
   /** The limits that operators set for agents, whichever keys those use. They come from the same log. */
   readonly limits: LimitTable
+  /** Whose tokens operators blocked. They too come from the same log. */
+  readonly blocks: BlockTable
   readonly #records: KeyRecords
-  readonly #log: KeyLog
+  readonly log: KeyLog
   /** Of keys from the environment, by digest. */
   readonly #fixed = new Map<string, KeyGrant>()
   /** Of keys from the environment, by secret as sent: at most as many as there are keys. */
@@ -94,7 +92,9 @@ export class KeyRing {
     }
     this.#records = keyRecords
     this.limits = new LimitTable(keyRecords.limits)
-    this.#log = new KeyLog(keyRecords, subscriptions, this.limits, output)
+    this.blocks = new BlockTable(keyRecords.blocks)
+    this.log = new KeyLog(keyRecords, subscriptions, [this.limits, this.blocks], output)
+    this.log.follow(this)
   }
 
   /** The number of keys from the environment. */
@@ -105,16 +105,16 @@ export class KeyRing {
   /** Who has a key of this tenant from the environment; and Redis's clock, as far as known (ms). */
   fixedOf (tenant: string): { callers: Caller[], now: number } {
     const callers = [...this.#fixed.values()].map(({ caller }) => caller)
-    return { callers: callers.filter(one => one.tenant === tenant), now: this.#log.timeAt(performance.now()) }
+    return { callers: callers.filter(one => one.tenant === tenant), now: this.log.timeAt(performance.now()) }
   }
 
   /** Follows changes of keys in Redis, until `stop`. */
   start (): void {
-    this.#log.start(this)
+    this.log.start()
   }
 
   stop (): void {
-    this.#log.stop()
+    this.log.stop()
   }
 
   /** The grant of a key, if known without asking Redis, which is enough for most requests. */
@@ -127,7 +127,7 @@ export class KeyRing {
     const grant = key?.grants.get(secret)
     if (key === undefined || grant === undefined) return undefined
     const now = performance.now()
-    if (!this.#isTrue(key, now) || this.#log.timeAt(now) >= grant.ends) return undefined
+    if (!this.#isTrue(key, now) || this.log.timeAt(now) >= grant.ends) return undefined
     this.counts.hits++
     return grant
   }
@@ -148,7 +148,7 @@ export class KeyRing {
    * @throws {Unavailable} Redis doesn't answer, or too many unknown keys are looked up
    */
   async find (secret: string, from: Guesses): Promise<Grant | undefined> {
-    if (this.#known.peek(placeOfId(secret))?.grants.has(secret) !== true) await this.#refuseGuessing(from)
+    if (this.#known.peek(placeOfId(secret))?.grants.has(secret) !== true) await this.refuseGuessing(from)
     const id = idOfSecret(secret)
     const digested = id === null ? '' : digest(secret)
     const key = await this.#look(id, digested)
@@ -161,7 +161,8 @@ export class KeyRing {
     return grant
   }
 
-  async #refuseGuessing (from: Guesses): Promise<void> {
+  /** @throws {Problem} rate_limited: too many wrong keys came from there */
+  async refuseGuessing (from: Guesses): Promise<void> {
     const seconds = await from.blockedFor()
     if (seconds === 0) return
     this.counts.throttled++
@@ -234,7 +235,7 @@ export class KeyRing {
    * changed, or their time is over. A slow read of the log alone is no reason: it had no change.
    */
   caughtUp (): void {
-    const time = this.#log.timeAt(performance.now())
+    const time = this.log.timeAt(performance.now())
     for (const [id, open] of this.#open) {
       const key = this.#known.get(id)
       for (const { digested } of open) {
@@ -260,11 +261,11 @@ export class KeyRing {
       const end = key.endOf(digested)
       // Ended by the look-up's own clock, it has ended for good. By the estimated clock, which may be ahead, Redis has
       // to confirm it.
-      if (end !== undefined && (key.lookup.now >= end || this.#log.timeAt(now) < end)) return this.#judge(key, digested)
+      if (end !== undefined && (key.lookup.now >= end || this.log.timeAt(now) < end)) return this.#judge(key, digested)
       if (key.lookup.record.revokedAt !== null) return this.#refuse()
     }
     const wrongSince = this.#wrongSince(id, digested, key)
-    if (wrongSince !== undefined && this.#isRecent(wrongSince, now)) return this.#refuse()
+    if (wrongSince !== undefined && this.log.isRecent(wrongSince, now)) return this.#refuse()
     const isRight = key?.endOf(digested) !== undefined
     // A look-up under way may have begun before the key got this secret: if it finds the secret invalid, look up once
     // more.
@@ -306,7 +307,7 @@ export class KeyRing {
     }
     this.counts.misses++
     const lookingUp = this.#records.lookUp(id).then(lookup => {
-      if (lookup !== null) this.#log.learnClock(lookup.now, begun)
+      if (lookup !== null) this.log.learnClock(lookup.now, begun)
       const before = this.#known.peek(id)
       const key = lookup === null ? null : new KnownKey(lookup, begun, before)
       if (this.#underWay.get(id) !== lookingUp) return key
@@ -337,11 +338,7 @@ export class KeyRing {
   }
 
   #isTrue (key: KnownKey, now: number): boolean {
-    return !key.isStale && this.#isRecent(key.begun, now)
-  }
-
-  #isRecent (begun: number, now: number): boolean {
-    return now - Math.max(begun, this.#log.begunAt) < trust
+    return !key.isStale && this.log.isRecent(key.begun, now)
   }
 }
 

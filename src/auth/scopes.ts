@@ -1,4 +1,5 @@
 import { Problem } from '../core/errors.ts'
+import { ofPeople } from '../core/issuers.ts'
 import type { Caller, NeededScope, Scope } from '../core/model.ts'
 
 // A caller's rights. No other file looks at a caller's scopes: operations and pages declare what they need, and ask
@@ -8,6 +9,11 @@ import type { Caller, NeededScope, Scope } from '../core/model.ts'
 export function hasScope ({ scopes }: Caller, needed: NeededScope | undefined): boolean {
   if (needed === undefined) return true
   return typeof needed === 'string' ? scopes.has(needed) : needed.some(scope => scopes.has(scope))
+}
+
+/** May a rule for tokens give the scope? Those of people only a rule that says so gives. */
+export function givesScope (decides: boolean, scope: Scope): boolean {
+  return decides || !ofPeople.includes(scope)
 }
 
 /** For who looks at keys. */

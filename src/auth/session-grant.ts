@@ -42,6 +42,10 @@ export class SessionGrant implements Grant {
     return this.#key.mark
   }
 
+  get ends (): number {
+    return this.#key.ends
+  }
+
   for (scope: NeededScope | undefined): Grant {
     return new SessionGrant(this.#sessions, this.#keys, this.#secret, this.#key, scope)
   }

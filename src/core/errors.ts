@@ -259,3 +259,8 @@ export class Unavailable extends Error {
 export class TooLarge extends Error {
   override name = 'TooLarge'
 }
+
+/** An invalid setting. Its message is one line for the operator. */
+export class SettingError extends Error {
+  override name = 'SettingError'
+}

@@ -54,7 +54,8 @@ export function serverOf (text: string): Pick<MailSettings, 'server' | 'auth'> |
   }
 }
 
-function isLoopback (host: string): boolean {
+/** Is it this machine? */
+export function isLoopback (host: string): boolean {
   return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'))
 }
 

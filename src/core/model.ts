@@ -188,6 +188,17 @@ export interface Caller {
   ratePerMinute: number | null
   /** The inboxes that the key may catch from; null for all of its tenant. */
   inboxes: ReadonlySet<string> | null
+  /** Who that is for the issuer of its token; left out for a key. */
+  subject?: Subject
+}
+
+/** Whom an issuer knows. */
+export interface Subject { issuer: string, subject: string }
+
+/** Who has a limit that is a key's: the key, or the subject of a token. */
+export function holderOf (caller: Caller): unknown {
+  const { keyId, subject } = caller
+  return keyId ?? (subject === undefined ? caller : `${subject.issuer} ${subject.subject}`)
 }
 
 /** The caller with a key from the environment. */

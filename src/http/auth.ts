@@ -1,9 +1,10 @@
 import bearerAuth from '@fastify/bearer-auth'
 import rateLimit from '@fastify/rate-limit'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { Credentials } from '../auth/credentials.ts'
 import type { Grant } from '../auth/grant.ts'
 import { guesses } from '../auth/key-ring.ts'
-import type { Guesses, KeyRing } from '../auth/key-ring.ts'
+import type { Guesses } from '../auth/key-ring.ts'
 import { requireScope } from '../auth/scopes.ts'
 import type { Caller, NeededScope } from '../core/model.ts'
 import { authoriseAgain } from './connections.ts'
@@ -19,18 +20,20 @@ declare module 'fastify' {
   }
   interface FastifyContextConfig {
     /** The scope that a key must have for this route. */
-    scope?: NeededScope
+    scope?: NeededScope | undefined
     /** Its answer continues the trace that the handoff was passed in. */
     resumesTrace?: true
     /** Members of its body that are objects whose own members are to be checked. */
     nested?: readonly string[]
+    /** Tokens that are for MCP's address alone are taken here. */
+    isMcp?: true
     /** The route itself cuts its body, and counts its operations against the agent's limit: `request.limit`. */
     isBatch?: true
   }
 }
 
 /** Bearer authentication and scopes for all routes of this instance. It runs before a body is read. */
-export async function useAuth (app: FastifyInstance, keys: KeyRing, guessesOf: GuessesOf): Promise<void> {
+export async function useAuth (app: FastifyInstance, credentials: Credentials, guessesOf: GuessesOf): Promise<void> {
   app.decorateRequest('caller', null as unknown as Caller)
   app.decorateRequest('granted', null as unknown as Grant)
   app.decorateRequest('grant', function (this: FastifyRequest, scope = this.routeOptions.config.scope) {
@@ -49,10 +52,11 @@ export async function useAuth (app: FastifyInstance, keys: KeyRing, guessesOf: G
     specCompliance: 'rfc6749',
     verifyErrorLogLevel: 'debug',
     auth (key: string, request: FastifyRequest) {
-      const grant = keys.recall(key)
+      const place = request.routeOptions.config.isMcp === true ? 'mcp' : 'api'
+      const grant = credentials.recall(key, place)
       // An error from there (429, 503) reaches the error handler as it is.
       return grant === undefined
-        ? keys.find(key, guessesOf(request)).then(found => admit(request, found))
+        ? credentials.find(key, guessesOf(request), place).then(found => admit(request, found))
         : admit(request, grant)
     },
   })

@@ -26,7 +26,7 @@ interface Member { operation: Operation, admission: Admission, count: ReturnType
 interface Batcher {
   caller: Caller
   /** The requester of an operation that needs this scope. */
-  requesterFor (scope: NeededScope): WaitingRequester
+  requesterFor (scope: NeededScope | undefined): WaitingRequester
   /** When: of `performance.now()`. */
   came: number
   traceparent: string | undefined
@@ -161,7 +161,7 @@ export function batchRoute (
     sizes.add(entries.length)
     const { caller, id: requestId } = request
     const limit = request.limit!
-    const requesters = new Map<NeededScope, WaitingRequester>()
+    const requesters = new Map<NeededScope | undefined, WaitingRequester>()
     const traceparent = traceparentOf(request)
     const { pieces, moved, operated } = await batches.run(entries, {
       caller,
@@ -184,7 +184,7 @@ export function batchRoute (
 }
 
 /** The requester of a batch's operations: its key needs their scope. */
-function oneOfMany (request: FastifyRequest, scope: NeededScope): WaitingRequester {
+function oneOfMany (request: FastifyRequest, scope: NeededScope | undefined): WaitingRequester {
   return {
     grant: () => request.grant(scope),
     isGone: () => request.isGone(),

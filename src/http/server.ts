@@ -1,7 +1,13 @@
-import type { FastifyInstance, FastifyRequest, HTTPMethods } from 'fastify'
+import Fastify from 'fastify'
+import type { FastifyInstance, FastifyRequest, FastifyServerOptions, HTTPMethods } from 'fastify'
 import { Problem } from '../core/errors.ts'
+import { problem } from '../core/schemas/problem.ts'
 import { withoutBase } from './base-url.ts'
-import { answerSocketErrors } from './connections.ts'
+import { answerSocketErrors, endStalled, isGone, onGone, onOver, useNodeAnswers } from './connections.ts'
+import { requestId } from './observe.ts'
+import type { FaultLog, Requests } from './observe.ts'
+import { answerErrors } from './problems.ts'
+import type { AnswerPage } from './problems.ts'
 
 /**
  * How long a request may take to arrive completely before it is answered 408, in milliseconds. Node checks now and
@@ -90,4 +96,34 @@ function refusal (request: FastifyRequest, paths: Iterable<KnownPath>): Problem 
 function patternOf (url: string): RegExp {
   const source = url.replace(/[.+?^${}()|[\]\\]/g, '\\$&').replace(/:[^/]+/g, '[^/]+').replace(/\*/g, '.*')
   return new RegExp(`^${source}$`)
+}
+
+/** An instance that counts requests and answers errors, and has no routes yet. */
+export function bareApp (
+  options: FastifyServerOptions, requests: Requests, log: FaultLog, basePath: string, answerPage?: AnswerPage
+): FastifyInstance {
+  const answerError = answerErrors(log, code => requests.refused(code), answerPage)
+  const app = Fastify({
+    ...options,
+    genReqId: requestId,
+    // A URL that can't be decoded. No hook runs for it.
+    frameworkErrors: (error, request, reply) => {
+      requests.unmatched(request, reply)
+      answerError(error, request, reply)
+    },
+  })
+  app.decorate('basePath', basePath)
+  app.decorateRequest('isGone', isGone)
+  app.decorateRequest('onGone', onGone)
+  app.decorateRequest('onOver', onOver)
+  app.decorateRequest('response', null as never)
+  app.setErrorHandler(answerError)
+  // Outside the instances that read bodies, none is read: the sender isn't known there.
+  app.removeAllContentTypeParsers()
+  app.addSchema(problem)
+  requests.watch(app)
+  useNodeAnswers(app)
+  endStalled(app)
+  refuseUnknown(app)
+  return app
 }

@@ -27,6 +27,8 @@ export interface ToolCallOptions {
   /** Called with the outcome of each call. */
   onMoved (request: FastifyRequest, outcome: OperationOutcome): void
   onFault (error: unknown, request: FastifyRequest): void
+  /** Whether a call that the scopes don't allow is refused as a request, so that its host asks for more of them. */
+  refusesByStatus: boolean
 }
 
 /** A call that was read: its operation's input and the tool's own arguments, or the reason why it is refused. */
@@ -47,7 +49,7 @@ export class ToolCalls {
   listFor (caller: Caller, role: Role): Definition[] {
     const needed: readonly Scope[] | null = roles[role]
     return [...this.#tools.values()].filter(({ scope }) =>
-      hasScope(caller, scope) && (needed === null || [scope].flat().some(one => needed.includes(one))))
+      hasScope(caller, scope) && (needed === null || [scope].flat().some(one => one !== undefined && needed.includes(one))))
       .map(({ definition }) => definition)
   }
 
@@ -99,8 +101,8 @@ export class ToolCalls {
   }
 
   /**
-   * @throws {Problem} unauthorized: the key ended while the call waited. The request as a whole is refused then, unless
-   * its answer has begun.
+   * @throws {Problem} unauthorized: the key ended while the call waited; or insufficient_scope. The request as a whole
+   * is refused then, unless its answer has begun.
    */
   async run (call: Prepared, request: FastifyRequest): Promise<ToolResult> {
     const { name } = call.tool.definition
@@ -115,6 +117,7 @@ export class ToolCalls {
       const problem = asProblem(error)
       this.#options.requests.called(name, problem.code)
       if (problem.code === 'unauthorized') throw problem
+      if (problem.code === 'insufficient_scope' && this.#options.refusesByStatus) throw problem
       if (problem.code === 'internal_error') this.#options.onFault(error, request)
       return this.refuse(problem, request)
     }

@@ -5,13 +5,15 @@ import { AjvJsonSchemaValidator } from '@modelcontextprotocol/server/validators/
 import { version } from '../core/version.ts'
 import { protocolVersions, title } from './message.ts'
 import type { Message } from './message.ts'
-import { instructions } from './tools.ts'
+import { instructionsFor } from './tools.ts'
 import type { Definition } from './tools.ts'
 import type { ToolResult } from './calls.ts'
 
 /** One message and what is needed to answer it. */
 export interface Exchange {
   message: Message
+  /** Who calls. */
+  agent: string
   /** The request's header fields that the protocol reads. */
   headers: Record<string, string>
   /** The tools that the caller's key may use. */
@@ -65,7 +67,7 @@ function serverFor (exchange: Exchange): Server {
   const { message, tools, call } = exchange
   const server = new Server({ name: 'handoff', title, version }, {
     capabilities: { tools: {} },
-    instructions,
+    instructions: instructionsFor(exchange.agent),
     supportedProtocolVersions: [...protocolVersions],
     jsonSchemaValidator,
     // It changes with the key's scopes alone.

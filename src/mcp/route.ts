@@ -7,11 +7,14 @@ import type { Operation } from '../operations/operation.ts'
 import type { ToolCallOptions, Prepared } from './calls.ts'
 import { readMessage, roles } from './message.ts'
 import type { Message, Role } from './message.ts'
+import type { ResourceMetadata } from './resource-metadata.ts'
 
 /** What the tools call, and who may call them. */
-interface McpOptions extends ToolCallOptions {
+interface McpOptions extends Omit<ToolCallOptions, 'refusesByStatus'> {
   operations: readonly Operation[]
   isAllowed: OriginCheck
+  /** Null if no issuer is for MCP. */
+  metadata: ResourceMetadata | null
 }
 
 /** May pages of this origin call the service, when their request came over this socket? */
@@ -24,10 +27,11 @@ const paths = ['/mcp', '/mcp/']
 const [parseError, invalidRequest] = [-32700, -32600]
 
 export function mcpRoute (app: FastifyInstance, options: McpOptions): void {
-  const { isAllowed } = options
+  const { isAllowed, metadata } = options
   let loaded: ReturnType<typeof load> | undefined
   const settings: RouteShorthandOptions = {
-    config: { isBatch: true },
+    config: { isBatch: true, isMcp: true },
+    ...metadata !== null && { onSend: (request, reply) => metadata.challenge(request, reply) },
     onRequest: (request, reply, done) => done(refuseOrigin(request, reply, isAllowed)),
     validatorCompiler: () => () => true,
     schema: { hide: true, body: {} },
@@ -59,6 +63,7 @@ export function mcpRoute (app: FastifyInstance, options: McpOptions): void {
     }))
     const response = await protocol.answer({
       message,
+      agent: request.caller.agent,
       headers: headersOf(request),
       tools: calls.listFor(request.caller, role),
       call: run,
@@ -81,7 +86,7 @@ function roleIn ({ query, limit }: FastifyRequest): Role {
 async function load (options: McpOptions) {
   const [{ Protocol }, { ToolCalls }, { toolsOf }] =
     await Promise.all([import('./protocol.ts'), import('./calls.ts'), import('./tools.ts')])
-  return { protocol: new Protocol(), calls: new ToolCalls(toolsOf(options.operations), options) }
+  return { protocol: new Protocol(), calls: new ToolCalls(toolsOf(options.operations), { ...options, refusesByStatus: options.metadata !== null }) }
 }
 
 /**

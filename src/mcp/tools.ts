@@ -25,7 +25,7 @@ export interface OwnArguments {
 
 /** An operation as a tool. */
 export interface OperationTool {
-  scope: NeededScope
+  scope: NeededScope | undefined
   definition: Definition
   /** Lets in a call with all its arguments. */
   admission: Admission
@@ -109,8 +109,10 @@ function listed (schema: TSchema): object {
   })
 }
 
-/** What a model reads once, before it uses any tool. */
-export const instructions = 'This service passes tasks between agents. Pass a task with handoff_pass and wait for ' +
+/** What a model reads once, before it uses any tool. @param agent whose key it has */
+export const instructionsFor = (agent: string) => `You are the agent ${agent}. ${instructions}`
+
+const instructions = 'This service passes tasks between agents. Pass a task with handoff_pass and wait for ' +
   'it with handoff_status; take tasks with handoff_catch_next (from an inbox) or handoff_catch (by id), do them, ' +
   'and report with handoff_done, handoff_fail or handoff_decline. ' +
   'Only one agent catches a task: end everything that you catch. Send an idempotency_key with everything that ' +

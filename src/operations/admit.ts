@@ -34,7 +34,7 @@ export type Read = (incoming: Incoming, members: Members) => Incoming
  * size and the members in http/body.ts, their form in http/schemas.ts.
  */
 export class Admission {
-  readonly #scope: NeededScope
+  readonly #scope: NeededScope | undefined
   readonly #nested: readonly string[]
   readonly #validate: Validate | null
   readonly #read: Read | undefined

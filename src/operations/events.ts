@@ -2,7 +2,7 @@ import { invalid } from '../core/errors.ts'
 import type { Fault } from '../core/errors.ts'
 import { isId } from '../core/ids.ts'
 import { labelsExpected, wantedLabels } from '../core/labels.ts'
-import { eventTypes, isInbox } from '../core/model.ts'
+import { eventTypes, holderOf, isInbox } from '../core/model.ts'
 import { eventsAnswer, eventsHeaders, eventsQuery } from '../core/schemas/events.ts'
 import type { EventsQuery } from '../core/schemas/events.ts'
 import { isEventId } from '../handoffs/feed/feed.ts'
@@ -35,7 +35,7 @@ export function events ({ events: service, streams }: Services) {
     async stream ({ caller, query, requester }, last) {
       const filter = filterOf(query, { last })
       const start = await service.start(caller.tenant, last ?? query.after)
-      return streams.open(caller.tenant, caller.keyId ?? caller, filter, start, requester)
+      return streams.open(caller.tenant, holderOf(caller), filter, start, requester)
     },
   })
 }

@@ -61,7 +61,8 @@ export interface Services {
 export interface Operation {
   /** Its name in the OpenAPI document and in a batch. */
   name: string
-  scope: NeededScope
+  /** Undefined: any key will do. */
+  scope: NeededScope | undefined
   method: 'GET' | 'POST' | 'PUT' | 'DELETE'
   /**
    * As the router writes it: `/api/catch/:id`, with one name at most. Null for an operation that is only a tool, or a

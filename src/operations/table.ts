@@ -1,6 +1,7 @@
 import { answer, answerAsPasser, ask, asked, listAsks } from './ask.ts'
 import { approve, inspectApproval, listApprovals, listDecisions, reject } from './approvals.ts'
 import { callbackSecret, rotateCallbackSecret } from './callbacks.ts'
+import { whoami } from './identity.ts'
 import { cancel, purge, redrive, redriveChosen, reissue } from './operate.ts'
 import { catchNext, inbox, listInboxes, setInbox, inboxWorkers } from './inboxes.ts'
 import { catchOne, decline, done, fail, heartbeat, pass } from './lifecycle.ts'
@@ -25,6 +26,6 @@ export function operationsOf (services: Services): readonly Operation[] {
     listWebhooks, getWebhook, deleteWebhook, rotateWebhook, enableWebhook, testWebhook, listDeliveries, replayWebhook,
     callbackSecret, rotateCallbackSecret,
     putSchedule, getSchedule, listSchedules, deleteSchedule, pauseSchedule, resumeSchedule, listScheduleRuns,
-    runSchedule, backfillSchedule
+    runSchedule, backfillSchedule, whoami
   ].map(make => make(services))
 }

@@ -108,6 +108,8 @@ export const outcomes = {
   sweep: ['swept', 'late'],
   take: ['taken', 'replayed', 'closed', 'limited', 'left', 'reused', 'larger', 'late'],
   'tick-settle': ['ran', 'void', 'late'],
+  'token-block': ['set', 'full', 'late'],
+  'token-blocks': ['listed'],
   trim: ['trimmed', 'late'],
   turns: ['read'],
   waiting: ['listed'],

@@ -7,6 +7,7 @@ import type { Scripts } from '../redis/scripts.ts'
 import type { KeyNames } from './key-names.ts'
 import { LimitRecords, authorBytes } from './limits.ts'
 import { tagged } from './replies.ts'
+import { TokenBlocks } from './token-blocks.ts'
 
 /** How long a key is still listed after it ended or was revoked, in milliseconds. */
 export const keyRetention = 30 * 86400_000
@@ -69,14 +70,21 @@ type RevokeReply = { outcome: 'revoked' | 'already_revoked', at: number } | { ou
 /** A key with the digests of its secrets, which stay in the store. `now` is Redis's clock at the read. */
 export interface Lookup { now: number, record: KeyRecord, digest: string, previous: string | null }
 
-/** A change of a key, or of a limit, which has no id; the agent is empty for a tenant's limit. */
+/**
+ * A change of a key; or of a limit or a blocked subject, which have no id. The agent is empty for a tenant's limit, and
+ * so is the tenant for a subject.
+ */
 export interface KeyChange {
   id?: string
   tenant: string
   agent: string
-  action: 'created' | 'updated' | 'rotated' | 'revoked' | 'limit set' | 'limit removed'
+  action: 'created' | 'updated' | 'rotated' | 'revoked' | 'limit set' | 'limit removed' | 'token blocked' |
+    'token unblocked'
   /** Requests a minute. */
   limit?: string
+  /** Whose tokens (store/token-blocks.ts), and until when; empty for no longer. */
+  subject?: string
+  until?: string
   by: string
 }
 /** @see KeyRecords.changes */
@@ -90,6 +98,8 @@ interface KeyChanges { now: number, lost: boolean, last: string, entries: KeyCha
 export class KeyRecords {
   /** Limits besides those of keys, in the same partition and with the same log. */
   readonly limits: LimitRecords
+  /** Whose tokens are blocked: likewise. */
+  readonly blocks: TokenBlocks
   readonly #lanes: Lanes
   readonly #scripts: Scripts
   readonly #keyNames: KeyNames
@@ -102,6 +112,7 @@ export class KeyRecords {
     this.#keyNames = keyNames
     this.#tag = tag
     this.limits = new LimitRecords(lanes, scripts, keyNames, tag)
+    this.blocks = new TokenBlocks(lanes, scripts, keyNames, tag)
   }
 
   /** @returns the key with its secret, which can't be read again later @throws {Unavailable} */

@@ -303,6 +303,11 @@ export class KeyNames {
     return `${this.partition(tag)}limits`
   }
 
+  /** Whose tokens operators blocked. */
+  blockedTokens (tag: string): string {
+    return `${this.partition(tag)}blocked`
+  }
+
   /** How many requests an agent has taken of its window, or, as `*`, all of the tenant together (store/rates.ts). */
   rate (tag: string, tenant: string, agent: string): string {
     return `${this.partition(tag)}r:${tenant}:${agent}`

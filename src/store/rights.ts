@@ -16,7 +16,7 @@ const ofDurability = ['WAIT'] as const
  * Only operators run these scripts (cli/), with rights of their own. So a compromised service can't make or revoke
  * keys.
  */
-const ofOperators = new Set<ScriptName>(['key-create', 'key-list', 'key-change', 'limit-set'])
+const ofOperators = new Set<ScriptName>(['key-create', 'key-list', 'key-change', 'limit-set', 'token-block'])
 
 /** These run only where events are on. */
 const ofEvents = new Set<ScriptName>(['relay', 'outbox', 'trim', 'feed', 'excerpt', 'webhook-create', 'webhook-list',

@@ -1,5 +1,6 @@
 import t from 'tap'
-import { SettingError, loadConfig } from '../../src/config.ts'
+import { loadConfig } from '../../src/config.ts'
+import { SettingError } from '../../src/core/errors.ts'
 import { callerOf } from '../../src/core/model.ts'
 import { randomId } from '../../src/core/ids.ts'
 import { KeyRing } from '../../src/auth/key-ring.ts'

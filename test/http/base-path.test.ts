@@ -1,5 +1,6 @@
 import t from 'tap'
-import { SettingError, loadConfig } from '../../src/config.ts'
+import { loadConfig } from '../../src/config.ts'
+import { SettingError } from '../../src/core/errors.ts'
 import { secrets, testApp } from '../helpers/app.ts'
 import { asked, form, own, shown } from '../helpers/forms.ts'
 import { isProblem } from '../helpers/problems.ts'

@@ -1,6 +1,7 @@
 import t from 'tap'
 import type { Test } from 'tap'
-import { loadConfig, SettingError } from '../../src/config.ts'
+import { loadConfig } from '../../src/config.ts'
+import { SettingError } from '../../src/core/errors.ts'
 import { Unavailable } from '../../src/core/errors.ts'
 import { homeTag, inboxTag } from '../../src/core/ids.ts'
 import { callerOf } from '../../src/core/model.ts'

@@ -128,7 +128,7 @@ const overlapReason = Buffer.from('"overlap"')
 /** The service itself asks: no client can go, and no key can end. */
 function ownRequester (caller: Caller): WaitingRequester {
   const grant: Grant = {
-    caller, mark: '', for: () => grant, authorise: () => caller, onEnd: async () => () => {}
+    caller, mark: '', ends: Infinity, for: () => grant, authorise: () => caller, onEnd: async () => () => {}
   }
   return { grant: () => grant, isGone: () => false, onGone: () => () => {} }
 }

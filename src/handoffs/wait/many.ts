@@ -1,5 +1,6 @@
 import { Problem } from '../../core/errors.ts'
 import { isId, tagOf } from '../../core/ids.ts'
+import { holderOf } from '../../core/model.ts'
 import type { Caller } from '../../core/model.ts'
 import type { Handoffs, StatusReply } from '../../store/handoffs.ts'
 import { small } from '../../store/reads.ts'
@@ -90,7 +91,7 @@ export class ManyHandoffs {
 
   /** Counts a request that waits against its key. */
   async #begin<T> (caller: Caller, wait: () => Promise<T>): Promise<T> {
-    const key = caller.keyId ?? caller
+    const key = holderOf(caller)
     const open = this.#waits.get(key) ?? 0
     if (open >= waitsPerKey) {
       throw new Problem('rate_limited', {

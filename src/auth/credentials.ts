@@ -1,0 +1,41 @@
+import type { Grant } from './grant.ts'
+import type { Guesses, KeyRing } from './key-ring.ts'
+import { BadToken, isToken, refusedToken } from './token-ring.ts'
+import type { Place, TokenRing } from './token-ring.ts'
+
+/** One way in for keys and tokens. What is no key from the environment and looks like a token is one. */
+export class Credentials {
+  readonly #keys: KeyRing
+  readonly #tokens: TokenRing | null
+
+  /** @param tokens null where the service takes none */
+  constructor (keys: KeyRing, tokens: TokenRing | null) {
+    this.#keys = keys
+    this.#tokens = tokens
+  }
+
+  /** The grant of a key or token, if it is known without asking anybody, which is enough for most requests. */
+  recall (secret: string, place: Place): Grant | undefined {
+    return this.#tokens === null || !isToken(secret)
+      ? this.#keys.recall(secret)
+      : this.#tokens.recall(secret, place) ?? this.#keys.recall(secret)
+  }
+
+  /**
+   * The grant of one that `recall` has just not found.
+   * @returns undefined for an unknown key
+   * @throws {Problem} unauthorized for a token, and why; rate_limited
+   * @throws {Unavailable} Redis or an issuer doesn't answer, or too many are looked up
+   */
+  async find (secret: string, from: Guesses, place: Place): Promise<Grant | undefined> {
+    if (this.#tokens === null || !isToken(secret)) return await this.#keys.find(secret, from)
+    if (!this.#tokens.isKnown(secret)) await this.#keys.refuseGuessing(from)
+    try {
+      return await this.#tokens.find(secret, place)
+    } catch (error) {
+      if (!(error instanceof BadToken)) throw error
+      await from.count()
+      throw refusedToken(error.why)
+    }
+  }
+}

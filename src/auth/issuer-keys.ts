@@ -1,0 +1,250 @@
+import { createPublicKey } from 'node:crypto'
+import type { KeyObject } from 'node:crypto'
+import { Unavailable } from '../core/errors.ts'
+import { isAddress } from '../core/issuers.ts'
+import type { Issuer, Jwk } from '../core/issuers.ts'
+import { Round } from '../core/round.ts'
+import type { LogOutput } from './key-log.ts'
+
+/** How long one request to an issuer may take, in milliseconds, and how many bytes its answer may have. */
+const fetchTime = 5000
+const maxBytes = 1024 * 1024
+/** Milliseconds until keys are fetched again: at the latest, at the earliest, and after a failure. */
+const longest = 3600_000
+const shortest = 30_000
+const afterFailure = 5000
+/** How long keys count after they were fetched, in milliseconds, if they can't be fetched again. */
+const countsFor = 86400_000
+
+/** A key that may verify a token. @property id the same for the same key, whatever else its issuer says of it */
+export interface IssuerKey { id: string, kid: string | undefined, fits (algorithm: string): boolean, key: KeyObject }
+
+/** The algorithms that each type of key, and its curve, is for. */
+const algorithmsOf: Readonly<Record<string, readonly string[]>> = {
+  RSA: ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'],
+  'EC P-256': ['ES256'],
+  'EC P-384': ['ES384'],
+  'EC P-521': ['ES512'],
+  'OKP Ed25519': ['EdDSA'],
+}
+
+/** Ed25519 is the newer name of what EdDSA was used for (RFC 9864). */
+export function algorithmOf (alg: unknown): string {
+  return alg === 'Ed25519' ? 'EdDSA' : String(alg)
+}
+
+/** Undefined for a key that can't verify a token: it hinders no other. */
+function usableKey (jwk: Jwk): IssuerKey | undefined {
+  const { kty, crv, use, key_ops: operations, alg, kid } = jwk
+  const algorithms = algorithmsOf[kty === 'RSA' ? 'RSA' : `${String(kty)} ${String(crv)}`]
+  if (algorithms === undefined || (use !== undefined && use !== 'sig')) return undefined
+  if (operations !== undefined && !(Array.isArray(operations) && operations.includes('verify'))) return undefined
+  const given = alg === undefined ? algorithms : algorithms.filter(one => one === algorithmOf(alg))
+  try {
+    const { n, e, x, y } = jwk
+    const key = createPublicKey({ key: { kty, crv, n, e, x, y } as Record<string, string>, format: 'jwk' })
+    if ((key.asymmetricKeyDetails?.modulusLength ?? Infinity) < 2048) return undefined
+    return {
+      id: JSON.stringify(key.export({ format: 'jwk' })),
+      kid: typeof kid === 'string' ? kid : undefined,
+      fits: algorithm => given.includes(algorithm),
+      key,
+    }
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * The keys of an issuer: given, or fetched from it, and fetched again after an hour or as soon as their answer says.
+ * An issuer that doesn't answer holds up only its own tokens: what is known of its keys counts on for a day.
+ */
+export class IssuerKeys {
+  readonly issuer: Issuer
+  readonly #output: LogOutput
+  readonly #onChange: () => void
+  readonly #round: Round
+  #keys: readonly IssuerKey[] = []
+  #ids: ReadonlySet<string> = new Set()
+  /** Until when what is known counts, by this process's monotonic clock. */
+  #countsUntil = -Infinity
+  #isFailing = false
+  #underWay: Promise<void> | undefined
+  /** When it was last asked, but for the first time, by the same clock. */
+  #askedAt = -Infinity
+  #isFirst = true
+
+  /** @param onChange called when keys may have gone */
+  constructor (issuer: Issuer, output: LogOutput, onChange: () => void) {
+    this.issuer = issuer
+    this.#output = output
+    this.#onChange = onChange
+    this.#round = new Round({
+      interval: Infinity,
+      run: () => this.#fetch().then(() => this.#pause, () => afterFailure),
+      onFault: error => output.error({ err: error }, 'fetching an issuer’s keys failed'),
+    })
+    if (issuer.jwks !== null && 'keys' in issuer.jwks) {
+      this.#know(issuer.jwks.keys)
+      this.#countsUntil = Infinity
+    }
+  }
+
+  #pause = longest
+
+  get isGiven (): boolean {
+    return this.#countsUntil === Infinity
+  }
+
+  start (): void {
+    if (!this.isGiven) this.#round.wake()
+  }
+
+  async stop (): Promise<void> {
+    await this.#round.stop()
+  }
+
+  /** Does the key with this id still count? */
+  has (id: string): boolean {
+    return this.#ids.has(id) && performance.now() < this.#countsUntil
+  }
+
+  /**
+   * The keys for a token: those with its kid, and where none has it, those without.
+   * @throws {Unavailable} none is known
+   */
+  async find (algorithm: string, kid: string | undefined): Promise<IssuerKey[]> {
+    if (performance.now() >= this.#countsUntil) await this.#first()
+    const fitting = this.#keys.filter(key => key.fits(algorithm))
+    if (kid === undefined) return fitting
+    const named = fitting.filter(key => key.kid === kid)
+    return named.length > 0 ? named : fitting.filter(key => key.kid === undefined)
+  }
+
+  /**
+   * For a token whose kid no key has: its issuer may have new ones.
+   * @returns whether they were fetched anew
+   * @throws {Unavailable} the issuer doesn't answer
+   */
+  async renew (kid: string): Promise<boolean> {
+    if (this.isGiven || this.#keys.some(key => key.kid === kid)) return false
+    if (this.#isFailing) throw this.#away()
+    if (this.#underWay === undefined && performance.now() - this.#askedAt < shortest) return false
+    await (this.#underWay ?? this.#fetch()).catch(() => { throw this.#away() })
+    return true
+  }
+
+  /** While its issuer fails, each request gets its answer at once: the round asks again. */
+  async #first (): Promise<void> {
+    if (this.#isFailing && this.#underWay === undefined) throw this.#away()
+    await (this.#underWay ?? this.#fetch()).catch(() => { throw this.#away() })
+  }
+
+  #away (): Unavailable {
+    return new Unavailable(`the keys of the issuer ${this.issuer.issuer} are not to be had`)
+  }
+
+  /** One at a time. */
+  #fetch (): Promise<void> {
+    this.#underWay ??= this.#ask().then(() => {
+      if (this.#isFailing) this.#output.info({ issuer: this.issuer.issuer }, 'an issuer’s keys are known again')
+      this.#isFailing = false
+    }, error => {
+      if (!this.#isFailing && !this.#round.signal.aborted) {
+        this.#output.error({ issuer: this.issuer.issuer, why: reasonOf(error) }, 'an issuer’s keys could not be fetched')
+      }
+      this.#isFailing = true
+      this.#round.wake(afterFailure)
+      throw error
+    }).finally(() => { this.#underWay = undefined })
+    return this.#underWay
+  }
+
+  async #ask (): Promise<void> {
+    if (!this.#isFirst) this.#askedAt = performance.now()
+    this.#isFirst = false
+    const { answer, maxAge } = await getJson(await this.#location(), this.#round.signal)
+    const { keys } = answer as { keys?: unknown }
+    if (!Array.isArray(keys)) throw new Error('its key set has no keys')
+    this.#pause = Math.max(shortest, Math.min(longest, maxAge))
+    this.#know(keys)
+    this.#countsUntil = performance.now() + countsFor
+    this.#onChange()
+  }
+
+  #know (keys: readonly unknown[]): void {
+    this.#keys = keys.map(jwk => isObject(jwk) ? usableKey(jwk) : undefined).filter(key => key !== undefined)
+    this.#ids = new Set(this.#keys.map(({ id }) => id))
+  }
+
+  async #location (): Promise<string> {
+    const { jwks, isInsecure } = this.issuer
+    if (jwks !== null && 'uri' in jwks) return jwks.uri
+    const { jwks_uri: location } = await metadataOf(this.issuer, this.#round.signal)
+    if (typeof location !== 'string' || !isAddress(location.replace(/\?.*$/, ''), isInsecure)) {
+      throw new Error('its metadata has no jwks_uri that may be asked')
+    }
+    return location
+  }
+}
+
+/**
+ * What an issuer says of itself (OpenID Connect Discovery 1.0, 4; RFC 8414, 3).
+ * @throws {Error} it doesn't answer, or says that it is another
+ */
+export async function metadataOf (
+  { issuer }: Pick<Issuer, 'issuer'>, signal?: AbortSignal
+): Promise<Record<string, unknown>> {
+  const { origin, pathname } = new URL(issuer)
+  const path = pathname.replace(/\/$/, '')
+  const { answer } = await getJson(`${origin}${path}/.well-known/openid-configuration`, signal).catch(error => {
+    if (!(error instanceof NotThere)) throw error
+    return getJson(`${origin}/.well-known/oauth-authorization-server${path}`, signal)
+  })
+  if (answer.issuer !== issuer) throw new Error('its metadata is of another issuer')
+  return answer
+}
+
+/** The address has no such document. */
+class NotThere extends Error {}
+
+/** @returns `maxAge`: for how long it may be kept (ms); Infinity if the answer doesn't say */
+async function getJson (
+  url: string, signal?: AbortSignal
+): Promise<{ answer: Record<string, unknown>, maxAge: number }> {
+  const timeout = AbortSignal.timeout(fetchTime)
+  const response = await fetch(url, {
+    redirect: 'error',
+    headers: { accept: 'application/json' },
+    signal: signal === undefined ? timeout : AbortSignal.any([timeout, signal]),
+  })
+  if (!response.ok) {
+    await response.body?.cancel()
+    throw new (response.status === 404 ? NotThere : Error)(`it answered ${response.status}`)
+  }
+  const [, seconds] = /(?:^|[\s,])max-age="?(\d{1,9})/i.exec(response.headers.get('cache-control') ?? '') ?? []
+  const answer: unknown = JSON.parse(await textOf(response))
+  if (!isObject(answer)) throw new Error('its answer is no JSON object')
+  return { answer, maxAge: seconds === undefined ? Infinity : Number(seconds) * 1000 }
+}
+
+async function textOf (response: Response): Promise<string> {
+  const parts: Uint8Array[] = []
+  let bytes = 0
+  for await (const part of response.body ?? []) {
+    bytes += part.byteLength
+    if (bytes > maxBytes) throw new Error(`its answer has more than ${maxBytes} bytes`)
+    parts.push(part)
+  }
+  return Buffer.concat(parts).toString()
+}
+
+function isObject (value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** fetch says why in the cause. */
+function reasonOf (error: unknown): string {
+  const { message, cause } = error as Error
+  return cause instanceof Error ? `${message}: ${cause.message}` : message
+}

@@ -1,0 +1,173 @@
+import t from 'tap'
+import type { Test } from 'tap'
+import { loadConfig } from '../../src/config.ts'
+import { testApp } from '../helpers/app.ts'
+import { signingKey, testIssuer } from '../helpers/issuer.ts'
+import { isProblem } from '../helpers/problems.ts'
+import { until } from '../helpers/until.ts'
+
+/** Tokens that others issue (docs/identity.md). */
+
+const baseUrl = 'https://handoff.example.com/base'
+const now = () => Math.floor(Date.now() / 1000)
+const [first, second, unknown] = await Promise.all([
+  signingKey('ES256', { kid: 'one' }), signingKey('RS256', { kid: 'two', use: 'sig' }), signingKey('ES256', { kid: 'one' })
+])
+const issuer = await testIssuer(t, [first.jwk, second.jwk, { kty: 'oct', k: 'c2VjcmV0', kid: 'one' }, { kty: 'EC', crv: 'P-256', x: 'no', y: 'no' }], '/tenant')
+const rules = [
+  { when: { groups: 'builders' }, tenant: 'default', agent: { claim: 'sub' }, scopes: ['pass', 'catch', 'status'], inboxes: ['in'] },
+  { when: { groups: ['nameless'] }, tenant: { claim: '/org~1unit/name' }, agent: { claim: 'name', prefix: 'x-' }, scopes: ['pass'] },
+  { when: { level: [3, true], 'repository.owner': 'acme/*' }, tenant: 'ci', agent: 'runner', scopes: { claim: 'scope', prefix: 'handoff:' } },
+  { when: { role: 'lead' }, tenant: 'default', agent: { claim: 'sub' }, scopes: { claim: 'can' }, decides: true },
+]
+const ISSUERS = JSON.stringify([{ issuer: issuer.url, rules, mcp: true, algorithms: ['ES256', 'RS256'] }])
+const service = await testApp(t, { ISSUERS, BASE_URL: baseUrl })
+const claims = (more: object = {}) =>
+  ({ iss: issuer.url, aud: baseUrl, sub: 'ann', exp: now() + 600, groups: ['readers', 'builders'], ...more })
+const ask = (token: string, path = '/api/whoami', method: 'GET' | 'POST' = 'GET', body?: object) =>
+  service.app.inject({ method, url: path, headers: { authorization: `Bearer ${token}` }, ...body && { body } })
+
+/** Why a token is refused: the challenge says so, and nothing else of it. */
+async function refused (t: Test, token: string, path?: string): Promise<string | undefined> {
+  const answer = await ask(token, path)
+  isProblem(t, answer, 401, 'unauthorized')
+  return /^Bearer error="invalid_token", error_description="(\w+)"(, resource_metadata.*)?$/.exec(String(answer.headers['www-authenticate']))?.[1]
+}
+
+t.test('whoever its issuer signed it for is who a rule says', async t => {
+  const answer = await ask(await first.sign(claims()))
+  t.equal(answer.statusCode, 200, answer.body)
+  const { expires_at: ends, ...who } = answer.json()
+  t.strictSame(who, { tenant: 'default', agent: 'ann', scopes: ['pass', 'catch', 'status'], inboxes: ['in'], issuer: issuer.url, subject: 'ann' })
+  t.ok(Math.abs(Date.parse(ends) - (now() + 600) * 1000) < 5000)
+  const name = async (more: object) => (await ask(await second.sign(claims({ groups: [], ...more })))).json()
+  t.match(await name({ groups: 'nameless', 'org/unit': { name: 'acme' }, name: 'Ann Lee' }), { tenant: 'acme', agent: /^x-Ann-Lee\.[0-9a-f]{12}$/, inboxes: null })
+  t.match(await name({ level: 3, repository: { owner: 'acme/web' }, scope: 'handoff:pass handoff:approve pass handoff:x handoff:catch' }), { tenant: 'ci', agent: 'runner', scopes: ['pass', 'catch'] })
+  t.match(await name({ role: 'lead', can: ['approve', 'read', 7] }), { agent: 'ann', scopes: ['approve', 'read'] })
+  // An agent by token and one by key are the same.
+  const { handoff_id: id } = (await ask(await first.sign(claims({ sub: 'alice' })), '/api/pass', 'POST', { task: 't' })).json()
+  t.equal((await service.call('bob', 'POST', `/api/cancel/${id}`)).statusCode, 403)
+  t.equal((await service.call('alice', 'POST', `/api/cancel/${id}`)).statusCode, 200)
+  const keyed = (await service.call('approver', 'GET', '/api/whoami')).json()
+  t.strictSame(keyed, { tenant: 'default', agent: 'carol', scopes: ['approve', 'status'], inboxes: null, expires_at: null })
+})
+
+t.test('a claim that is no name makes one that no claim is', async t => {
+  const name = async (sub: string) => (await ask(await first.sign(claims({ sub })))).json().agent
+  t.equal(await name('a'.repeat(64)), 'a'.repeat(64))
+  t.match(await name('a'.repeat(65)), /^a{40}\.[0-9a-f]{12}$/)
+  const made = await name('système:sa/é😀x')
+  t.match(made, /^syst-me-sa---x\.[0-9a-f]{12}$/)
+  const taken = await name(made)
+  t.not(taken, made, 'a claim that looks like a made name is made once more')
+  t.match(taken, /^syst-me-sa---x\.[0-9a-f]{12}\.[0-9a-f]{12}$/)
+  t.not(await name('ａnn'), 'ann')
+})
+
+t.test('what is wrong is said in one word, the first of its order', async t => {
+  const good = await first.sign(claims())
+  t.equal((await ask(good)).statusCode, 200)
+  const [header, payload, signature] = good.split('.') as [string, string, string]
+  const part = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
+  for (const [what, token] of Object.entries({
+    'no parts': '..',
+    'no JSON': `${header}.${payload.slice(1)}.${signature}`,
+    'a list': `${part([])}.${payload}.${signature}`,
+    crit: await first.sign(claims(), { crit: ['odd'], odd: 1 }),
+    typ: await first.sign(claims(), { typ: 'id+jwt' }),
+    'no sub': await first.sign(claims({ sub: undefined })),
+    'no iss': await first.sign(claims({ iss: undefined })),
+    'no aud': await first.sign(claims({ aud: undefined })),
+    'exp as text': await first.sign(claims({ exp: String(now() + 60) })),
+    'nbf as text': await first.sign(claims({ nbf: 'now' })),
+    'half a pair': await first.sign(`{"iss":"${issuer.url}","aud":"x","sub":"\\ud800","exp":${now() + 60}}`),
+    'too long': await first.sign(claims({ more: 'x'.repeat(8192) })),
+  })) t.equal(await refused(t, token), 'malformed', what)
+  t.equal(await refused(t, await first.sign(claims({ iss: `${issuer.url}/`, aud: 'x', exp: 1 }))), 'issuer')
+  for (const [what, token] of Object.entries({
+    'alg none': `${part({ alg: 'none' })}.${payload}.`,
+    'another key with its kid': await unknown.sign(claims({ exp: 1 })),
+    'another payload': `${header}.${part(claims({ sub: 'eve' }))}.${signature}`,
+    'a key of its own': await unknown.sign(claims(), { jwk: unknown.jwk, jku: `${issuer.url}/keys` }),
+    'not its algorithm': await (await signingKey('PS256', { kid: 'two' })).sign(claims()),
+    HMAC: await new (await import('jose')).CompactSign(Buffer.from(JSON.stringify(claims()))).setProtectedHeader({ alg: 'HS256', kid: 'one' }).sign(Buffer.from('secret')),
+  })) t.equal(await refused(t, token), 'signature', what)
+  t.equal(await refused(t, await first.sign(claims({ exp: now() - 31, aud: 'x' }))), 'expiry')
+  t.equal(await refused(t, await first.sign(claims({ nbf: now() + 40 }))), 'expiry')
+  t.equal(await refused(t, await first.sign(claims({ aud: [`${baseUrl}/`, 'x'], groups: [] }))), 'audience')
+  t.equal(await refused(t, await first.sign(claims({ groups: [] }))), 'rules')
+  t.equal(await refused(t, await first.sign(claims({ groups: 'nameless', name: 'n' }))), 'rules', 'the rule finds no tenant')
+  t.equal(await refused(t, await first.sign(claims({ groups: 'nameless', 'org/unit': { name: 'a b' }, name: 'n' }))), 'rules')
+  t.equal(await refused(t, await first.sign(claims({ groups: ['nameless'], 'org/unit': { name: 'a' }, name: '' }))), 'rules', 'later rules aren’t tried')
+  for (const [what, more] of Object.entries({
+    'within 30 s': { exp: now() - 5, nbf: now() + 5 }, 'a float': { exp: now() + 0.5 }, 'far away': { exp: 1e15 }, 'several audiences': { aud: ['x', baseUrl] },
+  })) t.equal((await ask(await first.sign(claims(more)))).statusCode, 200, what)
+  for (const typ of ['JWT', 'jwt', 'at+jwt', 'application/AT+JWT']) t.equal((await ask(await first.sign(claims(), { typ }))).statusCode, 200, typ)
+})
+
+t.test('a token for /mcp alone is taken there alone, where the challenge says where to get one', async t => {
+  const token = await first.sign(claims({ aud: `${baseUrl}/mcp` }))
+  t.equal(await refused(t, token), 'audience')
+  const mcp = (key: string | null, message: object) => service.app.inject({
+    method: 'POST', url: '/mcp', headers: { ...key !== null && { authorization: `Bearer ${key}` }, accept: 'application/json, text/event-stream', 'content-type': 'application/json' }, body: { jsonrpc: '2.0', id: 1, ...message }
+  })
+  const hello = await mcp(token, { method: 'initialize', params: { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'c', version: '1' } } })
+  t.match(hello.json(), { result: { instructions: /agent ann\b/ } })
+  const place = 'https://handoff.example.com/.well-known/oauth-protected-resource/base/mcp'
+  const wanted = 'scope="handoff:pass handoff:catch handoff:status handoff:webhooks"'
+  t.equal((await mcp(null, { method: 'ping' })).headers['www-authenticate'], `Bearer resource_metadata="${place}", ${wanted}`)
+  t.equal((await mcp('wrong', { method: 'ping' })).headers['www-authenticate'], `Bearer error="invalid_token", resource_metadata="${place}", ${wanted}`)
+  const passer = await first.sign(claims({ groups: [], level: true, repository: { owner: 'acme/web' }, scope: 'handoff:pass' }))
+  const refusal = await mcp(passer, { method: 'tools/call', params: { name: 'handoff_catch_next', arguments: { inbox: 'in' } } })
+  isProblem(t, refusal, 403, 'insufficient_scope')
+  t.equal(refusal.headers['www-authenticate'], `Bearer error="insufficient_scope", resource_metadata="${place}", scope="handoff:catch"`)
+  const document = { authorization_servers: [issuer.url], bearer_methods_supported: ['header'], scopes_supported: ['handoff:pass', 'handoff:catch', 'handoff:status', 'handoff:webhooks'] }
+  for (const [path, resource] of [['/mcp', `${baseUrl}/mcp`], ['', baseUrl]]) {
+    t.strictSame((await service.app.inject(`/.well-known/oauth-protected-resource/base${path}`)).json(), { resource, ...document })
+  }
+  t.equal((await service.call(null, 'GET', '/api/whoami')).headers['www-authenticate'], 'Bearer')
+})
+
+t.test('what fails up to its signature counts as a wrong key does; what its issuer signed doesn’t', async t => {
+  const apart = await testApp(t, { ISSUERS, BASE_URL: baseUrl })
+  const send = async (token: string) => (await apart.app.inject({ url: '/api/whoami', headers: { authorization: `Bearer ${token}` } })).statusCode
+  const refusedOnes = [await first.sign(claims({ groups: [] })), await first.sign(claims({ exp: 1 }))]
+  const good = await first.sign(claims())
+  t.equal(await send(good), 200)
+  for (let n = 0; n < 70; n++) t.equal(await send(refusedOnes[n % 2]!), 401)
+  const bad = await unknown.sign(claims())
+  const codes = []
+  for (let n = 0; n < 62; n++) codes.push(await send(bad))
+  t.strictSame(codes, [...Array(60).fill(401), 429, 429])
+  t.equal(await send(good), 200, 'a token that was checked before goes on')
+})
+
+t.test('the setting is checked at the start, and the fault has its place', t => {
+  const rule = { when: { a: 'b' }, tenant: 'default', agent: 'a', scopes: ['pass'] }
+  const one = { issuer: 'https://id.example.com', rules: [rule] }
+  const withRule = (more: object) => [{ ...one, rules: [{ ...rule, ...more }] }]
+  const fault = (given: unknown): string => {
+    try {
+      loadConfig({ ISSUERS: typeof given === 'string' ? given : JSON.stringify(given) })
+      return ''
+    } catch (error) {
+      t.notMatch((error as Error).message, /\n/)
+      return /^ISSUERS: (\S+)/.exec((error as Error).message)?.[1] ?? String(error)
+    }
+  }
+  for (const [place, given] of [
+    ['/', 'no'], ['/', {}], ['/', []], ['/0', ['x']], ['/0/issuer', [{ rules: [rule] }]], ['/0/issuer', [{ ...one, issuer: 'http://id.example.com' }]],
+    ['/0/issuer', [{ ...one, issuer: 'https://u:p@id.example.com' }]], ['/0/issuer', [{ ...one, issuer: 'https://id.example.com?x' }]], ['/1/issuer', [one, one]],
+    ['/0/rules', [{ issuer: one.issuer }]], ['/0/rules', [{ ...one, rules: [] }]], ['/0/x', [{ ...one, x: 1 }]], ['/0/jwks', [{ ...one, jwks: { keys: [{}] }, jwks_uri: 'https://a.b/c' }]],
+    ['/0/jwks_uri', [{ ...one, jwks_uri: 'http://a.b/c' }]], ['/0/algorithms/0', [{ ...one, algorithms: ['HS256'] }]], ['/0/audience', [{ ...one, audience: [] }]],
+    ['/0/rules/0/when', withRule({ when: {} })], ['/0/rules/0/when', withRule({ when: undefined })], ['/0/rules/0/when/a', withRule({ when: { a: '*' } })], ['/0/rules/0/when/a', withRule({ when: { a: [] } })],
+    ['/0/rules/0/when/a/1', withRule({ when: { a: ['b', null] } })], ['/0/rules/0/when/a..b', withRule({ when: { 'a..b': 'c' } })], ['/0/rules/0/tenant', withRule({ tenant: 'a b' })],
+    ['/0/rules/0/tenant/prefix', withRule({ tenant: { claim: 'a', prefix: 'b' } })], ['/0/rules/0/agent/prefix', withRule({ agent: { claim: 'a', prefix: 'b c' } })],
+    ['/0/rules/0/scopes/1', withRule({ scopes: ['pass', 'approve'] })], ['/0/rules/0/scopes/0', withRule({ scopes: ['all'] })], ['/0/rules/0/scopes', withRule({ scopes: [] })],
+    ['/0/rules/0/inboxes/0', withRule({ inboxes: ['..'] })], ['/0/rules/0/decides', withRule({ decides: 'yes' })], ['/0/sign_in/client_id', [{ issuer: one.issuer, sign_in: { label: 'l', rules: [rule] } }]],
+    ['', [one]], ['', [{ ...one, issuer: 'http://127.0.0.1:1/x' }]], ['', [{ ...one, issuer: 'http://id.example.com', insecure: true }]], ['', withRule({ when: {}, anyone: true })],
+    ['', withRule({ scopes: ['approve'], decides: true })], ['', [{ issuer: one.issuer, sign_in: { client_id: 'c', label: 'l', rules: [{ ...rule, scopes: ['approve'] }] } }]],
+  ] as const) t.equal(fault(given), place, JSON.stringify(given))
+  t.throws(() => loadConfig({ ISSUERS: '@/nowhere' }), { message: 'ISSUERS: the file can’t be read: ENOENT' })
+  t.end()
+})
