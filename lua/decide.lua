@@ -7,7 +7,8 @@
 --       3 prefix:{tag}:due:tenant    its tenant's live handoffs (lib/due.lua)
 -- ARGV: 1 the call's deadline (ms)  2 approved or rejected  3 decision_token  4 decided_by  5 retention (ms)
 --       6 tenant:id  7 when the handoff that the person saw was passed (ms); empty if not given
---       8 the digest of what the person saw; empty if not given  9 the note, JSON text; null for none
+--       8 the digest of what the person saw; empty if not given  9 whose token it came with (lib/record.lua, word U);
+--       empty for a key  10 the note, JSON text; null for none
 -- Replies: {'approved', decided} {'rejected', decided}   from now on
 --          {'replayed', decided}                     the same operation decided this before; nothing changed
 --          {'not_found'}
@@ -18,8 +19,8 @@
 --          {'newer'} {'full'}
 --@include late appending events inbox runs ended decisions
 local key, waiting, due = KEYS[1], KEYS[2], KEYS[3]
-local verdict, token, decided_by, retention, member, seen, digest, note =
-  ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9]
+local verdict, token, decided_by, retention, member, seen, digest, subject, note =
+  ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10]
 local isYes = verdict == 'approved'
 micros = seconds .. micros
 local record, decision, extra, task, content = unpack(redis.call('HMGET', key, 's', 'd', 'x', 't', 'h'))
@@ -35,7 +36,9 @@ if decision then
 end
 if status == 'cancelled' then return { 'cancelled', now, record, extra } end
 if status == 'expired' or now >= tonumber(expires) then return { 'expired', now, record, extra } end
-if passed_by == decided_by then return { 'self_approval', now, record, extra } end
+if passed_by == decided_by or extra and string.match(extra, ' U(%S+)') == subject then
+  return { 'self_approval', now, record, extra }
+end
 -- An id can come back: a pass with the Idempotency-Key of a handoff that is gone makes the same id again.
 if seen ~= '' and seen ~= created or digest ~= '' and digest ~= content then
   return { 'content_changed', now, record, extra }

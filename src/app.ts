@@ -281,7 +281,7 @@ export async function buildApp (
   })
   app.addHook('onClose', async () => {
     keys.stop()
-    await tokens?.stop()
+    await tokens?.checker.stop()
   })
   const limit = (instance: FastifyInstance) =>
     useRateLimit(instance, store.rates, config.ratePerMinute, keys.limits, refused)

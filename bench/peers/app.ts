@@ -3,6 +3,7 @@ import type { FastifyInstance } from 'fastify'
 import type { Static } from '@sinclair/typebox'
 import { loadConfig } from '../../src/config.ts'
 import { countGuesses, useAuth } from '../../src/http/auth.ts'
+import { Credentials } from '../../src/auth/credentials.ts'
 import { KeyRing } from '../../src/auth/key-ring.ts'
 import { serverOptions } from '../../src/http/server.ts'
 import { catchAnswer, doneAnswer, doneBody, handoffParams, catcherHeaders, noQuery, statusAnswer, passAnswer, passBody } from '../../src/core/schemas/handoffs.ts'
@@ -38,7 +39,7 @@ export async function serve (backend: Backend): Promise<void> {
   const app = Fastify({ ...serverOptions(config), logger: false })
   // No key is in Redis here.
   const keys = new KeyRing(config.apiKeys, { keyRecords: {}, subscriptions: {} } as never, app.log)
-  await useAuth(app, keys, await countGuesses(app))
+  await useAuth(app, new Credentials(keys, null), await countGuesses(app))
   for (const add of [addPass, addCatch, addDone, addStatus]) add(app, backend)
   // Some client libraries leave timers running after they are closed.
   process.once('SIGTERM', () => app.close().then(() => backend.close?.()).finally(() => process.exit()))

@@ -95,7 +95,7 @@ local function succeed(attempt, pause)
     end
   end
   local next_extra = ' n' .. number .. ' o' .. id .. (pause > 0 and ' a' .. available or '') ..
-    string.gsub(extra, ' [^bcdgjmprstuwACJKSTW]%S+', '')
+    string.gsub(extra, ' [^bcdgjmprstuwACJKSTUW]%S+', '')
   -- The next attempt keeps field b, and is blocked by the handoffs that this one still waited for: they may have ended
   -- since, so the sweep checks at once. Dependents of this one wait for the next attempt, unless this one had ended for
   -- good before.

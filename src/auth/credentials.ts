@@ -1,7 +1,9 @@
 import type { Grant } from './grant.ts'
 import type { Guesses, KeyRing } from './key-ring.ts'
-import { BadToken, isToken, refusedToken } from './token-ring.ts'
-import type { Place, TokenRing } from './token-ring.ts'
+import { BadToken, isToken } from './token-check.ts'
+import type { Place } from './token-check.ts'
+import { refusedToken } from './token-ring.ts'
+import type { TokenRing } from './token-ring.ts'
 
 /** One way in for keys and tokens. What is no key from the environment and looks like a token is one. */
 export class Credentials {

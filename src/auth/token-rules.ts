@@ -10,13 +10,13 @@ export type Claims = Readonly<Record<string, unknown>>
 /** Who the subject of a token is here. */
 export interface Identity { tenant: string, agent: string, scopes: Scope[], inboxes: readonly string[] | null }
 
-/** What the rules say of claims. @property rule the number of the first that matches, from 0 on; -1: none does */
-export type Ruling = { rule: number, identity: Identity } | { rule: number, lacks: 'tenant' | 'agent' } | { rule: -1 }
+/** What the rules say of claims. @property rule the number of the first that matches, from 0 on; null: none does */
+export type Ruling = { rule: number, identity: Identity } | { rule: number, lacks: 'tenant' | 'agent' } | { rule: null }
 
 /** The first rule that matches counts: what it lacks, no later one gives. */
 export function ruleOn (rules: readonly Rule[], issuer: string, claims: Claims): Ruling {
   const rule = rules.findIndex(({ when }) => when.every(condition => isMet(condition, claims)))
-  if (rule === -1) return { rule }
+  if (rule === -1) return { rule: null }
   const { tenant: tenantFrom, agent: agentFrom, ...says } = rules[rule]!
   const tenant = typeof tenantFrom === 'string' ? tenantFrom : claimAt(claims, tenantFrom.claim)
   if (typeof tenant !== 'string' || !isName(tenant)) return { rule, lacks: 'tenant' }
@@ -34,13 +34,16 @@ function isMet ({ claim, values, prefixes }: Condition, claims: Claims): boolean
 function claimAt (claims: Claims, path: ClaimPath): unknown {
   let found: unknown = claims
   for (const name of path) {
-    if (typeof found !== 'object' || found === null || Array.isArray(found) || !Object.hasOwn(found, name)) return undefined
+    if (typeof found !== 'object' || found === null || Array.isArray(found)) return undefined
+    if (!Object.hasOwn(found, name)) return undefined
     found = (found as Record<string, unknown>)[name]
   }
   return found
 }
 
-/** A claim's values: the elements of a list, and the words of the two claims that are lists in a text (RFC 8693, 4.2). */
+/**
+ * A claim's values: the elements of a list, and the words of the two claims that are lists in a text (RFC 8693, 4.2).
+ */
 function valuesAt (claims: Claims, path: ClaimPath): readonly unknown[] {
   const found = claimAt(claims, path)
   const isWords = path.length === 1 && (path[0] === 'scope' || path[0] === 'scp')

@@ -118,6 +118,7 @@ function commands (exitWith: (status: number) => void): Command {
     .action(async (id, options) => (await import('./keys.ts')).revokeKey(id, options))
 
   addLimitVerbs(program)
+  addTokenVerbs(program, exitWith)
   addWebhookVerbs(program)
 
   program.command('inspect')
@@ -181,6 +182,35 @@ function addLimitVerbs (program: Command): void {
     .action(async options => (await load()).listLimits(options))
   whose('remove', 'remove a limit, everywhere within 2 s')
     .action(async options => (await load()).removeLimit(options))
+}
+
+/** The verbs for tokens that others issue. */
+function addTokenVerbs (program: Command, exitWith: (status: number) => void): void {
+  const tokens = program.command('tokens').description('block the tokens of a subject of an issuer')
+  const whose = (name: string, description: string) => tokens.command(name)
+    .description(description)
+    .requiredOption('--issuer <url>', 'the issuer, as ISSUERS names it')
+    .requiredOption('--subject <subject>', 'the subject: `sub` of its tokens')
+    .option('--json', json)
+  const load = () => import('./tokens.ts')
+
+  whose('block', 'refuse a subject’s tokens and end its sessions, everywhere within 2 s')
+    .option('--for <duration>', 'for how long, as in 90s, 15m, 48h or 30d; without it for good', taking(
+      parseDuration, '--for'
+    ))
+    .action(async options => (await load()).blockTokens(options))
+  tokens.command('list')
+    .description('list whose tokens are blocked')
+    .option('--json', json)
+    .action(async options => (await load()).listBlocks(options))
+  whose('unblock', 'take a subject’s tokens again, everywhere within 2 s')
+    .action(async options => (await load()).unblockTokens(options))
+
+  program.command('issuers').description('look at the issuers that the setting ISSUERS names').command('check')
+    .description('say which rule matches a token on standard input, or why none does')
+    .option('--json', json)
+    .addHelpText('after', '\nExit status: 0 a rule matches, 1 the token is refused.')
+    .action(async options => { if (!await (await load()).checkToken(options)) exitWith(1) })
 }
 
 const jsonAsAnswered = 'print what the API answers, on one line'

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import type { Kept } from './members.ts'
 
 /** A handoff's states, their changes, and the stored record. Any file may import this one. */
@@ -194,6 +195,12 @@ export interface Caller {
 
 /** Whom an issuer knows. */
 export interface Subject { issuer: string, subject: string }
+
+/** A digest in place of a subject, 22 characters; empty for a key. */
+export function subjectMark ({ subject: of }: Pick<Caller, 'subject'>): string {
+  if (of === undefined) return ''
+  return createHash('sha256').update(`${of.issuer}\n${of.subject}`).digest('base64url').slice(0, 22)
+}
 
 /** Who has a limit that is a key's: the key, or the subject of a token. */
 export function holderOf (caller: Caller): unknown {

@@ -48,8 +48,9 @@ export class ToolCalls {
   /** The tools that the caller's key may use, as far as a role needs them. */
   listFor (caller: Caller, role: Role): Definition[] {
     const needed: readonly Scope[] | null = roles[role]
-    return [...this.#tools.values()].filter(({ scope }) =>
-      hasScope(caller, scope) && (needed === null || [scope].flat().some(one => one !== undefined && needed.includes(one))))
+    const isOfRole = ({ scope }: OperationTool) => needed === null ||
+      [scope].flat().some(one => one !== undefined && needed.includes(one))
+    return [...this.#tools.values()].filter(tool => hasScope(caller, tool.scope) && isOfRole(tool))
       .map(({ definition }) => definition)
   }
 

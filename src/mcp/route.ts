@@ -86,7 +86,8 @@ function roleIn ({ query, limit }: FastifyRequest): Role {
 async function load (options: McpOptions) {
   const [{ Protocol }, { ToolCalls }, { toolsOf }] =
     await Promise.all([import('./protocol.ts'), import('./calls.ts'), import('./tools.ts')])
-  return { protocol: new Protocol(), calls: new ToolCalls(toolsOf(options.operations), { ...options, refusesByStatus: options.metadata !== null }) }
+  const settings = { ...options, refusesByStatus: options.metadata !== null }
+  return { protocol: new Protocol(), calls: new ToolCalls(toolsOf(options.operations), settings) }
 }
 
 /**

@@ -1,6 +1,7 @@
 import { TooLarge } from '../core/errors.ts'
 import type { Labels } from '../core/labels.ts'
-import type { HandoffRecord } from '../core/model.ts'
+import { subjectMark } from '../core/model.ts'
+import type { Caller, HandoffRecord } from '../core/model.ts'
 import { handoffOfMember, memberOf } from './key-names.ts'
 import type { KeyNames } from './key-names.ts'
 import { wordsOf } from './lists.ts'
@@ -66,7 +67,8 @@ export class Approvals {
 
   /** @param note JSON text: a string or null */
   decide (
-    verdict: ApprovalVerdict, place: HandoffPlace, token: string, by: string, seen: SeenByPerson, note: Buffer
+    verdict: ApprovalVerdict, place: HandoffPlace, token: string, caller: Pick<Caller, 'agent' | 'subject'>,
+    seen: SeenByPerson, note: Buffer
   ): Promise<DecisionReply> {
     const { tag, tenant } = place
     const member = memberOf(tenant, place.id)
@@ -77,7 +79,7 @@ export class Approvals {
       keys: [
         this.#keyNames.handoff(tag, member), this.#keyNames.waiting(tag, tenant), this.#keyNames.due(tag, tenant)
       ],
-      texts: [verdict, token, by, this.#retention, member, ...itsSeen],
+      texts: [verdict, token, caller.agent, this.#retention, member, ...itsSeen, subjectMark(caller)],
       bytes: note,
       decode: readDecision
     })

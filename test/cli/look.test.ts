@@ -62,7 +62,7 @@ t.test('status shows a person’s decision, and expiry before the sweep', async 
   const place = newPlace(randomHomeId('default'))
   await store.handoffs.pass({ ...place, token: '-', passedBy: 'alice', requireHuman: true, options: ' l2 hdigest', expiresIn: 60_000, payload })
   t.match((await handoff(['inspect', place.id], { env })).stdout, /^approval +waiting$/m)
-  await store.approvals.decide('rejected', place, randomToken(), 'carol', {}, Buffer.from('"no\u009b2J"'))
+  await store.approvals.decide('rejected', place, randomToken(), { agent: 'carol' }, {}, Buffer.from('"no\u009b2J"'))
   t.match((await handoff(['inspect', place.id], { env })).stdout, /^status +rejected$[^]*^approval +rejected \S+Z \(.*ago\) by carol: "no\\u009b2J"$/m)
   t.match(parsed(await handoff(['inspect', place.id, '--json'], { env })), { status: 'rejected', require_human: true, approval: { state: 'rejected', decided_by: 'carol' } })
 

@@ -46,7 +46,7 @@ t.test('the walks are what runs', async t => {
   const catchApproved = async (id: string) => {
     const caught = call(catcherKey, `/api/catch/${id}?wait=30`)
     await until(async () => (await admin.pubsub('SHARDCHANNELS') as string[]).some(channel => channel.endsWith(id)))
-    await people.decide('approved', { tag: tagOf(id), tenant: 'default', id }, randomToken(), 'carol', {}, Buffer.from('null'))
+    await people.decide('approved', { tag: tagOf(id), tenant: 'default', id }, randomToken(), { agent: 'carol' }, {}, Buffer.from('null'))
     await caught
   }
   /** The shortest of some runs: a new connection makes one longer. */

@@ -4,7 +4,6 @@ import { loadConfig } from '../../src/config.ts'
 import { testApp } from '../helpers/app.ts'
 import { signingKey, testIssuer } from '../helpers/issuer.ts'
 import { isProblem } from '../helpers/problems.ts'
-import { until } from '../helpers/until.ts'
 
 /** Tokens that others issue (docs/identity.md). */
 

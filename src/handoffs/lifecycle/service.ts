@@ -5,7 +5,7 @@ import { iso } from '../../core/iso.ts'
 import type { Members } from '../../core/json.ts'
 import { members } from '../../core/members.ts'
 import type { MadeMember, Member } from '../../core/members.ts'
-import { deadlineOf, statusAt } from '../../core/model.ts'
+import { deadlineOf, statusAt, subjectMark } from '../../core/model.ts'
 import type { Caller, HandoffRecord } from '../../core/model.ts'
 import type { DoneAnswer, PassAnswer, PassBody } from '../../core/schemas/handoffs.ts'
 import type { ResultSchemas } from '../../result-schema/result-schemas.ts'
@@ -245,7 +245,7 @@ export class HandoffService {
       const line = body.parent == null ? null : await this.#linePlace(caller, body.parent, handoff, requester)
       const after = await this.#after.place(caller, body, requester)
       const options = optionWords(body, given, {
-        require_human: handoff.requireHuman ? humanWords(given.raw('task')!, handoff.payload) : '',
+        require_human: handoff.requireHuman ? humanWords(given.raw('task')!, handoff.payload, subjectMark(caller)) : '',
         result_schema: text === undefined ? '' : ` s${digest} z${text.length}`,
         parent: line === null ? '' : ` p${line.parent} r${line.root} g${line.hops} c${line.marks}`,
         after: after?.word ?? '',
@@ -389,8 +389,8 @@ function runWords (words: string, ofParent: readonly string[], names: readonly s
 }
 
 /** For people who must approve: how much of the task they see, and the digest of the whole payload. */
-function humanWords (task: Buffer, payload: Buffer): string {
-  return ` l${excerptBytes(task)} h${digestOf(payload)}`
+function humanWords (task: Buffer, payload: Buffer, mark: string): string {
+  return ` l${excerptBytes(task)} h${digestOf(payload)}${mark === '' ? '' : ` U${mark}`}`
 }
 
 /** The digest of a payload that a person decides on: SHA-256 in base64, of an object with exactly these members. */

@@ -161,7 +161,7 @@ export class ApprovalService {
   async decide (
     caller: Caller, verdict: ApprovalVerdict, id: string, note: Buffer, seen: SeenByPerson
   ): Promise<string> {
-    const reply = await this.#approvals.decide(verdict, placeOf(caller, id), randomToken(), caller.agent, seen, note)
+    const reply = await this.#approvals.decide(verdict, placeOf(caller, id), randomToken(), caller, seen, note)
     if (reply.outcome === 'already_decided') throw alreadyDecided(reply)
     if (reply.outcome !== 'decided') throw refusal(reply)
     const approval = approvalText(

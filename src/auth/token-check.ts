@@ -1,0 +1,191 @@
+import { compactVerify } from 'jose'
+import { Unavailable } from '../core/errors.ts'
+import type { Issuer } from '../core/issuers.ts'
+import { IssuerKeys, algorithmOf } from './issuer-keys.ts'
+import type { LogOutput } from './key-log.ts'
+import { ruleOn } from './token-rules.ts'
+import type { Claims, Ruling } from './token-rules.ts'
+
+/** How many bytes a token may have. */
+const maxLength = 8192
+/** Signatures that are checked in a second, at most. */
+const signaturesPerSecond = 500
+/** How far the clocks of an issuer and this replica may differ, in milliseconds. */
+const leeway = 30_000
+/** The latest end that is told apart: that of the year 9999. */
+const farthest = 253_402_300_799_999
+
+/** Why a token is refused, in the order in which that is found. */
+export type TokenFault = 'malformed' | 'issuer' | 'signature' | 'expiry' | 'audience' | 'blocked' | 'rules'
+
+/** What is wrong with a token up to its signature. So it may be anybody's guess. */
+export class BadToken extends Error {
+  readonly why: TokenFault
+
+  constructor (why: TokenFault) {
+    super(why)
+    this.why = why
+  }
+}
+
+/** A token's shape: three base64url parts. */
+export function isToken (secret: string): boolean {
+  return /^[\w-]*\.[\w-]*\.[\w-]*$/.test(secret)
+}
+
+/** A token's parts, not yet believed. Times in milliseconds since the epoch. */
+interface ReadToken {
+  alg: string
+  kid: string | undefined
+  issuer: string
+  subject: string
+  audiences: readonly string[]
+  begins: number
+  /** As the token says it. It counts for a little longer. */
+  expiresAt: number
+  claims: Claims
+}
+
+/** Where a token is used: at /mcp, or elsewhere. */
+export type Place = 'mcp' | 'api'
+
+/** A token that its issuer signed. */
+export interface SignedToken extends ReadToken {
+  keys: IssuerKeys
+  /** Of the key that signed it. */
+  keyId: string
+  /** Where it may be used. */
+  places: readonly Place[]
+  ruling: Ruling
+}
+
+/**
+ * Why such a token doesn't count now; undefined if it does, as long as its subject isn't blocked and a rule matches.
+ */
+export function faultOf (
+  { keys, keyId, begins, expiresAt, places }: SignedToken, place: Place
+): 'signature' | 'expiry' | 'audience' | undefined {
+  const now = Date.now()
+  if (!keys.has(keyId)) return 'signature'
+  if (now >= expiresAt + leeway || now < begins) return 'expiry'
+  return places.includes(place) ? undefined : 'audience'
+}
+
+/** Checks whose tokens are, and what the rules say of them. */
+export class TokenChecker {
+  /** Signatures that were checked, and tokens that weren't (503): too many at once. */
+  readonly counts = { verified: 0, shed: 0 }
+  readonly #issuers = new Map<string, IssuerKeys>()
+  readonly #baseUrl: () => string
+  /** Signatures checked in the current second. */
+  #signatures = 0
+  #secondBegan = -Infinity
+
+  /** @param onChange called when an issuer's keys may have gone */
+  constructor (issuers: readonly Issuer[], baseUrl: () => string, output: LogOutput, onChange: () => void) {
+    this.#baseUrl = baseUrl
+    for (const issuer of issuers) this.#issuers.set(issuer.issuer, new IssuerKeys(issuer, output, onChange))
+  }
+
+  start (): void {
+    for (const keys of this.#issuers.values()) keys.start()
+  }
+
+  async stop (): Promise<void> {
+    await Promise.all([...this.#issuers.values()].map(keys => keys.stop()))
+  }
+
+  /**
+   * @throws {BadToken} it isn't its issuer's
+   * @throws {Unavailable} its issuer doesn't answer, or too many are checked
+   */
+  async check (token: string): Promise<SignedToken> {
+    const read = readToken(token)
+    const keys = this.#issuers.get(read.issuer)
+    if (keys === undefined) throw new BadToken('issuer')
+    const keyId = await this.#verify(token, read, keys)
+    const places = this.#placesOf(read.audiences, keys.issuer)
+    return { ...read, keys, keyId, places, ruling: ruleOn(keys.issuer.rules, read.issuer, read.claims) }
+  }
+
+  /** @returns the id of the key that signed it */
+  async #verify (token: string, { alg, kid }: ReadToken, keys: IssuerKeys): Promise<string> {
+    const algorithm = algorithmOf(alg)
+    if (!keys.issuer.algorithms.has(algorithm)) throw new BadToken('signature')
+    for (let isRenewed = false; ; isRenewed = true) {
+      for (const { id, key } of await keys.find(algorithm, kid)) {
+        this.#countSignature()
+        if (await compactVerify(token, key, { algorithms: [alg] }).then(() => true, () => false)) return id
+      }
+      if (isRenewed || kid === undefined || !await keys.renew(kid)) throw new BadToken('signature')
+    }
+  }
+
+  #countSignature (): void {
+    const now = performance.now()
+    if (now - this.#secondBegan >= 1000) {
+      this.#secondBegan = now
+      this.#signatures = 0
+    }
+    if (this.#signatures++ >= signaturesPerSecond) {
+      this.counts.shed++
+      throw new Unavailable('too many tokens are checked')
+    }
+    this.counts.verified++
+  }
+
+  /** A token that is for MCP's address alone may be used there alone. */
+  #placesOf (audiences: readonly string[], { audiences: given }: Issuer): Place[] {
+    const ofMcp = `${this.#baseUrl()}/mcp`
+    const ours = given ?? [this.#baseUrl(), ofMcp]
+    const matching = audiences.filter(audience => ours.includes(audience))
+    if (matching.length === 0) return []
+    return matching.every(audience => audience === ofMcp) ? ['mcp'] : ['mcp', 'api']
+  }
+}
+
+/** @throws {BadToken} malformed */
+function readToken (token: string): ReadToken {
+  const [header, claims] = token.length > maxLength ? [] : token.split('.').slice(0, 2).map(readPart)
+  if (header === undefined || claims === undefined) throw new BadToken('malformed')
+  const { alg, kid, typ } = header
+  const { iss, sub, aud, exp, nbf } = claims
+  const audiences = Array.isArray(aud) ? aud : [aud]
+  const isWhole = isText(iss) && isText(sub) && isTime(exp) && (nbf === undefined || isTime(nbf)) &&
+    audiences.every(isText) && (kid === undefined || typeof kid === 'string') && isTokenType(typ)
+  if (!isWhole || Object.hasOwn(header, 'crit')) throw new BadToken('malformed')
+  return {
+    alg: String(alg),
+    kid: kid as string | undefined,
+    issuer: iss,
+    subject: sub,
+    audiences,
+    begins: nbf === undefined ? -Infinity : nbf * 1000 - leeway,
+    expiresAt: Math.min(exp * 1000, farthest),
+    claims,
+  }
+}
+
+function readPart (part: string): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(Buffer.from(part, 'base64url').toString())
+    const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
+    return isObject ? value as Record<string, unknown> : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** Well-formed, since names and digests are made of it in UTF-8. */
+function isText (value: unknown): value is string {
+  return typeof value === 'string' && value !== '' && !/\p{Surrogate}/u.test(value)
+}
+
+function isTime (value: unknown): value is number {
+  return typeof value === 'number' && Number.isFinite(value)
+}
+
+/** RFC 7515, 4.1.9: `application/` may be left out. RFC 9068, 2.1: an access token. */
+function isTokenType (typ: unknown): boolean {
+  return typ === undefined || (typeof typ === 'string' && /^(application\/)?(at\+)?jwt$/i.test(typ))
+}
