@@ -2,8 +2,8 @@ import { Problem } from '../core/errors.ts'
 import type { Caller, NeededScope } from '../core/model.ts'
 
 /**
- * The right by which a request is served: a valid key or token, or a session that was opened with a key. It may end while the
- * request is open, so each step of an open request is authorised again.
+ * The right by which a request is served: a valid key or token, or a session that was opened with a key. It may end
+ * while the request is open, so each step of an open request is authorised again.
  */
 export interface Grant {
   /** The caller, as the key was when it was found. */

@@ -151,7 +151,8 @@ export class IssuerKeys {
       this.#isFailing = false
     }, error => {
       if (!this.#isFailing && !this.#round.signal.aborted) {
-        this.#output.error({ issuer: this.issuer.issuer, why: reasonOf(error) }, 'an issuer’s keys could not be fetched')
+        const { issuer } = this.issuer
+        this.#output.error({ issuer, why: reasonOf(error) }, 'an issuer’s keys could not be fetched')
       }
       this.#isFailing = true
       this.#round.wake(afterFailure)

@@ -54,7 +54,7 @@ export async function callerBy (keys: Pick<KeyRing, 'find' | 'recall'>, secret: 
 
 /** A grant of which the test says how it is authorised. */
 export function grantOf (authorise: Grant['authorise'], onEnd: Grant['onEnd'] = async () => () => {}): Grant {
-  const grant: Grant = { caller: callerOf('default', 'alice', []), mark: '', for: () => grant, authorise, onEnd }
+  const grant: Grant = { caller: callerOf('default', 'alice', []), mark: '', ends: Infinity, for: () => grant, authorise, onEnd }
   return grant
 }
 

@@ -134,15 +134,16 @@ t.test('the table: one call for all who wait, the newest answer wins, a failure 
   t.equal(table.of('old'), undefined)
   t.strictSame(table.of('__proto__'), { all: null, agents: new Map([['constructor', 2]]) })
   await table.whenKnown()
+  const set = (change: { tenant: string, agent: string, limit: string }) => ({ ...change, action: 'limit set' as const, by: 'me' })
   await table.change([
-    { tenant: 'acme', agent: '', limit: '7' }, { tenant: 'acme', agent: 'a', limit: '5' }, { tenant: 'acme', agent: 'a', limit: '6' },
-    { tenant: '__proto__', agent: 'constructor', limit: '' }, { tenant: 'none', agent: 'a', limit: '' }
+    set({ tenant: 'acme', agent: '', limit: '7' }), set({ tenant: 'acme', agent: 'a', limit: '5' }), set({ tenant: 'acme', agent: 'a', limit: '6' }),
+    set({ tenant: '__proto__', agent: 'constructor', limit: '' }), set({ tenant: 'none', agent: 'a', limit: '' })
   ])
   t.equal(asked.length, 3, 'what the log says needs no read')
   t.strictSame(table.of('acme'), { all: 7, agents: new Map([['a', 6]]) })
   t.strictSame([table.of('__proto__'), table.of('none')], [undefined, undefined])
   const third = table.read()
-  const changed = table.change([{ tenant: 'acme', agent: '', limit: '' }])
+  const changed = table.change([set({ tenant: 'acme', agent: '', limit: '' })])
   t.equal(asked.length, 5, 'but a read under way may not have it')
   asked[4]!.resolve([{ tenant: 'acme', agent: 'a', ratePerMinute: 6 }])
   asked[3]!.resolve([{ tenant: 'acme', agent: null, ratePerMinute: 7 }, { tenant: 'acme', agent: 'a', ratePerMinute: 6 }])

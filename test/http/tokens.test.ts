@@ -124,7 +124,7 @@ t.test('a token for /mcp alone is taken there alone, where the challenge says wh
   for (const [path, resource] of [['/mcp', `${baseUrl}/mcp`], ['', baseUrl]]) {
     t.strictSame((await service.app.inject(`/.well-known/oauth-protected-resource/base${path}`)).json(), { resource, ...document })
   }
-  t.equal((await service.call(null, 'GET', '/api/whoami')).headers['www-authenticate'], 'Bearer')
+  t.equal((await service.app.inject('/api/whoami')).headers['www-authenticate'], 'Bearer')
 })
 
 t.test('what fails up to its signature counts as a wrong key does; what its issuer signed doesn’t', async t => {

@@ -36,7 +36,7 @@ t.test('three masters, each with a replica', async t => {
       const place = placeIn(tag)
       await store.handoffs.pass({ ...place, token: '-', passedBy: 'alice', requireHuman: true, options: ' l2 hdigest', expiresIn: 60_000, payload: Buffer.from('"task":"t"') })
       t.match(await store.approvals.list('default', tag, null, 10), { items: [{ id: place.id }], next: null })
-      t.match(await store.approvals.decide('approved', place, randomToken(), 'carol', {}, Buffer.from('null')), { outcome: 'decided' })
+      t.match(await store.approvals.decide('approved', place, randomToken(), { agent: 'carol' }, {}, Buffer.from('null')), { outcome: 'decided' })
       t.match(await store.lists.decisions({ tenant: 'default' }, null, 10, tag), { items: [{ by: 'carol', state: 'approved' }] })
       t.match(await store.handoffs.catch(place, randomToken(), 'bob'), { outcome: 'caught' })
     }
@@ -79,7 +79,7 @@ t.test('three masters, each with a replica', async t => {
       const options = ` t${inbox}${requireHuman ? ' l2 hdigest' : ''}`
       const handoff = { ...place, token: '-', passedBy: 'alice', requireHuman, to: inbox, options, expiresIn: 60_000, payload: Buffer.from(`"task":"${'t'.repeat(size)}"`) }
       const reply = await store.handoffs.pass(handoff)
-      if (reply.outcome === 'passed' && requireHuman) await store.approvals.decide('approved', place, randomToken(), 'carol', {}, Buffer.from('null'))
+      if (reply.outcome === 'passed' && requireHuman) await store.approvals.decide('approved', place, randomToken(), { agent: 'carol' }, {}, Buffer.from('null'))
       return { ...place, reply }
     }
     const all = await Promise.all(Array.from({ length: 60 }, (_, n) => passed(n % 2 === 0 ? own : home, n % 3 === 0 ? 70_000 : 1)))

@@ -236,7 +236,7 @@ t.test('on a Cluster', async t => {
     const lists = [`handoff:{${tag}}:w:default`, `handoff:{${tag}}:i:default:asked:waiting`, `handoff:{${tag}}:i:default:asked`]
     for (const ahead of [[], ...lists.map(list => [list]), lists]) {
       const place = await passed(tag, ' tasked l2 hdigest', { to: 'asked', requireHuman: true })
-      t.match(await whileMoving(tag, ahead, () => approvals.decide('approved', place, randomToken(), 'carol', {}, Buffer.from('null'))), { outcome: 'decided' }, `approve ${ahead.length}`)
+      t.match(await whileMoving(tag, ahead, () => approvals.decide('approved', place, randomToken(), { agent: 'carol' }, {}, Buffer.from('null'))), { outcome: 'decided' }, `approve ${ahead.length}`)
       t.match(await inboxes.count(at), { pending: 1, waiting: 0 })
       t.match(await inboxes.take(at, { token: randomToken(), agent: 'bob', max: 5, size: 0, lifetime: null, request: '-', requester: '-', positions: [] }), { items: [{ id: place.id }] })
     }

@@ -134,8 +134,8 @@ function ask ({ keys, tag }: Real, db: Database, random: Random, now: number, is
       asked = { ...asked, texts: [asked.texts[0]!, those.filter(() => random.chance(0.5)).join(' '), random.pick(['0', '1'])] }
       break
     }
-    case 'approve': approvals.decide('approved', place, token, agent, seen, Buffer.from('"so  be it"')); break
-    case 'reject': approvals.decide('rejected', place, token, agent, seen, Buffer.from('null')); break
+    case 'approve': approvals.decide('approved', place, token, { agent }, seen, Buffer.from('"so  be it"')); break
+    case 'reject': approvals.decide('rejected', place, token, { agent }, seen, Buffer.from('null')); break
     case 'sweep': handoffs.sweep(tag, random.pick([1, 2, 10]), random.chance(0.5), random.chance(0.5), random.chance(0.2)); break
     case 'take': {
       const positions = random.pick([null, [], [`${now * 1000 - random.between(0, 9) * 100_000}/${random.pick([700, 5_000_000])}`]])
