@@ -63,9 +63,8 @@
 --      how many there were
 --   S  -                                     schedule: that it is a run of             pass, event: as in x
 --   T  -                                     schedule: for which time that ran (ms)    pass, event: as in x
---   U  -                                     passed: whose token it came with, a digest  pass: as in x
---                                            of issuer and subject; only if a person
---                                            decides
+--   U  -                                     approval: whose token it was passed with,   pass: as in x
+--                                            a digest of issuer and subject
 --   W  -                                     others come after it (lib/after.lua)      -
 -- The record is words, separated by one space; each transition appends its own:
 --   status approval created expires passed_by pass_token [caught deadline caught_by catch_token [completed done_token]]

@@ -17,7 +17,7 @@ const afterFailure = 5000
 const countsFor = 86400_000
 
 /** A key that may verify a token. @property id the same for the same key, whatever else its issuer says of it */
-export interface IssuerKey { id: string, kid: string | undefined, fits (algorithm: string): boolean, key: KeyObject }
+interface IssuerKey { id: string, kid: string | undefined, fits (algorithm: string): boolean, key: KeyObject }
 
 /** The algorithms that each type of key, and its curve, is for. */
 const algorithmsOf: Readonly<Record<string, readonly string[]>> = {
@@ -193,13 +193,13 @@ export class IssuerKeys {
  * What an issuer says of itself (OpenID Connect Discovery 1.0, 4; RFC 8414, 3).
  * @throws {Error} it doesn't answer, or says that it is another
  */
-export async function metadataOf (
+async function metadataOf (
   { issuer }: Pick<Issuer, 'issuer'>, signal?: AbortSignal
 ): Promise<Record<string, unknown>> {
   const { origin, pathname } = new URL(issuer)
   const path = pathname.replace(/\/$/, '')
   const { answer } = await getJson(`${origin}${path}/.well-known/openid-configuration`, signal).catch(error => {
-    if (!(error instanceof NotThere)) throw error
+    if (!(error instanceof Missing)) throw error
     return getJson(`${origin}/.well-known/oauth-authorization-server${path}`, signal)
   })
   if (answer.issuer !== issuer) throw new Error('its metadata is of another issuer')
@@ -207,7 +207,7 @@ export async function metadataOf (
 }
 
 /** The address has no such document. */
-class NotThere extends Error {}
+class Missing extends Error {}
 
 /** @returns `maxAge`: for how long it may be kept (ms); Infinity if the answer doesn't say */
 async function getJson (
@@ -221,7 +221,7 @@ async function getJson (
   })
   if (!response.ok) {
     await response.body?.cancel()
-    throw new (response.status === 404 ? NotThere : Error)(`it answered ${response.status}`)
+    throw new (response.status === 404 ? Missing : Error)(`it answered ${response.status}`)
   }
   const [, seconds] = /(?:^|[\s,])max-age="?(\d{1,9})/i.exec(response.headers.get('cache-control') ?? '') ?? []
   const answer: unknown = JSON.parse(await textOf(response))

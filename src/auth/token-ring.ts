@@ -11,6 +11,7 @@ import type { KeyRing } from './key-ring.ts'
 import { requireScope } from './scopes.ts'
 import { TokenChecker, faultOf } from './token-check.ts'
 import type { Place, SignedToken, TokenFault } from './token-check.ts'
+import { callerOfSubject } from './token-rules.ts'
 
 /** How many checked tokens are remembered, the latest used. */
 const maxKnown = 10_000
@@ -157,7 +158,7 @@ export class TokenRing {
 
   async #check (secret: string, digest: string): Promise<KnownToken> {
     const token = await this.checker.check(secret)
-    const known = { token, digest, name: subjectName(token.issuer, token.subject), caller: callerOfToken(token) }
+    const known = { token, digest, name: subjectName(token.issuer, token.subject), caller: callerOfSubject(token.ruling, token) }
     this.#known.set(digest, known)
     return known
   }
@@ -165,20 +166,6 @@ export class TokenRing {
 
 function digestOf (token: string): string {
   return createHash('sha256').update(token).digest('base64')
-}
-
-function callerOfToken ({ issuer, subject, ruling }: SignedToken): Caller | null {
-  if (!('identity' in ruling)) return null
-  const { tenant, agent, scopes, inboxes } = ruling.identity
-  return {
-    tenant,
-    agent,
-    scopes: new Set(scopes),
-    keyId: null,
-    ratePerMinute: null,
-    inboxes: inboxes && new Set(inboxes),
-    subject: { issuer, subject },
-  }
 }
 
 /** The grant of a token. */

@@ -1,14 +1,14 @@
 import { createHash } from 'node:crypto'
-import type { ClaimPath, ClaimValue, Condition, FromClaim, Rule } from '../core/issuers.ts'
+import type { ClaimPath, ClaimValue, Condition, FromClaim, Issuer, Rule } from '../core/issuers.ts'
 import { isName, scopes as knownScopes } from '../core/model.ts'
-import type { Scope } from '../core/model.ts'
+import type { Caller, Scope } from '../core/model.ts'
 import { givesScope } from './scopes.ts'
 
 /** What a token says of its subject. Its members may be anything. */
 export type Claims = Readonly<Record<string, unknown>>
 
 /** Who the subject of a token is here. */
-export interface Identity { tenant: string, agent: string, scopes: Scope[], inboxes: readonly string[] | null }
+interface Identity { tenant: string, agent: string, scopes: Scope[], inboxes: readonly string[] | null }
 
 /** What the rules say of claims. @property rule the number of the first that matches, from 0 on; null: none does */
 export type Ruling = { rule: number, identity: Identity } | { rule: number, lacks: 'tenant' | 'agent' } | { rule: null }
@@ -79,4 +79,28 @@ function scopesGiven ({ scopes, decides }: Pick<Rule, 'scopes' | 'decides'>, cla
     .filter(value => typeof value === 'string' && value.startsWith(prefix))
     .map(value => (value as string).slice(prefix.length))
   return knownScopes.filter(scope => named.includes(scope) && givesScope(decides, scope))
+}
+
+/** @returns null if no rule lets it in */
+export function callerOfSubject (ruling: Ruling, { issuer, subject }: NonNullable<Caller['subject']>): Caller | null {
+  if (!('identity' in ruling)) return null
+  const { tenant, agent, scopes, inboxes } = ruling.identity
+  return {
+    tenant,
+    agent,
+    scopes: new Set(scopes),
+    keyId: null,
+    ratePerMinute: null,
+    inboxes: inboxes && new Set(inboxes),
+    subject: { issuer, subject },
+  }
+}
+
+/** The scopes that rules can read from a token's own list of scopes. */
+export function scopesRead (issuers: readonly Issuer[]): string[] {
+  const names = issuers.flatMap(({ rules }) => rules).flatMap(({ scopes: from, decides }) => {
+    if (!('claim' in from) || from.claim.length !== 1 || !['scope', 'scp'].includes(from.claim[0]!)) return []
+    return knownScopes.filter(scope => givesScope(decides, scope)).map(scope => `${from.prefix}${scope}`)
+  })
+  return [...new Set(names)]
 }

@@ -187,14 +187,14 @@ function addLimitVerbs (program: Command): void {
 /** The verbs for tokens that others issue. */
 function addTokenVerbs (program: Command, exitWith: (status: number) => void): void {
   const tokens = program.command('tokens').description('block the tokens of a subject of an issuer')
-  const whose = (name: string, description: string) => tokens.command(name)
+  const ofSubject = (name: string, description: string) => tokens.command(name)
     .description(description)
     .requiredOption('--issuer <url>', 'the issuer, as ISSUERS names it')
     .requiredOption('--subject <subject>', 'the subject: `sub` of its tokens')
     .option('--json', json)
   const load = () => import('./tokens.ts')
 
-  whose('block', 'refuse a subject’s tokens and end its sessions, everywhere within 2 s')
+  ofSubject('block', 'refuse a subject’s tokens and end its sessions, everywhere within 2 s')
     .option('--for <duration>', 'for how long, as in 90s, 15m, 48h or 30d; without it for good', taking(
       parseDuration, '--for'
     ))
@@ -203,7 +203,7 @@ function addTokenVerbs (program: Command, exitWith: (status: number) => void): v
     .description('list whose tokens are blocked')
     .option('--json', json)
     .action(async options => (await load()).listBlocks(options))
-  whose('unblock', 'take a subject’s tokens again, everywhere within 2 s')
+  ofSubject('unblock', 'take a subject’s tokens again, everywhere within 2 s')
     .action(async options => (await load()).unblockTokens(options))
 
   program.command('issuers').description('look at the issuers that the setting ISSUERS names').command('check')

@@ -25,7 +25,7 @@ export interface Rule {
 }
 
 /** How people sign in by an issuer. @property scopes asked for, with spaces between them */
-export interface SignInSettings {
+interface SignInSettings {
   clientId: string
   clientSecret: string | undefined
   label: string
@@ -83,7 +83,7 @@ export function parseIssuers (text: string, readFile: (path: string) => string):
   } catch {
     throw new IssuersFault('', 'must be JSON: a list of issuers')
   }
-  const issuers = list((value, at) => issuerOf(value, at, readFile))(given, '')
+  const issuers = listOf((value, at) => issuerOf(value, at, readFile))(given, '')
   for (const [at, { issuer }] of issuers.entries()) {
     if (issuers.findIndex(other => other.issuer === issuer) < at) {
       throw new IssuersFault(`/${at}/issuer`, `must be another one than before: ${issuer}`)
@@ -93,12 +93,12 @@ export function parseIssuers (text: string, readFile: (path: string) => string):
 }
 
 function issuerOf (value: unknown, at: string, readFile: (path: string) => string): Issuer {
-  const given = object(value, at, [
+  const given = readObject(value, at, [
     'issuer', 'audience', 'jwks_uri', 'jwks', 'algorithms', 'rules', 'sign_in', 'mcp', 'insecure'
   ])
-  const isInsecure = optional(given, at, 'insecure', boolean) ?? false
-  const address: Read<string> = (value, at) => {
-    const url = string(value, at)
+  const isInsecure = readOptional(given, at, 'insecure', readFlag) ?? false
+  const readAddress: Read<string> = (value, at) => {
+    const url = readText(value, at)
     if (isAddress(url, isInsecure)) return url
     throw new IssuersFault(at, 'must be an https URL without user, query and fragment; http is for loopback ' +
       'addresses, or with "insecure": true')
@@ -106,36 +106,36 @@ function issuerOf (value: unknown, at: string, readFile: (path: string) => strin
   if (given.jwks_uri !== undefined && given.jwks !== undefined) {
     throw new IssuersFault(`${at}/jwks`, 'must not stand beside jwks_uri')
   }
-  const uri = optional(given, at, 'jwks_uri', locationOf(address))
-  const signIn = optional(given, at, 'sign_in', (value, at) => signInOf(value, at, readFile)) ?? null
+  const uri = readOptional(given, at, 'jwks_uri', readLocation(readAddress))
+  const signIn = readOptional(given, at, 'sign_in', (value, at) => signInOf(value, at, readFile)) ?? null
   if (given.rules === undefined && signIn === null) throw new IssuersFault(`${at}/rules`, 'must be there')
   return {
-    issuer: required(given, at, 'issuer', address),
-    audiences: optional(given, at, 'audience', oneOrList(string)) ?? null,
-    jwks: uri === undefined ? optional(given, at, 'jwks', keySet) ?? null : { uri },
-    algorithms: new Set(optional(given, at, 'algorithms', list(oneOf(knownAlgorithms))) ?? standardAlgorithms),
+    issuer: readRequired(given, at, 'issuer', readAddress),
+    audiences: readOptional(given, at, 'audience', oneOrListOf(readText)) ?? null,
+    jwks: uri === undefined ? readOptional(given, at, 'jwks', readKeySet) ?? null : { uri },
+    algorithms: new Set(readOptional(given, at, 'algorithms', listOf(readOneOf(knownAlgorithms))) ?? standardAlgorithms),
     isInsecure,
-    rules: optional(given, at, 'rules', list((value, at) => ruleOf(value, at, false))) ?? [],
+    rules: readOptional(given, at, 'rules', listOf((value, at) => ruleOf(value, at, false))) ?? [],
     signIn,
-    isForMcp: optional(given, at, 'mcp', boolean) ?? false,
+    isForMcp: readOptional(given, at, 'mcp', readFlag) ?? false,
   }
 }
 
 function signInOf (value: unknown, at: string, readFile: (path: string) => string): SignInSettings {
-  const given = object(value, at, ['client_id', 'client_secret', 'label', 'scopes', 'rules'])
-  const secret = optional(given, at, 'client_secret', string)
+  const given = readObject(value, at, ['client_id', 'client_secret', 'label', 'scopes', 'rules'])
+  const secret = readOptional(given, at, 'client_secret', readText)
   return {
-    clientId: required(given, at, 'client_id', string),
+    clientId: readRequired(given, at, 'client_id', readText),
     clientSecret: secret?.startsWith('@') === true ? fromFile(secret, `${at}/client_secret`, readFile) : secret,
-    label: required(given, at, 'label', string),
-    scopes: optional(given, at, 'scopes', string) ?? 'openid profile email',
-    rules: required(given, at, 'rules', list((value, at) => ruleOf(value, at, true))),
+    label: readRequired(given, at, 'label', readText),
+    scopes: readOptional(given, at, 'scopes', readText) ?? 'openid profile email',
+    rules: readRequired(given, at, 'rules', listOf((value, at) => ruleOf(value, at, true))),
   }
 }
 
 function fromFile (text: string, at: string, readFile: (path: string) => string): string {
   try {
-    return string(readFile(text.slice(1)).trim(), at)
+    return readText(readFile(text.slice(1)).trim(), at)
   } catch {
     throw new IssuersFault(at, 'must be a file that can be read, behind @')
   }
@@ -143,29 +143,29 @@ function fromFile (text: string, at: string, readFile: (path: string) => string)
 
 /** @param isForPeople a rule by which people sign in: it may give all scopes */
 function ruleOf (value: unknown, at: string, isForPeople: boolean): Rule {
-  const given = object(value, at, ['when', 'tenant', 'agent', 'scopes', 'inboxes', 'decides', 'anyone'])
-  const when = Object.entries(optional(given, at, 'when', object) ?? {}).map(([claim, value]) =>
-    conditionOf(claim, value, `${at}/when/${pointerPart(claim)}`))
-  const isForAll = optional(given, at, 'anyone', boolean) ?? false
+  const given = readObject(value, at, ['when', 'tenant', 'agent', 'scopes', 'inboxes', 'decides', 'anyone'])
+  const when = Object.entries(readOptional(given, at, 'when', readObject) ?? {}).map(([claim, value]) =>
+    conditionOf(claim, value, `${at}/when/${escapedPart(claim)}`))
+  const isForAll = readOptional(given, at, 'anyone', readFlag) ?? false
   if (when.length === 0 && !isForAll) {
     throw new IssuersFault(`${at}/when`, 'must have a condition; a rule for all subjects has "anyone": true')
   }
-  const decides = optional(given, at, 'decides', boolean) ?? isForPeople
-  const scopes = required(given, at, 'scopes', scopesFrom)
+  const decides = readOptional(given, at, 'decides', readFlag) ?? isForPeople
+  const scopes = readRequired(given, at, 'scopes', readScopes)
   const place = Array.isArray(scopes) && !decides ? scopes.findIndex(scope => ofPeople.includes(scope)) : -1
   if (place >= 0) throw new IssuersFault(`${at}/scopes/${place}`, 'is given only by a rule with "decides": true')
   return {
     when,
-    tenant: required(given, at, 'tenant', nameFrom([])),
-    agent: required(given, at, 'agent', nameFrom(['prefix'])),
+    tenant: readRequired(given, at, 'tenant', readNameFrom([])),
+    agent: readRequired(given, at, 'agent', readNameFrom(['prefix'])),
     scopes,
-    inboxes: optional(given, at, 'inboxes', list(inbox)) ?? null,
+    inboxes: readOptional(given, at, 'inboxes', listOf(readInbox)) ?? null,
     decides,
   }
 }
 
 function conditionOf (claim: string, value: unknown, at: string): Condition {
-  const values = oneOrList(conditionValue)(value, at)
+  const values = oneOrListOf(readConditionValue)(value, at)
   const isPrefix = (value: ClaimValue): value is string => typeof value === 'string' && value.endsWith('*')
   return {
     claim: pathOf(claim, at),
@@ -174,7 +174,7 @@ function conditionOf (claim: string, value: unknown, at: string): Condition {
   }
 }
 
-const conditionValue: Read<ClaimValue> = (value, at) => {
+const readConditionValue: Read<ClaimValue> = (value, at) => {
   if (value === '*') throw new IssuersFault(at, 'must have text before the *')
   if (typeof value === 'number' || typeof value === 'boolean' || typeof value === 'string') return value
   throw new IssuersFault(at, 'must be text, a number, true or false, or a list of these')
@@ -189,46 +189,46 @@ function pathOf (claim: string, at: string): ClaimPath {
   return path
 }
 
-const claimPath: Read<ClaimPath> = (value, at) => pathOf(string(value, at), at)
+const readClaimPath: Read<ClaimPath> = (value, at) => pathOf(readText(value, at), at)
 
-const name: Read<string> = (value, at) => {
+const readName: Read<string> = (value, at) => {
   if (typeof value === 'string' && isName(value)) return value
   throw new IssuersFault(at, 'must be a name, 1 to 64 of A-Z a-z 0-9 . _ -, or {"claim": …}')
 }
 
-const inbox: Read<string> = (value, at) => {
+const readInbox: Read<string> = (value, at) => {
   if (typeof value === 'string' && isInbox(value)) return value
   throw new IssuersFault(at, 'must be the name of an inbox')
 }
 
 /** @param more members besides `claim` */
-const nameFrom = (more: readonly string[]): Read<string | FromClaim> => (value, at) => {
-  if (!isObject(value)) return name(value, at)
-  const given = object(value, at, ['claim', ...more])
-  return { claim: required(given, at, 'claim', claimPath), prefix: optional(given, at, 'prefix', name) ?? '' }
+const readNameFrom = (more: readonly string[]): Read<string | FromClaim> => (value, at) => {
+  if (!isObject(value)) return readName(value, at)
+  const given = readObject(value, at, ['claim', ...more])
+  return { claim: readRequired(given, at, 'claim', readClaimPath), prefix: readOptional(given, at, 'prefix', readName) ?? '' }
 }
 
-const scopesFrom: Read<Scope[] | FromClaim> = (value, at) => {
-  if (!isObject(value)) return list(oneOf(knownScopes))(value, at) as Scope[]
-  const given = object(value, at, ['claim', 'prefix'])
-  return { claim: required(given, at, 'claim', claimPath), prefix: optional(given, at, 'prefix', scopePrefix) ?? '' }
+const readScopes: Read<Scope[] | FromClaim> = (value, at) => {
+  if (!isObject(value)) return listOf(readOneOf(knownScopes))(value, at) as Scope[]
+  const given = readObject(value, at, ['claim', 'prefix'])
+  return { claim: readRequired(given, at, 'claim', readClaimPath), prefix: readOptional(given, at, 'prefix', readScopePrefix) ?? '' }
 }
 
 /** It stands in a challenge (RFC 6749, 3.3). */
-const scopePrefix: Read<string> = (value, at) => {
+const readScopePrefix: Read<string> = (value, at) => {
   if (typeof value === 'string' && /^[!#-[\]-~]{1,64}$/.test(value)) return value
   throw new IssuersFault(at, 'must be 1 to 64 visible ASCII characters other than " and \\')
 }
 
-const keySet: Read<{ keys: readonly Jwk[] }> = (value, at) => {
+const readKeySet: Read<{ keys: readonly Jwk[] }> = (value, at) => {
   const keys = isObject(value) ? value.keys : undefined
-  return { keys: list((key, at) => object(key, at))(keys, `${at}/keys`) }
+  return { keys: listOf((key, at) => readObject(key, at))(keys, `${at}/keys`) }
 }
 
 /** An address that may have a query. */
-const locationOf = (address: Read<string>): Read<string> => (value, at) => {
-  const url = string(value, at)
-  address(url.replace(/\?.*$/, ''), at)
+const readLocation = (readAddress: Read<string>): Read<string> => (value, at) => {
+  const url = readText(value, at)
+  readAddress(url.replace(/\?.*$/, ''), at)
   return url
 }
 
@@ -245,46 +245,46 @@ function isObject (value: unknown): value is Members {
 }
 
 /** @param names those that it may have; without them any */
-function object (value: unknown, at: string, names?: readonly string[]): Members {
+function readObject (value: unknown, at: string, names?: readonly string[]): Members {
   if (!isObject(value)) throw new IssuersFault(at, 'must be an object')
   const unknown = names === undefined ? undefined : Object.keys(value).find(name => !names.includes(name))
-  if (unknown !== undefined) throw new IssuersFault(`${at}/${pointerPart(unknown)}`, 'is unknown')
+  if (unknown !== undefined) throw new IssuersFault(`${at}/${escapedPart(unknown)}`, 'is unknown')
   return value
 }
 
-function pointerPart (name: string): string {
+function escapedPart (name: string): string {
   return name.replaceAll('~', '~0').replaceAll('/', '~1')
 }
 
-const string: Read<string> = (value, at) => {
+const readText: Read<string> = (value, at) => {
   if (typeof value === 'string' && value !== '') return value
   throw new IssuersFault(at, 'must be text')
 }
 
-const boolean: Read<boolean> = (value, at) => {
+const readFlag: Read<boolean> = (value, at) => {
   if (typeof value === 'boolean') return value
   throw new IssuersFault(at, 'must be true or false')
 }
 
-const oneOf = (known: readonly string[]): Read<string> => (value, at) => {
+const readOneOf = (known: readonly string[]): Read<string> => (value, at) => {
   if (typeof value === 'string' && known.includes(value)) return value
   throw new IssuersFault(at, `must be one of ${known.join(', ')}`)
 }
 
 /** Of one element or more. */
-const list = <Element>(element: Read<Element>): Read<Element[]> => (value, at) => {
+const listOf = <Element>(element: Read<Element>): Read<Element[]> => (value, at) => {
   if (!Array.isArray(value) || value.length === 0) throw new IssuersFault(at, 'must be a list that is not empty')
   return value.map((one, number) => element(one, `${at}/${number}`))
 }
 
-const oneOrList = <Element>(element: Read<Element>): Read<Element[]> => (value, at) =>
-  Array.isArray(value) ? list(element)(value, at) : [element(value, at)]
+const oneOrListOf = <Element>(element: Read<Element>): Read<Element[]> => (value, at) =>
+  Array.isArray(value) ? listOf(element)(value, at) : [element(value, at)]
 
-function required<Value> (given: Members, at: string, member: string, read: Read<Value>): Value {
+function readRequired<Value> (given: Members, at: string, member: string, read: Read<Value>): Value {
   if (given[member] === undefined) throw new IssuersFault(`${at}/${member}`, 'must be there')
   return read(given[member], `${at}/${member}`)
 }
 
-function optional<Value> (given: Members, at: string, member: string, read: Read<Value>): Value | undefined {
+function readOptional<Value> (given: Members, at: string, member: string, read: Read<Value>): Value | undefined {
   return given[member] === undefined ? undefined : read(given[member], `${at}/${member}`)
 }

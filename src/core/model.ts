@@ -194,7 +194,7 @@ export interface Caller {
 }
 
 /** Whom an issuer knows. */
-export interface Subject { issuer: string, subject: string }
+interface Subject { issuer: string, subject: string }
 
 /** A digest in place of a subject, 22 characters; empty for a key. */
 export function subjectMark ({ subject: of }: Pick<Caller, 'subject'>): string {

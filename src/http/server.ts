@@ -60,7 +60,7 @@ interface KnownPath { pattern: RegExp, methods: Set<string> }
  * Answers an unknown path with 404, and a known path with a wrong method with 405 and the right methods. Call it before
  * the routes are registered: it notes each one. Neither answer needs a key, since the paths are public.
  */
-export function refuseUnknown (app: FastifyInstance): void {
+function refuseUnknown (app: FastifyInstance): void {
   const paths = new Map<string, KnownPath>()
   app.addHook('onRoute', ({ url, method }) => {
     const path = paths.get(url) ?? { pattern: patternOf(url), methods: new Set() }

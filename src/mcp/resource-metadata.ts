@@ -1,7 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { givesScope } from '../auth/scopes.ts'
+import { scopesRead } from '../auth/token-rules.ts'
 import type { Issuer } from '../core/issuers.ts'
-import { scopes } from '../core/model.ts'
 import { fixed, kept, oncePer, sendFixed } from '../http/fixed-answers.ts'
 
 /** The place of a resource's metadata: before its path (RFC 9728, 3.1). */
@@ -49,13 +48,4 @@ export class ResourceMetadata {
   #scopeFor (needed: string): string {
     return this.#scopes.find(one => one.endsWith(needed)) ?? needed
   }
-}
-
-/** The scopes that rules can read from a token's own list of scopes. */
-function scopesRead (issuers: readonly Issuer[]): string[] {
-  const names = issuers.flatMap(({ rules }) => rules).flatMap(({ scopes: from, decides }) => {
-    if (!('claim' in from) || from.claim.length !== 1 || !['scope', 'scp'].includes(from.claim[0]!)) return []
-    return scopes.filter(scope => givesScope(decides, scope)).map(scope => `${from.prefix}${scope}`)
-  })
-  return [...new Set(names)]
 }

@@ -11,7 +11,7 @@ const everyday = new Set(`
   inline input joint json known large largest limit line lingering list log looked mailer many mcp message metric
   metadata mismatch name not one open operate paced pool post protocol queue rate raw read redis refused request resource right route
   sample schema script secret sender service setting several share shared sign sleeper stale statistic store stream
-  subscription system table taker there thread time together too trace tracing type typescript unavailable up usage view watched
+  subscription system table taker thread time together too trace tracing type typescript unavailable up usage view watched
   web writer writing written
 `.trim().split(/\s+/))
 

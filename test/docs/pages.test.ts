@@ -134,8 +134,9 @@ t.test('the pages name what the code has', async t => {
   t.equal(commands.filter(name => name.startsWith('webhooks ')).length, 9)
   commands.push(...[...read('src/cli/operator.ts').matchAll(/(?:limit|whose)\('(\w+)'/g)].map(([, name]) => `limits ${name}`))
   t.equal(commands.filter(name => name.startsWith('limits ')).length, 3)
+  commands.push(...['block', 'list', 'unblock'].map(name => `tokens ${name}`), 'issuers check')
   commands.push(...Object.keys(agents))
-  for (const command of commands.filter(name => name !== 'keys')) {
+  for (const command of commands.filter(name => !['keys', 'tokens', 'issuers'].includes(name))) {
     t.ok(firstColumn('docs/cli.md').some(name => name.startsWith(`handoff ${command}`)), `handoff ${command}`)
   }
 })

@@ -21,8 +21,8 @@ const readers = ['clients/typescript/command/environment.ts', 'config.ts', 'boot
 /** Made by a program, as long as it may be. */
 const generated = 'clients/typescript/api.ts'
 
-/** The one place that tests a caller's scopes, and where a caller is made of a key's record. */
-const scopeReaders = ['auth/scopes.ts', 'auth/known-key.ts']
+/** The one place that tests a caller's scopes, and where a caller is made of a key's record, or of a token's claims. */
+const scopeReaders = ['auth/scopes.ts', 'auth/known-key.ts', 'auth/token-rules.ts']
 /** Where a caller comes by. Outside there are only keys' records. */
 const knowCallers = ['auth', 'handoffs', 'webhooks', 'operations', 'http', 'web', 'mcp', 'metrics', 'app.ts']
 
