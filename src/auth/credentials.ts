@@ -1,7 +1,7 @@
 import type { Grant } from './grant.ts'
 import type { Guesses, KeyRing } from './key-ring.ts'
-import { BadToken, isToken } from './token-check.ts'
-import type { Place } from './token-check.ts'
+import { BadToken, looksLikeToken } from './token-check.ts'
+import type { TokenPlace } from './token-check.ts'
 import { refusedToken } from './token-ring.ts'
 import type { TokenRing } from './token-ring.ts'
 
@@ -17,8 +17,8 @@ export class Credentials {
   }
 
   /** The grant of a key or token, if it is known without asking anybody, which is enough for most requests. */
-  recall (secret: string, place: Place): Grant | undefined {
-    return this.#tokens === null || !isToken(secret)
+  recall (secret: string, place: TokenPlace): Grant | undefined {
+    return this.#tokens === null || !looksLikeToken(secret)
       ? this.#keys.recall(secret)
       : this.#tokens.recall(secret, place) ?? this.#keys.recall(secret)
   }
@@ -29,8 +29,8 @@ export class Credentials {
    * @throws {Problem} unauthorized for a token, and why; rate_limited
    * @throws {Unavailable} Redis or an issuer doesn't answer, or too many are looked up
    */
-  async find (secret: string, from: Guesses, place: Place): Promise<Grant | undefined> {
-    if (this.#tokens === null || !isToken(secret)) return await this.#keys.find(secret, from)
+  async find (secret: string, from: Guesses, place: TokenPlace): Promise<Grant | undefined> {
+    if (this.#tokens === null || !looksLikeToken(secret)) return await this.#keys.find(secret, from)
     if (!this.#tokens.isKnown(secret)) await this.#keys.refuseGuessing(from)
     try {
       return await this.#tokens.find(secret, place)

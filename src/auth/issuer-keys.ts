@@ -1,17 +1,17 @@
 import { createPublicKey } from 'node:crypto'
 import type { KeyObject } from 'node:crypto'
 import { Unavailable } from '../core/errors.ts'
-import { isAddress } from '../core/issuers.ts'
+import { isAddress, isJsonObject } from '../core/issuers.ts'
 import type { Issuer, Jwk } from '../core/issuers.ts'
 import { Round } from '../core/round.ts'
 import type { LogOutput } from './key-log.ts'
 
 /** How long one request to an issuer may take, in milliseconds, and how many bytes its answer may have. */
 const fetchTime = 5000
-const maxBytes = 1024 * 1024
+const maxKeySetBytes = 1024 * 1024
 /** Milliseconds until keys are fetched again: at the latest, at the earliest, and after a failure. */
-const longest = 3600_000
-const shortest = 30_000
+const renewedAfter = 3600_000
+const renewedNotBefore = 30_000
 const afterFailure = 5000
 /** How long keys count after they were fetched, in milliseconds, if they can't be fetched again. */
 const countsFor = 86400_000
@@ -90,7 +90,7 @@ export class IssuerKeys {
     }
   }
 
-  #pause = longest
+  #pause = renewedAfter
 
   get isGiven (): boolean {
     return this.#countsUntil === Infinity
@@ -129,7 +129,7 @@ export class IssuerKeys {
   async renew (kid: string): Promise<boolean> {
     if (this.isGiven || this.#keys.some(key => key.kid === kid)) return false
     if (this.#isFailing) throw this.#away()
-    if (this.#underWay === undefined && performance.now() - this.#askedAt < shortest) return false
+    if (this.#underWay === undefined && performance.now() - this.#askedAt < renewedNotBefore) return false
     await (this.#underWay ?? this.#fetch()).catch(() => { throw this.#away() })
     return true
   }
@@ -152,7 +152,7 @@ export class IssuerKeys {
     }, error => {
       if (!this.#isFailing && !this.#round.signal.aborted) {
         const { issuer } = this.issuer
-        this.#output.error({ issuer, why: reasonOf(error) }, 'an issuer’s keys could not be fetched')
+        this.#output.error({ issuer, why: whyNotFetched(error) }, 'an issuer’s keys could not be fetched')
       }
       this.#isFailing = true
       this.#round.wake(afterFailure)
@@ -167,14 +167,14 @@ export class IssuerKeys {
     const { answer, maxAge } = await getJson(await this.#location(), this.#round.signal)
     const { keys } = answer as { keys?: unknown }
     if (!Array.isArray(keys)) throw new Error('its key set has no keys')
-    this.#pause = Math.max(shortest, Math.min(longest, maxAge))
+    this.#pause = Math.max(renewedNotBefore, Math.min(renewedAfter, maxAge))
     this.#know(keys)
     this.#countsUntil = performance.now() + countsFor
     this.#onChange()
   }
 
   #know (keys: readonly unknown[]): void {
-    this.#keys = keys.map(jwk => isObject(jwk) ? usableKey(jwk) : undefined).filter(key => key !== undefined)
+    this.#keys = keys.map(jwk => isJsonObject(jwk) ? usableKey(jwk) : undefined).filter(key => key !== undefined)
     this.#ids = new Set(this.#keys.map(({ id }) => id))
   }
 
@@ -199,15 +199,12 @@ async function metadataOf (
   const { origin, pathname } = new URL(issuer)
   const path = pathname.replace(/\/$/, '')
   const { answer } = await getJson(`${origin}${path}/.well-known/openid-configuration`, signal).catch(error => {
-    if (!(error instanceof Missing)) throw error
+    if ((error as Error).cause !== 404) throw error
     return getJson(`${origin}/.well-known/oauth-authorization-server${path}`, signal)
   })
   if (answer.issuer !== issuer) throw new Error('its metadata is of another issuer')
   return answer
 }
-
-/** The address has no such document. */
-class Missing extends Error {}
 
 /** @returns `maxAge`: for how long it may be kept (ms); Infinity if the answer doesn't say */
 async function getJson (
@@ -221,31 +218,27 @@ async function getJson (
   })
   if (!response.ok) {
     await response.body?.cancel()
-    throw new (response.status === 404 ? Missing : Error)(`it answered ${response.status}`)
+    throw new Error(`it answered ${response.status}`, { cause: response.status })
   }
   const [, seconds] = /(?:^|[\s,])max-age="?(\d{1,9})/i.exec(response.headers.get('cache-control') ?? '') ?? []
-  const answer: unknown = JSON.parse(await textOf(response))
-  if (!isObject(answer)) throw new Error('its answer is no JSON object')
+  const answer: unknown = JSON.parse(await answerText(response))
+  if (!isJsonObject(answer)) throw new Error('its answer is no JSON object')
   return { answer, maxAge: seconds === undefined ? Infinity : Number(seconds) * 1000 }
 }
 
-async function textOf (response: Response): Promise<string> {
+async function answerText (response: Response): Promise<string> {
   const parts: Uint8Array[] = []
   let bytes = 0
   for await (const part of response.body ?? []) {
     bytes += part.byteLength
-    if (bytes > maxBytes) throw new Error(`its answer has more than ${maxBytes} bytes`)
+    if (bytes > maxKeySetBytes) throw new Error(`its answer has more than ${maxKeySetBytes} bytes`)
     parts.push(part)
   }
   return Buffer.concat(parts).toString()
 }
 
-function isObject (value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
-
 /** fetch says why in the cause. */
-function reasonOf (error: unknown): string {
+function whyNotFetched (error: unknown): string {
   const { message, cause } = error as Error
   return cause instanceof Error ? `${message}: ${cause.message}` : message
 }

@@ -29,7 +29,7 @@ export class BadToken extends Error {
 }
 
 /** A token's shape: three base64url parts. */
-export function isToken (secret: string): boolean {
+export function looksLikeToken (secret: string): boolean {
   return /^[\w-]*\.[\w-]*\.[\w-]*$/.test(secret)
 }
 
@@ -47,7 +47,7 @@ interface ReadToken {
 }
 
 /** Where a token is used: at /mcp, or elsewhere. */
-export type Place = 'mcp' | 'api'
+export type TokenPlace = 'mcp' | 'api'
 
 /** A token that its issuer signed. */
 export interface SignedToken extends ReadToken {
@@ -55,15 +55,15 @@ export interface SignedToken extends ReadToken {
   /** Of the key that signed it. */
   keyId: string
   /** Where it may be used. */
-  places: readonly Place[]
+  places: readonly TokenPlace[]
   ruling: Ruling
 }
 
 /**
  * Why such a token doesn't count now; undefined if it does, as long as its subject isn't blocked and a rule matches.
  */
-export function faultOf (
-  { keys, keyId, begins, expiresAt, places }: SignedToken, place: Place
+export function tokenFaultOf (
+  { keys, keyId, begins, expiresAt, places }: SignedToken, place: TokenPlace
 ): 'signature' | 'expiry' | 'audience' | undefined {
   const now = Date.now()
   if (!keys.has(keyId)) return 'signature'
@@ -135,7 +135,7 @@ export class TokenChecker {
   }
 
   /** A token that is for MCP's address alone may be used there alone. */
-  #placesOf (audiences: readonly string[], { audiences: given }: Issuer): Place[] {
+  #placesOf (audiences: readonly string[], { audiences: given }: Issuer): TokenPlace[] {
     const ofMcp = `${this.#baseUrl()}/mcp`
     const ours = given ?? [this.#baseUrl(), ofMcp]
     const matching = audiences.filter(audience => ours.includes(audience))
@@ -151,8 +151,8 @@ function readToken (token: string): ReadToken {
   const { alg, kid, typ } = header
   const { iss, sub, aud, exp, nbf } = claims
   const audiences = Array.isArray(aud) ? aud : [aud]
-  const isWhole = isText(iss) && isText(sub) && isTime(exp) && (nbf === undefined || isTime(nbf)) &&
-    audiences.every(isText) && (kid === undefined || typeof kid === 'string') && isTokenType(typ)
+  const isWhole = isClaimText(iss) && isClaimText(sub) && isClaimTime(exp) && (nbf === undefined || isClaimTime(nbf)) &&
+    audiences.every(isClaimText) && (kid === undefined || typeof kid === 'string') && isTokenType(typ)
   if (!isWhole || Object.hasOwn(header, 'crit')) throw new BadToken('malformed')
   return {
     alg: String(alg),
@@ -177,11 +177,11 @@ function readPart (part: string): Record<string, unknown> | undefined {
 }
 
 /** Well-formed, since names and digests are made of it in UTF-8. */
-function isText (value: unknown): value is string {
+function isClaimText (value: unknown): value is string {
   return typeof value === 'string' && value !== '' && !/\p{Surrogate}/u.test(value)
 }
 
-function isTime (value: unknown): value is number {
+function isClaimTime (value: unknown): value is number {
   return typeof value === 'number' && Number.isFinite(value)
 }
 

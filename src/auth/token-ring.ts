@@ -9,8 +9,8 @@ import type { Grant, GrantListener } from './grant.ts'
 import type { LogOutput } from './key-log.ts'
 import type { KeyRing } from './key-ring.ts'
 import { requireScope } from './scopes.ts'
-import { TokenChecker, faultOf } from './token-check.ts'
-import type { Place, SignedToken, TokenFault } from './token-check.ts'
+import { TokenChecker, tokenFaultOf } from './token-check.ts'
+import type { TokenPlace, SignedToken, TokenFault } from './token-check.ts'
 import { callerOfSubject } from './token-rules.ts'
 
 /** How many checked tokens are remembered, the latest used. */
@@ -45,7 +45,7 @@ interface KnownToken {
 }
 
 /** An open request, to be told when its token ends. */
-interface OpenRequest { place: Place, listener: GrantListener, refusal: (() => Error) | undefined }
+interface OpenUse { place: TokenPlace, listener: GrantListener, refusal: (() => Error) | undefined }
 
 interface TokenRingOptions {
   issuers: readonly Issuer[]
@@ -67,7 +67,7 @@ export class TokenRing {
   readonly #ring: TokenRingOptions['ring']
   readonly #known = new LRUCache<string, KnownToken>({ max: maxKnown })
   readonly #checks = new Shared<KnownToken>()
-  readonly #open = new Map<KnownToken, Set<OpenRequest>>()
+  readonly #open = new Map<KnownToken, Set<OpenUse>>()
 
   constructor ({ issuers, baseUrl, ring, output }: TokenRingOptions) {
     this.#ring = ring
@@ -80,8 +80,8 @@ export class TokenRing {
   }
 
   /** The grant of a token, if that is known without a check, which is enough for most requests. */
-  recall (token: string, place: Place): Grant | undefined {
-    const known = this.#known.get(digestOf(token))
+  recall (token: string, place: TokenPlace): Grant | undefined {
+    const known = this.#known.get(tokenDigest(token))
     if (known === undefined || !this.isCurrent() || this.whyEnded(known, place) !== undefined) return undefined
     this.counts.hits++
     return new TokenGrant(this, known, place)
@@ -89,7 +89,7 @@ export class TokenRing {
 
   /** Did its issuer sign it, as was found before? */
   isKnown (token: string): boolean {
-    return this.#known.has(digestOf(token))
+    return this.#known.has(tokenDigest(token))
   }
 
   /**
@@ -98,8 +98,8 @@ export class TokenRing {
    * @throws {Problem} unauthorized: its issuer signed it, and it doesn't count here
    * @throws {Unavailable} its issuer or Redis doesn't answer, or too many are checked
    */
-  async find (token: string, place: Place): Promise<Grant> {
-    const digest = digestOf(token)
+  async find (token: string, place: TokenPlace): Promise<Grant> {
+    const digest = tokenDigest(token)
     try {
       const known = this.#known.get(digest) ?? await this.#checks.get(digest, () => this.#check(token, digest))
       const grant = new TokenGrant(this, known, place)
@@ -123,15 +123,15 @@ export class TokenRing {
   }
 
   /** Why the token doesn't count now; undefined if it does. */
-  whyEnded ({ token, name, caller }: KnownToken, place: Place): TokenFault | undefined {
-    const fault = faultOf(token, place)
+  whyEnded ({ token, name, caller }: KnownToken, place: TokenPlace): TokenFault | undefined {
+    const fault = tokenFaultOf(token, place)
     if (fault !== undefined) return fault
     if (this.#ring.blocks.isBlocked(name, this.#ring.log.timeAt(performance.now()))) return 'blocked'
     return caller === null ? 'rules' : undefined
   }
 
   /** Notifies a listener when the token no longer counts. @returns a function that stops it */
-  onEnd (known: KnownToken, request: OpenRequest): () => void {
+  onEnd (known: KnownToken, request: OpenUse): () => void {
     const open = this.#open.get(known) ?? new Set()
     this.#open.set(known, open.add(request))
     return () => {
@@ -164,7 +164,7 @@ export class TokenRing {
   }
 }
 
-function digestOf (token: string): string {
+function tokenDigest (token: string): string {
   return createHash('sha256').update(token).digest('base64')
 }
 
@@ -172,10 +172,10 @@ function digestOf (token: string): string {
 class TokenGrant implements Grant {
   readonly #ring: TokenRing
   readonly #known: KnownToken
-  readonly #place: Place
+  readonly #place: TokenPlace
   readonly #scope: NeededScope | undefined
 
-  constructor (ring: TokenRing, known: KnownToken, place: Place, scope?: NeededScope) {
+  constructor (ring: TokenRing, known: KnownToken, place: TokenPlace, scope?: NeededScope) {
     this.#ring = ring
     this.#known = known
     this.#place = place

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { ClaimPath, ClaimValue, Condition, FromClaim, Issuer, Rule } from '../core/issuers.ts'
+import type { ClaimPath, ClaimValue, ClaimCondition, FromClaim, Issuer, TokenRule } from '../core/issuers.ts'
 import { isName, scopes as knownScopes } from '../core/model.ts'
 import type { Caller, Scope } from '../core/model.ts'
 import { givesScope } from './scopes.ts'
@@ -14,24 +14,24 @@ interface Identity { tenant: string, agent: string, scopes: Scope[], inboxes: re
 export type Ruling = { rule: number, identity: Identity } | { rule: number, lacks: 'tenant' | 'agent' } | { rule: null }
 
 /** The first rule that matches counts: what it lacks, no later one gives. */
-export function ruleOn (rules: readonly Rule[], issuer: string, claims: Claims): Ruling {
+export function ruleOn (rules: readonly TokenRule[], issuer: string, claims: Claims): Ruling {
   const rule = rules.findIndex(({ when }) => when.every(condition => isMet(condition, claims)))
   if (rule === -1) return { rule: null }
   const { tenant: tenantFrom, agent: agentFrom, ...says } = rules[rule]!
-  const tenant = typeof tenantFrom === 'string' ? tenantFrom : claimAt(claims, tenantFrom.claim)
+  const tenant = typeof tenantFrom === 'string' ? tenantFrom : claimIn(claims, tenantFrom.claim)
   if (typeof tenant !== 'string' || !isName(tenant)) return { rule, lacks: 'tenant' }
   const agent = typeof agentFrom === 'string' ? agentFrom : agentOf(agentFrom, issuer, claims)
   if (agent === undefined) return { rule, lacks: 'agent' }
   return { rule, identity: { tenant, agent, scopes: scopesGiven(says, claims), inboxes: says.inboxes } }
 }
 
-function isMet ({ claim, values, prefixes }: Condition, claims: Claims): boolean {
+function isMet ({ claim, values, prefixes }: ClaimCondition, claims: Claims): boolean {
   return valuesAt(claims, claim).some(value => values.has(value as ClaimValue) ||
     (typeof value === 'string' && prefixes.some(prefix => value.startsWith(prefix))))
 }
 
 /** Own members of objects alone: a claim's name must not find what all objects inherit, nor an element of a list. */
-function claimAt (claims: Claims, path: ClaimPath): unknown {
+function claimIn (claims: Claims, path: ClaimPath): unknown {
   let found: unknown = claims
   for (const name of path) {
     if (typeof found !== 'object' || found === null || Array.isArray(found)) return undefined
@@ -45,21 +45,21 @@ function claimAt (claims: Claims, path: ClaimPath): unknown {
  * A claim's values: the elements of a list, and the words of the two claims that are lists in a text (RFC 8693, 4.2).
  */
 function valuesAt (claims: Claims, path: ClaimPath): readonly unknown[] {
-  const found = claimAt(claims, path)
+  const found = claimIn(claims, path)
   const isWords = path.length === 1 && (path[0] === 'scope' || path[0] === 'scp')
   if (isWords && typeof found === 'string') return found.split(' ').filter(word => word !== '')
   return Array.isArray(found) ? found : [found]
 }
 
 /** How many code points of a claim stand in the name that is made from it. */
-const kept = 40
+const keptOfClaim = 40
 
 /**
  * A claim that is a name stays one. Any other becomes one that no claim is by itself, so that no subject can take
  * another's.
  */
 function agentOf ({ claim, prefix }: FromClaim, issuer: string, claims: Claims): string | undefined {
-  const text = claimAt(claims, claim)
+  const text = claimIn(claims, claim)
   // Halves of a surrogate pair are alike in UTF-8, so they would make the same name.
   if (typeof text !== 'string' || text === '' || /\p{Surrogate}/u.test(text)) return undefined
   const agent = prefix + (isName(text) && !/\.[0-9a-f]{12}$/.test(text) ? text : madeName(issuer, text))
@@ -67,12 +67,12 @@ function agentOf ({ claim, prefix }: FromClaim, issuer: string, claims: Claims):
 }
 
 function madeName (issuer: string, text: string): string {
-  const begin = [...text].slice(0, kept).map(character => isName(character) ? character : '-').join('')
+  const begin = [...text].slice(0, keptOfClaim).map(character => isName(character) ? character : '-').join('')
   const digest = createHash('sha256').update(`${issuer}\n${text}`).digest('hex')
   return `${begin}.${digest.slice(0, 12)}`
 }
 
-function scopesGiven ({ scopes, decides }: Pick<Rule, 'scopes' | 'decides'>, claims: Claims): Scope[] {
+function scopesGiven ({ scopes, decides }: Pick<TokenRule, 'scopes' | 'decides'>, claims: Claims): Scope[] {
   if (Array.isArray(scopes)) return scopes
   const { claim, prefix } = scopes as FromClaim
   const named = valuesAt(claims, claim)

@@ -1,5 +1,5 @@
 import { text } from 'node:stream/consumers'
-import { TokenChecker, BadToken, faultOf } from '../auth/token-check.ts'
+import { TokenChecker, BadToken, tokenFaultOf } from '../auth/token-check.ts'
 import { Failure, UsageError, print, table } from '../clients/typescript/command/output.ts'
 import { loadConfig } from '../config.ts'
 import { Unavailable } from '../core/errors.ts'
@@ -19,8 +19,8 @@ export async function blockTokens (
   const reply = await withKeys(keys => keys.blocks.set(issuer, subject, lasts ?? Infinity, author()))
   if (reply.outcome === 'full') throw new Failure(`${maxBlocks} subjects are blocked, and no more are possible: unblock some`)
   const until = reply.until!
-  if (json) return printJson(members({ issuer, subject, until }))
-  print(`blocked: within 2 s the tokens of ${subject} are refused everywhere, ${words(until)}`)
+  if (json) return printJson(blockMembers({ issuer, subject, until }))
+  print(`blocked: within 2 s the tokens of ${subject} are refused everywhere, ${untilWords(until)}`)
 }
 
 /** Without a block nothing changes, and that is no error. */
@@ -36,16 +36,16 @@ export async function unblockTokens ({ issuer, subject, json = false }: WhoseTok
 export async function listBlocks ({ json = false }: { json?: boolean }): Promise<void> {
   const all = await withKeys(keys => keys.blocks.list())
   all.sort((one, other) => `${one.issuer} ${one.subject}` < `${other.issuer} ${other.subject}` ? -1 : 1)
-  if (json) return printJson(all.map(members))
+  if (json) return printJson(all.map(blockMembers))
   if (all.length === 0) return print('no tokens are blocked')
-  print(table([['issuer', 'subject', 'until'], ...all.map(one => [one.issuer, one.subject, words(one.until)])]))
+  print(table([['issuer', 'subject', 'until'], ...all.map(one => [one.issuer, one.subject, untilWords(one.until)])]))
 }
 
-function members ({ issuer, subject, until }: TokenBlock): object {
+function blockMembers ({ issuer, subject, until }: TokenBlock): object {
   return { issuer, subject, until: until === Infinity ? null : iso(until) }
 }
 
-function words (until: number): string {
+function untilWords (until: number): string {
   return until === Infinity ? 'for good' : `until ${iso(until)}`
 }
 
@@ -66,7 +66,7 @@ interface Verdict { error?: string, says: string, rule?: number, identity?: obje
 async function verdictOn (checker: TokenChecker, given: string): Promise<Verdict> {
   try {
     const token = await checker.check(given)
-    const error = token.places.length === 0 ? 'audience' : faultOf(token, token.places[0]!)
+    const error = token.places.length === 0 ? 'audience' : tokenFaultOf(token, token.places[0]!)
     if (error !== undefined) return { error, says: faultWords[error] }
     const { ruling } = token
     if (ruling.rule === null) return { error: 'rules', says: `none of the rules of ${token.issuer} matches` }

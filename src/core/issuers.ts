@@ -9,14 +9,14 @@ export type ClaimPath = readonly string[]
 export type ClaimValue = string | number | boolean
 
 /** It holds if the claim, or one of its elements, is one of the values or begins with one of the prefixes. */
-export interface Condition { claim: ClaimPath, values: ReadonlySet<ClaimValue>, prefixes: readonly string[] }
+export interface ClaimCondition { claim: ClaimPath, values: ReadonlySet<ClaimValue>, prefixes: readonly string[] }
 
 /** From a claim. @property prefix put before an agent's name; what a scope's name begins with */
 export interface FromClaim { claim: ClaimPath, prefix: string }
 
 /** Who a subject is whose claims meet all conditions. @property decides whether it may give the scopes of people */
-export interface Rule {
-  when: readonly Condition[]
+export interface TokenRule {
+  when: readonly ClaimCondition[]
   tenant: string | FromClaim
   agent: string | FromClaim
   scopes: readonly Scope[] | FromClaim
@@ -30,7 +30,7 @@ interface SignInSettings {
   clientSecret: string | undefined
   label: string
   scopes: string
-  rules: readonly Rule[]
+  rules: readonly TokenRule[]
 }
 
 /** A public key, as its issuer publishes it (RFC 7517). Its members may be anything. */
@@ -46,7 +46,7 @@ export interface Issuer {
   algorithms: ReadonlySet<string>
   /** Whether its URLs may be http anywhere. */
   isInsecure: boolean
-  rules: readonly Rule[]
+  rules: readonly TokenRule[]
   signIn: SignInSettings | null
   /** Whether MCP's hosts are sent to it. */
   isForMcp: boolean
@@ -67,7 +67,7 @@ export class IssuersFault extends Error {
   }
 }
 
-type Members = Record<string, unknown>
+type GivenMembers = Record<string, unknown>
 /** Reads a value. @param at where it is, a JSON Pointer @throws {IssuersFault} */
 type Read<Value> = (value: unknown, at: string) => Value
 
@@ -83,7 +83,7 @@ export function parseIssuers (text: string, readFile: (path: string) => string):
   } catch {
     throw new IssuersFault('', 'must be JSON: a list of issuers')
   }
-  const issuers = listOf((value, at) => issuerOf(value, at, readFile))(given, '')
+  const issuers = readListOf((value, at) => issuerOf(value, at, readFile))(given, '')
   for (const [at, { issuer }] of issuers.entries()) {
     if (issuers.findIndex(other => other.issuer === issuer) < at) {
       throw new IssuersFault(`/${at}/issuer`, `must be another one than before: ${issuer}`)
@@ -98,7 +98,7 @@ function issuerOf (value: unknown, at: string, readFile: (path: string) => strin
   ])
   const isInsecure = readOptional(given, at, 'insecure', readFlag) ?? false
   const readAddress: Read<string> = (value, at) => {
-    const url = readText(value, at)
+    const url = readString(value, at)
     if (isAddress(url, isInsecure)) return url
     throw new IssuersFault(at, 'must be an https URL without user, query and fragment; http is for loopback ' +
       'addresses, or with "insecure": true')
@@ -111,11 +111,11 @@ function issuerOf (value: unknown, at: string, readFile: (path: string) => strin
   if (given.rules === undefined && signIn === null) throw new IssuersFault(`${at}/rules`, 'must be there')
   return {
     issuer: readRequired(given, at, 'issuer', readAddress),
-    audiences: readOptional(given, at, 'audience', oneOrListOf(readText)) ?? null,
+    audiences: readOptional(given, at, 'audience', oneOrListOf(readString)) ?? null,
     jwks: uri === undefined ? readOptional(given, at, 'jwks', readKeySet) ?? null : { uri },
-    algorithms: new Set(readOptional(given, at, 'algorithms', listOf(readOneOf(knownAlgorithms))) ?? standardAlgorithms),
+    algorithms: new Set(readOptional(given, at, 'algorithms', readListOf(readOneOf(knownAlgorithms))) ?? standardAlgorithms),
     isInsecure,
-    rules: readOptional(given, at, 'rules', listOf((value, at) => ruleOf(value, at, false))) ?? [],
+    rules: readOptional(given, at, 'rules', readListOf((value, at) => ruleOf(value, at, false))) ?? [],
     signIn,
     isForMcp: readOptional(given, at, 'mcp', readFlag) ?? false,
   }
@@ -123,26 +123,26 @@ function issuerOf (value: unknown, at: string, readFile: (path: string) => strin
 
 function signInOf (value: unknown, at: string, readFile: (path: string) => string): SignInSettings {
   const given = readObject(value, at, ['client_id', 'client_secret', 'label', 'scopes', 'rules'])
-  const secret = readOptional(given, at, 'client_secret', readText)
+  const secret = readOptional(given, at, 'client_secret', readString)
   return {
-    clientId: readRequired(given, at, 'client_id', readText),
+    clientId: readRequired(given, at, 'client_id', readString),
     clientSecret: secret?.startsWith('@') === true ? fromFile(secret, `${at}/client_secret`, readFile) : secret,
-    label: readRequired(given, at, 'label', readText),
-    scopes: readOptional(given, at, 'scopes', readText) ?? 'openid profile email',
-    rules: readRequired(given, at, 'rules', listOf((value, at) => ruleOf(value, at, true))),
+    label: readRequired(given, at, 'label', readString),
+    scopes: readOptional(given, at, 'scopes', readString) ?? 'openid profile email',
+    rules: readRequired(given, at, 'rules', readListOf((value, at) => ruleOf(value, at, true))),
   }
 }
 
 function fromFile (text: string, at: string, readFile: (path: string) => string): string {
   try {
-    return readText(readFile(text.slice(1)).trim(), at)
+    return readString(readFile(text.slice(1)).trim(), at)
   } catch {
     throw new IssuersFault(at, 'must be a file that can be read, behind @')
   }
 }
 
 /** @param isForPeople a rule by which people sign in: it may give all scopes */
-function ruleOf (value: unknown, at: string, isForPeople: boolean): Rule {
+function ruleOf (value: unknown, at: string, isForPeople: boolean): TokenRule {
   const given = readObject(value, at, ['when', 'tenant', 'agent', 'scopes', 'inboxes', 'decides', 'anyone'])
   const when = Object.entries(readOptional(given, at, 'when', readObject) ?? {}).map(([claim, value]) =>
     conditionOf(claim, value, `${at}/when/${escapedPart(claim)}`))
@@ -159,16 +159,16 @@ function ruleOf (value: unknown, at: string, isForPeople: boolean): Rule {
     tenant: readRequired(given, at, 'tenant', readNameFrom([])),
     agent: readRequired(given, at, 'agent', readNameFrom(['prefix'])),
     scopes,
-    inboxes: readOptional(given, at, 'inboxes', listOf(readInbox)) ?? null,
+    inboxes: readOptional(given, at, 'inboxes', readListOf(readInbox)) ?? null,
     decides,
   }
 }
 
-function conditionOf (claim: string, value: unknown, at: string): Condition {
+function conditionOf (claim: string, value: unknown, at: string): ClaimCondition {
   const values = oneOrListOf(readConditionValue)(value, at)
   const isPrefix = (value: ClaimValue): value is string => typeof value === 'string' && value.endsWith('*')
   return {
-    claim: pathOf(claim, at),
+    claim: claimPathOf(claim, at),
     values: new Set(values.filter(value => !isPrefix(value))),
     prefixes: values.filter(isPrefix).map(prefix => prefix.slice(0, -1)),
   }
@@ -181,7 +181,7 @@ const readConditionValue: Read<ClaimValue> = (value, at) => {
 }
 
 /** A JSON Pointer, or names with dots between them. */
-function pathOf (claim: string, at: string): ClaimPath {
+function claimPathOf (claim: string, at: string): ClaimPath {
   const path = claim.startsWith('/')
     ? claim.slice(1).split('/').map(part => part.replaceAll('~1', '/').replaceAll('~0', '~'))
     : claim.split('.')
@@ -189,7 +189,7 @@ function pathOf (claim: string, at: string): ClaimPath {
   return path
 }
 
-const readClaimPath: Read<ClaimPath> = (value, at) => pathOf(readText(value, at), at)
+const readClaimPath: Read<ClaimPath> = (value, at) => claimPathOf(readString(value, at), at)
 
 const readName: Read<string> = (value, at) => {
   if (typeof value === 'string' && isName(value)) return value
@@ -203,13 +203,13 @@ const readInbox: Read<string> = (value, at) => {
 
 /** @param more members besides `claim` */
 const readNameFrom = (more: readonly string[]): Read<string | FromClaim> => (value, at) => {
-  if (!isObject(value)) return readName(value, at)
+  if (!isJsonObject(value)) return readName(value, at)
   const given = readObject(value, at, ['claim', ...more])
   return { claim: readRequired(given, at, 'claim', readClaimPath), prefix: readOptional(given, at, 'prefix', readName) ?? '' }
 }
 
 const readScopes: Read<Scope[] | FromClaim> = (value, at) => {
-  if (!isObject(value)) return listOf(readOneOf(knownScopes))(value, at) as Scope[]
+  if (!isJsonObject(value)) return readListOf(readOneOf(knownScopes))(value, at) as Scope[]
   const given = readObject(value, at, ['claim', 'prefix'])
   return { claim: readRequired(given, at, 'claim', readClaimPath), prefix: readOptional(given, at, 'prefix', readScopePrefix) ?? '' }
 }
@@ -221,13 +221,13 @@ const readScopePrefix: Read<string> = (value, at) => {
 }
 
 const readKeySet: Read<{ keys: readonly Jwk[] }> = (value, at) => {
-  const keys = isObject(value) ? value.keys : undefined
-  return { keys: listOf((key, at) => readObject(key, at))(keys, `${at}/keys`) }
+  const keys = isJsonObject(value) ? value.keys : undefined
+  return { keys: readListOf((key, at) => readObject(key, at))(keys, `${at}/keys`) }
 }
 
 /** An address that may have a query. */
 const readLocation = (readAddress: Read<string>): Read<string> => (value, at) => {
-  const url = readText(value, at)
+  const url = readString(value, at)
   readAddress(url.replace(/\?.*$/, ''), at)
   return url
 }
@@ -240,13 +240,13 @@ export function isAddress (text: string, isInsecure: boolean): boolean {
   return protocol === 'https:' || isInsecure || isLoopback(hostname.replace(/^\[|\]$/g, ''))
 }
 
-function isObject (value: unknown): value is Members {
+export function isJsonObject (value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 /** @param names those that it may have; without them any */
-function readObject (value: unknown, at: string, names?: readonly string[]): Members {
-  if (!isObject(value)) throw new IssuersFault(at, 'must be an object')
+function readObject (value: unknown, at: string, names?: readonly string[]): GivenMembers {
+  if (!isJsonObject(value)) throw new IssuersFault(at, 'must be an object')
   const unknown = names === undefined ? undefined : Object.keys(value).find(name => !names.includes(name))
   if (unknown !== undefined) throw new IssuersFault(`${at}/${escapedPart(unknown)}`, 'is unknown')
   return value
@@ -256,7 +256,7 @@ function escapedPart (name: string): string {
   return name.replaceAll('~', '~0').replaceAll('/', '~1')
 }
 
-const readText: Read<string> = (value, at) => {
+const readString: Read<string> = (value, at) => {
   if (typeof value === 'string' && value !== '') return value
   throw new IssuersFault(at, 'must be text')
 }
@@ -272,19 +272,19 @@ const readOneOf = (known: readonly string[]): Read<string> => (value, at) => {
 }
 
 /** Of one element or more. */
-const listOf = <Element>(element: Read<Element>): Read<Element[]> => (value, at) => {
+const readListOf = <Element>(element: Read<Element>): Read<Element[]> => (value, at) => {
   if (!Array.isArray(value) || value.length === 0) throw new IssuersFault(at, 'must be a list that is not empty')
   return value.map((one, number) => element(one, `${at}/${number}`))
 }
 
 const oneOrListOf = <Element>(element: Read<Element>): Read<Element[]> => (value, at) =>
-  Array.isArray(value) ? listOf(element)(value, at) : [element(value, at)]
+  Array.isArray(value) ? readListOf(element)(value, at) : [element(value, at)]
 
-function readRequired<Value> (given: Members, at: string, member: string, read: Read<Value>): Value {
+function readRequired<Value> (given: GivenMembers, at: string, member: string, read: Read<Value>): Value {
   if (given[member] === undefined) throw new IssuersFault(`${at}/${member}`, 'must be there')
   return read(given[member], `${at}/${member}`)
 }
 
-function readOptional<Value> (given: Members, at: string, member: string, read: Read<Value>): Value | undefined {
+function readOptional<Value> (given: GivenMembers, at: string, member: string, read: Read<Value>): Value | undefined {
   return given[member] === undefined ? undefined : read(given[member], `${at}/${member}`)
 }
