@@ -158,7 +158,8 @@ export class TokenRing {
 
   async #check (secret: string, digest: string): Promise<KnownToken> {
     const token = await this.checker.check(secret)
-    const known = { token, digest, name: subjectName(token.issuer, token.subject), caller: callerOfSubject(token.ruling, token) }
+    const caller = callerOfSubject(token.ruling, token)
+    const known = { token, digest, name: subjectName(token.issuer, token.subject), caller }
     this.#known.set(digest, known)
     return known
   }

@@ -113,7 +113,7 @@ function issuerOf (value: unknown, at: string, readFile: (path: string) => strin
     issuer: readRequired(given, at, 'issuer', readAddress),
     audiences: readOptional(given, at, 'audience', oneOrListOf(readString)) ?? null,
     jwks: uri === undefined ? readOptional(given, at, 'jwks', readKeySet) ?? null : { uri },
-    algorithms: new Set(readOptional(given, at, 'algorithms', readListOf(readOneOf(knownAlgorithms))) ?? standardAlgorithms),
+    algorithms: new Set(readOptional(given, at, 'algorithms', readAlgorithms) ?? standardAlgorithms),
     isInsecure,
     rules: readOptional(given, at, 'rules', readListOf((value, at) => ruleOf(value, at, false))) ?? [],
     signIn,
@@ -205,13 +205,18 @@ const readInbox: Read<string> = (value, at) => {
 const readNameFrom = (more: readonly string[]): Read<string | FromClaim> => (value, at) => {
   if (!isJsonObject(value)) return readName(value, at)
   const given = readObject(value, at, ['claim', ...more])
-  return { claim: readRequired(given, at, 'claim', readClaimPath), prefix: readOptional(given, at, 'prefix', readName) ?? '' }
+  return fromClaim(given, at, readName)
 }
 
 const readScopes: Read<Scope[] | FromClaim> = (value, at) => {
   if (!isJsonObject(value)) return readListOf(readOneOf(knownScopes))(value, at) as Scope[]
   const given = readObject(value, at, ['claim', 'prefix'])
-  return { claim: readRequired(given, at, 'claim', readClaimPath), prefix: readOptional(given, at, 'prefix', readScopePrefix) ?? '' }
+  return fromClaim(given, at, readScopePrefix)
+}
+
+function fromClaim (given: GivenMembers, at: string, readPrefix: Read<string>): FromClaim {
+  const claim = readRequired(given, at, 'claim', readClaimPath)
+  return { claim, prefix: readOptional(given, at, 'prefix', readPrefix) ?? '' }
 }
 
 /** It stands in a challenge (RFC 6749, 3.3). */
@@ -276,6 +281,8 @@ const readListOf = <Element>(element: Read<Element>): Read<Element[]> => (value,
   if (!Array.isArray(value) || value.length === 0) throw new IssuersFault(at, 'must be a list that is not empty')
   return value.map((one, number) => element(one, `${at}/${number}`))
 }
+
+const readAlgorithms = readListOf(readOneOf(knownAlgorithms))
 
 const oneOrListOf = <Element>(element: Read<Element>): Read<Element[]> => (value, at) =>
   Array.isArray(value) ? readListOf(element)(value, at) : [element(value, at)]

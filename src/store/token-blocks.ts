@@ -45,7 +45,7 @@ export class TokenBlocks {
       bytes: authorBytes(by),
       decode: tagged
     })
-    return outcome === 'full' ? { outcome } : { outcome: 'set', before: timeIn(before), until: timeIn(until) }
+    return outcome === 'full' ? { outcome } : { outcome: 'set', before: endIn(before), until: endIn(until) }
   }
 
   /** All that are blocked now. @throws {Unavailable} */
@@ -66,7 +66,7 @@ export function subjectName (issuer: string, subject: string): string {
   return `${encodeURIComponent(issuer)} ${encodeURIComponent(subject)}`
 }
 
-function timeIn (reply: unknown): number | null {
+function endIn (reply: unknown): number | null {
   return reply == null ? null : blockEnd(String(reply))
 }
 
