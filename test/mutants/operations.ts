@@ -172,7 +172,7 @@ export const operations: readonly Mutated[] = [
       ['isReset ? \',"reset":true\' : \'\'', "''"],
       ['filterOf(query, null), after, limit, waiting)', 'filterOf(query, null), after, limit, null)'],
       ['last ?? query.after', 'query.after ?? last'],
-      ['caller.keyId ?? caller,', 'caller.tenant,'],
+      ['holderOf(caller),', 'caller.tenant,'],
       ['filter(type => !eventTypes.includes(type))', 'filter(type => eventTypes.includes(type))'],
       ['types === undefined ? null : new Set', 'types !== undefined ? null : new Set'],
       ['handoffId: handoffId ?? null', 'handoffId: null'],
