@@ -1,5 +1,6 @@
 // Makes a clone ready to run: packages installed, dist/ built, each only when it isn't so already. npm runs it before
-// start, and with --all before test and bench. Only what Node itself has is used here: there may be nothing else yet.
+// start, with --all before test and bench, and with --types too before a check of types, which needs no dist/. Only
+// what Node itself has is used here: there may be nothing else yet.
 import { spawn, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import {
@@ -104,8 +105,9 @@ function filesIn (root, folder) {
 /**
  * Brings the clone at `root` up to date, with one line by `say` per step taken. Throws what a step that fails says.
  * @param folders those below `root` with a manifest of their own, whose packages are wanted too
+ * @param make makes what isn't built
  */
-async function bootstrap (root, all, say, folders = []) {
+async function bootstrap (root, all, say, folders = [], make = build) {
   linkCommand(root)
   const missing = () => folders.filter((folder) => !isInstalled(join(root, folder), true))
   if (isInstalled(root, all) && missing().length === 0 && isBuilt(root)) return
@@ -120,8 +122,8 @@ async function bootstrap (root, all, say, folders = []) {
     await npmCi(join(root, folder), '--include=dev')
   }
   if (!isBuilt(root)) {
-    say('building')
-    await build(root)
+    say(make === build ? 'building' : 'making the clients’ types')
+    await make(root)
   }
 }
 
@@ -258,10 +260,17 @@ async function build (root) {
   writeFileSync(join(root, 'dist/.sources'), sources + generatedDigest(root))
 }
 
+/** Makes the clients' types alone, of the sources as they are: the packages of tests run those. */
+async function makeTypes (root) {
+  await runProgram(root, 'src/clients/types/generate.ts', join(root, 'src/clients'))
+}
+
 /** Runs a program of the build, if the sources have it. */
 async function runProgram (root, program, ...args) {
   if (!existsSync(join(root, program))) return
-  const { status, error, stderr } = await runToEnd(process.execPath, [join(root, program), ...args], {})
+  const loader = program.endsWith('.ts') ? ['--import', 'tsx'] : []
+  const command = [...loader, join(root, program), ...args]
+  const { status, error, stderr } = await runToEnd(process.execPath, command, { cwd: root })
   if (status !== 0) throw new Error(error?.message ?? stderr)
 }
 
@@ -347,7 +356,9 @@ async function main () {
     return await build(root)
   }
   const args = process.argv.slice(2)
-  await bootstrap(root, args.includes('--all'), (line) => console.log(line), args.filter((arg) => arg !== '--all'))
+  const folders = args.filter((arg) => !arg.startsWith('--'))
+  const make = args.includes('--types') ? makeTypes : build
+  await bootstrap(root, args.includes('--all'), (line) => console.log(line), folders, make)
 }
 
 if (process.argv[1] !== undefined && realpathSync(process.argv[1]) === fileURLToPath(import.meta.url)) {
