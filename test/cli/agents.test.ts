@@ -7,8 +7,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import type { Test } from 'tap'
 import { proxy, serve, tenants } from '../helpers/client.ts'
-import type { Tenant } from '../helpers/client.ts'
-import { builtHandoff, handoff, parsed } from '../helpers/command.ts'
+import { builtHandoff, commandOf, handoff, parsed } from '../helpers/command.ts'
 import { keepSecret } from '../helpers/log-sink.ts'
 import { scratchDir } from '../helpers/processes.ts'
 import { receiver } from '../helpers/receiver.ts'
@@ -24,15 +23,8 @@ const called = await tenants(t, { WEBHOOK_SECRET: webhookSecret, WEBHOOK_ALLOW: 
   service.app.deliverer!.start()
   return service
 })
-type Who = Parameters<Tenant['env']>[0]
 
-function start () {
-  const service = tenant()
-  const as = (who: Who) => ({ env: service.env(who) })
-  const run = (who: Who, ...args: string[]) => handoff(args, as(who))
-  const json = async (who: Who, ...args: string[]) => parsed<Record<string, any>>(await run(who, ...args, '--json'))
-  return { ...service, url: service.address, as, run, json }
-}
+const start = () => commandOf(tenant())
 
 t.test('a handoff’s life, by the command alone', async t => {
   const { run, json } = start()

@@ -12,8 +12,7 @@ import { promisify } from 'node:util'
 import t from 'tap'
 import { version } from '../../src/core/version.ts'
 import { proxy, serve, tenants } from '../helpers/client.ts'
-import type { Tenant } from '../helpers/client.ts'
-import { handoff, parsed } from '../helpers/command.ts'
+import { commandOf, handoff, parsed } from '../helpers/command.ts'
 import type { Ended } from '../helpers/command.ts'
 import { scratchDir } from '../helpers/processes.ts'
 import { projectRoot } from '../helpers/service.ts'
@@ -21,15 +20,8 @@ import { projectRoot } from '../helpers/service.ts'
 /** The agents' verbs of the built command, each run in a process of its own as other programs start it. */
 
 const tenant = await tenants(t)
-type Who = Parameters<Tenant['env']>[0]
 
-function start () {
-  const service = tenant()
-  const as = (who: Who) => ({ env: service.env(who) })
-  const run = (who: Who, ...args: string[]) => handoff(args, as(who))
-  const json = async (who: Who, ...args: string[]) => parsed<Record<string, any>>(await run(who, ...args, '--json'))
-  return { ...service, url: service.address, as, run, json }
-}
+const start = () => commandOf(tenant())
 
 /** The built command as another program starts it. */
 function begin (args: readonly string[], env: Record<string, string>, stdin: 'ignore' | 'pipe' = 'ignore') {

@@ -2,6 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { runCommand } from '../../src/cli/command.ts'
+import type { Tenant } from './client.ts'
 import { projectRoot } from './service.ts'
 
 /** How a run of the command ended. */
@@ -82,3 +83,13 @@ export function parsed<T = Record<string, unknown>> ({ stdout, stderr }: Ended):
   if (stderr !== '' || !/^[^\n]+\n$/.test(stdout)) throw new Error(`not one line of JSON: ${stdout}${stderr}`)
   return JSON.parse(stdout) as T
 }
+
+/** A tenant, and the command with its members' keys. */
+export function commandOf (service: Tenant) {
+  const as = (who: Member) => ({ env: service.env(who) })
+  const run = (who: Member, ...args: string[]) => handoff(args, as(who))
+  const json = async (who: Member, ...args: string[]) => parsed<Record<string, any>>(await run(who, ...args, '--json'))
+  return { ...service, url: service.address, as, run, json }
+}
+
+type Member = Parameters<Tenant['env']>[0]
