@@ -1,8 +1,8 @@
+import { execFile } from 'node:child_process'
 import { EventEmitter } from 'node:events'
 import { PassThrough } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { getHeapSpaceStatistics, setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
+import { promisify } from 'node:util'
 import t from 'tap'
 import type { Test } from 'tap'
 import { Unavailable } from '../../src/core/errors.ts'
@@ -16,6 +16,7 @@ import { KeyNames } from '../../src/store/key-names.ts'
 import { isWhole } from '../helpers/extent.ts'
 import { newPlace, pass, payload, untilServing } from '../helpers/handoffs.ts'
 import { ownRedis } from '../helpers/own-redis.ts'
+import { typed, withoutTap } from '../helpers/processes.ts'
 import { callsOf, testStore } from '../helpers/redis.ts'
 import { until } from '../helpers/until.ts'
 
@@ -112,37 +113,11 @@ t.test('a tick’s calls of one script are one command, in their order, each wit
 })
 
 t.test('what a tick sent goes with the next collection of young objects', async t => {
-  const { store: { handoffs } } = await testStore(t, { url })
-  await untilServing(handoffs)
-  setFlagsFromString('--expose-gc')
-  const collect = runInNewContext('gc') as (options?: { type: 'minor' }) => void
-  const old = () => getHeapSpaceStatistics().find(({ space_name: name }) => name === 'old_space')!.space_used_size
-  const tick = async (ask: () => Promise<unknown>) => {
-    for (const asked of Array.from({ length: 64 }, ask)) await asked
-  }
-  // The first ticks move what was there before.
-  const growth = async (ask: () => Promise<unknown>) => {
-    for (let n = 0; n < 4; n++) {
-      await tick(ask)
-      collect(n === 0 ? undefined : { type: 'minor' })
-    }
-    const before = old()
-    for (let n = 0; n < 60; n++) {
-      await tick(ask)
-      await new Promise(setImmediate)
-      collect({ type: 'minor' })
-    }
-    return (old() - before) / 1024
-  }
-  for (const [name, ask] of Object.entries({
-    catches: () => handoffs.catch(newPlace(), randomToken(), 'bob'),
-    statuses: () => handoffs.status(newPlace()),
-  })) {
-    // What other files of this process left behind may be moved meanwhile, and so may what a slow machine is still at.
-    let kept = Infinity
-    for (let tries = 3; kept >= 500 && tries > 0; tries--) kept = await growth(ask)
-    t.ok(kept < 500, `of 3,840 ${name}, ${kept.toFixed(0)} KB are in the old generation`)
-  }
+  const probe = typed(new URL('../helpers/young-objects.ts', import.meta.url))
+  const { stdout } = await promisify(execFile)(process.execPath, [...probe, url, 'young'], { env: withoutTap() })
+  const kept = JSON.parse(stdout) as Record<string, number>
+  for (const [name, kilobytes] of Object.entries(kept)) t.ok(kilobytes < 1000, `of 3,840 ${name}, ${kilobytes} KB are in the old generation`)
+  t.same(Object.keys(kept), ['catches', 'statuses'])
 })
 
 t.test('calls that return much are several commands', async t => {
