@@ -70,9 +70,9 @@ export class IssuerKeys {
   #countsUntil = -Infinity
   #isFailing = false
   #underWay: Promise<void> | undefined
-  /** When it was last asked, but for the first time, by the same clock. */
-  #askedAt = -Infinity
-  #isFirst = true
+  /** When it is to be asked again, and when it was last asked for an unknown kid, by the same clock. */
+  #dueAt = -Infinity
+  #askedForKidAt = -Infinity
 
   /** @param onChange called when keys may have gone */
   constructor (issuer: Issuer, output: LogOutput, onChange: () => void) {
@@ -81,7 +81,7 @@ export class IssuerKeys {
     this.#onChange = onChange
     this.#round = new Round({
       interval: Infinity,
-      run: () => this.#fetch().then(() => this.#pause, () => afterFailure),
+      run: () => this.#fetchIfDue(),
       onFault: error => output.error({ err: error }, 'fetching an issuer’s keys failed'),
     })
     if (issuer.jwks !== null && 'keys' in issuer.jwks) {
@@ -89,8 +89,6 @@ export class IssuerKeys {
       this.#countsUntil = Infinity
     }
   }
-
-  #pause = renewedAfter
 
   get isGiven (): boolean {
     return this.#countsUntil === Infinity
@@ -104,9 +102,14 @@ export class IssuerKeys {
     await this.#round.stop()
   }
 
-  /** Does the key with this id still count? */
+  /** Does what was fetched still count? */
+  get areKnown (): boolean {
+    return performance.now() < this.#countsUntil
+  }
+
+  /** Is the key with this id among those that were fetched last? */
   has (id: string): boolean {
-    return this.#ids.has(id) && performance.now() < this.#countsUntil
+    return this.#ids.has(id)
   }
 
   /**
@@ -114,7 +117,7 @@ export class IssuerKeys {
    * @throws {Unavailable} none is known
    */
   async find (algorithm: string, kid: string | undefined): Promise<IssuerKey[]> {
-    if (performance.now() >= this.#countsUntil) await this.#first()
+    if (!this.areKnown) await this.#first()
     const fitting = this.#keys.filter(key => key.fits(algorithm))
     if (kid === undefined) return fitting
     const named = fitting.filter(key => key.kid === kid)
@@ -128,19 +131,30 @@ export class IssuerKeys {
    */
   async renew (kid: string): Promise<boolean> {
     if (this.isGiven || this.#keys.some(key => key.kid === kid)) return false
-    if (this.#isFailing) throw this.#away()
-    if (this.#underWay === undefined && performance.now() - this.#askedAt < renewedNotBefore) return false
-    await (this.#underWay ?? this.#fetch()).catch(() => { throw this.#away() })
+    if (this.#isFailing) throw this.away()
+    if (this.#underWay === undefined) {
+      const now = performance.now()
+      if (now - this.#askedForKidAt < renewedNotBefore) return false
+      this.#askedForKidAt = now
+    }
+    await this.#fetch().catch(() => { throw this.away() })
     return true
   }
 
   /** While its issuer fails, each request gets its answer at once: the round asks again. */
   async #first (): Promise<void> {
-    if (this.#isFailing && this.#underWay === undefined) throw this.#away()
-    await (this.#underWay ?? this.#fetch()).catch(() => { throw this.#away() })
+    if (this.#isFailing && this.#underWay === undefined) throw this.away()
+    await this.#fetch().catch(() => { throw this.away() })
   }
 
-  #away (): Unavailable {
+  /** @returns in how many milliseconds the issuer is to be asked next: a token's kid may have had it asked meanwhile */
+  async #fetchIfDue (): Promise<number> {
+    if (performance.now() >= this.#dueAt) await this.#fetch().catch(() => {})
+    return this.#dueAt - performance.now()
+  }
+
+  /** The answer to a token while the keys of its issuer aren't known. */
+  away (): Unavailable {
     return new Unavailable(`the keys of the issuer ${this.issuer.issuer} are not to be had`)
   }
 
@@ -155,21 +169,23 @@ export class IssuerKeys {
         this.#output.error({ issuer, why: whyNotFetched(error) }, 'an issuer’s keys could not be fetched')
       }
       this.#isFailing = true
-      this.#round.wake(afterFailure)
+      this.#dueAt = performance.now() + afterFailure
       throw error
-    }).finally(() => { this.#underWay = undefined })
+    }).finally(() => {
+      this.#underWay = undefined
+      this.#round.wake(this.#dueAt - performance.now())
+    })
     return this.#underWay
   }
 
   async #ask (): Promise<void> {
-    if (!this.#isFirst) this.#askedAt = performance.now()
-    this.#isFirst = false
     const { answer, maxAge } = await getJson(await this.#location(), this.#round.signal)
     const { keys } = answer as { keys?: unknown }
     if (!Array.isArray(keys)) throw new Error('its key set has no keys')
-    this.#pause = Math.max(renewedNotBefore, Math.min(renewedAfter, maxAge))
     this.#know(keys)
-    this.#countsUntil = performance.now() + countsFor
+    const now = performance.now()
+    this.#dueAt = now + Math.max(renewedNotBefore, Math.min(renewedAfter, maxAge))
+    this.#countsUntil = now + countsFor
     this.#onChange()
   }
 
@@ -220,10 +236,16 @@ async function getJson (
     await response.body?.cancel()
     throw new Error(`it answered ${response.status}`, { cause: response.status })
   }
-  const [, seconds] = /(?:^|[\s,])max-age="?(\d{1,9})/i.exec(response.headers.get('cache-control') ?? '') ?? []
   const answer: unknown = JSON.parse(await answerText(response))
   if (!isJsonObject(answer)) throw new Error('its answer is no JSON object')
-  return { answer, maxAge: seconds === undefined ? Infinity : Number(seconds) * 1000 }
+  return { answer, maxAge: maxAgeOf(response.headers.get('cache-control') ?? '') }
+}
+
+/** What Cache-Control says (RFC 9111, 5.2.2). */
+function maxAgeOf (control: string): number {
+  if (/(?:^|[\s,])no-(?:cache|store)(?:$|[\s,])/i.test(control)) return 0
+  const [, seconds] = /(?:^|[\s,])max-age="?(\d{1,9})/i.exec(control) ?? []
+  return seconds === undefined ? Infinity : Number(seconds) * 1000
 }
 
 async function answerText (response: Response): Promise<string> {

@@ -61,6 +61,7 @@ export interface SignedToken extends ReadToken {
 
 /**
  * Why such a token doesn't count now; undefined if it does, as long as its subject isn't blocked and a rule matches.
+ * Ask only while its issuer's keys are known.
  */
 export function tokenFaultOf (
   { keys, keyId, begins, expiresAt, places }: SignedToken, place: TokenPlace

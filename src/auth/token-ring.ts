@@ -82,7 +82,7 @@ export class TokenRing {
   /** The grant of a token, if that is known without a check, which is enough for most requests. */
   recall (token: string, place: TokenPlace): Grant | undefined {
     const known = this.#known.get(tokenDigest(token))
-    if (known === undefined || !this.isCurrent() || this.whyEnded(known, place) !== undefined) return undefined
+    if (known === undefined || !this.isCurrent() || this.endOf(known, place) !== undefined) return undefined
     this.counts.hits++
     return new TokenGrant(this, known, place)
   }
@@ -122,8 +122,15 @@ export class TokenRing {
     if (!this.isCurrent()) await this.#ring.blocks.readOnce()
   }
 
-  /** Why the token doesn't count now; undefined if it does. */
-  whyEnded ({ token, name, caller }: KnownToken, place: TokenPlace): TokenFault | undefined {
+  /** The answer to a token that doesn't count now; undefined if it does. */
+  endOf (known: KnownToken, place: TokenPlace): Error | undefined {
+    const { keys } = known.token
+    if (!keys.areKnown) return keys.away()
+    const why = this.#whyEnded(known, place)
+    return why && refusedToken(why)
+  }
+
+  #whyEnded ({ token, name, caller }: KnownToken, place: TokenPlace): TokenFault | undefined {
     const fault = tokenFaultOf(token, place)
     if (fault !== undefined) return fault
     if (this.#ring.blocks.isBlocked(name, this.#ring.log.timeAt(performance.now()))) return 'blocked'
@@ -147,10 +154,10 @@ export class TokenRing {
   caughtUp (): void {
     for (const [known, open] of this.#open) {
       for (const request of open) {
-        const why = this.whyEnded(known, request.place)
-        if (why === undefined) continue
+        const end = this.endOf(known, request.place)
+        if (end === undefined) continue
         open.delete(request)
-        request.listener.ended(request.refusal?.() ?? refusedToken(why))
+        request.listener.ended(request.refusal?.() ?? end)
       }
       if (open.size === 0) this.#open.delete(known)
     }
@@ -208,8 +215,8 @@ class TokenGrant implements Grant {
   }
 
   #admit (): Caller {
-    const why = this.#ring.whyEnded(this.#known, this.#place)
-    if (why !== undefined) throw refusedToken(why)
+    const end = this.#ring.endOf(this.#known, this.#place)
+    if (end !== undefined) throw end
     requireScope(this.caller, this.#scope)
     return this.caller
   }

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import t from 'tap'
 import type { Test } from 'tap'
-import { testApp } from '../helpers/app.ts'
+import { secrets, testApp } from '../helpers/app.ts'
 import { signingKey, testIssuer } from '../helpers/issuer.ts'
 import { isProblem } from '../helpers/problems.ts'
 import { ofOneReplica } from '../helpers/through.ts'
@@ -91,7 +91,19 @@ t.test('an issuer that is away, or answers nonsense, makes 503 of its own tokens
     'another issuer': response => response.end(JSON.stringify({ issuer: `${good.url}/x`, jwks_uri: `${good.url}/keys` })),
     'a redirect': response => response.writeHead(302, { location: `${good.url}/.well-known/openid-configuration` }).end(),
     'no JSON': response => response.end('<html>'),
-    'too much': response => response.end(`{"issuer":"${'x'.repeat(1_100_000)}"}`),
+    'too much': (response, _url) => {
+      // 50 MB, as far as anybody reads it.
+      let sent = 0
+      const send = () => {
+        while (sent < 50 && !response.destroyed) {
+          sent++
+          if (!response.write(Buffer.alloc(1_000_000, ' '))) return
+        }
+        response.end()
+      }
+      response.on('drain', send).on('close', () => t.ok(sent < 10, `${sent} MB`))
+      send()
+    },
     'http elsewhere': (response, url) => response.end(JSON.stringify({ issuer: url, jwks_uri: 'http://192.0.2.1/keys' })),
   } as Record<string, (response: ServerResponse, url: string) => void>)) {
     const issuer = await testIssuer(t, [key.jwk])
@@ -102,6 +114,18 @@ t.test('an issuer that is away, or answers nonsense, makes 503 of its own tokens
     t.equal((await ask(good.url)).statusCode, 200, what)
     isProblem(t, await ask(issuer.url), 503, 'unavailable')
   }
+  const silent = await testIssuer(t, [key.jwk])
+  silent.answers['/.well-known/openid-configuration'] = () => {}
+  const held = await testApp(t, { ISSUERS: JSON.stringify([{ issuer: silent.url, rules }, { issuer: good.url, jwks, rules }]), BASE_URL: baseUrl })
+  const ended: string[] = []
+  const sent = async (name: string, secret: string, code: number) => {
+    const { statusCode } = await held.app.inject({ url: '/api/whoami', headers: { authorization: `Bearer ${secret}` } })
+    t.equal(statusCode, code, name)
+    ended.push(name)
+  }
+  const of = (iss: string) => key.sign({ iss, aud: baseUrl, sub: 'ann', exp: now() + 60 })
+  await Promise.all([sent('of one that hangs', await of(silent.url), 503), sent('of another', await of(good.url), 200), sent('a key', secrets.alice, 200)])
+  t.equal(ended.at(-1), 'of one that hangs')
   t.strictSame(good.asked, [], 'whose keys are given isn’t asked')
   const elsewhere = await testIssuer(t, [key.jwk], '/path')
   elsewhere.answers['/path/.well-known/openid-configuration'] = response => response.writeHead(404).end()

@@ -1,0 +1,42 @@
+import t from 'tap'
+import { TokenRing } from '../../src/auth/token-ring.ts'
+import { Unavailable } from '../../src/core/errors.ts'
+import { parseIssuers } from '../../src/core/issuers.ts'
+import { signingKey, testIssuer } from '../helpers/issuer.ts'
+import { until } from '../helpers/until.ts'
+
+/** What is remembered of tokens. */
+
+const key = await signingKey('ES256', { kid: 'one' })
+const now = () => Math.floor(Date.now() / 1000)
+
+t.test('a token that was checked waits, like others, for an issuer that was away for longer than a day', async t => {
+  const issuer = await testIssuer(t, [key.jwk])
+  const issuers = parseIssuers(JSON.stringify([{ issuer: issuer.url, audience: 'us', rules: [{ anyone: true, tenant: 'default', agent: 'a', scopes: ['pass'] }] }]), () => '')
+  const log = { isRecent: () => true, timeAt: () => Date.now(), follow () {} }
+  const output = { info () {}, warn () {}, error () {} }
+  const ring = new TokenRing({ issuers, baseUrl: () => '', ring: { blocks: { isKnown: true, readAt: 0, isBlocked: () => false }, log } as never, output: output as never })
+  ring.start()
+  t.teardown(() => ring.checker.stop())
+  const token = await key.sign({ iss: issuer.url, aud: 'us', sub: 'ann', exp: now() + 90_000 })
+  const grant = await ring.find(token, 'api')
+  t.match(grant.caller, { tenant: 'default', agent: 'a' })
+  t.ok(ring.recall(token, 'api'))
+  const ended: unknown[] = []
+  await grant.onEnd({ ended: why => { ended.push(why) }, changed () {} })
+  issuer.answers['/keys'] = response => response.writeHead(500).end()
+  let later = 24 * 3600_000 - 10_000
+  const before = performance.now.bind(performance)
+  t.intercept(performance, 'now', { value: () => before() + later })
+  ring.caughtUp()
+  t.ok(ring.recall(token, 'api'))
+  t.strictSame(ended, [])
+  later += 20_000
+  ring.caughtUp()
+  t.match(ended, [Unavailable], 'nobody said that it doesn’t count')
+  t.equal(ring.recall(token, 'api'), undefined)
+  await t.rejects(ring.find(token, 'api'), Unavailable)
+  await t.rejects(ring.find(await key.sign({ iss: issuer.url, aud: 'us', sub: 'ben', exp: now() + 90_000 }), 'api'), Unavailable)
+  delete issuer.answers['/keys']
+  await until(async () => ring.find(token, 'api').then(() => true, () => false))
+})
