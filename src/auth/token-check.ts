@@ -167,9 +167,12 @@ function readToken (token: string): ReadToken {
   }
 }
 
+/** What is no UTF-8 would make the same name of several subjects. */
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
 function readPart (part: string): Record<string, unknown> | undefined {
   try {
-    const value: unknown = JSON.parse(Buffer.from(part, 'base64url').toString())
+    const value: unknown = JSON.parse(utf8.decode(Buffer.from(part, 'base64url')))
     const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
     return isObject ? value as Record<string, unknown> : undefined
   } catch {

@@ -28,8 +28,9 @@ function story (like: Like) {
   const fetched = async (url: string, { redirect, signal }: { redirect: string, signal: AbortSignal }) => {
     if (url.endsWith('/keys')) asked.push(Math.round(performance.now() / second))
     const { takes = 10, cacheControl, status = 200, text, location, silent = false } = like
-    if (silent) await new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error)))
+    if (silent) await new Promise<void>(resolve => signal.addEventListener('abort', () => resolve()))
     else await sleep(takes)
+    signal.throwIfAborted()
     if (location !== undefined && redirect === 'error') throw new TypeError('fetch failed')
     const headers = { ...cacheControl !== undefined && { 'cache-control': cacheControl } }
     return new Response(text ?? JSON.stringify(isSaid.get(url)!(like)), { status, headers })

@@ -7,7 +7,7 @@ import type { JWK } from 'jose'
 import type { Test } from 'tap'
 
 /** A key of an issuer. @property jwk its public part, with whatever the issuer says of it */
-interface SigningKey { jwk: JWK, sign (claims: object | string, header?: object): Promise<string> }
+interface SigningKey { jwk: JWK, sign (claims: object | string | Uint8Array, header?: object): Promise<string> }
 
 /** A pair of keys. @param alg what its tokens are signed with @param more of the public key, such as its kid */
 export async function signingKey (alg: string, more: object = {}, options: object = {}): Promise<SigningKey> {
@@ -15,7 +15,7 @@ export async function signingKey (alg: string, more: object = {}, options: objec
   const jwk = { ...await exportJWK(publicKey), ...more } as JWK
   return {
     jwk,
-    sign: async (claims, header) => await new CompactSign(Buffer.from(typeof claims === 'string' ? claims : JSON.stringify(claims)))
+    sign: async (claims, header) => await new CompactSign(claims instanceof Uint8Array ? claims : Buffer.from(typeof claims === 'string' ? claims : JSON.stringify(claims)))
       .setProtectedHeader({ alg, ...jwk.kid !== undefined && { kid: jwk.kid }, ...header } as { alg: string })
       .sign(privateKey, { crit: { odd: false } }),
   }

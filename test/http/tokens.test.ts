@@ -80,6 +80,7 @@ t.test('what is wrong is said in one word, the first of its order', async t => {
     'exp as text': await first.sign(claims({ exp: String(now() + 60) })),
     'nbf as text': await first.sign(claims({ nbf: 'now' })),
     'half a pair': await first.sign(`{"iss":"${issuer.url}","aud":"x","sub":"\\ud800","exp":${now() + 60}}`),
+    'no UTF-8': await first.sign(Buffer.from(JSON.stringify(claims({ sub: 'ann\u00ff' })), 'latin1')),
     'too long': await first.sign(claims({ more: 'x'.repeat(8192) })),
   })) t.equal(await refused(t, token), 'malformed', what)
   t.equal(await refused(t, await first.sign(claims({ iss: `${issuer.url}/`, aud: 'x', exp: 1 }))), 'issuer')
