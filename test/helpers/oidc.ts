@@ -1,0 +1,93 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { exportJWK, generateKeyPair } from 'jose'
+import type Provider from 'oidc-provider'
+import type { Test } from 'tap'
+
+/** A real provider of OpenID Connect and OAuth on this machine, for which nobody has to click: its person signs in and consents. */
+interface Oidc {
+  url: string
+  /** Who is at the browser. */
+  person: string
+  /** The scopes of a resource that the person consents to. */
+  consents: string[]
+  /** The authorization requests so far. */
+  asked: URLSearchParams[]
+  /** What the person's browser does: follows redirects until one leads away from the provider. @returns what it brings there */
+  visit (url: URL): Promise<URLSearchParams>
+}
+
+/** @param scopes all that its resources have @param more of its configuration */
+export async function oidcProvider (t: Test, scopes: string[], more: object = {}): Promise<Oidc> {
+  const server = createServer()
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  const oidc: Oidc = { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, person: 'ann', consents: scopes, asked: [], visit: url => visit(oidc.url, url) }
+  const { privateKey } = await generateKeyPair('ES256', { extractable: true })
+  // It warns of Node 20, on which it works, and of whatever is only for development.
+  const warned = t.intercept(console, 'warn', { value: () => {} })
+  const { default: Oidc } = await import('oidc-provider')
+  const provider = new Oidc(oidc.url, {
+    jwks: { keys: [{ ...await exportJWK(privateKey), kid: 'one', alg: 'ES256', use: 'sig' }] },
+    cookies: { keys: ['for-tests'] },
+    ttl: { Interaction: 60, Session: 600, Grant: 600, AccessToken: 600 },
+    clientDefaults: { id_token_signed_response_alg: 'ES256' },
+    scopes: ['openid', 'offline_access', ...scopes],
+    findAccount: (_context: unknown, sub: string) => ({ accountId: sub, claims: () => ({ sub }) }),
+    interactions: { url: (_context: unknown, { uid }: { uid: string }) => `/interaction/${uid}` },
+    features: {
+      devInteractions: { enabled: false },
+      registration: { enabled: true },
+      resourceIndicators: {
+        enabled: true,
+        useGrantedResource: () => true,
+        getResourceServerInfo: (_context: unknown, resource: string) =>
+          ({ scope: scopes.join(' '), audience: resource, accessTokenFormat: 'jwt', accessTokenTTL: 600, jwt: { sign: { alg: 'ES256' } } }),
+      },
+    },
+    ...more,
+  })
+  warned.restore()
+  const callback = provider.callback()
+  server.on('request', (request, response) => {
+    const { pathname, searchParams } = new URL(request.url!, oidc.url)
+    if (pathname === '/auth') oidc.asked.push(searchParams)
+    if (pathname.startsWith('/interaction/')) return interact(oidc, provider, request, response)
+    return callback(request, response)
+  })
+  return oidc
+}
+
+async function interact ({ person, consents }: Oidc, provider: Provider, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const { prompt, params, session } = await provider.interactionDetails(request, response)
+  if (prompt.name === 'login') return await provider.interactionFinished(request, response, { login: { accountId: person } })
+  const grant = new provider.Grant({ accountId: session!.accountId, clientId: params.client_id! })
+  grant.addOIDCScope(params.scope!)
+  for (const scope of params.scope!.split(' ')) {
+    if (consents.includes(scope)) grant.addResourceScope(params.resource!, scope)
+    else grant.rejectResourceScope(params.resource!, scope)
+  }
+  await provider.interactionFinished(request, response, { consent: { grantId: await grant.save() } })
+}
+
+async function visit (provider: string, url: URL): Promise<URLSearchParams> {
+  const cookies = new Map<string, string>()
+  while (url.origin === provider) {
+    const cookie = [...cookies].map(pair => pair.join('=')).join('; ')
+    const response = await fetch(url, { redirect: 'manual', headers: { cookie } })
+    for (const set of response.headers.getSetCookie()) {
+      const [, name, value] = /^([^=]+)=([^;]*)/.exec(set)!
+      cookies.set(name!, value!)
+    }
+    const to = response.headers.get('location')
+    if (to === null) throw new Error(`${response.status} at ${url.pathname}: ${await response.text()}`)
+    url = new URL(to, url)
+  }
+  return url.searchParams
+}
