@@ -5,7 +5,8 @@
 --       5 the longest work time from its catch (ms)  6 answer_token  7 the ask_id that is answered
 --       8 in whose name the key may answer: p for people, r for the passer
 --       9 the digest of the schema that the answer satisfies; empty if it wasn't checked
---       10 the note, JSON text; null for none  11 the answer, JSON text
+--       10 who signed in by an issuer, as in decide.lua  11 the note, JSON text; null for none
+--       12 the answer, JSON text
 -- Replies: {'answered', at}  from now on
 --          {'replayed', at}  the same operation answered before; nothing changed
 --          {'unchecked', digest, schema}  it could be answered once the answer has been checked against this schema
@@ -16,7 +17,7 @@
 --@include late appending events inbox due work asking decisions
 local key, due = KEYS[1], KEYS[2]
 local agent, retention, member, max, token, wanted = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
-local letters, satisfied, note, answer = ARGV[8], ARGV[9], ARGV[10], ARGV[11]
+local letters, satisfied, person, note, answer = ARGV[8], ARGV[9], ARGV[10], ARGV[11], ARGV[12]
 micros = seconds .. micros
 local record, extra = unpack(redis.call('HMGET', key, 's', 'x'))
 
@@ -66,7 +67,7 @@ keepWork(key, until_done, retention, extra)
 setDue(key, due, beat or until_done, member, now)
 redis.pcall('SPUBLISH', key, 'answered')
 announceAsks(ask.list)
-noteDecision(decisions, now, micros, 'answered ' .. agent .. ' ' .. passed_by .. ' ' .. id .. ' -', extra, note,
+noteDecision(decisions, now, micros, 'answered ' .. agent .. ' ' .. passed_by .. ' ' .. id .. ' -', person, extra, note,
   decisions and redis.call('HGET', key, 'q') or '')
 append(outbox, micros, 'answered', member, record, extra, caught_by, ' q' .. id .. ' y' .. agent)
 local reply = { 'answered', now }

@@ -8,7 +8,8 @@
 -- ARGV: 1 the call's deadline (ms)  2 approved or rejected  3 decision_token  4 decided_by  5 retention (ms)
 --       6 tenant:id  7 when the handoff that the person saw was passed (ms); empty if not given
 --       8 the digest of what the person saw; empty if not given  9 whose token it came with (lib/record.lua, word U);
---       empty for a key  10 the note, JSON text; null for none
+--       empty for a key  10 who signed in by an issuer, JSON members in base64url; empty for others
+--       11 the note, JSON text; null for none
 -- Replies: {'approved', decided} {'rejected', decided}   from now on
 --          {'replayed', decided}                     the same operation decided this before; nothing changed
 --          {'not_found'}
@@ -19,8 +20,8 @@
 --          {'newer'} {'full'}
 --@include late appending events inbox runs ended decisions
 local key, waiting, due = KEYS[1], KEYS[2], KEYS[3]
-local verdict, token, decided_by, retention, member, seen, digest, subject, note =
-  ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10]
+local verdict, token, decided_by, retention, member, seen, digest, subject, person, note =
+  ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11]
 local isYes = verdict == 'approved'
 micros = seconds .. micros
 local record, decision, extra, task, content = unpack(redis.call('HMGET', key, 's', 'd', 'x', 't', 'h'))
@@ -65,14 +66,14 @@ if isYes then
 else
   record = string.gsub(string.gsub(record, 'pending waiting', 'rejected rejected', 1), '^3', '2')
 end
-local made_by = digest == '' and token or token .. '/' .. digest
+local made_by = digest .. person == '' and token or token .. '/' .. digest .. (person == '' and '' or '.' .. person)
 redis.call('HSET', key, 's', record,
   'd', now .. ' ' .. decided_by .. ' ' .. made_by .. ' ' .. note)
 redis.call('HDEL', key, 't')
 if not isYes then redis.call('PEXPIREAT', key, ms(now + retention)) end
 redis.call('ZREM', waiting, member)
 noteDecision(decisions, now, micros, verdict .. ' ' .. decided_by .. ' ' .. passed_by .. ' - ' .. (content or '-'),
-  extra, note, task or '')
+  person, extra, note, task or '')
 redis.pcall('SPUBLISH', key, verdict)
 redis.pcall('SPUBLISH', waiting, verdict)
 append(outbox, micros, verdict, member, record, extra)

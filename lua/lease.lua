@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
--- Takes or renews a lease that one replica holds at a time. Losing it is safe: the sweep may run twice.
--- KEYS: 1 prefix:{tag}:sweeps   the replica that sweeps
--- ARGV: 1 the call's deadline (ms)  2 the replica  3 for how long (ms)
--- Replies: {'held'}   the replica holds it from now on
+-- Takes or renews a lease that one holder has at a time. Losing it is safe: the sweep may run twice.
+-- KEYS: 1 prefix:{tag}:sweeps or prefix:{tag}:s:digest   the replica that sweeps; who came back from an issuer
+-- ARGV: 1 the call's deadline (ms)  2 the holder  3 for how long (ms)
+-- Replies: {'held'}   the holder has it from now on
 --          {'taken'}  another does
 -- The value is the holder, a space, and when the lease ends (ms). The key outlives it: replicas of 0.1.0 see only
 -- whether the key is there, so they don't get what a newer one was late to renew, and leave out of webhooks what they

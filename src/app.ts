@@ -39,6 +39,7 @@ import { Bodies, useJsonBodies } from './http/body.ts'
 import { Credentials } from './auth/credentials.ts'
 import { KeyList } from './auth/key-list.ts'
 import type { KeyRing } from './auth/key-ring.ts'
+import { SignInIssuers } from './auth/sign-in-issuers.ts'
 import { TokenRing } from './auth/token-ring.ts'
 import { useDraining } from './http/connections.ts'
 import { noteEndpoints, useOpenApi } from './http/openapi.ts'
@@ -69,6 +70,7 @@ import { version } from './core/version.ts'
 import { answerStray } from './web/error-pages.ts'
 import { clientsPage } from './web/clients.ts'
 import { consolePages } from './web/console.ts'
+import { issuerPages } from './web/issuer-sign-in.ts'
 import { approvalPages, frontPage, problemsPage } from './web/pages.ts'
 import type { People } from './web/people.ts'
 import { CallbackService } from './webhooks/callback-service.ts'
@@ -275,6 +277,9 @@ export async function buildApp (
   const tokens = config.issuers.length === 0
     ? null
     : new TokenRing({ issuers: config.issuers, baseUrl, ring: keys, output: log })
+  const canSignIn = config.issuers.some(({ signIn }) => signIn !== null)
+  const signIns = tokens === null || !canSignIn ? null : new SignInIssuers(config.issuers, tokens)
+  const credentials = new Credentials(keys, tokens, signIns)
   app.addHook('onReady', async () => {
     keys.start()
     tokens?.start()
@@ -295,7 +300,7 @@ export async function buildApp (
       reply.header('x-request-id', request.id).header('cache-control', 'no-store')
       done()
     })
-    await useAuth(api, new Credentials(keys, tokens), guessesOf)
+    await useAuth(api, credentials, guessesOf)
     limit(api)
     useJsonBodies(api, bodies, Math.min(config.bodyLimit, config.batchLimit))
     operationRoutes(api, operations, log)
@@ -317,7 +322,11 @@ export async function buildApp (
     })
   })
   const people: People = {
+    credentials,
     keys,
+    signIns,
+    takesKeys: config.takesKeys,
+    sessionLength: config.sessionLength,
     guessesOf,
     sessions: store.sessions,
     bodies,
@@ -330,6 +339,7 @@ export async function buildApp (
   }
   const ofPeople = { approvals, asks, forPeople, decisions }
   await app.register(pages => approvalPages(pages, { ...ofPeople, ...people }), { prefix: '/approvals' })
+  await app.register(pages => issuerPages(pages, people), { prefix: '/sign-in' })
   const histories = new Histories(store.handoffs, events, reads)
   const graphs = new Graphs(store.handoffs, store.dependents, reads)
   const activities = new Activities(events)

@@ -72,6 +72,10 @@ const environment = Type.Object({
     description: 'who issues tokens that the service takes, and who their subjects are: JSON, or @ and the path of a ' +
       'file with it'
   })),
+  SIGN_IN_KEYS: Type.Union([Type.Literal('on'), Type.Literal('off')], {
+    default: 'on', description: 'whether people sign in with keys: on, or off where an issuer signs them in'
+  }),
+  SESSION_TTL: seconds(8 * 3600, 'how long people stay signed in'),
   TRUSTED_PROXIES: Type.String({
     default: '',
     description: 'who is trusted to say where a request came from (X-Forwarded-For): addresses and ' +
@@ -198,6 +202,9 @@ export function loadConfig (env: NodeJS.ProcessEnv = process.env) {
   const largestBody = Math.max(given.BODY_LIMIT, given.BATCH_LIMIT)
   // One agent may hold half of it, so with less the largest body would never find room.
   if (given.BODIES_LIMIT !== undefined && given.BODIES_LIMIT < 2 * largestBody) throw wrong('BODIES_LIMIT')
+  const issuers = issuersOf(given.ISSUERS)
+  const takesKeys = given.SIGN_IN_KEYS === 'on'
+  if (!takesKeys && issuers.every(({ signIn }) => signIn === null)) throw wrong('SIGN_IN_KEYS')
   const config = Object.freeze({
     host: withoutBrackets(given.HOST),
     port: given.PORT,
@@ -209,7 +216,11 @@ export function loadConfig (env: NodeJS.ProcessEnv = process.env) {
     keyPrefix: given.REDIS_KEY_PREFIX,
     dataDir: given.DATA_DIR,
     apiKeys: keysOf(given),
-    issuers: issuersOf(given.ISSUERS),
+    issuers,
+    /** Whether people sign in with keys. */
+    takesKeys,
+    /** In seconds. */
+    sessionLength: given.SESSION_TTL,
     trustedProxies,
     defaultExpiresIn: given.DEFAULT_EXPIRES_IN * 1000,
     maxExpiresIn: given.MAX_EXPIRES_IN * 1000,

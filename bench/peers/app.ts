@@ -39,7 +39,7 @@ export async function serve (backend: Backend): Promise<void> {
   const app = Fastify({ ...serverOptions(config), logger: false })
   // No key is in Redis here.
   const keys = new KeyRing(config.apiKeys, { keyRecords: {}, subscriptions: {} } as never, app.log)
-  await useAuth(app, new Credentials(keys, null), await countGuesses(app))
+  await useAuth(app, new Credentials(keys, null, null), await countGuesses(app))
   for (const add of [addPass, addCatch, addDone, addStatus]) add(app, backend)
   // Some client libraries leave timers running after they are closed.
   process.once('SIGTERM', () => app.close().then(() => backend.close?.()).finally(() => process.exit()))

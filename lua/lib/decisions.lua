@@ -2,7 +2,7 @@
 -- prefix:{tag}:decisions:tenant, has an entry for each, tenant:id/moment (microseconds), by when (ms). What is known
 -- of the entries of one handoff lies beside it, in a hash prefix:{tag}:decisions:tenant:id with two fields for each:
 -- `moment`, which has state, by whom, the passer, the question's id and the digest (- for none), then the inbox's and
--- the labels' words of field x; and `moment` followed by t, the texts: how many bytes the note has, a space, the note,
+-- the labels' words of field x, and @ and who signed in by an issuer (decide.lua); and `moment` followed by t, the texts: how many bytes the note has, a space, the note,
 -- JSON, and the beginning of the task or of the question, a JSON string. An entry without texts was forgotten.
 -- Where a decision is noted; nil if none are. Call it before the first write (isHere).
 --@if decisions
@@ -21,8 +21,9 @@ end
 local function openDecisions() end
 --@end
 -- The hash may keep what the list has no more: it ends with its latest entry.
-local function noteDecision(decisions, now, micros, words, extra, note, text)
+local function noteDecision(decisions, now, micros, words, person, extra, note, text)
   if not decisions then return end
+  if person ~= '' then words = words .. ' @' .. person end
   for word in string.gmatch(extra or '', ' [jt]%S+') do words = words .. word end
   redis.call('HSET', decisions.facts, micros, words, micros .. 't', #note .. ' ' .. note .. string.sub(text, 1, 2440))
   redis.call('ZADD', decisions.list, ms(now), decisions.member .. '/' .. micros)

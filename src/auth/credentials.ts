@@ -1,5 +1,7 @@
 import type { Grant } from './grant.ts'
 import type { Guesses, KeyRing } from './key-ring.ts'
+import { isPerson } from './sign-in-issuers.ts'
+import type { SignInIssuers } from './sign-in-issuers.ts'
 import { BadToken, looksLikeToken } from './token-check.ts'
 import type { TokenPlace } from './token-check.ts'
 import { refusedToken } from './token-ring.ts'
@@ -9,11 +11,13 @@ import type { TokenRing } from './token-ring.ts'
 export class Credentials {
   readonly #keys: KeyRing
   readonly #tokens: TokenRing | null
+  readonly #signIns: SignInIssuers | null
 
-  /** @param tokens null where the service takes none */
-  constructor (keys: KeyRing, tokens: TokenRing | null) {
+  /** @param tokens null where the service takes none @param signIns null where nobody signs in by an issuer */
+  constructor (keys: KeyRing, tokens: TokenRing | null, signIns: SignInIssuers | null) {
     this.#keys = keys
     this.#tokens = tokens
+    this.#signIns = signIns
   }
 
   /** The grant of a key or token, if it is known without asking anybody, which is enough for most requests. */
@@ -21,6 +25,11 @@ export class Credentials {
     return this.#tokens === null || !looksLikeToken(secret)
       ? this.#keys.recall(secret)
       : this.#tokens.recall(secret, place) ?? this.#keys.recall(secret)
+  }
+
+  /** The grant of what opened a session, a key or a person, as long as it is valid. @throws {Unavailable} */
+  async findByMark (mark: string): Promise<Grant | undefined> {
+    return isPerson(mark) ? await this.#signIns?.find(mark) : await this.#keys.findByMark(mark)
   }
 
   /**

@@ -7,8 +7,8 @@ import { Round } from '../core/round.ts'
 import type { LogOutput } from './key-log.ts'
 
 /** How long one request to an issuer may take, in milliseconds, and how many bytes its answer may have. */
-const fetchTime = 5000
-const maxKeySetBytes = 1024 * 1024
+export const fetchTime = 5000
+const maxIssuerAnswer = 1024 * 1024
 /** Milliseconds until keys are fetched again: at the latest, at the earliest, and after a failure. */
 const renewedAfter = 3600_000
 const renewedNotBefore = 30_000
@@ -209,7 +209,7 @@ export class IssuerKeys {
  * What an issuer says of itself (OpenID Connect Discovery 1.0, 4; RFC 8414, 3).
  * @throws {Error} it doesn't answer, or says that it is another
  */
-async function metadataOf (
+export async function metadataOf (
   { issuer }: Pick<Issuer, 'issuer'>, signal?: AbortSignal
 ): Promise<Record<string, unknown>> {
   const { origin, pathname } = new URL(issuer)
@@ -253,10 +253,17 @@ async function answerText (response: Response): Promise<string> {
   let bytes = 0
   for await (const part of response.body ?? []) {
     bytes += part.byteLength
-    if (bytes > maxKeySetBytes) throw new Error(`its answer has more than ${maxKeySetBytes} bytes`)
+    if (bytes > maxIssuerAnswer) throw new Error(`its answer has more than ${maxIssuerAnswer} bytes`)
     parts.push(part)
   }
   return Buffer.concat(parts).toString()
+}
+
+/** As fetch, with an answer that has no more bytes than an issuer's may have. */
+export async function fetchWithin (url: string, options: object): Promise<Response> {
+  const response = await fetch(url, options)
+  const { status, headers } = response
+  return new Response(await answerText(response) || null, { status, headers })
 }
 
 /** fetch says why in the cause. */

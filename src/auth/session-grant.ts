@@ -1,66 +1,71 @@
 import type { Caller, NeededScope } from '../core/model.ts'
 import type { Sessions } from '../store/sessions.ts'
+import type { Credentials } from './credentials.ts'
 import type { Grant, GrantListener } from './grant.ts'
-import type { KeyRing } from './key-ring.ts'
 import { hasScope } from './scopes.ts'
 
-/** The request's session has ended: the person signed out, or the key is no longer valid, or may no longer do this. */
+/**
+ * The request's session has ended: the person signed out, or what opened it no longer counts, or may no longer do
+ * this.
+ */
 export class SessionEnded extends Error {
   override name = 'SessionEnded'
 }
 
-const ended = () => new SessionEnded()
-
-/** The grant of a session: it ends with the key that opened it, and when the person signs out. */
+/** The grant of a session: it ends with the key or the person that opened it, and at the sign-out. */
 export class SessionGrant implements Grant {
   readonly #sessions: Sessions
-  readonly #keys: KeyRing
+  readonly #credentials: Credentials
   readonly #secret: string
-  readonly #key: Grant
+  readonly #opener: Grant
   readonly #scope: NeededScope | undefined
 
-  constructor (sessions: Sessions, keys: KeyRing, secret: string, key: Grant, scope?: NeededScope) {
+  constructor (
+    sessions: Sessions, credentials: Credentials, secret: string, opener: Grant, scope?: NeededScope
+  ) {
     this.#sessions = sessions
-    this.#keys = keys
+    this.#credentials = credentials
     this.#secret = secret
-    this.#key = key
+    this.#opener = opener
     this.#scope = scope
   }
 
-  /** @returns undefined if there is no session with this secret, or its key has ended @throws {Unavailable} */
-  static async find (sessions: Sessions, keys: KeyRing, secret: string): Promise<SessionGrant | undefined> {
+  /** @returns undefined if there is no session with this secret, or what opened it has ended @throws {Unavailable} */
+  static async find (
+    sessions: Sessions, credentials: Credentials, secret: string
+  ): Promise<SessionGrant | undefined> {
     const mark = await sessions.find(secret)
-    const key = mark === null ? undefined : await keys.findByMark(mark)
-    return key && new SessionGrant(sessions, keys, secret, key)
+    const opener = mark === null ? undefined : await credentials.findByMark(mark)
+    return opener && new SessionGrant(sessions, credentials, secret, opener)
   }
 
   get caller (): Caller {
-    return this.#key.caller
+    return this.#opener.caller
   }
 
   get mark (): string {
-    return this.#key.mark
+    return this.#opener.mark
   }
 
   get ends (): number {
-    return this.#key.ends
+    return this.#opener.ends
   }
 
   for (scope: NeededScope | undefined): Grant {
-    return new SessionGrant(this.#sessions, this.#keys, this.#secret, this.#key, scope)
+    return new SessionGrant(this.#sessions, this.#credentials, this.#secret, this.#opener, scope)
   }
 
   async authorise (): Promise<Caller> {
-    const now = await SessionGrant.find(this.#sessions, this.#keys, this.#secret)
-    if (now === undefined || !hasScope(now.caller, this.#scope)) throw ended()
+    const now = await SessionGrant.find(this.#sessions, this.#credentials, this.#secret)
+    if (now === undefined || !hasScope(now.caller, this.#scope)) throw new SessionEnded()
     return now.caller
   }
 
   async onEnd (listener: GrantListener): Promise<() => void> {
-    const leaveKey = await this.#key.onEnd(listener, ended)
-    const leaveSession = await this.#sessions.onEnd(this.#secret, () => listener.ended(ended()))
+    const leaveOpener = await this.#opener.onEnd(listener, () => new SessionEnded())
+    const leaveSession = await this.#sessions.onEnd(this.#secret, () => listener.ended(new SessionEnded()))
     return () => {
-      leaveKey()
+      leaveOpener()
       leaveSession()
     }
   }

@@ -50,7 +50,7 @@ interface ReadToken {
 export type TokenPlace = 'mcp' | 'api'
 
 /** A token that its issuer signed. */
-export interface SignedToken extends ReadToken {
+interface SignedToken extends ReadToken {
   keys: IssuerKeys
   /** Of the key that signed it. */
   keyId: string
@@ -66,10 +66,15 @@ export interface SignedToken extends ReadToken {
 export function tokenFaultOf (
   { keys, keyId, begins, expiresAt, places }: SignedToken, place: TokenPlace
 ): 'signature' | 'expiry' | 'audience' | undefined {
-  const now = Date.now()
   if (!keys.has(keyId)) return 'signature'
-  if (now >= expiresAt + leeway || now < begins) return 'expiry'
+  if (isOutOfTime({ begins, expiresAt })) return 'expiry'
   return places.includes(place) ? undefined : 'audience'
+}
+
+/** Has it ended, or not begun yet? */
+function isOutOfTime ({ begins, expiresAt }: Pick<ReadToken, 'begins' | 'expiresAt'>): boolean {
+  const now = Date.now()
+  return now >= expiresAt + leeway || now < begins
 }
 
 /** Checks whose tokens are, and what the rules say of them. */
@@ -107,6 +112,21 @@ export class TokenChecker {
     const keyId = await this.#verify(token, read, keys)
     const places = this.#placesOf(read.audiences, keys.issuer)
     return { ...read, keys, keyId, places, ruling: ruleOn(keys.issuer.rules, read.issuer, read.claims) }
+  }
+
+  /**
+   * What the ID token of a person says who signed in by this issuer (OpenID Connect Core 1.0, 3.1.3.7).
+   * @throws {BadToken} it isn't this issuer's, or not for this client
+   * @throws {Unavailable} as in `check`
+   */
+  async checkIdToken (token: string, { issuer }: Issuer, clientId: string): Promise<ReadToken> {
+    const read = readToken(token)
+    const keys = this.#issuers.get(issuer)!
+    if (read.issuer !== issuer) throw new BadToken('issuer')
+    await this.#verify(token, read, keys)
+    if (isOutOfTime(read)) throw new BadToken('expiry')
+    if (!read.audiences.includes(clientId)) throw new BadToken('audience')
+    return read
   }
 
   /** @returns the id of the key that signed it */

@@ -10,7 +10,7 @@ import type { LogOutput } from './key-log.ts'
 import type { KeyRing } from './key-ring.ts'
 import { requireScope } from './scopes.ts'
 import { TokenChecker, tokenFaultOf } from './token-check.ts'
-import type { TokenPlace, SignedToken, TokenFault } from './token-check.ts'
+import type { TokenPlace, TokenFault } from './token-check.ts'
 import { callerOfSubject } from './token-rules.ts'
 
 /** How many checked tokens are remembered, the latest used. */
@@ -34,14 +34,18 @@ export function refusedToken (why: TokenFault): Problem {
   })
 }
 
-/** A token that was checked. */
-interface KnownToken {
-  token: SignedToken
-  digest: string
-  /** Its subject, as it may be blocked. */
+/** A subject that an issuer vouched for once: with a token, or when a person signed in. */
+interface KnownSubject {
+  /** A text in place of the token or the session. */
+  mark: string
+  /** As the subject may be blocked. */
   name: string
-  /** Null if no rule lets its subject in. */
+  /** Null if no rule lets it in. */
   caller: Caller | null
+  /** When the token expires (ms since the epoch); Infinity where something else ends it. */
+  ends: number
+  /** Why it doesn't count now, but for a block; undefined if it does. */
+  faultNow (place: TokenPlace): TokenFault | Unavailable | undefined
 }
 
 /** An open request, to be told when its token ends. */
@@ -65,9 +69,9 @@ export class TokenRing {
   readonly counts = { hits: 0, refused: 0 }
   readonly checker: TokenChecker
   readonly #ring: TokenRingOptions['ring']
-  readonly #known = new LRUCache<string, KnownToken>({ max: maxKnown })
-  readonly #checks = new Shared<KnownToken>()
-  readonly #open = new Map<KnownToken, Set<OpenUse>>()
+  readonly #known = new LRUCache<string, KnownSubject>({ max: maxKnown })
+  readonly #checks = new Shared<KnownSubject>()
+  readonly #open = new Map<KnownSubject, Set<OpenUse>>()
 
   constructor ({ issuers, baseUrl, ring, output }: TokenRingOptions) {
     this.#ring = ring
@@ -84,7 +88,7 @@ export class TokenRing {
     const known = this.#known.get(tokenDigest(token))
     if (known === undefined || !this.isCurrent() || this.endOf(known, place) !== undefined) return undefined
     this.counts.hits++
-    return new TokenGrant(this, known, place)
+    return new SubjectGrant(this, known, place)
   }
 
   /** Did its issuer sign it, as was found before? */
@@ -102,13 +106,22 @@ export class TokenRing {
     const digest = tokenDigest(token)
     try {
       const known = this.#known.get(digest) ?? await this.#checks.get(digest, () => this.#check(token, digest))
-      const grant = new TokenGrant(this, known, place)
-      await grant.authorise()
-      return grant
+      return await this.grantOf(known, place)
     } catch (error) {
       if (!(error instanceof Unavailable)) this.counts.refused++
       throw error
     }
+  }
+
+  /**
+   * The grant of a subject, as long as it counts.
+   * @throws {Problem} unauthorized: it doesn't
+   * @throws {Unavailable} it isn't known whose tokens are blocked
+   */
+  async grantOf (known: KnownSubject, place: TokenPlace): Promise<Grant> {
+    const grant = new SubjectGrant(this, known, place)
+    await grant.authorise()
+    return grant
   }
 
   /** Is it known whose tokens are blocked? If not, await `whenCurrent`. */
@@ -122,23 +135,19 @@ export class TokenRing {
     if (!this.isCurrent()) await this.#ring.blocks.readOnce()
   }
 
-  /** The answer to a token that doesn't count now; undefined if it does. */
-  endOf (known: KnownToken, place: TokenPlace): Error | undefined {
-    const { keys } = known.token
-    if (!keys.areKnown) return keys.away()
-    const why = this.#whyEnded(known, place)
-    return why && refusedToken(why)
+  /** The answer to a subject that isn't let in now; undefined if it is. */
+  endOf (known: KnownSubject, place: TokenPlace): Error | undefined {
+    const why = known.faultNow(place) ?? this.#whyRefused(known)
+    return typeof why === 'string' ? refusedToken(why) : why
   }
 
-  #whyEnded ({ token, name, caller }: KnownToken, place: TokenPlace): TokenFault | undefined {
-    const fault = tokenFaultOf(token, place)
-    if (fault !== undefined) return fault
+  #whyRefused ({ name, caller }: KnownSubject): TokenFault | undefined {
     if (this.#ring.blocks.isBlocked(name, this.#ring.log.timeAt(performance.now()))) return 'blocked'
     return caller === null ? 'rules' : undefined
   }
 
-  /** Notifies a listener when the token no longer counts. @returns a function that stops it */
-  onEnd (known: KnownToken, request: OpenUse): () => void {
+  /** Notifies a listener when the subject isn't let in any more. @returns a function that stops it */
+  onEnd (known: KnownSubject, request: OpenUse): () => void {
     const open = this.#open.get(known) ?? new Set()
     this.#open.set(known, open.add(request))
     return () => {
@@ -163,10 +172,17 @@ export class TokenRing {
     }
   }
 
-  async #check (secret: string, digest: string): Promise<KnownToken> {
+  async #check (secret: string, digest: string): Promise<KnownSubject> {
     const token = await this.checker.check(secret)
-    const caller = callerOfSubject(token.ruling, token)
-    const known = { token, digest, name: subjectName(token.issuer, token.subject), caller }
+    const { issuer, subject, ruling } = token
+    const caller = 'identity' in ruling ? callerOfSubject(ruling.identity, { issuer, subject }) : null
+    const known: KnownSubject = {
+      mark: digest,
+      name: subjectName(issuer, subject),
+      caller,
+      ends: token.expiresAt,
+      faultNow: place => token.keys.areKnown ? tokenFaultOf(token, place) : token.keys.away(),
+    }
     this.#known.set(digest, known)
     return known
   }
@@ -176,14 +192,14 @@ function tokenDigest (token: string): string {
   return createHash('sha256').update(token).digest('base64')
 }
 
-/** The grant of a token. */
-class TokenGrant implements Grant {
+/** The grant of a token, or of a person who signed in by an issuer. */
+class SubjectGrant implements Grant {
   readonly #ring: TokenRing
-  readonly #known: KnownToken
+  readonly #known: KnownSubject
   readonly #place: TokenPlace
   readonly #scope: NeededScope | undefined
 
-  constructor (ring: TokenRing, known: KnownToken, place: TokenPlace, scope?: NeededScope) {
+  constructor (ring: TokenRing, known: KnownSubject, place: TokenPlace, scope?: NeededScope) {
     this.#ring = ring
     this.#known = known
     this.#place = place
@@ -195,15 +211,15 @@ class TokenGrant implements Grant {
   }
 
   get mark (): string {
-    return this.#known.digest
+    return this.#known.mark
   }
 
   get ends (): number {
-    return this.#known.token.expiresAt
+    return this.#known.ends
   }
 
   for (scope: NeededScope | undefined): Grant {
-    return new TokenGrant(this.#ring, this.#known, this.#place, scope)
+    return new SubjectGrant(this.#ring, this.#known, this.#place, scope)
   }
 
   authorise (): Caller | Promise<Caller> {

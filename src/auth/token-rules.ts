@@ -1,14 +1,15 @@
 import { createHash } from 'node:crypto'
+import { isJsonObject } from '../core/issuers.ts'
 import type { ClaimPath, ClaimValue, ClaimCondition, FromClaim, Issuer, TokenRule } from '../core/issuers.ts'
 import { isName, scopes as knownScopes } from '../core/model.ts'
-import type { Caller, Scope } from '../core/model.ts'
+import type { Caller, Scope, Subject } from '../core/model.ts'
 import { givesScope } from './scopes.ts'
 
 /** What a token says of its subject. Its members may be anything. */
 export type Claims = Readonly<Record<string, unknown>>
 
 /** Who the subject of a token is here. */
-interface Identity { tenant: string, agent: string, scopes: Scope[], inboxes: readonly string[] | null }
+export interface Identity { tenant: string, agent: string, scopes: Scope[], inboxes: readonly string[] | null }
 
 /** What the rules say of claims. @property rule the number of the first that matches, from 0 on; null: none does */
 export type Ruling = { rule: number, identity: Identity } | { rule: number, lacks: 'tenant' | 'agent' } | { rule: null }
@@ -31,12 +32,11 @@ function isMet ({ claim, values, prefixes }: ClaimCondition, claims: Claims): bo
 }
 
 /** Own members of objects alone: a claim's name must not find what all objects inherit, nor an element of a list. */
-function claimIn (claims: Claims, path: ClaimPath): unknown {
+export function claimIn (claims: Claims, path: ClaimPath): unknown {
   let found: unknown = claims
   for (const name of path) {
-    if (typeof found !== 'object' || found === null || Array.isArray(found)) return undefined
-    if (!Object.hasOwn(found, name)) return undefined
-    found = (found as Record<string, unknown>)[name]
+    if (!isJsonObject(found) || !Object.hasOwn(found, name)) return undefined
+    found = found[name]
   }
   return found
 }
@@ -81,10 +81,7 @@ function scopesGiven ({ scopes, decides }: Pick<TokenRule, 'scopes' | 'decides'>
   return knownScopes.filter(scope => named.includes(scope) && givesScope(decides, scope))
 }
 
-/** @returns null if no rule lets it in */
-export function callerOfSubject (ruling: Ruling, { issuer, subject }: NonNullable<Caller['subject']>): Caller | null {
-  if (!('identity' in ruling)) return null
-  const { tenant, agent, scopes, inboxes } = ruling.identity
+export function callerOfSubject ({ tenant, agent, scopes, inboxes }: Identity, subject: Subject): Caller {
   return {
     tenant,
     agent,
@@ -92,8 +89,16 @@ export function callerOfSubject (ruling: Ruling, { issuer, subject }: NonNullabl
     keyId: null,
     ratePerMinute: null,
     inboxes: inboxes && new Set(inboxes),
-    subject: { issuer, subject },
+    subject,
   }
+}
+
+/** The claims that rules look at. */
+export function claimsRead (rules: readonly TokenRule[]): ClaimPath[] {
+  return rules.flatMap(({ when, tenant, agent, scopes }) => [
+    ...when.map(({ claim }) => claim),
+    ...[tenant, agent, scopes].flatMap(from => typeof from === 'object' && 'claim' in from ? [from.claim] : []),
+  ])
 }
 
 /** The scopes that rules can read from a token's own list of scopes. */

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { isLoopback } from './mail.ts'
 import { isInbox, isName, scopes as knownScopes } from './model.ts'
 import type { Scope } from './model.ts'
@@ -14,8 +15,13 @@ export interface ClaimCondition { claim: ClaimPath, values: ReadonlySet<ClaimVal
 /** From a claim. @property prefix put before an agent's name; what a scope's name begins with */
 export interface FromClaim { claim: ClaimPath, prefix: string }
 
-/** Who a subject is whose claims meet all conditions. @property decides whether it may give the scopes of people */
+/**
+ * Who a subject is whose claims meet all conditions.
+ * @property id a digest of what the operator wrote
+ * @property decides whether it may give the scopes of people
+ */
 export interface TokenRule {
+  id: string
   when: readonly ClaimCondition[]
   tenant: string | FromClaim
   agent: string | FromClaim
@@ -24,12 +30,12 @@ export interface TokenRule {
   decides: boolean
 }
 
-/** How people sign in by an issuer. @property scopes asked for, with spaces between them */
-interface SignInSettings {
+/** How people sign in by an issuer. @property asksFor scopes, with spaces between them */
+export interface SignInSettings {
   clientId: string
   clientSecret: string | undefined
   label: string
-  scopes: string
+  asksFor: string
   rules: readonly TokenRule[]
 }
 
@@ -128,7 +134,7 @@ function signInOf (value: unknown, at: string, readFile: (path: string) => strin
     clientId: readRequired(given, at, 'client_id', readString),
     clientSecret: secret?.startsWith('@') === true ? fromFile(secret, `${at}/client_secret`, readFile) : secret,
     label: readRequired(given, at, 'label', readString),
-    scopes: readOptional(given, at, 'scopes', readString) ?? 'openid profile email',
+    asksFor: readOptional(given, at, 'scopes', readString) ?? 'openid profile email',
     rules: readRequired(given, at, 'rules', readListOf((value, at) => ruleOf(value, at, true))),
   }
 }
@@ -155,6 +161,7 @@ function ruleOf (value: unknown, at: string, isForPeople: boolean): TokenRule {
   const place = Array.isArray(scopes) && !decides ? scopes.findIndex(scope => ofPeople.includes(scope)) : -1
   if (place >= 0) throw new IssuersFault(`${at}/scopes/${place}`, 'is given only by a rule with "decides": true')
   return {
+    id: createHash('sha256').update(JSON.stringify(given)).digest('base64url').slice(0, 22),
     when,
     tenant: readRequired(given, at, 'tenant', readNameFrom([])),
     agent: readRequired(given, at, 'agent', readNameFrom(['prefix'])),

@@ -193,8 +193,20 @@ export interface Caller {
   subject?: Subject
 }
 
-/** Whom an issuer knows. */
-interface Subject { issuer: string, subject: string }
+/** Whom an issuer knows. @property name of a person who signed in by it; left out for a token */
+export interface Subject { issuer: string, subject: string, name?: string }
+
+/** What a decision keeps of the person who signed in: members of JSON in base64url; empty for others. */
+export function personWord ({ subject: of }: Pick<Caller, 'subject'>): string {
+  if (of?.name === undefined) return ''
+  const members = JSON.stringify({ decided_by_subject: of.subject, decided_by_name: of.name })
+  return Buffer.from(`,${members.slice(1, -1)}`).toString('base64url')
+}
+
+/** The members of JSON behind `decided_by`, a comma before each. @param word as personWord made it */
+export function personMembers (word: string | undefined): string {
+  return Buffer.from(word ?? '', 'base64url').toString()
+}
 
 /** A digest in place of a subject, 22 characters; empty for a key. */
 export function subjectMark ({ subject: of }: Pick<Caller, 'subject'>): string {
@@ -322,8 +334,11 @@ export function isResting (record: HandoffRecord, now: number): boolean {
   return ask !== undefined && askAt(ask, record, now) === 'open'
 }
 
-/** A person's decision. The note is JSON text: agents and browsers get it, and nothing here parses it. */
-export interface Decision { at: number, by: string, note: string, digest?: string }
+/**
+ * A person's decision. The note is JSON text: agents and browsers get it, and nothing here parses it.
+ * @property person members of JSON, of who signed in by an issuer
+ */
+export interface Decision { at: number, by: string, person: string, note: string, digest?: string }
 
 /** The status at `now`. A deadline counts from its millisecond on, whether the sweep has reached the handoff or not. */
 export function statusAt (record: HandoffRecord, now: number): Status {

@@ -1,6 +1,6 @@
 import { TooLarge } from '../core/errors.ts'
 import type { Labels } from '../core/labels.ts'
-import { subjectMark } from '../core/model.ts'
+import { personWord, subjectMark } from '../core/model.ts'
 import type { Caller, HandoffRecord } from '../core/model.ts'
 import { handoffOfMember, memberOf } from './key-names.ts'
 import type { KeyNames } from './key-names.ts'
@@ -79,7 +79,9 @@ export class Approvals {
       keys: [
         this.#keyNames.handoff(tag, member), this.#keyNames.waiting(tag, tenant), this.#keyNames.due(tag, tenant)
       ],
-      texts: [verdict, token, caller.agent, this.#retention, member, ...itsSeen, subjectMark(caller)],
+      texts: [
+        verdict, token, caller.agent, this.#retention, member, ...itsSeen, subjectMark(caller), personWord(caller)
+      ],
       bytes: note,
       decode: readDecision
     })

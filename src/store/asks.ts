@@ -1,4 +1,5 @@
-import type { Asked, HandoffRecord } from '../core/model.ts'
+import { personWord } from '../core/model.ts'
+import type { Asked, Caller, HandoffRecord } from '../core/model.ts'
 import type { Lanes } from '../redis/lanes.ts'
 import type { Lifetimes, Scripts } from '../redis/scripts.ts'
 import type { HandoffPlace } from './handoffs.ts'
@@ -97,15 +98,16 @@ export class Asks {
 
   /** @param maxWorkTtl milliseconds */
   answer (
-    place: HandoffPlace, agent: string, maxWorkTtl: number, { token, id, as, satisfied, note, answer }: Answer
+    place: HandoffPlace, caller: Pick<Caller, 'agent' | 'subject'>, maxWorkTtl: number,
+    { token, id, as, satisfied, note, answer }: Answer
   ): Promise<AnswerReply> {
     return this.#lanes.call({
       script: this.#scripts.answer,
       tag: place.tag,
       keys: this.#keys(place),
       texts: [
-        agent, this.#retention, memberOf(place.tenant, place.id), String(maxWorkTtl), token, id,
-        as.map(of => letters[of]).join(''), satisfied, inAscii(note)
+        caller.agent, this.#retention, memberOf(place.tenant, place.id), String(maxWorkTtl), token, id,
+        as.map(of => letters[of]).join(''), satisfied, personWord(caller), inAscii(note)
       ],
       bytes: answer,
       decode: readAnswer

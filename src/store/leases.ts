@@ -52,15 +52,15 @@ export class Leases {
     }
   }
 
-  /** Takes or renews the lease for so many milliseconds. @returns whether this replica holds it now */
-  take (key: string, duration: number): Promise<boolean> {
+  /** Takes or renews the lease for so many milliseconds. @returns whether the holder has it now */
+  take (key: string, duration: number, holder = this.#holder): Promise<boolean> {
     return this.#lanes.call({
       script: this.#scripts.lease,
       tag: tagIn(key),
       keys: [
         key
       ],
-      texts: [this.#holder, String(duration)],
+      texts: [holder, String(duration)],
       decode: reply => tagged(reply)[0] === 'held',
     })
   }

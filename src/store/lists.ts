@@ -1,5 +1,6 @@
 import { homeTag, inboxTag } from '../core/ids.ts'
 import type { Asked, Decision, DecisionState, Extra, HandoffRecord, Status } from '../core/model.ts'
+import { personMembers } from '../core/model.ts'
 import type { Lanes } from '../redis/lanes.ts'
 import type { Scripts } from '../redis/scripts.ts'
 import { digest } from './api-keys.ts'
@@ -71,6 +72,8 @@ export interface DecisionEntry {
   score: number
   state: DecisionState
   by: string
+  /** Members of JSON, of who signed in by an issuer. */
+  person: string
   passedBy: string
   askId: string | null
   digest: string | null
@@ -356,6 +359,7 @@ function readEntry ([score, member, facts, texts]: unknown[]): DecisionEntry {
     score: Number(score),
     state: state as DecisionState,
     by: by!,
+    person: personMembers(/ @(\S+)/.exec(words!)?.[1]),
     passedBy: passedBy!,
     askId: askId === '-' ? null : askId!,
     digest: digest === '-' ? null : digest!,

@@ -1,6 +1,6 @@
 import { Unavailable } from '../core/errors.ts'
 import { members } from '../core/members.ts'
-import { isStatus, noExtra } from '../core/model.ts'
+import { isStatus, noExtra, personMembers } from '../core/model.ts'
 import type { Approval, Ask, AskState, Decision, Extra, HandoffRecord } from '../core/model.ts'
 import type { Outcome, ScriptName } from '../redis/outcomes.ts'
 
@@ -133,9 +133,9 @@ export function parseExtra (text: string): Extra {
 export function parseDecision (text: unknown): Decision | null {
   if (text == null) return null
   const [at, by, token, ...note] = String(text).split(' ')
-  const slash = token!.indexOf('/')
+  const [, digest, person] = /^[^/]+\/([^.]*)(?:\.(.+))?$/.exec(token!) ?? []
   return {
-    at: Number(at), by: by as string, note: note.join(' '), ...slash >= 0 && { digest: token!.slice(slash + 1) }
+    at: Number(at), by: by as string, person: personMembers(person), note: note.join(' '), ...digest && { digest }
   }
 }
 

@@ -215,7 +215,7 @@ export function openStore (
     lists: new Lists(lanes, scripts, keyNames, tags, !isSpread),
     runs,
     subscriptions,
-    sessions: new Sessions(lanes, scripts, keyNames, tags, subscriptions),
+    sessions: new Sessions(lanes, scripts, keyNames, tags, subscriptions, leases),
     schedules: new ScheduleStore(
       lanes, scripts, keyNames, { tags, replica, connectionTo: tag => masters.of(tag)?.calls }
     ),

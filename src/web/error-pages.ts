@@ -9,6 +9,7 @@ import type { AnswerPage } from '../http/problems.ts'
 import { looking } from './area.ts'
 import type { Area, Doing, Trouble } from './area.ts'
 import { ownPath, sendToSignIn, show, signingIn } from './session.ts'
+import type { SignIn } from './session.ts'
 import { problemPage, strayPage } from './views/problem.ts'
 import type { Link } from './views/problem.ts'
 
@@ -67,10 +68,10 @@ function wayOn (area: Area, { method, url, routeOptions }: FastifyRequest, statu
  * Answers every error with a page in plain words. The service's own faults are logged, and the page shows no details.
  * @param refused gets each problem's code
  */
-export function showErrors (area: Area, baseUrl: () => string, log: FaultLog, refused: (code: ErrorCode) => void) {
+export function showErrors (area: Area, signIn: SignIn, log: FaultLog, refused: (code: ErrorCode) => void) {
   const statuses = troublesOf(area, looking)
   return (error: unknown, request: FastifyRequest, reply: FastifyReply) => {
-    if (error instanceof SessionEnded) return sendToSignIn({ baseUrl, area, hadSession: true }, request, reply)
+    if (error instanceof SessionEnded) return sendToSignIn({ signIn, area, hadSession: true }, request, reply)
     if (error instanceof Problem) {
       refused(error.code)
       reply.headers(error.more.headers ?? {})
@@ -92,7 +93,7 @@ export function showErrors (area: Area, baseUrl: () => string, log: FaultLog, re
     // The typed values stay here until the service can sign their sender in, and show them.
     if (request.isSentAgain && (status === 429 || status >= 500)) {
       const problem = `${trouble.title}. ${trouble.text} What you typed is kept.`
-      return sendToSignIn({ baseUrl, area, hadSession: true }, request, reply, problem, status)
+      return sendToSignIn({ signIn, area, hadSession: true }, request, reply, problem, status)
     }
     return show(reply, status, problemPage(area, caller, trouble, wayOn(area, request, status)))
   }

@@ -44,7 +44,7 @@ export async function approvalPages (app: FastifyInstance, pages: Pages): Promis
     allowedPath: path => served.has(path),
     setHeaders: reply => { reply.setHeader('cache-control', 'no-cache') },
   })
-  signInRoutes(app, pages.baseUrl, signIn)
+  signInRoutes(app, signIn, pages)
   await app.register(async own => {
     letPeopleIn(own, approvalsArea, pages, signIn)
     listRoutes(own, pages, pages.forPeople)

@@ -3,33 +3,27 @@ import cookie from '@fastify/cookie'
 import helmet from '@fastify/helmet'
 import type { FastifyInstance, FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify'
 import type { Grant } from '../auth/grant.ts'
-import type { KeyRing } from '../auth/key-ring.ts'
 import { requireScope } from '../auth/scopes.ts'
 import { Problem } from '../core/errors.ts'
 import type { ErrorCode } from '../core/errors.ts'
 import type { Caller } from '../core/model.ts'
-import type { GuessesOf } from '../http/auth.ts'
 import type { Bodies } from '../http/body.ts'
 import { authoriseAgain } from '../http/connections.ts'
 import type { DecisionLog, FaultLog } from '../http/observe.ts'
 import type { Operation } from '../operations/operation.ts'
-import type { Sessions } from '../store/sessions.ts'
 import type { Area } from './area.ts'
 import { showErrors } from './error-pages.ts'
 import { SignIn, requireSession, signInWithForm } from './session.ts'
+import type { SignInOptions } from './session.ts'
 
 /** The services of all pages for people. */
-export interface People {
-  keys: KeyRing
-  guessesOf: GuessesOf
-  sessions: Sessions
+export interface People extends SignInOptions {
   bodies: Bodies
-  baseUrl: () => string
   /** Refuses requests when the process is overloaded. */
   shed: onRequestHookHandler
   /** Counts the requests of an instance against the limits of the key that signed in, as the API counts its own. */
   limit (app: FastifyInstance): void
-  log: FaultLog & DecisionLog
+  log: FaultLog & DecisionLog & { warn (details: object, message: string): void }
   /** The API's operations: a form carries out one of them. */
   operations: readonly Operation[]
   /** Gets the code of each problem that a page shows. */
@@ -39,18 +33,18 @@ export interface People {
 /** Prepares an instance for the pages of an area: their headers, errors, forms and sessions. */
 export async function servePeople (
   app: FastifyInstance, area: Area,
-  { keys, guessesOf, sessions, bodies, baseUrl, shed, log, refused }: People
+  people: People
 ): Promise<SignIn> {
-  const isSecure = () => baseUrl().startsWith('https:')
-  const signIn = new SignIn({ sessions, keys, guessesOf, isSecure, base: app.basePath })
+  const { bodies, baseUrl, shed, log, refused } = people
+  const signIn = new SignIn(people, app.basePath)
   app.decorateRequest('caller', null as unknown as Caller)
   app.decorateRequest('granted', null as unknown as Grant)
   app.decorateRequest('isSentAgain', false)
   app.decorateRequest('grant', function (this: FastifyRequest) { return this.granted.for(area.scope) })
-  app.setErrorHandler(showErrors(area, baseUrl, log, refused))
+  app.setErrorHandler(showErrors(area, signIn, log, refused))
   app.setNotFoundHandler(() => { throw new Problem('not_found') })
   // First, so that answers of the later hooks have its headers too.
-  await app.register(helmet, securityHeaders(isSecure()))
+  await app.register(helmet, securityHeaders(baseUrl().startsWith('https:')))
   app.addHook('onRequest', async (request, reply) => {
     reply.header('cache-control', 'no-store').header('x-request-id', request.id)
     refuseForeignForms(request, baseUrl())
@@ -70,11 +64,11 @@ export async function servePeople (
  * @param app where the routes are: an instance within the one that `servePeople` has prepared
  */
 export function letPeopleIn (
-  app: FastifyInstance, area: Area, { baseUrl, limit }: Pick<People, 'baseUrl' | 'limit'>, signIn: SignIn
+  app: FastifyInstance, area: Area, { limit }: Pick<People, 'limit'>, signIn: SignIn
 ): void {
-  app.addHook('onRequest', requireSession(baseUrl, signIn, area))
+  app.addHook('onRequest', requireSession(signIn, area))
   limit(app)
-  app.addHook('preValidation', signInWithForm(baseUrl, signIn, area))
+  app.addHook('preValidation', signInWithForm(signIn, area))
   app.addHook('preValidation', authoriseAgain)
   app.addHook('preValidation', (request: FastifyRequest, reply: FastifyReply, done: () => void) => {
     requireScope(request.caller, area.scope)

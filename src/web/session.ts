@@ -1,26 +1,35 @@
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { Credentials } from '../auth/credentials.ts'
 import type { Grant } from '../auth/grant.ts'
 import type { KeyRing } from '../auth/key-ring.ts'
 import { hasScope } from '../auth/scopes.ts'
 import { SessionGrant } from '../auth/session-grant.ts'
+import type { SignInIssuer } from '../auth/sign-in-issuer.ts'
+import type { SignInIssuers } from '../auth/sign-in-issuers.ts'
 import { Problem } from '../core/errors.ts'
 import type { GuessesOf } from '../http/auth.ts'
 import { belowBase } from '../http/base-url.ts'
-import { sessionLength } from '../store/sessions.ts'
 import type { Sessions } from '../store/sessions.ts'
 import { approvalsArea, consoleArea } from './area.ts'
 import type { Area, Doing } from './area.ts'
 import type { Link } from './views/problem.ts'
 import { againPage, signInPage } from './views/sign-in.ts'
+import type { KeptForm } from './views/sign-in.ts'
 
-interface SignInOptions {
-  sessions: Sessions
+const sessionCookie = 'handoff_session'
+
+export interface SignInOptions {
+  credentials: Credentials
   keys: KeyRing
+  /** Null where nobody signs in by an issuer. */
+  signIns: SignInIssuers | null
+  /** Whether people sign in with keys. */
+  takesKeys: boolean
+  sessions: Sessions
+  /** How long people stay signed in, in seconds. */
+  sessionLength: number
   guessesOf: GuessesOf
-  /** Whether the pages are served over https. */
-  isSecure: () => boolean
-  /** BASE_URL's path. */
-  base: string
+  baseUrl: () => string
 }
 
 /**
@@ -28,46 +37,70 @@ interface SignInOptions {
  */
 export class SignIn {
   readonly #options: SignInOptions
-  readonly #sessions: Sessions
-  readonly #keys: KeyRing
+  readonly #base: string
 
-  constructor (options: SignInOptions) {
+  /** @param base BASE_URL's path */
+  constructor (options: SignInOptions, base: string) {
     this.#options = options
-    this.#sessions = options.sessions
-    this.#keys = options.keys
+    this.#base = base
   }
 
   /** @returns undefined without a session, or if it has ended */
   async find (request: FastifyRequest): Promise<Grant | undefined> {
     const secret = this.secretOf(request)
-    return secret === undefined ? undefined : ofPerson(await SessionGrant.find(this.#sessions, this.#keys, secret))
+    return secret === undefined ? undefined : ofPerson(await this.#find(secret))
   }
 
   /** Was it opened with this key? */
   isOf (session: Grant | null, key: string): boolean {
-    return session?.mark === this.#keys.mark(key)
+    return session?.mark === this.#options.keys.mark(key)
   }
 
-  /** Starts a session, which replaces an earlier one. @returns undefined for a key that opens none */
+  /** Signs in with a key. @returns undefined for a key that opens no session */
   async start (request: FastifyRequest, reply: FastifyReply, key: string): Promise<Grant | undefined> {
-    const found = this.#keys.recall(key) ?? await this.#keys.find(key, this.#options.guessesOf(request))
-    const grant = ofPerson(found)
-    if (grant === undefined) return undefined
-    const before = this.secretOf(request)
-    if (before !== undefined) await this.#sessions.end(before)
-    const secret = await this.#sessions.open(grant.mark)
-    reply.setCookie(this.#cookie(), secret, { ...this.#cookieOptions(), maxAge: sessionLength })
-    return new SessionGrant(this.#sessions, this.#keys, secret, grant)
+    const { keys, guessesOf, takesKeys } = this.#options
+    if (!takesKeys) return undefined
+    const grant = ofPerson(keys.recall(key) ?? await keys.find(key, guessesOf(request)))
+    return grant && await this.open(request, reply, grant)
   }
 
-  async end (request: FastifyRequest, reply: FastifyReply): Promise<void> {
+  /** Opens a session, which replaces an earlier one. @param grant of the key or the person */
+  async open (request: FastifyRequest, reply: FastifyReply, grant: Grant): Promise<Grant> {
+    const { credentials, sessions, sessionLength } = this.#options
+    const before = this.secretOf(request)
+    if (before !== undefined) await sessions.end(before)
+    const secret = await sessions.open(grant.mark, sessionLength)
+    reply.setCookie(this.cookie(sessionCookie), secret, {
+      ...this.cookieOptions(), sameSite: 'strict', maxAge: sessionLength
+    })
+    return new SessionGrant(sessions, credentials, secret, grant)
+  }
+
+  /** Signs out. @returns the issuer by which the person signed in, if it was one */
+  async end (request: FastifyRequest, reply: FastifyReply): Promise<SignInIssuer | undefined> {
+    const { sessions, signIns } = this.#options
     const secret = this.secretOf(request)
-    if (secret !== undefined) await this.#sessions.end(secret)
-    reply.clearCookie(this.#cookie(), this.#cookieOptions())
+    reply.clearCookie(this.cookie(sessionCookie), { ...this.cookieOptions(), sameSite: 'strict' })
+    if (secret === undefined) return undefined
+    const mark = await sessions.find(secret)
+    await sessions.end(secret)
+    return mark === null ? undefined : signIns?.issuerOfMark(mark)
+  }
+
+  /** The sign-in page. @param next as `signInPage` @param problem as there @param kept as there */
+  page (next: string, problem?: string, kept?: KeptForm): string {
+    const { baseUrl, sessionLength, signIns, takesKeys } = this.#options
+    const issuers = signIns?.issuers.map(({ label, issuer: { issuer } }) => ({ label, issuer })) ?? []
+    return signInPage({ baseUrl: baseUrl(), issuers, takesKeys, sessionLength }, next, problem, kept)
   }
 
   secretOf (request: FastifyRequest): string | undefined {
-    return request.cookies[this.#cookie()]
+    return request.cookies[this.cookie(sessionCookie)]
+  }
+
+  async #find (secret: string): Promise<Grant | undefined> {
+    const { credentials, sessions } = this.#options
+    return await SessionGrant.find(sessions, credentials, secret)
   }
 
   /**
@@ -76,14 +109,18 @@ export class SignIn {
    * `/`. Below a path, where other services of the host must not get the cookie, it is `__Secure-`, which a neighbour
    * on the domain can set.
    */
-  #cookie (): string {
-    if (!this.#options.isSecure()) return 'handoff_session'
-    return this.#options.base === '' ? '__Host-handoff_session' : '__Secure-handoff_session'
+  cookie (name: string): string {
+    if (!this.#isSecure) return name
+    return this.#base === '' ? `__Host-${name}` : `__Secure-${name}`
   }
 
-  #cookieOptions () {
-    const { base, isSecure } = this.#options
-    return { path: base === '' ? '/' : base, httpOnly: true, sameSite: 'strict', secure: isSecure() } as const
+  cookieOptions () {
+    return { path: this.#base === '' ? '/' : this.#base, httpOnly: true, secure: this.#isSecure }
+  }
+
+  /** Whether the pages are served over https. */
+  get #isSecure (): boolean {
+    return this.#options.baseUrl().startsWith('https:')
   }
 }
 
@@ -108,14 +145,14 @@ declare module 'fastify' {
 }
 
 /** Lets signed-in people in. Sends everybody else to sign in, and then back to the page that they asked for. */
-export function requireSession (baseUrl: () => string, signIn: SignIn, area: Area) {
+export function requireSession (signIn: SignIn, area: Area) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
     const session = await signIn.find(request)
     // The typed values are in the body, which is read later: `signInWithForm`.
     const isForm = request.method === 'POST' && request.headers['hx-request'] === undefined
     if (session === undefined && isForm) return undefined
     if (session === undefined) {
-      return sendToSignIn({ baseUrl, area, hadSession: signIn.secretOf(request) !== undefined }, request, reply)
+      return sendToSignIn({ signIn, area, hadSession: signIn.secretOf(request) !== undefined }, request, reply)
     }
     letIn(request, session)
     return undefined
@@ -135,18 +172,20 @@ const keyField = 'sign_in_key'
  * hidden fields and sends them to the form's own address together with the key, so they are stored nowhere else. A form
  * that came with a key changes nothing, even if it is sent twice: the person looks at it first.
  */
-export function signInWithForm (baseUrl: () => string, signIn: SignIn, area: Area) {
+export function signInWithForm (signIn: SignIn, area: Area) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
     if (request.method !== 'POST') return undefined
     const { [keyField]: key, next, ...fields } = (request.body ?? {}) as Record<string, unknown>
     request.isSentAgain = typeof key === 'string'
     if (request.isSentAgain) request.body = fields
-    const without = { baseUrl, area, hadSession: true }
+    const without = { signIn, area, hadSession: true }
     if (request.granted === null && typeof key !== 'string') return sendToSignIn(without, request, reply)
+    // An empty key is of who signed in by an issuer, in another window.
+    const isIn = request.granted !== null && key === ''
     // In another tab another person may have signed in meanwhile.
-    if (typeof key === 'string' && !signIn.isOf(request.granted, key.trim())) {
+    if (typeof key === 'string' && !isIn && !signIn.isOf(request.granted, key.trim())) {
       const session = await signIn.start(request, reply, key.trim())
-      if (session === undefined) return sendToSignIn(without, request, reply, wrongKey)
+      if (session === undefined) return sendToSignIn(without, request, reply, key === '' ? notYetIn : wrongKey)
       letIn(request, session)
     }
     const isShown = !request.isSentAgain || request.routeOptions.config.showsAgain === true
@@ -155,11 +194,11 @@ export function signInWithForm (baseUrl: () => string, signIn: SignIn, area: Are
 }
 
 /** `hadSession`: there was a session, and it has ended. */
-interface WithoutSession { baseUrl: () => string, area: Area, hadSession: boolean }
+interface WithoutSession { signIn: SignIn, area: Area, hadSession: boolean }
 
 /** Answers a request without a valid session. */
 export function sendToSignIn (
-  { baseUrl, area, hadSession }: WithoutSession, request: FastifyRequest, reply: FastifyReply,
+  { signIn, area, hadSession }: WithoutSession, request: FastifyRequest, reply: FastifyReply,
   problem = area.unchanged.ended, status = 401
 ): FastifyReply {
   if (request.method === 'GET' && request.headers['sec-fetch-site'] === 'cross-site' && !hadSession) {
@@ -171,7 +210,7 @@ export function sendToSignIn (
   }
   if (request.method === 'GET') return redirect(reply, signInUrl(request.url, hadSession))
   const kept = { action: ownPath(request.url), fields: (request.body ?? {}) as Record<string, unknown>, keyField }
-  return show(reply, status, signInPage(baseUrl, ownPath(area.pageOf(request.url, true)), problem, kept))
+  return show(reply, status, signIn.page(ownPath(area.pageOf(request.url, true)), problem, kept))
 }
 
 /** Sends a page. */
@@ -228,38 +267,51 @@ const form = { schema, bodyLimit: 16 * 1024 }
 type Form = Record<string, unknown> | undefined
 
 /** The same sentence for every fault: it must not show a stranger what kind of key this is. */
+const notYetIn = 'You are not signed in yet. Sign in in the other window first, or with a key here.'
 const wrongKey = 'This key can’t be used here. Check it, or ask the operator of this service for an approver key.'
 
-export function signInRoutes (app: FastifyInstance, baseUrl: () => string, signIn: SignIn): void {
+/** @param takesKeys whether people sign in with keys @param baseUrl where an issuer sends back who signs out */
+export function signInRoutes (
+  app: FastifyInstance, signIn: SignIn, { takesKeys, baseUrl }: Pick<SignInOptions, 'takesKeys' | 'baseUrl'>
+): void {
   app.get<{ Querystring: Record<string, unknown> }>('/sign-in', { schema }, async (request, reply) => {
     const { next, ended } = request.query
     const problem = ended === undefined ? undefined : 'Your session has ended. Sign in to continue.'
-    return show(reply, 200, signInPage(baseUrl, ownPath(next), problem))
+    return show(reply, 200, signIn.page(ownPath(next), problem))
   })
 
+  if (takesKeys) keyRoute(app, signIn)
+
+  app.post('/sign-out', {
+    ...form,
+    config: { doing: signingOut, page: { path: approvalsArea.home, name: approvalsArea.homeName } },
+  }, async (request, reply) => {
+    const issuer = await signIn.end(request, reply)
+    const url = await issuer?.endUrl(`${baseUrl()}/approvals/sign-in`)
+    // The policy lets no form lead to another site, so a page does.
+    return url === undefined ? redirect(reply, '/approvals/sign-in') : show(reply, 200, againPage(url))
+  })
+}
+
+/** Where who has signed in goes: a person who only operates has nothing to see in the list of approvals. */
+export function firstPage (session: Grant, way: string): string {
+  return way === approvalsArea.home && !hasScope(session.caller, approvalsArea.scope) ? consoleArea.home : way
+}
+
+function keyRoute (app: FastifyInstance, signIn: SignIn): void {
   app.post<{ Body: Form }>('/sign-in', {
     ...form,
     config: { doing: signingIn, page: { path: '/approvals/sign-in', name: 'Back to the sign-in' } },
     // A text that is too long for this form isn't a key either.
     errorHandler (error: FastifyError | Problem, request: FastifyRequest, reply: FastifyReply) {
       if (!(error instanceof Problem) || error.code !== 'payload_too_large') throw error
-      return show(reply, 401, signInPage(baseUrl, ownPath(undefined), wrongKey))
+      return show(reply, 401, signIn.page(ownPath(undefined), wrongKey))
     },
   }, async (request, reply) => {
     const { key, next } = request.body ?? {}
     const way = ownPath(next)
     const session = typeof key === 'string' ? await signIn.start(request, reply, key.trim()) : undefined
-    if (session === undefined) return show(reply, 401, signInPage(baseUrl, way, wrongKey))
-    // A person who only operates has nothing to see in the list of approvals.
-    const isForOthers = way === approvalsArea.home && !hasScope(session.caller, approvalsArea.scope)
-    return redirect(reply, isForOthers ? consoleArea.home : way)
-  })
-
-  app.post('/sign-out', {
-    ...form,
-    config: { doing: signingOut, page: { path: approvalsArea.home, name: approvalsArea.homeName } },
-  }, async (request, reply) => {
-    await signIn.end(request, reply)
-    return redirect(reply, '/approvals/sign-in')
+    if (session === undefined) return show(reply, 401, signIn.page(way, wrongKey))
+    return redirect(reply, firstPage(session, way))
   })
 }

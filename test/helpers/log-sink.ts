@@ -76,10 +76,11 @@ subscribe('fastify.initialization', message => {
   })
 })
 
-/** Credentials, cookies, Idempotency-Keys, and the query's values. */
+/** Credentials, cookies, Idempotency-Keys, and the query's values but for issuers, which operators know. */
 function brought ({ headers, url }: FastifyRequest): string[] {
   const { authorization = '', cookie = '' } = headers
-  const query = url.includes('?') ? [...new URLSearchParams(url.slice(url.indexOf('?'))).values()] : []
+  const members = url.includes('?') ? [...new URLSearchParams(url.slice(url.indexOf('?')))] : []
+  const query = members.filter(([name]) => name !== 'issuer' && name !== 'iss').map(([, value]) => value)
   return [...authorization.split(' '), ...valuesOf(cookie), String(headers['idempotency-key'] ?? ''), ...query]
 }
 

@@ -7,7 +7,7 @@ import type Provider from 'oidc-provider'
 import type { Test } from 'tap'
 
 /** A real provider of OpenID Connect and OAuth on this machine, for which nobody has to click: its person signs in and consents. */
-interface Oidc {
+export interface Oidc {
   url: string
   /** Who is at the browser. */
   person: string
@@ -19,8 +19,12 @@ interface Oidc {
   visit (url: URL): Promise<URLSearchParams>
 }
 
-/** @param scopes all that its resources have @param more of its configuration */
-export async function oidcProvider (t: Test, scopes: string[], more: object = {}): Promise<Oidc> {
+/**
+ * @param scopes all that its resources have
+ * @param more of its configuration
+ * @param host its name: for browsers, localhost is another site than 127.0.0.1
+ */
+export async function oidcProvider (t: Test, scopes: string[], more: object = {}, host = '127.0.0.1'): Promise<Oidc> {
   const server = createServer()
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -28,7 +32,7 @@ export async function oidcProvider (t: Test, scopes: string[], more: object = {}
     server.closeAllConnections()
     server.close()
   })
-  const oidc: Oidc = { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, person: 'ann', consents: scopes, asked: [], visit: url => visit(oidc.url, url) }
+  const oidc: Oidc = { url: `http://${host}:${(server.address() as AddressInfo).port}`, person: 'ann', consents: scopes, asked: [], visit: url => visit(oidc.url, url) }
   const { privateKey } = await generateKeyPair('ES256', { extractable: true })
   // It warns of Node 20, on which it works, and of whatever is only for development.
   const warned = t.intercept(console, 'warn', { value: () => {} })
@@ -69,12 +73,42 @@ async function interact ({ person, consents }: Oidc, provider: Provider, request
   if (prompt.name === 'login') return await provider.interactionFinished(request, response, { login: { accountId: person } })
   const grant = new provider.Grant({ accountId: session!.accountId, clientId: params.client_id! })
   grant.addOIDCScope(params.scope!)
-  for (const scope of params.scope!.split(' ')) {
+  for (const scope of params.resource === undefined ? [] : params.scope!.split(' ')) {
     if (consents.includes(scope)) grant.addResourceScope(params.resource!, scope)
     else grant.rejectResourceScope(params.resource!, scope)
   }
   await provider.interactionFinished(request, response, { consent: { grantId: await grant.save() } })
 }
+
+/** What a provider says of its people, by the scope `profile`; nobody has another subject. */
+export type Accounts = Readonly<Record<string, object>>
+
+/** The same, by which people sign in to a service. */
+export async function peopleProvider (t: Test, accounts: Accounts, more: object = {}) {
+  const oidc = await oidcProvider(t, [], {
+    scopes: ['openid', 'profile', 'email'],
+    claims: { profile: ['name', 'groups'], email: ['email'] },
+    findAccount: (_context: unknown, sub: string) => ({ accountId: sub, claims: () => ({ sub, ...accounts[sub] }) }),
+    features: {
+      devInteractions: { enabled: false },
+      registration: { enabled: true, idFactory: () => 'handoff', secretFactory: () => clientSecret },
+      rpInitiatedLogout: { enabled: true },
+    },
+    ...more,
+  }, 'localhost')
+  return Object.assign(oidc, {
+    /** Says where the service is. */
+    async register (baseUrl: string): Promise<void> {
+      const body = JSON.stringify({
+        redirect_uris: [`${baseUrl}/sign-in/callback`], post_logout_redirect_uris: [`${baseUrl}/approvals/sign-in`], response_types: ['code']
+      })
+      const answer = await fetch(`${oidc.url}/reg`, { method: 'POST', headers: { 'content-type': 'application/json' }, body })
+      if (!answer.ok) throw new Error(await answer.text())
+    },
+  })
+}
+/** That of the client `handoff`. */
+export const clientSecret = 'a-client-secret-0123456789'
 
 async function visit (provider: string, url: URL): Promise<URLSearchParams> {
   const cookies = new Map<string, string>()

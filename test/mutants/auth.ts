@@ -126,15 +126,15 @@ export const auth: readonly Mutated[] = [
     file: 'src/auth/session-grant.ts',
     tests: ['web/session', 'web/questions', 'web/console', 'http/waiting-keys'],
     changes: [
-      ['|| !hasScope(now.caller, this.#scope)) throw ended()', ') throw ended()'],
-      ['leaveKey()\n', ''],
+      ['|| !hasScope(now.caller, this.#scope)) throw new SessionEnded()', ') throw new SessionEnded()'],
+      ['leaveOpener()\n', ''],
       ['leaveSession()\n', ''],
       [
-        '() => listener.ended(ended())',
+        '() => listener.ended(new SessionEnded())',
         '() => listener.changed()',
         'who is woken by a change finds that the session has ended',
       ],
-      ['this.#secret, this.#key, scope)', 'this.#secret, this.#key)'],
+      ['this.#secret, this.#opener, scope)', 'this.#secret, this.#opener)'],
     ],
   },
 ]

@@ -169,7 +169,7 @@ export const store: readonly Mutated[] = [
     tests: ['web/session'],
     changes: [
       ['if (!secretShape.test(secret)) return null', ''],
-      ['String(sessionLength * 1000)', 'String(sessionLength)'],
+      ['String(length * 1000)', 'String(length)'],
       ["await this.#run('delete', secret, ['', 'ended'])", "await this.#run('delete', secret, ['', ''])"],
     ],
   },

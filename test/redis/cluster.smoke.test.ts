@@ -28,7 +28,7 @@ t.test('three masters, each with a replica', async t => {
   for (const tag of apart) await untilServing(store.handoffs, placeIn(tag))
 
   await t.test('sessions and the approvals list work', async t => {
-    const secrets = await Promise.all(Array.from({ length: 30 }, (_, n) => store.sessions.open(`digest${n}`)))
+    const secrets = await Promise.all(Array.from({ length: 30 }, (_, n) => store.sessions.open(`digest${n}`, 60)))
     t.strictSame(await Promise.all(secrets.map(secret => store.sessions.find(secret))), secrets.map((_, n) => `digest${n}`))
     await store.sessions.end(secrets[0]!)
     t.equal(await store.sessions.find(secrets[0]!), null)

@@ -20,7 +20,7 @@ t.test('a server whose slots are all moving still acknowledges what it has', asy
   const [here, waiting] = [placeIn(tag), placeIn(tag)]
   await pass(handoffs, here)
   await handoffs.pass({ ...waiting, token: '-', passedBy: 'alice', requireHuman: true, options: ' l2 hdigest', expiresIn: 60_000, payload })
-  const session = await sessions.open('digest')
+  const session = await sessions.open('digest', 60)
   await newKey(keyRecords)
   const { last } = await keyRecords.changes('')
   for (const tag of tags) await beginMove(slotOf(tag), source, target)

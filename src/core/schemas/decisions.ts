@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import type { Static } from '@sinclair/typebox'
 import { decisionStates, inboxPattern, namePattern } from '../model.ts'
-import { exampleId, labels, nullable, oneOf, pageOf, pageQuery } from './parts.ts'
+import { decidedByPerson, exampleId, labels, nullable, oneOf, pageOf, pageQuery } from './parts.ts'
 
 /** The schemas of what people decided. */
 
@@ -33,6 +33,7 @@ export const decisionsAnswer = pageOf(
     state: Type.Union(decisionStates.map(state => Type.Literal(state)), { examples: ['approved'] }),
     decided_at: Type.String({ format: 'date-time', examples: ['2026-11-20T09:02:00.000Z'] }),
     decided_by: Type.String({ description: 'The name of the person’s key.', examples: ['carol'] }),
+    ...decidedByPerson,
     note: nullable<string>('string', {
       description: `What the person wrote; null if nothing. ${forgotten}.`, examples: ['Go ahead, but read only.']
     }),

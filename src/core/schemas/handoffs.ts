@@ -3,7 +3,9 @@ import type { Static } from '@sinclair/typebox'
 import { maxLabels } from '../labels.ts'
 import { members, shownOn } from '../members.ts'
 import { askStates, asked, expiryReasons, statuses, workerPattern } from '../model.ts'
-import { availableAt, blockedBy, exampleId, nullable, object, oneOf, scheduled, time } from './parts.ts'
+import {
+  availableAt, blockedBy, decidedByPerson, exampleId, nullable, object, oneOf, scheduled, time
+} from './parts.ts'
 import type { Limits, Schemas } from '../members.ts'
 
 /** The schemas that validate, serialise and document agents' operations. They are the only source of the types. */
@@ -103,6 +105,7 @@ export const approval = Type.Object({
   state: Type.Union([Type.Literal('waiting'), Type.Literal('approved'), Type.Literal('rejected')]),
   decided_at: nullable<string>('string', { format: 'date-time', description: 'When a person decided.' }),
   decided_by: nullable<string>('string', { description: 'Name of the person’s key.' }),
+  ...decidedByPerson,
   note: nullable<string>('string', { description: 'The person’s note.' }),
   digest: Type.Optional(
     Type.String({ description: 'Digest of the content that the person saw, if the decision sent it.' })

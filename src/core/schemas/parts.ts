@@ -85,3 +85,13 @@ export function pageOf<T extends TSchema> (item: T, description: string, order =
     ),
   }, { description })
 }
+
+/** Of a decision, if its person signed in by an issuer. */
+export const decidedByPerson = {
+  decided_by_subject: Type.Optional(Type.String({
+    description: 'Whom the issuer signed in; left out for a key.', examples: ['5f1c2a']
+  })),
+  decided_by_name: Type.Optional(Type.String({
+    description: 'What the issuer calls that person; left out for a key.', examples: ['Carol Reyes']
+  })),
+}

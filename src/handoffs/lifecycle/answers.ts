@@ -78,8 +78,8 @@ export function pageFor (baseUrl: string, id: string): string {
 export function approvalText (approval: Approval, decision: Decision | null): string {
   if (approval === 'none') return 'null'
   if (decision === null) return `{"state":"${approval}","decided_at":null,"decided_by":null,"note":null}`
-  const { at, by, note, digest } = decision
-  return `{"state":"${approval}","decided_at":"${iso(at)}","decided_by":"${by}","note":${note}${digest === undefined
+  const { at, by, person, note, digest } = decision
+  return `{"state":"${approval}","decided_at":"${iso(at)}","decided_by":"${by}"${person},"note":${note}${digest === undefined
     ? ''
     : `,"digest":"${digestText(digest)}"`}}`
 }

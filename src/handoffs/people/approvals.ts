@@ -2,7 +2,7 @@ import { Problem, invalid } from '../../core/errors.ts'
 import { homeTag, isId, randomToken } from '../../core/ids.ts'
 import { iso } from '../../core/iso.ts'
 import { labelsMember } from '../../core/labels.ts'
-import { isAddressed, statusAt } from '../../core/model.ts'
+import { isAddressed, personMembers, personWord, statusAt } from '../../core/model.ts'
 import type { Caller, HandoffRecord, Status } from '../../core/model.ts'
 import { isNarrow } from '../../store/approvals.ts'
 import type {
@@ -164,10 +164,13 @@ export class ApprovalService {
     const reply = await this.#approvals.decide(verdict, placeOf(caller, id), randomToken(), caller, seen, note)
     if (reply.outcome === 'already_decided') throw alreadyDecided(reply)
     if (reply.outcome !== 'decided') throw refusal(reply)
-    const approval = approvalText(
-      verdict,
-      { at: reply.at, by: caller.agent, note: note.toString(), ...seen.digest !== undefined && { digest: seen.digest } }
-    )
+    const approval = approvalText(verdict, {
+      at: reply.at,
+      by: caller.agent,
+      person: personMembers(personWord(caller)),
+      note: note.toString(),
+      ...seen.digest !== undefined && { digest: seen.digest }
+    })
     return `{"handoff_id":"${id}","status":"${verdict === 'approved' ? 'pending' : 'rejected'}","approval":${approval}}`
   }
 }

@@ -85,17 +85,17 @@ export function decisionsText ({ items, next }: DecisionPage): string {
   return `{"items":[${items.map(itemText).join(',')}],"next_cursor":${JSON.stringify(next)}}`
 }
 
-function itemText ({ id, score, state, by, passedBy, askId, digest, extra, texts }: DecisionEntry): string {
+function itemText ({ id, score, state, by, person, passedBy, askId, digest, extra, texts }: DecisionEntry): string {
   const text = texts === null ? 'null' : excerpt(texts.text, shown).text
-  return `{"handoff_id":"${handoffOfEntry(id)}","state":"${state}","decided_at":"${iso(score)}","decided_by":"${by}",` +
+  return `{"handoff_id":"${handoffOfEntry(id)}","state":"${state}","decided_at":"${iso(score)}","decided_by":"${by}"${person},` +
     `"note":${texts?.note ?? 'null'},"digest":${digest === null ? 'null' : `"${digestText(digest)}"`},` +
     `"to":${JSON.stringify(extra.to ?? null)}${labelsMember(extra.labels)},"passed_by":"${passedBy}",` +
     (askId === null ? `"task":${text}}` : `"ask_id":"${askId}","question":${text}}`)
 }
 
 const columns = [
-  'handoff_id', 'state', 'decided_at', 'decided_by', 'note', 'digest', 'to', 'labels', 'passed_by', 'task', 'ask_id',
-  'question'
+  'handoff_id', 'state', 'decided_at', 'decided_by', 'decided_by_subject', 'decided_by_name', 'note', 'digest', 'to',
+  'labels', 'passed_by', 'task', 'ask_id', 'question'
 ] as const
 
 /** The page as a file for spreadsheets (RFC 4180). */

@@ -137,7 +137,8 @@ function passing (one: Inspected, runLabels: readonly string[]): Row[] {
 function approval ({ approval, now }: Inspected): string {
   if (approval === null) return ''
   if (approval.decided_at === null) return approval.state === 'waiting' ? 'waiting for a person' : approval.state
-  return html`${approval.state} by ${approval.decided_by ?? ''}, !${moment(approval.decided_at, now)}!${quote(approval.note)}`
+  const name = approval.decided_by_name
+  return html`${approval.state} by ${approval.decided_by ?? ''}${name === undefined ? '' : ` (${name})`}, !${moment(approval.decided_at, now)}!${quote(approval.note)}`
 }
 
 function work (one: Inspected): Row[] {

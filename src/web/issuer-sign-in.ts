@@ -1,0 +1,155 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { SignInFailed, SignInRefused } from '../auth/sign-in-issuer.ts'
+import type { Way, SignInIssuer, SignedIn } from '../auth/sign-in-issuer.ts'
+import { hasScope } from '../auth/scopes.ts'
+import { Unavailable } from '../core/errors.ts'
+import { approvalsArea } from './area.ts'
+import { servePeople } from './people.ts'
+import type { People } from './people.ts'
+import { firstPage, ownPath, redirect, show } from './session.ts'
+import type { SignIn } from './session.ts'
+import { againPage, notSignedInPage } from './views/sign-in.ts'
+
+/** How long the way to an issuer and back may take, in milliseconds. */
+const wayTime = 600_000
+/** How many such ways of one browser may be open. One more, and the oldest no longer is. */
+const maxOpenWays = 5
+const wayCookie = 'handoff_way_'
+
+/** A way to an issuer, as its browser keeps it. @property ends ms since the epoch */
+interface KeptWay extends Way { issuer: string, next: string, ends: number }
+
+/** The way to an issuer and back: everything below /sign-in. */
+export async function issuerPages (app: FastifyInstance, people: People): Promise<void> {
+  const { signIns, baseUrl } = people
+  if (signIns === null) return
+  const signIn = await servePeople(app, approvalsArea, people)
+  const ways = new OpenWays(signIn)
+  const back = () => `${baseUrl()}/sign-in/callback`
+  const schema = { hide: true }
+
+  app.get<{ Querystring: Record<string, unknown> }>('/start', { schema }, async (request, reply) => {
+    const next = ownPath(request.query.next)
+    const issuer = signIns.issuerOf(request.query.issuer)
+    if (issuer === undefined) return redirect(reply, `/approvals/sign-in?next=${encodeURIComponent(next)}`)
+    try {
+      const { url, way } = await issuer.begin(back(), request.query.another !== undefined)
+      ways.keep(request, reply, { ...way, issuer: issuer.issuer.issuer, next, ends: Date.now() + wayTime })
+      return reply.redirect(url, 303)
+    } catch (error) {
+      if (error instanceof Unavailable) return showAway(reply, issuer, next)
+      throw error
+    }
+  })
+
+  app.get<{ Querystring: Record<string, unknown> }>('/callback', { schema }, async (request, reply) => {
+    // The address has what the issuer sent: no other page is told it.
+    reply.header('referrer-policy', 'no-referrer')
+    const way = ways.take(request, reply)
+    const issuer = signIns.issuerOf(way?.issuer)
+    if (way === undefined || issuer === undefined) return show(reply, 400, notSignedInPage(...strange))
+    const { search } = new URL(request.url, baseUrl())
+    return await finish({ people, signIn, issuer, way }, new URL(back() + search), request, reply)
+  })
+}
+
+/** One who came back from an issuer. */
+interface Return { people: People, signIn: SignIn, issuer: SignInIssuer, way: KeptWay }
+
+const strange: [string, string, string] = [
+  'This sign-in can’t be finished',
+  'It was not begun in this browser, more than 10 minutes ago, or it is over already. Sign in again.',
+  approvalsArea.home,
+]
+
+/** Signs in who came back, if the rules let that person in. */
+async function finish (
+  { people, signIn, issuer, way }: Return, url: URL, request: FastifyRequest, reply: FastifyReply
+): Promise<FastifyReply> {
+  const { keys, guessesOf, sessions, signIns, log } = people
+  const { label } = issuer
+  const next = ownPath(way.next)
+  const guesses = guessesOf(request)
+  await keys.refuseGuessing(guesses)
+  let person: SignedIn
+  try {
+    person = await issuer.finish(url, way)
+  } catch (error) {
+    if (error instanceof Unavailable) return showAway(reply, issuer, next)
+    if (error instanceof SignInRefused) {
+      return show(reply, 401, notSignedInPage(`${label} did not sign you in`, `It says: ${error.message}`, next))
+    }
+    if (!(error instanceof SignInFailed)) throw error
+    log.warn({ issuer: issuer.issuer.issuer, why: error.message }, 'a sign-in by an issuer failed')
+    await guesses.count()
+    const text = `What ${label} answered can’t be used, and the operator’s log says why. Sign in again, or ask the operator of this service.`
+    return show(reply, 401, notSignedInPage('You are not signed in', text, next))
+  }
+  if (!await sessions.useOnce(way.state, wayTime)) return show(reply, 400, notSignedInPage(...strange))
+  const grant = await signIns!.admit(person)
+  if (grant === undefined || !hasScope(grant.caller, ['approve', 'operate'])) {
+    const text = `${label} signed you in as ${person.name} (${person.subject}). The operator of this service lets nobody in for that.`
+    const another = { label, issuer: issuer.issuer.issuer }
+    return show(reply, 403, notSignedInPage('Nobody let you in here', text, next, another))
+  }
+  const session = await signIn.open(request, reply, grant)
+  // Not a redirect: a browser that comes from another site would follow it without the session's cookie.
+  return show(reply, 200, againPage(firstPage(session, next)))
+}
+
+function showAway (reply: FastifyReply, { label }: SignInIssuer, next: string): FastifyReply {
+  const text = `${label} doesn’t answer, or its answer can’t be used. This may last only a moment.`
+  return show(reply.header('retry-after', '5'), 503, notSignedInPage('You can’t sign in now', text, next))
+}
+
+/**
+ * The ways to issuers that are open in a browser. Each has a cookie of its own, so several windows don't disturb each
+ * other, and any replica can go on. It is sent along from the issuer's site (SameSite=Lax), unlike that of a session.
+ */
+class OpenWays {
+  readonly #signIn: SignIn
+
+  constructor (signIn: SignIn) {
+    this.#signIn = signIn
+  }
+
+  keep (request: FastifyRequest, reply: FastifyReply, way: KeptWay): void {
+    const open = Object.entries(request.cookies)
+      .filter(([name]) => name.startsWith(this.#signIn.cookie(wayCookie)))
+      .sort(([, one], [, other]) => (wayIn(other)?.ends ?? 0) - (wayIn(one)?.ends ?? 0))
+    for (const [name] of open.slice(maxOpenWays - 1)) reply.clearCookie(name, this.#options())
+    const value = Buffer.from(JSON.stringify(way)).toString('base64url')
+    reply.setCookie(this.#nameOf(way.state), value, { ...this.#options(), maxAge: wayTime / 1000 })
+  }
+
+  /** @returns undefined if this browser has no such way open, or no longer */
+  take (request: FastifyRequest, reply: FastifyReply): KeptWay | undefined {
+    const { state } = request.query as Record<string, unknown>
+    if (typeof state !== 'string') return undefined
+    const name = this.#nameOf(state)
+    const way = wayIn(request.cookies[name])
+    if (way === undefined || way.state !== state) return undefined
+    reply.clearCookie(name, this.#options())
+    return Date.now() < way.ends ? way : undefined
+  }
+
+  #nameOf (state: string): string {
+    return this.#signIn.cookie(wayCookie) + state.slice(0, 8)
+  }
+
+  #options () {
+    return { ...this.#signIn.cookieOptions(), sameSite: 'lax' } as const
+  }
+}
+
+/** The person of this browser may have written it: nothing in it is trusted beyond what that person may do. */
+function wayIn (cookie: string | undefined): KeptWay | undefined {
+  try {
+    const found = JSON.parse(Buffer.from(cookie ?? '', 'base64url').toString()) as Partial<KeptWay> | null
+    const { state, nonce, verifier, issuer, next, ends } = found ?? {}
+    const isWhole = [state, nonce, verifier, issuer, next].every(text => typeof text === 'string')
+    return isWhole && typeof ends === 'number' ? found as KeptWay : undefined
+  } catch {
+    return undefined
+  }
+}
