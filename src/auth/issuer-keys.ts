@@ -267,7 +267,7 @@ export async function fetchWithin (url: string, options: object): Promise<Respon
 }
 
 /** fetch says why in the cause. */
-function whyNotFetched (error: unknown): string {
+export function whyNotFetched (error: unknown): string {
   const { message, cause } = error as Error
   return cause instanceof Error ? `${message}: ${cause.message}` : message
 }

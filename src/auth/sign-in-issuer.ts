@@ -3,7 +3,7 @@ import { Unavailable } from '../core/errors.ts'
 import { isAddress, isJsonObject } from '../core/issuers.ts'
 import type { Issuer, SignInSettings, TokenRule } from '../core/issuers.ts'
 import { Shared } from '../core/shared.ts'
-import { fetchTime, fetchWithin, metadataOf } from './issuer-keys.ts'
+import { fetchTime, fetchWithin, metadataOf, whyNotFetched } from './issuer-keys.ts'
 import { BadToken } from './token-check.ts'
 import type { TokenChecker } from './token-check.ts'
 import { claimIn, claimsRead, ruleOn } from './token-rules.ts'
@@ -46,6 +46,11 @@ export class SignInIssuer {
 
   get label (): string {
     return this.#settings.label
+  }
+
+  /** What people know it by. */
+  get host (): string {
+    return new URL(this.issuer.issuer).host
   }
 
   get rules (): readonly TokenRule[] {
@@ -126,7 +131,7 @@ export class SignInIssuer {
       })
     } catch (error) {
       if (known !== undefined) return known.config
-      throw new Unavailable(`the issuer ${this.issuer.issuer} is away: ${(error as Error).message}`)
+      throw new Unavailable(`the issuer ${this.issuer.issuer} is away: ${whyNotFetched(error)}`)
     }
   }
 
@@ -176,7 +181,7 @@ function signInFault (error: unknown, issuer: string): Error {
   }
   const { message, cause, name, code } = error as Error & { code?: string }
   const isAway = code === 'OAUTH_TIMEOUT' || name === 'TimeoutError' || message === 'fetch failed'
-  if (isAway) return new Unavailable(`the issuer ${issuer} does not answer`)
+  if (isAway) return new Unavailable(`the issuer ${issuer} does not answer: ${whyNotFetched(error)}`)
   const more = cause instanceof Error ? cause.message : isJsonObject(cause) ? cause.error : undefined
   return new SignInFailed(typeof more === 'string' ? `${message}: ${more}` : message)
 }

@@ -37,7 +37,7 @@ export async function issuerPages (app: FastifyInstance, people: People): Promis
       ways.keep(request, reply, { ...way, issuer: issuer.issuer.issuer, next, ends: Date.now() + wayTime })
       return reply.redirect(url, 303)
     } catch (error) {
-      if (error instanceof Unavailable) return showAway(reply, issuer, next)
+      if (error instanceof Unavailable) return showAway(people, reply, { issuer, next, error })
       throw error
     }
   })
@@ -56,6 +56,7 @@ export async function issuerPages (app: FastifyInstance, people: People): Promis
 /** One who came back from an issuer. */
 interface Return { people: People, signIn: SignIn, issuer: SignInIssuer, way: KeptWay }
 
+const failed = 'a sign-in by an issuer failed'
 const strange: [string, string, string] = [
   'This sign-in can’t be finished',
   'It was not begun in this browser, more than 10 minutes ago, or it is over already. Sign in again.',
@@ -67,7 +68,7 @@ async function finish (
   { people, signIn, issuer, way }: Return, url: URL, request: FastifyRequest, reply: FastifyReply
 ): Promise<FastifyReply> {
   const { keys, guessesOf, sessions, signIns, log } = people
-  const { label } = issuer
+  const { host } = issuer
   const next = ownPath(way.next)
   const guesses = guessesOf(request)
   await keys.refuseGuessing(guesses)
@@ -75,30 +76,35 @@ async function finish (
   try {
     person = await issuer.finish(url, way)
   } catch (error) {
-    if (error instanceof Unavailable) return showAway(reply, issuer, next)
+    if (error instanceof Unavailable) return showAway(people, reply, { issuer, next, error })
     if (error instanceof SignInRefused) {
-      return show(reply, 401, notSignedInPage(`${label} did not sign you in`, `It says: ${error.message}`, next))
+      return show(reply, 401, notSignedInPage(`${host} did not sign you in`, `It says: ${error.message}`, next))
     }
     if (!(error instanceof SignInFailed)) throw error
-    log.warn({ issuer: issuer.issuer.issuer, why: error.message }, 'a sign-in by an issuer failed')
+    log.warn({ issuer: issuer.issuer.issuer, why: error.message }, failed)
     await guesses.count()
-    const text = `What ${label} answered can’t be used, and the operator’s log says why. Sign in again, or ask the operator of this service.`
+    const text = `What ${host} answered can’t be used. Sign in again, or ask the operator of this service: the log says why.`
     return show(reply, 401, notSignedInPage('You are not signed in', text, next))
   }
   if (!await sessions.useOnce(way.state, wayTime)) return show(reply, 400, notSignedInPage(...strange))
   const grant = await signIns!.admit(person)
   if (grant === undefined || !hasScope(grant.caller, ['approve', 'operate'])) {
-    const text = `${label} signed you in as ${person.name} (${person.subject}). The operator of this service lets nobody in for that.`
-    const another = { label, issuer: issuer.issuer.issuer }
-    return show(reply, 403, notSignedInPage('Nobody let you in here', text, next, another))
+    const who = person.name === person.subject ? person.name : `${person.name} (${person.subject})`
+    const text = `${host} signed you in as ${who}, and the operator of this service has no rule that lets you in.`
+    return show(reply, 403, notSignedInPage('Nobody let you in here', text, next, issuer.issuer.issuer))
   }
   const session = await signIn.open(request, reply, grant)
   // Not a redirect: a browser that comes from another site would follow it without the session's cookie.
   return show(reply, 200, againPage(firstPage(session, next)))
 }
 
-function showAway (reply: FastifyReply, { label }: SignInIssuer, next: string): FastifyReply {
-  const text = `${label} doesn’t answer, or its answer can’t be used. This may last only a moment.`
+function showAway (
+  { log }: People, reply: FastifyReply,
+  { issuer, next, error }: { issuer: SignInIssuer, next: string, error: Unavailable }
+): FastifyReply {
+  const { host } = issuer
+  log.warn({ issuer: issuer.issuer.issuer, why: error.message }, failed)
+  const text = `${host} doesn’t answer, or its answer can’t be used. This may last only a moment.`
   return show(reply.header('retry-after', '5'), 503, notSignedInPage('You can’t sign in now', text, next))
 }
 

@@ -24,6 +24,7 @@ const oidc = await peopleProvider(t, {
   'eve-9': { name: 'Eve <b>', groups: ['guests'] },
 })
 await oidc.register(baseUrl)
+const { host } = new URL(oidc.url)
 const rules = [
   { when: { groups: 'leads' }, tenant: 'default', agent: { claim: 'sub' }, scopes: ['approve', 'operate', 'read', 'status'] },
   { when: { groups: 'operators' }, tenant: 'default', agent: 'ops', scopes: ['operate'] },
@@ -122,7 +123,7 @@ t.test('whom no rule lets in is told so, and by whom, and may come as another', 
     const page = await signIn(person!, '/console')
     t.equal(page.statusCode, 403)
     t.equal(title(page), 'Nobody let you in here')
-    t.match(page.body, `Acme &#60;SSO&#62; signed you in as ${name}.`)
+    t.match(page.body, `${host} signed you in as ${name},`)
     t.notOk(jar.names.includes('handoff_session'))
     const again = /href="(\/sign-in\/start[^"]+another[^"]*)"/.exec(page.body)![1]!.replaceAll('&#38;', '&').replaceAll('&#61;', '=')
     const { location } = (await ask(again)).headers
@@ -150,7 +151,7 @@ t.test('what comes back without this browser’s state is shown to nobody', asyn
   const other = browser()
   const { searchParams } = await other.start()
   const no = await other.back({ error: 'access_denied', error_description: '<script>no</script>', state: searchParams.get('state')!, iss: oidc.url })
-  t.strictSame([no.statusCode, title(no)], [401, 'Acme &#60;SSO&#62; did not sign you in'])
+  t.strictSame([no.statusCode, title(no)], [401, `${host} did not sign you in`])
   t.match(no.body, 'It says: &#60;script&#62;no&#60;/script&#62; (access_denied)')
   // Used once.
   const { header } = jar

@@ -169,3 +169,10 @@ if (stale) {
 // The height of the decision bar, so that page.css can keep the focused element from being under it.
 const decision = document.querySelector('.decision')
 if (decision) new window.ResizeObserver(() => document.documentElement.style.setProperty('--decision', `${decision.offsetHeight + 8}px`)).observe(decision)
+
+// A link that looks like a button also works like one.
+document.addEventListener('keydown', event => {
+  if (event.key !== ' ' || !event.target.matches('a[role=button]')) return
+  event.preventDefault()
+  event.target.click()
+})

@@ -25,7 +25,7 @@ export function signInPage (ways: Ways, next: string, problem?: string, kept?: K
   const area = isConsole(next) ? consoleArea : approvalsArea
   const host = baseUrl.replace(/^https?:\/\//, '')
   const buttons = issuers.map(({ issuer, label }) => html`
-<p><a class="onward" href="${startUrl(issuer, next)}"!${kept === undefined ? '' : ' target="_blank" rel="noopener"'}>${label}</a></p>`)
+<p><a class="onward" role="button" href="${startUrl(issuer, next)}"!${kept === undefined ? '' : ' target="_blank" rel="noopener"'}>${label}</a></p>`)
   const isSentByHand = issuers.length > 0 && kept !== undefined
   const main = html`<h1>Sign in</h1>
 <p>To the ${about.title} at <strong class="host">${host}</strong>, where people !${isConsole(next)
@@ -48,13 +48,13 @@ function signInForm (
   const described = problem === undefined ? '' : ' aria-describedby="problem"'
   return html`<form class="sign-in" method="post" action="${action}">
 !${hidden}
-!${takesKeys
+!${isSentByHand
+  ? `<p>This opens another window. What you typed stays here.</p>
+<p><button formnovalidate>I am signed in: go on</button></p>`
+  : ''}!${takesKeys
   ? html`<label for="key">${isConsole(next) ? 'Operator or approver key' : 'Approver key'}</label>
 <input id="key" name="${keyField}" type="password" required autofocus autocomplete="off" autocapitalize="off" spellcheck="false"!${described}>
 <button class="good">Sign in</button>`
-  : ''}!${isSentByHand
-  ? `<p>Signing in opens another window. What you typed stays here.</p>
-<button formnovalidate>I am signed in: go on</button>`
   : ''}
 </form>`
 }
@@ -65,14 +65,14 @@ function startUrl (issuer: string, next: string, asAnother = false): string {
   return `/sign-in/start?${query.toString()}`
 }
 
-/** Nobody was signed in by an issuer, or not let in. @param text in plain words */
+/** Nobody was signed in by an issuer, or not let in. @param text in plain words @param asAnother by which issuer */
 export function notSignedInPage (
-  title: string, text: string, next: string, asAnother?: { issuer: string, label: string }
+  title: string, text: string, next: string, asAnother?: string
 ): string {
   const area = isConsole(next) ? consoleArea : approvalsArea
   const other = asAnother === undefined
     ? ''
-    : html`<p><a class="onward" href="${startUrl(asAnother.issuer, next, true)}">Sign in as another with ${asAnother.label}</a></p>`
+    : html`<p><a class="onward" role="button" href="${startUrl(asAnother, next, true)}">Sign in as another person</a></p>`
   return layout({
     area,
     title,
