@@ -5,7 +5,7 @@ export const clients: readonly Mutated[] = [
     file: 'src/clients/typescript/call.ts',
     tests: [
       'client/retries', 'client/outcomes', 'client/operations', 'client/crossings', 'client/exchanges',
-      'client/signals',
+      'client/signals', 'client/keys',
     ],
     changes: [
       ['new Set([408, 429, 502, 503, 504])', 'new Set([408, 429, 500, 502, 503, 504])'],
@@ -32,10 +32,31 @@ export const clients: readonly Mutated[] = [
       ['milliseconds > maxTimer', 'milliseconds > 1e15'],
       ['retryable: otherProtocol(cause) === undefined', 'retryable: true'],
       ['/[:,]/.test(name) || /,/.test(value)', '/[:,]/.test(name)'],
-      ['!/^[!-~]+$/.test(key)', '!/^.+$/.test(key)'],
+      ['encodeURIComponent(name)}`', 'name}`'],
+      ['reply.status === 401 && renew !== undefined', 'renew !== undefined && reply.status === 403'],
+      ['await send(settings, sent, renew, false)', 'await send(settings, sent, read, false)'],
+    ],
+  },
+  {
+    file: 'src/clients/typescript/settings.ts',
+    tests: ['client/retries', 'client/operations'],
+    changes: [
       ["replace(/\\/+$/, '')", 'trim()'],
       ["url.username !== '' || url.password !== ''", "url.username !== '' && url.password !== ''"],
-      ['encodeURIComponent(name)}`', 'name}`'],
+    ],
+  },
+  {
+    file: 'src/clients/typescript/key.ts',
+    tests: ['client/keys', 'client/operations'],
+    changes: [
+      ['!/^[!-~]+$/.test(key)', '!/^.+$/.test(key)'],
+      ['if (isRefused || now !== state)', 'if (isRefused)'],
+      ['if (isRefused || now !== state)', 'if (now !== state)'],
+      ['if (key !== undefined && keyFile !== undefined)', 'if (key === null)'],
+      ["fromEnvironment('HANDOFF_KEY') : undefined", 'undefined : undefined'],
+      ["keyFile === undefined ? fromEnvironment('HANDOFF_KEY')", "key === undefined ? fromEnvironment('HANDOFF_KEY')"],
+      ['read: () => read(false), renew: () => read(true)', 'read: () => read(false)'],
+      ['retryable: wasThere', 'retryable: false'],
     ],
   },
   {

@@ -18,6 +18,7 @@ export const pythonAnswers: Readonly<Record<string, readonly string[]>> = {
   Everything: ['Get'],
   Inbox: ['Inbox', 'SetInbox'],
   Workers: ['Workers'],
+  Whoami: ['Whoami'],
   InboxList: ['ListInboxes'],
   HandoffList: ['List'],
   Redriven: ['Redrive'],

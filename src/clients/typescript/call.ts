@@ -1,11 +1,12 @@
 import { backoff, maxTimer, moment, onAbort, pause, retryPause, since } from './clock.ts'
-import type { Moment } from './clock.ts'
 import { Ending, newConnections } from './connections.ts'
 import type { Connections, Wanted } from './connections.ts'
 import { HandoffError, abortedBy } from './errors.ts'
 import type { Fault, HandoffErrorCode } from './errors.ts'
 import { withText } from './json.ts'
 import type { WithText } from './json.ts'
+import type { Authorization } from './key.ts'
+import type { Fetch, Settings } from './settings.ts'
 import type { Labels } from './types.ts'
 
 /** The options that every method takes. */
@@ -26,18 +27,6 @@ export interface CallOptions {
   retryFor?: number | undefined
   /** How long one attempt of this call may take, in milliseconds; by default as the client's option says. */
   attemptTimeout?: number | undefined
-}
-
-export interface Settings {
-  baseUrl: string
-  authorization: string | undefined
-  fetch: Fetch
-  /** Whether that is the runtime's own. */
-  ownFetch: boolean
-  retryFor: number
-  attemptTimeout: number
-  /** When the last answer came. */
-  answeredAt: Moment
 }
 
 interface Request {
@@ -80,7 +69,7 @@ export async function call<T extends object> (
   const { signal, retryFor = settings.retryFor, attemptTimeout = settings.attemptTimeout } = options
   const { wait = 0, again } = request
   const url = `${settings.baseUrl}${request.path}`
-  const wanted = wantedOf(settings, request, options.worker)
+  const wanted = wantedOf(request, options.worker)
   // By the clock that can’t be set. Where the machine sleeps it stands still, and the network is back some time later.
   const began = performance.now()
   let waited = 0
@@ -88,8 +77,7 @@ export async function call<T extends object> (
   for (let round = 0; ; round++) {
     const sentAt = performance.now()
     try {
-      const reply = await send(settings, { url, wanted, attemptTimeout, wait, signal }, isSilent)
-      settings.answeredAt = moment()
+      const reply = await sendWithKey(settings, { url, wanted, attemptTimeout, wait, signal }, isSilent)
       return read<T>(reply, round > 0 ? again : undefined)
     } catch (error) {
       if (!(error instanceof HandoffError) || !error.retryable) throw error
@@ -108,13 +96,21 @@ export async function call<T extends object> (
 
 interface Sent { url: string, wanted: Wanted, attemptTimeout: number, wait: number, signal: AbortSignal | undefined }
 
+/** One attempt. Where its key is refused, and another one may be had, it is made once more. */
+async function sendWithKey (settings: Settings, sent: Sent, isSilent: boolean): Promise<Reply> {
+  const { read, renew } = settings.authorization
+  const reply = await send(settings, sent, read, isSilent)
+  return reply.status === 401 && renew !== undefined ? await send(settings, sent, renew, false) : reply
+}
+
 /**
  * One attempt, on new connections if the last was `unheard`. A long one is preceded by a short one where nothing was
  * heard for a while: what went silent meanwhile would let it wait in vain, and it would be unknown before its time is
  * over.
  */
 async function send (
-  settings: Settings, { url, wanted, attemptTimeout, wait, signal }: Sent, isSilent: boolean
+  settings: Settings, { url, wanted, attemptTimeout, wait, signal }: Sent, authorize: Authorization['read'],
+  isSilent: boolean
 ): Promise<Reply> {
   const probes = wait > 0 && (isSilent || since(settings.answeredAt) > silence)
   const own = settings.ownFetch && (isSilent || probes) ? newConnections() : undefined
@@ -122,9 +118,11 @@ async function send (
     // Any answer will do.
     if (probes) {
       const short = Math.min(attemptTimeout, probeTime)
-      await attempt(settings, `${settings.baseUrl}/healthz`, { method: 'GET', headers: {} }, short, signal, own)
+      const probe = { url: `${settings.baseUrl}/healthz`, wanted: { method: 'GET', headers: {} } }
+      await attempt(settings, probe, short, signal, own)
     }
-    const reply = await attempt(settings, url, wanted, attemptTimeout + wait * 1000, signal, own)
+    const reply = await attempt(settings, { url, wanted, authorize }, attemptTimeout + wait * 1000, signal, own)
+    settings.answeredAt = moment()
     own?.close().catch(() => {})
     return reply
   } catch (error) {
@@ -133,9 +131,8 @@ async function send (
   }
 }
 
-function wantedOf ({ authorization }: Settings, { method, body, key }: Request, worker: string | undefined): Wanted {
+function wantedOf ({ method, body, key }: Request, worker: string | undefined): Wanted {
   const headers: Record<string, string> = { accept: 'application/json' }
-  if (authorization !== undefined) headers.authorization = authorization
   if (body !== undefined) headers['content-type'] = 'application/json'
   if (key !== undefined) headers['idempotency-key'] = key
   if (worker !== undefined) headers['handoff-worker'] = worker
@@ -206,18 +203,18 @@ function nowOf (headers: Headers): number {
   return Number.isNaN(sent) ? Date.now() : sent
 }
 
-/** The part of `fetch` that the client uses. */
-export type Fetch = (url: string, init: RequestInit) => Promise<Response>
-
 interface Reply { status: number, headers: Headers, text: string }
+
+/** What one request asks for. @property authorize gives its Authorization; left out where it needs none */
+interface Asked { url: string, wanted: Wanted, authorize?: Authorization['read'] }
 
 /**
  * Sends a request once and reads the whole answer, unless that takes too long or the signal ends it. fetch never gets
  * the caller's signal, since some runtimes leave listeners on a signal that outlives the request.
  */
 function attempt (
-  { fetch, ownFetch }: Settings, url: string, wanted: Wanted, milliseconds: number,
-  signal: AbortSignal | undefined, connections: Connections | undefined
+  { fetch, ownFetch }: Settings, asked: Asked, milliseconds: number, signal: AbortSignal | undefined,
+  connections: Connections | undefined
 ): Promise<Reply> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted === true) return reject(abortedBy(signal))
@@ -237,21 +234,29 @@ function attempt (
         'timeout', { detail: `No answer within ${milliseconds} ms.`, retryable: true }
       )), milliseconds)
     const forget = signal && onAbort(signal, () => stop(abortedBy(signal)))
-    exchange(fetch, url, ending.initOf(wanted)).then(reply => {
+    exchange(fetch, asked, ending).then(reply => {
       settle()
       resolve(reply)
     }, cause => {
       settle()
-      reject(new HandoffError(
-        'connection_failed',
-        { detail: `No answer: ${reasonOf(cause)}.`, retryable: otherProtocol(cause) === undefined, cause }
-      ))
+      reject(unanswered(cause))
     })
   })
 }
 
-async function exchange (fetch: Fetch, url: string, init: RequestInit): Promise<Reply> {
-  const response = await fetch(url, init)
+function unanswered (cause: unknown): HandoffError {
+  // There was no key to send it with.
+  if (cause instanceof HandoffError) return cause
+  return new HandoffError(
+    'connection_failed',
+    { detail: `No answer: ${reasonOf(cause)}.`, retryable: otherProtocol(cause) === undefined, cause }
+  )
+}
+
+async function exchange (fetch: Fetch, { url, wanted, authorize }: Asked, ending: Ending): Promise<Reply> {
+  const authorization = await authorize?.()
+  if (authorization !== undefined) wanted.headers.authorization = authorization
+  const response = await fetch(url, ending.initOf(wanted))
   return { status: response.status, headers: response.headers, text: await response.text() }
 }
 
@@ -308,91 +313,4 @@ export function labelsText (labels: Labels | undefined): string | undefined {
     throw new TypeError('a label’s name has no colon, and neither it nor its value has a comma')
   }
   return all.map(([name, value]) => `${name}:${value}`).join()
-}
-
-export interface ClientOptions {
-  /** The service's address; by default HANDOFF_URL, or else http://127.0.0.1:8080. */
-  baseUrl?: string | undefined
-  /** The API key; by default HANDOFF_KEY. Without either, no key is sent: for a server of one's own that adds it. */
-  key?: string | undefined
-  fetch?: Fetch | undefined
-  /** How long a call is retried after its first attempt, in milliseconds. */
-  retryFor?: number | undefined
-  /** How long an attempt may take, in milliseconds, on top of the wait that it asks the service for. */
-  attemptTimeout?: number | undefined
-}
-
-/** @throws TypeError at once for settings with which no call could be sent */
-export function settingsOf (options: ClientOptions): Settings {
-  const {
-    baseUrl = fromEnvironment('HANDOFF_URL') ?? 'http://127.0.0.1:8080', key = fromEnvironment('HANDOFF_KEY'), fetch,
-    retryFor = 30_000, attemptTimeout = 10_000
-  } = options
-  if (key !== undefined && !/^[!-~]+$/.test(key)) throw new TypeError('a key must have only visible ASCII characters')
-  return {
-    baseUrl: normalBaseUrl(baseUrl),
-    authorization: key === undefined ? undefined : `Bearer ${key}`,
-    // Looked up at each call, so that a fetch that is replaced later is used too.
-    fetch: fetch ?? ((address, init) => globalThis.fetch(address, init)),
-    ownFetch: fetch === undefined,
-    retryFor,
-    attemptTimeout,
-    answeredAt: moment(),
-  }
-}
-
-/** An address in the one form in which two can be compared. @throws TypeError for what is none */
-export function normalBaseUrl (baseUrl: string): string {
-  const here = (globalThis as { location?: { href: string } }).location?.href
-  // `localhost:8080` can be parsed: its protocol is `localhost:`.
-  const url = URL.canParse(baseUrl, here) ? new URL(baseUrl, here) : undefined
-  if (url === undefined || !/^https?:$/.test(url.protocol)) {
-    throw new TypeError('the service’s address (baseUrl or HANDOFF_URL) must be an http(s) URL, as in ' +
-      'http://127.0.0.1:8080')
-  }
-  if (url.username !== '' || url.password !== '') {
-    throw new TypeError('baseUrl takes no user and no password: the key is an option of its own')
-  }
-  return `${url.origin}${url.pathname.replace(/\/+$/, '')}`
-}
-
-/** What Node, Deno and Bun have; browsers and some edge runtimes have none. */
-interface RuntimeProcess {
-  pid?: number
-  env?: Record<string, string | undefined>
-  getBuiltinModule?: (name: 'node:os') => { hostname: () => string } | undefined
-}
-
-function runtimeProcess (): RuntimeProcess {
-  return (globalThis as { process?: RuntimeProcess }).process ?? {}
-}
-
-/** An environment variable, if there is an environment. */
-function fromEnvironment (name: 'HANDOFF_URL' | 'HANDOFF_KEY'): string | undefined {
-  return runtimeProcess().env?.[name] || undefined
-}
-
-/** How long a worker's name may be. */
-const maxWorkerName = 100
-
-/**
- * The name of this process among an agent's workers: what HANDOFF_WORKER says, else its host and its number.
- * @returns undefined where that is empty, or not known
- */
-export function ownWorkerName (): string | undefined {
-  const { env, pid, getBuiltinModule } = runtimeProcess()
-  const said = env?.HANDOFF_WORKER
-  if (said !== undefined) return workerName(said, '')
-  const host = hostName(getBuiltinModule)
-  return host === undefined || pid === undefined ? undefined : workerName(host, `:${pid}`)
-}
-
-/** Deno asks for a permission, and throws without it. */
-function hostName (getBuiltinModule: RuntimeProcess['getBuiltinModule']): string | undefined {
-  try { return getBuiltinModule?.('node:os')?.hostname() } catch { return undefined }
-}
-
-/** In characters that the service takes. */
-function workerName (name: string, end: string): string | undefined {
-  return `${name.replace(/[^A-Za-z0-9._:@/-]/g, '-').slice(0, maxWorkerName - end.length)}${end}` || undefined
 }

@@ -27,12 +27,13 @@ interface ErrorDetails {
 }
 
 /** The API's codes (docs/api.md has the table), and those of calls that the service didn't answer. */
-export type HandoffErrorCode = ErrorCode | 'connection_failed' | 'timeout' | 'aborted'
+export type HandoffErrorCode = ErrorCode | 'connection_failed' | 'timeout' | 'aborted' | 'key_unavailable'
 
 /**
  * Any error of a call. `code` is one of the API's (docs/api.md has the table), or one of these: `connection_failed` (no
- * answer, or one that isn't the service's), `timeout` (no answer in time) and `aborted` (by the signal; `cause` is its
- * reason). A newer service may have codes that aren't in the type.
+ * answer, or one that isn't the service's), `timeout` (no answer in time), `aborted` (by the signal; `cause` is its
+ * reason) and `key_unavailable` (there was no key to send; `cause` says why). A newer service may have codes that are
+ * not in the type.
  */
 export class HandoffError extends Error {
   override readonly name = 'HandoffError'

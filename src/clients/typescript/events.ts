@@ -1,8 +1,9 @@
 import { call, labelsText, queryOf } from './call.ts'
-import type { CallOptions, Settings } from './call.ts'
+import type { CallOptions } from './call.ts'
 import { insist, maxWait, moment, pause, since } from './clock.ts'
 import { elementTexts, withText } from './json.ts'
 import type { WithText } from './json.ts'
+import type { Settings } from './settings.ts'
 import type { EventsPage, EventsReset, HandoffEvent, Labels } from './types.ts'
 
 export interface EventsOptions extends Omit<CallOptions, 'idempotencyKey'> {

@@ -1,10 +1,11 @@
 import { call, labelsText, pathOf, queryOf } from './call.ts'
-import type { CallOptions, Settings } from './call.ts'
-import { elementTexts, encode, withText } from './json.ts'
+import type { CallOptions } from './call.ts'
+import { elementTexts, encode, memberText, withText } from './json.ts'
+import type { Settings } from './settings.ts'
 import { withAttempt } from './types.ts'
 import type {
-  AskList, Asked, EndStatus, HandoffList, JsonObject, Labels, ListedHandoff, ManySettled, Purged, Question, Redriven,
-  RunList
+  AskList, Asked, BatchOperation, BatchResults, EndStatus, HandoffList, JsonObject, Labels, ListedHandoff, ManySettled,
+  Purged, Question, Redriven, RunList
 } from './types.ts'
 import { maxWait, pause } from './clock.ts'
 
@@ -205,5 +206,26 @@ export async function readMany (
   const answer = await call<ManySettled>(settings, { method: 'POST', path, body, wait }, options)
   const texts = elementTexts(answer.text, 'items')
   answer.items.forEach((item, index) => withText(withAttempt(item), texts[index]!))
+  return answer
+}
+
+/** The operations that need a key so as not to be carried out twice; the others are safe to repeat. */
+const keyed = new Set(['pass', 'catch', 'done', 'fail', 'decline'])
+
+/** @param key the prefix of the operations' keys */
+export async function batch (
+  settings: Settings, operations: readonly BatchOperation[], key: string, options: CallOptions
+): Promise<BatchResults> {
+  const named = operations.map((one, index) =>
+    keyed.has(one.op) ? { ...one, idempotency_key: one.idempotency_key ?? `${key}-${index}` } : one)
+  const answer = await call<BatchResults>(
+    settings, { method: 'POST', path: '/api/batch', body: encode({ operations: named }) }, options
+  )
+  const texts = elementTexts(answer.text, 'results')
+  answer.results.forEach((result, index) => {
+    const text = texts[index]!
+    withText(result, text)
+    withText(result.body, memberText(text, 'body')!)
+  })
   return answer
 }

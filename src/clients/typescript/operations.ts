@@ -1,18 +1,20 @@
-import { ask, asked, readAsks, purge, readList, readRuns, readWholeList, redrive, readMany } from './lists.ts'
+import { ask, asked, batch, readAsks, purge, readList, readRuns, readWholeList, redrive, readMany } from './lists.ts'
 import type { AskWanted, AsksWanted, FailedWanted, ListWanted, PurgeWanted, RunsWanted, WaitWanted } from './lists.ts'
-import { call, labelsText, pathOf, queryOf, settingsOf } from './call.ts'
-import type { CallOptions, ClientOptions, Problem, Settings } from './call.ts'
+import { call, labelsText, pathOf, queryOf } from './call.ts'
+import type { CallOptions, Problem } from './call.ts'
 import { readEvents } from './events.ts'
 import type { EventsOptions } from './events.ts'
 import { Schedules } from './schedules.ts'
-import { elementTexts, encode, memberText, withText } from './json.ts'
+import { elementTexts, encode, withText } from './json.ts'
 import type { WithText } from './json.ts'
+import { settingsOf } from './settings.ts'
+import type { ClientOptions, Settings } from './settings.ts'
 import { withAttempt, failureOf } from './types.ts'
 import type {
   Answered, ApprovalDetails, ApprovalList, Approved, AskList, Asked, BatchOperation, BatchResults, Cancelled,
   DecisionList, Declined, Done, EventsReset, Everything, Failed, Failure, Handoff, HandoffEvent, HandoffList,
   Heartbeat, Inbox, InboxList, InboxSettings, JsonObject, Labels, ListedHandoff, ManySettled, PassBody, Passed,
-  Progress, Purged, Question, Redriven, Reissued, Rejected, RunList, Status, Workers
+  Progress, Purged, Question, Redriven, Reissued, Rejected, RunList, Status, Whoami, Workers
 } from './types.ts'
 
 interface StatusWanted {
@@ -180,6 +182,11 @@ export class Operations {
   /** Reads all of a handoff: what was passed, what came of it, and its attempts (with a reader's key). */
   async get (id: string, options: CallOptions = {}): Promise<Everything> {
     return await call(this.#settings, { method: 'GET', path: pathOf('handoffs', id) }, options)
+  }
+
+  /** Who this client is, by its key or its token. */
+  async whoami (options: CallOptions = {}): Promise<Whoami> {
+    return await call(this.#settings, { method: 'GET', path: '/api/whoami' }, options)
   }
 
   /**
@@ -370,25 +377,4 @@ export class Approvals {
       this.#settings, { method: 'POST', path: pathOf(verb, id), body: encode({ note, digest }), again }, options
     )
   }
-}
-
-/** The operations that need a key so as not to be carried out twice; the others are safe to repeat. */
-const keyed = new Set(['pass', 'catch', 'done', 'fail', 'decline'])
-
-/** @param key the prefix of the operations' keys */
-async function batch (
-  settings: Settings, operations: readonly BatchOperation[], key: string, options: CallOptions
-): Promise<BatchResults> {
-  const named = operations.map((one, index) =>
-    keyed.has(one.op) ? { ...one, idempotency_key: one.idempotency_key ?? `${key}-${index}` } : one)
-  const answer = await call<BatchResults>(
-    settings, { method: 'POST', path: '/api/batch', body: encode({ operations: named }) }, options
-  )
-  const texts = elementTexts(answer.text, 'results')
-  answer.results.forEach((result, index) => {
-    const text = texts[index]!
-    withText(result, text)
-    withText(result.body, memberText(text, 'body')!)
-  })
-  return answer
 }

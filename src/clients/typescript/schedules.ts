@@ -1,8 +1,9 @@
 import type * as api from './api.ts'
 import { call, pathOf, queryOf } from './call.ts'
-import type { CallOptions, Settings } from './call.ts'
+import type { CallOptions } from './call.ts'
 import { encode } from './json.ts'
 import type { WithText } from './json.ts'
+import type { Settings } from './settings.ts'
 import type { PassBody, Passed } from './types.ts'
 
 /** What a schedule says; its members are the API's. */

@@ -35,6 +35,8 @@ export type Settled = WithText<WithAttempt<api.WaitAnswer['items'][number]>>
 export type ManySettled = WithText<Replace<api.WaitAnswer, { items: Settled[] }>>
 export type Inbox = WithText<api.InboxAnswer>
 export type Workers = WithText<api.WorkersAnswer>
+/** Who a client is. */
+export type Whoami = WithText<api.WhoamiAnswer>
 /** All of a handoff. */
 export type Everything = WithText<api.GetAnswer>
 export type InboxList = WithText<Replace<api.ListInboxesAnswer, { items: Inbox[] }>>

@@ -1,5 +1,4 @@
 import type { AskWanted } from './lists.ts'
-import { ownWorkerName } from './call.ts'
 import type { CallOptions } from './call.ts'
 import { insist, isForeign, maxWait, moment, onAbort, pause, refusedOutput, since } from './clock.ts'
 import type { Moment } from './clock.ts'
@@ -7,6 +6,7 @@ import { HandoffError, isHandoffError } from './errors.ts'
 import { RawJson, encode } from './json.ts'
 import type { WithText } from './json.ts'
 import type { CatchNextOptions, Operations, WithCheckpoint } from './operations.ts'
+import { ownWorkerName } from './runtime.ts'
 import { failureOf } from './types.ts'
 import type { Failure, Handoff, Heartbeat, JsonObject, Progress, Question } from './types.ts'
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from . import _undo
+from ._aio_key import LoopKey
 from ._aio_schedules import AsyncSchedules
 from ._call import CallOptions, key_of
 from ._json import Answers
@@ -25,13 +27,16 @@ T = TypeVar("T")
 class AsyncOperations:
     """What an AsyncClient has of the API. A call that is cancelled leaves nothing caught."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, key: LoopKey | None) -> None:
         self._client = client
+        self._key = key
         self._threads = Threads()
         self.approvals = AsyncApprovals(self)
         self.schedules = AsyncSchedules(self)
 
     async def _run(self, call: Callable[[], T], undo: Callable[[T | None], object] | None = None) -> T:
+        if self._key is not None:
+            self._key.loop = asyncio.get_running_loop()
         return await run(self._threads, call, undo)
 
     @overload
@@ -162,6 +167,10 @@ class AsyncOperations:
     ) -> t.Settled:
         """Reads what has become of up to 100 handoffs, each at its last attempt."""
         return await self._run(lambda: self._client.wait(ids, until=until, results=results, wait=wait, **options))
+
+    async def whoami(self, **options: Unpack[CallOptions]) -> t.Whoami:
+        """Who this client is, by its key or its token."""
+        return await self._run(lambda: self._client.whoami(**options))
 
     async def inbox(self, name: str, **options: Unpack[CallOptions]) -> t.Inbox:
         """Counts what is in an inbox."""

@@ -13,6 +13,7 @@ from email.message import Message
 from typing import Any, TypedDict
 
 from ._json import Answer, answer_of, encode
+from ._key import Authorization
 from ._scope import backoff, current, now, pause, retry_pause
 from ._transport import Reply, Transport
 from .errors import HandoffError
@@ -38,7 +39,7 @@ class Settings:
     """What all calls of a client share."""
 
     transport: Transport
-    authorization: str | None
+    authorization: Authorization
     retry_for: float
     attempt_timeout: float
     #: When the last answer came.
@@ -69,7 +70,7 @@ def call(settings: Settings, request: Request, options: Mapping[str, Any]) -> An
     """Sends the request until there is an answer or ``retry_for`` is over, each time with the same bytes and key."""
     retry_for = _seconds(options, "retry_for", settings.retry_for)
     attempt_timeout = _seconds(options, "attempt_timeout", settings.attempt_timeout)
-    headers = _headers(settings, request, options.get("worker"))
+    headers = _headers(request, options.get("worker"))
     wait = request.wait or 0
     began = now()
     waited = 0.0
@@ -78,8 +79,7 @@ def call(settings: Settings, request: Request, options: Mapping[str, Any]) -> An
     while True:
         sent_at = now()
         try:
-            reply = _send(settings, request, headers, attempt_timeout, wait, is_silent)
-            settings.answered_at = now()
+            reply = _send_with_key(settings, request, headers, attempt_timeout, wait, is_silent)
             return _read(reply, request.again if attempt > 0 or reply.is_second else None)
         except HandoffError as error:
             if not error.retryable:
@@ -104,6 +104,22 @@ def _seconds(options: Mapping[str, Any], name: str, default: float) -> float:
     return default if value is None else value
 
 
+def _send_with_key(
+    settings: Settings, request: Request, headers: dict[str, str], attempt_timeout: float, wait: float, is_silent: bool
+) -> Reply:
+    """One attempt. Where its key is refused, and another one may be had, it is made once more."""
+    authorization = settings.authorization
+    reply = _send(settings, request, _with_key(headers, authorization.read()), attempt_timeout, wait, is_silent)
+    if reply.status == 401 and authorization.is_renewable:
+        again = _with_key(headers, authorization.read(is_refused=True))
+        reply = _send(settings, request, again, attempt_timeout, wait, False)
+    return reply
+
+
+def _with_key(headers: dict[str, str], authorization: str | None) -> dict[str, str]:
+    return headers if authorization is None else {**headers, "Authorization": authorization}
+
+
 def _send(
     settings: Settings, request: Request, headers: dict[str, str], attempt_timeout: float, wait: float, is_silent: bool
 ) -> Reply:
@@ -119,13 +135,13 @@ def _send(
     if probes:
         # Any answer will do.
         transport.send("GET", "/healthz", None, {}, min(attempt_timeout, _PROBE_TIME), scope)
-    return transport.send(request.method, request.path, request.body, headers, attempt_timeout + wait, scope)
+    reply = transport.send(request.method, request.path, request.body, headers, attempt_timeout + wait, scope)
+    settings.answered_at = now()
+    return reply
 
 
-def _headers(settings: Settings, request: Request, worker: str | None) -> dict[str, str]:
+def _headers(request: Request, worker: str | None) -> dict[str, str]:
     headers = {"Accept": "application/json"}
-    if settings.authorization is not None:
-        headers["Authorization"] = settings.authorization
     if request.body is not None:
         headers["Content-Type"] = "application/json"
     if request.key is not None:

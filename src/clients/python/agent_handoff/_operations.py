@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast, overload
 from . import _undo
 from ._call import CallOptions, Request, Settings, call, key_of, labels_text, path_of, query_of
 from ._json import Answer, Answers, RawJson, counted, encode, member_text, present, with_texts
+from ._key import KeyFile, KeySource, authorization_of
 from ._schedules import Schedules
 from ._scope import now
 from ._transport import Transport, address_of
@@ -43,17 +44,13 @@ class Operations:
     """What clients and their approvals have in common."""
 
     def __init__(
-        self, base_url: str | None, key: str | None, retry_for: float, attempt_timeout: float,
-        ssl_context: ssl.SSLContext | None,
+        self, base_url: str | None, key: KeySource | None, key_file: KeyFile | None, retry_for: float,
+        attempt_timeout: float, ssl_context: ssl.SSLContext | None,
     ) -> None:
         # An empty one is a mistake, and no wish for another address: a key would go there.
         url = (os.environ.get("HANDOFF_URL") or "http://127.0.0.1:8080") if base_url is None else base_url
-        key = key if key is not None else os.environ.get("HANDOFF_KEY") or None
-        if key is not None and not re.fullmatch("[!-~]+", key):
-            raise ValueError("a key must have only visible ASCII characters")
         self._settings = Settings(
-            Transport(address_of(url), ssl_context), None if key is None else f"Bearer {key}", retry_for,
-            attempt_timeout, now(),
+            Transport(address_of(url), ssl_context), authorization_of(key, key_file), retry_for, attempt_timeout, now()
         )
         self.approvals = Approvals(self._settings)
         self.schedules = Schedules(self._settings)
@@ -236,6 +233,10 @@ class Operations:
     def workers(self, inbox: str, **options: Unpack[CallOptions]) -> t.Workers:
         """Who works on an inbox: has something of it caught, waits for some, or asked for some within a minute."""
         return cast("t.Workers", self._get(f"{path_of('inboxes', inbox)}/workers", options))
+
+    def whoami(self, **options: Unpack[CallOptions]) -> t.Whoami:
+        """Who this client is, by its key or its token."""
+        return cast("t.Whoami", self._get("/api/whoami", options))
 
     def inboxes(
         self, *, cursor: str | None = None, limit: int | None = None, **options: Unpack[CallOptions]

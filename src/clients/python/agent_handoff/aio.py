@@ -9,12 +9,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from concurrent.futures import wait
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
+from ._aio_key import LoopKey
 from ._aio_operations import AsyncOperations
 from ._events import Reader
 from ._json import RawJson
 from ._lease import Context
 from ._scope import Scope
-from ._threads import run
 from .client import Client
 from .errors import HandoffError
 from .inboxes import R, InboxDefinition, served_by
@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
     from . import types as t
+    from ._aio_key import AsyncKeySource
     from ._call import CallOptions
+    from ._key import KeyFile
     from ._operations import JsonObject
 
 Output = Mapping[str, Any] | RawJson | None
@@ -85,13 +87,16 @@ class AsyncClient(AsyncOperations):
     """
 
     def __init__(
-        self, base_url: str | None = None, key: str | None = None, *, retry_for: float = 30.0,
-        attempt_timeout: float = 10.0, ssl_context: ssl.SSLContext | None = None,
+        self, base_url: str | None = None, key: AsyncKeySource | None = None, *, key_file: KeyFile | None = None,
+        retry_for: float = 30.0, attempt_timeout: float = 10.0, ssl_context: ssl.SSLContext | None = None,
     ) -> None:
-        """Takes what ``Client`` takes."""
-        super().__init__(
-            Client(base_url, key, retry_for=retry_for, attempt_timeout=attempt_timeout, ssl_context=ssl_context)
+        """Takes what ``Client`` takes; ``key`` may be a coroutine function, which runs in the event loop."""
+        given = LoopKey(key) if callable(key) else key
+        client = Client(
+            base_url, given, key_file=key_file, retry_for=retry_for, attempt_timeout=attempt_timeout,
+            ssl_context=ssl_context,
         )
+        super().__init__(client, given if isinstance(given, LoopKey) else None)
         self._workers: builtins.list[Registered] = []
 
     async def aclose(self) -> None:
@@ -176,7 +181,7 @@ class AsyncClient(AsyncOperations):
             with scope.active():
                 serving_worker.run(None)
 
-        serving = asyncio.ensure_future(run(self._threads, serve))
+        serving = asyncio.ensure_future(self._run(serve))
         stopping = None if stop is None else asyncio.ensure_future(stop.wait())
         try:
             if stopping is not None:

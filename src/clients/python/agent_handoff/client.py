@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from . import types as t
     from ._call import CallOptions
+    from ._key import KeyFile, KeySource
     from ._lease import Context
     from .errors import HandoffError
 
@@ -35,17 +36,19 @@ class Client(Operations):
     """
 
     def __init__(
-        self, base_url: str | None = None, key: str | None = None, *, retry_for: float = 30.0,
-        attempt_timeout: float = 10.0, ssl_context: ssl.SSLContext | None = None,
+        self, base_url: str | None = None, key: KeySource | None = None, *, key_file: KeyFile | None = None,
+        retry_for: float = 30.0, attempt_timeout: float = 10.0, ssl_context: ssl.SSLContext | None = None,
     ) -> None:
         """
         :param base_url: the service's address; by default HANDOFF_URL, or else http://127.0.0.1:8080
-        :param key: the API key; by default HANDOFF_KEY
+        :param key: the API key or a token, or a function that gives one and is called for each request
+        :param key_file: instead of ``key``, the path of a file with it, which is read again when it has changed. By
+            default the key is what HANDOFF_KEY says, or else what is in the file that HANDOFF_KEY_FILE names
         :param retry_for: how long a call is asked again after its first attempt, in seconds
         :param attempt_timeout: how long an attempt may take, in seconds, on top of the ``wait`` that it asks for
         :param ssl_context: what it checks an https address with; by default ``ssl.create_default_context()``
         """
-        super().__init__(base_url, key, retry_for, attempt_timeout, ssl_context)
+        super().__init__(base_url, key, key_file, retry_for, attempt_timeout, ssl_context)
         self._workers: builtins.list[Registered] = []
 
     def close(self) -> None:

@@ -10,7 +10,8 @@ class HandoffError(Exception):
     """Any error of a call.
 
     ``code`` is one of the API's (docs/api.md has the table), or one of these: ``connection_failed`` (no answer, or one
-    that isn't the service's), ``timeout`` (no answer in time) and ``aborted`` (the call was cancelled)::
+    that isn't the service's), ``timeout`` (no answer in time), ``aborted`` (the call was cancelled) and
+    ``key_unavailable`` (there was no key to send; ``__cause__`` says why)::
 
         try:
             client.catch(id)

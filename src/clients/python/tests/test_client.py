@@ -248,7 +248,7 @@ class Settings(unittest.TestCase):
         with environment(HANDOFF_URL="http://example.test/x/", HANDOFF_KEY="k"):
             settings = Client()._settings
             self.assertEqual(str(settings.transport.address), "http://example.test/x")
-            self.assertEqual(settings.authorization, "Bearer k")
+            self.assertEqual(settings.authorization.read(), "Bearer k")
         self.assertEqual(str(_transport.address_of("http://[::1]:80//")), "http://[::1]:80")
 
 

@@ -40,6 +40,7 @@ export const calls = {
   wait: async (options, _, ids) => (await import('./status.ts')).wait(options, ids),
   events: async options => (await import('./events.ts')).events(options),
   inbox: async (options, name) => (await import('./inboxes.ts')).inbox(options, name),
+  whoami: options => ask(options, client => client.whoami(), plain),
   workers: async (options, inbox) => (await import('./inboxes.ts')).workers(options, inbox),
   inboxes: async options => (await import('./inboxes.ts')).inboxes(options),
   runs: async (options, label) => (await import('./inboxes.ts')).runs(options, label),

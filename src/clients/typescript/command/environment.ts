@@ -1,33 +1,34 @@
 import { readFileSync } from 'node:fs'
 import { isIPv4 } from 'node:net'
 import { homedir, networkInterfaces } from 'node:os'
-import { isAbsolute, join } from 'node:path'
-import { normalBaseUrl } from '../call.ts'
+import { isAbsolute, join, resolve } from 'node:path'
+import { normalBaseUrl } from '../settings.ts'
 import { UsageError } from './output.ts'
 
 /** What the agents' commands read from the environment, and from what an `npm start` left in DATA_DIR. */
 
 const usual = 'http://127.0.0.1:8080'
 
-/** Where a command goes, and the key that belongs there. */
-export interface Destination { baseUrl: string, key: string }
+/** Where a command goes, and the key that belongs there, or the file that has it. */
+export type Destination = { baseUrl: string } & ({ key: string } | { keyFile: string })
 
 /**
- * Where a command goes, and the key that belongs there: HANDOFF_KEY belongs to HANDOFF_URL (to `url` where that is
- * unset), the agent's key of an `npm start` to the address that it wrote beside it, and what `handoff login` keeps to
- * its address, in this order. No key is sent anywhere else, whatever `url` says.
+ * Where a command goes, and the key that belongs there: HANDOFF_KEY, or else what HANDOFF_KEY_FILE names, belongs to
+ * HANDOFF_URL (to `url` where that is unset), the agent's key of an `npm start` to the address that it wrote beside it,
+ * and what `handoff login` keeps to its address, in this order. No key is sent anywhere else, whatever `url` says.
  * @param url what --url says
  * @throws {TypeError} for what is no address
  * @throws {UsageError} if no key belongs there
  */
 export function destinationOf (url: string | undefined): Destination {
-  const { HANDOFF_URL, HANDOFF_KEY, DATA_DIR = '.data' } = process.env
+  const { HANDOFF_URL, HANDOFF_KEY, HANDOFF_KEY_FILE, DATA_DIR = '.data' } = process.env
   const local = localAddress(DATA_DIR)
   const baseUrl = normalBaseUrl(url ?? (HANDOFF_URL || local || usual))
   const isHome = !HANDOFF_URL || url === undefined || isSame(HANDOFF_URL, baseUrl)
   // Read from a file, it may have a byte order mark in front, and a line break behind it.
   const given = HANDOFF_KEY?.trim()
   if (given && isHome) return { baseUrl, key: given }
+  if (HANDOFF_KEY_FILE && isHome) return { baseUrl, keyFile: resolve(HANDOFF_KEY_FILE) }
   const file = join(DATA_DIR, 'agent.key')
   const key = textOf(file)
   if (key !== undefined && local === baseUrl) return { baseUrl, key }
@@ -36,6 +37,7 @@ export function destinationOf (url: string | undefined): Destination {
   // What the keys that are here belong to.
   const belongs = [
     ...given ? ['HANDOFF_KEY belongs to HANDOFF_URL'] : [],
+    ...HANDOFF_KEY_FILE ? ['HANDOFF_KEY_FILE belongs to HANDOFF_URL'] : [],
     ...key === undefined ? [] : [`${file} belongs to ${local ?? 'an npm start that isn’t running'}`]
   ]
   throw new UsageError(`there is no key for ${baseUrl}${belongs.length === 0
@@ -90,8 +92,13 @@ export function programFolders (): string {
  */
 export function environmentFor (access: Destination | undefined, more: Record<string, string>): NodeJS.ProcessEnv {
   const own = Object.entries(process.env).filter(([name]) => !/^HANDOFF_KEY(_|$)/i.test(name))
+  return { ...Object.fromEntries(own), ...access && variablesFor(access), ...more }
+}
+
+function variablesFor (access: Destination): Record<string, string> {
   return {
-    ...Object.fromEntries(own), ...access && { HANDOFF_URL: access.baseUrl, HANDOFF_KEY: access.key }, ...more
+    HANDOFF_URL: access.baseUrl,
+    ...'key' in access ? { HANDOFF_KEY: access.key } : { HANDOFF_KEY_FILE: access.keyFile }
   }
 }
 

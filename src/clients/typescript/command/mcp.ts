@@ -1,7 +1,9 @@
-import { reasonOf, redirectOf, settingsOf } from '../call.ts'
-import type { Fetch } from '../call.ts'
+import { reasonOf, redirectOf } from '../call.ts'
+import { isHandoffError } from '../index.ts'
 import type { HandoffClient } from '../index.ts'
 import { memberTexts } from '../json.ts'
+import { settingsOf } from '../settings.ts'
+import type { Settings } from '../settings.ts'
 import { onStopSignal } from './common/signals.ts'
 import { clientFor, madeFor } from './ask.ts'
 import type { AskOptions } from './ask.ts'
@@ -37,8 +39,8 @@ const versionMember = 'io.modelcontextprotocol/protocolVersion'
  * @returns the exit status
  */
 export async function mcp ({ tools, ...options }: AskOptions & { tools?: string }): Promise<number> {
-  const { baseUrl, authorization, fetch } = madeFor(options, settingsOf)
-  const bridge = new Bridge(`${baseUrl}/mcp${tools === undefined ? '' : `?tools=${tools}`}`, authorization!, fetch, clientFor(options))
+  const settings = madeFor(options, settingsOf)
+  const bridge = new Bridge(settings, tools === undefined ? '' : `?tools=${tools}`, clientFor(options))
   const underWay = new Set<Promise<void>>()
   let isRead = true
   const deaf = () => {
@@ -101,19 +103,17 @@ function isBlank (line: Buffer): boolean {
 
 class Bridge {
   readonly #address: string
-  readonly #authorization: string
-  readonly #fetch: Fetch
+  readonly #settings: Pick<Settings, 'authorization' | 'fetch'>
   readonly #client: HandoffClient
   /** The protocol version that an older client's handshake settled on. */
   #version: string | undefined
   readonly #waiting = new Map<string | number, { ending: AbortController, message: Message }>()
 
   /** @param client gives back what no model is to have */
-  constructor (address: string, authorization: string, fetch: Fetch, client: HandoffClient) {
+  constructor (settings: Settings, query: string, client: HandoffClient) {
     this.#client = client
-    this.#fetch = fetch
-    this.#address = address
-    this.#authorization = authorization
+    this.#settings = settings
+    this.#address = `${settings.baseUrl}/mcp${query}`
   }
 
   /** Its client has gone, or goes: nothing is to be caught for it any more. What doesn't catch is answered. */
@@ -145,27 +145,35 @@ class Bridge {
     const keyed = waitsToCatch(message) ? withKey(line, message) : undefined
     if (id !== undefined) this.#waiting.set(id, { ending, message })
     try {
-      // A redirect isn't followed: the payload would go to an address that wasn't configured.
-      const response = await this.#fetch(
-        this.#address,
-        {
-          method: 'POST',
-          headers: this.#headersOf(message),
-          body: keyed?.line ?? line,
-          redirect: 'manual',
-          signal: ending.signal
-        }
-      )
-      await this.#pass(response, message)
+      await this.#pass(await this.#ask(message, keyed?.line ?? line, ending.signal), message)
     } catch (error) {
       if (!ending.signal.aborted) {
-        refuse(message, `The service at ${this.#address} can't be reached: ${reasonOf(error)}`)
+        refuse(message, isHandoffError(error)
+          ? error.detail
+          : `The service at ${this.#address} can't be reached: ${reasonOf(error)}`)
       } else if (keyed !== undefined) {
         await giveBack(this.#client, { idempotencyKey: keyed.key }, undoOf(message), ended)
       }
     } finally {
       if (id !== undefined) this.#waiting.delete(id)
     }
+  }
+
+  /** Where its key is refused, and another one may be had, it asks once more. */
+  async #ask (message: Message, body: Buffer, signal: AbortSignal): Promise<Response> {
+    const { authorization: { read, renew }, fetch } = this.#settings
+    const ask = async (authorize: typeof read) => await fetch(this.#address, {
+      method: 'POST',
+      headers: { authorization: (await authorize())!, ...this.#headersOf(message) },
+      body,
+      // A redirect isn't followed: the payload would go to an address that wasn't configured.
+      redirect: 'manual',
+      signal
+    })
+    const response = await ask(read)
+    if (response.status !== 401 || renew === undefined) return response
+    await response.body?.cancel()
+    return await ask(renew)
   }
 
   async #pass (response: Response, message: Message): Promise<void> {
@@ -194,7 +202,6 @@ class Bridge {
     const version = typeof own === 'string' ? own : this.#version
     const isNewer = typeof own === 'string'
     return {
-      authorization: this.#authorization,
       'content-type': 'application/json',
       accept: 'application/json, text/event-stream',
       ...isVisible(version) && method !== 'initialize' && { 'mcp-protocol-version': version },

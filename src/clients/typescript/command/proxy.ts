@@ -5,7 +5,7 @@ import { BlockList, isIP } from 'node:net'
 import type { Socket } from 'node:net'
 import { Readable } from 'node:stream'
 import { connect } from 'node:tls'
-import type { Fetch } from '../call.ts'
+import type { Fetch } from '../settings.ts'
 import { settingOf } from './environment.ts'
 import { UsageError } from './output.ts'
 

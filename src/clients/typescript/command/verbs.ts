@@ -197,6 +197,7 @@ const definitions: Record<Call, Definition> = {
       ['--max-pending <n>', 'max number that are pending, beyond which a pass is refused; none: no limit', parseMax],
     ],
   },
+  whoami: { description: 'show who you are for the service, by your key or token' },
   workers: {
     description: 'show who works on an inbox: has something caught, waits, or asked within a minute',
     arguments: [['<inbox>', 'the inbox']]
