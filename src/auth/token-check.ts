@@ -1,5 +1,6 @@
 import { compactVerify } from 'jose'
 import { Unavailable } from '../core/errors.ts'
+import { isJsonObject } from '../core/issuers.ts'
 import type { Issuer } from '../core/issuers.ts'
 import { IssuerKeys, algorithmOf } from './issuer-keys.ts'
 import type { LogOutput } from './key-log.ts'
@@ -193,8 +194,7 @@ const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 function readPart (part: string): Record<string, unknown> | undefined {
   try {
     const value: unknown = JSON.parse(utf8.decode(Buffer.from(part, 'base64url')))
-    const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
-    return isObject ? value as Record<string, unknown> : undefined
+    return isJsonObject(value) ? value : undefined
   } catch {
     return undefined
   }
