@@ -31,7 +31,7 @@ export async function operate (args: readonly string[]): Promise<number> {
 function commands (exitWith: (status: number) => void): Command {
   const program = new Command('handoff')
     .description('The Agent Handoff Service, for agents and for its operator. Agents’ commands ask the service ' +
-      '(HANDOFF_URL, HANDOFF_KEY).\n' +
+      '(HANDOFF_URL, HANDOFF_KEY or HANDOFF_KEY_FILE).\n' +
       'The operator’s read the settings of the service itself (REDIS_URL, REDIS_KEY_PREFIX, DURABILITY); without ' +
       'REDIS_URL they use\n' +
       'the Redis that npm start runs on DATA_DIR.')
@@ -133,7 +133,7 @@ function commands (exitWith: (status: number) => void): Command {
     .action(async (id, options) => (await import('./handoff-report.ts')).look(id, options))
 
   program.command('doctor')
-    .description('check Redis and recommend settings, each with the reason')
+    .description('check Redis and the issuers of ISSUERS, and recommend settings, each with the reason')
     .option('--json', json)
     .addHelpText('after', '\nExit status: 0 no errors (there may be notes and warnings), 1 something may lose ' +
       'handoffs or stops the service.')

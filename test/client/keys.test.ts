@@ -1,4 +1,4 @@
-import { writeFile } from 'node:fs/promises'
+import { utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
 import type { Test } from 'tap'
@@ -48,6 +48,22 @@ t.test('after a 401 the key is read once more, and the request is sent once more
   t.strictSame(await asked({ key: 'bad' }), { outcome: 'unauthorized', seen: ['bad'], keys: 1 }, 'a text would be the same')
   await writeFile(path, '\ufeff good \r\n')
   t.strictSame(await asked({ keyFile: path }), { outcome: 'passed', seen: ['good'], keys: 1 })
+})
+
+t.test('a file that looks as before is read again only after a 401', async t => {
+  const path = join(await scratchDir(t), 'key')
+  const write = async (key: string) => {
+    await writeFile(path, key)
+    await utimes(path, 1, 1)
+  }
+  const { address } = await clientTest(t)
+  await write(secrets.alice)
+  const client = new HandoffClient({ baseUrl: address, keyFile: path })
+  await write('x'.repeat(secrets.alice.length))
+  t.match(await client.whoami(), { agent: 'alice' })
+  const other = new HandoffClient({ baseUrl: address, keyFile: path })
+  await write(secrets.alice)
+  t.match(await other.whoami(), { agent: 'alice' })
 })
 
 t.test('a file is read again when it has changed, and one that is away for a moment is waited for', async t => {

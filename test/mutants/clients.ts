@@ -147,6 +147,25 @@ export const clients: readonly Mutated[] = [
     ],
   },
   {
+    file: 'src/clients/typescript/command/mcp.ts',
+    tests: ['cli/key-file', 'cli/mcp'],
+    changes: [
+      ['response.status !== 401 || renew === undefined', 'renew === undefined || response.status !== 403'],
+      ['return await ask(renew)', 'return await ask(read)'],
+      ['isHandoffError(error)', 'error === undefined'],
+    ],
+  },
+  {
+    file: 'src/clients/typescript/command/environment.ts',
+    tests: ['cli/key-file'],
+    changes: [
+      ['if (HANDOFF_KEY_FILE && isHome) return', 'if (HANDOFF_KEY_FILE) return'],
+      ['if (given && isHome) return { baseUrl, key: given }\n', ''],
+      [': { HANDOFF_KEY_FILE: access.keyFile }', ': {}'],
+      ['!/^HANDOFF_KEY(_|$)/i', '!/^HANDOFF_KEY$/i'],
+    ],
+  },
+  {
     file: 'src/clients/typescript/command/values.ts',
     tests: ['cli/values', 'cli/agents', 'cli/list'],
     changes: [

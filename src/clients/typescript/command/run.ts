@@ -15,7 +15,7 @@ export async function run (verbs: Verbs, line: readonly string[], version: strin
   const [first] = line
   if (first === '--version' || first === '-V') return show(version)
   const text = overview('The Agent Handoff Service’s command for agents. It asks the service at HANDOFF_URL, or ' +
-    '--url, with the key HANDOFF_KEY, or with what login keeps for that address.', verbs)
+    '--url, with the key HANDOFF_KEY, that in the file HANDOFF_KEY_FILE, or what login keeps for that address.', verbs)
   if (first === '--help' || first === '-h' || (first === 'help' && line.length === 1)) return show(text)
   if (first !== undefined && first !== 'help') {
     throw new UsageError(`unknown ${first.startsWith('-') ? 'option' : 'command'} '${first}'`)

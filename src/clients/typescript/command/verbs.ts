@@ -327,7 +327,7 @@ export const verbs: Readonly<Record<string, Verb>> = {
       ['--concurrency <n>', 'how many at once (default: 1)', parseCount],
       ['--once', 'end after one handoff'],
       ['--quiet', 'print only what goes wrong, not what it catches and how that ends'],
-      ['--pass-key', 'give the command HANDOFF_URL and HANDOFF_KEY, so that it can call the service too']
+      ['--pass-key', 'give the command HANDOFF_URL and HANDOFF_KEY (or _FILE), so that it can call the service too']
     ],
     help: 'The command gets the handoff’s JSON on standard input, and HANDOFF_ID and HANDOFF_TASK. By its exit ' +
       'status it is\n' +
