@@ -167,6 +167,9 @@ export async function buildApp (
   app.decorate('inboxRounds', rounds)
   app.addHook('onClose', async () => rounds.stop())
   const ticks = new ScheduleCounts()
+  const tokens = config.issuers.length === 0
+    ? null
+    : new TokenRing({ issuers: config.issuers, baseUrl, ring: keys, output: log })
   const { registry, close } = makeRegistry({
     requests,
     waiter,
@@ -175,6 +178,7 @@ export async function buildApp (
     streams,
     store,
     keys: keys.counts,
+    tokens,
     refused,
     bodies,
     deliverer,
@@ -274,9 +278,6 @@ export async function buildApp (
     limits
   })
   const guessesOf = await countGuesses(app)
-  const tokens = config.issuers.length === 0
-    ? null
-    : new TokenRing({ issuers: config.issuers, baseUrl, ring: keys, output: log })
   const canSignIn = config.issuers.some(({ signIn }) => signIn !== null)
   const signIns = tokens === null || !canSignIn ? null : new SignInIssuers(config.issuers, tokens)
   const credentials = new Credentials(keys, tokens, signIns)

@@ -4,7 +4,7 @@ import { isPerson } from './sign-in-issuers.ts'
 import type { SignInIssuers } from './sign-in-issuers.ts'
 import { BadToken, looksLikeToken } from './token-check.ts'
 import type { TokenPlace } from './token-check.ts'
-import { refusedToken } from './token-ring.ts'
+import { RefusedToken } from './token-ring.ts'
 import type { TokenRing } from './token-ring.ts'
 
 /** One way in for keys and tokens. What is no key from the environment and looks like a token is one. */
@@ -46,7 +46,7 @@ export class Credentials {
     } catch (error) {
       if (!(error instanceof BadToken)) throw error
       await from.count()
-      throw refusedToken(error.why)
+      throw new RefusedToken(error.why)
     }
   }
 }

@@ -33,26 +33,40 @@ export function algorithmOf (alg: unknown): string {
   return alg === 'Ed25519' ? 'EdDSA' : String(alg)
 }
 
-/** Undefined for a key that can't verify a token: it hinders no other. */
-function usableKey (jwk: Jwk): IssuerKey | undefined {
+/** @throws {Error} why it can't verify a token: it hinders no other */
+function usableKey (jwk: Jwk): IssuerKey {
   const { kty, crv, use, key_ops: operations, alg, kid } = jwk
-  const algorithms = algorithmsOf[kty === 'RSA' ? 'RSA' : `${String(kty)} ${String(crv)}`]
-  if (algorithms === undefined || (use !== undefined && use !== 'sig')) return undefined
-  if (operations !== undefined && !(Array.isArray(operations) && operations.includes('verify'))) return undefined
-  const given = alg === undefined ? algorithms : algorithms.filter(one => one === algorithmOf(alg))
-  try {
-    const { n, e, x, y } = jwk
-    const key = createPublicKey({ key: { kty, crv, n, e, x, y } as Record<string, string>, format: 'jwk' })
-    if ((key.asymmetricKeyDetails?.modulusLength ?? Infinity) < 2048) return undefined
-    return {
-      id: JSON.stringify(key.export({ format: 'jwk' })),
-      kid: typeof kid === 'string' ? kid : undefined,
-      fits: algorithm => given.includes(algorithm),
-      key,
-    }
-  } catch {
-    return undefined
+  const kind = kty === 'RSA' ? 'RSA' : `${String(kty)} ${String(crv)}`
+  const algorithms = algorithmsOf[kind]
+  if (algorithms === undefined) {
+    throw new Error(`keys of its kind (${JSON.stringify(crv === undefined ? kty : kind)}) are not taken`)
   }
+  if (use !== undefined && use !== 'sig') throw new Error(`its use is ${JSON.stringify(use)}`)
+  if (operations !== undefined && !(Array.isArray(operations) && operations.includes('verify'))) {
+    throw new Error('its key_ops have no verify')
+  }
+  const given = alg === undefined ? algorithms : algorithms.filter(one => one === algorithmOf(alg))
+  const { n, e, x, y } = jwk
+  const key = createPublicKey({ key: { kty, crv, n, e, x, y } as Record<string, string>, format: 'jwk' })
+  const bits = key.asymmetricKeyDetails?.modulusLength ?? Infinity
+  if (bits < 2048) throw new Error(`it has ${bits} bits, and 2048 are the least`)
+  return {
+    id: JSON.stringify(key.export({ format: 'jwk' })),
+    kid: typeof kid === 'string' ? kid : undefined,
+    fits: algorithm => given.includes(algorithm),
+    key,
+  }
+}
+
+/** What is known of an issuer's keys. Times in milliseconds; null where its keys are given, or aren't known. */
+export interface IssuerKeysReport {
+  /** Their kids, as far as they have some. */
+  usable: Array<string | undefined>
+  unusable: Array<{ kid: unknown, why: string }>
+  age: number | null
+  renewedIn: number | null
+  /** Why it doesn't answer; null if it does. Undefined before it was asked. */
+  fault: string | null | undefined
 }
 
 /**
@@ -68,7 +82,10 @@ export class IssuerKeys {
   #ids: ReadonlySet<string> = new Set()
   /** Until when what is known counts, by this process's monotonic clock. */
   #countsUntil = -Infinity
-  #isFailing = false
+  #unusable: IssuerKeysReport['unusable'] = []
+  #fetchedAt = -Infinity
+  /** Why the last fetch failed; null if it didn't. */
+  #fault: string | null | undefined
   #underWay: Promise<void> | undefined
   /** When it is to be asked again, and when it was last asked for an unknown kid, by the same clock. */
   #dueAt = -Infinity
@@ -94,12 +111,38 @@ export class IssuerKeys {
     return this.#countsUntil === Infinity
   }
 
+  get #isFailing (): boolean {
+    return typeof this.#fault === 'string'
+  }
+
   start (): void {
     if (!this.isGiven) this.#round.wake()
   }
 
   async stop (): Promise<void> {
     await this.#round.stop()
+  }
+
+  /** Asks the issuer, unless its keys are given. @returns what is known then */
+  async look (): Promise<IssuerKeysReport> {
+    if (!this.isGiven) await this.#fetch().catch(() => {})
+    return this.report()
+  }
+
+  report (): IssuerKeysReport {
+    const now = performance.now()
+    const age = now - this.#fetchedAt
+    const isKnown = age < Infinity
+    const algorithms = [...this.issuer.algorithms]
+    const fits = (key: IssuerKey) => algorithms.some(algorithm => key.fits(algorithm))
+    const others = this.#keys.filter(key => !fits(key))
+    return {
+      usable: this.#keys.filter(fits).map(({ kid }) => kid),
+      unusable: [...this.#unusable, ...others.map(({ kid }) => ({ kid, why: 'none of the algorithms is for it' }))],
+      age: isKnown ? age : null,
+      renewedIn: isKnown ? Math.max(0, this.#dueAt - now) : null,
+      fault: this.#fault
+    }
   }
 
   /** Does what was fetched still count? */
@@ -162,13 +205,13 @@ export class IssuerKeys {
   #fetch (): Promise<void> {
     this.#underWay ??= this.#ask().then(() => {
       if (this.#isFailing) this.#output.info({ issuer: this.issuer.issuer }, 'an issuer’s keys are known again')
-      this.#isFailing = false
+      this.#fault = null
     }, error => {
+      const why = whyNotFetched(error)
       if (!this.#isFailing && !this.#round.signal.aborted) {
-        const { issuer } = this.issuer
-        this.#output.error({ issuer, why: whyNotFetched(error) }, 'an issuer’s keys could not be fetched')
+        this.#output.error({ issuer: this.issuer.issuer, why }, 'an issuer’s keys could not be fetched')
       }
-      this.#isFailing = true
+      this.#fault = why
       this.#dueAt = performance.now() + afterFailure
       throw error
     }).finally(() => {
@@ -185,13 +228,24 @@ export class IssuerKeys {
     this.#know(keys)
     const now = performance.now()
     this.#dueAt = now + Math.max(renewedNotBefore, Math.min(renewedAfter, maxAge))
+    this.#fetchedAt = now
     this.#countsUntil = now + countsFor
     this.#onChange()
   }
 
   #know (keys: readonly unknown[]): void {
-    this.#keys = keys.map(jwk => isJsonObject(jwk) ? usableKey(jwk) : undefined).filter(key => key !== undefined)
-    this.#ids = new Set(this.#keys.map(({ id }) => id))
+    const usable: IssuerKey[] = []
+    this.#unusable = []
+    for (const jwk of keys) {
+      try {
+        if (!isJsonObject(jwk)) throw new Error('it is no JSON object')
+        usable.push(usableKey(jwk))
+      } catch (error) {
+        this.#unusable.push({ kid: isJsonObject(jwk) ? jwk.kid : undefined, why: (error as Error).message })
+      }
+    }
+    this.#keys = usable
+    this.#ids = new Set(usable.map(({ id }) => id))
   }
 
   async #location (): Promise<string> {

@@ -94,6 +94,10 @@ export class TokenChecker {
     for (const issuer of issuers) this.#issuers.set(issuer.issuer, new IssuerKeys(issuer, output, onChange))
   }
 
+  get issuers (): Iterable<IssuerKeys> {
+    return this.#issuers.values()
+  }
+
   start (): void {
     for (const keys of this.#issuers.values()) keys.start()
   }

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
-import { Problem, Unavailable } from '../core/errors.ts'
+import { Problem } from '../core/errors.ts'
+import type { Unavailable } from '../core/errors.ts'
 import type { Issuer } from '../core/issuers.ts'
 import type { Caller, NeededScope } from '../core/model.ts'
 import { Shared } from '../core/shared.ts'
@@ -9,7 +10,7 @@ import type { Grant, GrantListener } from './grant.ts'
 import type { LogOutput } from './key-log.ts'
 import type { KeyRing } from './key-ring.ts'
 import { requireScope } from './scopes.ts'
-import { TokenChecker, tokenFaultOf } from './token-check.ts'
+import { BadToken, TokenChecker, tokenFaultOf } from './token-check.ts'
 import type { TokenPlace, TokenFault } from './token-check.ts'
 import { callerOfSubject } from './token-rules.ts'
 
@@ -27,11 +28,16 @@ const faultTexts: Readonly<Record<TokenFault, string>> = {
 }
 
 /** The answer to a token. It says nothing of the claims. */
-export function refusedToken (why: TokenFault): Problem {
-  return new Problem('unauthorized', {
-    detail: `The token is refused: ${faultTexts[why]}.`,
-    headers: { 'www-authenticate': `Bearer error="invalid_token", error_description="${why}"` },
-  })
+export class RefusedToken extends Problem {
+  readonly why: TokenFault
+
+  constructor (why: TokenFault) {
+    super('unauthorized', {
+      detail: `The token is refused: ${faultTexts[why]}.`,
+      headers: { 'www-authenticate': `Bearer error="invalid_token", error_description="${why}"` },
+    })
+    this.why = why
+  }
 }
 
 /** A subject that an issuer vouched for once: with a token, or when a person signed in. */
@@ -65,8 +71,13 @@ interface TokenRingOptions {
  * little as a key. Its end, its key and whether its subject is blocked are looked at again in each step.
  */
 export class TokenRing {
-  /** Accepted from memory, and refused for whatever reason, for the metrics. */
-  readonly counts = { hits: 0, refused: 0 }
+  /** Accepted from memory, looked at anew, and refused, for the metrics. */
+  readonly counts = {
+    hits: 0,
+    misses: 0,
+    refused: Object.fromEntries(Object.keys(faultTexts).map(why => [why, 0])) as Record<TokenFault, number>
+  }
+
   readonly checker: TokenChecker
   readonly #ring: TokenRingOptions['ring']
   readonly #known = new LRUCache<string, KnownSubject>({ max: maxKnown })
@@ -104,11 +115,12 @@ export class TokenRing {
    */
   async find (token: string, place: TokenPlace): Promise<Grant> {
     const digest = tokenDigest(token)
+    this.counts.misses++
     try {
       const known = this.#known.get(digest) ?? await this.#checks.get(digest, () => this.#check(token, digest))
       return await this.grantOf(known, place)
     } catch (error) {
-      if (!(error instanceof Unavailable)) this.counts.refused++
+      if (error instanceof BadToken || error instanceof RefusedToken) this.counts.refused[error.why]++
       throw error
     }
   }
@@ -138,7 +150,7 @@ export class TokenRing {
   /** The answer to a subject that isn't let in now; undefined if it is. */
   endOf (known: KnownSubject, place: TokenPlace): Error | undefined {
     const why = known.faultNow(place) ?? this.#whyRefused(known)
-    return typeof why === 'string' ? refusedToken(why) : why
+    return typeof why === 'string' ? new RefusedToken(why) : why
   }
 
   #whyRefused ({ name, caller }: KnownSubject): TokenFault | undefined {

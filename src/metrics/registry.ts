@@ -1,6 +1,7 @@
 import { Registry } from 'prom-client'
 import { Type } from '@sinclair/typebox'
 import type { FastifyInstance } from 'fastify'
+import type { TokenRing } from '../auth/token-ring.ts'
 import type { EventStreams } from '../handoffs/feed/events.ts'
 import type { ScheduleCounts } from '../handoffs/schedules/runs.ts'
 import type { InboxService } from '../handoffs/inbox/inboxes.ts'
@@ -13,6 +14,7 @@ import type { Deliverer } from '../webhooks/deliverer.ts'
 import { Families, processFamilies } from './families.ts'
 import type { Sample, Timed } from './families.ts'
 import type { Figures, InboxRounds } from './inboxes.ts'
+import { tokenFamilies } from './tokens.ts'
 import { Shared } from '../core/shared.ts'
 
 /** Where the numbers are. */
@@ -30,6 +32,8 @@ interface Sources {
   isDraining: () => boolean
   /** Results of key look-ups, and refusals by rate limit or load shedding; absent where they aren't counted. */
   keys?: { hits: number, misses: number, refused: number, shed: number, throttled: number }
+  /** Null where the service takes no tokens of others. */
+  tokens: TokenRing | null
   refused?: { limited: number, shed: number, bodies: number }
   /** How many bytes of request bodies are held. */
   bodies?: { held: number }
@@ -47,6 +51,7 @@ export function makeRegistry (sources: Sources): { registry: Registry, close: ()
   roundFamilies(families, sources)
   eventFamilies(families, sources)
   refusalFamilies(families, sources)
+  if (sources.tokens !== null) tokenFamilies(families, sources.tokens)
   storeFamilies(families, sources)
   sweepFamilies(families, sources.store)
   webhookFamilies(families, sources)

@@ -130,7 +130,7 @@ t.test('a newcomer follows the pages in an empty folder', { timeout: 900_000 }, 
   await t.test('docs/cli.md: what support sees', async t => {
     const said = type(commandsUnder('docs/cli.md', 'Looking at a handoff'))
     t.match(said, /^status +pending\n[^]*^passed +\S+ \(.*\) by agent\n[^]*^key +handoff:\{...\}:h:default:\S+\nmaster +\S+redis\.sock\n/m)
-    const checked = type(commandsUnder('docs/cli.md', 'Checking Redis'))
+    const checked = type(commandsUnder('docs/cli.md', 'Checking Redis and issuers'))
     // On a busy machine the way to Redis takes long: one warning more.
     const warnings = /^warning +latency: /m.test(checked) ? '2 warnings' : '1 warning'
     t.match(checked, new RegExp(`^ok +ready: the service can serve\\n[^]*^warning +maxmemory: no limit;[^]*^0 errors, ${warnings}, 0 notes\\n$`, 'm'))

@@ -9,6 +9,7 @@ import { freePort } from '../faults/fleet/ports.ts'
 import { loopback } from '../faults/fleet/process.ts'
 import { startServiceReplica } from '../faults/fleet/service.ts'
 import { secrets, testApp, testKeys } from '../helpers/app.ts'
+import { signingKey, testIssuer } from '../helpers/issuer.ts'
 import { ownRedis } from '../helpers/own-redis.ts'
 import { missingForPrometheus, startPrometheus } from '../helpers/prometheus.ts'
 import { commandsUnder } from '../helpers/pages.ts'
@@ -97,7 +98,9 @@ t.test('Prometheus alerts on a real service behind HAProxy', { skip: skip || noB
   const redis = await ownRedis(t)
   const redisPort = await freePort(loopback)
   await redis.admin.config('SET', 'port', String(redisPort))
-  const env = { ...testKeys, REDIS_URL: `redis://127.0.0.1:${redisPort}`, EVENTS_RETENTION: '60', WEBHOOK_SECRET: webhookSecret }
+  const issuer = await testIssuer(t, [(await signingKey('ES256')).jwk])
+  const ISSUERS = JSON.stringify([{ issuer: issuer.url, rules: [{ anyone: true, tenant: 'default', agent: 'a', scopes: ['pass'] }] }])
+  const env = { ...testKeys, REDIS_URL: `redis://127.0.0.1:${redisPort}`, EVENTS_RETENTION: '60', WEBHOOK_SECRET: webhookSecret, ISSUERS }
   const service = await startServiceReplica(t, { env })
   const at = new URL(service.url).host
   const haproxy = await startHaproxy(t, [at, at, at])

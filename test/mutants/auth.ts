@@ -137,4 +137,35 @@ export const auth: readonly Mutated[] = [
       ['this.#secret, this.#opener, scope)', 'this.#secret, this.#opener)'],
     ],
   },
+  {
+    file: 'src/auth/issuer-keys.ts',
+    tests: ['cli/doctor-issuers', 'http/token-metrics'],
+    changes: [
+      ['if (bits < 2048) throw', 'if (bits < 1024) throw'],
+      ["use !== undefined && use !== 'sig'", "use === 'sig'"],
+      ['const others = this.#keys.filter(key => !fits(key))', 'const others: IssuerKey[] = []'],
+      ['this.#fault = why\n', 'this.#fault = null\n'],
+      ['renewedIn: isKnown ? Math.max(0, this.#dueAt - now) : null', 'renewedIn: isKnown ? renewedAfter : null'],
+      ['age: isKnown ? age : null', 'age: null'],
+    ],
+  },
+  {
+    file: 'src/auth/token-ring.ts',
+    tests: ['http/token-metrics', 'http/tokens'],
+    changes: [
+      ['error instanceof BadToken || error instanceof RefusedToken', 'error instanceof BadToken'],
+      ['this.counts.misses++\n', ''],
+      ['this.counts.hits++\n', ''],
+    ],
+  },
+  {
+    file: 'src/cli/doctor/issuers.ts',
+    tests: ['cli/doctor-issuers'],
+    changes: [
+      ['/[\\p{L}\\p{N}]$/u', '/[A-Za-z]$/u'],
+      ['...signIn?.rules.map(({ when }, at) => ({ when, place: `rule ${at} of sign_in` })) ?? []', ''],
+      ['if (usable.length === 0) {', 'if (usable === undefined) {'],
+      ['harmless(JSON.stringify(value))', '`"${String(value)}"`'],
+    ],
+  },
 ]

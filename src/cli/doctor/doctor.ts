@@ -12,6 +12,7 @@ import { print, span } from '../../clients/typescript/command/output.ts'
 import { printJson } from '../output.ts'
 import { redisAddress, withStore } from '../redis.ts'
 import { askSentinels, checkCluster, checkSentinels } from './fleet.ts'
+import { checkIssuers } from './issuers.ts'
 import { askRights, checkRights } from './rights.ts'
 import { askServer, checkWrites, serverChecks } from './server.ts'
 import type { Finding, Level } from './server.ts'
@@ -24,7 +25,10 @@ const connectTimeout = 2000
 /** Each replica looks for the data set's mark every 5 s (main.ts). So long it takes until all have looked, in ms. */
 const untilAllLooked = 6000
 
-/** Checks Redis as the service would use it. @returns whether nothing may lose handoffs or stops the service */
+/**
+ * Checks Redis and issuers as the service would use them.
+ * @returns whether nothing may lose handoffs or stops the service
+ */
 export async function doctor ({ json = false }: { json?: boolean }): Promise<boolean> {
   const config = loadProcessConfig()
   const findings = await withStore(config, config.replicas, (store, url) => examine(store, parseRedisUrl(url), config))
@@ -35,9 +39,10 @@ export async function doctor ({ json = false }: { json?: boolean }): Promise<boo
 }
 
 async function examine (store: Store, address: RedisAddress, config: Config): Promise<Placed[]> {
-  const [, sentinels] = await Promise.all([
+  const [, sentinels, issuers] = await Promise.all([
     untilReached(store),
     address.kind === 'sentinel' ? askSentinels(address).then(checkSentinels) : [],
+    checkIssuers(config.issuers),
   ])
   const masters = [...store.masters.all()]
   if (sentinels.length === 0 && !masters.some(({ calls }) => calls.status === 'ready')) {
@@ -49,7 +54,7 @@ async function examine (store: Store, address: RedisAddress, config: Config): Pr
     master, { look: store.looks.find(look => look.master === master.name), reason }, config, address.kind === 'cluster'
   )))
   return [
-    ...[readyFinding(reason, store), ...sentinels].map(finding => ({ ...finding, server: null })),
+    ...[readyFinding(reason, store), ...sentinels, ...issuers].map(finding => ({ ...finding, server: null })),
     ...looks.flat()
   ]
 }
