@@ -61,9 +61,9 @@ t.test('a file that looks as before is read again only after a 401', async t => 
   const client = new HandoffClient({ baseUrl: address, keyFile: path })
   await write('x'.repeat(secrets.alice.length))
   t.match(await client.whoami(), { agent: 'alice' })
-  const other = new HandoffClient({ baseUrl: address, keyFile: path })
+  const refused = new HandoffClient({ baseUrl: address, keyFile: path })
   await write(secrets.alice)
-  t.match(await other.whoami(), { agent: 'alice' })
+  t.match(await refused.whoami(), { agent: 'alice' })
 })
 
 t.test('a file is read again when it has changed, and one that is away for a moment is waited for', async t => {

@@ -1,11 +1,13 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
+import { createInterface } from 'node:readline'
 import t from 'tap'
 import type { Test } from 'tap'
 import { HandoffClient } from '../../src/clients/typescript/index.ts'
 import { clientTest } from '../helpers/client.ts'
 import { signingKey, testIssuer } from '../helpers/issuer.ts'
+import { callText } from '../helpers/mcp.ts'
 import { inboxWaiters } from '../helpers/metrics.ts'
 import { withoutTap } from '../helpers/processes.ts'
 import { projectedFile } from '../helpers/projected.ts'
@@ -89,6 +91,21 @@ for (const [name, start] of Object.entries(workers)) {
     t.match(await done(), { status: 'done', caught_by: 'after', result: { n: 1 } })
   })
 }
+
+t.test('a model’s call that waits at the bridge goes on as well', async t => {
+  const { app, address, file, alice, rotate } = await projected(t)
+  const child = spawn(join(projectRoot, 'dist/cli/main.js'), ['mcp'], { env: { PATH: process.env.PATH, HANDOFF_URL: address, HANDOFF_KEY_FILE: file.path }, stdio: ['pipe', 'pipe', 'inherit'] })
+  t.teardown(() => child.kill('SIGKILL'))
+  child.stdin.write(`${callText('handoff_catch_next', '{"inbox":"in","wait":20}')}\n`)
+  await until(async () => await inboxWaiters(app) === 1)
+  await rotate()
+  const { handoff_id: id } = await alice.pass({ task: 't', to: 'in' })
+  const { value: line } = await createInterface(child.stdout)[Symbol.asyncIterator]().next()
+  t.match(JSON.parse(line!), { id: 1, result: { content: [{ text: new RegExp(id) }] } })
+  t.match(await alice.status(id), { status: 'caught', caught_by: 'after' })
+  child.stdin.end()
+  await once(child, 'exit')
+})
 
 t.test('a wait and a stream of events go on with the token that is in the file then', async t => {
   const { file, alice, rotate, ...service } = await projected(t)

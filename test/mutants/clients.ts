@@ -151,7 +151,6 @@ export const clients: readonly Mutated[] = [
     tests: ['cli/key-file', 'cli/mcp'],
     changes: [
       ['response.status !== 401 || renew === undefined', 'renew === undefined || response.status !== 403'],
-      ['return await ask(renew)', 'return await ask(read)'],
       ['isHandoffError(error)', 'error === undefined'],
     ],
   },

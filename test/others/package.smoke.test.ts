@@ -108,9 +108,10 @@ console.log(status, error?.code)`)
       const { handoff_id: id } = await one.pass({ task: 'x', to: 'in' })
       const own = new AbortController()
       await one.work('in', ({ task }) => { own.abort(); return { task } }, { signal: own.signal })
-      return (await one.status(id)).status + ' ' + typeof process
+      const file = (() => { try { new client.HandoffClient({ keyFile: 'key' }) } catch (error) { return error.message } })()
+      return (await one.status(id)).status + ' ' + typeof process + ' ' + file
     })()`, context)
-    t.equal(result, 'done undefined')
+    t.equal(result, 'done undefined this runtime reads no files (keyFile, HANDOFF_KEY_FILE): give key a function')
   })
 
   for (const [runtime, options] of [['bun', ['run']], ['deno', ['run', '--no-lock', '--allow-env', '--allow-net']]] as const) {

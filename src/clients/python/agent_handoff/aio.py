@@ -91,7 +91,7 @@ class AsyncClient(AsyncOperations):
         retry_for: float = 30.0, attempt_timeout: float = 10.0, ssl_context: ssl.SSLContext | None = None,
     ) -> None:
         """Takes what ``Client`` takes; ``key`` may be a coroutine function, which runs in the event loop."""
-        given = LoopKey(key) if callable(key) else key
+        given = LoopKey(key, attempt_timeout) if callable(key) else key
         client = Client(
             base_url, given, key_file=key_file, retry_for=retry_for, attempt_timeout=attempt_timeout,
             ssl_context=ssl_context,

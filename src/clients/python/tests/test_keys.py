@@ -80,6 +80,11 @@ class Keys(unittest.TestCase):
 
         self.assertEqual(self.asked(True, key=fails), ("key_unavailable", [], 0))
 
+        async def hangs():
+            await asyncio.sleep(60)
+
+        self.assertEqual(self.asked(True, key=hangs, attempt_timeout=0.1), ("key_unavailable", [], 0))
+
     def test_a_call_that_waits_for_its_key_can_be_cancelled(self):
         async def run():
             begun, ended = asyncio.Event(), asyncio.Event()
