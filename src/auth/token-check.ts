@@ -193,11 +193,11 @@ function readToken (token: string): ReadToken {
 }
 
 /** What is no UTF-8 would make the same name of several subjects. */
-const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 function readPart (part: string): Record<string, unknown> | undefined {
   try {
-    const value: unknown = JSON.parse(utf8.decode(Buffer.from(part, 'base64url')))
+    const value: unknown = JSON.parse(decoder.decode(Buffer.from(part, 'base64url')))
     return isJsonObject(value) ? value : undefined
   } catch {
     return undefined
