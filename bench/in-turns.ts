@@ -20,6 +20,6 @@ export function post (path: string, key: string, body: string): string {
   return `POST ${path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${key}\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
 }
 
-export function get (path: string): string {
-  return `GET ${path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${catcherKey}\r\n\r\n`
+export function get (path: string, key = catcherKey): string {
+  return `GET ${path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${key}\r\n\r\n`
 }

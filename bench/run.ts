@@ -31,6 +31,7 @@ import { scaleOf } from './scale.ts'
 import { schedules } from './schedules.ts'
 import { payloadSizes } from './sizes.ts'
 import { together } from './together.ts'
+import { tokens } from './tokens.ts'
 import { waiting } from './waiting.ts'
 import { waitingMany } from './waiting-many.ts'
 import { webhooks } from './webhooks.ts'
@@ -60,6 +61,7 @@ const scenarios = {
   client,
   instructions,
   together,
+  tokens,
 } satisfies Record<string, (options: BenchOptions) => Promise<Report>>
 
 const { values, positionals } = parseArgs({

@@ -22,9 +22,7 @@ export class Credentials {
 
   /** The grant of a key or token, if it is known without asking anybody, which is enough for most requests. */
   recall (secret: string, place: TokenPlace): Grant | undefined {
-    return this.#tokens === null || !looksLikeToken(secret)
-      ? this.#keys.recall(secret)
-      : this.#tokens.recall(secret, place) ?? this.#keys.recall(secret)
+    return this.#tokens?.recall(secret, place) ?? this.#keys.recall(secret)
   }
 
   /** The grant of what opened a session, a key or a person, as long as it is valid. @throws {Unavailable} */

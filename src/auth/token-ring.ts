@@ -10,12 +10,15 @@ import type { Grant, GrantListener } from './grant.ts'
 import type { LogOutput } from './key-log.ts'
 import type { KeyRing } from './key-ring.ts'
 import { requireScope } from './scopes.ts'
-import { BadToken, TokenChecker, tokenFaultOf } from './token-check.ts'
+import { BadToken, TokenChecker, looksLikeToken, tokenFaultOf } from './token-check.ts'
 import type { TokenPlace, TokenFault } from './token-check.ts'
 import { callerOfSubject } from './token-rules.ts'
 
-/** How many checked tokens are remembered, the latest used. */
+/** How many checked tokens are remembered, the latest used; and how many with their text, which is found faster. */
 const maxKnown = 10_000
+const maxWithText = 1000
+/** So many characters at a token's end are no other's: they are of its signature. */
+const tailLength = 32
 
 const faultTexts: Readonly<Record<TokenFault, string>> = {
   malformed: 'it is no token that this service can read',
@@ -81,6 +84,8 @@ export class TokenRing {
   readonly checker: TokenChecker
   readonly #ring: TokenRingOptions['ring']
   readonly #known = new LRUCache<string, KnownSubject>({ max: maxKnown })
+  /** Some of them, by their end: a digest, and the hash of a long text, take longer than all else here. */
+  readonly #seen = new LRUCache<string, { text: string, known: KnownSubject }>({ max: maxWithText })
   readonly #checks = new Shared<KnownSubject>()
   readonly #open = new Map<KnownSubject, Set<OpenUse>>()
 
@@ -94,12 +99,22 @@ export class TokenRing {
     this.checker.start()
   }
 
-  /** The grant of a token, if that is known without a check, which is enough for most requests. */
+  /**
+   * The grant of a token, if that is known without a check, which is enough for most requests.
+   * @param token or a key
+   */
   recall (token: string, place: TokenPlace): Grant | undefined {
-    const known = this.#known.get(tokenDigest(token))
+    const seen = this.#seen.get(token.slice(-tailLength))
+    const known = seen?.text === token ? seen.known : this.#remember(token)
     if (known === undefined || !this.isCurrent() || this.endOf(known, place) !== undefined) return undefined
     this.counts.hits++
     return new SubjectGrant(this, known, place)
+  }
+
+  #remember (token: string): KnownSubject | undefined {
+    const known = looksLikeToken(token) ? this.#known.get(tokenDigest(token)) : undefined
+    if (known !== undefined) this.#seen.set(token.slice(-tailLength), { text: token, known })
+    return known
   }
 
   /** Did its issuer sign it, as was found before? */
@@ -185,7 +200,8 @@ export class TokenRing {
   }
 
   async #check (secret: string, digest: string): Promise<KnownSubject> {
-    const token = await this.checker.check(secret)
+    // The claims may be large, and the ruling is all that is needed of them.
+    const { claims, ...token } = await this.checker.check(secret)
     const { issuer, subject, ruling } = token
     const caller = 'identity' in ruling ? callerOfSubject(ruling.identity, { issuer, subject }) : null
     const known: KnownSubject = {

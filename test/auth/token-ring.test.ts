@@ -1,4 +1,5 @@
 import t from 'tap'
+import type { Test } from 'tap'
 import { TokenRing } from '../../src/auth/token-ring.ts'
 import { Unavailable } from '../../src/core/errors.ts'
 import { parseIssuers } from '../../src/core/issuers.ts'
@@ -10,17 +11,35 @@ import { until } from '../helpers/until.ts'
 const key = await signingKey('ES256', { kid: 'one' })
 const now = () => Math.floor(Date.now() / 1000)
 
-t.test('a token that was checked waits, like others, for an issuer that was away for longer than a day', async t => {
-  const issuer = await testIssuer(t, [key.jwk])
-  const issuers = parseIssuers(JSON.stringify([{ issuer: issuer.url, audience: 'us', rules: [{ anyone: true, tenant: 'default', agent: 'a', scopes: ['pass'] }] }]), () => '')
+/** A ring that no Redis is behind. */
+function ringFor (t: Test, url: string, jwks?: object) {
+  const issuers = parseIssuers(JSON.stringify([{ issuer: url, audience: 'us', jwks, rules: [{ anyone: true, tenant: 'default', agent: { claim: 'sub' }, scopes: ['pass'] }] }]), () => '')
   const log = { isRecent: () => true, timeAt: () => Date.now(), follow () {} }
   const output = { info () {}, warn () {}, error () {} }
   const ring = new TokenRing({ issuers, baseUrl: () => '', ring: { blocks: { isKnown: true, readAt: 0, isBlocked: () => false }, log } as never, output: output as never })
   ring.start()
   t.teardown(() => ring.checker.stop())
+  return ring
+}
+
+t.test('a token is known by all of its text, and costs no signature again', async t => {
+  const ring = ringFor(t, 'https://id.example.com', { keys: [key.jwk] })
+  const tokens = await Promise.all(Array.from({ length: 1100 }, (_, n) => key.sign({ iss: 'https://id.example.com', aud: 'us', sub: `s${n}`, exp: now() + 60 })))
+  // At most 500 signatures are checked in a second.
+  for (const token of tokens) await until(() => ring.find(token, 'api').catch(() => undefined))
+  t.ok(ring.checker.counts.shed > 0)
+  t.strictSame(tokens.map(token => ring.recall(token, 'api')?.caller.agent), tokens.map((_, n) => `s${n}`))
+  const [one, other] = tokens.slice(-2) as [string, string]
+  for (const changed of [`f${one.slice(1)}`, one.replace('.', '.A'), one.slice(0, -1), other.slice(0, -40) + one.slice(-40), one.slice(-32), '']) t.equal(ring.recall(changed, 'api'), undefined, changed)
+  t.equal(ring.checker.counts.verified, 1100)
+})
+
+t.test('a token that was checked waits, like others, for an issuer that was away for longer than a day', async t => {
+  const issuer = await testIssuer(t, [key.jwk])
+  const ring = ringFor(t, issuer.url)
   const token = await key.sign({ iss: issuer.url, aud: 'us', sub: 'ann', exp: now() + 90_000 })
   const grant = await ring.find(token, 'api')
-  t.match(grant.caller, { tenant: 'default', agent: 'a' })
+  t.match(grant.caller, { tenant: 'default', agent: 'ann' })
   t.ok(ring.recall(token, 'api'))
   const ended: unknown[] = []
   await grant.onEnd({ ended: why => { ended.push(why) }, changed () {} })
