@@ -145,9 +145,9 @@ export class IssuerKeys {
     }
   }
 
-  /** Does what was fetched still count? */
-  get areKnown (): boolean {
-    return performance.now() < this.#countsUntil
+  /** Does what was fetched still count? @param now by this process's monotonic clock */
+  areKnown (now: number): boolean {
+    return now < this.#countsUntil
   }
 
   /** Is the key with this id among those that were fetched last? */
@@ -160,7 +160,7 @@ export class IssuerKeys {
    * @throws {Unavailable} none is known
    */
   async find (algorithm: string, kid: string | undefined): Promise<IssuerKey[]> {
-    if (!this.areKnown) await this.#first()
+    if (!this.areKnown(performance.now())) await this.#first()
     const fitting = this.#keys.filter(key => key.fits(algorithm))
     if (kid === undefined) return fitting
     const named = fitting.filter(key => key.kid === kid)
