@@ -1,3 +1,5 @@
+import { createPublicKey } from 'node:crypto'
+import { CompactSign } from 'jose'
 import t from 'tap'
 import type { Test } from 'tap'
 import { loadConfig } from '../../src/config.ts'
@@ -90,7 +92,7 @@ t.test('what is wrong is said in one word, the first of its order', async t => {
     'another payload': `${header}.${part(claims({ sub: 'eve' }))}.${signature}`,
     'a key of its own': await unknown.sign(claims(), { jwk: unknown.jwk, jku: `${issuer.url}/keys` }),
     'not its algorithm': await (await signingKey('PS256', { kid: 'two' })).sign(claims()),
-    HMAC: await new (await import('jose')).CompactSign(Buffer.from(JSON.stringify(claims()))).setProtectedHeader({ alg: 'HS256', kid: 'one' }).sign(Buffer.from('secret')),
+    HMAC: await new CompactSign(Buffer.from(JSON.stringify(claims()))).setProtectedHeader({ alg: 'HS256', kid: 'one' }).sign(Buffer.from('secret')),
   })) t.equal(await refused(t, token), 'signature', what)
   t.equal(await refused(t, await first.sign(claims({ exp: now() - 31, aud: 'x' }))), 'expiry')
   t.equal(await refused(t, await first.sign(claims({ nbf: now() + 40 }))), 'expiry')
@@ -103,6 +105,73 @@ t.test('what is wrong is said in one word, the first of its order', async t => {
     'within 30 s': { exp: now() - 5, nbf: now() + 5 }, 'a float': { exp: now() + 0.5 }, 'far away': { exp: 1e15 }, 'several audiences': { aud: ['x', baseUrl] },
   })) t.equal((await ask(await first.sign(claims(more)))).statusCode, 200, what)
   for (const typ of ['JWT', 'jwt', 'at+jwt', 'application/AT+JWT']) t.equal((await ask(await first.sign(claims(), { typ }))).statusCode, 200, typ)
+})
+
+t.test('keys that a token brings or names are of its issuer, or none', async t => {
+  const foreign = await testIssuer(t, [unknown.jwk])
+  const two = await testApp(t, { ISSUERS: JSON.stringify([{ issuer: issuer.url, rules }, { issuer: foreign.url, rules }]), BASE_URL: baseUrl })
+  const code = async (token: string) => {
+    const { statusCode, headers } = await two.app.inject({ url: '/api/whoami', headers: { authorization: `Bearer ${token}` } })
+    return `${statusCode} ${/error_description="(\w+)"/.exec(String(headers['www-authenticate']))?.[1] ?? ''}`
+  }
+  t.equal(await code(await first.sign(claims())), '200 ')
+  t.equal(await code(await unknown.sign(claims({ iss: foreign.url }))), '200 ', 'with the same kid')
+  const { n, e, x, y } = { ...second.jwk, ...first.jwk } as Record<string, string>
+  const hmac = async (alg: string, secret: string | Buffer) => await new CompactSign(Buffer.from(JSON.stringify(claims()))).setProtectedHeader({ alg, kid: 'two' }).sign(Buffer.from(secret))
+  const pem = createPublicKey({ key: second.jwk as Record<string, string>, format: 'jwk' })
+  for (const [what, token] of Object.entries({
+    'another issuer’s key': await unknown.sign(claims()),
+    'one issuer’s key for another': await first.sign(claims({ iss: foreign.url })),
+    'HMAC with the public key, as PEM': await hmac('HS256', pem.export({ type: 'spki', format: 'pem' })),
+    'as DER': await hmac('HS512', pem.export({ type: 'spki', format: 'der' }).toString('latin1')),
+    'as its modulus': await hmac('HS256', Buffer.from(n!, 'base64url').toString('latin1')),
+    'as it is published': await hmac('HS256', JSON.stringify({ kty: 'RSA', n, e })),
+    'a curve’s key for RSA': await first.sign(claims(), { kid: 'two' }),
+    ...Object.fromEntries(await Promise.all(Object.entries({
+      jwk: unknown.jwk, jku: `${foreign.url}/keys`, x5u: `${foreign.url}/keys`, x5c: ['MIIB'], 'x5t#S256': 'AAAA', 'jwk of its issuer': first.jwk,
+    }).map(async ([name, value]) => [name, await unknown.sign(claims(), { [name.split(' ')[0]!]: value })]))),
+    'no kid': await unknown.sign(claims(), { kid: undefined }),
+  })) t.equal(await code(token), '401 signature', what)
+  t.notOk([x, y].includes(undefined as never))
+  t.strictSame([...new Set(foreign.asked)].sort(), ['/.well-known/openid-configuration', '/keys'], 'what a token names isn’t asked for')
+  t.ok(foreign.asked.length <= 4)
+  for (const [what, token] of Object.entries({
+    'alg in other letters': await first.sign(claims()).then(token => token.replace(/^[^.]*/, Buffer.from('{"alg":"es256","kid":"one"}').toString('base64url'))),
+    'alg that is a list': await first.sign(claims()).then(token => token.replace(/^[^.]*/, Buffer.from('{"alg":["none"],"kid":"one"}').toString('base64url'))),
+    'none in other letters': `${Buffer.from('{"alg":"nOnE"}').toString('base64url')}.${Buffer.from(JSON.stringify(claims())).toString('base64url')}.`,
+  })) t.equal(await code(token), '401 signature', what)
+})
+
+t.test('claims of any form match what equals them, and nothing else', async t => {
+  const who = async (more: object) => {
+    const { statusCode, body } = await ask(await first.sign(claims(more)))
+    return statusCode === 200 ? JSON.parse(body).agent as string : statusCode
+  }
+  const many = (count: number, last: unknown) => ({ groups: [...Array(count).fill(0), last] })
+  t.equal(await who(many(2500, 'builders')), 'ann')
+  for (const groups of [
+    {}, [], null, 0, true, '', ['builders '], 'Builders', 'bu\u0131lders', '\uff42uilders', 'builders\u200b', 'b\u0443ilders', [['builders']], [{ builders: true }], { builders: 'builders' }, { 0: 'builders' },
+    [null, {}, []], 'builders,readers', { length: 1, 0: 'builders' }, { __proto__: null, toString: 'builders' },
+  ]) t.equal(await who({ groups }), 401, JSON.stringify(groups))
+  t.equal(await who({ groups: 'builders' }), 'ann', 'one value is as a list of it')
+  for (const [what, more] of Object.entries({
+    'a number as text': { level: '3' }, 'true as text': { level: 'true' }, 'another case': { level: 3, repository: { owner: 'ACME/web' } }, 'in a list': { level: 3, repository: [{ owner: 'acme/web' }] },
+    'a prefix that is not all of it': { level: 3, repository: { owner: 'acme' } }, 'a name with its dot': { level: 3, 'repository.owner': 'acme/web' }, inherited: { level: 3, repository: 'acme/web' },
+  })) t.equal(await who({ groups: [], scope: 'handoff:pass', ...more }), 401, what)
+  for (const name of [{}, ['x'], 7, true, null, '', '\ud800']) t.equal(await who({ groups: 'nameless', 'org/unit': { name: 'acme' }, name }), 401, `an agent that is ${JSON.stringify(name)}`)
+  for (const tenant of [{}, ['acme'], 7, 'a b', '\u0430cme', 'acme\n', 'a'.repeat(65), '']) t.equal(await who({ groups: 'nameless', 'org/unit': { name: tenant }, name: 'n' }), 401, `a tenant that is ${JSON.stringify(tenant)}`)
+  t.equal(await refused(t, await first.sign(JSON.stringify(claims()).replace('"exp":', '"exp":1e400,"x":'))), 'malformed')
+  t.equal((await ask(await first.sign(JSON.stringify(claims()).replace('"exp":', '"exp":1e300,"x":')))).statusCode, 200)
+  for (const sub of [{}, ['ann'], 7, '', null]) t.equal(await refused(t, await first.sign(claims({ sub }))), 'malformed', `sub ${JSON.stringify(sub)}`)
+  for (const aud of [{}, 7, null, '', [7], [baseUrl, {}], [baseUrl, '']]) t.equal(await refused(t, await first.sign(claims({ aud }))), 'malformed', `aud ${JSON.stringify(aud)}`)
+  for (const aud of [[], 'x', baseUrl.toUpperCase(), `${baseUrl}?`, `${baseUrl} `, [`${baseUrl}/mcp/`]]) t.equal(await refused(t, await first.sign(claims({ aud }))), 'audience', `aud ${JSON.stringify(aud)}`)
+  // At most 8 KiB, of 64 more letters in the header of a signed token of exactly that.
+  const whole = await first.sign(claims())
+  const padded = async (length: number) => await first.sign(claims({ p: 'x'.repeat(Math.floor((length - whole.length) * 3 / 4) - 8) }))
+  const longest = await padded(8192)
+  t.ok(longest.length > 8180 && longest.length <= 8192, String(longest.length))
+  t.equal((await ask(longest)).statusCode, 200)
+  t.equal(await refused(t, await padded(8212)), 'malformed')
 })
 
 t.test('a token for /mcp alone is taken there alone, where the challenge says where to get one', async t => {
