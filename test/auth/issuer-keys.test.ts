@@ -1,3 +1,4 @@
+import { generateKeyPairSync } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { IssuerKeys } from '../../src/auth/issuer-keys.ts'
@@ -202,4 +203,23 @@ t.test('what is known of an issuer that is away counts on for 24 h, and then not
   })
   t.strictSame(found, ['known', 'away', true, 'known', true, 'away', false, 'known', 'signature', true])
   t.equal(asked.length, 4, 'of one that doesn’t say where its keys are, nobody asks for them')
+})
+
+t.test('a key that can’t verify a token is none, and hinders no other', async t => {
+  const { publicKey } = generateKeyPairSync('rsa', { modulusLength: 1024 })
+  const { jwk: rsa } = await signingKey('RS256')
+  const { jwk: curve } = await signingKey('ES256')
+  const { jwk: edwards } = await signingKey('EdDSA')
+  const offCurve = { ...curve, y: curve.x }
+  const jwks = {
+    keys: [
+      publicKey.export({ format: 'jwk' }), offCurve, { kty: 'oct', k: 'c2VjcmV0' }, { ...rsa, use: 'enc' }, { ...rsa, key_ops: ['sign'] }, { ...rsa, alg: 'RSA-OAEP' }, { ...rsa, n: undefined }, { ...curve, crv: 'secp256k1' },
+      { ...edwards, crv: 'X25519' }, {}, { ...rsa, kid: 'rsa', use: 'sig', key_ops: ['verify'], x5c: ['no'] }, { ...rsa, kid: 'ps', alg: 'PS256' }, { ...curve, kid: 'ec', alg: 'ES256' }, { ...edwards, kid: 'ed', alg: 'Ed25519' },
+    ],
+  }
+  const [given] = parseIssuers(JSON.stringify([{ issuer, jwks, rules: [{ anyone: true, tenant: 'default', agent: 'a', scopes: ['pass'] }] }]), () => '')
+  const known = new IssuerKeys(given!, { info () {}, error () {} } as never, () => {})
+  const found = async (algorithm: string) => (await known.find(algorithm, undefined)).map(({ kid }) => kid)
+  t.strictSame(await Promise.all(['RS256', 'PS256', 'ES256', 'ES384', 'EdDSA', 'HS256', 'none', 'RSA-OAEP'].map(found)), [['rsa'], ['rsa', 'ps'], ['ec'], [], ['ed'], [], [], []])
+  t.notOk(await known.renew('another'), 'keys that are given are not fetched')
 })
