@@ -31,7 +31,8 @@ const simulated: Record<typeof names[number], unknown> = {
   setInterval: (run: () => void, milliseconds: number) => time.after(milliseconds, time.process, run, milliseconds),
   clearInterval: end,
   setImmediate: (run: () => void) => time.immediately(run),
-  performance: { timeOrigin: epoch, now: () => time.now + time.process.skew },
+  // fetch takes the last member when it is first used, and keeps it.
+  performance: { timeOrigin: epoch, now: () => time.now + time.process.skew, markResourceTiming () {} },
 }
 
 /**
