@@ -56,6 +56,7 @@ if isFull(#note + #answer) then return { 'full' } end
 
 local outbox, ask = openOutbox(key, key, member), openAsk(key, member, extra)
 local decisions = of == 'p' and openDecisions(key, member)
+openCalls(key, member, extra)
 local before, caught, rest = string.match(record, '^2?:?(%l+ %S+ %d+ %d+ %S+ %S+) (%d+) %d+(.*)$')
 local until_done, beat
 until_done, beat, extra = restFrom(extra, now, ask.left, math.min(tonumber(deadline), caught + max))

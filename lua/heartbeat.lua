@@ -39,6 +39,10 @@ local is_open = id and now < tonumber(expires)
 local before, caught, deadline, rest = string.match(record, '^2?:?(%l+ %S+ %d+ %d+ %S+ %S+) (%d+) (%d+)(.*)$')
 local plain, changed = not extra, false
 extra = extra or ''
+if progress ~= '' and string.find(extra, ' M', 1, true) then
+  --@include tasks
+  openTask(key, key, string.match(key, MEMBER), extra)
+end
 if extend_by ~= '' then
   local extended = math.min(is_open and expires + left + extend_by or now + extend_by, caught + max)
   if is_open then
@@ -65,7 +69,13 @@ if changed or plain then
 else
   redis.call('HSET', key, 'x', extra)
 end
-if progress ~= '' then redis.call('HSET', key, 'g', ms(now) .. ' ' .. progress) end
+if progress ~= '' then
+  redis.call('HSET', key, 'g', ms(now) .. ' ' .. progress)
+  if string.find(extra, ' M', 1, true) then
+    --@include tasks
+    noteTask(key, seconds .. micros, 'progress', string.match(key, MEMBER), record, extra)
+  end
+end
 if checkpoint then redis.call('HSET', key, 'k', checkpoint) end
 local reply = { 'caught', tonumber(deadline), beat, string.match(extra, ' q') and 1 or 0, reason,
   unpack(asked and { record, extra, now } or {}) }

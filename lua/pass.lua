@@ -77,9 +77,9 @@ if options == '' then
   call('HSET', key, 's', record, 'p', payload)
 else
   --@include events
-  --@if events
   local outbox = openOutbox(due, key, member)
-  --@end
+  -- This handoff itself isn't there yet.
+  if string.find(options, ' M', 1, true) then openTask(due, key, member, options) end
   if kind then
     --@include ticks
     noteTicked(mark, ticked, kind, making, tick, now)
@@ -87,10 +87,8 @@ else
   -- These words' values become times and counts; all other words go into field x as they are.
   extra = string.gsub(options, ' [afhlnzACK]%S+', '')
   available = string.match(options, ' a(%d+)')
-  if available then
-    available = now + available
-    extra = extra .. ' a' .. ms(available)
-  end
+  available = available and now + available
+  if available then extra = extra .. ' a' .. ms(available) end
   local calls, target_size = string.match(options, ' C(%l+1?)/(%d+)')
   if calls then
     target, payload = string.sub(payload, -target_size), string.sub(payload, 1, -target_size - 1)
@@ -112,12 +110,10 @@ else
   end
   --@include passing
   call('HSET', key, unpack(fieldsOf(record, payload, extra, string.match(options, ' n(%d+)'), schema, after, target)))
-  --@if events
   append(outbox, seconds .. micros, 'passed', member, record, extra, '-')
   if kept then
     append(outbox, seconds .. micros, 'approval_requested', member, record, extra, '-', ' e' .. until_expiry)
   end
-  --@end
 end
 call('PEXPIREAT', key, string.format('%d', expires + RETENTION))
 -- A delayed handoff is due at the end of its delay: then the sweep adds it to its inbox, and moves it on. A blocked one

@@ -44,7 +44,8 @@ local isTaken = status == 'caught' and now < tonumber(extra and string.match(ext
 if isTaken and ARGV[5] == '2' then return { 'not_found' } end
 local attempt = {
   outbox = openOutbox(key, key, member), key = key, member = member, record = record, extra = extra,
-  retention = retention, now = now, micros = micros, kept = fault and { 'e', fault } or {}
+  retention = retention, now = now, micros = micros, kept = fault and { 'e', fault } or {},
+  begins = not isTaken and (status ~= 'caught' or not pauseBehind(extra))
 }
 openCalls(key, member, extra)
 local next = succeed(attempt, 0)

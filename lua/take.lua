@@ -76,7 +76,7 @@ while most > 0 do
     elseif status and now >= tonumber(available or 0) then
       local checkpoint = checkpointOf(key, extra)
       local length = lengthOf(#payload, #(schema or ''), #(decision or ''), #(checkpoint or ''))
-      if isTooLong(size, length) then more = 1 break end
+      if isTooLong(size, length) or not isTaskHere(key, member, extra, #caught > 0) then more = 1 break end
       size = size + length
       outbox = outbox or openOutbox(inbox, key, member)
       local deadline

@@ -55,6 +55,8 @@ import { operationsOf } from './operations/table.ts'
 import { readClients } from './http/clients.ts'
 import { llmsRoute, skillRoutes } from './http/routes/agent-texts.ts'
 import { healthRoutes } from './http/routes/health.ts'
+import { a2aCards } from './a2a/card-route.ts'
+import { a2aRoute } from './a2a/route.ts'
 import { serverCard } from './mcp/card.ts'
 import { ResourceMetadata } from './mcp/resource-metadata.ts'
 import { mcpPreflight, mcpRoute, originCheck } from './mcp/route.ts'
@@ -263,6 +265,7 @@ export async function buildApp (
     workers,
     after,
     inboxSettings,
+    cards: store.cards,
     approvals,
     decisions,
     asks,
@@ -295,6 +298,9 @@ export async function buildApp (
   const metadata = forMcp.length === 0 ? null : new ResourceMetadata(app, forMcp, baseUrl)
   const isAllowed = originCheck(config.mcpOrigins, config.baseUrl !== undefined, baseUrl)
   mcpPreflight(app, config.mcpOrigins, isAllowed)
+  const { issuers, a2aRoot: root } = config
+  const gate = { credentials, guessesOf, shed, limit }
+  const cards = await a2aCards(app, store.cards, gate, { baseUrl, issuers, root, pushes: false })
   await app.register(async api => {
     api.addHook('onRequest', shed)
     api.addHook('onRequest', (request, reply, done) => {
@@ -309,18 +315,17 @@ export async function buildApp (
     const batches = new Batches(operations, requests, config.bodyLimit, (error, { requestId }) =>
       onFault(error, requestId))
     batchRoute(api, batches, { sizes: requests.batchSizes, bodyLimit: config.batchLimit, log })
-    mcpRoute(api, {
+    const room: Pick<Parameters<typeof mcpRoute>[1], 'operations' | 'onMoved' | 'onFault'> = {
       operations,
-      metadata,
-      isAllowed,
-      requests,
       onMoved (request, { moved, operated, traceparent }) {
         logOperated(log, request, operated)
         requests.count(moved)
         logMoved(request, moved, traceparent)
       },
       onFault: (error, request) => onFault(error, request.id),
-    })
+    }
+    mcpRoute(api, { ...room, metadata, isAllowed, requests })
+    a2aRoute(api, { ...room, tasks: store.tasks, reads, waiter, cards, requests, wait: config.a2aWait })
   })
   const people: People = {
     credentials,

@@ -18,11 +18,11 @@ const unit = Symbol('unit')
 /**
  * Durations. A plain number is in the setting's own unit; a value with a unit, such as `48h`, works in every setting.
  */
-const seconds = (standard: number, what: string, least = 1) =>
+const seconds = (standard: number, what: string, least = 1, most = 10 * 365 * 86400) =>
   Type.Integer({
     [unit]: 1000,
     minimum: least,
-    maximum: 10 * 365 * 86400,
+    maximum: most,
     default: standard,
     description: `${what}: a duration, as in 90s, 15m, 48h or 30d, ${least === 0
       ? '0 for off'
@@ -155,6 +155,11 @@ const environment = Type.Object({
     default: '',
     description: 'origins of the browsers that may call /mcp: https://agents.example.com,http://localhost:3000'
   }),
+  A2A_WAIT: seconds(55, 'how long an A2A client’s SendMessage waits for its task, 600s at most', 1, 600),
+  A2A_ROOT: Type.Optional(Type.String({
+    pattern: '^[A-Za-z0-9._-]{1,64}/[A-Za-z0-9._-]{1,64}$',
+    description: 'whose A2A card is at the service’s own address too: an inbox, as tenant/inbox'
+  })),
   METRICS_INBOXES: Type.Integer({
     minimum: 0,
     maximum: 10_000,
@@ -246,6 +251,8 @@ export function loadConfig (env: NodeJS.ProcessEnv = process.env) {
     /** 0: no limit. */
     ratePerMinute: given.RATE_LIMIT_PER_MINUTE,
     mcpOrigins,
+    a2aWait: given.A2A_WAIT * 1000,
+    a2aRoot: rootOf(given.A2A_ROOT),
     metricsInboxes: given.METRICS_INBOXES,
     /** Undefined: they are served on `port`. */
     metricsPort: given.METRICS_PORT,
@@ -254,6 +261,11 @@ export function loadConfig (env: NodeJS.ProcessEnv = process.env) {
     logLevel: given.LOG_LEVEL,
   })
   return config
+}
+
+function rootOf (text: string | undefined): { tenant: string, inbox: string } | undefined {
+  const [tenant, inbox] = text?.split('/') ?? []
+  return tenant === undefined || inbox === undefined ? undefined : { tenant, inbox }
 }
 
 /** @throws {SettingError} with a JSON Pointer to what is wrong */

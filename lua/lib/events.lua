@@ -1,6 +1,7 @@
 -- Events (docs/events.md): each transition writes its own, in the same script. lib/appending.lua says where to, and has
 -- `appendPlain`, which takes an event's words. This makes them of the handoff's fields. A handoff that was passed with
--- a callback notes its own, whether events are on or not.
+-- a callback notes its own, and one that came by A2A what its task makes of it, whether events are on or not.
+--@include tasks
 --@if events
 --@else
 -- As in lib/appending.lua, where there are events.
@@ -24,6 +25,7 @@ local CALL_KEPT = 3456000000
 local function openCalls() end
 --@else
 local function openCalls(key, member, extra)
+  if extra and string.find(extra, ' M', 1, true) then openTask(key, key, member, extra) end
   if not extra or not string.find(extra, ' C', 1, true) then return end
   local partition, tenant = string.match(key, '^[^}]*}:'), string.match(member, '^[^:]+')
   redis.call('EXISTS', key, partition .. 'calls', partition .. 'calls:' .. tenant,
@@ -64,6 +66,9 @@ end
 -- given; false where no callback tells this, since a successor of the same step does.
 local function append(outbox, micros, type, member, record, extra, caught_by, more, result)
   local is_told = result ~= false and extra and string.find(extra, ' C', 1, true)
+  if extra and string.find(extra, ' M', 1, true) then
+    noteTask(outbox, micros, type, member, record, extra, result == false)
+  end
   --@if events
   --@else
   if not is_told then return end

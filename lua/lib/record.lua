@@ -55,6 +55,8 @@
 --   K  -                                     caught: when the checkpoint was given, a   pass: t or b for a schedule's
 --                                            time, a slash, and by whom                tick, its making, the tick, with
 --                                                                                      slashes between (lib/ticks.lua)
+--   M  -                                     A2A: the id of the task that it is of       pass: as in x
+--                                            (lib/tasks.lua)
 --   N  -                                     caught: what its worker calls itself,     -
 --                                            the latest
 --   O  its callbacks: how many are pending,  -                                         -

@@ -95,7 +95,9 @@ local function succeed(attempt, pause)
     end
   end
   local next_extra = ' n' .. number .. ' o' .. id .. (pause > 0 and ' a' .. available or '') ..
-    string.gsub(extra, ' [^bcdgjmprstuwACJKSTUW]%S+', '')
+    string.gsub(extra, ' [^bcdgjmprstuwACJKMSTUW]%S+', '')
+  -- An A2A task that has ended stays so: what comes after it is another.
+  if attempt.begins then next_extra = string.gsub(next_extra, ' M%S+', ' M' .. next_id) end
   -- The next attempt keeps field b, and is blocked by the handoffs that this one still waited for: they may have ended
   -- since, so the sweep checks at once. Dependents of this one wait for the next attempt, unless this one had ended for
   -- good before.

@@ -41,6 +41,7 @@ local function lookAtQuestion(batch, key, member, record, extra, deadline)
   if not ask then return deadline end
   if batch.now < ask.expires then return math.min(ask.expires, tonumber(deadline)) end
   local outbox = openOutbox(key, key, member)
+  openCalls(key, member, extra)
   redis.call('HSET', key, 'x', endAsk(ask, outbox, batch.micros, member, record, extra, batch.now))
   return deadline
 end

@@ -32,8 +32,14 @@ declare module 'fastify' {
   }
 }
 
-/** Bearer authentication and scopes for all routes of this instance. It runs before a body is read. */
-export async function useAuth (app: FastifyInstance, credentials: Credentials, guessesOf: GuessesOf): Promise<void> {
+/**
+ * Bearer authentication and scopes for all routes of this instance. It runs before a body is read.
+ * @param isOpen whether a request needs no key; left out: each needs one
+ */
+export async function useAuth (
+  app: FastifyInstance, credentials: Credentials, guessesOf: GuessesOf,
+  isOpen?: (request: FastifyRequest) => Promise<boolean>
+): Promise<void> {
   app.decorateRequest('caller', null as unknown as Caller)
   app.decorateRequest('granted', null as unknown as Grant)
   app.decorateRequest('grant', function (this: FastifyRequest, scope = this.routeOptions.config.scope) {
@@ -60,13 +66,19 @@ export async function useAuth (app: FastifyInstance, credentials: Credentials, g
         : admit(request, grant)
     },
   })
-  app.addHook('onRequest', app.verifyBearerAuth!)
+  const verify = app.verifyBearerAuth!
+  app.addHook('onRequest', isOpen === undefined
+    ? verify
+    : function (request, reply, done) {
+      isOpen(request).then(isOpen => isOpen ? done() : verify.call(this, request, reply, done), done)
+    })
   app.addHook('onRequest', checkScope)
   app.addHook('preValidation', authoriseAgain)
 }
 
 function checkScope (request: FastifyRequest, reply: FastifyReply, done: () => void): void {
-  requireScope(request.caller, request.routeOptions.config.scope)
+  // What needs no key has no caller.
+  if (request.caller !== null) requireScope(request.caller, request.routeOptions.config.scope)
   done()
 }
 

@@ -7,6 +7,10 @@ import type { RefusedCounts } from './overload.ts'
 import { continueBody } from './unread-bodies.ts'
 
 declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Its body may be of other types than JSON's: the route looks at it itself. */
+    takesAnyType?: true
+  }
   interface FastifyRequest {
     /** The body's bytes; empty if there was no body. */
     bytes: Buffer
@@ -33,7 +37,7 @@ export function useJsonBodies (app: FastifyInstance, bodies: Bodies, standard: n
   app.removeAllContentTypeParsers()
   // `*` stands for every other content type, and for none at all: that is fine as long as the body is empty.
   app.addContentTypeParser(['application/json', '*'], (request, payload, done) => {
-    if (Number(request.headers['content-length']) > large && !isPlainJson(request)) {
+    if (Number(request.headers['content-length']) > large && !isPlainJson(request) && !takesAnyType(request)) {
       return done(new Problem('unsupported_media_type'))
     }
     bodies.read(request, standard, done)
@@ -53,6 +57,10 @@ export function useJsonBodies (app: FastifyInstance, bodies: Bodies, standard: n
       done(error as Error)
     }
   })
+}
+
+function takesAnyType ({ routeOptions: { config } }: FastifyRequest): boolean {
+  return config.takesAnyType === true
 }
 
 function cutBody (request: FastifyRequest, bytes: Buffer): void {

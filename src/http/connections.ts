@@ -240,7 +240,8 @@ export function authoriseAgain (request: FastifyRequest, reply: FastifyReply, do
 }
 
 async function authorise (request: FastifyRequest): Promise<void> {
-  request.caller = await request.grant().authorise()
+  // What needs no key has no grant.
+  if (request.granted !== null) request.caller = await request.grant().authorise()
 }
 
 declare module 'fastify' {

@@ -3,6 +3,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { invalid } from '../core/errors.ts'
 import { noMembers } from '../core/json.ts'
 import { isWorker, workerPattern } from '../core/model.ts'
+import type { NeededScope } from '../core/model.ts'
 import { problems } from '../core/schemas/problem.ts'
 import { toCall } from '../operations/admit.ts'
 import type { Operation, OperationCall, OperationOutcome } from '../operations/operation.ts'
@@ -10,6 +11,7 @@ import { jsonType } from './body.ts'
 import { noteOutcome, traceparentOf } from './observe.ts'
 import type { DecisionLog } from './observe.ts'
 import type { OpenStream } from '../handoffs/feed/events.ts'
+import type { WaitingRequester } from '../handoffs/wait/waiter.ts'
 
 /** Makes a route of each operation. @param log for what people and operators do */
 export function operationRoutes (app: FastifyInstance, operations: readonly Operation[], log: DecisionLog): void {
@@ -90,6 +92,16 @@ function callOf (request: FastifyRequest): OperationCall {
     requester: request,
     wait
   }, members ?? noMembers)
+}
+
+/** Who asks by a request for an operation of this scope, where the request's route has no scope. */
+export function requesterFor (request: FastifyRequest, scope: NeededScope | undefined): WaitingRequester {
+  return {
+    grant: () => request.grant(scope),
+    isGone: () => request.isGone(),
+    onGone: listener => request.onGone(listener),
+    budget: () => request.budget()
+  }
 }
 
 /** The client's Idempotency-Key. The request's schema has checked its form. */

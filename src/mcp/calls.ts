@@ -5,7 +5,7 @@ import type { Caller, Scope } from '../core/model.ts'
 import type { WaitingRequester } from '../handoffs/wait/waiter.ts'
 import { traceparentOf } from '../http/observe.ts'
 import type { Requests } from '../http/observe.ts'
-import { workerOf } from '../http/operations.ts'
+import { requesterFor, workerOf } from '../http/operations.ts'
 import { asProblem, problemText } from '../http/problems.ts'
 import type { BatchLimit } from '../http/rate-limit.ts'
 import type { Incoming } from '../operations/admit.ts'
@@ -76,12 +76,7 @@ export class ToolCalls {
   /** The call, without what its arguments say. */
   #incoming ({ scope }: OperationTool, { id: callId, args, traceparent }: ToolCall, request: FastifyRequest): Incoming {
     const { caller } = request
-    const requester: WaitingRequester = {
-      grant: () => request.grant(scope),
-      isGone: () => request.isGone(),
-      onGone: listener => request.onGone(listener),
-      budget: () => request.budget()
-    }
+    const requester = requesterFor(request, scope)
     return {
       caller,
       id: '',

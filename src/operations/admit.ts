@@ -76,10 +76,22 @@ export function admissionOf (operation: Operation): Admission {
 
 /** Makes a call that has passed all checks. Only http/operations.ts needs it: requests have passed them in hooks. */
 export function toCall (
-  { caller, id, query, bytes, key, traceparent, worker, requester, wait, createdAt }: Incoming, members: Members
+  { caller, id, query, bytes, key, traceparent, worker, requester, wait, a2a, createdAt }: Incoming, members: Members
 ): OperationCall {
   const waiting = wait === 0 ? null : { milliseconds: wait * 1000, requester }
   return {
-    caller, id, query, body: members.values, members, bytes, key, traceparent, worker, requester, waiting, createdAt
+    caller,
+    id,
+    query,
+    body: members.values,
+    members,
+    bytes,
+    key,
+    traceparent,
+    worker,
+    requester,
+    waiting,
+    a2a,
+    createdAt
   }
 }

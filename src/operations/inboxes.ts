@@ -1,6 +1,8 @@
 import { Type } from '@sinclair/typebox'
 import { invalid } from '../core/errors.ts'
 import { isInbox } from '../core/model.ts'
+import { compile, readFault } from '../core/validator.ts'
+import { cardSchema } from '../core/schemas/cards.ts'
 import type { Caller } from '../core/model.ts'
 import { catcherHeaders, ignoredKeyHeaders, noQuery, waitQuery } from '../core/schemas/handoffs.ts'
 import {
@@ -151,14 +153,28 @@ export function listInboxes ({ inboxSettings }: Services) {
   })
 }
 
-export function setInbox ({ inboxSettings }: Services) {
+/** What is wrong with an inbox's card is told as what is wrong with a body. */
+const isCard = compile(cardSchema)
+
+/** The card's JSON text; null if it is taken away, undefined if it stays. @throws {Problem} */
+function cardIn ({ body, members }: OperationCall<InboxSettingsBody>): string | null | undefined {
+  if (body.card == null) return body.card
+  const text = members.raw('card')!.toString()
+  if (isCard(JSON.parse(text))) return text
+  throw invalid(...isCard.errors!.map(fault => {
+    const { pointer, message } = readFault(fault, 'body')
+    return { pointer: `/card${pointer}`, message }
+  }))
+}
+
+export function setInbox ({ inboxSettings, cards }: Services) {
   return operation<InboxSettingsBody>({
     name: 'setInbox',
     scope: 'operate',
     method: 'PUT',
     path: '/api/inboxes/:name',
     tag: 'operating',
-    summary: 'Pause, resume or limit an inbox',
+    summary: 'Pause, resume or limit an inbox, or make it an agent of A2A',
     description: 'Takes effect on every replica with the next call. Catches from a paused inbox wait as if it ' +
       'were empty. max_caught and max_pending limit how many of its handoffs are caught, and how many are pending.',
     params: inboxParams,
@@ -166,9 +182,13 @@ export function setInbox ({ inboxSettings }: Services) {
     headers: ignoredKeyHeaders,
     body: inboxSettingsBody,
     answers: { 200: inboxAnswer },
-    async run ({ caller, id: name, body }) {
-      const { isChanged, answer } = await inboxSettings.set(caller, name, body)
-      const operated = { action: 'inbox', asked: { inbox: name, ...body }, changed: isChanged ? 1 : 0 }
+    async run (call) {
+      const { caller, id: name, body: { card: given, ...settings } } = call
+      const card = cardIn(call)
+      const { isChanged, answer } = await inboxSettings.set(caller, name, settings)
+      const isNew = card !== undefined && await cards.set(caller.tenant, name, card)
+      const asked = { inbox: name, ...settings, ...given !== undefined && { card: given !== null } }
+      const operated = { action: 'inbox', asked, changed: isChanged || isNew ? 1 : 0 }
       return { status: 200, answer, replayed: false, moved: stays, operated }
     },
   })

@@ -20,12 +20,14 @@ import type { RunService } from '../handoffs/lists/runs.ts'
 import type { ScheduleService } from '../handoffs/schedules/service.ts'
 import type { OperateService } from '../handoffs/lifecycle/operate.ts'
 import type { AttemptService } from '../handoffs/lifecycle/attempts.ts'
+import type { A2aPass } from '../handoffs/lifecycle/option-words.ts'
 import type { HandoffService } from '../handoffs/lifecycle/service.ts'
 import type { WorkerService } from '../handoffs/inbox/workers.ts'
 import type { WaitOptions, WaitingRequester } from '../handoffs/wait/waiter.ts'
 import { outcomes } from '../redis/outcomes.ts'
 import type { Outcome, ScriptName } from '../redis/outcomes.ts'
 import type { ApprovalVerdict } from '../store/approvals.ts'
+import type { Cards } from '../store/cards.ts'
 import type { CallbackService } from '../webhooks/callback-service.ts'
 import type { WebhookService } from '../webhooks/service.ts'
 
@@ -38,6 +40,7 @@ export interface Services {
   workers: WorkerService
   after: AfterService
   inboxSettings: InboxSettingsService
+  cards: Cards
   many: ManyHandoffs
   lists: ListService
   runs: RunService
@@ -129,6 +132,8 @@ export interface OperationCall<Body = unknown, Query = unknown> {
   worker: string | undefined
   requester: WaitingRequester
   waiting: WaitOptions | null
+  /** Only for a pass that came by A2A. */
+  a2a?: A2aPass | undefined
   /** Only for a decision of a page: when the handoff that the page showed was passed (ms). */
   createdAt?: number | undefined
 }

@@ -22,6 +22,7 @@ export const outcomes = {
     'cancelled', 'replayed', 'requested', 'not_found', 'not_the_passer', 'expired', 'rejected', 'already_done',
     'already_failed', 'already_declined', 'newer', 'full', 'late'
   ],
+  'card-set': ['set', 'late'],
   catch: [
     'caught', 'replayed', 'not_found', 'not_addressee', 'expired', 'cancelled', 'rejected', 'already_caught',
     'already_done', 'already_failed', 'already_declined', 'approval_required', 'blocked', 'not_yet', 'larger', 'newer',
@@ -107,6 +108,8 @@ export const outcomes = {
   status: ['found', 'not_found'],
   sweep: ['swept', 'late'],
   take: ['taken', 'replayed', 'closed', 'limited', 'left', 'reused', 'larger', 'late'],
+  'task-list': ['listed'],
+  task: ['found', 'not_found', 'larger'],
   'tick-settle': ['ran', 'void', 'late'],
   'token-block': ['set', 'full', 'late'],
   'token-blocks': ['listed'],

@@ -137,7 +137,7 @@ export class Asks {
 }
 
 /** The same JSON with all else escaped: an argument that isn't bytes must be ASCII (redis/call.ts). */
-function inAscii (json: string): string {
+export function inAscii (json: string): string {
   return json.replace(/[^\0-\x7f]/g, character => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }
 
@@ -169,18 +169,19 @@ function readAsked (reply: unknown): AskedReply {
     const none = { details: null, schema: null, answer: null, note: null }
     return { outcome: 'found', ...seen, texts: { question: question as Buffer, ...none }, isLarger: true }
   }
-  const [, , detailsLength, schemaLength, both] = wordsBefore(texts as Buffer, 4)
+  const [asks, answered] = [texts as Buffer, (answer ?? null) as Buffer | null]
+  return { outcome: 'found', ...seen, isLarger: false, texts: questionIn(question as Buffer, asks, answered) }
+}
+
+/** Fields `q`, `u` and `a`. */
+export function questionIn (question: Buffer, field: Buffer, answer: Buffer | null): AskTexts {
+  const [, , detailsLength, schemaLength, both] = wordsBefore(field, 4)
   const schemaAt = Number(detailsLength)
   return {
-    outcome: 'found',
-    ...seen,
-    isLarger: false,
-    texts: {
-      question: question as Buffer,
-      details: schemaAt === 0 ? null : (both as Buffer).subarray(0, schemaAt),
-      schema: Number(schemaLength) === 0 ? null : (both as Buffer).subarray(schemaAt),
-      ...answer == null ? { answer: null, note: null } : answerIn(answer as Buffer)
-    }
+    question,
+    details: schemaAt === 0 ? null : (both as Buffer).subarray(0, schemaAt),
+    schema: Number(schemaLength) === 0 ? null : (both as Buffer).subarray(schemaAt),
+    ...answer === null ? { answer: null, note: null } : answerIn(answer)
   }
 }
 

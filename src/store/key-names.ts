@@ -70,6 +70,21 @@ export class KeyNames {
     return `${this.partition(tag)}i:${tenant}:${inbox}`
   }
 
+  /** The A2A card of an inbox, in the inbox's own partition. */
+  card (tag: string, tenant: string, inbox: string): string {
+    return `${this.inbox(tag, tenant, inbox)}:card`
+  }
+
+  /** An A2A task: how it stands (lua/lib/tasks.lua). Its changes are beside it. */
+  task (tag: string, member: string): string {
+    return `${this.partition(tag)}task:${member}`
+  }
+
+  /** The A2A tasks that an agent sent to an inbox, by when their state began. */
+  tasks (tag: string, tenant: string, inbox: string, agent: string): string {
+    return `${this.partition(tag)}tasks:${tenant}:${inbox}:${agent}`
+  }
+
   /** The replicas at which requests wait for a tenant's inboxes, by when they noted that. */
   listening (tag: string, tenant: string): string {
     return `${this.partition(tag)}l:${tenant}`

@@ -3,6 +3,7 @@ import { Approvals } from './approvals.ts'
 import { Asks } from './asks.ts'
 import { Attempts } from './attempts.ts'
 import { Callbacks } from './callbacks.ts'
+import { Cards } from './cards.ts'
 import { Checks, lookAtRedis, memoryOf } from './health.ts'
 import type { Look, Memory } from './health.ts'
 import { ClusterMasters, OneMaster } from '../redis/masters.ts'
@@ -34,6 +35,7 @@ import { Sessions } from './sessions.ts'
 import { Sweeper } from './sweeper.ts'
 import { RightsCheck } from './rights.ts'
 import { Runs } from './runs.ts'
+import { Tasks } from './tasks.ts'
 import { Webhooks } from './webhooks.ts'
 
 export interface StoreOptions extends Lifetimes {
@@ -86,6 +88,8 @@ export interface Store {
   /** Null where events are off. */
   webhooks: Webhooks | null
   callbacks: Callbacks
+  cards: Cards
+  tasks: Tasks
   /** Says which replica delivers to webhooks. @returns whether it is this one */
   takeDelivering (duration: number): Promise<boolean>
   /** Says which replica runs schedules. @returns whether it is this one */
@@ -230,6 +234,8 @@ export function openStore (
     callbacks: new Callbacks(
       lanes, scripts, keyNames, { tags, isOneRedis: !isSpread, connectionTo: tag => masters.of(tag)?.calls }
     ),
+    cards: new Cards(lanes, scripts, keyNames),
+    tasks: new Tasks(lanes, scripts, keyNames, options),
     takeDelivering: duration =>
       leases.takeReached(tags, tag => lanes.reaches(tag), tag => keyNames.deliverer(tag), duration),
     takeTicking: duration =>

@@ -4,7 +4,7 @@ import type { Source } from './sources.ts'
  * The layers, lowest first. A file imports from its own layer and lower ones. lua/ is below them all, and no module. The metrics read the
  * counts of all layers below, which don't know them; so they are above, and only app.ts imports them.
  */
-const floors = ['redis', 'store', 'auth', 'result-schema', 'handoffs', 'webhooks', 'operations', 'http', 'web', 'mcp', 'metrics', 'app.ts', 'main.ts', 'cli']
+const floors = ['redis', 'store', 'auth', 'result-schema', 'handoffs', 'webhooks', 'operations', 'http', 'web', 'mcp', 'a2a', 'metrics', 'app.ts', 'main.ts', 'cli']
 
 /** OpenTelemetry is optional: only the tracing preload may import it. */
 const isTracing = (path: string) => path === 'tracing.ts' || path.startsWith('tracing/')
@@ -24,13 +24,13 @@ const generated = 'clients/typescript/api.ts'
 /** The one place that tests a caller's scopes, and where a caller is made of a key's record, or of a token's claims. */
 const scopeReaders = ['auth/scopes.ts', 'auth/known-key.ts', 'auth/token-rules.ts']
 /** Where a caller comes by. Outside there are only keys' records. */
-const knowCallers = ['auth', 'handoffs', 'webhooks', 'operations', 'http', 'web', 'mcp', 'metrics', 'app.ts']
+const knowCallers = ['auth', 'handoffs', 'webhooks', 'operations', 'http', 'web', 'mcp', 'a2a', 'metrics', 'app.ts']
 
 /** The one place that makes calls of operations, and the one that needs its `toCall`: a request's checks were made by hooks. */
 const callMaker = 'operations/admit.ts'
 const requests = 'http/operations.ts'
 /** Where a call comes by. */
-const knowCalls = ['operations', 'http', 'web', 'mcp', 'app.ts']
+const knowCalls = ['operations', 'http', 'web', 'mcp', 'a2a', 'app.ts']
 /** What a call has, and nothing else has together. */
 const ofCalls = ['members', 'requester', 'waiting']
 
@@ -124,7 +124,7 @@ function placeOf (path: string): string | undefined {
   const [top, inside] = path.split('/')
   const places = inside === undefined
     ? ['app.ts', 'main.ts', 'config.ts', 'bootstrap.mjs', 'log.ts']
-    : ['redis', 'store', 'auth', 'result-schema', 'handoffs', 'webhooks', 'operations', 'http', 'web', 'mcp', 'metrics', 'embedded', 'clients', 'cli']
+    : ['redis', 'store', 'auth', 'result-schema', 'handoffs', 'webhooks', 'operations', 'http', 'web', 'mcp', 'a2a', 'metrics', 'embedded', 'clients', 'cli']
   if (isTracing(path)) return 'tracing'
   if (path.startsWith('clients/typescript/')) return path.startsWith('clients/typescript/command/') ? 'command' : 'client'
   return places.includes(top!) ? top : undefined
@@ -160,7 +160,7 @@ function mayImport (from: string, of: string, typeOnly: boolean): boolean {
   if (here === 'result-schema') return here === there
   if (here === 'config.ts') return false
   // Not part of the service: it talks to Redis and to the service from outside.
-  if (here === 'cli') return !['operations', 'http', 'web', 'mcp', 'app.ts'].includes(there)
+  if (here === 'cli') return !['operations', 'http', 'web', 'mcp', 'a2a', 'app.ts'].includes(there)
   if (there === 'config.ts') return here === 'main.ts' || here === 'app.ts' || typeOnly
   return floors.indexOf(there) <= floors.indexOf(here)
 }

@@ -109,6 +109,14 @@ export const inboxSettingsBody = Type.Object({
     description: 'Refuse to pass to the inbox while this many are pending; null removes the limit.',
     examples: [null]
   })),
+  card: Type.Optional(nullable<object>('object', {
+    additionalProperties: true,
+    description: 'What the inbox says of itself as an agent of A2A (docs/a2a.md): description, skills and more; null ' +
+      'takes it away, and the inbox is no agent any more.',
+    examples: [{
+      description: 'Reviews drafts.', skills: [{ id: 'r', name: 'Review', description: 'Reads.', tags: ['text'] }]
+    }]
+  })),
 }, { additionalProperties: false, description: 'What is left out stays as it is.' })
 export type InboxSettingsBody = Static<typeof inboxSettingsBody>
 

@@ -3,8 +3,7 @@ import { Problem, TooLarge, invalid } from '../../core/errors.ts'
 import { derivedId, digestToken, randomHomeId, randomId, randomInboxId, randomToken, tagOf } from '../../core/ids.ts'
 import { iso } from '../../core/iso.ts'
 import type { Members } from '../../core/json.ts'
-import { members } from '../../core/members.ts'
-import type { MadeMember, Member } from '../../core/members.ts'
+import type { Member } from '../../core/members.ts'
 import { deadlineOf, statusAt, subjectMark } from '../../core/model.ts'
 import type { Caller, HandoffRecord } from '../../core/model.ts'
 import type { DoneAnswer, PassAnswer, PassBody } from '../../core/schemas/handoffs.ts'
@@ -15,8 +14,10 @@ import type {
 import type { Reads } from '../../store/reads.ts'
 import type { Requester } from '../../store/requester.ts'
 import { caughtText, joinPayload, pageFor, placeOf, refusal, shownTo, statusText, willBeTriedAgain } from './answers.ts'
-import { excerptBytes, titleBytes } from '../lists/excerpt.ts'
+import { titleBytes } from '../lists/excerpt.ts'
 import type { Answered } from './answers.ts'
+import { a2aWords, humanWords, optionWords, plain, refuseContextLabel, runWords } from './option-words.ts'
+import type { A2aPass } from './option-words.ts'
 import { lineagePlace } from './lineage.ts'
 import type { LineagePlace } from './lineage.ts'
 import type { AfterService } from './after.ts'
@@ -51,6 +52,7 @@ interface PassRequest {
   traceparent: string | undefined
   requester: Requester
   scheduled?: ScheduledPass | undefined
+  a2a?: A2aPass | undefined
 }
 
 /** A pass for a schedule: what its handoff's id, token and words are made from. */
@@ -103,7 +105,7 @@ export class HandoffService {
   }
 
   async pass (
-    caller: Caller, body: PassBody, { members: given, bytes, traceparent, requester, scheduled }: PassRequest,
+    caller: Caller, body: PassBody, { members: given, bytes, traceparent, requester, scheduled, a2a }: PassRequest,
     key: string | undefined
   ): Promise<Answered<PassAnswer>> {
     const { tenant, agent } = caller
@@ -122,7 +124,7 @@ export class HandoffService {
     }
     const reply = await (scheduled === undefined && isPlainBody(body)
       ? this.#handoffs.pass(handoff)
-      : this.#passWithOptions(caller, handoff, body, given, requester, scheduled))
+      : this.#passWithOptions(caller, handoff, body, given, requester, scheduled, a2a))
     if (reply.outcome === 'ticked') throw new TickError()
     if (reply.outcome === 'inbox_full') throw new Problem('inbox_full', { headers: { 'retry-after': '1' } })
     if (!('createdAt' in reply)) throw new Problem('idempotency_key_reused')
@@ -232,9 +234,10 @@ export class HandoffService {
    */
   async #passWithOptions (
     caller: Caller, handoff: NewHandoff, body: PassBody, given: Members, requester: Requester,
-    scheduled?: ScheduledPass
+    scheduled?: ScheduledPass, a2a?: A2aPass
   ): Promise<PassReply> {
     try {
+      refuseContextLabel(body)
       if (body.priority != null && body.to == null) throw invalid({ pointer: '/priority', message: 'needs to' })
       if (body.delay != null && body.delay * 1000 >= handoff.expiresIn) {
         throw invalid({ pointer: '/delay', message: 'must be less than expires_in' })
@@ -244,14 +247,16 @@ export class HandoffService {
       const digest = text === undefined ? '' : await this.#schemas.accept(text, caller)
       const line = body.parent == null ? null : await this.#linePlace(caller, body.parent, handoff, requester)
       const after = await this.#after.place(caller, body, requester)
+      const forHuman = () => humanWords(given.raw('task')!, digestOf(handoff.payload), subjectMark(caller))
       const options = optionWords(body, given, {
-        require_human: handoff.requireHuman ? humanWords(given.raw('task')!, handoff.payload, subjectMark(caller)) : '',
+        require_human: handoff.requireHuman ? forHuman() : '',
         result_schema: text === undefined ? '' : ` s${digest} z${text.length}`,
         parent: line === null ? '' : ` p${line.parent} r${line.root} g${line.hops} c${line.marks}`,
         after: after?.word ?? '',
         callback: callback === null ? '' : ` C${callback.told}/${callback.target.length}`
       }) + (body.to == null && body.labels == null ? '' : ` n${titleBytes(given.raw('task')!)}`) +
-        (scheduled === undefined ? '' : ` S${scheduled.schedule} T${scheduled.scheduledFor}${scheduled.tick}`)
+        (scheduled === undefined ? '' : ` S${scheduled.schedule} T${scheduled.scheduledFor}${scheduled.tick}`) +
+        a2aWords(handoff.id, a2a)
       const more = Buffer.from((after?.field ?? '') + (callback?.target ?? ''))
       const payload = Buffer.concat([handoff.payload, text ?? nothing, more])
       const runs = runWords(options, line?.labels ?? [], this.#options.runLabels)
@@ -284,11 +289,6 @@ export class HandoffService {
     return lineagePlace(look, caller, parent, handoff, this.#options.hopLimit)
   }
 }
-
-/** The members that every handoff has. */
-const plain: ReadonlySet<string> = new Set(
-  Object.entries(members).filter(([, { kept }]) => kept === 'payload' || kept === 'record').map(([name]) => name)
-)
 
 /** Does the body have only those? One that isn't known to be plain isn't: it must not be dropped. */
 function isPlainBody (body: PassBody): boolean {
@@ -354,44 +354,6 @@ export function untilReached (reply: StatusReply, until: Until): number | null {
  * again.
  */
 const successorWithin = 3000
-
-/** The members that aren't plain, in the API's order. */
-const others = Object.entries(members).filter(([name]) => !plain.has(name)) as Array<[Member, typeof members[Member]]>
-
-/**
- * The options, in words of a letter and a value: lua/lib/record.lua, "word of pass".
- * @param given the body's members @param made the words of members that need more than their value; empty for none
- */
-function optionWords (body: PassBody, given: Members, made: Record<MadeMember, string>): string {
-  let words = ''
-  for (const [name, row] of others) {
-    if (row.kept === 'made') words += made[name as MadeMember]
-    if (row.kept !== 'word' || body[name] == null) continue
-    const values = row.unit.write(body[name], () => given.raw(name)!)
-    for (const value of Array.isArray(values) ? values : [values]) words += ` ${row.letter}${value}`
-  }
-  return words
-}
-
-/**
- * The runs that it belongs to: by its own labels, or by its parent's where it has none of that name. It takes over
- * those.
- * @param words those of its options
- */
-function runWords (words: string, ofParent: readonly string[], names: readonly string[]): string {
-  let runs = ''
-  for (const name of names) {
-    const [own] = new RegExp(` j${name.replaceAll('.', '\\.')}:\\S+`).exec(words) ?? []
-    const label = own?.slice(2) ?? ofParent.find(label => label.startsWith(`${name}:`))
-    if (label !== undefined) runs += `${own === undefined ? ` j${label}` : ''} J${label}`
-  }
-  return runs
-}
-
-/** For people who must approve: how much of the task they see, and the digest of the whole payload. */
-function humanWords (task: Buffer, payload: Buffer, mark: string): string {
-  return ` l${excerptBytes(task)} h${digestOf(payload)}${mark === '' ? '' : ` U${mark}`}`
-}
 
 /** The digest of a payload that a person decides on: SHA-256 in base64, of an object with exactly these members. */
 export function digestOf (payload: Buffer): string {

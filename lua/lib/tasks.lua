@@ -1,0 +1,107 @@
+-- A2A: a task is a work over its attempts. The handoffs that came by A2A have word M, the id of the task: that of its
+-- first attempt. Each transition notes what it means for the task, in the same script:
+--   prefix:{tag}:task:tenant:id          a hash: the id of its latest attempt; its state, a letter, a space, and since
+--                                        when (ms); the number of its last change; and its entry in the list
+--   prefix:{tag}:task:tenant:id:changes  its last changes, a sorted set by their number: the number, the state,
+--                                        since when (ms), what happened, the attempt's id, when (ms), and what was
+--                                        said with it, JSON, or - for none
+--   prefix:{tag}:tasks:tenant:inbox:agent  the tasks that an agent sent to an inbox, by when their state began (ms); an
+--                                        entry is the state, the id and the context, with spaces between
+-- A state is s submitted, w working, i input required, c completed, f failed, r rejected or x canceled. While it goes
+-- on they are kept for 40 days more from each change.
+local TASK_KEPT = 3456000000
+local TASK_CHANGES = 200
+local TASK_WORDS = 16384
+-- The states that others follow, and what leads to a state whatever the handoff is else.
+local TASK_OPEN = 'swi'
+local TASK_STATES = ' caught/w answered/w ask_ended/w done/c rejected/r cancelled/x expired/f failed/f declined/r'
+local function taskKeys(key, member, extra)
+  local task = string.match(extra, ' M(%S+)')
+  if not task then return nil end
+  local inbox, partition, tenant =
+    string.match(extra, ' t(%S+)'), string.match(key, '^[^}]*}:'), string.match(member, '^[^:]+:')
+  local name = partition .. 'task:' .. tenant .. task
+  return name, name .. ':changes', partition .. 'tasks:' .. tenant .. inbox .. ':', task
+end
+-- Comes before the first write, as openCalls does (lib/events.lua). Nothing ever has the last key.
+--@if oneredis
+local function openTask() end
+local function isTaskHere() return true end
+--@else
+local function openTask(anchor, key, member, extra)
+  local name, changes, list = taskKeys(key, member, extra)
+  if name then redis.call('EXISTS', anchor, name, changes, list, name .. ':none') end
+end
+-- The same for one of several handoffs; once something is written: false if the task can't be written to now.
+local function isTaskHere(key, member, extra, is_written)
+  if not extra or not string.find(extra, ' M', 1, true) then return true end
+  if not is_written then openTask(key, key, member, extra) return true end
+  local name, changes, list = taskKeys(key, member, extra)
+  return type(redis.pcall('EXISTS', key, name, changes, list, name .. ':none')) == 'number'
+end
+--@end
+-- What a transition makes of its task's state. `goes_on`: a successor of the same step goes on with the work.
+local function taskState(before, happened, task, id, extra, goes_on)
+  if happened == 'passed' then return task == id and 's' or 'w' end
+  if happened == 'asked' then return string.find(extra, ' z[^/ ]+/r') and 'i' or 'w' end
+  if goes_on then return 'w' end
+  if (happened == 'failed' or happened == 'declined') and string.find(extra, ' q', 1, true) then return 'x' end
+  return string.match(TASK_STATES, ' ' .. happened .. '/(%l)') or before
+end
+-- What an agent or a person said with it: a progress, a question, an error, a reason, a note.
+local TASK_SAID = { progress = 'g', asked = 'q', failed = 'e', declined = 'e', rejected = 'd', cancel_requested = 'c' }
+local function taskWords(key, type)
+  local field = TASK_SAID[type]
+  local said = field and redis.call('HGET', key, field)
+  if field == 'g' then said = string.match(said or '', ' (.*)$') end
+  if field == 'd' then said = string.match(said or '', '^%S+ %S+ %S+ (.*)$') end
+  return said and #said <= TASK_WORDS and said or '-'
+end
+-- An old progress goes first: a reader that comes late misses that least.
+local function shortenChanges(changes)
+  if redis.call('ZCARD', changes) <= TASK_CHANGES then return end
+  for from = 0, TASK_CHANGES, 16 do
+    for _, change in ipairs(redis.call('ZRANGE', changes, from, from + 15)) do
+      if string.find(change, '^%d+ %l %d+ progress ') then return redis.call('ZREM', changes, change) end
+    end
+  end
+  redis.call('ZREMRANGEBYRANK', changes, 0, 0)
+end
+-- An entry whose task has ended, and is gone, leaves when another one comes.
+local function enterTasks(list, before, entry, since, now)
+  if before then redis.call('ZREM', list, before) end
+  redis.call('ZADD', list, since, entry)
+  local oldest = redis.call('ZRANGE', list, 0, 2, 'WITHSCORES')
+  for at = 1, #oldest, 2 do
+    local isOpen = string.find(TASK_OPEN, string.sub(oldest[at], 1, 1), 1, true)
+    if not isOpen and oldest[at + 1] + 0 < now - RETENTION and oldest[at] ~= entry then
+      redis.call('ZREM', list, oldest[at])
+    end
+  end
+  redis.call('PEXPIREAT', list, ms(now + TASK_KEPT))
+end
+-- `of` is a key of the partition, `extra` the handoff's field x as it is now.
+local function noteTask(of, micros, type, member, record, extra, goes_on)
+  -- A successor that begins another task says so by its pass.
+  if type == 'reissued' or type == 'approval_requested' then return end
+  local name, changes, list, task = taskKeys(of, member, extra)
+  local id, now = string.match(member, ':(.*)$'), math.floor(micros / 1000)
+  local passed_by = string.match(record, '^%S+ %S+ %d+ %d+ (%S+)')
+  local stands, number, entry = unpack(redis.call('HMGET', name, 'state', 'number', 'entry'))
+  local before, since = string.match(stands or '', '^(%l) (%d+)$')
+  local state = taskState(before or 'w', type, task, id, extra, goes_on)
+  if state ~= before then since = ms(now) end
+  number = tonumber(number or 0) + 1
+  local context = string.match(extra, ' ja2a%.context:(%S+)') or '-'
+  local listed = state .. ' ' .. task .. ' ' .. context
+  redis.call('HSET', name, 'latest', id, 'state', state .. ' ' .. since, 'number', ms(number), 'entry', listed)
+  local stood = ' ' .. state .. ' ' .. since .. ' '
+  redis.call('ZADD', changes, ms(number), ms(number) .. stood .. type .. ' ' .. id .. ' ' .. ms(now) .. ' ' ..
+    taskWords(string.match(of, '^[^}]*}:') .. 'h:' .. member, type))
+  shortenChanges(changes)
+  local ends = ms(now + (string.find(TASK_OPEN, state, 1, true) and TASK_KEPT or RETENTION))
+  redis.call('PEXPIREAT', name, ends)
+  redis.call('PEXPIREAT', changes, ends)
+  if listed ~= entry then enterTasks(list .. passed_by, entry, listed, since, now) end
+  redis.pcall('SPUBLISH', name, ms(number))
+end

@@ -1,0 +1,38 @@
+#!lua flags=no-writes
+-- Reads an A2A task: all that its latest attempt has, which those may read who passed it (lib/tasks.lua).
+-- KEYS: 1 prefix:{tag}:task:tenant:id   the task
+-- ARGV: 1 prefix:{tag}:h:tenant:, which the keys of its attempts begin with  2 how many bytes payload or result, error,
+--       details of the question and answer may have together  3 1 to read the payload too, else 0; - to
+--         read none of these
+--       4 the number of a change: all later ones are read too; empty for none
+-- Replies: {'found', now, id, record, extra, decision, stands, number, payload, result, fault, cancel_reason, progress,
+--            question, details, answer, change, …}  parts that don't exist are nil. id: the latest attempt's; stands:
+--                        the task's state and since when; number: of its last change; fault, question, details and
+--                        answer are fields e, q, u and a (lib/record.lua)
+--          {'not_found'}
+--          {'larger'}    they have more
+--@include tasks
+local task, most = KEYS[1], ARGV[2] + 0
+local id, stands, number = unpack(redis.call('HMGET', task, 'latest', 'state', 'number'))
+local key = ARGV[1] .. (id or '')
+local record = id and redis.call('HGET', key, 's')
+
+if not record then return { 'not_found' } end
+local is_done, fields = string.match(record, '^2?:?done '), { 'x', 'd', 'c', 'g', 'q' }
+local isRead = ARGV[3] == '1' or is_done and ARGV[3] == '0'
+if ARGV[3] ~= '-' then
+  local size = isRead and redis.call('HSTRLEN', key, 'p') or 0
+  for at, field in ipairs({ 'e', 'u', 'a' }) do
+    fields[5 + at] = field
+    size = size + redis.call('HSTRLEN', key, field)
+  end
+  if size > most then return { 'larger' } end
+end
+local extra, decision, cancel_reason, progress, question, fault, details, answer =
+  unpack(redis.call('HMGET', key, unpack(fields)))
+local text = isRead and redis.call('HGET', key, 'p')
+-- Empty once it was freed, or where there is no result.
+if text == '' then text = false end
+return { 'found', clock(), id, record, extra, decision, stands, tonumber(number), not is_done and text,
+  is_done and text or false, fault or false, cancel_reason, progress, question, details or false, answer or false,
+  unpack(ARGV[4] ~= '' and redis.call('ZRANGE', task .. ':changes', '(' .. ARGV[4], '+inf', 'BYSCORE') or {}) }

@@ -1,0 +1,296 @@
+import type { FastifyRequest } from 'fastify'
+import { Problem } from '../core/errors.ts'
+import type { ErrorCode } from '../core/errors.ts'
+import { isId, tagOf } from '../core/ids.ts'
+import { cutMembers } from '../core/json.ts'
+import { holderOf } from '../core/model.ts'
+import type { Scope } from '../core/model.ts'
+import type { WaitingRequester, Waiter } from '../handoffs/wait/waiter.ts'
+import { traceparentOf } from '../http/observe.ts'
+import { requesterFor } from '../http/operations.ts'
+import { asProblem } from '../http/problems.ts'
+import { admissionOf } from '../operations/admit.ts'
+import type { Incoming } from '../operations/admit.ts'
+import type { Operation, OperationOutcome } from '../operations/operation.ts'
+import type { HandoffPlace } from '../store/handoffs.ts'
+import type { Reads } from '../store/reads.ts'
+import { taskAt, taskLetters } from '../store/tasks.ts'
+import type { TaskParts, TaskSeen, TaskState, Tasks } from '../store/tasks.ts'
+import type { Card } from './card.ts'
+import { A2aError, asA2aError, invalidParams } from './errors.ts'
+import type { A2aCode } from './errors.ts'
+import type { Fields } from './fields.ts'
+import { isContext, readSendRequest } from './message.ts'
+import type { SentMessage, SendRequest } from './message.ts'
+import { answerOfMessage, ofOptions, passingOf } from './passing.ts'
+import { isTerminal, taskStanding, stateName } from './status.ts'
+import { contextOfTask, taskText } from './task.ts'
+import { untilChanged } from './waiting.ts'
+
+/** A call of a method: its parameters, and the inbox that is the agent. */
+interface A2aCall { request: FastifyRequest, card: Card, params: Fields }
+
+export interface A2aOptions {
+  operations: readonly Operation[]
+  tasks: Tasks
+  reads: Reads
+  waiter: Waiter
+  /** How long SendMessage waits at most (ms). */
+  wait: number
+  /** Called with the outcome of each operation. */
+  onMoved (request: FastifyRequest, outcome: OperationOutcome): void
+}
+
+/** How many calls of SendMessage may wait for a key at this replica. */
+const blockedPerKey = 50
+/** How many tasks ListTasks counts. */
+const mostCounted = 10_000
+const emptyBody = Buffer.alloc(0)
+
+/** Has no limit of its own: the request was countedAlready. */
+const countedAlready = { spend () {} }
+
+/** A method: the scope that it needs, and its result's JSON. */
+interface Method { scope: Scope, run (call: A2aCall): Promise<Buffer> }
+
+/** What agents' clients call. Each change is an operation of the API's. */
+export class A2aCalls {
+  readonly #options: A2aOptions
+  readonly #operations: Record<'pass' | 'cancel' | 'answerAsPasser', Operation>
+  readonly #waiting = new Map<unknown, number>()
+  /** By their names in JSON-RPC. */
+  readonly methods: Readonly<Record<string, Method>>
+
+  constructor (options: A2aOptions) {
+    this.#options = options
+    const named = (name: string) => options.operations.find(operation => operation.name === name)!
+    this.#operations = { pass: named('pass'), cancel: named('cancel'), answerAsPasser: named('answerAsPasser') }
+    this.methods = {
+      SendMessage: { scope: 'pass', run: call => this.#send(call) },
+      GetTask: { scope: 'status', run: call => this.#get(call) },
+      ListTasks: { scope: 'status', run: call => this.#list(call) },
+      CancelTask: { scope: 'pass', run: call => this.#cancel(call) },
+      GetExtendedAgentCard: { scope: 'status', run: refuseCard },
+    }
+  }
+
+  async #send (call: A2aCall): Promise<Buffer> {
+    const sent = readSendRequest(call.params, call.card)
+    const id = await this.#begin(call, sent)
+    const { historyLength: history, returnImmediately } = sent
+    const seen = returnImmediately
+      ? await this.#read(call, id, { texts: history === 0 ? 'most' : 'all' })
+      : await this.#waitFor(call, id, history === 0 ? 'most' : 'all')
+    return Buffer.concat([Buffer.from('{"task":'), taskText(id, seen, { history }), Buffer.from('}')])
+  }
+
+  /** Passes what was sent, or answers its task's question. @returns the task's id */
+  async #begin (call: A2aCall, sent: SendRequest): Promise<string> {
+    const { message: { taskId } } = sent
+    if (taskId === undefined) return await this.#pass(call, sent)
+    await this.#answer(call, taskId, sent.message)
+    return taskId
+  }
+
+  async #pass ({ request, card }: A2aCall, sent: SendRequest): Promise<string> {
+    const { members, bytes, context, key } = passingOf(sent, card, request.caller)
+    const outcome = await this.#run(this.#operations.pass, request, { members, bytes, key, a2a: { context } })
+    return outcome.made!
+  }
+
+  async #answer (call: A2aCall, task: string, message: SentMessage): Promise<void> {
+    const seen = await this.#read(call, task, { texts: 'none' })
+    if (message.contextId !== undefined && message.contextId !== contextOfTask(seen)) {
+      throw invalidParams('/message/contextId', 'is not the task’s')
+    }
+    const { ask } = seen.record.extra
+    if (taskStanding(task, seen).state !== 'INPUT_REQUIRED') {
+      throw new A2aError('UnsupportedOperation', 'This task asks for no input now')
+    }
+    const members = cutMembers(Buffer.concat([
+      Buffer.from(`{"ask_id":"${ask!.id}","answer":`), answerOfMessage(message), Buffer.from('}')
+    ]))
+    await this.#run(this.#operations.answerAsPasser, call.request, { id: seen.id, members })
+  }
+
+  async #get (call: A2aCall): Promise<Buffer> {
+    const id = taskIdIn(call.params)
+    const history = call.params.integer('historyLength', 0)
+    return taskText(id, await this.#read(call, id, { texts: history === 0 ? 'most' : 'all' }), { history })
+  }
+
+  async #cancel (call: A2aCall): Promise<Buffer> {
+    const id = taskIdIn(call.params)
+    const seen = await this.#read(call, id, { texts: 'most' })
+    if (isTerminal(taskStanding(id, seen).state)) throw new A2aError('TaskNotCancelable')
+    await this.#run(this.#operations.cancel, call.request, { id: seen.id }, endedMeanwhile)
+    return taskText(id, await this.#read(call, id, { texts: 'most' }), {})
+  }
+
+  async #list (call: A2aCall): Promise<Buffer> {
+    const { request: { caller: { tenant, agent } }, card: { inbox }, params } = call
+    const { tasks } = this.#options
+    const limit = params.integer('pageSize', 1, 100) ?? 50
+    const history = params.integer('historyLength', 0)
+    const token = params.string('pageToken') || undefined
+    const filter = { states: statesIn(params), context: contextIn(params), since: sinceIn(params) }
+    const wanted = { tenant, inbox, agent, ...filter }
+    const behind = token === undefined ? undefined : readPageToken(token)
+    const { count, places } = await tasks.list(wanted, behind, limit + 1, mostCounted)
+    const page = places.slice(0, limit)
+    const shown = { history, artifacts: params.boolean('includeArtifacts') }
+    const texts: Buffer[] = []
+    for (const place of page) {
+      const id = taskAt(place)
+      const seen = await this.#find(call, id, { texts: history === 0 ? 'most' : 'all' })
+      // It went meanwhile.
+      if (seen !== null) texts.push(Buffer.from(texts.length === 0 ? '' : ','), taskText(id, seen, shown))
+    }
+    const next = places.length > limit ? writeToken(page.at(-1)!) : ''
+    return Buffer.concat([
+      Buffer.from('{"tasks":['), ...texts,
+      Buffer.from(`],"nextPageToken":"${next}","pageSize":${limit},"totalSize":${count}}`)
+    ])
+  }
+
+  /** @param more of the operation's call */
+  async #run (
+    operation: Operation, request: FastifyRequest,
+    more: Partial<Incoming>, refusals: Partial<Record<ErrorCode, A2aCode>> = {}
+  ): Promise<OperationOutcome> {
+    try {
+      return await this.#carryOut(operation, request, more)
+    } catch (error) {
+      const { code } = asProblem(error)
+      const as = refusals[code]
+      if (as !== undefined) throw new A2aError(as)
+      // The request as a whole is refused for these, and a fault is logged.
+      if (code === 'unauthorized' || code === 'insufficient_scope' || code === 'internal_error') throw error
+      throw operation === this.#operations.pass ? ofOptions(asA2aError(error)) : asA2aError(error)
+    }
+  }
+
+  async #carryOut (
+    operation: Operation, request: FastifyRequest, more: Partial<Incoming>
+  ): Promise<OperationOutcome> {
+    const call = await admissionOf(operation).admit({
+      caller: request.caller,
+      id: '',
+      query: {},
+      bytes: emptyBody,
+      key: undefined,
+      traceparent: traceparentOf(request),
+      worker: undefined,
+      requester: requesterFor(request, operation.scope),
+      wait: 0,
+      ...more
+    }, countedAlready)
+    const outcome = await operation.run(call)
+    this.#options.onMoved(request, outcome)
+    return outcome
+  }
+
+  /** @throws {A2aError} there is no such task, or it is another's */
+  async #read (call: A2aCall, id: string, parts: TaskParts): Promise<TaskSeen> {
+    const seen = await this.#find(call, id, parts)
+    if (seen === null) throw new A2aError('TaskNotFound')
+    return seen
+  }
+
+  /** @returns null if there is no such task for this agent, at this inbox */
+  async #find (call: A2aCall, id: string, parts: TaskParts): Promise<TaskSeen | null> {
+    if (!isId(id)) return null
+    const place = placeOfTask(call, id)
+    const requester = requesterFor(call.request, 'status')
+    const { reads, tasks } = this.#options
+    const seen = await reads.read(place, requester, maxBytes => tasks.read(place, parts, maxBytes))
+    return isTaskOf(call, seen) ? seen : null
+  }
+
+  /** Until it has ended, or asks for input. A client that goes away changes nothing. */
+  async #waitFor (call: A2aCall, id: string, texts: TaskParts['texts']): Promise<TaskSeen> {
+    const holder = holderOf(call.request.caller)
+    const waiting = this.#waiting.get(holder) ?? 0
+    if (waiting >= blockedPerKey) {
+      throw new Problem('rate_limited', {
+        detail: `${blockedPerKey} calls of this key wait at this replica already; send it with returnImmediately.`,
+        headers: { 'retry-after': '2' }
+      })
+    }
+    this.#waiting.set(holder, waiting + 1)
+    try {
+      await this.#wait(placeOfTask(call, id), requesterFor(call.request, 'pass'))
+    } finally {
+      const left = this.#waiting.get(holder)! - 1
+      if (left > 0) this.#waiting.set(holder, left)
+      else this.#waiting.delete(holder)
+    }
+    return await this.#read(call, id, { texts })
+  }
+
+  async #wait (place: HandoffPlace, requester: WaitingRequester): Promise<void> {
+    const { tasks, waiter, wait } = this.#options
+    // What agents said is read once, at the end.
+    const look = () => tasks.read(place, { texts: 'none' })
+    await waiter.wait(tasks.channelOf(place), { milliseconds: wait, requester }, look, untilChanged(place.id))
+  }
+}
+
+/** What a cancel is refused for where a task ended meanwhile. */
+const endedMeanwhile: Partial<Record<ErrorCode, A2aCode>> = Object.fromEntries(
+  ['expired', 'rejected', 'already_done', 'already_failed', 'already_declined'].map(code => [code, 'TaskNotCancelable'])
+)
+
+async function refuseCard (): Promise<never> {
+  throw new A2aError('UnsupportedOperation', 'This agent has no extended card')
+}
+
+function placeOfTask ({ request: { caller } }: A2aCall, id: string): HandoffPlace {
+  return { tenant: caller.tenant, id, tag: tagOf(id) }
+}
+
+/** Did this agent send it, to this inbox? */
+function isTaskOf ({ request: { caller }, card: { inbox } }: A2aCall, seen: TaskSeen | null): boolean {
+  return seen !== null && seen.record.passedBy === caller.agent && seen.record.extra.to === inbox
+}
+
+function taskIdIn (params: Fields): string {
+  const id = params.string('id')
+  if (id === undefined || id === '') throw invalidParams('/id', 'required')
+  return id
+}
+
+const states = Object.values(taskLetters)
+
+function statesIn (params: Fields): readonly TaskState[] {
+  const name = params.string('status')
+  if (name === undefined || name === '' || name === 'TASK_STATE_UNSPECIFIED') return states
+  const known = states.filter(state => stateName(state) === name)
+  // A state that no task here ever has.
+  if (known.length === 0 && name !== 'TASK_STATE_AUTH_REQUIRED') throw invalidParams('/status', 'must be a TaskState')
+  return known
+}
+
+function contextIn (params: Fields): string | undefined {
+  const context = params.string('contextId') || undefined
+  if (context !== undefined && !isContext(context)) throw invalidParams('/contextId', 'can’t be a context’s id')
+  return context
+}
+
+function sinceIn (params: Fields): number | undefined {
+  const text = params.string('statusTimestampAfter') || undefined
+  if (text === undefined) return undefined
+  const since = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/.test(text) ? Date.parse(text) : NaN
+  if (Number.isNaN(since)) throw invalidParams('/statusTimestampAfter', 'must be a time like 2026-11-20T09:00:00.000Z')
+  return since
+}
+
+function writeToken (place: string): string {
+  return Buffer.from(place).toString('base64url')
+}
+
+function readPageToken (token: string): string {
+  const place = Buffer.from(token, 'base64url').toString()
+  if (/^\d{1,15} [a-z] [\w-]{25}$/.test(place)) return place
+  throw invalidParams('/pageToken', 'must be a nextPageToken of this list')
+}

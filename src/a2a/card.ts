@@ -1,0 +1,105 @@
+import { LRUCache } from 'lru-cache'
+import type { Issuer } from '../core/issuers.ts'
+import type { GivenCard } from '../core/schemas/cards.ts'
+import type { Cards, StoredCard } from '../store/cards.ts'
+import { memberIn } from './fields.ts'
+import { optionsUri } from './message.ts'
+
+/** An inbox as an agent. */
+export interface Card {
+  inbox: string
+  isPublic: boolean
+  inputModes: readonly string[]
+  outputModes: readonly string[]
+  deduplicates: boolean
+  /** Options as JSON objects. */
+  defaults: Buffer | undefined
+  fixed: Buffer | undefined
+  given: GivenCard
+  text: string
+  setAt: number
+}
+
+const usualModes = ['text/plain', 'application/json']
+
+/** How many parsed cards are kept. */
+const maxParsed = 1000
+
+/** Finds the cards of inboxes. */
+export class CardReader {
+  readonly #cards: Pick<Cards, 'get'>
+  readonly #parsed = new LRUCache<string, Card>({ max: maxParsed })
+
+  constructor (cards: Pick<Cards, 'get'>) {
+    this.#cards = cards
+  }
+
+  /** @returns null if the inbox is no agent */
+  async find (tenant: string, inbox: string): Promise<Card | null> {
+    const stored = await this.#cards.get(tenant, inbox)
+    if (stored === null) return null
+    const name = `${tenant} ${inbox}`
+    const known = this.#parsed.get(name)
+    if (known?.setAt === stored.setAt && known.text === stored.text) return known
+    const card = parseCard(inbox, stored)
+    this.#parsed.set(name, card)
+    return card
+  }
+}
+
+function parseCard (inbox: string, { text, setAt }: StoredCard): Card {
+  const given = JSON.parse(text) as GivenCard
+  const options = memberIn(Buffer.from(text), 'options')
+  return {
+    inbox,
+    given,
+    text,
+    setAt,
+    isPublic: given.public ?? false,
+    inputModes: given.defaultInputModes ?? usualModes,
+    outputModes: given.defaultOutputModes ?? usualModes,
+    deduplicates: given.deduplicate ?? true,
+    defaults: memberIn(options, 'defaults'),
+    fixed: memberIn(options, 'fixed'),
+  }
+}
+
+/** What a card says of the service. `pushes`: whether it sends push notifications. */
+export interface CardSettings { issuers: readonly Issuer[], pushes: boolean }
+
+/** The document. @param url of the agent */
+export function cardDocument (card: Card, url: string, settings: CardSettings): string {
+  const { given, inbox, inputModes, outputModes } = card
+  const { description, name = inbox, version = '1', skills, documentationUrl, iconUrl } = given
+  const schemes = [
+    ['bearer', { httpAuthSecurityScheme: { scheme: 'Bearer', description: 'A key of this service.' } }],
+    ...settings.issuers.map(({ issuer }, at) => [`oidc${at + 1}`, {
+      openIdConnectSecurityScheme: { openIdConnectUrl: `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration` }
+    }] as const)
+  ] as const
+  return JSON.stringify({
+    name,
+    description,
+    supportedInterfaces: ['JSONRPC', 'HTTP+JSON'].map(protocolBinding => (
+      { url, protocolBinding, protocolVersion: '1.0' }
+    )),
+    version,
+    documentationUrl,
+    iconUrl,
+    capabilities: {
+      streaming: true,
+      pushNotifications: settings.pushes,
+      extendedAgentCard: false,
+      extensions: [{
+        uri: optionsUri,
+        description: 'Options of the work: priority, deadlines, attempts, whether a person must approve it.',
+        required: false
+      }],
+    },
+    securitySchemes: Object.fromEntries(schemes),
+    securityRequirements: schemes.map(([scheme]) => ({ schemes: { [scheme]: { list: [] } } })),
+    defaultInputModes: inputModes,
+    defaultOutputModes: outputModes,
+    skills,
+  })
+}

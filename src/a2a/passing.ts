@@ -1,0 +1,127 @@
+import { createHash } from 'node:crypto'
+import { randomToken } from '../core/ids.ts'
+import { BodyError, cutMembers, openBrace, pointerTo } from '../core/json.ts'
+import type { Members } from '../core/json.ts'
+import type { Caller } from '../core/model.ts'
+import { a2aOptions } from '../core/schemas/cards.ts'
+import type { Card } from './card.ts'
+import { A2aError, invalidParams } from './errors.ts'
+import { Fields, compact, memberIn } from './fields.ts'
+import { optionsUri } from './message.ts'
+import type { SentMessage, MessagePart, SendRequest } from './message.ts'
+
+const optionsAt = `/metadata${pointerTo(optionsUri)}`
+
+/** What is passed for a message: pass's body, and what stands for it where two are compared. */
+interface Passing { members: Members, bytes: Buffer, context: string, key: string | undefined }
+
+/** @throws {A2aError} */
+export function passingOf ({ message, metadata }: SendRequest, card: Card, { tenant, agent }: Caller): Passing {
+  const { inbox, deduplicates } = card
+  // The envelope doesn't count, nor the binding, nor the request's configuration.
+  const digest = createHash('sha256').update(`${tenant} ${agent} ${inbox} `).update(message.text).update(' ')
+    .update(metadata ?? '').digest('base64url')
+  const context = message.contextId ?? (deduplicates ? `ctx-${digest.slice(0, 22)}` : `ctx-${randomToken()}`)
+  const body = Buffer.concat([
+    Buffer.from(`{"to":"${inbox}","task":${taskOf(message)}`),
+    ...member('output', outputOf(message)),
+    ...member('context', passedContext(message, context)),
+    ...chosenOptions(message, metadata, card).flatMap(([name, text]) => member(name, text)),
+    Buffer.from('}')
+  ])
+  try {
+    return {
+      members: cutMembers(body),
+      bytes: Buffer.from(digest),
+      context,
+      // No client's own Idempotency-Key has a tab.
+      key: deduplicates ? `a2a\t${digest}` : undefined
+    }
+  } catch (error) {
+    throw error instanceof BodyError ? invalidParams('/message', error.message) : error
+  }
+}
+
+function member (name: string, text: Buffer | undefined): Buffer[] {
+  return text === undefined ? [] : [Buffer.from(`,"${name}":`), text]
+}
+
+function joinedText (parts: readonly MessagePart[]): string {
+  return parts.filter(({ kind }) => kind === 'text').map(({ text }) => text).join('\n')
+}
+
+function taskOf ({ parts }: SentMessage): string {
+  return JSON.stringify(joinedText(parts) || 'message')
+}
+
+/** A single part of data is the output itself, if that is an object; others stand in a list, as they came. */
+function outputOf ({ parts }: SentMessage): Buffer | undefined {
+  const others = parts.filter(({ kind }) => kind !== 'text')
+  const [only] = others
+  if (only === undefined) return undefined
+  return others.length === 1 && only.kind === 'data' && only.data[0] === openBrace ? only.data : partsText(others)
+}
+
+/** `{"parts":[…]}` */
+function partsText (parts: readonly MessagePart[]): Buffer {
+  const list = parts.flatMap(({ whole }, at) => at === 0 ? [whole] : [commaText, whole])
+  return Buffer.concat([Buffer.from('{"parts":['), ...list, Buffer.from(']}')])
+}
+
+const commaText = Buffer.from(',')
+
+function passedContext ({ messageId, metadata, referenceTaskIds, extensions }: SentMessage, context: string): Buffer {
+  return Buffer.concat([
+    Buffer.from(`{"a2a":{"messageId":${JSON.stringify(messageId)},"contextId":"${context}"`),
+    ...member('metadata', metadata),
+    ...member('referenceTaskIds', referenceTaskIds),
+    ...member('extensions', extensions),
+    Buffer.from('}}')
+  ])
+}
+
+/** The client's options, before them the usual ones of the inbox, and those that none changes. */
+function chosenOptions (message: SentMessage, metadata: Buffer | undefined, card: Card): Array<[string, Buffer]> {
+  const given = memberIn(metadata, optionsUri) ?? memberIn(message.metadata, optionsUri)
+  if (given !== undefined && given[0] !== openBrace) throw invalidParams(optionsAt, 'must be an object')
+  const own = given && new Fields(given, optionsAt)
+  const options = new Map<string, Buffer>()
+  const unknown = given && memberNames(given).find(name => !a2aOptions.includes(name))
+  if (unknown !== undefined) throw invalidParams(optionsAt + pointerTo(unknown), 'unknown')
+  for (const name of a2aOptions) {
+    const fixed = memberIn(card.fixed, name)
+    const asked = own?.raw(name)
+    if (fixed !== undefined && asked !== undefined && !compact(asked).equals(compact(fixed))) {
+      throw invalidParams(optionsAt + pointerTo(name), `is ${compact(fixed)} here`)
+    }
+    const value = fixed ?? asked ?? memberIn(card.defaults, name)
+    if (value !== undefined) options.set(name, value)
+  }
+  return [...options]
+}
+
+/** What is wrong with an option, where the client wrote it. */
+export function ofOptions (error: A2aError): A2aError {
+  const faults = error.faults.map(({ pointer, message }) => {
+    const isOption = a2aOptions.includes(pointer.split('/')[1] ?? '')
+    return { pointer: isOption ? optionsAt + pointer : pointer, message }
+  })
+  const [first] = faults
+  return first === undefined
+    ? error
+    : new A2aError(error.code, `Invalid parameters: ${first.pointer} ${first.message}`, faults, error.problem)
+}
+
+function memberNames (object: Buffer): string[] {
+  return Object.keys(cutMembers(object).values)
+}
+
+/** The answer to a question: the only part of data if that is an object, else the text, and whatever else there is. */
+export function answerOfMessage ({ parts }: SentMessage): Buffer {
+  const others = parts.filter(({ kind }) => kind !== 'text')
+  const [only] = others
+  if (parts.length === 1 && only?.kind === 'data' && only.data[0] === openBrace) return only.data
+  const text = Buffer.from(`{"text":${JSON.stringify(joinedText(parts))}`)
+  if (others.length === 0) return Buffer.concat([text, Buffer.from('}')])
+  return Buffer.concat([text, commaText, partsText(others).subarray(1)])
+}

@@ -1,0 +1,114 @@
+import { iso } from '../core/iso.ts'
+import { membersOf } from '../core/json.ts'
+import { labelsMember } from '../core/labels.ts'
+import { askAt, statusAt } from '../core/model.ts'
+import { approvalText, moreMembers } from '../handoffs/lifecycle/answers.ts'
+import type { TaskSeen } from '../store/tasks.ts'
+import { artifactsOf } from './artifacts.ts'
+import { memberIn } from './fields.ts'
+import { dataPart, agentMessage, questionParts, taskStatusText } from './status.ts'
+
+/** The label that has a task's context. */
+const contextStart = 'a2a.context:'
+
+export function contextOfTask ({ record }: TaskSeen): string {
+  return record.extra.labels!.find(label => label.startsWith(contextStart))!.slice(contextStart.length)
+}
+
+/** What of a task is shown. `history`: how many of its last messages; undefined for all. */
+interface ShownOfTask { history?: number | undefined, artifacts?: boolean }
+
+/** A Task's JSON. What agents said is as they said it. */
+export function taskText (task: string, seen: TaskSeen, { history, artifacts = true }: ShownOfTask): Buffer {
+  const context = contextOfTask(seen)
+  const messages = history === 0 ? [] : historyOf(task, context, seen)
+  const shown = history === undefined ? messages : messages.slice(-history)
+  const made = artifacts ? artifactsOf(seen.result) : []
+  return Buffer.concat([
+    Buffer.from(`{"id":"${task}","contextId":"${context}","status":${taskStatusText(task, context, seen)}`),
+    ...memberList('artifacts', made),
+    ...memberList('history', shown),
+    Buffer.from(`,"metadata":{"handoff":${handoffText(seen)}}}`)
+  ])
+}
+
+function memberList (name: string, items: readonly Buffer[]): Buffer[] {
+  if (items.length === 0) return []
+  const list = items.flatMap((item, at) => at === 0 ? [item] : [Buffer.from(','), item])
+  return [Buffer.from(`,"${name}":[`), ...list, Buffer.from(']')]
+}
+
+/** The message that began the task, its question, and the answer, as far as they are kept. */
+function historyOf (task: string, context: string, seen: TaskSeen): Buffer[] {
+  const messages: Buffer[] = []
+  if (seen.payload !== null) messages.push(firstMessage(task, context, seen.payload))
+  const { record, now, texts } = seen
+  const { ask } = record.extra
+  if (ask?.of !== 'passer' || texts === null) return messages
+  const ids = { task, context }
+  messages.push(Buffer.from(agentMessage(ask.id, 'AGENT', ids, questionParts(seen))))
+  if (texts.answer !== null && askAt(ask, record, now) === 'answered') {
+    messages.push(Buffer.from(agentMessage(`${ask.id}-answer`, 'USER', ids, [dataPart(texts.answer)])))
+  }
+  return messages
+}
+
+/** The message is made again of what was passed: its texts as one part. */
+function firstMessage (task: string, context: string, payload: Buffer): Buffer {
+  const members = membersOf(Buffer.concat([Buffer.from('{'), payload, Buffer.from('}')]))
+  const output = members.raw('output')!
+  const parts = memberIn(output, 'parts')
+  const isAbsent = output.toString('latin1', 0, 3) === '{}'
+  const others = isAbsent ? undefined : parts?.subarray(1, -1) ?? Buffer.from(dataPart(output))
+  const hasText = others === undefined || members.values.task !== 'message'
+  const text = hasText ? [Buffer.from(`{"text":${members.raw('task')}}`)] : []
+  const sent = memberIn(members.raw('context'), 'a2a')
+  const more = ['metadata', 'extensions', 'referenceTaskIds'].flatMap(name => {
+    const raw = memberIn(sent, name)
+    return raw === undefined ? [] : [Buffer.from(`,"${name}":`), raw]
+  })
+  return Buffer.concat([
+    Buffer.from(`{"messageId":${memberIn(sent, 'messageId')},"contextId":"${context}","taskId":"${task}",` +
+      '"role":"ROLE_USER","parts":['),
+    ...text, ...others === undefined ? [] : [...text.length === 0 ? [] : [Buffer.from(',')], others],
+    Buffer.from(']'), ...more, Buffer.from('}')
+  ])
+}
+
+/** What the service says of a handoff, in the protocol's spelling: status's members without what agents said. */
+function handoffText (seen: TaskSeen): string {
+  const { record, now, id, decision, progress, cancelReason } = seen
+  const { to: inbox, ...more } = moreMembers(record, now) as { to: string }
+  const { caught } = record
+  const known = camelCased({
+    inbox,
+    attempt: record.extra.attempt ?? 1,
+    handoff_id: id,
+    status: statusAt(record, now),
+    require_human: record.approval !== 'none',
+    created_at: iso(record.createdAt),
+    expires_at: iso(record.expiresAt),
+    caught_at: caught && iso(caught.at),
+    caught_by: caught && caught.by,
+    completed_at: record.completedAt === null ? null : iso(record.completedAt),
+    ...more,
+    ...record.status === 'rejected' && decision !== null && { ended_at: iso(decision.at) },
+  })
+  return JSON.stringify(known).slice(0, -1) + labelsMember(record.extra.labels) +
+    `,"approval":${approvalOf(seen)}` +
+    (progress === null ? '' : `,"progress":${progress.text}`) +
+    (cancelReason === null ? '' : `,"cancelReason":${cancelReason}`) + '}'
+}
+
+/** A person's note is as it was given. In a text no quote is without a backslash. */
+function approvalOf ({ record, decision }: TaskSeen): string {
+  return approvalText(record.approval, decision).replaceAll('"decided_at":', '"decidedAt":')
+    .replaceAll('"decided_by":', '"decidedBy":')
+}
+
+function camelCased (members: object): object {
+  return Object.fromEntries(Object.entries(members).map(([name, value]: [string, unknown]) => [
+    name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase()),
+    typeof value === 'object' && value !== null && !Array.isArray(value) ? camelCased(value) : value
+  ]))
+}

@@ -1,0 +1,188 @@
+import { TooLarge } from '../core/errors.ts'
+import { homeTag, inboxTag } from '../core/ids.ts'
+import type { Lanes } from '../redis/lanes.ts'
+import type { Scripts } from '../redis/scripts.ts'
+import { questionIn } from './asks.ts'
+import type { AskTexts } from './asks.ts'
+import { parseProgress, textOf } from './handoffs.ts'
+import type { AgentTexts, HandoffPlace } from './handoffs.ts'
+import { memberOf } from './key-names.ts'
+import type { KeyNames } from './key-names.ts'
+import { readSeen, tagged } from './replies.ts'
+import type { Seen } from './replies.ts'
+
+/** The states of a task, by the letters that they have in Redis (lua/lib/tasks.lua). */
+export const taskLetters = {
+  s: 'SUBMITTED',
+  w: 'WORKING',
+  i: 'INPUT_REQUIRED',
+  c: 'COMPLETED',
+  f: 'FAILED',
+  r: 'REJECTED',
+  x: 'CANCELED'
+} as const
+type Letter = keyof typeof taskLetters
+export type TaskState = typeof taskLetters[Letter]
+
+/** A task's state, and since when (ms). */
+export interface Standing { state: TaskState, since: number }
+
+/** One change of a task. `said`: what an agent or a person said with it, JSON text; null for nothing. */
+interface TaskChange extends Standing {
+  number: number
+  what: string
+  /** The attempt's id. */
+  handoff: string
+  at: number
+  said: string | null
+}
+
+/** An A2A task, as its latest attempt has it. The payload is the text of JSON members; null if it wasn't read. */
+export interface TaskSeen extends Seen {
+  /** The latest attempt's id. */
+  id: string
+  stands: Standing
+  /** The number of its last change. */
+  number: number
+  payload: Buffer | null
+  result: Buffer | null
+  fault: string | null
+  cancelReason: string | null
+  progress: AgentTexts['progress']
+  texts: AskTexts | null
+  changes: TaskChange[]
+}
+
+/**
+ * What is read of a task: all but its payload, all, or only how it stands. And its changes after the one with this
+ * number.
+ */
+export interface TaskParts { texts: 'most' | 'all' | 'none', after?: number }
+
+const textLetters = { most: '0', all: '1', none: '-' }
+
+/** A place in a list of tasks: since when the state holds, the state, and the id. */
+type TaskPlace = string
+
+/** Which tasks are listed. `since` in milliseconds. */
+interface WantedTasks {
+  tenant: string
+  inbox: string
+  agent: string
+  states: readonly TaskState[]
+  context?: string | undefined
+  since?: number | undefined
+}
+
+/** A2A tasks in Redis. Scripts of transitions write them (lua/lib/tasks.lua). */
+export class Tasks {
+  readonly #lanes: Lanes
+  readonly #scripts: Scripts
+  readonly #keyNames: KeyNames
+  readonly #retention: string
+
+  constructor (lanes: Lanes, scripts: Scripts, keyNames: KeyNames, { retention }: { retention: number }) {
+    this.#lanes = lanes
+    this.#scripts = scripts
+    this.#keyNames = keyNames
+    this.#retention = String(retention)
+  }
+
+  /** @returns null if there is no such task @throws {TooLarge} it has more bytes */
+  read (place: HandoffPlace, { texts, after }: TaskParts, maxBytes?: number): Promise<TaskSeen | null> {
+    return this.#lanes.call({
+      script: this.#scripts.task,
+      tag: place.tag,
+      keys: [this.channelOf(place)],
+      texts: [
+        this.#keyNames.handoff(place.tag, memberOf(place.tenant, '')), String(maxBytes ?? Number.MAX_SAFE_INTEGER),
+        textLetters[texts], after === undefined ? '' : String(after)
+      ],
+      decode: readTask
+    })
+  }
+
+  /** The channel for a task's changes. */
+  channelOf ({ tag, tenant, id }: HandoffPlace): string {
+    return this.#keyNames.task(tag, memberOf(tenant, id))
+  }
+
+  /**
+   * A page, those first whose state began last.
+   * @param behind where to go on @param most how many are counted at most
+   */
+  async list (
+    { tenant, inbox, agent, states, context = '', since }: WantedTasks, behind: TaskPlace | undefined, limit: number,
+    most: number
+  ): Promise<{ count: number, places: TaskPlace[] }> {
+    const letters = (Object.keys(taskLetters) as Letter[]).filter(letter => states.includes(taskLetters[letter]))
+    const texts = [
+      this.#retention, letters.join(''), context, since === undefined ? '' : String(since), behind ?? '', String(limit),
+      String(most)
+    ]
+    // What waits for a person is in the tenant's home partition.
+    const tags = [...new Set([inboxTag(tenant, inbox), homeTag(tenant)])]
+    const parts = await Promise.all(tags.map(tag => this.#lanes.call({
+      script: this.#scripts['task-list'],
+      tag,
+      keys: [this.#keyNames.tasks(tag, tenant, inbox, agent)],
+      texts,
+      decode: reply => {
+        const [, count, ...places] = tagged(reply)
+        return { count: count as number, places: places.map(String) }
+      }
+    })))
+    const places = parts.flatMap(part => part.places).sort(byTime).slice(0, limit)
+    return { count: Math.min(most, parts.reduce((sum, { count }) => sum + count, 0)), places }
+  }
+}
+
+/** The id of the task at a place. */
+export function taskAt (place: TaskPlace): string {
+  return place.split(' ')[2]!
+}
+
+function byTime (one: TaskPlace, other: TaskPlace): number {
+  const [here, there] = [one, other].map(place => Number(place.split(' ', 1)[0])) as [number, number]
+  return there - here || Buffer.compare(Buffer.from(other), Buffer.from(one))
+}
+
+function readTask (reply: unknown): TaskSeen | null {
+  const [
+    outcome, now, id, record, extra, decision, stands, number, payload, result, fault, cancelReason, progress, question,
+    details, answer, ...changes
+  ] = tagged(reply)
+  if (outcome === 'larger') throw new TooLarge()
+  if (outcome === 'not_found') return null
+  const [letter, since] = String(stands).split(' ') as [Letter, string]
+  return {
+    ...readSeen(now, record, extra, decision),
+    id: String(id),
+    stands: { state: taskLetters[letter], since: Number(since) },
+    number: number as number,
+    payload: (payload ?? null) as Buffer | null,
+    result: (result ?? null) as Buffer | null,
+    fault: textOf(fault),
+    cancelReason: textOf(cancelReason),
+    progress: parseProgress(textOf(progress)),
+    texts: question == null || details == null
+      ? null
+      : questionIn(question as Buffer, details as Buffer, (answer ?? null) as Buffer | null),
+    changes: changes.map(readChange)
+  }
+}
+
+function readChange (text: unknown): TaskChange {
+  const [number, letter, since, what, handoff, at, ...said] = String(text).split(' ') as
+    [string, Letter, string, string, string, string, ...string[]]
+  const words = said.join(' ')
+  return {
+    number: Number(number),
+    state: taskLetters[letter],
+    since: Number(since),
+    what,
+    handoff,
+    at: Number(at),
+    said: words === '-' ? null : words
+  }
+}

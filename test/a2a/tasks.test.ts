@@ -1,0 +1,129 @@
+import t from 'tap'
+import { a2aTest, bindings, sending, shown, text } from '../helpers/a2a.ts'
+
+/** A2A by the client of the protocol's authors, over both bindings. */
+
+for (const binding of bindings) {
+  t.test(`${binding}: a task from its message to its result`, async t => {
+    const service = await a2aTest(t)
+    const alice = await service.client2a('alice', binding)
+    const sent = alice.sendMessage(sending([...text('Review this.'), ...text('All of it.'), { data: { draft: 7 } }]))
+    const [{ handoff_id: id, ...caught }] = (await service.call('bob', 'POST', '/api/catch?wait=10', { inbox: 'desk' })).json().items
+    t.match(caught, { task: 'Review this.\nAll of it.', output: { draft: 7 }, context: { a2a: { messageId: String, contextId: String } }, labels: { 'a2a.context': caught.context.a2a.contextId } })
+    t.match(shown(await alice.getTask({ tenant: '', id })), { id, contextId: caught.context.a2a.contextId, status: { state: 'TASK_STATE_WORKING' }, history: [{ role: 'ROLE_USER', parts: [{ text: 'Review this.\nAll of it.' }, { data: { draft: 7 } }] }], metadata: { handoff: { inbox: 'desk', attempt: 1, handoffId: id, status: 'caught', caughtBy: 'bob' } } })
+    await service.call('bob', 'POST', `/api/done/${id}`, { output: { text: 'Fine.' } })
+    const done = shown(await sent as any)
+    t.match(done, { id, status: { state: 'TASK_STATE_COMPLETED', timestamp: String }, artifacts: [{ artifactId: 'result', parts: [{ text: 'Fine.' }] }] })
+    await t.rejects(alice.cancelTask({ tenant: '', id, metadata: undefined }), { name: 'TaskNotCancelableError' })
+    const again = shown(await alice.getTask({ tenant: '', id }))
+    t.strictSame(again, done)
+  })
+
+  t.test(`${binding}: cancelled while it is pending, and asked for while it is caught`, async t => {
+    const service = await a2aTest(t)
+    const alice = await service.client2a('alice', binding)
+    const send = async () => shown(await alice.sendMessage(sending(text('x'), { returnImmediately: true })) as any)
+    const first = await send()
+    t.match(first, { status: { state: 'TASK_STATE_SUBMITTED' } })
+    t.match(shown(await alice.cancelTask({ tenant: '', id: first.id, metadata: undefined })), { status: { state: 'TASK_STATE_CANCELED' } })
+    const second = await send()
+    await service.call('bob', 'GET', `/api/catch/${second.id}`)
+    t.match(shown(await alice.cancelTask({ tenant: '', id: second.id, metadata: undefined })), { status: { state: 'TASK_STATE_WORKING' }, metadata: { handoff: { cancelRequestedAt: String } } })
+    await service.call('bob', 'POST', `/api/decline/${second.id}`, { reason: 'as asked' })
+    t.match(shown(await alice.getTask({ tenant: '', id: second.id })), { status: { state: 'TASK_STATE_CANCELED', message: { parts: [{ text: 'as asked' }] } } })
+    const bob = await service.client2a('bob', binding)
+    await t.rejects(bob.getTask({ tenant: '', id: second.id }), { name: 'TaskNotFoundError' }, 'another agent’s')
+    await t.rejects(bob.cancelTask({ tenant: '', id: second.id, metadata: undefined }), { name: 'TaskNotFoundError' })
+  })
+
+  t.test(`${binding}: a question to the passer asks for input, and a message with the task's id answers it`, async t => {
+    const service = await a2aTest(t)
+    const alice = await service.client2a('alice', binding)
+    const sent = alice.sendMessage(sending(text('Book a flight.')))
+    const [{ handoff_id: id }] = (await service.call('bob', 'POST', '/api/catch?wait=10', { inbox: 'desk' })).json().items
+    await service.call('bob', 'POST', `/api/ask/${id}`, { question: 'When?', of: 'passer', details: { days: [1, 2] } })
+    const asked = shown(await sent as any)
+    t.match(asked, { id, status: { state: 'TASK_STATE_INPUT_REQUIRED', message: { role: 'ROLE_AGENT', parts: [{ text: 'When?' }, { data: { details: { days: [1, 2] } } }] } } })
+    const answered = alice.sendMessage(sending(text('Tomorrow.'), {}, { taskId: id, contextId: asked.contextId }))
+    t.match((await service.call('bob', 'GET', `/api/ask/${id}?wait=10`)).json(), { state: 'answered', answer: { text: 'Tomorrow.' } })
+    t.match(shown(await alice.getTask({ tenant: '', id })), { status: { state: 'TASK_STATE_WORKING' }, history: [{}, { role: 'ROLE_AGENT' }, { role: 'ROLE_USER', parts: [{ data: { text: 'Tomorrow.' } }] }] })
+    await t.rejects(alice.sendMessage(sending(text('Now.'), {}, { taskId: id })), { name: 'UnsupportedOperationError' }, 'nothing is asked')
+    await service.call('bob', 'POST', `/api/done/${id}`, { output: { artifacts: [{ artifactId: 'a', parts: [{ text: 'x' }] }, { artifactId: 'b', name: 'n', parts: [{ data: 1 }, { url: 'https://example.com/x' }] }] } })
+    t.match(shown(await answered as any), { status: { state: 'TASK_STATE_COMPLETED' }, artifacts: [{ artifactId: 'a' }, { artifactId: 'b', name: 'n', parts: [{ data: 1 }, { url: 'https://example.com/x' }] }] })
+    await t.rejects(alice.sendMessage(sending(text('Once more.'), {}, { taskId: id })), { name: 'UnsupportedOperationError' }, 'it has ended')
+    await t.rejects(alice.sendMessage(sending(text('x'), {}, { taskId: 'nonsense' })), { name: 'TaskNotFoundError' })
+  })
+}
+
+t.test('a task is the work over all its attempts', async t => {
+  const service = await a2aTest(t, {}, { options: { defaults: { max_attempts: 2, retry_delay: 0 } } })
+  const alice = await service.client2a('alice')
+  const { id } = shown(await alice.sendMessage(sending(text('x'), { returnImmediately: true })) as any)
+  const see = async () => shown(await alice.getTask({ tenant: '', id }))
+  await service.call('bob', 'GET', `/api/catch/${id}`)
+  const { reissued_as: second } = (await service.call('bob', 'POST', `/api/fail/${id}`, { error: { message: 'once' } })).json()
+  t.match(await see(), { id, status: { state: 'TASK_STATE_WORKING' }, metadata: { handoff: { attempt: 2, handoffId: second } } })
+  await t.rejects(alice.getTask({ tenant: '', id: second }), { name: 'TaskNotFoundError' }, 'not by another attempt’s id')
+  await service.call('bob', 'GET', `/api/catch/${second}`)
+  await service.call('bob', 'POST', `/api/fail/${second}`, { error: { message: 'twice', code: 'no' } })
+  const failed = await see()
+  t.match(failed, { status: { state: 'TASK_STATE_FAILED', message: { parts: [{ text: 'twice' }, { data: { code: 'no' } }] } } })
+  const { handoff_id: third } = (await service.call('alice', 'POST', `/api/reissue/${second}`)).json()
+  t.match(await see(), { ...failed, history: undefined, metadata: { handoff: { ...failed.metadata.handoff, reissuedAs: third } } }, 'it has ended, and stays so')
+  t.match(shown(await alice.getTask({ tenant: '', id: third })), { id: third, contextId: failed.contextId, status: { state: 'TASK_STATE_SUBMITTED' }, metadata: { handoff: { reissueOf: second } } })
+})
+
+t.test('the same message is the same task', async t => {
+  const service = await a2aTest(t)
+  const [alice, rest] = await Promise.all([service.client2a('alice'), service.client2a('alice', 'HTTP+JSON')])
+  const message = sending(text('x'), { returnImmediately: true })
+  const ids = await Promise.all([alice, rest, alice, rest].map(async client => shown(await client.sendMessage(message) as any).id))
+  t.equal(new Set(ids).size, 1)
+  const other = shown(await alice.sendMessage(sending(text('y'), { returnImmediately: true }, { messageId: message.message!.messageId })) as any)
+  t.not(other.id, ids[0], 'with other content it is another')
+  const bobs = shown(await (await service.client2a('bob')).sendMessage(message) as any)
+  t.not(bobs.id, ids[0], 'another agent’s')
+})
+
+t.test('tasks are listed, those first whose state began last', async t => {
+  const service = await a2aTest(t)
+  for (const binding of bindings) {
+    const who = binding === 'JSONRPC' ? 'alice' : 'bob'
+    const client = await service.client2a(who, binding)
+    const sent: string[] = []
+    for (let n = 0; n < 3; n++) sent.push(shown(await client.sendMessage(sending(text(`${n}`), { returnImmediately: true }, { contextId: n === 1 ? 'one' : 'others' })) as any).id)
+    const wanted = { tenant: '', contextId: '', status: 0, pageSize: undefined, pageToken: '', historyLength: undefined, statusTimestampAfter: undefined, includeArtifacts: undefined }
+    const list = async (more: object = {}) => await client.listTasks({ ...wanted, ...more } as any)
+    const all = await list()
+    t.strictSame(all.tasks.map(({ id }) => id), [sent[2], sent[1], sent[0]])
+    t.match(all, { totalSize: 3, pageSize: 50, nextPageToken: '' })
+    await service.call('approver', 'GET', '/api/approvals')
+    await service.call(who === 'alice' ? 'bob' : 'alice', 'GET', `/api/catch/${sent[0]}`)
+    t.strictSame((await list()).tasks.map(({ id }) => id), [sent[0], sent[2], sent[1]])
+    t.strictSame((await list({ contextId: 'one' })).tasks.map(({ id }) => id), [sent[1]])
+    t.strictSame((await list({ status: 2 })).tasks.map(({ id }) => id), [sent[0]], 'those at work')
+    const first = await list({ pageSize: 2 })
+    t.match(first, { totalSize: 3, tasks: [{ id: sent[0] }, { id: sent[2] }] })
+    t.match(await list({ pageSize: 2, pageToken: first.nextPageToken }), { tasks: [{ id: sent[1] }], nextPageToken: '' })
+    await t.rejects(list({ pageSize: 101 }))
+  }
+})
+
+t.test('what is sent and what comes back are literal', async t => {
+  const service = await a2aTest(t)
+  const odd = '{"b":1,"big":9007199254740993,"a":1.0,"far":1e400,"a":"\\ud800","__proto__":{"x":[1.50]}}'
+  const sent = await service.rpc('SendMessage', `{"message":{"messageId":"m","role":"ROLE_USER","parts":[{"data": ${odd} }],"metadata":{"n":1.0}},"configuration":{"returnImmediately":true}}`, { id: '1.0' })
+  t.ok(sent.text.startsWith('{"jsonrpc":"2.0","id":1.0,"result":{"task":{'))
+  const { id } = sent.json.result.task
+  const caught = (await service.call('bob', 'GET', `/api/catch/${id}`)).body
+  t.ok(caught.includes(`"output":${odd}`), caught)
+  t.ok(caught.includes('"metadata":{"n":1.0}'), caught)
+  t.ok((await service.rpc('GetTask', { id })).text.includes(`"parts":[{"data":${odd},"mediaType":"application/json"}],"metadata":{"n":1.0}`))
+  await service.call('bob', 'POST', `/api/done/${id}`, `{"output":${odd}}`)
+  t.ok((await service.rpc('GetTask', { id })).text.includes(`"artifacts":[{"artifactId":"result","parts":[{"data":${odd},"mediaType":"application/json"}]}]`))
+
+  const parts = '[{"data":[1.0]},{"url":"https://example.com/a","mediaType":"text/plain"},{"raw":"aGk=","filename":"f"},{"data":null,"own":1.0}]'
+  const several = await service.rpc('SendMessage', `{"message":{"message_id":"m2","role":"ROLE_USER","parts":${parts}},"configuration":{"return_immediately":true}}`)
+  const both = (await service.call('bob', 'GET', `/api/catch/${several.json.result.task.id}`)).body
+  t.ok(both.includes(`"task":"message","output":{"parts":${parts}}`), both)
+})

@@ -1,0 +1,29 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import t from 'tap'
+import { secrets } from '../helpers/app.ts'
+import { clientTest } from '../helpers/client.ts'
+import { readPage } from '../helpers/pages.ts'
+import { scratchDir } from '../helpers/processes.ts'
+
+/** The card and the program of docs/a2a.md, as they are there. */
+
+t.test('the page’s inbox answers the page’s program', async t => {
+  const { blocks } = readPage('docs/a2a.md')
+  const [card] = blocks.filter(({ language }) => language === 'json')
+  const [program] = blocks.filter(({ language }) => language === 'js')
+  const service = await clientTest(t)
+  t.equal((await service.call('operator', 'PUT', '/api/inboxes/drafts', card!.text)).statusCode, 200)
+  const path = join(await scratchDir(t), 'review.mjs')
+  await writeFile(path, program!.text.replace(/'(@a2a-js\/sdk(?:\/client)?)'/g, (_, name: string) => JSON.stringify(import.meta.resolve(name))))
+  const stop = new AbortController()
+  t.teardown(() => stop.abort())
+  service.client('bob').work('drafts', ({ task }) => ({ text: `Read: ${task}` }), { signal: stop.signal }).catch(() => {})
+  const before = { ...process.env }
+  t.teardown(() => { process.env = before })
+  Object.assign(process.env, { HANDOFF_URL: service.address, HANDOFF_KEY: secrets.alice })
+  const said: unknown[] = []
+  t.intercept(console, 'log', { value: (line: unknown) => { said.push(line) } })
+  await import(path)
+  t.strictSame(said, ['Read: Review: all is wel.'])
+})
