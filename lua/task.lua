@@ -32,7 +32,7 @@ local extra, decision, cancel_reason, progress, question, fault, details, answer
   unpack(redis.call('HMGET', key, unpack(fields)))
 local text = isRead and redis.call('HGET', key, 'p')
 -- Empty once it was freed, or where there is no result.
-if text == '' then text = false end
+if not text or text == '' then text = false end
 return { 'found', clock(), id, record, extra, decision, stands, tonumber(number), not is_done and text,
   is_done and text or false, fault or false, cancel_reason, progress, question, details or false, answer or false,
   unpack(ARGV[4] ~= '' and redis.call('ZRANGE', task .. ':changes', '(' .. ARGV[4], '+inf', 'BYSCORE') or {}) }

@@ -29,6 +29,7 @@ import { ScheduleCounts, Runner } from './handoffs/schedules/runs.ts'
 import { ScheduleService } from './handoffs/schedules/service.ts'
 import { Ticker } from './handoffs/schedules/ticker.ts'
 import { PeopleService } from './handoffs/people/people.ts'
+import { Streams } from './handoffs/wait/streams.ts'
 import { Waiter } from './handoffs/wait/waiter.ts'
 import { WorkerService } from './handoffs/inbox/workers.ts'
 import { countGuesses, useAuth } from './http/auth.ts'
@@ -134,6 +135,7 @@ export async function buildApp (
   const known = { handoffs: store.handoffs, retention: config.retention }
   const events = new EventService(store.events, waiter, baseUrl, known, reads)
   const streams = new EventStreams(events)
+  const taskStreams = new Streams(20, 'tasks')
   const parts = webhookParts(config, baseUrl, store, more)
   const { attemptTimeout } = more.webhooks ?? {}
   const callbacks = new CallbackService(parts && { ...parts, callbacks: store.callbacks })
@@ -155,8 +157,7 @@ export async function buildApp (
   // Before the server waits for the requests that are open: a name server may be silent for longer.
   app.addHook('preClose', async () => parts?.targets.close())
   useDraining(app, () => {
-    waiter.drain()
-    streams.drain()
+    for (const one of [waiter, streams, taskStreams]) one.drain()
   }, config.drainTimeout)
   letAnswersArrive(app)
   useSchemas(app)
@@ -325,7 +326,8 @@ export async function buildApp (
       onFault: (error, request) => onFault(error, request.id),
     }
     mcpRoute(api, { ...room, metadata, isAllowed, requests })
-    a2aRoute(api, { ...room, tasks: store.tasks, reads, waiter, cards, requests, wait: config.a2aWait })
+    const { tasks } = store
+    a2aRoute(api, { ...room, tasks, streams: taskStreams, reads, waiter, cards, requests, wait: config.a2aWait })
   })
   const people: People = {
     credentials,

@@ -5,6 +5,7 @@ import { isId, tagOf } from '../core/ids.ts'
 import { cutMembers } from '../core/json.ts'
 import { holderOf } from '../core/model.ts'
 import type { Scope } from '../core/model.ts'
+import type { OpenStream, Streams } from '../handoffs/wait/streams.ts'
 import type { WaitingRequester, Waiter } from '../handoffs/wait/waiter.ts'
 import { traceparentOf } from '../http/observe.ts'
 import { requesterFor } from '../http/operations.ts'
@@ -25,6 +26,7 @@ import type { SentMessage, SendRequest } from './message.ts'
 import { answerOfMessage, ofOptions, passingOf } from './passing.ts'
 import { isTerminal, taskStanding, stateName } from './status.ts'
 import { contextOfTask, taskText } from './task.ts'
+import { taskUpdates } from './streams.ts'
 import { untilChanged } from './waiting.ts'
 
 /** A call of a method: its parameters, and the inbox that is the agent. */
@@ -35,6 +37,7 @@ export interface A2aOptions {
   tasks: Tasks
   reads: Reads
   waiter: Waiter
+  streams: Streams
   /** How long SendMessage waits at most (ms). */
   wait: number
   /** Called with the outcome of each operation. */
@@ -50,8 +53,13 @@ const emptyBody = Buffer.alloc(0)
 /** Has no limit of its own: the request was countedAlready. */
 const countedAlready = { spend () {} }
 
-/** A method: the scope that it needs, and its result's JSON. */
-interface Method { scope: Scope, run (call: A2aCall): Promise<Buffer> }
+/** A method: the scope that it needs, and its result's JSON; or a stream of such. */
+type Method = { scope: Scope } & (
+  { run (call: A2aCall): Promise<Buffer> } | { stream (call: A2aCall, wrap: Wrap): Promise<OpenStream> }
+)
+
+/** Makes an event's data of a StreamResponse, as the binding has it. */
+type Wrap = (response: Buffer) => Buffer
 
 /** What agents' clients call. Each change is an operation of the API's. */
 export class A2aCalls {
@@ -67,6 +75,8 @@ export class A2aCalls {
     this.#operations = { pass: named('pass'), cancel: named('cancel'), answerAsPasser: named('answerAsPasser') }
     this.methods = {
       SendMessage: { scope: 'pass', run: call => this.#send(call) },
+      SendStreamingMessage: { scope: 'pass', stream: (call, wrap) => this.#sendAndFollow(call, wrap) },
+      SubscribeToTask: { scope: 'status', stream: (call, wrap) => this.#subscribe(call, wrap) },
       GetTask: { scope: 'status', run: call => this.#get(call) },
       ListTasks: { scope: 'status', run: call => this.#list(call) },
       CancelTask: { scope: 'pass', run: call => this.#cancel(call) },
@@ -82,6 +92,42 @@ export class A2aCalls {
       ? await this.#read(call, id, { texts: history === 0 ? 'most' : 'all' })
       : await this.#waitFor(call, id, history === 0 ? 'most' : 'all')
     return Buffer.concat([Buffer.from('{"task":'), taskText(id, seen, { history }), Buffer.from('}')])
+  }
+
+  async #sendAndFollow (call: A2aCall, wrap: Wrap): Promise<OpenStream> {
+    const sent = readSendRequest(call.params, call.card)
+    const id = await this.#begin(call, sent)
+    const history = sent.historyLength
+    return this.#follow(call, id, await this.#read(call, id, { texts: history === 0 ? 'most' : 'all' }), wrap, history)
+  }
+
+  async #subscribe (call: A2aCall, wrap: Wrap): Promise<OpenStream> {
+    const id = taskIdIn(call.params)
+    const seen = await this.#read(call, id, { texts: 'all' })
+    if (isTerminal(taskStanding(id, seen).state)) throw new A2aError('UnsupportedOperation', 'This task has ended')
+    return this.#follow(call, id, seen, wrap)
+  }
+
+  /** First the task as it was seen, then each change after it. */
+  #follow (call: A2aCall, id: string, first: TaskSeen, wrap: Wrap, history?: number): OpenStream {
+    const { tasks, waiter, streams } = this.#options
+    const { request } = call
+    const requester = requesterFor(request, 'status')
+    const eventOf = (response: Buffer) => `data: ${wrap(response)}\n\n`
+    const read = async (parts: TaskParts) => {
+      await requester.grant().authorise()
+      return await this.#find(call, id, parts)
+    }
+    return streams.open(holderOf(request.caller), requester, {
+      listen: wake => waiter.listen(tasks.channelOf(placeOfTask(call, id)), wake),
+      write: async function * (stream) {
+        yield eventOf(Buffer.concat([Buffer.from('{"task":'), taskText(id, first, { history }), Buffer.from('}')]))
+        if (isTerminal(taskStanding(id, first).state)) return
+        for await (const response of taskUpdates(id, first.number, stream, read)) {
+          yield response === undefined ? ': keep-alive\n\n' : eventOf(response)
+        }
+      }
+    })
   }
 
   /** Passes what was sent, or answers its task's question. @returns the task's id */

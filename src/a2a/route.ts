@@ -4,6 +4,7 @@ import { Problem, errorTable } from '../core/errors.ts'
 import { BodyError } from '../core/json.ts'
 import { isInbox } from '../core/model.ts'
 import type { Requests } from '../http/observe.ts'
+import { streamBody } from '../http/operations.ts'
 import { asProblem } from '../http/problems.ts'
 import { A2aCalls } from './calls.ts'
 import type { A2aOptions } from './calls.ts'
@@ -45,6 +46,7 @@ export function a2aRoute (app: FastifyInstance, settings: RouteSettings): void {
       checkVersion(request)
       noteExtensions(request, reply)
       const params = readParams(request, named.named)
+      if ('stream' in method) return streamBody(await method.stream({ request, card, params }, text => text), reply)
       return reply.header('content-type', answerType(request)).send(await method.run({ request, card, params }))
     },
   })
@@ -62,7 +64,11 @@ async function answerRpc (
     requireScope(request.caller, method.scope)
     checkVersion(request)
     noteExtensions(request, reply)
-    return sendRpc(reply, rpcResult(id!, await method.run({ request, card, params })))
+    const call = { request, card, params }
+    if ('stream' in method) {
+      return await reply.send(streamBody(await method.stream(call, text => rpcResult(id!, text)), reply))
+    }
+    return sendRpc(reply, rpcResult(id!, await method.run(call)))
   } catch (error) {
     if (isOfKey(error)) throw error
     const failure = asFailure(error, settings, request)

@@ -1,7 +1,7 @@
 import { iso } from '../core/iso.ts'
 import { askAt, expiryOf, statusAt } from '../core/model.ts'
 import { willBeTriedAgain } from '../handoffs/lifecycle/answers.ts'
-import type { Standing, TaskSeen, TaskState } from '../store/tasks.ts'
+import type { Standing, TaskChange, TaskSeen, TaskState } from '../store/tasks.ts'
 import { memberIn } from './fields.ts'
 
 /** How a task stands in the protocol's words. */
@@ -115,4 +115,28 @@ export function taskStatusText (task: string, context: string, seen: TaskSeen): 
   const { ask } = seen.record.extra
   const id = standing.state === 'INPUT_REQUIRED' && ask !== undefined ? ask.id : `${task}-${seen.number}`
   return statusWith(standing, parts.length === 0 ? '' : agentMessage(id, 'AGENT', { task, context }, parts))
+}
+
+/** The same as it was at a change. @param seen the task as it is now */
+export function changedStatus (task: string, context: string, change: TaskChange, seen: TaskSeen): string {
+  const parts = changeParts(change, seen)
+  const { ask } = seen.record.extra
+  const isQuestion = change.what === 'asked' && ask !== undefined && ask.askedAt === change.at
+  const id = isQuestion && change.state === 'INPUT_REQUIRED' ? ask.id : `${task}-${change.number}`
+  return statusWith(change, parts.length === 0 ? '' : agentMessage(id, 'AGENT', { task, context }, parts))
+}
+
+function changeParts ({ what, said: words, handoff, at }: TaskChange, seen: TaskSeen): string[] {
+  const { record, texts } = seen
+  switch (what) {
+    case 'progress': return words === null ? [] : progressParts(words)
+    case 'asked': return texts !== null && record.extra.ask?.askedAt === at && handoff === seen.id
+      ? questionParts(seen)
+      : words === null ? [] : [textPart(words)]
+    case 'failed': return words === null ? ownWords('Failed.') : faultParts(words)
+    case 'declined': case 'rejected': case 'cancel_requested':
+      return words === null || words === 'null' ? [] : [textPart(words)]
+    case 'expired': return ownWords('Expired.')
+    default: return []
+  }
 }

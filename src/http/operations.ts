@@ -10,7 +10,7 @@ import type { Operation, OperationCall, OperationOutcome } from '../operations/o
 import { jsonType } from './body.ts'
 import { noteOutcome, traceparentOf } from './observe.ts'
 import type { DecisionLog } from './observe.ts'
-import type { OpenStream } from '../handoffs/feed/events.ts'
+import type { OpenStream } from '../handoffs/wait/streams.ts'
 import type { WaitingRequester } from '../handoffs/wait/waiter.ts'
 
 /** Makes a route of each operation. @param log for what people and operators do */
@@ -73,7 +73,7 @@ async function performOrStream (
   // Which of the two comes depends on it, so a cache must know that.
   reply.header('vary', 'accept')
   if (!wantsStream(request)) return perform(operation, request, reply, log)
-  return bodyOf(await operation.stream!(callOf(request), lastEventId(request)), reply)
+  return streamBody(await operation.stream!(callOf(request), lastEventId(request)), reply)
 }
 
 /** The hooks before have made all checks of operations/admit.ts, and validation that of the body's form. */
@@ -139,7 +139,7 @@ function lastEventId ({ headers }: FastifyRequest): string | undefined {
 }
 
 /** A stream as an answer's body. */
-function bodyOf ({ text, close }: OpenStream, reply: FastifyReply): Readable {
+export function streamBody ({ text, close }: OpenStream, reply: FastifyReply): Readable {
   // Some proxies collect an answer before they pass it on, unless the answer says not to.
   reply.headers({ 'content-type': streamType, 'x-accel-buffering': 'no' })
   // 'close' comes whatever ends it, also where its client has gone before anything was read.

@@ -28,7 +28,7 @@ export type TaskState = typeof taskLetters[Letter]
 export interface Standing { state: TaskState, since: number }
 
 /** One change of a task. `said`: what an agent or a person said with it, JSON text; null for nothing. */
-interface TaskChange extends Standing {
+export interface TaskChange extends Standing {
   number: number
   what: string
   /** The attempt's id. */

@@ -7,6 +7,8 @@ import type { Handoffs } from '../../store/handoffs.ts'
 import type { Reads } from '../../store/reads.ts'
 import { FeedReader, isAfter, passes, placeAfter, timeIn } from './feed.ts'
 import type { Event, EventFilter, FeedPlace, Read } from './feed.ts'
+import { Streams, keepAlive } from '../wait/streams.ts'
+import type { OpenStream, Stream } from '../wait/streams.ts'
 import type { WaitOptions, Waiter, WaitingRequester } from '../wait/waiter.ts'
 
 /** Pages that one look reads at most, 4,550 events: filters may leave out everything, and a feed may have millions. */
@@ -149,10 +151,6 @@ function pastQuiet (quiet: Quiet, place: FeedPlace): FeedPlace {
   return timeIn(place.after) >= quiet.from && isAfter(to, place.after) ? placeAfter(to) : place
 }
 
-/** How long a stream is silent at most, in milliseconds: then it says how far it has read. */
-const keepAlive = 15_000
-/** When a stream ends by itself, in milliseconds; its client goes on with another, at any replica. */
-const maxStreamTime = 3_600_000
 /** How long a client waits before it connects again, in milliseconds (`retry:`). */
 const reconnectAfter = 2000
 const streamsPerKey = 10
@@ -161,18 +159,10 @@ const retryPause = 1000
 
 const reset = 'event: reset\ndata: {}\n\n'
 
-/** A stream's text, and the function to call when it is over. */
-export interface OpenStream { text: AsyncGenerator<string>, close: () => void }
-
-/**
- * Streams of server-sent events (the HTML standard, 9.2). A stream has a place in the feed and no queue: a slow client
- * reads later.
- */
+/** Streams of events. A stream has a place in the feed; when it is silent, it says how far it has read. */
 export class EventStreams {
   readonly #service: EventService
-  readonly #byKey = new Map<unknown, number>()
-  readonly #open = new Set<() => void>()
-  #draining = false
+  readonly #streams = new Streams(streamsPerKey, 'events')
 
   constructor (service: EventService) {
     this.#service = service
@@ -180,74 +170,38 @@ export class EventStreams {
 
   /** How many are open. */
   get count (): number {
-    return this.#open.size
+    return this.#streams.count
   }
 
   /** The service stops: each stream ends, and its client connects to another replica. */
   drain (): void {
-    this.#draining = true
-    for (const wake of this.#open) wake()
+    this.#streams.drain()
   }
 
-  /**
-   * The text of a stream. Call `close` when it is over, also where no reader has begun on the text.
-   * @param key of the caller, which may have ten at once
-   * @throws {Problem} the key has ten
-   */
+  /** @param key of the caller, which may have ten at once @throws {Problem} the key has ten */
   open (
     tenant: string, key: unknown, filter: EventFilter, start: FeedPlace, requester: WaitingRequester
   ): OpenStream {
-    const open = this.#byKey.get(key) ?? 0
-    if (open >= streamsPerKey) {
-      throw new Problem('rate_limited', {
-        detail: `This key has ${streamsPerKey} streams of events open at this replica; close one of them first.`,
-        headers: { 'retry-after': '2' }
-      })
-    }
-    const stream = new Sleeper()
-    const text = this.#stream(tenant, filter, start, stream, requester)
-    this.#byKey.set(key, open + 1)
-    this.#open.add(stream.wake)
-    const close = () => {
-      if (!this.#open.delete(stream.wake)) return
-      stream.stop()
-      const left = this.#byKey.get(key)! - 1
-      if (left > 0) this.#byKey.set(key, left)
-      else this.#byKey.delete(key)
-    }
-    return { text, close }
-  }
-
-  async * #stream (
-    tenant: string, filter: EventFilter, start: FeedPlace, stream: Sleeper, requester: WaitingRequester
-  ): AsyncGenerator<string> {
-    const grant = requester.grant()
-    const leave = [requester.onGone(stream.stop)]
-    try {
-      yield `retry: ${reconnectAfter}\n\n`
-      const changed = () => {
+    return this.#streams.open(key, requester, {
+      opening: `retry: ${reconnectAfter}\n\n`,
+      listen: wake => this.#service.feed.listen(tenant, () => {
         this.#service.reader.changed(tenant)
-        stream.wake()
-      }
-      leave.push(await this.#service.feed.listen(tenant, changed))
-      leave.push(await grant.onEnd({ ended: stream.stop, changed: stream.wake }))
-      yield * this.#frames(tenant, filter, start, stream, grant)
-    } finally {
-      for (const stop of leave) stop()
-    }
+        wake()
+      }),
+      write: stream => this.#frames(tenant, filter, start, stream, requester.grant())
+    })
   }
 
   async * #frames (
-    tenant: string, filter: EventFilter, start: FeedPlace, stream: Sleeper, grant: Grant
+    tenant: string, filter: EventFilter, start: FeedPlace, stream: Stream, grant: Grant
   ): AsyncGenerator<string> {
     const { retention } = this.#service.feed
-    const end = performance.now() + maxStreamTime
     let lastSent = performance.now()
     let isMore = false
-    for (let place = start; !stream.isStopped && !this.#draining && performance.now() < end;) {
+    for (let place = start; !stream.isOver;) {
       stream.begin()
       const read = await this.#read(tenant, place, isMore, grant)
-      if (read === 'refused' || stream.isStopped) return
+      if (read === 'refused' || stream.isOver) return
       place = read?.place ?? place
       isMore = read?.isMore ?? false
       const frames = (read?.isReset === true ? reset : '') +
@@ -279,33 +233,4 @@ export class EventStreams {
 
 function frameOf ({ id, type, text }: Event): string {
   return `id: ${id}\nevent: ${type}\ndata: ${text}\n\n`
-}
-
-/** A stream's sleep: until it is woken, or a time is over. A wake during a read counts. */
-class Sleeper {
-  isStopped = false
-  #isWoken = false
-  #resolve = () => {}
-
-  begin (): void {
-    this.#isWoken = false
-  }
-
-  readonly wake = () => {
-    this.#isWoken = true
-    this.#resolve()
-  }
-
-  readonly stop = () => {
-    this.isStopped = true
-    this.wake()
-  }
-
-  async sleep (milliseconds: number): Promise<void> {
-    if (this.#isWoken || this.isStopped) return
-    const woken = new Promise<void>(resolve => { this.#resolve = resolve })
-    const timer = setTimeout(this.wake, Math.max(0, milliseconds))
-    await woken
-    clearTimeout(timer)
-  }
 }
