@@ -81,6 +81,10 @@ export class A2aCalls {
       ListTasks: { scope: 'status', run: call => this.#list(call) },
       CancelTask: { scope: 'pass', run: call => this.#cancel(call) },
       GetExtendedAgentCard: { scope: 'status', run: refuseCard },
+      CreateTaskPushNotificationConfig: { scope: 'pass', run: refusePush },
+      DeleteTaskPushNotificationConfig: { scope: 'pass', run: refusePush },
+      GetTaskPushNotificationConfig: { scope: 'status', run: refusePush },
+      ListTaskPushNotificationConfigs: { scope: 'status', run: refusePush },
     }
   }
 
@@ -132,7 +136,8 @@ export class A2aCalls {
 
   /** Passes what was sent, or answers its task's question. @returns the task's id */
   async #begin (call: A2aCall, sent: SendRequest): Promise<string> {
-    const { message: { taskId } } = sent
+    const { message: { taskId }, hasPushConfig } = sent
+    if (hasPushConfig) throw new A2aError('PushNotificationNotSupported')
     if (taskId === undefined) return await this.#pass(call, sent)
     await this.#answer(call, taskId, sent.message)
     return taskId
@@ -286,6 +291,11 @@ export class A2aCalls {
 const endedMeanwhile: Partial<Record<ErrorCode, A2aCode>> = Object.fromEntries(
   ['expired', 'rejected', 'already_done', 'already_failed', 'already_declined'].map(code => [code, 'TaskNotCancelable'])
 )
+
+/** As the card says. */
+async function refusePush (): Promise<never> {
+  throw new A2aError('PushNotificationNotSupported')
+}
 
 async function refuseCard (): Promise<never> {
   throw new A2aError('UnsupportedOperation', 'This agent has no extended card')

@@ -30,7 +30,7 @@ export interface SendRequest {
   historyLength: number | undefined
   returnImmediately: boolean
   /** Whether it brings an address for push notifications. */
-  pushConfig: Fields | undefined
+  hasPushConfig: boolean
 }
 
 /** What an agent takes and gives. */
@@ -63,7 +63,7 @@ export function readSendRequest (params: Fields, { inputModes, outputModes }: Mo
     metadata: metadata && compact(metadata),
     historyLength: configuration?.integer('historyLength', 0),
     returnImmediately: configuration?.boolean('returnImmediately') ?? false,
-    pushConfig: configuration?.object('taskPushNotificationConfig')
+    hasPushConfig: configuration?.object('taskPushNotificationConfig') !== undefined
   }
 }
 

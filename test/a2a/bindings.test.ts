@@ -54,7 +54,7 @@ t.test('JSON-RPC: each mistake has its code, and an id comes back as it was', as
     [valid(''), -32600, 'null'], [valid('"id":{},'), -32600, 'null'], [valid('"id":[1],'), -32600, 'null'], [valid('"id":true,'), -32600, 'null'], [valid('"id":1,"id":2,'), -32600, 'null'],
     [valid('"id":"a\\u0062",'), -32001, '"a\\u0062"'], [valid('"id":1.50,'), -32001, '1.50'], [valid('"id":9007199254740993,'), -32001, '9007199254740993'], [valid('"id":null,'), -32001, 'null'],
     ['{"id":3,"method":"GetTask"}', -32600, '3'], ['{"jsonrpc":"2.0","id":3,"method":7}', -32600, '3'], ['{"jsonrpc":"2.0","id":3,"method":"GetTask","params":[]}', -32602, '3'],
-    [valid('"id":1,', 'GetTasks'), -32601, '1'], [valid('"id":1,', 'constructor'), -32601, '1'], [valid('"id":1,', 'GetExtendedAgentCard'), -32004, '1'],
+    [valid('"id":1,', 'GetTasks'), -32601, '1'], [valid('"id":1,', 'constructor'), -32601, '1'], [valid('"id":1,', 'GetExtendedAgentCard'), -32004, '1'], [valid('"id":1,', 'ListTaskPushNotificationConfigs'), -32003, '1'],
     [`{"jsonrpc":"2.0","id":1,"method":"GetTask","params":${'['.repeat(101)}${']'.repeat(101)}}`, -32600, 'null'],
     ['{"jsonrpc":"2.0","id":1,"method":"GetTask","params":{}}', -32602, '1'], ['{"jsonrpc":"2.0","id":1,"method":"GetTask","params":{"id":"x","id":"y"}}', -32602, '1'],
   ] as const) {
@@ -79,6 +79,7 @@ t.test('a message that can’t be passed says where', async t => {
     [message({ parts: [{}] }), -32602, '/message/parts/0'], [message({ parts: [{ text: 'x', data: 1 }] }), -32602, '/message/parts/0'], [message({ parts: [{ text: 7 }] }), -32602, '/message/parts/0/text'],
     [message({ parts: [{ raw: '?' }] }), -32602, '/message/parts/0/raw'], [message({ contextId: 'a b' }), -32602, '/message/contextId'], [message({ metadata: 7 }), -32602, '/message/metadata'],
     [message({ parts: [{ raw: 'aGk=', mediaType: 'image/png' }] }), -32005, undefined], [{ ...message(), configuration: { acceptedOutputModes: ['image/png'] } }, -32005, undefined],
+    [{ ...message(), configuration: { taskPushNotificationConfig: { url: 'https://example.com' } } }, -32003, undefined],
     [{ ...message(), metadata: { [uri]: { priority: 10 } } }, -32602, `/metadata/${uri}/priority`], [{ ...message(), metadata: { [uri]: { to: 'x' } } }, -32602, `/metadata/${uri}/to`],
     [{ ...message(), metadata: { [uri]: { require_human: false } } }, -32602, `/metadata/${uri}/require_human`], [{ ...message(), metadata: { [uri]: { labels: { 'a2a.context': 'x' } } } }, -32602, `/metadata/${uri}/labels/a2a.context`],
     [{ ...message(), metadata: { [uri]: { parent: 'x' } } }, -32602, undefined],

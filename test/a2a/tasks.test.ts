@@ -127,3 +127,25 @@ t.test('what is sent and what comes back are literal', async t => {
   const both = (await service.call('bob', 'GET', `/api/catch/${several.json.result.task.id}`)).body
   t.ok(both.includes(`"task":"message","output":{"parts":${parts}}`), both)
 })
+
+t.test('where each partition has keys of its own, tasks are the same', async t => {
+  const service = await a2aTest(t, { EVENTS_RETENTION: '3600' }, { options: { defaults: { max_attempts: 2, retry_delay: 0 } } }, { isSpread: true })
+  const alice = await service.client2a('alice')
+  const send = async (more: object = {}) => shown(await alice.sendMessage(sending(text('x'), { returnImmediately: true }, more)) as any)
+  const { id } = await send()
+  const [{ handoff_id: caught }] = (await service.call('bob', 'POST', '/api/catch', { inbox: 'desk' })).json().items
+  t.equal(caught, id)
+  await service.call('bob', 'POST', `/api/heartbeat/${id}`, { progress: { percent: 1 } })
+  const { reissued_as: next } = (await service.call('bob', 'POST', `/api/fail/${id}`, { error: { message: 'no' } })).json()
+  await service.call('bob', 'GET', `/api/catch/${next}`)
+  await service.call('bob', 'POST', `/api/ask/${next}`, { question: 'Which?', of: 'passer' })
+  await alice.sendMessage(sending(text('This.'), { returnImmediately: true }, { taskId: id }))
+  await service.call('bob', 'POST', `/api/done/${next}`, { output: { parts: [{ text: 'y' }] } })
+  t.match(shown(await alice.getTask({ tenant: '', id })), { status: { state: 'TASK_STATE_COMPLETED' }, artifacts: [{ parts: [{ text: 'y' }] }] })
+  const human = await service.rpc('SendMessage', { message: { messageId: 'h', role: 'ROLE_USER', parts: [{ text: 'x' }] }, metadata: { 'urn:agent-handoff:a2a-options:1': { require_human: true } }, configuration: { returnImmediately: true } })
+  const waiting = human.json.result.task.id
+  t.not(waiting.slice(0, 3), id.slice(0, 3), 'in another partition')
+  t.strictSame((await service.rpc('ListTasks', {})).json.result.tasks.map((task: { id: string }) => task.id), [waiting, id])
+  await service.call('approver', 'POST', `/api/approve/${waiting}`)
+  t.match((await service.rpc('GetTask', { id: waiting })).json.result, { status: { state: 'TASK_STATE_SUBMITTED' } })
+})
