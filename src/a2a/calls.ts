@@ -22,8 +22,8 @@ import { A2aError, asA2aError, invalidParams } from './errors.ts'
 import type { A2aCode } from './errors.ts'
 import type { Fields } from './fields.ts'
 import { isContext, readSendRequest } from './message.ts'
-import type { SentMessage, SendRequest } from './message.ts'
-import { answerOfMessage, ofOptions, passingOf } from './passing.ts'
+import type { SendRequest } from './message.ts'
+import { answerOfMessage, digestOfMessage, ofOptions, passingOf } from './passing.ts'
 import { isTerminal, taskStanding, stateName } from './status.ts'
 import { contextOfTask, taskText } from './task.ts'
 import { taskUpdates } from './streams.ts'
@@ -139,7 +139,7 @@ export class A2aCalls {
     const { message: { taskId }, hasPushConfig } = sent
     if (hasPushConfig) throw new A2aError('PushNotificationNotSupported')
     if (taskId === undefined) return await this.#pass(call, sent)
-    await this.#answer(call, taskId, sent.message)
+    await this.#answer(call, taskId, sent)
     return taskId
   }
 
@@ -149,19 +149,31 @@ export class A2aCalls {
     return outcome.made!
   }
 
-  async #answer (call: A2aCall, task: string, message: SentMessage): Promise<void> {
+  /** Answers what is asked now; the same message again changes nothing, whatever is asked by then. */
+  async #answer (call: A2aCall, task: string, sent: SendRequest): Promise<void> {
+    const { message } = sent
+    const { tasks } = this.#options
+    const { request: { caller }, card: { inbox, deduplicates } } = call
     const seen = await this.#read(call, task, { texts: 'none' })
     if (message.contextId !== undefined && message.contextId !== contextOfTask(seen)) {
       throw invalidParams('/message/contextId', 'is not the task’s')
     }
-    const { ask } = seen.record.extra
-    if (taskStanding(task, seen).state !== 'INPUT_REQUIRED') {
-      throw new A2aError('UnsupportedOperation', 'This task asks for no input now')
-    }
+    const place = placeOfTask(call, task)
+    const asked = taskStanding(task, seen).state === 'INPUT_REQUIRED' ? seen.record.extra.ask!.id : null
+    const digest = digestOfMessage(sent, inbox, caller)
+    const known = deduplicates ? await tasks.noteAnswer(place, digest, asked) : null
+    if (known !== null && known !== asked) return
+    if (asked === null) throw new A2aError('UnsupportedOperation', 'This task asks for no input now')
     const members = cutMembers(Buffer.concat([
-      Buffer.from(`{"ask_id":"${ask!.id}","answer":`), answerOfMessage(message), Buffer.from('}')
+      Buffer.from(`{"ask_id":"${asked}","answer":`), answerOfMessage(message), Buffer.from('}')
     ]))
-    await this.#run(this.#operations.answerAsPasser, call.request, { id: seen.id, members })
+    try {
+      await this.#run(this.#operations.answerAsPasser, call.request, { id: seen.id, members })
+    } catch (error) {
+      // One that is refused isn't kept. Where it is unknown what came of it, the note stays: it names this question.
+      if (error instanceof A2aError && error.code === 'InvalidParams') await tasks.noteAnswer(place, digest, 'none')
+      throw error
+    }
   }
 
   async #get (call: A2aCall): Promise<Buffer> {

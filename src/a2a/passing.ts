@@ -15,12 +15,17 @@ const optionsAt = `/metadata${pointerTo(optionsUri)}`
 /** What is passed for a message: pass's body, and what stands for it where two are compared. */
 interface Passing { members: Members, bytes: Buffer, context: string, key: string | undefined }
 
-/** @throws {A2aError} */
-export function passingOf ({ message, metadata }: SendRequest, card: Card, { tenant, agent }: Caller): Passing {
-  const { inbox, deduplicates } = card
-  // The envelope doesn't count, nor the binding, nor the request's configuration.
-  const digest = createHash('sha256').update(`${tenant} ${agent} ${inbox} `).update(message.text).update(' ')
+/** What is the same for the same message: neither the envelope counts, nor the binding, nor its configuration. */
+export function digestOfMessage ({ message, metadata }: SendRequest, inbox: string, { tenant, agent }: Caller): string {
+  return createHash('sha256').update(`${tenant} ${agent} ${inbox} `).update(message.text).update(' ')
     .update(metadata ?? '').digest('base64url')
+}
+
+/** @throws {A2aError} */
+export function passingOf (sent: SendRequest, card: Card, caller: Caller): Passing {
+  const { message, metadata } = sent
+  const { inbox, deduplicates } = card
+  const digest = digestOfMessage(sent, inbox, caller)
   const context = message.contextId ?? (deduplicates ? `ctx-${digest.slice(0, 22)}` : `ctx-${randomToken()}`)
   const body = Buffer.concat([
     Buffer.from(`{"to":"${inbox}","task":${taskOf(message)}`),

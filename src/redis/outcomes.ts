@@ -108,6 +108,7 @@ export const outcomes = {
   status: ['found', 'not_found'],
   sweep: ['swept', 'late'],
   take: ['taken', 'replayed', 'closed', 'limited', 'left', 'reused', 'larger', 'late'],
+  'task-answer': ['known', 'noted', 'not_found', 'late'],
   'task-list': ['listed'],
   task: ['found', 'not_found', 'larger'],
   'tick-settle': ['ran', 'void', 'late'],

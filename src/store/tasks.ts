@@ -102,6 +102,24 @@ export class Tasks {
     })
   }
 
+  /**
+   * Notes which question a message answers.
+   * @param question its id; null to look alone, 'none' to forget the note
+   * @returns the question that it was noted for before; null for none
+   */
+  noteAnswer (place: HandoffPlace, message: string, question: string | null): Promise<string | null> {
+    return this.#lanes.call({
+      script: this.#scripts['task-answer'],
+      tag: place.tag,
+      keys: [this.channelOf(place)],
+      texts: [message, question === 'none' ? '-' : question ?? ''],
+      decode: reply => {
+        const [outcome, known] = tagged(reply)
+        return outcome === 'known' ? String(known) : null
+      }
+    })
+  }
+
   /** The channel for a task's changes. */
   channelOf ({ tag, tenant, id }: HandoffPlace): string {
     return this.#keyNames.task(tag, memberOf(tenant, id))
