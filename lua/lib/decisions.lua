@@ -2,8 +2,9 @@
 -- prefix:{tag}:decisions:tenant, has an entry for each, tenant:id/moment (microseconds), by when (ms). What is known
 -- of the entries of one handoff lies beside it, in a hash prefix:{tag}:decisions:tenant:id with two fields for each:
 -- `moment`, which has state, by whom, the passer, the question's id and the digest (- for none), then the inbox's and
--- the labels' words of field x, and @ and who signed in by an issuer (decide.lua); and `moment` followed by t, the texts: how many bytes the note has, a space, the note,
--- JSON, and the beginning of the task or of the question, a JSON string. An entry without texts was forgotten.
+-- the labels' words of field x, and behind @ who signed in by an issuer (decide.lua); and `moment` followed by t, the
+-- texts: how many bytes the note has, a space, the note, JSON, and the beginning of the task or of the question, a JSON
+-- string. An entry without texts was forgotten.
 -- Where a decision is noted; nil if none are. Call it before the first write (isHere).
 --@if decisions
 local function openDecisions(key, member)

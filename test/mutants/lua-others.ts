@@ -11,7 +11,7 @@ export const otherScripts: readonly Mutated[] = [
       ['now >= tonumber(expires)) then', 'false) then'],
       ["approval == 'waiting' or", ''],
       ['elseif status and now >= tonumber(available or 0) then', 'elseif status then'],
-      ['if isTooLong(size, length) then more = 1 break end\n      size', 'size'],
+      ['if isTooLong(size, length) or not', 'if not'],
       ['latest = math.max(latest, deadline)', 'latest = deadline'],
       ["if #gone > 0 then redis.call('ZREM', inbox, unpack(gone)) end", ''],
       ["if #caught > 0 then redis.call('SADD', inbox .. ':caught', unpack(caught)) end", ''],

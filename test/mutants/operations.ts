@@ -102,7 +102,7 @@ export const operations: readonly Mutated[] = [
       ['if (inbox == null && !isInbox(agent)) {', 'if (inbox == null && isInbox(agent)) {'],
       ['if (inbox != null) throw invalid', "if (inbox === '') throw invalid"],
       ['return [...new Set(inboxes)]', 'return inboxes'],
-      ['changed: isChanged ? 1 : 0', 'changed: 1'],
+      ['changed: isChanged || isNew ? 1 : 0', 'changed: 1'],
       ["name: 'setInbox',\n    scope: 'operate'", "name: 'setInbox',\n    scope: 'status'"],],
   },
   {
