@@ -10,6 +10,7 @@ import type { Test } from 'tap'
 import { parse } from 'yaml'
 import { testApp } from '../helpers/app.ts'
 import { signingKey, testIssuer } from '../helpers/issuer.ts'
+import { clientSecret, leadsTo, peopleProvider, personBy } from '../helpers/oidc.ts'
 import { commandsUnder, readPage } from '../helpers/pages.ts'
 import { scratchDir } from '../helpers/processes.ts'
 import { projectRoot } from '../helpers/service.ts'
@@ -137,4 +138,29 @@ t.test('pipelines: a job is who its repository and branch say, and its token is 
     'somebody else’s organisation': of('acme-evil/web', 'refs/heads/main'),
     'another service': of('acme/web', 'refs/heads/main', { aud: 'https://elsewhere.example.com' }),
   })) t.match(await who(claims), { status: 401 }, what)
+})
+
+t.test('people: one group decides and sees the console, another only decides', { skip: ofOneReplica }, async t => {
+  const [given] = JSON.parse(under('People', 'json')[0]!.text)
+  const [operators, approvers] = given.sign_in.rules.map(({ when }: { when: { groups: string } }) => when.groups) as [string, string]
+  const oidc = await peopleProvider(t, {
+    ann: { name: 'Ann', email: 'ann@example.com', groups: ['staff', operators] },
+    ben: { name: 'Ben', email: 'ben@example.com', groups: [approvers] },
+    cid: { name: 'Cid', email: 'cid@example.com', groups: ['staff'] },
+  })
+  await oidc.register(baseUrl)
+  const secret = join(await scratchDir(t), 'secret')
+  await writeFile(secret, clientSecret)
+  const service = await testApp(t, {
+    ISSUERS: JSON.stringify([{ ...given, issuer: oidc.url, sign_in: { ...given.sign_in, client_secret: `@${secret}` } }]), BASE_URL: baseUrl
+  })
+  for (const [who, first, mayOperate] of [['ann', '/approvals', true], ['ben', '/approvals', false]] as const) {
+    const person = personBy(service, oidc)
+    t.equal(leadsTo(await person.signIn(who)), first)
+    t.equal((await person.ask('/approvals')).statusCode, 200)
+    const id = await service.pass({ require_human: true })
+    t.equal((await person.ask('/console/keys')).statusCode === 200, mayOperate)
+    t.match((await person.ask(`/approvals/${id}`)).body, new RegExp(`class="who">${who}-example.com\\.[0-9a-f]{12}<`))
+  }
+  t.equal((await personBy(service, oidc).signIn('cid')).statusCode, 403)
 })

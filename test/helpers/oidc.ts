@@ -2,9 +2,12 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import type { LightMyRequestResponse } from 'fastify'
 import { exportJWK, generateKeyPair } from 'jose'
 import type Provider from 'oidc-provider'
 import type { Test } from 'tap'
+import type { TestApp } from './app.ts'
+import { form, own } from './forms.ts'
 
 /** A real provider of OpenID Connect and OAuth on this machine, for which nobody has to click: its person signs in and consents. */
 export interface Oidc {
@@ -125,3 +128,39 @@ async function visit (provider: string, url: URL): Promise<URLSearchParams> {
   }
   return url.searchParams
 }
+
+/** Cookies as a browser keeps them. */
+class Jar {
+  readonly #cookies = new Map<string, string>()
+  get header (): string { return [...this.#cookies].map(pair => pair.join('=')).join('; ') }
+  get names (): string[] { return [...this.#cookies.keys()] }
+  keep ({ cookies }: LightMyRequestResponse): void {
+    for (const { name, value, maxAge, expires } of cookies) {
+      if (maxAge === 0 || (expires !== undefined && +expires < Date.now())) this.#cookies.delete(name)
+      else this.#cookies.set(name, value)
+    }
+  }
+}
+
+/** A person's browser, who signs in at the service by this provider. */
+export function personBy ({ app }: Pick<TestApp, 'app'>, oidc: Oidc) {
+  const jar = new Jar()
+  const ask = async (url: string, fields?: Record<string, string>) => {
+    const headers = { ...own, cookie: jar.header }
+    const answer = await app.inject(fields === undefined ? { url, headers } : form(url, fields, headers))
+    jar.keep(answer)
+    return answer
+  }
+  const start = async (next = '/approvals', issuer = oidc.url) =>
+    new URL((await ask(`/sign-in/start?${new URLSearchParams({ issuer, next })}`)).headers.location!)
+  const back = (answer: URLSearchParams | Record<string, string>) => ask(`/sign-in/callback?${new URLSearchParams(answer)}`)
+  /** Signs in. @returns the page behind it */
+  const signIn = async (person: string, next?: string) => {
+    oidc.person = person
+    return await back(await oidc.visit(await start(next)))
+  }
+  return { jar, ask, start, back, signIn }
+}
+
+/** Where a page leads at once. */
+export const leadsTo = ({ body }: LightMyRequestResponse) => /content="0; url=([^"]+)"/.exec(body)?.[1]?.replaceAll('&#61;', '=').replaceAll('&#38;', '&')

@@ -8,7 +8,7 @@ import { secrets, testApp, testKeys } from '../helpers/app.ts'
 import type { TestApp } from '../helpers/app.ts'
 import { asked, form, own, textOf } from '../helpers/forms.ts'
 import { signingKey, testIssuer } from '../helpers/issuer.ts'
-import { clientSecret, peopleProvider } from '../helpers/oidc.ts'
+import { clientSecret, leadsTo, peopleProvider, personBy } from '../helpers/oidc.ts'
 import { scratchDir } from '../helpers/processes.ts'
 import { ofOneReplica } from '../helpers/through.ts'
 
@@ -34,41 +34,9 @@ const signInSettings = { client_id: 'handoff', client_secret: `@${join(dir, 'sec
 const issuers = (more: object = {}) => JSON.stringify([{ issuer: oidc.url, sign_in: { ...signInSettings, ...more } }])
 const service = await testApp(t, { ISSUERS: issuers(), BASE_URL: baseUrl })
 
-/** Cookies as a browser keeps them. */
-class Jar {
-  readonly #cookies = new Map<string, string>()
-  get header (): string { return [...this.#cookies].map(pair => pair.join('=')).join('; ') }
-  get names (): string[] { return [...this.#cookies.keys()] }
-  keep ({ cookies }: LightMyRequestResponse): void {
-    for (const { name, value, maxAge, expires } of cookies) {
-      if (maxAge === 0 || (expires !== undefined && +expires < Date.now())) this.#cookies.delete(name)
-      else this.#cookies.set(name, value)
-    }
-  }
-}
-
 /** A person's browser. */
-function browser ({ app }: Pick<TestApp, 'app'> = service) {
-  const jar = new Jar()
-  const ask = async (url: string, fields?: Record<string, string>) => {
-    const headers = { ...own, cookie: jar.header }
-    const answer = await app.inject(fields === undefined ? { url, headers } : form(url, fields, headers))
-    jar.keep(answer)
-    return answer
-  }
-  const start = async (next = '/approvals', issuer = oidc.url) =>
-    new URL((await ask(`/sign-in/start?${new URLSearchParams({ issuer, next })}`)).headers.location!)
-  const back = (answer: URLSearchParams | Record<string, string>) => ask(`/sign-in/callback?${new URLSearchParams(answer)}`)
-  /** Signs in. @returns the page behind it */
-  const signIn = async (person: string, next?: string) => {
-    oidc.person = person
-    return await back(await oidc.visit(await start(next)))
-  }
-  return { jar, ask, start, back, signIn }
-}
+const browser = (app: Pick<TestApp, 'app'> = service) => personBy(app, oidc)
 
-/** Where a page leads at once. */
-const leadsTo = ({ body }: LightMyRequestResponse) => /content="0; url=([^"]+)"/.exec(body)?.[1]?.replaceAll('&#61;', '=').replaceAll('&#38;', '&')
 const title = ({ body }: LightMyRequestResponse) => /<h1>(.*?)<\/h1>/.exec(body)?.[1]
 
 t.test('a person whom a rule lets in signs in by the issuer, and goes where the way led', async t => {
