@@ -24,6 +24,8 @@ for _, id in ipairs(ids) do
     for at = 1, 7 do claimed[#claimed + 1] = found[at] end
     taken[#taken + 1], taken[#taken + 2] = ms(now + lease), id
   else
+    -- Alone it would look gone where its slot moves to, while it is still on the other node.
+    redis.call('EXISTS', due, prefix .. id)
     gone[#gone + 1], gone[id] = id, true
   end
 end

@@ -242,6 +242,17 @@ t.test('on a Cluster', async t => {
     }
   })
 
+  await t.test('callbacks whose list has gone ahead of them', async t => {
+    const names = new KeyNames('handoff')
+    const target = Buffer.from('https://example.com/')
+    const place = await passed(freshTag(), ` Cd/${target.length}`, { payload: Buffer.concat([payload, target]) })
+    await handoffs.catch(place, randomToken(), 'bob')
+    await handoffs.done(place, randomToken(), 'bob', Buffer.alloc(0), '')
+    const ahead = [names.callbackTenants(place.tag), names.callbacks(place.tag, 'default')]
+    const claim = () => store.callbacks.claim(place.tag, 'default', 10, 1000)
+    t.match(await whileMoving(place.tag, ahead, claim), { callbacks: [{ url: String(target) }] })
+  })
+
   await t.test('what comes after others, with some of it gone ahead', async t => {
     const names = new KeyNames('handoff')
     const setOf = ({ tag, tenant, id }: HandoffPlace) => names.dependents(tag, memberOf(tenant, id))
