@@ -16,7 +16,7 @@ import { newStories } from './stories.ts'
 import type { Story } from './stories.ts'
 import { pass } from './globals.ts'
 import { feedsOf } from './relaying.ts'
-import { Planner, scheduleFaults, untilSettled } from './scheduling.ts'
+import { Planner, scheduleFaults } from './scheduling.ts'
 import { sentinels } from './sentinels.ts'
 import { Service } from './services.ts'
 import { alone, clockSpread } from './topology.ts'
@@ -85,10 +85,7 @@ export async function simulate (seed: number, mutation: Mutation | null = null, 
     if (!isSimple || random.chance(0.5)) sweepNowAndThen(world, topology, services, isSimple ? 3 : 8)
     await Promise.all([clients.play(stories), planner?.play(faultsWithin), sleep(world, faultsWithin)])
     await untilWell(world, topology)
-    if (planner !== undefined) {
-      await untilSettled(world)
-      told.push(...scheduleFaults(world, topology, planner.plans))
-    }
+    if (planner !== undefined) told.push(...await scheduleFaults(world, topology, planner.plans))
     const service = services.find(({ process }) => !process.dead) as Service
     // Repeated if Redis was away, like the next round of the production sweep.
     const sweep = (tag: string, times: number): Promise<unknown> => service.sweep(tag, 200).catch(error => times === 0 ? null : error instanceof Unavailable ? sweep(tag, times - 1) : Promise.reject(error))

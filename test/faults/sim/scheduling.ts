@@ -35,8 +35,10 @@ const inboxes = someTags.map(tag => nameIn(name => inboxTag(scheduling, name), [
 const owner = callerOf(scheduling, 'ann', ['pass', 'status'])
 /** How often a replica looks, in milliseconds; in production it sleeps until something is due. */
 const lookEvery = 120
-/** How long after a tick's time it is noted at the latest, once all is well, in milliseconds. */
+/** How long after a tick's time it is noted, once all is well, in milliseconds. */
 const settled = 6000
+/** How much later at the most: also then packets are late, each by up to a second, and a schedule's ticks come one after the other. */
+const untilRun = 60_000
 
 /** What one replica needs for them. */
 interface ScheduleParts { lanes: Lanes, scripts: Scripts, keys: KeyNames, masters: Masters, handoffs: Handoffs, attempts: Attempts, service: HandoffService }
@@ -183,8 +185,20 @@ function found (topology: Topology): Found {
   return { ids, runs }
 }
 
+/** What is wrong once all ticks that are due now have had their time. */
+export async function scheduleFaults (world: World, topology: Topology, plans: readonly Plan[]): Promise<string[]> {
+  const sleep = (milliseconds: number) => new Promise<void>(resolve => world.after(milliseconds, resolve))
+  const until = epoch + world.time.now
+  await sleep(settled)
+  for (let times = untilRun / 500; ; times--) {
+    const faults = faultsUntil(until, topology, plans)
+    if (faults.length === 0 || times === 0) return faults
+    await sleep(500)
+  }
+}
+
 /** No tick has two handoffs, each one that is noted is there, none is noted twice, and none of a steady schedule's is missing. */
-export function scheduleFaults (world: World, topology: Topology, plans: readonly Plan[]): string[] {
+function faultsUntil (until: number, topology: Topology, plans: readonly Plan[]): string[] {
   const { ids, runs } = found(topology)
   const faults = [...ids].filter(([, all]) => all.length > 1).map(([tick, all]) => `I19 ${tick} has ${all.length} handoffs: ${all.join(', ')}`)
   for (const [name, all] of runs) {
@@ -195,7 +209,6 @@ export function scheduleFaults (world: World, topology: Topology, plans: readonl
       if (outcome === 'passed' && !(ids.get(`${name} ${time}`) ?? []).includes(id!)) faults.push(`I19 ${name} ${time}: ${id} is noted, and isn’t there`)
     }
   }
-  const until = epoch + world.time.now - settled
   for (const { name, every, startsAt, madeAt } of plans.filter(plan => plan.isSteady)) {
     const all = runs.get(name) ?? []
     // The newest hundred are kept.
@@ -207,9 +220,4 @@ export function scheduleFaults (world: World, topology: Topology, plans: readonl
     }
   }
   return faults
-}
-
-/** Whether ticks that are due have been noted by now. */
-export function untilSettled (world: World): Promise<void> {
-  return new Promise(resolve => world.after(settled, resolve))
 }
