@@ -17,9 +17,9 @@
 --                        the expired missed a heartbeat; …_reissued: how many of those, and of those that weren't
 --                        done in time, have a successor; the members only if ARGV 4 is 1; after: if there are any,
 --                        three lists of members (lib/after.lua): that have ended and have dependents; that are blocked
---                        and were passed just now, or have ended and left notes; that are blocked for longer. And in a
---                        Cluster the runs whose counts changed (lib/runs.lua): {run, when (microseconds), live, done,
---                        failed, other, first, last}
+--                        and were passed just now or are named first, or have ended and left notes; that are blocked
+--                        for longer. And in a Cluster the runs whose counts changed (lib/runs.lua): {run, when
+--                        (microseconds), live, done, failed, other, first, last}
 -- While a slot moves, a missing key may still be on the node that the slot comes from. A handoff's key outlives its
 -- entry in the index by the retention. Until the retention is over, a missing key, or entry of the waiting list,
 -- doesn't count as gone: the sweep looks again after 1 s, 2 s, 4 s, …, so that other handoffs get their turn. The

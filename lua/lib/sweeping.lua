@@ -47,10 +47,13 @@ local function lookAtQuestion(batch, key, member, record, extra, deadline)
 end
 -- Names a blocked handoff, so that the replica checks the handoffs that it waits for: an end may have been missed, or a
 -- note. The older the handoff is, the later it is checked. Checks soon after the pass are a list of their own, for
--- notes that a failover lost, or that a replica didn't live to write.
-local function lookAtBlocked(batch, member, record, deadline)
-  local age = batch.now - string.match(record, '^%S+ %S+ (%d+)')
-  local list, later = age < 10000 and batch.fresh or batch.blocked, batch.later
+-- notes that a failover lost, or that a replica didn't live to write. So is the first check, however late an outage
+-- made it: until then the index has the handoff under the time of its pass.
+local function lookAtBlocked(batch, due, member, record, deadline)
+  local created = string.match(record, '^%S+ %S+ (%d+)')
+  local age = batch.now - created
+  local isFresh = age < 10000 or redis.call('ZSCORE', due, member) == created
+  local list, later = isFresh and batch.fresh or batch.blocked, batch.later
   list[#list + 1] = member
   later[#later + 1], later[#later + 2] = math.min(deadline, batch.now + math.min(300000, math.max(3000, age))), member
 end
@@ -73,7 +76,7 @@ local function sweepOne(batch, due, place, member, prefix)
   local deadline = status == 'pending' and expires or status == 'caught' and (beat or until_done) or
     record and not status and now + 10000
   if deadline and tonumber(deadline) > now then
-    if record and string.sub(record, 1, 2) == '3:' then return lookAtBlocked(batch, member, record, deadline) end
+    if record and string.sub(record, 1, 2) == '3:' then return lookAtBlocked(batch, due, member, record, deadline) end
     if status == 'caught' then deadline = lookAtQuestion(batch, key, member, record, extra, deadline) end
     -- The index is older than the record, as catch leaves it. The record counts.
     later[#later + 1], later[#later + 2] = deadline, member

@@ -701,6 +701,17 @@ for (const isSpread of [false, true]) {
       t.strictSame((await catchIt(any)).json().after, [{ handoff_id: three, status: 'unknown', result_omitted: true }])
     })
 
+    t.test('a lost note is written at the first look, however late that comes', async t => {
+      const one = await start()
+      const [noted, id] = [await pass({ after: [one] }), await pass({ after: [one] })]
+      await on.store.dependents.settled()
+      const notes = (await keyOf(on, one)).replace(':h:', ':d:')
+      t.equal(await on.redis.srem(notes, `${id}/${one}`), 1)
+      await on.later(30_000)
+      await settle(id)
+      t.strictSame((await on.redis.smembers(notes)).sort(), [`${id}/${one}`, `${noted}/${one}`].sort())
+    })
+
     t.test('a hundred in the same step, the others in bounded steps', async t => {
       const one = await start()
       const ids = await passMany(on, 210, { after: [one] })
