@@ -9,7 +9,7 @@ import { until } from '../helpers/until.ts'
 
 /** Schedules over HTTP. Each subtest has a tenant of its own. The clock is moved, and the ticker is asked to look. */
 
-const tenants = ['makes', 'bad', 'owns', 'ticks', 'late', 'skips', 'allows', 'cancels', 'pauses', 'changes', 'runs', 'fills', 'refuses', 'text', 'many', 'ends', 'jitters', 'shows', 'remade', 'deletes', 'tells', 'meets', 'asks'] as const
+const tenants = ['makes', 'bad', 'owns', 'ticks', 'late', 'skips', 'allows', 'cancels', 'pauses', 'changes', 'runs', 'fills', 'refuses', 'text', 'many', 'ends', 'jitters', 'shows', 'remade', 'deletes', 'tells', 'meets', 'asks', 'leaves'] as const
 type Tenant = typeof tenants[number]
 const agents: Array<[string, Scope[]]> = [['ann', ['pass', 'catch', 'status']], ['ben', ['pass', 'catch', 'status']], ['olga', ['operate', 'status', 'approve']], ['sam', ['status']], ['rita', ['read', 'status']]]
 const secretOf = (tenant: string, agent: string) => `${tenant}-${agent}-secret-0123456789`
@@ -527,5 +527,24 @@ for (const isSpread of [false, true]) {
       t.match(await late!(), { outcome: 'ticked' })
       t.equal((await live()).length, count)
     }
+  })
+
+  t.test('what its ticker is still to come to is not backfilled, since its inbox may change between', async t => {
+    const { put, ask } = as('leaves')
+    const fill = async (name: string) => (await ask('POST', `/api/schedules/${name}/backfill`, { since: at(0), until: at(61) })).json()
+    const live = async (name: string) => (await ask('GET', `/api/handoffs?schedule=${name}`)).json().items.length
+    const elsewhere = { task: 't', to: 'elsewhere' }
+    await put('late', { every: 60, overlap: 'allow' })
+    await put('rests', { every: 60, jitter: 30, overlap: 'allow', paused: true })
+    await setClock(start + 61_000)
+    t.match(await fill('late'), { passed: 0, skipped: 1 })
+    t.match(await fill('rests'), { passed: 0, skipped: 1 }, 'it comes later, by its jitter')
+    await put('late', { every: 60, overlap: 'allow', handoff: elsewhere })
+    await put('rests', { every: 60, jitter: 30, overlap: 'allow', handoff: elsewhere })
+    await tickAt(95)
+    t.strictSame([await live('late'), await live('rests')], [1, 1])
+    await ask('POST', '/api/schedules/rests/pause')
+    await setClock(start + 200_000)
+    t.match((await ask('POST', '/api/schedules/rests/backfill', { since: at(0), until: at(150) })).json(), { passed: 1, skipped: 1 }, 'once that is over, it is')
   })
 }

@@ -1,7 +1,8 @@
 import { tickId } from '../../core/ids.ts'
 import { iso } from '../../core/iso.ts'
 import type { ScheduleStore, StoredSchedule } from '../../store/schedules.ts'
-import { readSays, timingOf } from './definition.ts'
+import { dueAt, readSays, timingOf } from './definition.ts'
+import type { Says } from './definition.ts'
 import { ranBefore, remember } from './memory.ts'
 import { runNoted, runText } from './runs.ts'
 import type { Run, ScheduleCounts, Runner } from './runs.ts'
@@ -18,6 +19,14 @@ export function tickOf ({ tenant, name, making }: StoredSchedule, tag: string, k
   return {
     id: tickId(tag, `${tenant} ${name} ${making} ${tick}`), token: '-', tick: ` K${kind}/${making}/${tick}`
   }
+}
+
+/**
+ * Whether the ticker may yet run it by itself, now or once it goes on again. Both passing it might make two handoffs of
+ * it: if its inbox changes between, they have two partitions, and neither partition knows what ran in the other.
+ */
+function isToCome ({ name, next }: StoredSchedule, says: Says, tick: number, now: number): boolean {
+  return (next !== null && tick >= next) || (says.paused && dueAt(name, says, tick) > now)
 }
 
 /** Makes up for ticks that didn't run. */
@@ -50,8 +59,7 @@ export class Backfill {
           next = tick
           break
         }
-        // Its ticker is at it this moment.
-        if (hasRun(tick) || tick === schedule.claim?.tick) {
+        if (hasRun(tick) || tick === schedule.claim?.tick || isToCome(schedule, says, tick, now)) {
           counts.skipped++
           continue
         }
