@@ -48,14 +48,14 @@ if record then
     shown }
 end
 
-local kind, making, tick, mark, ticked
+local kind, making, tick, round, mark, ticked
 if options ~= '' then
   if options == ' ?' then return { 'fresh' } end
-  kind, making, tick = string.match(options, ' K(%l)/(%d+)/(%d+)')
+  kind, making, tick, round = string.match(options, ' K(%l)/(%d+)/(%d+)/(%d+)')
   if kind then
     --@include ticks
     mark, ticked = ticksBeside(key, options)
-    if hasTicked(due, mark, ticked, kind, making, tick) then return { 'ticked' } end
+    if hasTicked(due, mark, ticked, kind, making, tick, round) then return { 'ticked' } end
   end
 end
 local kept = options ~= '' and string.match(options, ' l(%d+)')
@@ -82,7 +82,7 @@ else
   if string.find(options, ' M', 1, true) then openTask(due, key, member, options) end
   if kind then
     --@include ticks
-    noteTicked(mark, ticked, kind, making, tick, now)
+    noteTicked(mark, ticked, kind, making, tick, round, now)
   end
   -- These words' values become times and counts; all other words go into field x as they are.
   extra = string.gsub(options, ' [afhlnzACK]%S+', '')

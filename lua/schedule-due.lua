@@ -16,12 +16,14 @@ while #taken < limit and room > 0 do
   if not member or tonumber(head[2]) > now then break end
   local schedule = prefix .. member
   redis.call('EXISTS', due, schedule)
-  local next, home, claim = unpack(redis.call('HMGET', schedule, 'next', 'home', 'claim'))
+  local next, home, claim, round = unpack(redis.call('HMGET', schedule, 'next', 'home', 'claim', 'round'))
   if not home or (next == '' and claim == '') then
     redis.call('ZREM', due, member)
   else
     local is_fresh = claim == ''
-    if is_fresh then redis.call('HSET', schedule, 'claim', next .. ' ' .. home .. ' ' .. who) end
+    if is_fresh then
+      redis.call('HSET', schedule, 'claim', next .. ' ' .. home .. ' ' .. who .. (round and ' ' .. round or ''))
+    end
     redis.call('ZADD', due, ms(now + lease), member)
     local fields = redis.call('HGETALL', schedule)
     for at = 2, #fields, 2 do room = room - #fields[at] end

@@ -15,7 +15,7 @@
 local schedule, due, member, making, begun = KEYS[1], KEYS[2], ARGV[2], ARGV[3], ARGV[4]
 local runs, ran = schedule .. ':runs', schedule .. ':ran'
 redis.call('EXISTS', schedule, due, runs, ran)
-local made, version, claim = unpack(redis.call('HMGET', schedule, 'making', 'version', 'claim'))
+local made, version, claim, round = unpack(redis.call('HMGET', schedule, 'making', 'version', 'claim', 'round'))
 if made ~= making then return { 'stale' } end
 if begun ~= '' and claim ~= begun then return { 'stale' } end
 if begun ~= '' and version ~= ARGV[5] then return { 'changed' } end
@@ -25,6 +25,8 @@ if begun == '' and last_run and redis.call('LRANGE', runs, -1, -1)[1] == last_ru
 local newest = string.match(ARGV[11], '[^\n]+$')
 if begun ~= '' then
   redis.call('HSET', schedule, 'claim', '', 'next', ARGV[6])
+  -- It begins anew (lib/ticks.lua).
+  if string.match(begun, '^%d+') == ARGV[6] then redis.call('HSET', schedule, 'round', ms((round or 0) + 1)) end
   if ARGV[7] == '' then redis.call('ZREM', due, member) else redis.call('ZADD', due, ARGV[7], member) end
   if ARGV[8] ~= '' then redis.call('HSET', schedule, 'work', ARGV[8]) end
   if ARGV[9] ~= '' then redis.call('HSET', schedule, 'last', ARGV[9]) end

@@ -2,11 +2,11 @@
 -- Settles what became of a tick that a replica began and didn't report: it ran, or it never will (lib/ticks.lua).
 -- KEYS: 1 prefix:{tag}:tick:tenant:name   up to which tick its ticker has come
 --       2 prefix:{tag}:ticked:tenant:name   the ticks that ran last
--- ARGV: 1 the call's deadline (ms)  2 the making of the schedule (microseconds)  3 the tick (ms)
+-- ARGV: 1 the call's deadline (ms)  2 the making of the schedule (microseconds)  3 the tick (ms)  4 its round
 -- Replies: {'ran'}   it has made its handoff
 --          {'void'}  it hasn't, and from now on it can't
 --@include late ticks
-local mark, ticked, making, tick = KEYS[1], KEYS[2], ARGV[2], ARGV[3]
+local mark, ticked, making, tick, round = KEYS[1], KEYS[2], ARGV[2], ARGV[3], ARGV[4]
 if redis.call('ZSCORE', ticked, making .. '/' .. tick) then return { 'ran' } end
-if not hasTicked(mark, mark, ticked, 't', making, tick) then moveMark(mark, making, tick, now) end
+if not hasTicked(mark, mark, ticked, 't', making, tick, round) then moveMark(mark, making, tick, round, now) end
 return { 'void' }

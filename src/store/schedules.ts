@@ -9,8 +9,11 @@ import { tagged } from './replies.ts'
 
 const maxSchedules = 1000
 
-/** A tick that a replica has begun: of which partition the handoff is, and who began it. */
-export interface BegunTick { tick: number, tag: string, by: string }
+/**
+ * A tick that a replica has begun: of which partition the handoff is, who began it, and in which round
+ * (lua/lib/ticks.lua).
+ */
+export interface BegunTick { tick: number, tag: string, by: string, round: number }
 
 /**
  * A schedule as Redis keeps it (lua/schedule-put.lua). Its definition and its runs are JSON text, which only the
@@ -209,10 +212,11 @@ export class ScheduleStore {
 
   /** Settles a tick that was begun in this partition. @returns whether it ran; if it didn't, it never will */
   settle (
-    tenant: string, name: string, making: string, { tag, tick }: Pick<BegunTick, 'tag' | 'tick'>
+    tenant: string, name: string, making: string, { tag, tick, round }: Pick<BegunTick, 'tag' | 'tick' | 'round'>
   ): Promise<boolean> {
     const keys = (['tick', 'ticked'] as const).map(which => this.#keyNames.ticks(tag, tenant, name, which))
-    return this.#call('tick-settle', tag, keys, [making, String(tick)], ([outcome]) => outcome === 'ran')
+    const texts = [making, String(tick), String(round)]
+    return this.#call('tick-settle', tag, keys, texts, ([outcome]) => outcome === 'ran')
   }
 
   #call<T> (
@@ -231,13 +235,13 @@ function countOf (text: string | undefined): number | null {
 }
 
 /** As the scripts write it. */
-export function begunText ({ tick, tag, by }: BegunTick): string {
-  return `${tick} ${tag} ${by}`
+export function begunText ({ tick, tag, by, round }: BegunTick): string {
+  return `${tick} ${tag} ${by}${round === 0 ? '' : ` ${round}`}`
 }
 
 function readBegun (text: string): BegunTick | null {
-  const [tick, tag, by] = text.split(' ') as [string, string, string]
-  return tick === '' ? null : { tick: Number(tick), tag, by }
+  const [tick, tag, by, round = '0'] = text.split(' ') as [string, string, string, string?]
+  return tick === '' ? null : { tick: Number(tick), tag, by, round: Number(round) }
 }
 
 function readSchedule (tenant: string, name: string, fields: readonly Buffer[]): StoredSchedule {

@@ -9,7 +9,7 @@ import { until } from '../helpers/until.ts'
 
 /** Schedules over HTTP. Each subtest has a tenant of its own. The clock is moved, and the ticker is asked to look. */
 
-const tenants = ['makes', 'bad', 'owns', 'ticks', 'late', 'skips', 'allows', 'cancels', 'pauses', 'changes', 'runs', 'fills', 'refuses', 'text', 'many', 'ends', 'jitters', 'shows', 'remade', 'deletes', 'tells', 'meets', 'asks', 'leaves'] as const
+const tenants = ['makes', 'bad', 'owns', 'ticks', 'late', 'skips', 'allows', 'cancels', 'pauses', 'changes', 'runs', 'fills', 'refuses', 'text', 'many', 'ends', 'jitters', 'shows', 'remade', 'deletes', 'tells', 'meets', 'asks', 'returns', 'leaves'] as const
 type Tenant = typeof tenants[number]
 const agents: Array<[string, Scope[]]> = [['ann', ['pass', 'catch', 'status']], ['ben', ['pass', 'catch', 'status']], ['olga', ['operate', 'status', 'approve']], ['sam', ['status']], ['rita', ['read', 'status']]]
 const secretOf = (tenant: string, agent: string) => `${tenant}-${agent}-secret-0123456789`
@@ -527,6 +527,38 @@ for (const isSpread of [false, true]) {
       t.match(await late!(), { outcome: 'ticked' })
       t.equal((await live()).length, count)
     }
+  })
+
+  t.test('an inbox that changes with a tick under way, and back again, doesn’t keep it from running', async t => {
+    const { put, runs, ask } = as('returns')
+    const live = async () => (await ask('GET', '/api/handoffs?schedule=one')).json().items
+    await put('one', { every: 60, overlap: 'allow' })
+    const stuck = await testApp(t, { RETENTION: '3600', EVENTS_RETENTION: '3600' }, { isSpread, prefix }, more)
+    while (stuck.store.reachedTags().length === 0) await sleep(10)
+    const { handoffs } = stuck.store
+    const pass = handoffs.pass
+    const late: Array<() => ReturnType<typeof pass>> = []
+    const begunIn = new Set<string>()
+    handoffs.pass = async handoff => {
+      if (handoff.tenant === 'returns') {
+        late.push(() => pass.call(handoffs, handoff))
+        begunIn.add(handoff.tag)
+      }
+      throw new Unavailable('it stands still')
+    }
+    for (const [seconds, to] of [[60, 'third'], [62, 'reporter']] as const) {
+      await setClock(start + seconds * 1000)
+      await stuck.app.ticker.go(true)
+      await put('one', { every: 60, overlap: 'allow', handoff: { ...handoff, to } })
+    }
+    t.equal(begunIn.size, 2, 'it was begun in both partitions')
+    t.match(await late[0]!(), { outcome: 'ticked' })
+    await tickAt(64)
+    t.match(await runs('one'), [{ scheduled_for: at(60), outcome: 'passed', handoff_id: (await live())[0]?.handoff_id }])
+    for (const one of late) t.match(await one(), { outcome: /ticked|replayed/ })
+    t.equal((await live()).length, 1)
+    await tickAt(120)
+    t.equal((await live()).length, 2, 'and the next one')
   })
 
   t.test('what its ticker is still to come to is not backfilled, since its inbox may change between', async t => {

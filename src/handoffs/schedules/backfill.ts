@@ -15,9 +15,11 @@ const maxPassed = 100
 export interface BackfillResult { passed: number, skipped: number, refused: number, more: boolean, next: string | null }
 
 /** The words of a pass for a tick, and its id, derived from tenant, name, making and tick: so no tick has two. */
-export function tickOf ({ tenant, name, making }: StoredSchedule, tag: string, kind: 't' | 'b', tick: number) {
+export function tickOf (
+  { tenant, name, making }: StoredSchedule, tag: string, kind: 't' | 'b', tick: number, round = 0
+) {
   return {
-    id: tickId(tag, `${tenant} ${name} ${making} ${tick}`), token: '-', tick: ` K${kind}/${making}/${tick}`
+    id: tickId(tag, `${tenant} ${name} ${making} ${tick}`), token: '-', tick: ` K${kind}/${making}/${tick}/${round}`
   }
 }
 

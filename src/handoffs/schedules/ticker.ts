@@ -39,8 +39,8 @@ interface TickerOptions {
  * the script that makes its handoff (lua/lib/ticks.lua), and the schedule's record follows it. A tick that was begun
  * and not noted, as after a kill, is passed again, which changes nothing if it ran. But if its handoff has gone to
  * another partition since, or it isn't to run any more, it is settled where it was begun: either it ran there, or from
- * then on it can't. In the first case it is noted, in the second it begins again in the other partition, if it is still
- * to run.
+ * then on it can't. In the first case it is noted, in the second it begins again, in the next round and the partition
+ * of its handoff by then, if it is still to run.
  */
 export class Ticker {
   readonly #options: TickerOptions
@@ -152,7 +152,9 @@ export class Ticker {
 
   async #pass (schedule: StoredSchedule, says: Says, tick: number, now: number): Promise<void> {
     const { runner } = this.#options
-    const passed = await runner.pass(schedule, says.passedBy, tick, tickOf(schedule, schedule.home, 't', tick))
+    const passed = await runner.pass(
+      schedule, says.passedBy, tick, tickOf(schedule, schedule.home, 't', tick, schedule.claim!.round)
+    )
     if (passed.outcome === 'ticked') return await this.#settle(schedule, says, now)
     const run = runNoted(tick, now, 'tick', passed)
     if (passed.outcome === 'refused') return await this.#note(schedule, says, tick, run, {})
