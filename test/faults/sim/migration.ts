@@ -4,6 +4,9 @@ import type { Shard } from './shard.ts'
 import { slotOfTag } from './slots.ts'
 import type { Cluster } from './cluster.ts'
 
+/** From when on no move is slow, in milliseconds: schedules go on making keys, and a slow move would never have moved them all. */
+const hurriesAfter = 30_000
+
 /** Moves a slot to another master, as redis-cli does, while it is in use. Resolves when it has moved. */
 export async function moveSlot (cluster: Cluster, slot: number, to: Shard): Promise<void> {
   const { world } = cluster
@@ -16,7 +19,7 @@ export async function moveSlot (cluster: Cluster, slot: number, to: Shard): Prom
   const [source, target] = [from.master, to.master]
   world.tell(`slot ${slot} moves from ${source.name} to ${target.name}`)
   const pace = random.pick(cluster.isCalm ? [2, 20, 900, 4000] : [2, 20, 200])
-  const step = () => cluster.sleep(pace * random.next())
+  const step = () => cluster.sleep((world.time.now > hurriesAfter ? 20 : pace) * random.next())
   cluster.views.get(target)!.importing.set(slot, source)
   await step()
   cluster.views.get(source)!.migrating.set(slot, target)
