@@ -119,6 +119,7 @@ export async function buildApp (
   config: Config, { store, keys, log, lostLines, ...more }: AppDependencies
 ): Promise<FastifyInstance> {
   const requests = new Requests()
+  const canSignIn = config.issuers.some(({ signIn }) => signIn !== null)
   const { basePath } = config
   const app = bareApp(serverOptions(config), requests, log, basePath, answerStray)
   const refused: RefusedCounts = { limited: 0, shed: 0, bodies: 0 }
@@ -238,7 +239,7 @@ export async function buildApp (
   const asks = new AskService(
     store.asks, store.lists, waiter, schemas, reads, { baseUrl, maxWorkTtl: config.maxWorkTtl }
   )
-  const decisions = new DecisionService(store.decisions, store.lists, reads)
+  const decisions = new DecisionService(store.decisions, store.lists, reads, canSignIn)
   const forPeople = new PeopleService(approvals, asks, decisions, waiter)
   const operate = new OperateService(store.lists, store.attempts, reads, config.runLabels)
   const { events: feeds, webhooks: hooks } = store
@@ -282,7 +283,6 @@ export async function buildApp (
     limits
   })
   const guessesOf = await countGuesses(app)
-  const canSignIn = config.issuers.some(({ signIn }) => signIn !== null)
   const signIns = tokens === null || !canSignIn ? null : new SignInIssuers(config.issuers, tokens)
   const credentials = new Credentials(keys, tokens, signIns)
   app.addHook('onReady', async () => {

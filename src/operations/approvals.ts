@@ -7,7 +7,7 @@ import type { DecisionsQuery } from '../core/schemas/decisions.ts'
 import { handoffParams, noQuery } from '../core/schemas/handoffs.ts'
 import { isAddressed } from '../core/model.ts'
 import { inspectionText, listText } from '../handoffs/people/approvals.ts'
-import { decisionsFile, decisionsText } from '../handoffs/people/decisions.ts'
+import { decisionsText } from '../handoffs/people/decisions.ts'
 import { labelsOf } from './arguments.ts'
 import { operation, refusedBy, stays, unmoved } from './operation.ts'
 import type { OperationCall, Operation, OperationOutcome, Services } from './operation.ts'
@@ -77,7 +77,7 @@ export function listDecisions ({ decisions }: Services) {
       if (query.format !== 'csv') return unmoved(decisionsText(page))
       const next = page.next === null ? {} : { next: nextPage(query, page.next) }
       const file = { name: 'decisions.csv', type: 'text/csv; charset=utf-8; header=present', ...next }
-      return { ...unmoved(decisionsFile(page)), file }
+      return { ...unmoved(decisions.file(page)), file }
     },
   })
 }

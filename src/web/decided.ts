@@ -1,7 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import { decisionStates, isName } from '../core/model.ts'
 import type { DecisionsQuery } from '../core/schemas/decisions.ts'
-import { decisionsFile } from '../handoffs/people/decisions.ts'
 import type { DecisionService } from '../handoffs/people/decisions.ts'
 import { listed } from './approvals-list.ts'
 import { faultsOf } from './console-routes.ts'
@@ -29,7 +28,7 @@ export function decidedRoutes (app: FastifyInstance, { decisions }: { decisions:
     return reply
       .header('content-type', 'text/csv; charset=utf-8; header=present')
       .header('content-disposition', 'attachment; filename="decisions.csv"')
-      .send(decisionsFile(page))
+      .send(decisions.file(page))
   })
 }
 

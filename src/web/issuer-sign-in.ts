@@ -15,6 +15,8 @@ const wayTime = 600_000
 /** How many such ways of one browser may be open. One more, and the oldest no longer is. */
 const maxOpenWays = 5
 const wayCookie = 'handoff_way_'
+/** How long the path may be that a way leads to: browsers keep no cookie of more than 4,096 bytes. */
+const maxNext = 1000
 
 /** A way to an issuer, as its browser keeps it. @property ends ms since the epoch */
 interface KeptWay extends Way { issuer: string, next: string, ends: number }
@@ -29,7 +31,8 @@ export async function issuerPages (app: FastifyInstance, people: People): Promis
   const schema = { hide: true }
 
   app.get<{ Querystring: Record<string, unknown> }>('/start', { schema }, async (request, reply) => {
-    const next = ownPath(request.query.next)
+    const asked = ownPath(request.query.next)
+    const next = asked.length > maxNext ? approvalsArea.home : asked
     const issuer = signIns.issuerOf(request.query.issuer)
     if (issuer === undefined) return redirect(reply, `/approvals/sign-in?next=${encodeURIComponent(next)}`)
     try {

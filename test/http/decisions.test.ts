@@ -181,12 +181,12 @@ for (const isSpread of [false, true]) {
     })
     const digests = new Map((await of.page()).items.map(one => [one.handoff_id, one.digest]))
     const row = (n: number, task: string, note = 'no') =>
-      `${made[n]},rejected,${at(n)},carol,,,${note},${digests.get(made[n]!)},box,"run:1,a:2",ann,${task},,\r\n`
-    t.equal(answer.body, 'handoff_id,state,decided_at,decided_by,decided_by_subject,decided_by_name,note,digest,to,labels,passed_by,task,ask_id,question\r\n' +
+      `${made[n]},rejected,${at(n)},carol,${note},${digests.get(made[n]!)},box,"run:1,a:2",ann,${task},,\r\n`
+    t.equal(answer.body, 'handoff_id,state,decided_at,decided_by,note,digest,to,labels,passed_by,task,ask_id,question\r\n' +
       row(5, '"a,""b""\r\nc"') + row(4, '\'\tx') + row(3, '\'@x') + row(2, '\'-1'))
     const next = /<\/handoff(.*?)>/.exec(String(answer.headers.link))![1]!
     const last = await of.ask('carol', 'GET', next)
-    t.equal(last.body, 'handoff_id,state,decided_at,decided_by,decided_by_subject,decided_by_name,note,digest,to,labels,passed_by,task,ask_id,question\r\n' +
+    t.equal(last.body, 'handoff_id,state,decided_at,decided_by,note,digest,to,labels,passed_by,task,ask_id,question\r\n' +
       row(1, '\'+1') + row(0, '\'=1+1', '"\'=HYPERLINK(""https://example.com"")"'))
     t.equal(last.headers.link, undefined, 'the last page')
   })

@@ -140,7 +140,7 @@ t.test('several windows don’t disturb each other, and too many leave the lates
 })
 
 t.test('the way never leads out of these pages', async t => {
-  for (const next of ['https://evil.example', '//evil.example', '/docs', '/approvals/../docs', 'javascript:alert(1)']) {
+  for (const next of ['https://evil.example', '//evil.example', '/docs', '/approvals/../docs', 'javascript:alert(1)', `/console?${'x'.repeat(3000)}`]) {
     t.equal(leadsTo(await browser().signIn('carol-5', next)), '/approvals', next)
   }
   const { headers } = await service.app.inject({ url: '/sign-in/start?issuer=https://evil.example&next=/console' })

@@ -32,11 +32,14 @@ export class DecisionService {
   readonly #decisions: Decisions
   readonly #lists: Lists
   readonly #reads: Reads
+  readonly #columns: readonly string[]
 
-  constructor (decisions: Decisions, lists: Lists, reads: Reads) {
+  /** @param namesPeople whether people sign in by an issuer, so that files have columns for whom */
+  constructor (decisions: Decisions, lists: Lists, reads: Reads, namesPeople: boolean) {
     this.#decisions = decisions
     this.#lists = lists
     this.#reads = reads
+    this.#columns = columnsWith(namesPeople ? ['decided_by_subject', 'decided_by_name'] : [])
   }
 
   /** A person of this tenant has decided, or answered. */
@@ -73,6 +76,16 @@ export class DecisionService {
     return items.map(({ id, score, texts, ...entry }) =>
       ({ ...entry, id: handoffOfEntry(id), at: score, task: texts === null ? null : excerpt(texts.text, shown) }))
   }
+
+  /** A page as a file for spreadsheets (RFC 4180). */
+  file (page: DecisionPage): string {
+    const rows = page.items.map(entry => {
+      const item = JSON.parse(itemText(entry)) as Record<string, string | null>
+      return { ...item, labels: (entry.extra.labels ?? []).join() } as Record<string, string | null>
+    })
+    return [this.#columns, ...rows.map(row => this.#columns.map(name => cell(row[name] ?? '')))]
+      .map(cells => `${cells.join(',')}\r\n`).join('')
+  }
 }
 
 /** An entry's id is its handoff's, a slash, and the moment. */
@@ -93,19 +106,12 @@ function itemText ({ id, score, state, by, person, passedBy, askId, digest, extr
     (askId === null ? `"task":${text}}` : `"ask_id":"${askId}","question":${text}}`)
 }
 
-const columns = [
-  'handoff_id', 'state', 'decided_at', 'decided_by', 'decided_by_subject', 'decided_by_name', 'note', 'digest', 'to',
-  'labels', 'passed_by', 'task', 'ask_id', 'question'
-] as const
-
-/** The page as a file for spreadsheets (RFC 4180). */
-export function decisionsFile (page: DecisionPage): string {
-  const rows = page.items.map(entry => {
-    const item = JSON.parse(itemText(entry)) as Record<string, string | null>
-    return { ...item, labels: (entry.extra.labels ?? []).join() } as Record<string, string | null>
-  })
-  return [columns, ...rows.map(row => columns.map(name => cell(row[name] ?? '')))]
-    .map(cells => `${cells.join(',')}\r\n`).join('')
+/** @param who what is said of who decided, besides the name */
+function columnsWith (who: readonly string[]): string[] {
+  return [
+    'handoff_id', 'state', 'decided_at', 'decided_by', ...who, 'note', 'digest', 'to', 'labels', 'passed_by', 'task',
+    'ask_id', 'question'
+  ]
 }
 
 /** A spreadsheet takes what begins so for a formula. */
