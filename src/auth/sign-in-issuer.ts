@@ -116,7 +116,7 @@ export class SignInIssuer {
     const { userinfo_endpoint: place } = config.serverMetadata()
     const wanted = [['name'], ...claimsRead(this.rules)]
     if (place === undefined || wanted.every(path => claimIn(claims, path) !== undefined)) return claims
-    return { ...await oidc.fetchUserInfo(config, access, subject), ...claims }
+    return withMore(claims, await oidc.fetchUserInfo(config, access, subject))
   }
 
   /** @throws {Unavailable} */
@@ -165,6 +165,15 @@ function authenticationOf ({ token_endpoint_auth_methods_supported: methods }: R
   return isBodyOnly ? oidc.ClientSecretPost : oidc.ClientSecretBasic
 }
 
+/** The claims, and those members, also of objects in them, that they lack. */
+function withMore (claims: Claims, more: Claims): Claims {
+  const lacking = Object.entries(more).map(([name, value]) => {
+    const given = Object.hasOwn(claims, name) ? claims[name] : undefined
+    return [name, isJsonObject(given) && isJsonObject(value) ? withMore(given, value) : given ?? value]
+  })
+  return { ...claims, ...Object.fromEntries(lacking) }
+}
+
 /** What pages call the person. */
 function displayName (claims: Claims, subject: string): string {
   const { name, preferred_username: username, email } = claims
@@ -180,7 +189,8 @@ function signInFault (error: unknown, issuer: string): Error {
     return new SignInRefused(text === undefined ? code : `${text} (${code})`)
   }
   const { message, cause, name, code } = error as Error & { code?: string }
-  const isAway = code === 'OAUTH_TIMEOUT' || name === 'TimeoutError' || message === 'fetch failed'
+  const isAway = code === 'OAUTH_TIMEOUT' || name === 'TimeoutError' || message === 'fetch failed' ||
+    (cause instanceof Response && cause.status >= 500)
   if (isAway) return new Unavailable(`the issuer ${issuer} does not answer: ${whyNotFetched(error)}`)
   const more = cause instanceof Error ? cause.message : isJsonObject(cause) ? cause.error : undefined
   return new SignInFailed(typeof more === 'string' ? `${message}: ${more}` : message)

@@ -182,8 +182,11 @@ export function noteOutcome (
     log.info({ handoff_id: id, reader, tenant, ...requestFields(request) }, 'read')
   }
   if (verdict === undefined) return
-  const { tenant, agent } = request.caller
-  log.info({ handoff_id: id, verdict, tenant, agent, ...requestFields(request) }, 'decided')
+  const { tenant, agent, subject } = request.caller
+  const person = subject?.name === undefined
+    ? {}
+    : { decided_by_subject: subject.subject, decided_by_name: subject.name }
+  log.info({ handoff_id: id, verdict, tenant, agent, ...person, ...requestFields(request) }, 'decided')
 }
 
 /** Logs a call by which an operator changed something. @param operated undefined for what isn't an operator's */

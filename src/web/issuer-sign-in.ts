@@ -18,8 +18,12 @@ const wayCookie = 'handoff_way_'
 /** How long the path may be that a way leads to: browsers keep no cookie of more than 4,096 bytes. */
 const maxNext = 1000
 
-/** A way to an issuer, as its browser keeps it. @property ends ms since the epoch */
-interface KeptWay extends Way { issuer: string, next: string, ends: number }
+/**
+ * A way to an issuer, as its browser keeps it.
+ * @property ends ms since the epoch
+ * @property before the secret of the session that another is to replace: its own cookie doesn't come back from there
+ */
+interface KeptWay extends Way { issuer: string, next: string, ends: number, before?: string | undefined }
 
 /** The way to an issuer and back: everything below /sign-in. */
 export async function issuerPages (app: FastifyInstance, people: People): Promise<void> {
@@ -27,7 +31,8 @@ export async function issuerPages (app: FastifyInstance, people: People): Promis
   if (signIns === null) return
   const signIn = await servePeople(app, approvalsArea, people)
   const ways = new OpenWays(signIn)
-  const back = () => `${baseUrl()}/sign-in/callback`
+  // As a URL is written: the issuer compares it with what it is sent later.
+  const back = () => new URL(`${baseUrl()}/sign-in/callback`).href
   const schema = { hide: true }
 
   app.get<{ Querystring: Record<string, unknown> }>('/start', { schema }, async (request, reply) => {
@@ -37,7 +42,8 @@ export async function issuerPages (app: FastifyInstance, people: People): Promis
     if (issuer === undefined) return redirect(reply, `/approvals/sign-in?next=${encodeURIComponent(next)}`)
     try {
       const { url, way } = await issuer.begin(back(), request.query.another !== undefined)
-      ways.keep(request, reply, { ...way, issuer: issuer.issuer.issuer, next, ends: Date.now() + wayTime })
+      const [ends, before] = [Date.now() + wayTime, signIn.secretOf(request)]
+      ways.keep(request, reply, { ...way, issuer: issuer.issuer.issuer, next, ends, before })
       return reply.redirect(url, 303)
     } catch (error) {
       if (error instanceof Unavailable) return showAway(people, reply, { issuer, next, error })
@@ -48,16 +54,16 @@ export async function issuerPages (app: FastifyInstance, people: People): Promis
   app.get<{ Querystring: Record<string, unknown> }>('/callback', { schema }, async (request, reply) => {
     // The address has what the issuer sent: no other page is told it.
     reply.header('referrer-policy', 'no-referrer')
-    const way = ways.take(request, reply)
+    const way = ways.find(request)
     const issuer = signIns.issuerOf(way?.issuer)
     if (way === undefined || issuer === undefined) return show(reply, 400, notSignedInPage(...strange))
     const { search } = new URL(request.url, baseUrl())
-    return await finish({ people, signIn, issuer, way }, new URL(back() + search), request, reply)
+    return await finish({ people, signIn, issuer, way, ways }, new URL(back() + search), request, reply)
   })
 }
 
 /** One who came back from an issuer. */
-interface Return { people: People, signIn: SignIn, issuer: SignInIssuer, way: KeptWay }
+interface Return { people: People, signIn: SignIn, issuer: SignInIssuer, way: KeptWay, ways: OpenWays }
 
 const failed = 'a sign-in by an issuer failed'
 const strange: [string, string, string] = [
@@ -68,7 +74,7 @@ const strange: [string, string, string] = [
 
 /** Signs in who came back, if the rules let that person in. */
 async function finish (
-  { people, signIn, issuer, way }: Return, url: URL, request: FastifyRequest, reply: FastifyReply
+  { people, signIn, issuer, way, ways }: Return, url: URL, request: FastifyRequest, reply: FastifyReply
 ): Promise<FastifyReply> {
   const { keys, guessesOf, sessions, signIns, log } = people
   const { host } = issuer
@@ -80,6 +86,7 @@ async function finish (
     person = await issuer.finish(url, way)
   } catch (error) {
     if (error instanceof Unavailable) return showAway(people, reply, { issuer, next, error })
+    ways.end(reply, way)
     if (error instanceof SignInRefused) {
       return show(reply, 401, notSignedInPage(`${host} did not sign you in`, `It says: ${error.message}`, next))
     }
@@ -89,6 +96,7 @@ async function finish (
     const text = `What ${host} answered can’t be used. Sign in again, or ask the operator of this service: the log says why.`
     return show(reply, 401, notSignedInPage('You are not signed in', text, next))
   }
+  ways.end(reply, way)
   if (!await sessions.useOnce(way.state, wayTime)) return show(reply, 400, notSignedInPage(...strange))
   const grant = await signIns!.admit(person)
   if (grant === undefined || !hasScope(grant.caller, ['approve', 'operate'])) {
@@ -96,7 +104,7 @@ async function finish (
     const text = `${host} signed you in as ${who}, and the operator of this service has no rule that lets you in.`
     return show(reply, 403, notSignedInPage('Nobody let you in here', text, next, issuer.issuer.issuer))
   }
-  const session = await signIn.open(request, reply, grant)
+  const session = await signIn.open(reply, grant, way.before)
   // Not a redirect: a browser that comes from another site would follow it without the session's cookie.
   return show(reply, 200, againPage(firstPage(session, next)))
 }
@@ -132,14 +140,15 @@ class OpenWays {
   }
 
   /** @returns undefined if this browser has no such way open, or no longer */
-  take (request: FastifyRequest, reply: FastifyReply): KeptWay | undefined {
+  find (request: FastifyRequest): KeptWay | undefined {
     const { state } = request.query as Record<string, unknown>
     if (typeof state !== 'string') return undefined
-    const name = this.#nameOf(state)
-    const way = wayIn(request.cookies[name])
-    if (way === undefined || way.state !== state) return undefined
-    reply.clearCookie(name, this.#options())
-    return Date.now() < way.ends ? way : undefined
+    const way = wayIn(request.cookies[this.#nameOf(state)])
+    return way?.state === state && Date.now() < way.ends ? way : undefined
+  }
+
+  end (reply: FastifyReply, { state }: KeptWay): void {
+    reply.clearCookie(this.#nameOf(state), this.#options())
   }
 
   #nameOf (state: string): string {
@@ -155,8 +164,8 @@ class OpenWays {
 function wayIn (cookie: string | undefined): KeptWay | undefined {
   try {
     const found = JSON.parse(Buffer.from(cookie ?? '', 'base64url').toString()) as Partial<KeptWay> | null
-    const { state, nonce, verifier, issuer, next, ends } = found ?? {}
-    const isWhole = [state, nonce, verifier, issuer, next].every(text => typeof text === 'string')
+    const { state, nonce, verifier, issuer, next, ends, before = '' } = found ?? {}
+    const isWhole = [state, nonce, verifier, issuer, next, before].every(text => typeof text === 'string')
     return isWhole && typeof ends === 'number' ? found as KeptWay : undefined
   } catch {
     return undefined

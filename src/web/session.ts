@@ -61,15 +61,14 @@ export class SignIn {
     const { keys, guessesOf, takesKeys } = this.#options
     if (!takesKeys) return undefined
     const grant = ofPerson(keys.recall(key) ?? await keys.find(key, guessesOf(request)))
-    return grant && await this.open(request, reply, grant)
+    return grant && await this.open(reply, grant, this.secretOf(request))
   }
 
-  /** Opens a session, which replaces an earlier one. @param grant of the key or the person */
-  async open (request: FastifyRequest, reply: FastifyReply, grant: Grant): Promise<Grant> {
+  /** Opens a session. @param grant of the key or the person @param before the secret of the one that it replaces */
+  async open (reply: FastifyReply, grant: Grant, before: string | undefined): Promise<Grant> {
     const { credentials, sessions, sessionLength } = this.#options
-    const before = this.secretOf(request)
-    if (before !== undefined) await sessions.end(before)
     const secret = await sessions.open(grant.mark, sessionLength)
+    if (before !== undefined) await sessions.end(before)
     reply.setCookie(this.cookie(sessionCookie), secret, {
       ...this.cookieOptions(), sameSite: 'strict', maxAge: sessionLength
     })
@@ -80,10 +79,10 @@ export class SignIn {
   async end (request: FastifyRequest, reply: FastifyReply): Promise<SignInIssuer | undefined> {
     const { sessions, signIns } = this.#options
     const secret = this.secretOf(request)
+    const mark = secret === undefined ? null : await sessions.find(secret)
+    if (secret !== undefined) await sessions.end(secret)
+    // Last, so that who is told to sign out again still can.
     reply.clearCookie(this.cookie(sessionCookie), { ...this.cookieOptions(), sameSite: 'strict' })
-    if (secret === undefined) return undefined
-    const mark = await sessions.find(secret)
-    await sessions.end(secret)
     return mark === null ? undefined : signIns?.issuerOfMark(mark)
   }
 

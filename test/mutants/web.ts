@@ -8,7 +8,7 @@ export const web: readonly Mutated[] = [
     changes: [
       ['return session?.mark === this.#options.keys.mark(key)', 'return session !== null'],
       ['if (before !== undefined) await sessions.end(before)', ''],
-      ['    await sessions.end(secret)\n', ''],
+      ['if (secret !== undefined) await sessions.end(secret)', ''],
       ['httpOnly: true', 'httpOnly: false'],
       ["sameSite: 'strict', maxAge", "sameSite: 'lax', maxAge"],
       [

@@ -1,9 +1,11 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { ServerResponse } from 'node:http'
 import type { LightMyRequestResponse } from 'fastify'
 import t from 'tap'
 import type { Test } from 'tap'
 import { loadConfig } from '../../src/config.ts'
+import { Unavailable } from '../../src/core/errors.ts'
 import { secrets, testApp, testKeys } from '../helpers/app.ts'
 import type { TestApp } from '../helpers/app.ts'
 import { asked, form, own, textOf } from '../helpers/forms.ts'
@@ -60,6 +62,12 @@ t.test('a person whom a rule lets in signs in by the issuer, and goes where the 
   t.equal(leadsTo(await browser().signIn('olga-7')), '/console', 'who only operates sees the console')
 })
 
+t.test('the way back is as URLs are written, however BASE_URL is', { skip: ofOneReplica }, async t => {
+  const { app } = await testApp(t, { ISSUERS: issuers(), BASE_URL: 'https://Handoff.Example:443/team' })
+  const { location } = (await app.inject(`/sign-in/start?${new URLSearchParams({ issuer: oidc.url })}`)).headers
+  t.equal(new URL(location!).searchParams.get('redirect_uri'), 'https://handoff.example/team/sign-in/callback')
+})
+
 t.test('a decision says who it was', async t => {
   const { ask, signIn } = browser()
   await signIn('carol-5')
@@ -78,7 +86,10 @@ t.test('a decision says who it was', async t => {
   t.match(item, { handoff_id: id, decided_by: 'carol-5', decided_by_subject: 'carol-5', decided_by_name: 'Carol <Reyes>' })
   const file = (await service.call('operator', 'GET', '/api/decisions?by=carol-5&format=csv')).body
   t.match(file, /,carol-5,carol-5,Carol <Reyes>,yes,/)
-  t.match((await ask(`/console/handoffs/${id}`)).body, /approved by carol-5 \(Carol &#60;Reyes&#62;\)/)
+  const shownAs = (await ask(`/console/handoffs/${id}`)).body
+  t.match(shownAs, /approved by carol-5 \(Carol &#60;Reyes&#62;\)/)
+  t.match(shownAs, /<strong>approved<\/strong> by carol-5 \(Carol &#60;Reyes&#62;, carol-5\)/)
+  if (!ofOneReplica) t.ok(service.lines.some(line => line.includes('"decided_by_subject":"carol-5","decided_by_name":"Carol <Reyes>"')))
   // With a key, nothing of it is there.
   const other = await asked(service)
   t.equal((await service.call('approver', 'POST', `/api/approve/${other}`, {})).statusCode, 200)
@@ -127,6 +138,49 @@ t.test('what comes back without this browser’s state is shown to nobody', asyn
   await strange(await back(answer))
   const twice = await service.app.inject({ url: `/sign-in/callback?${answer}`, headers: { ...own, cookie: header } })
   t.equal(twice.statusCode, 401, 'the issuer takes no code twice')
+})
+
+t.test('who signs in anew ends the session before, and a sign-out that fails can be tried again', { skip: ofOneReplica }, async t => {
+  const { ask, signIn, start, back, jar } = browser()
+  await signIn('carol-5')
+  const first = jar.header
+  // The cookie of a session, SameSite=Strict, doesn't come back from another site.
+  oidc.person = 'olga-7'
+  const answer = await oidc.visit(await start())
+  const ways = jar.header.split('; ').filter(pair => pair.startsWith('handoff_way_')).join('; ')
+  const page = await service.app.inject({ url: `/sign-in/callback?${answer}`, headers: { 'sec-fetch-site': 'cross-site', cookie: ways } })
+  t.equal(page.statusCode, 200)
+  t.equal((await service.app.inject({ url: '/approvals', headers: { ...own, cookie: first } })).statusCode, 303)
+  await signIn('carol-5')
+  t.ok(back)
+  const broken = await testApp(t, { ISSUERS: issuers(), BASE_URL: baseUrl }, { prefix: service.prefix })
+  t.intercept(broken.store.sessions, 'end', { value: async () => { throw new Unavailable('Redis is away') } })
+  const out = await broken.app.inject(form('/approvals/sign-out', {}, { ...own, cookie: jar.header }))
+  t.strictSame([out.statusCode, out.headers['set-cookie']], [503, undefined])
+  t.equal((await ask('/approvals/sign-out', {})).statusCode, 200)
+})
+
+t.test('what a person had passed by a schedule, the same person can’t approve', async t => {
+  const key = await signingKey('ES256', { kid: 'one' })
+  const issuer = await testIssuer(t, [key.jwk])
+  const given = {
+    issuer: issuer.url,
+    audience: 'us',
+    rules: [
+      { when: { as: 'agent' }, tenant: 'default', agent: 'planner', scopes: ['pass', 'status'] },
+      { when: { as: 'person' }, tenant: 'default', agent: 'decider', scopes: ['approve', 'status'], decides: true },
+    ]
+  }
+  const { app } = await testApp(t, { ISSUERS: JSON.stringify([given]), BASE_URL: baseUrl })
+  const ask = async (as: string, sub: string, method: 'GET' | 'POST' | 'PUT', url: string, body?: object) => {
+    const token = await key.sign({ iss: issuer.url, aud: 'us', sub, as, exp: Math.floor(Date.now() / 1000) + 60 })
+    return await app.inject({ method, url, headers: { authorization: `Bearer ${token}` }, ...body && { body } })
+  }
+  const put = await ask('agent', 's', 'PUT', '/api/schedules/nightly', { every: 3600, handoff: { task: 't', require_human: true } })
+  t.equal(put.statusCode, 201, put.body)
+  const { handoff_id: id } = (await ask('agent', 's', 'POST', '/api/schedules/nightly/run')).json()
+  t.match((await ask('person', 's', 'POST', `/api/approve/${id}`, {})).json(), { code: 'self_approval' })
+  t.equal((await ask('person', 'other', 'POST', `/api/approve/${id}`, {})).statusCode, 200)
 })
 
 t.test('several windows don’t disturb each other, and too many leave the latest', async t => {
@@ -250,6 +304,8 @@ t.test('an answer that isn’t the issuer’s, or isn’t for this, lets nobody 
   // Userinfo has what the ID token lacks, if it is of the same subject.
   json('/me', () => ({ sub: 's', groups: ['leads'] }))
   t.equal((await way(nonce => ({ nonce, groups: undefined }))).statusCode, 200)
+  json('/me', () => ({ sub: 's', realm: { groups: 'leads' }, groups: ['none'] }))
+  t.equal((await way(nonce => ({ nonce, groups: 'leads', realm: { other: 1 } }))).statusCode, 200, 'what the ID token has counts')
   json('/me', () => ({ sub: 'other', groups: ['leads'] }))
   await refused('userinfo of another', nonce => ({ nonce, groups: undefined }))
   const other = await signingKey('ES256', { kid: 'one' })
@@ -271,7 +327,9 @@ t.test('an issuer that is away, or says nonsense, is said to be away', { skip: o
   metadata.authorization_endpoint = place
   t.equal((await start()).statusCode, 303)
   const url = await user.start('/approvals', issuer.url)
-  issuer.answers['/token'] = response => { response.destroy() }
-  const page = await user.back({ code: 'c', state: url.searchParams.get('state')!, iss: issuer.url })
-  t.strictSame([page.statusCode, title(page)], [503, 'You can’t sign in now'])
+  for (const fault of [(response: ServerResponse) => { response.destroy() }, (response: ServerResponse) => { response.writeHead(502).end('<html>') }]) {
+    issuer.answers['/token'] = fault
+    const away = await user.back({ code: 'c', state: url.searchParams.get('state')!, iss: issuer.url })
+    t.strictSame([away.statusCode, title(away)], [503, 'You can’t sign in now'], 'and the same way may be tried again')
+  }
 })

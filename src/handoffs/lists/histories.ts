@@ -25,8 +25,12 @@ type Stands = Omit<Static<typeof statusAnswer>, 'error'> &
 /** A handoff's status, and members that status leaves out. `now`: Redis's clock (ms). */
 export type Inspected = Stands & { passedBy: string, maxAttempts: number, now: number }
 
-/** A transition of a handoff. `by`: the agent, if an agent made it and is known. */
-export interface Happened { type: string, at: string, by: string | null, successor?: string }
+/**
+ * A transition of a handoff.
+ * @property by the agent, if an agent made it and is known
+ * @property person what the issuer calls who decided, and its subject; left out for a key
+ */
+export interface Happened { type: string, at: string, by: string | null, person?: string, successor?: string }
 
 /** `isWhole`: the rest of the feed can have nothing of this handoff. */
 export interface History { happened: Happened[], isWhole: boolean }
@@ -86,6 +90,7 @@ export class Histories {
         type,
         at: before?.at ?? time,
         by: before?.by ?? null,
+        ...before?.person !== undefined && { person: before.person },
         ...type === 'handoff.reissued' && data.reissued_as !== undefined && { successor: data.reissued_as }
       }
     })
@@ -138,7 +143,11 @@ function happenedBy (one: Inspected): Happened[] {
     ['done', one.completed_at, one.caught_by],
     [status, one.ended_at, one.ended_by ?? null],
   ]
-  return found.flatMap(([type, at, by]) => at == null ? [] : [{ type: `handoff.${type}`, at, by }])
+  const { decided_by_name: name, decided_by_subject: subject } = approval ?? {}
+  const person = name === undefined ? {} : { person: name === subject ? name : `${name}, ${subject}` }
+  return found.flatMap(([type, at, by]) => at == null
+    ? []
+    : [{ type: `handoff.${type}`, at, by, ...(type === 'approved' || type === 'rejected') && person }])
 }
 
 /** By time. Transitions of one millisecond are in the order in which they can happen. */

@@ -66,7 +66,7 @@ export class Backfill {
           continue
         }
         const words = tickOf(schedule, schedule.home, 'b', tick)
-        const passed = await this.#runner.pass(schedule, says.passedBy, tick, words)
+        const passed = await this.#runner.pass(schedule, says, tick, words)
         if (passed.outcome === 'ticked' || (passed.outcome === 'passed' && passed.replayed)) {
           counts.skipped++
           continue

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Fault } from '../../core/errors.ts'
 import { iso } from '../../core/iso.ts'
+import type { Caller, Subject } from '../../core/model.ts'
 import type { ScheduleGiven, ScheduleOverlap } from '../../core/schemas/schedules.ts'
 import { readTime } from '../../clients/typescript/command/common/time.ts'
 import { CronError, parseCron } from './cron.ts'
@@ -20,6 +21,8 @@ export interface Says {
   endsAt: number | null
   paused: boolean
   passedBy: string
+  /** Whose token its owner set it with; left out for a key. */
+  subject?: Subject | undefined
   createdAt: number
   updatedAt: number
   /** When its times were set: what was due before doesn't run. */
@@ -117,15 +120,17 @@ function checkCron (cron: string | null, faults: Fault[]): boolean {
 
 /** What it says from now on, and its next tick. @param before what it said, and its tick then; null for a new one */
 export function replaced (
-  name: string, said: ReturnType<typeof readBody>, before: { says: Says, next: number | null } | null, agent: string,
-  now: number
+  name: string, said: ReturnType<typeof readBody>, before: { says: Says, next: number | null } | null,
+  { agent, subject }: Caller, now: number
 ): { says: Says, next: number | null } {
   const old = before?.says
   const isSet = old === undefined || old.cron !== said.cron || old.every !== said.every ||
     old.timezone !== said.timezone || old.startsAt !== said.startsAt
+  const passedBy = old?.passedBy ?? agent
   const says: Says = {
     ...said,
-    passedBy: old?.passedBy ?? agent,
+    passedBy,
+    subject: agent === passedBy ? subject : old?.subject,
     createdAt: old?.createdAt ?? now,
     updatedAt: now,
     since: isSet ? now : old.since,

@@ -15,6 +15,7 @@ import { TickError } from '../lifecycle/service.ts'
 import type { HandoffService, ScheduledPass } from '../lifecycle/service.ts'
 import type { WaitingRequester } from '../wait/waiter.ts'
 import { bodyOf, cutHandoff } from './template.ts'
+import type { Says } from './definition.ts'
 
 /** What is known of a run, as it is kept and shown. */
 export interface Run {
@@ -52,6 +53,9 @@ interface RunnerOptions {
   onMoved: CountMoved
 }
 
+/** Who passes what a schedule says. */
+type Owner = Pick<Says, 'passedBy' | 'subject'>
+
 /** Passes what schedules say, by the operation of pass, as their owners. */
 export class Runner {
   readonly #options: RunnerOptions
@@ -62,10 +66,10 @@ export class Runner {
 
   /** @throws {Unavailable} the outcome is unknown, or nothing happened @throws {Problem} a 503 */
   async pass (
-    { tenant, name, handoff }: StoredSchedule, passedBy: string, scheduledFor: number,
+    { tenant, name, handoff }: StoredSchedule, { passedBy, subject }: Owner, scheduledFor: number,
     pass: Omit<ScheduledPass, 'schedule' | 'scheduledFor'>
   ): Promise<PassOutcome> {
-    const caller = callerOf(tenant, passedBy, ['pass'])
+    const caller = { ...callerOf(tenant, passedBy, ['pass']), ...subject !== undefined && { subject } }
     const bytes = bodyOf(cutHandoff(handoff, []), scheduledFor)
     const members = cutHandoff(bytes, this.#options.nested)
     const request = {

@@ -64,7 +64,7 @@ export class ScheduleService {
     return this.#change(caller, name, (before, now) => {
       if (before === null && !hasScope(caller, 'pass')) throw refusedScope('pass')
       const handoff = withToken(given, before?.schedule.handoff ?? null)
-      return { ...replaced(name, said, before, caller.agent, now), handoff }
+      return { ...replaced(name, said, before, caller, now), handoff }
     })
   }
 
@@ -116,7 +116,7 @@ export class ScheduleService {
     const scope = `${caller.tenant} ${name} ${making} ${caller.agent}`
     const id = key === undefined ? home + randomToken() : tickId(home, `run ${scope} ${key}`)
     const token = key === undefined ? '-' : digestToken('run', key, undefined)
-    const passed = await this.#runner.pass(schedule, says.passedBy, now, { id, token, tick: '' })
+    const passed = await this.#runner.pass(schedule, says, now, { id, token, tick: '' })
     if (passed.outcome === 'ticked') throw new Unavailable('no run is a tick')
     if (passed.outcome === 'refused' || !passed.replayed) {
       this.#options.counts.outcomes[passed.outcome]++

@@ -153,7 +153,7 @@ export class Ticker {
   async #pass (schedule: StoredSchedule, says: Says, tick: number, now: number): Promise<void> {
     const { runner } = this.#options
     const passed = await runner.pass(
-      schedule, says.passedBy, tick, tickOf(schedule, schedule.home, 't', tick, schedule.claim!.round)
+      schedule, says, tick, tickOf(schedule, schedule.home, 't', tick, schedule.claim!.round)
     )
     if (passed.outcome === 'ticked') return await this.#settle(schedule, says, now)
     const run = runNoted(tick, now, 'tick', passed)

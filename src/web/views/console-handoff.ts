@@ -255,12 +255,12 @@ const words: Record<string, string> = {
 
 function historyList ({ one, history: { happened, isWhole } }: Omit<HandoffPage, 'caller'>): string {
   const first = Date.parse(one.created_at)
-  const rows = happened.map(({ type, at, by, successor }: Happened) => {
+  const rows = happened.map(({ type, at, by, person, successor }: Happened) => {
     const name = type.replace(/^handoff\./, '')
     const after = Math.floor((Date.parse(at) - first) / 1000) * 1000
     return html`<li>!${dateTag(Date.parse(at))} <strong>${words[name] ?? name}</strong>!${by === null
       ? ''
-      : html` by ${by}`}!${successor === undefined ? '' : html` as !${handoffLink(successor)}`}!${after < 1000
+      : html` by ${by}${person === undefined ? '' : ` (${person})`}`}!${successor === undefined ? '' : html` as !${handoffLink(successor)}`}!${after < 1000
       ? ''
       : html` <span class="quiet">${duration(after)} after it was passed</span>`}</li>`
   })
