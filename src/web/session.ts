@@ -98,8 +98,10 @@ export class SignIn {
   }
 
   async #find (secret: string): Promise<Grant | undefined> {
-    const { credentials, sessions } = this.#options
-    return await SessionGrant.find(sessions, credentials, secret)
+    const { credentials, sessions, takesKeys } = this.#options
+    const found = await SessionGrant.find(sessions, credentials, secret)
+    // Those that keys opened before end, too.
+    return takesKeys || found?.caller.subject !== undefined ? found : undefined
   }
 
   /**
