@@ -63,11 +63,12 @@ end
 -- its value (lib/record.lua). `record` and `extra` are the handoff's fields s and x as they are now. A script that
 -- knows who caught it says so, since reading the whole record takes twice as long. `more` are further words. `outbox`
 -- is what openOutbox gave, before the script's first write; openCalls comes before that too. `result` is what done was
--- given; false where no callback tells this, since a successor of the same step does.
-local function append(outbox, micros, type, member, record, extra, caught_by, more, result)
+-- given; false where no callback tells this, since a successor of the same step does. `begins`: that successor begins
+-- another A2A task.
+local function append(outbox, micros, type, member, record, extra, caught_by, more, result, begins)
   local is_told = result ~= false and extra and string.find(extra, ' C', 1, true)
   if extra and string.find(extra, ' M', 1, true) then
-    noteTask(outbox, micros, type, member, record, extra, result == false)
+    noteTask(outbox, micros, type, member, record, extra, result == false and not begins)
   end
   --@if events
   --@else

@@ -188,7 +188,7 @@ local function endAttempt(attempt, status, words, next)
   -- A reissue that took the handoff from its catcher is about the next attempt, so `cancelled` names no agent.
   if ends_now then
     append(outbox, micros, status, member, record, extra, nil, status ~= 'cancelled' and reissued_as or nil,
-      not next and nil)
+      not next and nil, attempt.begins)
   end
   if not next then return end
   append(outbox, micros, 'reissued', member, record, extra, nil, reissued_as)

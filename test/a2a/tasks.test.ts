@@ -1,5 +1,6 @@
 import t from 'tap'
 import { a2aTest, bindings, sending, shown, text } from '../helpers/a2a.ts'
+import { until } from '../helpers/until.ts'
 
 /** A2A by the client of the protocol's authors, over both bindings. */
 
@@ -170,4 +171,15 @@ t.test('a message that answered a question never answers a later one', async t =
   t.match(shown(await alice.sendMessage(wrong) as any), { status: { state: 'TASK_STATE_WORKING' } }, 'what was refused was not kept')
   await service.call('bob', 'POST', `/api/done/${id}`, {})
   t.match(shown(await alice.sendMessage(right) as any), { status: { state: 'TASK_STATE_COMPLETED' } })
+})
+
+t.test('a task that expired ends, also where its reissue comes before the sweep', async t => {
+  const service = await a2aTest(t, {}, { options: { defaults: { expires_in: 1 } } })
+  const { id } = (await service.rpc('SendMessage', { message: { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'x' }] }, configuration: { returnImmediately: true } })).json.result.task
+  await until(async () => (await service.call('alice', 'GET', `/api/status/${id}`)).json().status === 'expired')
+  const { handoff_id: next } = (await service.call('alice', 'POST', `/api/reissue/${id}`)).json()
+  const listed = async (status: string) => (await service.rpc('ListTasks', { status })).json.result.tasks.map((task: { id: string }) => task.id)
+  t.strictSame(await listed('TASK_STATE_FAILED'), [id])
+  t.strictSame(await listed('TASK_STATE_SUBMITTED'), [next])
+  t.strictSame(await listed('TASK_STATE_WORKING'), [])
 })
