@@ -9,7 +9,7 @@ export function artifactsOf (result: Buffer | null): Buffer[] {
   if (result === null || isBareObject(result)) return []
   const [artifacts, parts, text] = ['artifacts', 'parts', 'text'].map(name => memberIn(result, name))
   if (artifacts !== undefined && isValid(() => checkArtifacts(artifacts))) return elementsIn(artifacts)
-  if (parts !== undefined && isValid(() => checkParts(parts))) return [artifactWith(parts.subarray(1, -1))]
+  if (parts !== undefined && areParts(parts)) return [artifactWith(parts.subarray(1, -1))]
   if (text?.[0] === quote && isAlone(result, text)) return [artifactWith(Buffer.from(`{"text":${text}}`))]
   return [artifactWith(Buffer.from(dataPart(result)))]
 }
@@ -25,6 +25,11 @@ function isBareObject (object: Buffer): boolean {
 /** Is the text the only member? */
 function isAlone (object: Buffer, text: Buffer): boolean {
   return Object.keys(JSON.parse(object.toString()) as object).length === 1 && text.length > 0
+}
+
+/** @param list JSON */
+export function areParts (list: Buffer): boolean {
+  return isValid(() => checkParts(list))
 }
 
 /** Whatever isn't valid stays a part of data. */

@@ -4,11 +4,13 @@ import { BodyError, cutMembers, openBrace, pointerTo } from '../core/json.ts'
 import type { Members } from '../core/json.ts'
 import type { Caller } from '../core/model.ts'
 import { a2aOptions } from '../core/schemas/cards.ts'
+import { areParts } from './artifacts.ts'
 import type { Card } from './card.ts'
 import { A2aError, invalidParams } from './errors.ts'
-import { Fields, compact, memberIn } from './fields.ts'
-import { optionsUri } from './message.ts'
+import { Fields, compact, elementsIn, memberIn } from './fields.ts'
+import { optionsUri, readMessagePart } from './message.ts'
 import type { SentMessage, MessagePart, SendRequest } from './message.ts'
+import { dataPart } from './status.ts'
 
 const optionsAt = `/metadata${pointerTo(optionsUri)}`
 
@@ -29,7 +31,7 @@ export function passingOf (sent: SendRequest, card: Card, caller: Caller): Passi
   const context = message.contextId ?? (deduplicates ? `ctx-${digest.slice(0, 22)}` : `ctx-${randomToken()}`)
   const body = Buffer.concat([
     Buffer.from(`{"to":"${inbox}","task":${taskOf(message)}`),
-    ...member('output', outputOf(message)),
+    ...member('output', outputOf(message.parts)),
     ...member('context', passedContext(message, context)),
     ...chosenOptions(message, metadata, card).flatMap(([name, text]) => member(name, text)),
     Buffer.from('}')
@@ -55,16 +57,35 @@ function joinedText (parts: readonly MessagePart[]): string {
   return parts.filter(({ kind }) => kind === 'text').map(({ text }) => text).join('\n')
 }
 
+/** What stands for a message without text. A text that says the same is written otherwise, to tell them apart. */
+export const noText = '"message"'
+const sameText = '"\\u006dessage"'
+
 function taskOf ({ parts }: SentMessage): string {
-  return JSON.stringify(joinedText(parts) || 'message')
+  const task = JSON.stringify(joinedText(parts) || 'message')
+  return task === noText && parts.some(({ kind }) => kind === 'text') ? sameText : task
 }
 
+/** What pass keeps where there is no output. An empty object that was sent is written otherwise. */
+const noOutput = '{}'
+const emptyObject = Buffer.from('{ }')
+
 /** A single part of data is the output itself, if that is an object; others stand in a list, as they came. */
-function outputOf ({ parts }: SentMessage): Buffer | undefined {
+function outputOf (parts: readonly MessagePart[]): Buffer | undefined {
   const others = parts.filter(({ kind }) => kind !== 'text')
   const [only] = others
   if (only === undefined) return undefined
-  return others.length === 1 && only.kind === 'data' && only.data[0] === openBrace ? only.data : partsText(others)
+  if (others.length > 1 || only.kind !== 'data' || only.data[0] !== openBrace) return partsText(others)
+  return String(only.data) === noOutput ? emptyObject : only.data
+}
+
+/** The parts that an output was made of, with commas between them; undefined for none. */
+export function partsOfOutput (output: Buffer): Buffer | undefined {
+  if (output.length === noOutput.length) return undefined
+  const list = memberIn(output, 'parts')
+  const isMade = list !== undefined && areParts(list) &&
+    outputOf(elementsIn(list).map(part => readMessagePart(part, '')))?.equals(output) === true
+  return isMade ? list.subarray(1, -1) : Buffer.from(dataPart(output))
 }
 
 /** `{"parts":[…]}` */

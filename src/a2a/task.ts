@@ -6,6 +6,7 @@ import { approvalText, moreMembers } from '../handoffs/lifecycle/answers.ts'
 import type { TaskSeen } from '../store/tasks.ts'
 import { artifactsOf } from './artifacts.ts'
 import { memberIn } from './fields.ts'
+import { noText, partsOfOutput } from './passing.ts'
 import { dataPart, agentMessage, questionParts, taskStatusText } from './status.ts'
 
 /** The label that has a task's context. */
@@ -56,12 +57,10 @@ function historyOf (task: string, context: string, seen: TaskSeen): Buffer[] {
 /** The message is made again of what was passed: its texts as one part. */
 function firstMessage (task: string, context: string, payload: Buffer): Buffer {
   const members = membersOf(Buffer.concat([Buffer.from('{'), payload, Buffer.from('}')]))
-  const output = members.raw('output')!
-  const parts = memberIn(output, 'parts')
-  const isAbsent = output.toString('latin1', 0, 3) === '{}'
-  const others = isAbsent ? undefined : parts?.subarray(1, -1) ?? Buffer.from(dataPart(output))
-  const hasText = others === undefined || members.values.task !== 'message'
-  const text = hasText ? [Buffer.from(`{"text":${members.raw('task')}}`)] : []
+  const words = members.raw('task')!
+  const others = partsOfOutput(members.raw('output')!)
+  const hasText = others === undefined || String(words) !== noText
+  const text = hasText ? [Buffer.from(`{"text":${words}}`)] : []
   const sent = memberIn(members.raw('context'), 'a2a')
   const more = ['metadata', 'extensions', 'referenceTaskIds'].flatMap(name => {
     const raw = memberIn(sent, name)

@@ -123,6 +123,16 @@ t.test('what is sent and what comes back are literal', async t => {
   await service.call('bob', 'POST', `/api/done/${id}`, `{"output":${odd}}`)
   t.ok((await service.rpc('GetTask', { id })).text.includes(`"artifacts":[{"artifactId":"result","parts":[{"data":${odd},"mediaType":"application/json"}]}]`))
 
+  for (const parts of [
+    ...['[]', '5', '{"a":1}', '[1]', '[{"a":1}]', '[{"text":"x"}]', '[{"data":{}}]'].map(value => `[{"data":{"parts":${value}}}]`),
+    '[{"data":{"parts":[{"data":1}],"k":1.0}}]', '[{"data":{"k":1.0,"parts":[{"data":1}]}}]', '[{"data":{}}]', '[{"text":"message"},{"data":{}}]', '[{"text":"message"},{"data":{"a":1.0}}]', '[{"text":"message"}]',
+  ]) {
+    const { result: { task } } = (await service.rpc('SendMessage', `{"message":{"messageId":"m1","role":"ROLE_USER","parts":${parts}},"configuration":{"returnImmediately":true}}`)).json
+    const shownParts = JSON.parse(parts).map((part: object) => 'data' in part ? { ...part, mediaType: 'application/json' } : part)
+    t.strictSame(task.history[0].parts, shownParts, parts)
+    t.strictSame((await service.call('bob', 'GET', `/api/catch/${task.id}`)).json().output, JSON.parse(parts).at(-1).data ?? {}, parts)
+  }
+
   const parts = '[{"data":[1.0]},{"url":"https://example.com/a","mediaType":"text/plain"},{"raw":"aGk=","filename":"f"},{"data":null,"own":1.0}]'
   const several = await service.rpc('SendMessage', `{"message":{"message_id":"m2","role":"ROLE_USER","parts":${parts}},"configuration":{"return_immediately":true}}`)
   const both = (await service.call('bob', 'GET', `/api/catch/${several.json.result.task.id}`)).body
