@@ -29,8 +29,8 @@ import { contextOfTask, taskText } from './task.ts'
 import { taskUpdates } from './streams.ts'
 import { untilChanged } from './waiting.ts'
 
-/** A call of a method: its parameters, and the inbox that is the agent. */
-interface A2aCall { request: FastifyRequest, card: Card, params: Fields }
+/** A call of a method: the scope that the method needs, its parameters, and the inbox that is the agent. */
+interface A2aCall { request: FastifyRequest, scope: Scope, card: Card, params: Fields }
 
 export interface A2aOptions {
   operations: readonly Operation[]
@@ -61,6 +61,9 @@ type Method = { scope: Scope } & (
 /** Makes an event's data of a StreamResponse, as the binding has it. */
 type Wrap = (response: Buffer) => Buffer
 
+/** The task of a stream, as it was seen first: its StreamResponse, and the number of its last change. */
+interface FirstSeen { id: string, number: number, hasEnded: boolean, text: Buffer }
+
 /** What agents' clients call. Each change is an operation of the API's. */
 export class A2aCalls {
   readonly #options: A2aOptions
@@ -90,48 +93,69 @@ export class A2aCalls {
 
   async #send (call: A2aCall): Promise<Buffer> {
     const sent = readSendRequest(call.params, call.card)
-    const id = await this.#begin(call, sent)
     const { historyLength: history, returnImmediately } = sent
-    const seen = returnImmediately
-      ? await this.#read(call, id, { texts: history === 0 ? 'most' : 'all' })
-      : await this.#waitFor(call, id, history === 0 ? 'most' : 'all')
-    return Buffer.concat([Buffer.from('{"task":'), taskText(id, seen, { history }), Buffer.from('}')])
+    const texts = history === 0 ? 'most' : 'all'
+    const begin = () => this.#begin(call, sent)
+    const beginAndWait = async () => {
+      const id = await begin()
+      await this.#wait(placeOfTask(call, id), requesterFor(call.request, call.scope))
+      return id
+    }
+    const id = returnImmediately ? await begin() : await this.#inPlace(call, beginAndWait)
+    return Buffer.concat([
+      Buffer.from('{"task":'), taskText(id, await this.#read(call, id, { texts }), { history }), Buffer.from('}')
+    ])
   }
 
-  async #sendAndFollow (call: A2aCall, wrap: Wrap): Promise<OpenStream> {
+  #sendAndFollow (call: A2aCall, wrap: Wrap): Promise<OpenStream> {
     const sent = readSendRequest(call.params, call.card)
-    const id = await this.#begin(call, sent)
-    const history = sent.historyLength
-    return this.#follow(call, id, await this.#read(call, id, { texts: history === 0 ? 'most' : 'all' }), wrap, history)
+    const { historyLength: history } = sent
+    return this.#follow(call, wrap, async () => {
+      const id = await this.#begin(call, sent)
+      const seen = await this.#read(call, id, { texts: history === 0 ? 'most' : 'all' })
+      return seenFirst(id, seen, history)
+    })
   }
 
-  async #subscribe (call: A2aCall, wrap: Wrap): Promise<OpenStream> {
+  #subscribe (call: A2aCall, wrap: Wrap): Promise<OpenStream> {
     const id = taskIdIn(call.params)
-    const seen = await this.#read(call, id, { texts: 'all' })
-    if (isTerminal(taskStanding(id, seen).state)) throw new A2aError('UnsupportedOperation', 'This task has ended')
-    return this.#follow(call, id, seen, wrap)
+    return this.#follow(call, wrap, async () => {
+      const seen = await this.#read(call, id, { texts: 'all' })
+      if (isTerminal(taskStanding(id, seen).state)) throw new A2aError('UnsupportedOperation', 'This task has ended')
+      return seenFirst(id, seen)
+    })
   }
 
-  /** First the task as it was seen, then each change after it. */
-  #follow (call: A2aCall, id: string, first: TaskSeen, wrap: Wrap, history?: number): OpenStream {
+  /** First the task as it was seen, then each change after it. @param begin comes once there is a place for a stream */
+  async #follow (call: A2aCall, wrap: Wrap, begin: () => Promise<FirstSeen>): Promise<OpenStream> {
     const { tasks, waiter, streams } = this.#options
     const { request } = call
-    const requester = requesterFor(request, 'status')
+    const requester = requesterFor(request, call.scope)
     const eventOf = (response: Buffer) => `data: ${wrap(response)}\n\n`
+    let followed: FirstSeen | undefined
     const read = async (parts: TaskParts) => {
       await requester.grant().authorise()
-      return await this.#find(call, id, parts)
+      return await this.#find(call, followed!.id, parts)
     }
-    return streams.open(holderOf(request.caller), requester, {
-      listen: wake => waiter.listen(tasks.channelOf(placeOfTask(call, id)), wake),
+    const stream = streams.open(holderOf(request.caller), requester, {
+      listen: wake => waiter.listen(tasks.channelOf(placeOfTask(call, followed!.id)), wake),
       write: async function * (stream) {
-        yield eventOf(Buffer.concat([Buffer.from('{"task":'), taskText(id, first, { history }), Buffer.from('}')]))
-        if (isTerminal(taskStanding(id, first).state)) return
-        for await (const response of taskUpdates(id, first.number, stream, read)) {
+        const { id, number, hasEnded } = followed!
+        yield eventOf(followed!.text)
+        followed!.text = emptyBody
+        if (hasEnded) return
+        for await (const response of taskUpdates(id, number, stream, read)) {
           yield response === undefined ? ': keep-alive\n\n' : eventOf(response)
         }
       }
     })
+    try {
+      followed = await begin()
+    } catch (error) {
+      stream.close()
+      throw error
+    }
+    return stream
   }
 
   /** Passes what was sent, or answers its task's question. @returns the task's id */
@@ -264,14 +288,14 @@ export class A2aCalls {
   async #find (call: A2aCall, id: string, parts: TaskParts): Promise<TaskSeen | null> {
     if (!isId(id)) return null
     const place = placeOfTask(call, id)
-    const requester = requesterFor(call.request, 'status')
+    const requester = requesterFor(call.request, call.scope)
     const { reads, tasks } = this.#options
     const seen = await reads.read(place, requester, maxBytes => tasks.read(place, parts, maxBytes))
     return isTaskOf(call, seen) ? seen : null
   }
 
-  /** Until it has ended, or asks for input. A client that goes away changes nothing. */
-  async #waitFor (call: A2aCall, id: string, texts: TaskParts['texts']): Promise<TaskSeen> {
+  /** Runs what waits, in one of the places for it. @throws {Problem} none is free, and nothing has run */
+  async #inPlace<T> (call: A2aCall, run: () => Promise<T>): Promise<T> {
     const holder = holderOf(call.request.caller)
     const waiting = this.#waiting.get(holder) ?? 0
     if (waiting >= blockedPerKey) {
@@ -282,15 +306,15 @@ export class A2aCalls {
     }
     this.#waiting.set(holder, waiting + 1)
     try {
-      await this.#wait(placeOfTask(call, id), requesterFor(call.request, 'pass'))
+      return await run()
     } finally {
       const left = this.#waiting.get(holder)! - 1
       if (left > 0) this.#waiting.set(holder, left)
       else this.#waiting.delete(holder)
     }
-    return await this.#read(call, id, { texts })
   }
 
+  /** Until it has ended, or asks for input. A client that goes away changes nothing. */
   async #wait (place: HandoffPlace, requester: WaitingRequester): Promise<void> {
     const { tasks, waiter, wait } = this.#options
     // What agents said is read once, at the end.
@@ -311,6 +335,15 @@ async function refusePush (): Promise<never> {
 
 async function refuseCard (): Promise<never> {
   throw new A2aError('UnsupportedOperation', 'This agent has no extended card')
+}
+
+function seenFirst (id: string, seen: TaskSeen, history?: number): FirstSeen {
+  return {
+    id,
+    number: seen.number,
+    hasEnded: isTerminal(taskStanding(id, seen).state),
+    text: Buffer.concat([Buffer.from('{"task":'), taskText(id, seen, { history }), Buffer.from('}')])
+  }
 }
 
 function placeOfTask ({ request: { caller } }: A2aCall, id: string): HandoffPlace {

@@ -46,8 +46,9 @@ export function a2aRoute (app: FastifyInstance, settings: RouteSettings): void {
       checkVersion(request)
       noteExtensions(request, reply)
       const params = readParams(request, named.named)
-      if ('stream' in method) return streamBody(await method.stream({ request, card, params }, text => text), reply)
-      return reply.header('content-type', answerType(request)).send(await method.run({ request, card, params }))
+      const call = { request, scope: method.scope, card, params }
+      if ('stream' in method) return streamBody(await method.stream(call, text => text), reply)
+      return reply.header('content-type', answerType(request)).send(await method.run(call))
     },
   })
 }
@@ -64,7 +65,7 @@ async function answerRpc (
     requireScope(request.caller, method.scope)
     checkVersion(request)
     noteExtensions(request, reply)
-    const call = { request, card, params }
+    const call = { request, scope: method.scope, card, params }
     if ('stream' in method) {
       return await reply.send(streamBody(await method.stream(call, text => rpcResult(id!, text)), reply))
     }

@@ -129,6 +129,7 @@ t.test('what waits ends by itself after A2A_WAIT, and fifty of a key wait', asyn
   t.equal(refused.length, 1)
   t.match(refused[0], { json: { error: { code: -32603 } }, headers: { 'retry-after': '2' } })
   t.ok(answers.every(({ status, json }) => status === 429 || json.result.task.status.state === 'TASK_STATE_SUBMITTED'))
+  t.match((await service.rpc('ListTasks', {})).json.result, { totalSize: 50 }, 'what was refused was not passed')
 })
 
 t.test('a pass that doesn’t come by A2A has no task, and nobody else gives a context', async t => {

@@ -72,7 +72,25 @@ t.test('twenty streams of a key are open, and each ends while the service drains
   const streams = all.map(said => follow(alice.resubscribeTask({ tenant: '', id }), said))
   await until(() => all.every(said => said.length === 1))
   t.match(await service.rpc('SubscribeToTask', { id }), { status: 429, json: { error: { code: -32603 } } })
+  const params = { message: { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'none of it' }] } }
+  t.match(await service.rpc('SendStreamingMessage', params), { status: 429, json: { error: { code: -32603 } } })
+  t.match((await service.rpc('ListTasks', {})).json.result, { totalSize: 1 }, 'nothing was passed')
   service.app.draining.start()
   await Promise.all(streams)
   t.ok(all.every(said => said.length === 1))
+})
+
+t.test('a key that may pass alone follows what it sent', async t => {
+  const service = await a2aTest(t)
+  const { key } = await service.store.keyRecords.create({ tenant: 'default', agent: 'sender', scopes: ['pass'], expiresIn: null, ratePerMinute: null, by: 'test' })
+  const params = { message: { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'x' }] } }
+  const answer = await fetch(service.agent, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', 'a2a-version': '1.0' },
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'SendStreamingMessage', params }),
+  })
+  const [{ handoff_id: id }] = (await service.call('bob', 'POST', '/api/catch?wait=10', { inbox: 'desk' })).json().items
+  await service.call('bob', 'POST', `/api/done/${id}`, { output: { text: 'y' } })
+  const said = (await answer.text()).split('\n\n').filter(event => event.startsWith('data: ')).map(event => JSON.parse(event.slice(6)).result)
+  t.equal(told(said).at(-1), 'TASK_STATE_COMPLETED')
 })
