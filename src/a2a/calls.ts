@@ -15,16 +15,17 @@ import type { Incoming } from '../operations/admit.ts'
 import type { Operation, OperationOutcome } from '../operations/operation.ts'
 import type { HandoffPlace } from '../store/handoffs.ts'
 import type { Reads } from '../store/reads.ts'
-import { taskAt, taskLetters } from '../store/tasks.ts'
-import type { TaskParts, TaskSeen, TaskState, Tasks } from '../store/tasks.ts'
+import { taskAt } from '../store/tasks.ts'
+import type { TaskParts, TaskSeen, Tasks } from '../store/tasks.ts'
 import type { Card } from './card.ts'
-import { A2aError, asA2aError, invalidParams } from './errors.ts'
+import { A2aError, asA2aError, invalidParams, isRefusal } from './errors.ts'
 import type { A2aCode } from './errors.ts'
 import type { Fields } from './fields.ts'
-import { isContext, readSendRequest } from './message.ts'
+import { contextIn, readPageToken, sinceIn, statesIn, writeToken } from './list.ts'
+import { readSendRequest } from './message.ts'
 import type { SendRequest } from './message.ts'
 import { answerOfMessage, digestOfMessage, ofOptions, passingOf } from './passing.ts'
-import { isTerminal, taskStanding, stateName } from './status.ts'
+import { isTerminal, taskStanding } from './status.ts'
 import { contextOfTask, taskText } from './task.ts'
 import { taskUpdates } from './streams.ts'
 import { untilChanged } from './waiting.ts'
@@ -194,8 +195,10 @@ export class A2aCalls {
     try {
       await this.#run(this.#operations.answerAsPasser, call.request, { id: seen.id, members })
     } catch (error) {
-      // One that is refused isn't kept. Where it is unknown what came of it, the note stays: it names this question.
-      if (error instanceof A2aError && error.code === 'InvalidParams') await tasks.noteAnswer(place, digest, 'none')
+      // One that is refused isn't kept. Where it is unknown what came of it, the note stays: it names this question. So
+      // does another call's note, whose answer may be the one that counted.
+      const isOwn = known === null || (error instanceof A2aError && error.code === 'InvalidParams')
+      if (isOwn && isRefusal(error)) await tasks.noteAnswer(place, digest, 'none')
       throw error
     }
   }
@@ -359,39 +362,4 @@ function taskIdIn (params: Fields): string {
   const id = params.string('id')
   if (id === undefined || id === '') throw invalidParams('/id', 'required')
   return id
-}
-
-const states = Object.values(taskLetters)
-
-function statesIn (params: Fields): readonly TaskState[] {
-  const name = params.string('status')
-  if (name === undefined || name === '' || name === 'TASK_STATE_UNSPECIFIED') return states
-  const known = states.filter(state => stateName(state) === name)
-  // A state that no task here ever has.
-  if (known.length === 0 && name !== 'TASK_STATE_AUTH_REQUIRED') throw invalidParams('/status', 'must be a TaskState')
-  return known
-}
-
-function contextIn (params: Fields): string | undefined {
-  const context = params.string('contextId') || undefined
-  if (context !== undefined && !isContext(context)) throw invalidParams('/contextId', 'can’t be a context’s id')
-  return context
-}
-
-function sinceIn (params: Fields): number | undefined {
-  const text = params.string('statusTimestampAfter') || undefined
-  if (text === undefined) return undefined
-  const since = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/.test(text) ? Date.parse(text) : NaN
-  if (Number.isNaN(since)) throw invalidParams('/statusTimestampAfter', 'must be a time like 2026-11-20T09:00:00.000Z')
-  return since
-}
-
-function writeToken (place: string): string {
-  return Buffer.from(place).toString('base64url')
-}
-
-function readPageToken (token: string): string {
-  const place = Buffer.from(token, 'base64url').toString()
-  if (/^\d{1,15} [a-z] [\w-]{25}$/.test(place)) return place
-  throw invalidParams('/pageToken', 'must be a nextPageToken of this list')
 }

@@ -86,6 +86,12 @@ export function asA2aError (error: unknown): A2aError {
   )
 }
 
+/** Is it certain that nothing came of the call? */
+export function isRefusal (error: unknown): boolean {
+  const { status } = error instanceof A2aError ? error : errorTable[asProblem(error).code]
+  return status < 500
+}
+
 /** In google.rpc's forms. */
 function detailsOf ({ code, faults }: A2aError): object[] {
   const reason = code.replace(/(?<=[a-z])(?=[A-Z])/g, '_').replace('JSONParse', 'JSON_PARSE').toUpperCase()

@@ -193,3 +193,24 @@ t.test('a task that expired ends, also where its reissue comes before the sweep'
   t.strictSame(await listed('TASK_STATE_SUBMITTED'), [next])
   t.strictSame(await listed('TASK_STATE_WORKING'), [])
 })
+
+t.test('an answer that came too late is not kept, and may answer a later question', async t => {
+  const service = await a2aTest(t)
+  const alice = await service.client2a('alice')
+  const { id } = shown(await alice.sendMessage(sending(text('x'), { returnImmediately: true })) as any)
+  await service.call('bob', 'GET', `/api/catch/${id}`)
+  const ask = async () => (await service.call('bob', 'POST', `/api/ask/${id}`, { question: 'Which?', of: 'passer' })).json().ask_id
+  const first = await ask()
+  const { tasks } = service.store
+  const note = tasks.noteAnswer.bind(tasks)
+  tasks.noteAnswer = async (...args) => {
+    tasks.noteAnswer = note
+    const known = await note(...args)
+    t.equal((await service.call('alice', 'POST', `/api/answer/${id}`, { ask_id: first, answer: { n: 1 } })).statusCode, 200)
+    return known
+  }
+  const late = sending(text('This.'), { returnImmediately: true }, { taskId: id })
+  await t.rejects(alice.sendMessage(late), { name: 'UnsupportedOperationError' })
+  await ask()
+  t.match(shown(await alice.sendMessage(late) as any), { status: { state: 'TASK_STATE_WORKING' } })
+})
