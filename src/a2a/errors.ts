@@ -69,13 +69,18 @@ const asErrors: Partial<Record<Problem['code'], A2aCode>> = {
   content_changed: 'UnsupportedOperation',
 }
 
+/** What is wrong with the member `parent`. */
+const ofParent: ReadonlyArray<Problem['code']> = ['unknown_parent', 'hop_limit', 'loop_detected']
+
 /** How a call's error is answered: all but those of keys, which every address of the service answers alike. */
 export function asA2aError (error: unknown): A2aError {
   if (error instanceof A2aError) return error
   const problem = asProblem(error)
   const { status } = errorTable[problem.code]
   const detail = problem.more.detail ?? errorTable[problem.code].detail
-  const faults = (problem.more.members?.errors ?? []) as Fault[]
+  const faults = ofParent.includes(problem.code)
+    ? [{ pointer: '/parent', message: detail }]
+    : (problem.more.members?.errors ?? []) as Fault[]
   const code = asErrors[problem.code]
   if (code !== undefined) return new A2aError(code, detail)
   if (status === 413 || status === 429 || status === 503) return new A2aError('Internal', detail, [], problem)

@@ -82,7 +82,7 @@ t.test('a message that can’t be passed says where', async t => {
     [{ ...message(), configuration: { taskPushNotificationConfig: { url: 'https://example.com' } } }, -32003, undefined],
     [{ ...message(), metadata: { [uri]: { priority: 10 } } }, -32602, `/metadata/${uri}/priority`], [{ ...message(), metadata: { [uri]: { to: 'x' } } }, -32602, `/metadata/${uri}/to`],
     [{ ...message(), metadata: { [uri]: { require_human: false } } }, -32602, `/metadata/${uri}/require_human`], [{ ...message(), metadata: { [uri]: { labels: { 'a2a.context': 'x' } } } }, -32602, `/metadata/${uri}/labels/a2a.context`],
-    [{ ...message(), metadata: { [uri]: { parent: 'x' } } }, -32602, undefined],
+    [{ ...message(), metadata: { [uri]: { parent: 'x' } } }, -32602, `/metadata/${uri}/parent`],
   ] as const) {
     const { json } = await service.rpc('SendMessage', params)
     t.match(json, { error: { code, data: [{}, ...field === undefined ? [] : [{ fieldViolations: [{ field }] }]] } }, JSON.stringify(params))
