@@ -2,7 +2,7 @@ import { iso } from '../core/iso.ts'
 import { membersOf } from '../core/json.ts'
 import { labelsMember } from '../core/labels.ts'
 import { askAt, statusAt } from '../core/model.ts'
-import { approvalText, moreMembers } from '../handoffs/lifecycle/answers.ts'
+import { approvalText, moreMembers, progressMember } from '../handoffs/lifecycle/answers.ts'
 import type { TaskSeen } from '../store/tasks.ts'
 import { artifactsOf } from './artifacts.ts'
 import { memberIn } from './fields.ts'
@@ -95,19 +95,22 @@ function handoffText (seen: TaskSeen): string {
   })
   return JSON.stringify(known).slice(0, -1) + labelsMember(record.extra.labels) +
     `,"approval":${approvalOf(seen)}` +
-    (progress === null ? '' : `,"progress":${progress.text}`) +
+    progressMember(progress) +
     (cancelReason === null ? '' : `,"cancelReason":${cancelReason}`) + '}'
 }
 
 /** A person's note is as it was given. In a text no quote is without a backslash. */
 function approvalOf ({ record, decision }: TaskSeen): string {
-  return approvalText(record.approval, decision).replaceAll('"decided_at":', '"decidedAt":')
-    .replaceAll('"decided_by":', '"decidedBy":')
+  return approvalText(record.approval, decision).replace(/"decided(?:_[a-z]+)+":/g, camelCase)
+}
+
+function camelCase (name: string): string {
+  return name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
 }
 
 function camelCased (members: object): object {
   return Object.fromEntries(Object.entries(members).map(([name, value]: [string, unknown]) => [
-    name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase()),
+    camelCase(name),
     typeof value === 'object' && value !== null && !Array.isArray(value) ? camelCased(value) : value
   ]))
 }

@@ -214,3 +214,26 @@ t.test('an answer that came too late is not kept, and may answer a later questio
   await ask()
   t.match(shown(await alice.sendMessage(late) as any), { status: { state: 'TASK_STATE_WORKING' } })
 })
+
+t.test('what the service says of a handoff is in camelCase, a person’s name and a progress’ time too', async t => {
+  const service = await a2aTest(t)
+  const send = async (metadata: object) => (await service.rpc('SendMessage', { message: { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'x' }] }, metadata, configuration: { returnImmediately: true } })).json.result.task.id
+  const id = await send({ 'urn:agent-handoff:a2a-options:1': { require_human: true } })
+  const note = 'not "decided_by": so'
+  await service.call('approver', 'POST', `/api/reject/${id}`, { note })
+  const [key] = await service.redis.keys(`${service.prefix}:*h:default:${id}`)
+  const person = ',"decided_by_subject":"s","decided_by_name":"Carol"'
+  const decision = (await service.redis.hget(key!, 'd'))!.split(' ')
+  decision[2] = `${decision[2]!.split('/')[0]}/.${Buffer.from(person).toString('base64url')}`
+  await service.redis.hset(key!, 'd', decision.join(' '))
+  const { approval } = (await service.rpc('GetTask', { id })).json.result.metadata.handoff
+  t.match(approval, { state: 'rejected', decidedAt: String, decidedBy: 'carol', decidedBySubject: 's', decidedByName: 'Carol', note })
+  t.notOk(Object.keys(approval).some(name => name.includes('_')))
+
+  const other = await send({})
+  await service.call('bob', 'GET', `/api/catch/${other}`)
+  await service.call('bob', 'POST', `/api/heartbeat/${other}`, { progress: { percent: 1 } })
+  const { progress } = (await service.call('alice', 'GET', `/api/status/${other}`)).json()
+  t.match(progress, { percent: 1, at: String })
+  t.strictSame((await service.rpc('GetTask', { id: other })).json.result.metadata.handoff.progress, progress)
+})
