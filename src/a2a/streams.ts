@@ -31,12 +31,13 @@ export async function * taskUpdates (
       lastSent = performance.now()
       if (isTerminal(change.state)) return
     }
-    const silence = performance.now() - lastSent
-    if (silence >= keepAlive) {
+    const untilComment = () => lastSent + keepAlive - performance.now()
+    // A comment needs no look: whoever changes the task wakes its streams.
+    const isQuiet = async () => seen !== undefined && !await stream.sleep(untilComment())
+    while (untilComment() <= 0 || await isQuiet()) {
+      if (stream.isOver) return
       yield undefined
       lastSent = performance.now()
-    } else if (seen !== undefined) {
-      await stream.sleep(keepAlive - silence)
     }
   }
 }

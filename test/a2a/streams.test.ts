@@ -1,5 +1,7 @@
 import { StreamResponse } from '@a2a-js/sdk'
 import t from 'tap'
+import { taskUpdates } from '../../src/a2a/streams.ts'
+import { Stream } from '../../src/handoffs/wait/streams.ts'
 import { a2aTest, bindings, sending, shown, text } from '../helpers/a2a.ts'
 import { until } from '../helpers/until.ts'
 
@@ -93,4 +95,23 @@ t.test('a key that may pass alone follows what it sent', async t => {
   await service.call('bob', 'POST', `/api/done/${id}`, { output: { text: 'y' } })
   const said = (await answer.text()).split('\n\n').filter(event => event.startsWith('data: ')).map(event => JSON.parse(event.slice(6)).result)
   t.equal(told(said).at(-1), 'TASK_STATE_COMPLETED')
+})
+
+t.test('a comment comes without a look at Redis', async t => {
+  let [now, looks] = [0, 0]
+  t.intercept(performance, 'now', { value: () => now })
+  const stream = new Stream()
+  stream.sleep = async milliseconds => {
+    now += milliseconds
+    return false
+  }
+  const updates = taskUpdates('x', 0, stream, async () => {
+    looks++
+    return { changes: [] } as never
+  })
+  for (let n = 1; n <= 3; n++) {
+    t.strictSame(await updates.next(), { value: undefined, done: false })
+    t.strictSame([now, looks], [n * 15_000, 1])
+  }
+  await updates.return(undefined)
 })

@@ -113,11 +113,13 @@ export class Stream {
     this.wake()
   }
 
-  async sleep (milliseconds: number): Promise<void> {
-    if (this.#isWoken || this.#isStopped) return
+  /** @returns whether it was woken */
+  async sleep (milliseconds: number): Promise<boolean> {
+    if (this.#isWoken || this.#isStopped) return true
     const woken = new Promise<void>(resolve => { this.#resolve = resolve })
-    const timer = setTimeout(this.wake, Math.max(0, milliseconds))
+    const timer = setTimeout(this.#resolve, Math.max(0, milliseconds))
     await woken
     clearTimeout(timer)
+    return this.#isWoken
   }
 }
