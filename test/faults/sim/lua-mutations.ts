@@ -89,7 +89,7 @@ export const luaMutations: readonly Mutation[] = [
     { name: 'all that a callback is told has one id', from: "member .. ' ' .. created .. ' ' .. number)", to: "member .. ' ' .. created)" },
     { name: 'handoffs passed at one moment have one callback', from: "redis.sha1hex(member .. ' ' .. created", to: 'redis.sha1hex(created' },
     { name: 'a next attempt has no callback', from: "' [^bcdgjmprstuwACJKMSTUW]%S+'", to: "' [^bcdgjmprstuwAJKMSTUW]%S+'" },
-    { name: 'a handoff that was taken from its catcher is told as cancelled', from: 'not next and nil)', to: 'nil)' },
+    { name: 'a handoff that was taken from its catcher is told as cancelled', from: 'not next and nil, attempt.begins)', to: 'nil, attempt.begins)' },
     { name: 'a callback is told what it doesn’t want', from: 'if not letter or not string.find(wanted, letter, 1, true) then return end', to: 'if not letter then return end' },
   ]),
   // The relay.
