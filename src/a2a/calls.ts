@@ -1,10 +1,10 @@
 import type { FastifyRequest } from 'fastify'
-import { Problem } from '../core/errors.ts'
 import type { ErrorCode } from '../core/errors.ts'
 import { isId, tagOf } from '../core/ids.ts'
 import { cutMembers } from '../core/json.ts'
 import { holderOf } from '../core/model.ts'
 import type { Scope } from '../core/model.ts'
+import { KeyLimit } from '../handoffs/wait/key-limit.ts'
 import type { OpenStream, Streams } from '../handoffs/wait/streams.ts'
 import type { WaitingRequester, Waiter } from '../handoffs/wait/waiter.ts'
 import { traceparentOf } from '../http/observe.ts'
@@ -69,7 +69,9 @@ interface FirstSeen { id: string, number: number, hasEnded: boolean, text: Buffe
 export class A2aCalls {
   readonly #options: A2aOptions
   readonly #operations: Record<'pass' | 'cancel' | 'answerAsPasser', Operation>
-  readonly #waiting = new Map<unknown, number>()
+  readonly #waiting = new KeyLimit(blockedPerKey,
+    `${blockedPerKey} calls of this key wait at this replica already; send it with returnImmediately.`)
+
   /** By their names in JSON-RPC. */
   readonly methods: Readonly<Record<string, Method>>
 
@@ -102,7 +104,7 @@ export class A2aCalls {
       await this.#wait(placeOfTask(call, id), requesterFor(call.request, call.scope))
       return id
     }
-    const id = returnImmediately ? await begin() : await this.#inPlace(call, beginAndWait)
+    const id = returnImmediately ? await begin() : await this.#waiting.run(holderOf(call.request.caller), beginAndWait)
     return Buffer.concat([
       Buffer.from('{"task":'), taskText(id, await this.#read(call, id, { texts }), { history }), Buffer.from('}')
     ])
@@ -295,26 +297,6 @@ export class A2aCalls {
     const { reads, tasks } = this.#options
     const seen = await reads.read(place, requester, maxBytes => tasks.read(place, parts, maxBytes))
     return isTaskOf(call, seen) ? seen : null
-  }
-
-  /** Runs what waits, in one of the places for it. @throws {Problem} none is free, and nothing has run */
-  async #inPlace<T> (call: A2aCall, run: () => Promise<T>): Promise<T> {
-    const holder = holderOf(call.request.caller)
-    const waiting = this.#waiting.get(holder) ?? 0
-    if (waiting >= blockedPerKey) {
-      throw new Problem('rate_limited', {
-        detail: `${blockedPerKey} calls of this key wait at this replica already; send it with returnImmediately.`,
-        headers: { 'retry-after': '2' }
-      })
-    }
-    this.#waiting.set(holder, waiting + 1)
-    try {
-      return await run()
-    } finally {
-      const left = this.#waiting.get(holder)! - 1
-      if (left > 0) this.#waiting.set(holder, left)
-      else this.#waiting.delete(holder)
-    }
   }
 
   /** Until it has ended, or asks for input. A client that goes away changes nothing. */

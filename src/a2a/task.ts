@@ -1,8 +1,8 @@
 import { iso } from '../core/iso.ts'
 import { membersOf } from '../core/json.ts'
 import { labelsMember } from '../core/labels.ts'
-import { askAt, statusAt } from '../core/model.ts'
-import { approvalText, moreMembers, progressMember } from '../handoffs/lifecycle/answers.ts'
+import { askAt } from '../core/model.ts'
+import { approvalText, firstMembers, moreMembers, progressMember } from '../handoffs/lifecycle/answers.ts'
 import type { TaskSeen } from '../store/tasks.ts'
 import { artifactsOf } from './artifacts.ts'
 import { memberIn } from './fields.ts'
@@ -78,18 +78,10 @@ function firstMessage (task: string, context: string, payload: Buffer): Buffer {
 function handoffText (seen: TaskSeen): string {
   const { record, now, id, decision, progress, cancelReason } = seen
   const { to: inbox, ...more } = moreMembers(record, now) as { to: string }
-  const { caught } = record
   const known = camelCased({
     inbox,
     attempt: record.extra.attempt ?? 1,
-    handoff_id: id,
-    status: statusAt(record, now),
-    require_human: record.approval !== 'none',
-    created_at: iso(record.createdAt),
-    expires_at: iso(record.expiresAt),
-    caught_at: caught && iso(caught.at),
-    caught_by: caught && caught.by,
-    completed_at: record.completedAt === null ? null : iso(record.completedAt),
+    ...firstMembers(id, record, now),
     ...more,
     ...record.status === 'rejected' && decision !== null && { ended_at: iso(decision.at) },
   })

@@ -175,11 +175,17 @@ export const handoffs: readonly Mutated[] = [
     file: 'src/handoffs/wait/streams.ts',
     tests: ['http/events', 'http/event-streams', 'a2a/streams'],
     changes: [
-      ['if (open >= this.#perKey) {', 'if (open > this.#perKey) {'],
-      ['else this.#byKey.delete(key)', ''],
       ['for (const stop of leave) stop()', ''],
       ['for (const stream of this.#open) stream.stop()', ''],
       ['leave.push(await grant.onEnd({ ended: stream.stop, changed: stream.wake }))', ''],
+    ],
+  },
+  {
+    file: 'src/handoffs/wait/key-limit.ts',
+    tests: ['http/events', 'http/event-streams', 'a2a/streams'],
+    changes: [
+      ['if (open >= this.#most) {', 'if (open > this.#most) {'],
+      ['else this.#open.delete(key)', ''],
     ],
   },
   {

@@ -175,11 +175,10 @@ export function itemText (asked: string, id: string, found: Found, shown: Shown)
 
 type Shown = 'shown' | 'omitted' | 'none'
 
-/** The parts of an item before and after its result. */
-function itemParts (asked: string, id: string, found: Found, shown: Shown): { head: string, tail: string } {
-  const { record, now, decision, texts } = found
+/** The members that each handoff has. */
+export function firstMembers (id: string, record: HandoffRecord, now: number): object {
   const { caught } = record
-  const known = JSON.stringify({
+  return {
     handoff_id: id,
     status: statusAt(record, now),
     require_human: record.approval !== 'none',
@@ -188,7 +187,13 @@ function itemParts (asked: string, id: string, found: Found, shown: Shown): { he
     caught_at: caught && iso(caught.at),
     caught_by: caught && caught.by,
     completed_at: record.completedAt === null ? null : iso(record.completedAt),
-  }).slice(0, -1)
+  }
+}
+
+/** The parts of an item before and after its result. */
+function itemParts (asked: string, id: string, found: Found, shown: Shown): { head: string, tail: string } {
+  const { record, now, decision, texts } = found
+  const known = JSON.stringify(firstMembers(id, record, now)).slice(0, -1)
   const head = `${known},"approval":${approvalText(record.approval, decision)}${shown === 'shown' ? ',"result":' : ''}`
   // Most have nothing of what follows.
   const isPlain = record.extra === noExtra && statusAt(record, now) !== 'expired'

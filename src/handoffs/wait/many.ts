@@ -1,4 +1,3 @@
-import { Problem } from '../../core/errors.ts'
 import { isId, tagOf } from '../../core/ids.ts'
 import { holderOf } from '../../core/model.ts'
 import type { Caller } from '../../core/model.ts'
@@ -8,6 +7,7 @@ import type { Reads } from '../../store/reads.ts'
 import type { Requester } from '../../store/requester.ts'
 import { agentMembers, itemText, placeOf, shownTo } from '../lifecycle/answers.ts'
 import { untilReached } from '../lifecycle/service.ts'
+import { KeyLimit } from './key-limit.ts'
 import type { Listen, WaitOptions, Waiter } from './waiter.ts'
 
 /** How many requests of a key may wait here at once for many handoffs. */
@@ -45,8 +45,9 @@ export class ManyHandoffs {
   readonly #handoffs: Handoffs
   readonly #waiter: Waiter
   readonly #reads: Reads
-  /** How many requests wait, by key. */
-  readonly #waits = new Map<unknown, number>()
+  readonly #waits = new KeyLimit(waitsPerKey,
+    `This key has ${waitsPerKey} open requests at this replica that wait for several handoffs; ` +
+    'send this one again when one of them has ended.')
 
   constructor (handoffs: Handoffs, waiter: Waiter, reads: Reads) {
     this.#handoffs = handoffs
@@ -75,7 +76,7 @@ export class ManyHandoffs {
         this.#answer(now, ids, followed, { until, withResults, requester: waiting?.requester ?? requester }))
     }
     if (waiting === null) return (await read(withResults ? maxTexts : 0)).text
-    return await this.#begin(caller, async () => {
+    return await this.#waits.run(holderOf(caller), async () => {
       const end = performance.now() + waiting.milliseconds
       for (;;) {
         const watch: Watch = { all: [...followed.values()], until, wake: undefined }
@@ -87,27 +88,6 @@ export class ManyHandoffs {
         for (const one of watch.all) Object.assign(one, { isOpen: isId(one.last), due: 0 })
       }
     })
-  }
-
-  /** Counts a request that waits against its key. */
-  async #begin<T> (caller: Caller, wait: () => Promise<T>): Promise<T> {
-    const key = holderOf(caller)
-    const open = this.#waits.get(key) ?? 0
-    if (open >= waitsPerKey) {
-      throw new Problem('rate_limited', {
-        detail: `This key has ${waitsPerKey} open requests at this replica that wait for several handoffs; ` +
-          'send this one again when one of them has ended.',
-        headers: { 'retry-after': '2' }
-      })
-    }
-    this.#waits.set(key, open + 1)
-    try {
-      return await wait()
-    } finally {
-      const left = this.#waits.get(key)! - 1
-      if (left > 0) this.#waits.set(key, left)
-      else this.#waits.delete(key)
-    }
   }
 
   /**

@@ -1,4 +1,4 @@
-import { Problem } from '../../core/errors.ts'
+import { KeyLimit } from './key-limit.ts'
 import type { WaitingRequester } from './waiter.ts'
 
 /** How long a stream is silent at most, in milliseconds. */
@@ -21,16 +21,14 @@ interface Written {
 
 /** Streams of server-sent events (the HTML standard, 9.2). A stream has no queue: a slow client reads later. */
 export class Streams {
-  readonly #perKey: number
-  readonly #of: string
-  readonly #byKey = new Map<unknown, number>()
+  readonly #limit: KeyLimit
   readonly #open = new Set<Stream>()
   #draining = false
 
   /** @param perKey how many a key may have at once @param of what they tell */
   constructor (perKey: number, of: string) {
-    this.#perKey = perKey
-    this.#of = of
+    this.#limit = new KeyLimit(perKey,
+      `This key has ${perKey} streams of ${of} open at this replica; close one of them first.`)
   }
 
   /** How many are open. */
@@ -50,23 +48,14 @@ export class Streams {
    * @throws {Problem} the key has as many as it may
    */
   open (key: unknown, requester: WaitingRequester, written: Written): OpenStream {
-    const open = this.#byKey.get(key) ?? 0
-    if (open >= this.#perKey) {
-      throw new Problem('rate_limited', {
-        detail: `This key has ${this.#perKey} streams of ${this.#of} open at this replica; close one of them first.`,
-        headers: { 'retry-after': '2' }
-      })
-    }
+    const leave = this.#limit.enter(key)
     const stream = new Stream()
     if (this.#draining) stream.stop()
-    this.#byKey.set(key, open + 1)
     this.#open.add(stream)
     const close = () => {
       if (!this.#open.delete(stream)) return
       stream.stop()
-      const left = this.#byKey.get(key)! - 1
-      if (left > 0) this.#byKey.set(key, left)
-      else this.#byKey.delete(key)
+      leave()
     }
     return { text: writtenText(stream, requester, written), close }
   }
