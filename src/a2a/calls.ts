@@ -24,7 +24,7 @@ import type { Fields } from './fields.ts'
 import { contextIn, readPageToken, sinceIn, statesIn, writeToken } from './list.ts'
 import { readSendRequest } from './message.ts'
 import type { SendRequest } from './message.ts'
-import { answerOfMessage, digestOfMessage, ofOptions, passingOf } from './passing.ts'
+import { answerOfMessage, digestOfMessage, idsOfMessage, ofOptions, passingOf } from './passing.ts'
 import { isTerminal, taskStanding } from './status.ts'
 import { contextOfTask, taskText } from './task.ts'
 import { taskUpdates } from './streams.ts'
@@ -170,10 +170,24 @@ export class A2aCalls {
     return taskId
   }
 
-  async #pass ({ request, card }: A2aCall, sent: SendRequest): Promise<string> {
-    const { members, bytes, context, key } = passingOf(sent, card, request.caller)
+  async #pass (call: A2aCall, sent: SendRequest): Promise<string> {
+    const { request, card } = call
+    const digest = digestOfMessage(sent, card.inbox, request.caller)
+    const known = card.deduplicates ? await this.#taskOf(call, digest) : undefined
+    if (known !== undefined) return known
+    const { members, bytes, context, key } = passingOf(sent, card, digest)
     const outcome = await this.#run(this.#operations.pass, request, { members, bytes, key, a2a: { context } })
     return outcome.made!
+  }
+
+  /**
+   * The task that this message began before. It is looked for by itself, since it can outlive its first attempt, and
+   * since the card may have changed. One that begins meanwhile is found by pass.
+   */
+  async #taskOf (call: A2aCall, digest: string): Promise<string | undefined> {
+    const ids = idsOfMessage(digest, call.card.inbox, call.request.caller)
+    const found = await Promise.all(ids.map(id => this.#find(call, id, { texts: 'none' })))
+    return ids.find((_, at) => found[at] !== null)
   }
 
   /** Answers what is asked now; the same message again changes nothing, whatever is asked by then. */

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { randomToken } from '../core/ids.ts'
+import { derivedId, randomToken } from '../core/ids.ts'
 import { BodyError, cutMembers, openBrace, pointerTo } from '../core/json.ts'
 import type { Members } from '../core/json.ts'
 import type { Caller } from '../core/model.ts'
@@ -23,11 +23,9 @@ export function digestOfMessage ({ message, metadata }: SendRequest, inbox: stri
     .update(metadata ?? '').digest('base64url')
 }
 
-/** @throws {A2aError} */
-export function passingOf (sent: SendRequest, card: Card, caller: Caller): Passing {
-  const { message, metadata } = sent
+/** @param digest of the message @throws {A2aError} */
+export function passingOf ({ message, metadata }: SendRequest, card: Card, digest: string): Passing {
   const { inbox, deduplicates } = card
-  const digest = digestOfMessage(sent, inbox, caller)
   const context = message.contextId ?? (deduplicates ? `ctx-${digest.slice(0, 22)}` : `ctx-${randomToken()}`)
   const body = Buffer.concat([
     Buffer.from(`{"to":"${inbox}","task":${taskOf(message)}`),
@@ -41,12 +39,21 @@ export function passingOf (sent: SendRequest, card: Card, caller: Caller): Passi
       members: cutMembers(body),
       bytes: Buffer.from(digest),
       context,
-      // No client's own Idempotency-Key has a tab.
-      key: deduplicates ? `a2a\t${digest}` : undefined
+      key: deduplicates ? keyOfMessage(digest) : undefined
     }
   } catch (error) {
     throw error instanceof BodyError ? invalidParams('/message', error.message) : error
   }
+}
+
+/** No client's own Idempotency-Key has a tab. */
+function keyOfMessage (digest: string): string {
+  return `a2a\t${digest}`
+}
+
+/** The ids that a task of this message can have: where a person must approve it, it is in another partition. */
+export function idsOfMessage (digest: string, inbox: string, { tenant, agent }: Caller): string[] {
+  return [false, true].map(requireHuman => derivedId(tenant, agent, requireHuman, keyOfMessage(digest), inbox))
 }
 
 function member (name: string, text: Buffer | undefined): Buffer[] {
