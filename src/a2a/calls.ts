@@ -1,4 +1,5 @@
 import type { FastifyRequest } from 'fastify'
+import { Problem } from '../core/errors.ts'
 import type { ErrorCode } from '../core/errors.ts'
 import { isId, tagOf } from '../core/ids.ts'
 import { cutMembers } from '../core/json.ts'
@@ -28,7 +29,7 @@ import { answerOfMessage, digestOfMessage, idsOfMessage, ofOptions, passingOf } 
 import { isTerminal, taskStanding } from './status.ts'
 import { contextOfTask, taskText } from './task.ts'
 import { taskUpdates } from './streams.ts'
-import { untilChanged } from './waiting.ts'
+import { untilAttempted, untilChanged } from './waiting.ts'
 
 /** A call of a method: the scope that the method needs, its parameters, and the inbox that is the agent. */
 interface A2aCall { request: FastifyRequest, scope: Scope, card: Card, params: Fields }
@@ -47,7 +48,9 @@ export interface A2aOptions {
 
 /** How many calls of SendMessage may wait for a key at this replica. */
 const blockedPerKey = 50
-/** How many tasks ListTasks counts. */
+/** How long CancelTask waits for the next attempt (ms). */
+const longestSweep = 10_000
+/** How many tasks ListTasks counts, and how many it looks at for a page. */
 const mostCounted = 10_000
 const emptyBody = Buffer.alloc(0)
 
@@ -227,10 +230,34 @@ export class A2aCalls {
 
   async #cancel (call: A2aCall): Promise<Buffer> {
     const id = taskIdIn(call.params)
-    const seen = await this.#read(call, id, { texts: 'most' })
-    if (isTerminal(taskStanding(id, seen).state)) throw new A2aError('TaskNotCancelable')
-    await this.#run(this.#operations.cancel, call.request, { id: seen.id }, endedMeanwhile)
-    return taskText(id, await this.#read(call, id, { texts: 'most' }), {})
+    let isCancelled = false
+    while (!isCancelled) {
+      const seen = await this.#untilAttempted(call, id)
+      if (isTerminal(taskStanding(id, seen).state)) throw new A2aError('TaskNotCancelable')
+      isCancelled = await this.#cancelAttempt(call, seen.id)
+    }
+    return taskText(id, await this.#read(call, id, { texts: 'all' }), {})
+  }
+
+  /** @returns whether it could be; else it has ended meanwhile, and another attempt may go on */
+  async #cancelAttempt (call: A2aCall, id: string): Promise<boolean> {
+    try {
+      await this.#run(this.#operations.cancel, call.request, { id }, endedMeanwhile)
+      return true
+    } catch (error) {
+      if (error instanceof A2aError && error.code === 'TaskNotCancelable') return false
+      throw error
+    }
+  }
+
+  /** The task; where the time of its attempt is over, once the sweep has made the next one. */
+  async #untilAttempted (call: A2aCall, id: string): Promise<TaskSeen> {
+    const { tasks, waiter } = this.#options
+    const options = { milliseconds: longestSweep, requester: requesterFor(call.request, call.scope) }
+    const look = () => this.#read(call, id, { texts: 'none' })
+    const seen = await waiter.wait(tasks.channelOf(placeOfTask(call, id)), options, look, untilAttempted)
+    if (untilAttempted(seen) === null) return seen
+    throw new Problem('unavailable', { headers: { 'retry-after': '1' } })
   }
 
   async #list (call: A2aCall): Promise<Buffer> {

@@ -29,7 +29,7 @@ for (const binding of bindings) {
     t.match(shown(await alice.cancelTask({ tenant: '', id: first.id, metadata: undefined })), { status: { state: 'TASK_STATE_CANCELED' } })
     const second = await send()
     await service.call('bob', 'GET', `/api/catch/${second.id}`)
-    t.match(shown(await alice.cancelTask({ tenant: '', id: second.id, metadata: undefined })), { status: { state: 'TASK_STATE_WORKING' }, metadata: { handoff: { cancelRequestedAt: String } } })
+    t.match(shown(await alice.cancelTask({ tenant: '', id: second.id, metadata: undefined })), { status: { state: 'TASK_STATE_WORKING' }, history: [{ parts: [{ text: 'x' }] }], metadata: { handoff: { cancelRequestedAt: String } } })
     await service.call('bob', 'POST', `/api/decline/${second.id}`, { reason: 'as asked' })
     t.match(shown(await alice.getTask({ tenant: '', id: second.id })), { status: { state: 'TASK_STATE_CANCELED', message: { parts: [{ text: 'as asked' }] } } })
     const bob = await service.client2a('bob', binding)
