@@ -2,7 +2,7 @@
 -- Reads an A2A task: all that its latest attempt has, which those may read who passed it (lib/tasks.lua).
 -- KEYS: 1 prefix:{tag}:task:tenant:id   the task
 -- ARGV: 1 prefix:{tag}:h:tenant:, which the keys of its attempts begin with  2 how many bytes payload or result, error,
---       details of the question and answer may have together  3 1 to read the payload too, else 0; - to
+--       details of the question and answer may have together  3 letters: p to read the payload, r the result; - to
 --         read none of these
 --       4 the number of a change: all later ones are read too; empty for none
 -- Replies: {'found', now, id, record, extra, decision, stands, number, payload, result, fault, cancel_reason, progress,
@@ -19,7 +19,7 @@ local record = id and redis.call('HGET', key, 's')
 
 if not record then return { 'not_found' } end
 local is_done, fields = string.match(record, '^2?:?done '), { 'x', 'd', 'c', 'g', 'q' }
-local isRead = ARGV[3] == '1' or is_done and ARGV[3] == '0'
+local isRead = string.find(ARGV[3], is_done and 'r' or 'p', 1, true)
 if ARGV[3] ~= '-' then
   local size = isRead and redis.call('HSTRLEN', key, 'p') or 0
   for at, field in ipairs({ 'e', 'u', 'a' }) do

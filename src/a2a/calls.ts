@@ -269,17 +269,19 @@ export class A2aCalls {
     const filter = { states: statesIn(params), context: contextIn(params), since: sinceIn(params) }
     const wanted = { tenant, inbox, agent, ...filter }
     const behind = token === undefined ? undefined : readPageToken(token)
-    const { count, places } = await tasks.list(wanted, behind, limit + 1, mostCounted)
+    const { count, places, looked } = await tasks.list(wanted, behind, limit + 1, mostCounted)
     const page = places.slice(0, limit)
     const shown = { history, artifacts: params.boolean('includeArtifacts') }
+    const parts: TaskParts = { texts: history === 0 ? 'most' : 'all', result: shown.artifacts }
     const texts: Buffer[] = []
     for (const place of page) {
       const id = taskAt(place)
-      const seen = await this.#find(call, id, { texts: history === 0 ? 'most' : 'all' })
+      const seen = await this.#find(call, id, parts)
       // It went meanwhile.
       if (seen !== null) texts.push(Buffer.from(texts.length === 0 ? '' : ','), taskText(id, seen, shown))
     }
-    const next = places.length > limit ? writeToken(page.at(-1)!) : ''
+    const last = places.length > limit ? page.at(-1) : looked
+    const next = last === undefined ? '' : writeToken(last)
     return Buffer.concat([
       Buffer.from('{"tasks":['), ...texts,
       Buffer.from(`],"nextPageToken":"${next}","pageSize":${limit},"totalSize":${count}}`)

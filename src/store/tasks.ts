@@ -54,12 +54,14 @@ export interface TaskSeen extends Seen {
 }
 
 /**
- * What is read of a task: all but its payload, all, or only how it stands. And its changes after the one with this
- * number.
+ * What is read of a task: all but its payload, all, or only how it stands; and whether its result is, which it is
+ * unless that says no. And its changes after the one with this number.
  */
-export interface TaskParts { texts: 'most' | 'all' | 'none', after?: number }
+export interface TaskParts { texts: 'most' | 'all' | 'none', result?: boolean, after?: number }
 
-const textLetters = { most: '0', all: '1', none: '-' }
+function textLetters ({ texts, result = true }: TaskParts): string {
+  return texts === 'none' ? '-' : `${texts === 'all' ? 'p' : ''}${result ? 'r' : ''}`
+}
 
 /** A place in a list of tasks: since when the state holds, the state, and the id. */
 type TaskPlace = string
@@ -89,14 +91,14 @@ export class Tasks {
   }
 
   /** @returns null if there is no such task @throws {TooLarge} it has more bytes */
-  read (place: HandoffPlace, { texts, after }: TaskParts, maxBytes?: number): Promise<TaskSeen | null> {
+  read (place: HandoffPlace, parts: TaskParts, maxBytes?: number): Promise<TaskSeen | null> {
     return this.#lanes.call({
       script: this.#scripts.task,
       tag: place.tag,
       keys: [this.channelOf(place)],
       texts: [
         this.#keyNames.handoff(place.tag, memberOf(place.tenant, '')), String(maxBytes ?? Number.MAX_SAFE_INTEGER),
-        textLetters[texts], after === undefined ? '' : String(after)
+        textLetters(parts), String(parts.after ?? '')
       ],
       decode: readTask
     })
@@ -127,12 +129,13 @@ export class Tasks {
 
   /**
    * A page, those first whose state began last.
-   * @param behind where to go on @param most how many are counted at most
+   * @param behind where to go on @param most how many are counted at most, and how many are looked at for the page
+   * @returns `looked`: where to go on if that wasn't the end of the list, but no more were looked at
    */
   async list (
     { tenant, inbox, agent, states, context = '', since }: WantedTasks, behind: TaskPlace | undefined, limit: number,
     most: number
-  ): Promise<{ count: number, places: TaskPlace[] }> {
+  ): Promise<{ count: number, places: TaskPlace[], looked: TaskPlace | undefined }> {
     const letters = (Object.keys(taskLetters) as Letter[]).filter(letter => states.includes(taskLetters[letter]))
     const texts = [
       this.#retention, letters.join(''), context, since === undefined ? '' : String(since), behind ?? '', String(limit),
@@ -146,12 +149,16 @@ export class Tasks {
       keys: [this.#keyNames.tasks(tag, tenant, inbox, agent)],
       texts,
       decode: reply => {
-        const [, count, ...places] = tagged(reply)
-        return { count: count as number, places: places.map(String) }
+        const [, count, looked, ...places] = tagged(reply)
+        return { count: count as number, looked: String(looked), places: places.map(String) }
       }
     })))
-    const places = parts.flatMap(part => part.places).sort(byTime).slice(0, limit)
-    return { count: Math.min(most, parts.reduce((sum, { count }) => sum + count, 0)), places }
+    const count = Math.min(most, parts.reduce((sum, { count }) => sum + count, 0))
+    // What is behind it comes once the other partition was looked at as far.
+    const [looked] = parts.map(part => part.looked).filter(place => place !== '').sort(byTime)
+    const places = parts.flatMap(part => part.places).sort(byTime)
+      .filter(place => looked === undefined || byTime(place, looked) <= 0)
+    return { count, places: places.slice(0, limit), looked }
   }
 }
 

@@ -110,6 +110,27 @@ t.test('tasks are listed, those first whose state began last', async t => {
   }
 })
 
+for (const isSpread of [false, true]) {
+  t.test(`a list goes on however many tasks it has, and reads no results that it leaves out${isSpread ? ', over partitions' : ''}`, async t => {
+    const service = await a2aTest(t, {}, {}, { isSpread })
+    const { id } = (await service.rpc('SendMessage', { message: { messageId: 'm', role: 'ROLE_USER', contextId: 'mine', parts: [{ text: 'x' }] }, configuration: { returnImmediately: true } })).json.result.task
+    await service.call('bob', 'GET', `/api/catch/${id}`)
+    await service.call('bob', 'POST', `/api/done/${id}`, { output: { text: 'y' } })
+    const [list] = await service.redis.keys(`${service.prefix}:*tasks:default:desk:alice`)
+    const others = Array.from({ length: 20_100 }, (_, n) => [Date.now() + n, `c ${id.slice(0, -5)}${String(n).padStart(5, '0')} others`]).flat()
+    await service.redis.zadd(list!, ...others as [number, string])
+    const read = t.capture(service.store.tasks, 'read', service.store.tasks.read)
+    const pages: any[] = []
+    for (let pageToken; pageToken !== ''; pageToken = pages.at(-1).nextPageToken) pages.push((await service.rpc('ListTasks', { contextId: 'mine', pageToken })).json.result)
+    t.strictSame(pages.flatMap(({ tasks }) => tasks.map((task: any) => [task.id, task.artifacts])), [[id, undefined]])
+    t.ok(pages.length > 1)
+    t.strictSame(await Promise.all(read().map(async ({ returned }: any) => (await returned).result)), [null])
+    const last = await service.rpc('ListTasks', { contextId: 'mine', includeArtifacts: true, pageToken: pages.at(-2).nextPageToken })
+    t.match(last.json.result.tasks, [{ id, artifacts: [{ parts: [{ text: 'y' }] }] }])
+    t.match((await service.rpc('ListTasks', { contextId: 'others', pageSize: 1 })).json.result, { totalSize: 10_000 })
+  })
+}
+
 t.test('what is sent and what comes back are literal', async t => {
   const service = await a2aTest(t)
   const odd = '{"b":1,"big":9007199254740993,"a":1.0,"far":1e400,"a":"\\ud800","__proto__":{"x":[1.50]}}'
