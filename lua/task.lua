@@ -6,9 +6,10 @@
 --         read none of these
 --       4 the number of a change: all later ones are read too; empty for none
 -- Replies: {'found', now, id, record, extra, decision, stands, number, payload, result, fault, cancel_reason, progress,
---            question, details, answer, change, …}  parts that don't exist are nil. id: the latest attempt's; stands:
---                        the task's state and since when; number: of its last change; fault, question, details and
---                        answer are fields e, q, u and a (lib/record.lua)
+--            question, details, answer, ended, change, …}  parts that don't exist are nil. id: the latest attempt's;
+--                        stands: the task's state and since when; number: of its last change; fault, question,
+--                        details and answer are fields e, q, u and a (lib/record.lua); ended: while an attempt after
+--                        the first is pending, the change by which the one before ended
 --          {'not_found'}
 --          {'larger'}    they have more
 --@include tasks
@@ -33,6 +34,14 @@ local extra, decision, cancel_reason, progress, question, fault, details, answer
 local text = isRead and redis.call('HGET', key, 'p')
 -- Empty once it was freed, or where there is no result.
 if not text or text == '' then text = false end
+local ended = false
+if ARGV[3] ~= '-' and string.find(record, '^[23]?:?pending ') and extra and string.find(extra, ' o', 1, true) then
+  -- Between two attempts a person's approval is all that can come.
+  for _, change in ipairs(redis.call('ZRANGE', task .. ':changes', -4, -1)) do
+    local what = string.match(change, '^%d+ %l %d+ (%l+) ')
+    if what == 'failed' or what == 'declined' or what == 'expired' then ended = change end
+  end
+end
 return { 'found', clock(), id, record, extra, decision, stands, tonumber(number), not is_done and text,
   is_done and text or false, fault or false, cancel_reason, progress, question, details or false, answer or false,
-  unpack(ARGV[4] ~= '' and redis.call('ZRANGE', task .. ':changes', '(' .. ARGV[4], '+inf', 'BYSCORE') or {}) }
+  ended, unpack(ARGV[4] ~= '' and redis.call('ZRANGE', task .. ':changes', '(' .. ARGV[4], '+inf', 'BYSCORE') or {}) }

@@ -74,23 +74,19 @@ local function append(outbox, micros, type, member, record, extra, caught_by, mo
   --@else
   if not is_told then return end
   --@end
-  local status, approval, created, passed_by, deadline, catcher
+  local status, created, passed_by, catcher
   if caught_by then
     status, created, passed_by = string.match(record, '^[23]?:?(%l+) %l+ (%d+) %d+ (%S+)')
   else
-    status, approval, created, passed_by, deadline, catcher =
-      string.match(record, '^[23]?:?(%l+) (%l+) (%d+) %d+ (%S+) %S+ ?%d* ?(%d*) ?(%S*)')
+    status, created, passed_by, catcher =
+      string.match(record, '^[23]?:?(%l+) %l+ (%d+) %d+ (%S+) %S+ ?%d* ?%d* ?(%S*)')
     caught_by = catcher == '' and '-' or catcher
   end
   local rest = caught_by
   if extra then
     for word in string.gmatch(extra, ' [tpnojST]%S+') do rest = rest .. word end
   end
-  if status == 'expired' then
-    local beat = extra and string.match(extra, ' h(%d+)')
-    rest = rest .. ' b' .. (deadline == '' and (approval == 'waiting' and 'not_decided' or 'not_caught') or
-      beat and tonumber(beat) < tonumber(deadline) and 'stalled' or 'not_done')
-  end
+  if status == 'expired' then rest = rest .. ' b' .. select(2, expiryIn(record, extra)) end
   if more then rest = rest .. more end
   --@if events
   appendPlain(nil, outbox, member, 1, micros, type .. ' ' .. status .. ' ', passed_by, rest,

@@ -48,9 +48,24 @@ local function taskState(before, happened, task, id, extra, goes_on)
   if (happened == 'failed' or happened == 'declined') and string.find(extra, ' q', 1, true) then return 'x' end
   return string.match(TASK_STATES, ' ' .. happened .. '/(%l)') or before
 end
--- What an agent or a person said with it: a progress, a question, an error, a reason, a note.
+-- When the time of a handoff was over, text (ms), and of what it ran out.
+local function expiryIn(record, extra)
+  local approval, expires, deadline = string.match(record, '^[23]?:?%l+ (%l+) %d+ (%d+) %S+ %S+ ?%d* ?(%d*)')
+  if deadline == '' then return expires, approval == 'waiting' and 'not_decided' or 'not_caught' end
+  local beat = extra and string.match(extra, ' h(%d+)')
+  if beat and tonumber(beat) < tonumber(deadline) then return beat, 'stalled' end
+  return deadline, 'not_done'
+end
+-- When a transition was due: the sweep may come later than what it notices.
+local function dueAt(type, record, extra, now)
+  local at = type == 'expired' and expiryIn(record, extra) or
+    type == 'ask_ended' and string.match(extra, ' z[^ ]*/[ew](%d+)')
+  return math.min(now, tonumber(at or now))
+end
+-- What an agent or a person said with it: a progress, a question, an error, a reason, a note; and why it expired.
 local TASK_SAID = { progress = 'g', asked = 'q', failed = 'e', declined = 'e', rejected = 'd', cancel_requested = 'c' }
-local function taskWords(key, type)
+local function taskWords(key, type, record, extra)
+  if type == 'expired' then return '"' .. select(2, expiryIn(record, extra)) .. '"' end
   local field = TASK_SAID[type]
   local said = field and redis.call('HGET', key, field)
   if field == 'g' then said = string.match(said or '', ' (.*)$') end
@@ -90,14 +105,14 @@ local function noteTask(of, micros, type, member, record, extra, goes_on)
   local stands, number, entry = unpack(redis.call('HMGET', name, 'state', 'number', 'entry'))
   local before, since = string.match(stands or '', '^(%l) (%d+)$')
   local state = taskState(before or 'w', type, task, id, extra, goes_on)
-  if state ~= before then since = ms(now) end
+  if state ~= before then since = ms(dueAt(type, record, extra, now)) end
   number = tonumber(number or 0) + 1
   local context = string.match(extra, ' ja2a%.context:(%S+)') or '-'
   local listed = state .. ' ' .. task .. ' ' .. context
   redis.call('HSET', name, 'latest', id, 'state', state .. ' ' .. since, 'number', ms(number), 'entry', listed)
   local stood = ' ' .. state .. ' ' .. since .. ' '
   redis.call('ZADD', changes, ms(number), ms(number) .. stood .. type .. ' ' .. id .. ' ' .. ms(now) .. ' ' ..
-    taskWords(string.match(of, '^[^}]*}:') .. 'h:' .. member, type))
+    taskWords(string.match(of, '^[^}]*}:') .. 'h:' .. member, type, record, extra))
   shortenChanges(changes)
   local ends = ms(now + (string.find(TASK_OPEN, state, 1, true) and TASK_KEPT or RETENTION))
   redis.call('PEXPIREAT', name, ends)

@@ -74,6 +74,8 @@ function progressParts (progress: string): string[] {
 
 const ownWords = (text: string) => [textPart(JSON.stringify(text))]
 
+const expiryParts = (because: string) => ownWords(`Expired: ${because}`)
+
 /** A question: its text, and its details and schema. */
 export function questionParts ({ texts }: TaskSeen): string[] {
   const { question, details, schema } = texts!
@@ -83,12 +85,14 @@ export function questionParts ({ texts }: TaskSeen): string[] {
 
 /** What goes with the state as it is now; none for nothing. */
 function partsOfStatus (seen: TaskSeen, state: TaskState): string[] {
-  const { record, now, fault, texts, progress, cancelReason, decision } = seen
+  const { record, now, fault, texts, progress, cancelReason, decision, ended } = seen
   const { ask } = record.extra
   const status = statusAt(record, now)
   if (status === 'pending') {
     if (record.approval === 'waiting') return ownWords('A person must approve this before it is worked on.')
-    return state === 'WORKING' ? ownWords('It is tried again.') : []
+    if (state !== 'WORKING') return []
+    const parts = ended === null ? [] : changeParts(ended, seen)
+    return parts.length === 0 ? ownWords('It is tried again.') : parts
   }
   if (status === 'caught') {
     if (texts !== null && ask !== undefined && askAt(ask, record, now) === 'open') return questionParts(seen)
@@ -98,7 +102,7 @@ function partsOfStatus (seen: TaskSeen, state: TaskState): string[] {
   if (status === 'declined' && fault !== null) return [textPart(fault)]
   if (status === 'rejected' && decision !== null && decision.note !== 'null') return [textPart(decision.note)]
   if (status === 'cancelled' && cancelReason !== null) return [textPart(cancelReason)]
-  if (status === 'expired') return ownWords(`Expired: ${expiryOf(record).because}`)
+  if (status === 'expired') return expiryParts(expiryOf(record).because)
   return []
 }
 
@@ -136,7 +140,7 @@ function changeParts ({ what, said: words, handoff, at }: TaskChange, seen: Task
     case 'failed': return words === null ? ownWords('Failed.') : faultParts(words)
     case 'declined': case 'rejected': case 'cancel_requested':
       return words === null || words === 'null' ? [] : [textPart(words)]
-    case 'expired': return ownWords('Expired.')
+    case 'expired': return words === null ? ownWords('Expired.') : expiryParts(JSON.parse(words) as string)
     default: return []
   }
 }

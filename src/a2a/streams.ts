@@ -57,7 +57,8 @@ async function readUnlessAway (read: ReadChanges, after: number): Promise<TaskSe
 function updatesOf (task: string, change: TaskChange, seen: TaskSeen): Buffer[] {
   const context = contextOfTask(seen)
   const ids = `"taskId":"${task}","contextId":"${context}"`
-  const metadata = `"metadata":{"handoff":{"handoffId":"${change.handoff}","sequence":${change.number}}}`
+  const because = change.what === 'expired' && change.said !== null ? `,"expiredBecause":${change.said}` : ''
+  const metadata = `"metadata":{"handoff":{"handoffId":"${change.handoff}","sequence":${change.number}${because}}}`
   const artifacts = change.what === 'done' ? artifactsOf(seen.result) : []
   return [
     ...artifacts.map(artifact => Buffer.concat([

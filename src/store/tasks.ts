@@ -50,6 +50,8 @@ export interface TaskSeen extends Seen {
   cancelReason: string | null
   progress: AgentTexts['progress']
   texts: AskTexts | null
+  /** How the attempt before ended, while the next one is pending. */
+  ended: TaskChange | null
   changes: TaskChange[]
 }
 
@@ -175,7 +177,7 @@ function byTime (one: TaskPlace, other: TaskPlace): number {
 function readTask (reply: unknown): TaskSeen | null {
   const [
     outcome, now, id, record, extra, decision, stands, number, payload, result, fault, cancelReason, progress, question,
-    details, answer, ...changes
+    details, answer, ended, ...changes
   ] = tagged(reply)
   if (outcome === 'larger') throw new TooLarge()
   if (outcome === 'not_found') return null
@@ -193,6 +195,7 @@ function readTask (reply: unknown): TaskSeen | null {
     texts: question == null || details == null
       ? null
       : questionIn(question as Buffer, details as Buffer, (answer ?? null) as Buffer | null),
+    ended: ended == null ? null : readChange(ended),
     changes: changes.map(readChange)
   }
 }

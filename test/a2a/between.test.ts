@@ -1,4 +1,5 @@
 import t from 'tap'
+import { tagOf } from '../../src/core/ids.ts'
 import { a2aTest, card } from '../helpers/a2a.ts'
 import { until } from '../helpers/until.ts'
 
@@ -39,7 +40,7 @@ t.test('a cancel that an attempt’s end meets is the next attempt’s', async t
 })
 
 t.test('a cancel waits for the attempt after one whose time is over', async t => {
-  const service = await a2aTest(t, {}, { options: { defaults: { max_attempts: 2, retry_delay: 3600, work_within: 1 } } })
+  const service = await a2aTest(t, {}, { options: { defaults: { max_attempts: 2, retry_delay: 3600, work_within: 1, heartbeat_within: 5 } } })
   const { id } = (await service.rpc('SendMessage', message())).json.result.task
   await service.call('bob', 'GET', `/api/catch/${id}`)
   await until(async () => (await service.call('alice', 'GET', `/api/status/${id}`)).json().status === 'expired')
@@ -48,4 +49,23 @@ t.test('a cancel waits for the attempt after one whose time is over', async t =>
   service.store.sweeper.start()
   t.match((await cancelled).json.result, { status: { state: 'TASK_STATE_CANCELED' }, metadata: { handoff: { attempt: 2 } } })
   t.match((await service.rpc('CancelTask', { id })).json.error, { code: -32002 })
+  const { changes } = (await service.store.tasks.read({ tenant: 'default', id, tag: tagOf(id) }, { texts: 'most', after: 0 }))!
+  t.match(changes.find(({ what }) => what === 'expired'), { said: '"not_done"' }, 'its heartbeat was due no sooner than its work')
+})
+
+t.test('an expired task says why, and since when, before and after the sweep', async t => {
+  const service = await a2aTest(t, {}, { options: { defaults: { expires_in: 5 } } })
+  const { id } = (await service.rpc('SendMessage', message())).json.result.task
+  const stream = service.call('alice', 'POST', '/a2a/default/desk', { jsonrpc: '2.0', id: 1, method: 'SubscribeToTask', params: { id } }, { 'a2a-version': '1.0' })
+  await until(async () => (await service.call('alice', 'GET', `/api/status/${id}`)).json().status === 'expired')
+  const see = async () => (await service.rpc('GetTask', { id })).json.result
+  const before = await see()
+  t.match(before, { status: { state: 'TASK_STATE_FAILED', timestamp: before.metadata.handoff.expiresAt, message: { parts: [{ text: 'Expired: not_caught' }] } } })
+  service.store.sweeper.start()
+  const said = (await stream).body.split('\n\n').filter(event => event.startsWith('data: ')).map(event => JSON.parse(event.slice(6)).result)
+  const { status, metadata } = said.at(-1).statusUpdate
+  const after = await see()
+  t.strictSame(status, after.status)
+  t.strictSame([after.status.state, after.status.timestamp, after.status.message.parts], [before.status.state, before.status.timestamp, before.status.message.parts])
+  t.match(metadata, { handoff: { expiredBecause: 'not_caught' } })
 })

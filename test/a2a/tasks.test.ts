@@ -64,6 +64,7 @@ t.test('a task is the work over all its attempts', async t => {
   await service.call('bob', 'GET', `/api/catch/${id}`)
   const { reissued_as: second } = (await service.call('bob', 'POST', `/api/fail/${id}`, { error: { message: 'once' } })).json()
   t.match(await see(), { id, status: { state: 'TASK_STATE_WORKING' }, metadata: { handoff: { attempt: 2, handoffId: second } } })
+  t.match((await see()).status.message.parts, [{ text: 'once' }], 'how the attempt before ended')
   await t.rejects(alice.getTask({ tenant: '', id: second }), { name: 'TaskNotFoundError' }, 'not by another attempt’s id')
   await service.call('bob', 'GET', `/api/catch/${second}`)
   await service.call('bob', 'POST', `/api/fail/${second}`, { error: { message: 'twice', code: 'no' } })

@@ -177,9 +177,16 @@ export const scriptLibraries: readonly Mutated[] = [
     tests: ['http/events', 'store/events', 'lua/model', 'webhooks/messages'],
     changes: [
       ["caught_by = catcher == '' and '-' or catcher", "caught_by = '-'"],
-      ["tonumber(beat) < tonumber(deadline) and 'stalled' or 'not_done')", "'stalled' or 'not_done')"],
       ['if more then rest = rest .. more end', ''],
       ["type ~= 'passed' and created)", 'created)'],
+    ],
+  },
+  {
+    file: 'lua/lib/tasks.lua',
+    tests: ['http/events', 'store/events', 'lua/model', 'webhooks/messages', 'a2a/between'],
+    changes: [
+      ["if beat and tonumber(beat) < tonumber(deadline) then return beat, 'stalled' end", "if beat then return beat, 'stalled' end"],
+      ['since = ms(dueAt(type, record, extra, now))', 'since = ms(now)'],
     ],
   },
   {
