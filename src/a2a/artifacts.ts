@@ -28,7 +28,7 @@ function isAlone (object: Buffer, text: Buffer): boolean {
 }
 
 /** @param list JSON */
-export function areParts (list: Buffer): boolean {
+function areParts (list: Buffer): boolean {
   return isValid(() => checkParts(list))
 }
 

@@ -178,8 +178,8 @@ export class A2aCalls {
     const digest = digestOfMessage(sent, card.inbox, request.caller)
     const known = card.deduplicates ? await this.#taskOf(call, digest) : undefined
     if (known !== undefined) return known
-    const { members, bytes, context, key } = passingOf(sent, card, digest)
-    const outcome = await this.#run(this.#operations.pass, request, { members, bytes, key, a2a: { context } })
+    const { members, bytes, a2a, key } = passingOf(sent, card, digest)
+    const outcome = await this.#run(this.#operations.pass, request, { members, bytes, key, a2a })
     return outcome.made!
   }
 

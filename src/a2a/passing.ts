@@ -4,18 +4,18 @@ import { BodyError, cutMembers, openBrace, pointerTo } from '../core/json.ts'
 import type { Members } from '../core/json.ts'
 import type { Caller } from '../core/model.ts'
 import { a2aOptions } from '../core/schemas/cards.ts'
-import { areParts } from './artifacts.ts'
+import type { A2aPass } from '../handoffs/lifecycle/option-words.ts'
 import type { Card } from './card.ts'
 import { A2aError, invalidParams } from './errors.ts'
-import { Fields, compact, elementsIn, memberIn } from './fields.ts'
-import { optionsUri, readMessagePart } from './message.ts'
+import { Fields, compact, memberIn } from './fields.ts'
+import { optionsUri } from './message.ts'
 import type { SentMessage, MessagePart, SendRequest } from './message.ts'
 import { dataPart } from './status.ts'
 
 const optionsAt = `/metadata${pointerTo(optionsUri)}`
 
 /** What is passed for a message: pass's body, and what stands for it where two are compared. */
-interface Passing { members: Members, bytes: Buffer, context: string, key: string | undefined }
+interface Passing { members: Members, bytes: Buffer, a2a: A2aPass, key: string | undefined }
 
 /** What is the same for the same message: neither the envelope counts, nor the binding, nor its configuration. */
 export function digestOfMessage ({ message, metadata }: SendRequest, inbox: string, { tenant, agent }: Caller): string {
@@ -29,7 +29,7 @@ export function passingOf ({ message, metadata }: SendRequest, card: Card, diges
   const context = message.contextId ?? (deduplicates ? `ctx-${digest.slice(0, 22)}` : `ctx-${randomToken()}`)
   const body = Buffer.concat([
     Buffer.from(`{"to":"${inbox}","task":${taskOf(message)}`),
-    ...member('output', outputOf(message.parts)),
+    ...member('output', outputOf(message)),
     ...member('context', passedContext(message, context)),
     ...chosenOptions(message, metadata, card).flatMap(([name, text]) => member(name, text)),
     Buffer.from('}')
@@ -38,7 +38,7 @@ export function passingOf ({ message, metadata }: SendRequest, card: Card, diges
     return {
       members: cutMembers(body),
       bytes: Buffer.from(digest),
-      context,
+      a2a: { context, parts: lettersOf(message) },
       key: deduplicates ? keyOfMessage(digest) : undefined
     }
   } catch (error) {
@@ -64,35 +64,42 @@ function joinedText (parts: readonly MessagePart[]): string {
   return parts.filter(({ kind }) => kind === 'text').map(({ text }) => text).join('\n')
 }
 
-/** What stands for a message without text. A text that says the same is written otherwise, to tell them apart. */
-export const noText = '"message"'
-const sameText = '"\\u006dessage"'
-
 function taskOf ({ parts }: SentMessage): string {
-  const task = JSON.stringify(joinedText(parts) || 'message')
-  return task === noText && parts.some(({ kind }) => kind === 'text') ? sameText : task
+  return JSON.stringify(joinedText(parts) || 'message')
 }
 
-/** What pass keeps where there is no output. An empty object that was sent is written otherwise. */
-const noOutput = '{}'
-const emptyObject = Buffer.from('{ }')
+function othersOf ({ parts }: SentMessage): MessagePart[] {
+  return parts.filter(({ kind }) => kind !== 'text')
+}
+
+/** Is it what output is made of, as it came? */
+function isObjectPart ({ kind, data }: MessagePart): boolean {
+  return kind === 'data' && data[0] === openBrace
+}
+
+/** Which parts it has, so that they can be told from what was passed: word P of lua/lib/record.lua. */
+function lettersOf (message: SentMessage): string {
+  const others = othersOf(message)
+  const hasText = others.length < message.parts.length
+  const text = !hasText ? '' : joinedText(message.parts) === '' ? 'e' : 't'
+  return text + (others.length === 0 ? '' : others.length === 1 && isObjectPart(others[0]!) ? 'd' : 'p')
+}
 
 /** A single part of data is the output itself, if that is an object; others stand in a list, as they came. */
-function outputOf (parts: readonly MessagePart[]): Buffer | undefined {
-  const others = parts.filter(({ kind }) => kind !== 'text')
+function outputOf (message: SentMessage): Buffer | undefined {
+  const others = othersOf(message)
   const [only] = others
   if (only === undefined) return undefined
-  if (others.length > 1 || only.kind !== 'data' || only.data[0] !== openBrace) return partsText(others)
-  return String(only.data) === noOutput ? emptyObject : only.data
+  return others.length === 1 && isObjectPart(only) ? only.data : partsText(others)
 }
 
-/** The parts that an output was made of, with commas between them; undefined for none. */
-export function partsOfOutput (output: Buffer): Buffer | undefined {
-  if (output.length === noOutput.length) return undefined
-  const list = memberIn(output, 'parts')
-  const isMade = list !== undefined && areParts(list) &&
-    outputOf(elementsIn(list).map(part => readMessagePart(part, '')))?.equals(output) === true
-  return isMade ? list.subarray(1, -1) : Buffer.from(dataPart(output))
+/** The message's parts again, with commas between them. @param task JSON @param letters word P */
+export function partsOfPassed (task: Buffer, output: Buffer, letters: string): Buffer {
+  const text = letters.startsWith('t') ? `{"text":${task}}` : letters.startsWith('e') ? '{"text":""}' : ''
+  const others = letters.endsWith('d')
+    ? dataPart(output)
+    : letters.endsWith('p') ? memberIn(output, 'parts')!.subarray(1, -1) : ''
+  return Buffer.from([text, others].filter(part => part.length > 0).join(','))
 }
 
 /** `{"parts":[…]}` */
@@ -150,10 +157,11 @@ function memberNames (object: Buffer): string[] {
 }
 
 /** The answer to a question: the only part of data if that is an object, else the text, and whatever else there is. */
-export function answerOfMessage ({ parts }: SentMessage): Buffer {
-  const others = parts.filter(({ kind }) => kind !== 'text')
+export function answerOfMessage (message: SentMessage): Buffer {
+  const { parts } = message
+  const others = othersOf(message)
   const [only] = others
-  if (parts.length === 1 && only?.kind === 'data' && only.data[0] === openBrace) return only.data
+  if (parts.length === 1 && only !== undefined && isObjectPart(only)) return only.data
   const text = Buffer.from(`{"text":${JSON.stringify(joinedText(parts))}`)
   if (others.length === 0) return Buffer.concat([text, Buffer.from('}')])
   return Buffer.concat([text, commaText, partsText(others).subarray(1)])

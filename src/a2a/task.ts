@@ -6,7 +6,7 @@ import { approvalText, firstMembers, moreMembers, progressMember } from '../hand
 import type { TaskSeen } from '../store/tasks.ts'
 import { artifactsOf } from './artifacts.ts'
 import { memberIn } from './fields.ts'
-import { noText, partsOfOutput } from './passing.ts'
+import { partsOfPassed } from './passing.ts'
 import { dataPart, agentMessage, questionParts, taskStatusText } from './status.ts'
 
 /** The label that has a task's context. */
@@ -42,7 +42,7 @@ function memberList (name: string, items: readonly Buffer[]): Buffer[] {
 /** The message that began the task, its question, and the answer, as far as they are kept. */
 function historyOf (task: string, context: string, seen: TaskSeen): Buffer[] {
   const messages: Buffer[] = []
-  if (seen.payload !== null) messages.push(firstMessage(task, context, seen.payload))
+  if (seen.payload !== null) messages.push(firstMessage(task, context, seen.payload, seen.record.extra.messageParts))
   const { record, now, texts } = seen
   const { ask } = record.extra
   if (ask?.of !== 'passer' || texts === null) return messages
@@ -54,13 +54,9 @@ function historyOf (task: string, context: string, seen: TaskSeen): Buffer[] {
   return messages
 }
 
-/** The message is made again of what was passed: its texts as one part. */
-function firstMessage (task: string, context: string, payload: Buffer): Buffer {
+/** The message is made again of what was passed: its texts as one part. @param letters which parts it had */
+function firstMessage (task: string, context: string, payload: Buffer, letters = 't'): Buffer {
   const members = membersOf(Buffer.concat([Buffer.from('{'), payload, Buffer.from('}')]))
-  const words = members.raw('task')!
-  const others = partsOfOutput(members.raw('output')!)
-  const hasText = others === undefined || String(words) !== noText
-  const text = hasText ? [Buffer.from(`{"text":${words}}`)] : []
   const sent = memberIn(members.raw('context'), 'a2a')
   const more = ['metadata', 'extensions', 'referenceTaskIds'].flatMap(name => {
     const raw = memberIn(sent, name)
@@ -69,7 +65,7 @@ function firstMessage (task: string, context: string, payload: Buffer): Buffer {
   return Buffer.concat([
     Buffer.from(`{"messageId":${memberIn(sent, 'messageId')},"contextId":"${context}","taskId":"${task}",` +
       '"role":"ROLE_USER","parts":['),
-    ...text, ...others === undefined ? [] : [...text.length === 0 ? [] : [Buffer.from(',')], others],
+    partsOfPassed(members.raw('task')!, members.raw('output')!, letters),
     Buffer.from(']'), ...more, Buffer.from('}')
   ])
 }

@@ -283,6 +283,8 @@ export interface Extra extends Kept {
   checkpoint?: { at: number, by: string }
   /** What its worker calls itself. */
   worker?: string
+  /** Which parts its A2A message had, in letters. */
+  messageParts?: string
   /** A heartbeat moved the work's deadline. */
   extended?: true
   cancelRequestedAt?: number

@@ -97,6 +97,7 @@ const letters: Record<string, (value: string, extra: Found) => unknown> = {
   S: (value, extra) => { extra.schedule = value },
   T: (value, extra) => { extra.scheduledFor = Number(value) },
   N: (value, extra) => { extra.worker = value },
+  P: (value, extra) => { extra.messageParts = value },
   z: (value, extra) => { extra.ask = parseAsk(value) },
   W: (value, extra) => { extra.hasDependents = true },
 }

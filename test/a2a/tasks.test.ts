@@ -146,14 +146,22 @@ t.test('what is sent and what comes back are literal', async t => {
   t.ok((await service.rpc('GetTask', { id })).text.includes(`"artifacts":[{"artifactId":"result","parts":[{"data":${odd},"mediaType":"application/json"}]}]`))
 
   for (const parts of [
-    ...['[]', '5', '{"a":1}', '[1]', '[{"a":1}]', '[{"text":"x"}]', '[{"data":{}}]'].map(value => `[{"data":{"parts":${value}}}]`),
-    '[{"data":{"parts":[{"data":1}],"k":1.0}}]', '[{"data":{"k":1.0,"parts":[{"data":1}]}}]', '[{"data":{}}]', '[{"text":"message"},{"data":{}}]', '[{"text":"message"},{"data":{"a":1.0}}]', '[{"text":"message"}]',
+    ...['[]', '5', '{"a":1}', '[1]', '[{"a":1}]', '[{"text":"x"}]', '[{"data":{}}]', '[{"data":1}]', '[{"data":1},{"data":2}]'].map(value => `[{"data":{"parts":${value}}}]`),
+    '[{"data":{"parts":[{"data":1}],"k":1.0}}]', '[{"data":{"k":1.0,"parts":[{"data":1}]}}]', '[{"data":{}}]', '[{"text":"message"},{"data":{}}]', '[{"text":"message"},{"data":{"a":1.0}}]', '[{"text":"message"}]', '[{"text":""}]', '[{"text":""},{"data":{}}]',
   ]) {
     const { result: { task } } = (await service.rpc('SendMessage', `{"message":{"messageId":"m1","role":"ROLE_USER","parts":${parts}},"configuration":{"returnImmediately":true}}`)).json
     const shownParts = JSON.parse(parts).map((part: object) => 'data' in part ? { ...part, mediaType: 'application/json' } : part)
     t.strictSame(task.history[0].parts, shownParts, parts)
-    t.strictSame((await service.call('bob', 'GET', `/api/catch/${task.id}`)).json().output, JSON.parse(parts).at(-1).data ?? {}, parts)
+    const caught = await service.call('bob', 'GET', `/api/catch/${task.id}`)
+    t.strictSame(caught.json().output, JSON.parse(parts).at(-1).data ?? {}, parts)
+    t.ok(caught.body.includes('"task":"message","output":{'), caught.body)
+    t.notOk(/\\u|\{ /.test(caught.body), caught.body)
   }
+
+  const again = (await service.rpc('SendMessage', { message: { messageId: 'm3', role: 'ROLE_USER', parts: [{ text: 'message' }, { data: {} }] }, metadata: { 'urn:agent-handoff:a2a-options:1': { max_attempts: 2 } }, configuration: { returnImmediately: true } })).json.result.task
+  await service.call('bob', 'GET', `/api/catch/${again.id}`)
+  await service.call('bob', 'POST', `/api/fail/${again.id}`, { error: { message: 'once' } })
+  t.match((await service.rpc('GetTask', { id: again.id })).json.result, { metadata: { handoff: { attempt: 2 } }, history: again.history }, 'so is what the next attempt has')
 
   const parts = '[{"data":[1.0]},{"url":"https://example.com/a","mediaType":"text/plain"},{"raw":"aGk=","filename":"f"},{"data":null,"own":1.0}]'
   const several = await service.rpc('SendMessage', `{"message":{"message_id":"m2","role":"ROLE_USER","parts":${parts}},"configuration":{"return_immediately":true}}`)

@@ -50,15 +50,15 @@ export function humanWords (task: Buffer, digest: string, mark: string): string 
   return ` l${excerptBytes(task)} h${digest}${mark === '' ? '' : ` U${mark}`}`
 }
 
-/** A pass that came by A2A, and the context that its task is of. */
-export interface A2aPass { context: string }
+/** A pass that came by A2A: the context that its task is of, and which parts the message had (lua/lib/record.lua). */
+export interface A2aPass { context: string, parts: string }
 
 /** The label that has it. */
 const contextLabel = 'a2a.context'
 
 /** A task is its first attempt. The label is one more than a pass may have. */
 export function a2aWords (id: string, a2a: A2aPass | undefined): string {
-  return a2a === undefined ? '' : ` j${contextLabel}:${a2a.context} M${id}`
+  return a2a === undefined ? '' : ` j${contextLabel}:${a2a.context} M${id} P${a2a.parts}`
 }
 
 /** Others don't give it. @throws {Problem} */
