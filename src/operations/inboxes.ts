@@ -1,8 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import { invalid } from '../core/errors.ts'
 import { isInbox } from '../core/model.ts'
-import { compile, readFault } from '../core/validator.ts'
-import { cardSchema } from '../core/schemas/cards.ts'
 import type { Caller } from '../core/model.ts'
 import { catcherHeaders, ignoredKeyHeaders, noQuery, waitQuery } from '../core/schemas/handoffs.ts'
 import {
@@ -12,6 +10,7 @@ import {
 import type { InboxSettingsBody, InboxesQuery, TakeBody } from '../core/schemas/inboxes.ts'
 import { caughtText, takenText } from '../handoffs/lifecycle/answers.ts'
 import { key, seconds } from './arguments.ts'
+import { cardIn } from './cards.ts'
 import { moved, operation, refusedBy, stays, unmoved } from './operation.ts'
 import type { OperationCall, Services } from './operation.ts'
 
@@ -153,21 +152,9 @@ export function listInboxes ({ inboxSettings }: Services) {
   })
 }
 
-/** What is wrong with an inbox's card is told as what is wrong with a body. */
-const isCard = compile(cardSchema)
-
-/** The card's JSON text; null if it is taken away, undefined if it stays. @throws {Problem} */
-function cardIn ({ body, members }: OperationCall<InboxSettingsBody>): string | null | undefined {
-  if (body.card == null) return body.card
-  const text = members.raw('card')!.toString()
-  if (isCard(JSON.parse(text))) return text
-  throw invalid(...isCard.errors!.map(fault => {
-    const { pointer, message } = readFault(fault, 'body')
-    return { pointer: `/card${pointer}`, message }
-  }))
-}
-
-export function setInbox ({ inboxSettings, cards }: Services) {
+export function setInbox (services: Services) {
+  const { inboxSettings, cards } = services
+  const readCard = cardIn(services)
   return operation<InboxSettingsBody>({
     name: 'setInbox',
     scope: 'operate',
@@ -184,7 +171,7 @@ export function setInbox ({ inboxSettings, cards }: Services) {
     answers: { 200: inboxAnswer },
     async run (call) {
       const { caller, id: name, body: { card: given, ...settings } } = call
-      const card = cardIn(call)
+      const card = await readCard(call)
       const { isChanged, answer } = await inboxSettings.set(caller, name, settings)
       const isNew = card !== undefined && await cards.set(caller.tenant, name, card)
       const asked = { inbox: name, ...settings, ...given !== undefined && { card: given !== null } }

@@ -29,7 +29,9 @@ t.test('an inbox is an agent once it has a card', async t => {
   const open = await call(null, 'GET', path)
   t.match([open.statusCode, open.headers['cache-control'], open.json().name], [200, 'public, max-age=60', 'Desk'])
   isProblem(t, await service.call('alice', 'PUT', '/api/inboxes/desk', { card: null }), 403, 'insufficient_scope')
-  for (const [wrong, pointer] of [[{ ...card, skills: [] }, '/card/skills'], [{ skills: card.skills }, '/card/description'], [{ ...card, url: 'x' }, '/card/url'], [{ ...card, options: { fixed: { to: 'x' } } }, '/card/options/fixed/to']] as const) {
+  for (const [wrong, pointer] of [[{ ...card, skills: [] }, '/card/skills'], [{ skills: card.skills }, '/card/description'], [{ ...card, url: 'x' }, '/card/url'], [{ ...card, options: { fixed: { to: 'x' } } }, '/card/options/fixed/to'],
+    [{ ...card, options: { defaults: { priority: 10 } } }, '/card/options/defaults/priority'], [{ ...card, options: { fixed: { labels: { 'a2a.context': 'x' } } } }, '/card/options/fixed/labels/a2a.context'],
+    [{ ...card, options: { fixed: { labels: { run: ' ' } } } }, '/card/options/fixed/labels/run'], [{ ...card, options: { fixed: { result_schema: { type: 'x' } } } }, '/card/options/fixed/result_schema/type']] as const) {
     t.match((await service.call('operator', 'PUT', '/api/inboxes/desk', { card: wrong })).json(), { code: 'invalid_request', errors: [{ pointer }] }, pointer)
   }
   t.equal((await service.call('operator', 'PUT', '/api/inboxes/desk', { card: null })).statusCode, 200)

@@ -61,8 +61,8 @@ export function a2aWords (id: string, a2a: A2aPass | undefined): string {
   return a2a === undefined ? '' : ` j${contextLabel}:${a2a.context} M${id} P${a2a.parts}`
 }
 
-/** Others don't give it. @throws {Problem} */
-export function refuseContextLabel ({ labels }: PassBody): void {
+/** Others don't give it. @param at pointer to the members @throws {Problem} */
+export function refuseContextLabel ({ labels }: { labels?: unknown }, at = ''): void {
   if (labels == null || !Object.hasOwn(labels, contextLabel)) return
-  throw invalid({ pointer: `/labels/${contextLabel}`, message: 'is given to what comes by A2A alone' })
+  throw invalid({ pointer: `${at}/labels/${contextLabel}`, message: 'is given to what comes by A2A alone' })
 }

@@ -132,6 +132,11 @@ export class HandoffService {
     return { answer, replayed: (key ?? scheduled) !== undefined && reply.outcome === 'replayed' }
   }
 
+  /** What pass would say of a result schema. @param member the place in the body that has it @throws {Problem} */
+  async checkSchema (text: Buffer, caller: Caller, member: string): Promise<void> {
+    await this.#schemas.accept(text, caller, member)
+  }
+
   /** @returns the answer's JSON, with the payload's bytes as they were passed */
   async catch (
     caller: Caller, id: string, key: string | undefined,
