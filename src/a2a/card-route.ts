@@ -27,7 +27,7 @@ const wellKnown = '/.well-known/agent-card.json'
 
 /** Shows the cards of inboxes. A public one needs no key. @returns what finds them */
 export async function a2aCards (
-  app: FastifyInstance, stored: Pick<Cards, 'get'>, { credentials, guessesOf, shed, limit }: Gate,
+  app: FastifyInstance, stored: Pick<Cards, 'get' | 'glance'>, { credentials, guessesOf, shed, limit }: Gate,
   settings: CardRouteSettings
 ): Promise<CardReader> {
   const reader = new CardReader(stored)
@@ -47,7 +47,7 @@ function cardRoutes (
   app: FastifyInstance, cards: CardReader, settings: CardRouteSettings
 ): (request: FastifyRequest) => Promise<boolean> {
   const { baseUrl, root } = settings
-  const found = new WeakMap<FastifyRequest, Card | null>()
+  const open = new WeakMap<FastifyRequest, Card>()
   const agentOf = ({ params }: FastifyRequest) => (params as { tenant?: string }).tenant === undefined
     ? root!
     : params as { tenant: string, inbox: string }
@@ -55,8 +55,8 @@ function cardRoutes (
   for (const path of paths) {
     app.get(path, { schema: { hide: true } }, async (request, reply) => {
       const { tenant, inbox } = agentOf(request)
-      const card = found.get(request) ?? null
-      if (card === null || (!card.isPublic && request.caller.tenant !== tenant)) throw new Problem('not_found')
+      const card = open.get(request) ?? (isName(tenant) && isInbox(inbox) ? await cards.find(tenant, inbox) : null)
+      if (card === null || (!card.isPublic && request.caller?.tenant !== tenant)) throw new Problem('not_found')
       return send(request, reply, card, `${baseUrl()}/a2a/${tenant}/${inbox}`)
     })
   }
@@ -67,8 +67,13 @@ function cardRoutes (
   }
   return async request => {
     const { tenant, inbox } = agentOf(request)
-    const card = isName(tenant) && isInbox(inbox) ? await cards.find(tenant, inbox) : null
-    found.set(request, card)
-    return card?.isPublic === true
+    const card = isName(tenant) && isInbox(inbox) ? await cards.glance(tenant, inbox) : null
+    // With a key the card is looked for once that is known.
+    if (card === undefined && request.headers.authorization === undefined) {
+      throw new Problem('unavailable', { headers: { 'retry-after': '1' } })
+    }
+    if (card?.isPublic !== true) return false
+    open.set(request, card)
+    return true
   }
 }

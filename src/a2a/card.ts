@@ -27,17 +27,26 @@ const maxParsed = 1000
 
 /** Finds the cards of inboxes. */
 export class CardReader {
-  readonly #cards: Pick<Cards, 'get'>
+  readonly #cards: Pick<Cards, 'get' | 'glance'>
   readonly #parsed = new LRUCache<string, Card>({ max: maxParsed })
 
-  constructor (cards: Pick<Cards, 'get'>) {
+  constructor (cards: Pick<Cards, 'get' | 'glance'>) {
     this.#cards = cards
   }
 
   /** @returns null if the inbox is no agent */
   async find (tenant: string, inbox: string): Promise<Card | null> {
     const stored = await this.#cards.get(tenant, inbox)
-    if (stored === null) return null
+    return stored && this.#cardOf(tenant, inbox, stored)
+  }
+
+  /** The same for a request without a key, as it was within the last second. @returns undefined if too many ask */
+  async glance (tenant: string, inbox: string): Promise<Card | null | undefined> {
+    const stored = await this.#cards.glance(tenant, inbox)
+    return stored && this.#cardOf(tenant, inbox, stored)
+  }
+
+  #cardOf (tenant: string, inbox: string, stored: StoredCard): Card {
     const name = `${tenant} ${inbox}`
     const known = this.#parsed.get(name)
     if (known?.setAt === stored.setAt && known.text === stored.text) return known

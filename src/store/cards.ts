@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache'
 import { inboxTag } from '../core/ids.ts'
 import type { Lanes } from '../redis/lanes.ts'
 import type { Scripts } from '../redis/scripts.ts'
@@ -8,11 +9,19 @@ import { tagged } from './replies.ts'
 /** An inbox's A2A card as it was given, JSON text, and when (ms). */
 export interface StoredCard { setAt: number, text: string }
 
+/** How long a card that was looked up is remembered (ms), how many are, and how many are looked up in such a time. */
+const glances = { within: 1000, max: 1000, looks: 100 } as const
+
 /** The A2A cards of inboxes in Redis. */
 export class Cards {
   readonly #lanes: Lanes
   readonly #scripts: Scripts
   readonly #keyNames: KeyNames
+  /** The cards that were glanced at, or that there was none. */
+  readonly #glanced = new LRUCache<string, Promise<StoredCard | null>>({ max: glances.max, ttl: glances.within })
+  /** How many were looked up for that since then. */
+  #looks = 0
+  #looksBegan = -Infinity
 
   constructor (lanes: Lanes, scripts: Scripts, keyNames: KeyNames) {
     this.#lanes = lanes
@@ -27,13 +36,32 @@ export class Cards {
     return this.#lanes.share({ script: this.#scripts.get, tag, keys, texts: [], decode: readCard })
   }
 
+  /**
+   * The same for whoever isn't known yet: not older than a second, and few ask Redis.
+   * @returns undefined if too many cards were looked up in this second
+   */
+  async glance (tenant: string, inbox: string): Promise<StoredCard | null | undefined> {
+    const name = `${tenant} ${inbox}`
+    const known = this.#glanced.get(name)
+    if (known !== undefined) return await known
+    const now = performance.now()
+    if (now - this.#looksBegan >= glances.within) [this.#looks, this.#looksBegan] = [0, now]
+    if (this.#looks++ >= glances.looks) return undefined
+    const looked = this.get(tenant, inbox)
+    this.#glanced.set(name, looked)
+    looked.catch(() => this.#glanced.delete(name))
+    return await looked
+  }
+
   /** @param text JSON; null takes it away @returns whether it was another before */
-  set (tenant: string, inbox: string, text: string | null): Promise<boolean> {
+  async set (tenant: string, inbox: string, text: string | null): Promise<boolean> {
     const tag = inboxTag(tenant, inbox)
     const keys = [this.#keyNames.card(tag, tenant, inbox)]
     const texts = [text === null ? '' : inAscii(text)]
     const decode = (reply: unknown) => tagged(reply)[1] === 1
-    return this.#lanes.call({ script: this.#scripts['card-set'], tag, keys, texts, decode })
+    const isNew = await this.#lanes.call({ script: this.#scripts['card-set'], tag, keys, texts, decode })
+    this.#glanced.delete(`${tenant} ${inbox}`)
+    return isNew
   }
 }
 

@@ -39,6 +39,18 @@ t.test('an inbox is an agent once it has a card', async t => {
   isProblem(t, await service.call('alice', 'POST', '/a2a/default/desk', { jsonrpc: '2.0', id: 1, method: 'GetTask', params: { id: 'x' } }), 404, 'not_found')
 })
 
+t.test('whoever has no key makes few look-ups of cards', async t => {
+  const { call, store } = await a2aTest(t)
+  const looked = t.capture(store.cards, 'get', store.cards.get)
+  const path = (inbox: string) => `/a2a/default/${inbox}/.well-known/agent-card.json`
+  for (let n = 0; n < 3; n++) isProblem(t, await call(null, 'GET', path('nobody')), 401, 'unauthorized')
+  t.equal(looked().length, 1)
+  const all = await Promise.all(Array.from({ length: 150 }, (_, n) => call(null, 'GET', path(`no-${n}`))))
+  t.ok(all.some(({ statusCode }) => statusCode === 503))
+  t.ok(looked().length < 150)
+  t.equal((await call('alice', 'GET', path('desk'))).statusCode, 200, 'a key has limits of its own')
+})
+
 t.test('at the service’s own address there may be one', async t => {
   const { agent, call } = await a2aTest(t, { A2A_ROOT: 'default/desk' }, { public: true })
   t.match((await call(null, 'GET', '/.well-known/agent-card.json')).json(), { name: 'desk', supportedInterfaces: [{ url: agent }] })
