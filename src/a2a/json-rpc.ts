@@ -8,6 +8,8 @@ import { Fields } from './fields.ts'
 interface RpcRequest { id: string | undefined, method: string, params: Fields }
 
 const nullId = 'null'
+/** How many bytes an id may have: it comes with each event of a stream. */
+const maxIdBytes = 1024
 const noParams = Buffer.from('{}')
 
 /** @param known called with the id as soon as it is known @throws {A2aError} */
@@ -19,6 +21,9 @@ export function readRpc (request: FastifyRequest, known: (id: string) => void): 
   const fields = readEnvelope(bytes)
   const idText = rpcIdIn(bytes, fields)
   if (idText === undefined) throw new A2aError('InvalidRequest', 'A call needs an id: a string or a number')
+  if (Buffer.byteLength(idText) > maxIdBytes) {
+    throw new A2aError('InvalidRequest', `An id may have ${maxIdBytes} bytes`)
+  }
   known(idText)
   const [version, method] = ['jsonrpc', 'method'].map(name => textIn(fields, name))
   if (version !== '2.0') throw new A2aError('InvalidRequest', 'jsonrpc must be "2.0"')

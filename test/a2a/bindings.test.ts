@@ -66,6 +66,7 @@ t.test('JSON-RPC: each mistake has its code, and an id comes back as it was', as
   for (const [body, code, id] of [
     ['', -32700, 'null'], ['{', -32700, 'null'], ['{"jsonrpc":"2.0","id":1,}', -32700, 'null'], ['[]', -32600, 'null'], [`[${valid('"id":1,')}]`, -32600, 'null'], ['7', -32600, 'null'],
     [valid(''), -32600, 'null'], [valid('"id":{},'), -32600, 'null'], [valid('"id":[1],'), -32600, 'null'], [valid('"id":true,'), -32600, 'null'], [valid('"id":1,"id":2,'), -32600, 'null'],
+    [valid(`"id":"${'x'.repeat(1022)}",`), -32001, `"${'x'.repeat(1022)}"`], [valid(`"id":"${'x'.repeat(1023)}",`), -32600, 'null'],
     [valid('"id":"a\\u0062",'), -32001, '"a\\u0062"'], [valid('"id":1.50,'), -32001, '1.50'], [valid('"id":9007199254740993,'), -32001, '9007199254740993'], [valid('"id":null,'), -32001, 'null'],
     ['{"id":3,"method":"GetTask"}', -32600, '3'], ['{"jsonrpc":"2.0","id":3,"method":7}', -32600, '3'], ['{"jsonrpc":"2.0","id":3,"method":"GetTask","params":[]}', -32602, '3'],
     [valid('"id":1,', 'GetTasks'), -32601, '1'], [valid('"id":1,', 'constructor'), -32601, '1'], [valid('"id":1,', 'GetExtendedAgentCard'), -32004, '1'], [valid('"id":1,', 'ListTaskPushNotificationConfigs'), -32003, '1'],
