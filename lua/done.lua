@@ -44,8 +44,13 @@ if not at or string.sub(record, 1, 7) ~= 'caught ' or string.find(record, ' ', a
   end
 end
 --@if full
--- A callback that has the result keeps it once more.
-local copied = extra and string.find(extra, ' C%l+1') and #result <= 262144 and #result or 0
+-- A callback that has the result keeps it once more, and so does each push config of an A2A task.
+local copies = extra and string.find(extra, ' C%l+1') and 1 or 0
+if extra and string.find(extra, ' M', 1, true) then
+  --@include tasks
+  copies = copies + pushesOf(key, string.match(key, MEMBER), extra)
+end
+local copied = #result <= 262144 and copies * #result or 0
 if isFull(#result + copied - call('HSTRLEN', key, 'p')) then return { 'full' } end
 --@end
 

@@ -57,6 +57,7 @@ import { readClients } from './http/clients.ts'
 import { llmsRoute, skillRoutes } from './http/routes/agent-texts.ts'
 import { healthRoutes } from './http/routes/health.ts'
 import { a2aCards } from './a2a/card-route.ts'
+import { PushMessages } from './a2a/push-messages.ts'
 import { a2aRoute } from './a2a/route.ts'
 import { serverCard } from './mcp/card.ts'
 import { ResourceMetadata } from './mcp/resource-metadata.ts'
@@ -120,7 +121,7 @@ export async function buildApp (
 ): Promise<FastifyInstance> {
   const requests = new Requests()
   const canSignIn = config.issuers.some(({ signIn }) => signIn !== null)
-  const { basePath } = config
+  const { basePath, issuers, a2aRoot: root, a2aWait: wait } = config
   const app = bareApp(serverOptions(config), requests, log, basePath, answerStray)
   const refused: RefusedCounts = { limited: 0, shed: 0, bodies: 0 }
   app.decorate('refused', refused)
@@ -138,7 +139,6 @@ export async function buildApp (
   const streams = new EventStreams(events)
   const taskStreams = new Streams(20, 'tasks')
   const parts = webhookParts(config, baseUrl, store, more)
-  const { attemptTimeout } = more.webhooks ?? {}
   const callbacks = new CallbackService(parts && { ...parts, callbacks: store.callbacks })
   const acceptCallback = (text: Buffer) => callbacks.accept(text)
   const deliverer = parts === null
@@ -147,11 +147,12 @@ export async function buildApp (
       ...parts,
       targets: targetsFor(config, maxWebhooks, more),
       allowed: { webhooks: config.webhookAllow, mail: config.mail?.allow ?? null },
-      mailer: config.mail === undefined ? null : new Mailer(config.mail, attemptTimeout),
+      mailer: config.mail === undefined ? null : new Mailer(config.mail, more.webhooks?.attemptTimeout),
       excerpts: new MessageExcerpts(store.handoffs, store.asks),
+      pushes: new PushMessages({ configs: store.pushConfigs, tasks: store.tasks }),
       store,
       log,
-      attemptTimeout
+      attemptTimeout: more.webhooks?.attemptTimeout
     })
   app.decorate('deliverer', deliverer)
   app.addHook('onClose', async () => deliverer?.stop())
@@ -299,9 +300,8 @@ export async function buildApp (
   const metadata = forMcp.length === 0 ? null : new ResourceMetadata(app, forMcp, baseUrl)
   const isAllowed = originCheck(config.mcpOrigins, config.baseUrl !== undefined, baseUrl)
   mcpPreflight(app, config.mcpOrigins, isAllowed)
-  const { issuers, a2aRoot: root } = config
   const gate = { credentials, guessesOf, shed, limit }
-  const cards = await a2aCards(app, store.cards, gate, { baseUrl, issuers, root, pushes: false })
+  const cards = await a2aCards(app, store.cards, gate, { baseUrl, issuers, root, pushes: parts !== null })
   await app.register(async api => {
     api.addHook('onRequest', shed)
     api.addHook('onRequest', (request, reply, done) => {
@@ -326,8 +326,9 @@ export async function buildApp (
       onFault: (error, request) => onFault(error, request.id),
     }
     mcpRoute(api, { ...room, metadata, isAllowed, requests })
-    const { tasks } = store
-    a2aRoute(api, { ...room, tasks, streams: taskStreams, reads, waiter, cards, requests, wait: config.a2aWait })
+    const { tasks, pushConfigs: configs } = store
+    const pushes = parts && { configs, targets: parts.targets }
+    a2aRoute(api, { ...room, tasks, pushes, streams: taskStreams, reads, waiter, cards, requests, wait })
   })
   const people: People = {
     credentials,

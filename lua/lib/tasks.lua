@@ -1,7 +1,9 @@
 -- A2A: a task is a work over its attempts. The handoffs that came by A2A have word M, the id of the task: that of its
 -- first attempt. Each transition notes what it means for the task, in the same script:
 --   prefix:{tag}:task:tenant:id          a hash: the id of its latest attempt; its state, a letter, a space, and since
---                                        when (ms); the number of its last change; and its entry in the list
+--                                        when (ms); the number of its last change; its entry in the list; its push
+--                                        configs, a line each: a number, which change it was sent last, 0 for none, a
+--                                        digest of its id, and the config, JSON; and the number of the newest of them
 --   prefix:{tag}:task:tenant:id:changes  its last changes, a sorted set by their number: the number, the state,
 --                                        since when (ms), what happened, the attempt's id, when (ms), and what was
 --                                        said with it, JSON, or - for none
@@ -9,6 +11,7 @@
 --                                        entry is the state, the id and the context, with spaces between
 -- A state is s submitted, w working, i input required, c completed, f failed, r rejected or x canceled. While it goes
 -- on they are kept for 40 days more from each change.
+--@include calls
 local TASK_KEPT = 3456000000
 local TASK_CHANGES = 200
 local TASK_WORDS = 16384
@@ -23,21 +26,21 @@ local function taskKeys(key, member, extra)
   local name = partition .. 'task:' .. tenant .. task
   return name, name .. ':changes', partition .. 'tasks:' .. tenant .. inbox .. ':', task
 end
--- Comes before the first write, as openCalls does (lib/events.lua). Nothing ever has the last key.
+-- Comes before the first write: while the slot moves, these keys may be on the other node, as callKeys' may.
 --@if oneredis
 local function openTask() end
 local function isTaskHere() return true end
 --@else
 local function openTask(anchor, key, member, extra)
   local name, changes, list = taskKeys(key, member, extra)
-  if name then redis.call('EXISTS', anchor, name, changes, list, name .. ':none') end
+  if name then redis.call('EXISTS', anchor, name, changes, list, callKeys(key, member)) end
 end
 -- The same for one of several handoffs; once something is written: false if the task can't be written to now.
 local function isTaskHere(key, member, extra, is_written)
   if not extra or not string.find(extra, ' M', 1, true) then return true end
   if not is_written then openTask(key, key, member, extra) return true end
   local name, changes, list = taskKeys(key, member, extra)
-  return type(redis.pcall('EXISTS', key, name, changes, list, name .. ':none')) == 'number'
+  return type(redis.pcall('EXISTS', key, name, changes, list, callKeys(key, member))) == 'number'
 end
 --@end
 -- What a transition makes of its task's state. `goes_on`: a successor of the same step goes on with the work.
@@ -95,14 +98,31 @@ local function enterTasks(list, before, entry, since, now)
   end
   redis.call('PEXPIREAT', list, ms(now + TASK_KEPT))
 end
--- `of` is a key of the partition, `extra` the handoff's field x as it is now.
-local function noteTask(of, micros, type, member, record, extra, goes_on)
+-- What a push config is sent of a change: the task's id, who passed it, its context and the change. `entry` is the
+-- task's in the list.
+local function pushSaid(member, passed_by, entry, change)
+  return string.match(member, ':(.*)$') .. ' ' .. passed_by .. ' ' .. string.match(entry, '(%S+)$') .. ' ' .. change
+end
+-- `line` is a push config's, `member` the task's, `result` what it was done with.
+local function notePush(of, member, line, said, time, result)
+  local number, config = string.match(line, '^(%d+) %d+ %S+ (.*)$')
+  local id = 'a2a_' .. redis.sha1hex(member .. ' ' .. number .. ' ' .. time .. ' ' .. said)
+  keepCall(of, member, id, time, { 'o', config, 'e', 'a2a ' .. number .. ' ' .. said, 'c', '-' }, result)
+end
+-- How many copies of its result a handoff keeps for the push configs of its task.
+local function pushesOf(key, member, extra)
+  local name = taskKeys(key, member, extra)
+  local _, lines = string.gsub(name and redis.call('HGET', name, 'pushes') or '', '\n', '')
+  return lines
+end
+-- `of` is a key of the partition, `extra` the handoff's field x as it is now, `result` what done was given.
+local function noteTask(of, micros, type, member, record, extra, goes_on, result)
   -- A successor that begins another task says so by its pass.
   if type == 'reissued' or type == 'approval_requested' then return end
   local name, changes, list, task = taskKeys(of, member, extra)
   local id, now = string.match(member, ':(.*)$'), math.floor(micros / 1000)
   local passed_by = string.match(record, '^%S+ %S+ %d+ %d+ (%S+)')
-  local stands, number, entry = unpack(redis.call('HMGET', name, 'state', 'number', 'entry'))
+  local stands, number, entry, pushes = unpack(redis.call('HMGET', name, 'state', 'number', 'entry', 'pushes'))
   local before, since = string.match(stands or '', '^(%l) (%d+)$')
   local state = taskState(before or 'w', type, task, id, extra, goes_on)
   if state ~= before then since = ms(dueAt(type, record, extra, now)) end
@@ -111,12 +131,19 @@ local function noteTask(of, micros, type, member, record, extra, goes_on)
   local listed = state .. ' ' .. task .. ' ' .. context
   redis.call('HSET', name, 'latest', id, 'state', state .. ' ' .. since, 'number', ms(number), 'entry', listed)
   local stood = ' ' .. state .. ' ' .. since .. ' '
-  redis.call('ZADD', changes, ms(number), ms(number) .. stood .. type .. ' ' .. id .. ' ' .. ms(now) .. ' ' ..
-    taskWords(string.match(of, '^[^}]*}:') .. 'h:' .. member, type, record, extra))
+  local change = ms(number) .. stood .. type .. ' ' .. id .. ' ' .. ms(now) .. ' ' ..
+    taskWords(string.match(of, '^[^}]*}:') .. 'h:' .. member, type, record, extra)
+  redis.call('ZADD', changes, ms(number), change)
   shortenChanges(changes)
   local ends = ms(now + (string.find(TASK_OPEN, state, 1, true) and TASK_KEPT or RETENTION))
   redis.call('PEXPIREAT', name, ends)
   redis.call('PEXPIREAT', changes, ends)
   if listed ~= entry then enterTasks(list .. passed_by, entry, listed, since, now) end
+  if pushes and state ~= before then
+    local of_task = string.match(name, ':task:(.*)$')
+    for line in string.gmatch(pushes, '[^\n]+') do
+      notePush(of, of_task, line, pushSaid(of_task, passed_by, listed, change), ms(now), state == 'c' and result)
+    end
+  end
   redis.pcall('SPUBLISH', name, ms(number))
 end

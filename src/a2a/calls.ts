@@ -8,24 +8,23 @@ import type { Scope } from '../core/model.ts'
 import { KeyLimit } from '../handoffs/wait/key-limit.ts'
 import type { OpenStream, Streams } from '../handoffs/wait/streams.ts'
 import type { WaitingRequester, Waiter } from '../handoffs/wait/waiter.ts'
-import { traceparentOf } from '../http/observe.ts'
 import { requesterFor } from '../http/operations.ts'
-import { asProblem } from '../http/problems.ts'
-import { admissionOf } from '../operations/admit.ts'
-import type { Incoming } from '../operations/admit.ts'
-import type { Operation, OperationOutcome } from '../operations/operation.ts'
 import type { HandoffPlace } from '../store/handoffs.ts'
 import type { Reads } from '../store/reads.ts'
 import { taskAt } from '../store/tasks.ts'
 import type { TaskParts, TaskSeen, Tasks } from '../store/tasks.ts'
+import { ApiCalls } from './api-calls.ts'
+import type { ApiCallOptions } from './api-calls.ts'
 import type { Card } from './card.ts'
-import { A2aError, asA2aError, invalidParams, isRefusal } from './errors.ts'
+import { A2aError, invalidParams, isRefusal } from './errors.ts'
 import type { A2aCode } from './errors.ts'
 import type { Fields } from './fields.ts'
 import { contextIn, readPageToken, sinceIn, statesIn, writeToken } from './list.ts'
 import { readSendRequest } from './message.ts'
 import type { SendRequest } from './message.ts'
-import { answerOfMessage, digestOfMessage, idsOfMessage, ofOptions, passingOf } from './passing.ts'
+import { answerOfMessage, digestOfMessage, idsOfMessage, passingOf } from './passing.ts'
+import { PushCalls } from './push-calls.ts'
+import type { PushParts } from './push-calls.ts'
 import { isTerminal, taskStanding } from './status.ts'
 import { contextOfTask, taskText } from './task.ts'
 import { taskUpdates } from './streams.ts'
@@ -34,28 +33,26 @@ import { untilAttempted, untilChanged } from './waiting.ts'
 /** A call of a method: the scope that the method needs, its parameters, and the inbox that is the agent. */
 interface A2aCall { request: FastifyRequest, scope: Scope, card: Card, params: Fields }
 
-export interface A2aOptions {
-  operations: readonly Operation[]
+export interface A2aOptions extends ApiCallOptions {
   tasks: Tasks
+  /** Null where the service sends nothing. */
+  pushes: PushParts | null
   reads: Reads
   waiter: Waiter
   streams: Streams
   /** How long SendMessage waits at most (ms). */
   wait: number
-  /** Called with the outcome of each operation. */
-  onMoved (request: FastifyRequest, outcome: OperationOutcome): void
 }
 
 /** How many calls of SendMessage may wait for a key at this replica. */
 const blockedPerKey = 50
+/** The number of a task's first change: it was submitted. */
+const firstChange = 1
 /** How long CancelTask waits for the next attempt (ms). */
 const longestSweep = 10_000
 /** How many tasks ListTasks counts, and how many it looks at for a page. */
 const mostCounted = 10_000
 const emptyBody = Buffer.alloc(0)
-
-/** Has no limit of its own: the request was countedAlready. */
-const countedAlready = { spend () {} }
 
 /** A method: the scope that it needs, and its result's JSON; or a stream of such. */
 type Method = { scope: Scope } & (
@@ -71,7 +68,8 @@ interface FirstSeen { id: string, number: number, hasEnded: boolean, text: Buffe
 /** What agents' clients call. Each change is an operation of the API's. */
 export class A2aCalls {
   readonly #options: A2aOptions
-  readonly #operations: Record<'pass' | 'cancel' | 'answerAsPasser', Operation>
+  readonly #api: ApiCalls
+  readonly #pushes: PushCalls
   readonly #waiting = new KeyLimit(blockedPerKey,
     `${blockedPerKey} calls of this key wait at this replica already; send it with returnImmediately.`)
 
@@ -80,8 +78,8 @@ export class A2aCalls {
 
   constructor (options: A2aOptions) {
     this.#options = options
-    const named = (name: string) => options.operations.find(operation => operation.name === name)!
-    this.#operations = { pass: named('pass'), cancel: named('cancel'), answerAsPasser: named('answerAsPasser') }
+    this.#pushes = new PushCalls(options.pushes)
+    this.#api = new ApiCalls(options)
     this.methods = {
       SendMessage: { scope: 'pass', run: call => this.#send(call) },
       SendStreamingMessage: { scope: 'pass', stream: (call, wrap) => this.#sendAndFollow(call, wrap) },
@@ -90,10 +88,27 @@ export class A2aCalls {
       ListTasks: { scope: 'status', run: call => this.#list(call) },
       CancelTask: { scope: 'pass', run: call => this.#cancel(call) },
       GetExtendedAgentCard: { scope: 'status', run: refuseCard },
-      CreateTaskPushNotificationConfig: { scope: 'pass', run: refusePush },
-      DeleteTaskPushNotificationConfig: { scope: 'pass', run: refusePush },
-      GetTaskPushNotificationConfig: { scope: 'status', run: refusePush },
-      ListTaskPushNotificationConfigs: { scope: 'status', run: refusePush },
+      CreateTaskPushNotificationConfig: this.#pushMethod('pass', (task, { request, params }) =>
+        this.#pushes.create(task, request.caller.agent, params)),
+      DeleteTaskPushNotificationConfig: this.#pushMethod('pass', (task, { params }) =>
+        this.#pushes.delete(task, needed(params, 'id'))),
+      GetTaskPushNotificationConfig: this.#pushMethod('status', (task, { params }) =>
+        this.#pushes.get(task, needed(params, 'id'))),
+      ListTaskPushNotificationConfigs: this.#pushMethod('status', (task, { params }) =>
+        this.#pushes.list(task, params)),
+    }
+  }
+
+  /** A method of push configs. @param run with the task, which is this agent's */
+  #pushMethod (scope: Scope, run: (task: HandoffPlace, call: A2aCall) => Promise<Buffer>): Method {
+    return {
+      scope,
+      run: async call => {
+        this.#pushes.check()
+        const id = needed(call.params, 'taskId')
+        await this.#read(call, id, { texts: 'none' })
+        return await run(placeOfTask(call, id), call)
+      }
     }
   }
 
@@ -124,7 +139,7 @@ export class A2aCalls {
   }
 
   #subscribe (call: A2aCall, wrap: Wrap): Promise<OpenStream> {
-    const id = taskIdIn(call.params)
+    const id = needed(call.params, 'id')
     return this.#follow(call, wrap, async () => {
       const seen = await this.#read(call, id, { texts: 'all' })
       if (isTerminal(taskStanding(id, seen).state)) throw new A2aError('UnsupportedOperation', 'This task has ended')
@@ -166,21 +181,30 @@ export class A2aCalls {
 
   /** Passes what was sent, or answers its task's question. @returns the task's id */
   async #begin (call: A2aCall, sent: SendRequest): Promise<string> {
-    const { message: { taskId }, hasPushConfig } = sent
-    if (hasPushConfig) throw new A2aError('PushNotificationNotSupported')
-    if (taskId === undefined) return await this.#pass(call, sent)
-    await this.#answer(call, taskId, sent)
-    return taskId
+    const { message: { taskId: known }, pushConfig } = sent
+    const { agent } = call.request.caller
+    const push = pushConfig && this.#pushes.configIn(pushConfig)
+    if (known === undefined) {
+      const { id, isNew } = await this.#pass(call, sent)
+      if (push !== undefined) await this.#pushes.keep(placeOfTask(call, id), agent, push, isNew ? firstChange : null)
+      return id
+    }
+    const seen = await this.#read(call, known, { texts: 'none' })
+    const place = placeOfTask(call, known)
+    if (push !== undefined) await this.#pushes.checkRoom(place, push)
+    await this.#answer(call, known, sent, seen)
+    if (push !== undefined) await this.#pushes.keep(place, agent, push, seen.number)
+    return known
   }
 
-  async #pass (call: A2aCall, sent: SendRequest): Promise<string> {
+  async #pass (call: A2aCall, sent: SendRequest): Promise<{ id: string, isNew: boolean }> {
     const { request, card } = call
     const digest = digestOfMessage(sent, card.inbox, request.caller)
     const known = card.deduplicates ? await this.#taskOf(call, digest) : undefined
-    if (known !== undefined) return known
+    if (known !== undefined) return { id: known, isNew: false }
     const { members, bytes, a2a, key } = passingOf(sent, card, digest)
-    const outcome = await this.#run(this.#operations.pass, request, { members, bytes, key, a2a })
-    return outcome.made!
+    const outcome = await this.#api.run('pass', request, { members, bytes, key, a2a })
+    return { id: outcome.made!, isNew: !outcome.replayed }
   }
 
   /**
@@ -194,11 +218,10 @@ export class A2aCalls {
   }
 
   /** Answers what is asked now; the same message again changes nothing, whatever is asked by then. */
-  async #answer (call: A2aCall, task: string, sent: SendRequest): Promise<void> {
+  async #answer (call: A2aCall, task: string, sent: SendRequest, seen: TaskSeen): Promise<void> {
     const { message } = sent
     const { tasks } = this.#options
     const { request: { caller }, card: { inbox, deduplicates } } = call
-    const seen = await this.#read(call, task, { texts: 'none' })
     if (message.contextId !== undefined && message.contextId !== contextOfTask(seen)) {
       throw invalidParams('/message/contextId', 'is not the task’s')
     }
@@ -212,7 +235,7 @@ export class A2aCalls {
       Buffer.from(`{"ask_id":"${asked}","answer":`), answerOfMessage(message), Buffer.from('}')
     ]))
     try {
-      await this.#run(this.#operations.answerAsPasser, call.request, { id: seen.id, members })
+      await this.#api.run('answerAsPasser', call.request, { id: seen.id, members })
     } catch (error) {
       // One that is refused isn't kept. Where it is unknown what came of it, the note stays: it names this question. So
       // does another call's note, whose answer may be the one that counted.
@@ -223,13 +246,13 @@ export class A2aCalls {
   }
 
   async #get (call: A2aCall): Promise<Buffer> {
-    const id = taskIdIn(call.params)
+    const id = needed(call.params, 'id')
     const history = call.params.integer('historyLength', 0)
     return taskText(id, await this.#read(call, id, { texts: history === 0 ? 'most' : 'all' }), { history })
   }
 
   async #cancel (call: A2aCall): Promise<Buffer> {
-    const id = taskIdIn(call.params)
+    const id = needed(call.params, 'id')
     let isCancelled = false
     while (!isCancelled) {
       const seen = await this.#untilAttempted(call, id)
@@ -242,7 +265,7 @@ export class A2aCalls {
   /** @returns whether it could be; else it has ended meanwhile, and another attempt may go on */
   async #cancelAttempt (call: A2aCall, id: string): Promise<boolean> {
     try {
-      await this.#run(this.#operations.cancel, call.request, { id }, endedMeanwhile)
+      await this.#api.run('cancel', call.request, { id }, endedMeanwhile)
       return true
     } catch (error) {
       if (error instanceof A2aError && error.code === 'TaskNotCancelable') return false
@@ -288,43 +311,6 @@ export class A2aCalls {
     ])
   }
 
-  /** @param more of the operation's call */
-  async #run (
-    operation: Operation, request: FastifyRequest,
-    more: Partial<Incoming>, refusals: Partial<Record<ErrorCode, A2aCode>> = {}
-  ): Promise<OperationOutcome> {
-    try {
-      return await this.#carryOut(operation, request, more)
-    } catch (error) {
-      const { code } = asProblem(error)
-      const as = refusals[code]
-      if (as !== undefined) throw new A2aError(as)
-      // The request as a whole is refused for these, and a fault is logged.
-      if (code === 'unauthorized' || code === 'insufficient_scope' || code === 'internal_error') throw error
-      throw operation === this.#operations.pass ? ofOptions(asA2aError(error)) : asA2aError(error)
-    }
-  }
-
-  async #carryOut (
-    operation: Operation, request: FastifyRequest, more: Partial<Incoming>
-  ): Promise<OperationOutcome> {
-    const call = await admissionOf(operation).admit({
-      caller: request.caller,
-      id: '',
-      query: {},
-      bytes: emptyBody,
-      key: undefined,
-      traceparent: traceparentOf(request),
-      worker: undefined,
-      requester: requesterFor(request, operation.scope),
-      wait: 0,
-      ...more
-    }, countedAlready)
-    const outcome = await operation.run(call)
-    this.#options.onMoved(request, outcome)
-    return outcome
-  }
-
   /** @throws {A2aError} there is no such task, or it is another's */
   async #read (call: A2aCall, id: string, parts: TaskParts): Promise<TaskSeen> {
     const seen = await this.#find(call, id, parts)
@@ -356,11 +342,6 @@ const endedMeanwhile: Partial<Record<ErrorCode, A2aCode>> = Object.fromEntries(
   ['expired', 'rejected', 'already_done', 'already_failed', 'already_declined'].map(code => [code, 'TaskNotCancelable'])
 )
 
-/** As the card says. */
-async function refusePush (): Promise<never> {
-  throw new A2aError('PushNotificationNotSupported')
-}
-
 async function refuseCard (): Promise<never> {
   throw new A2aError('UnsupportedOperation', 'This agent has no extended card')
 }
@@ -383,8 +364,8 @@ function isTaskOf ({ request: { caller }, card: { inbox } }: A2aCall, seen: Task
   return seen !== null && seen.record.passedBy === caller.agent && seen.record.extra.to === inbox
 }
 
-function taskIdIn (params: Fields): string {
-  const id = params.string('id')
-  if (id === undefined || id === '') throw invalidParams('/id', 'required')
+function needed (params: Fields, name: 'id' | 'taskId'): string {
+  const id = params.string(name)
+  if (id === undefined || id === '') throw invalidParams(`/${name}`, 'required')
   return id
 }

@@ -25,8 +25,8 @@ const pathsBelow: ReadonlyArray<[http: readonly string[], path: RegExp, method: 
   [['GET'], /^tasks\/(?<id>[^/:]+)$/, 'GetTask'],
   [['POST'], /^tasks\/(?<taskId>[^/:]+)\/pushNotificationConfigs$/, 'CreateTaskPushNotificationConfig'],
   [['GET'], /^tasks\/(?<taskId>[^/:]+)\/pushNotificationConfigs$/, 'ListTaskPushNotificationConfigs'],
-  [['GET'], /^tasks\/(?<taskId>[^/:]+)\/pushNotificationConfigs\/(?<id>[^/]+)$/, 'GetTaskPushNotificationConfig'],
-  [['DELETE'], /^tasks\/(?<taskId>[^/:]+)\/pushNotificationConfigs\/(?<id>[^/]+)$/, 'DeleteTaskPushNotificationConfig'],
+  [['GET'], /^tasks\/(?<taskId>[^/:]+)\/pushNotificationConfigs\/(?<id>.+)$/, 'GetTaskPushNotificationConfig'],
+  [['DELETE'], /^tasks\/(?<taskId>[^/:]+)\/pushNotificationConfigs\/(?<id>.+)$/, 'DeleteTaskPushNotificationConfig'],
   [['GET'], /^extendedAgentCard$/, 'GetExtendedAgentCard'],
 ]
 

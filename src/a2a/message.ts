@@ -29,8 +29,8 @@ export interface SendRequest {
   metadata: Buffer | undefined
   historyLength: number | undefined
   returnImmediately: boolean
-  /** Whether it brings an address for push notifications. */
-  hasPushConfig: boolean
+  /** The push config that it brings. */
+  pushConfig: Fields | undefined
 }
 
 /** What an agent takes and gives. */
@@ -63,7 +63,7 @@ export function readSendRequest (params: Fields, { inputModes, outputModes }: Mo
     metadata: metadata && compact(metadata),
     historyLength: configuration?.integer('historyLength', 0),
     returnImmediately: configuration?.boolean('returnImmediately') ?? false,
-    hasPushConfig: configuration?.object('taskPushNotificationConfig') !== undefined
+    pushConfig: configuration?.object('taskPushNotificationConfig')
   }
 }
 

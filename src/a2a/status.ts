@@ -121,22 +121,22 @@ export function taskStatusText (task: string, context: string, seen: TaskSeen): 
   return statusWith(standing, parts.length === 0 ? '' : agentMessage(id, 'AGENT', { task, context }, parts))
 }
 
-/** The same as it was at a change. @param seen the task as it is now */
-export function changedStatus (task: string, context: string, change: TaskChange, seen: TaskSeen): string {
+/** The same as it was at a change. @param seen the task as it is now; null if it wasn't read */
+export function changedStatus (task: string, context: string, change: TaskChange, seen: TaskSeen | null): string {
   const parts = changeParts(change, seen)
-  const { ask } = seen.record.extra
+  const ask = seen?.record.extra.ask
   const isQuestion = change.what === 'asked' && ask !== undefined && ask.askedAt === change.at
   const id = isQuestion && change.state === 'INPUT_REQUIRED' ? ask.id : `${task}-${change.number}`
   return statusWith(change, parts.length === 0 ? '' : agentMessage(id, 'AGENT', { task, context }, parts))
 }
 
-function changeParts ({ what, said: words, handoff, at }: TaskChange, seen: TaskSeen): string[] {
-  const { record, texts } = seen
+function changeParts ({ what, said: words, handoff, at }: TaskChange, seen: TaskSeen | null): string[] {
   switch (what) {
     case 'progress': return words === null ? [] : progressParts(words)
-    case 'asked': return texts !== null && record.extra.ask?.askedAt === at && handoff === seen.id
-      ? questionParts(seen)
-      : words === null ? [] : [textPart(words)]
+    case 'asked': {
+      const isNewest = seen !== null && seen.record.extra.ask?.askedAt === at && handoff === seen.id
+      return isNewest && seen.texts !== null ? questionParts(seen) : words === null ? [] : [textPart(words)]
+    }
     case 'failed': return words === null ? ownWords('Failed.') : faultParts(words)
     case 'declined': case 'rejected': case 'cancel_requested':
       return words === null || words === 'null' ? [] : [textPart(words)]

@@ -26,7 +26,8 @@ export async function * taskUpdates (
     const seen = await readUnlessAway(read, after)
     if (seen === null || stream.isOver) return
     for (const change of seen?.changes ?? []) {
-      for (const text of updatesOf(task, change, seen!)) yield text
+      const artifacts = change.what === 'done' ? artifactsOf(seen!.result) : []
+      for (const { text } of updatesOf({ task, context: contextOfTask(seen!) }, change, artifacts, seen!)) yield text
       after = change.number
       lastSent = performance.now()
       if (isTerminal(change.state)) return
@@ -53,17 +54,35 @@ async function readUnlessAway (read: ReadChanges, after: number): Promise<TaskSe
   }
 }
 
-/** What a change tells: on the end the artifacts, then the status. */
-function updatesOf (task: string, change: TaskChange, seen: TaskSeen): Buffer[] {
-  const context = contextOfTask(seen)
+/** A StreamResponse of a change, and its number in the task's order. */
+interface Update { sequence: number, text: Buffer }
+
+/**
+ * What a change tells: on the end the artifacts, then the status.
+ * @param seen the task as it is now, if it was read @param isOmitted whether the artifacts are too long to be sent
+ */
+export function updatesOf (
+  { task, context }: { task: string, context: string }, change: TaskChange, artifacts: readonly Buffer[],
+  seen: TaskSeen | null, isOmitted = false
+): Update[] {
   const ids = `"taskId":"${task}","contextId":"${context}"`
   const because = change.what === 'expired' && change.said !== null ? `,"expiredBecause":${change.said}` : ''
-  const metadata = `"metadata":{"handoff":{"handoffId":"${change.handoff}","sequence":${change.number}${because}}}`
-  const artifacts = change.what === 'done' ? artifactsOf(seen.result) : []
+  const metadata = (sequence: number, more = '') =>
+    `"metadata":{"handoff":{"handoffId":"${change.handoff}","sequence":${sequence}${because}${more}}}`
+  // Nothing follows an end, so its artifacts can count on from its number.
+  const sequence = change.number + artifacts.length
   return [
-    ...artifacts.map(artifact => Buffer.concat([
-      Buffer.from(`{"artifactUpdate":{${ids},"artifact":`), artifact, Buffer.from(`,"lastChunk":true,${metadata}}}`)
-    ])),
-    Buffer.from(`{"statusUpdate":{${ids},"status":${changedStatus(task, context, change, seen)},${metadata}}}`)
+    ...artifacts.map((artifact, at) => ({
+      sequence: change.number + at,
+      text: Buffer.concat([
+        Buffer.from(`{"artifactUpdate":{${ids},"artifact":`), artifact,
+        Buffer.from(`,"lastChunk":true,${metadata(change.number + at)}}}`)
+      ])
+    })),
+    {
+      sequence,
+      text: Buffer.from(`{"statusUpdate":{${ids},"status":${changedStatus(task, context, change, seen)},` +
+        `${metadata(sequence, isOmitted ? ',"artifactsOmitted":true' : '')}}}`)
+    }
   ]
 }

@@ -80,6 +80,9 @@ export const outcomes = {
   pass: ['passed', 'replayed', 'inbox_full', 'elsewhere', 'reused', 'fresh', 'ticked', 'newer', 'late'],
   position: ['ahead', 'not_found'],
   probe: ['written', 'no_room', 'late'],
+  'push-note': ['noted', 'unknown', 'late'],
+  'push-set': ['kept', 'many', 'not_found', 'late'],
+  pushes: ['found', 'not_found'],
   rate: ['taken', 'late'],
   read: [
     'caught', 'not_found', 'replayed', 'not_addressee', 'expired', 'rejected', 'cancelled', 'not_caught',

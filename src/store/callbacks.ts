@@ -9,8 +9,8 @@ import type { Tried } from './webhooks.ts'
 /** A callback that is to be delivered. `text` is the event's; `result` is of done or fail, JSON text. */
 export interface Callback {
   id: string
-  url: string
-  token: string | null
+  /** The URL, and behind a space its token, if there is one; of an A2A task's push config its JSON. */
+  target: string
   text: string
   /** When this happened, by Redis's clock (ms). */
   at: number
@@ -142,11 +142,9 @@ function readClaimed (reply: unknown): ClaimedCallbacks {
   const [, now, first, ...parts] = tagged(reply)
   const callbacks = Array.from({ length: parts.length / partsACallback }, (_, at): Callback => {
     const [id, target, text, , noted, tried, result, omitted] = parts.slice(partsACallback * at)
-    const [url, token = null] = String(target).split(' ') as [string, string?]
     return {
       id: String(id),
-      url,
-      token,
+      target: String(target),
       text: String(text),
       at: Number(noted),
       attempts: Number(String(tried).split(' ', 1)),

@@ -27,6 +27,7 @@ import { Subscriptions } from '../redis/subscriptions.ts'
 import type { ConnectionLog } from '../redis/connect.ts'
 import { parseRedisUrl } from '../core/redis-url.ts'
 import { Relay, RelayRound } from './relay.ts'
+import { PushConfigs } from './push-configs.ts'
 import { Rates } from './rates.ts'
 import { loadScripts } from '../redis/scripts.ts'
 import type { EventTarget, Lifetimes, Script } from '../redis/scripts.ts'
@@ -90,6 +91,7 @@ export interface Store {
   callbacks: Callbacks
   cards: Cards
   tasks: Tasks
+  pushConfigs: PushConfigs
   /** Says which replica delivers to webhooks. @returns whether it is this one */
   takeDelivering (duration: number): Promise<boolean>
   /** Says which replica runs schedules. @returns whether it is this one */
@@ -236,6 +238,7 @@ export function openStore (
     ),
     cards: new Cards(lanes, scripts, keyNames),
     tasks: new Tasks(lanes, scripts, keyNames, options),
+    pushConfigs: new PushConfigs(lanes, scripts, keyNames),
     takeDelivering: duration =>
       leases.takeReached(tags, tag => lanes.reaches(tag), tag => keyNames.deliverer(tag), duration),
     takeTicking: duration =>

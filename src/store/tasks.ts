@@ -200,7 +200,8 @@ function readTask (reply: unknown): TaskSeen | null {
   }
 }
 
-function readChange (text: unknown): TaskChange {
+/** @param text as lua/lib/tasks.lua writes it */
+export function readChange (text: unknown): TaskChange {
   const [number, letter, since, what, handoff, at, ...said] = String(text).split(' ') as
     [string, Letter, string, string, string, string, ...string[]]
   const words = said.join(' ')

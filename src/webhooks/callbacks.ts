@@ -15,8 +15,21 @@ const claimsAtOnce = 16
 /** How often all partitions are asked, in milliseconds: where callbacks are announced, for what was missed. */
 const lookEvery = { announced: 5000, otherwise: 2000 }
 
+/** A message to be sent. `noteSent` notes that its receiver has it. */
+export interface PushMessage {
+  id: string
+  url: string
+  headers: Record<string, string>
+  body: string | Buffer
+  noteSent (): Promise<void>
+}
+
+/** Makes the messages of what isn't an event: what A2A tasks tell their push configs (a2a/push-messages.ts). */
+export interface PushSource { of (tag: string, tenant: string, callback: Callback): Promise<PushMessage[]> }
+
 interface CallbackOptions {
   callbacks: Callbacks
+  pushes: PushSource
   secrets: WebhookSecrets
   sender: Pick<Sender, 'send'>
   /** What the links in events start with. */
@@ -168,7 +181,7 @@ class TenantCallbacks {
 
   async #try (tag: string, now: number, callback: Callback): Promise<void> {
     const takenAt = performance.now()
-    const answer = await this.#send(now, callback)
+    const answer = await this.#send(tag, now, callback)
     // Stopping it ends the attempts: another replica makes this one again.
     if (this.#claims.signal.aborted && answer.error === 'timeout') return
     await this.#note(tag, callback, answer, takenAt)
@@ -176,17 +189,32 @@ class TenantCallbacks {
     await answer.over
   }
 
-  async #send (now: number, { id, url, token, text, at, result, isOmitted }: Callback): Promise<Answer> {
-    const { callbacks, secrets, sender, baseUrl } = this.#options
-    const agent = passerIn(text)
-    const secret = await callbacks.secret(this.#tenant, agent)
-    const { type, data, labels } = eventIn(text, baseUrl())
+  /** Sends its messages one after the other, up to the first that isn't taken. */
+  async #send (tag: string, now: number, callback: Callback): Promise<Answer> {
+    const { callbacks, secrets, sender, pushes } = this.#options
+    const agent = passerIn(callback.text)
+    const secret = { id: secretName(this.#tenant, agent), ...await callbacks.secret(this.#tenant, agent) }
+    const isEvent = !callback.text.startsWith('a2a ')
+    const messages = isEvent ? [this.#eventMessage(callback)] : await pushes.of(tag, this.#tenant, callback)
+    let answer = nothingToSend
+    for (const { id, url, headers, body, noteSent } of messages) {
+      await answer.over
+      const signed = secrets.sign(secret, id, new Date(now), String(body))
+      answer = await sender.send(this.#tenant, url, { ...signed, ...headers }, body)
+      if (outcomeOf(answer, '', 1).outcome !== 'delivered') return answer
+      await noteSent()
+    }
+    return answer
+  }
+
+  #eventMessage ({ id, target, text, at, result, isOmitted }: Callback): PushMessage {
+    const { type, data, labels } = eventIn(text, this.#options.baseUrl())
+    const [url, token] = target.split(' ') as [string, string?]
     const name = type === 'handoff.failed' ? 'error' : 'result'
     const more = result !== null ? `,"${name}":${result}` : isOmitted ? `,"${name}_omitted":true` : ''
     const body = `${messageText({ type, timestamp: iso(at) }, data, labels).slice(0, -1)}${more}}`
-    const signed = secrets.sign({ id: secretName(this.#tenant, agent), ...secret }, id, new Date(now), body)
-    const headers = token === null ? signed : { ...signed, authorization: `Bearer ${token}` }
-    return sender.send(this.#tenant, url, headers, body)
+    const headers: Record<string, string> = token === undefined ? {} : { authorization: `Bearer ${token}` }
+    return { id, url, headers, body, noteSent: async () => {} }
   }
 
   /** Notes how it went, also when Redis is away for a while: what isn't noted is delivered again. */
@@ -196,7 +224,9 @@ class TenantCallbacks {
     for (;;) {
       try {
         await callbacks.tried(tag, this.#tenant, handoffIn(callback.text), callback, tried)
-        counts[tried.outcome === 'delivered' ? 'delivered' : tried.outcome === 'again' ? 'retried' : 'failed']++
+        if (answer !== nothingToSend) {
+          counts[tried.outcome === 'delivered' ? 'delivered' : tried.outcome === 'again' ? 'retried' : 'failed']++
+        }
         if (tried.outcome === 'again') this.expect(tag, null)
         return
       } catch (error) {
@@ -208,7 +238,10 @@ class TenantCallbacks {
   }
 }
 
-/** An event's text (lua/lib/events.lua): type, status, id, passed_by. */
+/** How it counts where a later change was sent, or nobody wants it any more: it is over. */
+const nothingToSend: Answer = { status: 204, error: null, retryAfter: null, over: Promise.resolve() }
+
+/** An event's text (lua/lib/events.lua): type, status, id, passed_by; an A2A task's is in the same order. */
 function handoffIn (text: string): string {
   return text.split(' ', 3)[2]!
 }

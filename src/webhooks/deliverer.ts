@@ -6,6 +6,7 @@ import { Round, within } from '../core/round.ts'
 import type { Store } from '../store/store.ts'
 import type { Allowed, Webhooks } from '../store/webhooks.ts'
 import { CallbackDeliverer } from './callbacks.ts'
+import type { PushSource } from './callbacks.ts'
 import type { Mailer } from './mail.ts'
 import { Post } from './post.ts'
 import type { PostOptions } from './post.ts'
@@ -44,6 +45,7 @@ interface DelivererOptions extends Omit<PostOptions, 'sender'> {
   store: Pick<Store, 'events' | 'callbacks' | 'subscriptions' | 'takeDelivering' | 'reachedTags'>
   /** Null where there are callbacks alone. */
   webhooks: Webhooks | null
+  pushes: PushSource
   targets: Targets
   /** What makes these targets, as settings. */
   allowed: Allowed
@@ -87,6 +89,7 @@ export class Deliverer {
     this.callbacks = new CallbackDeliverer({
       callbacks: options.store.callbacks,
       secrets: options.secrets,
+      pushes: options.pushes,
       sender: this.#sender,
       baseUrl: options.baseUrl,
       onFault: error => this.#failed(error)

@@ -35,7 +35,7 @@ export class Sender {
   }
 
   /** Sends a tenant's message once. It never throws: whatever goes wrong is how the attempt went. */
-  async send (tenant: string, to: string, headers: Record<string, string>, body: string): Promise<Answer> {
+  async send (tenant: string, to: string, headers: Record<string, string>, body: string | Buffer): Promise<Answer> {
     const attempt = new AbortController()
     const timer = setTimeout(() => attempt.abort(), this.#timeout)
     this.#open.add(attempt)

@@ -50,7 +50,7 @@ export class Receivers {
       const fate = world.random.next()
       world.after(world.latency(), () => {
         const isAgain = this.called.has(headers['webhook-id']!)
-        const one = this.#take(url, headers, body)
+        const one = this.#take(url, headers, String(body))
         world.tell(`${url} got ${headers['webhook-id']} for the ${one.times}. time`)
         if (!isAgain && fate < 0.06) return answer(world.latency(), 500)
         if (!isAgain && fate < 0.1) return answer(timeout, null)
@@ -78,7 +78,9 @@ const secrets = { sign: ({ id }: { id: string }, messageId: string) => ({ 'webho
 export function startDeliverer (receivers: Receivers, lanes: Lanes, scripts: Scripts, keys: KeyNames, masters: Masters, { tags }: Topology, isOneRedis: boolean, faults: string[]): void {
   const onFault = (error: unknown) => { if (!(error instanceof Unavailable)) faults.push(`delivering a callback failed: ${String(error)}`) }
   const callbacks = new Callbacks(lanes, scripts, keys, { tags, isOneRedis, connectionTo: tag => masters.of(tag)?.calls })
-  const deliverer = new CallbackDeliverer({ callbacks, secrets, sender: receivers.sender, baseUrl: () => 'http://service.example', onFault })
+  // No task here came by A2A.
+  const pushes = { of: async () => [] }
+  const deliverer = new CallbackDeliverer({ callbacks, pushes, secrets, sender: receivers.sender, baseUrl: () => 'http://service.example', onFault })
   const round = new Round({ interval: 1000, run: () => deliverer.look(tags), onFault })
   // As a task of its process, by whose clock it goes on.
   setTimeout(() => round.wake(), 0)

@@ -81,10 +81,10 @@ export const luaMutations: readonly Mutation[] = [
   ]),
   // Callbacks.
   ...inCallbacks([
-    { name: 'an end isn’t told to a callback', from: "redis.call('ZADD', calls .. ':' .. tenant, time, id)", to: '' },
+    { name: 'an end isn’t told to a callback', from: "redis.call('ZADD', due, time, id)", to: '' },
     { name: 'a partition doesn’t know that it has callbacks', from: "redis.call('ZADD', calls, 'LT', time, tenant)", to: '' },
     { name: 'a callback that was taken is not due again', from: 'taken[#taken + 1], taken[#taken + 2] = ms(now + lease), id', to: 'gone[#gone + 1], gone[id] = id, true', of: ['callback-claim'] },
-    { name: 'a callback that can’t be noted while a slot moves', from: "if not extra or not string.find(extra, ' C', 1, true) then return end", to: 'if true then return end' },
+    { name: 'a callback that can’t be noted while a slot moves', from: "if string.find(extra, ' C', 1, true) then redis.call('EXISTS', key, callKeys(key, member)) end", to: '' },
     { name: 'a callback that failed is not tried again', from: "if outcome ~= 'again' then\n  redis.call('ZREM', due, id)", to: "if true then\n  redis.call('ZREM', due, id)", of: ['callback-tried'] },
     { name: 'all that a callback is told has one id', from: "member .. ' ' .. created .. ' ' .. number)", to: "member .. ' ' .. created)" },
     { name: 'handoffs passed at one moment have one callback', from: "redis.sha1hex(member .. ' ' .. created", to: 'redis.sha1hex(created' },
