@@ -26,14 +26,14 @@ const recipes: Record<string, Recipe> = {
     schema: () => Type.Optional(nullable<string>('string', { maxLength: 9, description: 'How it feels.' })),
     docs: ['1 to 9 letters', 'how it feels'],
     kept: 'word',
-    letter: 'M',
+    letter: 'L',
     unit: text,
     on: { status: Type.Optional(Type.String()) }
   },$1`],
       },
       { file: 'src/clients/typescript/command/common/pass-options.ts', change: [/(\n {2}after_need: \[)/, "\n  mood: ['--mood <word>', 'how it feels', 'text'],$1"] },
-      { file: 'lua/lib/record.lua', change: [/(\n-- {3}W {2}-)/, '\n--   M  -                                     passed: mood, a word                      pass: as in x$1'] },
-      { file: 'lua/lib/successor.lua', change: [/( \[\^[a-zA-Z]+)(\]%S\+)/, '$1M$2'] },
+      { file: 'lua/lib/record.lua', change: [/(\n-- {3}W {2}-)/, '\n--   L  -                                     passed: mood, a word                      pass: as in x$1'] },
+      { file: 'lua/lib/successor.lua', change: [/( \[\^[a-zA-Z]+)(\]%S\+)/, '$1L$2'] },
       { file: 'docs/api.md', change: [/(\n\| `after_need` \| `done` or `ended`)/, '\n| `mood` | 1 to 9 letters | how it feels |$1'] },
     ],
     checks: [
