@@ -13,8 +13,8 @@ import type { HandoffPlace } from '../store/handoffs.ts'
 import type { Reads } from '../store/reads.ts'
 import { taskAt } from '../store/tasks.ts'
 import type { TaskParts, TaskSeen, Tasks } from '../store/tasks.ts'
-import { ApiCalls } from './api-calls.ts'
-import type { ApiCallOptions } from './api-calls.ts'
+import { OperationCalls } from './operation-calls.ts'
+import type { OperationCallOptions } from './operation-calls.ts'
 import type { Card } from './card.ts'
 import { A2aError, invalidParams, isRefusal } from './errors.ts'
 import type { A2aCode } from './errors.ts'
@@ -33,7 +33,7 @@ import { untilAttempted, untilChanged } from './waiting.ts'
 /** A call of a method: the scope that the method needs, its parameters, and the inbox that is the agent. */
 interface A2aCall { request: FastifyRequest, scope: Scope, card: Card, params: Fields }
 
-export interface A2aOptions extends ApiCallOptions {
+export interface A2aOptions extends OperationCallOptions {
   tasks: Tasks
   /** Null where the service sends nothing. */
   pushes: PushParts | null
@@ -68,7 +68,7 @@ interface FirstSeen { id: string, number: number, hasEnded: boolean, text: Buffe
 /** What agents' clients call. Each change is an operation of the API's. */
 export class A2aCalls {
   readonly #options: A2aOptions
-  readonly #api: ApiCalls
+  readonly #operations: OperationCalls
   readonly #pushes: PushCalls
   readonly #waiting = new KeyLimit(blockedPerKey,
     `${blockedPerKey} calls of this key wait at this replica already; send it with returnImmediately.`)
@@ -79,7 +79,7 @@ export class A2aCalls {
   constructor (options: A2aOptions) {
     this.#options = options
     this.#pushes = new PushCalls(options.pushes)
-    this.#api = new ApiCalls(options)
+    this.#operations = new OperationCalls(options)
     this.methods = {
       SendMessage: { scope: 'pass', run: call => this.#send(call) },
       SendStreamingMessage: { scope: 'pass', stream: (call, wrap) => this.#sendAndFollow(call, wrap) },
@@ -203,7 +203,7 @@ export class A2aCalls {
     const known = card.deduplicates ? await this.#taskOf(call, digest) : undefined
     if (known !== undefined) return { id: known, isNew: false }
     const { members, bytes, a2a, key } = passingOf(sent, card, digest)
-    const outcome = await this.#api.run('pass', request, { members, bytes, key, a2a })
+    const outcome = await this.#operations.run('pass', request, { members, bytes, key, a2a })
     return { id: outcome.made!, isNew: !outcome.replayed }
   }
 
@@ -235,7 +235,7 @@ export class A2aCalls {
       Buffer.from(`{"ask_id":"${asked}","answer":`), answerOfMessage(message), Buffer.from('}')
     ]))
     try {
-      await this.#api.run('answerAsPasser', call.request, { id: seen.id, members })
+      await this.#operations.run('answerAsPasser', call.request, { id: seen.id, members })
     } catch (error) {
       // One that is refused isn't kept. Where it is unknown what came of it, the note stays: it names this question. So
       // does another call's note, whose answer may be the one that counted.
@@ -265,7 +265,7 @@ export class A2aCalls {
   /** @returns whether it could be; else it has ended meanwhile, and another attempt may go on */
   async #cancelAttempt (call: A2aCall, id: string): Promise<boolean> {
     try {
-      await this.#api.run('cancel', call.request, { id }, endedMeanwhile)
+      await this.#operations.run('cancel', call.request, { id }, endedMeanwhile)
       return true
     } catch (error) {
       if (error instanceof A2aError && error.code === 'TaskNotCancelable') return false

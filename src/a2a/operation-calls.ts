@@ -14,17 +14,17 @@ import { ofOptions } from './passing.ts'
 const countedAlready = { spend () {} }
 const noBytes = Buffer.alloc(0)
 
-export interface ApiCallOptions {
+export interface OperationCallOptions {
   operations: readonly Operation[]
   /** Called with the outcome of each operation. */
   onMoved (request: FastifyRequest, outcome: OperationOutcome): void
 }
 
 /** The operations of the API that A2A's calls carry out. */
-export class ApiCalls {
-  readonly #options: ApiCallOptions
+export class OperationCalls {
+  readonly #options: OperationCallOptions
 
-  constructor (options: ApiCallOptions) {
+  constructor (options: OperationCallOptions) {
     this.#options = options
   }
 
