@@ -32,6 +32,7 @@ import { schedules } from './schedules.ts'
 import { payloadSizes } from './sizes.ts'
 import { together } from './together.ts'
 import { tokens } from './tokens.ts'
+import { a2a } from './a2a.ts'
 import { waiting } from './waiting.ts'
 import { waitingMany } from './waiting-many.ts'
 import { webhooks } from './webhooks.ts'
@@ -62,6 +63,7 @@ const scenarios = {
   instructions,
   together,
   tokens,
+  a2a,
 } satisfies Record<string, (options: BenchOptions) => Promise<Report>>
 
 const { values, positionals } = parseArgs({
