@@ -202,8 +202,23 @@ export const clients: readonly Mutated[] = [
       ['if (once) worker.stop()', ''],
       ['concurrency: once ? 1 : concurrency', 'concurrency'],
       ['if (worker.broken !== undefined) throw', 'if (worker.broken === null) throw'],
+    ],
+  },
+  {
+    file: 'src/clients/typescript/command/worker.ts',
+    tests: ['cli/work', 'cli/agents'],
+    changes: [
+      ['if (this.#isQuiet) return', ''],
+      ['this.#reasons.set(handoff, why)', ''],
+      ['this.broken ??= why', ''],
+    ],
+  },
+  {
+    file: 'src/clients/typescript/command/commands.ts',
+    tests: ['cli/work', 'cli/agents'],
+    changes: [
       ['const declines = 75', 'const declines = 76'],
-      ['this.#declined.add(handoff)', ''],
+      ['if (status !== declines) throw new Error(why)', 'throw new Error(why)'],
       [
         'if (status === 0 && text !== undefined) return resultOf(text)',
         'if (text !== undefined) return resultOf(text)',

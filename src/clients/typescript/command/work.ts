@@ -1,20 +1,11 @@
-import { spawn } from 'node:child_process'
-import type { ChildProcess } from 'node:child_process'
-import { accessSync, constants, statSync } from 'node:fs'
-import { delimiter, join } from 'node:path'
-import { StringDecoder } from 'node:string_decoder'
-import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
-import { insist } from '../clock.ts'
-import { isHandoffError, rawJson } from '../index.ts'
-import type { Handoff, HandoffClient } from '../index.ts'
-import { ownWorkerName } from '../runtime.ts'
-import { reportedFor } from '../work.ts'
+import { isHandoffError } from '../index.ts'
 import { onStopSignal } from './common/signals.ts'
-import { Failure, UsageError, harmless, oneLine, utf8 } from './output.ts'
-import { clientFor, errorLine } from './ask.ts'
+import { Failure, UsageError } from './output.ts'
+import { clientFor } from './ask.ts'
 import type { AskOptions } from './ask.ts'
-import { destinationOf, environmentFor, programFolders } from './environment.ts'
-import type { Destination } from './environment.ts'
+import { Commands } from './commands.ts'
+import { destinationOf } from './environment.ts'
+import { Worker } from './worker.ts'
 
 /** `handoff work`: serves an inbox, or several, by running a command for each handoff. */
 
@@ -25,292 +16,31 @@ interface WorkCommandOptions extends AskOptions {
   passKey?: boolean
 }
 
-/** The exit status by which a command declines: EX_TEMPFAIL of sysexits.h. */
-const declines = 75
-
 /**
  * @param inboxes one, or several separated by commas
  * @returns the exit status
  */
 export async function work (
-  inboxes: string, [command, ...args]: string[], options: WorkCommandOptions
+  inboxes: string, command: readonly string[], options: WorkCommandOptions
 ): Promise<number> {
   const { concurrency = 1, once = false, quiet = false, passKey = false } = options
   if (concurrency < 1) throw new UsageError('--concurrency takes a whole number, at least 1')
-  // Checked before anything is caught: otherwise every waiting handoff would fail.
-  if (command === undefined || !isThere(command)) {
-    throw new UsageError(`there is no command ${JSON.stringify(command ?? '')} here`)
-  }
-  const client = clientFor(options)
-  const report = quiet ? () => {} : say
-  const worker = new Worker(client, command, args, report, passKey ? destinationOf(options.url) : undefined)
+  const worker = new Worker(clientFor(options), quiet)
+  const doer = new Commands(command, worker, passKey ? destinationOf(options.url) : undefined)
   const unlisten = onStopSignal(worker.stop, () => process.exit(1))
   try {
-    await client.work(inboxes.includes(',') ? inboxes.split(',') : inboxes, async (handoff, { signal }) => {
+    await worker.client.work(inboxes.includes(',') ? inboxes.split(',') : inboxes, async (handoff, context) => {
       if (once) worker.stop()
-      report('caught', handoff, handoff.task)
-      return await worker.carryOut(handoff, signal)
-    }, { concurrency: once ? 1 : concurrency, signal: worker.over, onError: complaints(), onEnd: worker.ended })
+      worker.caught(handoff)
+      return await doer.carryOut(handoff, context)
+    }, { concurrency: once ? 1 : concurrency, signal: worker.over, onError: worker.complain, onEnd: worker.ended })
   } catch (error) {
     if (!isHandoffError(error)) throw error
     throw new Failure(error.message)
   } finally {
-    await worker.untilEnded()
+    await doer.untilEnded()
     unlisten()
   }
-  if (worker.broken !== undefined) throw new Failure(`the command can't be started: ${worker.broken.message}`)
+  if (worker.broken !== undefined) throw new Failure(worker.broken)
   return 0
-}
-
-class Worker {
-  readonly #client: HandoffClient
-  readonly #command: string
-  readonly #args: readonly string[]
-  readonly #over = new AbortController()
-  readonly #report: typeof say
-  readonly #access: Destination | undefined
-  /** Why commands failed, until that is reported. */
-  readonly #failures = new WeakMap<Handoff, string>()
-  readonly #declined = new WeakSet<Handoff>()
-  readonly #ending = new Set<Promise<void>>()
-  /** Why the command can't be started any more. */
-  broken: Error | undefined
-
-  /** @param access what the command may have of ours */
-  constructor (
-    client: HandoffClient, command: string, args: readonly string[], report: typeof say, access: Destination | undefined
-  ) {
-    this.#access = access
-    this.#report = report
-    this.#client = client
-    this.#command = command
-    this.#args = args
-  }
-
-  get over (): AbortSignal {
-    return this.#over.signal
-  }
-
-  readonly stop = () => { this.#over.abort() }
-
-  readonly ended = (handoff: Handoff, how: string) => {
-    if (!this.#declined.has(handoff)) {
-      this.#report(how, handoff, how === 'failed' ? this.#failures.get(handoff) : undefined)
-    }
-  }
-
-  /** Commands whose handoff was lost may outlive the work on it. Resolves when none is left. */
-  async untilEnded (): Promise<void> {
-    await Promise.all(this.#ending)
-  }
-
-  /** @returns the result @throws what it fails with */
-  async carryOut (handoff: Handoff, signal: AbortSignal): Promise<object | undefined> {
-    const { status, output, message } = await this.#run(handoff, signal)
-    const text = utf8(output)
-    if (status === 0 && text !== undefined) return resultOf(text)
-    if (status !== declines) {
-      const why = status === 0
-        ? 'the command’s standard output is not UTF-8'
-        : message || `the command ended with ${status}`
-      this.#failures.set(handoff, why)
-      throw new Error(why)
-    }
-    const once = {
-      idempotencyKey: crypto.randomUUID(), signal, retryFor: reportedFor, worker: ownWorkerName()
-    }
-    const reason = message || `the command ended with ${declines}`
-    await insist(
-      () => this.#client.decline(handoff.handoff_id, reason, once), { signal, goesOn: () => !this.over.aborted }
-    )
-    this.#declined.add(handoff)
-    this.#report('declined', handoff, reason)
-    return undefined
-  }
-
-  async #run (handoff: Handoff, signal: AbortSignal): Promise<Ended> {
-    let end = () => {}
-    try {
-      const running = run(handoff, this.#command, this.#args, this.#access)
-      end = () => {
-        const ending = running.end().finally(() => this.#ending.delete(ending))
-        this.#ending.add(ending)
-      }
-      signal.addEventListener('abort', end)
-      return await running.ended
-    } catch (error) {
-      // The next one would fare no better, unless this one's task is what is too long.
-      if ((error as NodeJS.ErrnoException).code !== 'E2BIG') {
-        this.broken = error as Error
-        this.stop()
-      }
-      throw error
-    } finally {
-      signal.removeEventListener('abort', end)
-    }
-  }
-}
-
-/** One line about a handoff. Its texts are strangers': as JSON, they can't steer the terminal. */
-function say (what: string, { handoff_id: id }: Handoff, more?: string): void {
-  writeLine(`${what} ${id}${more === undefined
-    ? ''
-    : ` ${harmless(JSON.stringify([...more.slice(0, 200)].slice(0, 100).join('')))}`}`)
-}
-
-/** Whether a command left standard error in the middle of a line. */
-let isMidLine = false
-
-/** A line of its own, whatever commands wrote before it. */
-function writeLine (line: string): void {
-  process.stderr.write(`${isMidLine ? '\n' : ''}${line}\n`)
-  isMidLine = false
-}
-
-/** What a command says on its standard error, as it is. */
-function passOn (chunk: Buffer): void {
-  process.stderr.write(chunk)
-  isMidLine = chunk.at(-1) !== 0x0a
-}
-
-/** One line for what goes wrong while it works; one that was said just before isn't said again. */
-function complaints (): (error: unknown, handoff?: Handoff) => void {
-  let last = ''
-  return (error, handoff) => {
-    const line = oneLine(`${handoff === undefined
-      ? ''
-      : `${handoff.handoff_id}: `}${isHandoffError(error) ? errorLine(error) : String(error)}`)
-    if (line !== last) writeLine(line)
-    last = line
-  }
-}
-
-/** A JSON object is the result as it is; any other text becomes its member `text`. */
-function resultOf (text: string): object {
-  try {
-    const value: unknown = JSON.parse(text)
-    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return rawJson(text.trim())
-  } catch {}
-  return { text }
-}
-
-/** Runs the command of `handoff work`, and ends it. */
-
-/** How long a command may go on after SIGTERM, in milliseconds. */
-const patience = 5000
-/** What is kept of a command's standard output, in bytes, and of its standard error, in characters. */
-const maxOutputBytes = 8 * 1024 * 1024
-const maxMessageLength = 2000
-/** Linux takes no longer string in an environment (128 KiB), and one ends at a NUL. */
-const maxTaskLength = 100_000
-/**
- * A command that has ended is heard for as long as it says something in so many milliseconds, and no longer than so
- * many times that.
- */
-const [silence, maxSilences] = [500, 10]
-
-interface Ended { status: number | string, output: Buffer, message: string }
-
-interface Running {
-  /** How it ended. Rejects where it could not be started. */
-  ended: Promise<Ended>
-  /** Ends it, and all that it has started. Resolves when nothing of that is left. */
-  end (): Promise<void>
-}
-
-/**
- * Starts it in a process group of its own: so a signal for us doesn't reach it, and one for it reaches all that it
- * started.
- */
-function run (
-  handoff: Handoff, command: string, args: readonly string[], access: Destination | undefined
-): Running {
-  const task = handoff.task.replaceAll('\0', '').slice(0, maxTaskLength)
-  const env = environmentFor(access, {
-    HANDOFF_ID: handoff.handoff_id,
-    HANDOFF_TASK: Buffer.from(task).subarray(0, maxTaskLength).toString().replace(/\ufffd+$/, '')
-  })
-  const child = spawn(command, args, { detached: true, stdio: 'pipe', env })
-  // It has no pipes then, where too many files are open.
-  if (child.pid === undefined) {
-    return { ended: new Promise((resolve, reject) => child.once('error', reject)), end: async () => {} }
-  }
-  const chunks: Buffer[] = []
-  let [size, reads] = [0, 0]
-  let errorOutput = ''
-  const decoder = new StringDecoder('utf8')
-  child.stdout.on('data', (chunk: Buffer) => {
-    reads++
-    size += chunk.length
-    if (size <= maxOutputBytes) chunks.push(chunk)
-    else signalGroup(child, 'SIGKILL')
-  })
-  child.stderr.on('data', (chunk: Buffer) => {
-    reads++
-    passOn(chunk)
-    // Not from the middle of a surrogate pair on.
-    errorOutput = (errorOutput + decoder.write(chunk)).slice(-maxMessageLength).replace(/^[\udc00-\udfff]/, '')
-  })
-  // It needn't read what it is given.
-  child.stdin.on('error', () => {}).end(handoff.text)
-  child.once('exit', () => hangUp(child, () => reads))
-  const ended = new Promise<Ended>(resolve => {
-    child.once('close', (code, by) => {
-      const message =
-        size > maxOutputBytes ? `its standard output is longer than ${maxOutputBytes} bytes` : errorOutput.trim()
-      resolve({
-        status: size > maxOutputBytes ? 'too much output' : code ?? String(by), output: Buffer.concat(chunks), message
-      })
-    })
-  })
-  return { ended, end: () => endGroup(child) }
-}
-
-/**
- * Hears what a command that has ended still had to say, and no more: what it left in the background may hold its
- * standard output open for good. All that it wrote itself is in the pipes by now.
- */
-async function hangUp (child: ChildProcess, reads: () => number): Promise<void> {
-  for (let round = 0, before = -1; round < maxSilences && reads() !== before; round++) {
-    before = reads()
-    await sleep(silence)
-    // Where this process stood still meanwhile the timer comes before what is there to be read.
-    await setImmediate()
-  }
-  for (const stream of [child.stdin, child.stdout, child.stderr]) stream!.destroy()
-}
-
-/** A group's number can't be another's for as long as something of it is left. */
-async function endGroup (child: ChildProcess): Promise<void> {
-  signalGroup(child, 'SIGTERM')
-  for (const began = performance.now(); performance.now() - began < patience;) {
-    if (!signalGroup(child, 0)) return
-    await sleep(100)
-  }
-  signalGroup(child, 'SIGKILL')
-}
-
-/** @returns whether there is anything in the group still */
-function signalGroup ({ pid }: ChildProcess, signal: NodeJS.Signals | 0): boolean {
-  if (pid === undefined) return false
-  try {
-    return process.kill(-pid, signal)
-  } catch {
-    return false
-  }
-}
-
-/** Is this a program that can be started? */
-function isThere (command: string): boolean {
-  const places = command.includes('/')
-    ? [command]
-    : programFolders().split(delimiter).map(folder => join(folder, command))
-  return places.some(place => {
-    try {
-      accessSync(place, constants.X_OK)
-      return statSync(place).isFile()
-    } catch {
-      return false
-    }
-  })
 }
