@@ -95,7 +95,6 @@ t.test('command lines of the agents’ verbs', async t => {
   for (const [line, message] of [
     [['done'], 'missing required argument \'id\''],
     [['status'], 'missing required argument \'id\''],
-    [['work', 'w'], 'missing required argument \'command\''],
     [['done', 'a', 'b'], 'too many arguments for \'done\'. Expected 1 argument but got 2.'],
     [['asks', 'a', '-1'], 'too many arguments for \'asks\'. Expected 0 arguments but got 2.'],
     [['pass', '--task', 't', '--after=a', 'b'], 'too many arguments for \'pass\'. Expected 0 arguments but got 1.'],

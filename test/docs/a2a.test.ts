@@ -3,10 +3,12 @@ import { join } from 'node:path'
 import t from 'tap'
 import { secrets } from '../helpers/app.ts'
 import { clientTest } from '../helpers/client.ts'
-import { readPage } from '../helpers/pages.ts'
+import { handoff } from '../helpers/command.ts'
+import { commandsUnder, readPage } from '../helpers/pages.ts'
 import { scratchDir } from '../helpers/processes.ts'
+import { remoteAgent } from '../helpers/remote-agent.ts'
 
-/** The card and the program of docs/a2a.md, as they are there. */
+/** The card, the program and the command of docs/a2a.md, as they are there. */
 
 t.test('the page’s inbox answers the page’s program', async t => {
   const { blocks } = readPage('docs/a2a.md')
@@ -26,4 +28,17 @@ t.test('the page’s inbox answers the page’s program', async t => {
   t.intercept(console, 'log', { value: (line: unknown) => { said.push(line) } })
   await import(path)
   t.strictSame(said, ['Read: Review: all is wel.'])
+})
+
+t.test('the page’s agent serves the page’s inbox', async t => {
+  const service = await clientTest(t)
+  const { url } = await remoteAgent(t, says => says.message([{ text: 'Fine.' }]))
+  const key = join(await scratchDir(t), 'agent.key')
+  await writeFile(key, 'a-key\n')
+  const words = commandsUnder('docs/a2a.md', 'An agent as a worker').trim().replace('https://agent.example.com', url).replace('agent.key', key).split(' ')
+  t.strictSame(words.slice(0, 3), ['npx', 'handoff', 'work'])
+  const id = (await service.client('alice').pass({ task: 'x', to: words[3]! })).handoff_id
+  const env = { HANDOFF_URL: service.address, HANDOFF_KEY: secrets.bob }
+  t.match(await handoff([...words.slice(2), '--once'], { env }), { code: 0 })
+  t.match(await service.client('alice').status(id), { status: 'done', result: { text: 'Fine.' } })
 })

@@ -191,7 +191,7 @@ function foreign ({ status, headers, text }: Reply): HandoffError {
  * Retry-After in seconds. The field may be a number of seconds or a date, which is by the clock that the answer's own
  * Date is of.
  */
-function retryAfterOf (headers: Headers): number | undefined {
+export function retryAfterOf (headers: Headers): number | undefined {
   const value = headers.get('retry-after')
   if (value === null) return undefined
   const seconds = /^\d+$/.test(value) ? Number(value) : (Date.parse(value) - nowOf(headers)) / 1000

@@ -29,6 +29,24 @@ export function fetchFor (baseUrl: string): Fetch | undefined {
   return (url, init) => send(proxy, new URL(url), init)
 }
 
+/** Without a proxy. Node's fetch gives up after five minutes without an answer; some work goes on for longer. */
+export async function patientFetch (url: string, init: RequestInit): Promise<Response> {
+  const { method, signal, body, headers } = init as SentInit
+  const ask = url.startsWith('https:') ? secure : plain
+  return await answerTo(ask(url, { method, signal, headers }), body)
+}
+
+/** What a request is made of here. */
+interface SentInit {
+  method: string
+  headers: Record<string, string>
+  signal?: AbortSignal
+  body?: string | Buffer
+}
+
+/** How soon a connection is asked whether the other side is still there, in milliseconds. */
+const unheard = 30_000
+
 /** NO_PROXY: `*`, names with all below them, addresses, networks (10.0.0.0/8); the first ones perhaps with a port. */
 function isExempt ({ hostname, port, protocol }: URL, exempt: string): boolean {
   const host = hostname.replace(/^\[|\]$/g, '').toLowerCase()
@@ -53,8 +71,8 @@ function isIn (host: string, network: string): boolean {
 
 /** A request's whole address is in its first line; https goes through a tunnel. */
 async function send (proxy: URL, url: URL, init: RequestInit): Promise<Response> {
-  const headers = { ...init.headers as Record<string, string>, host: url.host }
-  const { method, signal, body } = init as { method: string, signal?: AbortSignal, body?: string | Buffer }
+  const { method, signal, body, headers: given } = init as SentInit
+  const headers = { ...given, host: url.host }
   const common = { method, signal }
   if (url.protocol === 'http:') {
     return await answerTo(toProxy(proxy, { ...common, path: url.href, headers: { ...headers, ...login(proxy) } }), body)
@@ -101,6 +119,8 @@ function answerTo (asked: ReturnType<typeof plain>, body: string | Buffer | unde
       const isEmpty = status === 204 || status === 304
       if (isEmpty) answer.resume()
       resolve(new Response(isEmpty ? null : Readable.toWeb(answer) as ReadableStream, { status, headers }))
-    }).on('error', reject).end(body)
+    }).on('error', reject)
+    asked.setSocketKeepAlive(true, unheard)
+    asked.end(body)
   })
 }

@@ -317,17 +317,19 @@ export const verbs: Readonly<Record<string, Verb>> = {
     run: async given => await (await import('./mcp.ts')).mcp(given),
   },
   work: {
-    description: 'serve an inbox: run a command for each handoff',
+    description: 'serve an inbox: run a command for each handoff, or have an A2A agent do the work',
     arguments: [
       ['<inbox>', 'the inbox; or several, A,B,C: always from the first that has something'],
-      ['<command...>', 'after --: the command and its arguments']
+      ['[command...]', 'after --: the command and its arguments']
     ],
     options: [
       url,
       ['--concurrency <n>', 'how many at once (default: 1)', parseCount],
       ['--once', 'end after one handoff'],
       ['--quiet', 'print only what goes wrong, not what it catches and how that ends'],
-      ['--pass-key', 'give the command HANDOFF_URL and HANDOFF_KEY (or _FILE), so that it can call the service too']
+      ['--pass-key', 'give the command HANDOFF_URL and HANDOFF_KEY (or _FILE), so that it can call the service too'],
+      ['--a2a <url>', 'instead of a command: an A2A agent, by its address or its card’s'],
+      ['--a2a-key-file <file>', 'a file with the agent’s bearer key; it is read again when it has changed']
     ],
     help: 'The command gets the handoff’s JSON on standard input, and HANDOFF_ID and HANDOFF_TASK. By its exit ' +
       'status it is\n' +

@@ -1,0 +1,71 @@
+import { AgentCard, Message, Task, TaskArtifactUpdateEvent, TaskStatusUpdateEvent } from '@a2a-js/sdk'
+import { AgentEvent, DefaultRequestHandler, InMemoryTaskStore, JsonRpcTransportHandler, ServerCallContext } from '@a2a-js/sdk/server'
+import type { ExecutionEventBus, RequestContext } from '@a2a-js/sdk/server'
+import { text as readText } from 'node:stream/consumers'
+import type { Test } from 'tap'
+import { card } from './a2a.ts'
+import { serve } from './client.ts'
+
+/** An agent of A2A by the server of the protocol's authors, in JSON-RPC. */
+
+/** What an agent says of a message, in the protocol's JSON. */
+export interface Says {
+  message (parts: object[]): void
+  task (): void
+  status (state: string, ...words: string[]): void
+  artifact (artifactId: string, parts: object[]): void
+}
+
+/** Works on a message. */
+type Work = (says: Says, context: RequestContext) => Promise<void> | void
+
+interface AskedOfAgent { method: string, params: any }
+
+/** @param more of its card. `cut`: after how many events a stream breaks */
+export async function remoteAgent (t: Test, work: Work, { streaming = true, cut = Infinity }: { streaming?: boolean, cut?: number } = {}): Promise<{ url: string, asked: AskedOfAgent[] }> {
+  const asked: AskedOfAgent[] = []
+  /** Made once its address is known. */
+  const own: { handler?: JsonRpcTransportHandler, document?: object } = {}
+  const url = await serve(t, async (request, response) => {
+    if (request.method === 'GET') return response.writeHead(request.url!.endsWith('agent-card.json') ? 200 : 404).end(JSON.stringify(own.document))
+    const call = JSON.parse(await readText(request)) as AskedOfAgent
+    asked.push(call)
+    const answer = await own.handler!.handle({ ...call }, new ServerCallContext({ requestedVersion: '1.0' }))
+    if (!(Symbol.asyncIterator in answer)) return response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(answer))
+    response.writeHead(200, { 'content-type': 'text/event-stream' })
+    let count = 0
+    try {
+      for await (const event of answer) {
+        // What its task has come to is kept by whoever reads on.
+        if (count++ === cut) response.destroy()
+        if (response.destroyed) continue
+        await new Promise(resolve => response.write(`data: ${JSON.stringify(event)}\r\n\r\n`, resolve))
+      }
+      response.end()
+    } catch {
+      response.destroy()
+    }
+  })
+  own.document = { name: 'Remote', version: '1', defaultInputModes: ['text/plain'], defaultOutputModes: ['text/plain'], ...card, capabilities: { streaming }, supportedInterfaces: [{ url: `${url}/rpc`, protocolBinding: 'JSONRPC', protocolVersion: '1.0' }] }
+  const executor = {
+    execute: async (context: RequestContext, bus: ExecutionEventBus) => { await work(saying(context, bus), context) },
+    cancelTask: async (taskId: string, bus: ExecutionEventBus) => { bus.publish(AgentEvent.statusUpdate(TaskStatusUpdateEvent.fromJSON({ taskId, contextId: 'c', status: { state: 'TASK_STATE_CANCELED' } }))) },
+  }
+  own.handler = new JsonRpcTransportHandler(new DefaultRequestHandler(AgentCard.fromJSON(own.document), new InMemoryTaskStore(), executor))
+  return { url, asked }
+}
+
+let number = 0
+
+function saying ({ taskId, contextId }: RequestContext, bus: ExecutionEventBus): Says {
+  const said = (parts: object[]) => ({ messageId: `said-${++number}`, taskId, contextId, role: 'ROLE_AGENT', parts })
+  const now = () => new Date().toISOString()
+  return {
+    message: parts => bus.publish(AgentEvent.message(Message.fromJSON(said(parts)))),
+    task: () => bus.publish(AgentEvent.task(Task.fromJSON({ id: taskId, contextId, status: { state: 'TASK_STATE_WORKING', timestamp: now() } }))),
+    status: (state, ...words) => bus.publish(AgentEvent.statusUpdate(TaskStatusUpdateEvent.fromJSON({
+      taskId, contextId, status: { state: `TASK_STATE_${state}`, timestamp: now(), ...words.length > 0 && { message: said(words.map(text => ({ text }))) } }
+    }))),
+    artifact: (artifactId, parts) => bus.publish(AgentEvent.artifactUpdate(TaskArtifactUpdateEvent.fromJSON({ taskId, contextId, artifact: { artifactId, parts }, lastChunk: true }))),
+  }
+}
