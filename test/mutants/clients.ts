@@ -229,4 +229,20 @@ export const clients: readonly Mutated[] = [
       ['return statSync(place).isFile()', 'return true'],
     ],
   },
+  {
+    file: 'src/clients/typescript/command/a2a/errand.ts',
+    tests: ['a2a/remote-agent'],
+    changes: [
+      ['checkpoint: { a2a_task: id }, signal', 'signal'],
+      ['if (beat.cancel_requested) this.#cancel()', ''],
+      ['if (refusal === \'\') this.#answered = key', ''],
+    ],
+  },
+  {
+    file: 'src/clients/typescript/command/a2a/card.ts',
+    tests: ['a2a/remote-agent'],
+    changes: [
+      ['way.authorization === undefined || new URL(url).origin === from.origin', 'url !== from.origin'],
+    ],
+  },
 ]
