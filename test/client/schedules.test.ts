@@ -68,6 +68,7 @@ asyncio.run(main())
   for (const [args, words] of [[['list'], /two/], [['get', 'two'], /Europe\/Berlin/], [['pause', 'two'], /paused +true/], [['resume', 'two'], /paused +false/], [['run', 'two'], /handoff_id/], [['runs', 'two'], /passed/], [['backfill', 'two', '--since', '2026-11-20T00:00:00Z', '--until', '2026-11-20T01:00:00Z'], /passed +0/], [['delete', 'two'], /deleted/]] as const) {
     const { stdout, code } = await schedule(...args)
     t.match(stdout, words)
+    t.notMatch(stdout, 'There are more')
     t.equal(code, 0)
   }
   t.equal((await schedule('get', 'two')).code, 1)

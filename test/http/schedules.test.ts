@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { Unavailable } from '../../src/core/errors.ts'
+import { tagOf } from '../../src/core/ids.ts'
 import { callerOf } from '../../src/core/model.ts'
 import type { Scope } from '../../src/core/model.ts'
 import { testApp } from '../helpers/app.ts'
@@ -96,6 +97,8 @@ for (const isSpread of [false, true]) {
     for (const [callback, pointer] of [[{ url: 'http://10.0.0.1/' }, '/handoff/callback/url'], [{ url, types: ['handoff.passed'] }, '/handoff/callback/types/0'], [{}, '/handoff/callback/url'], [{ url, more: 1 }, '/handoff/callback/more']] as const) {
       t.match(isProblem(t, await with_(callback), 400, 'invalid_request'), { errors: [{ pointer }] }, JSON.stringify(callback))
     }
+    const repeated = await ask('PUT', '/api/schedules/told', '{"every":60,"handoff":{"task":"a","task":"b"}}')
+    t.match(isProblem(t, repeated, 400, 'invalid_request'), { errors: [{ pointer: '/handoff/task' }] })
     const made = await with_({ url, token: 'a-token' })
     t.equal(made.statusCode, 201)
     t.notMatch(made.body, 'a-token')
@@ -284,6 +287,20 @@ for (const isSpread of [false, true]) {
     t.match(await status(second), { status: 'cancelled', ended_by: null, cancel_reason: 'overlap' })
     t.match((await runs('one'))[0], { outcome: 'passed', scheduled_for: at(120) })
     t.match(await status((await runs('one'))[0].handoff_id), { status: 'pending' })
+
+    // The time of its attempt is over, and the sweep hasn't been there: what it makes of it is cancelled then.
+    await setClock(start)
+    await put('swept', { every: 60, overlap: 'cancel', handoff: { task: 't', to: 'w', max_attempts: 2, retry_delay: 0, work_within: 59 } })
+    await tickAt(60)
+    const [{ handoff_id: caught }] = await runs('swept')
+    await ask('GET', `/api/catch/${caught}`)
+    await tickAt(120)
+    t.equal((await runs('swept')).length, 1, 'it isn’t noted before the one before is cancelled')
+    await store.handoffs.sweep(tagOf(caught), 100)
+    const { reissued_as: next } = await status(caught)
+    await tickAt(122)
+    t.match(await status(next), { status: 'cancelled', cancel_reason: 'overlap' })
+    t.match((await runs('swept'))[0], { outcome: 'passed', scheduled_for: at(120) })
   })
 
   t.test('what was due while it was paused doesn’t run', async t => {
@@ -433,8 +450,31 @@ for (const isSpread of [false, true]) {
     }
     isProblem(t, await ask('POST', '/api/schedules/one/backfill', { since: 'x', until: at(0) }), 400, 'invalid_request')
     isProblem(t, await ask('POST', '/api/schedules/one/backfill', {}), 400, 'invalid_request')
+    await put('moved', { cron: '* * * * *', overlap: 'allow' })
+    await tickAt(86_400 + 30)
+    await put('moved', { cron: '* * * * *', overlap: 'allow', starts_at: at(86_400 + 270) })
+    await tickAt(86_400 + 271)
+    await put('moved', { cron: '* * * * *', overlap: 'allow' })
+    t.strictSame(await fill(86_400 + 30, 86_400 + 271, 'moved'), { passed: 3, skipped: 2, refused: 0, more: false, next: null }, 'its start left some out')
     await put('bounded', { every: 60, starts_at: at(0), ends_at: at(300), paused: true })
     t.strictSame(await fill(-1000, 1000, 'bounded'), { passed: 5, skipped: 0, refused: 0, more: false, next: null })
+  })
+
+  t.test('a schedule that is deleted ends its backfill', async t => {
+    const { put, ask } = as('fills')
+    await put('gone', { cron: '* * * * *', overlap: 'allow', handoff: { task: 't', to: 'gone' } })
+    const pass = store.handoffs.pass.bind(store.handoffs)
+    let passes = 0
+    const passing = t.intercept(store.handoffs, 'pass', {
+      value: async (...args: Parameters<typeof pass>) => {
+        if (++passes === 5) await ask('DELETE', '/api/schedules/gone')
+        return await pass(...args)
+      }
+    })
+    const filled = await ask('POST', '/api/schedules/gone/backfill', { since: at(-3600), until: at(0) })
+    passing.restore()
+    t.match(filled.json(), { passed: 10, more: true })
+    isProblem(t, await ask('POST', '/api/schedules/gone/backfill', { since: filled.json().next, until: at(0) }), 404, 'not_found')
   })
 
   t.test('a refused tick isn’t tried again, but a backfill tries it', async t => {

@@ -32,6 +32,13 @@ function between (timing: Timing, from: number, to: number): number[] {
 
 const texts = (ticks: number[]) => ticks.map(tick => new Date(tick).toISOString().slice(0, 16))
 
+t.test('ticks that are years apart', async t => {
+  for (const zone of ['UTC', 'Etc/UTC', 'Europe/Berlin']) {
+    t.equal(between(cronIn('0 12 1 1 *', zone), utc('2005-01-01T00:00'), utc('2026-01-01T00:00')).length, 21, `${zone}: each year`)
+    t.equal(between(cronIn('0 12 29 2 *', zone), utc('2026-01-01T00:00'), utc('2045-01-01T00:00')).length, 5, `${zone}: each leap year`)
+  }
+})
+
 t.test('the five fields', async t => {
   const on = (cron: string, from = '2026-11-28T00:00', to = '2026-12-05T00:00') => texts(between(cronIn(cron, 'UTC'), utc(from), utc(to)))
   t.strictSame(on('30 9 28,30 11 *'), ['2026-11-28T09:30', '2026-11-30T09:30'])

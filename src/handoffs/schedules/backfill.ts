@@ -11,6 +11,8 @@ import { ticksAfter } from './times.ts'
 /** How many ticks a call looks at, and passes, at most. */
 const maxLooked = 1000
 const maxPassed = 100
+/** After so many passes it looks whether the schedule is still the same. */
+const passedUnseen = 10
 
 export interface BackfillResult { passed: number, skipped: number, refused: number, more: boolean, next: string | null }
 
@@ -53,7 +55,7 @@ export class Backfill {
     const counts = { passed: 0, skipped: 0, refused: 0 }
     const [runs, ranges]: [Run[], string[]] = [[], []]
     let next: number | null = null
-    let looked = 0
+    let [looked, unseen] = [0, 0]
     try {
       for (const tick of ticksAfter(timing, since - 1)) {
         if (tick >= until) break
@@ -65,6 +67,11 @@ export class Backfill {
           counts.skipped++
           continue
         }
+        if (unseen === passedUnseen && await this.#isOver(schedule)) {
+          next = tick
+          break
+        }
+        unseen = unseen === passedUnseen ? 1 : unseen + 1
         const words = tickOf(schedule, schedule.home, 'b', tick)
         const passed = await this.#runner.pass(schedule, says, tick, words)
         if (passed.outcome === 'ticked' || (passed.outcome === 'passed' && passed.replayed)) {
@@ -81,6 +88,12 @@ export class Backfill {
       if (runs.length > 0) await this.#note(schedule, runs, ranges)
     }
     return { ...counts, more: next !== null, next: next === null ? null : iso(next) }
+  }
+
+  /** Was it deleted, or changed, meanwhile? Whoever goes on then goes by what there is now. */
+  async #isOver ({ tenant, name, making, version }: StoredSchedule): Promise<boolean> {
+    const { schedule } = await this.#store.read(tenant, name)
+    return schedule?.making !== making || schedule.version !== version
   }
 
   async #note (schedule: StoredSchedule, runs: readonly Run[], ranges: readonly string[]): Promise<void> {

@@ -22,8 +22,10 @@ export function remember (
   timing: Timing, tick: number, newest: string | null
 ): { member: string, replaces: string | null } {
   const counted = countedAs(timing)
+  // When it starts and ends isn't kept: a tick in between that they left out didn't run.
+  const unbounded = { ...timing, startsAt: null, endsAt: null }
   const last = newest === null ? null : readTicks(newest)
-  if (last !== null && last.counted === counted && last.to < tick && tickAfter(timing, last.to) === tick) {
+  if (last !== null && last.counted === counted && last.to < tick && tickAfter(unbounded, last.to) === tick) {
     return { member: `${last.from} ${tick} ${counted}`, replaces: newest }
   }
   return { member: `${tick} ${tick} ${counted}`, replaces: null }

@@ -1,5 +1,5 @@
 import type { Grant } from '../../auth/grant.ts'
-import { Problem, errorTable } from '../../core/errors.ts'
+import { Problem, Unavailable, errorTable } from '../../core/errors.ts'
 import { Histogram } from '../../core/histogram.ts'
 import { tagOf } from '../../core/ids.ts'
 import { iso } from '../../core/iso.ts'
@@ -96,7 +96,10 @@ export class Runner {
     return await this.#last(tenant, id) === null
   }
 
-  /** Cancels work with force, whichever attempt it has come to, and by nobody. */
+  /**
+   * Cancels work with force, whichever attempt it has come to, and by nobody.
+   * @throws {Unavailable} it can't be yet: its deadline has passed, and the sweep has yet to make the next attempt
+   */
   async cancel (schedule: StoredSchedule, id: string): Promise<void> {
     const { tenant } = schedule
     // An attempt that ends meanwhile may have a successor, which is cancelled then.
@@ -109,6 +112,7 @@ export class Runner {
       this.#options.onMoved({ to: ['cancelled'], ids: [last] })
       return
     }
+    throw new Unavailable('the work goes on, and could not be cancelled')
   }
 
   /** Its last attempt; null if that has ended and gets no successor by itself. */

@@ -56,9 +56,12 @@ export function withoutToken (handoff: Buffer): string {
   return rewritten(members, { callback: JSON.stringify({ ...callback, token: undefined }) })
 }
 
-/** A new handoff with the token that was kept, if it has the same callback and says nothing of a token. */
+/**
+ * A new handoff with the token that was kept, if it has the same callback and says nothing of a token.
+ * @throws {BodyError} as cutHandoff
+ */
 export function withToken (handoff: Buffer, kept: Buffer | null): Buffer {
-  const members = cutMembers(handoff)
+  const members = cutHandoff(handoff, [])
   const callback = callbackIn(members)
   if (callback === null) return handoff
   if (callback.token === '') {

@@ -81,10 +81,9 @@ function addChanges (zone: string, from: number, to: number, found: Array<{ at: 
   addChanges(zone, high, to, found)
 }
 
-/** The spans of a zone, from the one that has this moment on. The first begins at that moment, the last never ends. */
+/** The spans of a zone, from the one that has this moment on. The first begins at that moment. */
 export function * spansFrom (zone: string, from: number): Generator<Span> {
   let [start, offset] = [from, offsetAt(zone, from)]
-  if (zone === 'UTC') return yield { start, end: Infinity, offset }
   for (let year = new Date(from).getUTCFullYear(); year < lastYear; year++) {
     for (const change of changesIn(zone, year)) {
       if (change.at <= start) continue

@@ -131,7 +131,8 @@ export async function oldest (
 
 /** Such an answer. @param none what to print if there is nothing */
 export function listLines (text: string, none: string): string {
-  const isWhole = (JSON.parse(text) as { next_cursor: string | null }).next_cursor === null
+  // What has all of them at once has no cursor.
+  const isWhole = (JSON.parse(text) as { next_cursor?: string | null }).next_cursor == null
   const found = elementTexts(text, 'items').map(item => ({ text: item }))
   return items(found, isWhole ? none : 'none of the oldest that wait') + (isWhole ? '' : '\n\nThere are more.')
 }
