@@ -28,6 +28,8 @@ if since and not standing then
   changes = redis.call('ZRANGE', task .. ':changes', ms(since), '+inf', 'BYSCORE')
   if string.sub(entry, 1, 1) == 'c' then
     result = redis.call('HGET', partition .. 'h:' .. string.match(member, '^[^:]+:') .. latest, 'p')
+    -- Without a result it is empty.
+    if result == '' then result = nil end
   end
 end
 if not standing then

@@ -1,12 +1,15 @@
-import { BodyError, openBracket, quote } from '../core/json.ts'
+import { BodyError, openBrace, openBracket, quote } from '../core/json.ts'
 import { A2aError } from './errors.ts'
 import { Fields, elementsIn, memberIn } from './fields.ts'
 import { readMessagePart } from './message.ts'
 import { dataPart } from './status.ts'
 
-/** The artifacts of a result, JSON texts: those that it has itself, else one that is made of it. @param result JSON */
+/**
+ * The artifacts of a result, JSON texts: those that it has itself, else one that is made of it.
+ * @param result JSON; null where done had none
+ */
 export function artifactsOf (result: Buffer | null): Buffer[] {
-  if (result === null || isBareObject(result)) return []
+  if (result === null || result[0] !== openBrace || isBareObject(result)) return []
   const [artifacts, parts, text] = ['artifacts', 'parts', 'text'].map(name => memberIn(result, name))
   if (artifacts !== undefined && isValid(() => checkArtifacts(artifacts))) return elementsIn(artifacts)
   if (parts !== undefined && areParts(parts)) return [artifactWith(parts.subarray(1, -1))]

@@ -186,7 +186,11 @@ export class A2aCalls {
     const push = pushConfig && this.#pushes.configIn(pushConfig)
     if (known === undefined) {
       const { id, isNew } = await this.#pass(call, sent)
-      if (push !== undefined) await this.#pushes.keep(placeOfTask(call, id), agent, push, isNew ? firstChange : null)
+      if (push === undefined) return id
+      // The same message again may be one whose config could not be kept: a new one is sent what it has missed. A task
+      // that has ended by then is in the answer.
+      const isToHear = isNew || !isTerminal(taskStanding(id, await this.#read(call, id, { texts: 'none' })).state)
+      await this.#pushes.keep(placeOfTask(call, id), agent, push, isToHear ? firstChange : null)
       return id
     }
     const seen = await this.#read(call, known, { texts: 'none' })
@@ -253,11 +257,11 @@ export class A2aCalls {
 
   async #cancel (call: A2aCall): Promise<Buffer> {
     const id = needed(call.params, 'id')
-    let isCancelled = false
-    while (!isCancelled) {
-      const seen = await this.#untilAttempted(call, id)
+    // Whoever reissues the attempt meanwhile makes another one, which is cancelled then.
+    let cancelled: string | undefined
+    for (let seen; (seen = await this.#untilAttempted(call, id)).id !== cancelled;) {
       if (isTerminal(taskStanding(id, seen).state)) throw new A2aError('TaskNotCancelable')
-      isCancelled = await this.#cancelAttempt(call, seen.id)
+      if (await this.#cancelAttempt(call, seen.id)) cancelled = seen.id
     }
     return taskText(id, await this.#read(call, id, { texts: 'all' }), {})
   }

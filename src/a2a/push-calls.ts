@@ -48,7 +48,7 @@ export class PushCalls {
     if (id !== undefined && id.length > longestId) {
       throw invalidParams(fields.at('id'), `must have at most ${longestId} characters`)
     }
-    const config = {
+    const config: Omit<PushConfig, 'id'> = {
       url: new URL(address!).href,
       token: headerText(fields, 'token'),
       authentication: scheme === undefined
@@ -122,14 +122,14 @@ function tooMany (): A2aError {
 function headerText (fields: Fields, name: string): string | undefined {
   const text = fields.string(name) || undefined
   if (text !== undefined && !headerShape.test(text)) {
-    throw invalidParams(fields.at(name), 'must be 1 to 1024 headerShape ASCII characters')
+    throw invalidParams(fields.at(name), 'must be 1 to 1024 visible ASCII characters')
   }
   return text
 }
 
-/** The id of a config that came without one: the same config has the same. */
-function configId (config: object): string {
-  return `push-${createHash('sha256').update(JSON.stringify(config)).digest('base64url').slice(0, 22)}`
+/** The id of a config that came without one: by its address, since ids are shown and secrets aren't. */
+function configId ({ url }: Omit<PushConfig, 'id'>): string {
+  return `push-${createHash('sha256').update(url).digest('base64url').slice(0, 22)}`
 }
 
 /** What anyone may see of it: neither its token nor its credentials. */

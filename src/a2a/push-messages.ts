@@ -31,8 +31,9 @@ export class PushMessages implements PushSource {
     const change = readChange(words.join(' '))
     const seen = change.what === 'done' ? null : await this.#read(place)
     const updates = updatesOf({ task, context }, change, artifactsOf(note.result), seen, note.isOmitted)
-    // A first attempt is made whatever was sent: others of the task may be under way beside it.
-    const sent = note.attempts === 0 ? 0 : known?.sent ?? 0
+    // A first attempt is made whatever was sent: others of the task may be under way beside it. Nothing follows the
+    // end, so what was sent of that is its own.
+    const sent = note.attempts === 0 && change.what !== 'done' ? 0 : known?.sent ?? 0
     return updates.filter(({ sequence }) => sequence > sent).map(({ sequence, text }) => ({
       id: `${note.id}_${sequence}`,
       url: config.url,

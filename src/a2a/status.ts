@@ -137,7 +137,11 @@ function changeParts ({ what, said: words, handoff, at }: TaskChange, seen: Task
       const isNewest = seen !== null && seen.record.extra.ask?.askedAt === at && handoff === seen.id
       return isNewest && seen.texts !== null ? questionParts(seen) : words === null ? [] : [textPart(words)]
     }
-    case 'failed': return words === null ? ownWords('Failed.') : faultParts(words)
+    case 'failed': {
+      // A long error isn't kept with the change.
+      const fault = words ?? (handoff === seen?.id ? seen.fault : null)
+      return fault === null ? ownWords('Failed.') : faultParts(fault)
+    }
     case 'declined': case 'rejected': case 'cancel_requested':
       return words === null || words === 'null' ? [] : [textPart(words)]
     case 'expired': return words === null ? ownWords('Expired.') : expiryParts(JSON.parse(words) as string)

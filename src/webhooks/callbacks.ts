@@ -182,29 +182,47 @@ class TenantCallbacks {
   async #try (tag: string, now: number, callback: Callback): Promise<void> {
     const takenAt = performance.now()
     const answer = await this.#send(tag, now, callback)
-    // Stopping it ends the attempts: another replica makes this one again.
-    if (this.#claims.signal.aborted && answer.error === 'timeout') return
+    // Stopping it ends the attempts: another replica makes this one again. So does what takes too long for its claim.
+    if (answer === null || (this.#claims.signal.aborted && answer.error === 'timeout')) return
     await this.#note(tag, callback, answer, takenAt)
     // It counts as under way until then.
     await answer.over
   }
 
-  /** Sends its messages one after the other, up to the first that isn't taken. */
-  async #send (tag: string, now: number, callback: Callback): Promise<Answer> {
-    const { callbacks, secrets, sender, pushes } = this.#options
+  /**
+   * Sends its messages one after the other, up to the first that isn't taken.
+   * @returns null if some are left: once the claim has ended they are sent
+   */
+  async #send (tag: string, now: number, callback: Callback): Promise<Answer | null> {
+    const { callbacks, secrets, sender } = this.#options
     const agent = passerIn(callback.text)
     const secret = { id: secretName(this.#tenant, agent), ...await callbacks.secret(this.#tenant, agent) }
     const isEvent = !callback.text.startsWith('a2a ')
-    const messages = isEvent ? [this.#eventMessage(callback)] : await pushes.of(tag, this.#tenant, callback)
+    const messages = isEvent ? [this.#eventMessage(callback)] : await this.#pushMessages(tag, callback)
+    if (messages === null) return cannotBeMade
+    const began = performance.now()
     let answer = nothingToSend
     for (const { id, url, headers, body, noteSent } of messages) {
       await answer.over
-      const signed = secrets.sign(secret, id, new Date(now), String(body))
+      const elapsed = performance.now() - began
+      if (answer !== nothingToSend && (this.#claims.signal.aborted || elapsed > claimLease / 3)) return null
+      const signed = secrets.sign(secret, id, new Date(now + elapsed), String(body))
       answer = await sender.send(this.#tenant, url, { ...signed, ...headers }, body)
       if (outcomeOf(answer, '', 1).outcome !== 'delivered') return answer
       await noteSent()
     }
     return answer
+  }
+
+  /** @returns null if they can't be made: what is wrong is reported, and the attempt counts, so that it ends */
+  async #pushMessages (tag: string, callback: Callback): Promise<PushMessage[] | null> {
+    try {
+      return await this.#options.pushes.of(tag, this.#tenant, callback)
+    } catch (error) {
+      if (error instanceof Unavailable) throw error
+      this.#options.onFault(error)
+      return null
+    }
   }
 
   #eventMessage ({ id, target, text, at, result, isOmitted }: Callback): PushMessage {
@@ -238,6 +256,7 @@ class TenantCallbacks {
   }
 }
 
+const cannotBeMade: Answer = { status: null, error: 'failed', retryAfter: null, over: Promise.resolve() }
 /** How it counts where a later change was sent, or nobody wants it any more: it is over. */
 const nothingToSend: Answer = { status: 204, error: null, retryAfter: null, over: Promise.resolve() }
 

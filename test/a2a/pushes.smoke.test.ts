@@ -7,6 +7,7 @@ import type { A2aTest } from '../helpers/a2a.ts'
 import { quietCalls, sendsPushes, untilGot } from '../helpers/pushes.ts'
 import { receiver } from '../helpers/receiver.ts'
 import type { Receiver } from '../helpers/receiver.ts'
+import { until } from '../helpers/until.ts'
 
 /** Push configs whose receivers fail: what is tried again, and what isn't. */
 
@@ -51,6 +52,22 @@ t.test('an artifact that was delivered isn’t sent again with its status', asyn
   await end()
   await quietCalls(service)
   t.strictSame(statesOf(to).slice(2), ['result', 'COMPLETED', 'COMPLETED'])
+})
+
+t.test('what can’t be made is tried as often as what fails, and then given up', async t => {
+  const { service, to, id, end } = await refusedOnce(t)
+  await quietCalls(service)
+  await end()
+  await quietCalls(service)
+  t.equal(to.got.length, 4)
+  const names = new KeyNames(service.prefix)
+  const tag = tagOf(id)
+  // A note that nobody can read.
+  await service.redis.hset(names.callback(tag, 'default', 'a2a_x'), { o: 'no config', e: `a2a 9 ${'x'.repeat(25)} alice c 1 w 1 asked x 1 -`, c: '-', t: '1', n: '8 - - -' })
+  await service.redis.zadd(names.callbacks(tag, 'default'), 1, 'a2a_x')
+  await service.redis.zadd(names.callbackTenants(tag), 1, 'default')
+  await until(async () => (await service.redis.hget(names.callback(tag, 'default', 'a2a_x'), 'n'))?.startsWith('9 ') === true)
+  await service.redis.del(names.callbackTenants(tag), names.callbacks(tag, 'default'), names.callback(tag, 'default', 'a2a_x'))
 })
 
 t.test('a config that is deleted gets nothing more; one that is replaced gets it at its new address', async t => {

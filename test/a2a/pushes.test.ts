@@ -120,6 +120,30 @@ for (const isSpread of [false, true]) {
   })
 }
 
+t.test('a task that is done without a result, and a message that is sent again with its config', async t => {
+  const service = await a2aTest(t, sendsPushes)
+  service.app.deliverer!.start()
+  const to = await receiver(t)
+  const send = async (messageId: string, more: object) => (await service.rpc('SendMessage', { message: { messageId, role: 'ROLE_USER', parts: text('x') }, configuration: { returnImmediately: true, ...more } })).json.result.task
+  const taskPushNotificationConfig = { url: to.url }
+  const { id } = await send('bare', { taskPushNotificationConfig })
+  await service.call('bob', 'GET', `/api/catch/${id}`)
+  await untilGot(to, 1)
+  await service.call('bob', 'POST', `/api/done/${id}`)
+  await untilGot(to, 2)
+  await quietCalls(service)
+  t.match(to.got.map(({ body }) => JSON.parse(body)), [{ statusUpdate: { status: { state: 'TASK_STATE_WORKING' } } }, { statusUpdate: { status: { state: 'TASK_STATE_COMPLETED' } } }])
+
+  // As if the config could not be kept the first time.
+  const { id: second } = await send('again', {})
+  await service.call('bob', 'GET', `/api/catch/${second}`)
+  await send('again', { taskPushNotificationConfig })
+  await untilGot(to, 3)
+  await send('again', { taskPushNotificationConfig })
+  await quietCalls(service)
+  t.match(to.got.slice(2).map(({ body }) => JSON.parse(body)), [{ statusUpdate: { taskId: second, status: { state: 'TASK_STATE_WORKING' } } }], 'what it missed, once')
+})
+
 t.test('configs move with the work over attempts', async t => {
   const service = await a2aTest(t, sendsPushes, { options: { defaults: { max_attempts: 2, retry_delay: 0 } } })
   service.app.deliverer!.start()
