@@ -11,6 +11,8 @@ export interface StoredCard { setAt: number, text: string }
 
 /** How long a card that was looked up is remembered (ms), how many are, and how many are looked up in such a time. */
 const glances = { within: 1000, max: 1000, looks: 100 } as const
+/** How old a card may be where no more are looked up (ms): as old as caches may have it. */
+const oldest = 60_000
 
 /** The A2A cards of inboxes in Redis. */
 export class Cards {
@@ -19,6 +21,8 @@ export class Cards {
   readonly #keyNames: KeyNames
   /** The cards that were glanced at, or that there was none. */
   readonly #glanced = new LRUCache<string, Promise<StoredCard | null>>({ max: glances.max, ttl: glances.within })
+  /** Those of them that there were. */
+  readonly #found = new LRUCache<string, StoredCard>({ max: glances.max, ttl: oldest })
   /** How many were looked up for that since then. */
   #looks = 0
   #looksBegan = -Infinity
@@ -37,7 +41,8 @@ export class Cards {
   }
 
   /**
-   * The same for whoever isn't known yet: not older than a second, and few ask Redis.
+   * The same for whoever isn't known yet: not older than a second, and few ask Redis. While strangers ask for many, a
+   * card that was found lately is given as it was.
    * @returns undefined if too many cards were looked up in this second
    */
   async glance (tenant: string, inbox: string): Promise<StoredCard | null | undefined> {
@@ -46,11 +51,14 @@ export class Cards {
     if (known !== undefined) return await known
     const now = performance.now()
     if (now - this.#looksBegan >= glances.within) [this.#looks, this.#looksBegan] = [0, now]
-    if (this.#looks++ >= glances.looks) return undefined
+    if (this.#looks++ >= glances.looks) return this.#found.get(name)
     const looked = this.get(tenant, inbox)
     this.#glanced.set(name, looked)
     looked.catch(() => this.#glanced.delete(name))
-    return await looked
+    const found = await looked
+    if (found === null) this.#found.delete(name)
+    else this.#found.set(name, found)
+    return found
   }
 
   /** @param text JSON; null takes it away @returns whether it was another before */
@@ -60,7 +68,7 @@ export class Cards {
     const texts = [text === null ? '' : inAscii(text)]
     const decode = (reply: unknown) => tagged(reply)[1] === 1
     const isNew = await this.#lanes.call({ script: this.#scripts['card-set'], tag, keys, texts, decode })
-    this.#glanced.delete(`${tenant} ${inbox}`)
+    for (const known of [this.#glanced, this.#found]) known.delete(`${tenant} ${inbox}`)
     return isNew
   }
 }

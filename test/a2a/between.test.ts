@@ -39,6 +39,22 @@ t.test('a cancel that an attempt’s end meets is the next attempt’s', async t
   t.match((await service.rpc('CancelTask', { id })).json.result, { status: { state: 'TASK_STATE_CANCELED' }, metadata: { handoff: { handoffId: second } } })
 })
 
+t.test('a cancel that a reissue meets is the new attempt’s', async t => {
+  const service = await a2aTest(t, {}, twice)
+  const { id } = (await service.rpc('SendMessage', message())).json.result.task
+  await service.call('bob', 'GET', `/api/catch/${id}`)
+  const { tasks } = service.store
+  const read = tasks.read.bind(tasks)
+  let second = ''
+  tasks.read = async (...args) => {
+    tasks.read = read
+    const seen = await read(...args)
+    second = (await service.call('alice', 'POST', `/api/reissue/${id}`)).json().handoff_id
+    return seen
+  }
+  t.match((await service.rpc('CancelTask', { id })).json.result, { status: { state: 'TASK_STATE_CANCELED' }, metadata: { handoff: { handoffId: second } } })
+})
+
 t.test('a cancel waits for the attempt after one whose time is over', async t => {
   const service = await a2aTest(t, {}, { options: { defaults: { max_attempts: 2, retry_delay: 3600, work_within: 1, heartbeat_within: 5 } } })
   const { id } = (await service.rpc('SendMessage', message())).json.result.task

@@ -250,7 +250,7 @@ t.test('on a Cluster', async t => {
     await handoffs.done(place, randomToken(), 'bob', Buffer.alloc(0), '')
     const ahead = [names.callbackTenants(place.tag), names.callbacks(place.tag, 'default')]
     const claim = () => store.callbacks.claim(place.tag, 'default', 10, 1000)
-    t.match(await whileMoving(place.tag, ahead, claim), { callbacks: [{ url: String(target) }] })
+    t.match(await whileMoving(place.tag, ahead, claim), { callbacks: [{ target: String(target) }] })
   })
 
   await t.test('what comes after others, with some of it gone ahead', async t => {
