@@ -10,25 +10,10 @@ import { answering, clientTest, proxy, serve } from '../helpers/client.ts'
 import type { ClientTest, Fate, Seen } from '../helpers/client.ts'
 import { handoff } from '../helpers/command.ts'
 import { killed, scratchDir, typed, withoutTap } from '../helpers/processes.ts'
-import { remoteAgent } from '../helpers/remote-agent.ts'
+import { front, remoteAgent } from '../helpers/remote-agent.ts'
 import { until } from '../helpers/until.ts'
 
 /** `handoff work --a2a`: an agent of A2A serves an inbox. */
-
-/** What alice passes to the inbox `front`, which bob serves by an agent. */
-function front (service: ClientTest) {
-  const env = { HANDOFF_URL: service.address, HANDOFF_KEY: secrets.bob }
-  const status = async (id: string) => (await service.call('alice', 'GET', `/api/status/${id}`)).json()
-  return {
-    env,
-    status,
-    work: (url: string, ...options: string[]) => handoff(['work', 'front', '--once', '--a2a', url, ...options], { env }),
-    pass: async (body: object | string = {}) => {
-      const text = typeof body === 'string' ? body : JSON.stringify({ task: 'x', to: 'front', ...body })
-      return (await service.call('alice', 'POST', '/api/pass', text)).json().handoff_id as string
-    },
-  }
-}
 
 /** A file with the key that bob has at the agent. */
 async function keyFile (t: Test, key: string = secrets.bob): Promise<string> {

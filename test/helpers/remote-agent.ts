@@ -4,9 +4,27 @@ import type { ExecutionEventBus, RequestContext } from '@a2a-js/sdk/server'
 import { text as readText } from 'node:stream/consumers'
 import type { Test } from 'tap'
 import { card } from './a2a.ts'
+import { secrets } from './app.ts'
 import { serve } from './client.ts'
+import type { ClientTest } from './client.ts'
+import { handoff } from './command.ts'
 
-/** An agent of A2A by the server of the protocol's authors, in JSON-RPC. */
+/** Agents of A2A in JSON-RPC, by the server of the protocol's authors or by hand, and an inbox that one serves. */
+
+/** What alice passes to the inbox `front`, which bob serves by an agent. */
+export function front (service: ClientTest) {
+  const env = { HANDOFF_URL: service.address, HANDOFF_KEY: secrets.bob }
+  const status = async (id: string) => (await service.call('alice', 'GET', `/api/status/${id}`)).json()
+  return {
+    env,
+    status,
+    work: (url: string, ...options: string[]) => handoff(['work', 'front', '--once', '--a2a', url, ...options], { env }),
+    pass: async (body: object | string = {}) => {
+      const text = typeof body === 'string' ? body : JSON.stringify({ task: 'x', to: 'front', ...body })
+      return (await service.call('alice', 'POST', '/api/pass', text)).json().handoff_id as string
+    },
+  }
+}
 
 /** What an agent says of a message, in the protocol's JSON. */
 export interface Says {
@@ -68,4 +86,28 @@ function saying ({ taskId, contextId }: RequestContext, bus: ExecutionEventBus):
     }))),
     artifact: (artifactId, parts) => bus.publish(AgentEvent.artifactUpdate(TaskArtifactUpdateEvent.fromJSON({ taskId, contextId, artifact: { artifactId, parts }, lastChunk: true }))),
   }
+}
+
+/** What a card says of an agent in JSON-RPC, and nothing more. */
+export function plainCard (url: string, more: object = {}): string {
+  return JSON.stringify({ ...more, supportedInterfaces: [{ url, protocolBinding: 'JSONRPC', protocolVersion: '1.0' }] })
+}
+
+/**
+ * An agent that answers by hand: with what is to be in the answer's JSON, with the events of a stream that breaks then, or never.
+ * @returns its address, and which methods were called
+ */
+export async function scriptedAgent (t: Test, answer: (method: string) => object | object[] | undefined): Promise<{ url: string, methods: string[] }> {
+  const methods: string[] = []
+  const url = await serve(t, async (request, response) => {
+    if (request.method === 'GET') return response.end(plainCard(`http://${request.headers.host}/`, { capabilities: { streaming: true } }))
+    const { method } = JSON.parse(await readText(request)) as AskedOfAgent
+    methods.push(method)
+    const what = answer(method)
+    if (what === undefined) return
+    if (!Array.isArray(what)) return response.end(JSON.stringify({ jsonrpc: '2.0', id: 1, ...what }))
+    response.writeHead(200, { 'content-type': 'text/event-stream' })
+    response.write(what.map(result => `data: ${JSON.stringify({ jsonrpc: '2.0', id: 1, result })}\n\n`).join(''), () => response.destroy())
+  })
+  return { url, methods }
 }

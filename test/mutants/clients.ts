@@ -231,8 +231,9 @@ export const clients: readonly Mutated[] = [
   },
   {
     file: 'src/clients/typescript/command/a2a/errand.ts',
-    tests: ['a2a/remote-agent'],
+    tests: ['a2a/remote-agent', 'a2a/odd-agent'],
     changes: [
+      ['if (this.#isCancelling) this.#cancelTask(id)', ''],
       ['checkpoint: { a2a_task: id }, signal', 'signal'],
       ['if (beat.cancel_requested) this.#cancel()', ''],
       ['if (refusal === \'\') this.#answered = key', ''],

@@ -19,8 +19,11 @@ export type TaskEnding =
 const [beatSoonest, beatLatest] = [500, 5000]
 /** How soon a task is asked after, and how late while nothing changes, in milliseconds. */
 const [lookSoonest, lookLatest] = [500, 5000]
-/** For how long an agent is told that nobody waits for its task any more, in milliseconds. */
+/** How long an agent has for an answer where nobody waits for its task any more, in milliseconds. */
 const farewell = 10_000
+
+/** Why a handoff is declined that was to be cancelled before its task was known. */
+const taskUnnamed = 'It was to be cancelled. The agent hasn’t answered what it was sent, and may be at work on it.'
 
 /** Nothing follows these. */
 const lastStates = new Set(['COMPLETED', 'FAILED', 'REJECTED', 'CANCELED'])
@@ -103,6 +106,7 @@ export class Errand {
   /** The next attempt is to go on with it, whatever becomes of this one. */
   async #keep (id: string): Promise<void> {
     this.#task = id
+    if (this.#isCancelling) this.#cancelTask(id)
     const { signal } = this.#own
     await insist(() => this.#context.heartbeat({ checkpoint: { a2a_task: id }, signal }), { signal })
   }
@@ -205,12 +209,20 @@ export class Errand {
     this.#wakeBeat()
   }
 
-  /** Its passer asks to stop: so is the agent, once. What it says of that is what becomes of the task. */
+  /**
+   * Its passer asks to stop: so is the agent, once. What it says of that is what becomes of the task. Before its first
+   * answer there is no task to name, but it may be at work: it is waited for a little.
+   */
   #cancel (): void {
-    const id = this.#task
-    if (id === undefined) return this.#end({ declined: 'It was to be cancelled before the agent had begun.' })
     if (this.#isCancelling) return
     this.#isCancelling = true
+    if (this.#task !== undefined) return this.#cancelTask(this.#task)
+    pause(farewell, this.#own.signal).then(() => {
+      if (this.#task === undefined) this.#end({ declined: taskUnnamed })
+    }, () => {})
+  }
+
+  #cancelTask (id: string): void {
     this.#patiently(signal => this.#agent.call({ method: 'CancelTask', id }, signal))
       .then(() => this.#wakeLook(), error => this.#complain(error))
   }

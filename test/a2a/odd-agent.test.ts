@@ -1,0 +1,40 @@
+import t from 'tap'
+import { clientTest } from '../helpers/client.ts'
+import { front, remoteAgent, scriptedAgent } from '../helpers/remote-agent.ts'
+import { until } from '../helpers/until.ts'
+
+/** `handoff work --a2a` with agents that are slow, break off, have their card elsewhere, or mean harm. */
+
+t.test('a cancel before the agent’s first answer reaches the task once there is one', async t => {
+  const service = await clientTest(t)
+  const { pass, work, status } = front(service)
+  let go = () => {}
+  const { url, asked } = await remoteAgent(t, async says => {
+    await new Promise<void>(resolve => { go = resolve })
+    says.task()
+    await new Promise<void>(resolve => { go = resolve })
+  })
+  const id = await pass()
+  const ended = work(url)
+  const beat = await until(async () => asked.length > 0 && (await status(id)).heartbeat_at as string | undefined)
+  await service.call('alice', 'POST', `/api/cancel/${id}`, {})
+  // A heartbeat's answer tells of it.
+  await until(async () => (await status(id)).heartbeat_at !== beat || (await status(id)).status !== 'caught')
+  go()
+  t.match(await ended, { code: 0 })
+  t.strictSame(asked.map(({ method }) => method), ['SendStreamingMessage', 'CancelTask', 'GetTask'])
+  t.match(await status(id), { status: 'declined', reason: 'The agent’s task was cancelled.' })
+})
+
+t.test('a cancel that the agent never answers ends the handoff after a while, and the reason says what may go on', async t => {
+  const service = await clientTest(t)
+  const { pass, work, status } = front(service)
+  const { url, methods } = await scriptedAgent(t, () => undefined)
+  const id = await pass()
+  const ended = work(url)
+  await until(() => methods.length > 0)
+  await service.call('alice', 'POST', `/api/cancel/${id}`, {})
+  t.match(await ended, { code: 0 })
+  t.match(await status(id), { status: 'declined', reason: /hasn’t answered.*may be at work/ })
+  t.strictSame(methods, ['SendStreamingMessage'])
+})
