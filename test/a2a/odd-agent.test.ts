@@ -1,9 +1,11 @@
 import t from 'tap'
-import { clientTest } from '../helpers/client.ts'
+import { clientTest, serve } from '../helpers/client.ts'
 import { front, remoteAgent, scriptedAgent } from '../helpers/remote-agent.ts'
 import { until } from '../helpers/until.ts'
 
 /** `handoff work --a2a` with agents that are slow, break off, have their card elsewhere, or mean harm. */
+
+const message = { messageId: 'm', role: 'ROLE_AGENT', parts: [{ text: 'y' }] }
 
 t.test('a cancel before the agent’s first answer reaches the task once there is one', async t => {
   const service = await clientTest(t)
@@ -37,4 +39,17 @@ t.test('a cancel that the agent never answers ends the handoff after a while, an
   t.match(await ended, { code: 0 })
   t.match(await status(id), { status: 'declined', reason: /hasn’t answered.*may be at work/ })
   t.strictSame(methods, ['SendStreamingMessage'])
+})
+
+t.test('what an agent says can’t steer the terminal', async t => {
+  const service = await clientTest(t)
+  const { pass, work } = front(service)
+  const hostile = '\u001b]0;x\u0007\u009b31m\u202e'
+  const shown = String.raw`\u001b]0;x\u0007\u009b31m\u202e`
+  const old = await serve(t, (_, response) => { response.end(JSON.stringify({ supportedInterfaces: [{ protocolBinding: hostile, protocolVersion: hostile }] })) })
+  t.match(await work(old), { code: 1, stderr: `but ${shown} ${shown}\n` })
+  let count = 0
+  const { url } = await scriptedAgent(t, () => ++count === 1 ? { error: { code: -32603, message: hostile } } : [{ message }])
+  const id = await pass()
+  t.match(await work(url), { code: 0, stderr: `caught ${id} "x"\n${id}: the agent: it answers "${shown}"\ndone ${id}\n` })
 })

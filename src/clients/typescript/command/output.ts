@@ -32,11 +32,13 @@ export function span (milliseconds: number): string {
 }
 
 /**
- * Escapes control characters in someone else's JSON text, so that it can't steer the terminal. It stays the same JSON.
+ * Escapes control characters in someone else's text, so that it can't steer the terminal. JSON stays the same JSON:
+ * tabs and ends of lines, which may stand between its values, are left.
  */
 export function harmless (text: string): string {
   return text.replace(
-    /[\u007f-\u009f\u2028-\u202e\u2066-\u2069]/g, char => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`
+    /(?![\t\n\r])[\p{Cc}\u2028-\u202e\u2066-\u2069]/gu,
+    char => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`
   )
 }
 
@@ -102,9 +104,9 @@ export class UsageError extends Error {
 
 const maxLine = 300
 
-/** The message as one line of bounded length, whatever input it quotes. */
+/** The message as one harmless line of bounded length, whatever input it quotes. */
 export function oneLine (text: string): string {
-  const line = text.trim().replace(/\s+/g, ' ')
+  const line = harmless(text.trim().replace(/\s+/g, ' '))
   return line.length <= maxLine ? line : `${line.slice(0, maxLine)}…`
 }
 
