@@ -1,6 +1,6 @@
 import t from 'tap'
 import { clientTest, serve } from '../helpers/client.ts'
-import { front, remoteAgent, scriptedAgent } from '../helpers/remote-agent.ts'
+import { front, plainCard, remoteAgent, scriptedAgent } from '../helpers/remote-agent.ts'
 import { until } from '../helpers/until.ts'
 
 /** `handoff work --a2a` with agents that are slow, break off, have their card elsewhere, or mean harm. */
@@ -39,6 +39,24 @@ t.test('a cancel that the agent never answers ends the handoff after a while, an
   t.match(await ended, { code: 0 })
   t.match(await status(id), { status: 'declined', reason: /hasn’t answered.*may be at work/ })
   t.strictSame(methods, ['SendStreamingMessage'])
+})
+
+t.test('a card at the address itself is found, whatever is said of the place below it', async t => {
+  const service = await clientTest(t)
+  const { pass, work, status } = front(service)
+  let [below, isThere] = [401, true]
+  const url = await serve(t, (request, response) => {
+    if (request.url!.endsWith('agent-card.json')) return response.writeHead(below, { location: '/elsewhere' }).end()
+    if (request.method === 'POST') return response.end(JSON.stringify({ jsonrpc: '2.0', id: 1, result: { message } }))
+    response.writeHead(isThere ? 200 : 404).end(plainCard(`http://${request.headers.host}/`))
+  })
+  for (below of [401, 403, 307, 500, 503]) {
+    const id = await pass()
+    t.match(await work(`${url}/card`), { code: 0, stderr: `caught ${id} "x"\ndone ${id}\n` }, `${below}`)
+    t.match(await status(id), { status: 'done' }, `${below}`)
+  }
+  isThere = false
+  for (below of [401, 307, 500]) t.match(await work(`${url}/card`), { code: 1, stderr: `it answers ${below}` }, `${below}`)
 })
 
 t.test('what an agent says can’t steer the terminal', async t => {

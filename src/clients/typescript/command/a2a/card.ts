@@ -52,20 +52,29 @@ function keyIn (keyFile: string) {
   }
 }
 
-/** A card's address may be any. What is below `.well-known` is looked for first, unless the address says a file. */
+/**
+ * A card's address may be any. What is below `.well-known` is looked for first, unless the address says a file. That
+ * this fails says nothing of the address itself: some let only cards through, or nothing below them.
+ */
 async function fetchCard (way: AgentWay, url: URL, signal: AbortSignal): Promise<string> {
   const below = `${url.origin}${url.pathname.replace(/\/+$/, '')}${cardPath}`
   const places = url.pathname.endsWith('.json') ? [url.href] : [below, url.href]
   let [status, text] = [0, '']
+  let failure: AgentError | undefined
   for (const place of places) {
     const request = { method: 'GET', url: place, accept: 'application/json', silence: cardTime } as const
-    const answer = await openAnswer(way, request, signal)
-    status = answer.status
-    text = await readToEnd(answer)
-    if (status === 200 && Array.isArray(objectIn(text)?.supportedInterfaces)) return text
-    if (status >= 500) throw new AgentError('faulty', `it answers ${status}`)
+    try {
+      const answer = await openAnswer(way, request, signal)
+      status = answer.status
+      text = await readToEnd(answer)
+      if (status === 200 && Array.isArray(objectIn(text)?.supportedInterfaces)) return text
+      if (status >= 500) throw new AgentError('faulty', `it answers ${status}`)
+    } catch (error) {
+      if (!(error instanceof AgentError)) throw error
+      failure ??= error
+    }
   }
-  throw foreignAnswer(status, text)
+  throw failure ?? foreignAnswer(status, text)
 }
 
 /** The first of the card's interfaces that is spoken here. @param from where the card was */
