@@ -41,6 +41,30 @@ t.test('a cancel that the agent never answers ends the handoff after a while, an
   t.strictSame(methods, ['SendStreamingMessage'])
 })
 
+t.test('a stream that breaks after an artifact alone: its task is asked after', async t => {
+  const service = await clientTest(t)
+  const { pass, work, status } = front(service)
+  const artifact = (text: string) => ({ artifactId: 'a', parts: [{ text }] })
+  const { url, methods } = await scriptedAgent(t, method => method === 'SendStreamingMessage'
+    ? [{ artifactUpdate: { taskId: 'one', contextId: 'c', artifact: artifact('half') } }]
+    : method === 'SubscribeToTask' ? [] : { result: { id: 'one', contextId: 'c', status: { state: 'TASK_STATE_COMPLETED' }, artifacts: [artifact('whole')] } })
+  const id = await pass()
+  t.match(await work(url), { code: 0 })
+  t.match(await status(id), { status: 'done', result: { text: 'whole' } })
+  t.strictSame(methods, ['SendStreamingMessage', 'SubscribeToTask', 'GetTask'])
+})
+
+t.test('a task that is over by its first word, and unknown then, fails with that', async t => {
+  const service = await clientTest(t)
+  const { pass, work, status } = front(service)
+  const { url } = await scriptedAgent(t, method => method === 'SendStreamingMessage'
+    ? [{ statusUpdate: { taskId: 'one', contextId: 'c', status: { state: 'TASK_STATE_COMPLETED' } } }]
+    : { error: { code: -32001, message: 'Task not found' } })
+  const id = await pass()
+  t.match(await work(url), { code: 0 })
+  t.match(await status(id), { status: 'failed', error: { message: 'The agent: it answers "Task not found"' } })
+})
+
 t.test('a card at the address itself is found, whatever is said of the place below it', async t => {
   const service = await clientTest(t)
   const { pass, work, status } = front(service)

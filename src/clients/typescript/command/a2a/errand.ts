@@ -173,6 +173,8 @@ export class Errand {
         if (seen !== undefined) yield await this.#whole(seen)
       }
     } catch (error) {
+      // Nothing is known that could be asked after.
+      if (this.#last === undefined) throw error
       await unlessDenied(error)
     } finally {
       await texts.return(undefined)

@@ -77,12 +77,17 @@ export function taskIn (json: string): SeenTask {
   return { ...idsOf(id, contextId), ...statusIn(status), artifacts: listIn(json, 'artifacts') }
 }
 
-/** A change of a task. @param json a StreamResponse's @returns undefined where its state isn't in it */
+/** Of a task of which only an artifact was seen. */
+const unsaid = '{"state":"TASK_STATE_UNSPECIFIED"}'
+
+/** A change of a task. @param json a StreamResponse's @returns undefined where its state isn't in it, and was seen */
 export function changeIn (json: string, before: SeenTask | undefined): SeenAnswer | undefined {
-  const update = memberText(json, 'statusUpdate')
-  if (update === undefined) return memberText(json, 'artifactUpdate') === undefined ? seenIn(json) : undefined
+  const artifact = memberText(json, 'artifactUpdate')
+  if (artifact !== undefined && before !== undefined) return undefined
+  const update = artifact ?? memberText(json, 'statusUpdate')
+  if (update === undefined) return seenIn(json)
   const { taskId, contextId } = objectIn(update) ?? {}
-  const status = memberText(update, 'status')
+  const status = artifact === undefined ? memberText(update, 'status') : unsaid
   const id = typeof taskId === 'string' && taskId !== '' ? taskId : before?.id
   if (id === undefined || status === undefined) throw noTask()
   return { ...idsOf(id, contextId ?? before?.contextId), ...statusIn(status), artifacts: [] }
