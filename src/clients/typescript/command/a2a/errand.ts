@@ -240,9 +240,7 @@ export class Errand {
   #beginAsking (): void {
     if (this.#isAsking || this.#question() === undefined) return
     this.#isAsking = true
-    this.#answerQuestions()
-      .catch(error => this.#end(endingOf(error)))
-      .finally(() => { this.#isAsking = false })
+    this.#answerQuestions().catch(error => this.#end(endingOf(error)))
   }
 
   async #answerQuestions (): Promise<void> {
@@ -258,6 +256,8 @@ export class Errand {
       if (refusal === '') this.#answered = key
       this.#wakeLook()
     }
+    // At once, so that no question is seen between the two.
+    this.#isAsking = false
   }
 
   /** @param refusal why the answer before was none @returns the answer's JSON, and the id of what was asked */
