@@ -1,4 +1,5 @@
 import t from 'tap'
+import { readEventData } from '../../src/clients/typescript/command/a2a/exchange.ts'
 import { clientTest, serve } from '../helpers/client.ts'
 import { front, plainCard, remoteAgent, scriptedAgent } from '../helpers/remote-agent.ts'
 import { until } from '../helpers/until.ts'
@@ -94,4 +95,23 @@ t.test('what an agent says can’t steer the terminal', async t => {
   const { url } = await scriptedAgent(t, () => ++count === 1 ? { error: { code: -32603, message: hostile } } : [{ message }])
   const id = await pass()
   t.match(await work(url), { code: 0, stderr: `caught ${id} "x"\n${id}: the agent: it answers "${shown}"\ndone ${id}\n` })
+})
+
+/** The data of events that come in pieces of so many characters. */
+async function dataIn (text: string, size: number): Promise<string[]> {
+  const chunks = async function * () {
+    for (let at = 0; at < text.length; at += size) yield Buffer.from(text.slice(at, at + size))
+  }
+  const read: string[] = []
+  for await (const data of readEventData({ status: 200, headers: new Headers(), chunks: chunks(), limit: () => {}, close: () => {} })) read.push(data)
+  return read
+}
+
+t.test('events are the same in whatever pieces they come, and a long one in many takes no longer', async t => {
+  const text = 'data: a\r\ndata: b\r\n\r\n: no data\ndata:c\n\ndata: d\rdata: e\r\rdata: f\n\n'
+  for (let size = 1; size <= text.length; size++) t.strictSame(await dataIn(text, size), ['a\nb', 'c', 'd\ne', 'f'], `${size}`)
+  const long = 'x'.repeat(4 * 1024 * 1024)
+  const started = performance.now()
+  t.equal((await dataIn(`data: ${long}\n\n`, 256))[0] === long, true)
+  t.ok(performance.now() - started < 10_000, 'looking at all of it for each piece takes minutes')
 })

@@ -164,11 +164,16 @@ function tooLong (): AgentError {
 /** The data of each server-sent event. */
 export async function * readEventData ({ chunks, close }: Answering): AsyncGenerator<string> {
   const decoder = new TextDecoder()
-  let [rest, data] = ['', '']
+  let [rest, data, half] = ['', '', '']
   try {
     for await (const chunk of chunks) {
+      let text = half + decoder.decode(chunk, { stream: true })
       // A carriage return at the end may be half a line's end.
-      const lines = (rest + decoder.decode(chunk, { stream: true })).split(/\r\n|\n|\r(?!$)/)
+      half = text.endsWith('\r') ? '\r' : ''
+      text = text.slice(0, text.length - half.length)
+      // What came before isn't looked at again: an event can come in many pieces.
+      const lines = text.split(/\r\n|\n|\r/)
+      lines[0] = rest + lines[0]!
       rest = lines.pop()!
       for (const line of lines) {
         if (line === '' && data !== '') {
