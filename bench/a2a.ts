@@ -1,4 +1,3 @@
-import { Redis } from 'ioredis'
 import { cpuOf } from './cpu.ts'
 import { HttpClient } from './http-client.ts'
 import { get, inTurns, post } from './in-turns.ts'
@@ -23,7 +22,6 @@ type Round = Record<Way, Cost>
 /** What a task of A2A costs, beside a handoff that is passed to the same inbox. */
 export async function a2a ({ rounds: count, say }: BenchOptions): Promise<Report> {
   const server = await benchRedis(say)
-  const redis = new Redis(server.url)
   const service = await startService(server.url, false, { OPERATOR_KEYS: `operator:${operatorKey}` })
   const rounds: Round[] = []
   let messages = 0
@@ -75,7 +73,6 @@ export async function a2a ({ rounds: count, say }: BenchOptions): Promise<Report
     }
   } finally {
     await service.stop()
-    redis.disconnect()
     await server.stop()
   }
   return report(rounds, server.version)

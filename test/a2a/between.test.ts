@@ -1,6 +1,7 @@
 import t from 'tap'
 import { tagOf } from '../../src/core/ids.ts'
 import { a2aTest, card } from '../helpers/a2a.ts'
+import type { A2aTest } from '../helpers/a2a.ts'
 import { until } from '../helpers/until.ts'
 
 /** Tasks between their attempts, and after their first one. */
@@ -23,37 +24,28 @@ t.test('a message is the same task for as long as the task is there', async t =>
   t.match((await service.rpc('ListTasks', {})).json.result, { totalSize: 1 })
 })
 
-t.test('a cancel that an attempt’s end meets is the next attempt’s', async t => {
-  const service = await a2aTest(t, {}, twice)
-  const { id } = (await service.rpc('SendMessage', message())).json.result.task
-  await service.call('bob', 'GET', `/api/catch/${id}`)
-  const { tasks } = service.store
-  const read = tasks.read.bind(tasks)
-  let second = ''
-  tasks.read = async (...args) => {
-    tasks.read = read
-    const seen = await read(...args)
-    second = (await service.call('bob', 'POST', `/api/fail/${id}`, { error: { message: 'no' } })).json().reissued_as
-    return seen
-  }
-  t.match((await service.rpc('CancelTask', { id })).json.result, { status: { state: 'TASK_STATE_CANCELED' }, metadata: { handoff: { handoffId: second } } })
-})
-
-t.test('a cancel that a reissue meets is the new attempt’s', async t => {
-  const service = await a2aTest(t, {}, twice)
-  const { id } = (await service.rpc('SendMessage', message())).json.result.task
-  await service.call('bob', 'GET', `/api/catch/${id}`)
-  const { tasks } = service.store
-  const read = tasks.read.bind(tasks)
-  let second = ''
-  tasks.read = async (...args) => {
-    tasks.read = read
-    const seen = await read(...args)
-    second = (await service.call('alice', 'POST', `/api/reissue/${id}`)).json().handoff_id
-    return seen
-  }
-  t.match((await service.rpc('CancelTask', { id })).json.result, { status: { state: 'TASK_STATE_CANCELED' }, metadata: { handoff: { handoffId: second } } })
-})
+/** What makes another attempt between CancelTask's look and its cancel. @returns the attempt's id */
+const meetings: ReadonlyArray<[what: string, make: (service: A2aTest, id: string) => Promise<string>]> = [
+  ['an attempt’s end', async (service, id) => (await service.call('bob', 'POST', `/api/fail/${id}`, { error: { message: 'no' } })).json().reissued_as],
+  ['a reissue', async (service, id) => (await service.call('alice', 'POST', `/api/reissue/${id}`)).json().handoff_id],
+]
+for (const [what, make] of meetings) {
+  t.test(`a cancel that ${what} meets is the next attempt’s`, async t => {
+    const service = await a2aTest(t, {}, twice)
+    const { id } = (await service.rpc('SendMessage', message())).json.result.task
+    await service.call('bob', 'GET', `/api/catch/${id}`)
+    const { tasks } = service.store
+    const read = tasks.read.bind(tasks)
+    let second = ''
+    tasks.read = async (...args) => {
+      tasks.read = read
+      const seen = await read(...args)
+      second = await make(service, id)
+      return seen
+    }
+    t.match((await service.rpc('CancelTask', { id })).json.result, { status: { state: 'TASK_STATE_CANCELED' }, metadata: { handoff: { handoffId: second } } })
+  })
+}
 
 t.test('a cancel waits for the attempt after one whose time is over', async t => {
   const service = await a2aTest(t, {}, { options: { defaults: { max_attempts: 2, retry_delay: 3600, work_within: 1, heartbeat_within: 5 } } })

@@ -82,6 +82,18 @@ export async function serve (t: Test, listener: RequestListener): Promise<string
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
+/** A server in front of the service that adds alice's key, for clients that send none. @param address the service's, once it is known */
+export async function withKey (t: Test, address: () => string): Promise<string> {
+  return await serve(t, (request, response) => {
+    const headers = { ...request.headers, authorization: `Bearer ${secrets.alice}` }
+    const onward = ask(`${address()}${request.url}`, { method: request.method!, headers })
+    onward.on('error', () => response.destroy())
+    onward.on('response', answer => answer.pipe(response.writeHead(answer.statusCode!, answer.headers)))
+    response.on('close', () => onward.destroy())
+    request.pipe(onward)
+  })
+}
+
 /** What becomes of a request: sent on, sent on with its answer thrown away or never passed on, or answered here. */
 export type Fate = 'pass' | 'drop' | 'hold' | ((request: IncomingMessage, response: ServerResponse) => void)
 

@@ -1,13 +1,11 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
-import { request as ask } from 'node:http'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import t from 'tap'
 import type { HandoffClient } from '../../src/clients/typescript/index.ts'
-import { secrets } from '../helpers/app.ts'
-import { clientTest, serve } from '../helpers/client.ts'
+import { clientTest, withKey } from '../helpers/client.ts'
 import { withoutTap } from '../helpers/processes.ts'
 import { sendsPushes } from '../helpers/pushes.ts'
 
@@ -54,15 +52,7 @@ const expected: Readonly<Record<string, string>> = {
 }
 
 t.test('what A2A 1.0 requires of an agent', { skip }, async t => {
-  // It sends no header fields of its users': this adds the key.
-  const front = await serve(t, (request, response) => {
-    const headers = { ...request.headers, authorization: `Bearer ${secrets.alice}` }
-    const onward = ask(`${service.address}${request.url}`, { method: request.method!, headers })
-    onward.on('error', () => response.destroy())
-    onward.on('response', answer => answer.pipe(response.writeHead(answer.statusCode!, answer.headers)))
-    response.on('close', () => onward.destroy())
-    request.pipe(onward)
-  })
+  const front = await withKey(t, () => service.address)
   const service = await clientTest(t, { ...sendsPushes, WEBHOOK_ALLOW: '127.0.0.0/8,::1', BASE_URL: front, A2A_ROOT: 'default/desk' })
   const skills = [{ id: 'kit', name: 'Kit', description: 'Does what the kit asks for.', tags: ['kit'] }]
   await service.call('operator', 'PUT', '/api/inboxes/desk', { card: { description: 'The kit’s agent.', public: true, deduplicate: false, skills } })

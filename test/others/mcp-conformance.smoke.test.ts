@@ -1,12 +1,10 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
-import { request as ask } from 'node:http'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import t from 'tap'
-import { secrets } from '../helpers/app.ts'
-import { clientTest, serve } from '../helpers/client.ts'
+import { clientTest, withKey } from '../helpers/client.ts'
 import { scratchDir, withoutTap } from '../helpers/processes.ts'
 import { projectRoot } from '../helpers/service.ts'
 
@@ -22,15 +20,7 @@ const passing = { '2025-11-25': 35, '2026-07-28': 99 }
 
 for (const [revision, count] of Object.entries(passing)) {
   t.test(`what ${revision} requires of servers`, { skip }, async t => {
-    // It sends no header fields of its users': this adds the key.
-    const front = await serve(t, (request, response) => {
-      const headers = { ...request.headers, authorization: `Bearer ${secrets.alice}` }
-      const onward = ask(`${service.address}${request.url}`, { method: request.method!, headers })
-      onward.on('error', () => response.destroy())
-      onward.on('response', answer => answer.pipe(response.writeHead(answer.statusCode!, answer.headers)))
-      response.on('close', () => onward.destroy())
-      request.pipe(onward)
-    })
+    const front = await withKey(t, () => service.address)
     const service = await clientTest(t, { BASE_URL: front })
     const args = ['server', '--url', `${front}/mcp`, '--requirements', revision, '--expected-failures', join(projectRoot, 'test/others/mcp-conformance.yaml')]
     const child = spawn(node, [kit, ...args], { cwd: await scratchDir(t), env: withoutTap(), stdio: ['ignore', 'pipe', 'inherit'] })
