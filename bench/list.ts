@@ -1,8 +1,8 @@
 import { Redis } from 'ioredis'
 import { pino } from 'pino'
-import { homeTag, tags } from '../src/core/ids.ts'
+import { tags } from '../src/core/ids.ts'
 import { openStore } from '../src/store/store.ts'
-import type { ListPlace } from '../src/store/approvals.ts'
+import type { ListPosition } from '../src/store/lists.ts'
 import { callsOf } from './commands.ts'
 import { Maker, tenant } from './handoffs.ts'
 import { besideLists } from './list-beside.ts'
@@ -73,14 +73,14 @@ export async function list ({ rounds, seconds, listed, say }: BenchOptions): Pro
 async function atRedis (redis: Redis, url: string, cursor: string): Promise<Record<Page, Pick<Figures, 'calls' | 'redis'>>> {
   const log = pino({ level: 'silent' })
   const store = openStore({ url, keyPrefix: 'handoff', tags, workTtl: 86400_000, retention: 86400_000, replicas: 0, log })
-  const measure = async (after: ListPlace | null) => {
+  const measure = async (after: ListPosition | null) => {
     const before = await callsOf(redis, 'evalsha')
-    for (let n = 0; n < requests; n++) await store.approvals.list(tenant, homeTag(tenant), after, limit)
+    for (let n = 0; n < requests; n++) await store.lists.waiting({ tenant }, after, limit)
     const { calls, time } = await callsOf(redis, 'evalsha')
     return { calls: (calls - before.calls) / requests, redis: (time - before.time) / 1000 / requests }
   }
   try {
-    await store.approvals.list(tenant, homeTag(tenant), null, limit)
+    await store.lists.waiting({ tenant }, null, limit)
     return { first: await measure(null), middle: await measure(placeIn(cursor)) }
   } finally {
     await store.close()
@@ -88,9 +88,9 @@ async function atRedis (redis: Redis, url: string, cursor: string): Promise<Reco
 }
 
 /** Decodes a cursor of the service. */
-function placeIn (cursor: string): ListPlace {
-  const [createdAt, id = ''] = Buffer.from(cursor, 'base64url').toString().split(' ')
-  return { createdAt: Number(createdAt), id }
+function placeIn (cursor: string): ListPosition {
+  const [, score, id = '', mark] = Buffer.from(cursor, 'base64url').toString().split(' ')
+  return { score: Number(score), id, includes: mark === 'from' }
 }
 
 async function overHttp<T> (redisUrl: string, ask: (client: Client) => Promise<T>): Promise<T> {

@@ -3,8 +3,7 @@
 -- enters the inbox once nothing blocks it (lib/after.lua). Or pending -> rejected: a person said no, so it can't be
 -- caught. The payload stays readable until the key's TTL ends.
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
---       2 prefix:{tag}:w:tenant      handoffs that wait for a person
---       3 prefix:{tag}:due:tenant    its tenant's live handoffs (lib/due.lua)
+--       2 prefix:{tag}:due:tenant    its tenant's live handoffs (lib/due.lua)
 -- ARGV: 1 the call's deadline (ms)  2 approved or rejected  3 decision_token  4 decided_by  5 retention (ms)
 --       6 tenant:id  7 when the handoff that the person saw was passed (ms); empty if not given
 --       8 the digest of what the person saw; empty if not given  9 whose token it came with (lib/record.lua, word U);
@@ -19,7 +18,7 @@
 --          {'content_changed', now, record, extra}   not the handoff that the person saw; nothing changed
 --          {'newer'} {'full'}
 --@include late appending events inbox runs ended decisions
-local key, waiting, due = KEYS[1], KEYS[2], KEYS[3]
+local key, due = KEYS[1], KEYS[2]
 local verdict, token, decided_by, retention, member, seen, digest, subject, person, note =
   ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11]
 local isYes = verdict == 'approved'
@@ -49,6 +48,7 @@ if isFull(#note) then return { 'full' } end
 --@end
 -- First of the writes, since these lists may be on another node.
 local outbox, inbox = openOutbox(key, key, member), inboxOf(key, member, extra)
+local waiting = waitingList(key, member, extra)
 local decisions = openDecisions(key, member)
 openCalls(key, member, extra)
 local ended, runs = not isYes and openEnded(key, member, extra), not isYes and openRuns(key, member, extra)

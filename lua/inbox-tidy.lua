@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- An inbox that has nothing in a partition any more, or a tenant of which nothing waits, leaves the names. And some of
--- what a replica of an older version ended or moved leaves the set of what is caught and the list of what is delayed,
--- which that version doesn't know.
+-- what a replica of an older version ended, moved or decided leaves the set of what is caught, the list of what is
+-- delayed and that of what waits for a person, which that version doesn't know, or not here.
 -- KEYS: 1 prefix:{tag}:inboxes   the names (lib/inbox.lua)
 -- ARGV: 1 the call's deadline (ms)  2 tenant:inbox, or tenant:
 -- Replies: {'tidied'}
@@ -16,7 +16,17 @@ local others = tenant and {} or
 local isEmpty = redis.call('EXISTS', index, list, unpack(others)) == 1
 local caught = tenant and {} or redis.call('SRANDMEMBER', list .. ':caught', 20)
 local delayed = tenant and {} or redis.call('ZRANGE', list .. ':delayed', 0, 19)
+local waiting, decided = tenant and redis.call('ZRANGE', list, 0, 19) or {}, {}
 local ended, left = {}, {}
+for _, member in ipairs(waiting) do
+  local place = partition
+  --@if oneredis
+  place = string.gsub(partition, '{.*}', '{' .. string.match(member, ':(...)') .. '}')
+  --@end
+  local record = redis.call('HGET', place .. 'h:' .. member, 's')
+  if not record then isHere(index, place .. 'h:' .. member) end
+  if not string.find(record or '', '^[23]?:?pending waiting ') then decided[#decided + 1] = member end
+end
 for at = 1, #caught + #delayed do
   local member = caught[at] or delayed[at - #caught]
   local key = partition .. 'h:' .. member
@@ -30,6 +40,7 @@ for at = 1, #caught + #delayed do
   end
 end
 if isEmpty then redis.call('ZREM', index, name) end
+if #decided > 0 then redis.call('ZREM', list, unpack(decided)) end
 if #ended > 0 then redis.call('SREM', list .. ':caught', unpack(ended)) end
 if #left > 0 then redis.call('ZREM', list .. ':delayed', unpack(left)) end
 return { 'tidied' }

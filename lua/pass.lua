@@ -4,7 +4,6 @@
 --       3 prefix:{tag}:w:tenant      handoffs that wait for a person; left out, with the next one in its place, if
 --                                    no person must approve
 --       4 prefix:{tag}:i:tenant:inbox   the inbox that it is for (lib/inbox.lua); left out likewise
---       5 prefix:{tag}:i:tenant:inbox   the same in its other partition, where one Redis has both
 -- ARGV: 1 the call's deadline (ms)  2 passed_by, a space, and pass_token, with /traceparent if there is one
 --       3 expires_in (ms)
 --       4 a plain handoff's payload; of another one its options, in words of a letter and a value (lib/record.lua,
@@ -16,8 +15,6 @@
 --                                          blocked are nil if they don't apply; blocked: how many others it waits for
 --          {'replayed', created, expires, available, blocked}  the same operation made it before; nothing changed
 --          {'inbox_full'}  its inbox has max_pending handoffs; nothing changed
---          {'elsewhere'}   its inbox has a max_pending, and the call doesn't say how many are pending in the other
---                          partition; nothing changed
 --          {'reused'}      another operation made it: the Idempotency-Key came with another body
 --          {'fresh'}       it doesn't exist, and wasn't made now
 --          {'ticked'}      it is a schedule's, and its tick has run, or never will (lib/ticks.lua); nothing changed
@@ -28,7 +25,7 @@ local PAYLOAD = 3
 --@include several
 if ARGV[5] then advance() end
 --@end
-local call, key, due, waiting, inbox, other = redis.call, KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local call, key, due, waiting, inbox = redis.call, KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local words, options, payload = ARGV[2], '', ARGV[4]
 if ARGV[5] then options, payload = payload, ARGV[5] end
 --@include late
@@ -59,12 +56,12 @@ if options ~= '' then
   end
 end
 local kept = options ~= '' and string.match(options, ' l(%d+)')
-if not kept then inbox, other = waiting, inbox end
+if not kept then inbox = waiting end
 local settings = inbox and call('GET', inbox .. ':settings')
 if settings then
   --@include inbox
-  local refusal = unpassable(inbox, other, options, settings, now)
-  if refusal then return refusal end
+  local limit = string.match(settings, '^%d %d+ (%d+)') + 0
+  if limit > 0 and pendingIn(inbox, now) >= limit then return { 'inbox_full' } end
 end
 local member, expires = string.sub(key, string.find(key, BEFORE_MEMBER, 1, true) + 4), now + ARGV[3]
 local until_expiry = string.format('%d', expires)
@@ -85,7 +82,7 @@ else
     noteTicked(mark, ticked, kind, making, tick, round, now)
   end
   -- These words' values become times and counts; all other words go into field x as they are.
-  extra = string.gsub(options, ' [afhlnzACK]%S+', '')
+  extra = string.gsub(options, ' [ahlnzACK]%S+', '')
   available = string.match(options, ' a(%d+)')
   available = available and now + available
   if available then extra = extra .. ' a' .. ms(available) end
@@ -133,7 +130,7 @@ if kept then
   call('HSET', key, 't', string.sub(payload, 8, 7 + kept) .. '"', 'h', string.match(options, ' h(%S+)'))
   call('ZADD', waiting, formatted, member)
   redis.pcall('SPUBLISH', waiting, 'pending')
-  call('ZADD', string.match(key, '^[^}]*}:') .. 'inboxes', 0, string.match(member, '^[^:]+:'))
+  call('ZADD', string.match(waiting, '^[^}]*}:') .. 'inboxes', 0, string.match(member, '^[^:]+:'))
 end
 if inbox then
   --@include inbox

@@ -52,8 +52,7 @@ local next = succeed(attempt, 0)
 -- The sweep may not have been there yet.
 if status == 'pending' then
   leaveInbox(key, member, extra, approval)
-  local waiting = string.sub(key, 1, #key - #member - 2) .. 'w:' .. string.match(member, '^[^:]+')
-  if approval == 'waiting' then redis.call('ZREM', waiting, member) end
+  if approval == 'waiting' then redis.call('ZREM', waitingList(key, member, extra), member) end
 end
 if status ~= 'caught' and status ~= 'pending' then leaveFailed(key, member, extra) end
 if isTaken then

@@ -226,7 +226,6 @@ export async function buildApp (
       defaultExpiresIn: config.defaultExpiresIn,
       hopLimit: config.hopLimit,
       runLabels: config.runLabels,
-      pendingElsewhere: (tenant, inbox, requireHuman) => inboxSettings.pendingElsewhere(tenant, inbox, requireHuman),
       explain: (place, record, now) => explanations.of(place, record, now),
       acceptCallback
     }
@@ -236,7 +235,7 @@ export async function buildApp (
   const many = new ManyHandoffs(store.handoffs, waiter, reads)
   const lists = new ListService(store.lists, reads, config)
   const runs = new RunService(store.runs, reads, config.runLabels)
-  const approvals = new ApprovalService(store.approvals, store.handoffs, reads)
+  const approvals = new ApprovalService(store.approvals, store.lists, store.handoffs, reads)
   const asks = new AskService(
     store.asks, store.lists, waiter, schemas, reads, { baseUrl, maxWorkTtl: config.maxWorkTtl }
   )

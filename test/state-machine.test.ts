@@ -109,7 +109,7 @@ class Run {
       const inbox = this.#names.inbox(tagOf(id), tenant, passed.to ?? 'none')
       looks.hget(this.#names.handoff(tagOf(id), member), 'p').zscore(this.#names.due(tagOf(id), tenant), member).zscore(inbox, member)
     }
-    for (const { tenant, first: { id } } of all) looks.del(this.#names.due(tagOf(id), tenant), this.#names.tenants(tagOf(id)), this.#names.waiting(tagOf(id), tenant))
+    for (const { tenant, first: { id } } of all) looks.del(this.#names.due(tagOf(id), tenant), this.#names.tenants(tagOf(id)), this.#names.waiting(homeTag(tenant), tenant))
     const found = (await looks.exec())!.map(([, value]) => value as string | null)
     for (const [n, handoff] of all.entries()) {
       const { first, passed, hasPayload, isLive, isListed, status, dueAt } = handoff

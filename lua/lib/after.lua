@@ -104,8 +104,7 @@ local function becomeCancelled(outbox, key, member, record, extra, words, micros
   local status, approval = string.match(record, '^[23]?:?(%l+) (%S+)')
   local ended, runs = openEnded(key, member, extra), openRuns(key, member, extra)
   if approval == 'waiting' then
-    local waiting = string.sub(key, 1, #key - #member - 2) .. 'w:' .. string.match(member, '^[^:]+')
-    local inbox = inboxOf(key, member, extra)
+    local waiting, inbox = waitingList(key, member, extra), inboxOf(key, member, extra)
     if inbox then isHere(key, inbox .. ':waiting') end
     leaveList(key, waiting, member)
     redis.call('HDEL', key, 't')

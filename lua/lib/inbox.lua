@@ -5,14 +5,24 @@
 local function isHere(key, other)
   return redis.call('EXISTS', key, other) == 2
 end
--- An inbox in one partition: its list prefix:{tag}:i:tenant:inbox (enterInbox), and beside it, with the same beginning:
+-- What waits for a person, prefix:{tag}:w:tenant, by when it was passed: in a Cluster in the handoff's own partition.
+-- On one Redis the list is in the tenant's home partition, whose tag is word H of field x, unless it is the own one.
+local function waitingList(key, member, extra)
+  local partition = string.sub(key, 1, #key - #member - 2)
+  --@if oneredis
+  local home = extra and string.match(extra, ' H(%S+)')
+  if home then partition = string.gsub(partition, '{.*}', '{' .. home .. '}') end
+  --@end
+  return partition .. 'w:' .. string.match(member, '^[^:]+')
+end
+-- An inbox: its list prefix:{tag}:i:tenant:inbox (enterInbox), and beside it, with the same beginning:
 -- `:delayed`, handoffs that can be caught later, by when; `:waiting`, those that wait for a person, by when they
--- expire; `:blocked` (lib/after.lua); `:caught`, a set of the caught ones; `:failed` (lib/successor.lua); `:places`
--- (lib/taking.lua); and `:settings`, a string: paused (1, or 0), max_caught, max_pending (0 for none), and when they
--- were set (microseconds). Most inboxes have no settings. An inbox has two partitions: its own, and its tenant's home,
--- for handoffs that a person decides on. prefix:{tag}:inboxes names, all with the score 0, the inboxes that have
--- something in the partition, as tenant:inbox, and the tenants that have something waiting for a person, as tenant:
--- (with the colon). Names leave it later (inbox-tidy.lua).
+-- expire; `:blocked` (lib/after.lua); `:caught`, a set of the caught ones; `:failed` (lib/successor.lua); and
+-- `:settings`, a string: paused (1, or 0), max_caught, max_pending (0 for none), and when they were set (microseconds).
+-- Most inboxes have no settings. Version 0.2.0 kept in the tenant's home partition what a person decides on, in the
+-- same lists: what it left there goes on there. prefix:{tag}:inboxes names, all with the score 0, the inboxes that have
+-- something in the partition, as tenant:inbox, and the tenants that have a list of what waits for a person there, as
+-- tenant: (with the colon). Names leave it later (inbox-tidy.lua).
 -- The list of a handoff's inbox, in the handoff's own partition, by field x; nil if the handoff is for no inbox.
 local function inboxOf(key, member, extra)
   local inbox = extra and string.match(extra, ' t(%S+)')
@@ -101,14 +111,6 @@ local function pendingIn(inbox, now)
   return redis.call('ZCARD', inbox) + redis.call('ZCARD', inbox .. ':delayed') +
     redis.call('ZCOUNT', inbox .. ':blocked', '(' .. ms(now), '+inf') +
     redis.call('ZCOUNT', inbox .. ':waiting', '(' .. ms(now), '+inf')
-end
--- The reply to a pass that exceeds the inbox's limit; nil if none does. In a Cluster the options say how many are
--- pending in the other partition.
-local function unpassable(inbox, other, options, settings, now)
-  local limit = tonumber(string.match(settings, '^%d %d+ (%d+)'))
-  local elsewhere = other and pendingIn(other, now) or string.match(options, ' f(%S+)') or 0
-  if limit > 0 and elsewhere == '?' then return { 'elsewhere' } end
-  if limit > 0 and pendingIn(inbox, now) + elsewhere >= limit then return { 'inbox_full' } end
 end
 -- When the oldest of the first 1,000 entries of an inbox's list entered.
 local function oldestIn(inbox)

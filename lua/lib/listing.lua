@@ -30,9 +30,11 @@ local function isListed(listing, record, extra)
   -- The cheapest checks come first: of many handoffs, few are wanted.
   if listing.words ~= '' and (not extra or not isWanted(extra, listing.words)) then return false end
   if listing.name and not string.find(record, listing.name, 1, true) then return false end
-  local status, _, _, expires, passed_by, _, deadline, caught_by = string.match(record, RECORD)
+  local status, approval, _, expires, passed_by, _, deadline, caught_by = string.match(record, RECORD)
   if not status then return false end
-  if listing.isAsked then
+  if listing.isWaiting then
+    if status ~= 'pending' or approval ~= 'waiting' or listing.now >= tonumber(expires) then return false end
+  elseif listing.isAsked then
     local until_then = extra and status == 'caught' and string.match(extra, ' z[^/]+/%l/%d+/(%d+)/o')
     local over = until_then and math.min(until_then, string.match(extra, ' h(%d+)') or deadline)
     if not over or listing.now >= over then return false end
@@ -62,6 +64,11 @@ local function itemOf(listing, key, score, member, record, extra)
   -- An error may have a megabyte: if it is too long, it isn't read.
   local length = not isFirst and not listing.isLive and redis.call('HSTRLEN', key, listing.field)
   if length and length > listing.texts then return nil end
+  if listing.isWaiting then
+    local task, digest = unpack(redis.call('HMGET', key, 't', 'h'))
+    listing.texts, listing.count = listing.texts - #(task or ''), listing.count + 1
+    return { score, member, record, extra or false, digest, task or false, redis.call('HSTRLEN', key, 'p') }
+  end
   local decision, fault, progress = unpack(redis.call('HMGET', key, 'd', listing.field, 'g'))
   listing.texts = listing.texts - #(decision or '') - #(fault or '') - #(progress or '')
   -- Once it is done, the result is in the payload's place.
@@ -163,7 +170,7 @@ local function readList(listing, list, score, member, includes)
   if head then return head end
   local found, step, size = { false, false, 0, left = listing.looks }, listing.step, 8
   local partition = string.match(list, '^[^}]*}:')
-  found.prefix = partition and partition .. 'h:'
+  found.prefix = listing.base == '' and partition .. 'h:'
   local rank = rankToBegin(listing, list, score, member, includes)
   while rank >= 0 do
     local from, upto = rank, rank + size - 1
@@ -188,4 +195,13 @@ local function readLists(listing, first)
     lists[i] = readList(listing, KEYS[i], ARGV[at], ARGV[at + 1], ARGV[at + 2] == '1')
   end
   return lists
+end
+-- How many are in all lists together.
+local function countLists()
+  local count = 0
+  for i = 1, #KEYS do
+    -- The last member of a due index is no handoff (lib/due.lua).
+    count = count + redis.call('ZCOUNT', KEYS[i], '-inf', '(+inf')
+  end
+  return count
 end

@@ -50,6 +50,9 @@
 --   C  -                                     passed: what its callback tells           pass: as in x, a slash, and how
 --                                            (lib/events.lua)                          many of the payload's last
 --                                                                                      bytes are field o, at the end
+--   H  -                                     approval: the tag of the partition whose   pass: as in x
+--                                            list has it (waitingList in
+--                                            lib/inbox.lua), if not its own
 --   J  -                                     lists: a run, name:value                  pass: as in x
 --                                            (lib/runs.lua)
 --   K  -                                     caught: when the checkpoint was given, a   pass: t or b for a schedule's

@@ -95,7 +95,7 @@ local function succeed(attempt, pause)
     end
   end
   local next_extra = ' n' .. number .. ' o' .. id .. (pause > 0 and ' a' .. available or '') ..
-    string.gsub(extra, ' [^bcdgjmprstuwACJKMPSTUW]%S+', '')
+    string.gsub(extra, ' [^bcdgjmprstuwACHJKMPSTUW]%S+', '')
   -- An A2A task that has ended stays so: what comes after it is another.
   if attempt.begins then next_extra = string.gsub(next_extra, ' M%S+', ' M' .. next_id) end
   -- The next attempt keeps field b, and is blocked by the handoffs that this one still waited for: they may have ended
@@ -139,9 +139,9 @@ local function succeed(attempt, pause)
   local inbox = inboxOf(next_key, next_member, next_extra)
   if approval == 'waiting' then
     -- No person decided on an attempt that was for an inbox. They may decide on this one.
-    local waiting = string.sub(key, 1, #key - #member - 2) .. 'w:' .. string.sub(member, 1, colon - 1)
+    local waiting = waitingList(next_key, next_member, next_extra)
     redis.call('ZADD', waiting, msOnce(now), next_member)
-    redis.call('ZADD', string.sub(key, 1, #key - #member - 2) .. 'inboxes', 0, string.sub(member, 1, colon))
+    redis.call('ZADD', string.match(waiting, '^[^}]*}:') .. 'inboxes', 0, string.sub(member, 1, colon))
     redis.pcall('SPUBLISH', waiting, 'pending')
   end
   if inbox then

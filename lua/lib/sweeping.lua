@@ -22,7 +22,7 @@ end
 -- (sweep.lua). `is_named` says that the sweep looks at it again anyway.
 local function leaveWaiting(batch, due, place, member, prefix, key, record, extra, is_named)
   local now, later = batch.now, batch.later
-  local waiting = prefix .. 'w:' .. string.match(member, '^[^:]+')
+  local waiting = waitingList(key, member, extra)
   local score = redis.call('ZRANGE', due, place - 1, place - 1, 'WITHSCORES')[2]
   local pause = 1000 * 2 ^ (score % 1 * 32)
   local again = now - math.floor(score) + pause - 1000 < batch.retention and now + pause + score % 1 + 1 / 32

@@ -22,7 +22,7 @@ import type { Fields } from './fields.ts'
 import { contextIn, readPageToken, sinceIn, statesIn, writeToken } from './list.ts'
 import { readSendRequest } from './message.ts'
 import type { SendRequest } from './message.ts'
-import { answerOfMessage, digestOfMessage, idsOfMessage, passingOf } from './passing.ts'
+import { answerOfMessage, digestOfMessage, idOfMessage, passingOf } from './passing.ts'
 import { PushCalls } from './push-calls.ts'
 import type { PushParts } from './push-calls.ts'
 import { isTerminal, taskStanding } from './status.ts'
@@ -216,9 +216,8 @@ export class A2aCalls {
    * since the card may have changed. One that begins meanwhile is found by pass.
    */
   async #taskOf (call: A2aCall, digest: string): Promise<string | undefined> {
-    const ids = idsOfMessage(digest, call.card.inbox, call.request.caller)
-    const found = await Promise.all(ids.map(id => this.#find(call, id, { texts: 'none' })))
-    return ids.find((_, at) => found[at] !== null)
+    const id = idOfMessage(digest, call.card.inbox, call.request.caller)
+    return await this.#find(call, id, { texts: 'none' }) === null ? undefined : id
   }
 
   /** Answers what is asked now; the same message again changes nothing, whatever is asked by then. */

@@ -51,9 +51,9 @@ function keyOfMessage (digest: string): string {
   return `a2a\t${digest}`
 }
 
-/** The ids that a task of this message can have: where a person must approve it, it is in another partition. */
-export function idsOfMessage (digest: string, inbox: string, { tenant, agent }: Caller): string[] {
-  return [false, true].map(requireHuman => derivedId(tenant, agent, requireHuman, keyOfMessage(digest), inbox))
+/** The id that the task of this message has. */
+export function idOfMessage (digest: string, inbox: string, { tenant, agent }: Caller): string {
+  return derivedId(tenant, agent, false, keyOfMessage(digest), inbox)
 }
 
 function member (name: string, text: Buffer | undefined): Buffer[] {

@@ -15,7 +15,7 @@ export function tagIn (key: string): string {
  * off it. There are 1,024 partitions. Partition i's tag hashes to one of the slots 16i to 16i+15 of Redis Cluster's
  * 16,384. So however the slots are split among masters, each master gets an even share of the partitions.
  */
-export const partitionCount = 1024
+const partitionCount = 1024
 
 const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
 
@@ -78,10 +78,7 @@ export function randomId (): string {
   return tags[pool.readUInt16LE(at) % partitionCount] + pool.toString('base64url', at + 2, at + bytesPerId)
 }
 
-/**
- * A new id in the tenant's home partition. The tenant's waiting list is there too, so one script in one slot changes
- * both.
- */
+/** A new id in the tenant's home partition, for what a person decides on and is for no inbox. */
 export function randomHomeId (tenant: string): string {
   return homeTag(tenant) + randomToken()
 }
@@ -113,15 +110,23 @@ export function derivedId (
   const scope = to === undefined ? '' : `${to} `
   const digest =
     createHash('sha256').update(`pass ${tenant} ${agent} ${requireHuman} ${scope}${idempotencyKey}`).digest()
-  const tag = requireHuman
-    ? homeTag(tenant)
-    : to === undefined ? tags[digest.readUInt16LE(30) % partitionCount] : inboxTag(tenant, to)
+  const tag = to !== undefined
+    ? inboxTag(tenant, to)
+    : requireHuman ? homeTag(tenant) : tags[digest.readUInt16LE(30) % partitionCount]
   return tag + digest.toString('base64url', 0, 16)
 }
 
+/**
+ * The id that version 0.2.0 gave a handoff with an Idempotency-Key, for an inbox and a person. The version after this
+ * one may leave it out.
+ */
+export function formerId (tenant: string, id: string): string {
+  return homeTag(tenant) + id.slice(3)
+}
+
 /** The tag of the partition of a schedule's handoffs: an inbox's own, else its tenant's home. */
-export function runsTag (tenant: string, requireHuman: boolean, to: string | undefined): string {
-  return requireHuman || to === undefined ? homeTag(tenant) : inboxTag(tenant, to)
+export function runsTag (tenant: string, to: string | undefined): string {
+  return to === undefined ? homeTag(tenant) : inboxTag(tenant, to)
 }
 
 /**
@@ -136,7 +141,7 @@ export function tickId (tag: string, text: string): string {
 const maxHomes = 10_000
 const homes = new Map<string, string>()
 
-/** The tag of the partition that holds a tenant's waiting list. */
+/** The tag of the partition that has what belongs to a tenant as a whole. */
 export function homeTag (tenant: string): string {
   let tag = homes.get(tenant)
   if (tag === undefined) {
@@ -146,20 +151,9 @@ export function homeTag (tenant: string): string {
   return tag
 }
 
-/** The tag of the partition that holds an inbox's handoffs, except those that need a person's approval. */
+/** The tag of the partition that holds an inbox's handoffs. */
 export function inboxTag (tenant: string, inbox: string): string {
   return tagOfDigest(`inbox ${tenant} ${inbox}`)
-}
-
-/**
- * An inbox has two partitions: its own, and its tenant's home partition, for handoffs that a person decides on.
- * @param tag of one partition
- * @returns the other one's tag; null if one partition is both
- */
-export function otherInboxTag (tag: string, tenant: string, inbox: string): string | null {
-  const home = homeTag(tenant)
-  const other = tag === home ? inboxTag(tenant, inbox) : home
-  return other === tag ? null : other
 }
 
 /**

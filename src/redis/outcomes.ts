@@ -29,6 +29,7 @@ export const outcomes = {
     'late'
   ],
   claim: ['claimed', 'known', 'left', 'reused', 'late'],
+  count: ['counted'],
   decide: [
     'approved', 'rejected', 'replayed', 'not_found', 'no_approval_required', 'already_decided', 'cancelled', 'expired',
     'self_approval', 'content_changed', 'newer', 'full', 'late'
@@ -58,7 +59,6 @@ export const outcomes = {
     'already_done', 'already_failed', 'already_declined', 'newer', 'full', 'late'
   ],
   'inbox-set': ['set', 'late'],
-  'inbox-settle': ['settled', 'late'],
   'inbox-tidy': ['tidied', 'late'],
   inbox: ['counted'],
   inboxes: ['named'],
@@ -77,7 +77,7 @@ export const outcomes = {
   listen: ['noted', 'late'],
   listeners: ['listened'],
   outbox: ['outbox'],
-  pass: ['passed', 'replayed', 'inbox_full', 'elsewhere', 'reused', 'fresh', 'ticked', 'newer', 'late'],
+  pass: ['passed', 'replayed', 'inbox_full', 'reused', 'fresh', 'ticked', 'newer', 'late'],
   position: ['ahead', 'not_found'],
   probe: ['written', 'no_room', 'late'],
   'push-note': ['noted', 'unknown', 'late'],
@@ -118,8 +118,6 @@ export const outcomes = {
   'token-block': ['set', 'full', 'late'],
   'token-blocks': ['listed'],
   trim: ['trimmed', 'late'],
-  turns: ['read'],
-  waiting: ['listed'],
   'webhook-change': ['rotated', 'enabled', 'not_found', 'late'],
   'webhook-claim': ['claimed', 'gone', 'late'],
   'webhook-create': ['created', 'too_many', 'late'],

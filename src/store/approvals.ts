@@ -1,10 +1,9 @@
 import { TooLarge } from '../core/errors.ts'
-import type { Labels } from '../core/labels.ts'
+import { homeTag } from '../core/ids.ts'
 import { personWord, subjectMark } from '../core/model.ts'
 import type { Caller, HandoffRecord } from '../core/model.ts'
 import { handoffOfMember, memberOf } from './key-names.ts'
 import type { KeyNames } from './key-names.ts'
-import { wordsOf } from './lists.ts'
 import type { Lanes } from '../redis/lanes.ts'
 import { parseRecord, readCallback, readRefusal, readSeen, tagged } from './replies.ts'
 import type { CallbackStands, Refused, RefusedReply, Seen } from './replies.ts'
@@ -34,24 +33,16 @@ export type InspectReply =
  * A handoff that waits for a person. Its task is as much of the JSON string as the list keeps, the digest is its
  * content's (empty if it has none), and `size` is how many bytes its payload has.
  */
-export interface Waiting { id: string, record: HandoffRecord, task: Buffer, digest: string, size: number }
-/** Which handoffs are listed: for this inbox, and with all of these labels. */
-export interface WantedWaiting { inbox?: string | undefined, labels?: Labels | undefined }
-/**
- * How many members a call looks at if it lists only some. A call that lists all may look at more: it takes long only
- * after many have expired, which no client can bring about at will.
- */
-const looksForSome = 128
+export interface WaitingHandoff {
+  id: string
+  score: number
+  record: HandoffRecord
+  task: Buffer
+  digest: string
+  size: number
+}
 
-/** A position in the list: the last handoff seen. */
-export interface ListPlace { createdAt: number, id: string }
-/**
- * A call's part of the list, perhaps empty, and the position to go on from; null at the end of the list. `count` is how
- * many wait in all, with those that have expired since the last sweep. By Redis’s clock it was `now`.
- */
-interface WaitingPart { items: Waiting[], next: ListPlace | null, count: number, now: number }
-
-/** Approvals in Redis: one method per script. */
+/** Approvals in Redis: one method per script. store/lists.ts lists them. */
 export class Approvals {
   readonly #lanes: Lanes
   readonly #scripts: Scripts
@@ -76,9 +67,7 @@ export class Approvals {
     return this.#lanes.call({
       script: this.#scripts.decide,
       tag,
-      keys: [
-        this.#keyNames.handoff(tag, member), this.#keyNames.waiting(tag, tenant), this.#keyNames.due(tag, tenant)
-      ],
+      keys: [this.#keyNames.handoff(tag, member), this.#keyNames.due(tag, tenant)],
       texts: [
         verdict, token, caller.agent, this.#retention, member, ...itsSeen, subjectMark(caller), personWord(caller)
       ],
@@ -98,37 +87,13 @@ export class Approvals {
     return this.#lanes.call({ script, tag: place.tag, keys: [key], texts, decode: readInspection })
   }
 
-  /** The channel for changes of a tenant's list. */
-  channelOf (tenant: string, tag: string): string {
-    return this.#keyNames.waiting(tag, tenant)
-  }
-
   /**
-   * The handoffs that wait for a person of this tenant, oldest first, after the position `after`. One call looks at a
-   * limited number.
+   * The channel for changes of what waits for people of a tenant. In a Cluster what is for an inbox is announced
+   * elsewhere.
    */
-  list (
-    tenant: string, tag: string, after: ListPlace | null, limit: number, wanted: WantedWaiting = {}
-  ): Promise<WaitingPart> {
-    const from = after === null ? ['0', ''] : [String(after.createdAt), memberOf(tenant, after.id)]
-    return this.#lanes.call({
-      script: this.#scripts.waiting,
-      tag,
-      keys: [this.#keyNames.waiting(tag, tenant)],
-      texts: [...from, String(limit), this.#keyNames.partition(tag), ...narrowing(wanted)],
-      decode: readList,
-    })
+  channelOf (tenant: string): string {
+    return this.#keyNames.waiting(homeTag(tenant), tenant)
   }
-}
-
-/** Are only some wanted? */
-export function isNarrow (wanted: WantedWaiting): boolean {
-  return wordsOf(wanted) !== ''
-}
-
-/** The script's arguments if only some are wanted: their words, and how many members to look at. */
-function narrowing (wanted: WantedWaiting): string[] {
-  return isNarrow(wanted) ? [wordsOf(wanted), String(looksForSome)] : []
 }
 
 function readDecision (reply: unknown): DecisionReply {
@@ -153,22 +118,14 @@ function readInspection (reply: unknown): InspectReply {
   }
 }
 
-function readList (reply: unknown): WaitingPart {
-  const [, now, since, after, count, ...parts] = tagged(reply)
-  const items: Waiting[] = []
-  for (let at = 0; at < parts.length; at += 6) {
-    items.push({
-      id: handoffOfMember(parts[at]).id,
-      record: parseRecord(parts[at + 1], parts[at + 3]),
-      task: parts[at + 2] as Buffer,
-      digest: String(parts[at + 4] ?? ''),
-      size: parts[at + 5] as number
-    })
-  }
+/** @param item as lua/list.lua gives it */
+export function readWaiting ([score, member, record, extra, digest, task, size]: unknown[]): WaitingHandoff {
   return {
-    items,
-    next: after === null ? null : { createdAt: Number(since), id: handoffOfMember(after).id },
-    count: count as number,
-    now: now as number,
+    id: handoffOfMember(member).id,
+    score: Number(score),
+    record: parseRecord(record, extra),
+    task: (task ?? Buffer.from('""')) as Buffer,
+    digest: String(digest ?? ''),
+    size: size as number
   }
 }

@@ -1,5 +1,5 @@
 import { TooLarge } from '../core/errors.ts'
-import { otherInboxTag } from '../core/ids.ts'
+import { homeTag } from '../core/ids.ts'
 import type { Decision, HandoffRecord } from '../core/model.ts'
 import { readChangedRun } from './runs.ts'
 import type { ChangedRun } from './runs.ts'
@@ -26,8 +26,6 @@ export interface NewHandoff extends HandoffPlace {
   expiresIn: number
   /** The options, in the form that lua/pass.lua takes (handoffs/lifecycle/service.ts); empty for a plain handoff. */
   options: string
-  /** In a Cluster, how many are pending in the inbox's other partition, if that is known. */
-  elsewhere?: number | undefined
   /** Begins with `"task":` and the task. The result schema follows it, if there is one. */
   payload: Buffer
 }
@@ -144,15 +142,14 @@ export class Handoffs {
     const { tag, tenant } = handoff
     const member = memberOf(tenant, handoff.id)
     const keys = this.#liveKeys(tag, tenant, member)
-    if (handoff.requireHuman) keys.push(this.#keyNames.waiting(tag, tenant))
-    const other = handoff.to === undefined ? null : otherInboxTag(tag, tenant, handoff.to)
+    // On one Redis the waiting list is in the home partition.
+    const home = handoff.requireHuman && this.#isOneRedis ? homeTag(tenant) : tag
+    if (handoff.requireHuman) keys.push(this.#keyNames.waiting(home, tenant))
     if (handoff.to !== undefined) keys.push(this.#keyNames.inbox(tag, tenant, handoff.to))
-    if (other !== null && this.#isOneRedis) keys.push(this.#keyNames.inbox(other, tenant, handoff.to!))
     const token = handoff.traceparent === undefined ? handoff.token : `${handoff.token}/${handoff.traceparent}`
     const texts = [`${handoff.passedBy} ${token}`, String(handoff.expiresIn)]
     if (handoff.options !== '') {
-      const isLimited = other !== null && !this.#isOneRedis && handoff.options !== onlyAsks
-      texts.push(handoff.options + (isLimited ? ` f${handoff.elsewhere ?? '?'}` : ''))
+      texts.push(home === tag || handoff.options === onlyAsks ? handoff.options : `${handoff.options} H${home}`)
     }
     return this.#lanes.call({
       script: this.#scripts.pass,

@@ -10,8 +10,8 @@ import { tagged } from './replies.ts'
 import type { Lifetimes, Scripts } from '../redis/scripts.ts'
 
 /**
- * One of the two partitions where an inbox has lists: its own, or its tenant's home partition, for handoffs that a
- * person decides on. `other`: the other one; left out if one partition has both.
+ * An inbox in its partition; or in its tenant's home partition, where version 0.2.0 kept what a person decides on.
+ * `other`: the other one; left out if one partition is both.
  */
 export interface InboxPlace { tenant: string, inbox: string, tag: string, other?: string }
 
@@ -21,20 +21,12 @@ export interface Wanted {
   agent: string
   /** How many at most; 0: only the handoffs that this token took before. */
   max: number
-  /** How many bytes the answer has already. */
-  size: number
   /** How long the note of this token's take is kept, in milliseconds; null: as long as a call may be retried. */
   lifetime: number | null
   /** The request's digest; '-' without an Idempotency-Key. */
   request: string
-  /** Distinguishes the requests that have this token. */
-  requester: string
-  /** The positions in the home list, ascending, as `positions` read them; null if the reply needn't have positions. */
-  positions: readonly string[] | null
-  /**
-   * For the own list what `positions` said of the home list, if it was read; for the home list, that places are kept.
-   */
-  known?: InboxPositions | 'placed' | null
+  /** In a Cluster: how many of the inbox's handoffs are caught in its other partition; left out if that isn't known. */
+  caughtElsewhere?: number | undefined
   /** How many bytes the payloads may have together; left out, or Infinity, for any. */
   maxBytes?: number | undefined
   /** What the worker calls itself. */
@@ -54,24 +46,10 @@ export interface Claim { token: string, request: string, requester: string, tag:
  */
 interface ClaimReply { outcome: 'claimed' | 'known' | 'left' | 'reused', chosen: string, gone: string }
 
-export interface TakenHandoff extends Caught { id: string, position: number }
-export type TakeReply = {
-  outcome: 'taken' | 'replayed'
-  /** There may be more. */
-  isMore: boolean
-  /** How many of the home list's handoffs are to be taken now. */
-  elsewhere: number
-  /** The own partition keeps places for these. */
-  isPlaced: boolean
-  items: TakenHandoff[]
-} | { outcome: 'reused' | 'left' | 'closed' | 'limited' }
-
-/**
- * Each entry is a position and a length in bytes. `isMore`: there may be more after the entries that were looked at.
- * `caught`: how many of the inbox's handoffs are caught in this partition; null if that wasn't asked for. `readAt`:
- * when that was, in its Redis's milliseconds.
- */
-export interface InboxPositions { positions: string[], isMore: boolean, caught: number | null, readAt: number }
+export interface TakenHandoff extends Caught { id: string }
+/** `isMore`: there may be more. */
+type TakeReply = { outcome: 'taken' | 'replayed', isMore: boolean, items: TakenHandoff[] } |
+  { outcome: 'reused' | 'left' | 'closed' | 'limited' }
 
 /** An inbox's settings, by operators. */
 interface InboxSettings { paused: boolean, maxCaught: number | null, maxPending: number | null }
@@ -110,7 +88,7 @@ export interface NamedInbox {
 const names = { listsACall: 64, callsAtOnce: { oneRedis: 2, cluster: 64 } }
 
 /** How many parts of lua/take.lua's reply one item takes. */
-const partsAnItem = 10
+const partsAnItem = 9
 
 /** The inboxes in Redis: one method per script. */
 export class Inboxes {
@@ -118,51 +96,39 @@ export class Inboxes {
   readonly #scripts: Scripts
   readonly #keyNames: KeyNames
   readonly #tags: readonly string[]
-  readonly #workTtl: string
   readonly #retention: string
   /** Whether one call may use keys of several partitions. */
   readonly #isOneRedis: boolean
 
   constructor (
     lanes: Lanes, scripts: Scripts, keyNames: KeyNames,
-    { tags, isOneRedis, workTtl, retention }: Lifetimes & { tags: readonly string[], isOneRedis: boolean }
+    { tags, isOneRedis, retention }: Pick<Lifetimes, 'retention'> & { tags: readonly string[], isOneRedis: boolean }
   ) {
     this.#lanes = lanes
     this.#scripts = scripts
     this.#keyNames = keyNames
     this.#tags = tags
     this.#isOneRedis = isOneRedis
-    this.#workTtl = String(workTtl)
     this.#retention = String(retention)
   }
 
   /** @throws {TooLarge} they have more bytes than may be; it took nothing */
   take (
     { tag, tenant, inbox, other }: InboxPlace,
-    wanted: Wanted
+    { token, agent, max, lifetime, request, caughtElsewhere, maxBytes = Infinity, worker }: Wanted
   ): Promise<TakeReply> {
-    const { token, agent, max, size, lifetime, request, requester, positions, known = null, worker } = wanted
-    const { maxBytes = Infinity } = wanted
-    const due = this.#keyNames.due(tag, tenant)
-    const keys = [this.#keyNames.inbox(tag, tenant, inbox), due, this.#keyNames.taken(tag, token)]
+    const keys = [
+      this.#keyNames.inbox(tag, tenant, inbox), this.#keyNames.due(tag, tenant), this.#keyNames.taken(tag, token)
+    ]
     const texts = [
-      token, agent, this.#workTtl, this.#retention, this.#keyNames.handoff(tag, ''), String(max), String(size),
-      lifetime === null ? '' : String(lifetime), request, positions === null ? '' : positions.join(' ') || '-',
-      requester, this.#isOneRedis || other === undefined ? '' : textOfKnown(known)
+      token, agent, String(max), lifetime === null ? '' : String(lifetime), request,
+      this.#isOneRedis || other === undefined ? '' : String(caughtElsewhere ?? '?')
     ]
     if (maxBytes !== Infinity) texts.push(String(maxBytes))
     else if (worker !== undefined) texts.push(String(Number.MAX_SAFE_INTEGER))
     if (worker !== undefined) texts.push(worker)
     if (this.#isOneRedis && other !== undefined) keys.push(this.#keyNames.inbox(other, tenant, inbox))
     return this.#lanes.call({ script: this.#scripts.take, tag, keys, texts, isAlone: max !== 1, decode: readTake })
-  }
-
-  /** The positions of the first handoffs that can be caught, ascending. @param counts how many are caught, too */
-  positions ({ tag, tenant, inbox }: InboxPlace, max: number, counts = false): Promise<InboxPositions> {
-    const texts = [String(max), this.#keyNames.handoff(tag, ''), ...counts ? ['1'] : []]
-    return this.#lanes.call({
-      script: this.#scripts.turns, tag, keys: [this.#keyNames.inbox(tag, tenant, inbox)], texts, decode: readPositions
-    })
   }
 
   count ({ tag, tenant, inbox }: InboxPlace): Promise<Counted> {
@@ -185,20 +151,6 @@ export class Inboxes {
     const texts = [paused === undefined ? '' : paused ? '1' : '0', textOf(maxCaught), textOf(maxPending), version]
     return this.#lanes.call({
       script: this.#scripts['inbox-set'], tag, keys: [this.#keyNames.inbox(tag, tenant, inbox)], texts, decode: readSet
-    })
-  }
-
-  /**
-   * Gives back the places that a token kept for handoffs of the home list.
-   * @param at when it took some, in milliseconds; null if it took none
-   */
-  settle ({ tag, tenant, inbox }: InboxPlace, token: string, at: number | null): Promise<unknown> {
-    return this.#lanes.call({
-      script: this.#scripts['inbox-settle'],
-      tag,
-      keys: [this.#keyNames.inbox(tag, tenant, inbox)],
-      texts: [token, at === null ? '' : String(at)],
-      decode: tagged
     })
   }
 
@@ -289,16 +241,9 @@ export class Inboxes {
 
   /** Releases the claim, if this request was the first to make it, or the last to choose by it. */
   unclaim ({ tag, token, request, requester }: Claim): Promise<unknown> {
-    return this.#forget(tag, this.#keyNames.request(tag, token), `${request} ${requester}`)
-  }
-
-  /** Removes the note that this request is taking from the home list, where `elsewhere` handoffs were left to it. */
-  stay ({ tag }: InboxPlace, { token, request, requester }: Claim, elsewhere: number): Promise<unknown> {
-    return this.#forget(tag, this.#keyNames.taken(tag, token), `${request} ${elsewhere} @${requester} `)
-  }
-
-  #forget (tag: string, key: string, expected: string): Promise<unknown> {
-    return this.#lanes.call({ script: this.#scripts.delete, tag, keys: [key], texts: [expected, ''], decode: tagged })
+    const key = this.#keyNames.request(tag, token)
+    const texts = [`${request} ${requester}`, '']
+    return this.#lanes.call({ script: this.#scripts.delete, tag, keys: [key], texts, decode: tagged })
   }
 
   /** The channel that announces when a token has taken something here. */
@@ -318,23 +263,15 @@ export class Inboxes {
 }
 
 function readTake (reply: unknown): TakeReply {
-  const [outcome, more, elsewhere, placed, ...parts] = tagged(reply)
+  const [outcome, more, ...parts] = tagged(reply)
   if (outcome === 'larger') throw new TooLarge()
   if (more === undefined) return { outcome: outcome as 'closed' }
   const items: TakenHandoff[] = []
   for (let at = 0; at < parts.length; at += partsAnItem) {
-    const [position, ...caught] = parts.slice(at, at + partsAnItem)
-    items.push({ position: position as number, id: handoffOfMember(caught[0]).id, ...readCaught(caught) })
+    const caught = parts.slice(at, at + partsAnItem)
+    items.push({ id: handoffOfMember(caught[0]).id, ...readCaught(caught) })
   }
-  const isPlaced = placed === 1
-  return { outcome: outcome as 'taken', isMore: more === 1, elsewhere: elsewhere as number, isPlaced, items }
-}
-
-function readPositions (reply: unknown): InboxPositions {
-  const [, more, caught, readAt, ...positions] = tagged(reply)
-  return {
-    positions: positions.map(String), isMore: more === 1, caught: caught as number | null, readAt: readAt as number
-  }
+  return { outcome: outcome as 'taken', isMore: more === 1, items }
 }
 
 /** @param counts as lua/lib/inbox.lua has them */
@@ -361,12 +298,6 @@ function readSettings ([paused, maxCaught, maxPending]: unknown[]): InboxSetting
 function readSet (reply: unknown): SetReply {
   const [, changed, version, ...settings] = tagged(reply)
   return { isChanged: changed === 1, version: String(version), settings: readSettings(settings) }
-}
-
-/** The argument of lua/take.lua about the inbox's other partition. */
-function textOfKnown (known: NonNullable<Wanted['known']> | null): string {
-  if (known === 'placed') return '!'
-  return known === null || known.caught === null ? '?' : `${known.caught}/${known.readAt}`
 }
 
 function readClaim (reply: unknown): ClaimReply {

@@ -47,7 +47,10 @@ export class KeyNames {
     return `${this.partition(tag)}tenants`
   }
 
-  /** A tenant's handoffs that wait for a person. */
+  /**
+   * A tenant's handoffs that wait for a person, by when they were passed: on one Redis all in its home partition, in a
+   * Cluster each in its own.
+   */
   waiting (tag: string, tenant: string): string {
     return `${this.partition(tag)}w:${tenant}`
   }
@@ -135,8 +138,8 @@ export class KeyNames {
     return this.#isOneRedis ? `${this.#prefix}:` : this.partition(tag)
   }
 
-  /** The beginning of all keys, if runs are in no partition; else empty. */
-  ofRuns (): string {
+  /** The beginning of all keys, if a list may have handoffs of all partitions; else empty. */
+  ofAll (): string {
     return this.#isOneRedis ? `${this.#prefix}:` : ''
   }
 

@@ -78,22 +78,16 @@ export class InboxListeners {
     })
   }
 
-  /**
-   * How many can be caught before it, in this list of its inbox; null if it isn't in the list.
-   * @param of the handoff, or its position in the inbox's other list
-   */
-  ahead (
-    { tag, tenant, inbox }: InboxPlace, of: HandoffPlace | string
-  ): Promise<{ count: number, position: string } | null> {
-    const text = typeof of === 'string' ? of : memberOf(tenant, of.id)
+  /** How many can be caught from its inbox before it; 0 if it can't be caught there yet. */
+  ahead ({ tag, tenant, id }: HandoffPlace, inbox: string): Promise<number> {
     return this.#lanes.call({
       script: this.#scripts.position,
       tag,
       keys: [this.#keyNames.inbox(tag, tenant, inbox)],
-      texts: [text],
+      texts: [memberOf(tenant, id)],
       decode: reply => {
-        const [outcome, count, position] = tagged(reply)
-        return outcome === 'not_found' ? null : { count: count as number, position: String(position) }
+        const [, count = 0] = tagged(reply)
+        return count as number
       }
     })
   }

@@ -1,19 +1,22 @@
 import { homeTag, inboxTag } from '../core/ids.ts'
-import type { Asked, Decision, DecisionState, Extra, HandoffRecord, Status } from '../core/model.ts'
-import { personMembers } from '../core/model.ts'
+import type { Asked, Decision, DecisionState, HandoffRecord, Status } from '../core/model.ts'
 import type { Lanes } from '../redis/lanes.ts'
 import type { Scripts } from '../redis/scripts.ts'
 import { digest } from './api-keys.ts'
 import { parseProgress, textOf } from './handoffs.ts'
 import type { AgentTexts } from './handoffs.ts'
+import { readWaiting } from './approvals.ts'
+import type { WaitingHandoff } from './approvals.ts'
+import { readEntry } from './decision-entry.ts'
+import type { DecisionEntry } from './decision-entry.ts'
 import { handoffOfMember, memberOf } from './key-names.ts'
 import type { KeyNames } from './key-names.ts'
-import { parseDecision, parseExtra, parseRecord, tagged } from './replies.ts'
+import { parseDecision, parseRecord, tagged } from './replies.ts'
 
 /** A search. Times in milliseconds. */
 export interface Wanted {
   tenant: string
-  state: 'live' | 'failed' | 'ended' | 'asked' | 'decisions'
+  state: 'live' | 'failed' | 'ended' | 'waiting' | 'asked' | 'decisions'
   /** For `asked`: whom the questions ask. Left out: a person. */
   of?: Asked | undefined
   /** Of what failed: the earliest end first, not the latest. */
@@ -63,24 +66,6 @@ const taskReads: readonly TaskRead[] = ['nothing', 'title', 'beginning']
 /** A page of the list, perhaps empty, and where to go on; null at its end. By Redis’s clock it was `now`. */
 export interface ListedPage<Item = ListedHandoff> { items: Item[], next: ListPosition | null, now: number }
 
-/**
- * What a person decided, or answered. `id` is the entry's: the handoff's, a slash, and the moment. The texts are null
- * once they were forgotten: the note, JSON, and the beginning of the task or of the question, a JSON string.
- */
-export interface DecisionEntry {
-  id: string
-  score: number
-  state: DecisionState
-  by: string
-  /** Members of JSON, of who signed in by an issuer. */
-  person: string
-  passedBy: string
-  askId: string | null
-  digest: string | null
-  extra: Extra
-  texts: { note: string, text: Buffer } | null
-}
-
 /** How far one of the merged lists was read: to `at`; null before the start. */
 interface Progress {
   readonly tag: string
@@ -100,10 +85,10 @@ const listsACall = { many: 64, few: 8 }
 /** How many members one call looks at, over all its lists: if it reads their records, and if it passes them by. */
 const looksACall = { reading: 128, passing: 1024 }
 /**
- * How many rounds of calls a page may take, how many members it may look at in all, and how much of agents' texts it
- * may read: it ends after the calls that read more.
+ * How many rounds of calls a page of many lists and of few may take, how many members it may look at in all, and how
+ * much of agents' texts it may read: it ends after the calls that read more.
  */
-const pageLimits = { rounds: 8, looks: 40_000, texts: 2 * 1024 * 1024 }
+const pageLimits = { rounds: { many: 8, few: 32 }, looks: 40_000, texts: 2 * 1024 * 1024 }
 
 /**
  * The lists of a tenant's handoffs, merged from all partitions. A page's cost is bounded, in short calls: it may find
@@ -135,6 +120,32 @@ export class Lists {
     return this.#merged(wanted, from, limit, tasks, readItem)
   }
 
+  /** The same of what waits for a person. */
+  waiting (
+    wanted: Omit<Wanted, 'state'>, from: ListPosition | null, limit: number
+  ): Promise<ListedPage<WaitingHandoff>> {
+    return this.#merged({ ...wanted, state: 'waiting' }, from, limit, 'nothing', readWaiting)
+  }
+
+  /** How many there are in all lists; among what waits, for some seconds those that have expired. */
+  async count (wanted: Wanted): Promise<number> {
+    const lists = this.#listsOf(wanted, null)
+    const { oneRedis, cluster } = callsAtOnce
+    const size = this.#isOneRedis ? listsACall.many : 1
+    let sum = 0
+    for (const some of inGroups(inGroups(lists, size), this.#isOneRedis ? oneRedis : cluster)) {
+      const replies = await Promise.all(some.map(call => this.#lanes.call({
+        script: this.#scripts.count,
+        tag: call[0]!.tag,
+        keys: call.map(({ key }) => key),
+        texts: [],
+        decode: tagged
+      })))
+      sum = replies.reduce((sum, [, count]) => sum + (count as number), sum)
+    }
+    return sum
+  }
+
   /** The same of what people decided. @param tag the one partition to read; left out: all */
   decisions (
     wanted: Omit<Wanted, 'state'>, from: ListPosition | null, limit: number, tag?: string
@@ -150,7 +161,9 @@ export class Lists {
     const lists = this.#listsOf(wanted, from, tag)
     const items: Item[] = []
     let [now, looks, texts] = [0, pageLimits.looks, pageLimits.texts]
-    for (let round = 0; round < pageLimits.rounds && looks > 0 && texts > 0; round++) {
+    const { many, few } = pageLimits.rounds
+    const rounds = lists.length > listsACall.few ? many : few
+    for (let round = 0; round < rounds && looks > 0 && texts > 0; round++) {
       // In order: a call reads its first item however long that is. So each round reads the next items of the page.
       const open = lists.filter(({ isAtEnd }) => !isAtEnd)
         .sort((one, other) => one.at === null || other.at === null ? 0 : order(one.at, other.at))
@@ -197,16 +210,21 @@ export class Lists {
     return this.#lanes.call({ script: this.#scripts[name], tag, keys: [key], texts, decode: tagged })
   }
 
+  /** The partitions that may have wanted handoffs: for an inbox one or two; undefined: all. */
+  tagsOf ({ tenant, state, inbox, run }: Pick<Wanted, 'tenant' | 'state' | 'inbox' | 'run'>): string[] | undefined {
+    // On one Redis a run has one list, and so has what waits for a person.
+    if (this.#isOneRedis && (run !== undefined || state === 'waiting')) return [homeTag(tenant)]
+    return inbox === undefined ? undefined : [...new Set([inboxTag(tenant, inbox), homeTag(tenant)])]
+  }
+
   /** The lists that may have wanted handoffs. */
   #listsOf (wanted: Wanted, from: ListPosition | null, only?: string): Progress[] {
-    const { tenant, inbox, run } = wanted
-    // On one Redis a run has one list.
-    const tag = only ?? (run !== undefined && this.#isOneRedis ? homeTag(tenant) : undefined)
-    const tags = tag !== undefined ? [tag] : tagsFor({ tenant, inbox }) ?? this.#tags
+    const tags = only !== undefined ? [only] : this.tagsOf(wanted) ?? this.#tags
     return tags.map(tag => ({ tag, key: this.#keyOf(tag, wanted), at: from, isAtEnd: false, isWanted: false }))
   }
 
   #keyOf (tag: string, { tenant, state, inbox, run, of = 'person' }: Wanted): string {
+    if (state === 'waiting') return this.#keyNames.waiting(tag, tenant)
     if (state === 'asked') return this.#keyNames.asks(tag, tenant, of)
     if (state === 'decisions') return this.#keyNames.decisions(tag, tenant)
     if (run !== undefined) return this.#keyNames.run(tag, state === 'live' ? 'run' : 'ran', tenant, run)
@@ -225,7 +243,9 @@ export class Lists {
     const { reading, passing } = looksACall
     const calls = [
       ...inGroups(searched, size).map(lists => ({ lists, limit: 0, of: isDear ? reading : passing })),
-      ...dealt(read, Math.min(size, listsACall.few)).map(lists => ({ lists, limit, of: reading })),
+      // Of what waits all is read, but for what the sweep hasn't removed yet.
+      ...dealt(read, Math.min(size, listsACall.few))
+        .map(lists => ({ lists, limit, of: wanted.state === 'waiting' && !isDear ? passing : reading })),
     ].map(({ of, ...call }) => ({ ...call, looks: Math.floor(of / this.#shareOf(call.lists.length, areMany)) }))
     return inGroups(calls, this.#isOneRedis ? callsAtOnce.oneRedis : callsAtOnce.cluster)
   }
@@ -242,7 +262,8 @@ export class Lists {
     const texts = [
       orderOf(wanted), String(limit), String(looks), limit === 0 ? '' : textOfNumber(last), textOfNumber(since),
       textOfNumber(until), passedBy, caughtBy, statuses === undefined ? '' : ` ${statuses.join(' ')} `, wordsOf(wanted),
-      String(taskReads.indexOf(tasks)), wanted.run === undefined ? '' : this.#keyNames.ofRuns(),
+      String(taskReads.indexOf(tasks)),
+      wanted.run === undefined && wanted.state !== 'waiting' ? '' : this.#keyNames.ofAll(),
       ...lists.flatMap(({ at }) => at === null
         ? ['', '', '0']
         : [String(at.score), memberOf(tenant, at.id), at.includes ? '1' : '0'])
@@ -263,13 +284,8 @@ export class Lists {
 /** Lists that one call reads: how many items of each, and at how many members of each it looks. */
 interface Call { lists: readonly Progress[], limit: number, looks: number }
 
-/** The partitions that may have wanted handoffs: for an inbox one or two; undefined: all. */
-export function tagsFor ({ tenant, inbox }: Pick<Wanted, 'tenant' | 'inbox'>): string[] | undefined {
-  return inbox === undefined ? undefined : [...new Set([inboxTag(tenant, inbox), homeTag(tenant)])]
-}
-
 function isForwards ({ state, oldestFirst = false }: Wanted): boolean {
-  return state === 'live' || state === 'asked' || oldestFirst
+  return state === 'live' || state === 'waiting' || state === 'asked' || oldestFirst
 }
 
 /** As lua/list.lua calls it. */
@@ -286,7 +302,7 @@ function isNarrow ({ passedBy, caughtBy, statuses, ...wanted }: Wanted): boolean
 }
 
 /** The words of field x that it must have (lua/lib/record.lua); empty if any will do. */
-export function wordsOf (
+function wordsOf (
   { inbox, schedule, labels = [], errorCode }: Pick<Wanted, 'inbox' | 'schedule' | 'labels' | 'errorCode'>
 ): string {
   return (inbox === undefined ? '' : ` t${inbox}`) + (schedule === undefined ? '' : ` S${schedule}`) + labels.map(label => ` j${label}`).join('') +
@@ -347,29 +363,4 @@ function readItem (
     task: (task ?? null) as Buffer | null,
     title: (title ?? null) as Buffer | null,
   }
-}
-
-const factsShape = /^(\S+) (\S+) (\S+) (\S+) (\S+)(.*)$/
-
-/** As lua/lib/decisions.lua has it. */
-function readEntry ([score, member, facts, texts]: unknown[]): DecisionEntry {
-  const [, state, by, passedBy, askId, digest, words] = factsShape.exec(String(facts)) as string[]
-  return {
-    id: handoffOfMember(member).id,
-    score: Number(score),
-    state: state as DecisionState,
-    by: by!,
-    person: personMembers(/ @(\S+)/.exec(words!)?.[1]),
-    passedBy: passedBy!,
-    askId: askId === '-' ? null : askId!,
-    digest: digest === '-' ? null : digest!,
-    extra: parseExtra(words!),
-    texts: texts == null ? null : textsIn(texts as Buffer),
-  }
-}
-
-function textsIn (texts: Buffer): { note: string, text: Buffer } {
-  const noteAt = texts.indexOf(' ') + 1
-  const textAt = noteAt + Number(texts.toString('latin1', 0, noteAt))
-  return { note: texts.toString('utf8', noteAt, textAt), text: texts.subarray(textAt) }
 }

@@ -1,5 +1,5 @@
 import { TooLarge } from '../core/errors.ts'
-import { homeTag, inboxTag } from '../core/ids.ts'
+import { inboxTag } from '../core/ids.ts'
 import type { Lanes } from '../redis/lanes.ts'
 import type { Scripts } from '../redis/scripts.ts'
 import { questionIn } from './asks.ts'
@@ -143,35 +143,25 @@ export class Tasks {
       this.#retention, letters.join(''), context, since === undefined ? '' : String(since), behind ?? '', String(limit),
       String(most)
     ]
-    // What waits for a person is in the tenant's home partition.
-    const tags = [...new Set([inboxTag(tenant, inbox), homeTag(tenant)])]
-    const parts = await Promise.all(tags.map(tag => this.#lanes.call({
+    const tag = inboxTag(tenant, inbox)
+    return await this.#lanes.call({
       script: this.#scripts['task-list'],
       tag,
       keys: [this.#keyNames.tasks(tag, tenant, inbox, agent)],
       texts,
       decode: reply => {
         const [, count, looked, ...places] = tagged(reply)
-        return { count: count as number, looked: String(looked), places: places.map(String) }
+        return {
+          count: count as number, places: places.map(String), looked: String(looked) === '' ? undefined : String(looked)
+        }
       }
-    })))
-    const count = Math.min(most, parts.reduce((sum, { count }) => sum + count, 0))
-    // What is behind it comes once the other partition was looked at as far.
-    const [looked] = parts.map(part => part.looked).filter(place => place !== '').sort(byTime)
-    const places = parts.flatMap(part => part.places).sort(byTime)
-      .filter(place => looked === undefined || byTime(place, looked) <= 0)
-    return { count, places: places.slice(0, limit), looked }
+    })
   }
 }
 
 /** The id of the task at a place. */
 export function taskAt (place: TaskPlace): string {
   return place.split(' ')[2]!
-}
-
-function byTime (one: TaskPlace, other: TaskPlace): number {
-  const [here, there] = [one, other].map(place => Number(place.split(' ', 1)[0])) as [number, number]
-  return there - here || Buffer.compare(Buffer.from(other), Buffer.from(one))
 }
 
 function readTask (reply: unknown): TaskSeen | null {

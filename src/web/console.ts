@@ -92,10 +92,11 @@ async function titledActivity (
 async function readOverview (
   { inboxSettings, lists, approvals }: Console, caller: Caller, cursor: string | undefined
 ): Promise<Overview> {
-  const [{ items, next_cursor: next }, failed, waiting] = await Promise.all([
+  const [{ items, next_cursor: next }, failed, waiting, count] = await Promise.all([
     inboxSettings.list(caller, { limit: listed, ...cursor !== undefined && { cursor } }),
     readHandoffs(lists, caller, { state: 'failed', limit: 1 }),
     approvals.list(caller.tenant, undefined, 1),
+    approvals.count(caller.tenant),
   ])
   return {
     inboxes: items,
@@ -103,7 +104,7 @@ async function readOverview (
     next,
     // An empty part with a cursor: the list is long, and nothing is known yet.
     failed: { latest: failed.items[0], mayBe: failed.next !== null },
-    waiting: { count: waiting.count, since: waiting.items[0]?.record.createdAt },
+    waiting: { count: waiting.items.length === 0 ? 0 : count, since: waiting.items[0]?.record.createdAt },
     now: waiting.now,
   }
 }

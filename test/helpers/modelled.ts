@@ -265,7 +265,7 @@ const minute = 60_000
 
 /** What can be caught from it, in the order in which that is caught. */
 export function catchable (all: readonly Modelled[], inbox: Inbox): Modelled[] {
-  return listed(all, inbox).filter(({ status }) => status === 'pending').sort((one, other) => turnOf(one) - turnOf(other) || place(one) - place(other) || (one.first.id < other.first.id ? -1 : 1))
+  return listed(all, inbox).filter(({ status }) => status === 'pending').sort((one, other) => turnOf(one) - turnOf(other) || (one.first.id < other.first.id ? -1 : 1))
 }
 
 /**
@@ -291,9 +291,4 @@ function isFor (all: readonly Modelled[], { tenant, name }: Inbox): Modelled[] {
 /** The turn in microseconds, with the priority as its last digit. */
 export function turnOf ({ entered, passed: { priority = 0 } }: Modelled): number {
   return (entered! - priority * minute) * 1000 + priority
-}
-
-/** What needs no approval comes first of two with the same turn: it is in another list. */
-function place ({ passed }: Modelled): number {
-  return passed.require_human ? 1 : 0
 }

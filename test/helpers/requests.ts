@@ -209,7 +209,7 @@ export const readings: readonly Request[] = [
       const listed = model.all().filter(({ status, approval }) => status === 'pending' && approval === 'waiting')
       return ['listed', model.now, null, null, ...listed.flatMap(({ first: { id } }) => {
         const { s, t, x = null, h = null, p } = hashIn(model, id)!
-        return [`${tenant}:${id}`, s, t, x, h, p!.length]
+        return [`${tenant}:${id}`, s, x, h, t, p!.length]
       })]
     },
   },

@@ -104,7 +104,7 @@ export function reissue (on: Raw, now: number, { agent, deadline }: Omit<Asking,
 }
 
 function decide (on: Raw, now: number, verdict: 'approved' | 'rejected', { agent, token, deadline }: Asking, note: string | Buffer, seen: number | '', itsDigest: string) {
-  return run(on, 'decide', now, [on.keys.handoff(tag, itself(on)), on.keys.waiting(tag, tenant), on.keys.due(tag, tenant)],
+  return run(on, 'decide', now, [on.keys.handoff(tag, itself(on)), on.keys.due(tag, tenant)],
     [deadline, verdict, token, agent, lifetimes.retention, itself(on), seen, itsDigest, '', '', note])
 }
 
@@ -122,14 +122,17 @@ export function inspect (on: Raw, now: number) {
   return run(on, 'inspect', now, [on.keys.handoff(tag, itself(on))], [])
 }
 
-/** @param after the last one seen: when it was passed, and its member @param words those of field x that are wanted, and how many members to look at @returns its reply without the count, which `waitingCount` has */
-export async function waiting (on: Raw, now: number, limit: number, after: [created: number, member: string] = [0, ''], ...words: [] | [words: string] | [words: string, looks: number]) {
-  const reply = await run(on, 'waiting', now, [on.keys.waiting(tag, tenant)], [...after, limit, on.keys.partition(tag), ...words]) as unknown[]
-  return reply.toSpliced(4, 1)
-}
-
-export async function waitingCount (on: Raw, now: number, limit: number) {
-  return (await run(on, 'waiting', now, [on.keys.waiting(tag, tenant)], [0, '', limit, on.keys.partition(tag)]) as unknown[])[4]
+/**
+ * @param after where the list goes on: when that one was passed, its member, and whether it is itself still to come
+ * @param words those of field x that are wanted, and how many members to look at
+ * @returns `listed`, the time, where the list goes on (nulls at its end), and the parts of each item
+ */
+export async function waiting (
+  on: Raw, now: number, limit: number, [created, member, includes]: [created: number | '', member: string, includes?: '1'] = ['', ''], words = '', looks = 1000
+) {
+  const reply = await run(on, 'list', now, [on.keys.waiting(tag, tenant)], ['waiting', limit, looks, '', '', '', '', '', '', words, 0, '', created, member, includes ?? '0'])
+  const [outcome, at, , [since, behind, , ...items]] = reply as [string, number, number, [unknown, unknown, number, ...unknown[][]]]
+  return [outcome, at, since, behind, ...items.flatMap(([, ...parts]) => parts)]
 }
 
 export function status (on: Raw, now: number) {

@@ -112,8 +112,10 @@ t.test('after very many expired handoffs the list goes on, with a cursor', async
   const first = await passed(service)
   const [key] = Object.keys(await service.dump()).filter(name => name.includes('}:w:')) as [string]
   // Redis has deleted these hashes, and no sweep has come yet.
-  const gone = Array.from({ length: 12_000 }, () => randomHomeId('default'))
-  await service.redis.zadd(`${service.prefix}:${key}`, ...gone.flatMap(id => [start + 1, `default:${id}`]))
+  const gone = Array.from({ length: 80_000 }, () => randomHomeId('default'))
+  for (let at = 0; at < gone.length; at += 10_000) {
+    await service.redis.zadd(`${service.prefix}:${key}`, ...gone.slice(at, at + 10_000).flatMap(id => [start + 1, `default:${id}`]))
+  }
   await service.setClock(start + 2)
   const last = await passed(service)
   const ids: string[] = []

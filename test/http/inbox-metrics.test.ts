@@ -177,7 +177,7 @@ t.test('the sweeping replica alone shows them, and forgets names that have nothi
   })
 
   await t.test('names', async t => {
-    t.strictSame([await name(own), await name(home)], [['default:work'], ['default:', 'default:work']])
+    t.strictSame([await name(own), await name(home)], [['default:work'], ['default:']])
     await call('approver', 'POST', `/api/reject/${human}`, { note: 'no' })
     t.strictSame(await figures(service, 'approvals_waiting'), { default: 0 }, 'once more, for who watches it')
     t.strictSame(await figures(service, 'approvals_waiting'), {})

@@ -359,39 +359,3 @@ t.test('what was gone before anybody could end it leaves room in its inbox', asy
     await one.call('alice', 'POST', `/api/cancel/${second.json().handoff_id}`)
   }
 })
-
-t.test('in a Cluster, settings that one partition lost are set again in both', async t => {
-  const { name, approved, take, look, set } = work(spread)
-  await approved()
-  await set({ paused: true })
-  await spread.redis.del(`${spread.prefix}:{${inboxTag('default', name)}}:i:default:${name}:settings`)
-  t.match(await look(), { paused: false, pending: 1 })
-  t.strictSame(await take(), [], 'the home partition is still paused')
-  await set({ paused: false })
-  t.equal((await take()).length, 1)
-})
-
-t.test('in a Cluster, what was read before somebody took from the other list is read again', async t => {
-  const { name, pass, approved } = work(spread)
-  const { inboxes } = spread.store
-  const [own, home] = [inboxTag('default', name), homeTag('default')]
-  const [there, atHome] = [{ tenant: 'default', inbox: name, tag: own, other: home }, { tenant: 'default', inbox: name, tag: home, other: own }]
-  const wanted = (token: string) => ({ token, agent: 'bob', max: 1, size: 0, lifetime: null, request: '-', requester: '-', positions: [] as string[] })
-  await approved()
-  await pass()
-  const asked = { paused: undefined, maxCaught: 1, maxPending: undefined }
-  const { version } = await inboxes.set(there, asked)
-  await inboxes.set(atHome, asked, version)
-  t.match(await inboxes.take(there, wanted('one')), { outcome: 'limited' }, 'not read yet')
-  t.match(await inboxes.take(atHome, wanted('one')), { outcome: 'limited' }, 'without a place')
-  const known = await inboxes.positions(atHome, 1, true)
-  t.match(known, { caught: 0, positions: { length: 1 } })
-  t.match(await inboxes.take(there, { ...wanted('one'), positions: known.positions, known }), { outcome: 'taken', isPlaced: true, elsewhere: 1, items: [] })
-  t.match(await inboxes.take(there, { ...wanted('two'), known }), { outcome: 'closed' }, 'the place counts')
-  const taken = await inboxes.take(atHome, { ...wanted('one'), known: 'placed' }) as { items: Array<{ record: { caught: { at: number } } }> }
-  t.equal(taken.items.length, 1)
-  await inboxes.settle(there, 'one', taken.items[0]!.record.caught.at)
-  t.match(await inboxes.take(there, { ...wanted('two'), known }), { outcome: 'limited' }, 'it was read before')
-  await until(async () => (await inboxes.positions(atHome, 1, true)).readAt > taken.items[0]!.record.caught.at)
-  t.match(await inboxes.take(there, { ...wanted('two'), known: await inboxes.positions(atHome, 1, true) }), { outcome: 'closed' })
-})

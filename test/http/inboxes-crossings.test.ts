@@ -109,56 +109,24 @@ t.test('two with one key catch once, also where the first one’s turn has what 
   }
 })
 
-t.test('what a key left to the other list is its own again when that has nothing more', async t => {
-  const { store, ...service } = await testApp(t)
-  const id = await pass({ store, ...service }, 'work')
-  const approved = await pass({ store, ...service }, 'work', { require_human: true })
-  await service.call('approver', 'POST', `/api/approve/${approved}`)
-  // Somebody else catches it between two of the calls.
-  const take = store.inboxes.take.bind(store.inboxes)
-  store.inboxes.take = async (place, wanted) => {
-    const reply = await take(place, { ...wanted, positions: wanted.positions === null ? null : wanted.positions.map(one => one.replace(/^\d+/, '1')) })
-    await service.call('alice', 'GET', `/api/catch/${approved}`)
-    return reply
-  }
-  const first = await next({ store, ...service }, 'work', 0, 'key')
-  t.strictSame(idsOf(first), [id])
-  t.notOk(first.headers['idempotency-replayed'])
-  t.strictSame(idsOf(await next({ store, ...service }, 'work', 0, 'key')), [id])
-})
-
-t.test('while one looks at the other list for a key, nobody else takes anything by it', async t => {
-  const { store: { inboxes }, call } = await testApp(t)
-  const id = (await call('alice', 'POST', '/api/pass', { task: 't', to: 'work' })).json().handoff_id
-  const place = { tenant: 'default', inbox: 'work', tag: inboxTag('default', 'work') }
-  const take = (requester: string, positions: string[] | null) =>
-    inboxes.take(place, { token: 'token', agent: 'bob', max: 1, size: 0, lifetime: 60_000, request: 'request', requester, positions })
-  const stay = (requester: string) => inboxes.stay(place, { token: 'token', request: 'request', requester, tag: place.tag }, 1)
-  const leaves = { outcome: 'taken', elsewhere: 1, items: [] }
-  t.match(await take('one', ['1/700']), leaves)
-  t.match(await take('one', null), leaves, 'asked again')
-  t.match(await take('other', null), { outcome: 'left' })
-  await stay('other')
-  t.match(await take('other', null), { outcome: 'left' }, 'not for another to say')
-  await stay('one')
-  t.match(await take('other', null), { outcome: 'taken', items: [{ id }] })
-  t.match(await take('one', null), { outcome: 'replayed', items: [{ id }] })
-})
-
-t.test('one that looked at the other list before the clock was set back an hour keeps nobody off', async t => {
-  const { store: { inboxes }, call, setClock } = await testApp(t)
+t.test('while a replica of version 0.2.0 takes by a key, nobody else does', async t => {
+  const { store: { inboxes }, call, setClock, redis, prefix } = await testApp(t)
   const now = Date.now()
   await setClock(now)
   const id = (await call('alice', 'POST', '/api/pass', { task: 't', to: 'work', expires_in: 7200 })).json().handoff_id
   const place = { tenant: 'default', inbox: 'work', tag: inboxTag('default', 'work') }
-  const take = (requester: string, positions: string[] | null) =>
-    inboxes.take(place, { token: 'token', agent: 'bob', max: 1, size: 0, lifetime: 60_000, request: 'request', requester, positions })
-  await setClock(now + 3_600_000)
-  t.match(await take('one', ['1/700']), { outcome: 'taken', elsewhere: 1 })
-  await setClock(now + 3_600_000 - 9_000)
-  t.match(await take('other', null), { outcome: 'left' }, 'a small step says nothing')
-  await setClock(now)
-  t.match(await take('other', null), { outcome: 'taken', items: [{ id }] })
+  const take = () => inboxes.take(place, { token: 'token', agent: 'bob', max: 1, lifetime: 60_000, request: 'request' })
+  // It looks at its other list first.
+  const note = `${prefix}:{${place.tag}}:n:token`
+  await redis.set(note, `request 1 @one ${now}`)
+  t.match(await take(), { outcome: 'left' })
+  await setClock(now + 9000)
+  t.match(await take(), { outcome: 'left' }, 'it may still be there')
+  await redis.set(note, `request 1 @one ${now + 3_600_000}`)
+  t.match(await take(), { outcome: 'taken', items: [{ id }] }, 'the clock was set back since')
+  t.match(await take(), { outcome: 'replayed', items: [{ id }] })
+  await redis.set(note, `request 1 default:${id}/17`)
+  t.match(await take(), { outcome: 'replayed', items: [{ id }] }, 'its notes have positions')
 })
 
 t.test('what a person approved has its turn before a flood that fills the answers', async t => {

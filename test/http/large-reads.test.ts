@@ -103,6 +103,8 @@ const kinds: Record<string, { script: string, prepare: (at: number) => Promise<s
 
 for (const [kind, { script, prepare, ask, status = 200 }] of Object.entries(kinds)) {
   t.test(`${kind}: what is large is read a few at a time`, { skip: ofOneReplica }, async t => {
+    // What version 0.2.0 may have left of the inbox is looked for once.
+    if (script === 'take') await ask('')
     const ids = await all(prepare)
     const counts = countWhole(t, script)
     const answers = await Promise.all(ids.map(ask))
@@ -114,7 +116,7 @@ for (const [kind, { script, prepare, ask, status = 200 }] of Object.entries(kind
 }
 
 t.test('long lists of what people decide on are read a few at a time', { skip: ofOneReplica }, async t => {
-  const counts = countWhole(t, 'waiting')
+  const counts = countWhole(t, 'list')
   for (const { statusCode } of await all(() => service.call('approver', 'GET', '/api/approvals?limit=100'))) t.equal(statusCode, 200)
   t.strictSame({ ...counts, most: counts.most <= 16 }, { looks: 0, whole: many, most: true }, `${counts.most} at once`)
 })
@@ -217,11 +219,10 @@ for (const [what, prepare, body] of [
 ] as const) {
   t.test(`what is ${what} is taken in turn as well`, { skip: ofOneReplica }, async t => {
     await prepare()
-    const counts = countWhole(t, what === 'approved' ? 'turns' : 'take')
+    const counts = countWhole(t, 'take')
     const { statusCode, body: text } = await service.call('bob', 'POST', '/api/catch', body, what.startsWith('taken') ? { 'idempotency-key': 'again' } : {})
     t.match([statusCode, text.includes(long)], [200, true])
-    // What was approved shows in the positions of its list, which are read again.
-    t.match(counts, what === 'approved' ? { whole: 2 } : { looks: 1 })
+    t.match(counts, { looks: 1 })
   })
 }
 
@@ -278,11 +279,11 @@ t.test('a take whose reply was lost gets what it took, also where that is large 
   const token = randomToken()
   const id = await service.pass({ output, to: 'lost-reply' })
   await service.redis.zadd(`${service.prefix}:{${own.tag}}:i:default:lost-reply`, 1, `default:${randomId()}`)
-  const take = () => service.store.inboxes.take(own, {
-    token, agent: 'bob', max: 1, size: 0, lifetime: null, request: '-', requester: '-', positions: null, maxBytes: 65_536
-  })
+  const take = (maxBytes?: number) =>
+    service.store.inboxes.take(own, { token, agent: 'bob', max: 1, lifetime: null, request: '-', maxBytes })
+  await t.rejects(take(65_536), TooLarge, 'what it would take is counted, and not what is gone')
   t.match(await take(), { outcome: 'taken', items: [{ id }] })
-  t.match(await take(), { outcome: 'replayed', items: [{ id }] })
+  t.match(await take(65_536), { outcome: 'replayed', items: [{ id }] })
 })
 
 t.test('a wait for many small ones needs no slot, and for large ones waits for one', { skip: ofOneReplica }, async t => {

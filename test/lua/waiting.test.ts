@@ -1,11 +1,11 @@
 import t from 'tap'
 import { testRedis } from '../helpers/redis.ts'
-import { member, put, raw, tag, tenant, waiting, waitingCount } from '../helpers/scripts.ts'
+import { member, put, raw, run, tag, tenant, waiting } from '../helpers/scripts.ts'
 import type { Raw } from '../helpers/scripts.ts'
 import { T, at, stateNames, states, task } from '../helpers/states.ts'
 import type { State } from '../helpers/states.ts'
 
-type Place = [created: number, member: string]
+type Place = [created: number, member: string, includes?: '1']
 
 const recordOf = (created: number, expires = at.expires) => `pending waiting ${created} ${expires} passer ptok`
 
@@ -29,11 +29,11 @@ async function page (on: Raw, limit: number, after?: Place, now: number = T + 50
   if (outcome !== 'listed' || parts.length % 6 !== 0) throw new Error(`${outcome}, ${parts.length} parts`)
   const names: string[] = []
   for (let i = 0; i < parts.length; i += 6) {
-    const [member, , task] = parts.slice(i, i + 6) as [string, string, string]
+    const [member, , , , task] = parts.slice(i, i + 6) as [string, string, null, null, string]
     names.push(JSON.parse(task))
     if (member !== `${tenant}:${names.at(-1)}`) throw new Error(`${member} with the task ${task}`)
   }
-  return { names, more: behind !== null, last: [Number(since), behind ?? ''] }
+  return { names, more: behind !== null, last: [Number(since), behind ?? '', '1'] }
 }
 
 /** All pages from the start, each told where the one before ended. @param full must each but the last have as many as there may be? */
@@ -54,7 +54,7 @@ t.test('what is left behind in the list, by whatever way, is not shown unless it
   for (const name of stateNames) {
     const state: State = states[name]
     await put(on, { ...state, waiting: at.passed })
-    const listed = state.waiting !== undefined && state.now < at.expires ? [member, state.hash!.s, task, state.hash!.x ?? null, state.hash!.h ?? null, state.hash!.p!.length] : []
+    const listed = state.waiting !== undefined && state.now < at.expires ? [member, state.hash!.s, state.hash!.x ?? null, state.hash!.h ?? null, task, state.hash!.p!.length] : []
     t.strictSame(await waiting(on, state.now, 10), ['listed', state.now, null, null, ...listed], name)
   }
 })
@@ -117,7 +117,7 @@ t.test('of what is over or gone one call passes a thousand by, and says where it
   for (const [i, name] of ['a', 'b', 'c'].entries()) await add(on, name, T + 5000 + i)
   for (const limit of [1, 2, 100]) {
     const first = await page(on, limit)
-    t.strictSame(first, { names: [], more: true, last: [T + 333, `${tenant}:${gone[999]}`] }, `${limit} at a time`)
+    t.strictSame(first, { names: [], more: true, last: [T + 333, `${tenant}:${gone[1000]}`, '1'] }, `${limit} at a time`)
     const all = await pages(on, limit, false)
     t.strictSame(all.flat(), ['a', 'b', 'c'])
     t.ok(all.length <= 2 + Math.ceil(3 / limit) + 1, `${all.length} calls`)
@@ -139,11 +139,11 @@ t.test('of what isn’t wanted one call passes a thousand by as well', async t =
   }
   const found = async (wanted: string, after: Place) => {
     const [, , since, behind, ...parts] = await waiting(on, T + 500, 100, after, wanted) as [string, number, string | null, string | null, ...string[]]
-    return { names: parts.filter((_, i) => i % 6 === 2).map(text => JSON.parse(text) as string), at: [Number(since), behind ?? ''] as Place }
+    return { names: parts.filter((_, i) => i % 6 === 4).map(text => JSON.parse(text) as string), at: [Number(since), behind ?? '', '1'] as Place }
   }
   const first = await found('jrun:42', [0, ''])
-  t.strictSame(first, { names: [], at: [T + 999, `${tenant}:other0999`] })
-  t.strictSame(await waiting(on, T + 500, 100, [0, ''], 'jrun:42', 128), ['listed', T + 500, String(T + 127), `${tenant}:other0127`], 'of fewer where it is told so')
+  t.strictSame(first, { names: [], at: [T + 1000, `${tenant}:other1000`, '1'] })
+  t.strictSame(await waiting(on, T + 500, 100, [0, ''], 'jrun:42', 128), ['listed', T + 500, String(T + 128), `${tenant}:other0128`], 'of fewer where it is told so')
   for (const [wanted, names] of [
     ['jrun:42', ['x2', 'x3', 'x4']], ['tw', ['x1', 'x3', 'x4']], ['tw jrun:42', ['x3', 'x4']], ['jteam:red tw jrun:42', ['x3', 'x4']], ['jteam:blue jrun:42', []], ['jrun:4', []], ['run:42', []],
   ] as const) t.strictSame((await found(wanted, first.at)).names, names, wanted)
@@ -166,7 +166,7 @@ t.test('a call gives half a megabyte of tasks at the most', async t => {
     sizes.push(parts.length / 6)
     t.ok(parts.join('').length < 550_000)
     more = behind !== null
-    after = [Number(since), behind!]
+    after = [Number(since), behind!, '1']
   }
   t.strictSame(sizes, [43, 43, 14])
 })
@@ -191,7 +191,7 @@ t.test('250 of them, and not another tenant’s', async t => {
   await Promise.all(names.map((name, i) => add(on, name, T + Math.floor(i / 7))))
   await test.redis.zadd(on.keys.waiting(tag, 'other'), T, 'other:x')
   await test.redis.hset(on.keys.handoff(tag, 'other:x'), { s: recordOf(T), t: '"x"' })
-  t.strictSame([await waitingCount(on, T, 1), await waitingCount(on, T, 100)], [250, 250], 'all are counted, however many are listed')
+  t.strictSame(await run(on, 'count', T, [on.keys.waiting(tag, tenant), on.keys.waiting(tag, 'other')], []), ['counted', 251], 'all are counted')
   for (const [limit, sizes] of [[20, [...Array(12).fill(20), 10]], [100, [100, 100, 50]], [125, [125, 125]]] as const) {
     const all = await pages(on, limit)
     t.strictSame(all.map(({ length }) => length), sizes)

@@ -11,7 +11,7 @@ export const handoffs: readonly Mutated[] = [
     changes: [
       ["digestToken('pass', key, bytes)", "digestToken('pass', key, undefined)"],
       ['body.expires_in * 1000', 'body.expires_in * 60_000'],
-      ['derivedId(tenant, agent, requireHuman, key, to)', 'derivedId(tenant, agent, false, key, to)'],
+      ['derivedId(tenant, agent, requireHuman && a2a === undefined, key, to)', 'derivedId(tenant, agent, false, key, to)'],
       ["if (reply.outcome === 'inbox_full') throw", "if (reply.outcome === 'fresh') throw"],
       [
         "(key ?? scheduled) !== undefined && reply.outcome === 'replayed'",
@@ -89,20 +89,15 @@ export const handoffs: readonly Mutated[] = [
   },
   {
     file: 'src/handoffs/inbox/take.ts',
-    tests: ['http/inboxes', 'http/several-inboxes', 'http/inbox-settings', 'http/inbox-waits'],
+    tests: ['http/inboxes', 'http/several-inboxes', 'http/inbox-settings', 'http/inbox-waits', 'http/former-homes'],
     changes: [
       ['end = Math.max(end, performance.now() + maxLookTime)', 'end = 0'],
       ['found.items.length > 0 || found.replayed || !found.isMore) return found', 'true) return found'],
-      ["if (taken.outcome === 'closed') return nothing", "if (taken.outcome === 'closed') return looksAgain"],
-      ['size: sizeOf(taken.items)', 'size: 0'],
-      ['max: isUnseen ? max : taken.elsewhere', 'max'],
-      ['if (isPlaced) await this.#settle(own, operation.token, rest.items)', ''],
-      ['if (found.positions.length === 0 && !found.isMore) isEmpty()', ''],
+      ["if (reply.outcome === 'closed') return { ...nothing, isClosed: true }", "if (reply.outcome === 'closed') return looksAgain"],
+      ["if (reply.outcome === 'limited') {", 'if (false) {'],
+      ['if (home !== null && queue.home.isWorthALook(homeLookLifetime)) {', 'if (false) {'],
       ['!wanted.every(inbox => inboxes.has(inbox))', '!wanted.some(inbox => inboxes.has(inbox))'],
-      ['one.position - other.position', 'other.position - one.position'],
       ['lifetime: keyed && this.#workTtl', 'lifetime: null'],
-      ['queue.limit(limitedFor)\n', ''],
-      ['taken.isMore || rest.isMore || positions.length > taken.elsewhere', 'taken.isMore'],
     ],
   },
   {
@@ -111,11 +106,9 @@ export const handoffs: readonly Mutated[] = [
     changes: [
       ['if (!isAddressed(caller, reply.record)) throw', 'if (isAddressed(caller, reply.record)) throw'],
       ["approval === 'none' && !(", "approval !== 'none' && !("],
-      ['items.length > 0 || next === null || calls === maxCalls', 'true'],
       ["if (reply.outcome === 'already_decided') throw alreadyDecided(reply)", ''],
       ['!truncated && size <= task.length + besideTask', '!truncated'],
       ["verdict === 'approved' ? 'pending' : 'rejected'", 'verdict'],
-      ['if (id === undefined || !isId(id))', 'if (id === undefined)'],
       ["itsParent !== null && itsParent.record.approval !== 'none'", 'itsParent !== null'],
       ['truncated ? \'"task_truncated":true,\' : \'\'', "''"],
     ],

@@ -25,10 +25,10 @@ export const handoffScripts: readonly Mutated[] = [
         "record = (kept and 'pending waiting ' or 'pending none ')",
         "record = (kept and 'pending none ' or 'pending none ')",
       ],
-      ['if not kept then inbox, other = waiting, inbox end', 'inbox, other = waiting, inbox'],
+      ['if not kept then inbox = waiting end', 'inbox = waiting'],
       ['available = available and now + available\n', 'available = available and available + 0\n'],
       ["if options == ' ?' then return { 'fresh' } end", ''],
-      ['  if refusal then return refusal end', ''],
+      ['if limit > 0 and pendingIn(inbox, now) >= limit then', 'if limit > 0 and pendingIn(inbox, now) > limit then'],
       ["blocked, shown = open ~= '0',", 'blocked, shown = true,'],
       [
         "local looked_at = blocked and formatted or available and string.format('%d', available) or" +

@@ -8,18 +8,15 @@ export const otherScripts: readonly Mutated[] = [
     ],
     changes: [
       ["if most == 'closed' then return { 'closed' } end", "if most == 'closed' then most = max end"],
-      ['now >= tonumber(expires)) then', 'false) then'],
-      ["approval == 'waiting' or", ''],
-      ['elseif status and now >= tonumber(available or 0) then', 'elseif status then'],
-      ['if isTooLong(size, length) or not', 'if not'],
+      ['if size > 0 and size + one.bytes + 700 > MAX_TAKEN then more = 1 break end', ''],
+      ['if size > 0 and size + one.bytes + 700 > MAX_TAKEN', 'if size + one.bytes + 700 > MAX_TAKEN'],
       ['latest = math.max(latest, deadline)', 'latest = deadline'],
       ["if #gone > 0 then redis.call('ZREM', inbox, unpack(gone)) end", ''],
-      ["if #caught > 0 then redis.call('SADD', inbox .. ':caught', unpack(caught)) end", ''],
-      ["if #items > 0 or request ~= '-' and (elsewhere > 0 or size > 0) then", "if request ~= '-' and #items > 0 then"],
-      ['if most < max and #items / 10 + elsewhere == most then more = 0 end', ''],
-      ['positions[elsewhere + 1] < position\n', 'positions[elsewhere + 1] > position\n'],
+      ["redis.call('SADD', inbox .. ':caught', unpack(caught))", ''],
+      ['remember(remembered, request, names, kept_for, latest - now)', ''],
+      ['if most < max and #caught == most then more = 0 end', ''],
       ['from, upto = upto + 1, upto + 32', 'from, upto = upto + 2, upto + 32'],
-      ["if ARGV[14] and areLarger(prefix, entries, step, step * most, ARGV[14] + 0) then return { 'larger' } end", ''],
+      ["if max_bytes and bytesOf(wanted) > max_bytes then return { 'larger' } end", ''],
     ],
   },
   {
@@ -34,37 +31,15 @@ export const otherScripts: readonly Mutated[] = [
   },
   {
     file: 'lua/list.lua',
-    tests: ['http/lists', 'http/operate', 'cli/list'],
+    tests: ['http/lists', 'http/operate', 'cli/list', 'http/approvals', 'lua/waiting'],
     changes: [
+      ["string.find('live waiting asked oldest', ARGV[1], 1, true)", "string.find('live asked oldest', ARGV[1], 1, true)"],
       ['texts = 524288, payloads = 2097152', 'texts = 524288000, payloads = 2097152000'],],
-  },
-  {
-    file: 'lua/waiting.lua',
-    tests: ['http/approvals', 'lua/waiting', 'lua/model', 'http/labels'],
-    changes: [
-      [
-        'if expires and now < tonumber(expires) and isWanted(extra, words) then',
-        'if expires and isWanted(extra, words) then',
-      ],
-      ['#task > bytes then', 'false then'],
-      ['if #reply >= 5 + 6 * limit or', 'if #reply > 5 + 6 * limit or'],
-      ['since, after = members[i + 1], members[i]', 'since = members[i + 1]'],
-      ['reply[3], reply[4] = since, after\n        return reply', 'return reply'],
-      ["redis.call('ZCARD', waiting) }", '0 }'],
-    ],
   },
   {
     file: 'lua/decision-forget.lua',
     tests: ['http/decisions'],
     changes: [["if #fields == 0 then return { 'not_found' } end", '']],
-  },
-  {
-    file: 'lua/turns.lua',
-    tests: ['http/inboxes', 'http/inbox-settings', 'http/several-inboxes', 'lua/model', 'redis/redirects'],
-    changes: [
-      ["if status == 'pending' and now < tonumber(expires) then", "if status == 'pending' then"],
-      ['#entries == 2 * (max + 32) and 1 or 0', '0'],
-    ],
   },
   {
     file: 'lua/status.lua',
@@ -244,14 +219,6 @@ export const otherScripts: readonly Mutated[] = [
       ["redis.call('PEXPIREAT', settings, ms(now + 60000))", ''],
       ["redis.pcall('SPUBLISH', inbox, 'set')", ''],
       ["set[i] = asked[i] ~= '' and asked[i] or was[i]", "set[i] = asked[i] ~= '' and asked[i] or '0'"],
-    ],
-  },
-  {
-    file: 'lua/inbox-settle.lua',
-    tests: ['http/inbox-settings'],
-    changes: [
-      ["redis.call('HDEL', places, token)", ''],
-      ["redis.pcall('SPUBLISH', inbox, 'settled')", ''],
     ],
   },
   {

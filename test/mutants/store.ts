@@ -206,10 +206,10 @@ export const store: readonly Mutated[] = [
       'state-machine',
     ],
     changes: [
-      ['if (other !== null && this.#isOneRedis) keys.push', 'if (other !== null) keys.push'],
+      ['const home = handoff.requireHuman && this.#isOneRedis ? homeTag(tenant) : tag', 'const home = tag'],
       ["reply.outcome === 'fresh' ? null : reply", 'reply'],
       ["` ${[...inboxes].join(' ')} `", "[...inboxes].join(' ')"],
-      ['if (handoff.requireHuman) keys.push(this.#keyNames.waiting(tag, tenant))', ''],
+      ['if (handoff.requireHuman) keys.push(this.#keyNames.waiting(home, tenant))', ''],
       ['availableAt: (availableAt ?? null) as', 'availableAt: (blockedBy ?? null) as'],
       ['expiresAt: reply + expiresIn', 'expiresAt: reply'],
       ["isFaultLonger: typeof fault === 'number'", 'isFaultLonger: false'],

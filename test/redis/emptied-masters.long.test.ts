@@ -15,7 +15,7 @@ t.test('a server whose slots are all moving still acknowledges what it has', asy
   const cluster = await startCluster(t, { masters: 1, empty: 1, nodeTimeoutMs: 5000 })
   const [source] = cluster.servers as [RedisServer]
   const [target] = cluster.empty as [RedisServer]
-  const { handoffs, approvals, sessions, keyRecords } = fleetStore(t, cluster.url, { replicas: 1 })
+  const { handoffs, lists, sessions, keyRecords } = fleetStore(t, cluster.url, { replicas: 1 })
   await untilServing(handoffs)
   const [here, waiting] = [placeIn(tag), placeIn(tag)]
   await pass(handoffs, here)
@@ -28,7 +28,7 @@ t.test('a server whose slots are all moving still acknowledges what it has', asy
   const before = await source.admin.hgetall(key)
   // A hash, an index and a string: the barrier writes to each and leaves it unchanged.
   t.match(await handoffs.status(here), { outcome: 'found' })
-  t.match(await approvals.list('default', tag, null, 10), { items: [{ id: waiting.id }] })
+  t.match(await lists.waiting({ tenant: 'default' }, null, 10), { items: [{ id: waiting.id }] })
   t.equal(await sessions.find(session), 'digest')
   // And the log of keys, without which replicas don't learn that a key has ended.
   for (let look = 0; look < 2; look++) t.match(await keyRecords.changes(''), { last })

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { homeTag, inboxTag, randomToken } from '../../src/core/ids.ts'
+import { homeTag, randomToken } from '../../src/core/ids.ts'
 import type { HandoffPlace } from '../../src/store/handoffs.ts'
 import { KeyNames, memberOf } from '../../src/store/key-names.ts'
 import type { RedisServer } from '../faults/fleet/redis.ts'
@@ -44,16 +44,6 @@ t.test('on a Cluster', async t => {
     t.match(await whileMoving(failing.tag, [], () => attempts.fail(failing, randomToken(), 'bob', false, Buffer.from('{}'))), { outcome: 'ended' })
     t.ok((await (await admin(failing.tag)).zrange(failed, '0', '-1')).includes(memberOf('default', failing.id)), 'what failed is listed')
 
-    const at = { tenant: 'default', inbox: 'placed', tag: inboxTag('default', 'placed') }
-    const list = names.inbox(at.tag, 'default', 'placed')
-    for (const pending of [0, 1]) {
-      if (pending === 1) await passed(at.tag, ' tplaced', { to: 'placed' })
-      await (await admin(at.tag)).del(`${list}:places`)
-      await (await admin(at.tag)).hset(`${list}:places`, 'token', `1 ${Date.now() + 20_000}`)
-      await whileMoving(at.tag, [], () => inboxes.settle(at, 'token', Date.now()))
-      t.strictSame(await (await admin(at.tag)).hkeys(`${list}:places`), ['settled'], `places are given back, with the time, with ${pending} in the inbox`)
-    }
-
     const home = homeTag('hooked')
     const feed = `handoff:{${home}}:e:hooked`
     await (await admin(home)).xadd(feed, '*', 'e', 'done done AVHdDBR3Ox_T_H9gltuUjYVhg alice bob')
@@ -86,8 +76,6 @@ t.test('on a Cluster', async t => {
       if (inbox === 'counted') await redis.zadd(list, '1', 'default:some')
       t.match(await whileMoving(tag, inbox === 'counted' ? [list, `${list}:settings`] : [`${list}:settings`], () => inboxes.count(at)),
         { caught: 1, maxCaught: 3 })
-      t.match(await whileMoving(tag, inbox === 'counted' ? [list] : [], () => inboxes.positions(at, 5, true)), { caught: 1 }, `${inbox}: what is caught is counted`)
-      t.match(await inboxes.positions(at, 5), { caught: null })
     }
   })
 

@@ -213,8 +213,8 @@ t.test('on a Cluster', async t => {
     }
     const made = await store.keyRecords.create({ tenant: 'listed', agent: 'alice', scopes: ['pass'], by: 'test' } as never)
     const names = new KeyNames('handoff')
-    t.match(await whileMoving(home, [names.waiting(home, 'listed')], () => store.approvals.list('listed', home, null, 10)), { items: { length: 2 } })
-    t.match(await whileMoving(at.tag, [names.inbox(at.tag, 'listed', 'work')], () => inboxes.positions(at, 5)), { positions: { length: 2 } })
+    t.match(await whileMoving(home, [names.waiting(home, 'listed')], () => store.lists.waiting({ tenant: 'listed' }, null, 10)), { items: { length: 2 } })
+    t.match(await whileMoving(at.tag, [names.inbox(at.tag, 'listed', 'work')], () => inboxes.count(at)), { pending: 2 })
     t.match(await whileMoving(home, [names.webhooks(home, 'listed')], () => store.webhooks!.list('listed')), [{ url: 'https://example.com/' }, { url: 'https://example.com/' }])
     t.match(await whileMoving(tags[0]!, [names.apiKeys(tags[0]!)], () => store.keyRecords.list()), [{ id: made.id }])
   })
@@ -238,7 +238,7 @@ t.test('on a Cluster', async t => {
       const place = await passed(tag, ' tasked l2 hdigest', { to: 'asked', requireHuman: true })
       t.match(await whileMoving(tag, ahead, () => approvals.decide('approved', place, randomToken(), { agent: 'carol' }, {}, Buffer.from('null'))), { outcome: 'decided' }, `approve ${ahead.length}`)
       t.match(await inboxes.count(at), { pending: 1, waiting: 0 })
-      t.match(await inboxes.take(at, { token: randomToken(), agent: 'bob', max: 5, size: 0, lifetime: null, request: '-', requester: '-', positions: [] }), { items: [{ id: place.id }] })
+      t.match(await inboxes.take(at, { token: randomToken(), agent: 'bob', max: 5, lifetime: null, request: '-' }), { items: [{ id: place.id }] })
     }
   })
 

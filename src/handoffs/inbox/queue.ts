@@ -16,11 +16,11 @@ const lookLifetime = 5000
 /**
  * Whether a list of an inbox may have something, as this replica knows it while it is subscribed to the list's channel.
  */
-export class WatchedList {
+class WatchedList {
   #mayHave = true
   #version = 0
   #looked = -Infinity
-  #isSubscribed = false
+  #isLooking = false
   readonly #isConnected: () => boolean
 
   /** @param changed called when there may be more in the list than was known */
@@ -30,9 +30,6 @@ export class WatchedList {
       this.#version++
       this.#mayHave = true
       changed()
-    }).then(stop => {
-      this.#isSubscribed = true
-      return stop
     })
   }
 
@@ -46,23 +43,28 @@ export class WatchedList {
 
   /**
    * Is a look worthwhile? Yes if there may be something in the list, or if the last look is so long ago that a message
-   * may have been lost.
+   * may have been lost, and if nobody looks just now.
    * @param lifetime how long a look's result holds, in milliseconds
    */
   isWorthALook (lifetime: number): boolean {
-    return this.#mayHave || performance.now() - this.#looked > lifetime
+    return !this.#isLooking && (this.#mayHave || performance.now() - this.#looked > lifetime)
   }
 
   /**
-   * Call it before a look.
-   * @returns the function to call if the look found nothing, or took everything. It has no effect if a message came
-   * during the look, or if the replica wasn't subscribed at its start.
+   * @param look its result says whether there may be more. A message that comes meanwhile says so as well, and so does
+   * a list that is closed: no message tells when it opens, if that is for what is caught elsewhere.
    */
-  begin (): () => void {
+  async look<T extends { isMore: boolean, isClosed?: boolean }> (look: () => Promise<T>): Promise<T> {
     const seen = this.#version
-    const wasSubscribed = this.#isSubscribed
+    this.#isLooking = true
     this.#looked = performance.now()
-    return () => { if (wasSubscribed && seen === this.#version) this.#mayHave = false }
+    try {
+      const found = await look()
+      if (!found.isMore && found.isClosed !== true && seen === this.#version) this.#mayHave = false
+      return found
+    } finally {
+      this.#isLooking = false
+    }
   }
 }
 
@@ -87,7 +89,7 @@ interface Looked { items: readonly unknown[], replayed: boolean, isMore: boolean
  */
 export class InboxQueue {
   readonly own: WatchedList
-  /** The list of handoffs that a person approved: the same object as `own` if both lists are in one partition. */
+  /** The list that version 0.2.0 kept in the home partition: the same object as `own` if one partition is both. */
   readonly home: WatchedList
   /** May there be a handoff in the inbox that no request has a wake for? */
   isOwed = true
@@ -96,7 +98,6 @@ export class InboxQueue {
   readonly #tickets = new Set<Ticket>()
   #left = performance.now()
   #looked = performance.now()
-  #limitedUntil = 0
 
   constructor (subscriptions: Subscriptions, ownChannel: string, homeChannel: string) {
     const changed = () => this.giveWake()
@@ -114,19 +115,6 @@ export class InboxQueue {
   /** If no request has a wake, is the inbox empty? Not known without a subscription, nor long after the last look. */
   get isUpToDate (): boolean {
     return this.own.isConnected && this.home.isConnected && performance.now() - this.#looked < lookLifetime
-  }
-
-  /**
-   * Is the number of its caught handoffs limited, as far as known? Then each look reads the home list first, if that is
-   * in another slot of a Cluster.
-   */
-  get isLimited (): boolean {
-    return performance.now() < this.#limitedUntil
-  }
-
-  /** @param duration for how long it is known, in milliseconds */
-  limit (duration: number): void {
-    this.#limitedUntil = performance.now() + duration
   }
 
   /** Call it when a request is about to look. */

@@ -2,9 +2,8 @@ import { Problem, invalid } from '../../core/errors.ts'
 import { iso } from '../../core/iso.ts'
 import { isInbox, isName } from '../../core/model.ts'
 import type { Caller } from '../../core/model.ts'
-import { Shared } from '../../core/shared.ts'
 import type { InboxAnswer, InboxesAnswer, InboxesQuery, InboxSettingsBody } from '../../core/schemas/inboxes.ts'
-import type { Counted, InboxPlace, Inboxes } from '../../store/inboxes.ts'
+import type { Counted, Inboxes } from '../../store/inboxes.ts'
 import { inGroups } from '../../store/lists.ts'
 import type { Reads } from '../../store/reads.ts'
 import type { Requester } from '../../store/requester.ts'
@@ -13,20 +12,11 @@ import type { WorkerService } from './workers.ts'
 
 /** How many inboxes of a page are counted at once. */
 const countedAtOnce = 10
-/**
- * How long a count of the other partition may be used, in milliseconds, where passes to an inbox are limited in a
- * Cluster.
- */
-const elsewhereLifetime = 1000
-/** Of how many inboxes such a count is kept. */
-const maxElsewhere = 1000
-
 /** Counts what inboxes hold, lists them, and changes what operators set for them. */
 export class InboxSettingsService {
   readonly #inboxes: Inboxes
   readonly #reads: Reads
   readonly #workers: Pick<WorkerService, 'listening' | 'waitedFor'>
-  readonly #elsewhere = new Shared<number>({ keptFor: elsewhereLifetime, max: maxElsewhere })
 
   constructor (inboxes: Inboxes, reads: Reads, workers: Pick<WorkerService, 'listening' | 'waitedFor'>) {
     this.#inboxes = inboxes
@@ -67,7 +57,8 @@ export class InboxSettingsService {
   }
 
   /**
-   * Changes the settings in both partitions. The own one decides, and the other one takes its settings over.
+   * Changes the settings in both partitions: what version 0.2.0 left in the home partition goes by those there. The own
+   * one decides, and the other one takes its settings over.
    * @returns whether a setting changed, and the inbox as it is now
    */
   async set (
@@ -78,21 +69,6 @@ export class InboxSettingsService {
     const { isChanged, version, settings } = await this.#inboxes.set(own, { paused, maxCaught, maxPending })
     if (home !== null) await this.#inboxes.set(home, settings, version)
     return { isChanged, answer: await this.count(tenant, inbox) }
-  }
-
-  /**
-   * How many handoffs are pending in the partition that a pass doesn't write to. In a Cluster, handoffs that wait for a
-   * person count up to 1 s late. All others are counted each time: only the few passes that wait for a person need
-   * that.
-   */
-  async pendingElsewhere (tenant: string, inbox: string, requireHuman: boolean): Promise<number> {
-    const { own, home } = placesOf(tenant, inbox)
-    const pendingIn = async (place: InboxPlace) => {
-      const { pending, waiting, delayed, blocked } = await this.#inboxes.count(place)
-      return pending + waiting + delayed + blocked
-    }
-    if (requireHuman || home === null) return pendingIn(own)
-    return this.#elsewhere.get(`${tenant} ${inbox}`, () => pendingIn(home))
   }
 }
 

@@ -1,26 +1,26 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Problem, TooLarge, Unavailable } from '../../core/errors.ts'
-import { inboxTag, otherInboxTag, randomToken } from '../../core/ids.ts'
+import { Problem } from '../../core/errors.ts'
+import { homeTag, inboxTag, randomToken } from '../../core/ids.ts'
 import type { Caller } from '../../core/model.ts'
-import { callBudget } from '../../redis/lanes.ts'
-import type {
-  Claim, InboxPlace, InboxPositions, Inboxes, TakeReply, TakenHandoff, Wanted
-} from '../../store/inboxes.ts'
+import { Shared } from '../../core/shared.ts'
+import type { Claim, Counted, InboxPlace, Inboxes, TakenHandoff, Wanted } from '../../store/inboxes.ts'
 import type { Reads } from '../../store/reads.ts'
 import type { Requester } from '../../store/requester.ts'
-import { sizeOf } from '../lifecycle/answers.ts'
-import type { InboxQueue, WatchedList } from './queue.ts'
+import type { InboxQueue } from './queue.ts'
 import type { WaitOptions } from '../wait/waiter.ts'
 
 /** The answer of a catch from an inbox: each item is like the answer of a catch by id. */
 export interface InboxCatch { items: TakenHandoff[], replayed: boolean }
 
-/** A look's result. `isMore`: there may be more. `isLeft`: another request with the same key takes for both. */
-export interface Found extends InboxCatch { isMore: boolean, isLeft?: boolean }
+/**
+ * A look's result. `isMore`: there may be more. `isLeft`: another request with the same key takes for both. `isClosed`:
+ * the inbox is paused, or as many are caught as may be.
+ */
+export interface Found extends InboxCatch { isMore: boolean, isLeft?: boolean, isClosed?: boolean }
 
 /**
- * An inbox's two lists: its own, and that of the handoffs that a person approved, in its tenant's home partition; null
- * if one partition has both.
+ * The partitions of an inbox: its own, and the tenant's home partition, where version 0.2.0 kept what a person had
+ * approved; null if one partition is both. The version after this one may leave `home` out.
  */
 export interface Places { own: InboxPlace, home: InboxPlace | null }
 
@@ -49,33 +49,28 @@ interface TakeRequest {
 }
 
 /** The arguments that all calls of an operation share. */
-type Operation = Pick<Wanted, 'token' | 'lifetime' | 'request' | 'requester'>
+type Operation = Pick<Wanted, 'token' | 'lifetime' | 'request'>
 
 /** How long an empty home list counts as empty, in milliseconds: a message about an approval may be lost. */
-const homeLookLifetime = 1000
+const homeLookLifetime = 5000
+/** How long it is known that an inbox's other partition has nothing, in milliseconds, and of how many inboxes. */
+const besideKept = { keptFor: 1000, max: 1000 }
 /**
  * How long one look goes on past entries that can't be caught any more, in milliseconds, at all inboxes of its request
  * together. Each call drops 32 of them.
  */
 export const maxLookTime = 1000
-/**
- * For how long a look may use its reading of the home list, in milliseconds, if a Cluster's inbox limits its caught
- * handoffs. A call is given up 2 s after it began, so the reading is used for at most 7 s (lua/lib/taking.lua keeps
- * places for more than twice as long).
- */
-const readingLifetime = 5000
-/** For how long an inbox counts as limited after a script said so, in milliseconds. */
-const limitedFor = 10_000
 /** How many bytes a catch of several handoffs takes at most (lua/lib/taking.lua). */
 export const maxTaken = 4 * 1024 * 1024
 /** How often a request looks while another request with the same key is taking for both, in milliseconds. */
 export const sameKeyPause = 5
 
-/** Takes from one inbox at a time: from both of its lists, as if they were one. */
+/** Takes from one inbox at a time: first what version 0.2.0 left in its home list, which is older. */
 export class InboxTaker {
   readonly #inboxes: Inboxes
   readonly #reads: Reads
   readonly #workTtl: number
+  readonly #beside = new Shared<Counted>(besideKept)
 
   /** @param workTtl milliseconds */
   constructor (inboxes: Inboxes, reads: Reads, workTtl: number) {
@@ -99,10 +94,8 @@ export class InboxTaker {
 
   /** May there be something? Takes nothing. */
   async peek ({ places: { own, home }, queue }: InboxHere): Promise<Found> {
-    const lists = await Promise.all([
-      this.#inboxes.positions(own, 1), home === null ? null : this.#positionsOf(home, queue.home, 1)
-    ])
-    return { ...nothing, isMore: lists.some(list => list !== null && (list.positions.length > 0 || list.isMore)) }
+    const isHomeKnown = home === null || !queue.home.isWorthALook(homeLookLifetime)
+    return { ...nothing, isMore: !isHomeKnown || (await this.#inboxes.count(own)).pending > 0 }
   }
 
   /** The handoffs that this key took before; null if it took none. @param maxBytes as in TakeRequest */
@@ -117,16 +110,11 @@ export class InboxTaker {
   }
 
   async #before ({ own, home }: Places, caller: Caller, keyed: Claim, maxBytes?: number): Promise<InboxCatch | null> {
-    const look = (
-      place: InboxPlace, max: number, positions: string[] | null = null
-    ) => this.#takeFrom(place, caller, { ...this.#operationOf(keyed), max, size: 0, positions, maxBytes })
-    const [first, second] = await Promise.all([look(own, 0), home === null ? null : look(home, 0)])
+    const look = (place: InboxPlace) =>
+      this.#takeFrom(place, caller, { ...this.#operationOf(keyed), max: 0, maxBytes })
+    const [first, second] = await Promise.all([look(own), home === null ? null : look(home)])
     if (!first.replayed && second?.replayed !== true) return null
-    // The first request may have broken off between the two lists: then this one takes its part of the home list.
-    const rest = home !== null && second?.replayed !== true && first.elsewhere > 0
-      ? await look(home, first.elsewhere, [])
-      : second
-    return { items: byPosition(first.items, rest?.items ?? []), replayed: true }
+    return { items: [...second?.items ?? [], ...first.items], replayed: true }
   }
 
   /** Takes large handoffs in a slot, after another look. @param begin called in the slot */
@@ -141,80 +129,16 @@ export class InboxTaker {
     }, request.max > 1 ? maxTaken : 0)
   }
 
-  /**
-   * Merges the two lists by position, if the home list has something: reads its positions, takes from the own list,
-   * then from the home list.
-   */
-  async #takeOnce (inbox: InboxHere, request: TakeRequest, mustReadHome = false): Promise<Found> {
-    const { places: { own, home }, queue } = inbox
+  async #takeOnce ({ places: { own, home }, queue }: InboxHere, request: TakeRequest): Promise<Found> {
     const { caller, max, worker, keyed, until, maxBytes } = request
-    const operation = this.#operationOf(keyed)
-    const began = performance.now()
-    const isHomeRead = home !== null &&
-      (mustReadHome || queue.isLimited || queue.home.isWorthALook(homeLookLifetime))
-    const atHome = isHomeRead ? await this.#positionsOf(home, queue.home, max, queue.isLimited) : unread
-    const { positions } = atHome
-    const isOld = () => performance.now() - began > readingLifetime
-    if (maxBytes !== undefined && bytesOf(positions) > maxBytes) throw new TooLarge()
-    // The client may have gone meanwhile: then nothing is taken.
-    if (performance.now() > until || request.waiting?.requester.isGone() === true) return looksAgain
-    const taken = await this.#takeFrom(own, caller, {
-      ...operation,
-      worker,
-      max,
-      size: 0,
-      positions: positions.length === 0 ? null : positions,
-      known: isHomeRead && !isOld() ? atHome : null,
-      maxBytes
-    })
-    if (taken.outcome === 'limited') {
-      queue.limit(limitedFor)
-      return atHome.caught === null ? this.#takeOnce(inbox, request) : looksAgain
+    const wanted = { ...this.#operationOf(keyed), worker, max, maxBytes }
+    if (home !== null && queue.home.isWorthALook(homeLookLifetime)) {
+      const found = await queue.home.look(() => this.#takeFrom(home, caller, wanted))
+      if (found.items.length > 0 || found.replayed || found.isLeft === true) return { ...found, isMore: true }
+      // The client may have gone meanwhile: then nothing is taken.
+      if (performance.now() > until || request.waiting?.requester.isGone() === true) return looksAgain
     }
-    if (taken.outcome === 'closed') return nothing
-    // Handoffs that the other request has taken from the home list are this request's answer too.
-    if (taken.isLeft === true && home !== null) {
-      const others = await this.#takeFrom(home, caller, { ...operation, max: 0, size: 0, positions: null })
-      return { ...taken, ...others, isMore: true, isLeft: true }
-    }
-    // A request that doesn't wait hears of no approval later. So before it gets nothing, the home list is read.
-    const isUnseen = request.waiting === null && taken.items.length === 0 && !taken.replayed && taken.elsewhere === 0 &&
-      positions.length === 0 && atHome.isMore
-    if (home === null || (taken.elsewhere === 0 && !isUnseen)) {
-      return { ...taken, isMore: taken.isMore || positions.length > 0 }
-    }
-    // A note in the own list's partition must keep other requests with this key from taking, while this one looks at
-    // the home list. That note needs the home list's positions.
-    if (isUnseen && keyed !== null && !mustReadHome) return this.#takeOnce(inbox, request, true)
-    const { isPlaced = false } = taken
-    if (isPlaced && isOld()) return { ...taken, isMore: true }
-    if (taken.items.length === 0 && performance.now() > until + callBudget) return looksAgain
-    const rest = await this.#takeFrom(home, caller, {
-      ...operation,
-      worker,
-      max: isUnseen ? max : taken.elsewhere,
-      size: sizeOf(taken.items),
-      positions: [],
-      known: isPlaced ? 'placed' : null,
-      // Once handoffs were taken from the own list, or places kept there, the answer may be large.
-      maxBytes: taken.items.length === 0 && !isPlaced ? maxBytes : undefined
-    })
-    if (isPlaced) await this.#settle(own, operation.token, rest.items)
-    const items = byPosition(taken.items, rest.items)
-    const replayed = taken.replayed || (taken.items.length === 0 && rest.replayed)
-    // Another request took the home list's handoffs first. Without the note about them this key can take from the own
-    // list again.
-    if (items.length === 0 && !replayed && keyed !== null && taken.elsewhere > 0) {
-      await this.#inboxes.stay(own, keyed, taken.elsewhere)
-    }
-    return { items, replayed, isMore: taken.isMore || rest.isMore || positions.length > taken.elsewhere }
-  }
-
-  async #positionsOf (place: InboxPlace, list: WatchedList, max: number, counts = false): Promise<InboxPositions> {
-    const isEmpty = list.begin()
-    const found = await this.#inboxes.positions(place, max, counts)
-    if (found.positions.length === 0 && !found.isMore) isEmpty()
-    return found
+    return await this.#takeFrom(own, caller, wanted)
   }
 
   /** The arguments that identify the operation, the same for both lists. */
@@ -223,28 +147,27 @@ export class InboxTaker {
       token: keyed?.token ?? randomToken(),
       lifetime: keyed && this.#workTtl,
       request: keyed?.request ?? '-',
-      requester: keyed?.requester ?? '-',
     }
   }
 
   async #takeFrom (
-    place: InboxPlace, { agent }: Caller, wanted: Omit<Wanted, 'agent'>
-  ): Promise<Found & { elsewhere: number, outcome: TakeReply['outcome'], isPlaced?: boolean }> {
-    const reply = await this.#inboxes.take(place, { ...wanted, agent })
+    place: InboxPlace, caller: Caller, wanted: Omit<Wanted, 'agent'>, caughtElsewhere?: number
+  ): Promise<Found> {
+    const reply = await this.#inboxes.take(place, { ...wanted, agent: caller.agent, caughtElsewhere })
     if (reply.outcome === 'reused') throw new Problem('idempotency_key_reused')
-    if (!('items' in reply)) {
-      const { outcome } = reply
-      return { ...nothing, outcome, isMore: outcome !== 'closed', isLeft: outcome === 'left', elsewhere: 0 }
+    if (reply.outcome === 'limited') {
+      return await this.#takeFrom(place, caller, wanted, await this.#caughtBeside(place))
     }
+    if (reply.outcome === 'closed') return { ...nothing, isClosed: true }
+    if (!('items' in reply)) return { ...nothing, isMore: true, isLeft: true }
     return { ...reply, replayed: wanted.request !== '-' && reply.outcome === 'replayed' }
   }
 
-  /** Gives back the places for what was taken from the home list. If that fails, they end by themselves. */
-  async #settle (own: InboxPlace, token: string, items: readonly TakenHandoff[]): Promise<void> {
-    const at = Math.max(...items.map(({ record }) => record!.caught!.at))
-    await this.#inboxes.settle(own, token, items.length === 0 ? null : at).catch(error => {
-      if (!(error instanceof Unavailable)) throw error
-    })
+  /** In a Cluster: how many of an inbox's handoffs are caught in its other partition. */
+  async #caughtBeside ({ tenant, inbox, other }: InboxPlace): Promise<number> {
+    const count = () => this.#inboxes.count({ tenant, inbox, tag: other! })
+    const { pending, caught } = await this.#beside.get(`${tenant} ${inbox} ${other}`, count)
+    return pending + caught === 0 ? 0 : (await count()).caught
   }
 }
 
@@ -253,24 +176,11 @@ export function refuseOthers ({ inboxes }: Caller, wanted: readonly string[]): v
   if (inboxes !== null && !wanted.every(inbox => inboxes.has(inbox))) throw new Problem('not_addressee')
 }
 
-/** How many bytes of an answer the handoffs at these positions take. */
-function bytesOf (positions: readonly string[]): number {
-  return positions.reduce((sum, one) => sum + Number(one.slice(one.indexOf('/') + 1)), 0)
-}
-
-/** The positions of a list that wasn't read. */
-const unread: InboxPositions = { positions: [], isMore: true, caught: null, readAt: 0 }
 export const nothing: Found = { items: [], replayed: false, isMore: false }
 const looksAgain: Found = { ...nothing, isMore: true }
 
 export function placesOf (tenant: string, inbox: string): Places {
-  const tag = inboxTag(tenant, inbox)
-  const home = otherInboxTag(tag, tenant, inbox)
-  if (home === null) return { own: { tenant, inbox, tag }, home: null }
+  const [tag, home] = [inboxTag(tenant, inbox), homeTag(tenant)]
+  if (home === tag) return { own: { tenant, inbox, tag }, home: null }
   return { own: { tenant, inbox, tag, other: home }, home: { tenant, inbox, tag: home, other: tag } }
-}
-
-/** Merges the handoffs of both lists. If one list gave none, the other's positions may be unknown (all 0). */
-function byPosition (own: readonly TakenHandoff[], home: readonly TakenHandoff[]): TakenHandoff[] {
-  return [...own, ...home].sort((one, other) => one.position - other.position)
 }

@@ -389,11 +389,6 @@ export function takenText (items: readonly TakenHandoff[]): Buffer {
   return Buffer.concat(texts.length === 0 ? [empty] : [...texts, closing])
 }
 
-/** How many bytes of the answer these items take. */
-export function sizeOf (items: readonly TakenHandoff[]): number {
-  return items.reduce((sum, item) => sum + caughtText(item.id, item).length, 0)
-}
-
 const [opening, comma, closing, empty] = ['{"items":[', ',', ']}', '{"items":[]}'].map(text => Buffer.from(text)) as [
   Buffer, Buffer, Buffer, Buffer
 ]

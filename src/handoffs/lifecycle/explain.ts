@@ -5,7 +5,6 @@ import type { WaitsFor } from '../../core/schemas/handoffs.ts'
 import type { HandoffPlace } from '../../store/handoffs.ts'
 import type { InboxListeners } from '../../store/listeners.ts'
 import type { InboxSettingsService } from '../inbox/settings.ts'
-import { placesOf } from '../inbox/take.ts'
 import type { WorkerService } from '../inbox/workers.ts'
 
 /** From so many on, handoffs ahead aren’t counted. */
@@ -41,7 +40,7 @@ export class Explanations {
   async #inInbox (place: HandoffPlace, inbox: string): Promise<WaitsFor[]> {
     const { tenant } = place
     const [count, ahead, isServed] = await Promise.all([
-      this.#inboxes.count(tenant, inbox), this.#ahead(place, inbox), this.#workers.isServed(tenant, inbox)
+      this.#inboxes.count(tenant, inbox), this.#listeners.ahead(place, inbox), this.#workers.isServed(tenant, inbox)
     ])
     const { paused, caught, max_caught: max } = count
     const reasons: WaitsFor[] = []
@@ -51,15 +50,5 @@ export class Explanations {
     else if (ahead > 0) reasons.push({ reason: 'ahead', ahead })
     if (!isServed) reasons.push({ reason: 'no_listener' })
     return reasons
-  }
-
-  /** How many its inbox gives before it; 0 if it can't be caught there yet. */
-  async #ahead (place: HandoffPlace, inbox: string): Promise<number> {
-    const { own, home } = placesOf(place.tenant, inbox)
-    const [here, other] = home !== null && place.tag === home.tag ? [home, own] : [own, home]
-    const ahead = await this.#listeners.ahead(here, place)
-    if (ahead === null) return 0
-    const before = other === null ? null : await this.#listeners.ahead(other, ahead.position)
-    return ahead.count + (before?.count ?? 0)
   }
 }

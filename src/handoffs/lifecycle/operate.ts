@@ -5,7 +5,6 @@ import type { Members } from '../../core/json.ts'
 import type { Caller, Status } from '../../core/model.ts'
 import type { PurgeBody, RedriveBody } from '../../core/schemas/lists.ts'
 import type { Attempts } from '../../store/attempts.ts'
-import { tagsFor } from '../../store/lists.ts'
 import type { ListPosition, ListedHandoff, Lists, Wanted } from '../../store/lists.ts'
 import { isId, tagOf } from '../../core/ids.ts'
 import { readTimes, runOf } from '../lists/lists.ts'
@@ -164,7 +163,7 @@ export class OperateService {
     for (let left = limit, round = 0; ; round++) {
       const size = Math.min(left + 1, atATime)
       const page = await this.#reads.page(
-        wanted.tenant, tagsFor(wanted), () => this.#lists.page(wanted, from, size), requester
+        wanted.tenant, this.#lists.tagsOf(wanted), () => this.#lists.page(wanted, from, size), requester
       )
       // Reading may have taken long, and so may have the part before.
       if (round > 0) requireScope(await stillThere(requester), 'operate')

@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto'
 import { Problem, TooLarge, invalid } from '../../core/errors.ts'
-import { derivedId, digestToken, randomHomeId, randomId, randomInboxId, randomToken, tagOf } from '../../core/ids.ts'
+import {
+  derivedId, digestToken, formerId, randomHomeId, randomId, randomInboxId, randomToken, tagOf
+} from '../../core/ids.ts'
 import { iso } from '../../core/iso.ts'
 import type { Members } from '../../core/json.ts'
 import type { Member } from '../../core/members.ts'
@@ -32,8 +34,6 @@ interface ServiceOptions {
   hopLimit: number
   /** The names of labels that make runs. */
   runLabels: readonly string[]
-  /** How many are pending in the partition of the inbox that a pass doesn't write to. */
-  pendingElsewhere: (tenant: string, inbox: string, requireHuman: boolean) => Promise<number>
   /** What it waits for; null if it isn't pending. */
   explain: (place: HandoffPlace, record: HandoffRecord, now: number) => Promise<object[] | null>
   /** Checks a callback, JSON text. What it tells, and where, as Redis keeps them (lua/lib/record.lua). Throws a 400. */
@@ -112,24 +112,35 @@ export class HandoffService {
     const requireHuman = body.require_human === true
     const to = body.to ?? undefined
     const id = key !== undefined
-      ? derivedId(tenant, agent, requireHuman, key, to)
+      // A message of A2A is the same whatever its inbox says of people.
+      ? derivedId(tenant, agent, requireHuman && a2a === undefined, key, to)
       : scheduled !== undefined
         ? scheduled.id
-        : requireHuman ? randomHomeId(tenant) : to === undefined ? randomId() : randomInboxId(tenant, to)
+        : to !== undefined ? randomInboxId(tenant, to) : requireHuman ? randomHomeId(tenant) : randomId()
     const token = key === undefined ? scheduled?.token ?? noToken : digestToken('pass', key, bytes)
     const expiresIn = body.expires_in == null ? this.#options.defaultExpiresIn : body.expires_in * 1000
     const payload = joinPayload(given)
     const handoff = {
       tenant, id, tag: tagOf(id), token, traceparent, passedBy: agent, requireHuman, to, expiresIn, options: '', payload
     }
+    if (key !== undefined && a2a === undefined) Object.assign(handoff, await this.#formerPlace(handoff))
     const reply = await (scheduled === undefined && isPlainBody(body)
       ? this.#handoffs.pass(handoff)
       : this.#passWithOptions(caller, handoff, body, given, requester, scheduled, a2a))
     if (reply.outcome === 'ticked') throw new TickError()
     if (reply.outcome === 'inbox_full') throw new Problem('inbox_full', { headers: { 'retry-after': '1' } })
     if (!('createdAt' in reply)) throw new Problem('idempotency_key_reused')
-    const answer = passAnswer(this.#options.baseUrl(), id, requireHuman, reply)
+    const answer = passAnswer(this.#options.baseUrl(), handoff.id, requireHuman, reply)
     return { answer, replayed: (key ?? scheduled) !== undefined && reply.outcome === 'replayed' }
+  }
+
+  /** Where version 0.2.0 made the same pass; null if it didn't. The version after this one may leave this out. */
+  async #formerPlace (handoff: NewHandoff): Promise<Pick<NewHandoff, 'id' | 'tag'> | null> {
+    const { tenant, id: now, to, requireHuman } = handoff
+    const id = formerId(tenant, now)
+    if (to === undefined || !requireHuman || id === now) return null
+    const place = { id, tag: tagOf(id) }
+    return await this.#handoffs.passed({ ...handoff, ...place }) === null ? null : place
   }
 
   /** What pass would say of a result schema. @param member the place in the body that has it @throws {Problem} */
@@ -266,11 +277,7 @@ export class HandoffService {
       const payload = Buffer.concat([handoff.payload, text ?? nothing, more])
       const runs = runWords(options, line?.labels ?? [], this.#options.runLabels)
       const pass = { ...handoff, options: options + runs, payload }
-      let reply = await this.#handoffs.pass(pass)
-      if (reply.outcome === 'elsewhere') {
-        const elsewhere = await this.#options.pendingElsewhere(handoff.tenant, handoff.to!, handoff.requireHuman)
-        reply = await this.#handoffs.pass({ ...pass, elsewhere })
-      }
+      const reply = await this.#handoffs.pass(pass)
       // A replay may be of the first call of this very request, whose reply was lost: then the notes are missing.
       if (after !== null && (reply.outcome === 'passed' || reply.outcome === 'replayed')) {
         await this.#after.passed(handoff.tenant, handoff.id, after, requester, reply.outcome === 'replayed')

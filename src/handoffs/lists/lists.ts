@@ -9,7 +9,6 @@ import { isAddressed, isResting, mayReadTexts, statusAt } from '../../core/model
 import type { Caller, Status } from '../../core/model.ts'
 import type { HandoffsQuery } from '../../core/schemas/lists.ts'
 import { readTime } from '../../clients/typescript/command/common/time.ts'
-import { tagsFor } from '../../store/lists.ts'
 import type { ListPosition, ListedHandoff, ListedPage, Lists, TaskRead, Wanted } from '../../store/lists.ts'
 import type { Reads } from '../../store/reads.ts'
 import type { Requester } from '../../store/requester.ts'
@@ -68,7 +67,7 @@ export class ListService {
       reader = now
       return this.#lists.page(wanted, from, query.limit ?? 20, tasksFor(now))
     }
-    const page = await this.#reads.page(tenant, tagsFor(wanted), read, requester)
+    const page = await this.#reads.page(tenant, this.#lists.tagsOf(wanted), read, requester)
     const items = page.items.map(item => shownItem(reader, item))
     return { text: pageText({ ...page, items }, wanted.state), now: page.now }
   }

@@ -1,14 +1,12 @@
-import { Problem, invalid } from '../../core/errors.ts'
-import { homeTag, isId, randomToken } from '../../core/ids.ts'
+import { Problem } from '../../core/errors.ts'
+import { isId, randomToken } from '../../core/ids.ts'
 import { iso } from '../../core/iso.ts'
 import { labelsMember } from '../../core/labels.ts'
 import { isAddressed, personMembers, personWord, statusAt } from '../../core/model.ts'
 import type { Caller, HandoffRecord, Status } from '../../core/model.ts'
-import { isNarrow } from '../../store/approvals.ts'
-import type {
-  Approvals, InspectReply, ListPlace, SeenByPerson, ApprovalVerdict, Waiting, WantedWaiting
-} from '../../store/approvals.ts'
+import type { Approvals, ApprovalVerdict, InspectReply, SeenByPerson, WaitingHandoff } from '../../store/approvals.ts'
 import type { Handoffs, AgentTexts } from '../../store/handoffs.ts'
+import type { ListPosition, Lists, Wanted } from '../../store/lists.ts'
 import type { Reads } from '../../store/reads.ts'
 import type { Seen } from '../../store/replies.ts'
 import type { Requester } from '../../store/requester.ts'
@@ -18,6 +16,7 @@ import {
 } from '../lifecycle/answers.ts'
 import { withoutQuery } from '../lifecycle/callback.ts'
 import { excerpt } from '../lists/excerpt.ts'
+import { readCursor, writeCursor } from '../lists/lists.ts'
 import { statusWithoutResult } from '../lists/histories.ts'
 
 /** All of a handoff that required a person. The payload is the text of JSON members; null once it was freed. */
@@ -40,18 +39,10 @@ interface Listed {
   isWhole: boolean
 }
 /**
- * A part of the list, which may be empty; the cursor of the next part, null at the end of the list; and how many wait
- * in all. By Redis’s clock it was `now`.
+ * A part of the list, which may be empty, and the cursor of the next one, null at its end. By Redis’s clock it was
+ * `now`.
  */
-interface ListPart { items: Listed[], next: string | null, count: number, now: number }
-
-/**
- * How many calls one part may take. More than one is needed when expired handoffs that aren't swept yet come first in
- * the list.
- */
-const callsAList = 10
-/** The same for a part that has only some: each call is shorter. */
-const callsForSome = 32
+interface ListPart { items: Listed[], next: string | null, now: number }
 
 /** The final states that agents give a reason for. */
 const explained = new Set<Status>(['failed', 'declined', 'cancelled'])
@@ -65,38 +56,38 @@ const freed = Buffer.from(payloadMembers.map(([name]) => `"${name}":null`).join(
 /** Approvals, for the API and the pages alike. */
 export class ApprovalService {
   readonly #approvals: Approvals
+  readonly #lists: Lists
   readonly #handoffs: Handoffs
   readonly #reads: Reads
 
-  constructor (approvals: Approvals, handoffs: Handoffs, reads: Reads) {
+  constructor (approvals: Approvals, lists: Lists, handoffs: Handoffs, reads: Reads) {
     this.#approvals = approvals
+    this.#lists = lists
     this.#handoffs = handoffs
     this.#reads = reads
   }
 
   /** The handoffs that wait for a person, oldest first. @param cursor `next` of the previous part */
   async list (
-    tenant: string, cursor: string | undefined, limit: number, wanted: WantedWaiting = {}, requester?: Requester
+    tenant: string, cursor: string | undefined, limit: number, wanted: Pick<Wanted, 'inbox' | 'labels'> = {},
+    requester?: Requester
   ): Promise<ListPart> {
-    const tag = homeTag(tenant)
-    const isForSome = isNarrow(wanted)
-    const maxCalls = isForSome ? callsForSome : callsAList
-    let place = cursor === undefined ? null : readCursor(cursor)
-    for (let calls = 1; ; calls++) {
-      const read = () => this.#approvals.list(tenant, tag, place, limit, wanted)
-      const { items, next, ...part } = await (isForSome
-        ? this.#reads.page(tenant, [tag], read, requester)
-        : this.#reads.run({ tenant, tag, requester }, read))
-      if (items.length > 0 || next === null || calls === maxCalls) {
-        return { items: items.map(listed), next: next === null ? null : writeCursor(next), ...part }
-      }
-      place = next
-    }
+    const from = cursor === undefined ? null : formerCursor(cursor) ?? readCursor(cursor, listName)
+    const sought = { ...wanted, tenant, state: 'waiting' } as const
+    const read = () => this.#lists.waiting(sought, from, limit)
+    const { items, next, now } = await this.#reads.page(tenant, this.#lists.tagsOf(sought), read, requester)
+    return { items: items.map(listed), next: next === null ? null : writeCursor(next, listName), now }
+  }
+
+  /** How many wait, among them for some seconds those that have expired. */
+  count (tenant: string, requester?: Requester): Promise<number> {
+    const wanted = { tenant, state: 'waiting' } as const
+    return this.#reads.page(tenant, this.#lists.tagsOf(wanted), () => this.#lists.count(wanted), requester)
   }
 
   /** The channel for changes of a tenant's list. */
   listChannelOf (tenant: string): string {
-    return this.#approvals.channelOf(tenant, homeTag(tenant))
+    return this.#approvals.channelOf(tenant)
   }
 
   /** How a handoff stands, without its texts; null if there is none. */
@@ -175,7 +166,15 @@ export class ApprovalService {
   }
 }
 
-function listed ({ id, record, task, digest, size }: Waiting): Listed {
+const listName = 'waiting'
+
+/** A cursor of version 0.2.0: when the last one was passed, and its id. The version after this one may leave it out. */
+function formerCursor (cursor: string): ListPosition | null {
+  const [, score, id = ''] = /^(\d{1,15}) (\S+)$/.exec(Buffer.from(cursor, 'base64url').toString()) ?? []
+  return isId(id) ? { score: Number(score), id, includes: false } : null
+}
+
+function listed ({ id, record, task, digest, size }: WaitingHandoff): Listed {
   const { text, truncated } = excerpt(task)
   return { id, record, task: text, truncated, digest, size, isWhole: !truncated && size <= task.length + besideTask }
 }
@@ -209,18 +208,4 @@ export function inspectionText (
     `"approval":${approvalText(record.approval, decision)}${membersText(more)}${labelsMember(record.extra.labels)}${schema === null
       ? ''
       : `,"result_schema":${schema}`}}`)
-}
-
-/** The cursor of the entries after this position. */
-function writeCursor ({ createdAt, id }: ListPlace): string {
-  return Buffer.from(`${createdAt} ${id}`).toString('base64url')
-}
-
-/** A cursor is a position, not a permission: a made-up one shows nothing that the list doesn't show. */
-function readCursor (cursor: string): ListPlace {
-  const [, createdAt, id] = /^(\d{1,15}) (\S+)$/.exec(Buffer.from(cursor, 'base64url').toString()) ?? []
-  if (id === undefined || !isId(id)) {
-    throw invalid({ pointer: '/cursor', message: 'querystring: must be a next_cursor of this list' })
-  }
-  return { createdAt: Number(createdAt), id }
 }

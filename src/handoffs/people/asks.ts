@@ -10,7 +10,6 @@ import type { Asked, Caller, Scope } from '../../core/model.ts'
 import type { AnswerBody, AskBody } from '../../core/schemas/asks.ts'
 import type { ResultSchemas } from '../../result-schema/result-schemas.ts'
 import type { Asks, AskTexts, AskedReply } from '../../store/asks.ts'
-import { tagsFor } from '../../store/lists.ts'
 import type { Reads } from '../../store/reads.ts'
 import type { ListedHandoff, ListedPage, Lists, Wanted } from '../../store/lists.ts'
 import type { Requester } from '../../store/requester.ts'
@@ -172,13 +171,19 @@ export class AskService {
     const passedBy = wanted.of === 'passer' ? agent : undefined
     const from = cursor === undefined ? null : readCursor(cursor, listName(wanted))
     let reader = caller
+    const sought = { ...wanted, tenant, passedBy, state: 'asked' } as const
     const page = (now = caller) => {
       reader = now
-      return this.#lists.page({ ...wanted, tenant, passedBy, state: 'asked' }, from, limit)
+      return this.#lists.page(sought, from, limit)
     }
-    const found = await this.#reads.page(tenant, tagsFor({ ...wanted, tenant }), page, requester)
+    const found = await this.#reads.page(tenant, this.#lists.tagsOf(sought), page, requester)
     if (wanted.of === 'passer') return found
     return { ...found, items: found.items.filter(({ record }) => isAddressed(reader, record)) }
+  }
+
+  /** How many questions people of a tenant are asked, among them for some seconds those whose time is over. */
+  count (tenant: string, requester?: Requester): Promise<number> {
+    return this.#reads.page(tenant, undefined, () => this.#lists.count({ tenant, state: 'asked' }), requester)
   }
 
   /** The channel for changes of what people of this tenant are asked; null where no channel has them all. */

@@ -5,8 +5,8 @@ import { isAddressed } from '../../core/model.ts'
 import type { Caller } from '../../core/model.ts'
 import type { DecisionsQuery } from '../../core/schemas/decisions.ts'
 import type { Decisions } from '../../store/decisions.ts'
-import { tagsFor } from '../../store/lists.ts'
-import type { DecisionEntry, Lists } from '../../store/lists.ts'
+import type { DecisionEntry } from '../../store/decision-entry.ts'
+import type { Lists } from '../../store/lists.ts'
 import type { Reads } from '../../store/reads.ts'
 import { digestText } from '../lifecycle/answers.ts'
 import { excerpt } from '../lists/excerpt.ts'
@@ -61,7 +61,8 @@ export class DecisionService {
       reader = now
       return this.#lists.decisions(wanted, from, limit)
     }
-    const { items, next } = await this.#reads.page(tenant, tagsFor(wanted), read, requester)
+    const tags = this.#lists.tagsOf({ ...wanted, state: 'decisions' })
+    const { items, next } = await this.#reads.page(tenant, tags, read, requester)
     return {
       items: items.filter(entry => isAddressed(reader, entry)),
       next: next === null ? null : writeCursor(next, decisionsName)

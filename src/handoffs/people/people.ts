@@ -114,21 +114,24 @@ export class PeopleService {
     const asks = await this.#asks.list(caller, {}, undefined, limit, requester)
     const shown = kind ?? (asks.items.length > 0 ? 'questions' : 'approvals')
     const isOfQuestions = shown === 'questions'
-    const [approvals, later, more, decided] = await Promise.all([
+    const [approvals, later, decided] = await Promise.all([
       this.#approvals.list(caller.tenant, isOfQuestions ? undefined : cursor, isOfQuestions ? 1 : limit, {}, requester),
       isOfQuestions && cursor !== undefined ? this.#asks.list(caller, {}, cursor, limit, requester) : asks,
-      asks.next === null ? null : first('questions'),
       isOfQuestions || cursor !== undefined ? [] : this.#decisions.latest(caller.tenant, decidedListed)
     ])
     // If all were read, they are counted: expired ones are left out.
-    const isAll = !isOfQuestions && cursor === undefined && approvals.next === null
+    const isAll = approvals.next === null && (isOfQuestions || cursor === undefined)
+    const [ofQuestions, ofApprovals] = await Promise.all([
+      asks.next === null ? asks.items.length : this.#asks.count(caller.tenant, requester),
+      isAll ? approvals.items.length : this.#approvals.count(caller.tenant, requester)
+    ])
     return {
       kind: shown,
       items: isOfQuestions ? later.items.map(questionItem) : approvals.items.map(approvalItem),
       next: isOfQuestions ? later.next === null ? null : writeCursor(later.next, 'asked') : approvals.next,
       counts: {
-        questions: { count: more?.items.length ?? asks.items.length, areMore: more?.areMore ?? false },
-        approvals: { count: isAll ? approvals.items.length : approvals.count, areMore: false }
+        questions: { count: ofQuestions, areMore: false },
+        approvals: { count: ofApprovals, areMore: false }
       },
       isSearch,
       isPart: false,

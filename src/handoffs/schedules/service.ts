@@ -220,8 +220,8 @@ function shown ({ name, says, next, last, handoff }: StoredSchedule): string {
 
 /** The tag of the partition that its handoffs are in. */
 function homeOf (tenant: string, handoff: Buffer): string {
-  const { to, require_human: requireHuman } = cutHandoff(handoff, []).values as unknown as PassBody
-  return runsTag(tenant, requireHuman === true, to ?? undefined)
+  const { to } = cutHandoff(handoff, []).values as unknown as PassBody
+  return runsTag(tenant, to ?? undefined)
 }
 
 /** A name that can't be one has no schedule. */

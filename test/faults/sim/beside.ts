@@ -138,20 +138,16 @@ function ask ({ keys, tag }: Real, db: Database, random: Random, now: number, is
     case 'reject': approvals.decide('rejected', place, token, { agent }, seen, Buffer.from('null')); break
     case 'sweep': handoffs.sweep(tag, random.pick([1, 2, 10]), random.chance(0.5), random.chance(0.5), random.chance(0.2)); break
     case 'take': {
-      const positions = random.pick([null, [], [`${now * 1000 - random.between(0, 9) * 100_000}/${random.pick([700, 5_000_000])}`]])
-      const known = random.pick([null, null, 'placed' as const, { positions: [], isMore: false, caught: random.between(0, 2), readAt: now - random.between(0, 3) }])
-      inboxes.take({ ...inbox, other: 'other' }, { known, token, agent, max: random.between(0, 3), size: random.pick([0, 0, 100]), lifetime: random.pick([null, 60_000]), request: random.pick(['-', 'r1', 'r1', 'r2']), requester: random.pick(['a1', 'a2']), positions })
+      const caughtElsewhere = random.pick([undefined, 0, 0, 1])
+      inboxes.take({ ...inbox, other: 'other' }, { caughtElsewhere, token, agent, max: random.between(0, 3), lifetime: random.pick([null, 60_000]), request: random.pick(['-', 'r1', 'r1', 'r2']), maxBytes: random.pick([undefined, undefined, 5]) })
       break
     }
-    case 'turns': inboxes.positions(inbox, random.between(1, 3)); break
     case 'count': inboxes.count(inbox); break
     case 'set': inboxes.set(inbox, {
       paused: random.pick([undefined, false, false, true]), maxCaught: random.pick([undefined, null, 1, 2]), maxPending: random.pick([undefined, null, 1, 2])
     }, random.pick(['', '', '1', String(now * 1000)])); break
-    case 'settle': inboxes.settle(inbox, token, random.pick([null, now, now - 2])); break
     case 'claim': inboxes.claim({ tag, token, request: random.pick(['r1', 'r1', 'r2']), requester: random.pick(['a1', 'a2']) }, 60_000, random.pick(['', 'red', 'blue']), random.pick(['', '', `r1 a1 red ${now - 20_000}`])); break
     case 'unclaim': inboxes.unclaim({ tag, token, request: 'r1', requester: random.pick(['a1', 'a2']) }); break
-    case 'stay': inboxes.stay(inbox, { tag, token, request: 'r1', requester: random.pick(['a1', 'a2']) }, 1); break
     case 'lease': new Leases(lanes, scripts, random.pick(['r1', 'r2']), () => undefined).take(keys.sweeper(tag), 60_000); break
     case 'outbox': events.outbox(tag, 'acme', number, random.between(1, 4)); break
     case 'relay': events.relay('acme', [{ tag, from: random.pick([number, number, '0']), events: outbox.filter(() => random.chance(0.8)).slice(0, 4) }]); break
@@ -161,7 +157,7 @@ function ask ({ keys, tag }: Real, db: Database, random: Random, now: number, is
 }
 
 const choices = ['pass', 'pass', 'pass', 'catch', 'catch', 'catch', 'done', 'status', 'read', 'lineage', 'heartbeat', 'heartbeat', 'fail', 'decline', 'cancel', 'reissue', 'ask', 'ask', 'ask', 'asked', 'answer', 'answer', 'answer',
-  'approve', 'approve', 'reject', 'sweep', 'sweep', 'take', 'take', 'take', 'note', 'note', 'look', 'release', 'release', 'settle-dependents', 'turns', 'count', 'set', 'set', 'settle', 'claim', 'unclaim', 'stay', 'lease', 'outbox', 'relay', 'relay', 'trim'] as const
+  'approve', 'approve', 'reject', 'sweep', 'sweep', 'take', 'take', 'take', 'note', 'note', 'look', 'release', 'release', 'settle-dependents', 'count', 'set', 'set', 'claim', 'unclaim', 'lease', 'outbox', 'relay', 'relay', 'trim'] as const
 
 function optionsOf (random: Random, to: string | undefined): string {
   const maybe = (words: string) => random.chance(0.3) ? words : ''

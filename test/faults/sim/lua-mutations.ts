@@ -31,9 +31,9 @@ export const luaMutations: readonly Mutation[] = [
   { name: 'a successor that nobody sweeps', lua: [{ from: 'setDue(key, due, successor.due, successor.member, now)', to: '' }] },
   { name: 'a cancel by force leaves it to its catcher', lua: [{ from: "status == 'caught' and not force", to: "status == 'caught'" }] },
   // Inboxes.
-  { name: 'what a catch took stays in the inbox', lua: [{ from: 'gone[#gone + 1], names = member, names ..', to: 'names = names ..' }] },
+  { name: 'what a catch took stays in the inbox', lua: [{ from: 'caught[#caught + 1], gone[#gone + 1], names = one.member, one.member, names', to: 'caught[#caught + 1], names = one.member, names' }] },
   { name: 'what is caught by its id stays in the inbox', lua: [{ from: "leavePending(key, inbox, member, extra)\n    call('SADD'", to: "call('SADD'" }] },
-  { name: 'a catch from an inbox leaves no note', lua: [{ from: "redis.call('SET', remembered, request .. ' ' .. ms(elsewhere) .. names .. looking, 'PX', ms(lasts))", to: '' }] },
+  { name: 'a catch from an inbox leaves no note', lua: [{ from: "redis.call('SET', remembered, request .. ' 0' .. names, 'PX', lasts)", to: '' }] },
   { name: 'what is approved doesn’t enter its inbox', lua: [{ from: 'enterPart(inbox, member, extra, micros, nil, available and now < tonumber(available) and available,\n    isBlocked(extra) and expires)', to: '', of: ['decide'] }] },
   { name: 'what is delayed doesn’t enter its inbox', lua: [{ from: 'local inbox = available and now >= tonumber(available) and', to: 'local inbox = false and' }] },
   // Questions.
@@ -88,7 +88,7 @@ export const luaMutations: readonly Mutation[] = [
     { name: 'a callback that failed is not tried again', from: "if outcome ~= 'again' then\n  redis.call('ZREM', due, id)", to: "if true then\n  redis.call('ZREM', due, id)", of: ['callback-tried'] },
     { name: 'all that a callback is told has one id', from: "member .. ' ' .. created .. ' ' .. number)", to: "member .. ' ' .. created)" },
     { name: 'handoffs passed at one moment have one callback', from: "redis.sha1hex(member .. ' ' .. created", to: 'redis.sha1hex(created' },
-    { name: 'a next attempt has no callback', from: "' [^bcdgjmprstuwACJKMPSTUW]%S+'", to: "' [^bcdgjmprstuwAJKMPSTUW]%S+'" },
+    { name: 'a next attempt has no callback', from: "' [^bcdgjmprstuwACHJKMPSTUW]%S+'", to: "' [^bcdgjmprstuwAHJKMPSTUW]%S+'" },
     { name: 'a handoff that was taken from its catcher is told as cancelled', from: 'not next and nil, attempt.begins)', to: 'nil, attempt.begins)' },
     { name: 'a callback is told what it doesn’t want', from: 'if not letter or not string.find(wanted, letter, 1, true) then return end', to: 'if not letter then return end' },
   ]),

@@ -1,0 +1,146 @@
+import t from 'tap'
+import { derivedId, digestToken, homeTag, inboxTag, randomHomeId, tagOf } from '../../src/core/ids.ts'
+import { testApp } from '../helpers/app.ts'
+import type { TestApp } from '../helpers/app.ts'
+import { isProblem } from '../helpers/problems.ts'
+
+/**
+ * Version 0.2.0 kept what a person decides on in the tenant's home partition, also what is for an inbox. What it left
+ * there, and what its replicas pass there beside those of this version, goes on.
+ */
+const more = { RATE_LIMIT_PER_MINUTE: '10000000' }
+const one = await testApp(t, more)
+const spread = await testApp(t, more, { isSpread: true })
+
+function work (service: TestApp, name: string) {
+  const { call } = service
+  const payload = Buffer.from('"task":"old","output":null,"context":null,"constraints":null')
+  /** As a replica of version 0.2.0 passes it. */
+  const former = async (id = randomHomeId('default'), token = '-') => {
+    const reply = await service.store.handoffs.pass({
+      tenant: 'default', id, tag: homeTag('default'), token, passedBy: 'alice', requireHuman: true, to: name, expiresIn: 3_600_000, options: ` t${name} l4 hdigest n4`, payload
+    })
+    t.match(reply, { outcome: 'passed' })
+    return id
+  }
+  const approve = (id: string) => call('approver', 'POST', `/api/approve/${id}`)
+  const approved = async () => {
+    const id = await former()
+    await approve(id)
+    return id
+  }
+  const pass = async (more: object = {}) => (await call('alice', 'POST', '/api/pass', { task: 't', to: name, ...more })).json().handoff_id as string
+  const take = async (max = 1, headers: Record<string, string> = {}, wait = 0) => {
+    const answer = await call('bob', 'POST', `/api/catch?wait=${wait}`, { inbox: name, max }, headers)
+    return (answer.json().items as Array<{ handoff_id: string }>).map(({ handoff_id: id }) => id)
+  }
+  const set = (settings: object) => call('operator', 'PUT', `/api/inboxes/${name}`, settings)
+  const look = async () => (await call('alice', 'GET', `/api/inboxes/${name}`)).json()
+  const done = (id: string) => call('bob', 'POST', `/api/done/${id}`)
+  return { former, approve, approved, pass, take, set, look, done }
+}
+
+for (const [where, service] of [['one Redis', one], ['spread', spread]] as const) {
+  let names = 0
+  const inbox = () => work(service, `former-${++names}`)
+
+  t.test(`it is listed, decided, caught and done: ${where}`, async t => {
+    const { former, approve, pass, take, look, done } = inbox()
+    const old = await former()
+    const young = await pass({ require_human: true })
+    t.equal(tagOf(young), inboxTag('default', `former-${names}`), 'this version keeps all of an inbox in its partition')
+    t.match(await look(), { waiting_approval: 2, pending: 0 })
+    const listed = async (query = '') => (await service.call('approver', 'GET', `/api/approvals${query}`)).json().items.map((item: { handoff_id: string }) => item.handoff_id)
+    t.strictSame(await listed(), [old, young])
+    t.strictSame(await listed(`?inbox=former-${names}`), [old, young])
+    await approve(young)
+    await approve(old)
+    t.strictSame(await listed(), [])
+    t.match(await look(), { waiting_approval: 0, pending: 2 })
+    t.strictSame([...await take(10), ...await take(10)].sort(), [old, young].sort())
+    t.match(await look(), { pending: 0, caught: 2 })
+    for (const id of [old, young]) t.equal((await done(id)).statusCode, 200)
+    t.match(await look(), { pending: 0, caught: 0 })
+  })
+
+  t.test(`who waits is woken, at whichever of the two it is approved: ${where}`, async t => {
+    const { former, approve, pass, take } = inbox()
+    for (const make of [former, () => pass({ require_human: true }), former]) {
+      const id = await make()
+      const waiting = take(1, {}, 30)
+      await approve(id)
+      t.strictSame(await waiting, [id])
+    }
+  })
+
+  t.test(`the settings hold for both: ${where}`, async t => {
+    const { approved, pass, take, set, done, look } = inbox()
+    await set({ paused: true })
+    const [old, young] = [await approved(), await pass()]
+    t.strictSame(await take(10), [])
+    await set({ paused: false, max_caught: 1 })
+    t.strictSame(await take(10), [old])
+    t.strictSame(await take(10), [], 'it counts for what the other partition has, too')
+    await done(old)
+    t.strictSame(await take(10, {}, 5), [young])
+    const next = await approved()
+    t.strictSame(await take(10), [], 'nor does the other give one')
+    const waiting = take(10, {}, 4)
+    await done(young)
+    t.strictSame(await waiting, [next], 'until one has ended, whichever of the two had it')
+    await set({ max_caught: null })
+    t.match(await look(), { caught: 1, max_caught: null })
+  })
+
+  t.test(`a key gives again what it took: ${where}`, async t => {
+    const { approved, pass, take } = inbox()
+    const old = await approved()
+    const key = { 'idempotency-key': `former-${names}` }
+    t.strictSame(await take(1, key), [old])
+    const young = await pass()
+    t.strictSame(await take(1, key), [old], 'also when the other partition has something')
+    t.strictSame(await take(), [young])
+  })
+
+  t.test(`the same pass again gets the handoff that it made: ${where}`, async t => {
+    const { former, pass, look } = inbox()
+    const name = `former-${names}`
+    const body = { task: 'old', to: name, require_human: true }
+    const id = homeTag('default') + derivedId('default', 'alice', true, name, name).slice(3)
+    await former(id, digestToken('pass', name, Buffer.from(JSON.stringify(body))))
+    const again = (body: object) => service.call('alice', 'POST', '/api/pass', body, { 'idempotency-key': name })
+    const answer = await again(body)
+    t.equal(answer.statusCode, 201)
+    t.match(answer.json(), { handoff_id: id, approval_url: new RegExp(`${id}$`) })
+    t.equal(answer.headers['idempotency-replayed'], 'true')
+    isProblem(t, await again({ ...body, task: 'another' }), 422, 'idempotency_key_reused')
+    t.match(await look(), { waiting_approval: 1 })
+    t.ok(await pass())
+  })
+
+  t.test(`it is cancelled, rejected and reissued where it is: ${where}`, async t => {
+    const { former, approved, take, look } = inbox()
+    const [cancelled, rejected, failed] = [await former(), await former(), await approved()]
+    t.equal((await service.call('alice', 'POST', `/api/cancel/${cancelled}`)).statusCode, 200)
+    t.equal((await service.call('approver', 'POST', `/api/reject/${rejected}`, { note: 'no' })).statusCode, 200)
+    t.strictSame(await take(), [failed])
+    t.equal((await service.call('bob', 'POST', `/api/fail/${failed}`, { error: { message: 'm' } })).statusCode, 200)
+    const next = (await service.call('alice', 'POST', `/api/reissue/${failed}`)).json().handoff_id
+    t.equal(tagOf(next), homeTag('default'))
+    t.match(await look(), { waiting_approval: 0, pending: 1, failed: 0 })
+    t.strictSame(await take(), [next])
+  })
+}
+
+t.test('on one Redis, what a replica of version 0.2.0 decided leaves the list of what waits', async t => {
+  const { pass } = work(one, 'tidied')
+  const id = await pass({ require_human: true })
+  const list = `${one.prefix}:{${homeTag('default')}}:w:default`
+  t.type(await one.redis.zscore(list, `default:${id}`), 'string', 'it is in the home partition, wherever the handoff is')
+  await one.call('approver', 'POST', `/api/approve/${id}`)
+  t.equal(await one.redis.zscore(list, `default:${id}`), null)
+  await one.redis.zadd(list, 1, `default:${id}`)
+  t.strictSame((await one.call('approver', 'GET', '/api/approvals?inbox=tidied')).json(), { items: [], next_cursor: null })
+  await one.store.inboxes.tidy({ tenant: 'default', inbox: '', tag: homeTag('default') })
+  t.equal(await one.redis.zscore(list, `default:${id}`), null)
+})
