@@ -85,10 +85,10 @@ const listsACall = { many: 64, few: 8 }
 /** How many members one call looks at, over all its lists: if it reads their records, and if it passes them by. */
 const looksACall = { reading: 128, passing: 1024 }
 /**
- * How many rounds of calls a page of many lists and of few may take, how many members it may look at in all, and how
- * much of agents' texts it may read: it ends after the calls that read more.
+ * How many rounds of calls a page may take, and one of what waits for people; how many members it may look at in all,
+ * and how much of agents' texts it may read: it ends after the calls that read more.
  */
-const pageLimits = { rounds: { many: 8, few: 32 }, looks: 40_000, texts: 2 * 1024 * 1024 }
+const pageLimits = { rounds: 8, ofWaiting: 32, looks: 40_000, texts: 2 * 1024 * 1024 }
 
 /**
  * The lists of a tenant's handoffs, merged from all partitions. A page's cost is bounded, in short calls: it may find
@@ -161,8 +161,7 @@ export class Lists {
     const lists = this.#listsOf(wanted, from, tag)
     const items: Item[] = []
     let [now, looks, texts] = [0, pageLimits.looks, pageLimits.texts]
-    const { many, few } = pageLimits.rounds
-    const rounds = lists.length > listsACall.few ? many : few
+    const rounds = wanted.state === 'waiting' ? pageLimits.ofWaiting : pageLimits.rounds
     for (let round = 0; round < rounds && looks > 0 && texts > 0; round++) {
       // In order: a call reads its first item however long that is. So each round reads the next items of the page.
       const open = lists.filter(({ isAtEnd }) => !isAtEnd)
