@@ -72,7 +72,7 @@ end
 if progress ~= '' then
   redis.call('HSET', key, 'g', ms(now) .. ' ' .. progress)
   if string.find(extra, ' M', 1, true) then
-    --@include tasks
+    --@include tasks task-notes
     noteTask(key, seconds .. micros, 'progress', string.match(key, MEMBER), record, extra)
   end
 end

@@ -19,7 +19,7 @@ for line in string.gmatch(lines or '', '[^\n]+') do
 end
 if not standing and count >= ARGV[4] + 0 then return { 'many' } end
 
---@include tasks
+--@include tasks task-notes
 local partition, member = string.match(task, '^([^}]*}:)task:(.+)$')
 -- Comes before the first write (openTask in lib/tasks.lua).
 redis.call('EXISTS', task, task .. ':changes', callKeys(task, member))

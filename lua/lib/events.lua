@@ -7,8 +7,6 @@
 -- As in lib/appending.lua, where there are events.
 local function openOutbox(_, key) return key end
 --@end
--- What a callback can tell, by its letter in word C of field x: its types, and behind them 1 if it has results.
-local TOLD = ' caught/c done/d failed/f declined/l cancelled/x expired/e rejected/j asked/a reissued/r'
 -- Comes before the first write, as openTask does. `extra` is the handoff's field x.
 --@if oneredis
 local function openCalls() end
@@ -19,21 +17,6 @@ local function openCalls(key, member, extra)
   if string.find(extra, ' C', 1, true) then redis.call('EXISTS', key, callKeys(key, member)) end
 end
 --@end
--- Its id is a digest of the handoff and a number that counts the handoff's callbacks, so each has another. `of` is a
--- key of the partition.
-local function noteCallback(of, micros, type, member, created, extra, text, result)
-  local letter, wanted, results = string.match(TOLD, ' ' .. type .. '/(%l)'), string.match(extra, ' C(%l+)(1?)')
-  if not letter or not string.find(wanted, letter, 1, true) then return end
-  local key, time = string.match(of, '^[^}]*}:') .. 'h:' .. member, ms(math.floor(micros / 1000))
-  local target, counts, fault = unpack(redis.call('HMGET', key, 'o', 'O', 'e'))
-  if not target then return end
-  local pending, others, number = string.match(counts or '0 0 0 - - - 0', '^(%d+) (.*) (%d+)$')
-  local id = 'cb_' .. redis.sha1hex(member .. ' ' .. created .. ' ' .. number)
-  if type == 'failed' then result = fault end
-  keepCall(of, member, id, time, { 'o', target, 'e', text, 'c', created },
-    results == '1' and (type == 'done' or type == 'failed') and result)
-  redis.call('HSET', key, 'O', ms(pending + 1) .. ' ' .. others .. ' ' .. ms(number + 1))
-end
 -- An event's text: type, status, id, passed_by, caught_by (- for none), then what only some have, a space, a letter and
 -- its value (lib/record.lua). `record` and `extra` are the handoff's fields s and x as they are now. A script that
 -- knows who caught it says so, since reading the whole record takes twice as long. `more` are further words. `outbox`
@@ -43,6 +26,7 @@ end
 local function append(outbox, micros, type, member, record, extra, caught_by, more, result, begins)
   local is_told = result ~= false and extra and string.find(extra, ' C', 1, true)
   if extra and string.find(extra, ' M', 1, true) then
+    --@include task-notes
     noteTask(outbox, micros, type, member, record, extra, result == false and not begins, result)
   end
   --@if events
@@ -68,6 +52,7 @@ local function append(outbox, micros, type, member, record, extra, caught_by, mo
     type ~= 'passed' and created)
   --@end
   if is_told then
+    --@include callbacks
     local id = string.match(member, ':(.*)$')
     noteCallback(outbox, micros, type, member, created, extra,
       type .. ' ' .. status .. ' ' .. id .. ' ' .. passed_by .. ' ' .. rest, result)

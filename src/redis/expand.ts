@@ -39,7 +39,7 @@ export function expand (
   let made = ''
   for (const [at, line] of text.trimEnd().split('\n').entries()) {
     const fail = (why: string) => { throw new Error(`lua/${path}:${at + 1}: ${why}`) }
-    const [, directive, rest = ''] = /^ *--@(\S*) ?(.*)$/.exec(line) ?? []
+    const [, indent = '', directive, rest = ''] = /^( *)--@(\S*) ?(.*)$/.exec(line) ?? []
     const names = rest.split(' ')
     const isOn = blocks.every(block => block.isOn)
     if (directive === undefined) {
@@ -55,7 +55,8 @@ export function expand (
       if (blocks.pop() === undefined) fail('there is no --@if for this --@end')
     } else if (directive === 'include') {
       for (const name of names) if (!existsSync(new URL(`lib/${name}.lua`, luaDirectory))) fail(`no lib/${name}.lua`)
-      if (isOn) made += names.map(name => include(name)).join('')
+      // As far in as the directive, so withoutUnused can tell where a function ends that has others in it.
+      if (isOn) made += names.map(name => include(name).replace(/^(?=.)/gm, indent)).join('')
     } else if (directive === 'constant') {
       for (const name of names) if (isOn && purpose.constants[name] === undefined) fail(`${name} is no constant`)
       if (isOn) made += `local ${names.join(', ')} = ${names.map(name => purpose.constants[name]).join(', ')}\n`
@@ -67,13 +68,14 @@ export function expand (
 
 /** Leaves out functions and constants of the libraries that nothing after them mentions: each call would make them. */
 export function withoutUnused (source: string): string {
-  const ifUsed = (text: string, name: string, at: number, all: string) => {
+  const ifUsed = (text: string, indent: string, name: string, at: number, all: string) => {
     // Where a library is included again, in another block, its own definitions are what that block means.
-    const [scope] = all.slice(at + text.length).split(new RegExp(`^local (?:function )?${name}\\b`, 'm'))
+    const [scope] = all.slice(at + text.length)
+      .split(new RegExp(`^ {0,${indent.length}}local (?:function )?${name}\\b`, 'm'))
     return new RegExp(`\\b${name}\\b`).test(scope!) ? text : ''
   }
   // lib/several.lua's function has the script in it.
-  const kept = source.replace(/^local function (?!one\()(\w+)\((?:.* end|[^]*?^end)\n/gm, ifUsed)
-    .replace(/^local ([A-Z_]+) = .*\n/gm, ifUsed)
+  const kept = source.replace(/^( *)local function (?!one\()(\w+)\((?:.* end|[^]*?^\1end)\n/gm, ifUsed)
+    .replace(/^( *)local ([A-Z_]+) = .*\n/gm, ifUsed)
   return kept === source ? source : withoutUnused(kept)
 }

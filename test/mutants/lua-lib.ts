@@ -186,8 +186,12 @@ export const scriptLibraries: readonly Mutated[] = [
     tests: ['http/events', 'store/events', 'lua/model', 'webhooks/messages', 'a2a/between'],
     changes: [
       ["if beat and tonumber(beat) < tonumber(deadline) then return beat, 'stalled' end", "if beat then return beat, 'stalled' end"],
-      ['since = ms(dueAt(type, record, extra, now))', 'since = ms(now)'],
     ],
+  },
+  {
+    file: 'lua/lib/task-notes.lua',
+    tests: ['a2a/tasks', 'a2a/between'],
+    changes: [['since = ms(dueAt(type, record, extra, now))', 'since = ms(now)']],
   },
   {
     file: 'lua/lib/taking.lua',
