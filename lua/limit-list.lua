@@ -1,6 +1,8 @@
 #!lua flags=no-writes
 -- Lists the limits of agents and tenants.
--- KEYS: 1 prefix:{tag}:limits  the limits (lua/limit-set.lua); there are few
+-- KEYS: 1 prefix:{tag}:limits       the limits in requests a minute (lua/limit-set.lua); there are few
+--       2 prefix:{tag}:limits:live  the limits of live handoffs: likewise
 -- ARGV: none
--- Replies: {'listed', limits}  as ZRANGE gives them: name, requests a minute, name, requests a minute, …
-return { 'listed', redis.call('ZRANGE', KEYS[1], 0, -1, 'WITHSCORES') }
+-- Replies: {'listed', rates, live}  each as ZRANGE gives them: name, limit, name, limit, …
+local rates, live = KEYS[1], KEYS[2]
+return { 'listed', redis.call('ZRANGE', rates, 0, -1, 'WITHSCORES'), redis.call('ZRANGE', live, 0, -1, 'WITHSCORES') }

@@ -21,6 +21,7 @@ import { InboxSettingsService } from './handoffs/inbox/settings.ts'
 import { ListService } from './handoffs/lists/lists.ts'
 import { ManyHandoffs } from './handoffs/wait/many.ts'
 import { AfterService } from './handoffs/lifecycle/after.ts'
+import { Quotas } from './handoffs/lifecycle/quotas.ts'
 import { OperateService } from './handoffs/lifecycle/operate.ts'
 import { RunGraphs } from './handoffs/lists/run-graph.ts'
 import { RunService } from './handoffs/lists/runs.ts'
@@ -169,6 +170,7 @@ export async function buildApp (
   const isDraining = () => app.draining.now
   const rounds = new InboxRounds(store, config.metricsInboxes, error =>
     log.error({ err: error }, 'counting the inboxes failed'))
+  rounds.limited = () => keys.limits.withMaxLive()
   app.decorate('inboxRounds', rounds)
   app.addHook('onClose', async () => rounds.stop())
   const ticks = new ScheduleCounts()
@@ -219,17 +221,15 @@ export async function buildApp (
   const schemas = new ResultSchemas()
   app.addHook('onClose', async () => schemas.close())
   const after = new AfterService(store.handoffs, store.dependents, reads)
-  const handoffs = new HandoffService(
-    store.handoffs, waiter, schemas, after, reads,
-    {
-      baseUrl,
-      defaultExpiresIn: config.defaultExpiresIn,
-      hopLimit: config.hopLimit,
-      runLabels: config.runLabels,
-      explain: (place, record, now) => explanations.of(place, record, now),
-      acceptCallback
-    }
-  )
+  const handoffs = new HandoffService(store.handoffs, waiter, schemas, after, reads, {
+    baseUrl,
+    defaultExpiresIn: config.defaultExpiresIn,
+    hopLimit: config.hopLimit,
+    runLabels: config.runLabels,
+    explain: (place, record, now) => explanations.of(place, record, now),
+    acceptCallback,
+    quotas: new Quotas(keys.limits, store)
+  })
   const attempts = new AttemptService(store.attempts, after, { baseUrl, maxWorkTtl: config.maxWorkTtl })
   const limits = { maxExpiresIn: config.maxExpiresIn / 1000, maxWorkTtl: config.maxWorkTtl / 1000 }
   const many = new ManyHandoffs(store.handoffs, waiter, reads)
@@ -363,7 +363,7 @@ export async function buildApp (
     webhooks,
     titles: new Titles(store.descriptions, reads),
     runGraphs: new RunGraphs(store, reads, config.listsEnded),
-    keyList: new KeyList(keys, store.keyRecords, reads),
+    keyList: new KeyList(keys, store, reads),
     memory: () => store.memory(),
     about: config
   }

@@ -34,21 +34,31 @@ local function enterOver(list, member, time, now)
     if gone > 0 then redis.call('ZREMRANGEBYRANK', list, 0, math.min(gone, 400) - 1) end
   end
 end
--- Sees to the lists of a handoff that was written by a version, or with settings, that didn't know them.
-local function indexEnded(key, now, micros)
-  local record, extra = unpack(redis.call('HMGET', key, 's', 'x'))
-  local status, _, created, expires, _, _, deadline = string.match(record or '', RECORD)
-  if not status or not extra or not string.find(extra, ' [tj]') then return end
-  local member, words = string.match(key, MEMBER), extra
-  local isLive = status == 'pending' or status == 'caught'
-  for at = 2, #ARGV do
-    local label = string.match(words .. ' ', ' j(' .. string.gsub(ARGV[at], '%p', '%%%0') .. ':%S+)')
+-- Field x, empty for none, with the words of the runs that a handoff was passed without. `limited` has the agents with
+-- limits, as tenant:agent.
+local function withRuns(member, extra, passed_by, labels, limited)
+  local words = extra or ''
+  for _, name in ipairs(labels) do
+    local label = string.match(words .. ' ', ' j(' .. string.gsub(name, '%p', '%%%0') .. ':%S+)')
     if label and not string.find(words .. ' ', ' J' .. label .. ' ', 1, true) then words = words .. ' J' .. label end
   end
+  local own = ' J*:' .. passed_by
+  local isLimited = limited[string.match(member, '^[^:]+:') .. passed_by]
+  if isLimited and not string.find(words .. ' ', own .. ' ', 1, true) then words = words .. own end
+  return words
+end
+-- Sees to the lists of a handoff that was written by a version, or with settings, that didn't know them.
+local function indexEnded(key, now, micros, labels, limited)
+  local record, extra = unpack(redis.call('HMGET', key, 's', 'x'))
+  local status, _, created, expires, passed_by, _, deadline = string.match(record or '', RECORD)
+  if not status then return end
+  local member, isLive = string.match(key, MEMBER), status == 'pending' or status == 'caught'
+  local words = withRuns(member, extra, passed_by, labels, isLive and limited or {})
+  if not string.find(words, ' [tjJ]') then return end
   local list, runs = openEnded(key, member, words), openRuns(key, member, words)
   local ends = math.max(expires, tonumber(deadline) or 0)
   if isLive and runs then
-    if words ~= extra then redis.call('HSET', key, 'x', words) end
+    if words ~= extra then redis.call('HSET', key, 's', extra and record or '2:' .. record, 'x', words) end
     for _, run in ipairs(runs) do
       if not redis.call('ZSCORE', runs.place .. 'run:' .. run, member) then
         beginRuns({ place = runs.place, run }, member, ms(ends), ends, tonumber(created), micros)
@@ -74,5 +84,9 @@ local function indexEnded(key, now, micros)
   end
 end
 local function indexAllEnded(now, micros)
-  for _, key in ipairs(KEYS) do indexEnded(key, now, micros) end
+  local labels, limited = {}, {}
+  for at = 2, #ARGV do
+    if string.find(ARGV[at], ':', 1, true) then limited[ARGV[at]] = true else labels[#labels + 1] = ARGV[at] end
+  end
+  for _, key in ipairs(KEYS) do indexEnded(key, now, micros, labels, limited) end
 end

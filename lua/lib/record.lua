@@ -53,8 +53,8 @@
 --   H  -                                     approval: the tag of the partition whose   pass: as in x
 --                                            list has it (waitingList in
 --                                            lib/inbox.lua), if not its own
---   J  -                                     lists: a run, name:value                  pass: as in x
---                                            (lib/runs.lua)
+--   J  -                                     lists: a run, name:value; or *:agent if   pass: as in x
+--                                            the agent's are limited (lib/runs.lua)
 --   K  -                                     caught: when the checkpoint was given, a   pass: t or b for a schedule's
 --                                            time, a slash, and by whom                tick, its making, the tick, with
 --                                                                                      slashes between (lib/ticks.lua)

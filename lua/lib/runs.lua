@@ -1,6 +1,7 @@
 -- A run is what a tenant passed with the same value of a label that RUN_LABELS names: word J of field x. Its keys end
 -- with tenant:name:value. On one Redis they are in no partition; in a Cluster each partition has its own, and the
--- replica that sweeps brings the counts to the tenant's home (store/runs.ts).
+-- replica that sweeps brings the counts to the tenant's home (store/runs.ts). What an agent passed whose live handoffs
+-- are limited is a run too: its name is *, which no label has, and its value the agent. It has the first key alone.
 --   run:    sorted set, what is live of it, by when the sweep was to look at it first (ms)
 --   ran:    sorted set, its attempts that have ended, by when that was written (ms)
 --   total:  hash, how many works are live, done, failed, or ended otherwise (other), and when the first and the last
@@ -20,6 +21,10 @@ local COUNTS = 'count:'
 local DAY = 86400000
 local function keepUntil(key, time)
   if redis.call('PEXPIRETIME', key) < time then redis.call('PEXPIREAT', key, ms(time + DAY)) end
+end
+-- Has a run more than what is live of it?
+local function isCounted(run)
+  return not string.find(run, '^[^:]+:%*:')
 end
 -- The runs that a handoff belongs to, by field x; nil if to none. Call it before the first write (isHere).
 local function openRuns(key, member, extra)
@@ -66,17 +71,19 @@ end
 local function beginRuns(runs, member, due, ends, now, micros)
   local place = runs.place
   for _, run in ipairs(runs) do
-    local counts, list, formatted = place .. COUNTS .. run, place .. 'run:' .. run, ms(now)
-    local live, first, last = unpack(redis.call('HMGET', counts, 'live', 'first', 'last'))
+    local counts, list = place .. COUNTS .. run, place .. 'run:' .. run
     redis.call('ZADD', list, due, member)
-    redis.call('HSET', counts, 'live', (live or 0) + 1, 'first', ms(math.min(first or now, now)),
-      'last', ms(math.max(last or now, now)))
     keepUntil(list, ends + RETENTION + 40 * DAY)
-    keepUntil(counts, ends + RETENTION + 40 * DAY)
-    noteRun(place, run, micros)
-    --@if oneredis
-    nameRun(place, run, now, micros)
-    --@end
+    if isCounted(run) then
+      local live, first, last = unpack(redis.call('HMGET', counts, 'live', 'first', 'last'))
+      redis.call('HSET', counts, 'live', (live or 0) + 1, 'first', ms(math.min(first or now, now)),
+        'last', ms(math.max(last or now, now)))
+      keepUntil(counts, ends + RETENTION + 40 * DAY)
+      noteRun(place, run, micros)
+      --@if oneredis
+      nameRun(place, run, now, micros)
+      --@end
+    end
   end
 end
 -- A work leaves one of a run's counts for another. Returns what is left of the one.
@@ -85,25 +92,28 @@ local function moveCount(counts, from, to)
   redis.call('HSET', counts, from, (one or 0) - 1, to, (other or 0) + 1)
   return (one or 0) - 1
 end
+local function endCounted(place, run, member, became, now, micros)
+  local counts, over, left = place .. COUNTS .. run, place .. 'ran:' .. run, 1
+  redis.call('ZADD', over, ms(now), member)
+  if became then
+    left = moveCount(counts, 'live', became)
+    noteRun(place, run, micros)
+  end
+  if left > 0 then
+    keepUntil(over, now + RETENTION)
+  else
+    redis.call('PEXPIREAT', over, ms(now + RETENTION + 1000))
+    redis.call('PEXPIREAT', counts, ms(now + RETENTION + 1000))
+  end
+end
 -- An attempt ended: it became done, failed or other; or nil, and `next` is its successor.
 local function endRuns(runs, member, became, next, now, micros)
   local place = runs.place
   for _, run in ipairs(runs) do
-    local counts, list, over = place .. COUNTS .. run, place .. 'run:' .. run, place .. 'ran:' .. run
+    local list = place .. 'run:' .. run
     if next then redis.call('ZADD', list, next.due, next.member) end
     redis.call('ZREM', list, member)
-    redis.call('ZADD', over, ms(now), member)
-    local left = 1
-    if became then
-      left = moveCount(counts, 'live', became)
-      noteRun(place, run, micros)
-    end
-    if left > 0 then
-      keepUntil(over, now + RETENTION)
-    else
-      redis.call('PEXPIREAT', over, ms(now + RETENTION + 1000))
-      redis.call('PEXPIREAT', counts, ms(now + RETENTION + 1000))
-    end
+    if isCounted(run) then endCounted(place, run, member, became, now, micros) end
   end
 end
 -- What had failed was reissued: it is live again.
@@ -112,10 +122,12 @@ local function resumeRuns(runs, next, now, micros)
   for _, run in ipairs(runs) do
     local counts, list = place .. COUNTS .. run, place .. 'run:' .. run
     redis.call('ZADD', list, next.due, next.member)
-    moveCount(counts, 'failed', 'live')
     local ends = now + RETENTION + 40 * DAY
     keepUntil(list, ends)
-    keepUntil(counts, ends)
-    noteRun(place, run, micros)
+    if isCounted(run) then
+      moveCount(counts, 'failed', 'live')
+      keepUntil(counts, ends)
+      noteRun(place, run, micros)
+    end
   end
 end

@@ -2,21 +2,31 @@ import { Problem } from '../core/errors.ts'
 import type { Scope } from '../core/model.ts'
 import { isKeyId } from '../store/api-keys.ts'
 import type { KeyRecord, KeyRecords } from '../store/api-keys.ts'
+import type { LiveHandoffs } from '../store/live.ts'
 import type { Reads } from '../store/reads.ts'
+import type { Store } from '../store/store.ts'
 import type { KeyRing } from './key-ring.ts'
+import type { TenantLimits } from './limit-table.ts'
 import { scopesOf } from './scopes.ts'
 
 /** How many parts of the list of all tenants' keys are read at once: 1,000 keys. */
 const keyPagesRead = 5
 
+const noLimits: TenantLimits = { all: null, agents: new Map() }
+
 /** `may`: its scopes. */
 export interface ShownKey extends KeyRecord { may: Scope[] }
 
-/** A tenant's keys, without secrets. `next`: where to read on; null at the end. `now`: Redis's clock (ms). */
+/**
+ * A tenant's keys, without secrets, and its limits. `live`: how many of its handoffs are live; null where that isn't
+ * limited. `next`: where to read on; null at the end. `now`: Redis's clock (ms).
+ */
 export interface ShownKeys {
   fixed: Array<{ agent: string, may: Scope[] }>
   stored: ShownKey[]
-  limits: { all: number | null, agents: ReadonlyMap<string, number> }
+  limits: TenantLimits
+  maxLive: TenantLimits
+  live: number | null
   next: string | null
   now: number
 }
@@ -25,11 +35,13 @@ export interface ShownKeys {
 export class KeyList {
   readonly #ring: KeyRing
   readonly #records: Pick<KeyRecords, 'listed'>
+  readonly #live: LiveHandoffs
   readonly #reads: Reads
 
-  constructor (ring: KeyRing, records: Pick<KeyRecords, 'listed'>, reads: Reads) {
+  constructor (ring: KeyRing, { keyRecords, live }: Pick<Store, 'keyRecords' | 'live'>, reads: Reads) {
     this.#ring = ring
-    this.#records = records
+    this.#records = keyRecords
+    this.#live = live
     this.#reads = reads
   }
 
@@ -46,10 +58,15 @@ export class KeyList {
       more = part.more
     }
     const { callers, now } = this.#ring.fixedOf(tenant)
+    const { limits } = this.#ring
+    const maxLive = limits.maxLiveOf(tenant) ?? noLimits
+    const count = () => this.#live.count(tenant, null)
     return {
       fixed: cursor === undefined ? callers.map(caller => ({ agent: caller.agent, may: scopesOf(caller) })) : [],
       stored,
-      limits: this.#ring.limits.of(tenant) ?? { all: null, agents: new Map() },
+      limits: limits.of(tenant) ?? noLimits,
+      maxLive,
+      live: maxLive.all === null ? null : await this.#reads.run({ tenant }, count),
       next: more && last !== undefined ? `${last.createdAt}.${last.id}` : null,
       now
     }

@@ -1,6 +1,7 @@
 import { Unavailable } from '../core/errors.ts'
 import type { Subscriptions } from '../redis/subscriptions.ts'
 import type { KeyChange, KeyRecords } from '../store/api-keys.ts'
+import { limitedIn } from '../store/limits.ts'
 import type { LogTable } from './log-table.ts'
 
 /**
@@ -132,12 +133,18 @@ export class KeyLog {
     }
   }
 
-  #write ({ id, tenant, agent, action, limit, subject, until, by }: KeyChange): void {
+  #write ({ id, tenant, agent, action, limit, of, max_live: live, subject, until, by }: KeyChange): void {
     if (subject !== undefined) {
       const [issuer, name] = subject.split(' ').map(decodeURIComponent)
       return this.#output.info({ issuer, subject: name, ...until !== '' && { until }, by }, action)
     }
     if (id !== undefined) return this.#output.info({ key_id: id, tenant, agent, by }, `key ${action}`)
+    if (of !== undefined) {
+      const { tenant, agent } = limitedIn(of)
+      return this.#output.info(
+        { tenant, ...agent !== null && { agent }, ...live !== '' && { max_live: Number(live) }, by }, action
+      )
+    }
     this.#output.info({ tenant, ...agent !== '' && { agent }, ...limit !== '' && { limit: Number(limit) }, by }, action)
   }
 }

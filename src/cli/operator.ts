@@ -6,7 +6,7 @@ import { parseInbox, parseLabel, parseName, parseSeconds } from '../clients/type
 import { deliveryStatuses, scopes, webhookFormats, webhookTypes } from '../core/model.ts'
 import { version } from '../core/version.ts'
 import { agents } from './agents.ts'
-import { parseDuration, parseInboxes, parseRate, parseScopes } from './output.ts'
+import { parseDuration, parseInboxes, parseMaxLive, parseRate, parseScopes } from './output.ts'
 
 /** The operator's verbs, and the help of all. Each is in a file of its own, which is loaded only when it runs. */
 
@@ -166,21 +166,26 @@ function orNone<T> (
 /** The verbs for the limits of agents and tenants. */
 function addLimitVerbs (program: Command): void {
   const limits = program.command('limits')
-    .description('limit the requests of agents and tenants, whatever keys they use')
+    .description('limit the requests and live handoffs of agents and tenants, whatever keys they use')
   const limit = (name: string, description: string) =>
     limits.command(name).description(description).option('--json', json)
   const whose = (name: string, description: string) => limit(name, description)
     .requiredOption('--tenant <tenant>', 'the agents’ tenant', taking(parseName, '--tenant'))
     .option('--agent <name>', 'the agent; without it all agents of the tenant together', taking(parseName, '--agent'))
-  const load = () => import('./keys.ts')
+  const load = () => import('./limits.ts')
 
-  whose('set', 'set a limit, everywhere within 2 s')
-    .requiredOption('--rate-limit <requests>', 'requests per minute', taking(parseRate, '--rate-limit'))
+  whose('set', 'set limits, everywhere within 2 s; what is left out stays')
+    .option('--max-live <handoffs>', 'how many handoffs that they passed may be pending or caught; none: any number', (
+      taking(orNone(parseMaxLive, 'none'), '--max-live')
+    ))
+    .option('--rate-limit <requests>', 'requests per minute; none: any number', taking(
+      orNone(parseRate, 'none'), '--rate-limit'
+    ))
     .action(async options => (await load()).setLimit(options))
-  limit('list', 'list all limits')
+  limit('list', 'list all limits, and how many handoffs are live where that is limited')
     .option('--tenant <tenant>', 'only this tenant’s', taking(parseName, '--tenant'))
     .action(async options => (await load()).listLimits(options))
-  whose('remove', 'remove a limit, everywhere within 2 s')
+  whose('remove', 'remove the limits, everywhere within 2 s')
     .action(async options => (await load()).removeLimit(options))
 }
 

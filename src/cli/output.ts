@@ -51,8 +51,17 @@ export function parseInboxes (option: string, text: string): string[] {
 
 /** Requests a minute. */
 export function parseRate (option: string, text: string): number {
+  return parseQuantity(option, text, 'requests per minute')
+}
+
+/** How many handoffs may be live. @throws {UsageError} */
+export function parseMaxLive (option: string, text: string): number {
+  return parseQuantity(option, text, 'handoffs')
+}
+
+function parseQuantity (option: string, text: string, unit: string): number {
   if (!/^[1-9][0-9]{0,6}$/.test(text)) {
-    throw wrong(option, text, 'takes a number of requests per minute: a whole number, 1 to 9999999')
+    throw wrong(option, text, `takes a number of ${unit}: a whole number, 1 to 9999999`)
   }
   return Number(text)
 }

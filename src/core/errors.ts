@@ -195,6 +195,12 @@ export const errorTable = {
     title: 'Inbox full',
     detail: 'This inbox has as many pending handoffs as max_pending allows; pass it again after Retry-After.'
   },
+  too_many_live: {
+    status: 429,
+    title: 'Too many live',
+    detail: 'As many handoffs are live, pending or caught, as this tenant, or this agent, may have; pass it again ' +
+      'after Retry-After.'
+  },
   headers_too_large: {
     status: 431, title: 'Request header fields too large', detail: 'Send fewer or shorter header fields.'
   },

@@ -34,8 +34,12 @@ interface InboxFigures {
 /** How many handoffs of a tenant wait for a person. */
 interface TenantFigure { tenant: string, waiting: number }
 
-/** A round's figures. */
-interface Found { inboxes: InboxFigures[], approvals: TenantFigure[] }
+/** A round's figures. `live`: of the tenants where that is limited. */
+interface Found {
+  inboxes: InboxFigures[]
+  approvals: TenantFigure[]
+  live: Array<{ tenant: string, live: number }>
+}
 
 /**
  * `memory` is null where Redis doesn't report it. `age`: how long ago the round began that found the rest, in
@@ -48,18 +52,20 @@ export interface Figures extends Found { memory: Memory | null, age: number }
  * all replicas counts each handoff once. /metrics shows the last round: it doesn't call Redis itself.
  */
 export class InboxRounds {
-  readonly #store: Pick<Store, 'inboxes' | 'memory' | 'sweeper'>
+  readonly #store: Pick<Store, 'inboxes' | 'memory' | 'sweeper' | 'live'>
   readonly #maxInboxes: number
   readonly #times: typeof standardTimes
   readonly #rounds: Round
+  /** The tenants whose live handoffs are limited, all of their agents' together. */
+  limited: () => string[] = () => []
   #nextAt = 0
   #last: Found & { at: number } | undefined
   #memory: { read: Memory | null, at: number } = { read: null, at: -Infinity }
 
   /** @param maxInboxes how many inboxes have figures of their own @param times tests have shorter ones */
   constructor (
-    store: Pick<Store, 'inboxes' | 'memory' | 'sweeper'>, maxInboxes: number, onFault: (error: unknown) => void,
-    times = standardTimes
+    store: Pick<Store, 'inboxes' | 'memory' | 'sweeper' | 'live'>, maxInboxes: number,
+    onFault: (error: unknown) => void, times = standardTimes
   ) {
     this.#store = store
     this.#maxInboxes = maxInboxes
@@ -130,14 +136,28 @@ export class InboxRounds {
       if (now > this.#memory.at + this.#times.round) await this.#readMemory()
       before = performance.now()
     }
+    const live = await this.#countLive()
+    if (this.#rounds.signal.aborted || !this.#isSweeping) return
     // A long round is followed sooner: the next one is to end before these figures are too old.
     const took = performance.now() - at
     this.#nextAt = at + Math.min(this.#times.round, Math.max(0, 0.9 * this.#times.maxAge - took))
-    this.#last = { inboxes: inboxes.all(), approvals: approvals.all(), at }
+    this.#last = { inboxes: inboxes.all(), approvals: approvals.all(), live, at }
     for (const place of [...empty.items, ...stale.items]) {
       if (this.#rounds.signal.aborted || !this.#isSweeping) return
       await this.#store.inboxes.tidy(place)
     }
+  }
+
+  /** Ends early if this replica stops sweeping. */
+  async #countLive (): Promise<Found['live']> {
+    const found = []
+    for (const tenant of this.limited().slice(0, maxTenants)) {
+      const before = performance.now()
+      found.push({ tenant, live: await this.#store.live.count(tenant, null) })
+      if (this.#rounds.signal.aborted || !this.#isSweeping) break
+      await sleep(performance.now() - before, undefined, { ref: false })
+    }
+    return found
   }
 
   /** In a long round several times: it doesn't depend on how many inboxes there are. */

@@ -165,6 +165,12 @@ function roundFamilies (families: Families, { rounds }: Sources): void {
     labels: ['tenant']
   }, where(({ approvals }) => approvals.map(({ tenant, waiting }) => [{ tenant }, waiting])))
   families.gauge({
+    name: 'handoff_live',
+    help: 'Handoffs of the tenant that are pending or caught, where handoff limits set --max-live limits them. Only ' +
+      'from the sweeping replica.',
+    labels: ['tenant']
+  }, where(({ live }) => live.map(({ tenant, live }) => [{ tenant }, live])))
+  families.gauge({
     name: 'handoff_redis_memory_bytes',
     help: 'Memory of all Redis masters together, in bytes: kind is used, or max (maxmemory; 0: no limit). Only from ' +
       'the sweeping replica.',

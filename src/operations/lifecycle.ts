@@ -27,7 +27,8 @@ export function pass ({ handoffs, limits }: Services) {
     body: passBody(limits),
     answers: { 201: passAnswer },
     refusals: [
-      ...refusedBy('pass'), 'unknown_parent', 'hop_limit', 'loop_detected', 'unknown_handoff', 'result_schema_too_slow'
+      ...refusedBy('pass'), 'unknown_parent', 'hop_limit', 'loop_detected', 'unknown_handoff', 'result_schema_too_slow',
+      'too_many_live'
     ],
     inBatch: true,
     tool: {

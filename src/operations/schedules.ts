@@ -141,7 +141,7 @@ export function runSchedule ({ schedules }: Services) {
     headers: passHeaders,
     body: nothing,
     answers: { 201: passAnswer },
-    refusals: ['not_the_passer', ...refusedBy('pass'), 'result_schema_too_slow'],
+    refusals: ['not_the_passer', ...refusedBy('pass'), 'result_schema_too_slow', 'too_many_live'],
     async run ({ caller, id, key }) {
       const { answer, replayed, isAnothers } = await schedules.run(caller, id, key)
       return changedBy({ status: 201, answer, replayed, made: answer.handoff_id }, 'run', id, isAnothers && !replayed)

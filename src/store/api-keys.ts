@@ -71,17 +71,20 @@ type RevokeReply = { outcome: 'revoked' | 'already_revoked', at: number } | { ou
 export interface Lookup { now: number, record: KeyRecord, digest: string, previous: string | null }
 
 /**
- * A change of a key; or of a limit or a blocked subject, which have no id. The agent is empty for a tenant's limit, and
- * so is the tenant for a subject.
+ * A change of a key; or of a limit or a blocked subject, which have no id. The agent is empty for a tenant's limit. So
+ * are both for a subject and a limit of live handoffs, which version 0.2.0 doesn't know.
  */
 export interface KeyChange {
   id?: string
   tenant: string
   agent: string
-  action: 'created' | 'updated' | 'rotated' | 'revoked' | 'limit set' | 'limit removed' | 'token blocked' |
-    'token unblocked'
+  action: 'created' | 'updated' | 'rotated' | 'revoked' | 'limit set' | 'limit removed' | 'max_live set' |
+    'max_live removed' | 'token blocked' | 'token unblocked'
   /** Requests a minute. */
   limit?: string
+  /** Whose limit of live handoffs (store/limits.ts), and how many; empty for any number. */
+  of?: string
+  max_live?: string
   /** Whose tokens (store/token-blocks.ts), and until when; empty for no longer. */
   subject?: string
   until?: string

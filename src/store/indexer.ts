@@ -3,8 +3,10 @@ import { isId, tagIn, tagOf } from '../core/ids.ts'
 import { Round } from '../core/round.ts'
 import type { Lanes } from '../redis/lanes.ts'
 import type { Scripts } from '../redis/scripts.ts'
+import { memberOf } from './key-names.ts'
 import type { KeyNames } from './key-names.ts'
 import { inGroups } from './lists.ts'
+import { agentsRun } from './live.ts'
 import { tagged } from './replies.ts'
 
 /**
@@ -14,9 +16,11 @@ import { tagged } from './replies.ts'
 const times = { first: 30_000, longest: 86_400_000, tick: 1000 }
 /**
  * At how many of a server's keys one call looks, how many handoffs one call indexes, how many such calls are under way,
- * and how many partitions go back at once.
+ * how many partitions go back at once, and in how many a tenant's live handoffs are gone through.
  */
-const sizes = { scanned: 500, indexed: 50, callsAtOnce: 4, movedAtOnce: 32 }
+const sizes = { scanned: 500, indexed: 50, callsAtOnce: 4, movedAtOnce: 32, walkedAtOnce: 32 }
+/** After how many milliseconds a tenant's live handoffs are gone through again: by then all replicas know the limit. */
+const walksAgainAfter = 3000
 /** How long it rests after calls, as a multiple of their time: other calls have three quarters of Redis's time. */
 const restPerCall = 3
 
@@ -45,6 +49,11 @@ export class Indexer {
   readonly #keyNames: KeyNames
   readonly #options: IndexerOptions
   readonly #rounds: Round
+  readonly #walks: Round
+  /** When to go through the live handoffs of a tenant, in this process's monotonic milliseconds. */
+  readonly #wanted = new Map<string, number[]>()
+  /** The agents whose live handoffs are limited, by tenant. */
+  limited: () => ReadonlyMap<string, { agents: ReadonlyMap<string, number> }> = () => new Map()
   #pause = times.first
   /** In this process's monotonic milliseconds; undefined while this replica doesn't sweep. */
   #nextAt: number | undefined
@@ -61,10 +70,66 @@ export class Indexer {
       run: () => this.#roundIfDue(),
       onFault: options.onFault,
     })
+    this.#walks = new Round({
+      interval: times.tick, isMine: options.isSweeping, run: () => this.#walkWanted(), onFault: options.onFault
+    })
   }
 
-  start (): void { this.#rounds.wake(times.tick) }
-  stop (): Promise<void> { return this.#rounds.stop() }
+  start (): void {
+    this.#rounds.wake(times.tick)
+    this.#walks.wake(times.tick)
+  }
+
+  async stop (): Promise<void> {
+    await Promise.all([this.#rounds.stop(), this.#walks.stop()])
+  }
+
+  /** An agent of this tenant got a limit: what it passed before is to count, too. */
+  countLive (tenant: string): void {
+    const now = performance.now()
+    this.#wanted.set(tenant, [now, now + walksAgainAfter])
+    this.#walks.wake()
+  }
+
+  async #walkWanted (): Promise<void> {
+    for (const [tenant, moments] of this.#wanted) {
+      const later = moments.filter(moment => moment > performance.now())
+      if (later.length === moments.length) continue
+      await this.walk(tenant)
+      // It may have been asked for anew meanwhile.
+      if (this.#wanted.get(tenant) !== moments) continue
+      if (later.length === 0) this.#wanted.delete(tenant)
+      else this.#wanted.set(tenant, later)
+    }
+  }
+
+  /** Goes through a tenant's live handoffs, and has those count that agents passed before they had a limit. */
+  async walk (tenant: string): Promise<void> {
+    for (const some of inGroups(this.#options.tags, sizes.walkedAtOnce)) {
+      await Promise.all(some.map(tag => this.#walkIn(tag, tenant)))
+    }
+  }
+
+  async #walkIn (tag: string, tenant: string): Promise<void> {
+    const keys = [this.#keyNames.due(tag, tenant)]
+    let place = ['-inf', '0']
+    do {
+      const begun = performance.now()
+      const texts = [...place, this.#keyNames.handoff(tag, ''), ` ${this.#agentsOf(tenant).join(' ')} `]
+      const [, time, leftOut, ...members] = await this.#lanes.call({
+        script: this.#scripts.uncounted, tag, keys, texts, decode: tagged
+      })
+      const found = members.map(member => this.#keyNames.handoff(tag, String(member)))
+      for (const some of inGroups(found, sizes.indexed)) await this.#index(some)
+      place = [String(time), String(leftOut)]
+      await this.#rest(begun, this.#walks.signal)
+    } while (place[0] !== '' && !this.#walks.signal.aborted)
+  }
+
+  /** The service doesn't wait for this rest when it stops: behind a slow Redis it takes seconds. */
+  async #rest (begun: number, signal: AbortSignal): Promise<void> {
+    await sleep(restPerCall * (performance.now() - begun), undefined, { ref: false, signal }).catch(() => {})
+  }
 
   async #roundIfDue (): Promise<void> {
     if (this.#nextAt === undefined) {
@@ -95,11 +160,40 @@ export class Indexer {
           if (signal.aborted) return
         }
         cursor = String(next)
-        // The service doesn't wait for this rest when it stops: behind a slow Redis it takes seconds.
-        await sleep(restPerCall * (performance.now() - begun), undefined, { ref: false, signal }).catch(() => {})
+        await this.#rest(begun, signal)
         if (signal.aborted) return
       } while (cursor !== '0')
     }
+    await this.#tidy()
+  }
+
+  /** What isn't live any more leaves the lists of agents with limits. */
+  async #tidy (): Promise<void> {
+    const { tags, isOneRedis } = this.#options
+    for (const [tenant, { agents }] of this.limited()) {
+      for (const agent of agents.keys()) {
+        for (const tag of isOneRedis ? tags.slice(0, 1) : tags) {
+          await this.#tidyList(tag, this.#keyNames.run(tag, 'run', tenant, agentsRun(agent)))
+        }
+      }
+    }
+  }
+
+  async #tidyList (tag: string, list: string): Promise<void> {
+    const { signal } = this.#rounds
+    for (let place = ['-inf', '0']; place[0] !== '' && !signal.aborted;) {
+      const begun = performance.now()
+      const texts = [...place, this.#keyNames.partitions()]
+      const [, score, leftOut] = await this.#lanes.call({
+        script: this.#scripts['live-tidy'], tag, keys: [list], texts, decode: tagged
+      })
+      place = [String(score), String(leftOut)]
+      await this.#rest(begun, signal)
+    }
+  }
+
+  #agentsOf (tenant: string): string[] {
+    return [...this.limited().get(tenant)?.agents.keys() ?? []]
   }
 
   /** Puts all live handoffs where version 0.2.0 looks for them. @returns how many there were */
@@ -134,10 +228,10 @@ export class Indexer {
   }
 
   #index (keys: string[]): Promise<unknown> {
-    const { runLabels } = this.#options
-    return this.#lanes.call({
-      script: this.#scripts.index, tag: tagOfKey(keys[0]!), keys, texts: [...runLabels], decode: tagged
-    })
+    const tenants = [...new Set(keys.map(tenantOfKey))]
+    const limited = tenants.flatMap(tenant => this.#agentsOf(tenant).map(agent => memberOf(tenant, agent)))
+    const texts = [...this.#options.runLabels, ...limited]
+    return this.#lanes.call({ script: this.#scripts.index, tag: tagOfKey(keys[0]!), keys, texts, decode: tagged })
   }
 }
 
@@ -149,6 +243,10 @@ function isOfHandoff (key: string): boolean {
 /** The key of a handoff ends with its id, which begins with its partition's tag. */
 function idIn (key: string): string {
   return key.slice(key.lastIndexOf(':') + 1)
+}
+
+function tenantOfKey (key: string): string {
+  return key.split(':').at(-2)!
 }
 
 function tagOfKey (key: string): string {

@@ -23,6 +23,11 @@ export class KeyNames {
     return `${this.#prefix}:{${tag}}:`
   }
 
+  /** What the keys of all partitions begin with. */
+  partitions (): string {
+    return `${this.#prefix}:{`
+  }
+
   handoff (tag: string, member: string): string {
     return `${this.partition(tag)}h:${member}`
   }
@@ -316,9 +321,14 @@ export class KeyNames {
     return `${this.partition(tag)}keys:log`
   }
 
-  /** The limits that operators set for agents and tenants. */
+  /** The limits that operators set for agents and tenants, in requests a minute. */
   limits (tag: string): string {
     return `${this.partition(tag)}limits`
+  }
+
+  /** The limits of how many handoffs of theirs may be live. */
+  liveLimits (tag: string): string {
+    return `${this.limits(tag)}:live`
   }
 
   /** Whose tokens operators blocked. */

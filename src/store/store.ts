@@ -23,6 +23,7 @@ import type { LaneSize } from '../redis/lanes.ts'
 import { Leases } from './leases.ts'
 import { InboxListeners } from './listeners.ts'
 import { Lists } from './lists.ts'
+import { LiveHandoffs } from './live.ts'
 import { Subscriptions } from '../redis/subscriptions.ts'
 import type { ConnectionLog } from '../redis/connect.ts'
 import { parseRedisUrl } from '../core/redis-url.ts'
@@ -78,6 +79,7 @@ export interface Store {
   decisions: Decisions
   asks: Asks
   lists: Lists
+  live: LiveHandoffs
   runs: Runs
   subscriptions: Subscriptions
   sessions: Sessions
@@ -181,6 +183,7 @@ export function openStore (
   const runs = new Runs(
     lanes, scripts, keyNames, error => log.error({ err: error }, 'moving the counts of runs failed')
   )
+  const live = new LiveHandoffs(lanes, scripts, keyNames, tags, !isSpread)
   const sweeper = new Sweeper(handoffs, leases, {
     tags,
     leaseKey: tag => keyNames.sweeper(tag),
@@ -219,6 +222,7 @@ export function openStore (
     }),
     asks: new Asks(lanes, scripts, keyNames, options, !isSpread),
     lists: new Lists(lanes, scripts, keyNames, tags, !isSpread),
+    live,
     runs,
     subscriptions,
     sessions: new Sessions(lanes, scripts, keyNames, tags, subscriptions, leases),

@@ -1,6 +1,7 @@
 import t from 'tap'
 import { isProblem } from '../helpers/problems.ts'
 import { a2aTest, card, sending, shown, text } from '../helpers/a2a.ts'
+import { until } from '../helpers/until.ts'
 
 /** What both bindings answer to requests that no client of the authors sends. */
 
@@ -159,4 +160,17 @@ t.test('a pass that doesn’t come by A2A has no task, and nobody else gives a c
   t.equal(keys.length, 3, String(keys))
   for (const key of keys) t.ok(await service.redis.pttl(key) > 0, key)
   t.notOk(keys.some(key => key.includes(id)))
+})
+
+t.test('as many tasks as may be live: 429, in both bindings', async t => {
+  const service = await a2aTest(t)
+  await service.store.keyRecords.limits.set({ tenant: 'default', agent: 'alice', maxLive: 1 }, 'me')
+  await until(() => service.keys.limits.maxLiveOf('default') !== undefined)
+  const first = message({ messageId: 'quota-1' })
+  t.match(await service.rpc('SendMessage', first), { status: 200, json: { result: { task: { status: { state: 'TASK_STATE_SUBMITTED' } } } } })
+  const next = message({ messageId: 'quota-2' })
+  t.match(await service.rpc('SendMessage', next), { status: 429, headers: { 'retry-after': '1' }, json: { error: { code: -32603, message: /live/ } } })
+  const rest = await service.call('alice', 'POST', '/a2a/default/desk/message:send', next, { 'a2a-version': '1.0', 'content-type': 'application/a2a+json' })
+  t.match([rest.statusCode, rest.headers['retry-after'], rest.json().error], [429, '1', { code: 429, status: 'RESOURCE_EXHAUSTED' }])
+  t.match(await service.rpc('SendMessage', first), { status: 200 }, 'the same message again')
 })

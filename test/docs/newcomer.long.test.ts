@@ -107,7 +107,7 @@ t.test('a newcomer follows the pages in an empty folder', { timeout: 900_000 }, 
 
   await t.test('docs/limits.md: limits set while it runs', async t => {
     const said = type(commandsUnder('docs/limits.md', 'Set while it runs'))
-    t.match(said, /^tenant +agent +requests a minute\ndefault +all together +6000\ndefault +summariser +60\nremoved: [^]*^removed: /m)
+    t.match(said, /^tenant +agent +requests a minute +live at most +live\ndefault +all together +6000 +10000 +\d+\ndefault +summariser +60 +- +-\nremoved: [^]*^removed: /m)
   })
 
   await t.test('README: an agent in five minutes', async t => {

@@ -29,7 +29,7 @@ t.test('a tenant’s agents share its limit, whatever keys they use and whicheve
   const { key } = await newKey(one.store.keyRecords, { tenant: 'other', agent: 'dora' })
   t.equal(policy(await ask(one, 'foreignAlice')), undefined)
   t.strictSame(await one.redis.keys(`${one.prefix}:*:r:*`), [], 'without a limit nothing is counted')
-  await limits.set('other', null, 6, 'me')
+  await limits.set({ tenant: 'other', agent: null, ratePerMinute: 6 }, 'me')
   await isSo(table => table.of('other')?.all === 6)
   const asked = [() => ask(one, 'foreignAlice'), () => ask(other, 'foreignAlice'), () => by(other, key), () => ask(one, 'foreignApprover'), () => by(one, key)]
   // Less than ten are left, so no replica holds any in advance.
@@ -45,7 +45,7 @@ t.test('a tenant’s agents share its limit, whatever keys they use and whicheve
   t.equal(policy(await ask(one, 'alice')), undefined, 'another tenant has none')
   t.strictSame((await one.redis.keys(`${one.prefix}:*:r:*`)).map(name => name.split('}')[1]), [':r:other:*'], 'and nothing is counted of it')
 
-  await limits.set('other', null, null, 'me')
+  await limits.set({ tenant: 'other', agent: null, ratePerMinute: null }, 'me')
   await isSo(table => table.of('other') === undefined)
   t.equal((await ask(other, 'foreignAlice')).statusCode, 404)
   const told = one.lines.map(line => JSON.parse(line)).filter(({ msg }) => msg.startsWith('limit'))
@@ -56,8 +56,8 @@ t.test('a tenant’s agents share its limit, whatever keys they use and whicheve
 t.test('the tightest counts, and who is over its own limit takes nothing from the others', async t => {
   const agent = (name: string, more = {}) => newKey(one.store.keyRecords, { tenant: 'acme', agent: name, ...more })
   const [a, a2, b] = [await agent('a'), await agent('a', { ratePerMinute: 1000 }), await agent('b', { ratePerMinute: 4 })]
-  await limits.set('acme', 'a', 3, 'me')
-  await limits.set('acme', null, 5, 'me')
+  await limits.set({ tenant: 'acme', agent: 'a', ratePerMinute: 3 }, 'me')
+  await limits.set({ tenant: 'acme', agent: null, ratePerMinute: 5 }, 'me')
   await isSo(table => table.of('acme')?.all === 5 && table.of('acme')!.agents.size === 1)
   const left: unknown[] = []
   const spend = async (service: TestApp, { key }: { key: string }) => {
@@ -71,8 +71,8 @@ t.test('the tightest counts, and who is over its own limit takes nothing from th
   for (const service of [one, other, one]) await spend(service, b)
   t.strictSame(left.map(([status]: any) => status), [404, 404, 429], 'three of the tenant’s five were a’s')
   t.strictSame(left.at(-1), [429, '"default";q=5;w=60', '0'], 'its key’s own limit is 4')
-  await limits.set('acme', null, null, 'me')
-  await limits.set('acme', 'a', null, 'me')
+  await limits.set({ tenant: 'acme', agent: null, ratePerMinute: null }, 'me')
+  await limits.set({ tenant: 'acme', agent: 'a', ratePerMinute: null }, 'me')
   await isSo(table => table.of('acme') === undefined)
   t.match(await by(other, a.key), { statusCode: 404 }, 'a has none any more')
   t.match(await by(one, b.key), { statusCode: 404, headers: { ratelimit: /r=1;/ } }, 'b’s key has its own, of which the refused one took nothing')
@@ -80,7 +80,7 @@ t.test('the tightest counts, and who is over its own limit takes nothing from th
 
 t.test('batches count as their operations, and MCP’s calls count', async t => {
   const { key } = await newKey(one.store.keyRecords, { tenant: 'many', agent: 'a' })
-  await limits.set('many', null, 4, 'me')
+  await limits.set({ tenant: 'many', agent: null, ratePerMinute: 4 }, 'me')
   await isSo(table => table.of('many')?.all === 4)
   const post = (url: string, payload: unknown) =>
     one.app.inject({ method: 'POST', url, headers: { ...bearer(key), 'content-type': 'application/json' }, payload: payload as object })
@@ -95,7 +95,7 @@ t.test('batches count as their operations, and MCP’s calls count', async t => 
 t.test('before the limits are known, nobody is let in without them', async t => {
   const redis = await ownRedis(t)
   const before = await testApp(t, {}, { url: redis.url })
-  await before.store.keyRecords.limits.set('default', 'alice', 1, 'me')
+  await before.store.keyRecords.limits.set({ tenant: 'default', agent: 'alice', ratePerMinute: 1 }, 'me')
   process.kill(redis.pid(), 'SIGSTOP')
   const service = await testApp(t, {}, { url: redis.url, prefix: before.prefix })
   const early = ask(service, 'alice')
@@ -127,9 +127,9 @@ t.test('the table: one call for all who wait, the newest answer wins, a failure 
   for (const wait of waits) await t.rejects(wait, Unavailable)
   t.equal(table.isKnown, false)
   const [first, second] = [table.read(), table.read()]
-  asked[2]!.resolve([{ tenant: '__proto__', agent: 'constructor', ratePerMinute: 2 }])
+  asked[2]!.resolve([{ tenant: '__proto__', agent: 'constructor', ratePerMinute: 2, maxLive: null }])
   await second
-  asked[1]!.resolve([{ tenant: 'old', agent: null, ratePerMinute: 1 }])
+  asked[1]!.resolve([{ tenant: 'old', agent: null, ratePerMinute: 1, maxLive: null }])
   await first
   t.equal(table.of('old'), undefined)
   t.strictSame(table.of('__proto__'), { all: null, agents: new Map([['constructor', 2]]) })
@@ -145,8 +145,8 @@ t.test('the table: one call for all who wait, the newest answer wins, a failure 
   const third = table.read()
   const changed = table.change([set({ tenant: 'acme', agent: '', limit: '' })])
   t.equal(asked.length, 5, 'but a read under way may not have it')
-  asked[4]!.resolve([{ tenant: 'acme', agent: 'a', ratePerMinute: 6 }])
-  asked[3]!.resolve([{ tenant: 'acme', agent: null, ratePerMinute: 7 }, { tenant: 'acme', agent: 'a', ratePerMinute: 6 }])
+  asked[4]!.resolve([{ tenant: 'acme', agent: 'a', ratePerMinute: 6, maxLive: null }])
+  asked[3]!.resolve([{ tenant: 'acme', agent: null, ratePerMinute: 7, maxLive: null }, { tenant: 'acme', agent: 'a', ratePerMinute: 6, maxLive: null }])
   await Promise.all([third, changed])
   t.strictSame(table.of('acme'), { all: null, agents: new Map([['a', 6]]) })
 })

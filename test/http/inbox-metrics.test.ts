@@ -20,7 +20,7 @@ import { until } from '../helpers/until.ts'
 const secret = 'ann-secret-0123456789'
 const hostile = '__proto__'
 const more = [{ caller: callerOf(hostile, 'ann', ['pass', 'catch', 'status']), secret }]
-const families = /^handoff_(inbox_(pending|caught|failed|oldest_seconds|metrics_age_seconds)|approvals_waiting|redis_memory_bytes)/
+const families = /^handoff_(inbox_(pending|caught|failed|oldest_seconds|metrics_age_seconds)|approvals_waiting|live|redis_memory_bytes)/
 
 async function sweeping (t: Test, env: Record<string, string> = {}, isSpread = false) {
   const service = await testApp(t, env, { isSpread }, more)
@@ -85,6 +85,20 @@ for (const isSpread of [false, true]) {
       t.strictSame(await figures(service, 'inbox_failed'), { 'default,both': 2 })
       t.strictSame(await alsoFigures(service, 'inbox_caught'), { 'default,both': 1 })
       t.strictSame(await alsoFigures(service, 'inbox_pending'), { 'default,both': 2 })
+    })
+
+    await t.test('what is live of the tenants where that is limited', async t => {
+      t.strictSame(await alsoFigures(service, 'live'), {})
+      const { limits } = service.store.keyRecords
+      await service.app.ready()
+      await limits.set({ tenant: 'other', agent: null, maxLive: 100 }, 'me')
+      await limits.set({ tenant: 'default', agent: 'alice', maxLive: 100 }, 'me')
+      await until(() => service.keys.limits.maxLiveOf('default') !== undefined)
+      t.strictSame(await figures(service, 'live'), { other: 1 })
+      await limits.set({ tenant: 'default', agent: 'alice', maxLive: null }, 'me')
+      await limits.set({ tenant: 'other', agent: null, maxLive: null }, 'me')
+      await until(() => service.keys.limits.maxLiveOf('other') === undefined)
+      t.strictSame(await figures(service, 'live'), {})
     })
 
     await t.test('those with most pending have figures of their own, the rest has one', async t => {
@@ -218,7 +232,7 @@ t.test('the sweeping replica alone shows them, and forgets names that have nothi
     const memory = async () => ({ used: used++, limit: 0 })
     const faults: unknown[] = []
     const times = { round: 5, afterFailure: 10, maxAge: 20, tick: 5 }
-    const rounds = new InboxRounds({ inboxes: slow, sweeper: store.sweeper, memory }, 1, error => faults.push(error), times)
+    const rounds = new InboxRounds({ inboxes: slow, sweeper: store.sweeper, live: store.live, memory }, 1, error => faults.push(error), times)
     rounds.start()
     t.teardown(() => rounds.stop())
     t.equal(rounds.figures, null)

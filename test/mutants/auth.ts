@@ -108,8 +108,8 @@ export const auth: readonly Mutated[] = [
     tests: ['http/agent-limits', 'auth/key-ring', 'http/rate-limit'],
     changes: [
       ["agent === '' ? null : agent,", 'agent,'],
-      ['if (agent === null) limits.all = ratePerMinute', 'if (agent === null) limits.all ??= ratePerMinute'],
-      ['else if (ratePerMinute === null) limits.agents.delete(agent)', ''],
+      ['if (agent === null) limits.all = limit\n', 'if (agent === null) limits.all ??= limit\n'],
+      ['else if (limit === null) limits.agents.delete(agent)', ''],
     ],
   },
   {

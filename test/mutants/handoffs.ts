@@ -221,4 +221,14 @@ export const handoffs: readonly Mutated[] = [
       ['this.#newest.toReversed()', 'this.#newest'],
     ],
   },
+  {
+    file: 'src/handoffs/lifecycle/quotas.ts',
+    tests: ['handoff/quotas', 'http/quotas'],
+    changes: [
+      ['for (const count of counts) count.passed++', ''],
+      ['undo()\n      return null', 'return null'],
+      ['this.#last.live + this.#last.passed >= max', 'this.#last.live + this.#last.passed > max'],
+      ['const counts = this.#next === undefined ? [this.#last] : [this.#last, this.#next]', 'const counts = [this.#last]'],
+    ],
+  },
 ]

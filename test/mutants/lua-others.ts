@@ -136,9 +136,27 @@ export const otherScripts: readonly Mutated[] = [
     file: 'lua/limit-set.lua',
     tests: ['lua/limits', 'http/agent-limits', 'cli/limits'],
     changes: [
-      [">= max then return { 'full' } end", "> max then return { 'full' } end"],
+      ["redis.call('ZCARD', rates) >= max", "redis.call('ZCARD', rates) > max"],
+      ["redis.call('ZCARD', lives) >= max", "redis.call('ZCARD', lives) > max"],
       ["redis.pcall('SPUBLISH', log, 'limit')", ''],
       ["local name = agent == '' and tenant or tenant .. '/' .. agent", "local name = tenant .. '/' .. agent"],
+      ["if live == '-' then live = live_before or '' end", "if live == '-' then live = '' end"],
+    ],
+  },
+  {
+    file: 'lua/uncounted.lua',
+    tests: ['http/quotas'],
+    changes: [
+      ['last == from and left_out + same or same', 'left_out + same'],
+    ],
+  },
+  {
+    file: 'lua/live-tidy.lua',
+    tests: ['http/quotas'],
+    changes: [
+      ["status ~= 'pending' and status ~= 'caught'", "status ~= 'pending'"],
+      ["if #gone > 0 then redis.call('ZREM', list, unpack(gone)) end", ''],
+      ["#found < 200 and '' or last", "''"],
     ],
   },
   {

@@ -229,4 +229,12 @@ export const store: readonly Mutated[] = [
       ["paused === undefined ? '' : paused ? '1' : '0'", "paused ? '1' : '0'"],
     ],
   },
+  {
+    file: 'src/store/live.ts',
+    tests: ['http/quotas'],
+    changes: [
+      ['[...new Set(this.#tags.map(listIn))]', 'this.#tags.map(listIn)'],
+      ['count += found', 'count = found'],
+    ],
+  },
 ]

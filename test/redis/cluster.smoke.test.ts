@@ -14,7 +14,7 @@ import { info } from '../faults/fleet/ask.ts'
 import { startCluster } from '../faults/fleet/cluster.ts'
 import type { ClusterFleet } from '../faults/fleet/cluster.ts'
 import type { RedisServer } from '../faults/fleet/redis.ts'
-import { pass, placeIn, untilServing } from '../helpers/handoffs.ts'
+import { done, pass, placeIn, untilServing } from '../helpers/handoffs.ts'
 import { fleetStore, quiet } from '../helpers/redis.ts'
 import { callerBy, grantOf, newKey, untilKnown } from '../helpers/stored-keys.ts'
 import { until } from '../helpers/until.ts'
@@ -52,7 +52,7 @@ t.test('three masters, each with a replica', async t => {
     const next = await records.rotate(id, 60_000, 'me') as { key: string }
     t.match(await callerBy(keys, key), { keyId: id }, 'in its grace')
     t.match(await callerBy(keys, next.key), { keyId: id })
-    await records.limits.set('acme', null, 5, 'me')
+    await records.limits.set({ tenant: 'acme', agent: null, ratePerMinute: 5 }, 'me')
     await until(() => keys.limits.of('acme')?.all === 5)
     t.match(await records.update(id, { scopes: ['status'], expiresIn: 60_000 }, 'me'), { outcome: 'updated' })
     await until(async () => [...(await callerBy(keys, key))!.scopes].join() === 'status')
@@ -130,6 +130,22 @@ t.test('three masters, each with a replica', async t => {
     await waiter.rungBy(from)
   })
 
+  await t.test('live handoffs are counted over all masters, of a tenant and of an agent', async t => {
+    const places = apart.map(tag => ({ ...placeIn(tag), tenant: 'live' }))
+    const passIt = async (place: typeof places[number], options = '') =>
+      await store.handoffs.pass({ ...place, token: '-', passedBy: 'alice', requireHuman: false, options, expiresIn: 60_000, payload: Buffer.from('"task":"t"') })
+    for (const place of places) await passIt(place)
+    await passIt({ ...placeIn(apart[1]!), tenant: 'live' }, ' J*:alice')
+    const counts = async () => [await store.live.count('live', null), await store.live.count('live', 'alice')]
+    t.strictSame(await counts(), [4, 1])
+    store.indexer.limited = () => new Map([['live', { agents: new Map([['alice', 1]]) }]])
+    await store.indexer.walk('live')
+    t.strictSame(await counts(), [4, 4], 'what was passed before counts, too')
+    await store.handoffs.catch(places[0]!, randomToken(), 'bob')
+    t.match(await store.handoffs.done(places[0]!, randomToken(), 'bob', Buffer.alloc(0), ''), { outcome: 'done' })
+    t.strictSame(await counts(), [3, 3])
+  })
+
   await t.test('the metrics’ round adds up what all masters have', async t => {
     const rounds = new InboxRounds(store, 0, error => t.fail(String(error)))
     store.sweeper.start()
@@ -172,7 +188,12 @@ t.test('the sweep goes on with the other partitions when the first one’s maste
   await Promise.all([first!, ...others].map(place => pass(store.handoffs, place, 500)))
   const away = await cluster.ownerOf(slotOf(tags[0]!))
   t.equal(away, await cluster.ownerOf(slotOf(first!.tag)))
+  for (const place of [first!, ...others]) await pass(store.handoffs, { ...place, tenant: 'live' })
+  t.equal(await store.live.count('live', null), 3)
   away.pause()
+  await store.handoffs.catch({ ...others[0]!, tenant: 'live' }, randomToken(), 'bob')
+  await done(store.handoffs, { ...others[0]!, tenant: 'live' })
+  t.equal(await store.live.count('live', null), 2, 'what it has counts as it was')
   for (const place of others) await until(() => freed(cluster, place), 9000)
   away.resume()
   await until(() => freed(cluster, first!), 9000)

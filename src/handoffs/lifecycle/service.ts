@@ -22,6 +22,7 @@ import { a2aWords, humanWords, optionWords, plain, refuseContextLabel, runWords 
 import type { A2aPass } from './option-words.ts'
 import { lineagePlace } from './lineage.ts'
 import type { LineagePlace } from './lineage.ts'
+import type { Quotas } from './quotas.ts'
 import type { AfterService } from './after.ts'
 import type { WaitOptions, Waiter } from '../wait/waiter.ts'
 
@@ -38,6 +39,7 @@ interface ServiceOptions {
   explain: (place: HandoffPlace, record: HandoffRecord, now: number) => Promise<object[] | null>
   /** Checks a callback, JSON text. What it tells, and where, as Redis keeps them (lua/lib/record.lua). Throws a 400. */
   acceptCallback: (text: Buffer) => { told: string, target: string }
+  quotas: Pick<Quotas, 'of'>
 }
 
 type FoundStatus = Extract<StatusReply, { outcome: 'found' }>
@@ -124,7 +126,7 @@ export class HandoffService {
       tenant, id, tag: tagOf(id), token, traceparent, passedBy: agent, requireHuman, to, expiresIn, options: '', payload
     }
     if (key !== undefined && a2a === undefined) Object.assign(handoff, await this.#formerPlace(handoff))
-    const reply = await (scheduled === undefined && isPlainBody(body)
+    const reply = await (scheduled === undefined && isPlainBody(body) && this.#options.quotas.of(caller) === undefined
       ? this.#handoffs.pass(handoff)
       : this.#passWithOptions(caller, handoff, body, given, requester, scheduled, a2a))
     if (reply.outcome === 'ticked') throw new TickError()
@@ -276,8 +278,7 @@ export class HandoffService {
       const more = Buffer.from((after?.field ?? '') + (callback?.target ?? ''))
       const payload = Buffer.concat([handoff.payload, text ?? nothing, more])
       const runs = runWords(options, line?.labels ?? [], this.#options.runLabels)
-      const pass = { ...handoff, options: options + runs, payload }
-      const reply = await this.#handoffs.pass(pass)
+      const reply = await this.#passWithin(caller, { ...handoff, options: options + runs, payload })
       // A replay may be of the first call of this very request, whose reply was lost: then the notes are missing.
       if (after !== null && (reply.outcome === 'passed' || reply.outcome === 'replayed')) {
         await this.#after.passed(handoff.tenant, handoff.id, after, requester, reply.outcome === 'replayed')
@@ -289,6 +290,17 @@ export class HandoffService {
       if (before === null || (before.outcome === 'reused' && (error as Problem).code === 'invalid_request')) throw error
       return before
     }
+  }
+
+  /** Passes it if no more are live than may be. */
+  async #passWithin (caller: Caller, handoff: NewHandoff): Promise<PassReply> {
+    const quota = this.#options.quotas.of(caller)
+    if (quota === undefined) return this.#handoffs.pass(handoff)
+    const giveBack = await quota.take()
+    if (giveBack === null) throw new Problem('too_many_live', { headers: { 'retry-after': '1' } })
+    const reply = await this.#handoffs.pass({ ...handoff, options: handoff.options + quota.words })
+    if (reply.outcome !== 'passed') giveBack()
+    return reply
   }
 
   /** Its place under its parent. Of a root, Redis reads the whole payload. */

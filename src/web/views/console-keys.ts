@@ -69,15 +69,24 @@ function stateOfKey ({ revokedAt, endsAt, previousEndsAt, rotatedAt }: ShownKey,
 /** How many agents with limits of their own are shown. */
 const limitsShown = 200
 
-function limitsView ({ limits: { all, agents } }: ShownKeys, ratePerMinute: number): string {
-  const words = (limit: number) => `${number(limit)} requests a minute`
-  const own = [...agents].sort(([one], [other]) => one < other ? -1 : 1)
+function limitsView ({ limits, maxLive, live }: ShownKeys, ratePerMinute: number): string {
+  const rate = (limit: number) => `${number(limit)} requests a minute`
+  const most = (limit: number) => `${number(limit)} live handoffs`
+  const ofAll = [...limits.all === null ? [] : [rate(limits.all)], ...maxLive.all === null ? [] : [most(maxLive.all)]]
+  const agents = [...new Set([...limits.agents.keys(), ...maxLive.agents.keys()])].sort()
+  const ofAgent = (agent: string) => [
+    ...limits.agents.has(agent) ? [rate(limits.agents.get(agent)!)] : [],
+    ...maxLive.agents.has(agent) ? [most(maxLive.agents.get(agent)!)] : []
+  ].join(', ')
   const rows = [
-    ['Each agent, by default', ratePerMinute === 0 ? 'any number' : words(ratePerMinute)],
-    ['All agents of this tenant together', all === null ? 'any number' : words(all)],
-    ...own.slice(0, limitsShown).map(([agent, limit]) => [html`<span class="name">${agent}</span>`, words(limit)]),
+    ['Each agent, by default', ratePerMinute === 0 ? 'any number' : rate(ratePerMinute)],
+    [
+      'All agents of this tenant together',
+      (ofAll.join(', ') || 'any number') + (live === null ? '' : ` (${number(live)} now)`)
+    ],
+    ...agents.slice(0, limitsShown).map(agent => [html`<span class="name">${agent}</span>`, ofAgent(agent)]),
   ]
-  return table({ label: 'Limits', columns: ['Who', 'Limit'], rows }) + (own.length > limitsShown
-    ? html`<p class="quiet">${number(own.length - limitsShown)} more agents have limits of their own.</p>`
+  return table({ label: 'Limits', columns: ['Who', 'Limit'], rows }) + (agents.length > limitsShown
+    ? html`<p class="quiet">${number(agents.length - limitsShown)} more agents have limits of their own.</p>`
     : '')
 }

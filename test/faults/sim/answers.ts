@@ -50,7 +50,7 @@ export class Desk {
   constructor (stores: Stores, subscriptions: Subscriptions, workTtl: number) {
     this.#stores = stores
     this.#after = new AfterService(stores.handoffs, stores.dependents, reads)
-    this.service = new HandoffService(stores.handoffs, null as never, null as never, this.#after, reads, { baseUrl, defaultExpiresIn: 1, hopLimit: 1, runLabels: [], explain: async () => null, acceptCallback: () => { throw new Error('no callbacks here') } })
+    this.service = new HandoffService(stores.handoffs, null as never, null as never, this.#after, reads, { baseUrl, defaultExpiresIn: 1, hopLimit: 1, runLabels: [], explain: async () => null, acceptCallback: () => { throw new Error('no callbacks here') }, quotas: { of: () => undefined } })
     const maxWorkTtl = maxWorkTtlFor(workTtl)
     this.#attempts = new AttemptService(stores.attempts, this.#after, { baseUrl, maxWorkTtl })
     this.#asks = new AskService(stores.asks, null as never, null as never, null as never, reads, { baseUrl, maxWorkTtl })
