@@ -55,9 +55,10 @@
 --                                            lib/inbox.lua), if not its own
 --   J  -                                     lists: a run, name:value; or *:agent if   pass: as in x
 --                                            the agent's are limited (lib/runs.lua)
---   K  -                                     caught: when the checkpoint was given, a   pass: t or b for a schedule's
---                                            time, a slash, and by whom                tick, its making, the tick, with
---                                                                                      slashes between (lib/ticks.lua)
+--   K  -                                     caught: when the checkpoint was given, a   pass: of a schedule, t, b or r,
+--                                            time, a slash, and by whom                its making, the tick, its
+--                                                                                      round, with slashes between
+--                                                                                      (lib/ticks.lua)
 --   M  -                                     A2A: the id of the task that it is of       pass: as in x
 --                                            (lib/tasks.lua)
 --   P  -                                     A2A: what its message had: t text, e      pass: as in x

@@ -7,8 +7,10 @@
 -- anew, in another partition or back in this one, has a higher round: so it may run where it was settled that it never
 -- would, and what was begun in an earlier round still can't.
 local TICKS_KEPT, KEPT_FOR = 128, 2764800000
--- `kind` is t for a tick in its turn, b for one that is made up for. `anchor` is a key that is asked for together with
--- both, since either may be on the other node while a slot moves (isHere in lib/inbox.lua).
+-- `kind` is t for a tick in its turn, b for one that is made up for, and r for a run with an Idempotency-Key, which has
+-- a number in the place of a tick. Of these only those are kept that never will be: the others' handoffs show it.
+-- `anchor` is a key that is asked for together with both, since either may be on the other node while a slot moves
+-- (isHere in lib/inbox.lua).
 local function readMark(mark)
   local made, upto, round = string.match(redis.call('GET', mark) or '', '^(%d+) (%d+) ?(%d*)$')
   return made, tonumber(upto), tonumber(round) or 0
@@ -28,7 +30,14 @@ local function moveMark(mark, making, tick, round, now)
   redis.call('SET', mark, making .. ' ' .. tick .. (round == '0' and '' or ' ' .. round))
   redis.call('PEXPIREAT', mark, ms(now + KEPT_FOR))
 end
+local function addTicked(ticked, making, tick, now)
+  redis.call('ZADD', ticked, ms(now), making .. '/' .. tick)
+  local more = redis.call('ZCARD', ticked) - TICKS_KEPT
+  if more > 0 then redis.call('ZREMRANGEBYRANK', ticked, 0, more - 1) end
+  redis.call('PEXPIREAT', ticked, ms(now + KEPT_FOR))
+end
 local function noteTicked(mark, ticked, kind, making, tick, round, now)
+  if kind == 'r' then return end
   if kind == 't' then
     moveMark(mark, making, tick, round, now)
   elseif readMark(mark) ~= making then
@@ -36,10 +45,7 @@ local function noteTicked(mark, ticked, kind, making, tick, round, now)
   else
     redis.call('PEXPIREAT', mark, ms(now + KEPT_FOR))
   end
-  redis.call('ZADD', ticked, ms(now), making .. '/' .. tick)
-  local more = redis.call('ZCARD', ticked) - TICKS_KEPT
-  if more > 0 then redis.call('ZREMRANGEBYRANK', ticked, 0, more - 1) end
-  redis.call('PEXPIREAT', ticked, ms(now + KEPT_FOR))
+  addTicked(ticked, making, tick, now)
 end
 -- The mark and the ticks of the schedule that a handoff is a run of.
 local function ticksBeside(key, options)

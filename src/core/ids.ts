@@ -137,6 +137,11 @@ export function tickId (tag: string, text: string): string {
   return tag + createHash('sha256').update(`tick ${text}`).digest().toString('base64url', 0, 16)
 }
 
+/** 48 bits that stand for an id, as a number. */
+export function numberOf (id: string): number {
+  return createHash('sha256').update(id).digest().readUIntLE(0, 6)
+}
+
 /** Of how many tenants the home partition's tag is remembered. */
 const maxHomes = 10_000
 const homes = new Map<string, string>()

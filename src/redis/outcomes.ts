@@ -108,6 +108,7 @@ export const outcomes = {
   'schedule-list': ['listed'],
   'schedule-note': ['noted', 'stale', 'changed', 'late'],
   'schedule-put': ['put', 'too_many', 'changed', 'late'],
+  'schedule-run': ['begun', 'stale', 'late'],
   set: ['set', 'late'],
   stands: ['stands', 'newer'],
   status: ['found', 'not_found'],

@@ -164,8 +164,8 @@ export class KeyNames {
   }
 
   /**
-   * Which request an Idempotency-Key of an inbox came with. The name differs from `taken`, since both may be in one
-   * partition.
+   * Which request an Idempotency-Key of an inbox came with, or which handoff one of a schedule's run stands for. The
+   * name differs from `taken`, since both may be in one partition.
    */
   request (tag: string, token: string): string {
     return `${this.partition(tag)}q:${token}`

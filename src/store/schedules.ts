@@ -210,12 +210,26 @@ export class ScheduleStore {
     return this.#call('schedule-note', tag, keys, texts, ([outcome]) => outcome as 'noted')
   }
 
+  /**
+   * Which handoff a run's Idempotency-Key stands for.
+   * @param replaces what it stood for, if that never will be @returns null if there is no such schedule any more
+   */
+  begin (
+    { tenant, name, making }: StoredSchedule, token: string, id: string, replaces: string
+  ): Promise<string | null> {
+    const tag = homeTag(tenant)
+    const keys = [this.#keyNames.schedule(tag, tenant, name), this.#keyNames.request(tag, token)]
+    return this.#call('schedule-run', tag, keys, [making, id, replaces], ([outcome, begun]) =>
+      outcome === 'begun' ? String(begun) : null)
+  }
+
   /** Settles a tick that was begun in this partition. @returns whether it ran; if it didn't, it never will */
   settle (
-    tenant: string, name: string, making: string, { tag, tick, round }: Pick<BegunTick, 'tag' | 'tick' | 'round'>
+    tenant: string, name: string, making: string, { tag, tick, round }: Pick<BegunTick, 'tag' | 'tick' | 'round'>,
+    kind: 't' | 'r' = 't'
   ): Promise<boolean> {
     const keys = (['tick', 'ticked'] as const).map(which => this.#keyNames.ticks(tag, tenant, name, which))
-    const texts = [making, String(tick), String(round)]
+    const texts = [making, String(tick), String(round), kind]
     return this.#call('tick-settle', tag, keys, texts, ([outcome]) => outcome === 'ran')
   }
 

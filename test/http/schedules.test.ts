@@ -10,7 +10,7 @@ import { until } from '../helpers/until.ts'
 
 /** Schedules over HTTP. Each subtest has a tenant of its own. The clock is moved, and the ticker is asked to look. */
 
-const tenants = ['makes', 'bad', 'owns', 'ticks', 'late', 'skips', 'allows', 'cancels', 'pauses', 'changes', 'runs', 'fills', 'refuses', 'text', 'many', 'ends', 'jitters', 'shows', 'remade', 'deletes', 'tells', 'meets', 'asks', 'returns', 'leaves'] as const
+const tenants = ['makes', 'bad', 'owns', 'ticks', 'late', 'skips', 'allows', 'cancels', 'pauses', 'changes', 'runs', 'fills', 'refuses', 'text', 'many', 'ends', 'jitters', 'shows', 'remade', 'deletes', 'tells', 'meets', 'asks', 'returns', 'leaves', 'keyed'] as const
 type Tenant = typeof tenants[number]
 const agents: Array<[string, Scope[]]> = [['ann', ['pass', 'catch', 'status']], ['ben', ['pass', 'catch', 'status']], ['olga', ['operate', 'status', 'approve']], ['sam', ['status']], ['rita', ['read', 'status']]]
 const secretOf = (tenant: string, agent: string) => `${tenant}-${agent}-secret-0123456789`
@@ -426,6 +426,40 @@ for (const isSpread of [false, true]) {
     t.match(await runs('one'), [{ by: 'run', outcome: 'passed', scheduled_for: at(5), handoff_id: other.json().handoff_id }, { by: 'run', scheduled_for: at(0) }])
     t.match(await get('one'), { last: null, paused: true })
     isProblem(t, await ask('POST', '/api/schedules/one/run', undefined, { 'idempotency-key': 'x y' }), 400, 'invalid_request')
+  })
+
+  t.test('a key finds its run also where the next one goes to another partition', async t => {
+    const { put, ask, runs } = as('keyed')
+    const run = async (key: string) => await ask('POST', '/api/schedules/one/run', undefined, { 'idempotency-key': key })
+    const live = async () => (await ask('GET', '/api/handoffs?schedule=one')).json().items
+    for (const [n, after] of [{ task: 't', to: 'elsewhere' }, { task: 't', require_human: true }, { task: 't', to: 'third' }].entries()) {
+      await put('one', { every: 3600, handoff })
+      const first = await run(`k${n}`)
+      t.equal(first.statusCode, 201)
+      await put('one', { every: 3600, handoff: after })
+      const again = await run(`k${n}`)
+      t.strictSame([again.statusCode, again.headers['idempotency-replayed'], again.json()], [201, 'true', first.json()])
+      t.equal((await live()).length, n + 1)
+      t.equal((await runs('one')).length, n + 1)
+    }
+    // One that stands still before it passes, while its retry passes elsewhere: only one of both does.
+    await put('one', { every: 3600, handoff })
+    const { handoffs } = store
+    const pass = handoffs.pass
+    const late: Array<() => ReturnType<typeof pass>> = []
+    handoffs.pass = async handoff => {
+      if (handoff.tenant === 'keyed') late.push(() => pass.call(handoffs, handoff))
+      throw new Unavailable('it stands still')
+    }
+    t.equal((await run('late')).statusCode, 503)
+    handoffs.pass = pass
+    await put('one', { every: 3600, handoff: { task: 't', to: 'elsewhere' } })
+    const second = await run('late')
+    t.equal(second.statusCode, 201)
+    t.match(await late[0]!(), { outcome: 'ticked' })
+    await put('one', { every: 3600, handoff })
+    t.strictSame((await run('late')).json(), second.json(), 'also once it is back')
+    t.equal((await live()).length, 4)
   })
 
   t.test('backfill passes what didn’t run, once', async t => {

@@ -132,8 +132,15 @@ export class HandoffService {
     if (reply.outcome === 'ticked') throw new TickError()
     if (reply.outcome === 'inbox_full') throw new Problem('inbox_full', { headers: { 'retry-after': '1' } })
     if (!('createdAt' in reply)) throw new Problem('idempotency_key_reused')
-    const answer = passAnswer(this.#options.baseUrl(), handoff.id, requireHuman, reply)
-    return { answer, replayed: (key ?? scheduled) !== undefined && reply.outcome === 'replayed' }
+    const replayed = (key ?? scheduled) !== undefined && reply.outcome === 'replayed'
+    // What a schedule says may have changed since.
+    const isForHuman = replayed && scheduled !== undefined ? await this.#isForHuman(handoff) : requireHuman
+    return { answer: passAnswer(this.#options.baseUrl(), handoff.id, isForHuman, reply), replayed }
+  }
+
+  async #isForHuman (place: HandoffPlace): Promise<boolean> {
+    const reply = await this.#handoffs.status(place, 0, 0)
+    return reply.outcome === 'found' && reply.record.approval !== 'none'
   }
 
   /** Where version 0.2.0 made the same pass; null if it didn't. The version after this one may leave this out. */

@@ -39,7 +39,7 @@ export class ScheduleCounts {
 }
 
 /** How a pass for a schedule went. `ticked`: the tick has run, or never will. */
-type PassOutcome = { outcome: 'passed', answer: PassAnswer, replayed: boolean } |
+export type PassOutcome = { outcome: 'passed', answer: PassAnswer, replayed: boolean } |
   { outcome: 'refused', problem: Problem } | { outcome: 'ticked' }
 
 type CountMoved = (moved: { to: Array<'pending' | 'cancelled'>, ids: string[] }) => void

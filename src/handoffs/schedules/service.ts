@@ -1,7 +1,7 @@
 import { hasScope, refusedScope } from '../../auth/scopes.ts'
 import { Problem, Unavailable, invalid } from '../../core/errors.ts'
 import type { Fault } from '../../core/errors.ts'
-import { digestToken, randomToken, runsTag, tickId } from '../../core/ids.ts'
+import { digestToken, numberOf, randomToken, runsTag, tagOf, tickId } from '../../core/ids.ts'
 import type { Members } from '../../core/json.ts'
 import type { Caller } from '../../core/model.ts'
 import type { PassAnswer, PassBody } from '../../core/schemas/handoffs.ts'
@@ -17,7 +17,7 @@ import type { BackfillResult } from './backfill.ts'
 import { dueAt, paused, readBody, readSays, replaced, shownSchedule } from './definition.ts'
 import type { Says } from './definition.ts'
 import { runNoted, runText } from './runs.ts'
-import type { Run, ScheduleCounts, Runner } from './runs.ts'
+import type { PassOutcome, Run, ScheduleCounts, Runner } from './runs.ts'
 import { bodyOf, cutHandoff, withToken, withoutToken } from './template.ts'
 
 const scheduleName = new RegExp(scheduleNamePattern)
@@ -112,18 +112,38 @@ export class ScheduleService {
     const { schedule, now } = await this.#read(caller.tenant, name)
     const says = readSays(schedule.says)
     const isAnothers = checkOwner(caller, says)
-    const { home, making } = schedule
-    const scope = `${caller.tenant} ${name} ${making} ${caller.agent}`
-    const id = key === undefined ? home + randomToken() : tickId(home, `run ${scope} ${key}`)
-    const token = key === undefined ? '-' : digestToken('run', key, undefined)
-    const passed = await this.#runner.pass(schedule, says, now, { id, token, tick: '' })
-    if (passed.outcome === 'ticked') throw new Unavailable('no run is a tick')
+    const passed = key === undefined
+      ? await this.#runner.pass(schedule, says, now, { id: schedule.home + randomToken(), token: '-', tick: '' })
+      : await this.#runOnce(caller, schedule, now, key)
+    if (passed.outcome === 'ticked') throw new Unavailable('the schedule changes all the time')
     if (passed.outcome === 'refused' || !passed.replayed) {
       this.#options.counts.outcomes[passed.outcome]++
       await this.#note(schedule, [runNoted(now, now, 'run', passed)])
     }
     if (passed.outcome === 'refused') throw passed.problem
     return { answer: passed.answer, replayed: passed.replayed, isAnothers }
+  }
+
+  /**
+   * A run with an Idempotency-Key. Its first call may have gone to another partition: then it is settled there, and
+   * begins anew in this one only if it never will be in that.
+   */
+  async #runOnce ({ tenant, agent }: Caller, schedule: StoredSchedule, now: number, key: string): Promise<PassOutcome> {
+    const { name, making, home } = schedule
+    const scope = `run ${tenant} ${name} ${making} ${agent} ${key}`
+    let [id, replaces] = [tickId(home, scope), '']
+    for (let n = 0; n < changeTries; n++) {
+      const begun = await this.#store.begin(schedule, digestToken('run', scope, undefined), id, replaces)
+      if (begun === null) throw new Problem('not_found')
+      const [tag, number] = [tagOf(begun), numberOf(begun)]
+      if (tag !== home) await this.#store.settle(tenant, name, making, { tag, tick: number, round: 0 }, 'r')
+      const token = digestToken('run', key, undefined)
+      const tick = ` Kr/${making}/${number}/0`
+      const passed = await this.#runner.pass(schedule, readSays(schedule.says), now, { id: begun, token, tick })
+      if (passed.outcome !== 'ticked') return passed
+      ;[id, replaces] = [home + randomToken(), begun]
+    }
+    return { outcome: 'ticked' }
   }
 
   /** Passes what didn't run in a span. */
