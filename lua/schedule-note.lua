@@ -34,7 +34,8 @@ if begun ~= '' then
 end
 for range in string.gmatch(ARGV[11], '[^\n]+') do redis.call('ZADD', ran, ms(now), range) end
 if ARGV[10] ~= '' then redis.call('ZREM', ran, ARGV[10]) end
--- What ran more than 30 days ago is forgotten, and what many ranges are of, too.
+-- What ran more than 30 days ago is forgotten. More members than this come of thousands of changes of its times alone,
+-- or of as many backfills that lie apart (handoffs/schedules/memory.ts).
 local old = math.max(redis.call('ZCOUNT', ran, '-inf', '(' .. ms(now - 2592000000)), redis.call('ZCARD', ran) - 10000)
 if old > 0 then redis.call('ZREMRANGEBYRANK', ran, 0, old - 1) end
 for run in string.gmatch(ARGV[12], '[^\n]+') do redis.call('RPUSH', runs, run) end

@@ -1,16 +1,18 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { Unavailable } from '../../src/core/errors.ts'
-import { tagOf } from '../../src/core/ids.ts'
+import { homeTag, tagOf } from '../../src/core/ids.ts'
 import { callerOf } from '../../src/core/model.ts'
 import type { Scope } from '../../src/core/model.ts'
+import { readSays, timingOf } from '../../src/handoffs/schedules/definition.ts'
+import { remember } from '../../src/handoffs/schedules/memory.ts'
 import { testApp } from '../helpers/app.ts'
 import { isProblem } from '../helpers/problems.ts'
 import { until } from '../helpers/until.ts'
 
 /** Schedules over HTTP. Each subtest has a tenant of its own. The clock is moved, and the ticker is asked to look. */
 
-const tenants = ['makes', 'bad', 'owns', 'ticks', 'late', 'skips', 'allows', 'cancels', 'pauses', 'changes', 'runs', 'fills', 'refuses', 'text', 'many', 'ends', 'jitters', 'shows', 'remade', 'deletes', 'tells', 'meets', 'asks', 'returns', 'leaves', 'keyed'] as const
+const tenants = ['makes', 'bad', 'owns', 'ticks', 'late', 'skips', 'allows', 'cancels', 'pauses', 'changes', 'runs', 'fills', 'refuses', 'text', 'many', 'ends', 'jitters', 'shows', 'remade', 'deletes', 'tells', 'meets', 'asks', 'returns', 'leaves', 'keyed', 'gaps'] as const
 type Tenant = typeof tenants[number]
 const agents: Array<[string, Scope[]]> = [['ann', ['pass', 'catch', 'status']], ['ben', ['pass', 'catch', 'status']], ['olga', ['operate', 'status', 'approve']], ['sam', ['status']], ['rita', ['read', 'status']]]
 const secretOf = (tenant: string, agent: string) => `${tenant}-${agent}-secret-0123456789`
@@ -492,6 +494,43 @@ for (const isSpread of [false, true]) {
     t.strictSame(await fill(86_400 + 30, 86_400 + 271, 'moved'), { passed: 3, skipped: 2, refused: 0, more: false, next: null }, 'its start left some out')
     await put('bounded', { every: 60, starts_at: at(0), ends_at: at(300), paused: true })
     t.strictSame(await fill(-1000, 1000, 'bounded'), { passed: 5, skipped: 0, refused: 0, more: false, next: null })
+  })
+
+  t.test('what ran in 30 days is remembered where every second tick of the shortest interval was left out', async t => {
+    const { put, ask } = as('gaps')
+    const { schedules } = store
+    await put('one', { every: 10, starts_at: at(0), overlap: 'allow', paused: true })
+    const { schedule } = await schedules.read('gaps', 'one')
+    const timing = timingOf(readSays(schedule!.says))
+    // As its ticker notes them. 30 days have 129,600 of these.
+    const count = 15_000
+    let newest: string | null = null
+    for (let n = 0; n < count; n++) {
+      const { member, replaces } = remember(timing, start + n * 20_000, newest)
+      await schedules.note(schedule!, { claim: null, next: null, dueAt: null, work: null, last: null, ranges: [member], replaces, runs: [] })
+      newest = member
+    }
+    await setClock(start + count * 20_000)
+    const fill = async (since: number, until: number) => (await ask('POST', '/api/schedules/one/backfill', { since: at(since), until: at(until) })).json()
+    t.match(await fill(0, 400), { passed: 20, skipped: 20 })
+    t.match(await fill(0, 400), { passed: 0, skipped: 40 }, 'also what was made up for')
+    t.match(await fill((count - 10) * 20, count * 20), { passed: 10, skipped: 10 })
+    const kept = prefix + `:{${homeTag('gaps')}}:schedule:gaps:one:ran`
+    const bytes = Number(await redis.call('MEMORY', 'USAGE', kept, 'SAMPLES', '0'))
+    t.ok(bytes * 129_600 / count < 1_000_000, `${bytes} bytes`)
+  })
+
+  t.test('a backfill of many calls is remembered as one stretch', async t => {
+    const { put, ask } = as('gaps')
+    await put('long', { every: 10, starts_at: at(0), overlap: 'allow', paused: true })
+    await setClock(start + 10_000_000)
+    let since: string | null = at(0)
+    for (let calls = 0; calls < 5; calls++) {
+      const { next }: { next: string | null } = (await ask('POST', '/api/schedules/long/backfill', { since, until: at(10_000) })).json()
+      since = next
+    }
+    t.equal(await redis.zcard(prefix + `:{${homeTag('gaps')}}:schedule:gaps:long:ran`), 1)
+    t.match((await ask('POST', '/api/schedules/long/backfill', { since: at(0), until: at(5000) })).json(), { passed: 0, skipped: 500 })
   })
 
   t.test('a schedule that is deleted ends its backfill', async t => {

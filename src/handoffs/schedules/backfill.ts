@@ -3,7 +3,7 @@ import { iso } from '../../core/iso.ts'
 import type { ScheduleStore, StoredSchedule } from '../../store/schedules.ts'
 import { dueAt, readSays, timingOf } from './definition.ts'
 import type { Says } from './definition.ts'
-import { ranBefore, remember } from './memory.ts'
+import { memberBefore, ranBefore, remember } from './memory.ts'
 import { runNoted, runText } from './runs.ts'
 import type { Run, ScheduleCounts, Runner } from './runs.ts'
 import { ticksAfter } from './times.ts'
@@ -51,9 +51,10 @@ export class Backfill {
   ): Promise<BackfillResult> {
     const says = readSays(schedule.says)
     const timing = timingOf(says)
-    const hasRun = ranBefore(ran)
+    const hasRun = ranBefore(ran, since)
     const counts = { passed: 0, skipped: 0, refused: 0 }
     const [runs, ranges]: [Run[], string[]] = [[], []]
+    let replaces: string | null = null
     let next: number | null = null
     let [looked, unseen] = [0, 0]
     try {
@@ -81,11 +82,15 @@ export class Backfill {
         counts[passed.outcome]++
         this.#counts.outcomes[passed.outcome]++
         runs.push(runNoted(tick, now, 'backfill', passed))
-        if (passed.outcome === 'passed') ranges.push(remember(timing, tick, null).member)
+        if (passed.outcome !== 'passed') continue
+        if (ranges.length === 0) replaces = memberBefore(ran, timing, tick, schedule.range)
+        const ranNow = remember(timing, tick, ranges.at(-1) ?? replaces)
+        if (ranges.length > 0 && ranNow.replaces !== null) ranges.pop()
+        ranges.push(ranNow.member)
       }
     } finally {
       // Also what was passed before Redis went away.
-      if (runs.length > 0) await this.#note(schedule, runs, ranges)
+      if (runs.length > 0) await this.#note(schedule, runs, ranges, replaces)
     }
     return { ...counts, more: next !== null, next: next === null ? null : iso(next) }
   }
@@ -96,9 +101,11 @@ export class Backfill {
     return schedule?.making !== making || schedule.version !== version
   }
 
-  async #note (schedule: StoredSchedule, runs: readonly Run[], ranges: readonly string[]): Promise<void> {
+  async #note (
+    schedule: StoredSchedule, runs: readonly Run[], ranges: readonly string[], replaces: string | null
+  ): Promise<void> {
     await this.#store.note(schedule, {
-      claim: null, next: null, dueAt: null, work: null, last: null, ranges, replaces: null, runs: runs.map(runText)
+      claim: null, next: null, dueAt: null, work: null, last: null, ranges, replaces, runs: runs.map(runText)
     })
   }
 }
