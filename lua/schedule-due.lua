@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- Takes schedules that are due, for a while: then another replica may take them. Two that have the same one at once do
--- no harm (lib/ticks.lua).
+-- no harm (lib/ticks.lua), and only the one that took it last notes what became of it.
 -- KEYS: 1 prefix:{tag}:schedules   the schedules of this partition, by when each is looked at next
 -- ARGV: 1 the call's deadline (ms)  2 how many at most  3 for how long (ms)  4 which replica asks
 --       5 what their keys begin with: prefix:{tag}:schedule:
@@ -21,9 +21,13 @@ while #taken < limit and room > 0 do
     redis.call('ZREM', due, member)
   else
     local is_fresh = claim == ''
-    if is_fresh then
-      redis.call('HSET', schedule, 'claim', next .. ' ' .. home .. ' ' .. who .. (round and ' ' .. round or ''))
+    local tick, count, begun = next .. ' ' .. home .. ' ', 1, round and ' ' .. round or ''
+    -- What the one that took it before found out says nothing any more: its note is refused.
+    if not is_fresh then
+      tick, count, begun = string.match(claim, '^(%S+ %S+ )%S+/(%d+)(.*)$')
+      count = ms(count + 1)
     end
+    redis.call('HSET', schedule, 'claim', tick .. who .. '/' .. count .. begun)
     redis.call('ZADD', due, ms(now + lease), member)
     local fields = redis.call('HGETALL', schedule)
     for at = 2, #fields, 2 do room = room - #fields[at] end

@@ -13,10 +13,11 @@
 -- The fields: making, when it was made (microseconds), which distinguishes it from those of that name before it;
 -- version; says, JSON (handoffs/schedules/definition.ts); handoff, JSON; home, the tag of its handoffs' partition;
 -- next, its next tick (ms), empty for none; round, how often a tick was to begin anew, absent for 0; claim: that tick
--- once a replica has begun it, the tag, which replica, and the round unless that is 0, with spaces between, empty for
--- none; last, the newest tick's run, JSON; work, the handoff of the newest tick that passed one; range, the newest
--- member of what is remembered. Beside it, with the same beginning: `:runs`, a list of the newest runs, JSON
--- (schedule-note.lua); `:ran`, a sorted set of the ticks that ran (handoffs/schedules/memory.ts), by when.
+-- once a replica has begun it, the tag, which replica took it last, a slash and how often it was taken, and the round
+-- unless that is 0, with spaces between, empty for none; last, the newest tick's run, JSON; work, the handoff of the
+-- newest tick that passed one; range, the newest member of what is remembered. Beside it, with the same beginning:
+-- `:runs`, a list of the newest runs, JSON (schedule-note.lua); `:ran`, a sorted set of the ticks that ran
+-- (handoffs/schedules/memory.ts), by when.
 --@include late
 local schedule, names, due = KEYS[1], KEYS[2], KEYS[3]
 local member, seen, version, max = ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5])

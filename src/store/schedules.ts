@@ -10,8 +10,8 @@ import { tagged } from './replies.ts'
 const maxSchedules = 1000
 
 /**
- * A tick that a replica has begun: of which partition the handoff is, who began it, and in which round
- * (lua/lib/ticks.lua).
+ * A tick that a replica has begun: of which partition the handoff is, who took it last and how often it was taken, and
+ * in which round (lua/lib/ticks.lua).
  */
 export interface BegunTick { tick: number, tag: string, by: string, round: number }
 

@@ -12,7 +12,7 @@ import { until } from '../helpers/until.ts'
 
 /** Schedules over HTTP. Each subtest has a tenant of its own. The clock is moved, and the ticker is asked to look. */
 
-const tenants = ['makes', 'bad', 'owns', 'ticks', 'late', 'skips', 'allows', 'cancels', 'pauses', 'changes', 'runs', 'fills', 'refuses', 'text', 'many', 'ends', 'jitters', 'shows', 'remade', 'deletes', 'tells', 'meets', 'asks', 'returns', 'leaves', 'keyed', 'gaps'] as const
+const tenants = ['makes', 'bad', 'owns', 'ticks', 'late', 'skips', 'allows', 'cancels', 'pauses', 'changes', 'runs', 'fills', 'refuses', 'text', 'many', 'ends', 'jitters', 'shows', 'remade', 'deletes', 'tells', 'meets', 'asks', 'returns', 'leaves', 'keyed', 'gaps', 'stalls'] as const
 type Tenant = typeof tenants[number]
 const agents: Array<[string, Scope[]]> = [['ann', ['pass', 'catch', 'status']], ['ben', ['pass', 'catch', 'status']], ['olga', ['operate', 'status', 'approve']], ['sam', ['status']], ['rita', ['read', 'status']]]
 const secretOf = (tenant: string, agent: string) => `${tenant}-${agent}-secret-0123456789`
@@ -672,6 +672,35 @@ for (const isSpread of [false, true]) {
     t.equal((await live()).length, 1)
     await tickAt(120)
     t.equal((await live()).length, 2, 'and the next one')
+  })
+
+  t.test('a replica that stood still notes nothing of a tick that another one has taken since', async t => {
+    const { put, runs, post, get } = as('stalls')
+    await put('one', { every: 60, overlap: 'skip' })
+    await tickAt(60)
+    const [{ handoff_id: first }] = await runs('one')
+    const stuck = await testApp(t, { RETENTION: '3600', EVENTS_RETENTION: '3600' }, { isSpread, prefix }, more)
+    while (stuck.store.reachedTags().length === 0) await sleep(10)
+    const { note } = stuck.store.schedules
+    let late: (() => ReturnType<typeof note>) | undefined
+    stuck.store.schedules.note = async (...args) => {
+      if (args[0].tenant !== 'stalls') return await note.apply(stuck.store.schedules, args)
+      late = () => note.apply(stuck.store.schedules, args)
+      throw new Unavailable('it stands still')
+    }
+    await setClock(start + 120_000)
+    await stuck.app.ticker.go(true)
+    t.ok(late, 'it was to skip it')
+    await post(`/api/cancel/${first}`)
+    const itsNote = store.schedules.note
+    store.schedules.note = async (...args) => {
+      store.schedules.note = itsNote
+      t.equal(await late!(), 'stale')
+      return await itsNote.apply(store.schedules, args)
+    }
+    await tickAt(122)
+    t.match((await runs('one'))[0], { scheduled_for: at(120), outcome: 'passed' })
+    t.match((await get('one')).last, { scheduled_for: at(120), outcome: 'passed' })
   })
 
   t.test('what its ticker is still to come to is not backfilled, since its inbox may change between', async t => {
