@@ -102,7 +102,7 @@ export const outcomes = {
   run: ['found', 'not_found'],
   runs: ['listed'],
   scan: ['named'],
-  'schedule-delete': ['deleted', 'not_found', 'late'],
+  'schedule-delete': ['deleted', 'begun', 'not_found', 'late'],
   'schedule-due': ['due', 'late'],
   'schedule-get': ['found', 'not_found'],
   'schedule-list': ['listed'],

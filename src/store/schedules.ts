@@ -172,15 +172,16 @@ export class ScheduleStore {
     })
   }
 
-  /** @returns the tick that a replica has begun; undefined if there is no such schedule */
-  delete (tenant: string, name: string, making: string): Promise<BegunTick | null | undefined> {
+  /** @param settled of what a replica has begun @returns what is to be settled before; null: it is gone */
+  delete ({ tenant, name, making }: StoredSchedule, settled: BegunTick | null): Promise<BegunTick | null> {
     const tag = homeTag(tenant)
     const keys = [
       this.#keyNames.schedule(tag, tenant, name), this.#keyNames.schedules(tag, tenant),
       this.#keyNames.schedulesDue(tag)
     ]
-    return this.#call('schedule-delete', tag, keys, [memberOf(tenant, name), making], ([outcome, claim]) =>
-      outcome === 'deleted' ? readBegun(String(claim)) : undefined)
+    const texts = [memberOf(tenant, name), making, settled === null ? '' : begunText(settled)]
+    return this.#call('schedule-delete', tag, keys, texts, ([outcome, claim]) =>
+      outcome === 'begun' ? readBegun(String(claim)) : null)
   }
 
   /** Takes what is due in a partition. @param lease how long for (ms) @param first when the first of the others is */

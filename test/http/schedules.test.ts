@@ -12,7 +12,7 @@ import { until } from '../helpers/until.ts'
 
 /** Schedules over HTTP. Each subtest has a tenant of its own. The clock is moved, and the ticker is asked to look. */
 
-const tenants = ['makes', 'bad', 'owns', 'ticks', 'late', 'skips', 'allows', 'cancels', 'pauses', 'changes', 'runs', 'fills', 'refuses', 'text', 'many', 'ends', 'jitters', 'shows', 'remade', 'deletes', 'tells', 'meets', 'asks', 'returns', 'leaves', 'keyed', 'gaps', 'stalls'] as const
+const tenants = ['makes', 'bad', 'owns', 'ticks', 'late', 'skips', 'allows', 'cancels', 'pauses', 'changes', 'runs', 'fills', 'refuses', 'text', 'many', 'ends', 'jitters', 'shows', 'remade', 'deletes', 'tells', 'meets', 'asks', 'returns', 'leaves', 'keyed', 'gaps', 'stalls', 'ends-begun'] as const
 type Tenant = typeof tenants[number]
 const agents: Array<[string, Scope[]]> = [['ann', ['pass', 'catch', 'status']], ['ben', ['pass', 'catch', 'status']], ['olga', ['operate', 'status', 'approve']], ['sam', ['status']], ['rita', ['read', 'status']]]
 const secretOf = (tenant: string, agent: string) => `${tenant}-${agent}-secret-0123456789`
@@ -701,6 +701,27 @@ for (const isSpread of [false, true]) {
     await tickAt(122)
     t.match((await runs('one'))[0], { scheduled_for: at(120), outcome: 'passed' })
     t.match((await get('one')).last, { scheduled_for: at(120), outcome: 'passed' })
+  })
+
+  t.test('a DELETE that can’t end what was begun deletes nothing, and its retry ends it', async t => {
+    const { put, ask } = as('ends-begun')
+    const { schedules, handoffs } = store
+    await put('one', { every: 60, overlap: 'allow' })
+    const { pass } = handoffs
+    let late: (() => ReturnType<typeof pass>) | undefined
+    handoffs.pass = async handoff => {
+      if (handoff.tenant === 'ends-begun') late = () => pass.call(handoffs, handoff)
+      throw new Unavailable('it stands still')
+    }
+    await tickAt(60)
+    handoffs.pass = pass
+    const { settle } = schedules
+    schedules.settle = async () => { throw new Unavailable('a failover') }
+    t.equal((await ask('DELETE', '/api/schedules/one')).statusCode, 503)
+    schedules.settle = settle
+    t.equal((await ask('DELETE', '/api/schedules/one')).statusCode, 204)
+    t.match(await late!(), { outcome: 'ticked' })
+    t.strictSame((await ask('GET', '/api/handoffs?schedule=one')).json().items, [])
   })
 
   t.test('what its ticker is still to come to is not backfilled, since its inbox may change between', async t => {

@@ -92,10 +92,15 @@ export class ScheduleService {
   async delete (caller: Caller, name: string): Promise<boolean> {
     const { schedule } = await this.#read(caller.tenant, name)
     const isAnothers = checkOwner(caller, readSays(schedule.says))
-    const claim = await this.#store.delete(caller.tenant, name, schedule.making)
-    // What a replica had begun: once this has been settled, it can't pass anything any more.
-    if (claim != null) await this.#store.settle(caller.tenant, name, schedule.making, claim)
-    return isAnothers
+    let { claim } = schedule
+    for (let n = 0; n < changeTries; n++) {
+      // What a replica has begun: once this has been settled, it can't pass anything any more. If this fails, the
+      // schedule is still there, so that a retry can do it.
+      if (claim !== null) await this.#store.settle(caller.tenant, name, schedule.making, claim)
+      claim = await this.#store.delete(schedule, claim)
+      if (claim === null) return isAnothers
+    }
+    throw new Unavailable('the schedule ticks all the time')
   }
 
   async runs ({ tenant }: Caller, name: string, { limit = 100 }: RunsOfQuery): Promise<string> {
