@@ -16,5 +16,5 @@ if (claim or '') ~= '' and claim ~= ARGV[4] then return { 'begun', claim } end
 
 redis.call('ZREM', due, member)
 redis.call('ZREM', names, (string.match(member, ':(.*)$')))
-redis.call('DEL', schedule, schedule .. ':runs', schedule .. ':ran')
+redis.call('DEL', schedule, schedule .. ':runs', schedule .. ':ran', schedule .. ':begun')
 return { 'deleted' }

@@ -8,19 +8,24 @@
 --       8 the handoff of this tick; empty to keep the one before  9 the newest tick's run, JSON; empty to keep it
 --       10 the member of what is remembered that the first new one replaces; empty for none
 --       11 the new ones, a line each  12 the runs, JSON, a line each, the oldest first
--- Replies: {'noted'}    also if a call that is asked again noted these runs before
+--       13 what ends with this of the runs that somebody asked for (schedule-run.lua); empty for none
+--       14 1: only if that hasn't ended yet; else empty
+-- Replies: {'noted'}    a run that was noted before isn't noted again
 --          {'stale'}    another replica noted it before, or the schedule is gone; nothing changed
 --          {'changed'}  it has said something else since, so what comes next is to be found anew; nothing changed
 --@include late
 local schedule, due, member, making, begun = KEYS[1], KEYS[2], ARGV[2], ARGV[3], ARGV[4]
-local runs, ran = schedule .. ':runs', schedule .. ':ran'
-redis.call('EXISTS', schedule, due, runs, ran)
+local runs, ran, open, asked = schedule .. ':runs', schedule .. ':ran', schedule .. ':begun', ARGV[13]
+redis.call('EXISTS', schedule, due, runs, ran, open)
 local made, version, claim, round = unpack(redis.call('HMGET', schedule, 'making', 'version', 'claim', 'round'))
 if made ~= making then return { 'stale' } end
 if begun ~= '' and claim ~= begun then return { 'stale' } end
 if begun ~= '' and version ~= ARGV[5] then return { 'changed' } end
-local last_run = string.match(ARGV[12], '[^\n]+$')
-if begun == '' and last_run and redis.call('LRANGE', runs, -1, -1)[1] == last_run then return { 'noted' } end
+if ARGV[14] == '1' and not redis.call('ZSCORE', open, asked) then return { 'noted' } end
+local noted = {}
+if begun == '' then
+  for _, run in ipairs(redis.call('LRANGE', runs, 0, -1)) do noted[run] = true end
+end
 
 local newest = string.match(ARGV[11], '[^\n]+$')
 if begun ~= '' then
@@ -38,6 +43,9 @@ if ARGV[10] ~= '' then redis.call('ZREM', ran, ARGV[10]) end
 -- or of as many backfills that lie apart (handoffs/schedules/memory.ts).
 local old = math.max(redis.call('ZCOUNT', ran, '-inf', '(' .. ms(now - 2592000000)), redis.call('ZCARD', ran) - 10000)
 if old > 0 then redis.call('ZREMRANGEBYRANK', ran, 0, old - 1) end
-for run in string.gmatch(ARGV[12], '[^\n]+') do redis.call('RPUSH', runs, run) end
+for run in string.gmatch(ARGV[12], '[^\n]+') do
+  if not noted[run] then redis.call('RPUSH', runs, run) end
+end
+if asked ~= '' then redis.call('ZREM', open, asked) end
 redis.call('LTRIM', runs, -100, -1)
 return { 'noted' }

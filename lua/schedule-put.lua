@@ -17,7 +17,7 @@
 -- unless that is 0, with spaces between, empty for none; last, the newest tick's run, JSON; work, the handoff of the
 -- newest tick that passed one; range, the newest member of what is remembered. Beside it, with the same beginning:
 -- `:runs`, a list of the newest runs, JSON (schedule-note.lua); `:ran`, a sorted set of the ticks that ran
--- (handoffs/schedules/memory.ts), by when.
+-- (handoffs/schedules/memory.ts), by when; `:begun` (schedule-run.lua).
 --@include late
 local schedule, names, due = KEYS[1], KEYS[2], KEYS[3]
 local member, seen, version, max = ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5])

@@ -1,16 +1,24 @@
 #!lua
--- Remembers which handoff an agent's Idempotency-Key stands for at a schedule. The id names its partition, so the key
--- finds it too where a later run goes to another one.
--- KEYS: 1 prefix:{tag}:schedule:tenant:name   the schedule   2 prefix:{tag}:q:token   the handoff's id
--- ARGV: 1 the call's deadline (ms)  2 the making of the schedule  3 the id
---       4 the id that this one replaces, which never was a handoff and can't be one any more; empty for none
--- Replies: {'begun', id}  the key stands for this id: for one that another call said, if there was one
---          {'stale'}      there is no schedule of that making; nothing changed
+-- Remembers that somebody asked for a run, until it is noted (schedule-note.lua); and which handoff an Idempotency-Key
+-- stands for. The id names its partition, so the key finds it too where a later run goes to another one.
+-- KEYS: 1 prefix:{tag}:schedule:tenant:name   the schedule   2 prefix:{tag}:schedule:tenant:name:begun   the runs that
+--         somebody asked for and that aren't noted: the id, a space and when (ms), by that
+--       3 prefix:{tag}:q:token   the run that the key stands for, likewise; left out without a key
+-- ARGV: 1 the call's deadline (ms)  2 the making of the schedule  3 the run
+--       4 the run that this one replaces, which never was passed and can't be any more; empty for none
+-- Replies: {'begun', run}  this one; or the one that the key stood for already
+--          {'stale'}       there is no schedule of that making; nothing changed
 --@include late ticks
-local schedule, key = KEYS[1], KEYS[2]
-redis.call('EXISTS', schedule, key)
+local schedule, begun, key, run, replaced = KEYS[1], KEYS[2], KEYS[3], ARGV[3], ARGV[4]
+redis.call('EXISTS', schedule, begun, key or begun)
 if redis.call('HGET', schedule, 'making') ~= ARGV[2] then return { 'stale' } end
-local id = redis.call('GET', key)
-if not id or id == ARGV[4] then id = ARGV[3] end
-redis.call('SET', key, id, 'PX', ms(KEPT_FOR))
-return { 'begun', id }
+local known = key and redis.call('GET', key)
+local isNew = not known or known == replaced
+if not isNew then run = known end
+if key then redis.call('SET', key, run, 'PX', ms(KEPT_FOR)) end
+if isNew then
+  if replaced ~= '' then redis.call('ZREM', begun, replaced) end
+  redis.call('ZADD', begun, string.match(run, '%d+$'), run)
+  redis.call('ZREMRANGEBYRANK', begun, 0, -1001)
+end
+return { 'begun', run }

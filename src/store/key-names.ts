@@ -276,8 +276,11 @@ export class KeyNames {
     return `${this.partition(tag)}schedules`
   }
 
-  /** A schedule. `runs`: its newest runs; `ran`: its ticks that ran. Without a name, what such keys begin with. */
-  schedule (tag: string, tenant: string, name: string, beside?: 'runs' | 'ran'): string {
+  /**
+   * A schedule. `runs`: its newest runs; `ran`: its ticks that ran; `begun`: runs that were asked for and aren't noted.
+   * Without a name, what such keys begin with.
+   */
+  schedule (tag: string, tenant: string, name: string, beside?: 'runs' | 'ran' | 'begun'): string {
     return `${this.partition(tag)}schedule:${tenant}:${name}${beside === undefined ? '' : `:${beside}`}`
   }
 

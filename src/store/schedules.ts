@@ -53,6 +53,9 @@ interface NewSchedule {
   dueAt: number | null
 }
 
+/** A run that somebody asked for: its handoff's id, and when (ms). */
+export interface BegunRun { id: string, at: number }
+
 /** What became of a tick, or of runs that somebody asked for. */
 export interface TickNote {
   /** What ends with it; null for runs that somebody asked for. */
@@ -65,9 +68,18 @@ export interface TickNote {
   /** What is remembered from now on of ticks that ran; the first takes the place of `replaces`. */
   ranges: readonly string[]
   replaces: string | null
-  /** JSON text, the oldest first. */
+  /** JSON text, the oldest first. One that was noted before isn't noted again. */
   runs: readonly string[]
+  /** What ends with it of the runs that somebody asked for. */
+  ends?: BegunRun
+  /** Only if that hasn't ended yet. */
+  isOnce?: boolean
 }
+
+/** A note of runs that somebody asked for: nothing else changes. */
+export const noteOfRuns = {
+  claim: null, next: null, dueAt: null, work: null, last: null, ranges: [], replaces: null
+} as const
 
 export interface Due { schedule: StoredSchedule, isFresh: boolean }
 
@@ -119,7 +131,7 @@ export class ScheduleStore {
 
   /** @param beside what is read with it: of that the newest */
   read (
-    tenant: string, name: string, beside?: { list: 'runs' | 'ran', count: number }
+    tenant: string, name: string, beside?: { list: 'runs' | 'ran' | 'begun', count: number }
   ): Promise<{ now: number, schedule: StoredSchedule | null, beside: string[] }> {
     const tag = homeTag(tenant)
     const keys = [this.#keyNames.schedule(tag, tenant, name)]
@@ -202,26 +214,31 @@ export class ScheduleStore {
     { tenant, name, making, version }: StoredSchedule, noted: TickNote
   ): Promise<'noted' | 'stale' | 'changed'> {
     const tag = homeTag(tenant)
-    const { claim, next, dueAt, work, last, ranges, replaces, runs } = noted
+    const { claim, next, dueAt, work, last, ranges, replaces, runs, ends, isOnce = false } = noted
     const texts = [
       memberOf(tenant, name), making, claim === null ? '' : begunText(claim), version, textOf(next), textOf(dueAt),
-      work ?? '', last ?? '', replaces ?? '', ranges.join('\n'), runs.join('\n')
+      work ?? '', last ?? '', replaces ?? '', ranges.join('\n'), runs.join('\n'),
+      ends === undefined ? '' : runOf(ends), isOnce ? '1' : ''
     ]
     const keys = [this.#keyNames.schedule(tag, tenant, name), this.#keyNames.schedulesDue(tag)]
     return this.#call('schedule-note', tag, keys, texts, ([outcome]) => outcome as 'noted')
   }
 
   /**
-   * Which handoff a run's Idempotency-Key stands for.
-   * @param replaces what it stood for, if that never will be @returns null if there is no such schedule any more
+   * Remembers that somebody asked for a run.
+   * @param token of its Idempotency-Key; null without one
+   * @param replaces what the key stood for, if that never will be passed; null for nothing
+   * @returns the run that the key stands for; null if there is no such schedule any more
    */
   begin (
-    { tenant, name, making }: StoredSchedule, token: string, id: string, replaces: string
-  ): Promise<string | null> {
+    { tenant, name, making }: StoredSchedule, token: string | null, run: BegunRun, replaces: BegunRun | null
+  ): Promise<BegunRun | null> {
     const tag = homeTag(tenant)
-    const keys = [this.#keyNames.schedule(tag, tenant, name), this.#keyNames.request(tag, token)]
-    return this.#call('schedule-run', tag, keys, [making, id, replaces], ([outcome, begun]) =>
-      outcome === 'begun' ? String(begun) : null)
+    const keys = [this.#keyNames.schedule(tag, tenant, name), this.#keyNames.schedule(tag, tenant, name, 'begun')]
+    if (token !== null) keys.push(this.#keyNames.request(tag, token))
+    const texts = [making, runOf(run), replaces === null ? '' : runOf(replaces)]
+    return this.#call('schedule-run', tag, keys, texts, ([outcome, begun]) =>
+      outcome === 'begun' ? readBegunRun(String(begun)) : null)
   }
 
   /** Settles a tick that was begun in this partition. @returns whether it ran; if it didn't, it never will */
@@ -252,6 +269,16 @@ function countOf (text: string | undefined): number | null {
 /** As the scripts write it. */
 export function begunText ({ tick, tag, by, round }: BegunTick): string {
   return `${tick} ${tag} ${by}${round === 0 ? '' : ` ${round}`}`
+}
+
+function runOf ({ id, at }: BegunRun): string {
+  return `${id} ${at}`
+}
+
+/** As `beside` of a schedule has them. */
+export function readBegunRun (text: string): BegunRun {
+  const [id, at] = text.split(' ') as [string, string]
+  return { id, at: Number(at) }
 }
 
 function readBegun (text: string): BegunTick | null {

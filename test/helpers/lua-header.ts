@@ -34,7 +34,7 @@ const keyShapes = new Set([
   shapes.outbox('tag', 'tenant'), shapes.outboxes('tag'), shapes.feed('tag', 'tenant'), shapes.feedSince('tag', 'tenant'), shapes.relayed('tag', 'tenant'),
   shapes.callbackTenants('tag'), shapes.callbacks('tag', 'tenant'), shapes.callback('tag', 'tenant', 'id'), shapes.callbackSecret('tag', 'tenant', 'agent'),
   shapes.webhookTenants('tag'), shapes.webhooks('tag', 'tenant'), shapes.webhook('tag', 'tenant', 'id'), shapes.webhookDue('tag', 'tenant', 'id'),
-  shapes.schedules('tag', 'tenant'), shapes.schedulesDue('tag'), shapes.schedule('tag', 'tenant', 'name'), shapes.schedule('tag', 'tenant', 'name', 'runs'),
+  shapes.schedules('tag', 'tenant'), shapes.schedulesDue('tag'), shapes.schedule('tag', 'tenant', 'name'), shapes.schedule('tag', 'tenant', 'name', 'runs'), shapes.schedule('tag', 'tenant', 'name', 'begun'),
   ...(['tick', 'ticked'] as const).map(which => shapes.ticks('tag', 'tenant', 'name', which)),
   ...(['pending', 'delivered', 'failed', 'summarised'] as const).map(status => shapes.deliveries('tag', 'tenant', 'id', status)),
 ])

@@ -6,13 +6,14 @@ import { callerOf } from '../../src/core/model.ts'
 import type { Scope } from '../../src/core/model.ts'
 import { readSays, timingOf } from '../../src/handoffs/schedules/definition.ts'
 import { remember } from '../../src/handoffs/schedules/memory.ts'
+import { noteOfRuns } from '../../src/store/schedules.ts'
 import { testApp } from '../helpers/app.ts'
 import { isProblem } from '../helpers/problems.ts'
 import { until } from '../helpers/until.ts'
 
 /** Schedules over HTTP. Each subtest has a tenant of its own. The clock is moved, and the ticker is asked to look. */
 
-const tenants = ['makes', 'bad', 'owns', 'ticks', 'late', 'skips', 'allows', 'cancels', 'pauses', 'changes', 'runs', 'fills', 'refuses', 'text', 'many', 'ends', 'jitters', 'shows', 'remade', 'deletes', 'tells', 'meets', 'asks', 'returns', 'leaves', 'keyed', 'gaps', 'stalls', 'ends-begun'] as const
+const tenants = ['makes', 'bad', 'owns', 'ticks', 'late', 'skips', 'allows', 'cancels', 'pauses', 'changes', 'runs', 'fills', 'refuses', 'text', 'many', 'ends', 'jitters', 'shows', 'remade', 'deletes', 'tells', 'meets', 'asks', 'returns', 'leaves', 'keyed', 'gaps', 'stalls', 'ends-begun', 'unnoted'] as const
 type Tenant = typeof tenants[number]
 const agents: Array<[string, Scope[]]> = [['ann', ['pass', 'catch', 'status']], ['ben', ['pass', 'catch', 'status']], ['olga', ['operate', 'status', 'approve']], ['sam', ['status']], ['rita', ['read', 'status']]]
 const secretOf = (tenant: string, agent: string) => `${tenant}-${agent}-secret-0123456789`
@@ -430,6 +431,40 @@ for (const isSpread of [false, true]) {
     isProblem(t, await ask('POST', '/api/schedules/one/run', undefined, { 'idempotency-key': 'x y' }), 400, 'invalid_request')
   })
 
+  t.test('a run that couldn’t be noted is answered, and is among the runs', async t => {
+    const { put, ask, runs } = as('unnoted')
+    const { schedules } = store
+    const { note } = schedules
+    const run = async (headers = {}) => await ask('POST', '/api/schedules/one/run', undefined, headers)
+    await put('one', { every: 3600 })
+    const begun = prefix + `:{${homeTag('unnoted')}}:schedule:unnoted:one:begun`
+    for (const headers of [{}, { 'idempotency-key': 'k' }]) {
+      schedules.note = async () => { throw new Unavailable('a failover') }
+      const made = await run(headers)
+      schedules.note = note
+      t.equal(made.statusCode, 201)
+      const { handoff_id: id } = made.json()
+      await setClock(start + 5000)
+      if ('idempotency-key' in headers) t.equal((await run(headers)).headers['idempotency-replayed'], 'true')
+      for (const look of ['first', 'second']) {
+        t.match((await runs('one')).filter((one: { handoff_id: string }) => one.handoff_id === id), [{ scheduled_for: at(0), at: at(0), by: 'run', outcome: 'passed' }], `${look} look`)
+      }
+      t.equal(await redis.zcard(begun), 0)
+      await setClock(start)
+    }
+    t.equal((await runs('one')).length, 2)
+    // One that was never passed is forgotten, but not while it may be under way.
+    const { pass } = store.handoffs
+    store.handoffs.pass = async () => { throw new Unavailable('a failover') }
+    t.equal((await run()).statusCode, 503)
+    store.handoffs.pass = pass
+    t.equal((await runs('one')).length, 2)
+    t.equal(await redis.zcard(begun), 1)
+    await setClock(start + 60_000)
+    t.equal((await runs('one')).length, 2)
+    t.equal(await redis.zcard(begun), 0)
+  })
+
   t.test('a key finds its run also where the next one goes to another partition', async t => {
     const { put, ask, runs } = as('keyed')
     const run = async (key: string) => await ask('POST', '/api/schedules/one/run', undefined, { 'idempotency-key': key })
@@ -507,7 +542,7 @@ for (const isSpread of [false, true]) {
     let newest: string | null = null
     for (let n = 0; n < count; n++) {
       const { member, replaces } = remember(timing, start + n * 20_000, newest)
-      await schedules.note(schedule!, { claim: null, next: null, dueAt: null, work: null, last: null, ranges: [member], replaces, runs: [] })
+      await schedules.note(schedule!, { ...noteOfRuns, ranges: [member], replaces, runs: [] })
       newest = member
     }
     await setClock(start + count * 20_000)

@@ -1,5 +1,6 @@
 import { tickId } from '../../core/ids.ts'
 import { iso } from '../../core/iso.ts'
+import { noteOfRuns } from '../../store/schedules.ts'
 import type { ScheduleStore, StoredSchedule } from '../../store/schedules.ts'
 import { dueAt, readSays, timingOf } from './definition.ts'
 import type { Says } from './definition.ts'
@@ -104,8 +105,6 @@ export class Backfill {
   async #note (
     schedule: StoredSchedule, runs: readonly Run[], ranges: readonly string[], replaces: string | null
   ): Promise<void> {
-    await this.#store.note(schedule, {
-      claim: null, next: null, dueAt: null, work: null, last: null, ranges, replaces, runs: runs.map(runText)
-    })
+    await this.#store.note(schedule, { ...noteOfRuns, ranges, replaces, runs: runs.map(runText) })
   }
 }

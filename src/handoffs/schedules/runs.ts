@@ -91,6 +91,14 @@ export class Runner {
     }
   }
 
+  /** What was passed, as it is noted; null if there is no such handoff. */
+  async found (tenant: string, id: string, by: Run['by']): Promise<Run | null> {
+    const reply = await this.#options.store.status({ tenant, id, tag: tagOf(id) }, 0, 0)
+    if (reply.outcome === 'not_found') return null
+    const { createdAt, extra } = reply.record
+    return { scheduled_for: iso(extra.scheduledFor!), at: iso(createdAt), by, outcome: 'passed', handoff_id: id }
+  }
+
   /** Has this work ended, over all its attempts? Gone is ended. */
   async hasEnded (tenant: string, id: string): Promise<boolean> {
     return await this.#last(tenant, id) === null

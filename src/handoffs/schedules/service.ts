@@ -11,7 +11,8 @@ import { readFault } from '../../core/validator.ts'
 import type { Validate } from '../../core/validator.ts'
 import { readTime } from '../../clients/typescript/command/common/time.ts'
 import type { ResultSchemas } from '../../result-schema/result-schemas.ts'
-import type { ScheduleStore, StoredSchedule } from '../../store/schedules.ts'
+import { noteOfRuns, readBegunRun } from '../../store/schedules.ts'
+import type { BegunRun, ScheduleStore, StoredSchedule } from '../../store/schedules.ts'
 import { Backfill } from './backfill.ts'
 import type { BackfillResult } from './backfill.ts'
 import { dueAt, paused, readBody, readSays, replaced, shownSchedule } from './definition.ts'
@@ -23,6 +24,8 @@ import { bodyOf, cutHandoff, withToken, withoutToken } from './template.ts'
 const scheduleName = new RegExp(scheduleNamePattern)
 /** How often a change is tried again that met another one. */
 const changeTries = 8
+/** For how long a run that was asked for may be under way (ms). */
+const underWay = 10_000
 
 interface ScheduleOptions {
   /** Checks a schedule's handoff, as pass checks a body's form. */
@@ -104,10 +107,21 @@ export class ScheduleService {
   }
 
   async runs ({ tenant }: Caller, name: string, { limit = 100 }: RunsOfQuery): Promise<string> {
+    const { schedule, beside: open, now } = await this.#read(tenant, name, { list: 'begun', count: 100 })
+    const found = await Promise.all(open.map(text => this.#settleRun(schedule, readBegunRun(text), now)))
     const { beside } = await this.#read(tenant, name, { list: 'runs', count: 100 })
-    const runs = beside.map(text => ({ text, at: (JSON.parse(text) as Run).at })).reverse()
+    const texts = new Set([...beside, ...found.filter(text => text !== null)])
+    const runs = [...texts].map(text => ({ text, at: (JSON.parse(text) as Run).at })).reverse()
     runs.sort((one, other) => one.at < other.at ? 1 : one.at > other.at ? -1 : 0)
     return `{"items":[${runs.slice(0, limit).map(({ text }) => text).join(',')}]}`
+  }
+
+  /** Notes a run that was asked for, if it was passed. @returns it, as it is noted; null if it wasn't */
+  async #settleRun (schedule: StoredSchedule, begun: BegunRun, now: number): Promise<string | null> {
+    const run = await this.#runner.found(schedule.tenant, begun.id, 'run')
+    if (run === null && now - begun.at < underWay) return null
+    await this.#note(schedule, run === null ? [] : [run], begun, true)
+    return run === null ? null : runText(run)
   }
 
   /** Passes what it says now. */
@@ -117,38 +131,42 @@ export class ScheduleService {
     const { schedule, now } = await this.#read(caller.tenant, name)
     const says = readSays(schedule.says)
     const isAnothers = checkOwner(caller, says)
-    const passed = key === undefined
-      ? await this.#runner.pass(schedule, says, now, { id: schedule.home + randomToken(), token: '-', tick: '' })
-      : await this.#runOnce(caller, schedule, now, key)
+    const { begun, passed } = await this.#runOnce(caller, schedule, now, key)
     if (passed.outcome === 'ticked') throw new Unavailable('the schedule changes all the time')
-    if (passed.outcome === 'refused' || !passed.replayed) {
-      this.#options.counts.outcomes[passed.outcome]++
-      await this.#note(schedule, [runNoted(now, now, 'run', passed)])
+    const { outcome } = passed
+    if (outcome === 'passed' && passed.replayed) {
+      await this.#settleRun(schedule, begun, now)
+    } else {
+      this.#options.counts.outcomes[outcome]++
+      await this.#note(schedule, [runNoted(now, now, 'run', passed)], begun)
     }
-    if (passed.outcome === 'refused') throw passed.problem
+    if (outcome === 'refused') throw passed.problem
     return { answer: passed.answer, replayed: passed.replayed, isAnothers }
   }
 
   /**
-   * A run with an Idempotency-Key. Its first call may have gone to another partition: then it is settled there, and
-   * begins anew in this one only if it never will be in that.
+   * Passes a run. The first call with its key may have gone to another partition: then it is settled there, and begins
+   * anew in this one only if it never will be in that.
    */
-  async #runOnce ({ tenant, agent }: Caller, schedule: StoredSchedule, now: number, key: string): Promise<PassOutcome> {
+  async #runOnce (
+    { tenant, agent }: Caller, schedule: StoredSchedule, now: number, key: string | undefined
+  ): Promise<{ begun: BegunRun, passed: PassOutcome }> {
     const { name, making, home } = schedule
     const scope = `run ${tenant} ${name} ${making} ${agent} ${key}`
-    let [id, replaces] = [tickId(home, scope), '']
-    for (let n = 0; n < changeTries; n++) {
-      const begun = await this.#store.begin(schedule, digestToken('run', scope, undefined), id, replaces)
+    const keyed = key === undefined ? null : digestToken('run', scope, undefined)
+    const token = key === undefined ? '-' : digestToken('run', key, undefined)
+    let id = key === undefined ? home + randomToken() : tickId(home, scope)
+    let replaces: BegunRun | null = null
+    for (let n = 0; ; n++) {
+      const begun = await this.#store.begin(schedule, keyed, { id, at: now }, replaces)
       if (begun === null) throw new Problem('not_found')
-      const [tag, number] = [tagOf(begun), numberOf(begun)]
+      const [tag, number] = [tagOf(begun.id), numberOf(begun.id)]
       if (tag !== home) await this.#store.settle(tenant, name, making, { tag, tick: number, round: 0 }, 'r')
-      const token = digestToken('run', key, undefined)
-      const tick = ` Kr/${making}/${number}/0`
-      const passed = await this.#runner.pass(schedule, readSays(schedule.says), now, { id: begun, token, tick })
-      if (passed.outcome !== 'ticked') return passed
+      const tick = key === undefined ? '' : ` Kr/${making}/${number}/0`
+      const passed = await this.#runner.pass(schedule, readSays(schedule.says), now, { id: begun.id, token, tick })
+      if (passed.outcome !== 'ticked' || n === changeTries) return { begun, passed }
       ;[id, replaces] = [home + randomToken(), begun]
     }
-    return { outcome: 'ticked' }
   }
 
   /** Passes what didn't run in a span. */
@@ -166,13 +184,14 @@ export class ScheduleService {
     return { answer: await this.#backfill.go(schedule, beside, from!, to!, now), isAnothers }
   }
 
-  async #note (schedule: StoredSchedule, runs: readonly Run[]): Promise<void> {
-    await this.#store.note(schedule, {
-      claim: null, next: null, dueAt: null, work: null, last: null, ranges: [], replaces: null, runs: runs.map(runText)
+  /** What can't be noted now is, by the next look at its runs. */
+  async #note (schedule: StoredSchedule, runs: readonly Run[], ends: BegunRun, isOnce = false): Promise<void> {
+    await this.#store.note(schedule, { ...noteOfRuns, runs: runs.map(runText), ends, isOnce }).catch(error => {
+      if (!(error instanceof Unavailable)) throw error
     })
   }
 
-  async #read (tenant: string, name: string, beside?: { list: 'runs' | 'ran', count: number }) {
+  async #read (tenant: string, name: string, beside?: { list: 'runs' | 'ran' | 'begun', count: number }) {
     checkName(name)
     const { schedule, ...more } = await this.#store.read(tenant, name, beside)
     if (schedule === null) throw new Problem('not_found')
