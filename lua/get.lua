@@ -6,8 +6,10 @@
 --         prefix:{tag}:secret:tenant:agent or prefix:{tag}:i:tenant:inbox:card   a session, by its secret's
 --         digest; a place in a list, by a digest of who searches and for what
 -- ARGV: none
--- Replies: {'found', note} {'not_found'}
+-- Replies: {'found', note, now}
+--          {'not_found'}
 local note = redis.call('GET', KEYS[1])
 
 if not note then return { 'not_found' } end
-return { 'found', note }
+local now = clock()
+return { 'found', note, now }

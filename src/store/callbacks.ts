@@ -19,7 +19,7 @@ export interface Callback {
   isOmitted: boolean
 }
 
-/** Which secret signs: the newest's generation, and until when the one before does too (ms). */
+/** Which secret signs: the newest's generation, and until when the one before does too (ms), if that is to come. */
 interface CallbackSecret { generation: number, oldUntil: number | null }
 
 /** `first`: when the first of what is left is due, by the same clock as `now`; null for none. */
@@ -108,7 +108,14 @@ export class Callbacks {
   secret (tenant: string, agent: string): Promise<CallbackSecret> {
     const { tag, key } = this.#secretOf(tenant, agent)
     return this.#lanes.call({
-      script: this.#scripts.get, tag, keys: [key], texts: [], decode: reply => readSecret(tagged(reply)[1])
+      script: this.#scripts.get,
+      tag,
+      keys: [key],
+      texts: [],
+      decode: reply => {
+        const [, note, now] = tagged(reply)
+        return readSecret(note, Number(now))
+      }
     })
   }
 
@@ -130,10 +137,10 @@ export class Callbacks {
   }
 }
 
-function readSecret (note: unknown): CallbackSecret {
+function readSecret (note: unknown, now = -Infinity): CallbackSecret {
   if (note == null) return { generation: 1, oldUntil: null }
   const [generation, , oldUntil] = String(note).split(' ')
-  return { generation: Number(generation), oldUntil: Number(oldUntil) || null }
+  return { generation: Number(generation), oldUntil: Number(oldUntil) > now ? Number(oldUntil) : null }
 }
 
 const partsACallback = 8

@@ -54,7 +54,7 @@ export class CallbackService {
     const { generation, oldUntil } = await callbacks.secret(tenant, agent)
     return {
       secret: secrets.secretOf(secretName(tenant, agent), generation),
-      ...oldUntil !== null && oldUntil > Date.now() && { old_secret_until: iso(oldUntil) }
+      ...oldUntil !== null && { old_secret_until: iso(oldUntil) }
     }
   }
 

@@ -233,6 +233,18 @@ t.test('during a rotation both secrets sign, and then the new one', async t => {
   t.equal(lastTime, 60_000 + 86_400_000, 'a day by default')
 })
 
+t.test('when a callback’s old secret ends goes by Redis’s clock', async t => {
+  const { call, setClock } = await webhookApp(t)
+  const start = Date.now() + 24 * hour
+  const secret = async () => (await call('alice', 'GET', '/api/callbacks/secret')).json()
+  await setClock(start)
+  const { old_secret_until: until } = (await call('alice', 'POST', '/api/callbacks/rotate', { grace: 3600 })).json()
+  t.equal(until, new Date(start + hour).toISOString())
+  t.equal((await secret()).old_secret_until, until)
+  await setClock(start + hour)
+  t.equal((await secret()).old_secret_until, undefined)
+})
+
 t.test('a test is delivered once, also where the webhook is disabled', async t => {
   const { make, hooks, untilDeliveries, pass } = await webhookApp(t)
   const target = await receiver(t, response => response.writeHead(500).end())
