@@ -13,7 +13,7 @@ import { until } from '../helpers/until.ts'
 
 /** Schedules over HTTP. Each subtest has a tenant of its own. The clock is moved, and the ticker is asked to look. */
 
-const tenants = ['makes', 'bad', 'owns', 'ticks', 'late', 'skips', 'allows', 'cancels', 'pauses', 'changes', 'runs', 'fills', 'refuses', 'text', 'many', 'ends', 'jitters', 'shows', 'remade', 'deletes', 'tells', 'meets', 'asks', 'returns', 'leaves', 'keyed', 'gaps', 'stalls', 'ends-begun', 'unnoted'] as const
+const tenants = ['makes', 'bad', 'owns', 'ticks', 'late', 'skips', 'allows', 'cancels', 'pauses', 'changes', 'runs', 'fills', 'refuses', 'text', 'many', 'ends', 'jitters', 'shows', 'remade', 'deletes', 'tells', 'meets', 'asks', 'returns', 'leaves', 'keyed', 'gaps', 'stalls', 'ends-begun', 'unnoted', 'keeps'] as const
 type Tenant = typeof tenants[number]
 const agents: Array<[string, Scope[]]> = [['ann', ['pass', 'catch', 'status']], ['ben', ['pass', 'catch', 'status']], ['olga', ['operate', 'status', 'approve']], ['sam', ['status']], ['rita', ['read', 'status']]]
 const secretOf = (tenant: string, agent: string) => `${tenant}-${agent}-secret-0123456789`
@@ -412,6 +412,47 @@ for (const isSpread of [false, true]) {
       t.ok(Date.parse(run.at) <= start + 900_000)
     }
     t.ok(delays.size > 1)
+  })
+
+  t.test('a PUT keeps what is due and comes later by its jitter, unless it changes the times', async t => {
+    const { put, runs, get, post, ask } = as('keeps')
+    const runsOf = async (name: string) => (await runs(name)).map(({ scheduled_for: time }: { scheduled_for: string }) => time)
+    const says = { cron: '*/10 * * * *', jitter: 300, overlap: 'allow' }
+    const changes: Record<string, () => Promise<unknown>> = {
+      same: async () => await put('same', says),
+      handoff: async () => await put('handoff', { ...says, handoff: { task: 'another', to: 'elsewhere' } }),
+      jitter: async () => await put('jitter', { ...says, jitter: 290 }),
+      ends: async () => await put('ends', { ...says, ends_at: at(100_000) }),
+      zone: async () => await put('zone', { ...says, timezone: 'UTC' }),
+      paused: async () => { await post('/api/schedules/paused/pause'); await post('/api/schedules/paused/resume') },
+      replaced: async () => { await put('replaced', { ...says, paused: true }); await put('replaced', says) },
+      times: async () => await put('times', { ...says, cron: '*/5 * * * *', jitter: 100 }),
+    }
+    for (const name of Object.keys(changes)) await put(name, says)
+    // Before the first of them comes, by its jitter.
+    await tickAt(30)
+    t.strictSame((await get('same')).next[0], at(30))
+    for (const change of Object.values(changes)) await change()
+    for (let second = 40; second <= 330; second += 10) await tickAt(second)
+    for (const name of Object.keys(changes)) t.strictSame((await runsOf(name)).filter((time: string) => time <= at(30)), name === 'times' ? [] : [at(30)], name)
+    // Its end was before it, and is behind it again.
+    await setClock(start)
+    await put('again', says)
+    await setClock(start + 30_000)
+    await put('again', { ...says, ends_at: at(30) })
+    t.strictSame((await get('again')).next, [])
+    await put('again', says)
+    t.equal((await get('again')).next[0], at(30))
+    // What ran comes no second time, even if it would come later now.
+    await setClock(start)
+    await put('ran', { ...says, jitter: 0 })
+    await tickAt(30)
+    await put('ran', { ...says, jitter: 0, paused: true })
+    await put('ran', says)
+    t.equal((await get('ran')).next[0], at(630))
+    await tickAt(330)
+    t.strictSame(await runsOf('ran'), [at(30)])
+    await ask('DELETE', '/api/schedules/ran')
   })
 
   t.test('run passes at once, and moves nothing', async t => {

@@ -60,9 +60,19 @@ export function dueAt (name: string, { jitter }: Says, tick: number): number {
   return tick + digest.readUInt32LE(0) % (jitter * 1000 + 1)
 }
 
+/** What it said, its tick then, and the newest tick's run, JSON. */
+export interface Before { says: Says, next: number | null, last: string | null }
+
+/** The last of the ticks that this run is about. */
+function lastTick (run: string | null): number {
+  if (run === null) return -Infinity
+  const { scheduled_for: time, until = time } = JSON.parse(run) as { scheduled_for: string, until?: string }
+  return Date.parse(until)
+}
+
 /** The first tick that has yet to be run once it goes on again: what was due until now doesn't run. */
-function tickOnResuming (name: string, says: Says, now: number): number | null {
-  const from = Math.max(says.since, now - says.jitter * 1000 - 1)
+function tickOnResuming (name: string, says: Says, last: string | null, now: number): number | null {
+  const from = Math.max(says.since, lastTick(last), now - says.jitter * 1000 - 1)
   for (const tick of ticksAfter(timingOf(says), from)) {
     if (dueAt(name, says, tick) > now) return tick
   }
@@ -118,9 +128,9 @@ function checkCron (cron: string | null, faults: Fault[]): boolean {
   }
 }
 
-/** What it says from now on, and its next tick. @param before what it said, and its tick then; null for a new one */
+/** What it says from now on, and its next tick. @param before null for a new one */
 export function replaced (
-  name: string, said: ReturnType<typeof readBody>, before: { says: Says, next: number | null } | null,
+  name: string, said: ReturnType<typeof readBody>, before: Before | null,
   { agent, subject }: Caller, now: number
 ): { says: Says, next: number | null } {
   const old = before?.says
@@ -141,7 +151,7 @@ export function replaced (
 
 /** The same while only whether it is paused changes. */
 export function paused (
-  name: string, before: { says: Says, next: number | null }, isPaused: boolean, now: number
+  name: string, before: Before, isPaused: boolean, now: number
 ): { says: Says, next: number | null } {
   if (before.says.paused === isPaused) return before
   const says = { ...before.says, paused: isPaused, updatedAt: now }
@@ -149,13 +159,12 @@ export function paused (
 }
 
 function nextOf (
-  name: string, says: Says, before: { says: Says, next: number | null } | null, isSet: boolean, now: number
+  name: string, says: Says, before: Before | null, isSet: boolean, now: number
 ): number | null {
   if (says.paused) return null
   if (isSet) return tickAfter(timingOf(says), now)
-  if (before!.says.paused) return tickOnResuming(name, says, now)
-  const { next } = before!
-  if (next === null) return tickAfter(timingOf(says), now)
+  const { next, last } = before!
+  if (next === null) return tickOnResuming(name, says, last, now)
   return says.endsAt !== null && next >= says.endsAt ? null : next
 }
 

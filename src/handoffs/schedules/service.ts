@@ -16,7 +16,7 @@ import type { BegunRun, ScheduleStore, StoredSchedule } from '../../store/schedu
 import { Backfill } from './backfill.ts'
 import type { BackfillResult } from './backfill.ts'
 import { dueAt, paused, readBody, readSays, replaced, shownSchedule } from './definition.ts'
-import type { Says } from './definition.ts'
+import type { Before, Says } from './definition.ts'
 import { runNoted, runText } from './runs.ts'
 import type { PassOutcome, Run, ScheduleCounts, Runner } from './runs.ts'
 import { bodyOf, cutHandoff, withToken, withoutToken } from './template.ts'
@@ -202,14 +202,16 @@ export class ScheduleService {
   async #change (
     caller: Caller, name: string,
     change: (
-      before: { schedule: StoredSchedule, says: Says, next: number | null } | null, now: number
+      before: Before & { schedule: StoredSchedule } | null, now: number
     ) => { says: Says, next: number | null, handoff: Buffer }
   ): Promise<ChangedSchedule> {
     checkName(name)
     const { tenant } = caller
     for (let n = 0; n < changeTries; n++) {
       const { now, schedule } = await this.#store.read(tenant, name)
-      const before = schedule === null ? null : { schedule, says: readSays(schedule.says), next: schedule.next }
+      const before = schedule === null
+        ? null
+        : { schedule, says: readSays(schedule.says), next: schedule.next, last: schedule.last }
       const isAnothers = before !== null && checkOwner(caller, before.says)
       const { says, next, handoff } = change(before, now)
       const { outcome } = await this.#store.put(tenant, name, {
