@@ -326,7 +326,14 @@ function webhookFamilies (families: Families, { deliverer }: Sources): void {
     help: 'Attempts to deliver callbacks, by outcome: delivered, retried (it failed and is tried again), or failed ' +
       'for good. Only from the delivering replica.',
     labels: ['outcome'],
-  }, () => Object.entries(deliverer?.callbacks.counts ?? {}).map(([outcome, count]) => [{ outcome }, count]))
+  }, () => {
+    const { gone, ...outcomes } = deliverer?.callbacks.counts ?? { gone: 0 }
+    return Object.entries(outcomes).map(([outcome, count]) => [{ outcome }, count])
+  })
+  families.counter({
+    name: 'handoff_callbacks_gone_total',
+    help: 'Callbacks that failed for good because their receiver answered 410. Only from the delivering replica.',
+  }, () => [[{}, deliverer?.callbacks.counts.gone ?? 0]])
 }
 
 /** A text costs some milliseconds and needs no key, so at most one is made in this time, in milliseconds. */

@@ -39,8 +39,8 @@ interface CallbackOptions {
 
 /** Delivers what handoffs tell their passers' addresses: those of all tenants. The deliverer says when. */
 export class CallbackDeliverer {
-  /** Attempts by how they went. */
-  readonly counts = { delivered: 0, retried: 0, failed: 0 }
+  /** Attempts by how they went; `gone`: those of the failed ones that got a 410. */
+  readonly counts = { delivered: 0, retried: 0, failed: 0, gone: 0 }
   readonly #options: CallbackOptions
   readonly #permits = new Permits(callbackPermits)
   readonly #tenants = new Map<string, TenantCallbacks>()
@@ -244,6 +244,7 @@ class TenantCallbacks {
         await callbacks.tried(tag, this.#tenant, handoffIn(callback.text), callback, tried)
         if (answer !== nothingToSend) {
           counts[tried.outcome === 'delivered' ? 'delivered' : tried.outcome === 'again' ? 'retried' : 'failed']++
+          if (tried.outcome === 'gone') counts.gone++
         }
         if (tried.outcome === 'again') this.expect(tag, null)
         return

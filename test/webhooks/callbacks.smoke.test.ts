@@ -216,6 +216,7 @@ for (const [how, env, options] of ways) {
     await call('alice', 'POST', `/api/cancel/${gone}`)
     await until(async () => (await status(gone)).callback.failed === 1)
     t.match((await status(gone)).callback, { pending: 0, delivered: 0, last_status: 410 })
+    await until(async () => /^handoff_callbacks_gone_total 1$/m.test((await service.app.inject('/metrics')).body))
   })
 
   t.test(`the secret is each agent's own, and the one that counts when it is sent: ${how}`, async t => {

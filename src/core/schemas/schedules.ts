@@ -130,7 +130,7 @@ export type BackfillBody = Static<typeof backfillBody>
 const count = (description: string, example: number) => Type.Integer({ minimum: 0, description, examples: [example] })
 export const backfillAnswer = Type.Object({
   passed: count('How many ticks were passed.', 3),
-  skipped: count('How many had run before.', 1),
+  skipped: count('How many had run before, or are still to come by themselves.', 1),
   refused: count('How many passes were refused.', 0),
   more: Type.Boolean({ description: 'Whether there are other ticks in that span.', examples: [false] }),
   next: nullable<string>('string', { description: 'The since to go on with.', examples: [null] }),
