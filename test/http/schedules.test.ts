@@ -13,7 +13,7 @@ import { until } from '../helpers/until.ts'
 
 /** Schedules over HTTP. Each subtest has a tenant of its own. The clock is moved, and the ticker is asked to look. */
 
-const tenants = ['makes', 'bad', 'owns', 'ticks', 'late', 'skips', 'allows', 'cancels', 'pauses', 'changes', 'runs', 'fills', 'refuses', 'text', 'many', 'ends', 'jitters', 'shows', 'remade', 'deletes', 'tells', 'meets', 'asks', 'returns', 'leaves', 'keyed', 'gaps', 'stalls', 'ends-begun', 'unnoted', 'keeps'] as const
+const tenants = ['makes', 'bad', 'owns', 'ticks', 'late', 'skips', 'allows', 'cancels', 'pauses', 'changes', 'runs', 'fills', 'refuses', 'text', 'many', 'ends', 'jitters', 'shows', 'remade', 'deletes', 'tells', 'meets', 'asks', 'returns', 'leaves', 'keyed', 'gaps', 'stalls', 'ends-begun', 'unnoted', 'keeps', 'halves'] as const
 type Tenant = typeof tenants[number]
 const agents: Array<[string, Scope[]]> = [['ann', ['pass', 'catch', 'status']], ['ben', ['pass', 'catch', 'status']], ['olga', ['operate', 'status', 'approve']], ['sam', ['status']], ['rita', ['read', 'status']]]
 const secretOf = (tenant: string, agent: string) => `${tenant}-${agent}-secret-0123456789`
@@ -607,6 +607,40 @@ for (const isSpread of [false, true]) {
     }
     t.equal(await redis.zcard(prefix + `:{${homeTag('gaps')}}:schedule:gaps:long:ran`), 1)
     t.match((await ask('POST', '/api/schedules/long/backfill', { since: at(0), until: at(5000) })).json(), { passed: 0, skipped: 500 })
+  })
+
+  t.test('two backfills at once, of which one dies: each tick has one handoff and one run, and is remembered', async t => {
+    const { put, ask, runs } = as('halves')
+    await put('one', { cron: '* * * * *', overlap: 'allow', starts_at: at(-3600), handoff: { task: 't', to: 'halves', expires_in: 60 } })
+    const dead = await testApp(t, { RETENTION: '3600', EVENTS_RETENTION: '3600' }, { isSpread, prefix }, more)
+    while (dead.store.reachedTags().length === 0) await sleep(10)
+    const [span, key] = [{ since: at(-3570), until: at(-1770) }, { authorization: `Bearer ${secretOf('halves', 'ann')}` }]
+    // It passes some, and is killed: it notes nothing any more.
+    const { schedules, handoffs } = dead.store
+    schedules.note = async () => { throw new Unavailable('killed') }
+    const pass = handoffs.pass.bind(handoffs)
+    let passes = 0
+    let filling: ReturnType<typeof ask> | undefined
+    handoffs.pass = async (...args) => {
+      if (++passes > 15) throw new Unavailable('killed')
+      const reply = await pass(...args)
+      if (passes === 5) filling = ask('POST', '/api/schedules/one/backfill', span)
+      return reply
+    }
+    const killed = await dead.app.inject({ method: 'POST', url: '/api/schedules/one/backfill', headers: key, payload: span })
+    t.equal(killed.statusCode, 503)
+    const { passed, skipped } = (await filling!).json()
+    t.equal(passed + skipped, 30)
+    t.ok(skipped >= 5)
+    const live = (await ask('GET', '/api/handoffs?schedule=one&limit=100')).json().items
+    t.equal(live.length, 30)
+    const noted = await runs('one')
+    t.strictSame(noted.map(({ handoff_id: id }: { handoff_id: string }) => id).sort(), live.map(({ handoff_id: id }: { handoff_id: string }) => id).sort())
+    t.equal(new Set(noted.map(({ scheduled_for: time }: { scheduled_for: string }) => time)).size, 30)
+    // Once their handoffs are gone, it is what is remembered that keeps them from running again.
+    for (const { handoff_id: id } of live) await redis.del(`${prefix}:{${tagOf(id)}}:h:halves:${id}`)
+    await redis.del(`${prefix}:{${tagOf(live[0].handoff_id)}}:ticked:halves:one`)
+    t.match((await ask('POST', '/api/schedules/one/backfill', span)).json(), { passed: 0, skipped: 30 })
   })
 
   t.test('a schedule that is deleted ends its backfill', async t => {

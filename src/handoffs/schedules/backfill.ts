@@ -6,8 +6,9 @@ import { dueAt, readSays, timingOf } from './definition.ts'
 import type { Says } from './definition.ts'
 import { memberBefore, ranBefore, remember } from './memory.ts'
 import { runNoted, runText } from './runs.ts'
-import type { Run, ScheduleCounts, Runner } from './runs.ts'
+import type { PassOutcome, Run, ScheduleCounts, Runner } from './runs.ts'
 import { ticksAfter } from './times.ts'
+import type { Timing } from './times.ts'
 
 /** How many ticks a call looks at, and passes, at most. */
 const maxLooked = 1000
@@ -54,8 +55,7 @@ export class Backfill {
     const timing = timingOf(says)
     const hasRun = ranBefore(ran, since)
     const counts = { passed: 0, skipped: 0, refused: 0 }
-    const [runs, ranges]: [Run[], string[]] = [[], []]
-    let replaces: string | null = null
+    const notes = new BackfillNotes(timing, ran, schedule.range)
     let next: number | null = null
     let [looked, unseen] = [0, 0]
     try {
@@ -69,6 +69,7 @@ export class Backfill {
           counts.skipped++
           continue
         }
+        if (unseen === passedUnseen) await this.#note(schedule, notes)
         if (unseen === passedUnseen && await this.#isOver(schedule)) {
           next = tick
           break
@@ -76,22 +77,17 @@ export class Backfill {
         unseen = unseen === passedUnseen ? 1 : unseen + 1
         const words = tickOf(schedule, schedule.home, 'b', tick)
         const passed = await this.#runner.pass(schedule, says, tick, words)
+        notes.add(tick, now, passed)
         if (passed.outcome === 'ticked' || (passed.outcome === 'passed' && passed.replayed)) {
           counts.skipped++
           continue
         }
         counts[passed.outcome]++
         this.#counts.outcomes[passed.outcome]++
-        runs.push(runNoted(tick, now, 'backfill', passed))
-        if (passed.outcome !== 'passed') continue
-        if (ranges.length === 0) replaces = memberBefore(ran, timing, tick, schedule.range)
-        const ranNow = remember(timing, tick, ranges.at(-1) ?? replaces)
-        if (ranges.length > 0 && ranNow.replaces !== null) ranges.pop()
-        ranges.push(ranNow.member)
       }
     } finally {
       // Also what was passed before Redis went away.
-      if (runs.length > 0) await this.#note(schedule, runs, ranges, replaces)
+      await this.#note(schedule, notes)
     }
     return { ...counts, more: next !== null, next: next === null ? null : iso(next) }
   }
@@ -102,9 +98,60 @@ export class Backfill {
     return schedule?.making !== making || schedule.version !== version
   }
 
-  async #note (
-    schedule: StoredSchedule, runs: readonly Run[], ranges: readonly string[], replaces: string | null
-  ): Promise<void> {
-    await this.#store.note(schedule, { ...noteOfRuns, ranges, replaces, runs: runs.map(runText) })
+  async #note (schedule: StoredSchedule, notes: BackfillNotes): Promise<void> {
+    const { runs, found, ranges, replaces } = notes.take()
+    if (runs.length === 0 && ranges.length === 0) return
+    const known = found.size === 0
+      ? []
+      : (await this.#store.read(schedule.tenant, schedule.name, { list: 'runs', count: 100 })).beside
+    const ids = new Set(known.map(text => (JSON.parse(text) as Run).handoff_id))
+    const fresh = runs.filter(run => !found.has(run) || !ids.has(run.handoff_id))
+    await this.#store.note(schedule, { ...noteOfRuns, ranges, replaces, runs: fresh.map(runText) })
   }
+}
+
+/**
+ * What a backfill has to note. A tick that ran and isn't remembered was passed by another backfill, which may have died
+ * before it noted that, or is about to: what both note is the same, and is there once.
+ */
+class BackfillNotes {
+  readonly #timing: Timing
+  readonly #ran: readonly string[]
+  readonly #range: string | null
+  #newest: string | null = null
+  #notes = emptyNotes()
+
+  /** @param range the ticker's newest member, which it goes on with itself */
+  constructor (timing: Timing, ran: readonly string[], range: string | null) {
+    this.#timing = timing
+    this.#ran = ran
+    this.#range = range
+  }
+
+  add (tick: number, now: number, passed: PassOutcome): void {
+    const { runs, found, ranges } = this.#notes
+    if (passed.outcome !== 'ticked') {
+      const run = runNoted(tick, now, 'backfill', passed)
+      runs.push(run)
+      if (passed.outcome === 'refused') return
+      if (passed.replayed) found.add(run)
+    }
+    this.#newest ??= memberBefore(this.#ran, this.#timing, tick, this.#range)
+    const { member, replaces } = remember(this.#timing, tick, this.#newest)
+    if (ranges.length === 0) this.#notes.replaces = replaces
+    else if (replaces !== null) ranges.pop()
+    ranges.push(member)
+    this.#newest = member
+  }
+
+  take (): ReturnType<typeof emptyNotes> {
+    const notes = this.#notes
+    this.#notes = emptyNotes()
+    return notes
+  }
+}
+
+/** @property found the runs that somebody else passed @property replaces what the first of the ranges replaces */
+function emptyNotes () {
+  return { runs: [] as Run[], found: new Set<Run>(), ranges: [] as string[], replaces: null as string | null }
 }
