@@ -51,11 +51,9 @@ class Schedules:
         """It goes on from its next time."""
         return cast("t.Schedule", self._call("POST", f"{path_of('schedules', name)}/resume", options, encode({})))
 
-    def run(
-        self, name: str, *, idempotency_key: str | None = None, **options: Unpack[CallOptions]
-    ) -> t.Passed:
+    def run(self, name: str, **options: Unpack[CallOptions]) -> t.Passed:
         """Passes its handoff now."""
-        key = key_of({"idempotency_key": idempotency_key})
+        key = key_of(options)
         return cast("t.Passed", self._call("POST", f"{path_of('schedules', name)}/run", options, encode({}), key=key))
 
     def runs(self, name: str, *, limit: int | None = None, **options: Unpack[CallOptions]) -> t.ScheduleRuns:
@@ -69,5 +67,7 @@ class Schedules:
         body = encode({"since": since, "until": until})
         return cast("t.Backfilled", self._call("POST", f"{path_of('schedules', name)}/backfill", options, body))
 
-    def _call(self, method: str, path: str, options: CallOptions, *body: bytes, **more: Any) -> Any:
-        return call(self._settings, Request(method, path, *body, **more), options)
+    def _call(
+        self, method: str, path: str, options: CallOptions, body: bytes | None = None, key: str | None = None
+    ) -> Any:
+        return call(self._settings, Request(method, path, body, key), options)
