@@ -77,7 +77,6 @@ export const outcomes = {
   listen: ['noted', 'late'],
   listeners: ['listened'],
   'live-tidy': ['tidied', 'late'],
-  live: ['counted'],
   outbox: ['outbox'],
   pass: ['passed', 'replayed', 'inbox_full', 'reused', 'fresh', 'ticked', 'newer', 'late'],
   position: ['ahead', 'not_found'],

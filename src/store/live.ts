@@ -73,7 +73,7 @@ export class LiveHandoffs {
 
   #count (tag: string, keys: string[]): Promise<number> {
     return this.#lanes.call({
-      script: this.#scripts.live, tag, keys, texts: [], decode: reply => tagged(reply)[1] as number
+      script: this.#scripts.count, tag, keys, texts: [], decode: reply => tagged(reply)[1] as number
     })
   }
 }

@@ -306,10 +306,10 @@ for (const isSpread of [false, true]) {
   })
 
   t.test('without a limit nothing is counted', async t => {
-    const before = callsOf(store, 'live')
+    const before = callsOf(store, 'count')
     await as('none').passed()
     await as('none', 'ben').passed({ to: 'work' })
-    t.equal(callsOf(store, 'live'), before)
+    t.equal(callsOf(store, 'count'), before)
     t.strictSame(await redis.keys(`${prefix}:*none:\\**`), [])
   })
 }
