@@ -49,6 +49,10 @@ if isFull(#note) then return { 'full' } end
 -- First of the writes, since these lists may be on another node.
 local outbox, inbox = openOutbox(key, key, member), inboxOf(key, member, extra)
 local waiting = waitingList(key, member, extra)
+--@if oneredis
+--@else
+isHere(key, waiting)
+--@end
 local decisions = openDecisions(key, member)
 openCalls(key, member, extra)
 local ended, runs = not isYes and openEnded(key, member, extra), not isYes and openRuns(key, member, extra)

@@ -16,7 +16,9 @@ local others = tenant and {} or
 local isEmpty = redis.call('EXISTS', index, list, unpack(others)) == 1
 local caught = tenant and {} or redis.call('SRANDMEMBER', list .. ':caught', 20)
 local delayed = tenant and {} or redis.call('ZRANGE', list .. ':delayed', 0, 19)
-local waiting, decided = tenant and redis.call('ZRANGE', list, 0, 19) or {}, {}
+-- From any place on: the first may all still wait.
+local from = tenant and micros % math.max(1, redis.call('ZCARD', list) - 19) or 0
+local waiting, decided = tenant and redis.call('ZRANGE', list, from, from + 19) or {}, {}
 local ended, left = {}, {}
 for _, member in ipairs(waiting) do
   local place = partition

@@ -5,6 +5,7 @@ import { readChangedRun } from './runs.ts'
 import type { ChangedRun } from './runs.ts'
 import { handoffOfMember, memberOf } from './key-names.ts'
 import type { KeyNames } from './key-names.ts'
+import { FormerReplicas } from './leases.ts'
 import type { Lanes } from '../redis/lanes.ts'
 import { parseDecision, parseRecord, readCallback, readRefusal, readSeen, tagged } from './replies.ts'
 import type { CallbackStands, Refused, RefusedReply, Seen } from './replies.ts'
@@ -123,6 +124,7 @@ export class Handoffs {
   readonly #keyNames: KeyNames
   readonly #retention: string
   readonly #isOneRedis: boolean
+  readonly #formerReplicas: FormerReplicas
 
   /**
    * @param retention milliseconds; the scripts were loaded with the same
@@ -136,6 +138,7 @@ export class Handoffs {
     this.#keyNames = keyNames
     this.#retention = String(retention)
     this.#isOneRedis = isOneRedis
+    this.#formerReplicas = new FormerReplicas(lanes, scripts, keyNames)
   }
 
   pass (handoff: NewHandoff): Promise<PassReply> {
@@ -159,6 +162,11 @@ export class Handoffs {
       bytes: handoff.payload,
       decode: reply => readPass(reply, handoff.expiresIn)
     })
+  }
+
+  /** Whether replicas of version 0.2.0 run beside. */
+  hasFormerReplicas (): Promise<boolean> {
+    return this.#formerReplicas.areThere()
   }
 
   /** Looks up whether this pass was made before, without making it. @returns its reply; null if it wasn't made */

@@ -352,6 +352,11 @@ export class KeyNames {
     return `${this.partition(tag)}sweeps`
   }
 
+  /** The lease of the replica of version 0.2.0 that sweeps. */
+  formerSweeper (tag: string): string {
+    return `${this.partition(tag)}sweeper`
+  }
+
   /**
    * The key that a group writes last, so that replicas that acknowledge it have all that was written before
    * (redis/lane.ts).

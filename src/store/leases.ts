@@ -1,7 +1,9 @@
 import { Unavailable } from '../core/errors.ts'
-import { tagIn } from '../core/ids.ts'
+import { tagIn, tags } from '../core/ids.ts'
+import { Shared } from '../core/shared.ts'
 import type { Lanes } from '../redis/lanes.ts'
 import type { Scripts } from '../redis/scripts.ts'
+import type { KeyNames } from './key-names.ts'
 import type { Subscriptions } from '../redis/subscriptions.ts'
 import { tagged } from './replies.ts'
 
@@ -63,6 +65,29 @@ export class Leases {
       texts: [holder, String(duration)],
       decode: reply => tagged(reply)[0] === 'held',
     })
+  }
+}
+
+/** How long a look for replicas of version 0.2.0 counts, and how long one that was seen, in milliseconds. */
+const formerTimes = { look: 1000, seen: 60_000 }
+
+/** Replicas of version 0.2.0, one of which has their sweeper's lease. The version after this one may leave this out. */
+export class FormerReplicas {
+  readonly #look: () => Promise<boolean>
+  readonly #looks = new Shared<boolean>({ keptFor: formerTimes.look })
+  #until = -Infinity
+
+  constructor (lanes: Lanes, scripts: Scripts, keyNames: KeyNames) {
+    const tag = tags[0]!
+    const keys = [keyNames.formerSweeper(tag)]
+    const decode = (reply: unknown) => tagged(reply)[0] === 'found'
+    this.#look = () => lanes.call({ script: scripts.get, tag, keys, texts: [], decode })
+  }
+
+  /** Do they run beside, as far as the lease tells? Its key outlives each holder by some seconds. */
+  async areThere (): Promise<boolean> {
+    if (await this.#looks.get('', this.#look)) this.#until = performance.now() + formerTimes.seen
+    return performance.now() < this.#until
   }
 }
 

@@ -146,19 +146,18 @@ export class Lists {
     return sum
   }
 
-  /** The same of what people decided. @param tag the one partition to read; left out: all */
+  /** The same of what people decided. */
   decisions (
-    wanted: Omit<Wanted, 'state'>, from: ListPosition | null, limit: number, tag?: string
+    wanted: Omit<Wanted, 'state'>, from: ListPosition | null, limit: number
   ): Promise<ListedPage<DecisionEntry>> {
-    return this.#merged({ ...wanted, state: 'decisions' }, from, limit, 'nothing', readEntry, tag)
+    return this.#merged({ ...wanted, state: 'decisions' }, from, limit, 'nothing', readEntry)
   }
 
   async #merged<Item extends Place> (
-    wanted: Wanted, from: ListPosition | null, limit: number, tasks: TaskRead, readItem: (item: unknown[]) => Item,
-    tag?: string
+    wanted: Wanted, from: ListPosition | null, limit: number, tasks: TaskRead, readItem: (item: unknown[]) => Item
   ): Promise<ListedPage<Item>> {
     const order = isForwards(wanted) ? byPosition : byPositionBackwards
-    const lists = this.#listsOf(wanted, from, tag)
+    const lists = this.#listsOf(wanted, from)
     const items: Item[] = []
     let [now, looks, texts] = [0, pageLimits.looks, pageLimits.texts]
     const rounds = wanted.state === 'waiting' ? pageLimits.ofWaiting : pageLimits.rounds
@@ -217,8 +216,8 @@ export class Lists {
   }
 
   /** The lists that may have wanted handoffs. */
-  #listsOf (wanted: Wanted, from: ListPosition | null, only?: string): Progress[] {
-    const tags = only !== undefined ? [only] : this.tagsOf(wanted) ?? this.#tags
+  #listsOf (wanted: Wanted, from: ListPosition | null): Progress[] {
+    const tags = this.tagsOf(wanted) ?? this.#tags
     return tags.map(tag => ({ tag, key: this.#keyOf(tag, wanted), at: from, isAtEnd: false, isWanted: false }))
   }
 

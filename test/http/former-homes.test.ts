@@ -1,8 +1,9 @@
 import t from 'tap'
-import { derivedId, digestToken, homeTag, inboxTag, randomHomeId, tagOf } from '../../src/core/ids.ts'
+import { derivedId, digestToken, homeTag, inboxTag, randomHomeId, tagOf, tags } from '../../src/core/ids.ts'
 import { testApp } from '../helpers/app.ts'
 import type { TestApp } from '../helpers/app.ts'
 import { isProblem } from '../helpers/problems.ts'
+import { until } from '../helpers/until.ts'
 
 /**
  * Version 0.2.0 kept what a person decides on in the tenant's home partition, also what is for an inbox. What it left
@@ -141,6 +142,24 @@ t.test('on one Redis, what a replica of version 0.2.0 decided leaves the list of
   t.equal(await one.redis.zscore(list, `default:${id}`), null)
   await one.redis.zadd(list, 1, `default:${id}`)
   t.strictSame((await one.call('approver', 'GET', '/api/approvals?inbox=tidied')).json(), { items: [], next_cursor: null })
-  await one.store.inboxes.tidy({ tenant: 'default', inbox: '', tag: homeTag('default') })
-  t.equal(await one.redis.zscore(list, `default:${id}`), null)
+  await until(async () => {
+    await one.store.inboxes.tidy({ tenant: 'default', inbox: '', tag: homeTag('default') })
+    return await one.redis.zscore(list, `default:${id}`) === null
+  })
 })
+
+for (const [where, isSpread] of [['one Redis', false], ['spread', true]] as const) {
+  t.test(`while replicas of version 0.2.0 run, a pass with a key is made where they would find it: ${where}`, async t => {
+    const service = await testApp(t, more, { isSpread })
+    const pass = async (key: string) => (await service.call('alice', 'POST', '/api/pass', { task: 't', to: 'beside', require_human: true }, { 'idempotency-key': key })).json().handoff_id as string
+    const own = await pass('alone')
+    t.equal(tagOf(own), inboxTag('default', 'beside'))
+    await service.redis.set(`${service.prefix}:{${tags[0]}}:sweeper`, 'replica 1', 'PX', 60_000)
+    let at = 0
+    await until(async () => tagOf(await pass(`beside-${at++}`)) === homeTag('default'))
+    t.equal(await pass('alone'), own, 'what was made before them is found')
+    const beside = await pass(`beside-${at}`)
+    await service.redis.del(`${service.prefix}:{${tags[0]}}:sweeper`)
+    t.equal(await pass(`beside-${at}`), beside)
+  })
+}

@@ -20,7 +20,7 @@ class WatchedList {
   #mayHave = true
   #version = 0
   #looked = -Infinity
-  #isLooking = false
+  #isSubscribed = false
   readonly #isConnected: () => boolean
 
   /** @param changed called when there may be more in the list than was known */
@@ -30,6 +30,9 @@ class WatchedList {
       this.#version++
       this.#mayHave = true
       changed()
+    }).then(stop => {
+      this.#isSubscribed = true
+      return stop
     })
   }
 
@@ -43,28 +46,26 @@ class WatchedList {
 
   /**
    * Is a look worthwhile? Yes if there may be something in the list, or if the last look is so long ago that a message
-   * may have been lost, and if nobody looks just now.
+   * may have been lost.
    * @param lifetime how long a look's result holds, in milliseconds
    */
   isWorthALook (lifetime: number): boolean {
-    return !this.#isLooking && (this.#mayHave || performance.now() - this.#looked > lifetime)
+    return this.#mayHave || performance.now() - this.#looked > lifetime
   }
 
   /**
    * @param look its result says whether there may be more. A message that comes meanwhile says so as well, and so does
-   * a list that is closed: no message tells when it opens, if that is for what is caught elsewhere.
+   * a list that is closed: no message tells when it opens, if that is for what is caught elsewhere. It says nothing if
+   * the replica wasn't subscribed when the look began.
    */
   async look<T extends { isMore: boolean, isClosed?: boolean }> (look: () => Promise<T>): Promise<T> {
     const seen = this.#version
-    this.#isLooking = true
+    const wasSubscribed = this.#isSubscribed
     this.#looked = performance.now()
-    try {
-      const found = await look()
-      if (!found.isMore && found.isClosed !== true && seen === this.#version) this.#mayHave = false
-      return found
-    } finally {
-      this.#isLooking = false
-    }
+    const found = await look()
+    const isEmpty = !found.isMore && found.isClosed !== true
+    if (isEmpty && wasSubscribed && seen === this.#version) this.#mayHave = false
+    return found
   }
 }
 

@@ -143,13 +143,18 @@ export class HandoffService {
     return reply.outcome === 'found' && reply.record.approval !== 'none'
   }
 
-  /** Where version 0.2.0 made the same pass; null if it didn't. The version after this one may leave this out. */
+  /**
+   * Where version 0.2.0 made the same pass, or would make it: while it runs beside, a retry may come to either. Null
+   * for neither. The version after this one may leave this out.
+   */
   async #formerPlace (handoff: NewHandoff): Promise<Pick<NewHandoff, 'id' | 'tag'> | null> {
     const { tenant, id: now, to, requireHuman } = handoff
     const id = formerId(tenant, now)
     if (to === undefined || !requireHuman || id === now) return null
     const place = { id, tag: tagOf(id) }
-    return await this.#handoffs.passed({ ...handoff, ...place }) === null ? null : place
+    const asked = { ...handoff, payload: nothing }
+    if (await this.#handoffs.hasFormerReplicas()) return await this.#handoffs.passed(asked) === null ? place : null
+    return await this.#handoffs.passed({ ...asked, ...place }) === null ? null : place
   }
 
   /** What pass would say of a result schema. @param member the place in the body that has it @throws {Problem} */

@@ -1,4 +1,3 @@
-import { homeTag } from '../../core/ids.ts'
 import { iso } from '../../core/iso.ts'
 import { labelsMember } from '../../core/labels.ts'
 import { isAddressed } from '../../core/model.ts'
@@ -71,9 +70,8 @@ export class DecisionService {
 
   /** What was decided last, the latest first. */
   async latest (tenant: string, limit: number): Promise<DecidedLately[]> {
-    // What waits for a person is in the tenant's home partition.
     const wanted = { tenant, statuses: ['approved', 'rejected'] as const }
-    const { items } = await this.#lists.decisions(wanted, null, limit, homeTag(tenant))
+    const { items } = await this.#reads.page(tenant, undefined, () => this.#lists.decisions(wanted, null, limit))
     return items.map(({ id, score, texts, ...entry }) =>
       ({ ...entry, id: handoffOfEntry(id), at: score, task: texts === null ? null : excerpt(texts.text, shown) }))
   }
