@@ -70,7 +70,7 @@ if not isPlain then
   if inbox then
     refuseWhileMoving(key, inbox)
     leavePending(key, inbox, member, extra)
-    call('SADD', inbox .. ':caught', member)
+    enterCaught(inbox, member, extra)
   end
   record, extra = becomeCaught(key, due, record, extra, expires, words, WORK_TTL, RETENTION, now, formatted, ARGV[5])
   append(outbox, seconds .. micros, 'caught', member, record, extra, string.match(words, '%S+'))

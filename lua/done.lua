@@ -65,7 +65,12 @@ if extra then
     runs = openRuns(key, member, extra)
   end
   local ask = openAsk(key, member, extra)
-  leaveCaught(key, member, extra)
+  if not string.find(extra, ' G', 1, true) then
+    leaveCaught(key, member, extra)
+  else
+    --@include groups work
+    leaveAllCaught(key, member, extra, seconds .. micros)
+  end
   if string.find(extra, ' K', 1, true) then extra, is_named = dropCheckpoint(key, extra), true end
   if ask then
     local ended

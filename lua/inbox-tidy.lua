@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- An inbox that has nothing in a partition any more, or a tenant of which nothing waits, leaves the names. And some of
 -- what a replica of an older version ended, moved or decided leaves the set of what is caught, the list of what is
--- delayed and that of what waits for a person, which that version doesn't know, or not here.
+-- delayed and that of what waits for a person, which that version doesn't know, or not here; so do groups.
 -- KEYS: 1 prefix:{tag}:inboxes   the names (lib/inbox.lua)
 -- ARGV: 1 the call's deadline (ms)  2 tenant:inbox, or tenant:
 -- Replies: {'tidied'}
@@ -12,7 +12,7 @@ local list = tenant and partition .. 'w:' .. tenant or partition .. 'i:' .. name
 
 local others = tenant and {} or
   { list .. ':waiting', list .. ':delayed', list .. ':blocked', list .. ':caught', list .. ':failed',
-    list .. ':settings' }
+    list .. ':settings', list .. ':per-group', groupKeys(list) }
 local isEmpty = redis.call('EXISTS', index, list, unpack(others)) == 1
 local caught = tenant and {} or redis.call('SRANDMEMBER', list .. ':caught', 20)
 local delayed = tenant and {} or redis.call('ZRANGE', list .. ':delayed', 0, 19)
@@ -41,8 +41,14 @@ for at = 1, #caught + #delayed do
     left[#left + 1] = member
   end
 end
+local pending = tenant and {} or straysIn(list .. ':groups', partition, 'pending', micros)
+local working = tenant and {} or straysIn(list .. ':caught-groups', partition, 'caught', micros)
 if isEmpty then redis.call('ZREM', index, name) end
 if #decided > 0 then redis.call('ZREM', list, unpack(decided)) end
 if #ended > 0 then redis.call('SREM', list .. ':caught', unpack(ended)) end
 if #left > 0 then redis.call('ZREM', list .. ':delayed', unpack(left)) end
+for _, one in ipairs(pending) do leaveGroup(list, one.group, one.member) end
+for _, one in ipairs(working) do
+  if leaveCaughtGroup(list, one.group, one.member, seconds .. micros) then redis.pcall('SPUBLISH', list, 'ended') end
+end
 return { 'tidied' }

@@ -42,8 +42,13 @@ if most == 'closed' then return { 'closed' } end
 if most == 'limited' then return { 'limited' } end
 
 -- First it is chosen what to take, since nothing may be written before the script can refuse.
-local wanted, gone, more, looked, size, from, upto = {}, {}, 0, 0, 0, 0, most
-local entries = most > 0 and redis.call('ZRANGE', inbox, from, upto) or {}
+local wanted, gone, more, looked, size, from, upto, plan = {}, {}, 0, 0, 0, 0, most, nil
+if most > 0 and redis.call('EXISTS', inbox .. ':groups') == 1 then
+  --@include groups
+  plan = planTurns(inbox, prefix, most, now)
+  wanted, more = plan.wanted, plan.more
+end
+local entries = most > 0 and not plan and redis.call('ZRANGE', inbox, from, upto) or {}
 while #entries > 0 do
   for _, member in ipairs(entries) do
     if more == 1 or #wanted == most or looked == most + 32 then more = 1 break end
@@ -62,7 +67,7 @@ while #entries > 0 do
 end
 if max_bytes and bytesOf(wanted) > max_bytes then return { 'larger' } end
 
-local items, caught, names, latest, outbox = {}, {}, '', 0, nil
+local items, caught, of_groups, names, latest, outbox = {}, {}, {}, '', 0, nil
 for _, one in ipairs(wanted) do
   if not isTaskHere(one.key, one.member, one.extra, #caught > 0) then more = 1 break end
   outbox = outbox or openOutbox(inbox, one.key, one.member)
@@ -72,11 +77,19 @@ for _, one in ipairs(wanted) do
   append(outbox, seconds .. micros, 'caught', one.member, one.record, one.extra, agent)
   latest = math.max(latest, deadline)
   caught[#caught + 1], gone[#gone + 1], names = one.member, one.member, names .. ' ' .. one.member
+  local group = one.extra and string.match(one.extra, ' G(%S+)')
+  if group then of_groups[#of_groups + 1], of_groups[#of_groups + 2] = 0, group .. ' ' .. one.member end
   addItem(items, one, payload)
 end
 -- The inbox's limit is reached. When a caught handoff ends, a waiting request is woken.
 if most < max and #caught == most then more = 0 end
-if #gone > 0 then redis.call('ZREM', inbox, unpack(gone)) end
+if #of_groups > 0 then redis.call('ZADD', inbox .. ':caught-groups', unpack(of_groups)) end
+if plan then
+  --@include groups
+  takeTurns(plan, #caught, seconds .. micros)
+elseif #gone > 0 then
+  redis.call('ZREM', inbox, unpack(gone))
+end
 -- The note is written after all changes that it names, so a retry finds all of them or none.
 if #caught > 0 then
   redis.call('SADD', inbox .. ':caught', unpack(caught))

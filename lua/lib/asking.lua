@@ -49,7 +49,7 @@ end
 -- the question if one was open.
 local function leaveWork(outbox, micros, key, member, record, extra, now)
   local ask = openAsk(key, member, extra)
-  leaveCaught(key, member, extra)
+  leaveAllCaught(key, member, extra, micros)
   return endAsk(ask, outbox, micros, member, record, extra, now), ask
 end
 -- Sets the deadlines of a caught handoff, counted from `from`: the work's after `left`, at most `latest`; and the

@@ -43,7 +43,7 @@ local function append(outbox, micros, type, member, record, extra, caught_by, mo
   end
   local rest = caught_by
   if extra then
-    for word in string.gmatch(extra, ' [tpnojST]%S+') do rest = rest .. word end
+    for word in string.gmatch(extra, ' [tpnojGST]%S+') do rest = rest .. word end
   end
   if status == 'expired' then rest = rest .. ' b' .. select(2, expiryIn(record, extra)) end
   if more then rest = rest .. more end

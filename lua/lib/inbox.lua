@@ -33,29 +33,37 @@ local function isAddressed(extra, inboxes)
   local inbox = inboxes and extra and string.match(extra, ' t(%S+)')
   return not inbox or string.find(inboxes, ' ' .. inbox .. ' ', 1, true)
 end
--- A removal from a list that is on the other node would remove nothing.
-local function leaveList(key, list, member)
-  if redis.call('ZREM', list, member) == 0 then isHere(key, list) end
-end
--- A handoff whose delay is over may be in either list until the sweep has moved it.
-local function leavePending(key, inbox, member, extra)
-  if redis.call('ZREM', inbox, member) == 1 then return end
-  leaveList(key, string.find(extra, ' a', 1, true) and inbox .. ':delayed' or inbox, member)
-end
 -- An inbox's list is a sorted set of the handoffs that can be caught from it now. The score is the position: when the
 -- handoff entered, in microseconds, less a minute for each step of priority. The last digit is that priority, so the
 -- list alone says when a handoff entered; two that enter within the same 10 microseconds have no order. A score is
--- exact below 2^53: until the year 2255.
+-- exact below 2^53: until the year 2255. What has a group enters that instead (lib/groups.lua), which this does without
+-- that library's functions: each pass to an inbox would make them.
 local MINUTE = 60000000
 local function nameInbox(inbox)
   local partition, name = string.match(inbox, '^([^}]*}:)i:(.*)$')
   redis.call('ZADD', partition .. 'inboxes', 0, name)
 end
 local function enterInbox(inbox, member, extra, micros)
-  local priority = tonumber(string.match(extra, ' u(%d)') or 0)
-  redis.call('ZADD', inbox, string.format('%d', micros - micros % 10 + priority - priority * MINUTE), member)
+  local priority, group = tonumber(string.match(extra, ' u(%d)') or 0), string.match(extra, ' G(%S+)')
+  local position, groups, isFirst = micros - micros % 10 + priority - priority * MINUTE, inbox .. ':groups', nil
+  if group then
+    redis.call('ZADD', inbox .. ':grouped', string.format('%d', position), member)
+    redis.call('ZADD', groups, 0, group .. ' ' .. string.format('%016d', position) .. ' ' .. member)
+    isFirst = redis.call('ZLEXCOUNT', groups, '[' .. group .. ' ', '(' .. group .. '!') == 1
+  else
+    redis.call('ZADD', inbox, string.format('%d', position), member)
+    isFirst = redis.call('ZCARD', inbox) == 1
+  end
+  if isFirst and (group or redis.call('EXISTS', groups) == 1) then
+    local turns = inbox .. ':turns'
+    local last = redis.call('ZRANGE', turns, -1, -1, 'WITHSCORES')[2]
+    local place, comers = math.max((last or 0) + 1, micros), { group or '' }
+    -- With the first group of all, what has none begins to take turns too.
+    if group and redis.call('ZCARD', groups) == 1 and redis.call('EXISTS', inbox) == 1 then comers = { '', group } end
+    for i, comer in ipairs(comers) do redis.call('ZADD', turns, string.format('%d', place + i), comer) end
+  end
   -- While others are in the list, it has its name: all that enter see to it, and now and then one of them does.
-  if micros % 32 == 0 or redis.call('ZCARD', inbox) == 1 then nameInbox(inbox) end
+  if isFirst or micros % 32 == 0 then nameInbox(inbox) end
   redis.pcall('SPUBLISH', inbox, 'passed')
 end
 -- The handoff enters one list of its inbox: `:waiting` if it is undecided until a time, `:blocked` if it is blocked
@@ -67,6 +75,22 @@ local function enterPart(inbox, member, extra, micros, undecided, available, blo
     undecided or blocked or available, member)
   nameInbox(inbox)
 end
+--@include groups
+-- A removal from a list that is on the other node would remove nothing.
+local function leaveList(key, list, member)
+  if redis.call('ZREM', list, member) == 0 then isHere(key, list) end
+end
+-- A handoff whose delay is over may be in either list until the sweep has moved it. Version 0.2.0 knows no groups: its
+-- sweep puts what has one into the inbox's own list.
+local function leavePending(key, inbox, member, extra)
+  local group = groupOf(extra)
+  if group then
+    redis.call('EXISTS', key, groupKeys(inbox))
+    if leaveGroup(inbox, group, member) then return end
+  end
+  if redis.call('ZREM', inbox, member) == 1 then return end
+  leaveList(key, string.find(extra, ' a', 1, true) and inbox .. ':delayed' or inbox, member)
+end
 -- The payload goes, and its checkpoint with it. Returns the new field x, which the caller writes.
 local function dropCheckpoint(key, extra)
   if not extra or not string.find(extra, ' K', 1, true) then return extra end
@@ -76,7 +100,8 @@ end
 -- isHere for all that enters and leaves an inbox.
 local function refuseWhileMoving(key, inbox)
   local partition = string.match(inbox, '^[^}]*}:')
-  redis.call('EXISTS', key, inbox, inbox .. ':delayed', inbox .. ':blocked', inbox .. ':caught', partition .. 'inboxes')
+  redis.call('EXISTS', key, inbox, inbox .. ':delayed', inbox .. ':blocked', inbox .. ':caught', partition .. 'inboxes',
+    groupKeys(inbox))
 end
 -- Does the handoff wait for others that it comes after (lib/after.lua)?
 local function isBlocked(extra)
@@ -97,6 +122,12 @@ local function enterOnceAvailable(key, member, extra, now)
     enterInbox(inbox, member, extra, available * 1000)
   end
 end
+-- The caller has asked for the keys.
+local function enterCaught(inbox, member, extra)
+  local group = groupOf(extra)
+  redis.call('SADD', inbox .. ':caught', member)
+  if group then redis.call('ZADD', inbox .. ':caught-groups', 0, group .. ' ' .. member) end
+end
 -- A handoff that ends while it is pending leaves its inbox.
 local function leaveInbox(key, member, extra, approval)
   local inbox = inboxOf(key, member, extra)
@@ -108,15 +139,18 @@ end
 -- How many handoffs are pending in an inbox's partition. A blocked one, or one that waits for a person, counts until
 -- its deadline: its entry stays if it vanished while only replicas of an older version ran, or none.
 local function pendingIn(inbox, now)
-  return redis.call('ZCARD', inbox) + redis.call('ZCARD', inbox .. ':delayed') +
+  return redis.call('ZCARD', inbox) + redis.call('ZCARD', inbox .. ':groups') +
+    redis.call('ZCARD', inbox .. ':delayed') +
     redis.call('ZCOUNT', inbox .. ':blocked', '(' .. ms(now), '+inf') +
     redis.call('ZCOUNT', inbox .. ':waiting', '(' .. ms(now), '+inf')
 end
--- When the oldest of the first 1,000 entries of an inbox's list entered.
-local function oldestIn(inbox)
+-- When the oldest of the first 1,000 entries of an inbox's list entered; false if there are none. With a group, of
+-- those of that group.
+local function oldestIn(inbox, group)
   local oldest, from, size = false, 0, 10
   while from < 1000 do
-    local entries = redis.call('ZRANGE', inbox, from, from + size - 1, 'WITHSCORES')
+    local entries = group and entriesOf(inbox, group, from, size) or
+      redis.call('ZRANGE', inbox, from, from + size - 1, 'WITHSCORES')
     for i = 2, #entries, 2 do
       local position = tonumber(entries[i])
       -- Every later entry entered at its position's time or after it.
@@ -132,20 +166,27 @@ local function oldestIn(inbox)
 end
 -- An inbox's figures in one partition: how many handoffs are pending (can be caught), waiting (for a person), delayed,
 -- caught, failed; when the oldest pending one entered (microseconds; nil if there is none); the settings paused,
--- max_caught and max_pending, each 0 if it isn't set; and how many are blocked.
+-- max_caught and max_pending, each 0 if it isn't set; how many are blocked; how many groups have something pending; and
+-- the setting max_caught_per_group.
 local function countsOf(inbox, retention, now)
   redis.call('EXISTS', inbox, inbox .. ':settings', inbox .. ':waiting', inbox .. ':delayed', inbox .. ':caught',
-    inbox .. ':failed', inbox .. ':blocked')
+    inbox .. ':failed', inbox .. ':blocked', inbox .. ':per-group', groupKeys(inbox))
   local paused, max_caught, max_pending =
     string.match(redis.call('GET', inbox .. ':settings') or '0 0 0', '^(%d) (%d+) (%d+)')
+  local plain, grouped = redis.call('ZCARD', inbox), redis.call('ZCARD', inbox .. ':grouped')
+  local oldest, groups = oldestIn(inbox), plain > 0 and 1 or 0
+  if grouped > 0 then
+    local first = oldestIn(inbox .. ':grouped')
+    oldest, groups = math.min(oldest or first, first), groups + groupsIn(inbox)
+  end
   return {
-    redis.call('ZCARD', inbox),
+    plain + grouped,
     redis.call('ZCOUNT', inbox .. ':waiting', '(' .. ms(now), '+inf'),
     redis.call('ZCARD', inbox .. ':delayed'),
     redis.call('SCARD', inbox .. ':caught'),
     redis.call('ZCOUNT', inbox .. ':failed', ms(now - retention), '+inf'),
-    oldestIn(inbox), paused, max_caught, max_pending,
-    redis.call('ZCOUNT', inbox .. ':blocked', '(' .. ms(now), '+inf')
+    oldest, paused, max_caught, max_pending,
+    redis.call('ZCOUNT', inbox .. ':blocked', '(' .. ms(now), '+inf'), groups, perGroupIn(inbox)
   }
 end
 -- Names in each list, with the counts if there is a retention.
@@ -158,7 +199,7 @@ local function readNames(first, last, limit, retention, now)
       local tenant = string.match(name, '^(.*):$')
       if tenant then redis.call('EXISTS', index, partition .. 'w:' .. tenant) end
       names[i] = tenant and { name, redis.call('ZCARD', partition .. 'w:' .. tenant) } or
-        { name, unpack(countsOf(partition .. 'i:' .. name, retention, now), 1, 10) }
+        { name, unpack(countsOf(partition .. 'i:' .. name, retention, now), 1, 12) }
     end
     lists[at] = names
   end

@@ -50,6 +50,7 @@
 --   C  -                                     passed: what its callback tells           pass: as in x, a slash, and how
 --                                            (lib/events.lua)                          many of the payload's last
 --                                                                                      bytes are field o, at the end
+--   G  -                                     passed: its group                         pass, event: as in x
 --   H  -                                     approval: the tag of the partition whose   pass: as in x
 --                                            list has it (waitingList in
 --                                            lib/inbox.lua), if not its own

@@ -95,7 +95,7 @@ local function succeed(attempt, pause)
     end
   end
   local next_extra = ' n' .. number .. ' o' .. id .. (pause > 0 and ' a' .. available or '') ..
-    string.gsub(extra, ' [^bcdgjmprstuwACHJKMPSTUW]%S+', '')
+    string.gsub(extra, ' [^bcdgjmprstuwACGHJKMPSTUW]%S+', '')
   -- An A2A task that has ended stays so: what comes after it is another.
   if attempt.begins then next_extra = string.gsub(next_extra, ' M%S+', ' M' .. next_id) end
   -- The next attempt keeps field b, and is blocked by the handoffs that this one still waited for: they may have ended

@@ -89,3 +89,10 @@ local function leaveCaught(key, member, extra)
   if redis.call('SREM', inbox .. ':caught', member) == 0 then isHere(key, inbox .. ':caught') end
   if settings then redis.pcall('SPUBLISH', inbox, 'ended') end
 end
+-- The same of one that may have a group.
+local function leaveAllCaught(key, member, extra, micros)
+  local inbox, group = inboxOf(key, member, extra), groupOf(extra)
+  if group then redis.call('EXISTS', key, inbox .. ':caught', groupKeys(inbox)) end
+  leaveCaught(key, member, extra)
+  if group and leaveCaughtGroup(inbox, group, member, micros) then redis.pcall('SPUBLISH', inbox, 'ended') end
+end

@@ -101,7 +101,7 @@ export function cardDocument (card: Card, url: string, settings: CardSettings): 
       extendedAgentCard: false,
       extensions: [{
         uri: optionsUri,
-        description: 'Options of the work: priority, deadlines, attempts, whether a person must approve it.',
+        description: 'Options of the work: priority, group, deadlines, attempts, whether a person must approve it.',
         required: false
       }],
     },

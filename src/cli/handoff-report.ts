@@ -164,7 +164,8 @@ type ReportLine = [name: string, value: string]
 /** The terms that pass set. */
 function agreedLines ({ now, record, digest, schema, after, callback }: Found): ReportLine[] {
   const {
-    to, priority, labels, availableAt, workWithin, heartbeatWithin, maxAttempts, attempt, reissueOf, parent, root, hops
+    to, priority, group, labels, availableAt, workWithin, heartbeatWithin, maxAttempts, attempt, reissueOf, parent,
+    root, hops
   } = record.extra
   const lines: ReportLine[] = []
   const windows = [
@@ -172,6 +173,7 @@ function agreedLines ({ now, record, digest, schema, after, callback }: Found): 
     heartbeatWithin !== undefined && `heartbeat ${span(heartbeatWithin)}`
   ].filter(Boolean)
   if (to !== undefined) lines.push(['to', `${to}, priority ${priority ?? 0}`])
+  if (group !== undefined) lines.push(['group', group])
   if (labels !== undefined) lines.push(['labels', labels.join(', ')])
   if (availableAt !== undefined) lines.push(['available', when(availableAt, now)])
   if (windows.length > 0) lines.push(['windows', windows.join(', ')])

@@ -1,8 +1,10 @@
 import { Type } from '@sinclair/typebox'
 import type { TSchema } from '@sinclair/typebox'
 import type { passOptions } from '../clients/typescript/command/common/pass-options.ts'
-import { inboxPattern } from '../clients/typescript/command/common/names.ts'
-import { availableAt, exampleId, labels, labelsToPass, nullable, object, priority, to } from './schemas/parts.ts'
+import { groupPattern, inboxPattern } from '../clients/typescript/command/common/names.ts'
+import {
+  afterOnCatch, availableAt, exampleId, labels, labelsToPass, nullable, object, ofGroup, priority, to
+} from './schemas/parts.ts'
 import { callbackOnApproval, callbackOnStatus, callbackWord, givenCallback } from './callback.ts'
 import { afterNeeds, afterWord, fromNow, labelWords, number, seconds, text } from './words.ts'
 import type { AfterNeed, Reader, Unit } from './words.ts'
@@ -42,11 +44,15 @@ type Row = {
   { kept: 'along' }
 )
 
+const onAll = <Schema extends TSchema>(schema: Schema) =>
+  ({ catch: schema, status: schema, list: schema, approvals: schema, approval: schema, event: schema })
+
 const asPassed = { description: 'As passed.' }
 const secondsAsPassed = { description: 'As passed: seconds.' }
 const optionalTo = Type.Optional(to)
 const optionalLabels = Type.Optional(labels)
 const optionalPriority = Type.Optional(priority)
+const optionalGroup = Type.Optional(ofGroup)
 const optionalAvailableAt = Type.Optional(availableAt)
 const needsHuman = Type.Boolean()
 const optionalParent = Type.Optional(
@@ -148,6 +154,19 @@ const rows = {
     key: 'priority',
     on: { status: optionalPriority, list: optionalPriority, approval: optionalPriority }
   },
+  group: {
+    schema: () => Type.Optional(nullable<string>('string', {
+      pattern: groupPattern,
+      description: 'Whose work it is, say a customer: the groups of an inbox take turns. Needs `to`.',
+      examples: ['customer-7']
+    })),
+    docs: ['1 to 64 of `A-Za-z0-9._:@-`, with `to`', '[whose work it is](inboxes.md#groups): groups take turns'],
+    kept: 'word',
+    letter: 'G',
+    unit: text,
+    key: 'group',
+    on: onAll(optionalGroup)
+  },
   labels: {
     schema: () => labelsToPass('Names and values by which lists and events can be filtered: 1 to 8. A name ' +
       'is 1 to 32 of A-Z a-z 0-9 . _ -, a value 1 to 64 of these and : / @.'),
@@ -156,14 +175,7 @@ const rows = {
     letter: 'j',
     unit: labelWords,
     key: 'labels',
-    on: {
-      catch: optionalLabels,
-      status: optionalLabels,
-      list: optionalLabels,
-      approvals: optionalLabels,
-      approval: optionalLabels,
-      event: optionalLabels
-    }
+    on: onAll(optionalLabels)
   },
   require_human: {
     schema: () => Type.Optional(nullable<boolean>(
@@ -331,21 +343,7 @@ const rows = {
     letter: 'A',
     unit: afterWord,
     key: 'after',
-    on: {
-      catch: Type.Optional(Type.Array(Type.Object({
-        handoff_id: Type.String({ ...asPassed, examples: [exampleId] }),
-        last: Type.Optional(
-          Type.String({ description: 'Its last attempt, if that is another.', examples: [exampleId] })
-        ),
-        status: Type.String({ description: 'How it ended.', examples: ['done'] }),
-        result: Type.Optional(nullable<object>('object', {
-          additionalProperties: true, description: 'The output given to done.', examples: [{ rows: 128 }]
-        })),
-        result_omitted: Type.Optional(Type.Literal(true, {
-          description: 'The result is left out: together they would be over 4 MiB, or it is gone.'
-        })),
-      }), { description: 'What it comes after, in the order passed.' }))
-    }
+    on: { catch: Type.Optional(afterOnCatch) }
   },
   after_need: {
     schema: () => Type.Optional(Type.Unsafe<AfterNeed | null>({

@@ -162,7 +162,7 @@ export function refusalOf (name: OperationName, standing: Standing, approval: Ap
 
 /** Of tenants and agents, and of inboxes. */
 export {
-  inboxPattern, isInbox, isName, isWorker, namePattern, workerPattern
+  groupPattern, inboxPattern, isGroup, isInbox, isName, isWorker, namePattern, workerPattern
 } from '../clients/typescript/command/common/names.ts'
 
 /** The forms of messages for people. */

@@ -4,10 +4,10 @@ import { isInbox } from '../core/model.ts'
 import type { Caller } from '../core/model.ts'
 import { catcherHeaders, ignoredKeyHeaders, noQuery, waitQuery } from '../core/schemas/handoffs.ts'
 import {
-  inboxAnswer, inboxParams, inboxSettingsBody, inboxesAnswer, inboxesQuery, takeAnswer, takeBody,
-  workersAnswer
+  groupsAnswer, groupsQuery, inboxAnswer, inboxParams, inboxSettingsBody, inboxesAnswer, inboxesQuery, takeAnswer,
+  takeBody, workersAnswer
 } from '../core/schemas/inboxes.ts'
-import type { InboxSettingsBody, InboxesQuery, TakeBody } from '../core/schemas/inboxes.ts'
+import type { GroupsQuery, InboxSettingsBody, InboxesQuery, TakeBody } from '../core/schemas/inboxes.ts'
 import { caughtText, takenText } from '../handoffs/lifecycle/answers.ts'
 import { key, seconds } from './arguments.ts'
 import { cardIn } from './cards.ts'
@@ -134,6 +134,24 @@ export function inboxWorkers ({ workers }: Services) {
   })
 }
 
+export function inboxGroups ({ inboxSettings }: Services) {
+  return operation<unknown, GroupsQuery>({
+    name: 'groups',
+    scope: 'status',
+    method: 'GET',
+    path: '/api/inboxes/:name/groups',
+    tag: 'inboxes',
+    summary: 'Count what each group of an inbox has',
+    description: 'Each group that has something pending or caught. Groups take turns. Go on until next_cursor is null.',
+    params: inboxParams,
+    query: groupsQuery,
+    answers: { 200: groupsAnswer },
+    async run ({ caller, id: name, query, requester }) {
+      return unmoved(await inboxSettings.groups(caller.tenant, name, query, requester))
+    },
+  })
+}
+
 export function listInboxes ({ inboxSettings }: Services) {
   return operation<unknown, InboxesQuery>({
     name: 'listInboxes',
@@ -163,7 +181,8 @@ export function setInbox (services: Services) {
     tag: 'operating',
     summary: 'Pause, resume or limit an inbox, or make it an agent of A2A',
     description: 'Takes effect on every replica with the next call. Catches from a paused inbox wait as if it ' +
-      'were empty. max_caught and max_pending limit how many of its handoffs are caught, and how many are pending.',
+      'were empty. max_caught and max_pending limit how many of its handoffs are caught, and how many are pending; ' +
+      'max_caught_per_group limits how many of each group are caught.',
     params: inboxParams,
     query: noQuery,
     headers: ignoredKeyHeaders,

@@ -3,7 +3,7 @@ import { approve, inspectApproval, listApprovals, listDecisions, reject } from '
 import { callbackSecret, rotateCallbackSecret } from './callbacks.ts'
 import { whoami } from './identity.ts'
 import { cancel, purge, redrive, redriveChosen, reissue } from './operate.ts'
-import { catchNext, inbox, listInboxes, setInbox, inboxWorkers } from './inboxes.ts'
+import { catchNext, inbox, inboxGroups, listInboxes, setInbox, inboxWorkers } from './inboxes.ts'
 import { catchOne, decline, done, fail, heartbeat, pass } from './lifecycle.ts'
 import { events } from './events.ts'
 import { get, list, listRuns, read, status, wait } from './reads.ts'
@@ -20,8 +20,8 @@ import {
 /** All operations, in the order in which documents and lists of tools show them. */
 export function operationsOf (services: Services): readonly Operation[] {
   return [
-    pass, catchOne, catchNext, read, inbox, listInboxes, inboxWorkers, done, status, list, listRuns, get, wait,
-    heartbeat, fail, decline, cancel, reissue, ask, asked, answer, answerAsPasser, listAsks, listApprovals,
+    pass, catchOne, catchNext, read, inbox, listInboxes, inboxWorkers, inboxGroups, done, status, list, listRuns, get,
+    wait, heartbeat, fail, decline, cancel, reissue, ask, asked, answer, answerAsPasser, listAsks, listApprovals,
     inspectApproval, approve, reject, listDecisions, setInbox, redrive, redriveChosen, purge, events, createWebhook,
     listWebhooks, getWebhook, deleteWebhook, rotateWebhook, enableWebhook, testWebhook, listDeliveries, replayWebhook,
     callbackSecret, rotateCallbackSecret,

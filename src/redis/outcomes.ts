@@ -54,6 +54,7 @@ export const outcomes = {
     'already_done', 'already_failed', 'already_declined', 'newer', 'full', 'late'
   ],
   'go-back': ['moved', 'late'],
+  groups: ['listed'],
   heartbeat: [
     'caught', 'not_found', 'replayed', 'expired', 'rejected', 'cancelled', 'not_caught', 'not_the_catcher',
     'already_done', 'already_failed', 'already_declined', 'newer', 'full', 'late'
@@ -79,7 +80,7 @@ export const outcomes = {
   'live-tidy': ['tidied', 'late'],
   outbox: ['outbox'],
   pass: ['passed', 'replayed', 'inbox_full', 'reused', 'fresh', 'ticked', 'newer', 'late'],
-  position: ['ahead', 'not_found'],
+  position: ['ahead'],
   probe: ['written', 'no_room', 'late'],
   'push-note': ['noted', 'unknown', 'late'],
   'push-set': ['kept', 'many', 'not_found', 'late'],

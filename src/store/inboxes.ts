@@ -52,10 +52,15 @@ type TakeReply = { outcome: 'taken' | 'replayed', isMore: boolean, items: TakenH
   { outcome: 'reused' | 'left' | 'closed' | 'limited' }
 
 /** An inbox's settings, by operators. */
-interface InboxSettings { paused: boolean, maxCaught: number | null, maxPending: number | null }
+interface InboxSettings {
+  paused: boolean
+  maxCaught: number | null
+  maxPending: number | null
+  maxCaughtPerGroup: number | null
+}
 
 /** Changes of them; undefined settings stay. */
-type InboxChange = { [Name in keyof InboxSettings]: InboxSettings[Name] | undefined }
+type InboxChange = { [Name in keyof InboxSettings]?: InboxSettings[Name] | undefined }
 
 /**
  * An inbox's figures and settings in one partition. `oldestAt`: when the oldest pending handoff entered, in
@@ -68,8 +73,13 @@ export interface Counted extends InboxSettings {
   blocked: number
   caught: number
   failed: number
+  /** How many groups have something pending. What has no group is one. */
+  groups: number
   oldestAt: number | null
 }
+
+/** A group of an inbox; null for what has none. */
+interface CountedGroup { group: string | null, pending: number, caught: number, oldestAt: number | null }
 
 /** The settings that a change left, and whether it changed any. */
 interface SetReply { isChanged: boolean, version: string, settings: InboxSettings }
@@ -142,13 +152,32 @@ export class Inboxes {
   }
 
   /**
+   * The groups that have something to be caught, or something caught: first what has none, then by name.
+   * @param after the group to go on behind; '' for what has none, null for the start
+   */
+  groups (
+    { tag, tenant, inbox }: InboxPlace, after: string | null, limit: number
+  ): Promise<{ groups: CountedGroup[], isMore: boolean }> {
+    return this.#lanes.call({
+      script: this.#scripts.groups,
+      tag,
+      keys: [this.#keyNames.inbox(tag, tenant, inbox)],
+      texts: [after ?? '-', String(limit)],
+      decode: readGroups
+    })
+  }
+
+  /**
    * Changes settings in one partition.
    * @param version for the other partition: that of the own one's reply
    */
   set ({ tag, tenant, inbox }: InboxPlace, settings: InboxChange, version = ''): Promise<SetReply> {
-    const { paused, maxCaught, maxPending } = settings
+    const { paused, maxCaught, maxPending, maxCaughtPerGroup } = settings
     const textOf = (value: number | null | undefined) => value === undefined ? '' : String(value ?? 0)
-    const texts = [paused === undefined ? '' : paused ? '1' : '0', textOf(maxCaught), textOf(maxPending), version]
+    const texts = [
+      paused === undefined ? '' : paused ? '1' : '0', textOf(maxCaught), textOf(maxPending), version,
+      textOf(maxCaughtPerGroup)
+    ]
     return this.#lanes.call({
       script: this.#scripts['inbox-set'], tag, keys: [this.#keyNames.inbox(tag, tenant, inbox)], texts, decode: readSet
     })
@@ -276,7 +305,9 @@ function readTake (reply: unknown): TakeReply {
 
 /** @param counts as lua/lib/inbox.lua has them */
 function readCounted (
-  [pending, waiting, delayed, caught, failed, oldest, paused, maxCaught, maxPending, blocked]: unknown[]
+  [
+    pending, waiting, delayed, caught, failed, oldest, paused, maxCaught, maxPending, blocked, groups, maxCaughtPerGroup
+  ]: unknown[]
 ): Counted {
   return {
     pending: pending as number,
@@ -285,14 +316,37 @@ function readCounted (
     blocked: blocked as number,
     caught: caught as number,
     failed: failed as number,
-    oldestAt: oldest == null ? null : Math.floor(oldest as number / 1000),
-    ...readSettings([paused, maxCaught, maxPending])
+    groups: groups as number,
+    oldestAt: readOldest(oldest),
+    ...readSettings([paused, maxCaught, maxPending, maxCaughtPerGroup])
   }
 }
 
-function readSettings ([paused, maxCaught, maxPending]: unknown[]): InboxSettings {
+function readOldest (micros: unknown): number | null {
+  return micros == null ? null : Math.floor(micros as number / 1000)
+}
+
+function readGroups (reply: unknown): { groups: CountedGroup[], isMore: boolean } {
+  const [, more, ...groups] = tagged(reply)
+  return {
+    groups: (groups as unknown[][]).map(([group, pending, caught, oldest]) => ({
+      group: String(group) || null,
+      pending: pending as number,
+      caught: caught as number,
+      oldestAt: readOldest(oldest)
+    })),
+    isMore: more === 1
+  }
+}
+
+function readSettings ([paused, maxCaught, maxPending, maxCaughtPerGroup]: unknown[]): InboxSettings {
   const limitOf = (value: unknown) => Number(value ?? 0) || null
-  return { paused: String(paused) === '1', maxCaught: limitOf(maxCaught), maxPending: limitOf(maxPending) }
+  return {
+    paused: String(paused) === '1',
+    maxCaught: limitOf(maxCaught),
+    maxPending: limitOf(maxPending),
+    maxCaughtPerGroup: limitOf(maxCaughtPerGroup)
+  }
 }
 
 function readSet (reply: unknown): SetReply {

@@ -78,16 +78,21 @@ export class InboxListeners {
     })
   }
 
-  /** How many can be caught from its inbox before it; 0 if it can't be caught there yet. */
-  ahead ({ tag, tenant, id }: HandoffPlace, inbox: string): Promise<number> {
+  /**
+   * How many can be caught from its inbox before it, of its group; 0 if it can't be caught there yet. How many of its
+   * group are caught, and may be; null for any number.
+   */
+  ahead (
+    { tag, tenant, id }: HandoffPlace, inbox: string, group = ''
+  ): Promise<{ count: number, caught: number, max: number | null }> {
     return this.#lanes.call({
       script: this.#scripts.position,
       tag,
       keys: [this.#keyNames.inbox(tag, tenant, inbox)],
-      texts: [memberOf(tenant, id)],
+      texts: [memberOf(tenant, id), group],
       decode: reply => {
-        const [, count = 0] = tagged(reply)
-        return count as number
+        const [, count, caught, max] = tagged(reply)
+        return { count: count as number | null ?? 0, caught: caught as number, max: max as number || null }
       }
     })
   }

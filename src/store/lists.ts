@@ -22,6 +22,7 @@ export interface Wanted {
   /** Of what failed: the earliest end first, not the latest. */
   oldestFirst?: boolean
   inbox?: string | undefined
+  group?: string | undefined
   schedule?: string | undefined
   passedBy?: string | undefined
   /** Of decisions: who decided. */
@@ -301,10 +302,12 @@ function isNarrow ({ passedBy, caughtBy, statuses, ...wanted }: Wanted): boolean
 
 /** The words of field x that it must have (lua/lib/record.lua); empty if any will do. */
 function wordsOf (
-  { inbox, schedule, labels = [], errorCode }: Pick<Wanted, 'inbox' | 'schedule' | 'labels' | 'errorCode'>
+  { inbox, group, schedule, labels = [], errorCode }:
+  Pick<Wanted, 'inbox' | 'group' | 'schedule' | 'labels' | 'errorCode'>
 ): string {
-  return (inbox === undefined ? '' : ` t${inbox}`) + (schedule === undefined ? '' : ` S${schedule}`) + labels.map(label => ` j${label}`).join('') +
-    (errorCode === undefined ? '' : ` l${errorCode}`)
+  const words = { t: inbox, G: group, S: schedule, l: errorCode }
+  return Object.entries(words).map(([letter, value]) => value === undefined ? '' : ` ${letter}${value}`).join('') +
+    labels.map(label => ` j${label}`).join('')
 }
 
 function textOfNumber (number: number | undefined): string {

@@ -96,7 +96,7 @@ t.test('a message that can’t be passed says where', async t => {
     [message({ parts: [{ raw: '?' }] }), -32602, '/message/parts/0/raw'], [message({ contextId: 'a b' }), -32602, '/message/contextId'], [message({ metadata: 7 }), -32602, '/message/metadata'],
     [message({ parts: [{ raw: 'aGk=', mediaType: 'image/png' }] }), -32005, undefined], [{ ...message(), configuration: { acceptedOutputModes: ['image/png'] } }, -32005, undefined],
     [{ ...message(), configuration: { taskPushNotificationConfig: { url: 'https://example.com' } } }, -32003, undefined],
-    [{ ...message(), metadata: { [uri]: { priority: 10 } } }, -32602, `/metadata/${uri}/priority`], [{ ...message(), metadata: { [uri]: { to: 'x' } } }, -32602, `/metadata/${uri}/to`],
+    [{ ...message(), metadata: { [uri]: { priority: 10 } } }, -32602, `/metadata/${uri}/priority`], [{ ...message(), metadata: { [uri]: { group: 'a b' } } }, -32602, `/metadata/${uri}/group`], [{ ...message(), metadata: { [uri]: { to: 'x' } } }, -32602, `/metadata/${uri}/to`],
     [{ ...message(), metadata: { [uri]: { require_human: false } } }, -32602, `/metadata/${uri}/require_human`], [{ ...message(), metadata: { [uri]: { labels: { 'a2a.context': 'x' } } } }, -32602, `/metadata/${uri}/labels/a2a.context`],
     [{ ...message(), metadata: { [uri]: { parent: 'x' } } }, -32602, `/metadata/${uri}/parent`],
   ] as const) {
@@ -106,9 +106,9 @@ t.test('a message that can’t be passed says where', async t => {
   const large = await service.rpc('SendMessage', message({ parts: [{ text: 'x'.repeat(30_000) }] }))
   t.match(large, { status: 413, json: { id: null, error: { code: -32603 } } })
   t.match((await service.call('alice', 'POST', '/a2a/default/desk/message:send', message({ parts: [{ text: 'x'.repeat(30_000) }] }), { 'a2a-version': '1.0' })).json(), { error: { code: 413 } })
-  const sent = (await service.rpc('SendMessage', { ...message(), metadata: { [uri]: { priority: 3, labels: { a: '1', b: '2', c: '3', d: '4', e: '5', f: '6', g: '7', h: '8' } } } }, { headers: { 'a2a-extensions': uri } }))
+  const sent = (await service.rpc('SendMessage', { ...message(), metadata: { [uri]: { priority: 3, group: 'customer-7', labels: { a: '1', b: '2', c: '3', d: '4', e: '5', f: '6', g: '7', h: '8' } } } }, { headers: { 'a2a-extensions': uri } }))
   t.equal(sent.headers['a2a-extensions'], uri)
-  t.match(sent.json.result.task, { status: { state: 'TASK_STATE_SUBMITTED', message: { parts: [{ text: /A person must approve/ }] } }, metadata: { handoff: { priority: 3, requireHuman: true, labels: { h: '8' }, approval: { state: 'waiting', decidedAt: null } } } })
+  t.match(sent.json.result.task, { status: { state: 'TASK_STATE_SUBMITTED', message: { parts: [{ text: /A person must approve/ }] } }, metadata: { handoff: { priority: 3, group: 'customer-7', requireHuman: true, labels: { h: '8' }, approval: { state: 'waiting', decidedAt: null } } } })
   const { id } = sent.json.result.task
   await service.call('approver', 'POST', `/api/reject/${id}`, { note: 'no' })
   t.match((await service.rpc('GetTask', { id })).json.result, { status: { state: 'TASK_STATE_REJECTED', message: { parts: [{ text: 'no' }] } } })

@@ -327,7 +327,7 @@ t.test('inboxes, for people and for programs, with a key and without; and what i
   await fail({ to: 'blue' })
   t.match(await run('inbox', 'red', '--pause', '--max-caught', '5', '--max-pending', '10000000'), { code: 0, stdout: /^paused +true\nmax_caught +5\nmax_pending +10000000$/m })
   const { stdout } = await run('inboxes')
-  t.match(stdout, /^inbox +pending +oldest +approval +delayed +blocked +caught +failed +listening\nblue +1 +\d+ m?s +0 +0 +0 +0 +1 +0\ngreen +0 +- +0 +0 +0 +1 +0 +0\nred +2 .* paused, max 5 caught, max 10000000 pending\n$/)
+  t.match(stdout, /^inbox +pending +oldest +approval +delayed +blocked +caught +failed +groups +listening\nblue +1 +\d+ m?s +0 +0 +0 +0 +1 +1 +0\ngreen +0 +- +0 +0 +0 +1 +0 +0 +0\nred +2 .* paused, max 5 caught, max 10000000 pending\n$/)
   const page = parsed<{ items: Array<{ inbox: string }>, next_cursor: string }>(await run('inboxes', '--limit', '2', '--json'))
   t.strictSame(page.items.map(({ inbox }) => inbox), ['blue', 'green'])
   t.match(parsed(await run('inboxes', '--cursor', page.next_cursor, '--json')), { items: [{ inbox: 'red', paused: true }], next_cursor: null })
@@ -336,10 +336,17 @@ t.test('inboxes, for people and for programs, with a key and without; and what i
   t.equal((await stored('inboxes', '--all', '--json')).stdout, lines, 'directly')
   t.match(await run('inboxes', '--limit', '1'), { stdout: /^blue[^]*There are more/m })
   t.match(parsed(await run('inbox', 'red', '--resume', '--max-caught', 'none', '--json')), { paused: false, max_caught: null, max_pending: 10_000_000 })
-  t.match(parsed(await run('inbox', 'red', '--json')), { inbox: 'red', pending: 2 })
+  t.match(parsed(await run('inbox', 'red', '--max-caught-per-group', '2', '--json')), { max_caught_per_group: 2, groups: 1 })
+  t.match(await run('inboxes'), { stdout: /^red .* max 2 caught of a group, max 10000000 pending$/m })
+  t.match(parsed(await run('inbox', 'red', '--max-caught-per-group', 'none', '--json')), { max_caught_per_group: null })
+  await pass({ to: 'red', group: 'a' })
+  t.match(parsed<{ items: Array<{ group?: string }> }>(await run('list', '--group', 'a', '--json')).items.map(({ group }) => group), ['a'])
+  t.match((await stored('list', '--group', 'a')).stdout, /^id[^\n]+\n\S+ +pending +red +[^\n]+\n$/)
+  t.match(parsed(await run('inbox', 'red', '--json')), { inbox: 'red', pending: 3 })
   t.match(await handoff(['inbox', 'red', '--pause'], { env: env(address, 'ann') }), { code: 1, stderr: /scope/ })
   for (const [options, said] of [
     [['inbox', 'red', '--pause', '--resume'], /exclude each other/], [['inbox', 'red', '--max-caught', '0'], /--max-caught: "0" is not valid/],
+    [['inbox', 'red', '--max-caught-per-group', 'x'], /--max-caught-per-group: "x" is not valid/], [['list', '--group', 'a b'], /--group: "a b" is not valid/],
     [['inboxes', '--all', '--limit', '1'], /exclude each other/], [['inboxes', '--tenant', 'inboxes', '--url', address], /one of them/],
   ] as const) t.match(await run(...options), { code: 2, stderr: said })
 })

@@ -74,6 +74,8 @@ t.test('a newcomer follows the pages in an empty folder', { timeout: 900_000 }, 
     t.strictSame(others, [])
     const several = type(commandsUnder('docs/inboxes.md', 'Several inboxes'))
     t.match(several, /^\{"items":\[\]\}\s*nothing to catch\s*$/)
+    const groups = type(commandsUnder('docs/inboxes.md', 'Groups'))
+    t.match(JSON.parse(/\{"items".*$/m.exec(groups)![0]), { items: [{ group: 'customer-7', pending: 0, caught: 1 }, { group: 'customer-8', pending: 0, caught: 1 }], next_cursor: null })
   })
 
   await t.test('docs/batches.md: two at once', async t => {

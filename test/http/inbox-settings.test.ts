@@ -51,7 +51,7 @@ function work (service: TestApp, name = `work-${++count}`) {
 
 const looks = async ({ app }: TestApp) => (await scrape(app)).get('handoff_redis_call_duration_seconds_count{script="take"}') ?? 0
 
-const zeros = { pending: 0, oldest_at: null, waiting_approval: 0, delayed: 0, blocked: 0, caught: 0, failed: 0, listening: 0, paused: false, max_caught: null, max_pending: null }
+const zeros = { pending: 0, oldest_at: null, waiting_approval: 0, delayed: 0, blocked: 0, caught: 0, failed: 0, groups: 0, listening: 0, paused: false, max_caught: null, max_pending: null, max_caught_per_group: null }
 
 for (const [where, service] of [['one Redis', one], ['spread', spread]] as const) {
   t.test(`an inbox counts what it has, wherever it is: ${where}`, async t => {

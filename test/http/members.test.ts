@@ -114,7 +114,7 @@ await http('POST', `/api/done/${before}`, { output: { n: 1 } })
 
 /** What a member is tried with where that isn't its schema's example, and what it needs beside it. */
 const tried: Partial<Record<Member, unknown>> = { require_human: true, parent, after: [before] }
-const needs: Partial<Record<Member, Json>> = { priority: { to: 'reviewer' }, after_need: { after: [before] } }
+const needs: Partial<Record<Member, Json>> = { priority: { to: 'reviewer' }, group: { to: 'reviewer' }, after_need: { after: [before] } }
 const valueOf = (name: Member): unknown => tried[name] ?? members[name].schema(limits).examples[0]
 
 /** How it is shown, if not as it was passed. */

@@ -22,7 +22,7 @@ export const handoffs: readonly Mutated[] = [
       ['reply = await call(reply.digest)', 'reply = await call(`${reply.digest}`.slice(1))'],
       ['await this.#schemas.check(reply.digest, reply.schema, result, caller)\n', ''],
       ['(seen.longer !== null || seen.isFaultLonger))', '(seen.longer !== null))'],
-      ['if (body.priority != null && body.to == null) throw', 'if (body.priority != null && body.to != null) throw'],
+      ['if (faults.length > 0) throw invalid(...faults)', 'if (faults.length > 1) throw invalid(...faults)'],
       ['body.delay * 1000 >= handoff.expiresIn', 'body.delay * 1000 > handoff.expiresIn'],
       ["requester, reply.outcome === 'replayed')\n      }", 'requester, false)\n      }'],
       ['handoff.token !== noToken ? await', 'handoff.token === noToken ? await'],

@@ -65,7 +65,7 @@ export const handoffScripts: readonly Mutated[] = [
       ["if string.sub(record, 1, 2) == '3:' then return { 'blocked', now, record, extra } end", ''],
       ['if now < tonumber(extra and', 'if now + 60000 < tonumber(extra and'],
       ['leavePending(key, inbox, member, extra)', ''],
-      ["call('SADD', inbox .. ':caught', member)", ''],
+      ['enterCaught(inbox, member, extra)', ''],
       [
         "call('PEXPIREAT', key, string.format('%d', deadline + RETENTION))",
         "call('PEXPIREAT', key, string.format('%d', deadline))",
@@ -83,7 +83,7 @@ export const handoffScripts: readonly Mutated[] = [
       ['now >= string.sub(record, at - 13, at - 1) + 0 then', 'now > string.sub(record, at - 13, at - 1) + 60000 then'],
       ['if refusal then return refusal end', ''],
       ['if wanted and wanted ~= satisfied then', 'if wanted and not satisfied then'],
-      ['leaveCaught(key, member, extra)', ''],
+      ['leaveAllCaught(key, member, extra, seconds .. micros)', ''],
       ['extra, ended = closeAsk(ask, member, record, extra, now)', "ended = ''"],
       ["call('HSET', key, 's', record, 'p', result)", "call('HSET', key, 's', record)"],
       ["call('PEXPIREAT', key, string.format('%d', now + RETENTION))", ''],

@@ -13,6 +13,29 @@ export const scriptLibraries: readonly Mutated[] = [
     ],
   },
   {
+    file: 'lua/lib/groups.lua',
+    tests: ['http/groups'],
+    changes: [
+      ["redis.call('ZREM', turns, group, isOnly and '' or group)", "redis.call('ZREM', turns, group)"],
+      ["redis.call('ZREM', held, group)\n    redis.call('ZREM', turns", "redis.call('ZREM', turns"],
+      ['local isBack = place and (limit == 0 or was + 0 < limit)', 'local isBack = false'],
+      ['plan.place or endOfTurns(turns, micros)', 'endOfTurns(turns, micros)'],
+      ['plan.more = 1\n    return plan', 'return plan'],
+      ["if not rank and plan.isMissing then queue[#queue + 1] = '' end", ''],
+      ["if isMissing then served[#served + 1] = { name = '', last = 0 } end", ''],
+      ['if one and size > 0 and size + one.bytes + 700 > MAX_TAKEN then', 'if false then'],
+      ['group.isHeld, plan.looks = true, plan.looks - 1', 'plan.looks = plan.looks - 1'],
+      ['group.caught + group.taken >= plan.limit', 'group.caught + group.taken > plan.limit'],
+      ['return one.last < other.last', 'return one.last > other.last'],
+      ['ms(place + i)', 'ms(place)'],
+      ['removeAll(turns, over)', ''],
+      ['if one then group.gone[#group.gone + 1] = { member, position } end', ''],
+      ['~= status then\n      strays', '== status then\n      strays'],
+      ["redis.call('ZSCORE', turns, '') and 1 or 0", '0'],
+      ["redis.call('DEL', groups, grouped, turns, held)", "redis.call('DEL', groups, grouped)"],
+    ],
+  },
+  {
     file: 'lua/lib/asking.lua',
     tests: ['http/asks', 'lua/model', 'web/questions'],
     changes: [
@@ -224,14 +247,17 @@ export const scriptLibraries: readonly Mutated[] = [
   {
     file: 'lua/lib/inbox.lua',
     tests: [
-      'http/inboxes', 'http/inbox-settings', 'lua/model', 'state-machine', 'http/inbox-metrics', 'http/labels',
+      'http/inboxes', 'http/inbox-settings', 'lua/model', 'state-machine', 'http/inbox-metrics', 'http/labels', 'http/groups',
     ],
     changes: [
       [
         "return not inbox or string.find(inboxes, ' ' .. inbox .. ' ', 1, true)",
         'return not inbox or string.find(inboxes, inbox, 1, true)',
       ],
-      ['+ priority - priority * MINUTE), member)', '+ priority + priority * MINUTE), member)'],
+      ['+ priority - priority * MINUTE, inbox', '+ priority + priority * MINUTE, inbox'],
+      ["'(' .. group .. '!') == 1", "'(' .. group .. '!') > 0"],
+      ["redis.call('ZCARD', groups) == 1 and redis.call('EXISTS', inbox) == 1 then", 'false then'],
+      ["(group or redis.call('EXISTS', groups) == 1)", 'group'],
       ["redis.pcall('SPUBLISH', inbox, 'passed')", ''],
       ["blocked and ':blocked' or ':delayed')", "':delayed')"],
       ["return open and open ~= '0'", 'return open'],
@@ -240,10 +266,7 @@ export const scriptLibraries: readonly Mutated[] = [
       ["redis.call('ZREM', inbox .. ':delayed', member)", ''],
       ["if approval == 'waiting' then return leaveList(key, inbox .. ':waiting', member) end", ''],
       ["if isBlocked(extra) then return leaveList(key, inbox .. ':blocked', member) end", ''],
-      [
-        "return redis.call('ZCARD', inbox) + redis.call('ZCARD', inbox .. ':delayed') +",
-        "return redis.call('ZCARD', inbox) +",
-      ],
+      ["redis.call('ZCARD', inbox .. ':delayed') +", ''],
       ['if oldest and position >= oldest then return oldest end', 'if oldest then return oldest end'],
       [
         "redis.call('ZCOUNT', inbox .. ':failed', ms(now - retention), '+inf')",

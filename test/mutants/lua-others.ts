@@ -11,7 +11,7 @@ export const otherScripts: readonly Mutated[] = [
       ['if size > 0 and size + one.bytes + 700 > MAX_TAKEN then more = 1 break end', ''],
       ['if size > 0 and size + one.bytes + 700 > MAX_TAKEN', 'if size + one.bytes + 700 > MAX_TAKEN'],
       ['latest = math.max(latest, deadline)', 'latest = deadline'],
-      ["if #gone > 0 then redis.call('ZREM', inbox, unpack(gone)) end", ''],
+      ["redis.call('ZREM', inbox, unpack(gone))", ''],
       ["redis.call('SADD', inbox .. ':caught', unpack(caught))", ''],
       ['remember(remembered, request, names, kept_for, latest - now)', ''],
       ['if most < max and #caught == most then more = 0 end', ''],
@@ -240,12 +240,21 @@ export const otherScripts: readonly Mutated[] = [
     ],
   },
   {
+    file: 'lua/groups.lua',
+    tests: ['http/groups'],
+    changes: [
+      ['(not other or one and isBehind(other, one)) and one or other', 'one or other'],
+      ['if pending + without > 0 then', 'if pending > 0 then'],
+      ['if #items >= limit or looks <= 0 then', 'if #items > limit or looks <= 0 then'],
+    ],
+  },
+  {
     file: 'lua/inbox-tidy.lua',
     tests: ['http/inbox-metrics', 'http/inbox-settings', 'http/inboxes'],
     changes: [
       ["if isEmpty then redis.call('ZREM', index, name) end", "redis.call('ZREM', index, name)"],
       ["if status ~= 'caught' then ended[#ended + 1] = member end", 'ended[#ended + 1] = member'],
-      ["list .. ':settings' }", '}'],
+      ["list .. ':settings', list .. ':per-group', groupKeys(list) }", '}'],
     ],
   },
   {

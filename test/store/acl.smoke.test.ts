@@ -94,11 +94,11 @@ async function moveEvents ({ store, call, prefix, redis }: TestApp): Promise<voi
 }
 
 /**
- * What a person approved waits in a second list of its inbox, whose handoffs are weighed before they are caught. While it is caught, the sweeping
+ * What a person approved waits in its inbox, in a group, whose handoffs are weighed before they are caught. While it is caught, the sweeping
  * replica looks now and then whether it still is.
  */
 async function catchApproved (t: Test, { call, store }: TestApp): Promise<void> {
-  const { handoff_id: id } = (await call('alice', 'POST', '/api/pass', { task: 't', to: 'approved', require_human: true })).json()
+  const { handoff_id: id } = (await call('alice', 'POST', '/api/pass', { task: 't', to: 'approved', group: 'a', require_human: true })).json()
   t.equal((await call('approver', 'POST', `/api/approve/${id}`)).statusCode, 200)
   t.match((await call('bob', 'POST', '/api/catch', { inbox: 'approved' })).json(), { items: [{ handoff_id: id }] })
   await store.inboxes.tidy({ tenant: 'default', inbox: 'approved', tag: tagOf(id) })

@@ -18,6 +18,7 @@ export const pythonAnswers: Readonly<Record<string, readonly string[]>> = {
   Everything: ['Get'],
   Inbox: ['Inbox', 'SetInbox'],
   Workers: ['Workers'],
+  GroupList: ['Groups'],
   Whoami: ['Whoami'],
   InboxList: ['ListInboxes'],
   HandoffList: ['List'],
@@ -38,6 +39,7 @@ export const pythonAnswers: Readonly<Record<string, readonly string[]>> = {
 export const itemsOf: Readonly<Record<string, string>> = {
   AskList: 'OpenQuestion',
   Settled: 'Standing',
+  GroupList: 'Group',
   InboxList: 'Inbox',
   HandoffList: 'ListedHandoff',
   ApprovalList: 'WaitingApproval',

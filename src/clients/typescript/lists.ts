@@ -38,18 +38,21 @@ export interface ListWanted extends Omit<FailedWanted, 'status'> {
   /** Of what has ended, also attempts that have a successor. */
   attempts?: 'all' | undefined
   caughtBy?: string | undefined
+  group?: string | undefined
   /** `next_cursor` of the page before. */
   cursor?: string | undefined
 }
 
 export async function readList (settings: Settings, wanted: ListWanted & CallOptions): Promise<HandoffList> {
   const {
-    state, attempts, inbox, passedBy, caughtBy, labels, status, errorCode, since, until, cursor, limit, ...options
+    state, attempts, inbox, group, passedBy, caughtBy, labels, status, errorCode, since, until, cursor, limit,
+    ...options
   } = wanted
   const query = queryOf({
     state,
     attempts,
     inbox,
+    group,
     passed_by: passedBy,
     caught_by: caughtBy,
     labels: labelsText(labels),

@@ -12,7 +12,7 @@ import type { ClientOptions, Settings } from './settings.ts'
 import { withAttempt, failureOf } from './types.ts'
 import type {
   Answered, ApprovalDetails, ApprovalList, Approved, AskList, Asked, BatchOperation, BatchResults, Cancelled,
-  DecisionList, Declined, Done, EventsReset, Everything, Failed, Failure, Handoff, HandoffEvent, HandoffList,
+  DecisionList, Declined, Done, EventsReset, Everything, Failed, Failure, GroupList, Handoff, HandoffEvent, HandoffList,
   Heartbeat, Inbox, InboxList, InboxSettings, JsonObject, Labels, ListedHandoff, ManySettled, PassBody, Passed,
   Progress, Purged, Question, Redriven, Reissued, Rejected, RunList, Status, Whoami, Workers
 } from './types.ts'
@@ -207,6 +207,18 @@ export class Operations {
     return await call(this.#settings, { method: 'GET', path: `${pathOf('inboxes', inbox)}/workers` }, options)
   }
 
+  /** A page of an inbox's groups that have something pending or caught: first what has none, then by name. */
+  async groups (
+    inbox: string,
+    { cursor, limit, ...options }: { cursor?: string | undefined, limit?: number | undefined } & CallOptions = {}
+  ): Promise<GroupList> {
+    const path = `${pathOf('inboxes', inbox)}/groups${queryOf({ cursor, limit })}`
+    const list = await call<GroupList>(this.#settings, { method: 'GET', path }, options)
+    const texts = elementTexts(list.text, 'items')
+    list.items.forEach((item, index) => withText(item, texts[index]!))
+    return list
+  }
+
   /**
    * A page of the tenant's inboxes, by name: each that holds something or has settings. It may have fewer items than
    * `limit`, or none, even if there is a `next_cursor`.
@@ -223,9 +235,11 @@ export class Operations {
 
   /** Pauses, resumes or limits an inbox (with an operator's key). What is left out stays; null removes a limit. */
   async setInbox (
-    name: string, { paused, maxCaught, maxPending, ...options }: InboxSettings & CallOptions
+    name: string, { paused, maxCaught, maxPending, maxCaughtPerGroup, ...options }: InboxSettings & CallOptions
   ): Promise<Inbox> {
-    const body = encode({ paused, max_caught: maxCaught, max_pending: maxPending })
+    const body = encode({
+      paused, max_caught: maxCaught, max_pending: maxPending, max_caught_per_group: maxCaughtPerGroup
+    })
     return await call(this.#settings, { method: 'PUT', path: pathOf('inboxes', name), body }, options)
   }
 

@@ -35,6 +35,7 @@ export type Settled = WithText<WithAttempt<api.WaitAnswer['items'][number]>>
 export type ManySettled = WithText<Replace<api.WaitAnswer, { items: Settled[] }>>
 export type Inbox = WithText<api.InboxAnswer>
 export type Workers = WithText<api.WorkersAnswer>
+export type GroupList = WithText<Replace<api.GroupsAnswer, { items: Array<WithText<api.GroupsAnswer['items'][number]>> }>>
 /** Who a client is. */
 export type Whoami = WithText<api.WhoamiAnswer>
 /** All of a handoff. */
@@ -48,6 +49,8 @@ export interface InboxSettings {
   maxCaught?: number | null | undefined
   /** It takes no more while as many are pending. */
   maxPending?: number | null | undefined
+  /** It gives more of a group only while fewer of that are caught. */
+  maxCaughtPerGroup?: number | null | undefined
 }
 /** A handoff as lists have it. */
 export type ListedHandoff = WithText<WithAttempt<api.ListAnswer['items'][number]>>

@@ -200,16 +200,21 @@ export type DoneAnswer = Static<typeof doneAnswer>
 const { require_human: requireHuman, parent: parentOnStatus, ...onStatus } = shownOn('status')
 
 const waitsFor = Type.Array(Type.Object({
-  reason: oneOf(['approval', 'delay', 'after', 'paused', 'max_caught', 'ahead', 'no_listener'], {
+  reason: oneOf([
+    'approval', 'delay', 'after', 'paused', 'max_caught', 'max_caught_per_group', 'ahead', 'no_listener'
+  ], {
     description: 'A person has yet to decide; its delay isn’t over; it comes after others; its inbox is paused, or ' +
-      'has as many caught as may be; others are caught before it; nobody works on its inbox.',
+      'has as many caught as may be, or as may be of its group; others are caught before it; nobody works on its ' +
+      'inbox.',
     examples: ['ahead']
   }),
   until: Type.Optional(time('Of a delay: its end. Of an approval: by when.', '2026-11-20T09:00:30.000Z')),
   blocked_by: Type.Optional(Type.Integer({ description: 'How many it comes after that have not ended.' })),
-  caught: Type.Optional(Type.Integer({ description: 'How many of the inbox are caught.' })),
+  caught: Type.Optional(Type.Integer({ description: 'How many of the inbox, or of its group, are caught.' })),
   max: Type.Optional(Type.Integer({ description: 'How many may be.' })),
-  ahead: Type.Optional(Type.Integer({ description: 'How many the inbox gives before it.', examples: [3] })),
+  ahead: Type.Optional(Type.Integer({
+    description: 'How many the inbox gives before it, of its group.', examples: [3]
+  })),
   at_least: Type.Optional(Type.Literal(true, { description: 'There are more ahead than that.' })),
 }), { description: 'Only with explain=true, and while it is pending: all that it waits for.' })
 
@@ -277,7 +282,7 @@ export const explainedStatusAnswer = Type.Object({
 
 /** One thing that a handoff waits for, and what there is to say of it. */
 export interface WaitsFor {
-  reason: 'approval' | 'delay' | 'after' | 'paused' | 'max_caught' | 'ahead' | 'no_listener'
+  reason: 'approval' | 'delay' | 'after' | 'paused' | 'max_caught' | 'max_caught_per_group' | 'ahead' | 'no_listener'
   until?: string
   blocked_by?: number
   caught?: number

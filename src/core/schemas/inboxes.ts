@@ -60,6 +60,9 @@ export const inboxAnswer = Type.Object({
   blocked: count('Number of handoffs that wait for others.', 0),
   caught: count('Number of handoffs that are caught.', 1),
   failed: count('Number of handoffs in the list of those that failed.', 0),
+  groups: count(
+    'Number of groups that have something pending, those at their limit too; what has no group is one.', 2
+  ),
   listening: count('Number of requests that wait for its handoffs, at all replicas; at most 10 s old.', 1),
   paused: Type.Boolean({ description: 'Whether nothing can be caught from the inbox now.', examples: [false] }),
   max_caught: nullable<number>('integer', {
@@ -68,6 +71,10 @@ export const inboxAnswer = Type.Object({
   }),
   max_pending: nullable<number>('integer', {
     description: 'How many may be pending for it to take more; null for any number.', examples: [null]
+  }),
+  max_caught_per_group: nullable<number>('integer', {
+    description: 'How many of a group may be caught for the inbox to give more of it; null for any number.',
+    examples: [2]
   }),
 }, { description: 'The state of the inbox. One that was never used is empty.' })
 export type InboxAnswer = Static<typeof inboxAnswer>
@@ -93,6 +100,27 @@ export const workersAnswer = Type.Object({
 }, { description: 'Who has handoffs of the inbox caught, waits for some, or asked for some within a minute.' })
 export type WorkersAnswer = Static<typeof workersAnswer>
 
+export const groupsQuery = Type.Object(pageQuery, { additionalProperties: false })
+export type GroupsQuery = Static<typeof groupsQuery>
+
+export const groupsAnswer = pageOf(
+  Type.Object({
+    group: nullable<string>(
+      'string', { description: 'The group; null for what has none.', examples: ['customer-7'] }
+    ),
+    pending: count('Number of its handoffs that can be caught now.', 3),
+    caught: count('Number of its handoffs that are caught.', 1),
+    oldest_at: nullable<string>('string', {
+      format: 'date-time',
+      description: 'When the oldest of its pending handoffs entered the inbox; null if there is none.',
+      examples: ['2026-11-20T09:00:00.000Z']
+    }),
+  }),
+  'The inbox’s groups that have something pending or caught.',
+  'First what has no group, then by name. '
+)
+export type GroupsAnswer = Static<typeof groupsAnswer>
+
 export const inboxSettingsBody = Type.Object({
   paused: Type.Optional(Type.Boolean({
     description: 'true: nothing can be caught from the inbox until it is false again.', examples: [true]
@@ -108,6 +136,12 @@ export const inboxSettingsBody = Type.Object({
     maximum: 10_000_000,
     description: 'Refuse to pass to the inbox while this many are pending; null removes the limit.',
     examples: [null]
+  })),
+  max_caught_per_group: Type.Optional(nullable<number>('integer', {
+    minimum: 1,
+    maximum: 100_000,
+    description: 'Catch of a group from the inbox only while fewer of it are caught; null removes the limit.',
+    examples: [2]
   })),
   card: Type.Optional(nullable<object>('object', {
     additionalProperties: true,

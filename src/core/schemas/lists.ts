@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import type { Static } from '@sinclair/typebox'
 import { shownOn } from '../members.ts'
-import { inboxPattern, namePattern } from '../model.ts'
+import { groupPattern, inboxPattern, namePattern } from '../model.ts'
 import { reasonRules } from './attempts.ts'
 import { askOnStatus, statusAnswer } from './handoffs.ts'
 import { exampleId, labelsToPass, nullable, oneOf, pageOf, pageQuery, scheduleNamePattern, scheduled } from './parts.ts'
@@ -20,6 +20,7 @@ export const handoffsQuery = Type.Object({
       'in any way, of what was passed with to or labels.'
   })),
   inbox: name('The inbox that it was passed to.', 'reviewer', inboxPattern),
+  group: name('The group that it was passed with.', 'customer-7', groupPattern),
   schedule: name('The schedule that it is a run of.', 'nightly-report', scheduleNamePattern),
   passed_by: name('The agent that passed it.', 'planner'),
   caught_by: name('The agent that caught it.', 'writer'),

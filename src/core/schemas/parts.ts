@@ -53,7 +53,22 @@ export const blockedBy = Type.Integer({
   minimum: 1, description: 'How many handoffs that it comes after have not ended yet.', examples: [2]
 })
 
+/** The handoffs that one comes after, for its catcher. */
+export const afterOnCatch = Type.Array(Type.Object({
+  handoff_id: Type.String({ description: 'As passed.', examples: [exampleId] }),
+  last: Type.Optional(Type.String({ description: 'Its last attempt, if that is another.', examples: [exampleId] })),
+  status: Type.String({ description: 'How it ended.', examples: ['done'] }),
+  result: Type.Optional(nullable<object>('object', {
+    additionalProperties: true, description: 'The output given to done.', examples: [{ rows: 128 }]
+  })),
+  result_omitted: Type.Optional(Type.Literal(true, {
+    description: 'The result is left out: together they would be over 4 MiB, or it is gone.'
+  })),
+}), { description: 'What it comes after, in the order passed.' })
+
 export const priority = Type.Integer({ description: 'Its priority in that inbox.', examples: [0] })
+
+export const ofGroup = Type.String({ description: 'The group that it was passed with.', examples: ['customer-7'] })
 
 export const scheduleNamePattern = '^[A-Za-z0-9._-]{1,64}$'
 /** Of a schedule's run. */

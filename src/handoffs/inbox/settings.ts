@@ -1,8 +1,10 @@
 import { Problem, invalid } from '../../core/errors.ts'
 import { iso } from '../../core/iso.ts'
-import { isInbox, isName } from '../../core/model.ts'
+import { isGroup, isInbox, isName } from '../../core/model.ts'
 import type { Caller } from '../../core/model.ts'
-import type { InboxAnswer, InboxesAnswer, InboxesQuery, InboxSettingsBody } from '../../core/schemas/inboxes.ts'
+import type {
+  GroupsAnswer, GroupsQuery, InboxAnswer, InboxesAnswer, InboxesQuery, InboxSettingsBody
+} from '../../core/schemas/inboxes.ts'
 import type { Counted, Inboxes } from '../../store/inboxes.ts'
 import { inGroups } from '../../store/lists.ts'
 import type { Reads } from '../../store/reads.ts'
@@ -56,18 +58,38 @@ export class InboxSettingsService {
     }, requester)
   }
 
+  /** A page of the inbox's groups. @throws {Problem} not_found, for a text that can't be an inbox's name */
+  async groups (
+    tenant: string, inbox: string, { cursor, limit = 20 }: GroupsQuery, requester?: Requester
+  ): Promise<GroupsAnswer> {
+    if (!isInbox(inbox)) throw new Problem('not_found')
+    const after = cursor === undefined ? null : readGroupCursor(cursor)
+    const { own } = placesOf(tenant, inbox)
+    const read = () => this.#inboxes.groups(own, after, limit)
+    const { groups, isMore } = await this.#reads.page(tenant, [own.tag], read, requester)
+    const items = groups.map(({ oldestAt, ...group }) =>
+      ({ ...group, oldest_at: oldestAt === null ? null : iso(oldestAt) }))
+    const last = isMore ? groups.at(-1)! : undefined
+    // The text begins with a mark: that of what has no group isn't empty either.
+    return { items, next_cursor: last === undefined ? null : Buffer.from(`.${last.group ?? ''}`).toString('base64url') }
+  }
+
   /**
    * Changes the settings in both partitions: what version 0.2.0 left in the home partition goes by those there. The own
    * one decides, and the other one takes its settings over.
    * @returns whether a setting changed, and the inbox as it is now
    */
   async set (
-    { tenant }: Caller, inbox: string, { paused, max_caught: maxCaught, max_pending: maxPending }: InboxSettingsBody
+    { tenant }: Caller, inbox: string,
+    { paused, max_caught: maxCaught, max_pending: maxPending, max_caught_per_group: maxCaughtPerGroup }:
+    InboxSettingsBody
   ): Promise<{ isChanged: boolean, answer: InboxAnswer }> {
     if (!isInbox(inbox)) throw new Problem('not_found')
     const { own, home } = placesOf(tenant, inbox)
-    const { isChanged, version, settings } = await this.#inboxes.set(own, { paused, maxCaught, maxPending })
-    if (home !== null) await this.#inboxes.set(home, settings, version)
+    const change = { paused, maxCaught, maxPending, maxCaughtPerGroup }
+    const { isChanged, version, settings } = await this.#inboxes.set(own, change)
+    // What version 0.2.0 left there has no groups.
+    if (home !== null) await this.#inboxes.set(home, { ...settings, maxCaughtPerGroup: undefined }, version)
     return { isChanged, answer: await this.count(tenant, inbox) }
   }
 }
@@ -79,10 +101,12 @@ const none: Counted = {
   caught: 0,
   failed: 0,
   blocked: 0,
+  groups: 0,
   oldestAt: null,
   paused: false,
   maxCaught: null,
-  maxPending: null
+  maxPending: null,
+  maxCaughtPerGroup: null
 }
 
 /** @param own the inbox in its own partition, whose settings hold */
@@ -97,21 +121,29 @@ function inboxAnswerOf (inbox: string, own: Counted, home: Counted, listening: n
     blocked: own.blocked + home.blocked,
     caught: own.caught + home.caught,
     failed: own.failed + home.failed,
+    groups: own.groups,
     listening,
     paused: own.paused,
     max_caught: own.maxCaught,
     max_pending: own.maxPending,
+    max_caught_per_group: own.maxCaughtPerGroup,
   }
 }
 
 function hasAnything (inbox: InboxAnswer): boolean {
   const { pending, waiting_approval: waiting, delayed, blocked, caught, failed, listening } = inbox
   return pending + waiting + delayed + blocked + caught + failed + listening > 0 || inbox.paused ||
-    inbox.max_caught !== null || inbox.max_pending !== null
+    inbox.max_caught !== null || inbox.max_pending !== null || inbox.max_caught_per_group !== null
 }
 
 function readCursor (cursor: string): string {
   const name = Buffer.from(cursor, 'base64url').toString()
   if (!isName(name)) throw invalid({ pointer: '/cursor', message: 'querystring: must be a next_cursor of this list' })
   return name
+}
+
+function readGroupCursor (cursor: string): string {
+  const text = Buffer.from(cursor, 'base64url').toString()
+  if (text === '.' || (text.startsWith('.') && isGroup(text.slice(1)))) return text.slice(1)
+  throw invalid({ pointer: '/cursor', message: 'querystring: must be a next_cursor of this list' })
 }

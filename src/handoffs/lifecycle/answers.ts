@@ -233,9 +233,9 @@ export function termsOn (answer: Answer, extra: Extra): Record<string, unknown> 
 export function moreMembers (record: HandoffRecord, now: number): object {
   const { extra } = record
   const end = endOf(record, now)
-  const { to, priority = 0, parent, ...terms } = termsOn('status', extra)
+  const { to, priority = 0, group, parent, ...terms } = termsOn('status', extra)
   return {
-    ...to !== undefined && { to, priority },
+    ...to !== undefined && { to, priority, group },
     ...terms,
     ...blockedMember(record, now),
     ...windowMembers(record, now),
@@ -325,13 +325,13 @@ function lineageMembers ({ extra: { parent, root, hops } }: HandoffRecord): obje
 
 /** The terms that it was passed with, for people who decide on it or look after it. */
 export function agreedMembers ({ extra }: HandoffRecord): Record<string, unknown> {
-  const { to, priority, parent, available_at: availableAt, ...terms } = termsOn('approval', extra)
-  return { to, priority, parent, ...terms, available_at: availableAt }
+  const { to, priority, group, parent, available_at: availableAt, ...terms } = termsOn('approval', extra)
+  return { to, priority, group, parent, ...terms, available_at: availableAt }
 }
 
 /** The terms that reports and pages for people have in words of their own. */
 const worded: ReadonlySet<string> = new Set([
-  'to', 'priority', 'parent', 'work_within', 'heartbeat_within', 'max_attempts', 'available_at'
+  'to', 'priority', 'group', 'parent', 'work_within', 'heartbeat_within', 'max_attempts', 'available_at'
 ])
 
 /** The others, which people see by their names. */

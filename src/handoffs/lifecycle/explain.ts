@@ -28,24 +28,29 @@ export class Explanations {
   /** All that hinders its catch now, in the API's order; null if it isn't pending. */
   async of (place: HandoffPlace, record: HandoffRecord, now: number): Promise<WaitsFor[] | null> {
     if (statusAt(record, now) !== 'pending') return null
-    const { to, availableAt, after } = record.extra
+    const { to, group, availableAt, after } = record.extra
     const reasons: WaitsFor[] = []
     if (record.approval === 'waiting') reasons.push({ reason: 'approval', until: iso(record.expiresAt) })
     if (availableAt !== undefined && now < availableAt) reasons.push({ reason: 'delay', until: iso(availableAt) })
     if (isBlocked(record)) reasons.push({ reason: 'after', blocked_by: after!.open })
-    if (to !== undefined) reasons.push(...await this.#inInbox(place, to))
+    if (to !== undefined) reasons.push(...await this.#inInbox(place, to, group))
     return reasons
   }
 
-  async #inInbox (place: HandoffPlace, inbox: string): Promise<WaitsFor[]> {
+  async #inInbox (place: HandoffPlace, inbox: string, group?: string): Promise<WaitsFor[]> {
     const { tenant } = place
-    const [count, ahead, isServed] = await Promise.all([
-      this.#inboxes.count(tenant, inbox), this.#listeners.ahead(place, inbox), this.#workers.isServed(tenant, inbox)
+    const [count, own, isServed] = await Promise.all([
+      this.#inboxes.count(tenant, inbox), this.#listeners.ahead(place, inbox, group),
+      this.#workers.isServed(tenant, inbox)
     ])
     const { paused, caught, max_caught: max } = count
     const reasons: WaitsFor[] = []
     if (paused) reasons.push({ reason: 'paused' })
     if (max !== null && caught >= max) reasons.push({ reason: 'max_caught', caught, max })
+    if (own.max !== null && own.caught >= own.max) {
+      reasons.push({ reason: 'max_caught_per_group', caught: own.caught, max: own.max })
+    }
+    const ahead = own.count
     if (ahead > mostAhead) reasons.push({ reason: 'ahead', ahead: mostAhead, at_least: true })
     else if (ahead > 0) reasons.push({ reason: 'ahead', ahead })
     if (!isServed) reasons.push({ reason: 'no_listener' })

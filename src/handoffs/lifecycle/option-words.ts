@@ -1,4 +1,5 @@
 import { invalid } from '../../core/errors.ts'
+import type { Fault } from '../../core/errors.ts'
 import type { Members } from '../../core/json.ts'
 import { members } from '../../core/members.ts'
 import type { MadeMember, Member } from '../../core/members.ts'
@@ -43,6 +44,13 @@ export function runWords (words: string, ofParent: readonly string[], names: rea
     if (label !== undefined) runs += `${own === undefined ? ` j${label}` : ''} J${label}`
   }
   return runs
+}
+
+/** What bears on the inbox needs one. */
+export function faultsWithoutInbox (values: { to?: unknown, priority?: unknown, group?: unknown }): Fault[] {
+  if (values.to != null) return []
+  return (['priority', 'group'] as const).filter(name => values[name] != null)
+    .map(name => ({ pointer: `/${name}`, message: 'needs to' }))
 }
 
 /** For people who must approve: how much of the task they see, and the digest of the whole payload. */

@@ -18,7 +18,9 @@ import type { Requester } from '../../store/requester.ts'
 import { caughtText, joinPayload, pageFor, placeOf, refusal, shownTo, statusText, willBeTriedAgain } from './answers.ts'
 import { titleBytes } from '../lists/excerpt.ts'
 import type { Answered } from './answers.ts'
-import { a2aWords, humanWords, optionWords, plain, refuseContextLabel, runWords } from './option-words.ts'
+import {
+  a2aWords, faultsWithoutInbox, humanWords, optionWords, plain, refuseContextLabel, runWords
+} from './option-words.ts'
 import type { A2aPass } from './option-words.ts'
 import { lineagePlace } from './lineage.ts'
 import type { LineagePlace } from './lineage.ts'
@@ -268,7 +270,8 @@ export class HandoffService {
   ): Promise<PassReply> {
     try {
       refuseContextLabel(body)
-      if (body.priority != null && body.to == null) throw invalid({ pointer: '/priority', message: 'needs to' })
+      const faults = faultsWithoutInbox(body)
+      if (faults.length > 0) throw invalid(...faults)
       if (body.delay != null && body.delay * 1000 >= handoff.expiresIn) {
         throw invalid({ pointer: '/delay', message: 'must be less than expires_in' })
       }

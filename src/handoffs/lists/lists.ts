@@ -107,6 +107,7 @@ function readWanted (tenant: string, query: HandoffsQuery, runLabels: readonly s
     tenant,
     state,
     inbox,
+    group: query.group,
     schedule: query.schedule,
     passedBy,
     caughtBy,
@@ -149,7 +150,7 @@ function itemText ({ id, record, decision, texts, task, title }: ListedHandoff, 
   const { caught, completedAt, extra } = record
   const status = statusAt(record, now)
   const end = status === 'rejected' && decision !== null ? decision : endOf(record, now)
-  const { to, priority = 0, parent, max_attempts: maxAttempts, ...others } = termsOn('list', extra)
+  const { to, priority = 0, group, parent, max_attempts: maxAttempts, ...others } = termsOn('list', extra)
   const known = JSON.stringify({
     handoff_id: id,
     status,
@@ -157,7 +158,7 @@ function itemText ({ id, record, decision, texts, task, title }: ListedHandoff, 
     passed_by: record.passedBy,
     created_at: iso(record.createdAt),
     expires_at: iso(record.expiresAt),
-    ...to !== undefined && { to, priority },
+    ...to !== undefined && { to, priority, group },
   }).slice(0, -1)
   const terms = {
     parent,

@@ -13,6 +13,7 @@ import { readTime } from '../../clients/typescript/command/common/time.ts'
 import type { ResultSchemas } from '../../result-schema/result-schemas.ts'
 import { noteOfRuns, readBegunRun } from '../../store/schedules.ts'
 import type { BegunRun, ScheduleStore, StoredSchedule } from '../../store/schedules.ts'
+import { faultsWithoutInbox } from '../lifecycle/option-words.ts'
 import { Backfill } from './backfill.ts'
 import type { BackfillResult } from './backfill.ts'
 import { dueAt, paused, readBody, readSays, replaced, shownSchedule } from './definition.ts'
@@ -239,8 +240,8 @@ export class ScheduleService {
     const inside = ({ pointer, message }: Fault) => ({ pointer: `/handoff${pointer}`, message })
     const { values } = members
     if (!validate(values)) return validate.errors!.map(fault => inside(readFault(fault, undefined)))
-    const faults = values.priority != null && values.to == null ? [{ pointer: '/priority', message: 'needs to' }] : []
-    return [...faults, ...values.callback == null ? [] : this.#callbackFaults(members.raw('callback')!)].map(inside)
+    const ofCallback = values.callback == null ? [] : this.#callbackFaults(members.raw('callback')!)
+    return [...faultsWithoutInbox(values), ...ofCallback].map(inside)
   }
 
   #callbackFaults (callback: Buffer): Fault[] {

@@ -117,13 +117,14 @@ function deadline (at: string | null | undefined, one: Inspected): string {
 }
 
 function passing (one: Inspected, runLabels: readonly string[]): Row[] {
-  const { passedBy, to, priority = 0, labels, parent, available_at: available, now } = one
+  const { passedBy, to, priority = 0, group, labels, parent, available_at: available, now } = one
   const { schedule, scheduled_for: scheduledFor } = one
   const runs = Object.entries(labels ?? {}).filter(([name]) => runLabels.includes(name))
     .map(([name, value]) => html`<a href="${runPath(`${name}:${value}`)}">${value}</a>`)
   return [
     ['Passed', html`by ${passedBy}, !${moment(one.created_at, now)}`],
     ['Inbox', to === undefined ? '' : html`!${inboxLink(to)}${priority === 0 ? '' : `, priority ${priority}`}`],
+    ['Group', html`${group ?? ''}`],
     ['Labels', labelFacts(labels)],
     ['Run', runs.join(', ')],
     ['Schedule', schedule === undefined ? '' : html`<a href="${schedulePath(schedule)}">${schedule}</a>, for !${dateTag(Date.parse(scheduledFor!))}`],

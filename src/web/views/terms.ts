@@ -27,8 +27,10 @@ export function terms (one: ToRead): string | null {
     html`<div><dt>${name}</dt> <dd>!${value}</dd></div>`)}</dl>`
 }
 
-function addressee ({ record: { extra: { to, priority = 0 } } }: ToRead): Row[] {
-  return to === undefined ? [] : [['For the inbox', html`${to}${priority === 0 ? '' : `, priority ${priority}`}`]]
+function addressee ({ record: { extra: { to, priority = 0, group } } }: ToRead): Row[] {
+  if (to === undefined) return []
+  const inbox: Row = ['For the inbox', html`${to}${priority === 0 ? '' : `, priority ${priority}`}`]
+  return group === undefined ? [inbox] : [inbox, ['Group', html`${group}`]]
 }
 
 function labels ({ record: { extra } }: ToRead): Row[] {

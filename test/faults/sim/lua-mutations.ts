@@ -32,7 +32,7 @@ export const luaMutations: readonly Mutation[] = [
   { name: 'a cancel by force leaves it to its catcher', lua: [{ from: "status == 'caught' and not force", to: "status == 'caught'" }] },
   // Inboxes.
   { name: 'what a catch took stays in the inbox', lua: [{ from: 'caught[#caught + 1], gone[#gone + 1], names = one.member, one.member, names', to: 'caught[#caught + 1], names = one.member, names' }] },
-  { name: 'what is caught by its id stays in the inbox', lua: [{ from: "leavePending(key, inbox, member, extra)\n    call('SADD'", to: "call('SADD'" }] },
+  { name: 'what is caught by its id stays in the inbox', lua: [{ from: 'leavePending(key, inbox, member, extra)\n    enterCaught', to: 'enterCaught' }] },
   { name: 'a catch from an inbox leaves no note', lua: [{ from: "redis.call('SET', remembered, request .. ' 0' .. names, 'PX', lasts)", to: '' }] },
   { name: 'what is approved doesn’t enter its inbox', lua: [{ from: 'enterPart(inbox, member, extra, micros, nil, available and now < tonumber(available) and available,\n    isBlocked(extra) and expires)', to: '', of: ['decide'] }] },
   { name: 'what is delayed doesn’t enter its inbox', lua: [{ from: 'local inbox = available and now >= tonumber(available) and', to: 'local inbox = false and' }] },

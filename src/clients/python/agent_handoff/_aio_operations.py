@@ -180,6 +180,12 @@ class AsyncOperations:
         """Who works on an inbox: has something of it caught, waits for some, or asked for some within a minute."""
         return await self._run(lambda: self._client.workers(inbox, **options))
 
+    async def groups(
+        self, inbox: str, *, cursor: str | None = None, limit: int | None = None, **options: Unpack[CallOptions]
+    ) -> t.GroupList:
+        """A page of an inbox's groups that have something pending or caught: first what has none, then by name."""
+        return await self._run(lambda: self._client.groups(inbox, cursor=cursor, limit=limit, **options))
+
     async def inboxes(
         self, *, cursor: str | None = None, limit: int | None = None, **options: Unpack[CallOptions]
     ) -> t.InboxList:
@@ -188,11 +194,13 @@ class AsyncOperations:
 
     async def set_inbox(
         self, name: str, *, paused: bool | None = None, max_caught: int | None | _Unset = UNSET,
-        max_pending: int | None | _Unset = UNSET, **options: Unpack[CallOptions],
+        max_pending: int | None | _Unset = UNSET, max_caught_per_group: int | None | _Unset = UNSET,
+        **options: Unpack[CallOptions],
     ) -> t.Inbox:
         """Pauses, resumes or limits an inbox (with an operator's key). None removes a limit."""
         return await self._run(lambda: self._client.set_inbox(
-            name, paused=paused, max_caught=max_caught, max_pending=max_pending, **options
+            name, paused=paused, max_caught=max_caught, max_pending=max_pending,
+            max_caught_per_group=max_caught_per_group, **options
         ))
 
     async def list(

@@ -234,6 +234,13 @@ class Operations:
         """Who works on an inbox: has something of it caught, waits for some, or asked for some within a minute."""
         return cast("t.Workers", self._get(f"{path_of('inboxes', inbox)}/workers", options))
 
+    def groups(
+        self, inbox: str, *, cursor: str | None = None, limit: int | None = None, **options: Unpack[CallOptions]
+    ) -> t.GroupList:
+        """A page of an inbox's groups that have something pending or caught: first what has none, then by name."""
+        query = query_of(cursor=cursor, limit=limit)
+        return cast("t.GroupList", self._list(f"{path_of('inboxes', inbox)}/groups{query}", options))
+
     def whoami(self, **options: Unpack[CallOptions]) -> t.Whoami:
         """Who this client is, by its key or its token."""
         return cast("t.Whoami", self._get("/api/whoami", options))
@@ -246,13 +253,16 @@ class Operations:
 
     def set_inbox(
         self, name: str, *, paused: bool | None = None, max_caught: int | None | _Unset = UNSET,
-        max_pending: int | None | _Unset = UNSET, **options: Unpack[CallOptions],
+        max_pending: int | None | _Unset = UNSET, max_caught_per_group: int | None | _Unset = UNSET,
+        **options: Unpack[CallOptions],
     ) -> t.Inbox:
         """Pauses, resumes or limits an inbox (with an operator's key).
 
         What is left out stays; None removes a limit.
         """
-        limits = {"max_caught": max_caught, "max_pending": max_pending}
+        limits = {
+            "max_caught": max_caught, "max_pending": max_pending, "max_caught_per_group": max_caught_per_group,
+        }
         body = present(paused=paused) | {name: value for name, value in limits.items() if value is not UNSET}
         request = Request("PUT", path_of("inboxes", name), encode(body))
         return cast("t.Inbox", call(self._settings, request, options))

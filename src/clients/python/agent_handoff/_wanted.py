@@ -38,3 +38,4 @@ class ListWanted(FailedWanted, total=False):
 
     state: Literal["live", "failed"] | None
     caught_by: str | None
+    group: str | None

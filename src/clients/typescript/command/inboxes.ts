@@ -18,6 +18,7 @@ interface InboxOptions extends AskOptions {
   resume?: boolean
   maxCaught?: number | 'none'
   maxPending?: number | 'none'
+  maxCaughtPerGroup?: number | 'none'
 }
 
 /** Where a page's JSON comes from. */
@@ -151,15 +152,18 @@ export async function workers (options: AskOptions, inbox: string): Promise<numb
 
 const workerTitles = ['agent', 'worker', 'waiting', 'caught', 'seen', 'last catch']
 
-const titles = ['inbox', 'pending', 'oldest', 'approval', 'delayed', 'blocked', 'caught', 'failed', 'listening', '']
+const titles = [
+  'inbox', 'pending', 'oldest', 'approval', 'delayed', 'blocked', 'caught', 'failed', 'groups', 'listening', ''
+]
 
 function cellsOf (inbox: Inbox, now: number): string[] {
-  const { oldest_at: oldest, max_caught: maxCaught, max_pending: maxPending } = inbox
-  const { waiting_approval: waiting, delayed, blocked, caught, failed, listening } = inbox
-  const numbers = [waiting, delayed, blocked, caught, failed, listening ?? 0].map(String)
+  const { oldest_at: oldest, max_caught: maxCaught, max_pending: maxPending, max_caught_per_group: ofGroup } = inbox
+  const { waiting_approval: waiting, delayed, blocked, caught, failed, groups, listening } = inbox
+  const numbers = [waiting, delayed, blocked, caught, failed, groups ?? 0, listening ?? 0].map(String)
   const settings = [
     ...inbox.paused ? ['paused'] : [],
     ...maxCaught === null ? [] : [`max ${maxCaught} caught`],
+    ...ofGroup == null ? [] : [`max ${ofGroup} caught of a group`],
     ...maxPending === null ? [] : [`max ${maxPending} pending`],
   ]
   const age = oldest === null ? '-' : span(Math.max(0, now - Date.parse(oldest)))
@@ -168,13 +172,14 @@ function cellsOf (inbox: Inbox, now: number): string[] {
 
 /** Shows an inbox; where an option says so, changes its settings first. @returns the exit status */
 export async function inbox (options: InboxOptions, name: string): Promise<number> {
-  const { pause, resume, maxCaught, maxPending } = options
+  const { pause, resume, maxCaught, maxPending, maxCaughtPerGroup } = options
   if (pause && resume) throw new UsageError('--pause and --resume exclude each other')
   const limitOf = (limit: number | 'none' | undefined) => limit === 'none' ? null : limit
   const settings = {
     ...(pause || resume) && { paused: pause === true },
     ...maxCaught !== undefined && { maxCaught: limitOf(maxCaught) },
     ...maxPending !== undefined && { maxPending: limitOf(maxPending) },
+    ...maxCaughtPerGroup !== undefined && { maxCaughtPerGroup: limitOf(maxCaughtPerGroup) },
   }
   const isChange = Object.keys(settings).length > 0
   return await ask(

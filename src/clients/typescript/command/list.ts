@@ -22,6 +22,7 @@ export interface FailedOptions extends AskOptions {
 export interface ListOptions extends FailedOptions {
   failed?: boolean
   ended?: boolean
+  group?: string
   caughtBy?: string
   limit?: number
   all?: boolean
@@ -65,7 +66,7 @@ export async function show (options: ListOptions, source: Source): Promise<numbe
   let count = 0
   for (;;) {
     const limit = all ? 100 : Math.min(100, (options.limit ?? 20) - count)
-    const text = await source.page({ ...wanted, caughtBy: options.caughtBy, cursor, limit })
+    const text = await source.page({ ...wanted, group: options.group, caughtBy: options.caughtBy, cursor, limit })
     const found = elementTexts(text, 'items')
     const next = JSON.parse(memberText(text, 'next_cursor') ?? 'null') as string | null
     count += found.length

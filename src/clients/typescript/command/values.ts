@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { buffer } from 'node:stream/consumers'
 import { rawJson } from '../json.ts'
 import type { RawJson } from '../json.ts'
-import { isInbox, isLabel, isName, partsOf } from './common/names.ts'
+import { isGroup, isInbox, isLabel, isName, partsOf } from './common/names.ts'
 import type { Labels } from './common/names.ts'
 import { readDuration, readTime } from './common/time.ts'
 import { UsageError, harmless, oneLine, utf8 } from './output.ts'
@@ -23,6 +23,11 @@ export function parseName (option: string, text: string): string {
 
 export function parseInbox (option: string, text: string): string {
   if (!isInbox(text)) throw wrong(option, text, 'takes 1 to 64 of A-Z a-z 0-9 . _ - and neither . nor ..')
+  return text
+}
+
+export function parseGroup (option: string, text: string): string {
+  if (!isGroup(text)) throw wrong(option, text, 'takes 1 to 64 of A-Z a-z 0-9 . _ : @ -')
   return text
 }
 

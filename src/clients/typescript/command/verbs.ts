@@ -2,8 +2,8 @@ import type { Call, Options } from './calls.ts'
 import { callbackOptions, object, passOptions } from './common/pass-options.ts'
 import type { Value } from './common/pass-options.ts'
 import {
-  parseAsked, parseCaught, parseCount, parseDecided, parseEnds, parseInbox, parseKey, parseLabel, parseLimit, parseMax,
-  parseMoment, parseName, parseObject, parsePercent, parseRole, parseSeconds, parseUntil, several
+  parseAsked, parseCaught, parseCount, parseDecided, parseEnds, parseGroup, parseInbox, parseKey, parseLabel,
+  parseLimit, parseMax, parseMoment, parseName, parseObject, parsePercent, parseRole, parseSeconds, parseUntil, several
 } from './values.ts'
 
 /** The agents' verbs and their options. calls.ts has what they do; it is loaded only when one runs. */
@@ -194,6 +194,7 @@ const definitions: Record<Call, Definition> = {
       ['--pause', 'nothing is caught from it'],
       ['--resume', 'handoffs can be caught from it again'],
       ['--max-caught <n>', 'max number of its handoffs that are caught at a time; none: no limit', parseMax],
+      ['--max-caught-per-group <n>', 'max number of a group that are caught at a time; none: no limit', parseMax],
       ['--max-pending <n>', 'max number that are pending, beyond which a pass is refused; none: no limit', parseMax],
     ],
   },
@@ -235,6 +236,7 @@ const definitions: Record<Call, Definition> = {
       ['--failed', 'what ended without a result and has no successor'],
       ['--ended', 'what has ended in any way; --status, --error-code, --since and --until need this or --failed'],
       ...failedOptions,
+      ['--group <group>', 'only those of this group', parseGroup],
       ['--caught-by <agent>', 'only those that this agent caught', parseName],
       ['--limit <n>', 'how many at most: 20 by default', parseLimit],
       ['--all', 'all of them; with --json one a line'],

@@ -22,6 +22,15 @@ export function isInbox (text: string): boolean {
   return inboxShape.test(text)
 }
 
+/** The group of handoffs: whose work it is. */
+export const groupPattern = '^[A-Za-z0-9._:@-]{1,64}$'
+
+const groupShape = new RegExp(groupPattern)
+
+export function isGroup (text: string): boolean {
+  return groupShape.test(text)
+}
+
 /** What a worker calls itself (Handoff-Worker). */
 export const workerPattern = '^[A-Za-z0-9._:@/-]{1,100}$'
 

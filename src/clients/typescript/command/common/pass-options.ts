@@ -12,6 +12,7 @@ export const passOptions = {
   constraints: ['--constraints <text>', 'rules to keep to', 'text'],
   to: ['--to <inbox>', 'the inbox that it is for', 'text'],
   priority: ['--priority <n>', 'its priority there: 0 (default) to 9', 'count'],
+  group: ['--group <group>', 'whose work it is, say a customer: groups of an inbox take turns', 'text'],
   labels: ['--label <name:value>', 'a label, as in run:42; up to 8, each with an option of its own', 'label'],
   require_human: ['--require-human', 'a person approves it first', 'flag'],
   expires_in: ['--expires-in <duration>', 'how long it can be caught: 30s, 15m, 48h', 'seconds'],

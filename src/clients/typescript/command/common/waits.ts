@@ -17,6 +17,7 @@ const wordsOf: Record<string, (wait: Wait) => string> = {
   after: ({ blocked_by: open }) => `${open} that it comes after`,
   paused: () => 'its inbox, which is paused',
   max_caught: ({ caught, max }) => `room in its inbox, of which ${caught} are caught and ${max} may be`,
+  max_caught_per_group: ({ caught, max }) => `room for its group, of which ${caught} are caught and ${max} may be`,
   ahead: ({ ahead, at_least: isMore }) => `${isMore === true ? 'more than ' : ''}${ahead} before it in its inbox`,
   no_listener: () => 'somebody who works on its inbox: nobody does',
 }
