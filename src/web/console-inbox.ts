@@ -9,8 +9,9 @@ import type { Console } from './console-routes.ts'
 import { sentAgain } from './notes.ts'
 import { perform } from './perform.ts'
 import { redirect, show } from './session.ts'
-import { inboxPage } from './views/console-inbox.ts'
-import type { InboxLists } from './views/console-inbox.ts'
+import { groupsPage, groupsShown } from './views/console-groups.ts'
+import { inboxPage, limitLabels } from './views/console-inbox.ts'
+import type { InboxLists, LimitName } from './views/console-inbox.ts'
 import { purgePage, redrivePage } from './views/console-confirm.ts'
 import { inboxPath } from './views/console-layout.ts'
 import { workersPage } from './views/console-workers.ts'
@@ -41,6 +42,14 @@ export function inboxRoutes (app: FastifyInstance, services: Console): void {
     const name = nameOf(request)
     const working = await services.workers.list(caller, name, request as FastifyRequest)
     return show(reply, 200, workersPage(caller, name, working))
+  })
+
+  app.get<NamedRoute>('/inboxes/:name/groups', shows, async (request, reply) => {
+    const { caller, query } = request
+    const [name, cursor] = [nameOf(request), textOf(query, 'cursor')]
+    const page = { limit: groupsShown.ofPage, ...cursor !== undefined && { cursor } }
+    const groups = await services.inboxSettings.groups(caller.tenant, name, page, request as FastifyRequest)
+    return show(reply, 200, groupsPage(caller, name, groups, cursor))
   })
 
   app.post<NamedRoute>('/inboxes/:name/pause', changes, async (request, reply) => {
@@ -127,9 +136,10 @@ async function pageOf (
     const cursor = textOf(query, list)
     return { inbox: name, limit: listed, ...cursor !== undefined && { cursor } }
   }
-  const [inbox, working, caught, pending, failed] = await Promise.all([
+  const [inbox, working, groups, caught, pending, failed] = await Promise.all([
     inboxSettings.count(caller.tenant, name),
     workers.list(caller, name, requester),
+    inboxSettings.groups(caller.tenant, name, { limit: groupsShown.ofInbox }, requester),
     readHandoffs(lists, caller, from('caught'), { statuses: ['caught'], requester }),
     readHandoffs(lists, caller, { ...from('pending'), limit: pendingListed }, { statuses: ['pending'], requester }),
     readHandoffs(lists, caller, { ...from('failed'), state: 'failed' }, { requester }),
@@ -147,6 +157,7 @@ async function pageOf (
     inbox,
     lists: shown,
     workers: working,
+    groups,
     cursors: { caught: textOf(query, 'caught'), pending: textOf(query, 'pending'), failed: textOf(query, 'failed') },
     done,
     ...problem !== undefined && { draft: { problem, typed: limitsTyped(request.body) } }
@@ -155,13 +166,10 @@ async function pageOf (
 
 interface Range { minimum: number, maximum: number }
 
-const limits = ['max_caught', 'max_pending'] as const
-type LimitName = typeof limits[number]
-const called: Record<LimitName, string> = { max_caught: 'Caught at most', max_pending: 'Pending at most' }
+const limits = Object.keys(limitLabels) as LimitName[]
 
 function limitsTyped (form: unknown): Record<LimitName, string> {
-  const typed = (name: LimitName) => (textOf(form, name) ?? '').trim()
-  return { max_caught: typed('max_caught'), max_pending: typed('max_pending') }
+  return Object.fromEntries(limits.map(name => [name, (textOf(form, name) ?? '').trim()])) as Record<LimitName, string>
 }
 
 /** The form's changes: settings that are as the page showed them stay, whatever another operator has set meanwhile. */
@@ -174,7 +182,7 @@ function limitsIn (form: unknown): { settings: InboxSettingsBody, problem?: stri
     const { minimum, maximum } = inboxSettingsBody.properties[name] as unknown as Range
     const wanted = text === '' ? null : /^\d{1,9}$/.test(text) ? Number(text) : NaN
     if (wanted !== null && !(wanted >= minimum && wanted <= maximum)) {
-      const problem = `${called[name]}: type a whole number from ${minimum.toLocaleString('en')} to ` +
+      const problem = `${limitLabels[name]}: type a whole number from ${minimum.toLocaleString('en')} to ` +
         `${maximum.toLocaleString('en')}, or nothing for any number. Nothing was changed.`
       return { settings: {}, problem }
     }

@@ -50,7 +50,7 @@ const namesOfMany = 352
 const formPerformer = 'web/perform.ts'
 const ofServices = /^(activities|approvals|asks|attempts|forPeople|graphs|handoffs|histories|inboxes|inboxSettings|lists|operate|operation|webhooks)\./
 const reads = ['activities.look', 'approvals.count', 'approvals.inspect', 'approvals.list', 'approvals.read', 'asks.find', 'graphs.around', 'histories.attempts',
-  'histories.history', 'histories.inspect', 'inboxSettings.count', 'inboxSettings.list', 'lists.pageAt', 'webhooks.list', 'forPeople.list', 'forPeople.watch', 'forPeople.watchOne']
+  'histories.history', 'histories.inspect', 'inboxSettings.count', 'inboxSettings.groups', 'inboxSettings.list', 'lists.pageAt', 'webhooks.list', 'forPeople.list', 'forPeople.watch', 'forPeople.watchOne']
 
 /** A part of a Redis key: between colons, or a hash tag that is filled in. */
 const keyPart = /:(h|w|s|k|r|ready):|:(due|sweeper|barrier|keys)\b|:\{\$\{\}\}/

@@ -268,3 +268,34 @@ t.test('keys and limits are seen, and never a secret; memory only by the operato
   t.match(textOf((await all('/console')).body), /Memory Redis uses \d+ MB/)
   t.notMatch(textOf((await (await personWith(service, secrets.approver))('/console')).body), 'Redis uses')
 })
+
+t.test('the groups of an inbox: who has what, and how many may be caught of each', async t => {
+  const { agent, operator, onlooker } = tenants.work
+  const ask = await personWith(service, operator)
+  await pass(agent, { to: 'shared' })
+  t.notMatch((await ask('/console/inboxes/shared')).body, /id="groups"/, 'none has a name')
+  for (let n = 0; n < 12; n++) await pass(agent, { to: 'shared', group: `customer-${String(n).padStart(2, '0')}` })
+  const grouped = await pass(agent, { to: 'shared', group: 'customer-00' })
+  await call(operator, 'PUT', '/api/inboxes/shared', { max_caught_per_group: 3 })
+  await next(agent, 'shared')
+  await next(agent, 'shared')
+  const { body } = await ask('/console/inboxes/shared')
+  t.match(textOf(body), /at most 3 of a group\..*Groups, which take turns .*none 0 – 1 customer-00 1 .* 1 customer-01 1 .* 0 .*customer-08 1 .* 0 All groups/)
+  t.notMatch(textOf(body), /customer-09/)
+  t.match(body, /name="max_caught_per_group"[^>]* value="3"/)
+  const all = await ask('/console/inboxes/shared/groups')
+  t.match(textOf(all.body), /customer-11 1 /)
+  t.equal(all.body.split('rowheader').length - 1, 13)
+  t.match(textOf((await ask(`/console/handoffs/${grouped}`)).body), /Group customer-00/)
+  t.equal((await (await personWith(service, onlooker))('/console/inboxes/shared/groups')).statusCode, 200)
+  t.equal((await ask('/console/inboxes/no%20inbox/groups')).statusCode, 404)
+  t.equal((await ask('/console/inboxes/shared/groups?cursor=x')).statusCode, 400)
+  await call(operator, 'PUT', '/api/inboxes/shared', { max_caught_per_group: null })
+  await Promise.all(Array.from({ length: 120 }, (_, n) => pass(agent, { to: 'crowded', group: `${1000 + n}` })))
+  const [first, ...others] = [(await ask('/console/inboxes/crowded/groups')).body]
+  t.strictSame(others, [])
+  const more = /id="groups-next" href="([^"]+)"/.exec(first)![1]!
+  const second = (await ask(more)).body
+  t.match(textOf(second), /Back to the first/)
+  t.equal(first.split('rowheader').length + second.split('rowheader').length - 2, 120)
+})

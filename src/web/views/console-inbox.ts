@@ -1,12 +1,16 @@
 import { html } from 'ghtml'
 import type { Caller } from '../../core/model.ts'
-import type { InboxAnswer, WorkersAnswer } from '../../core/schemas/inboxes.ts'
+import type { GroupsAnswer, InboxAnswer, WorkersAnswer } from '../../core/schemas/inboxes.ts'
 import type { Handoffs } from '../console-routes.ts'
 import { age, dateTag } from '../text.ts'
+import { groupsPart } from './console-groups.ts'
 import { caughtTable, failedTable, pendingTable } from './console-lists.ts'
 import { consoleLayout, liveSection, mayChange, inboxPath, inboxState, number, tiles } from './console-layout.ts'
 import { workersTable } from './console-workers.ts'
 import { notice } from './layout.ts'
+
+/** The limits of an inbox. */
+export type LimitName = 'max_caught' | 'max_pending' | 'max_caught_per_group'
 
 type List = 'caught' | 'pending' | 'failed'
 
@@ -27,11 +31,13 @@ interface InboxPage {
   lists: InboxLists
   /** Who works on it, the latest first. */
   workers: WorkersAnswer
+  /** The first of its groups. */
+  groups: GroupsAnswer
   /** Where each list begins, if not at its start. */
   cursors: Record<List, string | undefined>
   done: DoneToMany
   /** Limits that were refused, and why. */
-  draft?: { problem: string, typed: Record<'max_caught' | 'max_pending', string> }
+  draft?: { problem: string, typed: Record<LimitName, string> }
 }
 
 export function inboxPage (page: InboxPage): string {
@@ -50,7 +56,7 @@ export function inboxPage (page: InboxPage): string {
   })
 }
 
-function contents ({ inbox, lists, cursors, workers }: InboxPage): string {
+function contents ({ inbox, lists, cursors, workers, groups }: InboxPage): string {
   const { caught, pending, failed, now } = lists
   const state = inboxState(inbox)
   const all = inbox.pending + inbox.waiting_approval + inbox.delayed + inbox.blocked
@@ -66,6 +72,7 @@ function contents ({ inbox, lists, cursors, workers }: InboxPage): string {
 <p>!${state === '' ? '' : html`!${state} `}${settingsWords(inbox)}</p>
 !${list('caught', 'Caught', caught, cursors, inbox, caughtTable(caught.items, now))}
 !${workersPart(inbox.inbox, workers, now)}
+!${groupsPart(inbox.inbox, groups)}
 !${list('pending', 'Pending', pending, cursors, inbox, pendingTable(pending.items, now))}
 !${list('failed', 'Failed', failed, cursors, inbox, failedTable(failed.items, now))}
 <p class="quiet">As of !${dateTag(now)}, and kept up to date.</p>`
@@ -84,9 +91,12 @@ function workersPart (inbox: string, { items, more }: WorkersAnswer, now: number
   : ''}`
 }
 
-function settingsWords ({ paused, max_caught: maxCaught, max_pending: maxPending }: InboxAnswer): string {
+function settingsWords (
+  { paused, max_caught: maxCaught, max_pending: maxPending, max_caught_per_group: ofGroup }: InboxAnswer
+): string {
   const limits = [
     ...maxCaught === null ? [] : [`at most ${number(maxCaught)} are caught at a time`],
+    ...ofGroup === null ? [] : [`at most ${number(ofGroup)} of a group`],
     ...maxPending === null ? [] : [`at most ${number(maxPending)} may be pending`],
   ]
   const gives = paused ? 'Nothing is caught from it by next' : 'It gives what agents catch next'
@@ -114,13 +124,19 @@ function list (
 !${links.length === 0 ? '' : html`<p>!${links.join(' ')}</p>`}`
 }
 
+/** What the form calls them. */
+export const limitLabels: Record<LimitName, string> = {
+  max_caught: 'Caught at most', max_pending: 'Pending at most', max_caught_per_group: 'Caught of a group at most'
+}
+
 /** Operators' forms. They are outside of the parts that renew themselves, so that nothing is lost while they type. */
 function steering (inbox: InboxAnswer, draft: InboxPage['draft']): string {
-  const { inbox: name, paused, max_caught: maxCaught, max_pending: maxPending } = inbox
+  const { inbox: name, paused } = inbox
   const path = inboxPath(name)
-  const shown = { max_caught: String(maxCaught ?? ''), max_pending: String(maxPending ?? '') }
+  const shown = Object.fromEntries(Object.keys(limitLabels).map(id =>
+    [id, String(inbox[id as LimitName] ?? '')])) as Record<LimitName, string>
   const typed = draft?.typed ?? shown
-  const field = (id: keyof typeof shown, label: string) => html`<div><label for="${id}">${label}</label>
+  const field = ([id, label]: [LimitName, string]) => html`<div><label for="${id}">${label}</label>
 <input id="${id}" name="${id}" inputmode="numeric" maxlength="10" placeholder="any number" value="${typed[id]}" autocomplete="off"!${draft === undefined
   ? ''
   : ' aria-describedby="problem"'}><input type="hidden" name="shown_${id}" value="${shown[id]}"></div>`
@@ -132,8 +148,8 @@ function steering (inbox: InboxAnswer, draft: InboxPage['draft']): string {
 <a class="onward" href="${path}/redrive">Reissue what failed…</a>
 </div>
 <details class="limits"!${draft === undefined ? '' : ' open'}><summary>Limits</summary>
-<form method="post" action="${path}/limits">!${field('max_caught', 'Caught at most')}!${field(
-  'max_pending', 'Pending at most'
+<form method="post" action="${path}/limits">!${(Object.entries(limitLabels) as Array<[LimitName, string]>).map(
+  field
 )}<button class="good">Set the limits</button></form></details>`
 }
 
