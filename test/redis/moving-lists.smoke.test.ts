@@ -97,6 +97,34 @@ t.test('on a Cluster', async t => {
     }
   })
 
+  await t.test('groups, of which some lists have gone ahead', async t => {
+    const tag = homeTag('grouped')
+    const tenant = 'default'
+    for (const beside of ['', ':groups', ':grouped', ':turns', ':held', ':caught', ':caught-groups']) {
+      const inbox = `of${beside.replace(':', '-')}`
+      const list = names.inbox(tag, tenant, inbox)
+      const at = { tenant, inbox, tag }
+      const pass = (group: string) => passed(tag, ` t${inbox}${group === '' ? '' : ` G${group}`}`, { to: inbox })
+      const take = async (max: number) => {
+        const reply = await inboxes.take(at, { token: randomToken(), agent: 'bob', max, lifetime: null, request: '-' })
+        return 'items' in reply ? reply.items.map(({ id }) => id) : []
+      }
+      await inboxes.set(at, { maxCaught: 100, maxCaughtPerGroup: 1 })
+      const places = [await pass('a'), await pass('a'), await pass('b'), await pass('')]
+      const [first, second, other, without] = places.map(({ id }) => id)
+      t.strictSame(await take(1), [first])
+      await pass('a')
+      t.strictSame(await whileMoving(tag, [`${list}${beside}`], () => take(9)), [other, without], `a take, where ${list}${beside} is ahead`)
+      t.match(await inboxes.count(at), { pending: 2, caught: 3, groups: 1 })
+      await whileMoving(tag, [`${list}${beside}`], () => handoffs.done(places[0]!, randomToken(), 'bob', Buffer.alloc(0), ''))
+      t.strictSame(await take(9), [second], 'what has ended made room')
+      const { id: last, ...rest } = await whileMoving(tag, [`${list}${beside}`], () => pass('c'))
+      t.match(rest, { tag })
+      t.strictSame(await take(9), [last])
+      t.match(await inboxes.count(at), { pending: 1, caught: 4, groups: 1 })
+    }
+  })
+
   await t.test('the names of inboxes', async t => {
     const tag = homeTag('named')
     const at = { tenant: 'named', inbox: 'second', tag }
