@@ -14,7 +14,8 @@ redis.call('EXISTS', inbox, inbox .. ':caught', groups, caught)
 
 if after == '-' then
   local pending = redis.call('ZCARD', inbox)
-  local without = redis.call('SCARD', inbox .. ':caught') - redis.call('ZCARD', caught)
+  -- Version 0.2.0 takes what it ended out of the one set alone.
+  local without = math.max(0, redis.call('SCARD', inbox .. ':caught') - redis.call('ZCARD', caught))
   if pending + without > 0 then items[1] = { '', pending, without, oldestIn(inbox) } end
   after = ''
 end

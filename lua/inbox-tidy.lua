@@ -43,12 +43,25 @@ for at = 1, #caught + #delayed do
 end
 local pending = tenant and {} or straysIn(list .. ':groups', partition, 'pending', micros)
 local working = tenant and {} or straysIn(list .. ':caught-groups', partition, 'caught', micros)
+--@if oneredis
+--@else
+-- While the slot moves, a second one would look for lists that the first one emptied.
+if pending[1] then
+  pending, working = { pending[1] }, {}
+else
+  working = { working[1] }
+end
+--@end
+local limit, place
+if #working > 0 then limit, place = perGroupIn(list) end
 if isEmpty then redis.call('ZREM', index, name) end
 if #decided > 0 then redis.call('ZREM', list, unpack(decided)) end
 if #ended > 0 then redis.call('SREM', list .. ':caught', unpack(ended)) end
 if #left > 0 then redis.call('ZREM', list .. ':delayed', unpack(left)) end
 for _, one in ipairs(pending) do leaveGroup(list, one.group, one.member) end
 for _, one in ipairs(working) do
-  if leaveCaughtGroup(list, one.group, one.member, seconds .. micros) then redis.pcall('SPUBLISH', list, 'ended') end
+  if leaveCaughtGroup(list, one.group, one.member, seconds .. micros, limit, place) then
+    redis.pcall('SPUBLISH', list, 'ended')
+  end
 end
 return { 'tidied' }

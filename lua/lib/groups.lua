@@ -64,13 +64,13 @@ local function perGroupIn(inbox)
   local limit, version = string.match(redis.call('GET', inbox .. ':per-group') or '0', '^(%d+) ?(%d*)$')
   return tonumber(limit), tonumber(version)
 end
--- One of its caught handoffs has ended. Returns whether the group can be served again.
-local function leaveCaughtGroup(inbox, group, member, micros)
+-- One of its caught handoffs has ended. `limit` and `place` are those of perGroupIn, read before the script's first
+-- write, since Redis may refuse to read them. Returns whether the group can be served again.
+local function leaveCaughtGroup(inbox, group, member, micros, limit, place)
   local _, _, turns, held, caught = groupKeys(inbox)
   redis.call('ZREM', caught, group .. ' ' .. member)
   local was = redis.call('ZSCORE', held, group)
   if not was then return false end
-  local limit, place = perGroupIn(inbox)
   -- A limit that was raised since has let it go already (bringBack).
   local isBack = place and (limit == 0 or was + 0 < limit)
   redis.call('ZREM', held, group)
@@ -193,7 +193,7 @@ local function planTurns(inbox, prefix, most, now)
     if not group then break end
     if type(group) == 'string' then group = openGroup(plan, group) end
     if isAtLimit(plan, group) then
-      group.isHeld, plan.looks = true, plan.looks - 1
+      plan.looks = plan.looks - 1
     else
       one = nextEntry(plan, group)
     end
@@ -261,7 +261,7 @@ local function takeTurns(plan, count, micros)
     if group.name == '' and (group.last or group.left == 0) then isMissing = false end
     if group.left == 0 then
       over[#over + 1] = group.name
-    elseif group.isHeld and isAtLimit(plan, group) then
+    elseif isAtLimit(plan, group) then
       over[#over + 1], full[#full + 1], full[#full + 2] = group.name, ms(group.caught + group.taken), group.name
     elseif group.last then
       served[#served + 1] = group

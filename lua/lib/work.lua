@@ -92,7 +92,13 @@ end
 -- The same of one that may have a group.
 local function leaveAllCaught(key, member, extra, micros)
   local inbox, group = inboxOf(key, member, extra), groupOf(extra)
-  if group then redis.call('EXISTS', key, inbox .. ':caught', groupKeys(inbox)) end
+  local limit, place
+  if group then
+    redis.call('EXISTS', key, inbox .. ':caught', groupKeys(inbox))
+    limit, place = perGroupIn(inbox)
+  end
   leaveCaught(key, member, extra)
-  if group and leaveCaughtGroup(inbox, group, member, micros) then redis.pcall('SPUBLISH', inbox, 'ended') end
+  if group and leaveCaughtGroup(inbox, group, member, micros, limit, place) then
+    redis.pcall('SPUBLISH', inbox, 'ended')
+  end
 end

@@ -126,7 +126,8 @@ export class InboxRounds {
         for (const { tag, counted } of named.places) {
           const place = { tag, tenant: named.tenant, inbox: named.inbox }
           if (isEmpty(counted)) empty.add(place)
-          else if (typeof counted === 'number' || counted.caught + counted.delayed > 0) stale.add(place)
+          else if (typeof counted === 'number' || counted.caught + counted.delayed > 0 ||
+            counted.maxCaughtPerGroup !== null) stale.add(place)
         }
       }
       if (this.#rounds.signal.aborted || !this.#isSweeping) return

@@ -165,9 +165,7 @@ export class Handoffs {
   }
 
   /** Whether replicas of version 0.2.0 run beside. */
-  hasFormerReplicas (): Promise<boolean> {
-    return this.#formerReplicas.areThere()
-  }
+  hasFormerReplicas (): Promise<boolean> { return this.#formerReplicas.areThere() }
 
   /** Looks up whether this pass was made before, without making it. @returns its reply; null if it wasn't made */
   async passed (handoff: NewHandoff): Promise<PassReply | null> {

@@ -373,6 +373,29 @@ t.test('what is catchable again wakes who waits', async t => {
   t.ok(performance.now() - began < 15_000)
 })
 
+t.test('a group that a waiting take has filled wakes who waits for its next one', async t => {
+  const { pass, items, set, done } = work(one)
+  await set({ max_caught_per_group: 1 })
+  const all = []
+  for (let n = 0; n < 4; n++) all.push(await pass('a'))
+  const began = performance.now()
+  for (const id of all) {
+    const waiting = items(1, 30)
+    await until(async () => await inboxWaiters(one.app) <= 1)
+    const [{ handoff_id: got }] = await waiting as [Json]
+    t.equal(got, id)
+    const next = id === all.at(-1) ? null : items(1, 30)
+    if (next !== null) await until(async () => await inboxWaiters(one.app) === 1)
+    await done(id)
+    if (next === null) continue
+    const [{ handoff_id: second }] = await next as [Json]
+    t.equal(second, all[all.indexOf(id) + 1])
+    await done(second)
+    all.splice(all.indexOf(id) + 1, 1)
+  }
+  t.ok(performance.now() - began < 20_000)
+})
+
 t.test('max_caught and a pause hold for all groups together', async t => {
   const { pass, take, set, look } = work(one)
   for (const group of ['a', 'a', 'b', null]) await pass(group)
@@ -425,6 +448,7 @@ class Model {
 
   take (max: number): string[] {
     const taken: string[] = []
+    const served = new Set<string>()
     while (taken.length < max) {
       const name = this.#turns.shift()
       if (name === undefined) break
@@ -437,7 +461,11 @@ class Model {
       this.#entries.set(name, rest)
       this.caught(name)
       if (rest.length > 0) this.#turns.push(name)
+      served.add(name)
     }
+    const full = this.#turns.filter(name => name !== '' && served.has(name) && this.#of(name) >= this.#limit)
+    for (const name of full) this.#held.set(name, this.#of(name))
+    this.#turns = this.#turns.filter(name => !full.includes(name))
     return taken
   }
 

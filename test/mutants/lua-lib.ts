@@ -24,7 +24,7 @@ export const scriptLibraries: readonly Mutated[] = [
       ["if not rank and plan.isMissing then queue[#queue + 1] = '' end", ''],
       ["if isMissing then served[#served + 1] = { name = '', last = 0 } end", ''],
       ['if one and size > 0 and size + one.bytes + 700 > MAX_TAKEN then', 'if false then'],
-      ['group.isHeld, plan.looks = true, plan.looks - 1', 'plan.looks = plan.looks - 1'],
+      ['elseif isAtLimit(plan, group) then', 'elseif false then'],
       ['group.caught + group.taken >= plan.limit', 'group.caught + group.taken > plan.limit'],
       ['return one.last < other.last', 'return one.last > other.last'],
       ['ms(place + i)', 'ms(place)'],
