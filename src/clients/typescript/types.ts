@@ -35,7 +35,8 @@ export type Settled = WithText<WithAttempt<api.WaitAnswer['items'][number]>>
 export type ManySettled = WithText<Replace<api.WaitAnswer, { items: Settled[] }>>
 export type Inbox = WithText<api.InboxAnswer>
 export type Workers = WithText<api.WorkersAnswer>
-export type GroupList = WithText<Replace<api.GroupsAnswer, { items: Array<WithText<api.GroupsAnswer['items'][number]>> }>>
+type Group = WithText<api.GroupsAnswer['items'][number]>
+export type GroupList = WithText<Replace<api.GroupsAnswer, { items: Group[] }>>
 /** Who a client is. */
 export type Whoami = WithText<api.WhoamiAnswer>
 /** All of a handoff. */
