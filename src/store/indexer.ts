@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isId, tagIn, tagOf } from '../core/ids.ts'
 import { Round } from '../core/round.ts'
@@ -73,6 +74,8 @@ export class Indexer {
     this.#walks = new Round({
       interval: times.tick, isMine: options.isSweeping, run: () => this.#walkWanted(), onFault: options.onFault
     })
+    // Each of these partitions rests by itself.
+    setMaxListeners(sizes.walkedAtOnce, this.#walks.signal)
   }
 
   start (): void {
