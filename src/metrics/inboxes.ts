@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { Unavailable } from '../core/errors.ts'
 import { Round } from '../core/round.ts'
 import type { Memory } from '../store/health.ts'
 import type { Counted, InboxPlace, NamedInbox } from '../store/inboxes.ts'
@@ -34,18 +35,18 @@ interface InboxFigures {
 /** How many handoffs of a tenant wait for a person. */
 interface TenantFigure { tenant: string, waiting: number }
 
-/** A round's figures. `live`: of the tenants where that is limited. */
-interface Found {
-  inboxes: InboxFigures[]
-  approvals: TenantFigure[]
-  live: Array<{ tenant: string, live: number }>
-}
+/** A round's figures. */
+interface Found { inboxes: InboxFigures[], approvals: TenantFigure[] }
 
 /**
- * `memory` is null where Redis doesn't report it. `age`: how long ago the round began that found the rest, in
- * milliseconds.
+ * `memory` is null where Redis doesn't report it. `live`: of the tenants where that is limited, by rounds of its own.
+ * `age`: how long ago the round began that found the rest, in milliseconds.
  */
-export interface Figures extends Found { memory: Memory | null, age: number }
+export interface Figures extends Found {
+  memory: Memory | null
+  live: Array<{ tenant: string, live: number }>
+  age: number
+}
 
 /**
  * Counts what all inboxes have, in rounds, while this replica sweeps. Only the sweeping one does, so that a sum over
@@ -56,10 +57,14 @@ export class InboxRounds {
   readonly #maxInboxes: number
   readonly #times: typeof standardTimes
   readonly #rounds: Round
+  /** A Cluster takes long to count what many tenants have: inboxes don't wait for that. */
+  readonly #liveRounds: Round
+  readonly #onFault: (error: unknown) => void
   /** The tenants whose live handoffs are limited, all of their agents' together. */
   limited: () => string[] = () => []
   #nextAt = 0
   #last: Found & { at: number } | undefined
+  #live: Figures['live'] = []
   #memory: { read: Memory | null, at: number } = { read: null, at: -Infinity }
 
   /** @param maxInboxes how many inboxes have figures of their own @param times tests have shorter ones */
@@ -70,14 +75,26 @@ export class InboxRounds {
     this.#store = store
     this.#maxInboxes = maxInboxes
     this.#times = times
+    this.#onFault = onFault
+    const isMine = () => this.#isSweeping
     this.#rounds = new Round({
       interval: times.tick,
-      isMine: () => this.#isSweeping,
+      isMine,
       notMine: () => {
         this.#last = undefined
         this.#nextAt = 0
       },
       run: () => this.#roundIfDue(),
+      onFault,
+    })
+    this.#liveRounds = new Round({
+      interval: times.tick,
+      isMine,
+      notMine: () => { this.#live = [] },
+      run: async () => {
+        await this.countLive()
+        return times.round
+      },
       onFault,
     })
   }
@@ -86,12 +103,18 @@ export class InboxRounds {
   get figures (): Figures | null {
     if (this.#last === undefined || !this.#isSweeping) return null
     const { at, ...found } = this.#last
-    return { ...found, memory: this.#memory.read, age: performance.now() - at }
+    return { ...found, live: this.#live, memory: this.#memory.read, age: performance.now() - at }
   }
 
   /** The first round begins as soon as this replica sweeps. */
-  start (): void { this.#rounds.wake(this.#times.tick) }
-  stop (): Promise<void> { return this.#rounds.stop() }
+  start (): void {
+    this.#rounds.wake(this.#times.tick)
+    this.#liveRounds.wake(this.#times.tick)
+  }
+
+  async stop (): Promise<void> {
+    await Promise.all([this.#rounds.stop(), this.#liveRounds.stop()])
+  }
 
   get #isSweeping (): boolean {
     return this.#store.sweeper.isSweeping
@@ -137,28 +160,30 @@ export class InboxRounds {
       if (now > this.#memory.at + this.#times.round) await this.#readMemory()
       before = performance.now()
     }
-    const live = await this.#countLive()
-    if (this.#rounds.signal.aborted || !this.#isSweeping) return
     // A long round is followed sooner: the next one is to end before these figures are too old.
     const took = performance.now() - at
     this.#nextAt = at + Math.min(this.#times.round, Math.max(0, 0.9 * this.#times.maxAge - took))
-    this.#last = { inboxes: inboxes.all(), approvals: approvals.all(), live, at }
+    this.#last = { inboxes: inboxes.all(), approvals: approvals.all(), at }
     for (const place of [...empty.items, ...stale.items]) {
       if (this.#rounds.signal.aborted || !this.#isSweeping) return
       await this.#store.inboxes.tidy(place)
     }
   }
 
-  /** Ends early if this replica stops sweeping. */
-  async #countLive (): Promise<Found['live']> {
-    const found = []
+  /** It ends early, without figures, if this replica stops sweeping. A tenant whose count fails has none this time. */
+  async countLive (): Promise<void> {
+    const found: Figures['live'] = []
     for (const tenant of this.limited().slice(0, maxTenants)) {
       const before = performance.now()
-      found.push({ tenant, live: await this.#store.live.count(tenant, null) })
-      if (this.#rounds.signal.aborted || !this.#isSweeping) break
+      try {
+        found.push({ tenant, live: await this.#store.live.count(tenant, null) })
+      } catch (error) {
+        if (!(error instanceof Unavailable)) this.#onFault(error)
+      }
+      if (this.#liveRounds.signal.aborted || !this.#isSweeping) return
       await sleep(performance.now() - before, undefined, { ref: false })
     }
-    return found
+    this.#live = found
   }
 
   /** In a long round several times: it doesn't depend on how many inboxes there are. */

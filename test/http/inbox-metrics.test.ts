@@ -32,6 +32,7 @@ async function sweeping (t: Test, env: Record<string, string> = {}, isSpread = f
 /** What /metrics shows of a family after one more round: by its labels. */
 async function figures ({ app }: TestApp, family: string): Promise<Record<string, number>> {
   await app.inboxRounds.round()
+  if (family === 'live') await app.inboxRounds.countLive()
   return shown(await scrape(app), family)
 }
 
@@ -248,6 +249,38 @@ t.test('the sweeping replica alone shows them, and forgets names that have nothi
     walk.isLong = false
     await until(() => rounds.figures!.inboxes !== shown)
     t.strictSame(faults, [], 'Redis that is away is no fault of ours')
+  })
+
+  await t.test('no figure of inboxes waits for counts of what is live, and a count that fails loses its own figure alone', async t => {
+    const { inboxes, sweeper } = store
+    const counts: Array<{ tenant: string, resolve (live: number): void, reject (error: Error): void }> = []
+    const live = { count: (tenant: string) => new Promise<number>((resolve, reject) => counts.push({ tenant, resolve, reject })) } as unknown as typeof store.live
+    const faults: unknown[] = []
+    const times = { round: 5, afterFailure: 10, maxAge: 20, tick: 5 }
+    const rounds = new InboxRounds({ inboxes, sweeper, live, memory: async () => null }, 1, error => faults.push(error), times)
+    rounds.limited = () => ['a', 'b', 'c', 'd']
+    const counted = async (n: number) => await until(() => counts[n])
+    rounds.start()
+    t.teardown(async () => {
+      const stopped = rounds.stop()
+      for (const { resolve } of counts) resolve(0)
+      await stopped
+    })
+    const first = await until(() => rounds.figures)
+    await until(() => rounds.figures!.inboxes !== first.inboxes)
+    t.strictSame([counts.map(({ tenant }) => tenant), rounds.figures!.live], [['a'], []])
+    const [unavailable, fault] = [new Unavailable('away'), new Error('odd')]
+    counts[0]!.resolve(1)
+    ;(await counted(1)).reject(unavailable)
+    ;(await counted(2)).reject(fault)
+    ;(await counted(3)).resolve(4)
+    await counted(4)
+    const found = [{ tenant: 'a', live: 1 }, { tenant: 'd', live: 4 }]
+    t.strictSame(rounds.figures!.live, found)
+    t.strictSame(faults, [fault])
+    counts[4]!.resolve(2)
+    await counted(5)
+    t.strictSame(rounds.figures!.live, found, 'those of before, until the next ones are there')
   })
 
   await t.test('rounds come by themselves, and vanish with the sweep', async t => {
