@@ -31,8 +31,10 @@ export async function setLimit (
     return `\nlimit  ${now}${before[kind] === null || before[kind] === limit[kind] ? '' : ` (before: ${before[kind]})`}`
   })
   const isSame = kinds.every(([kind]) => limit[kind] === before[kind])
+  const isFirst = limit.agent !== null && limit.maxLive !== null && before.maxLive === null
+  const note = '\nnote   what it passed before is counted first: with very many that takes longer than 2 s'
   print(`${isSame ? 'it was so before; nothing changed' : 'set: within 2 s this holds everywhere'}\n` +
-    `for    ${words(limit)}${lines.join('')}`)
+    `for    ${words(limit)}${lines.join('')}${isFirst ? note : ''}`)
 }
 
 /** Takes their limits away. Without one nothing changes, and that is no error. */
