@@ -23,7 +23,7 @@ export class LiveHandoffs {
   readonly #keyNames: KeyNames
   readonly #tags: readonly string[]
   /** Whether one call may use keys of several partitions. In a Cluster a count is a call for each. */
-  readonly isOneRedis: boolean
+  readonly #isOneRedis: boolean
   /** The last counts of a Cluster's partitions, for those whose master isn't reached. */
   readonly #kept = new LRUCache<string, Float64Array>({ max: maxKept })
 
@@ -34,7 +34,7 @@ export class LiveHandoffs {
     this.#scripts = scripts
     this.#keyNames = keyNames
     this.#tags = tags
-    this.isOneRedis = isOneRedis
+    this.#isOneRedis = isOneRedis
   }
 
   /**
@@ -46,7 +46,7 @@ export class LiveHandoffs {
     const listIn = (tag: string) => agent === null
       ? this.#keyNames.due(tag, tenant)
       : this.#keyNames.run(tag, 'run', tenant, agentsRun(agent))
-    if (!this.isOneRedis) return this.#countByPartition(`${tenant}/${agent ?? ''}`, listIn)
+    if (!this.#isOneRedis) return this.#countByPartition(`${tenant}/${agent ?? ''}`, listIn)
     const lists = [...new Set(this.#tags.map(listIn))]
     let count = 0
     for (const some of inGroups(inGroups(lists, callSizes.listsACall), callSizes.callsAtOnce.oneRedis)) {

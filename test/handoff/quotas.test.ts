@@ -9,10 +9,10 @@ import type { Store } from '../../src/store/store.ts'
 
 function quotas (max: number) {
   const asked: Array<{ resolve (live: number): void, reject (error: Error): void }> = []
-  const limits = { maxLiveOf: (tenant: string) => tenant === 'acme' ? { all: max, agents: new Map() } : undefined, maxLives: () => new Map() }
-  const live = { isOneRedis: true, count: () => new Promise<number>((resolve, reject) => { asked.push({ resolve, reject }) }) }
+  const limits = { maxLiveOf: (tenant: string) => tenant === 'other' ? undefined : { all: max, agents: new Map() }, maxLives: () => new Map() }
+  const live = { count: () => new Promise<number>((resolve, reject) => { asked.push({ resolve, reject }) }) }
   const all = new Quotas(limits as unknown as LimitTable, { live, indexer: {} } as unknown as Pick<Store, 'live' | 'indexer'>)
-  return { all, asked, take: async () => await all.of({ tenant: 'acme', agent: 'a' })!.take() !== null }
+  return { all, asked, take: async (tenant = 'acme') => await all.of({ tenant, agent: 'a' })!.take() !== null }
 }
 
 t.test('what is let through while a count is under way counts on in it', async t => {
@@ -21,18 +21,24 @@ t.test('what is let through while a count is under way counts on in it', async t
   const { all, asked, take } = quotas(3)
   t.equal(all.of({ tenant: 'other', agent: 'a' }), undefined)
   const first = [take(), take(), take(), take()]
+  await turn()
   t.equal(asked.length, 1, 'all share one count')
   asked[0]!.resolve(1)
   t.strictSame(await Promise.all(first), [true, true, false, false])
   t.equal(asked.length, 1, 'a young one refuses')
 
-  now += 150
+  now += 1000
+  t.equal(await take(), false)
+  t.equal(asked.length, 1, 'for as long as Retry-After says')
+  now += 1
   const refused = take()
+  await turn()
   t.equal(asked.length, 2, 'an older one doesn’t')
   asked[1]!.resolve(1)
   t.equal(await refused, true)
   now += 1100
   t.equal(await take(), true, 'it isn’t waited for')
+  await turn()
   t.equal(asked.length, 3, 'but counted anew')
   const last = take()
   asked[2]!.resolve(2)
@@ -44,18 +50,69 @@ t.test('a count that fails is made again, and one that is too old isn’t used',
   t.intercept(performance, 'now', { value: () => now })
   const { asked, take } = quotas(5)
   const failing = take()
+  await turn()
   asked[0]!.reject(new Unavailable('away'))
   await t.rejects(failing, Unavailable)
   const next = take()
+  await turn()
   asked[1]!.resolve(0)
   t.equal(await next, true)
   now += 1500
   t.equal(await take(), true)
+  await turn()
   asked[2]!.reject(new Unavailable('away'))
   await turn()
   now += 600
   const late = take()
+  await turn()
   t.equal(asked.length, 4)
   asked[3]!.reject(new Unavailable('away'))
-  await t.rejects(late, Unavailable)
+  await t.rejects(Promise.race([late, turn()]), Unavailable)
+})
+
+t.test('two are counted at once; meanwhile the last counts of the others refuse, until they are too old', async t => {
+  let now = 10_000
+  t.intercept(performance, 'now', { value: () => now })
+  const { asked, take } = quotas(1)
+  const tenants = ['a', 'b', 'c', 'd']
+  const first = Promise.all(tenants.map(tenant => take(tenant)))
+  await turn()
+  t.equal(asked.length, 2, 'two at once')
+  for (const n of [0, 1]) asked[n]!.resolve(1)
+  await turn()
+  t.equal(asked.length, 4, 'then the others')
+  for (const n of [2, 3]) asked[n]!.resolve(1)
+  t.strictSame(await first, [false, false, false, false])
+
+  now += 1500
+  const counted = Promise.all([take('a'), take('b')])
+  t.strictSame(await Promise.race([Promise.all([take('c'), take('d')]), turn('they wait')]), [false, false], 'by the last count')
+  t.equal(asked.length, 6)
+  now += 600
+  const [old, late] = [take('c'), take('d')]
+  await turn()
+  t.equal(asked.length, 6, 'an older one refuses none: they wait for their turn')
+  asked[4]!.resolve(0)
+  asked[5]!.resolve(1)
+  t.strictSame(await counted, [true, false])
+  await turn()
+  t.equal(asked.length, 8)
+  asked[6]!.resolve(0)
+  asked[7]!.resolve(1)
+  t.strictSame([await old, await late], [true, false])
+})
+
+t.test('a count that has waited for long is given up', async t => {
+  let now = 10_000
+  t.intercept(performance, 'now', { value: () => now })
+  const { asked, take } = quotas(1)
+  const [one, other, late] = [take('a'), take('b'), take('c')]
+  await turn()
+  now += 2001
+  asked[0]!.reject(new Unavailable('away'))
+  await t.rejects(one, Unavailable)
+  await t.rejects(Promise.race([late, turn()]), Unavailable)
+  t.equal(asked.length, 2)
+  asked[1]!.resolve(0)
+  t.equal(await other, true)
 })

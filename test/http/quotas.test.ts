@@ -67,6 +67,13 @@ for (const isSpread of [false, true]) {
     t.equal((await ask('GET', `/api/status/${first}`)).statusCode, 200, 'all else goes on')
     t.equal((await as('none').pass()).statusCode, 201, 'and so do other tenants')
     t.equal(await store.live.count('counts', null), 6)
+    const calls = { before: callsOf(store, 'count'), ofCount: 0 }
+    await store.live.count('counts', null)
+    calls.ofCount = callsOf(store, 'count') - calls.before
+    const statuses = new Set<number>()
+    for (const begun = performance.now(); performance.now() - begun < 600;) statuses.add((await pass()).statusCode)
+    t.strictSame([...statuses], [429])
+    t.ok(callsOf(store, 'count') - calls.before <= 2 * calls.ofCount, 'refusals make at most one count a second')
     await limit('counts', null, 7)
     await room()
     await refused()
@@ -245,7 +252,12 @@ for (const isSpread of [false, true]) {
     for (const id of ids.slice(1, 2)) await ben.ask('GET', `/api/catch/${id}`)
     await ben.passed()
     await limit('before', 'ann', 4)
+    const warnings: Error[] = []
+    const warned = (warning: Error) => { warnings.push(warning) }
+    process.on('warning', warned)
     await store.indexer.walk('before')
+    process.off('warning', warned)
+    t.strictSame(warnings, [])
     t.equal(await store.live.count('before', 'ann'), 4)
     await ann.refused()
     await store.indexer.walk('before')

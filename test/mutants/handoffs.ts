@@ -229,6 +229,9 @@ export const handoffs: readonly Mutated[] = [
       ['undo()\n      return null', 'return null'],
       ['this.#last.live + this.#last.passed >= max', 'this.#last.live + this.#last.passed > max'],
       ['const counts = this.#next === undefined ? [this.#last] : [this.#last, this.#next]', 'const counts = [this.#last]'],
+      ['(this.#isFull(max) && !isQueued)', 'this.#isFull(max)'],
+      ['if (!this.#renewing.isQueued) this.#next = begunNow()', ''],
+      ["if (performance.now() - asked > ages.used) throw new Unavailable('Redis did not answer in time')", ''],
     ],
   },
 ]

@@ -1,15 +1,20 @@
 import { LRUCache } from 'lru-cache'
+import pLimit from 'p-limit'
+import type { LimitFunction } from 'p-limit'
 import type { LimitTable } from '../../auth/limit-table.ts'
+import { Unavailable } from '../../core/errors.ts'
 import type { Caller } from '../../core/model.ts'
 import { agentsRun } from '../../store/live.ts'
 import type { LiveHandoffs } from '../../store/live.ts'
 import type { Store } from '../../store/store.ts'
 
 /**
- * In milliseconds: how old a count may be that lets a pass through, from which age on it is made anew meanwhile, and
- * how old one may be that refuses a pass: a Cluster makes a call for each partition.
+ * In milliseconds: how old a count may be, and from which age on it is made anew. A pass that the old one lets through
+ * doesn't wait for the new one. One that it refuses does, unless others' counts come first.
  */
-const ages = { admits: 2000, renewed: 1000, refuses: { oneRedis: 100, cluster: 1000 } }
+const ages = { used: 2000, renewed: 1000 }
+/** How many are made at once, of all tenants and agents: each goes through all partitions. */
+const countsAtOnce = 2
 /** Of how many tenants and agents the counts are kept. */
 const maxCounts = 10_000
 
@@ -25,7 +30,7 @@ interface Quota {
 export class Quotas {
   readonly #limits: Pick<LimitTable, 'maxLiveOf'>
   readonly #live: LiveHandoffs
-  readonly #refusesFor: number
+  readonly #turn = pLimit(countsAtOnce)
   readonly #counts = new LRUCache<string, LiveCount>({ max: maxCounts })
 
   constructor (limits: LimitTable, { live, indexer }: Pick<Store, 'live' | 'indexer'>) {
@@ -33,7 +38,6 @@ export class Quotas {
     this.#live = live
     indexer.limited = () => limits.maxLives()
     limits.onMaxLive = tenant => indexer.countLive(tenant)
-    this.#refusesFor = live.isOneRedis ? ages.refuses.oneRedis : ages.refuses.cluster
   }
 
   /** Undefined if there is no limit, as for most. */
@@ -53,7 +57,7 @@ export class Quotas {
     const name = `${tenant}/${agent ?? ''}`
     const known = this.#counts.get(name)
     if (known !== undefined) return known
-    const count = new LiveCount(() => this.#live.count(tenant, agent), this.#refusesFor)
+    const count = new LiveCount(() => this.#live.count(tenant, agent), this.#turn)
     this.#counts.set(name, count)
     return count
   }
@@ -83,22 +87,24 @@ interface LiveFigure { begun: number, live: number, passed: number }
  */
 class LiveCount {
   readonly #read: () => Promise<number>
-  readonly #refusesFor: number
+  readonly #turn: LimitFunction
   #last: LiveFigure = { begun: -Infinity, live: 0, passed: 0 }
   #next: LiveFigure | undefined
-  #reading: Promise<void> | undefined
+  #renewing: { ended: Promise<void>, isQueued: boolean } | undefined
 
-  constructor (read: () => Promise<number>, refusesFor: number) {
+  constructor (read: () => Promise<number>, turn: LimitFunction) {
     this.#read = read
-    this.#refusesFor = refusesFor
+    this.#turn = turn
   }
 
   async take (max: number): Promise<(() => void) | null> {
     const age = this.#age()
-    if (age > ages.admits) await this.#renew()
-    // Those who need it will meet its failure.
-    else if (age > ages.renewed) this.#renew().catch(() => {})
-    if (this.#isFull(max) && this.#age() > this.#refusesFor) await this.#renew()
+    if (age > ages.renewed) {
+      const { ended, isQueued } = this.#renew()
+      if (age > ages.used || (this.#isFull(max) && !isQueued)) await ended
+      // Those who need it will meet its failure.
+      else ended.catch(() => {})
+    }
     if (this.#isFull(max)) return null
     // One that is being counted may be in that count or not.
     const counts = this.#next === undefined ? [this.#last] : [this.#last, this.#next]
@@ -114,15 +120,26 @@ class LiveCount {
     return performance.now() - this.#last.begun
   }
 
-  /** All that ask meanwhile share one count. */
-  #renew (): Promise<void> {
-    this.#reading ??= this.#count().finally(() => { this.#reading = this.#next = undefined })
-    return this.#reading
+  /** All that ask meanwhile share one count. `isQueued`: others' counts come first. */
+  #renew (): { ended: Promise<void>, isQueued: boolean } {
+    if (this.#renewing !== undefined) return this.#renewing
+    const asked = performance.now()
+    const ended = this.#turn(() => this.#count(asked)).finally(() => { this.#renewing = this.#next = undefined })
+    this.#renewing = { ended, isQueued: this.#turn.pendingCount > 0 }
+    // It is read a moment later: what is let through from now on counts in it.
+    if (!this.#renewing.isQueued) this.#next = begunNow()
+    return this.#renewing
   }
 
-  async #count (): Promise<void> {
-    const count = this.#next = { begun: performance.now(), live: 0, passed: 0 }
+  /** Behind a slow Redis those that have waited for long are given up: nobody waits for all that come first. */
+  async #count (asked: number): Promise<void> {
+    if (performance.now() - asked > ages.used) throw new Unavailable('Redis did not answer in time')
+    const count = this.#next ??= begunNow()
     count.live = await this.#read()
     this.#last = count
   }
+}
+
+function begunNow (): LiveFigure {
+  return { begun: performance.now(), live: 0, passed: 0 }
 }
