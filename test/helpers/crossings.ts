@@ -95,6 +95,7 @@ const needs: Record<string, Need> = {
   waitFor: { who: 'alice', there: done },
   // A cursor that the service never gave.
   inboxes: { who: 'alice', there: async tenant => ({ ...await pending(tenant), 'c+/=': undefined }) },
+  groups: { who: 'alice', there: async tenant => ({ ...await pending(tenant), 'c+/=': undefined }) },
   setInbox: { who: 'operator', there: pending },
   list: { who: 'alice', there: failed },
   redrive: { who: 'operator', there: failed },
