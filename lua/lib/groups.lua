@@ -255,7 +255,7 @@ local function takeTurns(plan, count, micros)
   if #plan.back > 0 then return bringBack(plan, micros) end
   local groups, grouped, turns, held = groupKeys(plan.inbox)
   local own, members, entries = leaversOf(plan, count)
-  local isOver, served, over, full = redis.call('ZCARD', groups) == #entries, {}, {}, {}
+  local isOver, names, served, over, full = redis.call('ZCARD', groups) == #entries, {}, {}, {}, {}
   local isMissing = plan.isMissing
   for _, group in ipairs(plan.groups) do
     if group.name == '' and (group.last or group.left == 0) then isMissing = false end
@@ -264,16 +264,19 @@ local function takeTurns(plan, count, micros)
     elseif isAtLimit(plan, group) then
       over[#over + 1], full[#full + 1], full[#full + 2] = group.name, ms(group.caught + group.taken), group.name
     elseif group.last then
-      served[#served + 1] = group
+      names[group.last] = group.name
     end
   end
-  if isMissing then served[#served + 1] = { name = '', last = 0 } end
+  -- In the order in which they were served last; what has no group, if it is missing, comes before them.
+  if isMissing then served[1] = '' end
+  for at = 1, count do
+    if names[at] then served[#served + 1] = names[at] end
+  end
   if isOver then
     over[#over + 1] = ''
   elseif #served > 0 then
-    table.sort(served, function(one, other) return one.last < other.last end)
     local place, scores = endOfTurns(turns, micros), {}
-    for i, group in ipairs(served) do scores[2 * i - 1], scores[2 * i] = ms(place + i), group.name end
+    for i, name in ipairs(served) do scores[2 * i - 1], scores[2 * i] = ms(place + i), name end
     redis.call('ZADD', turns, unpack(scores))
   end
   if #full > 0 then redis.call('ZADD', held, unpack(full)) end
