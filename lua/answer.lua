@@ -57,11 +57,11 @@ if isFull(#note + #answer) then return { 'full' } end
 local outbox, ask = openOutbox(key, key, member), openAsk(key, member, extra)
 local decisions = of == 'p' and openDecisions(key, member)
 openCalls(key, member, extra)
-local before, caught, rest = string.match(record, '^2?:?(%l+ %S+ %d+ %d+ %S+ %S+) (%d+) %d+(.*)$')
+local before, caught, rest = string.match(record, '^[24]?:?(%l+ %S+ %d+ %d+ %S+ %S+) (%d+) %d+(.*)$')
 local until_done, beat
 until_done, beat, extra = restFrom(extra, now, ask.left, math.min(tonumber(deadline), caught + max))
 extra = string.gsub(extra, ' z%S+', '') .. ' z' .. ask.words .. '/a' .. ms(now) .. '/' .. agent
-record = '2:' .. before .. ' ' .. caught .. ' ' .. ms(until_done) .. rest
+record = markOf(record) .. before .. ' ' .. caught .. ' ' .. ms(until_done) .. rest
 redis.call('ZREM', ask.list, member)
 redis.call('HSET', key, 's', record, 'x', extra, 'a', token .. ' ' .. #note .. ' ' .. note .. answer)
 keepWork(key, until_done, retention, extra)

@@ -38,7 +38,7 @@ if isFull(#question + #texts - redis.call('HSTRLEN', key, 'u')) then return { 'f
 local outbox, list = openOutbox(key, key, member), asksList(key, member, of)
 isHere(key, list)
 openCalls(key, member, extra)
-local before, caught, deadline, rest = string.match(record, '^2?:?(%l+ %S+ %d+ %d+ %S+ %S+) (%d+) (%d+)(.*)$')
+local before, caught, deadline, rest = string.match(record, '^[24]?:?(%l+ %S+ %d+ %d+ %S+ %S+) (%d+) (%d+)(.*)$')
 extra = worker == '' and (extra or '') or withWorker(extra, worker)
 -- The new question takes the place of the last one: a list that is empty in between would be looked for on the other
 -- node while its slot moves.
@@ -49,7 +49,7 @@ local until_done, beat
 until_done, beat, extra = restFrom(extra, expires, left, math.max(tonumber(deadline), caught + max))
 extra = string.gsub(extra, ' z%S+', '') ..
   ' z' .. id .. '/' .. of .. '/' .. ms(now) .. '/' .. ms(expires) .. '/o' .. ms(left)
-record = '2:' .. before .. ' ' .. caught .. ' ' .. ms(until_done) .. rest
+record = markOf(record) .. before .. ' ' .. caught .. ' ' .. ms(until_done) .. rest
 redis.call('HSET', key, 's', record, 'x', extra, 'q', question,
   'u', token .. ' ' .. digest .. ' ' .. lengths .. ' ' .. texts)
 redis.call('HDEL', key, 'a')

@@ -4,9 +4,9 @@
 -- KEYS: 1 prefix:{tag}:calls   the tenants that have some here  2 prefix:{tag}:calls:tenant   the tenant's
 -- ARGV: 1 the call's deadline (ms)  2 the tenant  3 how many at most  4 after how long each is due again (ms)
 --       5 prefix:{tag}:call:tenant:
--- Replies: {'claimed', now, first, id, target, text, passed, noted, tried, result, omitted, …}  first: when the first
---                     of all that are left is due, or empty; the other parts are fields o, e, c, t, n, r and R of each;
---                     together they have a megabyte at most, or are one
+-- Replies: {'claimed', now, first, id, target, text, passed, noted, tried, result, omitted, origin, …}  first: when the
+--                     first of all that are left is due, or empty; the others are fields o, e, c, t, n, r, R and x of
+--                     each; together they have a megabyte at most, or are one
 --@include late
 local calls, due, tenant, lease, prefix = KEYS[1], KEYS[2], ARGV[2], ARGV[4], ARGV[5]
 local ids, bytes, gone = redis.call('ZRANGE', due, '-inf', ms(now), 'BYSCORE', 'LIMIT', 0, ARGV[3]), 0, {}
@@ -15,13 +15,13 @@ local claimed, taken = { 'claimed', ms(now), '' }, {}
 -- comes before the first write.
 redis.call('EXISTS', due, calls)
 for _, id in ipairs(ids) do
-  local found = redis.call('HMGET', prefix .. id, 'o', 'e', 'c', 't', 'n', 'r', 'R')
+  local found = redis.call('HMGET', prefix .. id, 'o', 'e', 'c', 't', 'n', 'r', 'R', 'x')
   local size = #(found[6] or '') + 500
   if bytes > 0 and bytes + size > 1048576 then break end
   if found[1] then
     bytes = bytes + size
     claimed[#claimed + 1] = id
-    for at = 1, 7 do claimed[#claimed + 1] = found[at] end
+    for at = 1, 8 do claimed[#claimed + 1] = found[at] end
     taken[#taken + 1], taken[#taken + 2] = ms(now + lease), id
   else
     -- Alone it would look gone where its slot moves to, while it is still on the other node.

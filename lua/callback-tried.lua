@@ -16,7 +16,7 @@ if not tried or string.match(tried, '^%d+') ~= ARGV[4] then return { 'unknown' }
 local how = ARGV[6] .. ' ' .. ARGV[7] .. ' ' .. ms(now)
 local record, counts = unpack(redis.call('HMGET', key, 's', 'O'))
 -- An id can come back with another handoff.
-if counts and string.match(record, '^[23]?:?%l+ %S+ (%d+)') == created then
+if counts and string.match(record, '^[2-5]?:?%l+ %S+ (%d+)') == created then
   local pending, delivered, failed, number = string.match(counts, '^(%d+) (%d+) (%d+) %S+ %S+ %S+ (%d+)$')
   if outcome ~= 'again' then pending = math.max(0, pending - 1) end
   if outcome == 'delivered' then delivered = delivered + 1 end

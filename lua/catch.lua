@@ -15,7 +15,8 @@
 --          {'expired', now, record, extra, decision} {'cancelled', …} {'rejected', …} {'already_caught', …}
 --          {'already_done', …} {'already_failed', …} {'already_declined', …} {'approval_required', …} {'blocked', …}
 --          {'not_yet', …}
---          {'larger'}  it could be caught, or was before, but has more bytes than ARGV 4
+--          {'locked', name}  it could be caught, or was before, but this replica doesn't have the key of this name
+--          {'larger'}  likewise, but has more bytes than ARGV 4
 --          {'newer'}
 --@include appending
 --@if several
@@ -57,12 +58,16 @@ if not isPlain then
   if over then return over end
   if status == 'caught' then
     if by .. ' ' .. made_by ~= words then return { 'already_caught', now, record, extra } end
+    local lock = lockOn(extra, decision, checkpoint)
+    if lock then return { 'locked', lock } end
     if isLarger then return { 'larger' } end
     return { 'replayed', created, payload, decision, trace, extra and record, extra, schema, checkpoint }
   end
   if approval == 'waiting' then return { 'approval_required', now, record, extra } end
-  if string.sub(record, 1, 2) == '3:' then return { 'blocked', now, record, extra } end
+  if isBlockedRecord(record) then return { 'blocked', now, record, extra } end
   if now < tonumber(extra and string.match(extra, ' a(%d+)') or 0) then return { 'not_yet', now, record, extra } end
+  local lock = lockOn(extra, decision, checkpoint)
+  if lock then return { 'locked', lock } end
   if isLarger then return { 'larger' } end
 
   local outbox = openOutbox(key, key, member)

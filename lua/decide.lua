@@ -8,7 +8,9 @@
 --       6 tenant:id  7 when the handoff that the person saw was passed (ms); empty if not given
 --       8 the digest of what the person saw; empty if not given  9 whose token it came with (lib/record.lua, word U);
 --       empty for a key  10 who signed in by an issuer, JSON members in base64url; empty for others
---       11 the note, JSON text; null for none
+--       11 what a sealed note is bound to: the id of the first attempt, as far as the call knows; - for one that
+--       isn't sealed
+--       12 the note, JSON text; null for none
 -- Replies: {'approved', decided} {'rejected', decided}   from now on
 --          {'replayed', decided}                     the same operation decided this before; nothing changed
 --          {'not_found'}
@@ -16,11 +18,13 @@
 --          {'already_decided', now, record, extra, decision}  there was a decision before, the same or not
 --          {'cancelled', now, record, extra} {'expired', …} {'self_approval', …}
 --          {'content_changed', now, record, extra}   not the handoff that the person saw; nothing changed
+--          {'locked', name}          this replica doesn't have the key of this name, which made the digest
+--          {'origin', first}         another one is the first attempt; nothing changed
 --          {'newer'} {'full'}
---@include late appending events inbox runs ended decisions
+--@include late appending events inbox runs ended decisions work
 local key, due = KEYS[1], KEYS[2]
-local verdict, token, decided_by, retention, member, seen, digest, subject, person, note =
-  ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11]
+local verdict, token, decided_by, retention, member, seen, digest, subject, person, first, note =
+  ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11], ARGV[12]
 local isYes = verdict == 'approved'
 micros = seconds .. micros
 local record, decision, extra, task, content = unpack(redis.call('HMGET', key, 's', 'd', 'x', 't', 'h'))
@@ -40,9 +44,14 @@ if passed_by == decided_by or extra and string.match(extra, ' U(%S+)') == subjec
   return { 'self_approval', now, record, extra }
 end
 -- An id can come back: a pass with the Idempotency-Key of a handoff that is gone makes the same id again.
-if seen ~= '' and seen ~= created or digest ~= '' and digest ~= content then
+local compared, sealed = string.match(content or '', '^([^.]*)%.?(.*)$')
+local lock = digest ~= '' and string.match(compared, '^~(........)')
+if lock and isMissing(lock) then return { 'locked', lock } end
+if seen ~= '' and seen ~= created or digest ~= '' and digest ~= compared then
   return { 'content_changed', now, record, extra }
 end
+local origin = originOf(extra, member)
+if first ~= '-' and origin ~= first then return { 'origin', origin } end
 --@if full
 if isFull(#note) then return { 'full' } end
 --@end
@@ -68,8 +77,10 @@ end
 if isYes then
   record = string.gsub(record, 'pending waiting', 'pending approved', 1)
 else
-  record = string.gsub(string.gsub(record, 'pending waiting', 'rejected rejected', 1), '^3', '2')
+  record = markOf(record) .. string.gsub(string.match(record, '%l.*'), 'pending waiting', 'rejected rejected', 1)
 end
+if digest ~= '' and sealed ~= '' then digest = sealed end
+if sealed ~= '' then content = sealed end
 local made_by = digest .. person == '' and token or token .. '/' .. digest .. (person == '' and '' or '.' .. person)
 redis.call('HSET', key, 's', record,
   'd', now .. ' ' .. decided_by .. ' ' .. made_by .. ' ' .. note)

@@ -7,7 +7,7 @@
 --       6 that result
 -- Replies: (now)  from now on
 --          {'replayed', now, record, extra}  the same operation made it done before; nothing changed
---          {'unchecked', digest, schema}  it could be done once the result has been checked against this schema
+--          {'unchecked', digest, schema, extra}  it could be done once the result has been checked against this schema
 --          {'not_found'} {'expired', now, record, extra} {'rejected', now, record, extra, decision} {'cancelled', …}
 --          {'not_caught', …} {'not_the_catcher', …} {'already_done', …} {'already_failed', …} {'already_declined', …}
 --          {'newer'} {'full'}
@@ -36,7 +36,7 @@ if not at or string.sub(record, 1, 7) ~= 'caught ' or string.find(record, ' ', a
   local refusal = unheld(key, record, extra, agent, token, now)
   if refusal then return refusal end
   local wanted = extra and string.match(extra, ' s(%S+)')
-  if wanted and wanted ~= satisfied then return { 'unchecked', wanted, call('HGET', key, 'r') } end
+  if wanted and wanted ~= satisfied then return { 'unchecked', wanted, call('HGET', key, 'r'), extra } end
   local named = worker and withWorker(extra, worker)
   if named and named ~= extra then
     record = extra and record or '2:' .. record
@@ -54,6 +54,8 @@ local copied = #result <= 262144 and copies * #result or 0
 if isFull(#result + copied - call('HSTRLEN', key, 'p')) then return { 'full' } end
 --@end
 
+local first = string.byte(result)
+local isSealed = first == 1 or first == 2
 local member = string.sub(key, string.find(key, BEFORE_MEMBER, 1, true) + 4)
 -- The record only grows: its first word changes, and this transition's words are appended.
 if extra then
@@ -80,7 +82,8 @@ if extra then
   elseif is_named then
     call('HSET', key, 'x', extra)
   end
-  record = '2:done' .. string.sub(record, 9) .. ' ' .. formatted .. ' ' .. token
+  record = (isSealed and '4:' or string.sub(record, 1, 2)) .. 'done' .. string.sub(record, 9) .. ' ' .. formatted ..
+    ' ' .. token
   append(outbox, seconds .. micros, 'done', member, record, extra, agent, nil, result == '' and 'null' or result)
   if ended then enterOver(ended, member, formatted, now) end
   if runs then
@@ -93,7 +96,7 @@ else
   appendPlain(key, due, member, 1, seconds .. micros, 'done done ', string.match(record, ' %d+ (%S+)', 20), agent,
     string.match(record, '%d+', 13))
   --@end
-  record = 'done' .. string.sub(record, 7) .. ' ' .. formatted .. ' ' .. token
+  record = (isSealed and '4:done' or 'done') .. string.sub(record, 7) .. ' ' .. formatted .. ' ' .. token
 end
 call('HSET', key, 's', record, 'p', result)
 call('PEXPIREAT', key, string.format('%d', now + RETENTION))

@@ -22,7 +22,7 @@ local record, decision, extra, cancel_reason, progress, question, fault, answer,
     answer_size > most and 's' or 'a', 'k', 'o', 'O'))
 
 if not record then return { 'not_found' } end
-local is_done = string.match(record, '^2?:?done ')
+local is_done = string.match(record, '^[24]?:?done ')
 local is_long = is_done and main_size > most
 -- Empty once it was freed.
 local text = main_size > 0 and not is_long and redis.call('HGET', key, 'p')

@@ -5,24 +5,31 @@
 -- ARGV: 1 the call's deadline (ms)  2 failed or declined  3 fail_token or decline_token  4 the calling agent
 --       5 retention (ms)  6 tenant:id  7 1 if it may be tried again, else 0  8 the error's code; empty for none
 --       9 what the worker calls itself; empty if it says nothing
---       10 the error or the reason, JSON text; but where 11 is there, how many of its bytes are that
+--       10 the error or the reason, JSON text; but where 11 is there, how many of its bytes are that, a space, and
+--          what a sealed checkpoint is bound to, as in heartbeat.lua
 --       11 the error or the reason, and behind it the checkpoint, JSON text
 -- Replies: {'failed', ended, successor} {'declined', …}  it is so now; the successor is nil if there is none
 --          {'replayed', now, record, extra}  the same operation ended it before; nothing changed
 --          {'not_found'} {'expired', now, record, extra} {'rejected', now, record, extra, decision} {'cancelled', …}
 --          {'not_caught', …} {'not_the_catcher', …} {'already_done', …} {'already_failed', …} {'already_declined', …}
+--          {'origin', first}  another one is the first attempt; nothing changed
 --          {'newer'} {'full'}
 --@include late appending events inbox due runs ended after work asking successor
 local key, due = KEYS[1], KEYS[2]
 local became, token, agent, retention, member, may_retry, code, worker, text =
   ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10]
-local checkpoint = ARGV[11] and string.sub(ARGV[11], text + 1)
-if checkpoint then text = string.sub(ARGV[11], 1, text) end
+local checkpoint, first
+if ARGV[11] then
+  text, first = string.match(text, '^(%d+) (%S+)$')
+  checkpoint, text = string.sub(ARGV[11], text + 1), string.sub(ARGV[11], 1, text)
+end
 micros = seconds .. micros
 local record, extra = unpack(redis.call('HMGET', key, 's', 'x'))
 
 local refusal = unheld(key, record, extra, agent, token, now)
 if refusal then return refusal end
+local origin = checkpoint and originOf(extra, member)
+if origin and first ~= '-' and origin ~= first then return { 'origin', origin } end
 --@if full
 if isFull(#text + #(checkpoint or '')) then return { 'full' } end
 --@end

@@ -3,7 +3,9 @@
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
 -- ARGV: 1 the call's deadline (ms)  2 the calling agent  3 retention (ms)  4 extend_by (ms); empty to keep the deadline
 --       5 the longest work time from its catch (ms)  6 what the worker calls itself; empty if it says nothing
---       7 the progress, JSON text; empty for none; but where 8 is there, how many of its bytes are the progress
+--       7 the progress, JSON text; empty for none; but where 8 is there, how many of its bytes are the progress, a
+--         space, and what a sealed checkpoint is bound to: the id of the first attempt, as far as the call knows; -
+--         for one that isn't sealed
 --       8 the progress, and behind it the checkpoint, JSON text
 -- Replies: {'caught', deadline, beat, requested, cancel_reason, record, extra, now}  it is this agent's. deadline: by
 --                        when it must be done; beat: by when the next heartbeat must come, nil if none must; requested:
@@ -12,6 +14,7 @@
 --          {'not_found'} {'replayed'}  the latter never: a heartbeat has no token, and may be sent again
 --          {'expired', now, record, extra} {'rejected', now, record, extra, decision} {'cancelled', …}
 --          {'not_caught', …} {'not_the_catcher', …} {'already_done', …} {'already_failed', …} {'already_declined', …}
+--          {'origin', first}  another one is the first attempt; nothing changed
 --          {'newer'} {'full'}
 --@include appending inbox work asking
 --@if several
@@ -20,13 +23,18 @@ local PAYLOAD = 3
 --@end
 local key = KEYS[1]
 local agent, retention, extend_by, max, worker, progress = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
-local checkpoint = ARGV[8] and string.sub(ARGV[8], progress + 1)
-if checkpoint then progress = string.sub(ARGV[8], 1, progress) end
+local checkpoint, first
+if ARGV[8] then
+  progress, first = string.match(progress, '^(%d+) (%S+)$')
+  checkpoint, progress = string.sub(ARGV[8], progress + 1), string.sub(ARGV[8], 1, progress)
+end
 --@include late
 local record, extra, reason = unpack(redis.call('HMGET', key, 's', 'x', 'c'))
 
 local refusal = unheld(key, record, extra, agent, '', now)
 if refusal then return refusal end
+local origin = checkpoint and originOf(extra, string.match(key, MEMBER))
+if origin and first ~= '-' and origin ~= first then return { 'origin', origin } end
 --@if full
 if isFull(#progress - redis.call('HSTRLEN', key, 'g') +
   (checkpoint and #checkpoint - redis.call('HSTRLEN', key, 'k') or 0)) then return { 'full' } end
@@ -36,7 +44,7 @@ if isFull(#progress - redis.call('HSTRLEN', key, 'g') +
 local asked = string.find(extra or '', ' z', 1, true)
 local id, of, when, expires, left = openQuestion(asked and extra)
 local is_open = id and now < tonumber(expires)
-local before, caught, deadline, rest = string.match(record, '^2?:?(%l+ %S+ %d+ %d+ %S+ %S+) (%d+) (%d+)(.*)$')
+local before, caught, deadline, rest = string.match(record, '^[24]?:?(%l+ %S+ %d+ %d+ %S+ %S+) (%d+) (%d+)(.*)$')
 local plain, changed = not extra, false
 extra = extra or ''
 if progress ~= '' and string.find(extra, ' M', 1, true) then
@@ -65,7 +73,7 @@ if worker ~= '' then extra = withWorker(extra, worker) end
 if checkpoint then extra = withCheckpoint(extra, agent, now) end
 -- The due index stays as it is: the sweep comes too early, looks at the record, and moves the entry on.
 if changed or plain then
-  redis.call('HSET', key, 's', '2:' .. before .. ' ' .. caught .. ' ' .. deadline .. rest, 'x', extra)
+  redis.call('HSET', key, 's', markOf(record) .. before .. ' ' .. caught .. ' ' .. deadline .. rest, 'x', extra)
 else
   redis.call('HSET', key, 'x', extra)
 end

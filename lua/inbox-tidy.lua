@@ -27,14 +27,14 @@ for _, member in ipairs(waiting) do
   --@end
   local record = redis.call('HGET', place .. 'h:' .. member, 's')
   if not record then isHere(index, place .. 'h:' .. member) end
-  if not string.find(record or '', '^[23]?:?pending waiting ') then decided[#decided + 1] = member end
+  if not string.find(record or '', '^[2-5]?:?pending waiting ') then decided[#decided + 1] = member end
 end
 for at = 1, #caught + #delayed do
   local member = caught[at] or delayed[at - #caught]
   local key = partition .. 'h:' .. member
   local record = redis.call('HGET', key, 's')
   if not record then isHere(index, key) end
-  local status = string.match(record or '', '^[23]?:?(%l+)')
+  local status = string.match(record or '', '^[2-5]?:?(%l+)')
   if at <= #caught then
     if status ~= 'caught' then ended[#ended + 1] = member end
   elseif status ~= 'pending' or redis.call('ZSCORE', list, member) then

@@ -14,5 +14,5 @@ local record, payload, decision, digest, extra, schema, target =
   unpack(redis.call('HMGET', KEYS[1], 's', 'p', 'd', 'h', 'x', 'r', 'o'))
 
 if not record then return { 'not_found' } end
-if payload == '' or string.match(record, '^2?:?done ') then payload = false end
+if payload == '' or string.match(record, '^[24]?:?done ') then payload = false end
 return { 'found', clock(), record, payload, decision, digest, extra, schema, target or nil }

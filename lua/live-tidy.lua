@@ -14,7 +14,7 @@ for at = 1, #found, 2 do
   local key = prefix .. string.match(member, ':(...)') .. '}:h:' .. member
   local record = redis.call('HGET', key, 's')
   if not record then isHere(list, key) end
-  local status = string.match(record or '', '^[23]?:?(%l+)')
+  local status = string.match(record or '', '^[2-5]?:?(%l+)')
   if status ~= 'pending' and status ~= 'caught' then
     gone[#gone + 1] = member
   elseif found[at + 1] == last then

@@ -65,7 +65,7 @@ if settings then
 end
 local member, expires = string.sub(key, string.find(key, BEFORE_MEMBER, 1, true) + 4), now + ARGV[3]
 local until_expiry = string.format('%d', expires)
-local extra, available, schema, after, blocked, shown, target
+local extra, available, blocked, shown, beginning
 record = (kept and 'pending waiting ' or 'pending none ') .. formatted .. ' ' .. until_expiry .. ' ' .. words
 if options == '' then
   --@if events
@@ -86,27 +86,22 @@ else
   available = string.match(options, ' a(%d+)')
   available = available and now + available
   if available then extra = extra .. ' a' .. ms(available) end
-  local calls, target_size = string.match(options, ' C(%l+1?)/(%d+)')
-  if calls then
-    target, payload = string.sub(payload, -target_size), string.sub(payload, 1, -target_size - 1)
-    extra = extra .. ' C' .. calls
-  end
-  local need, open, waits_for, size = string.match(options, ' A(%l)/(%d+)/(%d+)/(%d+)')
+  --@include passing
+  local parts = partsOf(options, payload)
+  beginning = parts.beginning
+  if parts.target then extra = extra .. string.match(options, ' C%l+1?') end
+  local need, open, waits_for = string.match(options, ' A(%l)/(%d+)/(%d+)/')
   if need then
-    after, payload = string.sub(payload, -size), string.sub(payload, 1, -size - 1)
     blocked, shown = open ~= '0', waits_for ~= '0' and tonumber(waits_for) or nil
     extra = extra .. ' A' .. need .. '/' .. open .. '/' .. waits_for .. (blocked and '' or '/' .. formatted)
   end
-  local length = string.match(options, ' z(%d+)')
-  if length then schema, payload = string.sub(payload, -length), string.sub(payload, 1, -length - 1) end
-  if extra ~= '' then record = (blocked and '3:' or '2:') .. record end
+  if extra ~= '' then record = firstMark(options, blocked) .. record end
   if string.find(extra, ' J', 1, true) then
     --@include runs
     beginRuns(openRuns(key, member, extra), member,
       blocked and formatted or available and ms(available) or until_expiry, expires, now, seconds .. micros)
   end
-  --@include passing
-  call('HSET', key, unpack(fieldsOf(record, payload, extra, string.match(options, ' n(%d+)'), schema, after, target)))
+  call('HSET', key, unpack(fieldsOf(record, extra, parts)))
   append(outbox, seconds .. micros, 'passed', member, record, extra, '-')
   if kept then
     append(outbox, seconds .. micros, 'approval_requested', member, record, extra, '-', ' e' .. until_expiry)
@@ -126,8 +121,7 @@ if found == 0 or (blocked and now or available or expires) < now + LOOK then
   call('ZADD', prefix .. 'tenants', 'LT', string.format('%d', math.min(looked_at, now + LOOK)), tenant)
 end
 if kept then
-  -- The payload begins with "task": and the task, a JSON string. The part of it that is kept is a JSON string too.
-  call('HSET', key, 't', string.sub(payload, 8, 7 + kept) .. '"', 'h', string.match(options, ' h(%S+)'))
+  call('HSET', key, 't', beginning, 'h', string.match(options, ' h(%S+)'))
   call('ZADD', waiting, formatted, member)
   redis.pcall('SPUBLISH', waiting, 'pending')
   call('ZADD', string.match(waiting, '^[^}]*}:') .. 'inboxes', 0, string.match(member, '^[^:]+:'))

@@ -24,10 +24,12 @@ local partition, member = string.match(task, '^([^}]*}:)task:(.+)$')
 -- Comes before the first write (openTask in lib/tasks.lua).
 redis.call('EXISTS', task, task .. ':changes', callKeys(task, member))
 local changes, result = {}, nil
+local handoff = partition .. 'h:' .. string.match(member, '^[^:]+:') .. latest
+local first = originOf(since and redis.call('HGET', handoff, 'x'), ':' .. latest)
 if since and not standing then
   changes = redis.call('ZRANGE', task .. ':changes', ms(since), '+inf', 'BYSCORE')
   if string.sub(entry, 1, 1) == 'c' then
-    result = redis.call('HGET', partition .. 'h:' .. string.match(member, '^[^:]+:') .. latest, 'p')
+    result = redis.call('HGET', handoff, 'p')
     -- Without a result it is empty.
     if result == '' then result = nil end
   end
@@ -42,7 +44,7 @@ local before
 for _, change in ipairs(changes) do
   local number, state, time = string.match(change, '^(%d+) (%l) %d+ %S+ %S+ (%d+)')
   if number + 0 > since and state ~= before then
-    notePush(task, member, line, pushSaid(member, ARGV[5], entry, change), time, state == 'c' and result)
+    notePush(task, member, first, line, pushSaid(member, ARGV[5], entry, change), time, state == 'c' and result)
   end
   before = state
 end

@@ -9,6 +9,7 @@
 --          {'not_addressee', now, record, extra, decision}  it is for an inbox that this key may not catch from
 --          {'expired', now, record, extra} {'rejected', now, record, extra, decision} {'cancelled', …}
 --          {'not_caught', …} {'not_the_catcher', …} {'already_done', …} {'already_failed', …} {'already_declined', …}
+--          {'locked', name}          it is this agent's, but this replica doesn't have the key of this name
 --          {'larger'}                it is this agent's, but its payload has more bytes than ARGV 3
 --          {'newer'}
 --@include inbox work
@@ -26,6 +27,8 @@ local refusal = unheld(key, record, extra, ARGV[1], '', now)
 if refusal then return refusal end
 local checkpoint = checkpointOf(key, extra)
 if checkpoint and ARGV[3] and #payload + #checkpoint > ARGV[3] + 0 then isLarger = true end
+local lock = lockOn(extra, decision, checkpoint)
+if lock then return { 'locked', lock } end
 if isLarger then return { 'larger' } end
 local _, _, created, _, _, passed = string.match(record, RECORD)
 return { 'caught', tonumber(created), payload, decision,

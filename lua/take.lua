@@ -22,6 +22,7 @@
 --          {'limited'}   in a Cluster: their number is limited, and ARGV 7 isn't known
 --          {'left'}      a replica of version 0.2.0 is taking with this token
 --          {'reused'}    this token came with another request before
+--          {'locked', name}  this operation took one before that this replica doesn't have the key of this name for
 --          {'larger'}    they have more bytes than ARGV 8
 --@include appending events due work taking
 --@if several
@@ -42,7 +43,7 @@ if most == 'closed' then return { 'closed' } end
 if most == 'limited' then return { 'limited' } end
 
 -- First it is chosen what to take, since nothing may be written before the script can refuse.
-local wanted, gone, more, looked, size, from, upto, plan = {}, {}, 0, 0, 0, 0, most, nil
+local wanted, gone, more, looked, size, from, upto, plan, isLocked = {}, {}, 0, 0, 0, 0, most, nil, false
 if most > 0 and redis.call('EXISTS', inbox .. ':groups') == 1 then
   --@include groups
   plan = planTurns(inbox, prefix, most, now)
@@ -56,6 +57,8 @@ while #entries > 0 do
     local one = lookAtEntry(prefix .. member, member, now)
     if one == 'gone' then
       gone[#gone + 1] = member
+    elseif one == 'locked' then
+      isLocked = true
     elseif one then
       if size > 0 and size + one.bytes + 700 > MAX_TAKEN then more = 1 break end
       size, wanted[#wanted + 1] = size + one.bytes + 700, one
@@ -65,6 +68,8 @@ while #entries > 0 do
   from, upto = upto + 1, upto + 32
   entries = redis.call('ZRANGE', inbox, from, upto)
 end
+-- Such an inbox is as empty here: another replica may have the keys.
+if isLocked and #wanted == 0 then more = 0 end
 if max_bytes and bytesOf(wanted) > max_bytes then return { 'larger' } end
 
 local items, caught, of_groups, names, latest, outbox = {}, {}, {}, '', 0, nil

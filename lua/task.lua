@@ -19,7 +19,7 @@ local key = ARGV[1] .. (id or '')
 local record = id and redis.call('HGET', key, 's')
 
 if not record then return { 'not_found' } end
-local is_done, fields = string.match(record, '^2?:?done '), { 'x', 'd', 'c', 'g', 'q' }
+local is_done, fields = string.match(record, '^[24]?:?done '), { 'x', 'd', 'c', 'g', 'q' }
 local isRead = string.find(ARGV[3], is_done and 'r' or 'p', 1, true)
 if ARGV[3] ~= '-' then
   local size = isRead and redis.call('HSTRLEN', key, 'p') or 0
@@ -35,7 +35,7 @@ local text = isRead and redis.call('HGET', key, 'p')
 -- Empty once it was freed, or where there is no result.
 if not text or text == '' then text = false end
 local ended = false
-if ARGV[3] ~= '-' and string.find(record, '^[23]?:?pending ') and extra and string.find(extra, ' o', 1, true) then
+if ARGV[3] ~= '-' and string.find(record, '^[2-5]?:?pending ') and extra and string.find(extra, ' o', 1, true) then
   -- Between two attempts a person's approval is all that can come.
   for _, change in ipairs(redis.call('ZRANGE', task .. ':changes', -4, -1)) do
     local what = string.match(change, '^%d+ %l %d+ (%l+) ')

@@ -11,7 +11,7 @@ for at = 1, #found, 2 do
   local member = found[at]
   if found[at + 1] == last then same = same + 1 end
   local record, extra = unpack(redis.call('HMGET', prefix .. member, 's', 'x'))
-  local agent = string.match(record or '', '^[23]?:?%l+ %S+ %d+ %d+ (%S+)')
+  local agent = string.match(record or '', '^[2-5]?:?%l+ %S+ %d+ %d+ (%S+)')
   local isLimited = agent and string.find(agents, ' ' .. agent .. ' ', 1, true)
   if isLimited and not string.find((extra or '') .. ' ', ' J*:' .. agent .. ' ', 1, true) then
     named[#named + 1] = member

@@ -9,7 +9,7 @@ local now, caught = clock(), KEYS[1] .. ':caught'
 local members, found = redis.call('SRANDMEMBER', caught, ARGV[1]), {}
 for _, member in ipairs(members) do
   local record, extra = unpack(redis.call('HMGET', ARGV[2] .. member, 's', 'x'))
-  local at, deadline, by = string.match(record or '', '^2?:?caught %S+ %d+ %d+ %S+ %S+ (%d+) (%d+) (%S+)')
+  local at, deadline, by = string.match(record or '', '^[24]?:?caught %S+ %d+ %d+ %S+ %S+ (%d+) (%d+) (%S+)')
   local beat = extra and string.match(extra, ' h(%d+)')
   if at and now < tonumber(deadline) and (not beat or now < tonumber(beat)) then
     local parts = {

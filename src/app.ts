@@ -150,7 +150,7 @@ export async function buildApp (
       allowed: { webhooks: config.webhookAllow, mail: config.mail?.allow ?? null },
       mailer: config.mail === undefined ? null : new Mailer(config.mail, more.webhooks?.attemptTimeout),
       excerpts: new MessageExcerpts(store.handoffs, store.asks),
-      pushes: new PushMessages({ configs: store.pushConfigs, tasks: store.tasks }),
+      pushes: new PushMessages({ configs: store.pushConfigs, tasks: store.tasks, callbacks: store.callbacks }),
       store,
       log,
       attemptTimeout: more.webhooks?.attemptTimeout

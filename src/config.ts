@@ -9,6 +9,8 @@ import type { Issuer } from './core/issuers.ts'
 import { keysOf, listed } from './core/static-keys.ts'
 import { isAllowEntry, senderOf, serverOf } from './core/mail.ts'
 import type { MailSettings } from './core/mail.ts'
+import { parsePayloadKeys } from './core/payload-keys.ts'
+import type { PayloadKey } from './core/payload-keys.ts'
 import { readDuration } from './clients/typescript/command/common/time.ts'
 import { parseRedisUrl } from './core/redis-url.ts'
 
@@ -97,6 +99,9 @@ const environment = Type.Object({
   ENDED: Type.Union([Type.Literal('on'), Type.Literal('off')], {
     default: 'on', description: 'whether what has ended is listed: on or off'
   }),
+  PAYLOAD_KEYS: Type.Optional(Type.String({
+    description: 'what texts are encrypted with: kid:<base64 of 32 bytes>,…, or @ and the path of a file with it'
+  })),
   RUN_LABELS: Type.String({
     pattern: '^[A-Za-z0-9._-]{1,32}(,[A-Za-z0-9._-]{1,32}){0,3}$',
     default: 'run',
@@ -237,6 +242,8 @@ export function loadConfig (env: NodeJS.ProcessEnv = process.env) {
     /** 0: events are off. */
     eventsRetention: given.EVENTS_RETENTION * 1000,
     listsEnded: given.ENDED === 'on',
+    /** The first encrypts, all decrypt. */
+    payloadKeys: payloadKeysOf(given.PAYLOAD_KEYS),
     runLabels: [...new Set(given.RUN_LABELS.split(','))],
     /** Undefined: webhooks are off. */
     webhookSecret: given.WEBHOOK_SECRET,
@@ -277,6 +284,19 @@ function issuersOf (text: string | undefined): Issuer[] {
     if (error instanceof IssuersFault) throw new SettingError(`ISSUERS: ${error.message}`)
     throw new SettingError(`ISSUERS: the file can’t be read: ${(error as NodeJS.ErrnoException).code}`)
   }
+}
+
+/** @throws {SettingError} */
+function payloadKeysOf (text: string | undefined): PayloadKey[] {
+  if (text === undefined) return []
+  if (!text.startsWith('@')) return parsePayloadKeys(text)
+  let read: string
+  try {
+    read = readText(text.slice(1))
+  } catch (error) {
+    throw new SettingError(`PAYLOAD_KEYS: the file can’t be read: ${(error as NodeJS.ErrnoException).code}`)
+  }
+  return parsePayloadKeys(read)
 }
 
 function readText (path: string): string {

@@ -18,6 +18,7 @@ import { openStdoutLog } from './log.ts'
 import type { StdoutLog } from './log.ts'
 import { KeyRing } from './auth/key-ring.ts'
 import { newKeyId, newSecret } from './store/api-keys.ts'
+import { PayloadKeys } from './core/payload-keys.ts'
 import { openStore } from './store/store.ts'
 
 /** How often Redis is checked for the log, in milliseconds. */
@@ -58,6 +59,7 @@ async function serve (
     listsEnded: config.listsEnded,
     decisionsRetention: config.decisionsRetention,
     runLabels: config.runLabels,
+    payloadKeys: new PayloadKeys(config.payloadKeys),
     replicas: config.replicas,
     log,
     onExpired: expiryLog(log),

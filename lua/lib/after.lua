@@ -101,7 +101,7 @@ end
 -- pending -> cancelled, caught -> cancelled: all that is written but for the due index, which the caller sees to.
 -- `words` say in field x when and by whom. Returns the new field x.
 local function becomeCancelled(outbox, key, member, record, extra, words, micros, ends)
-  local status, approval = string.match(record, '^[23]?:?(%l+) (%S+)')
+  local status, approval = string.match(record, '^[2-5]?:?(%l+) (%S+)')
   local ended, runs = openEnded(key, member, extra), openRuns(key, member, extra)
   if approval == 'waiting' then
     local waiting, inbox = waitingList(key, member, extra), inboxOf(key, member, extra)
@@ -112,7 +112,7 @@ local function becomeCancelled(outbox, key, member, record, extra, words, micros
   end
   if status == 'pending' then leaveInbox(key, member, extra, approval) end
   extra = (dropCheckpoint(key, extra) or '') .. words
-  record = '2:cancelled' .. string.match(record, ' .*')
+  record = markOf(record) .. 'cancelled' .. string.match(record, ' .*')
   redis.call('HSET', key, 's', record, 'x', extra, 'p', '')
   redis.call('PEXPIREAT', key, ms(ends))
   redis.pcall('SPUBLISH', key, 'cancelled')
@@ -127,7 +127,7 @@ end
 -- became of this one, and its new field x; nil if it doesn't wait for that one (any more).
 local function release(key, due, member, named, last, status, now, micros)
   local record, extra, after = unpack(redis.call('HMGET', key, 's', 'x', 'b'))
-  if not record or string.sub(record, 1, 10) ~= '3:pending ' then return nil end
+  if not record or not isBlockedRecord(record) or string.sub(record, 3, 10) ~= 'pending ' then return nil end
   local _, approval, _, expires = string.match(record, RECORD)
   -- For all who read it, it has expired; the sweep ends it.
   if now >= tonumber(expires) then return nil end
@@ -160,7 +160,7 @@ local function release(key, due, member, named, last, status, now, micros)
     leaveList(key, inbox .. ':blocked', member)
     enterPart(inbox, member, extra, micros, nil, available)
   end
-  redis.call('HSET', key, 's', '2' .. string.sub(record, 2), 'x', extra, 'b', after)
+  redis.call('HSET', key, 's', markOf(record) .. string.sub(record, 3), 'x', extra, 'b', after)
   setDue(key, due, available or expires, member, now)
   redis.pcall('SPUBLISH', key, 'released')
   return 'released', extra

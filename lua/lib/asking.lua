@@ -30,7 +30,7 @@ end
 -- Closes a question without an answer, since its time or the work is over: perhaps before now, as the sweep comes
 -- later. Returns the new field x, which the caller writes, and the words of the event.
 local function closeAsk(ask, member, record, extra, now)
-  local deadline = string.match(extra, ' h(%d+)') or string.match(record, '^2?:?%l+ %S+ %d+ %d+ %S+ %S+ %d+ (%d+)')
+  local deadline = string.match(extra, ' h(%d+)') or string.match(record, '^[24]?:?%l+ %S+ %d+ %d+ %S+ %S+ %d+ (%d+)')
   local at = math.min(now, tonumber(deadline))
   local is_over = at >= ask.expires
   if not ask.is_replaced then redis.call('ZREM', ask.list, member) end

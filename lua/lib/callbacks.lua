@@ -13,7 +13,7 @@ local function noteCallback(of, micros, type, member, created, extra, text, resu
   local pending, others, number = string.match(counts or '0 0 0 - - - 0', '^(%d+) (.*) (%d+)$')
   local id = 'cb_' .. redis.sha1hex(member .. ' ' .. created .. ' ' .. number)
   if type == 'failed' then result = fault end
-  keepCall(of, member, id, time, { 'o', target, 'e', text, 'c', created },
+  keepCall(of, member, id, time, { 'o', target, 'e', text, 'c', created, 'x', originOf(extra, member) },
     results == '1' and (type == 'done' or type == 'failed') and result)
   redis.call('HSET', key, 'O', ms(pending + 1) .. ' ' .. others .. ' ' .. ms(number + 1))
 end

@@ -6,7 +6,7 @@
 --                               text, or `a2a`, the config's number, the task's id, who passed it, its context and the
 --                               change; c when the handoff was passed, - for a push config; t when this was (ms); n how
 --                               often it was tried, the last status, error and time, - for none; r the result or the
---                               error, JSON; R 1 if that is too long
+--                               error, JSON; R 1 if that is too long; x the id of the work's first attempt
 -- Each has at most so many bytes of a result or an error, and is kept for 40 days if nobody delivers it.
 local CALL_BYTES = 262144
 local CALL_KEPT = 3456000000
@@ -21,7 +21,7 @@ local function keepCall(of, member, id, time, fields, result)
   local calls, due, prefix = callKeys(of, member)
   local tenant, call = string.match(member, '^[^:]+'), prefix .. id
   redis.call('HSET', call, 't', time, 'n', '0 - - -', unpack(fields))
-  if result and #result > CALL_BYTES then
+  if result and lengthOf(result) > CALL_BYTES then
     redis.call('HSET', call, 'R', '1')
   elseif result then
     redis.call('HSET', call, 'r', result)

@@ -25,8 +25,10 @@ local function openDecisions() end
 local function noteDecision(decisions, now, micros, words, person, extra, note, text)
   if not decisions then return end
   if person ~= '' then words = words .. ' @' .. person end
-  for word in string.gmatch(extra or '', ' [jt]%S+') do words = words .. word end
-  redis.call('HSET', decisions.facts, micros, words, micros .. 't', #note .. ' ' .. note .. string.sub(text, 1, 2440))
+  for word in string.gmatch(extra or '', ' [Fjt]%S+') do words = words .. word end
+  -- A part of a sealed text can't be opened.
+  if string.byte(text) ~= 126 then text = string.sub(text, 1, 2440) end
+  redis.call('HSET', decisions.facts, micros, words, micros .. 't', #note .. ' ' .. note .. text)
   redis.call('ZADD', decisions.list, ms(now), decisions.member .. '/' .. micros)
   for _, name in ipairs({ decisions.facts, decisions.list }) do
     redis.call('PEXPIREAT', name, ms(now + DECISIONS_RETENTION))

@@ -35,10 +35,10 @@ local function append(outbox, micros, type, member, record, extra, caught_by, mo
   --@end
   local status, created, passed_by, catcher
   if caught_by then
-    status, created, passed_by = string.match(record, '^[23]?:?(%l+) %l+ (%d+) %d+ (%S+)')
+    status, created, passed_by = string.match(record, '^[2-5]?:?(%l+) %l+ (%d+) %d+ (%S+)')
   else
     status, created, passed_by, catcher =
-      string.match(record, '^[23]?:?(%l+) %l+ (%d+) %d+ (%S+) %S+ ?%d* ?%d* ?(%S*)')
+      string.match(record, '^[2-5]?:?(%l+) %l+ (%d+) %d+ (%S+) %S+ ?%d* ?%d* ?(%S*)')
     caught_by = catcher == '' and '-' or catcher
   end
   local rest = caught_by

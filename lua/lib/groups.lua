@@ -103,7 +103,7 @@ local function straysIn(list, partition, status, micros)
     local record = redis.call('HGET', key, 's')
     -- It may be on the other node (isHere in lib/inbox.lua).
     if not record then redis.call('EXISTS', list, key) end
-    if string.match(record or '', '^[23]?:?(%l+)') ~= status then
+    if string.match(record or '', '^[2-5]?:?(%l+)') ~= status then
       strays[#strays + 1] = { group = group, member = member }
     end
   end
@@ -157,7 +157,8 @@ local function nextEntry(plan, group)
       return one
     end
     plan.looks = plan.looks - 1
-    if one then group.gone[#group.gone + 1] = { member, position } end
+    if one == 'gone' then group.gone[#group.gone + 1] = { member, position } end
+    if one == 'locked' then plan.isLocked = true end
   end
 end
 local function isAtLimit(plan, group)
@@ -212,6 +213,7 @@ local function planTurns(inbox, prefix, most, now)
     local isNext = type(group) == 'string' or not isAtLimit(plan, group) and (#group.found > 0 or group.at < group.size)
     if isNext then plan.more = 1 end
   end
+  if plan.isLocked and #plan.wanted == 0 then plan.more = 0 end
   return plan
 end
 -- What leaves the lists: the first `count` that the plan wanted, and what can't be caught any more. Each group counts

@@ -72,7 +72,7 @@ local function itemOf(listing, key, score, member, record, extra)
   local decision, fault, progress = unpack(redis.call('HMGET', key, 'd', listing.field, 'g'))
   listing.texts = listing.texts - #(decision or '') - #(fault or '') - #(progress or '')
   -- Once it is done, the result is in the payload's place.
-  local with_task = listing.with_tasks and not string.find(record, '^2?:?done ')
+  local with_task = listing.with_tasks and not string.find(record, '^[24]?:?done ')
   if with_task then listing.payloads = listing.payloads - redis.call('HSTRLEN', key, 'p') end
   if not isFirst and (listing.texts < 0 or listing.payloads < 0) then return nil end
   if with_task then

@@ -47,6 +47,10 @@
 --   A  -                                     passed: that it comes after others        pass: as in x, and how many of
 --                                            (lib/after.lua)                           the payload's last bytes are
 --                                                                                      field b, before the schema
+--   E  -                                     passed: the name of the key that sealed   pass: as in x; then fields t
+--                                            the payload and what came with it         and n come sealed, and are the
+--                                                                                      payload's last bytes
+--   F  -                                     attempts: the first one's id              -
 --   C  -                                     passed: what its callback tells           pass: as in x, a slash, and how
 --                                            (lib/events.lua)                          many of the payload's last
 --                                                                                      bytes are field o, at the end
@@ -93,6 +97,11 @@
 -- A record with field x, or with a status that version 1 of these scripts didn't know, begins with `2:`; that of a
 -- blocked handoff with `3:`, since older versions would let it be caught. A record that needs a newer version has
 -- another number there, so RECORD and DEADLINES don't match it, and an older replica doesn't touch it ({'newer'}).
+-- Texts may be sealed (core/payload-keys.ts), in the payload's place and in all others that agents and people write. A
+-- sealed text begins with ~, byte 1 or byte 2, and the name of its key; scripts only look at that. What is compared
+-- is then a mark that a key made, and the digest in field h that mark, a dot, and the sealed digest. The record of a
+-- handoff with a sealed payload or result begins with `4:` in place of `2:`, that of a blocked one with `5:`: version
+-- 0.2.0 doesn't touch it.
 -- A script may build keys from a list's members: they carry the list's tag, so all are in the slot of KEYS[1].
 -- Some replies mean the same in each script, and change nothing. {'late'}: the call's deadline, in Redis's time, is
 -- over; each script that may write gives it. {'newer'}: a newer version wrote a record. {'full'}: Redis is full, and
@@ -100,9 +109,9 @@
 -- the handoff.
 -- Captures status approval created expires passed_by pass_token deadline caught_by catch_token, and as one the words of
 -- done. Words of later transitions are empty.
-local RECORD = '^[23]?:?(%l+) (%S+) (%d+) (%d+) (%S+) (%S+) ?%d* ?(%d*) ?(%S*) ?(%S*) ?(.*)$'
+local RECORD = '^[2-5]?:?(%l+) (%S+) (%d+) (%d+) (%S+) (%S+) ?%d* ?(%d*) ?(%S*) ?(%S*) ?(.*)$'
 -- Fewer captures, for the sweep, which may have a million records to read: status approval expires deadline.
-local DEADLINES = '^[23]?:?(%l+) (%S+) %d+ (%d+) %S+ %S+ ?%d* ?(%d*)'
+local DEADLINES = '^[2-5]?:?(%l+) (%S+) %d+ (%d+) %S+ %S+ ?%d* ?(%d*)'
 -- What tenant:id comes after in a handoff's key, and a pattern that captures it. To search for a text takes Redis half
 -- as long as for a pattern.
 local BEFORE_MEMBER = '}:h:'
@@ -131,9 +140,21 @@ local function clock()
   return formatted + 0, seconds, micros, formatted
 end
 -- The beginning of the task, a JSON string, enough for 200 characters: they take up to 2,400 bytes. The payload begins
--- with "task":
+-- with "task":. Of a sealed one it is the part that opens by itself (core/payload-keys.ts).
 local function taskOf(payload)
+  local first = string.byte(payload)
+  if first == 1 or first == 2 then return string.sub(payload, 1, 4137) end
   return string.sub(payload, 8, 2447)
+end
+-- The id of the first attempt, which sealed texts are bound to that go on with the work. Version 0.2.0 doesn't note it.
+local function originOf(extra, member)
+  return extra and string.match(extra, ' F(%S+)') or string.match(member, ':(.*)$')
+end
+-- How many bytes a text has, whether it is sealed or not.
+local function lengthOf(text)
+  local first = string.byte(text)
+  if first == 126 then return math.floor((#text - 9) * 3 / 4) - 32 end
+  return #text - (first == 1 and 41 or first == 2 and 69 or 0)
 end
 -- Would this make a full Redis larger by more than any transition does? `more` is how many bytes it brings beyond what
 -- it frees. Only the text of a script asks that runs once Redis has refused the other (redis/scripts.ts).

@@ -77,7 +77,7 @@ local function succeed(attempt, pause)
   local colon = string.find(member, ':', 1, true)
   local id = string.sub(member, colon + 1)
   local approval, created, expires, passed_by, passed =
-    string.match(attempt.record, '^[23]?:?%l+ (%S+) (%d+) (%d+) (%S+) (%S+)')
+    string.match(attempt.record, '^[2-5]?:?%l+ (%S+) (%d+) (%d+) (%S+) (%S+)')
   local number = tonumber(string.match(extra, ' n(%d+)') or 1) + 1
   -- The time to be caught counts from the pass for a first attempt, and from the end of the delay for later ones.
   local from = number > 2 and string.match(extra, ' a(%d+)') or created
@@ -95,7 +95,8 @@ local function succeed(attempt, pause)
     end
   end
   local next_extra = ' n' .. number .. ' o' .. id .. (pause > 0 and ' a' .. available or '') ..
-    string.gsub(extra, ' [^bcdgjmprstuwACGHJKMPSTUW]%S+', '')
+    string.gsub(extra, ' [^bcdgjmprstuwACEFGHJKMPSTUW]%S+', '') ..
+    (string.find(extra, ' F', 1, true) and '' or ' F' .. id)
   -- An A2A task that has ended stays so: what comes after it is another.
   if attempt.begins then next_extra = string.gsub(next_extra, ' M%S+', ' M' .. next_id) end
   -- The next attempt keeps field b, and is blocked by the handoffs that this one still waited for: they may have ended
@@ -106,7 +107,7 @@ local function succeed(attempt, pause)
   if blocked then kept[#kept + 1], kept[#kept + 2] = 'b', redis.call('HGET', key, 'b') end
   next_extra = string.gsub(next_extra, ' A(%l)/(%d+)/(%d+)%S*',
     blocked and ' A%1/%2/%2' or ' A%1/0/%3/' .. msOnce(now))
-  local dependents = hasDependents(extra) and string.find(attempt.record, '^[23]?:?[cp][ae]') and
+  local dependents = hasDependents(extra) and string.find(attempt.record, '^[2-5]?:?[cp][ae]') and
     dependentsOf(key, member)
   local waits = dependents and isHere(key, dependents)
   if not waits then next_extra = string.gsub(next_extra, ' W1', '') end
@@ -122,7 +123,7 @@ local function succeed(attempt, pause)
   if calls then kept[#kept + 1], kept[#kept + 2] = 'o', calls[1] end
   if calls and calls[2] then kept[#kept + 1], kept[#kept + 2] = 'O', calls[2] end
   local trace = string.match(passed, TRACE)
-  local next_record = (blocked and '3:' or '2:') .. 'pending ' .. approval .. ' ' .. msOnce(now) .. ' ' ..
+  local next_record = markOf(attempt.record, blocked) .. 'pending ' .. approval .. ' ' .. msOnce(now) .. ' ' ..
     until_expiry .. ' ' .. passed_by .. ' -' .. (trace and '/' .. trace or '')
 
   redis.call('RENAME', key, next_key)
@@ -160,7 +161,7 @@ local function endAttempt(attempt, status, words, next)
   local record, extra, member, outbox, micros =
     attempt.record, (attempt.extra or '') .. words, attempt.member, attempt.outbox, attempt.micros
   local space = string.find(record, ' ', 1, true)
-  local before = string.match(record, '^[23]?:?(%l+)')
+  local before = string.match(record, '^[2-5]?:?(%l+)')
   local ends_now = before == 'caught' or before == 'pending'
   local lists = not next and openFailed(attempt.key, member, extra)
   local ended, runs = openEnded(attempt.key, member, extra), openRuns(attempt.key, member, extra)
@@ -180,7 +181,7 @@ local function endAttempt(attempt, status, words, next)
   elseif attempt.checkpoint then
     redis.call('HSET', attempt.key, 'k', attempt.checkpoint)
   end
-  record = '2:' .. status .. string.sub(record, space)
+  record = markOf(record) .. status .. string.sub(record, space)
   local reissued_as = next and ' i' .. next.id
   redis.call('HSET', attempt.key, 's', record, 'x', extra .. (reissued_as or ''), unpack(attempt.kept))
   redis.call('PEXPIREAT', attempt.key, msOnce(attempt.now + attempt.retention))

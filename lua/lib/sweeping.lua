@@ -76,7 +76,7 @@ local function sweepOne(batch, due, place, member, prefix)
   local deadline = status == 'pending' and expires or status == 'caught' and (beat or until_done) or
     record and not status and now + 10000
   if deadline and tonumber(deadline) > now then
-    if record and string.sub(record, 1, 2) == '3:' then return lookAtBlocked(batch, due, member, record, deadline) end
+    if record and isBlockedRecord(record) then return lookAtBlocked(batch, due, member, record, deadline) end
     if status == 'caught' then deadline = lookAtQuestion(batch, key, member, record, extra, deadline) end
     -- The index is older than the record, as catch leaves it. The record counts.
     later[#later + 1], later[#later + 2] = deadline, member
@@ -94,7 +94,7 @@ local function sweepOne(batch, due, place, member, prefix)
       batch[count] = batch[count] + 1
     else
       local outbox, over = openOutbox(key, key, member),
-        (extra and '2:expired' or 'expired') .. string.match(record, ' .*')
+        (extra and markOf(record) .. 'expired' or 'expired') .. string.match(record, ' .*')
       -- An uncaught handoff without an inbox can't be reissued.
       local isFreed = status == 'pending' and not inboxOf(key, member, extra)
       local lists = not isFreed and openFailed(key, member, extra)

@@ -37,18 +37,20 @@ local function entryOf(key, member, record, decision, extra, schema, created, pa
     schema = schema, checkpoint = checkpoint, bytes = bytes
   }
 end
--- Looks at an inbox's entry; 'gone' if it can't be caught any more, nil if it can't be caught yet.
+-- Looks at an inbox's entry; 'gone' if it can't be caught any more, nil if it can't be caught yet, 'locked' if this
+-- replica can't open it.
 local function lookAtEntry(key, member, now)
   local record, decision, extra, schema = unpack(redis.call('HMGET', key, 's', 'd', 'x', 'r'))
   -- The beginning of RECORD: the rest of it would be looked for in vain.
   local status, approval, created, expires, passed =
-    string.match(record or '', '^[23]?:?(%l+) (%S+) (%d+) (%d+) %S+ (%S+)')
+    string.match(record or '', '^[2-5]?:?(%l+) (%S+) (%d+) (%d+) %S+ (%S+)')
   if not record or status and (status ~= 'pending' or approval == 'waiting' or now >= expires + 0) then
     return 'gone'
   end
   local available = extra and string.match(extra, ' a(%d+)')
   if not status or available and now < available + 0 then return nil end
   local one = entryOf(key, member, record, decision, extra, schema, created, passed)
+  if lockOn(extra, decision, one.checkpoint) then return 'locked' end
   one.expires = expires
   return one
 end
@@ -82,6 +84,10 @@ local function takenBefore(before, remembered, prefix, agent, token, request, no
     local all = stillCaught(remembered, prefix, members, agent, token, now)
     -- Without a key this is the same call again, whose reply was lost: no other request has this token.
     if max_bytes and request ~= '-' and bytesOf(all) > max_bytes then return { 'larger' } end
+    for _, one in ipairs(all) do
+      local lock = lockOn(one.extra, one.decision, one.checkpoint)
+      if lock then return { 'locked', lock } end
+    end
     local items = {}
     for _, one in ipairs(all) do addItem(items, one, redis.call('HGET', one.key, 'p')) end
     return { 'replayed', 0, unpack(items) }

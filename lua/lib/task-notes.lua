@@ -29,7 +29,7 @@ local function taskWords(key, type, record, extra)
   local said = field and redis.call('HGET', key, field)
   if field == 'g' then said = string.match(said or '', ' (.*)$') end
   if field == 'd' then said = string.match(said or '', '^%S+ %S+ %S+ (.*)$') end
-  return said and #said <= TASK_WORDS and said or '-'
+  return said and lengthOf(said) <= TASK_WORDS and said or '-'
 end
 -- An old progress goes first: a reader that comes late misses that least.
 local function shortenChanges(changes)
@@ -59,11 +59,11 @@ end
 local function pushSaid(member, passed_by, entry, change)
   return string.match(member, ':(.*)$') .. ' ' .. passed_by .. ' ' .. string.match(entry, '(%S+)$') .. ' ' .. change
 end
--- `line` is a push config's, `member` the task's, `result` what it was done with.
-local function notePush(of, member, line, said, time, result)
+-- `line` is a push config's, `member` the task's, `first` the work's first attempt, `result` what it was done with.
+local function notePush(of, member, first, line, said, time, result)
   local number, config = string.match(line, '^(%d+) %d+ %S+ (.*)$')
   local id = 'a2a_' .. redis.sha1hex(member .. ' ' .. number .. ' ' .. time .. ' ' .. said)
-  keepCall(of, member, id, time, { 'o', config, 'e', 'a2a ' .. number .. ' ' .. said, 'c', '-' }, result)
+  keepCall(of, member, id, time, { 'o', config, 'e', 'a2a ' .. number .. ' ' .. said, 'c', '-', 'x', first }, result)
 end
 -- `of` is a key of the partition, `extra` the handoff's field x as it is now, `result` what done was given.
 local function noteTask(of, micros, type, member, record, extra, goes_on, result)
@@ -92,7 +92,8 @@ local function noteTask(of, micros, type, member, record, extra, goes_on, result
   if pushes and state ~= before then
     local of_task = string.match(name, ':task:(.*)$')
     for line in string.gmatch(pushes, '[^\n]+') do
-      notePush(of, of_task, line, pushSaid(of_task, passed_by, listed, change), ms(now), state == 'c' and result)
+      notePush(of, of_task, originOf(extra, member), line, pushSaid(of_task, passed_by, listed, change), ms(now),
+        state == 'c' and result)
     end
   end
   redis.pcall('SPUBLISH', name, ms(number))

@@ -39,7 +39,7 @@ end
 --@end
 -- When the time of a handoff was over, text (ms), and of what it ran out.
 local function expiryIn(record, extra)
-  local approval, expires, deadline = string.match(record, '^[23]?:?%l+ (%l+) %d+ (%d+) %S+ %S+ ?%d* ?(%d*)')
+  local approval, expires, deadline = string.match(record, '^[2-5]?:?%l+ (%l+) %d+ (%d+) %S+ %S+ ?%d* ?(%d*)')
   if deadline == '' then return expires, approval == 'waiting' and 'not_decided' or 'not_caught' end
   local beat = extra and string.match(extra, ' h(%d+)')
   if beat and tonumber(beat) < tonumber(deadline) then return beat, 'stalled' end

@@ -54,13 +54,31 @@ end
 local function checkpointOf(key, extra)
   return extra and string.find(extra, ' K', 1, true) and redis.call('HGET', key, 'k')
 end
+--@constant PAYLOAD_KEYS
+local function isMissing(name)
+  return not string.find(PAYLOAD_KEYS, ' ' .. name .. ' ', 1, true)
+end
+-- The name of the first key that this replica lacks of those that sealed a handoff's payload (by field x), its decision
+-- and its checkpoint; nil if it has all.
+local function lockOn(extra, decision, checkpoint)
+  local names = {
+    string.match(extra or '', ' E(%S+)') or false, string.match(decision or '', ' ~(........)%S*$') or false,
+    string.match(decision or '', '/~(........)') or false,
+    string.match(checkpoint or '', '^[\1\2](........)') or false
+  }
+  for at = 1, 4 do
+    local name = names[at]
+    if name and isMissing(name) then return name end
+  end
+end
 -- pending -> caught, after all checks. Writes the change, and returns the new fields s and x and the work's deadline.
 -- `words` are caught_by and catch_token, `formatted` is now as text; the worker is nil if it says nothing.
 local function becomeCaught(key, due, record, extra, expires, words, work_ttl, retention, now, formatted, worker)
   local deadline = now + (extra and string.match(extra, ' w(%d+)') or work_ttl)
   local looked_at = deadline
   -- The record only grows: its first word changes, and this transition's words are appended.
-  record = ((extra or worker) and '2:caught' or 'caught') .. string.sub(record, extra and 10 or 8) ..
+  local mark = extra and string.sub(record, 1, 2) or worker and '2:' or ''
+  record = mark .. 'caught' .. string.sub(record, extra and 10 or 8) ..
     ' ' .. formatted .. ' ' .. string.format('%d', deadline) .. ' ' .. words
   local within = extra and string.match(extra, ' b(%d+)')
   if worker then extra = withWorker(extra, worker) end

@@ -1,5 +1,5 @@
 import { TooLarge } from '../core/errors.ts'
-import type { Callback } from '../store/callbacks.ts'
+import type { Callback, Callbacks } from '../store/callbacks.ts'
 import type { PushConfig, PushConfigs } from '../store/push-configs.ts'
 import { readChange } from '../store/tasks.ts'
 import type { TaskSeen, Tasks } from '../store/tasks.ts'
@@ -10,27 +10,31 @@ import { updatesOf } from './streams.ts'
 /** How much of what agents said is read for a message, in bytes. A question with more is sent without its details. */
 const mostSaid = 262_144
 
+interface PushMessageParts { configs: PushConfigs, tasks: Tasks, callbacks: Pick<Callbacks, 'sealOf'> }
+
 /** Makes what the push configs of tasks are sent: a StreamResponse for each artifact, and for the state. */
 export class PushMessages implements PushSource {
-  readonly #parts: { configs: PushConfigs, tasks: Tasks }
+  readonly #parts: PushMessageParts
 
-  constructor (parts: { configs: PushConfigs, tasks: Tasks }) {
+  constructor (parts: PushMessageParts) {
     this.#parts = parts
   }
 
   /** Those of a note that are to be sent, in their order; none where a later change was sent, or the config is gone. */
   async of (tag: string, tenant: string, note: Callback): Promise<PushMessage[]> {
-    const { configs } = this.#parts
+    const { configs, callbacks } = this.#parts
     const [, number, task, , context, ...words] = note.text.split(' ') as [string, string, string, string, string]
     const place = { tag, tenant, id: task }
     const kept = await configs.read(place)
     const known = kept?.find(one => one.number === Number(number))
     if (kept !== null && known === undefined) return []
     // The task may have gone, and its configs with it: then the one counts that was noted.
-    const config = known?.config ?? JSON.parse(note.target) as PushConfig
-    const change = readChange(words.join(' '))
+    const config = configs.open(place, known?.config ?? JSON.parse(note.target) as PushConfig)
+    const change = readChange(words.join(' '), id => callbacks.sealOf(tenant, id, note))
     const seen = change.what === 'done' ? null : await this.#read(place)
-    const updates = updatesOf({ task, context }, change, artifactsOf(note.result), seen, note.isOmitted)
+    const seal = callbacks.sealOf(tenant, change.handoff, note)
+    const result = note.result && seal.open('result', note.result)
+    const updates = updatesOf({ task, context }, change, artifactsOf(result), seen, note.isOmitted)
     // A first attempt is made whatever was sent: others of the task may be under way beside it. Nothing follows the
     // end, so what was sent of that is its own.
     const sent = note.attempts === 0 && change.what !== 'done' ? 0 : known?.sent ?? 0

@@ -6,6 +6,7 @@ import { randomId, tagOf, tags } from '../core/ids.ts'
 import { findRunning } from '../embedded/server.ts'
 import type { Masters } from '../redis/masters.ts'
 import { KeyNames, memberOf } from '../store/key-names.ts'
+import { PayloadKeys } from '../core/payload-keys.ts'
 import { openStore } from '../store/store.ts'
 import type { Store } from '../store/store.ts'
 import { Failure } from '../clients/typescript/command/output.ts'
@@ -23,9 +24,19 @@ export async function withStore<T> (
 ): Promise<T> {
   const embedded = config.redisUrl === undefined ? await findRunning(config.dataDir) : undefined
   const url = config.redisUrl ?? embedded!.socket
-  const { keyPrefix, workTtl, retention, decisionsRetention, eventsRetention, listsEnded } = config
+  const { keyPrefix, workTtl, retention, decisionsRetention, eventsRetention, listsEnded, payloadKeys } = config
   const store = openStore({
-    url, keyPrefix, tags, workTtl, retention, decisionsRetention, eventsRetention, listsEnded, replicas, log: silent
+    url,
+    keyPrefix,
+    tags,
+    workTtl,
+    retention,
+    decisionsRetention,
+    eventsRetention,
+    listsEnded,
+    replicas,
+    log: silent,
+    payloadKeys: new PayloadKeys(payloadKeys)
   })
   try {
     return await use(store, url)

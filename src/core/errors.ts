@@ -212,6 +212,12 @@ export const errorTable = {
     title: 'Unavailable',
     detail: 'Nothing happened, or the outcome is unknown; send the request again with the same Idempotency-Key.'
   },
+  payload_locked: {
+    status: 503,
+    title: 'Payload locked',
+    detail: 'This replica does not have the key that the text was encrypted with, so nothing happened; ask again ' +
+      'after Retry-After, since another replica may have it.'
+  },
 } as const satisfies Record<string, { status: number, title: string, detail: string }>
 
 export type ErrorCode = keyof typeof errorTable
@@ -259,6 +265,22 @@ export function isRetryable (status: number): boolean {
 /** Redis is away, full or read-only, or did not answer in time: nothing happened, or the outcome is unknown. */
 export class Unavailable extends Error {
   override name = 'Unavailable'
+}
+
+/** This replica doesn't have the key that a text was sealed with (core/payload-keys.ts); another one may. */
+export class PayloadLocked extends Problem {
+  /** The key's name. */
+  readonly key: string
+
+  constructor (key: string) {
+    super('payload_locked', { headers: { 'retry-after': '5' } })
+    this.key = key
+  }
+}
+
+/** The key that a sealed text names doesn't open it: somebody changed it, or copied it here. */
+export class PayloadBroken extends Error {
+  override name = 'PayloadBroken'
 }
 
 /** A read has more bytes than its reader's limit; nothing was changed. No user sees it. */

@@ -272,8 +272,12 @@ export interface Extra extends Kept {
   hops?: number
   /** Marks of the payloads from the root to this one, 12 characters each. */
   marks?: string
+  /** The name of the key that sealed its payload (core/payload-keys.ts). */
+  sealedBy?: string
   /** Which attempt it is, from the second on; left out for the first. */
   attempt?: number
+  /** The first attempt's id. Version 0.2.0 doesn't note it. */
+  first?: string
   reissueOf?: string
   reissuedAs?: string
   heartbeatDeadline?: number

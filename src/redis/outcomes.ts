@@ -25,14 +25,14 @@ export const outcomes = {
   'card-set': ['set', 'late'],
   catch: [
     'caught', 'replayed', 'not_found', 'not_addressee', 'expired', 'cancelled', 'rejected', 'already_caught',
-    'already_done', 'already_failed', 'already_declined', 'approval_required', 'blocked', 'not_yet', 'larger', 'newer',
-    'late'
+    'already_done', 'already_failed', 'already_declined', 'approval_required', 'blocked', 'not_yet', 'locked', 'larger',
+    'newer', 'late'
   ],
   claim: ['claimed', 'known', 'left', 'reused', 'late'],
   count: ['counted'],
   decide: [
     'approved', 'rejected', 'replayed', 'not_found', 'no_approval_required', 'already_decided', 'cancelled', 'expired',
-    'self_approval', 'content_changed', 'newer', 'full', 'late'
+    'self_approval', 'content_changed', 'locked', 'origin', 'newer', 'full', 'late'
   ],
   'decision-forget': ['forgotten', 'not_found', 'late'],
   'decisions-trim': ['counted', 'late'],
@@ -51,13 +51,13 @@ export const outcomes = {
   get: ['found', 'not_found'],
   'give-up': [
     'failed', 'declined', 'replayed', 'not_found', 'expired', 'rejected', 'cancelled', 'not_caught', 'not_the_catcher',
-    'already_done', 'already_failed', 'already_declined', 'newer', 'full', 'late'
+    'already_done', 'already_failed', 'already_declined', 'origin', 'newer', 'full', 'late'
   ],
   'go-back': ['moved', 'late'],
   groups: ['listed'],
   heartbeat: [
     'caught', 'not_found', 'replayed', 'expired', 'rejected', 'cancelled', 'not_caught', 'not_the_catcher',
-    'already_done', 'already_failed', 'already_declined', 'newer', 'full', 'late'
+    'already_done', 'already_failed', 'already_declined', 'origin', 'newer', 'full', 'late'
   ],
   'inbox-set': ['set', 'late'],
   'inbox-tidy': ['tidied', 'late'],
@@ -88,7 +88,7 @@ export const outcomes = {
   rate: ['taken', 'late'],
   read: [
     'caught', 'not_found', 'replayed', 'not_addressee', 'expired', 'rejected', 'cancelled', 'not_caught',
-    'not_the_catcher', 'already_done', 'already_failed', 'already_declined', 'larger', 'newer'
+    'not_the_catcher', 'already_done', 'already_failed', 'already_declined', 'locked', 'larger', 'newer'
   ],
   reissue: [
     'reissued', 'replayed', 'not_found', 'not_the_passer', 'not_caught', 'expired', 'already_done', 'rejected',
@@ -113,7 +113,7 @@ export const outcomes = {
   stands: ['stands', 'newer'],
   status: ['found', 'not_found'],
   sweep: ['swept', 'late'],
-  take: ['taken', 'replayed', 'closed', 'limited', 'left', 'reused', 'larger', 'late'],
+  take: ['taken', 'replayed', 'closed', 'limited', 'left', 'reused', 'locked', 'larger', 'late'],
   'task-answer': ['known', 'noted', 'not_found', 'late'],
   'task-list': ['listed'],
   task: ['found', 'not_found', 'larger'],

@@ -61,6 +61,8 @@ interface ScriptOptions {
   isOneRedis?: boolean | undefined
   /** Whether what has ended is listed (lua/lib/ended.lua). Left out: it is. */
   listsEnded?: boolean | undefined
+  /** The names of the payload keys, each between spaces (core/payload-keys.ts). Left out: there are none. */
+  payloadKeys?: string | undefined
 }
 
 /**
@@ -80,16 +82,17 @@ export type EventTarget = { feeds: string, retention: number } | 'outbox'
 /** Expands what lies in lua/ (redis/expand.ts): each script is its flags, lib/record.lua, and the rest of its file. */
 export function loadScripts (
   {
-    edit = text => text, events, lifetimes = { workTtl: day, retention: day }, isOneRedis = false, listsEnded = true
+    edit = text => text, events, lifetimes = { workTtl: day, retention: day }, isOneRedis = false, listsEnded = true,
+    payloadKeys
   }: ScriptOptions = {}
 ): Scripts {
-  const purpose = purposeOf(events, lifetimes, isOneRedis, listsEnded)
+  const purpose = purposeOf(events, lifetimes, isOneRedis, listsEnded, payloadKeys)
   return Object.fromEntries(scriptNames().map(name => [name, loadScript(name, purpose, edit)])) as unknown as Scripts
 }
 
 export function purposeOf (
   events: EventTarget | undefined, { workTtl, retention, decisionsRetention = 90 * day }: Lifetimes,
-  isOneRedis: boolean, listsEnded = true
+  isOneRedis: boolean, listsEnded = true, payloadKeys = ' '
 ): Purpose {
   const flags = { oneredis: isOneRedis, ended: listsEnded, decisions: decisionsRetention > 0 }
   const holds = (Object.keys(flags) as Array<keyof typeof flags>).filter(name => flags[name]) as Condition[]
@@ -97,7 +100,8 @@ export function purposeOf (
     WORK_TTL: String(workTtl),
     RETENTION: String(retention),
     DECISIONS_RETENTION: String(decisionsRetention),
-    READ_ALONE: String(readAlone)
+    READ_ALONE: String(readAlone),
+    PAYLOAD_KEYS: `'${payloadKeys}'`
   }
   if (events === undefined) return { holds: new Set(holds), constants }
   if (events === 'outbox') return { holds: new Set([...holds, 'events', 'relayed']), constants }

@@ -43,7 +43,7 @@ export class ResultSchemas {
    */
   accept (text: Buffer, whose: JobOwner, member = 'result_schema'): string | Promise<string> {
     if (text.length > maxSchemaBytes) throw invalid({ pointer: `/${member}`, message: `longer than ${maxSchemaBytes} bytes` })
-    const digest = createHash('sha256').update(text).digest().toString('base64url', 0, 16)
+    const digest = schemaDigest(text)
     return this.#taken.get(digest) === true ? digest : this.#read(digest, text, whose, member)
   }
 
@@ -58,15 +58,15 @@ export class ResultSchemas {
   /**
    * Resolves if the output satisfies the schema. It is parsed with JSON.parse: numbers are doubles, and of repeated
    * members the last one counts.
-   * @param digest the result of `accept` for the schema
    * @param output JSON text; undefined means {} @param whose as for `accept`
    * @param member the body's member that has the output
    * @throws {Problem} result_invalid with at most 100 `errors` from that member on, result_schema_too_slow, unavailable
    */
   async check (
-    digest: string, schema: Buffer, output: Buffer | undefined, whose: JobOwner, member = 'output'
+    schema: Buffer, output: Buffer | undefined, whose: JobOwner, member = 'output'
   ): Promise<void> {
     if (output !== undefined && output.length > maxOutputBytes) throw new Problem('result_schema_too_slow')
+    const digest = schemaDigest(schema)
     const verdict = await this.#thread.judge({ digest, schema, output: output ?? nothing }, this.#limit, whose)
     if (verdict.schema.length > 0) throw new Error('a schema was taken that this version of the service does not take')
     if (verdict.output.length === 0) return
@@ -78,6 +78,10 @@ export class ResultSchemas {
   close (): Promise<void> {
     return this.#thread.close()
   }
+}
+
+function schemaDigest (schema: Buffer): string {
+  return createHash('sha256').update(schema).digest().toString('base64url', 0, 16)
 }
 
 /** What the refusal says of an answer that does not satisfy its question's schema. */

@@ -4,11 +4,14 @@ import { personWord, subjectMark } from '../core/model.ts'
 import type { Caller, HandoffRecord } from '../core/model.ts'
 import { handoffOfMember, memberOf } from './key-names.ts'
 import type { KeyNames } from './key-names.ts'
+import { PayloadKeys, Seal, textLength } from '../core/payload-keys.ts'
 import type { Lanes } from '../redis/lanes.ts'
-import { parseRecord, readCallback, readRefusal, readSeen, tagged } from './replies.ts'
+import { readCallback, readRefusal, readSeen, sealedRecord, tagged } from './replies.ts'
 import type { CallbackStands, Refused, RefusedReply, Seen } from './replies.ts'
 import type { Scripts } from '../redis/scripts.ts'
 import type { HandoffPlace } from './handoffs.ts'
+import { whileOriginMoves } from './sealing.ts'
+import type { OtherOrigin } from './sealing.ts'
 
 export type ApprovalVerdict = 'approved' | 'rejected'
 
@@ -37,7 +40,8 @@ export interface WaitingHandoff {
   id: string
   score: number
   record: HandoffRecord
-  task: Buffer
+  /** Null where this replica doesn't have its key. */
+  task: Buffer | null
   digest: string
   size: number
 }
@@ -48,8 +52,12 @@ export class Approvals {
   readonly #scripts: Scripts
   readonly #keyNames: KeyNames
   readonly #retention: string
+  readonly #payloadKeys: PayloadKeys
 
-  constructor (lanes: Lanes, scripts: Scripts, keyNames: KeyNames, retention: number) {
+  constructor (
+    lanes: Lanes, scripts: Scripts, keyNames: KeyNames, retention: number, payloadKeys = new PayloadKeys()
+  ) {
+    this.#payloadKeys = payloadKeys
     this.#lanes = lanes
     this.#scripts = scripts
     this.#keyNames = keyNames
@@ -57,23 +65,44 @@ export class Approvals {
   }
 
   /** @param note JSON text: a string or null */
-  decide (
+  async decide (
     verdict: ApprovalVerdict, place: HandoffPlace, token: string, caller: Pick<Caller, 'agent' | 'subject'>,
     seen: SeenByPerson, note: Buffer
+  ): Promise<DecisionReply> {
+    const seal = new Seal(this.#payloadKeys, place)
+    const digests = seen.digest === undefined ? [''] : seal.marks('digest', seen.digest)
+    const [mark, ...others] = seal.marks('decide', token)
+    const decide = (token: string, digest: string | undefined) =>
+      this.#decide(verdict, place, token, caller, { ...seen, digest }, seal, note)
+    let reply = await decide(mark, digests[0])
+    for (const digest of digests.slice(1)) {
+      if (reply.outcome === 'content_changed') reply = await decide(mark, digest)
+    }
+    for (const other of reply.outcome === 'already_decided' ? others : []) {
+      const before = await decide(other, digests[0])
+      if (before.outcome === 'decided') return before
+    }
+    return reply
+  }
+
+  async #decide (
+    verdict: ApprovalVerdict, place: HandoffPlace, token: string, caller: Pick<Caller, 'agent' | 'subject'>,
+    seen: SeenByPerson, seal: Seal, note: Buffer
   ): Promise<DecisionReply> {
     const { tag, tenant } = place
     const member = memberOf(tenant, place.id)
     const itsSeen = [seen.createdAt === undefined ? '' : String(seen.createdAt), seen.digest ?? '']
-    return this.#lanes.call({
+    return whileOriginMoves(seal, () => this.#lanes.call({
       script: this.#scripts.decide,
       tag,
       keys: [this.#keyNames.handoff(tag, member), this.#keyNames.due(tag, tenant)],
       texts: [
-        verdict, token, caller.agent, this.#retention, member, ...itsSeen, subjectMark(caller), personWord(caller)
+        verdict, token, caller.agent, this.#retention, member, ...itsSeen, subjectMark(caller), personWord(caller),
+        seal.origin
       ],
-      bytes: note,
-      decode: readDecision
-    })
+      bytes: Buffer.from(seal.word('note', note.toString())),
+      decode: reply => readDecision(reply, seal)
+    }))
   }
 
   /**
@@ -84,7 +113,8 @@ export class Approvals {
     const key = this.#keyNames.handoff(place.tag, memberOf(place.tenant, place.id))
     const texts = maxBytes === undefined ? [] : [String(maxBytes)]
     const { inspect: script } = this.#scripts
-    return this.#lanes.call({ script, tag: place.tag, keys: [key], texts, decode: readInspection })
+    const decode = (reply: unknown) => readInspection(reply, new Seal(this.#payloadKeys, place))
+    return this.#lanes.call({ script, tag: place.tag, keys: [key], texts, decode })
   }
 
   /**
@@ -96,36 +126,52 @@ export class Approvals {
   }
 }
 
-function readDecision (reply: unknown): DecisionReply {
+function readDecision (reply: unknown, seal: Seal): DecisionReply | OtherOrigin {
   const parts = tagged(reply)
   const [outcome, time] = parts
+  if (outcome === 'origin') return { outcome, first: String(time) }
   return outcome === 'approved' || outcome === 'rejected' || outcome === 'replayed'
     ? { outcome: 'decided', at: time as number }
-    : readRefusal(parts)
+    : readRefusal(parts, seal)
 }
 
-function readInspection (reply: unknown): InspectReply {
+function readInspection (reply: unknown, seal: Seal): InspectReply {
   const [outcome, now, record, payload, decision, digest, extra, schema, target] = tagged(reply)
   if (outcome === 'not_found') return { outcome }
   if (outcome === 'larger') throw new TooLarge()
   return {
     outcome: 'found',
-    ...readSeen(now, record, extra, decision),
-    payload: (payload ?? null) as Buffer | null,
-    digest: String(digest ?? ''),
-    schema: (schema ?? null) as Buffer | null,
+    ...readSeen(now, record, extra, decision, seal),
+    payload: payload == null ? null : seal.open('payload', payload as Buffer),
+    digest: openedDigest(digest, seal) ?? '',
+    schema: schema == null ? null : seal.open('schema', schema as Buffer),
     callback: readCallback([target]),
   }
 }
 
 /** @param item as lua/list.lua gives it */
-export function readWaiting ([score, member, record, extra, digest, task, size]: unknown[]): WaitingHandoff {
+export function readWaiting (
+  [score, member, record, extra, digest, task, size]: unknown[], seal: Seal
+): WaitingHandoff {
+  const parsed = sealedRecord(record, extra, seal)
+  const its = seal.tryOpen('beginning', (task ?? Buffer.from('""')) as Buffer)
   return {
     id: handoffOfMember(member).id,
     score: Number(score),
-    record: parseRecord(record, extra),
-    task: (task ?? Buffer.from('""')) as Buffer,
-    digest: String(digest ?? ''),
-    size: size as number
+    record: parsed,
+    task: its,
+    digest: openedDigest(digest, seal) ?? '',
+    size: sealedSize(size as number, parsed)
   }
+}
+
+/** Of a sealed payload, the size of the text. */
+function sealedSize (size: number, { extra }: HandoffRecord): number {
+  return extra.sealedBy === undefined ? size : textLength(size)
+}
+
+/** Field `h`: the digest, or what it is compared by, a dot, and the sealed digest. Null where it is locked. */
+function openedDigest (field: unknown, seal: Seal): string | null {
+  const text = String(field ?? '')
+  return text.startsWith('~') ? seal.tryText('digest', text.slice(text.indexOf('.') + 1)) : text
 }

@@ -1,11 +1,13 @@
 import { personWord } from '../core/model.ts'
 import type { Asked, Caller, HandoffRecord } from '../core/model.ts'
+import { PayloadKeys, Seal } from '../core/payload-keys.ts'
 import type { Lanes } from '../redis/lanes.ts'
 import type { Lifetimes, Scripts } from '../redis/scripts.ts'
 import type { HandoffPlace } from './handoffs.ts'
 import { memberOf } from './key-names.ts'
 import type { KeyNames } from './key-names.ts'
-import { parseRecord, readRefusal, tagged } from './replies.ts'
+import { readRefusal, sealedRecord, tagged } from './replies.ts'
+import { withMarks } from './sealing.ts'
 import type { Refused, RefusedReply, Seen } from './replies.ts'
 
 /** A new question. The texts are JSON; a text that is left out is empty. */
@@ -42,7 +44,7 @@ interface Answer {
 
 type AnswerReply = { outcome: 'answered' | 'replayed', at: number } |
   /** The answer must satisfy this schema first. */
-  { outcome: 'unchecked', digest: string, schema: Buffer } |
+  { outcome: 'unchecked', satisfied: string, schema: Buffer } |
   RefusedReply<Refused<'answer', 'answered' | 'replayed' | 'unchecked'>>
 
 /** The texts of a question and its answer, JSON; null where there is none. */
@@ -68,13 +70,18 @@ export class Asks {
   readonly #keyNames: KeyNames
   readonly #retention: string
   readonly #isOneRedis: boolean
+  readonly #payloadKeys: PayloadKeys
 
-  constructor (lanes: Lanes, scripts: Scripts, keyNames: KeyNames, { retention }: Lifetimes, isOneRedis: boolean) {
+  constructor (
+    lanes: Lanes, scripts: Scripts, keyNames: KeyNames, { retention }: Lifetimes, isOneRedis: boolean,
+    payloadKeys = new PayloadKeys()
+  ) {
     this.#lanes = lanes
     this.#scripts = scripts
     this.#keyNames = keyNames
     this.#retention = String(retention)
     this.#isOneRedis = isOneRedis
+    this.#payloadKeys = payloadKeys
   }
 
   /** @param maxWorkTtl milliseconds */
@@ -82,18 +89,20 @@ export class Asks {
     place: HandoffPlace, agent: string, maxWorkTtl: number,
     { token, worker = '', id, of, openFor, digest, ...texts }: Question
   ): Promise<AskReply> {
-    return this.#lanes.call({
+    const seal = new Seal(this.#payloadKeys, place)
+    const [details, schema] = [seal.bytes('details', texts.details), seal.bytes('ask_schema', texts.schema)]
+    return withMarks(seal, 'ask', token, 'already_asked', token => this.#lanes.call({
       script: this.#scripts.ask,
       tag: place.tag,
       keys: this.#keys(place),
       texts: [
         agent, this.#retention, memberOf(place.tenant, place.id), String(maxWorkTtl), token, id, letters[of],
-        String(openFor), digest === '' ? '-' : digest, `${texts.details.length} ${texts.schema.length}`, worker,
-        inAscii(texts.question)
+        String(openFor), digest === '' ? '-' : seal.marks('schema', digest)[0], `${details.length} ${schema.length}`,
+        worker, inAscii(seal.word('question', texts.question))
       ],
-      bytes: Buffer.concat([texts.details, texts.schema]),
-      decode: readAsk
-    })
+      bytes: Buffer.concat([details, schema]),
+      decode: reply => readAsk(reply, seal)
+    }))
   }
 
   /** @param maxWorkTtl milliseconds */
@@ -101,24 +110,27 @@ export class Asks {
     place: HandoffPlace, caller: Pick<Caller, 'agent' | 'subject'>, maxWorkTtl: number,
     { token, id, as, satisfied, note, answer }: Answer
   ): Promise<AnswerReply> {
-    return this.#lanes.call({
+    const seal = new Seal(this.#payloadKeys, place)
+    const [said, given] = [inAscii(seal.word('answer_note', note)), seal.bytes('answer', answer)]
+    return withMarks(seal, 'answer', token, 'already_answered', token => this.#lanes.call({
       script: this.#scripts.answer,
       tag: place.tag,
       keys: this.#keys(place),
       texts: [
         caller.agent, this.#retention, memberOf(place.tenant, place.id), String(maxWorkTtl), token, id,
-        as.map(of => letters[of]).join(''), satisfied, personWord(caller), inAscii(note)
+        as.map(of => letters[of]).join(''), satisfied, personWord(caller), said
       ],
-      bytes: answer,
-      decode: readAnswer
-    })
+      bytes: given,
+      decode: reply => readAnswer(reply, seal)
+    }))
   }
 
   /** @param maxBytes how many bytes the texts but the question may have; left out for any */
   asked (place: HandoffPlace, maxBytes?: number): Promise<AskedReply> {
     const [key] = this.#keys(place)
     const texts = maxBytes === undefined ? [] : [String(maxBytes)]
-    return this.#lanes.call({ script: this.#scripts.asked, tag: place.tag, keys: [key!], texts, decode: readAsked })
+    const decode = (reply: unknown) => readAsked(reply, new Seal(this.#payloadKeys, place))
+    return this.#lanes.call({ script: this.#scripts.asked, tag: place.tag, keys: [key!], texts, decode })
   }
 
   /** The channel for this handoff's changes. */
@@ -143,53 +155,61 @@ export function inAscii (json: string): string {
 
 const letters = { person: 'p', passer: 'r' } as const
 
-function readAsk (reply: unknown): AskReply {
+function readAsk (reply: unknown, seal: Seal): AskReply {
   const parts = tagged(reply)
   const [outcome, id, askedAt, expiresAt] = parts
   return outcome === 'asked' || outcome === 'replayed'
     ? { outcome, id: String(id), askedAt: askedAt as number, expiresAt: expiresAt as number }
-    : readRefusal(parts)
+    : readRefusal(parts, seal)
 }
 
-function readAnswer (reply: unknown): AnswerReply {
+function readAnswer (reply: unknown, seal: Seal): AnswerReply {
   const parts = tagged(reply)
   const [outcome, first, second] = parts
-  if (outcome === 'unchecked') return { outcome, digest: String(first), schema: second as Buffer }
-  return outcome === 'answered' || outcome === 'replayed' ? { outcome, at: first as number } : readRefusal(parts)
+  if (outcome === 'unchecked') {
+    return { outcome, satisfied: String(first), schema: seal.open('ask_schema', second as Buffer) }
+  }
+  return outcome === 'answered' || outcome === 'replayed'
+    ? { outcome, at: first as number }
+    : readRefusal(parts, seal)
 }
 
-function readAsked (reply: unknown): AskedReply {
+function readAsked (reply: unknown, seal: Seal): AskedReply {
   const [outcome, now, record, extra, question, texts, answer] = tagged(reply)
   if (outcome === 'not_found') return { outcome }
-  const seen: { now: number, record: HandoffRecord } = { now: now as number, record: parseRecord(record, extra) }
+  const seen: { now: number, record: HandoffRecord } = { now: now as number, record: sealedRecord(record, extra, seal) }
   if (seen.record.extra.ask === undefined || question == null || texts == null) {
     return { outcome: 'found', ...seen, texts: null, isLarger: false }
   }
   if (typeof texts === 'number') {
     const none = { details: null, schema: null, answer: null, note: null }
-    return { outcome: 'found', ...seen, texts: { question: question as Buffer, ...none }, isLarger: true }
+    const texts = { question: seal.open('question', question as Buffer), ...none }
+    return { outcome: 'found', ...seen, texts, isLarger: true }
   }
   const [asks, answered] = [texts as Buffer, (answer ?? null) as Buffer | null]
-  return { outcome: 'found', ...seen, isLarger: false, texts: questionIn(question as Buffer, asks, answered) }
+  return { outcome: 'found', ...seen, isLarger: false, texts: questionIn(question as Buffer, asks, answered, seal) }
 }
 
 /** Fields `q`, `u` and `a`. */
-export function questionIn (question: Buffer, field: Buffer, answer: Buffer | null): AskTexts {
+export function questionIn (question: Buffer, field: Buffer, answer: Buffer | null, seal: Seal): AskTexts {
   const [, , detailsLength, schemaLength, both] = wordsBefore(field, 4)
   const schemaAt = Number(detailsLength)
   return {
-    question,
-    details: schemaAt === 0 ? null : (both as Buffer).subarray(0, schemaAt),
-    schema: Number(schemaLength) === 0 ? null : (both as Buffer).subarray(schemaAt),
-    ...answer === null ? { answer: null, note: null } : answerIn(answer)
+    question: seal.open('question', question),
+    details: schemaAt === 0 ? null : seal.open('details', (both as Buffer).subarray(0, schemaAt)),
+    schema: Number(schemaLength) === 0 ? null : seal.open('ask_schema', (both as Buffer).subarray(schemaAt)),
+    ...answer === null ? { answer: null, note: null } : answerIn(answer, seal)
   }
 }
 
 /** Field `a`: the answer and its note, JSON texts. */
-export function answerIn (field: Buffer): { answer: Buffer, note: string } {
+export function answerIn (field: Buffer, seal: Seal): { answer: Buffer, note: string } {
   const [, noteLength, both] = wordsBefore(field, 2) as [string, string, Buffer]
   const answerAt = Number(noteLength)
-  return { answer: both.subarray(answerAt), note: both.toString('utf8', 0, answerAt) }
+  return {
+    answer: seal.open('answer', both.subarray(answerAt)),
+    note: seal.openText('answer_note', both.subarray(0, answerAt))
+  }
 }
 
 /** So many words, each before a space, and the bytes after them. */

@@ -3,6 +3,9 @@ import type { AskState, HandoffRecord } from '../core/model.ts'
 import type { HolderRefusal, HandoffPlace } from './handoffs.ts'
 import { memberOf } from './key-names.ts'
 import type { KeyNames } from './key-names.ts'
+import { PayloadKeys, Seal } from '../core/payload-keys.ts'
+import { whileOriginMoves, withMarks } from './sealing.ts'
+import type { OtherOrigin } from './sealing.ts'
 import type { Lanes } from '../redis/lanes.ts'
 import { parseRecord, readRefusal, readSeen, tagged } from './replies.ts'
 import type { Refused, RefusedReply, Seen } from './replies.ts'
@@ -51,8 +54,12 @@ export class Attempts {
   readonly #scripts: Scripts
   readonly #keyNames: KeyNames
   readonly #retention: string
+  readonly #payloadKeys: PayloadKeys
 
-  constructor (lanes: Lanes, scripts: Scripts, keyNames: KeyNames, { retention }: Lifetimes) {
+  constructor (
+    lanes: Lanes, scripts: Scripts, keyNames: KeyNames, { retention }: Lifetimes, payloadKeys = new PayloadKeys()
+  ) {
+    this.#payloadKeys = payloadKeys
     this.#lanes = lanes
     this.#scripts = scripts
     this.#keyNames = keyNames
@@ -69,10 +76,19 @@ export class Attempts {
     { worker = '', checkpoint }: WorkReport = {}
   ): Promise<HeartbeatReply> {
     const key = this.#keyNames.handoff(place.tag, memberOf(place.tenant, place.id))
-    const texts = [agent, this.#retention, extendBy === null ? '' : String(extendBy), String(maxWorkTtl), worker]
-    const bytes = withCheckpoint(texts, progress, checkpoint)
-    return this.#lanes.call({
-      script: this.#scripts.heartbeat, tag: place.tag, keys: [key], texts, bytes, decode: readHeartbeat
+    const seal = new Seal(this.#payloadKeys, place)
+    const said = seal.word('progress', progress.toString())
+    return whileOriginMoves(seal, () => {
+      const texts = [agent, this.#retention, extendBy === null ? '' : String(extendBy), String(maxWorkTtl), worker]
+      const bytes = withCheckpoint(texts, said, checkpoint, seal)
+      return this.#lanes.call({
+        script: this.#scripts.heartbeat,
+        tag: place.tag,
+        keys: [key],
+        texts,
+        bytes,
+        decode: reply => readHeartbeat(reply, seal)
+      })
     })
   }
 
@@ -96,16 +112,21 @@ export class Attempts {
     code: string, { worker = '', checkpoint }: WorkReport
   ): Promise<EndReply> {
     const member = memberOf(place.tenant, place.id)
-    const texts = [became, token, agent, this.#retention, member, mayRetry ? '1' : '0', code, worker]
-    const bytes = withCheckpoint(texts, text, checkpoint)
-    return this.#lanes.call({
-      script: this.#scripts['give-up'],
-      tag: place.tag,
-      keys: this.#keys(place),
-      texts,
-      bytes,
-      decode: reply => readEnd(reply, mayRetry)
-    })
+    const seal = new Seal(this.#payloadKeys, place)
+    const said = seal.word('fault', text.toString())
+    const ended = ['already_failed', 'already_declined']
+    return withMarks(seal, became, token, ended, token => whileOriginMoves(seal, () => {
+      const texts = [became, token, agent, this.#retention, member, mayRetry ? '1' : '0', code, worker]
+      const bytes = withCheckpoint(texts, said, checkpoint, seal)
+      return this.#lanes.call({
+        script: this.#scripts['give-up'],
+        tag: place.tag,
+        keys: this.#keys(place),
+        texts,
+        bytes,
+        decode: reply => readEnd(reply, mayRetry, seal)
+      })
+    }))
   }
 
   /**
@@ -116,17 +137,21 @@ export class Attempts {
   cancel (
     place: HandoffPlace, agent: string, may: Power | 'pending' | 'overlap', byForce: boolean, reason: Buffer
   ): Promise<CancelReply> {
+    const seal = new Seal(this.#payloadKeys, place)
     const texts = [agent, this.#retention, memberOf(place.tenant, place.id), powers[may], byForce ? '1' : '0']
+    const bytes = Buffer.from(seal.word('cancel', reason.toString()))
+    const decode = (reply: unknown) => readCancel(reply, seal)
     return this.#lanes.call({
-      script: this.#scripts.cancel, tag: place.tag, keys: this.#keys(place), texts, bytes: reason, decode: readCancel
+      script: this.#scripts.cancel, tag: place.tag, keys: this.#keys(place), texts, bytes, decode
     })
   }
 
   /** @param may whose handoffs the agent may reissue; `ended`: an operator reissues it only if it has ended */
   reissue (place: HandoffPlace, agent: string, may: Power | 'ended'): Promise<ReissueReply> {
     const texts = [agent, this.#retention, memberOf(place.tenant, place.id), powers[may]]
+    const decode = (reply: unknown) => readReissue(reply, new Seal(this.#payloadKeys, place))
     return this.#lanes.call({
-      script: this.#scripts.reissue, tag: place.tag, keys: this.#keys(place), texts, decode: readReissue
+      script: this.#scripts.reissue, tag: place.tag, keys: this.#keys(place), texts, decode
     })
   }
 
@@ -135,17 +160,22 @@ export class Attempts {
   }
 }
 
-/** The last argument: a text, and behind it the checkpoint if there is one. Then the text's length comes before. */
-function withCheckpoint (texts: string[], text: Buffer, checkpoint: Buffer | undefined): Buffer {
+/**
+ * The last argument: a text, and behind it the checkpoint if there is one. Then the text's length comes before, and
+ * what the checkpoint is bound to.
+ */
+function withCheckpoint (texts: string[], said: string, checkpoint: Buffer | undefined, seal: Seal): Buffer {
+  const text = Buffer.from(said)
   if (checkpoint === undefined) return text
-  texts.push(String(text.length))
-  return Buffer.concat([text, checkpoint])
+  texts.push(`${text.length} ${seal.origin}`)
+  return Buffer.concat([text, seal.bytes('checkpoint', checkpoint)])
 }
 
-function readHeartbeat (reply: unknown): HeartbeatReply {
+function readHeartbeat (reply: unknown, seal: Seal): HeartbeatReply | OtherOrigin {
   const parts = tagged(reply)
   const [outcome, deadline, beat, isCancelRequested, cancelReason, text, extra, now] = parts
-  if (outcome !== 'caught') return readRefusal(parts)
+  if (outcome === 'origin') return { outcome, first: String(deadline) }
+  if (outcome !== 'caught') return readRefusal(parts, seal)
   const record = extra == null ? null : parseRecord(text, extra)
   const ask = record?.extra.ask
   return {
@@ -153,7 +183,7 @@ function readHeartbeat (reply: unknown): HeartbeatReply {
     deadline: deadline as number,
     heartbeatDeadline: (beat ?? null) as number | null,
     isCancelRequested: isCancelRequested === 1,
-    cancelReason: (cancelReason ?? null) as Buffer | null,
+    cancelReason: seal.tryOpen('cancel', (cancelReason ?? null) as Buffer | null),
     ask: ask === undefined ? null : { id: ask.id, state: askAt(ask, record!, now as number) },
   }
 }
@@ -161,13 +191,14 @@ function readHeartbeat (reply: unknown): HeartbeatReply {
 /**
  * A repeated operation reports only the successor that it made itself, not one that the passer made later.
  */
-function readEnd (reply: unknown, mayRetry: boolean): EndReply {
+function readEnd (reply: unknown, mayRetry: boolean, seal: Seal): EndReply | OtherOrigin {
   const parts = tagged(reply)
   const [outcome, endedAt, successor] = parts
+  if (outcome === 'origin') return { outcome, first: String(endedAt) }
   if (outcome === 'failed' || outcome === 'declined') {
     return { outcome: 'ended', endedAt: endedAt as number, successor: successor == null ? null : String(successor) }
   }
-  const refused = readRefusal<HolderRefusal | 'replayed'>(parts)
+  const refused = readRefusal<HolderRefusal | 'replayed'>(parts, seal)
   if (refused.outcome !== 'replayed') return refused as RefusedReply<HolderRefusal>
   const { record } = refused.seen!
   return {
@@ -177,16 +208,16 @@ function readEnd (reply: unknown, mayRetry: boolean): EndReply {
   }
 }
 
-function readCancel (reply: unknown): CancelReply {
+function readCancel (reply: unknown, seal: Seal): CancelReply {
   const parts = tagged(reply)
   const [outcome, now, record, extra] = parts
-  if (outcome !== 'cancelled' && outcome !== 'replayed' && outcome !== 'requested') return readRefusal(parts)
-  return { outcome, ...readSeen(now, record, extra) }
+  if (outcome !== 'cancelled' && outcome !== 'replayed' && outcome !== 'requested') return readRefusal(parts, seal)
+  return { outcome, ...readSeen(now, record, extra, null, seal) }
 }
 
-function readReissue (reply: unknown): ReissueReply {
+function readReissue (reply: unknown, seal: Seal): ReissueReply {
   const parts = tagged(reply)
   const [outcome, successor, record, extra, isTaken] = parts
-  if (outcome !== 'reissued' && outcome !== 'replayed') return readRefusal(parts)
+  if (outcome !== 'reissued' && outcome !== 'replayed') return readRefusal(parts, seal)
   return { outcome, successor: String(successor), record: parseRecord(record, extra), isTaken: isTaken === 1 }
 }

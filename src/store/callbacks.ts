@@ -1,4 +1,5 @@
 import type { Redis } from 'ioredis'
+import { PayloadKeys, Seal } from '../core/payload-keys.ts'
 import type { Lanes } from '../redis/lanes.ts'
 import type { Scripts } from '../redis/scripts.ts'
 import { homeTagOf, memberOf } from './key-names.ts'
@@ -6,7 +7,10 @@ import type { KeyNames } from './key-names.ts'
 import { tagged } from './replies.ts'
 import type { Tried } from './webhooks.ts'
 
-/** A callback that is to be delivered. `text` is the event's; `result` is of done or fail, JSON text. */
+/**
+ * A callback that is to be delivered. `text` is the event's; `result` is of done or fail, JSON text. Target and result
+ * may be sealed (`Callbacks.open`).
+ */
 export interface Callback {
   id: string
   /** The URL, and behind a space its token, if there is one; of an A2A task's push config its JSON. */
@@ -17,6 +21,8 @@ export interface Callback {
   attempts: number
   result: Buffer | null
   isOmitted: boolean
+  /** The id of the work's first attempt. An older version doesn't note it. */
+  first: string | null
 }
 
 /** Which secret signs: the newest's generation, and until when the one before does too (ms), if that is to come. */
@@ -46,8 +52,12 @@ export class Callbacks {
   readonly #scripts: Scripts
   readonly #keyNames: KeyNames
   readonly #options: CallbacksOptions
+  readonly #payloadKeys: PayloadKeys
 
-  constructor (lanes: Lanes, scripts: Scripts, keyNames: KeyNames, options: CallbacksOptions) {
+  constructor (
+    lanes: Lanes, scripts: Scripts, keyNames: KeyNames, options: CallbacksOptions, payloadKeys = new PayloadKeys()
+  ) {
+    this.#payloadKeys = payloadKeys
     this.#lanes = lanes
     this.#scripts = scripts
     this.#keyNames = keyNames
@@ -82,6 +92,26 @@ export class Callbacks {
       texts: [tenant, String(max), String(lease), this.#keyNames.callback(tag, tenant, '')],
       decode: readClaimed
     })
+  }
+
+  /**
+   * A handoff's callback as it is to be sent.
+   * @throws {PayloadLocked} @throws {PayloadBroken}
+   */
+  open (tenant: string, callback: Callback): { url: string, token: string | undefined, result: Buffer | null } {
+    const [type, , id] = callback.text.split(' ', 3) as [string, string, string]
+    const seal = this.sealOf(tenant, id, callback)
+    const [url, token] = callback.target.split(' ') as [string, string?]
+    return {
+      url,
+      token: token === undefined ? undefined : seal.openText('target', token),
+      result: callback.result === null ? null : seal.open(type === 'failed' ? 'fault' : 'result', callback.result)
+    }
+  }
+
+  /** @param id of the attempt that it is about */
+  sealOf (tenant: string, id: string, { first }: Callback): Seal {
+    return new Seal(this.#payloadKeys, { tenant, id }, first ?? id)
   }
 
   /** Notes how an attempt went. @param handoff its id */
@@ -143,12 +173,12 @@ function readSecret (note: unknown, now = -Infinity): CallbackSecret {
   return { generation: Number(generation), oldUntil: Number(oldUntil) > now ? Number(oldUntil) : null }
 }
 
-const partsACallback = 8
+const partsACallback = 9
 
 function readClaimed (reply: unknown): ClaimedCallbacks {
   const [, now, first, ...parts] = tagged(reply)
   const callbacks = Array.from({ length: parts.length / partsACallback }, (_, at): Callback => {
-    const [id, target, text, , noted, tried, result, omitted] = parts.slice(partsACallback * at)
+    const [id, target, text, , noted, tried, result, omitted, first] = parts.slice(partsACallback * at)
     return {
       id: String(id),
       target: String(target),
@@ -156,7 +186,8 @@ function readClaimed (reply: unknown): ClaimedCallbacks {
       at: Number(noted),
       attempts: Number(String(tried).split(' ', 1)),
       result: (result ?? null) as Buffer | null,
-      isOmitted: omitted != null
+      isOmitted: omitted != null,
+      first: first == null ? null : String(first)
     }
   })
   return { now: Number(now), first: Number(first) || null, callbacks }

@@ -1,5 +1,6 @@
 import { personMembers } from '../core/model.ts'
 import type { DecisionState, Extra } from '../core/model.ts'
+import type { Seal } from '../core/payload-keys.ts'
 import { handoffOfMember } from './key-names.ts'
 import { parseExtra } from './replies.ts'
 
@@ -18,15 +19,19 @@ export interface DecisionEntry {
   askId: string | null
   digest: string | null
   extra: Extra
-  texts: { note: string, text: Buffer } | null
+  texts: { note: string, text: Buffer | null } | null
+  /** This replica doesn't have the key of some text, which is null then. */
+  isLocked: boolean
 }
 
 const factsShape = /^(\S+) (\S+) (\S+) (\S+) (\S+)(.*)$/
 
 /** As lua/lib/decisions.lua has it. */
-export function readEntry ([score, member, facts, texts]: unknown[]): DecisionEntry {
+export function readEntry ([score, member, facts, texts]: unknown[], seal: Seal): DecisionEntry {
   const [, state, by, passedBy, askId, digest, words] = factsShape.exec(String(facts)) as string[]
-  return {
+  const extra = parseExtra(words!)
+  if (extra.first !== undefined) seal.first = extra.first
+  const entry: DecisionEntry = {
     id: handoffOfMember(member).id,
     score: Number(score),
     state: state as DecisionState,
@@ -34,14 +39,19 @@ export function readEntry ([score, member, facts, texts]: unknown[]): DecisionEn
     person: personMembers(/ @(\S+)/.exec(words!)?.[1]),
     passedBy: passedBy!,
     askId: askId === '-' ? null : askId!,
-    digest: digest === '-' ? null : digest!,
-    extra: parseExtra(words!),
-    texts: texts == null ? null : textsIn(texts as Buffer),
+    digest: digest === '-' ? null : seal.tryText('digest', digest!),
+    extra,
+    texts: texts == null ? null : textsIn(texts as Buffer, seal, state === 'answered'),
+    isLocked: false,
   }
+  entry.isLocked = seal.isLocked
+  return entry
 }
 
-function textsIn (texts: Buffer): { note: string, text: Buffer } {
+function textsIn (texts: Buffer, seal: Seal, isAnswer: boolean): { note: string, text: Buffer | null } {
   const noteAt = texts.indexOf(' ') + 1
   const textAt = noteAt + Number(texts.toString('latin1', 0, noteAt))
-  return { note: texts.toString('utf8', noteAt, textAt), text: texts.subarray(textAt) }
+  const note = seal.tryText(isAnswer ? 'answer_note' : 'note', texts.subarray(noteAt, textAt))
+  const text = seal.tryOpen(isAnswer ? 'question' : 'beginning', texts.subarray(textAt))
+  return { note: note ?? 'null', text }
 }

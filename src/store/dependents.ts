@@ -3,7 +3,8 @@ import pLimit from 'p-limit'
 import { tagOf } from '../core/ids.ts'
 import { Unavailable } from '../core/errors.ts'
 import type { Status } from '../core/model.ts'
-import type { Blocked, HandoffPlace } from './handoffs.ts'
+import type { HandoffPlace } from './handoffs.ts'
+import type { Blocked } from './swept.ts'
 import { memberOf } from './key-names.ts'
 import type { KeyNames } from './key-names.ts'
 import type { Lanes } from '../redis/lanes.ts'
@@ -274,7 +275,7 @@ export class Dependents {
       texts: ['0', '0'],
       decode: reply => {
         const parts = tagged(reply)
-        const isBlocked = String(parts[2]).startsWith('3:')
+        const isBlocked = /^[35]:/.test(String(parts[2]))
         return isBlocked ? wordsIn(parts[9]).filter(word => !word.includes('/')) : null
       }
     })

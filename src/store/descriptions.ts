@@ -1,11 +1,11 @@
 import { tagOf } from '../core/ids.ts'
+import { PayloadKeys, Seal } from '../core/payload-keys.ts'
 import type { Lanes } from '../redis/lanes.ts'
 import type { Scripts } from '../redis/scripts.ts'
-import { textOf } from './handoffs.ts'
 import { memberOf } from './key-names.ts'
 import type { KeyNames } from './key-names.ts'
 import { inGroups } from './lists.ts'
-import { tagged } from './replies.ts'
+import { tagged, textOf } from './replies.ts'
 
 /** The beginning of a JSON string, and what the handoff comes after (lua/lib/after.lua); null where there is none. */
 interface Description { title: Buffer | null, after: string | null }
@@ -18,8 +18,10 @@ export class Descriptions {
   readonly #lanes: Lanes
   readonly #scripts: Scripts
   readonly #keyNames: KeyNames
+  readonly #payloadKeys: PayloadKeys
 
-  constructor (lanes: Lanes, scripts: Scripts, keyNames: KeyNames) {
+  constructor (lanes: Lanes, scripts: Scripts, keyNames: KeyNames, payloadKeys = new PayloadKeys()) {
+    this.#payloadKeys = payloadKeys
     this.#lanes = lanes
     this.#scripts = scripts
     this.#keyNames = keyNames
@@ -38,9 +40,10 @@ export class Descriptions {
   async #read (tenant: string, id: string): Promise<Description> {
     const tag = tagOf(id)
     const keys = [this.#keyNames.handoff(tag, memberOf(tenant, id))]
-    const [, title, after] = await this.#lanes.call({
+    const [, title, after, first] = await this.#lanes.call({
       script: this.#scripts.described, tag, keys, texts: [], decode: tagged
     })
-    return { title: (title ?? null) as Buffer | null, after: textOf(after) }
+    const seal = new Seal(this.#payloadKeys, { tenant, id }, first == null ? id : String(first))
+    return { title: seal.tryOpen('title', (title ?? null) as Buffer | null), after: textOf(after) }
   }
 }

@@ -1,13 +1,15 @@
-import { TooLarge } from '../core/errors.ts'
+import { PayloadLocked, TooLarge } from '../core/errors.ts'
 import type { Decision, HandoffRecord } from '../core/model.ts'
+import { PayloadKeys, Seal } from '../core/payload-keys.ts'
+import type { SealedMember } from '../core/payload-keys.ts'
 import type { Lanes } from '../redis/lanes.ts'
 import type { Scripts } from '../redis/scripts.ts'
 import { answerIn } from './asks.ts'
-import { parseProgress, textOf } from './handoffs.ts'
-import type { AgentTexts, HandoffPlace } from './handoffs.ts'
+import type { HandoffPlace } from './handoffs.ts'
+import type { AgentTexts } from './replies.ts'
 import { memberOf } from './key-names.ts'
 import type { KeyNames } from './key-names.ts'
-import { parseDecision, parseRecord, readCallback, readSeen, tagged } from './replies.ts'
+import { parseDecision, parseProgress, readCallback, readSeen, sealedRecord, tagged, textOf } from './replies.ts'
 import type { CallbackStands, Seen } from './replies.ts'
 
 /** A JSON text; how many bytes it has, if it is longer than was asked for; null if there is none. */
@@ -38,8 +40,10 @@ export class EverythingReads {
   readonly #lanes: Lanes
   readonly #scripts: Scripts
   readonly #keyNames: KeyNames
+  readonly #payloadKeys: PayloadKeys
 
-  constructor (lanes: Lanes, scripts: Scripts, keyNames: KeyNames) {
+  constructor (lanes: Lanes, scripts: Scripts, keyNames: KeyNames, payloadKeys = new PayloadKeys()) {
+    this.#payloadKeys = payloadKeys
     this.#lanes = lanes
     this.#scripts = scripts
     this.#keyNames = keyNames
@@ -56,7 +60,7 @@ export class EverythingReads {
       tag: place.tag,
       keys: [this.#keyOf(place)],
       texts: [String(maxBytes), String(most)],
-      decode: readEverything
+      decode: reply => readEverything(reply, new Seal(this.#payloadKeys, place))
     })
   }
 
@@ -68,7 +72,7 @@ export class EverythingReads {
       tag: place.tag,
       keys: [this.#keyOf(place)],
       texts: [direction === 'later' ? 'i' : 'o', String(limit), prefix],
-      decode: readAttempts
+      decode: reply => readAttempts(reply, id => new Seal(this.#payloadKeys, { ...place, id }))
     })
   }
 
@@ -77,34 +81,43 @@ export class EverythingReads {
   }
 }
 
-function readEverything (reply: unknown): EverythingReply {
+function readEverything (reply: unknown, seal: Seal): EverythingReply {
   const [
     outcome, now, record, payload, result, decision, extra, fault, cancelReason, progress, question, answer, checkpoint,
     target, counts
   ] = tagged(reply)
   if (outcome === 'larger') throw new TooLarge()
   if (outcome === 'not_found') return { outcome }
+  const seen = readSeen(now, record, extra, decision, seal)
+  if (seal.isLocked) throw new PayloadLocked(seen.record.extra.sealedBy ?? '')
+  const opened = <Else> (member: SealedMember, text: Else | Buffer) =>
+    Buffer.isBuffer(text) ? seal.open(member, text) : text ?? null
   return {
     outcome: 'found',
-    ...readSeen(now, record, extra, decision),
-    payload: (payload ?? null) as Buffer | null,
-    result: (result ?? null) as Long,
-    fault: (fault ?? null) as Long,
-    texts: { cancelReason: textOf(cancelReason), progress: parseProgress(textOf(progress)) },
-    question: (question ?? null) as Buffer | null,
-    answer: Buffer.isBuffer(answer) ? answerIn(answer).answer : (answer ?? null) as number | null,
-    checkpoint: (checkpoint ?? null) as Buffer | null,
+    ...seen,
+    payload: opened('payload', payload as Buffer | null),
+    result: opened('result', result as Long),
+    fault: opened('fault', fault as Long),
+    texts: {
+      cancelReason: textOf(opened('cancel', cancelReason)), progress: parseProgress(textOf(progress), seal)
+    },
+    question: opened('question', question as Buffer | null),
+    answer: Buffer.isBuffer(answer) ? answerIn(answer, seal).answer : (answer ?? null) as number | null,
+    checkpoint: opened('checkpoint', checkpoint as Buffer | null),
     callback: readCallback([target, counts]),
   }
 }
 
-function readAttempts (reply: unknown): AttemptsPart {
+function readAttempts (reply: unknown, sealOf: (id: string) => Seal): AttemptsPart {
   const [outcome, now, next, ...parts] = tagged(reply)
   if (outcome === 'not_found') return { items: [], next: null, now: 0 }
   const items: Attempt[] = []
   for (let at = 0; at < parts.length; at += 4) {
     const [id, record, extra, decision] = parts.slice(at, at + 4)
-    items.push({ id: String(id), record: parseRecord(record, extra), decision: parseDecision(decision) })
+    const seal = sealOf(String(id))
+    items.push({
+      id: String(id), record: sealedRecord(record, extra, seal), decision: parseDecision(decision, seal)
+    })
   }
   return { items, next: textOf(next), now: now as number }
 }

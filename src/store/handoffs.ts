@@ -1,14 +1,19 @@
 import { TooLarge } from '../core/errors.ts'
 import { homeTag } from '../core/ids.ts'
 import type { Decision, HandoffRecord } from '../core/model.ts'
-import { readChangedRun } from './runs.ts'
-import type { ChangedRun } from './runs.ts'
-import { handoffOfMember, memberOf } from './key-names.ts'
+import { memberOf } from './key-names.ts'
 import type { KeyNames } from './key-names.ts'
 import { FormerReplicas } from './leases.ts'
 import type { Lanes } from '../redis/lanes.ts'
-import { parseDecision, parseRecord, readCallback, readRefusal, readSeen, tagged } from './replies.ts'
-import type { CallbackStands, Refused, RefusedReply, Seen } from './replies.ts'
+import {
+  parseDecision, parseExtra, parseProgress, readCallback, readRefusal, readSeen, sealedRecord, tagged, taskBeginning,
+  textOf
+} from './replies.ts'
+import type { AgentTexts, CallbackStands, Refused, RefusedReply, Seen } from './replies.ts'
+import { PayloadKeys, Seal } from '../core/payload-keys.ts'
+import { readSweep } from './swept.ts'
+import type { Swept } from './swept.ts'
+import { noToken, onlyAsks, sealedPass, withMarks } from './sealing.ts'
 import { readAlone } from '../redis/scripts.ts'
 import type { Lifetimes, Scripts } from '../redis/scripts.ts'
 
@@ -63,14 +68,8 @@ export type CatchReply = CaughtReply | RefusedReply<CatchRefusal>
 export type HolderRefusal = Refused<'done', 'replayed' | 'unchecked'>
 type DoneReply = { outcome: 'done', completedAt: number } | { outcome: 'replayed', completedAt: number } |
   /** It was passed with this schema, which the result must satisfy first. */
-  { outcome: 'unchecked', digest: string, schema: Buffer } | RefusedReply<HolderRefusal>
+  { outcome: 'unchecked', satisfied: string, schema: Buffer } | RefusedReply<HolderRefusal>
 
-/** Agents' texts: the error given to fail or the reason given to decline, the reason given to cancel, the progress. */
-export interface AgentTexts {
-  fault: string | null
-  cancelReason: string | null
-  progress: { at: number, text: string } | null
-}
 /** The inboxes that the key may catch from, null for any; the most bytes of payload and schema; the worker's name. */
 interface CatchLimits {
   inboxes?: ReadonlySet<string> | null
@@ -79,7 +78,7 @@ interface CatchLimits {
 }
 type ReadRefusal = Refused<'read', 'caught' | 'replayed' | 'larger'>
 type ReadReply = CaughtReply | RefusedReply<ReadRefusal>
-export type StatusReply = {
+interface StatusFound extends Seen {
   outcome: 'found'
   result: Buffer | null
   /** How many bytes the result has, if it is longer than was asked for, and left out. */
@@ -90,32 +89,14 @@ export type StatusReply = {
   /** The handoffs that it comes after (lua/lib/after.lua, field b); null for none. */
   after: string | null
   callback: CallbackStands | null
-} & Seen | { outcome: 'not_found' }
-
-export type LineageReply = { outcome: 'found', record: HandoffRecord, mark: string | null } | { outcome: 'not_found' }
-
-/** A handoff that waits for others, or has ended and left notes there. `isFresh`: it was passed, or ended, just now. */
-export interface Blocked { tenant: string, id: string, isFresh: boolean }
-
-/**
- * A sweep call's reply. `live`: how many handoffs are live afterwards; null if it didn't count them. `untilDue`:
- * milliseconds until the sweep is to look again, 0 or below if more is due now; null if nothing is live. `stalled`: how
- * many of the expired missed a heartbeat. `reissued`: how many of them, and of those that weren't done in time, have a
- * successor. `named`: the expired handoffs, if the call names them. `ended`: ended handoffs that have dependents.
- * `runs`: the runs whose counts changed.
- */
-export interface Swept {
-  lookedAt: number
-  expired: number
-  live: number | null
-  untilDue: number | null
-  stalled: number
-  reissued: { stalled: number, not_done: number }
-  named: Array<{ tenant: string, id: string }>
-  ended: Array<{ tenant: string, id: string }>
-  blocked: Blocked[]
-  runs: ChangedRun[]
+  /** This replica doesn't have the key of some text, which is null then. */
+  isLocked: boolean
 }
+export type StatusReply = StatusFound | { outcome: 'not_found' }
+
+/** `mark`: the payload's, if it is a root; where the payload is sealed, it is there instead. */
+export type LineageReply =
+  { outcome: 'found', record: HandoffRecord, mark: string | null, payload: Buffer | null } | { outcome: 'not_found' }
 
 /** The handoffs in Redis: one method per script. Only this file knows the form of these scripts' replies. */
 export class Handoffs {
@@ -125,14 +106,17 @@ export class Handoffs {
   readonly #retention: string
   readonly #isOneRedis: boolean
   readonly #formerReplicas: FormerReplicas
+  readonly #payloadKeys: PayloadKeys
 
   /**
    * @param retention milliseconds; the scripts were loaded with the same
    * @param isOneRedis whether one call may use keys of two partitions
    */
   constructor (
-    lanes: Lanes, scripts: Scripts, keyNames: KeyNames, { retention }: Pick<Lifetimes, 'retention'>, isOneRedis: boolean
+    lanes: Lanes, scripts: Scripts, keyNames: KeyNames, { retention }: Pick<Lifetimes, 'retention'>,
+    isOneRedis: boolean, payloadKeys = new PayloadKeys()
   ) {
+    this.#payloadKeys = payloadKeys
     this.#lanes = lanes
     this.#scripts = scripts
     this.#keyNames = keyNames
@@ -142,6 +126,24 @@ export class Handoffs {
   }
 
   pass (handoff: NewHandoff): Promise<PassReply> {
+    return this.#payloadKeys.writes === undefined ? this.#pass(handoff) : this.#passSealed(handoff)
+  }
+
+  /** What was made before may have the mark that another key made of this token. */
+  async #passSealed (handoff: NewHandoff): Promise<PassReply> {
+    const seal = new Seal(this.#payloadKeys, handoff)
+    const sealed = sealedPass(handoff, seal)
+    if (handoff.token === noToken) return this.#pass(sealed)
+    const [token, ...others] = seal.marks('pass', handoff.token)
+    const reply = await this.#pass({ ...sealed, token })
+    for (const token of reply.outcome === 'reused' ? others : []) {
+      const before = await this.#pass({ ...sealed, options: onlyAsks, payload: nothing, token })
+      if (before.outcome === 'replayed') return before
+    }
+    return reply
+  }
+
+  #pass (handoff: NewHandoff): Promise<PassReply> {
     const { tag, tenant } = handoff
     const member = memberOf(tenant, handoff.id)
     const keys = this.#liveKeys(tag, tenant, member)
@@ -169,7 +171,7 @@ export class Handoffs {
 
   /** Looks up whether this pass was made before, without making it. @returns its reply; null if it wasn't made */
   async passed (handoff: NewHandoff): Promise<PassReply | null> {
-    const reply = await this.pass({ ...handoff, options: onlyAsks })
+    const reply = await this.pass({ ...handoff, options: onlyAsks, payload: nothing })
     return reply.outcome === 'fresh' ? null : reply
   }
 
@@ -183,9 +185,9 @@ export class Handoffs {
     if (inboxes !== null || max !== undefined) texts.push(...limits(inboxes, max))
     if (worker !== undefined) texts.push(worker)
     const keys = this.#liveKeys(place.tag, place.tenant, member)
-    return this.#lanes.call({
-      script: this.#scripts.catch, tag: place.tag, keys, texts, decode: readCatch<CatchRefusal>
-    })
+    const seal = new Seal(this.#payloadKeys, place)
+    const decode = (reply: unknown) => readCatch<CatchRefusal>(reply, seal)
+    return this.#lanes.call({ script: this.#scripts.catch, tag: place.tag, keys, texts, decode })
   }
 
   /**
@@ -194,6 +196,15 @@ export class Handoffs {
    */
   done (
     place: HandoffPlace, token: string, agent: string, result: Buffer, satisfied: string, worker?: string
+  ): Promise<DoneReply> {
+    const seal = new Seal(this.#payloadKeys, place)
+    return withMarks(seal, 'done', token, 'already_done', token =>
+      this.#done(place, token, agent, seal.bytes('result', result), satisfied, worker, seal))
+  }
+
+  #done (
+    place: HandoffPlace, token: string, agent: string, result: Buffer, satisfied: string, worker: string | undefined,
+    seal: Seal
   ): Promise<DoneReply> {
     const member = memberOf(place.tenant, place.id)
     const texts = satisfied === '' && worker === undefined ? [agent, token] : [agent, token, satisfied]
@@ -204,7 +215,7 @@ export class Handoffs {
       keys: this.#liveKeys(place.tag, place.tenant, member),
       texts,
       bytes: result,
-      decode: readDone
+      decode: reply => readDone(reply, seal)
     })
   }
 
@@ -217,7 +228,8 @@ export class Handoffs {
   ): Promise<ReadReply> {
     const key = this.#keyNames.handoff(place.tag, memberOf(place.tenant, place.id))
     const texts = [agent, ...limits(inboxes, maxBytes)]
-    const decode = readCatch<ReadRefusal>
+    const seal = new Seal(this.#payloadKeys, place)
+    const decode = (reply: unknown) => readCatch<ReadRefusal>(reply, seal)
     return this.#lanes.call({ script: this.#scripts.read, tag: place.tag, keys: [key], texts, decode })
   }
 
@@ -229,7 +241,8 @@ export class Handoffs {
   status (place: HandoffPlace, maxBytes?: number, maxFault?: number): Promise<StatusReply> {
     const key = this.#keyNames.handoff(place.tag, memberOf(place.tenant, place.id))
     const texts = [maxBytes, maxFault].filter(max => max !== undefined).map(String)
-    return this.#lanes.share({ script: this.#scripts.status, tag: place.tag, keys: [key], texts, decode: readStatus })
+    const decode = (reply: unknown) => readStatus(reply, new Seal(this.#payloadKeys, place))
+    return this.#lanes.share({ script: this.#scripts.status, tag: place.tag, keys: [key], texts, decode })
   }
 
   /** The beginning of the task, a JSON string, enough for 200 characters; null where there is none any more. */
@@ -240,7 +253,7 @@ export class Handoffs {
       tag: place.tag,
       keys: [key],
       texts: [],
-      decode: reply => (tagged(reply)[1] ?? null) as Buffer | null
+      decode: reply => readBeginning(reply, new Seal(this.#payloadKeys, place))
     })
   }
 
@@ -248,7 +261,14 @@ export class Handoffs {
   lineage (place: HandoffPlace, maxBytes?: number): Promise<LineageReply> {
     const key = this.#keyNames.handoff(place.tag, memberOf(place.tenant, place.id))
     const texts = maxBytes === undefined ? [] : [String(maxBytes)]
-    return this.#lanes.share({ script: this.#scripts.lineage, tag: place.tag, keys: [key], texts, decode: readLineage })
+    const decode = (reply: unknown) => readLineage(reply, new Seal(this.#payloadKeys, place))
+    return this.#lanes.share({ script: this.#scripts.lineage, tag: place.tag, keys: [key], texts, decode })
+  }
+
+  /** What stands for a digest in the marks of a line of work (`PayloadKeys.marks`). @param root its first handoff */
+  marksIn (tenant: string, root: string): (digest: string) => [string, ...string[]] {
+    const seal = new Seal(this.#payloadKeys, { tenant, id: root })
+    return digest => seal.marks('loop', digest)
   }
 
   /** The channel for this handoff's changes. */
@@ -273,8 +293,7 @@ export class Handoffs {
   }
 }
 
-/** The options of a pass that only asks whether it was made before. */
-const onlyAsks = ' ?'
+const nothing = Buffer.alloc(0)
 
 /** The inboxes that a key may catch from, as the scripts search in them: each between spaces. Then how many bytes. */
 function limits (inboxes: ReadonlySet<string> | null, maxBytes?: number): string[] {
@@ -298,102 +317,84 @@ function readPass (reply: unknown, expiresIn: number): PassReply {
   }
 }
 
-function readCatch<Refusal extends string> (reply: unknown): CaughtReply | RefusedReply<Refusal> {
+function readCatch<Refusal extends string> (reply: unknown, seal: Seal): CaughtReply | RefusedReply<Refusal> {
   const parts = tagged(reply)
   const [outcome] = parts
   if (outcome === 'larger') throw new TooLarge()
-  if (outcome !== 'caught' && outcome !== 'replayed') return readRefusal(parts)
-  return { outcome, ...readCaught(parts) }
+  if (outcome !== 'caught' && outcome !== 'replayed') return readRefusal(parts, seal)
+  return { outcome, ...readCaught(parts, seal) }
 }
 
 /** A caught handoff: lua/catch.lua's reply, or an item of lua/take.lua's. What comes first isn't read. */
-export function readCaught (parts: unknown[]): Caught {
+export function readCaught (parts: unknown[], seal: Seal): Caught {
   const [, createdAt, payload, decision, traceparent, record, extra, schema, checkpoint] = parts
+  const parsed = extra == null ? null : sealedRecord(record, extra, seal)
   return {
     createdAt: Number(createdAt),
-    payload: payload as Buffer,
-    decision: parseDecision(decision),
+    payload: seal.open('payload', payload as Buffer),
+    decision: parseDecision(decision, seal),
     traceparent: traceparent == null ? undefined : String(traceparent),
-    record: extra == null ? null : parseRecord(record, extra),
-    schema: (schema ?? null) as Buffer | null,
-    checkpoint: (checkpoint ?? null) as Buffer | null,
+    record: parsed,
+    schema: schema == null ? null : seal.open('schema', schema as Buffer),
+    checkpoint: checkpoint == null ? null : seal.open('checkpoint', checkpoint as Buffer),
   }
 }
 
-function readDone (reply: unknown): DoneReply {
+function readDone (reply: unknown, seal: Seal): DoneReply {
   if (typeof reply === 'number') return { outcome: 'done', completedAt: reply }
   const parts = tagged(reply)
-  const [outcome, first, second] = parts
-  if (outcome === 'unchecked') return { outcome, digest: String(first), schema: second as Buffer }
-  const refused = readRefusal<HolderRefusal | 'replayed'>(parts)
+  const [outcome, first, second, extra] = parts
+  if (outcome === 'unchecked') {
+    if (extra != null) seal.first = parseExtra(String(extra)).first ?? seal.first
+    return { outcome, satisfied: String(first), schema: seal.open('schema', second as Buffer) }
+  }
+  const refused = readRefusal<HolderRefusal | 'replayed'>(parts, seal)
   return refused.outcome === 'replayed'
     ? { outcome: 'replayed', completedAt: refused.seen!.record.completedAt! }
     : refused as RefusedReply<HolderRefusal>
 }
 
-function readStatus (reply: unknown): StatusReply {
+function readStatus (reply: unknown, seal: Seal): StatusReply {
   const [outcome, now, record, result, decision, extra, fault, cancelReason, progress, after, ...called] = tagged(reply)
   if (outcome === 'not_found') return { outcome }
-  return {
+  const seen = readSeen(now, record, extra, decision, seal)
+  const status: StatusFound = {
     outcome: 'found',
-    ...readSeen(now, record, extra, decision),
-    result: typeof result === 'number' ? null : (result ?? null) as Buffer | null,
+    ...seen,
+    result: typeof result === 'number' ? null : seal.tryOpen('result', (result ?? null) as Buffer | null),
     longer: typeof result === 'number' ? result : null,
     isFaultLonger: typeof fault === 'number',
     texts: extra === undefined
       ? null
       : {
-          fault: typeof fault === 'number' ? null : textOf(fault),
-          cancelReason: textOf(cancelReason),
-          progress: parseProgress(textOf(progress))
+          fault: typeof fault === 'number' ? null : seal.tryText('fault', (fault ?? null) as Buffer | null),
+          cancelReason: seal.tryText('cancel', (cancelReason ?? null) as Buffer | null),
+          progress: parseProgress(textOf(progress), seal)
         },
     after: textOf(after),
     callback: readCallback(called),
+    isLocked: false
   }
+  status.isLocked = seal.isLocked
+  return status
 }
 
-function readLineage (reply: unknown): LineageReply {
-  const [outcome, , record, extra, mark] = tagged(reply)
+/** Null too where it is locked. */
+function readBeginning (reply: unknown, seal: Seal): Buffer | null {
+  const [, task, extra] = tagged(reply)
+  if (extra != null) seal.first = parseExtra(String(extra)).first ?? seal.first
+  return taskBeginning(task as Buffer | null, seal)
+}
+
+function readLineage (reply: unknown, seal: Seal): LineageReply {
+  const [outcome, , record, extra, mark, payload] = tagged(reply)
   if (outcome === 'larger') throw new TooLarge()
-  return outcome === 'not_found'
-    ? { outcome }
-    : { outcome: 'found', record: parseRecord(record, extra), mark: textOf(mark) }
-}
-
-export function textOf (bytes: unknown): string | null {
-  return bytes == null ? null : String(bytes)
-}
-
-const none: never[] = []
-
-/** Field `g`. */
-export function parseProgress (text: string | null): AgentTexts['progress'] {
-  if (text === null) return null
-  const space = text.indexOf(' ')
-  return { at: Number(text.slice(0, space)), text: text.slice(space + 1) }
-}
-
-function readSweep (reply: unknown): Swept {
-  const parts = tagged(reply)
-  const counts = {
-    lookedAt: parts[1] as number,
-    expired: parts[2] as number,
-    live: parts[3] as number | null,
-    untilDue: parts[4] as number | null,
-    stalled: parts[5] as number,
-    reissued: { stalled: parts[6] as number, not_done: parts[7] as number },
-  }
-  // Most of the hundreds of calls a second find nothing due.
-  if (parts.length === 8) return { ...counts, named: none, ended: none, blocked: none, runs: none }
-  const members: unknown[] = parts.slice(8)
-  const last = (Array.isArray(members.at(-1)) ? members.pop() : none) as unknown[][]
-  const [ended = none, fresh = none, blocked = none, runs = none] = last
-  const waiting = (isFresh: boolean) => (member: unknown) => ({ ...handoffOfMember(member), isFresh })
+  if (outcome === 'not_found') return { outcome }
+  const parsed = sealedRecord(record, extra, seal)
   return {
-    ...counts,
-    named: members.map(handoffOfMember),
-    ended: ended.map(handoffOfMember),
-    blocked: [...fresh.map(waiting(true)), ...blocked.map(waiting(false))],
-    runs: (runs as unknown[][]).map(readChangedRun),
+    outcome: 'found',
+    record: parsed,
+    mark: textOf(mark),
+    payload: payload == null ? null : seal.open('payload', payload as Buffer)
   }
 }

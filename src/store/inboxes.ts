@@ -1,4 +1,5 @@
-import { TooLarge } from '../core/errors.ts'
+import { PayloadLocked, TooLarge } from '../core/errors.ts'
+import { PayloadKeys, Seal } from '../core/payload-keys.ts'
 import type { Caught } from './handoffs.ts'
 import { readCaught } from './handoffs.ts'
 import { handoffOfMember, memberOf } from './key-names.ts'
@@ -109,11 +110,14 @@ export class Inboxes {
   readonly #retention: string
   /** Whether one call may use keys of several partitions. */
   readonly #isOneRedis: boolean
+  readonly #payloadKeys: PayloadKeys
 
   constructor (
     lanes: Lanes, scripts: Scripts, keyNames: KeyNames,
-    { tags, isOneRedis, retention }: Pick<Lifetimes, 'retention'> & { tags: readonly string[], isOneRedis: boolean }
+    { tags, isOneRedis, retention }: Pick<Lifetimes, 'retention'> & { tags: readonly string[], isOneRedis: boolean },
+    payloadKeys = new PayloadKeys()
   ) {
+    this.#payloadKeys = payloadKeys
     this.#lanes = lanes
     this.#scripts = scripts
     this.#keyNames = keyNames
@@ -138,7 +142,8 @@ export class Inboxes {
     else if (worker !== undefined) texts.push(String(Number.MAX_SAFE_INTEGER))
     if (worker !== undefined) texts.push(worker)
     if (this.#isOneRedis && other !== undefined) keys.push(this.#keyNames.inbox(other, tenant, inbox))
-    return this.#lanes.call({ script: this.#scripts.take, tag, keys, texts, isAlone: max !== 1, decode: readTake })
+    const decode = (reply: unknown) => readTake(reply, this.#payloadKeys)
+    return this.#lanes.call({ script: this.#scripts.take, tag, keys, texts, isAlone: max !== 1, decode })
   }
 
   count ({ tag, tenant, inbox }: InboxPlace): Promise<Counted> {
@@ -291,14 +296,16 @@ export class Inboxes {
   }
 }
 
-function readTake (reply: unknown): TakeReply {
+function readTake (reply: unknown, payloadKeys: PayloadKeys): TakeReply {
   const [outcome, more, ...parts] = tagged(reply)
   if (outcome === 'larger') throw new TooLarge()
+  if (outcome === 'locked') throw new PayloadLocked(String(more))
   if (more === undefined) return { outcome: outcome as 'closed' }
   const items: TakenHandoff[] = []
   for (let at = 0; at < parts.length; at += partsAnItem) {
     const caught = parts.slice(at, at + partsAnItem)
-    items.push({ id: handoffOfMember(caught[0]).id, ...readCaught(caught) })
+    const handoff = handoffOfMember(caught[0])
+    items.push({ id: handoff.id, ...readCaught(caught, new Seal(payloadKeys, handoff)) })
   }
   return { outcome: outcome as 'taken', isMore: more === 1, items }
 }

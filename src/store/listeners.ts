@@ -3,9 +3,8 @@ import type { Scripts } from '../redis/scripts.ts'
 import { homeTagOf, memberOf } from './key-names.ts'
 import type { KeyNames } from './key-names.ts'
 import type { InboxPlace } from './inboxes.ts'
-import { textOf } from './handoffs.ts'
 import type { HandoffPlace } from './handoffs.ts'
-import { tagged } from './replies.ts'
+import { tagged, textOf } from './replies.ts'
 
 /** For how long what a replica noted counts, in milliseconds. */
 const noteLifetime = 10_000

@@ -1,17 +1,17 @@
 import { homeTag, inboxTag } from '../core/ids.ts'
 import type { Asked, Decision, DecisionState, HandoffRecord, Status } from '../core/model.ts'
+import { PayloadKeys, Seal } from '../core/payload-keys.ts'
 import type { Lanes } from '../redis/lanes.ts'
 import type { Scripts } from '../redis/scripts.ts'
 import { digest } from './api-keys.ts'
-import { parseProgress, textOf } from './handoffs.ts'
-import type { AgentTexts } from './handoffs.ts'
+import type { AgentTexts } from './replies.ts'
 import { readWaiting } from './approvals.ts'
 import type { WaitingHandoff } from './approvals.ts'
 import { readEntry } from './decision-entry.ts'
 import type { DecisionEntry } from './decision-entry.ts'
 import { handoffOfMember, memberOf } from './key-names.ts'
 import type { KeyNames } from './key-names.ts'
-import { parseDecision, parseRecord, tagged } from './replies.ts'
+import { parseDecision, parseProgress, sealedRecord, tagged, taskBeginning, textOf } from './replies.ts'
 
 /** A search. Times in milliseconds. */
 export interface Wanted {
@@ -58,6 +58,8 @@ export interface ListedHandoff {
   texts: AgentTexts
   task: Buffer | null
   title: Buffer | null
+  /** This replica doesn't have the key of some text, which is null then. */
+  isLocked: boolean
 }
 
 /** What of a task is read: nothing, the title alone, or its beginning as well. */
@@ -101,9 +103,14 @@ export class Lists {
   readonly #keyNames: KeyNames
   readonly #tags: readonly string[]
   readonly #isOneRedis: boolean
+  readonly #payloadKeys: PayloadKeys
 
   /** @param isOneRedis whether one call may read lists of several partitions */
-  constructor (lanes: Lanes, scripts: Scripts, keyNames: KeyNames, tags: readonly string[], isOneRedis: boolean) {
+  constructor (
+    lanes: Lanes, scripts: Scripts, keyNames: KeyNames, tags: readonly string[], isOneRedis: boolean,
+    payloadKeys = new PayloadKeys()
+  ) {
+    this.#payloadKeys = payloadKeys
     this.#lanes = lanes
     this.#scripts = scripts
     this.#keyNames = keyNames
@@ -118,14 +125,16 @@ export class Lists {
   page (
     wanted: Wanted, from: ListPosition | null, limit: number, tasks: TaskRead = 'nothing'
   ): Promise<ListedPage> {
-    return this.#merged(wanted, from, limit, tasks, readItem)
+    const isAsked = wanted.state === 'asked'
+    return this.#merged(wanted, from, limit, tasks, item => readItem(item, this.#sealOf(item), isAsked))
   }
 
   /** The same of what waits for a person. */
   waiting (
     wanted: Omit<Wanted, 'state'>, from: ListPosition | null, limit: number
   ): Promise<ListedPage<WaitingHandoff>> {
-    return this.#merged({ ...wanted, state: 'waiting' }, from, limit, 'nothing', readWaiting)
+    return this.#merged({ ...wanted, state: 'waiting' }, from, limit, 'nothing', item =>
+      readWaiting(item, this.#sealOf(item)))
   }
 
   /** How many there are in all lists; among what waits, for some seconds those that have expired. */
@@ -151,7 +160,14 @@ export class Lists {
   decisions (
     wanted: Omit<Wanted, 'state'>, from: ListPosition | null, limit: number
   ): Promise<ListedPage<DecisionEntry>> {
-    return this.#merged({ ...wanted, state: 'decisions' }, from, limit, 'nothing', readEntry)
+    return this.#merged({ ...wanted, state: 'decisions' }, from, limit, 'nothing', item =>
+      readEntry(item, this.#sealOf(item)))
+  }
+
+  /** @param item whose second part is tenant:id, of a decision with a slash and the moment behind it */
+  #sealOf ([, member]: unknown[]): Seal {
+    const { tenant, id } = handoffOfMember(member)
+    return new Seal(this.#payloadKeys, { tenant, id: id.split('/', 1)[0]! })
   }
 
   async #merged<Item extends Place> (
@@ -352,16 +368,24 @@ function dealt<T> (all: readonly T[], size: number): T[][] {
   return Array.from({ length: count }, (_, n) => all.filter((_, at) => at % count === n))
 }
 
+/** @param isAsked the fault is a question */
 function readItem (
-  [score, member, record, extra, decision, fault, progress, task, title]: unknown[]
+  [score, member, record, extra, decision, fault, progress, task, title]: unknown[], seal: Seal, isAsked: boolean
 ): ListedHandoff {
-  return {
+  const item: ListedHandoff = {
     id: handoffOfMember(member).id,
     score: Number(score),
-    record: parseRecord(record, extra),
-    decision: parseDecision(decision),
-    texts: { fault: textOf(fault), cancelReason: null, progress: parseProgress(textOf(progress)) },
-    task: (task ?? null) as Buffer | null,
-    title: (title ?? null) as Buffer | null,
+    record: sealedRecord(record, extra, seal),
+    decision: parseDecision(decision, seal),
+    texts: {
+      fault: seal.tryText(isAsked ? 'question' : 'fault', (fault ?? null) as Buffer | null),
+      cancelReason: null,
+      progress: parseProgress(textOf(progress), seal)
+    },
+    task: taskBeginning((task ?? null) as Buffer | null, seal),
+    title: seal.tryOpen('title', (title ?? null) as Buffer | null),
+    isLocked: false
   }
+  item.isLocked = seal.isLocked
+  return item
 }

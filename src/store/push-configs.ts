@@ -1,3 +1,4 @@
+import { PayloadKeys, Seal } from '../core/payload-keys.ts'
 import type { Lanes } from '../redis/lanes.ts'
 import type { Scripts } from '../redis/scripts.ts'
 import { inAscii } from './asks.ts'
@@ -27,8 +28,10 @@ export class PushConfigs {
   readonly #lanes: Lanes
   readonly #scripts: Scripts
   readonly #keyNames: KeyNames
+  readonly #payloadKeys: PayloadKeys
 
-  constructor (lanes: Lanes, scripts: Scripts, keyNames: KeyNames) {
+  constructor (lanes: Lanes, scripts: Scripts, keyNames: KeyNames, payloadKeys = new PayloadKeys()) {
+    this.#payloadKeys = payloadKeys
     this.#lanes = lanes
     this.#scripts = scripts
     this.#keyNames = keyNames
@@ -55,16 +58,35 @@ export class PushConfigs {
   keep (
     task: HandoffPlace, passedBy: string, config: PushConfig, since: number | null
   ): Promise<'kept' | 'many' | 'not_found'> {
+    const seal = new Seal(this.#payloadKeys, task)
     return this.#lanes.call({
       script: this.#scripts['push-set'],
       tag: task.tag,
       keys: [this.#keyOf(task)],
       texts: [
-        inAscii(config.id), inAscii(JSON.stringify(config)), String(mostConfigs), passedBy,
+        inAscii(config.id), inAscii(JSON.stringify(this.#withSecrets(config, secret => seal.word('push', secret)))),
+        String(mostConfigs), passedBy,
         since === null ? '' : String(since)
       ],
       decode: reply => tagged(reply)[0] as 'kept' | 'many' | 'not_found'
     })
+  }
+
+  /** The config with its secrets. @throws {PayloadLocked} @throws {PayloadBroken} */
+  open (task: HandoffPlace, config: PushConfig): PushConfig {
+    const seal = new Seal(this.#payloadKeys, task)
+    return this.#withSecrets(config, secret => seal.openText('push', secret))
+  }
+
+  #withSecrets (config: PushConfig, change: (secret: string) => string): PushConfig {
+    const { token, authentication } = config
+    return {
+      ...config,
+      ...token !== undefined && { token: change(token) },
+      ...authentication?.credentials !== undefined && {
+        authentication: { ...authentication, credentials: change(authentication.credentials) }
+      }
+    }
   }
 
   /** @param number of the config */

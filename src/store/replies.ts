@@ -1,7 +1,9 @@
-import { Unavailable } from '../core/errors.ts'
+import { PayloadLocked, Unavailable } from '../core/errors.ts'
 import { members } from '../core/members.ts'
 import { isStatus, noExtra, personMembers } from '../core/model.ts'
 import type { Approval, Ask, AskState, Decision, Extra, HandoffRecord } from '../core/model.ts'
+import { isSealed } from '../core/payload-keys.ts'
+import type { Seal } from '../core/payload-keys.ts'
 import type { Outcome, ScriptName } from '../redis/outcomes.ts'
 
 /** Reads the scripts' replies. lua/lib/record.lua says what their words mean. */
@@ -11,11 +13,17 @@ import type { Outcome, ScriptName } from '../redis/outcomes.ts'
  * further.
  */
 export type Refused<Name extends ScriptName, Else extends Outcome<Name>> =
-  Exclude<Outcome<Name>, Else | 'late' | 'newer' | 'full'>
+  Exclude<Outcome<Name>, Else | 'late' | 'newer' | 'full' | 'locked' | 'origin'>
 
 /** Why an operation was refused: the error's code, and the handoff as the script found it; null if there is none. */
 export interface RefusedReply<Code extends string> { outcome: Code, seen: Seen | null }
 
+/** Agents' texts: the error given to fail or the reason given to decline, the reason given to cancel, the progress. */
+export interface AgentTexts {
+  fault: string | null
+  cancelReason: string | null
+  progress: { at: number, text: string } | null
+}
 /** A handoff as a script found it. The decision is there if it says when the handoff ended, or if it was asked for. */
 export interface Seen { now: number, record: HandoffRecord, decision: Decision | null }
 
@@ -38,13 +46,23 @@ const ofNewerVersion = 'a newer version of the service wrote this handoff; a rep
  * Reads a refusal, which has the same form in every script: `{code, now, record, extra, decision}`, or the code alone.
  */
 export function readRefusal<Code extends string> (
-  [outcome, now, record, extra, decision]: unknown[]
+  [outcome, now, record, extra, decision]: unknown[], seal: Seal
 ): RefusedReply<Code> {
-  return { outcome: outcome as Code, seen: now === undefined ? null : readSeen(now, record, extra, decision) }
+  if (outcome === 'locked') throw new PayloadLocked(String(now))
+  return { outcome: outcome as Code, seen: now === undefined ? null : readSeen(now, record, extra, decision, seal) }
 }
 
-export function readSeen (now: unknown, record: unknown, extra: unknown, decision?: unknown): Seen {
-  return { now: now as number, record: parseRecord(record, extra), decision: parseDecision(decision) }
+/** @param seal the handoff's: it learns here what the texts are bound to */
+export function readSeen (now: unknown, record: unknown, extra: unknown, decision: unknown, seal: Seal): Seen {
+  const parsed = sealedRecord(record, extra, seal)
+  return { now: now as number, record: parsed, decision: parseDecision(decision, seal) }
+}
+
+/** The same of the record alone. */
+export function sealedRecord (text: unknown, extra: unknown, seal: Seal): HandoffRecord {
+  const record = parseRecord(text, extra)
+  if (record.extra.first !== undefined) seal.first = record.extra.first
+  return record
 }
 
 /**
@@ -71,7 +89,7 @@ export function parseRecord (text: unknown, extra: unknown): HandoffRecord {
 }
 
 /** The versions of records that have a field x. */
-const known = /^[23]:/
+const known = /^[2-5]:/
 
 /** Its members are set one by one. */
 type Found = Extra & Record<string, unknown>
@@ -82,6 +100,8 @@ const letters: Record<string, (value: string, extra: Found) => unknown> = {
   g: (value, extra) => { extra.hops = Number(value) },
   c: (value, extra) => { extra.marks = value },
   n: (value, extra) => { extra.attempt = Number(value) },
+  E: (value, extra) => { extra.sealedBy = value },
+  F: (value, extra) => { extra.first = value },
   o: (value, extra) => { extra.reissueOf = value },
   i: (value, extra) => { extra.reissuedAs = value },
   h: (value, extra) => { extra.heartbeatDeadline = Number(value) },
@@ -130,14 +150,41 @@ export function parseExtra (text: string): Extra {
   return extra
 }
 
-/** Parses field `d`; null if it isn't decided. */
-export function parseDecision (text: unknown): Decision | null {
+/** Parses field `d`; null if it isn't decided. Where its texts are locked, there are none. */
+export function parseDecision (text: unknown, seal: Seal): Decision | null {
   if (text == null) return null
   const [at, by, token, ...note] = String(text).split(' ')
-  const [, digest, person] = /^[^/]+\/([^.]*)(?:\.(.+))?$/.exec(token!) ?? []
+  const [, given, person] = /^[^/]+\/([^.]*)(?:\.(.+))?$/.exec(token!) ?? []
+  const digest = given && seal.tryText('digest', given)
   return {
-    at: Number(at), by: by as string, person: personMembers(person), note: note.join(' '), ...digest && { digest }
+    at: Number(at),
+    by: by as string,
+    person: personMembers(person),
+    note: seal.tryText('note', note.join(' ')) ?? 'null',
+    ...digest && { digest }
   }
+}
+
+/**
+ * The beginning of a task, a JSON string, as taskOf of lua/lib/record.lua gives it. Null if it isn't there, or is
+ * locked.
+ */
+export function taskBeginning (text: Buffer | null, seal: Seal): Buffer | null {
+  if (text == null || !isSealed(text)) return text ?? null
+  const payload = seal.tryBeginning('payload', text)
+  return payload && payload.subarray('"task":'.length, '"task":'.length + 2440)
+}
+
+export function textOf (bytes: unknown): string | null {
+  return bytes == null ? null : String(bytes)
+}
+
+/** Field `g`. */
+export function parseProgress (text: string | null, seal: Seal): AgentTexts['progress'] {
+  if (text === null) return null
+  const space = text.indexOf(' ')
+  const said = seal.tryText('progress', text.slice(space + 1))
+  return said === null ? null : { at: Number(text.slice(0, space)), text: said }
 }
 
 /** Where its callback goes, and how those stand that were to be delivered. `at` in milliseconds. */

@@ -1,5 +1,6 @@
 import type { Redis } from 'ioredis'
 import { homeTag } from '../core/ids.ts'
+import { PayloadKeys, Seal } from '../core/payload-keys.ts'
 import type { Lanes } from '../redis/lanes.ts'
 import type { ScriptName } from '../redis/outcomes.ts'
 import type { Scripts } from '../redis/scripts.ts'
@@ -26,7 +27,8 @@ export interface StoredSchedule {
   making: string
   version: string
   says: string
-  handoff: Buffer
+  /** What it passes. Throws PayloadLocked or PayloadBroken where that can't be opened here. */
+  readonly handoff: Buffer
   /** The tag of the partition that its handoffs are in. */
   home: string
   /** Its next tick (ms). */
@@ -95,8 +97,12 @@ export class ScheduleStore {
   readonly #scripts: Scripts
   readonly #keyNames: KeyNames
   readonly #options: SchedulesOptions
+  readonly #payloadKeys: PayloadKeys
 
-  constructor (lanes: Lanes, scripts: Scripts, keyNames: KeyNames, options: SchedulesOptions) {
+  constructor (
+    lanes: Lanes, scripts: Scripts, keyNames: KeyNames, options: SchedulesOptions, payloadKeys = new PayloadKeys()
+  ) {
+    this.#payloadKeys = payloadKeys
     this.#lanes = lanes
     this.#scripts = scripts
     this.#keyNames = keyNames
@@ -138,7 +144,7 @@ export class ScheduleStore {
     if (beside !== undefined) keys.push(this.#keyNames.schedule(tag, tenant, name, beside.list))
     return this.#call('schedule-get', tag, keys, [String(beside?.count ?? 0)], ([outcome, now, fields, others]) => ({
       now: now as number,
-      schedule: outcome === 'found' ? readSchedule(tenant, name, fields as Buffer[]) : null,
+      schedule: outcome === 'found' ? readSchedule(tenant, name, fields as Buffer[], this.#payloadKeys) : null,
       beside: ((others ?? []) as unknown[]).map(String)
     }))
   }
@@ -176,7 +182,7 @@ export class ScheduleStore {
         memberOf(tenant, name), seen === null ? '' : `${seen.version} ${textOf(seen.next)}`, token, String(maxSchedules),
         textOf(dueAt), says, textOf(next), home
       ],
-      bytes: handoff,
+      bytes: scheduleSeal(this.#payloadKeys, tenant, name).bytes('schedule', handoff),
       decode: reply => {
         const [outcome, making] = tagged(reply)
         return { outcome: outcome as 'put', making: String(making) }
@@ -204,7 +210,7 @@ export class ScheduleStore {
       first: countOf(String(first)),
       due: (taken as unknown[][]).map(([member, fields, isFresh]) => {
         const [tenant, name] = String(member).split(':') as [string, string]
-        return { schedule: readSchedule(tenant, name, fields as Buffer[]), isFresh: isFresh === 1 }
+        return { schedule: readSchedule(tenant, name, fields as Buffer[], this.#payloadKeys), isFresh: isFresh === 1 }
       })
     }))
   }
@@ -286,7 +292,13 @@ function readBegun (text: string): BegunTick | null {
   return tick === '' ? null : { tick: Number(tick), tag, by, round: Number(round) }
 }
 
-function readSchedule (tenant: string, name: string, fields: readonly Buffer[]): StoredSchedule {
+function scheduleSeal (payloadKeys: PayloadKeys, tenant: string, name: string): Seal {
+  return new Seal(payloadKeys, { tenant, id: `schedule:${name}` })
+}
+
+function readSchedule (
+  tenant: string, name: string, fields: readonly Buffer[], payloadKeys: PayloadKeys
+): StoredSchedule {
   const found: Record<string, Buffer> = {}
   for (let at = 0; at < fields.length; at += 2) found[String(fields[at])] = fields[at + 1]!
   const text = (field: string) => found[field]?.toString() || null
@@ -296,7 +308,7 @@ function readSchedule (tenant: string, name: string, fields: readonly Buffer[]):
     making: text('making')!,
     version: text('version')!,
     says: text('says')!,
-    handoff: found.handoff!,
+    get handoff () { return scheduleSeal(payloadKeys, tenant, name).open('schedule', found.handoff!) },
     home: text('home')!,
     next: countOf(text('next') ?? ''),
     claim: readBegun(text('claim') ?? ''),

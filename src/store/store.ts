@@ -6,6 +6,7 @@ import { Callbacks } from './callbacks.ts'
 import { Cards } from './cards.ts'
 import { Checks, lookAtRedis, memoryOf } from './health.ts'
 import type { Look, Memory } from './health.ts'
+import { PayloadKeys } from '../core/payload-keys.ts'
 import { ClusterMasters, OneMaster } from '../redis/masters.ts'
 import type { Masters } from '../redis/masters.ts'
 import { Decisions } from './decisions.ts'
@@ -60,6 +61,8 @@ export interface StoreOptions extends Lifetimes {
   isSpread?: boolean | undefined
   /** The names of labels that make runs, for what was passed without knowing them. Left out: none. */
   runLabels?: readonly string[] | undefined
+  /** What texts are sealed with. Left out: nothing is sealed. */
+  payloadKeys?: PayloadKeys | undefined
   /** Whether what has ended is listed. Left out: it is. */
   listsEnded?: boolean | undefined
   /** Changes the text of each script: tests move time so (redis/scripts.ts). */
@@ -135,7 +138,9 @@ export interface Store {
 
 /** Connects to Redis, which may start later. The caller starts the sweeper, and the round of the relay. */
 export function openStore (
-  { url, keyPrefix, tags, replicas, eventsRetention = 0, log, ...options }: StoreOptions
+  {
+    url, keyPrefix, tags, replicas, eventsRetention = 0, payloadKeys = new PayloadKeys(), log, ...options
+  }: StoreOptions
 ): Store {
   const address = parseRedisUrl(url)
   const masters = address.kind === 'cluster'
@@ -151,7 +156,8 @@ export function openStore (
     events: areEventsOn ? target : undefined,
     lifetimes: options,
     isOneRedis: !isSpread,
-    listsEnded: options.listsEnded
+    listsEnded: options.listsEnded,
+    payloadKeys: payloadKeys.names
   })
   const lanes: Lanes = new Lanes(
     masters, replicas === 0 ? null : { replicas, barrierKey: tag => keyNames.barrier(tag) }, !isSpread,
@@ -176,7 +182,7 @@ export function openStore (
     lanes, scripts, keyNames, { cluster: address.kind === 'cluster', replicas, events: areEventsOn }
   )
   masters.each(master => { master.learnRights = () => rights.learn(master) })
-  const handoffs = new Handoffs(lanes, scripts, keyNames, options, !isSpread)
+  const handoffs = new Handoffs(lanes, scripts, keyNames, options, !isSpread, payloadKeys)
   const dependents = new Dependents(
     lanes, scripts, keyNames, !isSpread, error => log.error({ err: error }, 'releasing what comes after others failed')
   )
@@ -208,26 +214,26 @@ export function openStore (
   )
   return {
     handoffs,
-    everything: new EverythingReads(lanes, scripts, keyNames),
+    everything: new EverythingReads(lanes, scripts, keyNames, payloadKeys),
     dependents,
-    descriptions: new Descriptions(lanes, scripts, keyNames),
-    attempts: new Attempts(lanes, scripts, keyNames, options),
-    inboxes: new Inboxes(lanes, scripts, keyNames, { ...options, tags, isOneRedis: !isSpread }),
+    descriptions: new Descriptions(lanes, scripts, keyNames, payloadKeys),
+    attempts: new Attempts(lanes, scripts, keyNames, options, payloadKeys),
+    inboxes: new Inboxes(lanes, scripts, keyNames, { ...options, tags, isOneRedis: !isSpread }, payloadKeys),
     listeners: new InboxListeners(lanes, scripts, keyNames, tags, replica),
-    approvals: new Approvals(lanes, scripts, keyNames, options.retention),
+    approvals: new Approvals(lanes, scripts, keyNames, options.retention, payloadKeys),
     decisions: new Decisions(lanes, scripts, keyNames, {
       tags,
       isOneRedis: !isSpread,
       onFault: error => log.error({ err: error }, 'removing the oldest decisions failed')
     }),
-    asks: new Asks(lanes, scripts, keyNames, options, !isSpread),
-    lists: new Lists(lanes, scripts, keyNames, tags, !isSpread),
+    asks: new Asks(lanes, scripts, keyNames, options, !isSpread, payloadKeys),
+    lists: new Lists(lanes, scripts, keyNames, tags, !isSpread, payloadKeys),
     live,
     runs,
     subscriptions,
     sessions: new Sessions(lanes, scripts, keyNames, tags, subscriptions, leases),
     schedules: new ScheduleStore(
-      lanes, scripts, keyNames, { tags, replica, connectionTo: tag => masters.of(tag)?.calls }
+      lanes, scripts, keyNames, { tags, replica, connectionTo: tag => masters.of(tag)?.calls }, payloadKeys
     ),
     keyRecords: new KeyRecords(lanes, scripts, keyNames, tags[0] as string),
     rates: new Rates(lanes, scripts, keyNames, tags),
@@ -238,11 +244,12 @@ export function openStore (
       )
       : null,
     callbacks: new Callbacks(
-      lanes, scripts, keyNames, { tags, isOneRedis: !isSpread, connectionTo: tag => masters.of(tag)?.calls }
+      lanes, scripts, keyNames, { tags, isOneRedis: !isSpread, connectionTo: tag => masters.of(tag)?.calls },
+      payloadKeys
     ),
     cards: new Cards(lanes, scripts, keyNames),
-    tasks: new Tasks(lanes, scripts, keyNames, options),
-    pushConfigs: new PushConfigs(lanes, scripts, keyNames),
+    tasks: new Tasks(lanes, scripts, keyNames, options, payloadKeys),
+    pushConfigs: new PushConfigs(lanes, scripts, keyNames, payloadKeys),
     takeDelivering: duration =>
       leases.takeReached(tags, tag => lanes.reaches(tag), tag => keyNames.deliverer(tag), duration),
     takeTicking: duration =>

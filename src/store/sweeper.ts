@@ -1,6 +1,7 @@
 import { Unavailable } from '../core/errors.ts'
 import { within } from '../core/round.ts'
-import type { Handoffs, Swept } from './handoffs.ts'
+import type { Handoffs } from './handoffs.ts'
+import type { Swept } from './swept.ts'
 import type { Leases } from './leases.ts'
 
 /** The time between two parts of a round, in milliseconds. */

@@ -1,14 +1,16 @@
 import { TooLarge } from '../core/errors.ts'
 import { inboxTag } from '../core/ids.ts'
+import { PayloadKeys, Seal } from '../core/payload-keys.ts'
+import type { SealedMember } from '../core/payload-keys.ts'
 import type { Lanes } from '../redis/lanes.ts'
 import type { Scripts } from '../redis/scripts.ts'
 import { questionIn } from './asks.ts'
 import type { AskTexts } from './asks.ts'
-import { parseProgress, textOf } from './handoffs.ts'
-import type { AgentTexts, HandoffPlace } from './handoffs.ts'
+import type { HandoffPlace } from './handoffs.ts'
+import type { AgentTexts } from './replies.ts'
 import { memberOf } from './key-names.ts'
 import type { KeyNames } from './key-names.ts'
-import { readSeen, tagged } from './replies.ts'
+import { parseProgress, readSeen, tagged, textOf } from './replies.ts'
 import type { Seen } from './replies.ts'
 
 /** The states of a task, by the letters that they have in Redis (lua/lib/tasks.lua). */
@@ -84,8 +86,13 @@ export class Tasks {
   readonly #scripts: Scripts
   readonly #keyNames: KeyNames
   readonly #retention: string
+  readonly #payloadKeys: PayloadKeys
 
-  constructor (lanes: Lanes, scripts: Scripts, keyNames: KeyNames, { retention }: { retention: number }) {
+  constructor (
+    lanes: Lanes, scripts: Scripts, keyNames: KeyNames, { retention }: { retention: number },
+    payloadKeys = new PayloadKeys()
+  ) {
+    this.#payloadKeys = payloadKeys
     this.#lanes = lanes
     this.#scripts = scripts
     this.#keyNames = keyNames
@@ -102,7 +109,7 @@ export class Tasks {
         this.#keyNames.handoff(place.tag, memberOf(place.tenant, '')), String(maxBytes ?? Number.MAX_SAFE_INTEGER),
         textLetters(parts), String(parts.after ?? '')
       ],
-      decode: readTask
+      decode: reply => readTask(reply, (id, first) => new Seal(this.#payloadKeys, { ...place, id }, first))
     })
   }
 
@@ -164,7 +171,7 @@ export function taskAt (place: TaskPlace): string {
   return place.split(' ')[2]!
 }
 
-function readTask (reply: unknown): TaskSeen | null {
+function readTask (reply: unknown, sealOf: (id: string, first?: string) => Seal): TaskSeen | null {
   const [
     outcome, now, id, record, extra, decision, stands, number, payload, result, fault, cancelReason, progress, question,
     details, answer, ended, ...changes
@@ -172,29 +179,44 @@ function readTask (reply: unknown): TaskSeen | null {
   if (outcome === 'larger') throw new TooLarge()
   if (outcome === 'not_found') return null
   const [letter, since] = String(stands).split(' ') as [Letter, string]
+  const seal = sealOf(String(id))
+  const opened = (member: SealedMember, text: unknown) => seal.tryOpen(member, (text ?? null) as Buffer | null)
+  const seen = readSeen(now, record, extra, decision, seal)
+  const ofAttempt = (id: string) => sealOf(id, seal.first)
   return {
-    ...readSeen(now, record, extra, decision),
+    ...seen,
     id: String(id),
     stands: { state: taskLetters[letter], since: Number(since) },
     number: number as number,
-    payload: (payload ?? null) as Buffer | null,
-    result: (result ?? null) as Buffer | null,
-    fault: textOf(fault),
-    cancelReason: textOf(cancelReason),
-    progress: parseProgress(textOf(progress)),
+    payload: opened('payload', payload),
+    result: opened('result', result),
+    fault: textOf(opened('fault', fault)),
+    cancelReason: textOf(opened('cancel', cancelReason)),
+    progress: parseProgress(textOf(progress), seal),
     texts: question == null || details == null
       ? null
-      : questionIn(question as Buffer, details as Buffer, (answer ?? null) as Buffer | null),
-    ended: ended == null ? null : readChange(ended),
-    changes: changes.map(readChange)
+      : questionIn(question as Buffer, details as Buffer, (answer ?? null) as Buffer | null, seal),
+    ended: ended == null ? null : readChange(ended, ofAttempt),
+    changes: changes.map(change => readChange(change, ofAttempt))
   }
 }
 
+/** What an agent or a person says with a change (TASK_SAID of lua/lib/task-notes.lua). */
+const saidOf: Record<string, SealedMember> = {
+  progress: 'progress',
+  asked: 'question',
+  failed: 'fault',
+  declined: 'fault',
+  rejected: 'note',
+  cancel_requested: 'cancel'
+}
+
 /** @param text as lua/lib/tasks.lua writes it */
-export function readChange (text: unknown): TaskChange {
+export function readChange (text: unknown, sealOf: (id: string) => Seal): TaskChange {
   const [number, letter, since, what, handoff, at, ...said] = String(text).split(' ') as
     [string, Letter, string, string, string, string, ...string[]]
   const words = said.join(' ')
+  const member = saidOf[what]
   return {
     number: Number(number),
     state: taskLetters[letter],
@@ -202,6 +224,6 @@ export function readChange (text: unknown): TaskChange {
     what,
     handoff,
     at: Number(at),
-    said: words === '-' ? null : words
+    said: words === '-' ? null : member === undefined ? words : sealOf(handoff).tryText(member, words)
   }
 }

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Unavailable } from '../core/errors.ts'
+import { PayloadLocked, Unavailable } from '../core/errors.ts'
 import { iso } from '../core/iso.ts'
 import { Round } from '../core/round.ts'
 import { eventIn, messageText } from '../handoffs/feed/feed.ts'
@@ -197,9 +197,8 @@ class TenantCallbacks {
     const { callbacks, secrets, sender } = this.#options
     const agent = passerIn(callback.text)
     const secret = { id: secretName(this.#tenant, agent), ...await callbacks.secret(this.#tenant, agent) }
-    const isEvent = !callback.text.startsWith('a2a ')
-    const messages = isEvent ? [this.#eventMessage(callback)] : await this.#pushMessages(tag, callback)
-    if (messages === null) return cannotBeMade
+    const messages = await this.#messages(tag, callback)
+    if (!Array.isArray(messages)) return messages
     const began = performance.now()
     let answer = nothingToSend
     for (const { id, url, headers, body, noteSent } of messages) {
@@ -214,20 +213,24 @@ class TenantCallbacks {
     return answer
   }
 
-  /** @returns null if they can't be made: what is wrong is reported, and the attempt counts, so that it ends */
-  async #pushMessages (tag: string, callback: Callback): Promise<PushMessage[] | null> {
+  /** @returns an answer if they can't be made: what is wrong is reported, and the attempt counts, so that it ends */
+  async #messages (tag: string, callback: Callback): Promise<PushMessage[] | Answer> {
     try {
-      return await this.#options.pushes.of(tag, this.#tenant, callback)
+      return callback.text.startsWith('a2a ')
+        ? await this.#options.pushes.of(tag, this.#tenant, callback)
+        : [this.#eventMessage(callback)]
     } catch (error) {
       if (error instanceof Unavailable) throw error
+      if (error instanceof PayloadLocked) return keyIsAway
       this.#options.onFault(error)
-      return null
+      return cannotBeMade
     }
   }
 
-  #eventMessage ({ id, target, text, at, result, isOmitted }: Callback): PushMessage {
+  #eventMessage (callback: Callback): PushMessage {
+    const { id, text, at, isOmitted } = callback
     const { type, data, labels } = eventIn(text, this.#options.baseUrl())
-    const [url, token] = target.split(' ') as [string, string?]
+    const { url, token, result } = this.#options.callbacks.open(this.#tenant, callback)
     const name = type === 'handoff.failed' ? 'error' : 'result'
     const more = result !== null ? `,"${name}":${result}` : isOmitted ? `,"${name}_omitted":true` : ''
     const body = `${messageText({ type, timestamp: iso(at) }, data, labels).slice(0, -1)}${more}}`
@@ -258,6 +261,8 @@ class TenantCallbacks {
 }
 
 const cannotBeMade: Answer = { status: null, error: 'failed', retryAfter: null, over: Promise.resolve() }
+/** Its texts can't be opened here. The next attempt may be made by a replica that has the key. */
+const keyIsAway: Answer = { ...cannotBeMade, error: 'payload_locked' }
 /** How it counts where a later change was sent, or nobody wants it any more: it is over. */
 const nothingToSend: Answer = { status: 204, error: null, retryAfter: null, over: Promise.resolve() }
 

@@ -7,6 +7,7 @@ const inWords: Readonly<Record<string, string>> = {
     'its WEBHOOK_ALLOW names.',
   mail_off: 'The service sends no mail: its SMTP_URL, MAIL_FROM and MAIL_ALLOW aren’t set.',
   unknown_format: 'The replica that tried knows no such format: it is of an older version.',
+  payload_locked: 'The replica that tried doesn’t have the key that the text was encrypted with.',
   ECONNREFUSED: 'Nothing listens at this address and port.',
   ECONNRESET: 'The receiver closed the connection without an answer.',
   EHOSTUNREACH: 'No way leads from the service to this address.',

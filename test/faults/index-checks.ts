@@ -102,7 +102,7 @@ function isLeftBehind (hash: Hash, score: number, deadline: number): boolean {
 
 /** A record with field x has a mark before its status. */
 export function statusIn ({ record }: Pick<Hash, 'record'>): string {
-  return record.replace(/^[23]:/, '').split(' ', 1)[0]!
+  return record.replace(/^[2-5]:/, '').split(' ', 1)[0]!
 }
 
 const memberOf = ({ member }: { member: string }) => member

@@ -4,6 +4,7 @@ import type { Test } from 'tap'
 import { buildApp } from '../../src/app.ts'
 import { loadConfig } from '../../src/config.ts'
 import type { ApiKey } from '../../src/core/model.ts'
+import { PayloadKeys } from '../../src/core/payload-keys.ts'
 import { KeyRing } from '../../src/auth/key-ring.ts'
 import { keepSecret } from './log-sink.ts'
 import { testStore } from './redis.ts'
@@ -82,7 +83,7 @@ async function replica (
   t: Test, env: Record<string, string>, storeOptions: TestStoreOptions, more: readonly ApiKey[], log: Logger | undefined
 ): Promise<Omit<TestApp, 'call' | 'pass' | 'caught'>> {
   const config = loadConfig(env)
-  const store = await testStore(t, { workTtl: config.workTtl, retention: config.retention, eventsRetention: config.eventsRetention, listsEnded: config.listsEnded, decisionsRetention: config.decisionsRetention, runLabels: config.runLabels, ...storeOptions })
+  const store = await testStore(t, { workTtl: config.workTtl, retention: config.retention, eventsRetention: config.eventsRetention, listsEnded: config.listsEnded, decisionsRetention: config.decisionsRetention, runLabels: config.runLabels, payloadKeys: config.payloadKeys.length === 0 ? undefined : new PayloadKeys(config.payloadKeys), ...storeOptions })
   const keys = new KeyRing([...config.apiKeys, ...more], store.store, store.log)
   const app = await buildApp(config, { store: store.store, keys, log: log ?? store.log, webhookSecret: config.webhookSecret, ...storeOptions.webhooks && { webhooks: storeOptions.webhooks } })
   t.teardown(() => app.close())

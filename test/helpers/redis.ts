@@ -5,6 +5,7 @@ import type { AppDependencies } from '../../src/app.ts'
 import { tags } from '../../src/core/ids.ts'
 import { expiryLog } from '../../src/http/observe.ts'
 import type { ScriptName } from '../../src/redis/outcomes.ts'
+import { PayloadKeys, parsePayloadKeys } from '../../src/core/payload-keys.ts'
 import { openStore } from '../../src/store/store.ts'
 import type { Store, StoreOptions } from '../../src/store/store.ts'
 import { withClock } from './lua-clock.ts'
@@ -54,6 +55,7 @@ export interface TestStoreOptions {
   webhooks?: AppDependencies['webhooks']
   /** Settings of the store that differ from production. */
   isSpread?: StoreOptions['isSpread']
+  payloadKeys?: StoreOptions['payloadKeys']
   edit?: StoreOptions['edit']
 }
 
@@ -61,6 +63,11 @@ type Pipeline = ReturnType<Redis['pipeline']>
 
 /** A log for Redis child processes, which have no secrets to log. */
 export const quiet = { info () {}, warn () {}, error () {} }
+
+/** With TEST_SEALED all stores of tests seal what is written: each answer must be the same. */
+const sealedByDefault = process.env.TEST_SEALED === undefined
+  ? undefined
+  : new PayloadKeys(parsePayloadKeys(`default:${Buffer.alloc(32, 7).toString('base64')}`))
 
 /** For tests of scripts alone: to open a store costs as much time as the commands of a short test. */
 export function testRedis (t: Test, options: Pick<TestStoreOptions, 'prefix' | 'url'> = {}): TestRedis {
@@ -95,6 +102,7 @@ export async function testStore (t: Test, options: TestStoreOptions = {}): Promi
     log: options.log ?? log,
     onExpired: expiryLog(log),
     isSpread: options.isSpread,
+    payloadKeys: options.payloadKeys ?? sealedByDefault,
     edit: asMovable,
   })
   t.teardown(() => store.close())

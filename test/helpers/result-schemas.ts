@@ -26,7 +26,7 @@ export function judging (t: Pick<Test, 'teardown'>, options: ResultSchemaOptions
   t.teardown(() => schemas.close())
   const accept = (schema: unknown) => outcome(async () => await schemas.accept(json(schema), someone))
   const check = (schema: unknown, output?: unknown, whose = someone) =>
-    outcome(() => schemas.check(JSON.stringify(json(schema).toString()), json(schema), output === undefined ? undefined : json(output), whose))
+    outcome(() => schemas.check(json(schema), output === undefined ? undefined : json(output), whose))
   return {
     schemas,
     accept,

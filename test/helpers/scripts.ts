@@ -105,7 +105,7 @@ export function reissue (on: Raw, now: number, { agent, deadline }: Omit<Asking,
 
 function decide (on: Raw, now: number, verdict: 'approved' | 'rejected', { agent, token, deadline }: Asking, note: string | Buffer, seen: number | '', itsDigest: string) {
   return run(on, 'decide', now, [on.keys.handoff(tag, itself(on)), on.keys.due(tag, tenant)],
-    [deadline, verdict, token, agent, lifetimes.retention, itself(on), seen, itsDigest, '', '', note])
+    [deadline, verdict, token, agent, lifetimes.retention, itself(on), seen, itsDigest, '', '', '-', note])
 }
 
 /** @param note JSON text */

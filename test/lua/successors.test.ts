@@ -49,7 +49,7 @@ t.test('ten attempts in a row, ever longer apart, and an eleventh that somebody 
         t.strictSame(await dueIn(on), [])
         const moved = await reissue(on, now, { agent: 'passer', deadline: now }) as unknown[]
         t.strictSame(moved.slice(0, 2), ['reissued', next])
-        t.match((await handoffs(test))[next], { x: ` n11 o${current} m10${delay}`, s: `2:pending none ${now} ${now + 1000} passer -/00-trace` })
+        t.match((await handoffs(test))[next], { x: ` n11 o${current} m10${delay} F${id}`, s: `2:pending none ${now} ${now + 1000} passer -/00-trace` })
         continue
       }
       t.ok(isId(tags[0]! + next.slice(3)), `${next} is one, of a partition that there is`)
@@ -57,7 +57,7 @@ t.test('ten attempts in a row, ever longer apart, and an eleventh that somebody 
       t.strictSame(found[next], {
         s: `2:pending none ${now} ${available + 1000} passer -/00-trace`,
         p: payload,
-        x: ` n${index + 2} o${current}${seconds === 0 ? '' : ` a${available}`} m10${delay}`,
+        x: ` n${index + 2} o${current}${seconds === 0 ? '' : ` a${available}`} m10${delay} F${id}`,
       }, 'with nothing but what was passed')
       t.match(found[current]!.x, new RegExp(` i${next}$`))
       t.strictSame(await dueIn(on), [`${tenant}:${next}`, String(seconds === 0 ? available + 1000 : available)], 'due at the end of its delay')

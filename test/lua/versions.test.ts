@@ -34,7 +34,7 @@ t.test('what a newer version wrote is left as it is, whoever asks', async t => {
     if (seen.has(kind)) continue
     seen.add(kind)
     const { next, ...state }: State = states[name]
-    await put(on, { ...state, hash: { ...state.hash, s: `4:${state.hash!.s.replace('2:', '')} more` } })
+    await put(on, { ...state, hash: { ...state.hash, s: `6:${state.hash!.s.replace('2:', '')} more` } })
     const before = await test.dump()
     for (const step of steps) t.strictSame(await step(on), ['newer'], name)
     const [found] = await status(on, at.done) as [string]

@@ -5,7 +5,7 @@ export const scriptLibraries: readonly Mutated[] = [
     file: 'lua/lib/decisions.lua',
     tests: ['http/decisions'],
     changes: [
-      ["for word in string.gmatch(extra or '', ' [jt]%S+') do words = words .. word end", ''],
+      ["for word in string.gmatch(extra or '', ' [Fjt]%S+') do words = words .. word end", ''],
       ['{ decisions.facts, decisions.list }', '{ decisions.facts }'],
       ['math.min(100, over) - 1)', 'math.min(100, over) - 2)'],
       ["redis.call('HDEL', list .. id, moment, moment .. 't')", ''],
@@ -29,7 +29,7 @@ export const scriptLibraries: readonly Mutated[] = [
       ['for at = 1, count do\n    if names[at]', 'for at = count, 1, -1 do\n    if names[at]'],
       ['ms(place + i)', 'ms(place)'],
       ['removeAll(turns, over)', ''],
-      ['if one then group.gone[#group.gone + 1] = { member, position } end', ''],
+      ['if one == \'gone\' then group.gone[#group.gone + 1] = { member, position } end', ''],
       ['~= status then\n      strays', '== status then\n      strays'],
       ["redis.call('ZSCORE', turns, '') and 1 or 0", '0'],
       ["redis.call('DEL', groups, grouped, turns, held)", "redis.call('DEL', groups, grouped)"],
@@ -162,6 +162,15 @@ export const scriptLibraries: readonly Mutated[] = [
       ['if looked_at < expires + 0 then setDue(', 'if looked_at > expires + 0 then setDue('],
       ["if settings then redis.pcall('SPUBLISH', inbox, 'ended') end", ''],
       ["if redis.call('SREM', inbox .. ':caught', member) == 0 then isHere(key, inbox .. ':caught') end", ''],
+    ],
+  },
+  {
+    file: 'lua/lib/passing.lua',
+    tests: ['http/approvals', 'http/encryption'],
+    changes: [
+      ["string.sub(payload, 8, 7 + beginning) .. '\"'", "string.sub(payload, 8, 6 + beginning) .. '\"'"],
+      ["return blocked and '5:' or '4:'", "return blocked and '3:' or '2:'"],
+      ['isSealed and title, isSealed and beginning', 'false, false'],
     ],
   },
   {

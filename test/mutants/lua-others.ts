@@ -54,7 +54,7 @@ export const otherScripts: readonly Mutated[] = [
     file: 'lua/inspect.lua',
     tests: ['http/approvals', 'web/view', 'lua/model', 'http/large-reads'],
     changes: [
-      ["or string.match(record, '^2?:?done ') then payload = false end", 'then payload = false end'],
+      ["or string.match(record, '^[24]?:?done ') then payload = false end", 'then payload = false end'],
       ["+ redis.call('HSTRLEN', KEYS[1], 'r') > max + 0 then", '> max + 0 then'],
     ],
   },

@@ -3,6 +3,20 @@ import type { Mutated } from '../mutants.ts'
 
 export const store: readonly Mutated[] = [
   {
+    file: 'src/core/payload-keys.ts',
+    tests: ['http/encryption'],
+    changes: [
+      ['if (same?.kid === kid) throw', 'if (false) throw'],
+      ['cipher.setAAD(boundTo(key.name, place, member, number, parts.length))', ''],
+      ['`1 ${name} ${tenant} ${origin} ${member} ${number}/${of}`', '`1 ${name} ${tenant} ${member} ${number}/${of}`'],
+      ['[first, ...others, value]', '[first, value]'],
+      ['`${kind} ${id} ${value}`', '`${kind} ${value}`'],
+      ["text === '' || text === 'null'", "text === ''"],
+      ["sealedMembers[member] === 'work' ? this.first : this.#id", 'this.#id'],
+      ['this.isLocked = true\n', ''],
+    ],
+  },
+  {
     file: 'src/store/reads.ts',
     tests: ['store/reads', 'http/large-reads', 'http/lists'],
     changes: [
@@ -213,7 +227,6 @@ export const store: readonly Mutated[] = [
       ['availableAt: (availableAt ?? null) as', 'availableAt: (blockedBy ?? null) as'],
       ['expiresAt: reply + expiresIn', 'expiresAt: reply'],
       ["isFaultLonger: typeof fault === 'number'", 'isFaultLonger: false'],
-      ['text: text.slice(space + 1) }', 'text: text.slice(space) }'],
       ["if (outcome === 'larger') throw new TooLarge()\n  if (outcome !== 'caught'", "if (outcome !== 'caught'"],
     ],
   },

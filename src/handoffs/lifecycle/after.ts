@@ -185,8 +185,10 @@ export class AfterService {
         const status = statusAt(reply.record, reply.now)
         // Its id may have come back for another handoff.
         if (how !== undefined && status !== how) break
-        const { longer, result } = reply
-        if (next === undefined) return { last, status, longer, result: longer === null ? result : undefined }
+        const { longer, result, isLocked } = reply
+        if (next === undefined) {
+          return { last, status, longer, result: longer === null && !isLocked ? result : undefined }
+        }
         last = next
       }
     } catch (error) {

@@ -10,7 +10,8 @@ import {
   askAt, deadlineOf, expiryOf, isBlocked, isResting, isTriedAgain, mayReadTexts, noExtra, statusAt
 } from '../../core/model.ts'
 import type { Approval, Caller, Decision, Extra, HandoffRecord } from '../../core/model.ts'
-import type { Caught, StatusReply, AgentTexts } from '../../store/handoffs.ts'
+import type { Caught, StatusReply } from '../../store/handoffs.ts'
+import type { AgentTexts } from '../../store/replies.ts'
 import type { TakenHandoff } from '../../store/inboxes.ts'
 import type { RefusedReply, Seen } from '../../store/replies.ts'
 import { callbackMember } from './callback.ts'
@@ -125,6 +126,7 @@ export function spliceAnswer (head: string, payload: Buffer, tail: string): Buff
 }
 
 type Found = Extract<StatusReply, { outcome: 'found' }>
+export const withoutTexts = { result: null, longer: null, isFaultLonger: false, isLocked: false } as const
 
 /**
  * A handoff as a caller may see it. If the key is held to other inboxes than the handoff's, it sees how the handoff
@@ -133,7 +135,7 @@ type Found = Extract<StatusReply, { outcome: 'found' }>
 export function shownTo (caller: Caller, found: Found): Found {
   if (mayReadTexts(caller, found.record)) return found
   return {
-    ...found, result: null, longer: null, isFaultLonger: false, texts: null, decision: withoutNote(found.decision)
+    ...found, ...withoutTexts, texts: null, decision: withoutNote(found.decision)
   }
 }
 
@@ -196,13 +198,14 @@ function itemParts (asked: string, id: string, found: Found, shown: Shown): { he
   const known = JSON.stringify(firstMembers(id, record, now)).slice(0, -1)
   const head = `${known},"approval":${approvalText(record.approval, decision)}${shown === 'shown' ? ',"result":' : ''}`
   // Most have nothing of what follows.
-  const isPlain = record.extra === noExtra && statusAt(record, now) !== 'expired'
+  const isPlain = record.extra === noExtra && statusAt(record, now) !== 'expired' && !found.isLocked
   if (isPlain && asked === id && shown !== 'omitted') return { head, tail: `${agentMembers(texts, record)}}` }
   const more = {
     ...moreMembers(record, now),
     ...found.callback != null && { callback: callbackMember(found.callback) },
     ...asked !== id && { asked_as: asked },
-    ...shown === 'omitted' && { result_omitted: true }
+    ...shown === 'omitted' && { result_omitted: true },
+    ...found.isLocked && { locked: true }
   }
   const tail = `${membersText(more)}${labelsMember(record.extra.labels)}` +
     `${shown === 'omitted' ? '' : agentMembers(texts, record)}}`

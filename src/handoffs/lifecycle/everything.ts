@@ -9,7 +9,7 @@ import type { Attempt, EverythingReads, EverythingReply } from '../../store/ever
 import type { HandoffPlace } from '../../store/handoffs.ts'
 import type { Reads } from '../../store/reads.ts'
 import type { Requester } from '../../store/requester.ts'
-import { endOf, itemText, payloadMembers, placeOf, refusal } from './answers.ts'
+import { endOf, itemText, payloadMembers, placeOf, refusal, withoutTexts } from './answers.ts'
 
 /** How many bytes of texts one answer has. */
 const maxBytesOfTexts = 4 * 1024 * 1024
@@ -97,7 +97,7 @@ function everythingText (id: string, reply: AllOfIt, attempts: readonly string[]
   // A reason is short, and status's. An error may be long.
   const reason = isFailed || !Buffer.isBuffer(fault) ? null : fault.toString()
   const status = itemText(id, id, {
-    ...reply, result: null, longer: null, isFaultLonger: false, after: null, texts: { ...texts, fault: reason }
+    ...reply, ...withoutTexts, after: null, texts: { ...texts, fault: reason }
   }, 'none')
   const parts: Buffer[] = [status.subarray(0, -1), Buffer.from(`,"passed_by":"${record.passedBy}"`)]
   let room = maxBytesOfTexts

@@ -14,6 +14,7 @@ import type {
   Caught, CatchReply, HandoffPlace, Handoffs, NewHandoff, PassReply, StatusReply
 } from '../../store/handoffs.ts'
 import type { Reads } from '../../store/reads.ts'
+import { noToken } from '../../store/sealing.ts'
 import type { Requester } from '../../store/requester.ts'
 import { caughtText, joinPayload, pageFor, placeOf, refusal, shownTo, statusText, willBeTriedAgain } from './answers.ts'
 import { titleBytes } from '../lists/excerpt.ts'
@@ -84,8 +85,6 @@ interface CatchResult extends Answered<Buffer> { traceparent: string | undefined
 type Until = 'caught' | 'done'
 
 const nothing = Buffer.alloc(0)
-/** The token of a pass without an Idempotency-Key. Its id is random, so only a retry of this very pass can meet it. */
-const noToken = '-'
 
 /** Turns the scripts' replies into an answer for an agent, or a Problem. */
 export class HandoffService {
@@ -215,8 +214,8 @@ export class HandoffService {
     let reply = await call('')
     // The script is called twice at most, unless the id is used again meanwhile, with another schema.
     while (reply.outcome === 'unchecked') {
-      await this.#schemas.check(reply.digest, reply.schema, result, caller)
-      reply = await call(reply.digest)
+      await this.#schemas.check(reply.schema, result, caller)
+      reply = await call(reply.satisfied)
     }
     if (!('completedAt' in reply)) throw refusal(reply)
     const answer = { handoff_id: id, status: 'done' as const, completed_at: iso(reply.completedAt) }
@@ -325,7 +324,8 @@ export class HandoffService {
       const read = (maxBytes?: number) => this.#handoffs.lineage(place, maxBytes)
       return (await this.#reads.shared(name, place, requester, read, false)).found
     }
-    return lineagePlace(look, caller, parent, handoff, this.#options.hopLimit)
+    const marksIn = this.#handoffs.marksIn.bind(this.#handoffs)
+    return lineagePlace(look, caller, parent, handoff, this.#options.hopLimit, marksIn)
   }
 }
 

@@ -83,7 +83,7 @@ function shownItem (caller: Caller, item: ListedHandoff): ListedHandoff {
   if (isAddressed(caller, item.record)) return item
   if (mayReadTexts(caller, item.record)) return { ...item, task: null, title: null }
   const texts = { fault: null, cancelReason: null, progress: null }
-  return { ...item, task: null, title: null, texts, decision: withoutNote(item.decision) }
+  return { ...item, task: null, title: null, texts, decision: withoutNote(item.decision), isLocked: false }
 }
 
 /** The search of a query. @throws {Problem} a 400 with all its faults */
@@ -146,7 +146,9 @@ function pageText ({ items, next, now }: ListedPage, state: Wanted['state']): st
 }
 
 /** A handoff as lists have it. No list has payloads, or results. */
-function itemText ({ id, record, decision, texts, task, title }: ListedHandoff, now: number): string {
+function itemText (
+  { id, record, decision, texts, task, title, isLocked }: ListedHandoff, now: number
+): string {
   const { caught, completedAt, extra } = record
   const status = statusAt(record, now)
   const end = status === 'rejected' && decision !== null ? decision : endOf(record, now)
@@ -186,7 +188,7 @@ function itemText ({ id, record, decision, texts, task, title }: ListedHandoff, 
     (record.approval === 'none' ? '' : `,"approval":${approvalText(record.approval, decision)}`) + membersText(work) +
     progressMember(texts.progress) + membersText(ends) + faultMember(status, texts.fault) +
     membersText(expiryMember(record, now)) + (title === null ? '' : `,"title":${titleText(title)}`) +
-    taskMember(task) + '}'
+    taskMember(task) + (isLocked ? ',"locked":true}' : '}')
 }
 
 /** Its catcher's error, without the error's data, or reason. */

@@ -5,7 +5,8 @@ import { labelsMember } from '../../core/labels.ts'
 import { isAddressed, personMembers, personWord, statusAt } from '../../core/model.ts'
 import type { Caller, HandoffRecord, Status } from '../../core/model.ts'
 import type { Approvals, ApprovalVerdict, InspectReply, SeenByPerson, WaitingHandoff } from '../../store/approvals.ts'
-import type { Handoffs, AgentTexts } from '../../store/handoffs.ts'
+import type { Handoffs } from '../../store/handoffs.ts'
+import type { AgentTexts } from '../../store/replies.ts'
 import type { ListPosition, Lists, Wanted } from '../../store/lists.ts'
 import type { Reads } from '../../store/reads.ts'
 import type { Seen } from '../../store/replies.ts'
@@ -37,6 +38,8 @@ interface Listed {
   digest: string
   size: number
   isWhole: boolean
+  /** This replica doesn't have the key of its task, which is `null` then. */
+  isLocked: boolean
 }
 /**
  * A part of the list, which may be empty, and the cursor of the next one, null at its end. By Redis’s clock it was
@@ -175,17 +178,18 @@ function formerCursor (cursor: string): ListPosition | null {
 }
 
 function listed ({ id, record, task, digest, size }: WaitingHandoff): Listed {
-  const { text, truncated } = excerpt(task)
-  return { id, record, task: text, truncated, digest, size, isWhole: !truncated && size <= task.length + besideTask }
+  const { text, truncated } = task === null ? { text: 'null', truncated: false } : excerpt(task)
+  const isWhole = task !== null && !truncated && size <= task.length + besideTask
+  return { id, record, task: text, truncated, digest, size, isWhole, isLocked: task === null }
 }
 
 /** The list's JSON. The beginning of each task is the text that was passed. */
 export function listText ({ items, next }: ListPart): string {
-  const parts = items.map(({ id, record, task, truncated }) =>
+  const parts = items.map(({ id, record, task, truncated, isLocked }) =>
     `{"handoff_id":"${id}","task":${task},${truncated ? '"task_truncated":true,' : ''}` +
     `"created_at":"${iso(
       record.createdAt
-    )}","expires_at":"${iso(record.expiresAt)}","passed_by":"${record.passedBy}"${membersText({ ...termsOn('approvals', record.extra), ...scheduleMembers(record) })}${labelsMember(record.extra.labels)}}`)
+    )}","expires_at":"${iso(record.expiresAt)}","passed_by":"${record.passedBy}"${membersText({ ...termsOn('approvals', record.extra), ...scheduleMembers(record) })}${labelsMember(record.extra.labels)}${isLocked ? ',"locked":true' : ''}}`)
   return `{"items":[${parts.join(',')}],"next_cursor":${JSON.stringify(next)}}`
 }
 

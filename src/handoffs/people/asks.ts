@@ -145,8 +145,8 @@ export class AskService {
     let reply = await call('')
     // The script is called twice at most, unless another question is asked meanwhile.
     while (reply.outcome === 'unchecked') {
-      await this.#schemas.check(reply.digest, reply.schema, answer, caller, 'answer')
-      reply = await call(reply.digest)
+      await this.#schemas.check(reply.schema, answer, caller, 'answer')
+      reply = await call(reply.satisfied)
     }
     if ('at' in reply) {
       return {
@@ -263,7 +263,7 @@ function askedText (id: string, { record, now, texts }: Found): Buffer {
 }
 
 /** An entry of the list. */
-function itemText ({ id, record, texts }: ListedHandoff, url: string | undefined): string {
+function itemText ({ id, record, texts, isLocked }: ListedHandoff, url: string | undefined): string {
   const { ask, to, labels } = record.extra
   const more = {
     asked_by: record.caught!.by,
@@ -271,6 +271,6 @@ function itemText ({ id, record, texts }: ListedHandoff, url: string | undefined
     expires_at: iso(ask!.expiresAt),
     ...url !== undefined && { answer_url: url }
   }
-  return `{"ask_id":"${ask!.id}","handoff_id":"${id}","question":${excerpt(Buffer.from(texts.fault!)).text}` +
-    `${to === undefined ? '' : `,"to":"${to}"`}${labelsMember(labels)}${membersText(more)}}`
+  return `{"ask_id":"${ask!.id}","handoff_id":"${id}","question":${texts.fault === null ? 'null' : excerpt(Buffer.from(texts.fault)).text}` +
+    `${to === undefined ? '' : `,"to":"${to}"`}${labelsMember(labels)}${membersText(more)}${isLocked ? ',"locked":true' : ''}}`
 }

@@ -73,7 +73,7 @@ export class DecisionService {
     const wanted = { tenant, statuses: ['approved', 'rejected'] as const }
     const { items } = await this.#reads.page(tenant, undefined, () => this.#lists.decisions(wanted, null, limit))
     return items.map(({ id, score, texts, ...entry }) =>
-      ({ ...entry, id: handoffOfEntry(id), at: score, task: texts === null ? null : excerpt(texts.text, shown) }))
+      ({ ...entry, id: handoffOfEntry(id), at: score, task: texts?.text == null ? null : excerpt(texts.text, shown) }))
   }
 
   /** A page as a file for spreadsheets (RFC 4180). */
@@ -97,12 +97,14 @@ export function decisionsText ({ items, next }: DecisionPage): string {
   return `{"items":[${items.map(itemText).join(',')}],"next_cursor":${JSON.stringify(next)}}`
 }
 
-function itemText ({ id, score, state, by, person, passedBy, askId, digest, extra, texts }: DecisionEntry): string {
-  const text = texts === null ? 'null' : excerpt(texts.text, shown).text
+function itemText (
+  { id, score, state, by, person, passedBy, askId, digest, extra, texts, isLocked }: DecisionEntry
+): string {
+  const text = texts?.text == null ? 'null' : excerpt(texts.text, shown).text
   return `{"handoff_id":"${handoffOfEntry(id)}","state":"${state}","decided_at":"${iso(score)}","decided_by":"${by}"${person},` +
     `"note":${texts?.note ?? 'null'},"digest":${digest === null ? 'null' : `"${digestText(digest)}"`},` +
     `"to":${JSON.stringify(extra.to ?? null)}${labelsMember(extra.labels)},"passed_by":"${passedBy}",` +
-    (askId === null ? `"task":${text}}` : `"ask_id":"${askId}","question":${text}}`)
+    (askId === null ? `"task":${text}` : `"ask_id":"${askId}","question":${text}`) + (isLocked ? ',"locked":true}' : '}')
 }
 
 /** @param who what is said of who decided, besides the name */

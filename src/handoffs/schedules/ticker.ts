@@ -1,5 +1,5 @@
 import pLimit from 'p-limit'
-import { Unavailable } from '../../core/errors.ts'
+import { PayloadLocked, Unavailable } from '../../core/errors.ts'
 import { iso } from '../../core/iso.ts'
 import { Round } from '../../core/round.ts'
 import type { Store } from '../../store/store.ts'
@@ -123,7 +123,7 @@ export class Ticker {
       }
       await Promise.all(due.map(one => this.#limit(() => this.#tick(one, now).catch(error => {
         // It is due again once its lease is over.
-        if (!(error instanceof Unavailable)) this.#options.onFault(error)
+        if (!(error instanceof Unavailable || error instanceof PayloadLocked)) this.#options.onFault(error)
       }))))
       if (this.#rounds.signal.aborted) return
     }

@@ -61,11 +61,11 @@ function addressIn (path: string, filters: DecidedFilters, cursor = ''): string 
 const wordOf: Record<DecisionState, string> = { approved: 'good', rejected: 'bad', answered: 'good' }
 
 function decisionRow (entry: DecisionEntry, caller: Caller): string {
-  const { id, score, state, by, passedBy, askId, extra: { to, labels }, texts } = entry
-  const beginning = texts === null ? null : excerpt(texts.text, rowShown.task)
+  const { id, score, state, by, passedBy, askId, extra: { to, labels }, texts, isLocked } = entry
+  const beginning = texts?.text == null ? null : excerpt(texts.text, rowShown.task)
   const all = beginning === null ? null : JSON.parse(beginning.text) as string
   const shown = all === null
-    ? html`${askId === null ? 'Handoff' : 'Question about a handoff'} from ${passedBy}, forgotten since`
+    ? html`${askId === null ? 'Handoff' : 'Question about a handoff'} from ${passedBy}, ${isLocked ? 'which can’t be decrypted here' : 'forgotten since'}`
     : visible(beginningOf(all, rowShown.task)) + (all.length >= rowShown.task ? '…' : '')
   const note = texts === null ? null : JSON.parse(texts.note) as string | null
   const facts = [

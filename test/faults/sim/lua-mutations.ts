@@ -15,7 +15,7 @@ export const luaMutations: readonly Mutation[] = [
   {
     name: 'no from-state: a catch takes what another has',
     lua: [
-      { from: "then return { 'already_caught', now, record, extra } end\n    if isLarger then return { 'larger' } end\n    return", to: "then record, status = (extra and '2:pending' or 'pending') .. string.match(record, '^2?:?caught( %S+ %d+ %d+ %S+ %S+)'), 'pending' else return" },
+      { from: "then return { 'already_caught', now, record, extra } end\n    if isLarger then return { 'larger' } end\n    return", to: "then record, status = (extra and '2:pending' or 'pending') .. string.match(record, '^[24]?:?caught( %S+ %d+ %d+ %S+ %S+)'), 'pending' else return" },
       { from: "extra, schema, checkpoint }\n  end\n  if approval == 'waiting'", to: "extra, schema, checkpoint } end\n  end\n  if approval == 'waiting'" },
     ],
   },
@@ -57,7 +57,7 @@ export const luaMutations: readonly Mutation[] = [
     { name: 'what ended leaves the index before those behind it are released', from: '    setDue(key, due, now, member, now)\n    return {', to: "    redis.call('ZREM', due, member)\n    return {" },
     { name: 'what ended isn’t named for those behind it', from: 'local is_named = has_ended and', to: 'local is_named = false and' },
     { name: 'nobody looks what ended while it was passed', from: 'blocked and formatted or available', to: 'available' },
-    { name: 'it can be caught while it is blocked', from: "(blocked and '3:' or '2:')", to: "'2:'" },
+    { name: 'it can be caught while it is blocked', from: "return blocked and '3:' or '2:'", to: "return '2:'" },
     { name: 'it is released after its end', from: 'if now >= tonumber(expires) then return nil end', to: '', of: ['release', 'done', 'give-up', 'cancel', 'decide'] },
     { name: 'any end will do', from: "if need == 'd' and status ~= 'done' then", to: 'if false then' },
     { name: 'an attempt that is tried again counts as ended', from: "local successor = record and extra and string.match(extra, ' i(%S+)')", to: 'local successor = nil' },
@@ -68,7 +68,7 @@ export const luaMutations: readonly Mutation[] = [
     { name: 'a successor waits again', from: "' A%1/0/%3/' .. msOnce(now))", to: "' A%1/1/%3')" },
     { name: 'a successor is carried past what its attempt before waited for', from: 'local blocked = isBlocked(extra)', to: 'local blocked = false' },
     { name: 'a reissue takes what had ended out of the index', from: "if waited and status == 'pending' then\n  setDue(key, due, now, member, now)\nelseif status == 'caught' or status == 'pending' or not hasDependents(extra) and not waited then", to: 'if true then' },
-    { name: 'the next of an attempt that had failed before gets those behind it', from: "and string.find(attempt.record, '^[23]?:?[cp][ae]') and", to: 'and' },
+    { name: 'the next of an attempt that had failed before gets those behind it', from: "and string.find(attempt.record, '^[2-5]?:?[cp][ae]') and", to: 'and' },
   ]),
   // A slot that is between two nodes.
   { name: 'the sweep forgets what is on the other node', shows: 'in a Cluster', lua: [{ from: 'local again = now - math.floor(score) + pause - 1000 < batch.retention and', to: 'local again = false and' }] },

@@ -1,0 +1,236 @@
+import { connect } from 'node:net'
+import t from 'tap'
+import type { Test } from 'tap'
+import { memberOf, KeyNames } from '../../src/store/key-names.ts'
+import { tagOf } from '../../src/core/ids.ts'
+import { testApp } from '../helpers/app.ts'
+import type { TestApp } from '../helpers/app.ts'
+import { ownRedis } from '../helpers/own-redis.ts'
+import { isProblem } from '../helpers/problems.ts'
+import { until } from '../helpers/until.ts'
+
+/** What is encrypted, what it is bound to, and what a replica without a key does. */
+
+const key = (kid: string, byte: number) => `${kid}:${Buffer.alloc(32, byte).toString('base64')}`
+const [june, july] = [key('june', 6), key('july', 7)]
+const asked = { 'content-type': 'application/json', 'a2a-version': '1.0' }
+
+/** Replicas with these settings on one Redis. */
+async function replicas<Name extends string> (t: Test, settings: Record<Name, string | null>, env: Record<string, string> = {}): Promise<Record<Name, TestApp>> {
+  const made: Array<[string, TestApp]> = []
+  for (const [name, keys] of Object.entries<string | null>(settings)) {
+    made.push([name, await testApp(t, { ...env, ...keys !== null && { PAYLOAD_KEYS: keys } }, { ...made[0] !== undefined && { prefix: made[0][1].prefix } })])
+  }
+  return Object.fromEntries(made) as Record<Name, TestApp>
+}
+
+const keyOf = ({ prefix }: TestApp, id: string) => new KeyNames(prefix).handoff(tagOf(id), memberOf('default', id))
+
+t.test('none of what agents and people write is readable in Redis, nor on the way there', async t => {
+  const { url } = await ownRedis(t)
+  const env = { PAYLOAD_KEYS: june, EVENTS_RETENTION: '3600', WEBHOOK_SECRET: 'a-secret-of-webhooks-0123', WEBHOOK_ALLOW: '127.0.0.0/8', LOG_LEVEL: 'trace' }
+  const service = await testApp(t, env, { url, limitedUrl: url, prefix: 'handoff' })
+  const { call, redis, lines } = service
+  const monitor = connect(url)
+  let commands = ''
+  monitor.setEncoding('latin1').on('data', some => { commands += some }).on('error', () => {}).write('MONITOR\r\n')
+  await until(() => commands.includes('+OK\r\n'))
+  const canary = (where: string) => `canary-${where} ${'of some length '.repeat(where.includes('long') ? 500 : 1)}`
+  const ok = async (...of: Parameters<typeof call>) => {
+    const answer = await call(...of)
+    t.ok(answer.statusCode < 300, `${of[1]} ${of[2].replace(/[\w-]{25}/, 'ID')} ${answer.body.slice(0, 900)}`)
+    return answer.json()
+  }
+  const payload = (name: string) => ({
+    task: canary(`${name}-task`),
+    output: { a: canary(`${name}-output-long`) },
+    context: { b: canary(`${name}-context`) },
+    constraints: canary(`${name}-constraints`),
+    result_schema: { type: 'object', title: canary(`${name}-schema`) },
+    to: 'inbox',
+    labels: { run: name },
+    callback: { url: 'http://127.0.0.1:9/', token: `canary-${name}-callback`, result: true }
+  })
+  const caught = async (name: string, more: object = {}) => {
+    const { handoff_id: id } = await ok('alice', 'POST', '/api/pass', { ...payload(name), max_attempts: 3, retry_delay: 0, ...more }, { 'idempotency-key': name })
+    await ok('bob', 'GET', `/api/catch/${id}`)
+    return id as string
+  }
+  const done = await caught('done')
+  await ok('alice', 'POST', '/api/pass', { ...payload('child'), parent: null })
+  await ok('bob', 'POST', '/api/pass', { task: canary('child-task'), parent: done })
+  await ok('bob', 'POST', `/api/heartbeat/${done}`, { progress: { message: canary('progress') }, checkpoint: { at: canary('checkpoint') } })
+  const { ask_id: askId } = await ok('bob', 'POST', `/api/ask/${done}`, { question: canary('question'), details: { d: canary('details') }, schema: { type: 'object', title: canary('ask-schema') } })
+  t.match(await ok('approver', 'GET', '/api/asks'), { items: [{ question: /^canary-question/ }] })
+  await ok('approver', 'POST', `/api/answer/${done}`, { ask_id: askId, answer: { a: canary('answer') }, note: canary('answer-note') })
+  t.match(await ok('bob', 'GET', `/api/ask/${done}`), { answer: { a: canary('answer') }, note: canary('answer-note'), details: { d: canary('details') } })
+  await ok('bob', 'POST', `/api/done/${done}`, { output: { r: canary('result-long') } }, { 'idempotency-key': 'done' })
+  t.match(await ok('alice', 'GET', `/api/status/${done}`), { result: { r: canary('result-long') } })
+  const failed = await caught('failed')
+  const { reissued_as: second } = await ok('bob', 'POST', `/api/fail/${failed}`, { error: { message: canary('error'), code: 'no_disk', data: { e: canary('error-data') } }, checkpoint: { c: canary('second') } })
+  t.match(await ok('bob', 'GET', `/api/catch/${second}`), { task: canary('failed-task'), checkpoint: { c: canary('second') } })
+  const { reissued_as: third } = await ok('bob', 'POST', `/api/decline/${second}`, { reason: canary('reason'), checkpoint: { c: canary('third') } })
+  t.match(await ok('bob', 'GET', `/api/catch/${third}`), { checkpoint: { c: canary('third') } })
+  await ok('bob', 'POST', `/api/heartbeat/${third}`, { checkpoint: { c: canary('fourth') } })
+  await ok('alice', 'POST', `/api/cancel/${third}`, { reason: canary('cancel') })
+  await ok('alice', 'POST', `/api/cancel/${third}`, { reason: canary('cancel'), force: true })
+  for (const verdict of ['approve', 'reject']) {
+    const { handoff_id: id } = await ok('alice', 'POST', '/api/pass', { ...payload(verdict), require_human: true })
+    t.match(await ok('approver', 'GET', '/api/approvals'), { items: [{ task: /^canary-/ }] })
+    const { digest } = await ok('approver', 'GET', `/api/approvals/${id}`)
+    t.match(await ok('approver', 'POST', `/api/${verdict}/${id}`, { note: canary('note'), digest }), { approval: { note: canary('note'), digest } })
+    t.match(await ok('alice', 'GET', `/api/status/${id}`), { approval: { note: canary('note'), digest } })
+    t.match((await call('approver', 'POST', `/api/${verdict}/${id}`, { note: 'again' })).json(), { approval: { note: canary('note'), digest } })
+    if (verdict === 'approve') t.match(await ok('bob', 'GET', `/api/catch/${id}`), { approval: { note: canary('note'), digest } })
+  }
+  t.match(await ok('approver', 'GET', '/api/decisions'), { items: [{ note: canary('note'), task: /^canary-/ }, {}, { question: /^canary-question/ }] })
+  await ok('alice', 'PUT', '/api/schedules/daily', { cron: '0 9 * * *', handoff: { task: canary('schedule'), context: { c: canary('schedule-context') } } })
+  t.match(await ok('alice', 'GET', '/api/schedules/daily'), { handoff: { task: canary('schedule') } })
+  await ok('operator', 'PUT', '/api/inboxes/desk', { card: { description: 'Reviews.', skills: [{ id: 'a', name: 'a', description: 'a', tags: ['a'] }] } })
+  const send = (message: object) => ok('alice', 'POST', '/a2a/default/desk', {
+    jsonrpc: '2.0', id: 1, method: 'SendMessage', params: { message: { role: 'ROLE_USER', messageId: canary('message-id').trim(), ...message }, configuration: { returnImmediately: true, taskPushNotificationConfig: { url: 'http://127.0.0.1:9/', token: 'canary-push-token', authentication: { scheme: 'Bearer', credentials: 'canary-push-credentials' } } } }
+  }, asked)
+  const { result: { task: { id: task } } } = await send({ parts: [{ text: canary('a2a-text') }, { data: { a: canary('a2a-data') } }], metadata: { m: canary('a2a-metadata') } })
+  const { items: [item] } = await ok('bob', 'POST', '/api/catch', { inbox: 'desk', max: 1 })
+  t.equal(item.handoff_id, task)
+  await ok('bob', 'POST', `/api/heartbeat/${task}`, { progress: { message: canary('a2a-progress') } })
+  const { ask_id: toPasser } = await ok('bob', 'POST', `/api/ask/${task}`, { question: canary('a2a-question'), of: 'passer' })
+  t.ok(toPasser)
+  await send({ messageId: 'two', taskId: task, parts: [{ text: canary('a2a-answer') }] })
+  await ok('bob', 'POST', `/api/done/${task}`, { output: { text: canary('a2a-result') } })
+  t.match(await ok('alice', 'POST', '/a2a/default/desk', { jsonrpc: '2.0', id: 1, method: 'GetTask', params: { id: task } }, asked), { result: { artifacts: [{ parts: [{ text: canary('a2a-result') }] }] } })
+  await ok('bob', 'GET', `/api/status/${task}`)
+  t.match(await ok('operator', 'GET', '/api/handoffs?state=ended'), { items: [{ title: 'canary-a2a-text of some length ' }] })
+
+  monitor.destroy()
+  const found = (text: string) => [...new Set([...text.matchAll(/canary-[\w-]+/g)].map(([found]) => found))]
+  t.ok(commands.includes('EVALSHA') || commands.includes('evalsha'))
+  t.strictSame(found(commands), [], 'in no command')
+  const whole = Buffer.concat(await Promise.all((await redis.keys('*')).map(async name => Buffer.from(JSON.stringify([name, await redis.dumpBuffer(name)])))))
+  t.ok(whole.length > 10_000)
+  t.strictSame(found(JSON.stringify(await service.dump())), [], 'in no value')
+  t.strictSame(found(lines.join('\n')), [], 'in no line of the log')
+})
+
+t.test('with a second key that writes first, all that the first sealed goes on, and is found again', async t => {
+  const { before, between, after } = await replicas(t, { before: june, between: `${june},${july}`, after: `${july},${june}` })
+  const pass = { task: 'the same', require_human: true, result_schema: { type: 'object' } }
+  const first = await before.call('alice', 'POST', '/api/pass', pass, { 'idempotency-key': 'k' })
+  for (const one of [between, after]) {
+    const again = await one.call('alice', 'POST', '/api/pass', pass, { 'idempotency-key': 'k' })
+    t.equal(again.body, first.body)
+    t.equal(again.headers['idempotency-replayed'], 'true')
+    isProblem(t, await one.call('alice', 'POST', '/api/pass', { ...pass, task: 'another' }, { 'idempotency-key': 'k' }), 422, 'idempotency_key_reused')
+  }
+  const { handoff_id: id } = first.json()
+  const { digest } = (await after.call('approver', 'GET', `/api/approvals/${id}`)).json()
+  isProblem(t, await after.call('approver', 'POST', `/api/approve/${id}`, { digest: digest.replace(/.=:$/, 'A=:').replace('sha-256=:', 'sha-256=:').replace(/:(.)/, (_: string, one: string) => `:${one === 'A' ? 'B' : 'A'}`) }), 409, 'content_changed')
+  t.equal((await after.call('approver', 'POST', `/api/approve/${id}`, { digest, note: 'yes' })).statusCode, 200)
+  t.match((await before.call('bob', 'GET', `/api/catch/${id}`)).statusCode, 503, 'the note is sealed with a key that it does not have')
+  t.match((await between.call('bob', 'GET', `/api/catch/${id}`)).json(), { task: 'the same', approval: { note: 'yes', digest } })
+  isProblem(t, await after.call('bob', 'POST', `/api/done/${id}`, { output: [] }), 400, 'invalid_request')
+  const done = await before.call('bob', 'POST', `/api/done/${id}`, { output: { n: 1 } }, { 'idempotency-key': 'd' })
+  t.equal(done.statusCode, 200)
+  t.equal((await after.call('bob', 'POST', `/api/done/${id}`, { output: { n: 1 } }, { 'idempotency-key': 'd' })).body, done.body)
+  isProblem(t, await after.call('bob', 'POST', `/api/done/${id}`, { output: { n: 2 } }, { 'idempotency-key': 'd' }), 409, 'already_done')
+  t.strictSame((await after.call('alice', 'GET', `/api/status/${id}`)).json().result, { n: 1 })
+})
+
+t.test('what was written before there were keys reads on, and its operations are found again', async t => {
+  const { plain, sealed } = await replicas(t, { plain: null, sealed: june })
+  const first = await plain.call('alice', 'POST', '/api/pass', { task: 'x', output: { a: 1 } }, { 'idempotency-key': 'k' })
+  t.equal((await sealed.call('alice', 'POST', '/api/pass', { task: 'x', output: { a: 1 } }, { 'idempotency-key': 'k' })).body, first.body)
+  const { handoff_id: id } = first.json()
+  t.match((await sealed.call('bob', 'GET', `/api/catch/${id}`)).json(), { task: 'x', output: { a: 1 } })
+  t.equal((await sealed.call('bob', 'POST', `/api/done/${id}`, { output: { r: 1 } })).statusCode, 200)
+  t.match((await sealed.call('alice', 'GET', `/api/status/${id}`)).json(), { status: 'done', result: { r: 1 } })
+  const locked = (await plain.call('alice', 'GET', `/api/status/${id}`)).json()
+  t.match(locked, { status: 'done', result: null, locked: true })
+  t.equal((await sealed.redis.hget(keyOf(sealed, id), 's'))!.slice(0, 7), '4:done ', 'version 0.2.0 does not touch it')
+})
+
+t.test('a replica without the key moves nothing, and loses nothing', async t => {
+  const { full, none, other } = await replicas(t, { full: june, none: null, other: key('june', 9) })
+  for (const one of [none, other]) {
+    const id = await full.pass({ to: 'locked', max_attempts: 2, retry_delay: 0, require_human: true, result_schema: { type: 'object' } })
+    const record = async () => await full.redis.hget(keyOf(full, id), 's')
+    const lockedAnswer = async (...of: Parameters<TestApp['call']>) => {
+      const before = await record()
+      const answer = await one.call(...of)
+      isProblem(t, answer, 503, 'payload_locked')
+      t.equal(answer.headers['retry-after'], '5')
+      t.equal(answer.json().retryable, true)
+      t.equal(await record(), before)
+    }
+    t.match((await one.call('approver', 'GET', '/api/approvals')).json(), { items: [{ handoff_id: id, task: null, locked: true }] })
+    await lockedAnswer('approver', 'GET', `/api/approvals/${id}`)
+    const { digest } = (await full.call('approver', 'GET', `/api/approvals/${id}`)).json()
+    await lockedAnswer('approver', 'POST', `/api/approve/${id}`, { digest })
+    isProblem(t, await one.call('bob', 'GET', `/api/catch/${id}`), 409, 'approval_required', 'refusals by state come first')
+    t.equal((await one.call('approver', 'POST', `/api/approve/${id}`)).statusCode, 200, 'without a digest it can be decided')
+    await lockedAnswer('bob', 'GET', `/api/catch/${id}`)
+    t.strictSame((await one.call('bob', 'POST', '/api/catch', { inbox: 'locked' })).json(), { items: [] }, 'its inbox is as empty')
+    t.match((await full.call('bob', 'POST', '/api/catch', { inbox: 'locked' })).json(), { items: [{ handoff_id: id }] })
+    await lockedAnswer('bob', 'POST', '/api/pass', { task: 'below', parent: id })
+    await lockedAnswer('bob', 'POST', `/api/done/${id}`, { output: {} })
+    t.equal((await full.call('bob', 'POST', `/api/ask/${id}`, { question: 'q', schema: { type: 'object' } })).statusCode, 201)
+    const { items: [asked] } = (await one.call('approver', 'GET', '/api/asks')).json()
+    t.match(asked, { question: null, locked: true })
+    await lockedAnswer('approver', 'GET', `/api/ask/${id}`)
+    await lockedAnswer('approver', 'POST', `/api/answer/${id}`, { ask_id: asked.ask_id, answer: {} })
+    const failed = await one.call('bob', 'POST', `/api/fail/${id}`, { error: { message: 'm' } })
+    t.match(failed.json(), { reissued_as: /./ }, 'what needs no text goes on')
+    const next = failed.json().reissued_as
+    t.match((await one.call('alice', 'GET', `/api/status/${next}`)).json(), { status: 'pending' })
+    t.match((await full.call('bob', 'POST', '/api/catch?wait=5', { inbox: 'locked' })).json(), { items: [{ handoff_id: next, task: 't' }] })
+    t.equal((await full.call('bob', 'POST', `/api/done/${next}`, { output: { n: 1 } })).statusCode, 200)
+    t.match((await one.call('alice', 'GET', `/api/status/${next}`)).json(), { status: 'done', result: null, locked: true })
+    const after = await full.pass({ after: [next] })
+    t.match((await full.call('bob', 'GET', `/api/catch/${after}`)).json(), { after: [{ handoff_id: next, result: { n: 1 } }] })
+  }
+})
+
+t.test('what was changed in Redis, or copied there, does not open, and nothing else falls', async t => {
+  const { one } = await replicas(t, { one: june })
+  const [mine, others, whole] = [await one.pass({ task: 'mine', output: { a: 1 } }), await one.pass({ task: 'others', output: { a: 2 } }), await one.pass({ task: 'whole' })]
+  const payload = await one.redis.hgetBuffer(keyOf(one, others), 'p')
+  await one.redis.hset(keyOf(one, mine), 'p', payload!)
+  isProblem(t, await one.call('bob', 'GET', `/api/catch/${mine}`), 500, 'internal_error')
+  const flipped = Buffer.from(payload!)
+  flipped[flipped.length - 20]! ^= 1
+  await one.redis.hset(keyOf(one, others), 'p', flipped)
+  isProblem(t, await one.call('bob', 'GET', `/api/catch/${others}`), 500, 'internal_error')
+  t.match(one.lines.filter(line => line.includes('internal error')), [/the payload key june does not open a payload of/, /./], 'the log names it')
+  t.match((await one.call('bob', 'GET', `/api/catch/${whole}`)).json(), { task: 'whole' })
+  const [first, second] = [await one.caught(), await one.caught()]
+  await one.call('bob', 'POST', `/api/done/${first}`, { output: { r: 1 } })
+  await one.call('bob', 'POST', `/api/done/${second}`, { output: { r: 2 } })
+  await one.redis.hset(keyOf(one, first), 'p', (await one.redis.hgetBuffer(keyOf(one, second), 'p'))!)
+  isProblem(t, await one.call('alice', 'GET', `/api/status/${first}`), 500, 'internal_error')
+  const asProgress = await one.caught()
+  await one.call('bob', 'POST', `/api/heartbeat/${asProgress}`, { progress: { message: 'm' } })
+  const progress = (await one.redis.hget(keyOf(one, asProgress), 'g'))!.split(' ')[1]!
+  await one.redis.hset(keyOf(one, asProgress), 'c', progress)
+  isProblem(t, await one.call('alice', 'GET', `/api/status/${asProgress}`), 500, 'internal_error', 'not as another member either')
+})
+
+t.test('equal payloads show as equal within one line of work alone', async t => {
+  const { one } = await replicas(t, { one: june })
+  const same = { task: 'the same', to: 'line' }
+  const pass = async (more: object) => (await one.call('bob', 'POST', '/api/pass', { ...same, ...more }))
+  const rootOf = async () => {
+    const id = (await pass({})).json().handoff_id as string
+    await one.call('bob', 'GET', `/api/catch/${id}`)
+    return id
+  }
+  const marks: string[] = []
+  for (let n = 0; n < 2; n++) {
+    const root = await rootOf()
+    const child = (await pass({ parent: root })).json().handoff_id as string
+    await one.call('bob', 'GET', `/api/catch/${child}`)
+    marks.push(/ c(\S+)/.exec((await one.redis.hget(keyOf(one, child), 'x'))!)![1]!)
+    isProblem(t, await pass({ parent: child }), 409, 'loop_detected')
+  }
+  t.match(marks, [/^(~.{30})\1$/, /^(~.{30})\1$/])
+  t.not(marks[0], marks[1])
+})
