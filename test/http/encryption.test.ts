@@ -3,9 +3,10 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { memberOf, KeyNames } from '../../src/store/key-names.ts'
 import { tagOf } from '../../src/core/ids.ts'
-import { testApp } from '../helpers/app.ts'
+import { secrets, testApp } from '../helpers/app.ts'
 import type { TestApp } from '../helpers/app.ts'
 import { ownRedis } from '../helpers/own-redis.ts'
+import { personWith } from '../helpers/forms.ts'
 import { isProblem } from '../helpers/problems.ts'
 import { until } from '../helpers/until.ts'
 
@@ -152,6 +153,7 @@ t.test('what was written before there were keys reads on, and its operations are
 t.test('a replica without the key moves nothing, and loses nothing', async t => {
   const { full, none, other } = await replicas(t, { full: june, none: null, other: key('june', 9) })
   for (const one of [none, other]) {
+    const carol = await personWith(one, secrets.approver)
     const id = await full.pass({ to: 'locked', max_attempts: 2, retry_delay: 0, require_human: true, result_schema: { type: 'object' } })
     const record = async () => await full.redis.hget(keyOf(full, id), 's')
     const lockedAnswer = async (...of: Parameters<TestApp['call']>) => {
@@ -164,6 +166,8 @@ t.test('a replica without the key moves nothing, and loses nothing', async t => 
     }
     t.match((await one.call('approver', 'GET', '/api/approvals')).json(), { items: [{ handoff_id: id, task: null, locked: true }] })
     await lockedAnswer('approver', 'GET', `/api/approvals/${id}`)
+    for (const query of ['', '?text=x']) t.equal((await carol(`/approvals${query}`)).statusCode, 200)
+    t.match((await carol('/approvals')).body, /It can’t be decrypted here/)
     const { digest } = (await full.call('approver', 'GET', `/api/approvals/${id}`)).json()
     await lockedAnswer('approver', 'POST', `/api/approve/${id}`, { digest })
     isProblem(t, await one.call('bob', 'GET', `/api/catch/${id}`), 409, 'approval_required', 'refusals by state come first')
@@ -177,6 +181,7 @@ t.test('a replica without the key moves nothing, and loses nothing', async t => 
     const { items: [asked] } = (await one.call('approver', 'GET', '/api/asks')).json()
     t.match(asked, { question: null, locked: true })
     await lockedAnswer('approver', 'GET', `/api/ask/${id}`)
+    t.match((await carol('/approvals?tab=questions')).body, /It can’t be decrypted here/)
     await lockedAnswer('approver', 'POST', `/api/answer/${id}`, { ask_id: asked.ask_id, answer: {} })
     const failed = await one.call('bob', 'POST', `/api/fail/${id}`, { error: { message: 'm' } })
     t.match(failed.json(), { reissued_as: /./ }, 'what needs no text goes on')

@@ -253,7 +253,7 @@ function approvalItem (
 function questionItem (
   { id, score, record, texts }: Awaited<ReturnType<AskService['list']>>['items'][number]
 ): PeopleItem {
-  const { text } = excerpt(Buffer.from(texts.fault!))
+  const text = texts.fault === null ? 'null' : excerpt(Buffer.from(texts.fault)).text
   const until = record.extra.ask!.expiresAt
   return { kind: 'questions', id, since: score, until, record, text, digest: '', size: 0, isWhole: false }
 }
@@ -268,7 +268,7 @@ async function matching (
     if (at % aCall === aCall - 1) await setImmediate()
     const { to, labels: its = [] } = item.record.extra
     const isNamed = (inbox === undefined || to === inbox) && labels.every(label => its.includes(label))
-    if (isNamed && (part === '' || caseless(JSON.parse(item.text) as string).includes(part))) found.push(item)
+    if (isNamed && (part === '' || caseless(JSON.parse(item.text) as string | null ?? '').includes(part))) found.push(item)
   }
   return found
 }

@@ -106,7 +106,7 @@ function items (part: PeopleList, view: ListView): string {
 
 function row (item: PeopleItem, now: number, { caller, chosen }: ListView, focus: boolean): string {
   const { kind, id, record, since, until, text, isWhole } = item
-  const all = JSON.parse(text) as string
+  const all = JSON.parse(text) as string | null ?? 'It can’t be decrypted here.'
   const shown = beginningOf(all, textShown)
   const { to, labels } = record.extra
   const isQuestion = kind === 'questions'
