@@ -77,7 +77,8 @@ end
 if isYes then
   record = string.gsub(record, 'pending waiting', 'pending approved', 1)
 else
-  record = markOf(record) .. string.gsub(string.match(record, '%l.*'), 'pending waiting', 'rejected rejected', 1)
+  if isBlockedRecord(record) then record = markOf(record) .. string.sub(record, 3) end
+  record = string.gsub(record, 'pending waiting', 'rejected rejected', 1)
 end
 if digest ~= '' and sealed ~= '' then digest = sealed end
 if sealed ~= '' then content = sealed end

@@ -24,7 +24,7 @@ export interface Passed {
 interface Decision { state: 'approved' | 'rejected', decided_at: string, decided_by: string, note: string | null, digest?: string }
 
 /** The start of a new attempt; times in milliseconds. */
-interface Beginning { id: string, createdAt: number, availableAt: number | undefined, expiresAt: number, attempt: number, reissueOf?: string, decision?: Decision }
+interface Beginning { id: string, createdAt: number, availableAt: number | undefined, expiresAt: number, attempt: number, reissueOf?: string, firstId?: string, decision?: Decision }
 
 /** One handoff of the model: its state, and its members in answers. A member that must be absent is undefined. */
 export class Modelled {
@@ -138,6 +138,7 @@ export class Modelled {
       availableAt: pause > 0 ? availableAt : undefined,
       expiresAt: availableAt + this.passed.expires_in * 1000,
       attempt: attempt + 1,
+      firstId: this.first.firstId ?? id,
       reissueOf: id,
       ...this.decision && { decision: this.decision },
     })

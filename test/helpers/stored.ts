@@ -67,6 +67,7 @@ function extraOf (handoff: Modelled, status: string): string | undefined {
     y: isEnded ? ended!.by : undefined,
     k: isEnded ? finished?.key ?? '-' : undefined,
     i: handoff.reissuedAs ?? undefined,
+    F: first.firstId,
   }
   const text = (passed.words ?? '') + Object.entries(words).map(([letter, value]) => value === undefined ? '' : ` ${letter}${value}`).join('')
   return text === '' && handoff.progress === undefined ? undefined : text

@@ -20,7 +20,7 @@ import { stored } from '../helpers/stored.ts'
 
 /** The words of field x have no order. */
 function inOrder (found: unknown): unknown {
-  if (typeof found === 'string') return /^( [a-z]\S+)+$/.test(found) ? found.split(' ').sort().join(' ') : found
+  if (typeof found === 'string') return /^( [a-zA-Z]\S+)+$/.test(found) ? found.split(' ').sort().join(' ') : found
   if (Array.isArray(found)) return found.map(inOrder)
   return found !== null && typeof found === 'object' ? Object.fromEntries(Object.entries(found).map(([name, value]) => [name, inOrder(value)])) : found
 }
