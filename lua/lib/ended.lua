@@ -85,7 +85,7 @@ local function indexEnded(key, now, micros, labels, limited)
 end
 local function indexAllEnded(now, micros)
   local labels, limited = {}, {}
-  for at = 2, #ARGV do
+  for at = 3, #ARGV do
     if string.find(ARGV[at], ':', 1, true) then limited[ARGV[at]] = true else labels[#labels + 1] = ARGV[at] end
   end
   for _, key in ipairs(KEYS) do indexEnded(key, now, micros, labels, limited) end

@@ -1,6 +1,6 @@
 import { setMaxListeners } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { isId, tagIn, tagOf } from '../core/ids.ts'
+import { homeTag, isId, tagIn, tagOf } from '../core/ids.ts'
 import { Round } from '../core/round.ts'
 import type { Lanes } from '../redis/lanes.ts'
 import type { Scripts } from '../redis/scripts.ts'
@@ -40,9 +40,9 @@ interface IndexerOptions {
 
 /**
  * Goes through all handoffs now and then, and puts live ones into the tenants' due indexes, which replicas of version
- * 0.2.0 don't know. The sweeping replica does it. It can't see whether older replicas are left, but an update takes
- * minutes: after the last one has gone, all is right within as long as the update has taken. Later it costs one round a
- * day.
+ * 0.2.0 don't know, and what waits for a person where it is looked for. The sweeping replica does it. It can't see
+ * whether older replicas are left, but an update takes minutes: after the last one has gone, all is right within as
+ * long as the update has taken. Later it costs one round a day.
  */
 export class Indexer {
   readonly #lanes: Lanes
@@ -233,7 +233,8 @@ export class Indexer {
   #index (keys: string[]): Promise<unknown> {
     const tenants = [...new Set(keys.map(tenantOfKey))]
     const limited = tenants.flatMap(tenant => this.#agentsOf(tenant).map(agent => memberOf(tenant, agent)))
-    const texts = [...this.#options.runLabels, ...limited]
+    const homes = this.#options.isOneRedis ? tenants.map(tenant => ` ${memberOf(tenant, homeTag(tenant))} `).join('') : ''
+    const texts = [homes, ...this.#options.runLabels, ...limited]
     return this.#lanes.call({ script: this.#scripts.index, tag: tagOfKey(keys[0]!), keys, texts, decode: tagged })
   }
 }

@@ -163,3 +163,39 @@ for (const [where, isSpread] of [['one Redis', false], ['spread', true]] as cons
     t.equal(await pass(`beside-${at}`), beside)
   })
 }
+
+for (const [way, isSpread] of [['from one Redis to a Cluster', true], ['from a Cluster to one Redis', false]] as const) {
+  t.test(`what waits for a person is found after its data has moved ${way}`, async t => {
+    const from = await testApp(t, more, { isSpread: !isSpread })
+    const inbox = [0, 1, 2, 3].map(n => `moved-${n}`).find(name => inboxTag('default', name) !== homeTag('default'))!
+    const { pass } = work(from, inbox)
+    const ids = [await pass({ require_human: true }), await pass({ require_human: true }), await pass({ require_human: true, expires_in: 1 })]
+    const there = await pass({ to: undefined, require_human: true })
+    const { call, store, redis, prefix } = await testApp(t, more, { isSpread, prefix: from.prefix })
+    const listed = async (query = '') => ((await call('approver', 'GET', `/api/approvals${query}`)).json().items as Array<{ handoff_id: string }>).map(({ handoff_id: id }) => id)
+    t.strictSame(await listed(), [there], 'what is for no inbox is at home in both')
+    await store.indexer.round()
+    t.strictSame(await listed(), [...ids, there])
+    await store.indexer.round()
+    t.strictSame(await listed(`?inbox=${inbox}`), ids, 'each is there once')
+    t.equal((await call('approver', 'POST', `/api/approve/${ids[0]}`)).statusCode, 200)
+    t.equal((await call('approver', 'POST', `/api/reject/${ids[1]}`, { note: 'no' })).statusCode, 200)
+    await until(async () => (await call('alice', 'GET', `/api/status/${ids[2]}`)).json().status === 'expired')
+    await store.handoffs.sweep(inboxTag('default', inbox), 100)
+    const next = (await call('alice', 'POST', `/api/reissue/${ids[2]}`)).json().handoff_id as string
+    t.strictSame(await listed(), [there, next], 'a later attempt is in the right list at once')
+    await call('approver', 'POST', `/api/approve/${next}`)
+    const lists = async () => {
+      const found: string[] = []
+      for await (const keys of redis.scanStream({ match: `${prefix}:{*}:w:default`, count: 10_000 })) {
+        for (const key of keys as string[]) found.push(...await redis.zrange(key, '0', '-1'))
+      }
+      return found
+    }
+    await until(async () => {
+      await store.inboxes.tidy({ tenant: 'default', inbox: '', tag: homeTag('default') })
+      return (await lists()).join() === `default:${there}`
+    })
+    t.strictSame((await call('bob', 'POST', '/api/catch', { inbox, max: 10 })).json().items.map((item: { handoff_id: string }) => item.handoff_id).sort(), [ids[0], next].sort())
+  })
+}
