@@ -11,6 +11,8 @@ for at = 1, #found, 2 do
   local member = found[at]
   if found[at + 1] == last then same = same + 1 end
   local record, extra = unpack(redis.call('HMGET', prefix .. member, 's', 'x'))
+  -- While the slot moves, it may be on the other node (isHere in lib/inbox.lua).
+  if not record then redis.call('EXISTS', KEYS[1], prefix .. member) end
   local agent = string.match(record or '', '^[2-5]?:?%l+ %S+ %d+ %d+ (%S+)')
   local isLimited = agent and string.find(agents, ' ' .. agent .. ' ', 1, true)
   if isLimited and not string.find((extra or '') .. ' ', ' J*:' .. agent .. ' ', 1, true) then

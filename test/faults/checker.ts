@@ -29,7 +29,8 @@ import type { Tolerance } from './steps.ts'
  * of its feed, and one message of each (webhook-checks.ts); I17 a question has one answer, and the deadlines rest until it is answered or over
  * (question-checks.ts);
  * I18 what comes after others is released or cancelled when the last of those has ended, and never before (after-checks.ts); I19 a callback's
- * address is told each end at least once, and of no other handoff (callback-checks.ts).
+ * address is told each end at least once, and of no other handoff (callback-checks.ts); I20 the groups of an inbox take turns (turn-checks.ts); I21
+ * what an agent has live is counted, and limited by no less than that (sim/limiting.ts). The last two the simulator looks at.
  */
 export type Invariant = 'I1' | 'I2' | 'I3' | 'I5' | 'I6' | 'I7' | 'I8' | 'I9' | 'I10' | 'I11' | 'I14' | 'I15' | 'I16' | 'I17' | 'I18' | 'I19'
 
@@ -147,13 +148,16 @@ function answerFaults ({ operations }: Track): Fault[] {
   return faults
 }
 
-/** I3 for labels: those of a successor too. */
+/** I3 for labels and groups: those of a successor too. */
 function labelFaults (track: Track): Fault[] {
   const asked = passOf(track)?.asked
   if (asked == null) return []
   const passed = asked.labels?.tries ?? null
-  return track.operations.filter(({ answer }) => answer?.tries !== undefined && answer.tries !== passed)
-    .map(one => ({ invariant: 'I3', sentence: 'its labels are not those that were passed', operations: [one] }))
+  const wrong = (name: 'tries' | 'group', was: string | null) => track.operations.filter(({ answer }) => answer?.[name] !== undefined && answer[name] !== was)
+  return [
+    ...wrong('tries', passed).map((one): Fault => ({ invariant: 'I3', sentence: 'its labels are not those that were passed', operations: [one] })),
+    ...wrong('group', asked.group ?? null).map((one): Fault => ({ invariant: 'I3', sentence: 'its group is not the one that was passed', operations: [one] })),
+  ]
 }
 
 /** Whether an error is one of the service's, and a success has the operation's own status. Which errors fit depends on the state (I5). */

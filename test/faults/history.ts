@@ -34,6 +34,8 @@ export interface Answer {
   reissueOf?: string
   /** Its label `tries`; null for none. Only of a status and a catch. */
   tries?: string | null
+  /** Whose work it is; null for none. Only of a status and a catch. */
+  group?: string | null
   availableAt?: number
   /** How many it waits for that it comes after; left out for none. */
   blockedBy?: number
@@ -112,6 +114,8 @@ export interface Asked {
   retryDelay?: number
   labels?: Record<string, string>
   to?: string
+  /** Whose work it is, in its inbox. */
+  group?: string
   /** The load's own names for those that it comes after, and what is needed of them. */
   after?: readonly string[]
   afterNeed?: AfterNeed

@@ -104,7 +104,8 @@ function inboxPlacesOf (hash: Hash, { from, to }: RedisState, { slack, sweep }: 
   if (isFailed(hash, words[6] !== undefined || inbox !== undefined)) {
     return [`{${tag}} ${tenant} failed`, ...inbox === undefined ? [] : [`${list}:failed`]]
   }
-  if (inbox !== undefined && statusIn(hash) === 'caught') return deadlineOf(hash)! <= to + slack ? null : [`${list}:caught`]
+  const group = / G(\S+)/.exec(extra)?.[1]
+  if (inbox !== undefined && statusIn(hash) === 'caught') return deadlineOf(hash)! <= to + slack ? null : [`${list}:caught`, ...group === undefined ? [] : [`${list}:caught-groups ${group}`]]
   if (inbox === undefined || statusIn(hash) !== 'pending') return []
   const [approval, expires] = [words[1], Number(words[3])]
   if (expires <= to + slack) return null
@@ -112,7 +113,8 @@ function inboxPlacesOf (hash: Hash, { from, to }: RedisState, { slack, sweep }: 
   if (hash.record.startsWith('3:')) return [`${list}:blocked`]
   const available = Number(/ a(\d+)/.exec(extra)?.[1] ?? 0)
   if (available > to + slack) return [`${list}:delayed`]
-  return available + sweep + slack > from ? null : [list]
+  if (available + sweep + slack > from) return null
+  return group === undefined ? [list] : [`${list}:grouped`, `${list}:groups ${group}`]
 }
 
 /** Did it end without being done and without a successor? @param isKept was it caught, or for an inbox? */

@@ -112,14 +112,14 @@ const times = {
 const askTimes = { asked_at: 'askedAt', expires_at: 'expiresAt', answered_at: 'answeredAt' } as const
 
 function answerOf (members: Record<string, any>, body: string): Answer {
-  const { status, approval, result, error, reason, labels } = members
+  const { status, approval, result, error, reason, labels, group } = members
   const answer: Record<string, unknown> = {}
   // A problem's `status` is the HTTP status.
   if (typeof status === 'string') answer.status = status
   if (members.code === 'unavailable' && members.detail === overloaded.detail) answer.overloaded = true
   for (const [name, as] of Object.entries(asTheyAre)) if (members[name] !== undefined) answer[as] = members[name]
   for (const [name, as] of Object.entries(times)) if (members[name] !== undefined) answer[as] = members[name] === null ? null : Date.parse(members[name])
-  if ('caught_at' in members || 'constraints' in members || 'payload' in members) answer.tries = labels?.tries ?? null
+  if ('caught_at' in members || 'constraints' in members || 'payload' in members) Object.assign(answer, { tries: labels?.tries ?? null, group: group ?? null })
   if (members.ask !== undefined) answer.ask = askOf(members.ask, body)
   else if (members.ask_id !== undefined) answer.ask = { id: members.ask_id }
   if (approval !== undefined) {

@@ -8,13 +8,16 @@ export interface Hash { tag: string, member: string, record: string, extra: stri
 
 /**
  * A handoff's place in a list of an inbox: `tenant:inbox`, `tenant:inbox:delayed`, `tenant:inbox:blocked`, `tenant:inbox:waiting` while it waits for a person,
- * `tenant:inbox:caught`, `tenant:inbox:failed`; or in that of all that failed of a tenant: `tenant failed`; or in that of the open questions:
+ * `tenant:inbox:caught`, `tenant:inbox:failed`; with a group also in `tenant:inbox:grouped`, `tenant:inbox:groups GROUP`, `tenant:inbox:caught-groups GROUP`; or in that of all that failed of a tenant: `tenant failed`; or in that of the open questions:
  * `tenant asks`, and `tenant:passer asks` for those that ask the passer.
  */
 export interface Listed { tag: string, list: string, member: string }
 
-/** All handoffs in Redis, on all masters; read between `from` and `to` (this machine's clock). */
-export interface RedisState { from: number, to: number, due: Due[], hashes: Hash[], listed: Listed[] }
+/** The groups of an inbox: those that have something, whether what has none has, those that take turns, and those that are held. */
+export interface Turns { inbox: string, groups: string[], plain: boolean, queued: string[], held: string[] }
+
+/** All handoffs in Redis, on all masters; read between `from` and `to` (this machine's clock). Only the simulator reads the turns of groups, and what counts as its agent's. */
+export interface RedisState { from: number, to: number, due: Due[], hashes: Hash[], listed: Listed[], turns?: Turns[], live?: string[] }
 
 const keysPerCall = 1000
 /** Writes are held up for this long at most (ms), if nobody ends that. */
@@ -57,8 +60,17 @@ const inboxMark = '}:i:'
 const failedMark = '}:f:'
 const asksMark = '}:a:'
 
+/** What an inbox has besides its lists. */
+export const isBeside = /:(settings|places|per-group|turns|held)$/
+
+/** An entry of an inbox's list: those of groups begin with the group. */
+export function listedIn (tag: string, list: string, entry: string): Listed {
+  const isOfGroups = /:(groups|caught-groups)$/.test(list)
+  return { tag, list: isOfGroups ? `${list} ${entry.split(' ', 1)[0]}` : list, member: isOfGroups ? entry.slice(entry.lastIndexOf(' ') + 1) : entry }
+}
+
 function isIndex (key: string): boolean {
-  return key.includes('}:due:') || (key.includes(inboxMark) && !/:(settings|places)$/.test(key)) || key.includes(failedMark) || key.includes(asksMark)
+  return key.includes('}:due:') || (key.includes(inboxMark) && !isBeside.test(key)) || key.includes(failedMark) || key.includes(asksMark)
 }
 
 /** @param leaves when Redis deletes each hash */
@@ -83,7 +95,7 @@ async function readKeys (redis: Redis, keys: string[], state: RedisState, leaves
         const member = members[at] as string
         if (member === '-') continue
         if (list === undefined) state.due.push({ tag, member, score: Number(members[at + 1]) })
-        else state.listed.push({ tag, list, member })
+        else state.listed.push(listedIn(tag, list, member))
       }
     } else {
       const payload = replies.next().value as number

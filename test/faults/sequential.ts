@@ -44,6 +44,7 @@ export function effectOf (state: State, operation: Operation, terms: Terms): Sta
 export function afterAnswer (state: State, operation: Operation, terms: Terms): State | null {
   const { kind, code, replayed, token, status } = operation
   // It named what wasn't there: after-checks.ts.
+  if (code === 'too_many_live' && kind === 'pass') return isRepeat(state, operation) ? null : state
   if (code === 'unknown_handoff' && kind === 'pass' && terms.after) return isRepeat(state, operation) ? null : state
   if (code !== null) return isRefused(state, operation, terms) ? state : null
   if (kind === 'status') return isSeen(state, operation, terms) ? state : null

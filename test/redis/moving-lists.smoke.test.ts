@@ -1,5 +1,5 @@
 import t from 'tap'
-import { homeTag, randomToken } from '../../src/core/ids.ts'
+import { homeTag, randomToken, tags } from '../../src/core/ids.ts'
 import type { HandoffPlace } from '../../src/store/handoffs.ts'
 import { KeyNames, memberOf } from '../../src/store/key-names.ts'
 import type { RedisServer } from '../faults/fleet/redis.ts'
@@ -63,6 +63,15 @@ t.test('on a Cluster', async t => {
     for (const part of ['due', 'pending']) await (await admin(home)).set(`handoff:{${home}}:hook:hooked:wh_1:${part}`, 'something')
     await whileMoving(home, [], () => webhooks!.delete('hooked', 'wh_1'))
     t.equal(await (await admin(home)).zscore(tenants, 'hooked'), null, 'with its last webhook a tenant leaves the list')
+  })
+
+  await t.test('what an agent passed before it had a limit counts, where its index has gone ahead', async t => {
+    const place = await passed(tags[0]!)
+    const { indexer } = store
+    indexer.limited = () => new Map([['default', { agents: new Map([['alice', 1]]) }]])
+    await whileMoving(place.tag, [names.due(place.tag, 'default')], () => indexer.walk('default'))
+    indexer.limited = () => new Map()
+    t.strictSame(await (await admin(place.tag)).zrange(names.run(place.tag, 'run', 'default', '*:alice'), '0', '-1'), [memberOf('default', place.id)])
   })
 
   await t.test('what an inbox has, where only its list has gone ahead, or is empty', async t => {

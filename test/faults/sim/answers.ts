@@ -5,6 +5,7 @@ import { AttemptService } from '../../../src/handoffs/lifecycle/attempts.ts'
 import { HandoffService, passAnswer } from '../../../src/handoffs/lifecycle/service.ts'
 import { alreadyDecided, refusal, takenText } from '../../../src/handoffs/lifecycle/answers.ts'
 import { InboxService } from '../../../src/handoffs/inbox/inboxes.ts'
+import type { Quotas } from '../../../src/handoffs/lifecycle/quotas.ts'
 import { callerOf } from '../../../src/core/model.ts'
 import type { Caller } from '../../../src/core/model.ts'
 import type { Approvals } from '../../../src/store/approvals.ts'
@@ -22,7 +23,7 @@ import type { Story, Target } from './stories.ts'
 
 /** What of the service lies above the store, with the HTTP answers that it leads to; passes and decisions go to the store itself. */
 
-export interface Stores { handoffs: Handoffs, dependents: Dependents, attempts: Attempts, inboxes: Inboxes, approvals: Approvals, asks: Asks }
+export interface Stores { handoffs: Handoffs, dependents: Dependents, attempts: Attempts, inboxes: Inboxes, approvals: Approvals, asks: Asks, quotas: Pick<Quotas, 'of'> }
 /** An answer as it comes over HTTP. */
 export interface Sent { status: number, body: string, replayed: boolean }
 /** @property extendBy what a heartbeat asks for, in milliseconds */
@@ -50,7 +51,7 @@ export class Desk {
   constructor (stores: Stores, subscriptions: Subscriptions, workTtl: number) {
     this.#stores = stores
     this.#after = new AfterService(stores.handoffs, stores.dependents, reads)
-    this.service = new HandoffService(stores.handoffs, null as never, null as never, this.#after, reads, { baseUrl, defaultExpiresIn: 1, hopLimit: 1, runLabels: [], explain: async () => null, acceptCallback: () => { throw new Error('no callbacks here') }, quotas: { of: () => undefined } })
+    this.service = new HandoffService(stores.handoffs, null as never, null as never, this.#after, reads, { baseUrl, defaultExpiresIn: 1, hopLimit: 1, runLabels: [], explain: async () => null, acceptCallback: () => { throw new Error('no callbacks here') }, quotas: stores.quotas })
     const maxWorkTtl = maxWorkTtlFor(workTtl)
     this.#attempts = new AttemptService(stores.attempts, this.#after, { baseUrl, maxWorkTtl })
     this.#asks = new AskService(stores.asks, null as never, null as never, null as never, reads, { baseUrl, maxWorkTtl })
@@ -120,8 +121,8 @@ export class Desk {
     const named = after.map(({ place }) => place.id)
     const body = { task: '', ...named.length > 0 && { after: named, after_need: asked.afterNeed } }
     const reply = await this.#after.place(caller, body, null).then(async found => {
-      if (found === null) return handoffs.pass(handoff)
-      const passed = await handoffs.pass({ ...handoff, options: options + found.word, payload: Buffer.from(payload + found.field + target) })
+      if (found === null) return this.#passWithin(caller, handoff)
+      const passed = await this.#passWithin(caller, { ...handoff, options: options + found.word, payload: Buffer.from(payload + found.field + target) })
       if (passed.outcome === 'passed' || passed.outcome === 'replayed') await this.#after.passed('acme', place.id, found, null, passed.outcome === 'replayed')
       return passed
     }).catch(async error => {
@@ -131,6 +132,16 @@ export class Desk {
     })
     if (!('createdAt' in reply)) throw new Problem('idempotency_key_reused')
     return sent(201, passAnswer('', place.id, human, reply), token !== null && reply.outcome === 'replayed')
+  }
+
+  async #passWithin (caller: Caller, handoff: Parameters<Handoffs['pass']>[0]): ReturnType<Handoffs['pass']> {
+    const quota = this.#stores.quotas.of(caller)
+    const giveBack = await quota?.take()
+    if (giveBack === null) throw new Problem('too_many_live')
+    const words = quota === undefined ? '' : quota.words
+    const passed = await this.#stores.handoffs.pass({ ...handoff, options: handoff.options + words })
+    if (passed.outcome !== 'passed') giveBack?.()
+    return passed
   }
 }
 

@@ -143,8 +143,12 @@ function ask ({ keys, tag }: Real, db: Database, random: Random, now: number, is
       break
     }
     case 'count': inboxes.count(inbox); break
+    case 'groups': inboxes.groups(inbox, random.pick([null, null, '', 'a', 'aa']), random.between(1, 3)); break
     case 'set': inboxes.set(inbox, {
-      paused: random.pick([undefined, false, false, true]), maxCaught: random.pick([undefined, null, 1, 2]), maxPending: random.pick([undefined, null, 1, 2])
+      maxCaughtPerGroup: random.pick([undefined, undefined, null, 1, 2]),
+      paused: random.pick([undefined, false, false, true]),
+      maxCaught: random.pick([undefined, null, 1, 2]),
+      maxPending: random.pick([undefined, null, 1, 2]),
     }, random.pick(['', '', '1', String(now * 1000)])); break
     case 'claim': inboxes.claim({ tag, token, request: random.pick(['r1', 'r1', 'r2']), requester: random.pick(['a1', 'a2']) }, 60_000, random.pick(['', 'red', 'blue']), random.pick(['', '', `r1 a1 red ${now - 20_000}`])); break
     case 'unclaim': inboxes.unclaim({ tag, token, request: 'r1', requester: random.pick(['a1', 'a2']) }); break
@@ -157,11 +161,11 @@ function ask ({ keys, tag }: Real, db: Database, random: Random, now: number, is
 }
 
 const choices = ['pass', 'pass', 'pass', 'catch', 'catch', 'catch', 'done', 'status', 'read', 'lineage', 'heartbeat', 'heartbeat', 'fail', 'decline', 'cancel', 'reissue', 'ask', 'ask', 'ask', 'asked', 'answer', 'answer', 'answer',
-  'approve', 'approve', 'reject', 'sweep', 'sweep', 'take', 'take', 'take', 'note', 'note', 'look', 'release', 'release', 'settle-dependents', 'count', 'set', 'set', 'claim', 'unclaim', 'lease', 'outbox', 'relay', 'relay', 'trim'] as const
+  'approve', 'approve', 'reject', 'sweep', 'sweep', 'take', 'take', 'take', 'note', 'note', 'look', 'release', 'release', 'settle-dependents', 'count', 'groups', 'set', 'set', 'claim', 'unclaim', 'lease', 'outbox', 'relay', 'relay', 'trim'] as const
 
 function optionsOf (random: Random, to: string | undefined): string {
   const maybe = (words: string) => random.chance(0.3) ? words : ''
-  return maybe(' w700') + maybe(' b300') + maybe(' a200') + maybe(` m3 d${random.pick([0, 100])}`) + maybe(' sx z2') + (to === undefined ? '' : ` t${to}${maybe(' u2')}`)
+  return maybe(' w700') + maybe(' b300') + maybe(' a200') + maybe(` m3 d${random.pick([0, 100])}`) + maybe(' sx z2') + (to === undefined ? '' : ` t${to}${maybe(' u2')}${maybe(random.pick([' Ga', ' Gb', ' Gaa']))}`)
 }
 
 /** A reply of which the parts behind the first are in any order. */

@@ -5,7 +5,7 @@ import type { Asker } from './asker.ts'
 import { askNowAndThen } from './questioner.ts'
 import type { Story } from './stories.ts'
 import { serve } from './takers.ts'
-import { tryOften } from './tried.ts'
+import { interfere, tryOften } from './tried.ts'
 
 /** The clients of the service, each a small program; the history records their requests and answers. */
 export class Clients {
@@ -24,6 +24,7 @@ export class Clients {
         this.#passer(story),
         ...story.asked.human ? [this.#approver(story, 'dora'), ...random.chance(0.3) ? [this.#approver(story, 'emil')] : []] : [],
         this.#watcher(story),
+        ...story.asked.group !== undefined && random.chance(0.2) ? [interfere(this.#asker, story)] : [],
         ...story.kind === 'tried' && !story.isLeft ? [tryOften(this.#asker, story)] : [],
         ...!story.isLeft && (story.kind === 'plain' || random.chance(0.1)) ? [...['bob', 'carol'], ...random.chance(0.3) ? ['bob'] : []].map(agent => this.#worker(story, agent)) : [],
       ]),
@@ -33,13 +34,13 @@ export class Clients {
 
   async #passer (story: Story): Promise<void> {
     const { random } = this.#asker
-    await this.#asker.sleep(30 * random.next())
+    await this.#asker.sleep(story.isLate === true ? 3000 * random.next() : 30 * random.next())
     const token = this.#asker.tokenOrNone()
     // Before those that it comes after begin to end, while they do, or behind that.
     if (story.after.length > 0) await (random.chance(0.5) ? this.#asker.begin() : this.#asker.sleep(random.pick([50, 3000]) * random.next()))
     for (let times = 0; times < 4; times++) {
       const passed = await this.#asker.insist('pass', story, targetOf(story), 'acme/alice', token, 4)
-      if (passed.code !== 'unknown_handoff') return
+      if (passed.code !== 'unknown_handoff' && passed.code !== 'too_many_live') return
       await this.#asker.sleep(300 * random.next())
     }
   }

@@ -15,11 +15,15 @@ const { setTimeout: realSleep } = timers
 timers.setTimeout = (<T> (milliseconds = 0, value?: T, options?: { signal?: AbortSignal }) => {
   if (!isSimulating) return realSleep(milliseconds, value, options)
   return new Promise<T>((resolve, reject) => {
-    const task = time.after(milliseconds, time.process, () => resolve(value as T))
-    options?.signal?.addEventListener('abort', () => {
+    const task = time.after(milliseconds, time.process, () => {
+      options?.signal?.removeEventListener('abort', stop)
+      resolve(value as T)
+    })
+    const stop = () => {
       task.over = true
       reject(new Error('aborted'))
-    })
+    }
+    options?.signal?.addEventListener('abort', stop)
   })
 }) as typeof timers.setTimeout
 syncBuiltinESMExports()

@@ -70,6 +70,45 @@ export const luaMutations: readonly Mutation[] = [
     { name: 'a reissue takes what had ended out of the index', from: "if waited and status == 'pending' then\n  setDue(key, due, now, member, now)\nelseif status == 'caught' or status == 'pending' or not hasDependents(extra) and not waited then", to: 'if true then' },
     { name: 'the next of an attempt that had failed before gets those behind it', from: "and string.find(attempt.record, '^[2-5]?:?[cp][ae]') and", to: 'and' },
   ]),
+  // Groups and quotas.
+  ...inGroups([
+    { name: 'what is passed into a group has none', from: "string.match(extra, ' G(%S+)')\n  local position", to: 'nil\n  local position' },
+    { name: 'a next attempt has no group', from: "' [^bcdgjmprstuwACGHJKMPSTUW]%S+'", to: "' [^bcdgjmprstuwACHJKMPSTUW]%S+'" },
+    { name: 'a group that has something for the first time takes no turn', from: "if isFirst and (group or redis.call('EXISTS', groups) == 1) then", to: 'if false then' },
+    { name: 'what has no group takes no turn', from: "if group and redis.call('ZCARD', groups) == 1 and redis.call('EXISTS', inbox) == 1 then", to: 'if false then' },
+    { name: 'a group that comes is the first', from: 'local place, comers = math.max((last or 0) + 1, micros),', to: 'local place, comers = 1,' },
+    { name: 'a group that was served is the first again', from: 'ms(place + i), name end', to: 'ms(i), name end' },
+    { name: 'a group that was served leaves the turns', from: 'names[group.last] = group.name\n', to: 'over[#over + 1] = group.name\n' },
+    { name: 'what was taken stays in its group', from: 'removeAll(groups, entries)', to: '' },
+    { name: 'one more of a group is caught than may be', from: 'group.caught + group.taken >= plan.limit', to: 'group.caught + group.taken > plan.limit' },
+    { name: 'a take of several counts what it takes as one', from: 'group.caught + group.taken >= plan.limit', to: 'group.caught + math.min(1, group.taken) >= plan.limit' },
+    { name: 'what a take caught doesn’t count for its group', from: "if #of_groups > 0 then redis.call('ZADD', inbox .. ':caught-groups', unpack(of_groups)) end", to: '' },
+    { name: 'what is caught by its id doesn’t count for its group', from: "if group then redis.call('ZADD', inbox .. ':caught-groups', 0, group .. ' ' .. member) end", to: '' },
+    { name: 'what is caught by its id stays in its group', from: 'if leaveGroup(inbox, group, member) then return end', to: 'if true then return end', of: ['catch'] },
+    { name: 'what is cancelled stays in its group', from: 'if leaveGroup(inbox, group, member) then return end', to: 'if true then return end', of: ['cancel'] },
+    { name: 'what expires stays in its group', from: 'if leaveGroup(inbox, group, member) then return end', to: 'if true then return end', of: ['sweep'] },
+    { name: 'what is done counts on for its group', from: 'leaveAllCaught(key, member, extra, seconds .. micros)', to: 'leaveCaught(key, member, extra)', of: ['done'] },
+    { name: 'what failed counts on for its group', from: '\n  leaveAllCaught(key, member, extra, micros)', to: '\n  leaveCaught(key, member, extra)', of: ['give-up'] },
+    { name: 'what wasn’t done in time counts on for its group', from: 'if group and leaveCaughtGroup(inbox, group, member, micros, limit, place) then', to: 'if false then', of: ['sweep'] },
+    { name: 'a group that was held comes back to no turn', from: 'else goToEnd(turns, group, micros) end', to: 'end' },
+    { name: 'a group stays held when one of it ends', from: "redis.call('ZREM', held, group)\n  if isBack", to: 'if isBack' },
+    { name: 'a limit that was taken away holds on', from: "plan.limit == 0 and '+inf' or", to: "plan.limit == 0 and '-inf' or" },
+    { name: 'what a lower limit held comes back to no turn', from: 'scores[2 * i - 1], scores[2 * i] = place, group end', to: "scores[2 * i - 1], scores[2 * i] = place, '' end" },
+    { name: 'a group that is empty takes turns', from: "redis.call('ZREM', turns, group, isOnly and '' or group)", to: '' },
+    { name: 'what has no group takes turns when all groups have gone', from: "over[#over + 1] = ''\n", to: '\n' },
+    { name: 'a group of which all are caught isn’t listed', from: 'groupBehind(groups, after), groupBehind(caught, after)', to: 'groupBehind(groups, after), nil', of: ['groups'] },
+    { name: 'the caught of a group are counted for what has none', from: "redis.call('SCARD', inbox .. ':caught') - redis.call('ZCARD', caught)", to: "redis.call('SCARD', inbox .. ':caught')", of: ['groups'] },
+    { name: 'what has no group isn’t listed', from: 'if pending + without > 0 then', to: 'if false then', of: ['groups'] },
+    { name: 'the list of groups ends with its first page', from: 'more = 1\n    break', to: 'break', of: ['groups'] },
+    { name: 'what is passed doesn’t count for its agent', from: "redis.call('ZADD', list, due, member)\n    keepUntil", to: 'keepUntil' },
+    { name: 'what ended counts on for its agent', from: "redis.call('ZREM', list, member)\n    if isCounted", to: 'if isCounted' },
+    { name: 'a next attempt doesn’t count for its agent', from: "if next then redis.call('ZADD', list, next.due, next.member) end", to: '' },
+    { name: 'what was passed before the limit isn’t named', from: "if isLimited and not string.find((extra or '') .. ' ', ' J*:' .. agent .. ' ', 1, true) then", to: 'if false then', of: ['uncounted'] },
+    { name: 'what was passed before the limit isn’t counted', from: 'if isLimited and not string.find(words', to: 'if false and not string.find(words', of: ['index'] },
+    { name: 'what was passed before the limit counts only for now', from: "if words ~= extra then redis.call('HSET', key, 's'", to: "if false then redis.call('HSET', key, 's'", of: ['index'] },
+    { name: 'what a former replica ended counts on for its agent', from: "if #gone > 0 then redis.call('ZREM', list, unpack(gone)) end", to: '', of: ['live-tidy'] },
+    { name: 'what is caught is taken for ended', from: "if status ~= 'pending' and status ~= 'caught' then", to: "if status ~= 'pending' then", of: ['live-tidy'] },
+  ]),
   // A slot that is between two nodes.
   { name: 'the sweep forgets what is on the other node', shows: 'in a Cluster', lua: [{ from: 'local again = now - math.floor(score) + pause - 1000 < batch.retention and', to: 'local again = false and' }] },
   // Events.
@@ -100,6 +139,10 @@ export const luaMutations: readonly Mutation[] = [
 
 function inSchedules (all: ReadonlyArray<{ name: string } & LuaChange>): Mutation[] {
   return all.map(({ name, ...change }) => ({ name, shows: 'in schedules', lua: [change] }))
+}
+
+function inGroups (all: ReadonlyArray<{ name: string } & LuaChange>): Mutation[] {
+  return all.map(({ name, ...change }) => ({ name, shows: 'in groups', lua: [change] }))
 }
 
 function inOrder (all: ReadonlyArray<{ name: string } & LuaChange>): Mutation[] {

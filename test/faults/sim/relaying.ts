@@ -17,7 +17,7 @@ export type Telling = 'off' | 'direct' | 'relayed'
 /** For how long feeds keep events, in milliseconds: longer than a simulation. */
 const retention = 600_000
 const oneRedis = new KeyNames('sim', true)
-const names: Record<Telling, KeyNames> = { off: oneRedis, direct: oneRedis, relayed: new KeyNames('sim') }
+const cluster = new KeyNames('sim')
 const targets: Record<Telling, EventTarget | undefined> = { off: undefined, direct: { feeds: oneRedis.feeds(), retention }, relayed: 'outbox' }
 const loaded = new Map<string, Scripts>()
 
@@ -26,7 +26,7 @@ export function scriptsFor (telling: Telling, lifetimes?: Lifetimes, isOneRedis 
   const settings = `${telling} ${lifetimes?.workTtl} ${lifetimes?.retention} ${isOneRedis}`
   let scripts = loaded.get(settings)
   if (scripts === undefined) loaded.set(settings, scripts = loadScripts({ events: targets[telling], lifetimes, isOneRedis }))
-  return { scripts, keys: names[telling] }
+  return { scripts, keys: isOneRedis ? oneRedis : cluster }
 }
 
 /** One replica's part of the relay. @param masters those of the lanes @returns what takes the events off replies */

@@ -1,4 +1,5 @@
 import { Unavailable } from '../../../src/core/errors.ts'
+import type { KeyNames } from '../../../src/store/key-names.ts'
 import { callbackFaults } from '../callback-checks.ts'
 import { checkHistory, describe, foundInRedis, questionsOf, usual } from '../checker.ts'
 import type { CheckOptions, Violation } from '../checker.ts'
@@ -15,7 +16,9 @@ import { Clients } from './clients.ts'
 import { newStories } from './stories.ts'
 import type { Story } from './stories.ts'
 import { pass } from './globals.ts'
-import { feedsOf } from './relaying.ts'
+import { Limits, isLive, liveKey } from './limiting.ts'
+import { Groups } from './grouping.ts'
+import { feedsOf, scriptsFor } from './relaying.ts'
 import { Planner, scheduleFaults } from './scheduling.ts'
 import { sentinels } from './sentinels.ts'
 import { Service } from './services.ts'
@@ -54,7 +57,7 @@ export async function simulate (seed: number, mutation: Mutation | null = null, 
   const { random } = world
   const drawn = random.pick(topologies)
   const { shows } = mutation ?? {}
-  const everywhere = ['in order', 'in schedules', 'in callbacks', undefined]
+  const everywhere = ['in order', 'in schedules', 'in callbacks', 'in groups', undefined]
   const topology = everywhere.includes(shows) ? drawn(world) : new Cluster(world)
   const history = new History()
   const telling = random.chance(0.5) && shows !== 'in feeds' ? 'off' : topology instanceof Cluster ? 'relayed' : random.pick(['direct', 'relayed'] as const)
@@ -63,7 +66,11 @@ export async function simulate (seed: number, mutation: Mutation | null = null, 
   // By dice of their own, so that most seeds are what they are without.
   const callbackDice = new Random(~seed)
   const receivers = shows === 'in callbacks' || callbackDice.chance(0.25) ? new Receivers(world) : null
-  const stories = receivers === null ? drawnStories : calledStories(callbackDice, drawnStories)
+  const groupDice = new Random(seed ^ 0x67726f75)
+  const groups = shows === 'in groups' || (shows === undefined && groupDice.chance(0.2)) ? new Groups(world, groupDice) : undefined
+  const limits = groups !== undefined && groupDice.chance(0.4) ? new Limits(world, groupDice) : undefined
+  const plainStories = groups?.stories ?? drawnStories
+  const stories = receivers === null ? plainStories : calledStories(callbackDice, plainStories)
   const isInOrder = stories.some(({ after }) => after.length > 0)
   const isSimple = !isInOrder && stories.every(({ kind }) => kind === 'plain')
   const isOneRedis = telling === 'direct' || (telling === 'off' && !(topology instanceof Cluster) && random.chance(0.5))
@@ -73,8 +80,9 @@ export async function simulate (seed: number, mutation: Mutation | null = null, 
   let asker: Asker | undefined
   let violations: Violation[] = []
   const told: string[] = []
+  const look = () => dumpServers(world, topology)
   const play = async () => {
-    services = Array.from({ length: random.between(1, 2) }, (_, at) => new Service(world, topology, `service${at}`, { workTtl, telling, isOneRedis, hasSchedules, receivers }))
+    services = Array.from({ length: random.between(1, 2) }, (_, at) => new Service(world, topology, `service${at}`, { workTtl, telling, isOneRedis, hasSchedules, receivers, limits }))
     asker = new Asker(world, services, history, workTtl)
     const clients = new Clients(asker)
     planner = hasSchedules ? new Planner(world, services) : undefined
@@ -83,7 +91,7 @@ export async function simulate (seed: number, mutation: Mutation | null = null, 
       world.after(faultsWithin * random.next() ** 1.5, fault)
     }
     if (!isSimple || random.chance(0.5)) sweepNowAndThen(world, topology, services, isSimple ? 3 : 8)
-    await Promise.all([clients.play(stories), planner?.play(faultsWithin), sleep(world, faultsWithin)])
+    await Promise.all([clients.play(stories.slice(0, groups?.first.length)), planner?.play(faultsWithin), groups?.play(services, faultsWithin), sleep(world, faultsWithin)])
     await untilWell(world, topology)
     if (planner !== undefined) told.push(...await scheduleFaults(world, topology, planner.plans))
     const service = services.find(({ process }) => !process.dead) as Service
@@ -105,6 +113,15 @@ export async function simulate (seed: number, mutation: Mutation | null = null, 
       await sleep(world, 1100)
       await sweepAll()
     }
+    if (groups !== undefined) {
+      world.isCalm = true
+      await sleep(world, 2 * usual.budget)
+      await sweepAll()
+      await sleep(world, 1100)
+      if (limits !== undefined) told.push(...await limits.end(service, look, milliseconds => sleep(world, milliseconds)))
+      await groups.end(services, { asker, look, sweep: sweepAll })
+      if (limits !== undefined) told.push(...await limits.end(service, look, milliseconds => sleep(world, milliseconds)))
+    }
     await clients.readEnds(stories)
     await sweepAll()
     // Again, while a handoff is looked for that was on another node.
@@ -116,6 +133,9 @@ export async function simulate (seed: number, mutation: Mutation | null = null, 
     const longest = Math.max(...services.map(({ paused }) => paused))
     const options: CheckOptions = { ...usual, slack, budget: usual.budget + longest + (stories.some(({ kind }) => kind === 'inbox') ? 8000 : 0) + (isInOrder ? 2 * usual.budget : 0), workTtl, maxWorkTtl: maxWorkTtlFor(workTtl) }
     violations = checkHistory(history, options, dumpServers(world, topology))
+    if (groups !== undefined) told.push(...groups.faultsOf(look(), history, slack))
+    if (limits !== undefined) told.push(...limits.refusalFaults(history, look(), slack, !isOneRedis))
+    if (limits !== undefined) told.push(...await afterAll(world, topology, limits, { service, keys: scriptsFor(telling, undefined, isOneRedis).keys, sweep: sweepAll }))
     if (telling !== 'off') violations.push(...await untoldIn(world, topology, history))
     if (receivers !== null) violations.push(...await uncalledIn(world, topology, history, receivers))
   }
@@ -141,6 +161,20 @@ export async function simulate (seed: number, mutation: Mutation | null = null, 
     operations: operations.length,
     acknowledged: operations.filter(({ status }) => status >= 200 && status < 500).length,
   }
+}
+
+/** Once nothing is live, nothing counts for the agent. */
+async function afterAll (world: World, topology: Topology, limits: Limits, { service, keys, sweep }: { service: Service, keys: KeyNames, sweep: () => Promise<void> }): Promise<string[]> {
+  const look = () => dumpServers(world, topology)
+  limits.leaveRelics(topology, look(), tag => liveKey(keys, tag))
+  await service.tidy()
+  const faults = await limits.end(service, look, milliseconds => sleep(world, milliseconds))
+  // By then the longest work and the last attempt are over.
+  for (let times = 5; times > 0 && look().hashes.some(isLive); times--) {
+    await sleep(world, 70_000)
+    await sweep()
+  }
+  return [...faults, ...look().live!.map(member => `I21 nothing is live, and ${member} counts`)]
 }
 
 /** What the feeds lack or have too often, once the relay has had its time. */

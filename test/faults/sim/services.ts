@@ -4,12 +4,15 @@ import { Attempts } from '../../../src/store/attempts.ts'
 import { Dependents } from '../../../src/store/dependents.ts'
 import { Handoffs } from '../../../src/store/handoffs.ts'
 import { Inboxes } from '../../../src/store/inboxes.ts'
+import { placesOf } from '../../../src/handoffs/inbox/take.ts'
 import { Lanes, callBudget } from '../../../src/redis/lanes.ts'
 import type { Operation } from '../history.ts'
 import { Desk } from './answers.ts'
 import { startDeliverer } from './calls.ts'
 import type { Receivers } from './calls.ts'
 import type { Request, Sent, TakeRequest } from './answers.ts'
+import { Limiting } from './limiting.ts'
+import type { Limits } from './limiting.ts'
 import { Scheduling } from './scheduling.ts'
 import { scriptsFor, startRelay } from './relaying.ts'
 import type { Telling } from './relaying.ts'
@@ -29,8 +32,11 @@ const subscriptions = { listen: () => new Promise<never>(() => {}) } as never
 /**
  * What all replicas of the service have in common. @property workTtl milliseconds @property isOneRedis whether scripts may write to several partitions
  * @property hasSchedules whether they run schedules @property receivers of callbacks; null where there are none
+ * @property limits of live handoffs
  */
-export interface Settings { workTtl: number, telling: Telling, isOneRedis: boolean, hasSchedules: boolean, receivers: Receivers | null }
+export interface Settings { workTtl: number, telling: Telling, isOneRedis: boolean, hasSchedules: boolean, receivers: Receivers | null, limits?: Limits | undefined }
+
+type ListedGroup = Awaited<ReturnType<Inboxes['groups']>>['groups'][number]
 
 /** One replica of the service: its own code in a simulated process. */
 export class Service {
@@ -39,9 +45,12 @@ export class Service {
   readonly #dependents: Dependents
   readonly #world: World
   readonly #desk: Desk
+  readonly #inboxes: Inboxes
   readonly #topology: Topology
   /** Null if they run none. */
   readonly scheduling: Scheduling | null
+  /** Undefined if nothing is limited. */
+  readonly #limiting: Limiting | undefined
   /** Waiting clients, which learn of its death. */
   readonly #waiting = new Set<() => void>()
   /** How long it has been paused in total. */
@@ -51,7 +60,7 @@ export class Service {
   /** What it would have logged as its own mistakes. */
   readonly faults: string[] = []
 
-  constructor (world: World, topology: Topology, name: string, { workTtl, telling, isOneRedis, hasSchedules, receivers }: Settings) {
+  constructor (world: World, topology: Topology, name: string, { workTtl, telling, isOneRedis, hasSchedules, receivers, limits }: Settings) {
     this.#world = world
     this.#topology = topology
     this.process = { name, skew: 1e6 * world.random.next(), pausedUntil: 0, dead: false }
@@ -68,13 +77,16 @@ export class Service {
     this.#handoffs = new Handoffs(lanes, scripts, keys, lifetimes, isOneRedis)
     this.#dependents = new Dependents(lanes, scripts, keys, isOneRedis, error => this.faults.push(`releasing failed: ${String(error)}`))
     const attempts = new Attempts(lanes, scripts, keys, lifetimes)
+    this.#inboxes = new Inboxes(lanes, scripts, keys, { ...lifetimes, tags: topology.tags, isOneRedis })
+    this.#limiting = limits && new Limiting(limits, topology, { lanes, scripts, keys, isOneRedis }, this.faults)
     this.#desk = new Desk({
       handoffs: this.#handoffs,
       dependents: this.#dependents,
       attempts,
-      inboxes: new Inboxes(lanes, scripts, keys, { ...lifetimes, tags: topology.tags, isOneRedis }),
+      inboxes: this.#inboxes,
       approvals: new Approvals(lanes, scripts, keys, retention),
       asks: new Asks(lanes, scripts, keys, lifetimes, isOneRedis),
+      quotas: this.#limiting?.quotas ?? { of: () => undefined },
     }, subscriptions, workTtl)
     const parts = { lanes, scripts, keys, masters, handoffs: this.#handoffs, attempts, service: this.#desk.service }
     this.scheduling = hasSchedules ? new Scheduling(world, this.process, topology, parts, this.faults) : null
@@ -97,7 +109,8 @@ export class Service {
       const pausedBefore = this.paused
       const answered = await this.#desk.answer(request)
       // What comes after others takes a call before or behind its own, and another one for each of those, at once.
-      const calls = request.story.after.length > 0 ? 3 : 1
+      // What is limited is counted before.
+      const calls = (request.story.after.length > 0 ? 3 : 1) + (this.#limiting === undefined ? 0 : 2)
       if (time.now - began > calls * (callBudget + lateness) + this.paused - pausedBefore) this.late.push(request.operation)
       return answered
     })
@@ -108,7 +121,37 @@ export class Service {
     return this.#over(() => this.#desk.take(request))
   }
 
-  #over (serve: () => Promise<Sent>): Promise<Sent | null> {
+  /** @returns whether it is known to be set */
+  async limitGroups (inbox: string, most: number | null): Promise<boolean> {
+    const set = () => this.#inboxes.set(placesOf('acme', inbox).own, { maxCaughtPerGroup: most }).then(() => true, () => false)
+    return await this.#over(set) === true
+  }
+
+  /** All groups of an inbox, page by page. @returns null if they can't be read */
+  listGroups (inbox: string): Promise<ListedGroup[] | null> {
+    const read = async () => {
+      const all: ListedGroup[] = []
+      for (let after: string | null = null; ;) {
+        const { groups, isMore } = await this.#inboxes.groups(placesOf('acme', inbox).own, after, 2)
+        all.push(...groups)
+        if (!isMore) return all
+        after = all.at(-1)!.group ?? ''
+      }
+    }
+    return this.#over(() => read().catch(() => null))
+  }
+
+  /** How many handoffs count for the agent with a limit. @returns null if that can't be read */
+  countLive (): Promise<number | null> {
+    return this.#over(() => this.#limiting!.count().catch(() => null))
+  }
+
+  /** Goes through all handoffs, as src/store/indexer.ts does now and then. */
+  tidy (): Promise<void | null> {
+    return this.#over(() => this.#limiting!.tidy())
+  }
+
+  #over<T> (serve: () => Promise<T>): Promise<T | null> {
     const world = this.#world
     const network = () => 0.1 + world.random.next()
     return new Promise(resolve => {

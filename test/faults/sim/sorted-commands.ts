@@ -36,13 +36,14 @@ export const sortedCommands = {
   },
   ZCARD: (on: Keyspace, key: string) => on.read(key, 'sorted')?.length ?? 0,
   ZCOUNT: (on: Keyspace, key: string, low: string, high: string) => between(on.read(key, 'sorted') ?? none, low, high).length,
+  ZLEXCOUNT: (on: Keyspace, key: string, low: string, high: string) => named(on.read(key, 'sorted') ?? none, low, high).length,
   ZSCORE (on: Keyspace, key: string, member: string) {
     const found = on.read(key, 'sorted')?.find(([, one]) => one === member)
     return found === undefined ? false : textOf(found[0])
   },
   ZRANGE (on: Keyspace, key: string, first: string, last: string, ...options: string[]) {
     const all = on.read(key, 'sorted') ?? none
-    let found = options[0] === 'BYSCORE' ? between(all, first, last) : all.slice(Number(first), Number(last) < 0 ? all.length + Number(last) + 1 : Number(last) + 1)
+    let found = options[0] === 'BYSCORE' ? between(all, first, last) : options[0] === 'BYLEX' ? named(all, first, last) : all.slice(Number(first), Number(last) < 0 ? all.length + Number(last) + 1 : Number(last) + 1)
     const limit = options.indexOf('LIMIT')
     if (limit !== -1) found = found.slice(Number(options[limit + 1]), Number(options[limit + 1]) + Number(options[limit + 2]))
     return options.at(-1) === 'WITHSCORES' ? found.flatMap(([score, member]) => [member, textOf(score)]) : found.map(([, member]) => member)
@@ -54,8 +55,15 @@ function between (all: SortedSet, low: string, high: string): Scored[] {
   return all.filter(([score]) => (low.startsWith('(') ? score > from : score >= from) && (high.startsWith('(') ? score < to : score <= to))
 }
 
+/** By their names' bytes, where all have the same score. */
+function named (all: SortedSet, low: string, high: string): Scored[] {
+  const isFrom = (name: string) => low === '-' || (low.startsWith('[') ? name >= low.slice(1) : name > low.slice(1))
+  const isTo = (name: string) => high === '+' || (high.startsWith('[') ? name <= high.slice(1) : name < high.slice(1))
+  return all.filter(([, name]) => isFrom(name) && isTo(name))
+}
+
 function boundOf (text: string): number {
-  return text === '-inf' ? -Infinity : text === '+inf' ? Infinity : Number(text.startsWith('(') ? text.slice(1) : text)
+  return Number(text.replace('(', '').replace(/^([-+]?)inf$/, '$1Infinity'))
 }
 
 function scoreOf (text: string): number {

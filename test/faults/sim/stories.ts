@@ -17,6 +17,8 @@ export interface Story {
   after: readonly Story[]
   /** Whether nobody catches it by its id before the faults are over. */
   isLeft: boolean
+  /** Whether it is passed while others are caught. */
+  isLate?: boolean
   /** What pass's script takes of its callback, if it has one. */
   callback?: { options: string, target: string }
   /** What pass's script takes besides. */
@@ -62,17 +64,19 @@ function behind (random: Random, story: Story, before: readonly Story[]): Story 
   return { ...story, asked, after: others }
 }
 
-function newStory (random: Random, at: number, kind: Story['kind']): Story {
-  const human = random.chance(kind === 'inbox' ? 0.4 : 0.25)
-  const expiresIn = random.pick([30 + 70 * random.next(), 300 + 3000 * random.next(), 60_000]) | 0
-  const to = random.chance(0.3) ? otherInbox : inbox
-  const asked: Asked = { human, expiresIn, ...kind === 'plain' ? {} : termsOf(random, expiresIn), ...kind === 'inbox' && { to } }
-  const tag = human ? home : kind === 'inbox' ? inboxTag('acme', to) : random.pick(someTags)
+/** @param given what isn't left to chance */
+export function newStory (random: Random, at: number, kind: Story['kind'], given: Partial<Asked> = {}): Story {
+  const human = given.human ?? random.chance(kind === 'inbox' ? 0.4 : 0.25)
+  const expiresIn = given.expiresIn ?? random.pick([30 + 70 * random.next(), 300 + 3000 * random.next(), 60_000]) | 0
+  const to = given.to ?? (random.chance(0.3) ? otherInbox : inbox)
+  const asked: Asked = { human, expiresIn, ...kind === 'plain' ? {} : termsOf(random, expiresIn), ...kind === 'inbox' && { to }, ...given }
+  // Where version 0.2.0 kept what a person decides on; what may have a group is where this version keeps it.
+  const tag = human && given.to === undefined ? home : kind === 'inbox' ? inboxTag('acme', to) : random.pick(someTags)
   const priority = kind === 'inbox' && random.chance(0.4) ? ` u${random.between(0, 9)}` : ''
   return {
     kind,
     name: `h${at}`,
-    place: { tenant: 'acme', id: `${tag}${'A'.repeat(20)}${'ABCDEFGH'[at]}Q`, tag },
+    place: { tenant: 'acme', id: `${tag}${'A'.repeat(20)}${String.fromCharCode(65 + at)}Q`, tag },
     asked,
     after: [],
     isLeft: false,
@@ -92,8 +96,8 @@ function termsOf (random: Random, expiresIn: number): Partial<Asked> {
 }
 
 /** As src/handoffs/lifecycle/service.ts writes them. */
-function wordsOf ({ workWithin, heartbeatWithin, delay, maxAttempts, retryDelay, to, labels }: Asked): string {
-  const words = [['w', workWithin], ['b', heartbeatWithin], ['a', delay], ['d', retryDelay], ['t', to], ['m', maxAttempts], ['jtries:', labels?.tries]] as const
+function wordsOf ({ workWithin, heartbeatWithin, delay, maxAttempts, retryDelay, to, labels, group }: Asked): string {
+  const words = [['w', workWithin], ['b', heartbeatWithin], ['a', delay], ['d', retryDelay], ['t', to], ['m', maxAttempts], ['jtries:', labels?.tries], ['G', group]] as const
   return words.map(([letter, value]) => value === undefined ? '' : ` ${letter}${value}`).join('')
 }
 

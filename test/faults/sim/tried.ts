@@ -15,7 +15,7 @@ export async function tryOften (asker: Asker, story: Story): Promise<void> {
 }
 
 /** The passer changes its mind. */
-async function interfere (asker: Asker, story: Story): Promise<void> {
+export async function interfere (asker: Asker, story: Story): Promise<void> {
   const { random } = asker
   await asker.begin()
   for (let times = random.between(1, 2); times > 0; times--) {

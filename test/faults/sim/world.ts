@@ -24,7 +24,7 @@ export interface Mutation {
   /** Nobody looks for events that their replica did not move. */
   readonly noRound?: boolean
   /** Where it shows: only there it is looked for. */
-  readonly shows?: 'in a Cluster' | 'in callbacks' | 'in feeds' | 'in order' | 'in order in a Cluster' | 'in schedules'
+  readonly shows?: 'in a Cluster' | 'in callbacks' | 'in feeds' | 'in groups' | 'in order' | 'in order in a Cluster' | 'in schedules'
 }
 
 /** Everything outside the services: clients, servers and the network. */

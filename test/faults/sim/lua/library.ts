@@ -117,8 +117,9 @@ export const functions: Record<string, (...args: any[]) => unknown> = {
   'string.rep': (text: unknown, times: number) => str(text).repeat(Math.max(0, times)),
   'string.char': (...codes: number[]) => String.fromCharCode(...codes),
   'string.format' (form: string, number: unknown) {
-    if (form !== '%d') throw new Error(`format ${form}`)
-    return String(Math.trunc(num(number)))
+    const width = /^%(?:0(\d+))?d$/.exec(form)
+    if (width === null) throw new Error(`format ${form}`)
+    return String(Math.trunc(num(number))).padStart(Number(width[1] ?? 0), '0')
   },
   'math.floor': (number: unknown) => Math.floor(num(number)),
   'math.min': (...numbers: unknown[]) => Math.min(...numbers.map(num)),
