@@ -26,6 +26,12 @@ export class Shared<T> {
     return last === undefined || last.hasFailed ? this.#begin(name, read) : last.found
   }
 
+  /** The last read of this name if it still counts. */
+  known (name: string): Promise<T> | undefined {
+    const last = this.#reads.get(name)
+    return last?.hasFailed === false ? last.found : undefined
+  }
+
   /** Gives a read that begins after this call, once the last one no longer counts: all who ask before then share it. */
   next (name: string, read: () => Promise<T>): Promise<T> {
     const last = this.#reads.get(name)

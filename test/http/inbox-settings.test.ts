@@ -163,6 +163,18 @@ for (const [where, service] of [['one Redis', one], ['spread', spread]] as const
     t.match(await look(), { caught: 4, max_caught: null })
   })
 
+  t.test(`a limit costs a take no second call: ${where}`, async t => {
+    const { pass, take, set } = work(service)
+    await set({ max_caught: 100 })
+    for (let n = 0; n < 8; n++) await pass()
+    for (let n = 0; n < 3; n++) await take(1)
+    const before = await looks(service)
+    const begun = performance.now()
+    let times = 0
+    while (times < 5 && performance.now() - begun < 800) times += (await take(1)).length
+    t.equal(await looks(service) - before, times)
+  })
+
   t.test(`many that take at once don’t exceed max_caught: ${where}`, where === 'spread' ? {} : skipInQuick, async t => {
     const { pass, approved, take, look, set, done, name } = work(service)
     const all = await Promise.all(Array.from({ length: 24 }, (_, n) => n % 2 === 0 ? pass() : approved()))
