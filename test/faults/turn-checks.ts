@@ -83,7 +83,7 @@ export function turnFaults (state: RedisState, history: History, inbox: string, 
 /** What agents asked for by its id: then nobody can tell whether it took a turn. */
 function caughtById ({ tracks }: History): Set<string> {
   return new Set([...tracks.values()].flatMap(({ id, operations }) =>
-    operations.filter(({ kind, inbox, code }) => kind === 'catch' && inbox === undefined && (code === null || code === 'unavailable')).map(({ agent }) => `${agent.split('/', 1)[0]}:${id} ${agent.slice(agent.indexOf('/') + 1)}`)))
+    operations.filter(({ kind, inbox }) => kind === 'catch' && inbox === undefined).map(({ agent }) => `${agent.split('/', 1)[0]}:${id} ${agent.slice(agent.indexOf('/') + 1)}`)))
 }
 
 /** While a group had something to be caught, another was served twice. */

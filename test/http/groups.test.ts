@@ -1,5 +1,5 @@
 import t from 'tap'
-import { inboxTag } from '../../src/core/ids.ts'
+import { inboxTag, randomToken } from '../../src/core/ids.ts'
 import { Random } from '../faults/random.ts'
 import { testApp } from '../helpers/app.ts'
 import type { TestApp } from '../helpers/app.ts'
@@ -124,6 +124,49 @@ t.test('no service is without its group: catch, status, lists, events, approvals
   const inList = async (query: string) => ((await call('alice', 'GET', `/api/handoffs?${query}`)).json().items as Json[]).map(({ group }) => group)
   t.strictSame([await inList('group=a'), await inList('group=b'), await inList('group=c'), await inList('state=ended&attempts=all&group=a')], [['a'], ['b'], [], ['a']])
   isProblem(t, await call('alice', 'GET', '/api/handoffs?group=a%20b'), 400, 'invalid_request')
+})
+
+t.test('lists by group, and what purge and redrive do to groups', async t => {
+  const { pass, take, ids, send, call, listed, keys, name } = work(one)
+  const inList = async (query: string) => ((await call('operator', 'GET', `/api/handoffs?inbox=${name}&${query}`)).json().items as Json[]).map(({ handoff_id: id }) => id)
+  const failed: string[] = []
+  for (const group of ['a', 'b']) {
+    await pass(group)
+    const [id] = await ids() as [string]
+    failed.push(id)
+    await send('bob', `/api/fail/${id}`, { error: { message: 'no' } })
+    await pass(group)
+    await take()
+  }
+  for (const group of ['a', 'b', 'a', 'b', 'b']) await pass(group, { require_human: group === 'a' })
+  for (const group of ['a', 'b', 'b']) await pass(group)
+  for (const [at, group] of ['a', 'b'].entries()) {
+    t.strictSame(await inList(`state=failed&group=${group}`), [failed[at]])
+    t.strictSame(await inList(`state=ended&group=${group}`), [failed[at]])
+    t.equal((await inList(`group=${group}`)).length, [4, 6][at])
+  }
+  t.match(await listed(), { items: [{ group: 'a', pending: 1, caught: 1 }, { group: 'b', pending: 5, caught: 1 }] })
+  t.match(await send('operator', '/api/redrive', { inbox: name }), { reissued: 2 })
+  t.match(await listed(), { items: [{ group: 'a', pending: 2, caught: 1 }, { group: 'b', pending: 6, caught: 1 }] })
+  t.strictSame(await take(3), ['b', 'a', 'b'], 'what is tried again has turns like others')
+  t.match(await send('operator', '/api/purge', { inbox: name }), { cancelled: 7 })
+  t.match(await listed(), { items: [{ group: 'a', pending: 0, caught: 2 }, { group: 'b', pending: 0, caught: 3 }] })
+  t.match(await send('operator', '/api/purge', { inbox: name, caught: 'force' }), { cancelled: 5 })
+  t.strictSame([await inList('group=a'), await inList('state=failed&group=a')], [[], []])
+  t.strictSame(await keys(), [])
+})
+
+t.test('a take looks at so many groups that are at their limit at most', async t => {
+  const { pass, take, set, list, name } = work(one)
+  for (let n = 0; n < 80; n++) await pass(`g${n % 40}`)
+  t.equal((await take(40)).length, 40)
+  await set({ max_caught_per_group: 1 })
+  const look = () => one.store.inboxes.take({ tenant: 'default', inbox: name, tag: inboxTag('default', name) }, { token: randomToken(), agent: 'bob', max: 1, lifetime: null, request: '-' })
+  const held = () => one.redis.zcard(`${list}:held`)
+  t.match(await look(), { isMore: true, items: [] })
+  t.equal(await held(), 32)
+  t.match(await look(), { isMore: false, items: [] })
+  t.equal(await held(), 40)
 })
 
 t.test('what a group may be', async t => {

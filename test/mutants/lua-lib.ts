@@ -14,7 +14,7 @@ export const scriptLibraries: readonly Mutated[] = [
   },
   {
     file: 'lua/lib/groups.lua',
-    tests: ['http/groups'],
+    tests: ['http/groups', 'http/groups-full'],
     changes: [
       ["redis.call('ZREM', turns, group, isOnly and '' or group)", "redis.call('ZREM', turns, group)"],
       ["redis.call('ZREM', held, group)\n    redis.call('ZREM', turns", "redis.call('ZREM', turns"],
@@ -33,6 +33,22 @@ export const scriptLibraries: readonly Mutated[] = [
       ['~= status then\n      strays', '== status then\n      strays'],
       ["redis.call('ZSCORE', turns, '') and 1 or 0", '0'],
       ["redis.call('DEL', groups, grouped, turns, held)", "redis.call('DEL', groups, grouped)"],
+      ["local isOnly = isLast and redis.call('ZCARD', groups) == 1", 'local isOnly = false'],
+      ["'LIMIT', from, count)\n  local found", "'LIMIT', 0, count)\n  local found"],
+      [" + redis.call('ZCARD', held)", ''],
+      ['      plan.looks = plan.looks - 1\n    else', '    else'],
+      ['if at > #queue then queue, at, again = again, 1, {} end', ''],
+      ['if plan.looks == 0 or rank then plan.more = 1 end', ''],
+    ],
+  },
+  {
+    file: 'lua/lib/waiting.lua',
+    tests: ['http/former-homes', 'http/indexing'],
+    changes: [
+      ["if home and home ~= string.match(member, ':(...)') then", 'if false then'],
+      ["string.match(key, MEMBER), string.gsub(extra or '', ' H%S+', '')", "string.match(key, MEMBER), extra or ''"],
+      ['if isPending and not isListed then', 'if false then'],
+      ["if list ~= own then redis.call('ZREM', own, member) end", ''],
     ],
   },
   {

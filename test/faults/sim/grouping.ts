@@ -18,6 +18,9 @@ const inboxes = [inbox, otherInbox]
 /** For how long what is left is caught in the end, in milliseconds: by then all that was dropped has expired. */
 const drainedFor = 100_000
 
+/** Within this long a request whose client has left is over (ms). */
+const untilCarriedOut = 5000
+
 /** What the end of a simulation needs of it. @property look at Redis's data @property sweep all partitions */
 export interface Ending { asker: Asker, look: () => RedisState, sweep: () => Promise<void> }
 
@@ -82,7 +85,7 @@ export class Groups {
     if (this.#random.chance(0.5)) {
       // What a limit holds back comes when that is lifted, though nothing ends.
       await this.#limit(services, inbox, 1)
-      await asker.take('acme/dave', [inbox], 3, null, stories)
+      if (await asker.take('acme/dave', [inbox], 3, null, stories) === null) await this.#sleep(untilCarriedOut)
       await this.#limit(services, inbox, this.#random.pick([null, 2, 3]))
     }
     const end = this.#world.time.now + drainedFor
@@ -102,7 +105,10 @@ export class Groups {
     const most = this.#random.between(1, 5)
     const before = look()
     const found = await asker.take('acme/dave', [name], most, null, stories)
-    if (found === null) return 1
+    if (found === null) {
+      await this.#sleep(untilCarriedOut)
+      return 1
+    }
     if (found.length < most) this.#checkLeft(before, name, found.map(({ answer }) => `acme:${answer.id}`))
     for (const { name, answer } of found) {
       const story = stories.get(name)
