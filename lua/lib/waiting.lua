@@ -2,7 +2,7 @@
 -- H to say so. `homes`: the tags of the tenants' home partitions, as tenant:tag, each between spaces.
 local function indexWaiting(key, homes, now)
   local record, extra = unpack(redis.call('HMGET', key, 's', 'x'))
-  if not string.find(record or '', '^[23]?:?%l+ waiting ') then return end
+  if not string.find(record or '', '^[2-5]?:?%l+ waiting ') then return end
   local member, words = string.match(key, MEMBER), string.gsub(extra or '', ' H%S+', '')
   --@if oneredis
   local start = ' ' .. string.match(member, '^[^:]+:')

@@ -36,7 +36,7 @@ export function heldBy (state: RedisState, inbox: string): Held[] {
 
 function heldOf (hash: Hash, now: number): Held {
   const { member, record, extra } = hash
-  const words = record.replace(/^[23]:/, '').split(' ')
+  const words = record.replace(/^[2-5]:/, '').split(' ')
   const status = statusIn(hash)
   const [approval, created, expires] = [words[1], Number(words[2]), Number(words[3])]
   const available = Number(/ a(\d+)/.exec(extra)?.[1] ?? 0)

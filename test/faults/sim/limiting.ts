@@ -138,12 +138,12 @@ export function isLive (hash: Hash): boolean {
 }
 
 function createdAt ({ record }: Hash): number {
-  return Number(record.replace(/^[23]:/, '').split(' ')[2])
+  return Number(record.replace(/^[2-5]:/, '').split(' ')[2])
 }
 
 /** The sweep may come late to what expired. */
 function endedAt (hash: Hash): number {
-  const words = hash.record.replace(/^[23]:/, '').split(' ')
+  const words = hash.record.replace(/^[2-5]:/, '').split(' ')
   if (statusIn(hash) === 'done') return Number(words[10])
   return isLive(hash) || statusIn(hash) === 'expired' ? Infinity : Number(/ e(\d+)/.exec(hash.extra)?.[1] ?? Infinity)
 }
