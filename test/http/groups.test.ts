@@ -416,6 +416,18 @@ t.test('what is catchable again wakes who waits', async t => {
   t.ok(performance.now() - began < 15_000)
 })
 
+t.test('each of those who wait gets one of what a pause held', async t => {
+  const { pass, take, set } = work(one)
+  await set({ paused: true })
+  for (let n = 0; n < 4; n++) await pass('a')
+  const began = performance.now()
+  const waiting = Array.from({ length: 4 }, () => take(1, 30))
+  await until(async () => await inboxWaiters(one.app) === 4)
+  await set({ paused: false })
+  t.strictSame((await Promise.all(waiting)).flat(), ['a', 'a', 'a', 'a'])
+  t.ok(performance.now() - began < 20_000)
+})
+
 t.test('a group that a waiting take has filled wakes who waits for its next one', async t => {
   const { pass, items, set, done } = work(one)
   await set({ max_caught_per_group: 1 })

@@ -39,6 +39,8 @@ export const scriptLibraries: readonly Mutated[] = [
       ['      plan.looks = plan.looks - 1\n    else', '    else'],
       ['if at > #queue then queue, at, again = again, 1, {} end', ''],
       ['if plan.looks == 0 or rank then plan.more = 1 end', ''],
+      ['if isNext then plan.more = 1 end', ''],
+      ['for _, entry in ipairs(group.gone) do leave(group, entry[1], entry[2]) end', ''],
     ],
   },
   {
