@@ -1,6 +1,7 @@
 import { BodyError, openBrace, openBracket, quote } from '../core/json.ts'
+import { elementsIn } from '../core/nested.ts'
 import { A2aError } from './errors.ts'
-import { Fields, elementsIn, memberIn } from './fields.ts'
+import { Fields, memberIn } from './fields.ts'
 import { readMessagePart } from './message.ts'
 import { dataPart } from './status.ts'
 

@@ -1,6 +1,5 @@
-import {
-  BodyError, closeBracket, eachMember, openBrace, openBracket, pointerTo, quote, skipSpace, skipValue
-} from '../core/json.ts'
+import { BodyError, eachMember, openBrace, openBracket, pointerTo, quote, skipValue } from '../core/json.ts'
+import { elementsIn } from '../core/nested.ts'
 import { invalidParams } from './errors.ts'
 
 /**
@@ -102,20 +101,6 @@ export class Fields {
       return JSON.parse(raw.toString()) as string
     })
   }
-}
-
-/** @param array valid JSON */
-export function elementsIn (array: Buffer): Buffer[] {
-  const elements: Buffer[] = []
-  let at = skipSpace(array, 1)
-  while (array[at] !== closeBracket) {
-    const end = skipValue(array, at, '')
-    elements.push(array.subarray(at, end))
-    at = skipSpace(array, end)
-    // A comma.
-    if (array[at] !== closeBracket) at = skipSpace(array, at + 1)
-  }
-  return elements
 }
 
 /** One member of an object that the protocol doesn't know, such as metadata. @param object valid JSON */

@@ -1,5 +1,5 @@
 import { iso } from '../core/iso.ts'
-import { membersOf } from '../core/json.ts'
+import { membersOf } from '../core/nested.ts'
 import { labelsMember } from '../core/labels.ts'
 import { askAt } from '../core/model.ts'
 import { approvalText, firstMembers, moreMembers, progressMember } from '../handoffs/lifecycle/answers.ts'

@@ -299,20 +299,6 @@ export function cutObject (text: Text, at: number): CutObject {
 }
 
 /**
- * The members of a member that is an object; undefined if it is not an object.
- * @throws BodyError if a member is there twice
- */
-export function cutNested (members: Members, name: string): Members | undefined {
-  const raw = members.raw(name)
-  if (raw === undefined || raw[0] !== openBrace) return undefined
-  try {
-    return cutMembers(raw)
-  } catch (error) {
-    throw error instanceof BodyError ? new BodyError(pointerTo(name) + error.pointer, error.message) : error
-  }
-}
-
-/**
  * The body without trailing white space. Checks first that it is UTF-8 and starts and ends as an object does; the scan
  * above relies on that end.
  */
@@ -376,25 +362,3 @@ function unquote (text: Text, start: number, end: number): string {
 }
 
 export const noMembers = cutMembers(Buffer.from('{}'))
-
-/** One more element than any array of a body may have, so that a schema refuses a longer one with a single error. */
-const maxElements = 101
-
-function elementsOf (array: Buffer): unknown[] {
-  return (JSON.parse(array.toString()) as unknown[]).slice(0, maxElements)
-}
-
-/** A body's members; an empty body counts as `{}`. @param nested members whose own members are to be checked */
-export function membersOf (bytes: Buffer, nested: readonly string[] = []): Members {
-  return withNested(bytes.length === 0 ? noMembers : cutMembers(bytes), nested)
-}
-
-/** The same of a body that has been cut. */
-export function withNested (members: Members, nested: readonly string[]): Members {
-  for (const name of nested) {
-    const inside = cutNested(members, name)
-    if (inside !== undefined) members.values[name] = inside.values
-    else if (Array.isArray(members.values[name])) members.values[name] = elementsOf(members.raw(name)!)
-  }
-  return members
-}

@@ -36,10 +36,18 @@ export function compile (schema: object): Validate {
   return validate
 }
 
-/** An Ajv error in words for an agent: the wrong member, and what is expected there. */
-export function readFault (
-  fault: Pick<ErrorObject, 'instancePath' | 'params' | 'message' | 'parentSchema'>, context: string | undefined
-): Fault {
+/** How many errors are told: more than a list of words may have, and less than one of objects. */
+const mostFaults = 128
+
+/** Errors of Ajv in words for an agent. @param context the part of the request, if it isn't clear */
+export function readFaults (faults: readonly AjvFault[], context: string | undefined): Fault[] {
+  return faults.slice(0, mostFaults).map(fault => readFault(fault, context))
+}
+
+type AjvFault = Pick<ErrorObject, 'instancePath' | 'params' | 'message' | 'parentSchema'>
+
+/** The wrong member, and what is expected there. */
+function readFault (fault: AjvFault, context: string | undefined): Fault {
   const {
     additionalProperty, missingProperty, allowedValues
   } = fault.params as { additionalProperty?: string, missingProperty?: string, allowedValues?: unknown[] }

@@ -1,8 +1,8 @@
 import type { IncomingMessage } from 'node:http'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { Problem } from '../core/errors.ts'
-import { membersOf } from '../core/json.ts'
 import type { Members } from '../core/json.ts'
+import { membersOf } from '../core/nested.ts'
 import type { RefusedCounts } from './overload.ts'
 import { continueBody } from './unread-bodies.ts'
 

@@ -4,7 +4,7 @@ import { errorTable, invalid, isRetryable, Problem, Unavailable } from '../core/
 import type { ErrorCode } from '../core/errors.ts'
 import { BodyError } from '../core/json.ts'
 import { problemType } from '../core/schemas/problem.ts'
-import { readFault } from '../core/validator.ts'
+import { readFaults } from '../core/validator.ts'
 import { isPlainJson } from './body.ts'
 import { requestFields } from './observe.ts'
 import type { FaultLog } from './observe.ts'
@@ -92,7 +92,7 @@ export function asProblem (error: unknown): Problem {
   if (error instanceof BodyError) return invalid({ pointer: error.pointer, message: error.message })
   if (error instanceof Unavailable) return new Problem('unavailable', { headers: { 'retry-after': '1' } })
   const { code, statusCode, validation, validationContext } = error as FastifyError
-  if (validation !== undefined) return invalid(...validation.map(fault => readFault(fault, validationContext)))
+  if (validation !== undefined) return invalid(...readFaults(validation, validationContext))
   const challenge = challenges[code]
   if (challenge !== undefined) return new Problem('unauthorized', { headers: { 'www-authenticate': challenge } })
   return new Problem(frameworkCodes[code] ?? readStatus(statusCode))

@@ -1,9 +1,9 @@
 import { requireScope } from '../auth/scopes.ts'
 import { Problem, invalid } from '../core/errors.ts'
-import { membersOf, withNested } from '../core/json.ts'
 import type { Members } from '../core/json.ts'
+import { membersOf, withNested } from '../core/nested.ts'
 import type { NeededScope } from '../core/model.ts'
-import { compile, readFault } from '../core/validator.ts'
+import { compile, readFaults } from '../core/validator.ts'
 import type { Validate } from '../core/validator.ts'
 import type { Operation, OperationCall } from './operation.ts'
 
@@ -58,7 +58,7 @@ export class Admission {
     if (bytes.length > bodyLimit) throw new Problem('payload_too_large')
     const members = cut === undefined ? membersOf(bytes, this.#nested) : withNested(cut, this.#nested)
     const validate = this.#validate
-    if (validate?.(members.values) === false) throw invalid(...validate.errors!.map(fault => readFault(fault, 'body')))
+    if (validate?.(members.values) === false) throw invalid(...readFaults(validate.errors!, 'body'))
     return toCall(this.#read === undefined ? incoming : this.#read(incoming, members), members)
   }
 }

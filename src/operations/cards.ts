@@ -5,7 +5,7 @@ import { a2aOptions, cardSchema } from '../core/schemas/cards.ts'
 import type { GivenCard } from '../core/schemas/cards.ts'
 import { passBody } from '../core/schemas/handoffs.ts'
 import type { InboxSettingsBody } from '../core/schemas/inboxes.ts'
-import { compile, readFault } from '../core/validator.ts'
+import { compile, readFaults } from '../core/validator.ts'
 import type { Validate } from '../core/validator.ts'
 import { refuseContextLabel } from '../handoffs/lifecycle/option-words.ts'
 import type { OperationCall, Services } from './operation.ts'
@@ -40,8 +40,5 @@ export function cardIn ({ handoffs, limits }: Pick<Services, 'handoffs' | 'limit
 /** What is wrong is told as what is wrong with a body. @param at pointer to it @throws {Problem} */
 function check (isValid: Validate, value: unknown, at: string): void {
   if (isValid(value)) return
-  throw invalid(...isValid.errors!.map(fault => {
-    const { pointer, message } = readFault(fault, 'body')
-    return { pointer: at + pointer, message }
-  }))
+  throw invalid(...readFaults(isValid.errors!, 'body').map(({ pointer, message }) => ({ pointer: at + pointer, message })))
 }

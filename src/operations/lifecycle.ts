@@ -8,8 +8,8 @@ import { id, key, seconds } from './arguments.ts'
 import { ended, moved, operation, refusedBy, stays, unmoved } from './operation.ts'
 import type { OperationCall, Services } from './operation.ts'
 import { invalid } from '../core/errors.ts'
-import { cutNested } from '../core/json.ts'
 import type { Members } from '../core/json.ts'
+import { cutNested } from '../core/nested.ts'
 import {
   declineBody, endAnswer, failBody, heartbeatAnswer, heartbeatBody, maxCheckpointBytes, progressMembers
 } from '../core/schemas/attempts.ts'

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { membersOf } from '../../src/core/json.ts'
+import { membersOf } from '../../src/core/nested.ts'
 import type { Members } from '../../src/core/json.ts'
 import { cutBatch } from '../../src/http/batch-body.ts'
 import type { Operation } from '../../src/operations/operation.ts'

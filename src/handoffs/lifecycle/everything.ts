@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import { Problem } from '../../core/errors.ts'
 import { iso } from '../../core/iso.ts'
-import { membersOf } from '../../core/json.ts'
+import { membersOf } from '../../core/nested.ts'
 import { isAddressed, statusAt } from '../../core/model.ts'
 import type { Caller } from '../../core/model.ts'
 import { maxCheckpointBytes } from '../../core/schemas/attempts.ts'

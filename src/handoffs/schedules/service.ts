@@ -7,7 +7,7 @@ import type { Caller } from '../../core/model.ts'
 import type { PassAnswer, PassBody } from '../../core/schemas/handoffs.ts'
 import { scheduleNamePattern } from '../../core/schemas/parts.ts'
 import type { BackfillBody, RunsOfQuery, ScheduleGiven, SchedulesQuery } from '../../core/schemas/schedules.ts'
-import { readFault } from '../../core/validator.ts'
+import { readFaults } from '../../core/validator.ts'
 import type { Validate } from '../../core/validator.ts'
 import { readTime } from '../../clients/typescript/command/common/time.ts'
 import type { ResultSchemas } from '../../result-schema/result-schemas.ts'
@@ -239,7 +239,7 @@ export class ScheduleService {
     const members = cutHandoff(bodyOf(cutHandoff(handoff, []), 0), nested)
     const inside = ({ pointer, message }: Fault) => ({ pointer: `/handoff${pointer}`, message })
     const { values } = members
-    if (!validate(values)) return validate.errors!.map(fault => inside(readFault(fault, undefined)))
+    if (!validate(values)) return readFaults(validate.errors!, undefined).map(inside)
     const ofCallback = values.callback == null ? [] : this.#callbackFaults(members.raw('callback')!)
     return [...faultsWithoutInbox(values), ...ofCallback].map(inside)
   }

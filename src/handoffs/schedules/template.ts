@@ -1,6 +1,7 @@
-import { BodyError, cutMembers, withNested } from '../../core/json.ts'
+import { BodyError, cutMembers } from '../../core/json.ts'
 import type { Members } from '../../core/json.ts'
 import { iso } from '../../core/iso.ts'
+import { withNested } from '../../core/nested.ts'
 
 /** The handoff of a schedule: a pass's body, in which a run's time is put in. */
 

@@ -1,5 +1,5 @@
 import { html } from 'ghtml'
-import { membersOf } from '../../core/json.ts'
+import { membersOf } from '../../core/nested.ts'
 import { itemsIn } from '../json-view.ts'
 import { amountOf, size } from '../text.ts'
 import { Writing, part } from './content.ts'
