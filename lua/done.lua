@@ -3,11 +3,13 @@
 -- KEYS: 1 prefix:{tag}:h:tenant:id  the handoff  2 prefix:{tag}:due:tenant  its tenant's live handoffs (lib/due.lua)
 -- ARGV: 1 the call's deadline (ms)  2 the calling agent  3 done_token
 --       4 the result, JSON text, or empty; if the result was checked, the digest of the schema that it satisfies
---       5 the checked result; but where 6 is there, what the worker calls itself, and 4 is empty without a schema
+--       5 the checked result; but where 6 is there, what the worker calls itself, and 4 is empty without a schema; ?
+--         alone: could it be done, or was it by this operation?
 --       6 that result
 -- Replies: (now)  from now on
 --          {'replayed', now, record, extra}  the same operation made it done before; nothing changed
---          {'unchecked', digest, schema, extra}  it could be done once the result has been checked against this schema
+--          {'unchecked', digest, schema, extra}  it could be done once the result has been checked against this schema;
+--                    these are empty where ARGV 5 only asks
 --          {'not_found'} {'expired', now, record, extra} {'rejected', now, record, extra, decision} {'cancelled', …}
 --          {'not_caught', …} {'not_the_catcher', …} {'already_done', …} {'already_failed', …} {'already_declined', …}
 --          {'newer'} {'full'}
@@ -35,6 +37,7 @@ if not at or string.sub(record, 1, 7) ~= 'caught ' or string.find(record, ' ', a
   extra = record and string.sub(record, 2, 2) == ':' and call('HGET', key, 'x')
   local refusal = unheld(key, record, extra, agent, token, now)
   if refusal then return refusal end
+  if worker == '?' then return { 'unchecked', '', '' } end
   local wanted = extra and string.match(extra, ' s(%S+)')
   if wanted and wanted ~= satisfied then return { 'unchecked', wanted, call('HGET', key, 'r'), extra } end
   local named = worker and withWorker(extra, worker)

@@ -142,6 +142,11 @@ export const errorTable = {
     title: 'Loop detected',
     detail: 'This agent has passed the same work twice along this line already; do it yourself, or ask a person.'
   },
+  file_missing: {
+    status: 409,
+    title: 'File missing',
+    detail: 'A file is not there whole, or is not yours to pass on; upload it first, or pass an https link.'
+  },
   too_many_webhooks: {
     status: 409,
     title: 'Too many webhooks',

@@ -3,8 +3,10 @@ import type { TSchema } from '@sinclair/typebox'
 import type { passOptions } from '../clients/typescript/command/common/pass-options.ts'
 import { groupPattern, inboxPattern } from '../clients/typescript/command/common/names.ts'
 import {
-  afterOnCatch, availableAt, exampleId, labels, labelsToPass, nullable, object, ofGroup, priority, to
+  afterOnCatch, availableAt, exampleId, givenAfter, labels, labelsToPass, nullable, object, ofGroup, priority,
+  shownFiles, to
 } from './schemas/parts.ts'
+import { givenFiles } from './schemas/files.ts'
 import { callbackOnApproval, callbackOnStatus, callbackWord, givenCallback } from './callback.ts'
 import { afterNeeds, afterWord, fromNow, labelWords, number, seconds, text } from './words.ts'
 import type { AfterNeed, Reader, Unit } from './words.ts'
@@ -32,8 +34,8 @@ type Row = {
   as?: string
   on: Partial<Record<Answer, TSchema>>
 } & (
-  /** Its JSON text, as it was passed. `absent`: what stands there if it wasn't. */
-  { kept: 'payload', absent: string } |
+  /** Its JSON text, as it was passed. `absent`: what stands there if it wasn't; null if nothing does. */
+  { kept: 'payload', absent: string | null } |
   /** In the record's own words. Like the payload, every handoff has it. */
   { kept: 'record' } |
   /** In words of field x with this letter. `key`: its name in `Extra` (model.ts). */
@@ -61,9 +63,6 @@ const optionalParent = Type.Optional(
 const deleted = (example: object) => nullable<object>(
   'object', { additionalProperties: true, description: 'As passed; null once deleted.', examples: [example] }
 )
-
-/** How many handoffs one may come after. */
-const maxAfter = 100
 
 const rows = {
   task: {
@@ -118,6 +117,17 @@ const rows = {
         'string', { description: 'As passed; null when none was given.', examples: ['Read only.'] }
       ),
       approval: nullable<string>('string', { ...asPassed, examples: [null] })
+    }
+  },
+  files: {
+    schema: () => givenFiles,
+    docs: ['array of 1 to 50 objects', '[files](#files): where each lies, and what it must be'],
+    // In a form of its own (core/files.ts).
+    kept: 'payload',
+    absent: null,
+    on: {
+      catch: shownFiles('As passed, each in one form; left out if there are none.'),
+      approval: shownFiles('As passed, each in one form; left out if there are none, or once deleted.')
     }
   },
   to: {
@@ -329,15 +339,7 @@ const rows = {
     }
   },
   after: {
-    schema: () => Type.Optional(Type.Unsafe<string[] | null>({
-      type: ['array', 'null'],
-      items: { type: 'string' },
-      minItems: 1,
-      maxItems: maxAfter,
-      description: `Ids of 1 to ${maxAfter} handoffs that must end first: until then nobody can catch this one. Its ` +
-        'catcher gets their results.',
-      examples: [[exampleId]]
-    })),
+    schema: () => givenAfter,
     docs: ['array of 1 to 100 ids', '[what must end first](#in-order)'],
     kept: 'made',
     letter: 'A',
@@ -367,7 +369,7 @@ const rows = {
     key: 'callback',
     on: { status: callbackOnStatus, approval: callbackOnApproval }
   },
-} as const satisfies Record<keyof typeof passOptions, Row>
+} as const satisfies Record<keyof typeof passOptions | 'files', Row>
 
 type Rows = typeof rows
 export type Member = keyof Rows

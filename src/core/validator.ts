@@ -37,11 +37,11 @@ export function compile (schema: object): Validate {
 }
 
 /** How many errors are told: more than a list of words may have, and less than one of objects. */
-const mostFaults = 128
+const mostTold = 128
 
 /** Errors of Ajv in words for an agent. @param context the part of the request, if it isn't clear */
 export function readFaults (faults: readonly AjvFault[], context: string | undefined): Fault[] {
-  return faults.slice(0, mostFaults).map(fault => readFault(fault, context))
+  return faults.slice(0, mostTold).map(fault => readFault(fault, context))
 }
 
 type AjvFault = Pick<ErrorObject, 'instancePath' | 'params' | 'message' | 'parentSchema'>

@@ -40,5 +40,6 @@ export function cardIn ({ handoffs, limits }: Pick<Services, 'handoffs' | 'limit
 /** What is wrong is told as what is wrong with a body. @param at pointer to it @throws {Problem} */
 function check (isValid: Validate, value: unknown, at: string): void {
   if (isValid(value)) return
-  throw invalid(...readFaults(isValid.errors!, 'body').map(({ pointer, message }) => ({ pointer: at + pointer, message })))
+  const faults = readFaults(isValid.errors!, 'body')
+  throw invalid(...faults.map(({ pointer, message }) => ({ pointer: at + pointer, message })))
 }

@@ -8,7 +8,7 @@ import {
   takeBody, workersAnswer
 } from '../core/schemas/inboxes.ts'
 import type { GroupsQuery, InboxSettingsBody, InboxesQuery, TakeBody } from '../core/schemas/inboxes.ts'
-import { caughtText, takenText } from '../handoffs/lifecycle/answers.ts'
+import { caughtText, takenText } from '../handoffs/lifecycle/caught.ts'
 import { key, seconds } from './arguments.ts'
 import { cardIn } from './cards.ts'
 import { moved, operation, refusedBy, stays, unmoved } from './operation.ts'

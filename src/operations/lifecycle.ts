@@ -8,6 +8,7 @@ import { id, key, seconds } from './arguments.ts'
 import { ended, moved, operation, refusedBy, stays, unmoved } from './operation.ts'
 import type { OperationCall, Services } from './operation.ts'
 import { invalid } from '../core/errors.ts'
+import type { GivenFile } from '../core/files.ts'
 import type { Members } from '../core/json.ts'
 import { cutNested } from '../core/nested.ts'
 import {
@@ -27,8 +28,8 @@ export function pass ({ handoffs, limits }: Services) {
     body: passBody(limits),
     answers: { 201: passAnswer },
     refusals: [
-      ...refusedBy('pass'), 'unknown_parent', 'hop_limit', 'loop_detected', 'unknown_handoff', 'result_schema_too_slow',
-      'too_many_live'
+      ...refusedBy('pass'), 'unknown_parent', 'hop_limit', 'loop_detected', 'unknown_handoff', 'file_missing',
+      'result_schema_too_slow', 'too_many_live'
     ],
     inBatch: true,
     tool: {
@@ -92,7 +93,7 @@ export function catchOne ({ handoffs }: Services) {
 }
 
 export function done ({ handoffs }: Services) {
-  return operation<{ output?: object | null }>({
+  return operation<{ output?: object | null, files?: GivenFile[] | null }>({
     name: 'done',
     scope: 'catch',
     method: 'POST',
@@ -106,7 +107,7 @@ export function done ({ handoffs }: Services) {
     headers: catcherHeaders,
     body: doneBody,
     answers: { 200: doneAnswer },
-    refusals: [...refusedBy('done'), 'result_invalid', 'result_schema_too_slow'],
+    refusals: [...refusedBy('done'), 'file_missing', 'result_invalid', 'result_schema_too_slow'],
     inBatch: true,
     tool: {
       name: 'handoff_done',
@@ -119,7 +120,7 @@ export function done ({ handoffs }: Services) {
     },
     async run ({ caller, id, body, members, bytes, key, worker }) {
       const result = body.output == null ? undefined : members.raw('output')
-      const { answer, replayed } = await handoffs.done(caller, id, result, { bytes, key, worker })
+      const { answer, replayed } = await handoffs.done(caller, id, result, { bytes, key, worker }, body.files ?? null)
       return { status: 200, answer, replayed, moved: moved('done', id, replayed) }
     },
   })

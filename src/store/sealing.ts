@@ -4,6 +4,8 @@ import type { Seal } from '../core/payload-keys.ts'
 export const noToken = '-'
 /** The options of a pass that only asks whether it was made before. */
 export const onlyAsks = ' ?'
+/** What stands for the worker of a done that only asks whether it could be done: then it is `unchecked`. */
+export const asksAlone = '?'
 
 const nothing = Buffer.alloc(0)
 

@@ -44,7 +44,7 @@ const run = async (who: Who, ...args: string[]) => parsed<Json>(await handoff([.
 /** The options that give these members of pass. */
 function optionsFor (body: Json): string[] {
   return Object.entries(body).flatMap(([name, value]) => {
-    const [flags, , takes] = passOptions[name as Member]
+    const [flags, , takes] = passOptions[name as keyof typeof passOptions]
     const [flag] = flags.split(' ') as [string]
     if (takes === 'flag') return value === true ? [flag] : []
     if (takes === 'label') return Object.entries(value).flatMap(([label, text]) => [flag, `${label}:${text}`])
@@ -153,7 +153,10 @@ async function seen (channel: Channel, id: string, human: string): Promise<Parti
 
 for (const [way, channel] of Object.entries(channels)) {
   t.test(`each member of pass, by ${way}`, async t => {
-    for (const name of Object.keys(members) as Member[]) await t.test(name, t => passes(t, name, channel))
+    for (const name of Object.keys(members) as Member[]) {
+      if (way === 'the command' && !(name in passOptions)) continue
+      await t.test(name, t => passes(t, name, channel))
+    }
   })
 }
 

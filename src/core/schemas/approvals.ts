@@ -3,6 +3,7 @@ import type { Static } from '@sinclair/typebox'
 import { shownOn } from '../members.ts'
 import { inboxPattern, statuses } from '../model.ts'
 import { approval, createdAt, expiresAt, handoffId, wantedLabels } from './handoffs.ts'
+import { fileUrls } from './files.ts'
 import { nullable, pageOf, pageQuery, scheduled } from './parts.ts'
 
 /** The schemas of what people see and decide. */
@@ -49,7 +50,7 @@ export const listAnswer = pageOf(
 
 // By their places in the document. The others follow.
 const {
-  task, output, context, constraints, to, priority, parent, work_within: workWithin,
+  task, output, context, constraints, files: passedFiles, to, priority, parent, work_within: workWithin,
   heartbeat_within: heartbeatWithin, max_attempts: maxAttempts, available_at: availableAt, labels, ...onInspection
 } = shownOn('approval')
 
@@ -60,6 +61,7 @@ export const inspectAnswer = Type.Object({
   output,
   context,
   constraints,
+  files: passedFiles,
   created_at: createdAt,
   expires_at: expiresAt,
   passed_by: passedBy,
@@ -78,6 +80,7 @@ export const inspectAnswer = Type.Object({
     examples: [exampleDigest]
   })),
   ...onInspection,
+  file_urls: fileUrls('files'),
   ...scheduled,
 }, { description: 'The complete handoff.' })
 

@@ -13,16 +13,18 @@ const omitted = (name: string) => ({
     Type.Literal(true, { description: `${name} is left out: all texts together would be larger than 4 MiB.` })
   )
 })
-const { result, error, ...ofStatus } = statusAnswer.properties
-const { task, output, context, constraints } = shownOn('approval')
+const { result, result_files: resultFiles, error, ...ofStatus } = statusAnswer.properties
+const { task, output, context, constraints, files: filesOfIt } = shownOn('approval')
 const textsOfIt: Record<string, TSchema> = {
   task,
   output,
   context,
   constraints,
+  files: filesOfIt,
   result: nullable<object>('object', {
     additionalProperties: true, description: 'As given to done; null if there is none.', examples: [{ total: 3 }]
   }),
+  result_files: resultFiles,
   error: nullable<object>('object', {
     additionalProperties: true,
     description: 'As sent with fail; null if there is none.',

@@ -3,8 +3,9 @@ import type { Static } from '@sinclair/typebox'
 import { maxLabels } from '../labels.ts'
 import { members, shownOn } from '../members.ts'
 import { askStates, asked, expiryReasons, statuses, workerPattern } from '../model.ts'
+import { fileUrls, givenFiles } from './files.ts'
 import {
-  availableAt, blockedBy, decidedByPerson, exampleId, nullable, object, oneOf, scheduled, time
+  availableAt, blockedBy, decidedByPerson, exampleId, nullable, object, oneOf, scheduled, shownFiles, time
 } from './parts.ts'
 import type { Limits, Schemas } from '../members.ts'
 
@@ -156,7 +157,8 @@ export const askOnStatus = Type.Object({
 
 // By their places in the document. The others follow.
 const {
-  task, output, context, constraints, to, labels, heartbeat_within: heartbeatWithin, parent, ...onCatch
+  task, output, context, constraints, files: filesOnCatch, to, labels, heartbeat_within: heartbeatWithin, parent,
+  ...onCatch
 } = shownOn('catch')
 
 export const catchAnswer = Type.Object({
@@ -166,6 +168,7 @@ export const catchAnswer = Type.Object({
   output,
   context,
   constraints,
+  files: filesOnCatch,
   created_at: createdAt,
   approval: Type.Optional(approval),
   to,
@@ -181,6 +184,7 @@ export const catchAnswer = Type.Object({
   checkpoint_by: Type.Optional(checkpointBy),
   ...scheduled,
   ...onCatch,
+  file_urls: fileUrls('files'),
 }, { description: 'Caught: the work is yours.', headers: { ...replayedField, ...traceField } })
 
 export const doneBody = Type.Object({
@@ -189,6 +193,7 @@ export const doneBody = Type.Object({
     description: 'Result of the work; status shows it as `result`.',
     examples: [{ summary: 'All five rows agree.' }]
   })),
+  files: givenFiles,
 }, { additionalProperties: false })
 
 export const doneAnswer = Type.Object({
@@ -234,6 +239,7 @@ export const statusAnswer = Type.Object({
   result: nullable<object>(
     'object', { additionalProperties: true, description: 'The output as sent with done.', examples: [null] }
   ),
+  result_files: shownFiles('The files as sent with done, each in one form; left out if there are none.'),
   ...onStatus,
   blocked_by: Type.Optional(blockedBy),
   work_expires_at: Type.Optional(workExpiresAt),
@@ -277,7 +283,9 @@ export const statusAnswer = Type.Object({
 
 /** Of the status alone, which others are made of. */
 export const explainedStatusAnswer = Type.Object({
-  ...statusAnswer.properties, waits_for: Type.Optional(waitsFor)
+  ...statusAnswer.properties,
+  result_file_urls: fileUrls('result_files'),
+  waits_for: Type.Optional(waitsFor)
 }, { description: statusAnswer.description! })
 
 /** One thing that a handoff waits for, and what there is to say of it. */

@@ -53,6 +53,36 @@ export const blockedBy = Type.Integer({
   minimum: 1, description: 'How many handoffs that it comes after have not ended yet.', examples: [2]
 })
 
+export const exampleFile = {
+  name: 'figures.csv',
+  media_type: 'text/csv',
+  bytes: 48213,
+  sha256: '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08',
+  uri: 'https://files.example.com/figures.csv'
+}
+
+/** The files in an answer. */
+export const shownFiles = (description: string) => Type.Optional(Type.Array(Type.Object({
+  name: Type.String({ description: 'Its name.', examples: [exampleFile.name] }),
+  media_type: Type.Optional(Type.String({ description: 'Its media type.', examples: [exampleFile.media_type] })),
+  bytes: Type.Optional(Type.Integer({ description: 'How many bytes it has.', examples: [exampleFile.bytes] })),
+  sha256: Type.Optional(Type.String({ description: 'Its SHA-256.', examples: [exampleFile.sha256] })),
+  uri: Type.String({ description: 'Where it is.', examples: [exampleFile.uri] }),
+}), { description }))
+
+/** How many handoffs one may come after. */
+const maxAfter = 100
+
+/** In a body: the handoffs that one comes after. */
+export const givenAfter = Type.Optional(nullable<string[]>('array', {
+  items: { type: 'string' },
+  minItems: 1,
+  maxItems: maxAfter,
+  description: `Ids of 1 to ${maxAfter} handoffs that must end first: until then nobody can catch this one. Its ` +
+    'catcher gets their results.',
+  examples: [[exampleId]]
+}))
+
 /** The handoffs that one comes after, for its catcher. */
 export const afterOnCatch = Type.Array(Type.Object({
   handoff_id: Type.String({ description: 'As passed.', examples: [exampleId] }),
@@ -61,6 +91,7 @@ export const afterOnCatch = Type.Array(Type.Object({
   result: Type.Optional(nullable<object>('object', {
     additionalProperties: true, description: 'The output given to done.', examples: [{ rows: 128 }]
   })),
+  result_files: shownFiles('The files given with it.'),
   result_omitted: Type.Optional(Type.Literal(true, {
     description: 'The result is left out: together they would be over 4 MiB, or it is gone.'
   })),

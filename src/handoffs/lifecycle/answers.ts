@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { Problem, errorTable } from '../../core/errors.ts'
 import type { ErrorCode, ProblemMore } from '../../core/errors.ts'
 import { isId, tagOf } from '../../core/ids.ts'
@@ -10,11 +11,12 @@ import {
   askAt, deadlineOf, expiryOf, isBlocked, isResting, isTriedAgain, mayReadTexts, noExtra, statusAt
 } from '../../core/model.ts'
 import type { Approval, Caller, Decision, Extra, HandoffRecord } from '../../core/model.ts'
-import type { Caught, StatusReply } from '../../store/handoffs.ts'
+import type { StatusReply } from '../../store/handoffs.ts'
 import type { AgentTexts } from '../../store/replies.ts'
-import type { TakenHandoff } from '../../store/inboxes.ts'
 import type { RefusedReply, Seen } from '../../store/replies.ts'
 import { callbackMember } from './callback.ts'
+import { urlsMember } from './files.ts'
+import type { Urls } from './files.ts'
 
 /** The parts that operations' answers share. */
 
@@ -95,24 +97,30 @@ export function digestText (digest: string): string {
 // loses a `__proto__`; and a lone surrogate that came as an escape is lost when strings are written as UTF-8. So the
 // bytes are kept: cut out of pass's body, stored in Redis as they are, and copied into the answer of catch.
 
-/** A payload's members in order, each with its value if it is absent or null. */
+/** The members that each payload has, in order, with their values if they are absent or null. Files follow them. */
 export const payloadMembers = Object.entries(members).flatMap(([name, row]) =>
-  row.kept === 'payload' ? [[name, row.absent] as const] : [])
+  row.kept === 'payload' && row.absent !== null ? [[name, row.absent] as const] : [])
 
 const pieces = payloadMembers.map(([name, absent], at) =>
   ({ name, before: Buffer.from(`${at === 0 ? '' : ','}"${name}":`), absent: Buffer.from(absent) }))
 
 /**
- * A payload as Redis keeps it and catch returns it: `"task":…,"output":…,"context":…,"constraints":…`, the inside of a
- * JSON object.
- * @param given the members of a body that the schema has accepted, so it has a task
+ * A payload as Redis keeps it and catch returns it: `"task":…,"output":…,"context":…,"constraints":…`, and `,"files":…`
+ * if it has some; the inside of a JSON object.
+ * @param given the members of a body that the schema has accepted, so it has a task @param files the member
  */
-export function joinPayload (given: Members): Buffer {
+export function joinPayload (given: Members, files: Buffer = nothing): Buffer {
   const parts: Buffer[] = []
   for (const { name, before, absent } of pieces) {
     parts.push(before, (given.values[name] === null ? undefined : given.raw(name)) ?? absent)
   }
+  if (files.length > 0) parts.push(files)
   return Buffer.concat(parts)
+}
+
+/** The digest of a payload that a person decides on: SHA-256 in base64, of an object with exactly these members. */
+export function digestOf (payload: Buffer): string {
+  return createHash('sha256').update('{').update(payload).update('}').digest('base64')
 }
 
 /** The bytes of an answer: JSON text, the payload as it is, and JSON text. */
@@ -144,28 +152,30 @@ export function withoutNote (decision: Decision | null): Decision | null {
   return decision && { ...decision, note: 'null' }
 }
 
-const noResult = Buffer.from('null')
+export const noResult = Buffer.from('null')
 const nothing = Buffer.alloc(0)
 
 /** The answers that were made of large replies: those who share a reply share its answer's memory too. */
-const largeAnswers = new WeakMap<Found, Buffer>()
+const largeAnswers = { withUrls: new WeakMap<Found, Buffer>(), withoutUrls: new WeakMap<Found, Buffer>() }
 /** From how many bytes on an answer is large. */
 const large = 16 * 1024
 
 /**
  * The answer of status: the members of every handoff, then this one's optional ones. Agents' texts are as they were
  * sent.
+ * @param urls whether it has those of the result's files
  */
-export function statusText (id: string, found: Found): string | Buffer {
+export function statusText (id: string, found: Found, urls: Urls = 'withUrls'): string | Buffer {
   const { result, texts } = found
   const isLarge = Math.max(result?.length ?? 0, texts?.fault?.length ?? 0) > large
-  const before = isLarge ? largeAnswers.get(found) : undefined
+  const before = isLarge ? largeAnswers[urls].get(found) : undefined
   if (before !== undefined) return before
   const { head, tail } = itemParts(id, id, found, 'shown')
   // A text needs no copy into a buffer, and Node sends it in one piece with its head.
   if (result === null && !isLarge) return `${head}null${tail}`
-  const answer = spliceAnswer(head, result ?? noResult, tail)
-  if (isLarge) largeAnswers.set(found, answer)
+  const behind = urls === 'withUrls' ? urlsMember('result_files', result) : ''
+  const answer = spliceAnswer(head, result ?? noResult, behind + tail)
+  if (isLarge) largeAnswers[urls].set(found, answer)
   return answer
 }
 
@@ -312,7 +322,7 @@ export function expiryMember (record: HandoffRecord, now: number): object {
   return statusAt(record, now) === 'expired' ? { expired_because: expiryOf(record).because } : {}
 }
 
-function attemptMembers ({ extra: { attempt, reissueOf } }: HandoffRecord): object {
+export function attemptMembers ({ extra: { attempt, reissueOf } }: HandoffRecord): object {
   return attempt === undefined ? {} : { attempt, reissue_of: reissueOf }
 }
 
@@ -322,7 +332,7 @@ export function scheduleMembers ({ extra: { schedule, scheduledFor } }: HandoffR
 }
 
 /** Of a handoff with a parent, besides that one. */
-function lineageMembers ({ extra: { parent, root, hops } }: HandoffRecord): object {
+export function lineageMembers ({ extra: { parent, root, hops } }: HandoffRecord): object {
   return parent === undefined ? {} : { root, hops }
 }
 
@@ -355,43 +365,3 @@ export function agentMembers (texts: AgentTexts | null, { status }: HandoffRecor
 export function progressMember (progress: AgentTexts['progress']): string {
   return progress === null ? '' : `,"progress":${progress.text.slice(0, -1)},"at":"${iso(progress.at)}"}`
 }
-
-/**
- * The answer of catch: the members of every handoff, then this one's optional ones. Payload and schema are as passed.
- */
-export function caughtText (id: string, reply: Caught): Buffer {
-  const approval = reply.decision === null ? '' : `,"approval":${approvalText('approved', reply.decision)}`
-  return spliceAnswer(
-    `{"handoff_id":"${id}","status":"caught",`, reply.payload,
-    `,"created_at":"${iso(reply.createdAt)}"${approval}${more(reply)}}`
-  )
-}
-
-function more ({ record, schema, checkpoint, after }: Caught): string {
-  if (record === null) return ''
-  const { to, parent, ...terms } = termsOn('catch', record.extra)
-  const more = {
-    to,
-    // The reply has no time: a question that has run out may read as open until the sweep.
-    ...windowMembers(record, 0),
-    ...terms,
-    ...attemptMembers(record),
-    parent,
-    ...lineageMembers(record),
-    ...checkpointMember(record.extra),
-    checkpoint_by: record.extra.checkpoint?.by,
-    ...scheduleMembers(record),
-  }
-  return membersText(more) + labelsMember(record.extra.labels) + (schema === null ? '' : `,"result_schema":${schema}`) +
-    (checkpoint === null ? '' : `,"checkpoint":${checkpoint}`) + (after === undefined ? '' : `,"after":${after}`)
-}
-
-/** The answer of a catch from an inbox, with the payloads as they were passed. */
-export function takenText (items: readonly TakenHandoff[]): Buffer {
-  const texts = items.flatMap((item, at) => [at === 0 ? opening : comma, caughtText(item.id, item)])
-  return Buffer.concat(texts.length === 0 ? [empty] : [...texts, closing])
-}
-
-const [opening, comma, closing, empty] = ['{"items":[', ',', ']}', '{"items":[]}'].map(text => Buffer.from(text)) as [
-  Buffer, Buffer, Buffer, Buffer
-]

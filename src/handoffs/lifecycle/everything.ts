@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import { Problem } from '../../core/errors.ts'
+import { cutFiles } from '../../core/files.ts'
 import { iso } from '../../core/iso.ts'
 import { membersOf } from '../../core/nested.ts'
 import { isAddressed, statusAt } from '../../core/model.ts'
@@ -109,7 +110,11 @@ function everythingText (id: string, reply: AllOfIt, attempts: readonly string[]
   }
   const payload = reply.payload === null ? null : membersOf(Buffer.concat([before, reply.payload, behind]))
   for (const [name] of payloadMembers) add(name, payload?.raw(name))
-  add('result', result)
+  const files = payload?.raw('files')
+  if (files !== undefined) add('files', files)
+  const ended = Buffer.isBuffer(result) ? cutFiles(result, 'result_files') : { before: result, files: null }
+  add('result', ended.before)
+  if (ended.files !== null) add('result_files', ended.files)
   add('error', isFailed ? fault : null)
   add('question', question)
   add('answer', answer)

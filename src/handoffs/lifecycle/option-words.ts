@@ -9,9 +9,18 @@ import { excerptBytes } from '../lists/excerpt.ts'
 /** The options of a pass, as words of its record (lua/lib/record.lua, "word of pass"). */
 
 /** The members that every handoff has. */
-export const plain: ReadonlySet<string> = new Set(
+const plain: ReadonlySet<string> = new Set(
   Object.entries(members).filter(([, { kept }]) => kept === 'payload' || kept === 'record').map(([name]) => name)
 )
+
+/** Does the body have only those? One that isn't known to be plain isn't: it must not be dropped. */
+export function isPlainBody (body: PassBody): boolean {
+  for (const name in body) {
+    if (plain.has(name) || body[name as Member] == null) continue
+    if (name !== 'require_human' || body.require_human === true) return false
+  }
+  return true
+}
 
 /** The members that aren't plain, in the API's order. */
 const others = Object.entries(members).filter(([name]) => !plain.has(name)) as Array<[Member, typeof members[Member]]>

@@ -1,11 +1,10 @@
-import { createHash } from 'node:crypto'
 import { Problem, TooLarge, invalid } from '../../core/errors.ts'
 import {
   derivedId, digestToken, formerId, randomHomeId, randomId, randomInboxId, randomToken, tagOf
 } from '../../core/ids.ts'
+import type { GivenFile } from '../../core/files.ts'
 import { iso } from '../../core/iso.ts'
 import type { Members } from '../../core/json.ts'
-import type { Member } from '../../core/members.ts'
 import { deadlineOf, statusAt, subjectMark } from '../../core/model.ts'
 import type { Caller, HandoffRecord } from '../../core/model.ts'
 import type { DoneAnswer, PassAnswer, PassBody } from '../../core/schemas/handoffs.ts'
@@ -14,13 +13,18 @@ import type {
   Caught, CatchReply, HandoffPlace, Handoffs, NewHandoff, PassReply, StatusReply
 } from '../../store/handoffs.ts'
 import type { Reads } from '../../store/reads.ts'
-import { noToken } from '../../store/sealing.ts'
+import { asksAlone, noToken } from '../../store/sealing.ts'
 import type { Requester } from '../../store/requester.ts'
-import { caughtText, joinPayload, pageFor, placeOf, refusal, shownTo, statusText, willBeTriedAgain } from './answers.ts'
+import {
+  digestOf, joinPayload, noResult, pageFor, placeOf, refusal, shownTo, statusText, willBeTriedAgain
+} from './answers.ts'
+import { caughtText } from './caught.ts'
 import { titleBytes } from '../lists/excerpt.ts'
 import type { Answered } from './answers.ts'
+import { acceptFiles, noFiles, urlsFor } from './files.ts'
+import type { AcceptedFiles } from './files.ts'
 import {
-  a2aWords, faultsWithoutInbox, humanWords, optionWords, plain, refuseContextLabel, runWords
+  a2aWords, faultsWithoutInbox, humanWords, isPlainBody, optionWords, refuseContextLabel, runWords
 } from './option-words.ts'
 import type { A2aPass } from './option-words.ts'
 import { lineagePlace } from './lineage.ts'
@@ -122,14 +126,16 @@ export class HandoffService {
         : to !== undefined ? randomInboxId(tenant, to) : requireHuman ? randomHomeId(tenant) : randomId()
     const token = key === undefined ? scheduled?.token ?? noToken : digestToken('pass', key, bytes)
     const expiresIn = body.expires_in == null ? this.#options.defaultExpiresIn : body.expires_in * 1000
-    const payload = joinPayload(given)
+    const files = body.files == null ? noFiles : await acceptFiles(caller, body.files, 'files')
+    const payload = joinPayload(given, files.text)
     const handoff = {
       tenant, id, tag: tagOf(id), token, traceparent, passedBy: agent, requireHuman, to, expiresIn, options: '', payload
     }
     if (key !== undefined && a2a === undefined) Object.assign(handoff, await this.#formerPlace(handoff))
-    const reply = await (scheduled === undefined && isPlainBody(body) && this.#options.quotas.of(caller) === undefined
+    const isPlain = scheduled === undefined && isPlainBody(body) && files.uploads.length === 0
+    const reply = await (isPlain && this.#options.quotas.of(caller) === undefined
       ? this.#handoffs.pass(handoff)
-      : this.#passWithOptions(caller, handoff, body, given, requester, scheduled, a2a))
+      : this.#passWithOptions(caller, handoff, body, given, files, requester, scheduled, a2a))
     if (reply.outcome === 'ticked') throw new TickError()
     if (reply.outcome === 'inbox_full') throw new Problem('inbox_full', { headers: { 'retry-after': '1' } })
     if (!('createdAt' in reply)) throw new Problem('idempotency_key_reused')
@@ -181,7 +187,7 @@ export class HandoffService {
     if (!('payload' in reply)) throw refusedCatch(reply)
     if (reply.record !== null) await this.#complete(caller, id, reply, requester)
     return {
-      answer: caughtText(id, reply),
+      answer: caughtText(id, reply, urlsFor(requester)),
       replayed: key !== undefined && reply.outcome === 'replayed',
       traceparent: reply.traceparent
     }
@@ -194,7 +200,7 @@ export class HandoffService {
       this.#handoffs.read(place, agent, inboxes, maxBytes))
     if (!('payload' in reply)) throw refusal(reply)
     await this.#complete(caller, id, reply, requester)
-    return caughtText(id, reply)
+    return caughtText(id, reply, urlsFor(requester))
   }
 
   /** Adds how the handoffs that it comes after have ended. Most come after none, and pay nothing. */
@@ -203,15 +209,19 @@ export class HandoffService {
     await this.#after.complete(tenant, [Object.assign(reply, { id })], requester)
   }
 
-  /** @param result the output's JSON text, if there is one */
+  /** @param result the output's JSON text, if there is one @param given the result's files */
   async done (
-    caller: Caller, id: string, result: Buffer | undefined, { bytes, key, worker }: CatcherRequest
+    caller: Caller, id: string, result: Buffer | undefined, { bytes, key, worker }: CatcherRequest,
+    given: readonly GivenFile[] | null = null
   ): Promise<Answered<DoneAnswer>> {
     const place = placeOf(caller, id)
     const token = key === undefined ? randomToken() : digestToken('done', key, bytes)
-    const call = (satisfied: string) =>
-      this.#handoffs.done(place, token, caller.agent, result ?? nothing, satisfied, worker)
-    let reply = await call('')
+    const files = given === null ? noFiles : await acceptFiles(caller, given, 'result_files')
+    const kept = given === null ? result ?? nothing : Buffer.concat([result ?? noResult, files.text])
+    const call = (satisfied: string, as = worker) =>
+      this.#handoffs.done(place, token, caller.agent, kept, satisfied, as)
+    let reply = await call('', files.problem === null ? worker : asksAlone)
+    if (reply.outcome === 'unchecked' && files.problem !== null) throw files.problem
     // The script is called twice at most, unless the id is used again meanwhile, with another schema.
     while (reply.outcome === 'unchecked') {
       await this.#schemas.check(reply.schema, result, caller)
@@ -225,13 +235,13 @@ export class HandoffService {
   /** @returns the answer's JSON, with the result's bytes as they were given to done */
   async status (caller: Caller, id: string, until: Until, options: ReadOptions): Promise<string | Buffer> {
     const { seen, now } = await this.#see(caller, id, until, options)
-    return statusText(id, shownTo(now, seen))
+    return statusText(id, shownTo(now, seen), urlsFor(options.requester))
   }
 
   /** The same, with what a pending handoff waits for. */
   async explained (caller: Caller, id: string, until: Until, options: ReadOptions): Promise<string | Buffer> {
     const { seen, now } = await this.#see(caller, id, until, options)
-    const text = statusText(id, shownTo(now, seen))
+    const text = statusText(id, shownTo(now, seen), urlsFor(options.requester))
     const waits = await this.#options.explain(placeOf(caller, id), seen.record, seen.now)
     return waits === null ? text : `${String(text).slice(0, -1)},"waits_for":${JSON.stringify(waits)}}`
   }
@@ -264,7 +274,7 @@ export class HandoffService {
    * whatever has changed since.
    */
   async #passWithOptions (
-    caller: Caller, handoff: NewHandoff, body: PassBody, given: Members, requester: Requester,
+    caller: Caller, handoff: NewHandoff, body: PassBody, given: Members, files: AcceptedFiles, requester: Requester,
     scheduled?: ScheduledPass, a2a?: A2aPass
   ): Promise<PassReply> {
     try {
@@ -279,6 +289,7 @@ export class HandoffService {
       const digest = text === undefined ? '' : await this.#schemas.accept(text, caller)
       const line = body.parent == null ? null : await this.#linePlace(caller, body.parent, handoff, requester)
       const after = await this.#after.place(caller, body, requester)
+      if (files.problem !== null) throw files.problem
       const forHuman = () => humanWords(given.raw('task')!, digestOf(handoff.payload), subjectMark(caller))
       const options = optionWords(body, given, {
         require_human: handoff.requireHuman ? forHuman() : '',
@@ -327,15 +338,6 @@ export class HandoffService {
     const marksIn = this.#handoffs.marksIn.bind(this.#handoffs)
     return lineagePlace(look, caller, parent, handoff, this.#options.hopLimit, marksIn)
   }
-}
-
-/** Does the body have only those? One that isn't known to be plain isn't: it must not be dropped. */
-function isPlainBody (body: PassBody): boolean {
-  for (const name in body) {
-    if (plain.has(name) || body[name as Member] == null) continue
-    if (name !== 'require_human' || body.require_human === true) return false
-  }
-  return true
 }
 
 /** The answer of pass, and of reissue for the successor. */
@@ -393,8 +395,3 @@ export function untilReached (reply: StatusReply, until: Until): number | null {
  * again.
  */
 const successorWithin = 3000
-
-/** The digest of a payload that a person decides on: SHA-256 in base64, of an object with exactly these members. */
-export function digestOf (payload: Buffer): string {
-  return createHash('sha256').update('{').update(payload).update('}').digest('base64')
-}

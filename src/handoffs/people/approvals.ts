@@ -16,6 +16,7 @@ import {
   scheduleMembers, spliceAnswer, termsOn
 } from '../lifecycle/answers.ts'
 import { withoutQuery } from '../lifecycle/callback.ts'
+import { urlsMember } from '../lifecycle/files.ts'
 import { excerpt } from '../lists/excerpt.ts'
 import { readCursor, writeCursor } from '../lists/lists.ts'
 import { statusWithoutResult } from '../lists/histories.ts'
@@ -211,5 +212,5 @@ export function inspectionText (
     )}","expires_at":"${iso(record.expiresAt)}","passed_by":"${record.passedBy}",` +
     `"approval":${approvalText(record.approval, decision)}${membersText(more)}${labelsMember(record.extra.labels)}${schema === null
       ? ''
-      : `,"result_schema":${schema}`}}`)
+      : `,"result_schema":${schema}`}${urlsMember('files', payload)}}`)
 }

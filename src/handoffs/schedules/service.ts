@@ -1,6 +1,8 @@
 import { hasScope, refusedScope } from '../../auth/scopes.ts'
 import { Problem, Unavailable, invalid } from '../../core/errors.ts'
 import type { Fault } from '../../core/errors.ts'
+import { faultsInFiles, uploadIn } from '../../core/files.ts'
+import type { GivenFile } from '../../core/files.ts'
 import { digestToken, numberOf, randomToken, runsTag, tagOf, tickId } from '../../core/ids.ts'
 import type { Members } from '../../core/json.ts'
 import type { Caller } from '../../core/model.ts'
@@ -241,7 +243,7 @@ export class ScheduleService {
     const { values } = members
     if (!validate(values)) return readFaults(validate.errors!, undefined).map(inside)
     const ofCallback = values.callback == null ? [] : this.#callbackFaults(members.raw('callback')!)
-    return [...faultsWithoutInbox(values), ...ofCallback].map(inside)
+    return [...faultsWithoutInbox(values), ...filesFaults(values.files), ...ofCallback].map(inside)
   }
 
   #callbackFaults (callback: Buffer): Fault[] {
@@ -259,6 +261,15 @@ export class ScheduleService {
     if (members.values.result_schema == null) return
     await this.#options.schemas.accept(members.raw('result_schema')!, caller, 'handoff/result_schema')
   }
+}
+
+/** An upload goes when nothing has it, and a schedule has nothing until it runs. */
+function filesFaults (files: unknown): Fault[] {
+  if (files == null) return []
+  const given = files as GivenFile[]
+  const faults = faultsInFiles(given, '/files')
+  const hasUploads = given.some(({ uri }) => uploadIn(uri) !== null)
+  return hasUploads ? [...faults, { pointer: '/files', message: 'a schedule takes https links alone' }] : faults
 }
 
 function shown ({ name, says, next, last, handoff }: StoredSchedule): string {
