@@ -67,7 +67,8 @@
 --   M  -                                     A2A: the id of the task that it is of       pass: as in x
 --                                            (lib/tasks.lua)
 --   P  -                                     A2A: what its message had: t text, e      pass: as in x
---                                            empty text; d one part of data, p others
+--                                            empty text; d one part of data, p
+--                                            others; f files alone
 --   N  -                                     caught: what its worker calls itself,     -
 --                                            the latest
 --   O  its callbacks: how many are pending,  -                                         -

@@ -1,26 +1,51 @@
+import { cutFiles, readFiles } from '../core/files.ts'
 import { BodyError, openBrace, openBracket, quote } from '../core/json.ts'
 import { elementsIn } from '../core/nested.ts'
 import { A2aError } from './errors.ts'
 import { Fields, memberIn } from './fields.ts'
+import { filePart } from './files.ts'
 import { readMessagePart } from './message.ts'
 import { dataPart } from './status.ts'
 
 /**
- * The artifacts of a result, JSON texts: those that it has itself, else one that is made of it.
- * @param result JSON; null where done had none
+ * The artifacts of a result, JSON texts: those that it has itself, else one that is made of it. Files are parts behind
+ * what is made, or an artifact behind those that it has.
+ * @param kept as Redis keeps it; null where done had none
  */
-export function artifactsOf (result: Buffer | null): Buffer[] {
-  if (result === null || result[0] !== openBrace || isBareObject(result)) return []
-  const [artifacts, parts, text] = ['artifacts', 'parts', 'text'].map(name => memberIn(result, name))
-  if (artifacts !== undefined && isValid(() => checkArtifacts(artifacts))) return elementsIn(artifacts)
-  if (parts !== undefined && areParts(parts)) return [artifactWith(parts.subarray(1, -1))]
-  if (text?.[0] === quote && isAlone(result, text)) return [artifactWith(Buffer.from(`{"text":${text}}`))]
-  return [artifactWith(Buffer.from(dataPart(result)))]
+export function artifactsOf (kept: Buffer | null): Buffer[] {
+  if (kept === null) return []
+  const { before: result, files } = cutFiles(kept, 'result_files')
+  const links = readFiles(files).map(file => Buffer.from(filePart(file)))
+  const own = ownArtifacts(result)
+  if (own === null) return [artifactWith('result', [...partsMadeOf(result), ...links])].filter(one => one !== null)
+  const ids = new Set(own.map(artifact => new Fields(artifact).string('artifactId')))
+  let id = 'result'
+  while (ids.has(id)) id += '-files'
+  return [...own, artifactWith(id, links)].filter(one => one !== null)
 }
 
-function artifactWith (parts: Buffer): Buffer {
-  return Buffer.concat([Buffer.from('{"artifactId":"result","parts":['), parts, Buffer.from(']}')])
+/** Null if it has none that are valid. */
+function ownArtifacts (result: Buffer): Buffer[] | null {
+  const artifacts = result[0] === openBrace ? memberIn(result, 'artifacts') : undefined
+  return artifacts !== undefined && isValid(() => checkArtifacts(artifacts)) ? elementsIn(artifacts) : null
 }
+
+function partsMadeOf (result: Buffer): Buffer[] {
+  if (result[0] !== openBrace || isBareObject(result)) return []
+  const [parts, text] = ['parts', 'text'].map(name => memberIn(result, name))
+  if (parts !== undefined && areParts(parts)) return [parts.subarray(1, -1)]
+  if (text?.[0] === quote && isAlone(result, text)) return [Buffer.from(`{"text":${text}}`)]
+  return [Buffer.from(dataPart(result))]
+}
+
+/** Null without parts. */
+function artifactWith (id: string, parts: readonly Buffer[]): Buffer | null {
+  if (parts.length === 0) return null
+  const list = parts.flatMap((part, at) => at === 0 ? [part] : [comma, part])
+  return Buffer.concat([Buffer.from(`{"artifactId":"${id}","parts":[`), ...list, Buffer.from(']}')])
+}
+
+const comma = Buffer.from(',')
 
 function isBareObject (object: Buffer): boolean {
   return /^\{\s*\}$/.test(object.toString('latin1', 0, 64)) && object.length <= 64

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { maxFiles, readFiles } from '../core/files.ts'
 import { derivedId, randomToken } from '../core/ids.ts'
 import { BodyError, cutMembers, openBrace, pointerTo } from '../core/json.ts'
 import type { Members } from '../core/json.ts'
@@ -8,6 +9,7 @@ import type { A2aPass } from '../handoffs/lifecycle/option-words.ts'
 import type { Card } from './card.ts'
 import { A2aError, invalidParams } from './errors.ts'
 import { Fields, compact, memberIn } from './fields.ts'
+import { filePart, filesGiven, isFile } from './files.ts'
 import { optionsUri } from './message.ts'
 import type { SentMessage, MessagePart, SendRequest } from './message.ts'
 import { dataPart } from './status.ts'
@@ -31,6 +33,7 @@ export function passingOf ({ message, metadata }: SendRequest, card: Card, diges
     Buffer.from(`{"to":"${inbox}","task":${taskOf(message)}`),
     ...member('output', outputOf(message)),
     ...member('context', passedContext(message, context)),
+    ...member('files', filesOf(message)),
     ...chosenOptions(message, metadata, card).flatMap(([name, text]) => member(name, text)),
     Buffer.from('}')
   ])
@@ -68,8 +71,16 @@ function taskOf ({ parts }: SentMessage): string {
   return JSON.stringify(joinedText(parts) || 'message')
 }
 
+/** Neither texts nor files. */
 function othersOf ({ parts }: SentMessage): MessagePart[] {
-  return parts.filter(({ kind }) => kind !== 'text')
+  return parts.filter(part => part.kind !== 'text' && !isFile(part))
+}
+
+/** @throws {A2aError} there are too many */
+function filesOf ({ parts }: SentMessage): Buffer | undefined {
+  const files = filesGiven(parts)
+  if (files.length > maxFiles) throw invalidParams('/message/parts', `has more than ${maxFiles} files`)
+  return files.length === 0 ? undefined : Buffer.from(JSON.stringify(files))
 }
 
 /** Is it what output is made of, as it came? */
@@ -80,9 +91,10 @@ function isObjectPart ({ kind, data }: MessagePart): boolean {
 /** Which parts it has, so that they can be told from what was passed: word P of lua/lib/record.lua. */
 function lettersOf (message: SentMessage): string {
   const others = othersOf(message)
-  const hasText = others.length < message.parts.length
+  const hasText = message.parts.some(({ kind }) => kind === 'text')
   const text = !hasText ? '' : joinedText(message.parts) === '' ? 'e' : 't'
-  return text + (others.length === 0 ? '' : others.length === 1 && isObjectPart(others[0]!) ? 'd' : 'p')
+  const letters = text + (others.length === 0 ? '' : others.length === 1 && isObjectPart(others[0]!) ? 'd' : 'p')
+  return letters || 'f'
 }
 
 /** A single part of data is the output itself, if that is an object; others stand in a list, as they came. */
@@ -93,13 +105,14 @@ function outputOf (message: SentMessage): Buffer | undefined {
   return others.length === 1 && isObjectPart(only) ? only.data : partsText(others)
 }
 
-/** The message's parts again, with commas between them. @param task JSON @param letters word P */
-export function partsOfPassed (task: Buffer, output: Buffer, letters: string): Buffer {
+/** The message's parts again, with commas between them. @param task JSON @param letters word P @param files JSON */
+export function partsOfPassed (task: Buffer, output: Buffer, letters: string, files: Buffer | undefined): Buffer {
   const text = letters.startsWith('t') ? `{"text":${task}}` : letters.startsWith('e') ? '{"text":""}' : ''
   const others = letters.endsWith('d')
     ? dataPart(output)
     : letters.endsWith('p') ? memberIn(output, 'parts')!.subarray(1, -1) : ''
-  return Buffer.from([text, others].filter(part => part.length > 0).join(','))
+  const links = readFiles(files ?? null).map(filePart)
+  return Buffer.from([text, others, ...links].filter(part => part.length > 0).join(','))
 }
 
 /** `{"parts":[…]}` */
@@ -159,7 +172,7 @@ function memberNames (object: Buffer): string[] {
 /** The answer to a question: the only part of data if that is an object, else the text, and whatever else there is. */
 export function answerOfMessage (message: SentMessage): Buffer {
   const { parts } = message
-  const others = othersOf(message)
+  const others = parts.filter(({ kind }) => kind !== 'text')
   const [only] = others
   if (parts.length === 1 && only !== undefined && isObjectPart(only)) return only.data
   const text = Buffer.from(`{"text":${JSON.stringify(joinedText(parts))}`)

@@ -65,7 +65,7 @@ function firstMessage (task: string, context: string, payload: Buffer, letters =
   return Buffer.concat([
     Buffer.from(`{"messageId":${memberIn(sent, 'messageId')},"contextId":"${context}","taskId":"${task}",` +
       '"role":"ROLE_USER","parts":['),
-    partsOfPassed(members.raw('task')!, members.raw('output')!, letters),
+    partsOfPassed(members.raw('task')!, members.raw('output')!, letters, members.raw('files')),
     Buffer.from(']'), ...more, Buffer.from('}')
   ])
 }

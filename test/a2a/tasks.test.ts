@@ -163,7 +163,7 @@ t.test('what is sent and what comes back are literal', async t => {
   await service.call('bob', 'POST', `/api/fail/${again.id}`, { error: { message: 'once' } })
   t.match((await service.rpc('GetTask', { id: again.id })).json.result, { metadata: { handoff: { attempt: 2 } }, history: again.history }, 'so is what the next attempt has')
 
-  const parts = '[{"data":[1.0]},{"url":"https://example.com/a","mediaType":"text/plain"},{"raw":"aGk=","filename":"f"},{"data":null,"own":1.0}]'
+  const parts = '[{"data":[1.0]},{"url":"http://example.com/a","mediaType":"text/plain"},{"raw":"aGk=","filename":"f"},{"data":null,"own":1.0}]'
   const several = await service.rpc('SendMessage', `{"message":{"message_id":"m2","role":"ROLE_USER","parts":${parts}},"configuration":{"return_immediately":true}}`)
   const both = (await service.call('bob', 'GET', `/api/catch/${several.json.result.task.id}`)).body
   t.ok(both.includes(`"task":"message","output":{"parts":${parts}}`), both)

@@ -33,7 +33,9 @@ function userMessage (id: string, parts: readonly string[], more: Record<string,
 }
 
 /** What is passed, as a message: it is cut from the answer of catch. */
-export function messageOf ({ handoff_id: id, text, constraints, output, context }: Handoff): string {
+export function messageOf (
+  { handoff_id: id, text, constraints, output, context, files = [], file_urls: urls }: Handoff
+): string {
   const task = memberText(text, 'task')!
   const words = constraints === null
     ? task
@@ -42,7 +44,12 @@ export function messageOf ({ handoff_id: id, text, constraints, output, context 
   return userMessage(id, [
     `{"text":${words}}`,
     ...data.map(([name]) => dataText(memberText(text, name)!, { handoff: name })),
+    ...files.map((file, at) => fileText(file, urls?.[at]?.url ?? file.uri)),
   ])
+}
+
+function fileText ({ name, media_type: type }: { name: string, media_type?: string }, url: string): string {
+  return JSON.stringify({ url, filename: name, ...type !== undefined && { mediaType: type } })
 }
 
 /** @param metadata says which of them it is */
