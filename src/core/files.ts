@@ -22,7 +22,7 @@ interface AboutFile { media_type?: string | null, bytes?: number | null, sha256?
 export interface GivenFile extends AboutFile { name: string, uri: string }
 
 /** The same as it is kept. */
-interface HandoffFile {
+export interface HandoffFile {
   name: string
   media_type?: string
   bytes?: number

@@ -176,7 +176,7 @@ const openings = ['', '<em>', '<strong>', '<em><strong>']
 const closings = ['', '</em>', '</strong>', '</strong></em>']
 
 /** Where a link goes, in ASCII; null where no link may go. */
-function hrefOf (address: string): string | null {
+export function hrefOf (address: string): string | null {
   if (hasHidden(address) || /[\s\\"`]/.test(address)) return null
   if (/^mailto:/i.test(address)) {
     const [, name, host, rest] = /^mailto:([^@?/,;:%\s]{1,64})@([^@?/,;:%\s]{1,255})(\?[!-~]*)?$/i.exec(address) ?? []
@@ -200,7 +200,7 @@ function linkView (href: string, said: string, inside: string): string {
 }
 
 /** An address, with its host apart. */
-function hostApart (href: string): [string, string, string] {
+export function hostApart (href: string): [string, string, string] {
   const [, start = '', host = '', rest = ''] = /^(https?:\/\/|mailto:[^@]*@)([^/?#]*)(.*)$/s.exec(href)!
   return [start, host, rest]
 }

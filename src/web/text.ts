@@ -164,6 +164,18 @@ export function size (characters: number): string {
     : `${inWords(Math.round(characters / 1024))} KB`
 }
 
+const byteUnits = ['bytes', 'KB', 'MB', 'GB', 'TB']
+
+/** How large a file is, in thousands: `1.4 MB`, `48 KB`. */
+export function fileSize (bytes: number): string {
+  if (bytes === 1) return '1 byte'
+  let unit = 0
+  let left = bytes
+  // What would be rounded to a thousand is one of the next unit.
+  for (; left >= 999.5 && unit < byteUnits.length - 1; unit++) left /= 1000
+  return `${inWords(left < 9.95 && unit > 0 ? Math.round(left * 10) / 10 : Math.round(left))} ${byteUnits[unit]}`
+}
+
 /** A number as people read it: `9,000`. */
 export function inWords (count: number): string {
   return count.toLocaleString('en')

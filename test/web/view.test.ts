@@ -1,6 +1,6 @@
 import t from 'tap'
 import { jsonView } from '../../src/web/json-view.ts'
-import { beginningOf, expiresIn, labelTags, visible, waitingFor } from '../../src/web/text.ts'
+import { beginningOf, expiresIn, fileSize, labelTags, visible, waitingFor } from '../../src/web/text.ts'
 
 const entities: Record<string, string> = { '&#34;': '"', '&#38;': '&', '&#39;': "'", '&#60;': '<', '&#61;': '=', '&#62;': '>' }
 /** The text that a browser would show, on one line. */
@@ -75,4 +75,12 @@ t.test('times are shown in words', async t => {
     [0, '0 s'], [-5, '0 s'], [-d, '0 s'], [999, '0 s'], [59.6 * s, '59 s'], [min, '1 min'], [59.6 * min, '59 min'], [h, '1 h'], [23.6 * h, '23 h'], [d, '24 h'], [47.9 * h, '47 h'], [2 * d, '2 d'],
     [3 * d - 1, '2 d'],
   ] as const) t.equal(waits(passed), `waiting for ${said}`, String(passed))
+})
+
+t.test('how large a file is, in thousands', async t => {
+  const sizes: Array<[number, string]> = [
+    [0, '0 bytes'], [1, '1 byte'], [812, '812 bytes'], [999, '999 bytes'], [1000, '1 KB'], [1400, '1.4 KB'], [9949, '9.9 KB'], [9950, '10 KB'], [48_213, '48 KB'],
+    [999_499, '999 KB'], [999_500, '1 MB'], [1_400_000, '1.4 MB'], [1_073_741_824, '1.1 GB'], [5e12, '5 TB'], [2 ** 53 - 1, '9,007 TB']
+  ]
+  for (const [bytes, shown] of sizes) t.equal(fileSize(bytes), shown)
 })

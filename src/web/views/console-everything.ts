@@ -1,21 +1,25 @@
 import { html } from 'ghtml'
+import { readFiles } from '../../core/files.ts'
+import type { HandoffFile } from '../../core/files.ts'
 import { membersOf } from '../../core/nested.ts'
 import { itemsIn } from '../json-view.ts'
 import { amountOf, size } from '../text.ts'
 import { Writing, part } from './content.ts'
+import { filesView } from './files.ts'
 
 /** What a reader sees of one handoff: what was passed, what came of it, and what was asked. */
 
 /** The parts, in order: the answer's member, and its heading. How it goes on stands above, for all. */
 const parts = [
   ['task', 'Task'], ['output', 'Output'], ['context', 'Context'],
-  ['constraints', 'Constraints'], ['result', 'Result'], ['error', 'Error'],
+  ['constraints', 'Constraints'], ['files', 'Files'], ['result', 'Result'], ['result_files', 'Result files'],
+  ['error', 'Error'],
   ['question', 'Question'], ['answer', 'Answer']
 ] as const
 
 const noResultYet = '<p class="quiet">There is no result yet. Load the page again to see what comes of it.</p>'
 /** What its passer wrote. */
-const passedMembers: ReadonlySet<string> = new Set(['task', 'output', 'context', 'constraints'])
+const passedMembers: ReadonlySet<string> = new Set(['task', 'output', 'context', 'constraints', 'files'])
 
 /** @param answer that of GET /api/handoffs/:id @param isLive it hasn't ended */
 export function everythingView (answer: Buffer, isLive: boolean): string {
@@ -28,13 +32,19 @@ export function everythingView (answer: Buffer, isLive: boolean): string {
       return part(title, '<p>It is too long for this page: what agents wrote has more than 4 MiB. ' +
         '<code>GET /api/handoffs/ID</code> leaves it out as well; its catcher has it.</p>')
     }
-    const text = members.raw(name)?.toString() ?? 'null'
+    const raw = members.raw(name)
+    if (raw !== undefined && name.endsWith('files')) return partOfFiles(title, readFiles(raw))
+    const text = raw?.toString() ?? 'null'
     return text === 'null' ? '' : valueView(title, text, passedMembers.has(name) ? passed : said)
   })
   const isGone = members.raw('task')?.toString() === 'null'
   return html`<div class="everything"><h2 class="unseen">What was passed, and what came of it</h2>
 !${isGone ? part('Task', '<p>What was passed has been deleted, or is on the next attempt’s page.</p>') : ''}!${views}
 !${isLive ? noResultYet : ''}</div>`
+}
+
+function partOfFiles (title: string, files: readonly HandoffFile[]): string {
+  return part(title, filesView(files), amountOf(files.length, 'file'))
 }
 
 /** @param json a text, or any other value */

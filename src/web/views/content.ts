@@ -1,10 +1,13 @@
 import { html } from 'ghtml'
+import { readFiles } from '../../core/files.ts'
+import type { HandoffFile } from '../../core/files.ts'
 import { cutMembers } from '../../core/json.ts'
 import { Written } from '../../core/written.ts'
 import type { ToRead } from '../../handoffs/people/approvals.ts'
 import { itemsIn, jsonView, lineCount } from '../json-view.ts'
 import { markdownView } from '../markdown.ts'
 import { amountOf, beginningOf, size, visible, visibleText } from '../text.ts'
+import { filesView } from './files.ts'
 import { terms } from './terms.ts'
 
 /** What was passed, for people to read: all that they decide on, in the order in which they need it. */
@@ -134,7 +137,14 @@ function passedParts (payload: Buffer, writing: Writing): Part[] {
     ofObject('Output', 'output'),
     ofObject('Context', 'context'),
     ofText('Constraints', constraints),
+    ...ofFiles(readFiles(members.raw('files') ?? null)),
   ]
+}
+
+/** They are shown whole, however long the rest is. */
+function ofFiles (files: readonly HandoffFile[]): Part[] {
+  if (files.length === 0) return []
+  return [{ title: 'Files', view: () => filesView(files), amount: amountOf(files.length, 'file') }]
 }
 
 function notPassed (parts: readonly Part[]): string {

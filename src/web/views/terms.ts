@@ -1,4 +1,5 @@
 import { html } from 'ghtml'
+import { cutFiles } from '../../core/files.ts'
 import { isBlocked } from '../../core/model.ts'
 import { digestText, otherTerms } from '../../handoffs/lifecycle/answers.ts'
 import { withoutQuery } from '../../handoffs/lifecycle/callback.ts'
@@ -21,7 +22,8 @@ export function terms (one: ToRead): string | null {
     ...addressee(one), ...labels(one), ...windows(one), ...attempts(one), ...lineage(one), ...ofSchedule(one),
     ...told(one), ...others
   ]
-  if (one.digest !== '') rows.push(['Digest', digest(digestText(one.digest))])
+  const hasFiles = one.payload !== null && cutFiles(one.payload, 'files').files !== null
+  if (one.digest !== '') rows.push(['Digest', digest(digestText(one.digest), hasFiles)])
   if (rows.length === 0) return null
   return html`<dl class="terms">!${rows.map(([name, value]) =>
     html`<div><dt>${name}</dt> <dd>!${value}</dd></div>`)}</dl>`
@@ -85,8 +87,9 @@ function link (id: string): string {
   return html`<a href="/approvals/${id}"><code>${id}</code></a>`
 }
 
-function digest (whole: string): string {
+function digest (whole: string, hasFiles: boolean): string {
+  const of = hasFiles ? 'task, output, context, constraints and files' : 'task, output, context and constraints'
   return html`<details><summary><code>${whole.slice(
     0, whole.indexOf(':') + 1 + digestShown
-  )}…</code> <small>of task, output, context and constraints</small></summary><code>${whole}</code></details>`
+  )}…</code> <small>of ${of}</small></summary><code>${whole}</code></details>`
 }
