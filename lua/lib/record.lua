@@ -91,8 +91,9 @@
 -- answered, e or w with when it expired or was withdrawn. What comes with it: ask_token, the digest of the schema or -,
 -- how many bytes the details and the schema have, and both, JSON. The answer: answer_token, how many bytes the note
 -- has, the note, JSON, null for none, and the answer, JSON.
--- The payload is JSON members as catch returns them; empty once it was freed. When the handoff is done, the result
--- takes its place, JSON, empty for none: one field is written, none deleted. Scripts don't parse either.
+-- The payload is JSON members as catch returns them, its files last; empty once it was freed. When the handoff is done,
+-- the result takes its place, JSON, empty for none, and its files behind it (src/core/files.ts): one field is written,
+-- none deleted. Scripts don't parse either.
 -- A request that waits for a change listens to the sharded channel with the name of the handoff's key. Each transition
 -- that an agent or a person makes publishes there, and each that makes a successor.
 -- A record with field x, or with a status that version 1 of these scripts didn't know, begins with `2:`; that of a

@@ -5,6 +5,7 @@ import { randomToken, tagOf } from '../../src/core/ids.ts'
 import { secrets, testApp } from '../helpers/app.ts'
 import type { Who } from '../helpers/app.ts'
 import { asksAlone } from '../../src/store/sealing.ts'
+import { agentOf, told } from '../helpers/mcp.ts'
 import { isProblem } from '../helpers/problems.ts'
 import { receiver } from '../helpers/receiver.ts'
 import { until } from '../helpers/until.ts'
@@ -151,6 +152,20 @@ for (const isSpread of [false, true]) {
       t.notMatch(seen.text, 'file_urls')
       t.match((await op('alice', 'pass', undefined, { task: 't', files: [upload] })).one, { status: 409, body: { code: 'file_missing' } })
       t.match((await op('alice', 'pass', undefined, { task: 't', files: [{ ...csv, bytes: -1 }] })).one, { status: 400, body: { errors: [{ pointer: '/files/0/bytes' }] } })
+    })
+
+    t.test('tools take them, and give them with URLs', async t => {
+      const [alice, bob] = await Promise.all((['alice', 'bob'] as const).map(who => agentOf(t, service, who, '2026-07-28')))
+      const { handoff_id: id } = told(await alice!.call('handoff_pass', { task: 't', files: [csv, link] }))
+      for (const name of ['handoff_catch', 'handoff_read']) {
+        const { content: [{ text }] } = await bob!.call(name, { id, ...name === 'handoff_read' && { offset: 0 } }) as any
+        t.match(text, `"files":${kept},"created_at":"`)
+        t.match(text, '"file_urls":[null,null]}')
+      }
+      t.match(await bob!.call('handoff_done', { id, files: [upload] }), { isError: true, content: [{ text: /file_missing/ }] })
+      await bob!.call('handoff_done', { id, files: [csv, link] })
+      t.match(JSON.stringify(told(await alice!.call('handoff_status', { id }))), `"result_files":${kept},"result_file_urls":[null,null]`)
+      t.notMatch(JSON.stringify(told(await alice!.call('handoff_wait', { ids: [id] }))), 'file_urls')
     })
 
     t.test('a callback that has the result has its files, without URLs', async t => {

@@ -28,7 +28,7 @@ export const givenFiles = Type.Optional(nullable<GivenFile[]>('array', {
     sha256: Type.Optional(nullable<string>('string', {
       pattern: '^[0-9A-Fa-f]{64}$', description: 'Its SHA-256, in hexadecimal digits.'
     })),
-  }, { additionalProperties: false }),
+  }, { additionalProperties: false, description: 'A file.' }),
   minItems: 1,
   maxItems: maxFiles,
   description: 'What is too large for a body: each file’s name and place, and what it must be.',

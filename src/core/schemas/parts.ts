@@ -68,7 +68,7 @@ export const shownFiles = (description: string) => Type.Optional(Type.Array(Type
   bytes: Type.Optional(Type.Integer({ description: 'How many bytes it has.', examples: [exampleFile.bytes] })),
   sha256: Type.Optional(Type.String({ description: 'Its SHA-256.', examples: [exampleFile.sha256] })),
   uri: Type.String({ description: 'Where it is.', examples: [exampleFile.uri] }),
-}), { description }))
+}, { description: 'A file.' }), { description }))
 
 /** How many handoffs one may come after. */
 const maxAfter = 100
