@@ -6,7 +6,7 @@ export const handoffs: readonly Mutated[] = [
     file: 'src/handoffs/lifecycle/service.ts',
     tests: [
       'http/status', 'http/pass', 'http/idempotency', 'http/approvals', 'http/members', 'http/after', 'http/wait',
-      'result-schema/taken', 'state-machine',
+      'result-schema/taken', 'state-machine', 'http/files',
     ],
     changes: [
       ["digestToken('pass', key, bytes)", "digestToken('pass', key, undefined)"],
@@ -27,10 +27,9 @@ export const handoffs: readonly Mutated[] = [
       ["requester, reply.outcome === 'replayed')\n      }", 'requester, false)\n      }'],
       ['handoff.token !== noToken ? await', 'handoff.token === noToken ? await'],
       ["(before.outcome === 'reused' && (error as Problem).code === 'invalid_request')", 'false'],
-      [
-        "if (name !== 'require_human' || body.require_human === true) return false",
-        "if (name !== 'require_human') continue",
-      ],
+      ['files.uploads.length === 0', 'true'],
+      ['if (files.problem !== null) throw files.problem\n', ''],
+      ["if (reply.outcome === 'unchecked' && files.problem !== null) throw files.problem\n", ''],
       ['if (availableAt !== null) answer.available_at', 'if (availableAt === null) answer.available_at'],
       ['if (requireHuman) answer.approval_url', 'if (!requireHuman) answer.approval_url'],
       ['String(Math.ceil(untilCatchable(reply)! / 1000))', 'String(Math.ceil(untilCatchable(reply)!))'],
@@ -38,6 +37,45 @@ export const handoffs: readonly Mutated[] = [
       ["(reply.outcome === 'not_yet' ? record.extra.availableAt! : record.expiresAt) - now", 'record.expiresAt - now'],
       ["if (until === 'done' && willBeTriedAgain(record, now)) return successorWithin", ''],
       ["(status !== 'caught' || until === 'caught')", "(status !== 'caught')"],
+    ],
+  },
+  {
+    file: 'src/handoffs/lifecycle/option-words.ts',
+    tests: ['http/members', 'http/pass'],
+    changes: [
+      [
+        "if (name !== 'require_human' || body.require_human === true) return false",
+        "if (name !== 'require_human') continue",
+      ],
+    ],
+  },
+  {
+    file: 'src/handoffs/lifecycle/files.ts',
+    tests: ['http/files'],
+    changes: [
+      ['if (wrong.length > 0) throw invalid(...wrong)', ''],
+      ['missing.push(file.uri)', ''],
+      ["isOneOfMany === true ? 'withoutUrls'", "false ? 'withoutUrls'"],
+      ["if (files === null) return ''", "if (files !== null) return ''"],
+    ],
+  },
+  {
+    file: 'src/core/files.ts',
+    tests: ['http/files'],
+    changes: [
+      ['sha256: sha256.toLowerCase()', 'sha256'],
+      ['if (text.at(-1) !== closeBracket)', 'if (!text.includes(`,"${name}":[`))'],
+      ['text.lastIndexOf(', 'text.indexOf('],
+      ['Buffer.byteLength(name) > longest.name', 'name.length > longest.name'],
+      ['if (names.has(name)) refuse', 'if (names.size < 0) refuse'],
+      ['!URL.canParse(uri)', 'false'],
+    ],
+  },
+  {
+    file: 'src/core/nested.ts',
+    tests: ['http/files', 'handoff/json'],
+    changes: [
+      ['cutAt(element, `${pointer}/${at}`).values', 'JSON.parse(element.toString())'],
     ],
   },
   {

@@ -62,7 +62,10 @@ export const operations: readonly Mutated[] = [
       ["name === 'percent' && raw.length > 20 ?", "name === 'percent' && raw.length > 200 ?"],
       ['body.retry !== false', 'body.retry === true'],
       ['const code = body.error.code ?? undefined', 'const code = undefined'],
-      ["refusals: [...refusedBy('done'), 'result_invalid', 'result_schema_too_slow']", "refusals: refusedBy('done')"],
+      [
+        "refusals: [...refusedBy('done'), 'file_missing', 'result_invalid', 'result_schema_too_slow']",
+        "refusals: refusedBy('done')",
+      ],
       ['hints: { idempotentHint: true }', 'hints: { readOnlyHint: true }'],
       ["name: 'done',\n    scope: 'catch'", "name: 'done',\n    scope: 'pass'"],
     ],
