@@ -7,7 +7,14 @@ import { closeBracket } from './json.ts'
  */
 
 /** Begins the uri of a file that was uploaded to the service; its id follows. */
-export const uploadScheme = 'handoff-file:'
+const uploadScheme = 'handoff-file:'
+
+/** What each is written with, in ECMA-262's unicode patterns. */
+export const filePatterns = {
+  name: '^(?!\\.{1,2}$)[^/\\\\\\p{Cc}\\p{Cs}]+$',
+  uri: `^(?:https://|${uploadScheme})[!-~]+$`,
+  type: "^[A-Za-z0-9!#$%&'*+.^_`|~-]+/[A-Za-z0-9!#$%&'*+.^_`|~-]+$",
+}
 
 /** How many characters each may have; a name so many bytes too. */
 export const longest = { name: 255, uri: 2048, type: 127 }

@@ -1,26 +1,25 @@
 import { Type } from '@sinclair/typebox'
-import { longest, maxFiles, uploadScheme } from '../files.ts'
+import { filePatterns, longest, maxFiles } from '../files.ts'
 import type { GivenFile } from '../files.ts'
 import { exampleFile, nullable } from './parts.ts'
 
 /** The schemas of files. */
 
-const typePattern = "^[A-Za-z0-9!#$%&'*+.^_`|~-]+/[A-Za-z0-9!#$%&'*+.^_`|~-]+$"
 /** In a body. The service checks besides what a schema can't say (faultsInFiles). */
 export const givenFiles = Type.Optional(nullable<GivenFile[]>('array', {
   items: Type.Object({
     name: Type.String({
-      pattern: '^(?!\\.{1,2}$)[^/\\\\\\p{Cc}\\p{Cs}]+$',
+      pattern: filePatterns.name,
       maxLength: longest.name,
       description: 'Its name: 1 to 255 bytes of UTF-8, each name once; no path.'
     }),
     uri: Type.String({
-      pattern: `^(?:https://|${uploadScheme})[!-~]+$`,
+      pattern: filePatterns.uri,
       maxLength: longest.uri,
       description: 'Where it is: an https URL, which the service never fetches.'
     }),
     media_type: Type.Optional(nullable<string>('string', {
-      pattern: typePattern, maxLength: longest.type, description: 'Its media type, without parameters.'
+      pattern: filePatterns.type, maxLength: longest.type, description: 'Its media type, without parameters.'
     })),
     bytes: Type.Optional(nullable<number>('integer', {
       minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description: 'How many bytes it has.'
