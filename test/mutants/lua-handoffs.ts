@@ -76,7 +76,7 @@ export const handoffScripts: readonly Mutated[] = [
       'lua/due', 'lua/successors', 'http/files',
     ],
     changes: [
-      ["if worker == '?' then return { 'unchecked' } end", ''],
+      ["if worker == '?' then return { 'unchecked', '', '' } end", ''],
       ['now >= string.sub(record, at - 13, at - 1) + 0 then', 'now > string.sub(record, at - 13, at - 1) + 60000 then'],
       ['if refusal then return refusal end', ''],
       ['if wanted and wanted ~= satisfied then', 'if wanted and not satisfied then'],
