@@ -69,7 +69,7 @@ setDue(key, due, beat or until_done, member, now)
 redis.pcall('SPUBLISH', key, 'answered')
 announceAsks(ask.list)
 noteDecision(decisions, now, micros, 'answered ' .. agent .. ' ' .. passed_by .. ' ' .. id .. ' -', person, extra, note,
-  decisions and redis.call('HGET', key, 'q') or '')
+  decisions and redis.call('HGET', key, 'q') or '', '')
 append(outbox, micros, 'answered', member, record, extra, caught_by, ' q' .. id .. ' y' .. agent)
 local reply = { 'answered', now }
 --@include reply

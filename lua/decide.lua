@@ -10,7 +10,9 @@
 --       empty for a key  10 who signed in by an issuer, JSON members in base64url; empty for others
 --       11 what a sealed note is bound to: the id of the first attempt, as far as the call knows; - for one that
 --       isn't sealed
---       12 the note, JSON text; null for none
+--       12 for which moment the decision was signed (ms), when the handoff that was signed was passed (ms), its field h,
+--       and the signature, a space before each; empty where decisions aren't signed  13 the note, JSON text; null for
+--       none
 -- Replies: {'approved', decided} {'rejected', decided}   from now on
 --          {'replayed', decided}                     the same operation decided this before; nothing changed
 --          {'not_found'}
@@ -20,11 +22,13 @@
 --          {'content_changed', now, record, extra}   not the handoff that the person saw; nothing changed
 --          {'locked', name}          this replica doesn't have the key of this name, which made the digest
 --          {'origin', first}         another one is the first attempt; nothing changed
+--          {'outdated'}   not the handoff that was signed, or not the moment; nothing changed
 --          {'newer'} {'full'}
 --@include late appending events inbox runs ended decisions work
 local key, due = KEYS[1], KEYS[2]
-local verdict, token, decided_by, retention, member, seen, digest, subject, person, first, note =
-  ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11], ARGV[12]
+local verdict, token, decided_by, retention, member, seen, digest, subject, person, first, signed, note =
+  ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11],
+  ARGV[12], ARGV[13]
 local isYes = verdict == 'approved'
 micros = seconds .. micros
 local record, decision, extra, task, content = unpack(redis.call('HMGET', key, 's', 'd', 'x', 't', 'h'))
@@ -52,8 +56,20 @@ if seen ~= '' and seen ~= created or digest ~= '' and digest ~= compared then
 end
 local origin = originOf(extra, member)
 if first ~= '-' and origin ~= first then return { 'origin', origin } end
+local decided, signature = now, ''
+if signed ~= '' then
+  local moment, passed, field, text = string.match(signed, '^(%d+) (%d+) (%S*) (%S+)$')
+  decided, signature = tonumber(moment), text
+  local available = tonumber(extra and string.match(extra, ' a(%d+)') or 0)
+  -- By when it was decided its inbox knows whether it let it in (enterOnceAvailable), so no delay may end in between.
+  if decided > now or now - decided > 2000 or decided < available and available <= now or passed ~= created or
+    field ~= (content or '') then
+    return { 'outdated' }
+  end
+  digest = compared
+end
 --@if full
-if isFull(#note) then return { 'full' } end
+if isFull(#note + #signature) then return { 'full' } end
 --@end
 -- First of the writes, since these lists may be on another node.
 local outbox, inbox = openOutbox(key, key, member), inboxOf(key, member, extra)
@@ -82,14 +98,16 @@ else
 end
 if digest ~= '' and sealed ~= '' then digest = sealed end
 if sealed ~= '' then content = sealed end
-local made_by = digest .. person == '' and token or token .. '/' .. digest .. (person == '' and '' or '.' .. person)
+local more = signature ~= '' and '.' .. person .. '.' .. signature or person ~= '' and '.' .. person or ''
+local made_by = digest .. more == '' and token or token .. '/' .. digest .. more
 redis.call('HSET', key, 's', record,
-  'd', now .. ' ' .. decided_by .. ' ' .. made_by .. ' ' .. note)
+  'd', decided .. ' ' .. decided_by .. ' ' .. made_by .. ' ' .. note)
 redis.call('HDEL', key, 't')
 if not isYes then redis.call('PEXPIREAT', key, ms(now + retention)) end
 redis.call('ZREM', waiting, member)
-noteDecision(decisions, now, micros, verdict .. ' ' .. decided_by .. ' ' .. passed_by .. ' - ' .. (content or '-'),
-  person, extra, note, task or '')
+noteDecision(decisions, decided, micros,
+  verdict .. ' ' .. decided_by .. ' ' .. passed_by .. ' - ' .. (content or '-'), person, extra, note, task or '',
+  signature)
 redis.pcall('SPUBLISH', key, verdict)
 redis.pcall('SPUBLISH', waiting, verdict)
 append(outbox, micros, verdict, member, record, extra)
@@ -99,5 +117,5 @@ if not isYes then
   if runs then endRuns(runs, member, 'other', nil, now, micros) end
   leaveDue(key, due, member, extra, 'rejected', now, micros)
 end
-local reply = { isYes and 'approved' or 'rejected', now }
+local reply = { isYes and 'approved' or 'rejected', decided }
 --@include reply

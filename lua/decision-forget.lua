@@ -10,8 +10,11 @@ local fields = redis.call('HGETALL', facts)
 local decisions, texts = 0, 0
 if #fields == 0 then return { 'not_found' } end
 for at = 1, #fields, 2 do
-  if string.sub(fields[at], -1) == 't' then
+  local kind = string.sub(fields[at], -1)
+  if kind == 't' then
     texts = texts + redis.call('HDEL', facts, fields[at])
+  elseif kind == 's' then
+    redis.call('HDEL', facts, fields[at])
   else
     decisions = decisions + 1
   end

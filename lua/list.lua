@@ -27,7 +27,7 @@
 --                Parts that don't exist are nil; fault is the error given to fail or the reason given to decline, or
 --                the question; a task and a title are beginnings of JSON strings. Of those that wait: {score, member,
 --                record, extra, digest, task, size}, size being the payload's bytes. Of decisions: {score, member,
---                facts, texts}, as lib/decisions.lua has them
+--                facts, texts, signature}, as lib/decisions.lua has them
 --@include inbox listing
 local now = clock()
 local listing = {

@@ -10,6 +10,7 @@ import { AttemptService } from './handoffs/lifecycle/attempts.ts'
 import { Explanations } from './handoffs/lifecycle/explain.ts'
 import { HandoffService } from './handoffs/lifecycle/service.ts'
 import { DecisionService } from './handoffs/people/decisions.ts'
+import { signerOf } from './handoffs/people/signer.ts'
 import { EverythingService } from './handoffs/lifecycle/everything.ts'
 import { EventService, EventStreams } from './handoffs/feed/events.ts'
 import { MessageExcerpts } from './webhooks/message-excerpts.ts'
@@ -57,6 +58,7 @@ import { operationsOf } from './operations/table.ts'
 import { readClients } from './http/clients.ts'
 import { llmsRoute, skillRoutes } from './http/routes/agent-texts.ts'
 import { healthRoutes } from './http/routes/health.ts'
+import { jwksRoute } from './http/jwks.ts'
 import { a2aCards } from './a2a/card-route.ts'
 import { PushMessages } from './a2a/push-messages.ts'
 import { a2aRoute } from './a2a/route.ts'
@@ -73,10 +75,9 @@ import type { Store } from './store/store.ts'
 import { maxWebhooks } from './store/webhooks.ts'
 import { version } from './core/version.ts'
 import { answerStray } from './web/error-pages.ts'
-import { clientsPage } from './web/clients.ts'
 import { consolePages } from './web/console.ts'
 import { issuerPages } from './web/issuer-sign-in.ts'
-import { approvalPages, frontPage, problemsPage } from './web/pages.ts'
+import { approvalPages, openPages } from './web/pages.ts'
 import type { People } from './web/people.ts'
 import { CallbackService } from './webhooks/callback-service.ts'
 import { Deliverer } from './webhooks/deliverer.ts'
@@ -210,9 +211,8 @@ export async function buildApp (
   llmsRoute(app, endpoints, { baseUrl, workTtl: config.workTtl, clients })
   skillRoutes(app, baseUrl, clients)
   serverCard(app, baseUrl)
-  await app.register(front => frontPage(front, { endpoints, baseUrl, clients }))
-  await app.register(page => clientsPage(page, { baseUrl, clients }), { prefix: '/clients' })
-  await app.register(page => problemsPage(page, baseUrl().startsWith('https:')))
+  jwksRoute(app, config.signing)
+  await openPages(app, { endpoints, baseUrl, clients })
   const workers = new WorkerService(store.listeners, reads, error =>
     log.error({ err: error }, 'noting the workers failed'))
   app.addHook('onClose', async () => await workers.close())
@@ -235,11 +235,12 @@ export async function buildApp (
   const many = new ManyHandoffs(store.handoffs, waiter, reads)
   const lists = new ListService(store.lists, reads, config)
   const runs = new RunService(store.runs, reads, config.runLabels)
-  const approvals = new ApprovalService(store.approvals, store.lists, store.handoffs, reads)
+  const { signing } = config
+  const approvals = new ApprovalService(store.approvals, store.lists, store.handoffs, reads, signerOf(signing, baseUrl))
   const asks = new AskService(
     store.asks, store.lists, waiter, schemas, reads, { baseUrl, maxWorkTtl: config.maxWorkTtl }
   )
-  const decisions = new DecisionService(store.decisions, store.lists, reads, canSignIn)
+  const decisions = new DecisionService(store.decisions, store.lists, reads, canSignIn, signing.current !== undefined)
   const forPeople = new PeopleService(approvals, asks, decisions, waiter)
   const operate = new OperateService(store.lists, store.attempts, reads, config.runLabels)
   const { events: feeds, webhooks: hooks } = store

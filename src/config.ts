@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
-import { isIP, isIPv6 } from 'node:net'
 import { Type } from '@sinclair/typebox'
 import type { Static } from '@sinclair/typebox'
 import { Ajv } from 'ajv'
+import { isNetwork, isOrigin, isRedisUrl, withoutBrackets } from './core/addresses.ts'
 import { SettingError } from './core/errors.ts'
 import { IssuersFault, parseIssuers } from './core/issuers.ts'
 import type { Issuer } from './core/issuers.ts'
@@ -12,7 +12,8 @@ import type { MailSettings } from './core/mail.ts'
 import { parsePayloadKeys } from './core/payload-keys.ts'
 import type { PayloadKey } from './core/payload-keys.ts'
 import { readDuration } from './clients/typescript/command/common/time.ts'
-import { parseRedisUrl } from './core/redis-url.ts'
+import { parsePublicKeys, parseSigningKey, signingKeys } from './core/signing.ts'
+import type { SigningKeys } from './core/signing.ts'
 
 /** The property of a schema that holds its unit in milliseconds. A symbol, so JSON Schema ignores it. */
 const unit = Symbol('unit')
@@ -117,6 +118,14 @@ const environment = Type.Object({
     description: 'where webhooks may go besides https to public addresses: addresses and networks, ' +
       '10.0.0.7,10.1.0.0/16,fd00::/8'
   }),
+  SIGNING_KEY: Type.Optional(Type.String({
+    description: 'the key that people’s decisions are signed with: an Ed25519 private key, PKCS #8 in PEM, or @ and ' +
+      'the path of a file with it'
+  })),
+  SIGNING_KEYS_OLD: Type.Optional(Type.String({
+    description: 'the keys that decisions were signed with before: Ed25519 public keys in PEM, one behind the other, ' +
+      'or @ and the path of a file with them'
+  })),
   SMTP_URL: Type.Optional(Type.String({
     description: 'the server that mail goes through: smtp://host:port or smtps://user:password@host:port, without more'
   })),
@@ -248,6 +257,7 @@ export function loadConfig (env: NodeJS.ProcessEnv = process.env) {
     /** Undefined: webhooks are off. */
     webhookSecret: given.WEBHOOK_SECRET,
     webhookAllow,
+    signing: signingOf(given),
     /** Undefined: there is no mail. */
     mail: mailOf(given),
     bodyLimit: given.BODY_LIMIT,
@@ -279,10 +289,29 @@ function rootOf (text: string | undefined): { tenant: string, inbox: string } | 
 function issuersOf (text: string | undefined): Issuer[] {
   if (text === undefined) return []
   try {
-    return parseIssuers(text.startsWith('@') ? readText(text.slice(1)) : text, readText)
+    return parseIssuers(textOf('ISSUERS', text), readText)
   } catch (error) {
     if (error instanceof IssuersFault) throw new SettingError(`ISSUERS: ${error.message}`)
-    throw new SettingError(`ISSUERS: the file can’t be read: ${(error as NodeJS.ErrnoException).code}`)
+    throw error
+  }
+}
+
+/** @throws {SettingError} */
+function signingOf ({ SIGNING_KEY: key, SIGNING_KEYS_OLD: old }: Static<typeof environment>): SigningKeys {
+  const current = key === undefined ? undefined : parseSigningKey(textOf('SIGNING_KEY', key))
+  if (current === null) throw wrong('SIGNING_KEY')
+  const before = old === undefined ? [] : parsePublicKeys(textOf('SIGNING_KEYS_OLD', old))
+  if (before === null) throw wrong('SIGNING_KEYS_OLD')
+  return signingKeys(current, before)
+}
+
+/** A setting's text, which may be in a file. @throws {SettingError} */
+function textOf (name: keyof typeof environment.properties, value: string): string {
+  if (!value.startsWith('@')) return value
+  try {
+    return readText(value.slice(1))
+  } catch (error) {
+    throw new SettingError(`${name}: the file can’t be read: ${(error as NodeJS.ErrnoException).code}`)
   }
 }
 
@@ -365,32 +394,4 @@ function inItsUnit (name: string, text: string): string {
 /** The message says what the variable takes, and never its value: that may contain a password. */
 function wrong (name: keyof typeof environment.properties): SettingError {
   return new SettingError(`${name}: ${environment.properties[name].description}`)
-}
-
-function isRedisUrl (url: string): boolean {
-  try {
-    // A socket's path is how the embedded Redis is reached; as a setting it isn't allowed.
-    return !url.startsWith('/') && parseRedisUrl(url) !== undefined
-  } catch {
-    return false
-  }
-}
-
-/** Is it an origin in the form that browsers send: without a path and without a default port? */
-function isOrigin (text: string): boolean {
-  return /^https?:/.test(text) && URL.canParse(text) && new URL(text).origin === text
-}
-
-/** An address in brackets, as URLs have IPv6, is meant without them. */
-function withoutBrackets (host: string): string {
-  const [, inside = ''] = /^\[(.*)\]$/.exec(host) ?? []
-  return isIPv6(inside) ? inside : host
-}
-
-/** Is it an IP address, or a network as address/bits? */
-function isNetwork (text: string): boolean {
-  const [address = '', bits, ...more] = text.split('/')
-  const version = isIP(address)
-  if (version === 0 || more.length > 0) return false
-  return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128))
 }

@@ -1,6 +1,10 @@
+import { generateKeyPairSync } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import t from 'tap'
 import { loadConfig, loadProcessConfig } from '../src/config.ts'
 import { SettingError } from '../src/core/errors.ts'
+import { scratchDir } from './helpers/processes.ts'
 
 function refusal (env: Record<string, string>): Error | undefined {
   try {
@@ -41,6 +45,47 @@ t.test('mail needs SMTP_URL, MAIL_FROM and MAIL_ALLOW, and each must be right', 
       t.ok(error instanceof SettingError, `${name} ${JSON.stringify(value)}`)
       t.match(error?.message, new RegExp(`^${name}: [^\n]+$`))
       t.notOk(error?.message.includes('secret'))
+    }
+  }
+})
+
+t.test('SIGNING_KEY and SIGNING_KEYS_OLD', async t => {
+  const folder = await scratchDir(t)
+  const file = (name: string, text: string) => {
+    const path = join(folder, name)
+    writeFileSync(path, text)
+    return `@${path}`
+  }
+  const of = (type: 'ed25519' | 'x25519') => generateKeyPairSync(type as 'ed25519', { privateKeyEncoding: { type: 'pkcs8', format: 'pem' }, publicKeyEncoding: { type: 'spki', format: 'pem' } })
+  const [{ privateKey, publicKey }, other] = [of('ed25519'), of('ed25519')]
+  const { current: none, published: nothing } = loadConfig({}).signing
+  t.equal(none, undefined)
+  t.strictSame(nothing, [])
+  const kids: string[] = []
+  for (const given of [privateKey, privateKey.replaceAll('\n', '\\n'), `\n${privateKey}\n`, file('key.pem', privateKey)]) {
+    const { current, published } = loadConfig({ SIGNING_KEY: given }).signing
+    t.strictSame(published, [current!.published])
+    kids.push(published[0]!.kid)
+  }
+  t.equal(new Set(kids).size, 1)
+  for (const given of [other.publicKey, (publicKey + other.publicKey).replaceAll('\n', '\\n'), file('old.pem', `${other.publicKey}\n${other.publicKey}`)]) {
+    const { published } = loadConfig({ SIGNING_KEY: privateKey, SIGNING_KEYS_OLD: given }).signing
+    t.equal(published.length, 2, 'each once')
+    t.equal(published[0]!.kid, kids[0])
+  }
+  t.match(loadConfig({ SIGNING_KEYS_OLD: publicKey }).signing, { current: undefined, published: [{ kid: kids[0] }] })
+  const rsa = generateKeyPairSync('rsa', { modulusLength: 2048, privateKeyEncoding: { type: 'pkcs8', format: 'pem' }, publicKeyEncoding: { type: 'spki', format: 'pem' } })
+  const broken = (pem: string) => pem.replace('MC', 'MD')
+  const wrong: Array<[name: string, values: string[]]> = [
+    ['SIGNING_KEY', ['x', '@/nowhere', publicKey, privateKey + other.privateKey, broken(privateKey), rsa.privateKey, of('x25519').privateKey, file('empty', ''), `${privateKey}x`]],
+    ['SIGNING_KEYS_OLD', ['x', '@/nowhere', privateKey, publicKey + privateKey, broken(publicKey), rsa.publicKey, publicKey + of('x25519').publicKey, `${publicKey},${publicKey}`]],
+  ]
+  for (const [name, values] of wrong) {
+    for (const value of values) {
+      const error = refusal({ [name]: value })
+      t.ok(error instanceof SettingError, `${name} ${value}`)
+      t.match(error?.message, new RegExp(`^${name}: [^\n]+$`))
+      t.notOk(/MC|BEGIN/.test(error!.message), 'nothing of the key')
     }
   }
 })

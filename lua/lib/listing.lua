@@ -91,11 +91,12 @@ local function handoffAt(listing, found, list, score, member)
   if not record or not isListed(listing, record, extra) then return false end
   return #found - 3 < listing.limit and itemOf(listing, key, score, member, record, extra) or true
 end
--- The same of a decision (lib/decisions.lua). An item: {score, member, facts, texts}.
+-- The same of a decision (lib/decisions.lua). An item: {score, member, facts, texts, signature}.
 local function decisionAt(listing, found, list, score, member)
   if score - (listing.now - DECISIONS_RETENTION) <= 0 then return false end
   local id, moment = string.match(member, ':(.+)/(%d+)$')
-  local facts, texts = unpack(redis.call('HMGET', list .. ':' .. id, moment, moment .. 't'))
+  local facts, texts, signature =
+    unpack(redis.call('HMGET', list .. ':' .. id, moment, moment .. 't', moment .. 's'))
   if not facts then
     isHere(list, list .. ':' .. id)
     return false
@@ -103,10 +104,10 @@ local function decisionAt(listing, found, list, score, member)
   local state, by, words = string.match(facts, '^(%l+) (%S+) %S+ %S+ %S+(.*)$')
   if listing.statuses ~= '' and not string.find(listing.statuses, ' ' .. state .. ' ', 1, true) then return false end
   if listing.caught_by ~= '' and listing.caught_by ~= by or not isWanted(words, listing.words) then return false end
-  local is_first, left = listing.count == 0, listing.texts - #(texts or '')
+  local is_first, left = listing.count == 0, listing.texts - #(texts or '') - #(signature or '')
   if #found - 3 >= listing.limit or left < 0 and not is_first then return true end
   listing.count, listing.texts = listing.count + 1, left
-  return { score, member, facts, texts }
+  return { score, member, facts, texts, signature }
 end
 -- The rank of the first member to look at.
 local function rankToBegin(listing, list, score, member, includes)

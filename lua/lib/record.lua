@@ -85,7 +85,8 @@
 -- approval is none, waiting, approved or rejected; a missing token is -; a traceparent follows pass_token and a slash,
 -- in the same word. Field x is words of a letter and a value, a space before each, in any order. It has the end if
 -- the record has no words for that. A mark is 12 hex digits; they go from the root to this payload.
--- The decision: decided decided_by decision_token[/digest[.person]] note; the note is JSON, null for none.
+-- The decision: decided decided_by decision_token[/digest[.person[.signature]]] note; the note is JSON, null for none.
+-- It was signed if there is a signature, a compact JWS, which has two dots; person may be empty then.
 -- The word of the question is its id, p if it asks people or r if the passer, when it was asked, when it ends, and how
 -- it stands, with slashes between: o and how much was left of the work if it is open, a with when and by whom it was
 -- answered, e or w with when it expired or was withdrawn. What comes with it: ask_token, the digest of the schema or -,

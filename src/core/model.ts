@@ -343,8 +343,9 @@ export function isResting (record: HandoffRecord, now: number): boolean {
 /**
  * A person's decision. The note is JSON text: agents and browsers get it, and nothing here parses it.
  * @property person members of JSON, of who signed in by an issuer
+ * @property digest there if they sent it, or it was signed
  */
-export interface Decision { at: number, by: string, person: string, note: string, digest?: string }
+export interface Decision { at: number, by: string, person: string, note: string, digest?: string, signature?: string }
 
 /** The status at `now`. A deadline counts from its millisecond on, whether the sweep has reached the handoff or not. */
 export function statusAt (record: HandoffRecord, now: number): Status {

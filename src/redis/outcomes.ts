@@ -32,7 +32,7 @@ export const outcomes = {
   count: ['counted'],
   decide: [
     'approved', 'rejected', 'replayed', 'not_found', 'no_approval_required', 'already_decided', 'cancelled', 'expired',
-    'self_approval', 'content_changed', 'locked', 'origin', 'newer', 'full', 'late'
+    'self_approval', 'content_changed', 'locked', 'origin', 'outdated', 'newer', 'full', 'late'
   ],
   'decision-forget': ['forgotten', 'not_found', 'late'],
   'decisions-trim': ['counted', 'late'],
@@ -122,6 +122,7 @@ export const outcomes = {
   'token-blocks': ['listed'],
   trim: ['trimmed', 'late'],
   uncounted: ['named'],
+  undecided: ['found', 'not_found'],
   'webhook-change': ['rotated', 'enabled', 'not_found', 'late'],
   'webhook-claim': ['claimed', 'gone', 'late'],
   'webhook-create': ['created', 'too_many', 'late'],

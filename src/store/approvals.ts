@@ -15,8 +15,27 @@ import type { OtherOrigin } from './sealing.ts'
 
 export type ApprovalVerdict = 'approved' | 'rejected'
 
-type DecisionReply = { outcome: 'decided', at: number } |
-  RefusedReply<Refused<'decide', 'approved' | 'rejected' | 'replayed'>>
+type DecisionReply = { outcome: 'decided', at: number } | { outcome: 'outdated' } |
+  RefusedReply<Refused<'decide', 'approved' | 'rejected' | 'replayed' | 'outdated'>>
+
+/**
+ * What a decision is signed with, at the moment `now`. The digest is empty if there is none, and null if this replica
+ * lacks its key; `field` is what Redis has in its place.
+ */
+export interface Undecided extends Seen { digest: string | null, field: string }
+
+/**
+ * A compact JWS, for which moment and which handoff it was made (ms; the field as in `Undecided`), and its digest.
+ * @property lockedBy there if it could not be made: the name of the key that is missing
+ */
+export interface Signed {
+  at: number
+  createdAt: number
+  field: string
+  digest: string
+  signature: string
+  lockedBy?: string
+}
 
 /**
  * The handoff that a person saw: when it was passed (ms), and the digest of its content (SHA-256 in base64). A member
@@ -64,16 +83,30 @@ export class Approvals {
     this.#retention = String(retention)
   }
 
-  /** @param note JSON text: a string or null */
+  /** @returns null if there is no handoff */
+  async undecided ({ tag, tenant, id }: HandoffPlace): Promise<Undecided | null> {
+    const key = this.#keyNames.handoff(tag, memberOf(tenant, id))
+    const [outcome, now, record, extra, digest] =
+      await this.#lanes.call({ script: this.#scripts.undecided, tag, keys: [key], texts: [], decode: tagged })
+    if (outcome === 'not_found') return null
+    const seal = new Seal(this.#payloadKeys, { tenant, id })
+    const seen = readSeen(now, record, extra, null, seal)
+    return { ...seen, digest: openedDigest(digest, seal), field: String(digest ?? '') }
+  }
+
+  /**
+   * @param note JSON text: a string or null
+   * @param signed null where decisions aren't signed; `outdated` if the handoff is another, or the moment is over
+   */
   async decide (
     verdict: ApprovalVerdict, place: HandoffPlace, token: string, caller: Pick<Caller, 'agent' | 'subject'>,
-    seen: SeenByPerson, note: Buffer
+    seen: SeenByPerson, note: Buffer, signed: Signed | null = null
   ): Promise<DecisionReply> {
     const seal = new Seal(this.#payloadKeys, place)
     const digests = seen.digest === undefined ? [''] : seal.marks('digest', seen.digest)
     const [mark, ...others] = seal.marks('decide', token)
     const decide = (token: string, digest: string | undefined) =>
-      this.#decide(verdict, place, token, caller, { ...seen, digest }, seal, note)
+      this.#decide(verdict, place, token, caller, { ...seen, digest }, seal, note, signed)
     let reply = await decide(mark, digests[0])
     for (const digest of digests.slice(1)) {
       if (reply.outcome === 'content_changed') reply = await decide(mark, digest)
@@ -87,7 +120,7 @@ export class Approvals {
 
   async #decide (
     verdict: ApprovalVerdict, place: HandoffPlace, token: string, caller: Pick<Caller, 'agent' | 'subject'>,
-    seen: SeenByPerson, seal: Seal, note: Buffer
+    seen: SeenByPerson, seal: Seal, note: Buffer, signed: Signed | null
   ): Promise<DecisionReply> {
     const { tag, tenant } = place
     const member = memberOf(tenant, place.id)
@@ -98,7 +131,10 @@ export class Approvals {
       keys: [this.#keyNames.handoff(tag, member), this.#keyNames.due(tag, tenant)],
       texts: [
         verdict, token, caller.agent, this.#retention, member, ...itsSeen, subjectMark(caller), personWord(caller),
-        seal.origin
+        seal.origin,
+        signed === null
+          ? ''
+          : `${signed.at} ${signed.createdAt} ${signed.field} ${seal.word('signature', signed.signature)}`
       ],
       bytes: Buffer.from(seal.word('note', note.toString())),
       decode: reply => readDecision(reply, seal)
@@ -130,6 +166,7 @@ function readDecision (reply: unknown, seal: Seal): DecisionReply | OtherOrigin 
   const parts = tagged(reply)
   const [outcome, time] = parts
   if (outcome === 'origin') return { outcome, first: String(time) }
+  if (outcome === 'outdated') return { outcome }
   return outcome === 'approved' || outcome === 'rejected' || outcome === 'replayed'
     ? { outcome: 'decided', at: time as number }
     : readRefusal(parts, seal)

@@ -20,6 +20,8 @@ export interface DecisionEntry {
   digest: string | null
   extra: Extra
   texts: { note: string, text: Buffer | null } | null
+  /** A compact JWS; null if it wasn't signed, or the signature was forgotten with the texts. */
+  signature: string | null
   /** This replica doesn't have the key of some text, which is null then. */
   isLocked: boolean
 }
@@ -27,7 +29,7 @@ export interface DecisionEntry {
 const factsShape = /^(\S+) (\S+) (\S+) (\S+) (\S+)(.*)$/
 
 /** As lua/lib/decisions.lua has it. */
-export function readEntry ([score, member, facts, texts]: unknown[], seal: Seal): DecisionEntry {
+export function readEntry ([score, member, facts, texts, signature]: unknown[], seal: Seal): DecisionEntry {
   const [, state, by, passedBy, askId, digest, words] = factsShape.exec(String(facts)) as string[]
   const extra = parseExtra(words!)
   if (extra.first !== undefined) seal.first = extra.first
@@ -42,6 +44,7 @@ export function readEntry ([score, member, facts, texts]: unknown[], seal: Seal)
     digest: digest === '-' ? null : seal.tryText('digest', digest!),
     extra,
     texts: texts == null ? null : textsIn(texts as Buffer, seal, state === 'answered'),
+    signature: signature == null ? null : seal.tryText('signature', String(signature)),
     isLocked: false,
   }
   entry.isLocked = seal.isLocked

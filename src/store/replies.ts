@@ -154,14 +154,16 @@ export function parseExtra (text: string): Extra {
 export function parseDecision (text: unknown, seal: Seal): Decision | null {
   if (text == null) return null
   const [at, by, token, ...note] = String(text).split(' ')
-  const [, given, person] = /^[^/]+\/([^.]*)(?:\.(.+))?$/.exec(token!) ?? []
+  const [, given, person, word] = /^[^/]+\/([^.]*)(?:\.([^.]*)(?:\.(.+))?)?$/.exec(token!) ?? []
   const digest = given && seal.tryText('digest', given)
+  const signature = word && seal.tryText('signature', word)
   return {
     at: Number(at),
     by: by as string,
     person: personMembers(person),
     note: seal.tryText('note', note.join(' ')) ?? 'null',
-    ...digest && { digest }
+    ...digest && { digest },
+    ...signature && { signature }
   }
 }
 

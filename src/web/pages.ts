@@ -13,6 +13,7 @@ import type { ApiEndpoint } from '../http/openapi.ts'
 import { decisionRoutes, handoffRoutes } from './approvals.ts'
 import { listRoutes } from './approvals-list.ts'
 import { approvalsArea } from './area.ts'
+import { clientsPage } from './clients.ts'
 import { decidedRoutes } from './decided.ts'
 import { letPeopleIn, securityHeaders, servePeople } from './people.ts'
 import type { People } from './people.ts'
@@ -56,6 +57,14 @@ export async function approvalPages (app: FastifyInstance, pages: Pages): Promis
   })
 }
 
+/** The pages that need no key, and don't change while the service runs. */
+export async function openPages (app: FastifyInstance, front: Front): Promise<void> {
+  const { baseUrl } = front
+  await app.register(page => frontPage(page, front))
+  await app.register(page => clientsPage(page, front), { prefix: '/clients' })
+  await app.register(page => problemsPage(page, baseUrl().startsWith('https:')))
+}
+
 interface Front {
   endpoints: readonly ApiEndpoint[]
   baseUrl: () => string
@@ -64,7 +73,7 @@ interface Front {
 }
 
 /** `GET /`: introduces the service to newcomers. It doesn't call Redis, so an outage doesn't affect it. */
-export async function frontPage (app: FastifyInstance, { endpoints, baseUrl, clients }: Front): Promise<void> {
+async function frontPage (app: FastifyInstance, { endpoints, baseUrl, clients }: Front): Promise<void> {
   await app.register(helmet, securityHeaders(baseUrl().startsWith('https:')))
   const page = oncePer(baseUrl, url => fixed(belowBase(app, frontView(endpoints, url, clients))))
   app.get('/', { exposeHeadRoute: true, schema: { hide: true } }, async (request, reply) =>
@@ -75,7 +84,7 @@ export async function frontPage (app: FastifyInstance, { endpoints, baseUrl, cli
  * The page that each problem's `type` links to.
  * @param isSecure the pages are served over https
  */
-export async function problemsPage (app: FastifyInstance, isSecure: boolean): Promise<void> {
+async function problemsPage (app: FastifyInstance, isSecure: boolean): Promise<void> {
   await app.register(helmet, securityHeaders(isSecure))
   const page = fixed(belowBase(app, problemsView()))
   app.get('/problems', { exposeHeadRoute: true, schema: { hide: true } }, async (request, reply) =>

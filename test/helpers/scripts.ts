@@ -103,19 +103,20 @@ export function reissue (on: Raw, now: number, { agent, deadline }: Omit<Asking,
   return run(on, 'reissue', now, [on.keys.handoff(tag, itself(on)), on.keys.due(tag, tenant)], [deadline, agent, lifetimes.retention, itself(on), operator])
 }
 
-function decide (on: Raw, now: number, verdict: 'approved' | 'rejected', { agent, token, deadline }: Asking, note: string | Buffer, seen: number | '', itsDigest: string) {
+/** @param signed as decide.lua has it @param note JSON text */
+export function decide (on: Raw, now: number, verdict: 'approved' | 'rejected', { agent, token, deadline }: Asking, { note = 'null', seen = '', itsDigest = '', person = '', signed = '' }: { note?: string | Buffer, seen?: number | '', itsDigest?: string, person?: string, signed?: string }) {
   return run(on, 'decide', now, [on.keys.handoff(tag, itself(on)), on.keys.due(tag, tenant)],
-    [deadline, verdict, token, agent, lifetimes.retention, itself(on), seen, itsDigest, '', '', '-', note])
+    [deadline, verdict, token, agent, lifetimes.retention, itself(on), seen, itsDigest, '', person, '-', signed, note])
 }
 
 /** @param note JSON text */
 export function approve (on: Raw, now: number, { agent, token, deadline }: Asking, note: string | Buffer = 'null', seen: number | '' = '', itsDigest = '') {
-  return decide(on, now, 'approved', { agent, token, deadline }, note, seen, itsDigest)
+  return decide(on, now, 'approved', { agent, token, deadline }, { note, seen, itsDigest })
 }
 
 /** @param note JSON text */
 export function reject (on: Raw, now: number, { agent, token, deadline }: Asking, note: string | Buffer = '"no"', seen: number | '' = '', itsDigest = '') {
-  return decide(on, now, 'rejected', { agent, token, deadline }, note, seen, itsDigest)
+  return decide(on, now, 'rejected', { agent, token, deadline }, { note, seen, itsDigest })
 }
 
 export function inspect (on: Raw, now: number) {

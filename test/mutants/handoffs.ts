@@ -152,6 +152,15 @@ export const handoffs: readonly Mutated[] = [
     ],
   },
   {
+    file: 'src/handoffs/people/signer.ts',
+    tests: ['http/signatures'],
+    changes: [
+      ['confirmed,\n', 'confirmed: true,\n'],
+      ['decided_at: iso(now)', 'decided_at: iso(Date.now())'],
+      ['to: extra.to ?? null', 'to: null'],
+    ],
+  },
+  {
     file: 'src/handoffs/people/asks.ts',
     tests: ['http/asks', 'web/questions', 'client/asks'],
     changes: [

@@ -91,6 +91,7 @@ export const handoffScripts: readonly Mutated[] = [
     file: 'lua/decide.lua',
     tests: [
       'http/approvals', 'lua/model', 'state-machine', 'http/approvals-decide', 'http/decisions', 'http/inboxes',
+      'lua/signed',
     ],
     changes: [
       ["if approval == 'none' then", "if approval ~= 'waiting' then"],
@@ -101,6 +102,12 @@ export const handoffScripts: readonly Mutated[] = [
       ["or extra and string.match(extra, ' U(%S+)') == subject then", 'then'],
       ["if seen ~= '' and seen ~= created or", 'if'],
       ["digest ~= '' and digest ~= compared then", 'false then'],
+      ['if decided > now or', 'if'],
+      ['now - decided > 2000', 'now - decided >= 2000'],
+      ['decided < available and available <= now or', ''],
+      ['passed ~= created or', ''],
+      ["field ~= (content or '') then", 'false then'],
+      ['  digest = compared\n', ''],
       ["leaveList(key, inbox .. ':waiting', member)", ''],
       ['if inbox and isYes then', 'if inbox then'],
       ["redis.call('HDEL', key, 't')", ''],

@@ -8,7 +8,7 @@ export const scriptLibraries: readonly Mutated[] = [
       ["for word in string.gmatch(extra or '', ' [Fjt]%S+') do words = words .. word end", ''],
       ['{ decisions.facts, decisions.list }', '{ decisions.facts }'],
       ['math.min(100, over) - 1)', 'math.min(100, over) - 2)'],
-      ["redis.call('HDEL', list .. id, moment, moment .. 't')", ''],
+      ["redis.call('HDEL', list .. id, moment, moment .. 't', moment .. 's')", ''],
       ['count > 0 and redis', 'count > 1 and redis'],
     ],
   },

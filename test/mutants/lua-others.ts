@@ -38,8 +38,10 @@ export const otherScripts: readonly Mutated[] = [
   },
   {
     file: 'lua/decision-forget.lua',
-    tests: ['http/decisions'],
-    changes: [["if #fields == 0 then return { 'not_found' } end", '']],
+    tests: ['http/decisions', 'http/signatures'],
+    changes: [
+      ["if #fields == 0 then return { 'not_found' } end", ''], ["elseif kind == 's' then\n    redis.call('HDEL', facts, fields[at])", '']
+    ],
   },
   {
     file: 'lua/status.lua',

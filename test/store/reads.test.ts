@@ -214,7 +214,7 @@ t.test('lists of which only some are wanted are searched two at a time, call by 
       calls.push({ tenant, end: () => resolve({ items: [], next: { score: 1, id: 'x', includes: true }, now: 1 }) })
     })
   } as unknown as Lists
-  const service = new ApprovalService(null as never, found, null as never, new Reads())
+  const service = new ApprovalService(null as never, found, null as never, new Reads(), null)
   const lists = Array.from({ length: 10 }, () => service.list('many', undefined, 1, { inbox: 'reviewer' }))
   const other = service.list('other', undefined, 1, { labels: ['run:42'] })
   await settle()

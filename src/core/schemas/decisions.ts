@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import type { Static } from '@sinclair/typebox'
 import { decisionStates, inboxPattern, namePattern } from '../model.ts'
-import { decidedByPerson, exampleId, labels, nullable, oneOf, pageOf, pageQuery } from './parts.ts'
+import { decidedByPerson, decisionSignature, exampleId, labels, nullable, oneOf, pageOf, pageQuery } from './parts.ts'
 
 /** The schemas of what people decided. */
 
@@ -53,6 +53,7 @@ export const decisionsAnswer = pageOf(
       description: `Of answered: the question, truncated to 200 characters. ${forgotten}.`,
       examples: ['Which quarter?']
     })),
+    signature: decisionSignature,
   }),
   'What people decided, and which questions they answered, the latest first.'
 )

@@ -5,7 +5,8 @@ import { members, shownOn } from '../members.ts'
 import { askStates, asked, expiryReasons, statuses, workerPattern } from '../model.ts'
 import { fileUrls, givenFiles } from './files.ts'
 import {
-  availableAt, blockedBy, decidedByPerson, exampleId, nullable, object, oneOf, scheduled, shownFiles, time
+  availableAt, blockedBy, decidedByPerson, decisionSignature, exampleId, nullable, object, oneOf, scheduled, shownFiles,
+  time
 } from './parts.ts'
 import type { Limits, Schemas } from '../members.ts'
 
@@ -108,9 +109,11 @@ export const approval = Type.Object({
   decided_by: nullable<string>('string', { description: 'Name of the person’s key.' }),
   ...decidedByPerson,
   note: nullable<string>('string', { description: 'The person’s note.' }),
-  digest: Type.Optional(
-    Type.String({ description: 'Digest of the content that the person saw, if the decision sent it.' })
-  ),
+  digest: Type.Optional(Type.String({
+    description: 'Digest of the content that the person saw, if the decision sent it, or that was decided on, if it ' +
+      'was signed.'
+  })),
+  signature: decisionSignature,
 })
 
 /** On catch and status, from the second attempt on. */

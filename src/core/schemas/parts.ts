@@ -132,6 +132,12 @@ export function pageOf<T extends TSchema> (item: T, description: string, order =
   }, { description })
 }
 
+/** Of a decision, where the service signs them. */
+export const decisionSignature = Type.Optional(Type.String({
+  description: 'Compact JWS over the decision, where SIGNING_KEY is set; /.well-known/jwks.json has the key.',
+  examples: ['eyJhbGciOiJFZERTQSJ9.eyJzdGF0ZSI6ImFwcHJvdmVkIn0.rWn5vX8FsJkJ2lE']
+}))
+
 /** Of a decision, if its person signed in by an issuer. */
 export const decidedByPerson = {
   decided_by_subject: Type.Optional(Type.String({

@@ -81,10 +81,10 @@ export function pageFor (baseUrl: string, id: string): string {
 export function approvalText (approval: Approval, decision: Decision | null): string {
   if (approval === 'none') return 'null'
   if (decision === null) return `{"state":"${approval}","decided_at":null,"decided_by":null,"note":null}`
-  const { at, by, person, note, digest } = decision
+  const { at, by, person, note, digest, signature } = decision
   return `{"state":"${approval}","decided_at":"${iso(at)}","decided_by":"${by}"${person},"note":${note}${digest === undefined
     ? ''
-    : `,"digest":"${digestText(digest)}"`}}`
+    : `,"digest":"${digestText(digest)}"`}${signature === undefined ? '' : `,"signature":"${signature}"`}}`
 }
 
 /** The digest of the content that a person saw, in the form of RFC 9530. @param digest SHA-256 in base64 */
@@ -147,9 +147,11 @@ export function shownTo (caller: Caller, found: Found): Found {
   }
 }
 
-/** A decision as it is shown to a key that may not read its note. */
+/** A decision as it is shown to a key that may not read its note, which the signature has too. */
 export function withoutNote (decision: Decision | null): Decision | null {
-  return decision && { ...decision, note: 'null' }
+  if (decision === null) return null
+  const { signature, ...others } = decision
+  return { ...others, note: 'null' }
 }
 
 export const noResult = Buffer.from('null')

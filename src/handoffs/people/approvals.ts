@@ -1,11 +1,13 @@
-import { Problem } from '../../core/errors.ts'
+import { PayloadLocked, Problem, Unavailable } from '../../core/errors.ts'
 import { isId, randomToken } from '../../core/ids.ts'
 import { iso } from '../../core/iso.ts'
 import { labelsMember } from '../../core/labels.ts'
 import { isAddressed, personMembers, personWord, statusAt } from '../../core/model.ts'
 import type { Caller, HandoffRecord, Status } from '../../core/model.ts'
-import type { Approvals, ApprovalVerdict, InspectReply, SeenByPerson, WaitingHandoff } from '../../store/approvals.ts'
-import type { Handoffs } from '../../store/handoffs.ts'
+import type {
+  Approvals, ApprovalVerdict, InspectReply, SeenByPerson, Signed, WaitingHandoff
+} from '../../store/approvals.ts'
+import type { Handoffs, HandoffPlace } from '../../store/handoffs.ts'
 import type { AgentTexts } from '../../store/replies.ts'
 import type { ListPosition, Lists, Wanted } from '../../store/lists.ts'
 import type { Reads } from '../../store/reads.ts'
@@ -19,6 +21,7 @@ import { withoutQuery } from '../lifecycle/callback.ts'
 import { urlsMember } from '../lifecycle/files.ts'
 import { excerpt } from '../lists/excerpt.ts'
 import { readCursor, writeCursor } from '../lists/lists.ts'
+import type { DecisionSigner } from './signer.ts'
 import { statusWithoutResult } from '../lists/histories.ts'
 
 /** All of a handoff that required a person. The payload is the text of JSON members; null once it was freed. */
@@ -48,6 +51,11 @@ interface Listed {
  */
 interface ListPart { items: Listed[], next: string | null, now: number }
 
+/** What no script takes: its moment is long over. */
+const nothingSigned: Signed = { at: 0, createdAt: 0, field: '', digest: '', signature: '-' }
+/** How often a decision is signed anew before it is given up: a master that takes over may have another clock. */
+const mostRounds = 3
+
 /** The final states that agents give a reason for. */
 const explained = new Set<Status>(['failed', 'declined', 'cancelled'])
 
@@ -63,12 +71,16 @@ export class ApprovalService {
   readonly #lists: Lists
   readonly #handoffs: Handoffs
   readonly #reads: Reads
+  readonly #signer: DecisionSigner | null
 
-  constructor (approvals: Approvals, lists: Lists, handoffs: Handoffs, reads: Reads) {
+  constructor (
+    approvals: Approvals, lists: Lists, handoffs: Handoffs, reads: Reads, signer: DecisionSigner | null
+  ) {
     this.#approvals = approvals
     this.#lists = lists
     this.#handoffs = handoffs
     this.#reads = reads
+    this.#signer = signer
   }
 
   /** The handoffs that wait for a person, oldest first. @param cursor `next` of the previous part */
@@ -156,18 +168,48 @@ export class ApprovalService {
   async decide (
     caller: Caller, verdict: ApprovalVerdict, id: string, note: Buffer, seen: SeenByPerson
   ): Promise<string> {
-    const reply = await this.#approvals.decide(verdict, placeOf(caller, id), randomToken(), caller, seen, note)
-    if (reply.outcome === 'already_decided') throw alreadyDecided(reply)
-    if (reply.outcome !== 'decided') throw refusal(reply)
-    const approval = approvalText(verdict, {
-      at: reply.at,
-      by: caller.agent,
-      person: personMembers(personWord(caller)),
-      note: note.toString(),
-      ...seen.digest !== undefined && { digest: seen.digest }
-    })
-    return `{"handoff_id":"${id}","status":"${verdict === 'approved' ? 'pending' : 'rejected'}","approval":${approval}}`
+    for (let round = 0; round < mostRounds; round++) {
+      const place = placeOf(caller, id)
+      const signed = await this.#sign(caller, verdict, place, note, seen)
+      // Its own token each time: what an earlier round decided after all has another signature.
+      const reply = await this.#approvals.decide(verdict, place, randomToken(), caller, seen, note, signed)
+      if (reply.outcome === 'already_decided') throw alreadyDecided(reply)
+      if (reply.outcome === 'decided') return decidedText(caller, verdict, id, { note, seen, at: reply.at, signed })
+      if (reply.outcome !== 'outdated') throw refusal(reply)
+      if (signed?.lockedBy !== undefined) throw new PayloadLocked(signed.lockedBy)
+    }
+    throw new Unavailable('a decision could not be signed in time')
   }
+
+  /** @returns null where decisions aren't signed */
+  async #sign (
+    caller: Caller, verdict: ApprovalVerdict, place: HandoffPlace, note: Buffer, { digest }: SeenByPerson
+  ): Promise<Signed | null> {
+    if (this.#signer === null) return null
+    const found = await this.#approvals.undecided(place)
+    if (found === null) throw new Problem('not_found')
+    // The script tells its refusals first, and takes nothing for that moment.
+    if (found.digest === null) return { ...nothingSigned, lockedBy: found.record.extra.sealedBy ?? '' }
+    return this.#signer.sign(place, found, { caller, verdict, note, confirmed: digest !== undefined })
+  }
+}
+
+/** What was decided: how, when, and with which signature, if there is one. */
+interface DecisionMade { note: Buffer, seen: SeenByPerson, at: number, signed: Signed | null }
+
+function decidedText (
+  caller: Caller, verdict: ApprovalVerdict, id: string, { note, seen, at, signed }: DecisionMade
+): string {
+  const digest = signed?.digest || seen.digest
+  const approval = approvalText(verdict, {
+    at,
+    by: caller.agent,
+    person: personMembers(personWord(caller)),
+    note: note.toString(),
+    ...digest !== undefined && { digest },
+    ...signed !== null && { signature: signed.signature }
+  })
+  return `{"handoff_id":"${id}","status":"${verdict === 'approved' ? 'pending' : 'rejected'}","approval":${approval}}`
 }
 
 const listName = 'waiting'

@@ -33,12 +33,16 @@ export class DecisionService {
   readonly #reads: Reads
   readonly #columns: readonly string[]
 
-  /** @param namesPeople whether people sign in by an issuer, so that files have columns for whom */
-  constructor (decisions: Decisions, lists: Lists, reads: Reads, namesPeople: boolean) {
+  /**
+   * @param namesPeople whether people sign in by an issuer, so that files have columns for whom
+   * @param signs whether decisions are signed, so that files have a column for it
+   */
+  constructor (decisions: Decisions, lists: Lists, reads: Reads, namesPeople: boolean, signs: boolean) {
     this.#decisions = decisions
     this.#lists = lists
     this.#reads = reads
-    this.#columns = columnsWith(namesPeople ? ['decided_by_subject', 'decided_by_name'] : [])
+    this.#columns =
+      [...columnsWith(namesPeople ? ['decided_by_subject', 'decided_by_name'] : []), ...signs ? ['signature'] : []]
   }
 
   /** A person of this tenant has decided, or answered. */
@@ -97,14 +101,14 @@ export function decisionsText ({ items, next }: DecisionPage): string {
   return `{"items":[${items.map(itemText).join(',')}],"next_cursor":${JSON.stringify(next)}}`
 }
 
-function itemText (
-  { id, score, state, by, person, passedBy, askId, digest, extra, texts, isLocked }: DecisionEntry
-): string {
+function itemText (entry: DecisionEntry): string {
+  const { id, score, state, by, person, passedBy, askId, digest, extra, texts, signature, isLocked } = entry
   const text = texts?.text == null ? 'null' : excerpt(texts.text, shown).text
   return `{"handoff_id":"${handoffOfEntry(id)}","state":"${state}","decided_at":"${iso(score)}","decided_by":"${by}"${person},` +
     `"note":${texts?.note ?? 'null'},"digest":${digest === null ? 'null' : `"${digestText(digest)}"`},` +
     `"to":${JSON.stringify(extra.to ?? null)}${labelsMember(extra.labels)},"passed_by":"${passedBy}",` +
-    (askId === null ? `"task":${text}` : `"ask_id":"${askId}","question":${text}`) + (isLocked ? ',"locked":true}' : '}')
+    (askId === null ? `"task":${text}` : `"ask_id":"${askId}","question":${text}`) +
+    `${signature === null ? '' : `,"signature":"${signature}"`}${isLocked ? ',"locked":true' : ''}}`
 }
 
 /** @param who what is said of who decided, besides the name */

@@ -103,6 +103,7 @@ export class Desk {
       case 'reject': {
         const verdict = kind === 'approve' ? 'approved' : 'rejected'
         const reply = await this.#stores.approvals.decide(verdict, target, token ?? `once-${operation.n}`, caller, {}, note)
+        if (reply.outcome === 'outdated') throw new Error('nothing is signed here')
         if (reply.outcome !== 'decided') throw reply.outcome === 'already_decided' ? alreadyDecided(reply) : refusal(reply)
         const at = new Date(reply.at).toISOString()
         return sent(200, { handoff_id: id, status: kind === 'approve' ? 'pending' : 'rejected', approval: { state: verdict, decided_at: at } }, false)

@@ -79,6 +79,9 @@ function ask ({ keys, tag }: Real, db: Database, random: Random, now: number, is
   const inbox = { tenant: 'acme', inbox: 'red', tag }
   const { s: record = '', x: extra = '' } = db.content(keys.handoff(tag, `acme:${id}`), 'hash') ?? {}
   const seen = { createdAt: random.pick([undefined, Number(record.split(' ')[2] ?? 2), 1]), digest: random.pick([undefined, undefined, 'd1', 'd2']) }
+  const signed = random.pick([null, null, {
+    at: now - random.pick([-1, 0, 1, 2000, 2001]), createdAt: seen.createdAt ?? Number(record.split(' ')[2] ?? 2), digest: random.pick(['', 'd1', 'd2']), signature: 'a.b.c'
+  }])
   const outbox = db.content(keys.outbox(tag, 'acme'), 'list') ?? []
   const number = outbox.length === 0 ? '0' : random.pick([...outbox, '0 ']).split(' ')[0]!
   switch (random.pick(choices)) {
@@ -134,8 +137,8 @@ function ask ({ keys, tag }: Real, db: Database, random: Random, now: number, is
       asked = { ...asked, texts: [asked.texts[0]!, those.filter(() => random.chance(0.5)).join(' '), random.pick(['0', '1'])] }
       break
     }
-    case 'approve': approvals.decide('approved', place, token, { agent }, seen, Buffer.from('"so  be it"')); break
-    case 'reject': approvals.decide('rejected', place, token, { agent }, seen, Buffer.from('null')); break
+    case 'approve': approvals.decide('approved', place, token, { agent }, seen, Buffer.from('"so  be it"'), signed); break
+    case 'reject': approvals.decide('rejected', place, token, { agent }, seen, Buffer.from('null'), signed); break
     case 'sweep': handoffs.sweep(tag, random.pick([1, 2, 10]), random.chance(0.5), random.chance(0.5), random.chance(0.2)); break
     case 'take': {
       const caughtElsewhere = random.pick([undefined, 0, 0, 1])

@@ -1,0 +1,33 @@
+import { execFileSync } from 'node:child_process'
+import { join } from 'node:path'
+import { compactVerify, createLocalJWKSet } from 'jose'
+import t from 'tap'
+import { testApp } from '../helpers/app.ts'
+import { commandsUnder } from '../helpers/pages.ts'
+import { scratchDir } from '../helpers/processes.ts'
+
+/** The commands of docs/signatures.md make keys that the service takes. */
+
+const openssl = (() => {
+  try {
+    return execFileSync('openssl', ['version']).length > 0
+  } catch {
+    return false
+  }
+})()
+
+t.test('a key, and another one after it', { skip: !openssl && 'there is no openssl' }, async t => {
+  const folder = await scratchDir(t)
+  const run = (commands: string) => execFileSync('bash', ['-euc', commands], { cwd: folder })
+  const at = (name: string) => `@${join(folder, name)}`
+  run(commandsUnder('docs/signatures.md', 'Turn it on'))
+  const before = await testApp(t, { SIGNING_KEY: at('signing.pem') })
+  const id = await before.pass({ require_human: true })
+  const { approval } = (await before.call('approver', 'POST', `/api/approve/${id}`)).json()
+  run(commandsUnder('docs/signatures.md', 'Another key'))
+  const after = await testApp(t, { SIGNING_KEY: at('signing-new.pem'), SIGNING_KEYS_OLD: at('signing-old.pem') }, { prefix: before.prefix })
+  const jwks = (await after.app.inject('/.well-known/jwks.json')).json()
+  t.equal(jwks.keys.length, 2)
+  const { payload } = await compactVerify(approval.signature, createLocalJWKSet(jwks))
+  t.equal(JSON.parse(Buffer.from(payload).toString()).handoff_id, id)
+})
