@@ -123,7 +123,7 @@ export async function buildApp (
 ): Promise<FastifyInstance> {
   const requests = new Requests()
   const canSignIn = config.issuers.some(({ signIn }) => signIn !== null)
-  const { basePath, issuers, a2aRoot: root, a2aWait: wait } = config
+  const { basePath, issuers, a2aRoot: root, a2aWait: wait, signing } = config
   const app = bareApp(serverOptions(config), requests, log, basePath, answerStray)
   const refused: RefusedCounts = { limited: 0, shed: 0, bodies: 0 }
   app.decorate('refused', refused)
@@ -211,7 +211,7 @@ export async function buildApp (
   llmsRoute(app, endpoints, { baseUrl, workTtl: config.workTtl, clients })
   skillRoutes(app, baseUrl, clients)
   serverCard(app, baseUrl)
-  jwksRoute(app, config.signing)
+  jwksRoute(app, signing)
   await openPages(app, { endpoints, baseUrl, clients })
   const workers = new WorkerService(store.listeners, reads, error =>
     log.error({ err: error }, 'noting the workers failed'))
@@ -235,7 +235,6 @@ export async function buildApp (
   const many = new ManyHandoffs(store.handoffs, waiter, reads)
   const lists = new ListService(store.lists, reads, config)
   const runs = new RunService(store.runs, reads, config.runLabels)
-  const { signing } = config
   const approvals = new ApprovalService(store.approvals, store.lists, store.handoffs, reads, signerOf(signing, baseUrl))
   const asks = new AskService(
     store.asks, store.lists, waiter, schemas, reads, { baseUrl, maxWorkTtl: config.maxWorkTtl }
@@ -301,7 +300,8 @@ export async function buildApp (
   const isAllowed = originCheck(config.mcpOrigins, config.baseUrl !== undefined, baseUrl)
   mcpPreflight(app, config.mcpOrigins, isAllowed)
   const gate = { credentials, guessesOf, shed, limit }
-  const cards = await a2aCards(app, store.cards, gate, { baseUrl, issuers, root, pushes: parts !== null })
+  const shownOnCards = { issuers, pushes: parts !== null, signs: signing.current }
+  const cards = await a2aCards(app, store.cards, gate, { ...shownOnCards, baseUrl, root })
   await app.register(async api => {
     api.addHook('onRequest', shed)
     api.addHook('onRequest', (request, reply, done) => {

@@ -4,7 +4,8 @@ import { Problem } from '../core/errors.ts'
 import { isInbox, isName } from '../core/model.ts'
 import { useAuth } from '../http/auth.ts'
 import type { GuessesOf } from '../http/auth.ts'
-import { fixed, sendFixed } from '../http/fixed-answers.ts'
+import { fixed, oncePer, sendFixed } from '../http/fixed-answers.ts'
+import type { Fixed } from '../http/fixed-answers.ts'
 import type { Cards } from '../store/cards.ts'
 import { CardReader, cardDocument } from './card.ts'
 import type { Card, CardSettings } from './card.ts'
@@ -57,13 +58,17 @@ function cardRoutes (
       const { tenant, inbox } = agentOf(request)
       const card = open.get(request) ?? (isName(tenant) && isInbox(inbox) ? await cards.find(tenant, inbox) : null)
       if (card === null || (!card.isPublic && request.caller?.tenant !== tenant)) throw new Problem('not_found')
-      return send(request, reply, card, `${baseUrl()}/a2a/${tenant}/${inbox}`)
+      return send(request, reply, card, `/a2a/${tenant}/${inbox}`)
     })
   }
-  function send (request: FastifyRequest, reply: FastifyReply, card: Card, url: string): FastifyReply {
+  // Made once, since signing costs, and a public card needs no key.
+  const documents = new WeakMap<Card, () => Fixed>()
+  function send (request: FastifyRequest, reply: FastifyReply, card: Card, path: string): FastifyReply {
     reply.header('last-modified', new Date(card.setAt).toUTCString())
     const kind = card.isPublic ? 'public, max-age=60' : 'private, max-age=60'
-    return sendFixed(request, reply, fixed(cardDocument(card, url, settings)), 'application/json', kind)
+    const made = documents.get(card) ?? oncePer(baseUrl, base => fixed(cardDocument(card, base, path, settings)))
+    documents.set(card, made)
+    return sendFixed(request, reply, made(), 'application/json', kind)
   }
   return async request => {
     const { tenant, inbox } = agentOf(request)

@@ -1,7 +1,10 @@
 import { LRUCache } from 'lru-cache'
 import type { Issuer } from '../core/issuers.ts'
 import type { GivenCard } from '../core/schemas/cards.ts'
+import type { SigningKey } from '../core/signing.ts'
+import { jwksPath } from '../http/jwks.ts'
 import type { Cards, StoredCard } from '../store/cards.ts'
+import { cardSignatures } from './card-signatures.ts'
 import { memberIn } from './fields.ts'
 import { optionsUri } from './message.ts'
 
@@ -73,11 +76,21 @@ function parseCard (inbox: string, { text, setAt }: StoredCard): Card {
   }
 }
 
-/** What a card says of the service. `pushes`: whether it sends push notifications. */
-export interface CardSettings { issuers: readonly Issuer[], pushes: boolean }
+/**
+ * What a card says of the service. `pushes`: whether it sends push notifications. `signs`: with which key it signs, if
+ * there is one.
+ */
+export interface CardSettings { issuers: readonly Issuer[], pushes: boolean, signs: SigningKey | undefined }
 
-/** The document. @param url of the agent */
-export function cardDocument (card: Card, url: string, settings: CardSettings): string {
+/** The document. @param path of the agent, below the service's address */
+export function cardDocument (card: Card, baseUrl: string, path: string, settings: CardSettings): string {
+  const document = unsigned(card, `${baseUrl}${path}`, settings)
+  const { signs: key } = settings
+  const signatures = key === undefined ? [] : cardSignatures(document, key, `${baseUrl}${jwksPath}`)
+  return JSON.stringify({ ...document, ...signatures.length > 0 && { signatures } })
+}
+
+function unsigned (card: Card, url: string, settings: CardSettings): object {
   const { given, inbox, inputModes, outputModes } = card
   const { description, name = inbox, version = '1', skills, documentationUrl, iconUrl } = given
   const schemes = [
@@ -86,7 +99,7 @@ export function cardDocument (card: Card, url: string, settings: CardSettings): 
       openIdConnectSecurityScheme: { openIdConnectUrl: `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration` }
     }] as const)
   ] as const
-  return JSON.stringify({
+  return {
     name,
     description,
     supportedInterfaces: ['JSONRPC', 'HTTP+JSON'].map(protocolBinding => (
@@ -110,5 +123,5 @@ export function cardDocument (card: Card, url: string, settings: CardSettings): 
     defaultInputModes: inputModes,
     defaultOutputModes: outputModes,
     skills,
-  })
+  }
 }

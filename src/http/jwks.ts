@@ -3,7 +3,7 @@ import type { SigningKeys } from '../core/signing.ts'
 import { fixed, kept, sendFixed } from './fixed-answers.ts'
 
 /** Where the keys are. */
-const jwksPath = '/.well-known/jwks.json'
+export const jwksPath = '/.well-known/jwks.json'
 
 /** The keys that its signatures are checked with (RFC 7517), where there are any. Pages of any origin may read them. */
 export function jwksRoute (app: FastifyInstance, { published }: SigningKeys): void {
