@@ -50,7 +50,7 @@ import agent_handoff, importlib.metadata as m, pathlib, typing
 from agent_handoff import types
 assert typing.is_typeddict(types.Passed) and typing.get_type_hints(types.PassMembers)
 print(m.version("agent-handoff"), m.requires("agent-handoff"), (pathlib.Path(agent_handoff.__file__).parent / "py.typed").exists())`
-  t.equal((await run(own, ['-c', check], { cwd: one })).stdout, `${version} None True\n`)
+  t.equal((await run(own, ['-c', check], { cwd: one })).stdout, `${version} ['cryptography>=38; extra == "verify"'] True\n`)
   await run(own, ['-m', 'pip', 'uninstall', '--yes', '--disable-pip-version-check', 'agent-handoff'])
   t.equal(await run(own, ['-c', 'import agent_handoff'], { cwd: one }).then(() => 'still there', () => 'gone'), 'gone', 'its RECORD names all of it')
 })

@@ -77,8 +77,8 @@ function meant (error: HandoffError): boolean {
   return isHandoffError(error, 'timeout') || error.code === 'already_caught' || other === code
 }
 
-t.test('the codes of errors are those of the table, and four of the client’s own', async t => {
-  const own = ['connection_failed', 'timeout', 'aborted', 'key_unavailable'] as const
+t.test('the codes of errors are those of the table, four of the client’s own, and those of signatures', async t => {
+  const own = ['connection_failed', 'timeout', 'aborted', 'key_unavailable', 'unsigned', 'unknown_key', 'signature', 'issuer', 'handoff', 'digest'] as const
   const all: Record<HandoffErrorCode, true> = Object.fromEntries([...Object.keys(errorTable), ...own].map(code => [code, true])) as Record<ErrorCode | typeof own[number], true>
   const back: Record<ErrorCode | typeof own[number], true> = all
   t.equal(Object.keys(back).length, Object.keys(errorTable).length + own.length)

@@ -1,10 +1,15 @@
-import { execFileSync } from 'node:child_process'
+import { execFile, execFileSync } from 'node:child_process'
+import { generateKeyPairSync } from 'node:crypto'
+import { symlink } from 'node:fs/promises'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { compactVerify, createLocalJWKSet } from 'jose'
 import t from 'tap'
-import { testApp } from '../helpers/app.ts'
+import { secrets, testApp } from '../helpers/app.ts'
+import { clientTest } from '../helpers/client.ts'
 import { commandsUnder } from '../helpers/pages.ts'
 import { scratchDir } from '../helpers/processes.ts'
+import { projectRoot } from '../helpers/service.ts'
 
 /** The commands of docs/signatures.md make keys that the service takes. */
 
@@ -30,4 +35,16 @@ t.test('a key, and another one after it', { skip: !openssl && 'there is no opens
   t.equal(jwks.keys.length, 2)
   const { payload } = await compactVerify(approval.signature, createLocalJWKSet(jwks))
   t.equal(JSON.parse(Buffer.from(payload).toString()).handoff_id, id)
+})
+
+t.test('the command says whether a person approved what it has caught', async t => {
+  const SIGNING_KEY = generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
+  const { address, call, pass } = await clientTest(t, { SIGNING_KEY })
+  const cwd = await scratchDir(t)
+  await symlink(join(projectRoot, 'dist/cli/main.js'), join(cwd, 'handoff'))
+  const id = await pass({ require_human: true })
+  await call('approver', 'POST', `/api/approve/${id}`, { note: 'yes' })
+  const env = { PATH: `${cwd}:${process.env.PATH}`, HANDOFF_URL: address, HANDOFF_KEY: secrets.bob, ID: id }
+  const { stdout } = await promisify(execFile)('bash', ['-euc', commandsUnder('docs/signatures.md', 'By the clients')], { cwd, env })
+  t.match(stdout, new RegExp(`^iss +${address}\nhandoff_id +${id}\n[^]*\nnote +yes\n$`))
 })

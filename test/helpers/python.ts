@@ -29,10 +29,15 @@ export async function passesInPython (t: Test, names: readonly string[], env: Re
   const count = 40
   const tenant = await tenants(t, { EVENTS_RETENTION: '3600', WEBHOOK_SECRET: 'a-secret-for-webhooks-0123456789', ...env }, count)
   const all = Array.from({ length: count }, tenant)
+  await passesUnittest(t, python, names, { HANDOFF_URL: all[0]!.address, HANDOFF_TENANTS: JSON.stringify(all.map(({ secrets }) => secrets)) })
+}
+
+/** Runs files of src/clients/python/tests in this environment; each test is an assertion. */
+export async function passesUnittest (t: Test, python: string, names: readonly string[], env: Record<string, string>): Promise<void> {
   const child = spawn(python, ['-m', 'unittest', '-v', ...names.map(name => `tests.${name}`)], {
     cwd: pythonRoot,
     stdio: ['ignore', 'inherit', 'pipe'],
-    env: { ...withoutTap(), PYTHONDONTWRITEBYTECODE: '1', HANDOFF_URL: all[0]!.address, HANDOFF_TENANTS: JSON.stringify(all.map(({ secrets }) => secrets)) },
+    env: { ...withoutTap(), PYTHONDONTWRITEBYTECODE: '1', ...env },
   })
   t.teardown(() => child.kill())
   const [said, [code]] = await Promise.all([text(child.stderr), once(child, 'exit')])

@@ -2,9 +2,13 @@ import type { CallOptions } from './call.ts'
 import { InboxDefinition, bodyTo, handoffOf, resultFor, statusOf } from './inbox-definition.ts'
 import type { HandoffOf, PassTo, ResultOf, StatusOf } from './inbox-definition.ts'
 import { Operations } from './operations.ts'
+import { settingsOf } from './settings.ts'
+import type { ClientOptions } from './settings.ts'
 import { SchemaMismatch } from './standard-schema.ts'
 import { failureOf } from './types.ts'
 import type { Handoff, PassBody, Passed, Settled, Status } from './types.ts'
+import { DecisionVerifier } from './verify.ts'
+import type { SignedDecision, VerifyOptions } from './verify.ts'
 import { waitFor, waitForAll } from './wait.ts'
 import type { WaitForAllOptions, WaitForOptions } from './wait.ts'
 import { work } from './work.ts'
@@ -12,6 +16,23 @@ import type { Handler, Served, WorkContext, WorkOptions } from './work.ts'
 
 /** A client of the Agent Handoff Service: its operations, and helpers that combine them. */
 export class HandoffClient extends Operations {
+  readonly #verifier: DecisionVerifier
+
+  constructor (options: ClientOptions = {}) {
+    super(options)
+    this.#verifier = new DecisionVerifier(settingsOf(options))
+  }
+
+  /**
+   * Checks that a person approved exactly what was caught, by the signature of the decision and the answer's own text.
+   * It takes an answer of `catch`, `catchNext`, `work` or `approvals.get`.
+   * @returns what was signed
+   * @throws {HandoffError} `unsigned`, `unknown_key`, `signature`, `issuer`, `handoff`, `digest` or `rejected`
+   */
+  async verifyApproval (caught: { readonly text: string }, options: VerifyOptions = {}): Promise<SignedDecision> {
+    return await this.#verifier.verify(caught.text, options)
+  }
+
   /**
    * Waits for as long as it takes until the handoff is caught, or has ended in any way; by default across all its
    * attempts.

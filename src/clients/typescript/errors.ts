@@ -26,8 +26,15 @@ interface ErrorDetails {
   cause?: unknown
 }
 
-/** The API's codes (docs/api.md has the table), and those of calls that the service didn't answer. */
-export type HandoffErrorCode = ErrorCode | 'connection_failed' | 'timeout' | 'aborted' | 'key_unavailable'
+/** Why `verifyApproval` doesn't rely on a decision. */
+export type SignatureFault = 'unsigned' | 'unknown_key' | 'signature' | 'issuer' | 'handoff' | 'digest' | 'rejected'
+
+/**
+ * The API's codes (docs/api.md has the table), those of calls that the service didn't answer, and those of
+ * `verifyApproval`.
+ */
+export type HandoffErrorCode =
+  ErrorCode | 'connection_failed' | 'timeout' | 'aborted' | 'key_unavailable' | SignatureFault
 
 /**
  * Any error of a call. `code` is one of the API's (docs/api.md has the table), or one of these: `connection_failed` (no

@@ -74,6 +74,15 @@ export function * memberTexts (json: string): Generator<[name: string, text: str
   for (const [written, text] of members(json)) yield [JSON.parse(`"${written}"`) as string, text]
 }
 
+/** Where each member of a JSON object stands, from its name's quote to its value's end, and its name. */
+export function memberSpans (json: string): Array<{ name: string, from: number, to: number }> {
+  return [...parts(json)].map(([from, to]) => {
+    const start = json.indexOf('"', from)
+    const name = JSON.parse(json.slice(start, stringEnd(json, start))) as string
+    return { name, from: start, to: from + json.slice(from, to).trimEnd().length }
+  })
+}
+
 /** The members of a JSON object: each name as it is written between its quotes, and the value's text. */
 function * members (json: string): Generator<[name: string, text: string]> {
   for (const [from, to] of parts(json)) {

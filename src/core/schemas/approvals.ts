@@ -2,8 +2,8 @@ import { Type } from '@sinclair/typebox'
 import type { Static } from '@sinclair/typebox'
 import { shownOn } from '../members.ts'
 import { inboxPattern, statuses } from '../model.ts'
-import { approval, createdAt, expiresAt, handoffId, wantedLabels } from './handoffs.ts'
 import { fileUrls } from './files.ts'
+import { approval, attempt, createdAt, expiresAt, handoffId, wantedLabels } from './handoffs.ts'
 import { nullable, pageOf, pageQuery, scheduled } from './parts.ts'
 
 /** The schemas of what people see and decide. */
@@ -81,6 +81,7 @@ export const inspectAnswer = Type.Object({
   })),
   ...onInspection,
   file_urls: fileUrls('files'),
+  ...attempt,
   ...scheduled,
 }, { description: 'The complete handoff.' })
 

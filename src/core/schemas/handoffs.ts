@@ -117,7 +117,7 @@ export const approval = Type.Object({
 })
 
 /** On catch and status, from the second attempt on. */
-const attempt = {
+export const attempt = {
   attempt: Type.Optional(Type.Integer({ minimum: 2, description: 'Number of this attempt.', examples: [2] })),
   reissue_of: Type.Optional(Type.String({ description: 'Id of the previous attempt.', examples: [exampleId] })),
 }

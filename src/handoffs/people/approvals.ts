@@ -14,8 +14,8 @@ import type { Reads } from '../../store/reads.ts'
 import type { Seen } from '../../store/replies.ts'
 import type { Requester } from '../../store/requester.ts'
 import {
-  agreedMembers, alreadyDecided, approvalText, digestText, membersText, payloadMembers, placeOf, refusal,
-  scheduleMembers, spliceAnswer, termsOn
+  agreedMembers, alreadyDecided, approvalText, attemptMembers, digestText, membersText, payloadMembers, placeOf,
+  refusal, scheduleMembers, spliceAnswer, termsOn
 } from '../lifecycle/answers.ts'
 import { withoutQuery } from '../lifecycle/callback.ts'
 import { urlsMember } from '../lifecycle/files.ts'
@@ -246,6 +246,8 @@ export function inspectionText (
       callback: { url: withoutQuery(callback.url), result: record.extra.callback?.withResult === true }
     },
     digest: digestText(digest),
+    // Who checks a signature needs to know that it may be of an earlier attempt.
+    ...decision?.signature !== undefined && attemptMembers(record),
     ...scheduleMembers(record)
   }
   return spliceAnswer(`{"handoff_id":"${id}","status":"${statusAt(record, now)}",`, payload ?? freed,

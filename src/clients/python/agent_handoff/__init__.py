@@ -17,6 +17,7 @@ from .client import Client
 from ._shapes import SchemaMismatch
 from .errors import HandoffError, WebhookVerificationError
 from .inboxes import InboxDefinition, define_inbox
+from .signatures import Jwks, SignedDecision
 from .webhooks import verify_webhook
 
 if TYPE_CHECKING:
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Answer", "Answers", "Approvals", "AsyncClient", "AsyncContext", "Client", "Context", "HandoffError",
-    "InboxDefinition", "RawJson", "SchemaMismatch", "WebhookVerificationError", "define_inbox", "verify_webhook",
+    "InboxDefinition", "Jwks", "RawJson", "SchemaMismatch", "SignedDecision", "WebhookVerificationError",
+    "define_inbox", "verify_webhook",
 ]
 
 if not TYPE_CHECKING:

@@ -141,6 +141,11 @@ def member_text(text: str, name: str) -> str | None:
     return found
 
 
+def member_spans(text: str) -> list[tuple[str, int, int]]:
+    """The name of each member of a JSON object, and where it stands, from the name's quote to the value's end."""
+    return [(_scan(text, start)[0], start, end) for start, end in _parts(text, True)]
+
+
 def _parts(text: str, named: bool) -> Iterator[tuple[int, int]]:
     """Where the members of an object, or the elements of an array, begin and end. The JSON must be valid."""
     at = _skip(text, _skip(text, 0) + 1)

@@ -56,6 +56,10 @@ class _Fixed(Authorization):
         return self._authorization
 
 
+#: For what needs no key.
+WITHOUT_KEY: Authorization = _Fixed(None)
+
+
 def authorization_of(key: KeySource | None, key_file: KeyFile | None) -> Authorization:
     """The first that is there: a key, a file, HANDOFF_KEY, HANDOFF_KEY_FILE.
 

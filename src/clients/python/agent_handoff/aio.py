@@ -29,8 +29,10 @@ if TYPE_CHECKING:
     from . import types as t
     from ._aio_key import AsyncKeySource
     from ._call import CallOptions
+    from ._json import Answer
     from ._key import KeyFile
     from ._operations import JsonObject
+    from .signatures import Jwks, SignedDecision
 
 Output = Mapping[str, Any] | RawJson | None
 #: Does the work. It returns the output, an object or nothing; what it raises fails the handoff.
@@ -98,6 +100,12 @@ class AsyncClient(AsyncOperations):
         )
         super().__init__(client, given if isinstance(given, LoopKey) else None)
         self._workers: builtins.list[Registered] = []
+
+    async def verify_approval(
+        self, caught: Answer, *, jwks: Jwks | None = None, issuer: str | None = None, **options: Unpack[CallOptions]
+    ) -> SignedDecision:
+        """Checks that a person approved exactly what was caught. It needs ``agent_handoff[verify]``."""
+        return await self._run(lambda: self._client.verify_approval(caught, jwks=jwks, issuer=issuer, **options))
 
     async def aclose(self) -> None:
         """Closes the connections that are kept."""

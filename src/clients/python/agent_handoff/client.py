@@ -10,6 +10,7 @@ from ._events import Reader, read_events
 from ._operations import Operations
 from ._wait import wait_for, wait_for_all
 from .inboxes import R, InboxDefinition, served_by
+from .signatures import Jwks, SignedDecision, Verifier
 from .worker import Handler, OnEnd, OnError, Registered, Served, Worker, no_coroutine, run_all
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from . import types as t
     from ._call import CallOptions
+    from ._json import Answer
     from ._key import KeyFile, KeySource
     from ._lease import Context
     from .errors import HandoffError
@@ -50,6 +52,21 @@ class Client(Operations):
         """
         super().__init__(base_url, key, key_file, retry_for, attempt_timeout, ssl_context)
         self._workers: builtins.list[Registered] = []
+        self._verifier = Verifier(self._settings)
+
+    def verify_approval(
+        self, caught: Answer, *, jwks: Jwks | None = None, issuer: str | None = None, **options: Unpack[CallOptions]
+    ) -> SignedDecision:
+        """Checks that a person approved exactly what was caught. It needs ``agent_handoff[verify]``.
+
+        ``caught`` is an answer of ``catch``, ``catch_next`` or ``approvals.get``, or what a handler gets. It returns
+        what was signed, or raises HandoffError with the code ``unsigned``, ``unknown_key``, ``signature``, ``issuer``,
+        ``handoff``, ``digest`` or ``rejected``. ``jwks`` are the keys that count, by default those that the service
+        publishes; ``issuer`` is the service's address as its BASE_URL says it, by default this client's.
+
+        >>> client.verify_approval(client.catch(id))["decided_by"]
+        """
+        return self._verifier.verify(caught, jwks, issuer, options)
 
     def close(self) -> None:
         """Closes the connections that are kept. What is under way goes on; a further call raises RuntimeError."""

@@ -59,6 +59,7 @@ export const calls = {
   decisions: async options => (await import('./inboxes.ts')).decisions(options),
   approve: (options, id) => ask(options, client => client.approvals.approve(id, given(options, 'note')), plain),
   reject: (options, id) => ask(options, client => client.approvals.reject(id, options.note), plain),
+  verify: async (options, file) => (await import('./verify.ts')).verify(options, file),
 } satisfies Record<string, CommandCall>
 
 export type Call = keyof typeof calls

@@ -12,6 +12,12 @@ const usual = 'http://127.0.0.1:8080'
 /** Where a command goes, and the key that belongs there, or the file that has it. */
 export type Destination = { baseUrl: string } & ({ key: string } | { keyFile: string })
 
+/** Where a command goes that needs no key. @throws {TypeError} for what is no address */
+export function serviceAddress (url: string | undefined): string {
+  const { HANDOFF_URL, DATA_DIR = '.data' } = process.env
+  return normalBaseUrl(url ?? (HANDOFF_URL || localAddress(DATA_DIR) || usual))
+}
+
 /**
  * Where a command goes, and the key that belongs there: HANDOFF_KEY, or else what HANDOFF_KEY_FILE names, belongs to
  * HANDOFF_URL (to `url` where that is unset), the agent's key of an `npm start` to the address that it wrote beside it,
@@ -23,7 +29,7 @@ export type Destination = { baseUrl: string } & ({ key: string } | { keyFile: st
 export function destinationOf (url: string | undefined): Destination {
   const { HANDOFF_URL, HANDOFF_KEY, HANDOFF_KEY_FILE, DATA_DIR = '.data' } = process.env
   const local = localAddress(DATA_DIR)
-  const baseUrl = normalBaseUrl(url ?? (HANDOFF_URL || local || usual))
+  const baseUrl = serviceAddress(url)
   const isHome = !HANDOFF_URL || url === undefined || isSame(HANDOFF_URL, baseUrl)
   // Read from a file, it may have a byte order mark in front, and a line break behind it.
   const given = HANDOFF_KEY?.trim()

@@ -292,6 +292,16 @@ const definitions: Record<Call, Definition> = {
   reject: {
     description: 'reject a handoff (with an approver’s key)', arguments: [id], required: ['--note <text>', 'why']
   },
+  verify: {
+    description: 'check that a person approved what was caught, by the decision’s signature (without a key)',
+    arguments: [
+      ['<file>', 'what catch printed with --json, or the answer of GET /api/approvals/:id; - for standard input']
+    ],
+    options: [
+      ['--jwks <json>', `the keys that count: ${object}; by default those of the service`, parseObject],
+      ['--issuer <url>', 'the service’s own address, as BASE_URL says it; by default where this command asks'],
+    ],
+  },
 }
 
 const url: Option = [
