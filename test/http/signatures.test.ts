@@ -7,6 +7,7 @@ import t from 'tap'
 import { callerOf } from '../../src/core/model.ts'
 import { testApp } from '../helpers/app.ts'
 import type { TestApp } from '../helpers/app.ts'
+import { form, own, shown, signedIn, textOf } from '../helpers/forms.ts'
 import { keepSecret } from '../helpers/log-sink.ts'
 import { isProblem } from '../helpers/problems.ts'
 import { scratchDir } from '../helpers/processes.ts'
@@ -152,6 +153,17 @@ t.test('forgetting a decision’s texts forgets its signature, which has the not
   t.match(item, { state: 'approved', note: null, task: null })
   t.notOk('signature' in item)
   t.strictSame(await service.store.decisions.forget(place), { decisions: 1, texts: 0 })
+})
+
+t.test('a decision on the page is signed and confirmed, and the page says so', async t => {
+  const cookie = await signedIn(service)
+  const id = await service.pass({ require_human: true, task: 'on the page' })
+  const { created_at: createdAt, digest } = await shown(service, id, cookie)
+  const pressed = await service.app.inject(form(`/approvals/${id}/approve`, { note: 'ok', created_at: createdAt, digest }, { ...own, cookie }))
+  t.equal(pressed.statusCode, 303)
+  const { approval } = (await call('alice', 'GET', `/api/status/${id}`)).json()
+  t.match(JSON.parse((await claimsOf(approval.signature, await jwksOf(service))).text), { handoff_id: id, confirmed: true, state: 'approved', note: 'ok', digest: approval.digest })
+  t.match(textOf((await service.app.inject({ url: `/approvals/${id}`, headers: { cookie } })).body), 'A decision is final, and this one is signed.')
 })
 
 t.test('as a file decisions have a column for it', async t => {

@@ -2,6 +2,31 @@ import type { Mutated } from '../mutants.ts'
 
 export const clients: readonly Mutated[] = [
   {
+    file: 'src/clients/typescript/verify.ts',
+    tests: ['client/signatures'],
+    changes: [
+      ["if (typeof approval.signature !== 'string') throw", 'if (approval.signature === undefined) throw'],
+      ["alg !== 'EdDSA' ||", ''],
+      ["typ !== 'handoff-approval+jws' ||", ''],
+      ['|| crit !== undefined', ''],
+      ["if (!await crypto.subtle.verify('Ed25519', key, signature, signed)) throw", 'if (signature.length !== 64) throw'],
+      ['(approval[name] ?? null) !== claims[name]', 'false'],
+      ['if (claims.iss !== issuer) throw', 'if (!claims.iss.startsWith(issuer) && !issuer.startsWith(claims.iss)) throw'],
+      ['approval.digest !== claims.digest ||', ''],
+      ['|| await contentDigest(text) !== claims.digest', ''],
+      ["if (claims.state !== 'approved') throw", "if (claims.state === 'approved' && false) throw"],
+      ["key.crv === 'Ed25519' &&\n    (key.use ?? 'sig') === 'sig'", "key.crv === 'Ed25519'"],
+      ['(shown.to ?? null) !== signed.to ||', ''],
+      ['(shown.passed_by ?? passedBy) !== passedBy', 'false'],
+      ['return shown.created_at === signed.created_at', 'return true'],
+      ['shown.reissue_of === id ||', 'attempt > 1 ||'],
+      ['attempt > 2 && String(shown.handoff_id).slice(0, 3) === id.slice(0, 3)', 'attempt > 2'],
+      ['new Set(names).size !== names.length ||', ''],
+      ['const withoutKey = { read: async () => undefined }\n', 'const withoutKey = undefined as never\n'],
+      ['performance.now() - known.at < age', 'false'],
+    ],
+  },
+  {
     file: 'src/clients/typescript/call.ts',
     tests: [
       'client/retries', 'client/outcomes', 'client/operations', 'client/crossings', 'client/exchanges',

@@ -152,6 +152,16 @@ export const handoffs: readonly Mutated[] = [
     ],
   },
   {
+    file: 'src/core/signing.ts',
+    tests: ['config', 'http/signatures'],
+    changes: [
+      ["pem.replace(onePublic, '').trim() !== ''", 'false'],
+      ["key.asymmetricKeyType === 'ed25519' ? key : null", 'key'],
+      ['JSON.stringify({ crv, kty, x })', 'JSON.stringify({ kty, crv, x })'],
+      ['new Map(all.map(key => [key.kid, key])).values()', 'all'],
+    ],
+  },
+  {
     file: 'src/handoffs/people/signer.ts',
     tests: ['http/signatures'],
     changes: [

@@ -118,10 +118,11 @@ function standing (caller: Caller, one: ToRead): string | null {
 }
 
 /** The decision: by whom, when, and with which note. */
-export function verdictLine (caller: Caller, approval: string, { by, at, note }: Decision): string {
+export function verdictLine (caller: Caller, approval: string, { by, at, note, signature }: Decision): string {
   const text = JSON.parse(note) as string | null
   const what = approval === 'rejected' ? 'rejected' : 'approved'
-  return html`<p><strong>${nameOf(by, caller)} ${what} this</strong> !${dateTag(at)}. A decision is final.</p>
+  const end = signature === undefined ? 'A decision is final.' : 'A decision is final, and this one is signed.'
+  return html`<p><strong>${nameOf(by, caller)} ${what} this</strong> !${dateTag(at)}. ${end}</p>
 !${text === null ? '' : quote('Note', text)}`
 }
 
