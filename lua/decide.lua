@@ -10,9 +10,9 @@
 --       empty for a key  10 who signed in by an issuer, JSON members in base64url; empty for others
 --       11 what a sealed note is bound to: the id of the first attempt, as far as the call knows; - for one that
 --       isn't sealed
---       12 for which moment the decision was signed (ms), when the handoff that was signed was passed (ms), its field h,
---       and the signature, a space before each; empty where decisions aren't signed  13 the note, JSON text; null for
---       none
+--       12 for which moment the decision was signed (ms), when the handoff that was signed was passed (ms), its field
+--       h, and the signature, a space before each; empty where decisions aren't signed
+--       13 the note, JSON text; null for none
 -- Replies: {'approved', decided} {'rejected', decided}   from now on
 --          {'replayed', decided}                     the same operation decided this before; nothing changed
 --          {'not_found'}

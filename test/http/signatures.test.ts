@@ -188,6 +188,27 @@ t.test('the keys are public, the present one first, and cacheable', async t => {
   await claimsOf(approval.signature, { keys })
 })
 
+t.test('where texts are sealed the signature is too, and its answers are as ever', async t => {
+  const PAYLOAD_KEYS = `one:${Buffer.alloc(32, 1).toString('base64')}`
+  const sealing = await testApp(t, { ...signing, PAYLOAD_KEYS })
+  const id = await sealing.pass({ require_human: true, to: 'box', max_attempts: 2, retry_delay: 0 })
+  const { digest } = (await sealing.call('approver', 'GET', `/api/approvals/${id}`)).json()
+  const { approval } = (await sealing.call('approver', 'POST', `/api/approve/${id}`, { note: 'ok', digest })).json()
+  t.match(JSON.parse((await claimsOf(approval.signature, await jwksOf(sealing))).text), { handoff_id: id, digest, confirmed: true, note: 'ok' })
+  t.strictSame((await sealing.call('alice', 'GET', `/api/status/${id}`)).json().approval, approval)
+  t.equal((await sealing.call('approver', 'GET', '/api/decisions')).json().items[0].signature, approval.signature)
+  t.notMatch(JSON.stringify(await sealing.dump()), approval.signature.split('.')[1], 'the note isn’t readable in Redis')
+  await sealing.call('bob', 'GET', `/api/catch/${id}`)
+  const { reissued_as: next } = (await sealing.call('bob', 'POST', `/api/fail/${id}`, { error: { message: 'x' } })).json()
+  t.strictSame((await sealing.call('bob', 'GET', `/api/catch/${next}`)).json().approval, approval)
+
+  const locked = await testApp(t, { ...signing, PAYLOAD_KEYS: `two:${Buffer.alloc(32, 2).toString('base64')}` }, { prefix: sealing.prefix })
+  isProblem(t, await locked.call('approver', 'POST', `/api/approve/${id}`), 409, 'already_decided')
+  const waiting = await sealing.pass({ require_human: true })
+  isProblem(t, await locked.call('approver', 'POST', `/api/approve/${waiting}`), 503, 'payload_locked')
+  t.equal((await sealing.call('alice', 'GET', `/api/status/${waiting}`)).json().approval.state, 'waiting', 'nothing is decided without a signature')
+})
+
 t.test('without a key nothing is read, and nothing is there', async t => {
   const without = await testApp(t, { BASE_URL })
   isProblem(t, await without.app.inject('/.well-known/jwks.json'), 404, 'not_found')

@@ -25,9 +25,8 @@ export class DecisionSigner {
   }
 
   /** Signs for the moment of that read. Those who verify know these members in this order. */
-  sign (
-    { tenant, id }: HandoffPlace, { now, record, digest, field }: Undecided, { caller, verdict, note, confirmed }: ToSign
-  ): Signed {
+  sign ({ tenant, id }: HandoffPlace, undecided: Undecided, { caller, verdict, note, confirmed }: ToSign): Signed {
+    const { now, record, digest, field } = undecided
     const { createdAt, passedBy, extra } = record
     const { subject: of } = caller
     const members = {

@@ -80,7 +80,7 @@ function ask ({ keys, tag }: Real, db: Database, random: Random, now: number, is
   const { s: record = '', x: extra = '' } = db.content(keys.handoff(tag, `acme:${id}`), 'hash') ?? {}
   const seen = { createdAt: random.pick([undefined, Number(record.split(' ')[2] ?? 2), 1]), digest: random.pick([undefined, undefined, 'd1', 'd2']) }
   const signed = random.pick([null, null, {
-    at: now - random.pick([-1, 0, 1, 2000, 2001]), createdAt: seen.createdAt ?? Number(record.split(' ')[2] ?? 2), digest: random.pick(['', 'd1', 'd2']), signature: 'a.b.c'
+    at: now - random.pick([-1, 0, 1, 2000, 2001]), createdAt: seen.createdAt ?? Number(record.split(' ')[2] ?? 2), field: random.pick(['', 'd1', 'd2']), digest: '', signature: 'a.b.c'
   }])
   const outbox = db.content(keys.outbox(tag, 'acme'), 'list') ?? []
   const number = outbox.length === 0 ? '0' : random.pick([...outbox, '0 ']).split(' ')[0]!
