@@ -217,7 +217,7 @@ export async function buildApp (
     log.error({ err: error }, 'noting the workers failed'))
   app.addHook('onClose', async () => await workers.close())
   const inboxSettings = new InboxSettingsService(store.inboxes, reads, workers)
-  const explanations = new Explanations(store.listeners, inboxSettings, workers)
+  const explanations = new Explanations(store.listeners, inboxSettings, workers, store.payloadKeyNotes)
   const schemas = new ResultSchemas()
   app.addHook('onClose', async () => schemas.close())
   const after = new AfterService(store.handoffs, store.dependents, reads)

@@ -92,6 +92,7 @@ async function serve (
   store.indexer.start()
   app.inboxRounds.start()
   store.relayRound?.start()
+  store.payloadKeyNotes.start()
   app.deliverer?.start()
   app.ticker.start()
   // So that the log has the reason even if /readyz isn't asked.

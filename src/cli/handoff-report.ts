@@ -280,7 +280,8 @@ function waitsOf (store: Store, { id, tenant, record, now }: Found): Promise<Wai
   const reads = new Reads()
   const workers = new WorkerService(store.listeners, reads, () => {})
   const inboxes = new InboxSettingsService(store.inboxes, reads, workers)
-  return new Explanations(store.listeners, inboxes, workers).of({ tenant, id, tag: tagOf(id) }, record, now)
+  const explanations = new Explanations(store.listeners, inboxes, workers, store.payloadKeyNotes)
+  return explanations.of({ tenant, id, tag: tagOf(id) }, record, now)
 }
 
 /**

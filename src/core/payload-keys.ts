@@ -111,20 +111,35 @@ export class PayloadKeys {
   readonly #byName: ReadonlyMap<string, PayloadKey>
   /** By key, tenant and hour. */
   readonly #subkeys = new Map<string, Buffer>()
-  readonly #onLocked: (name: string) => void
-  readonly #onBroken: (kid: string) => void
+  /** Told of texts that can't be opened, by the name of the key that isn't here, or by the kid of the one that is. */
+  readonly #trouble: Array<Record<'locked' | 'broken', (key: string) => void>> = []
 
   /** @param keys the first seals, all open */
-  constructor (
-    keys: readonly PayloadKey[] = [], onLocked: (name: string) => void = () => {},
-    onBroken: (kid: string) => void = () => {}
-  ) {
+  constructor (keys: readonly PayloadKey[] = []) {
     this.#keys = keys
     this.writes = keys[0]?.name
     this.names = keys.map(({ name }) => ` ${name}`).join('') + ' '
     this.#byName = new Map(keys.map(key => [key.name, key]))
-    this.#onLocked = onLocked
-    this.#onBroken = onBroken
+  }
+
+  /** The keys as others may know them; the first one seals. */
+  get known (): Array<Pick<PayloadKey, 'name' | 'kid'>> {
+    return this.#keys.map(({ name, kid }) => ({ name, kid }))
+  }
+
+  has (name: string): boolean {
+    return this.#byName.has(name)
+  }
+
+  /** From now on it is told of each text that can't be opened. */
+  tell (trouble: Record<'locked' | 'broken', (key: string) => void>): void {
+    this.#trouble.push(trouble)
+  }
+
+  /** The error for a text whose key isn't here. */
+  lacks (name: string): PayloadLocked {
+    for (const trouble of this.#trouble) trouble.locked(name)
+    return new PayloadLocked(name)
   }
 
   /** The sealed bytes; without a key, and for an empty text, the text itself. @param member what the text is */
@@ -186,10 +201,7 @@ export class PayloadKeys {
   #open (sealed: Buffer, place: Bound, member: string, isBeginning: boolean): Buffer {
     const name = sealed.toString('latin1', 1, 1 + nameLength)
     const key = this.#byName.get(name)
-    if (key === undefined) {
-      this.#onLocked(name)
-      throw new PayloadLocked(name)
-    }
+    if (key === undefined) throw this.lacks(name)
     try {
       const subkey = this.#subkey(key, place.tenant, sealed.readUInt32BE(1 + nameLength))
       if (sealed[0] === oneByte) return openPart(subkey, sealed.subarray(headBytes), name, place, member, 0, 1)
@@ -198,7 +210,7 @@ export class PayloadKeys {
       if (isBeginning) return first
       return Buffer.concat([first, openPart(subkey, sealed.subarray(secondAt), name, place, member, 1, 2)])
     } catch (error) {
-      this.#onBroken(key.kid)
+      for (const trouble of this.#trouble) trouble.broken(key.kid)
       throw new PayloadBroken(`the payload key ${key.kid} does not open a ${member} of ${place.origin}`, {
         cause: error
       })
@@ -284,6 +296,10 @@ export class Seal {
 
   tryText (member: SealedMember, sealed: Buffer | string | null): string | null {
     return this.#tried(() => sealed && this.openText(member, sealed))
+  }
+
+  lacks (name: string): PayloadLocked {
+    return this.#keys.lacks(name)
   }
 
   /** What stands in Redis for a value that is only compared there; see `PayloadKeys.marks`. */

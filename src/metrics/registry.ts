@@ -25,7 +25,7 @@ interface Sources {
   rounds: Pick<InboxRounds, 'figures'>
   streams: Pick<EventStreams, 'count'>
   store: Pick<Store, 'sweeper' | 'ready' | 'looks' | 'replaced' | 'scripts' | 'laneSizes' | 'fullRefusals' | 'events'
-    | 'relayRound'>
+    | 'relayRound' | 'payloadKeyNotes'>
   /** Null where webhooks are off. */
   deliverer: Pick<Deliverer, 'counts' | 'disabled' | 'callbacks'> | null
   ticks: ScheduleCounts
@@ -53,6 +53,7 @@ export function makeRegistry (sources: Sources): { registry: Registry, close: ()
   refusalFamilies(families, sources)
   if (sources.tokens !== null) tokenFamilies(families, sources.tokens)
   storeFamilies(families, sources)
+  payloadFamilies(families, sources.store)
   sweepFamilies(families, sources.store)
   webhookFamilies(families, sources)
   scheduleFamilies(families, sources)
@@ -277,6 +278,22 @@ function storeFamilies (families: Families, { store, isDraining }: Sources): voi
     labels: ['master', 'reason'],
   }, () => store.looks.flatMap(({ master, refuses }) =>
     allRefusals.map((reason): Sample => [{ master, reason }, refuses === reason ? 1 : 0])))
+}
+
+/** What this replica could not open of what was sealed (core/payload-keys.ts). */
+function payloadFamilies (families: Families, { payloadKeyNotes: { counts } }: Pick<Store, 'payloadKeyNotes'>): void {
+  const samples = (of: ReadonlyMap<string, number>) => () => [...of].map(([kid, count]): Sample => [{ kid }, count])
+  families.counter({
+    name: 'handoff_payloads_locked_total',
+    help: 'Texts that this replica could not decrypt because it lacks their payload key: its kid, or its name in ' +
+      'Redis where no replica has it.',
+    labels: ['kid'],
+  }, samples(counts.locked))
+  families.counter({
+    name: 'handoff_payloads_broken_total',
+    help: 'Texts that their payload key did not decrypt: somebody changed or copied them in Redis.',
+    labels: ['kid'],
+  }, samples(counts.broken))
 }
 
 /** Only the sweeping replica knows these numbers. The others report only that they don't sweep. */

@@ -1,4 +1,4 @@
-import { PayloadLocked, TooLarge } from '../core/errors.ts'
+import { TooLarge } from '../core/errors.ts'
 import { PayloadKeys, Seal } from '../core/payload-keys.ts'
 import type { Caught } from './handoffs.ts'
 import { readCaught } from './handoffs.ts'
@@ -299,7 +299,7 @@ export class Inboxes {
 function readTake (reply: unknown, payloadKeys: PayloadKeys): TakeReply {
   const [outcome, more, ...parts] = tagged(reply)
   if (outcome === 'larger') throw new TooLarge()
-  if (outcome === 'locked') throw new PayloadLocked(String(more))
+  if (outcome === 'locked') throw payloadKeys.lacks(String(more))
   if (more === undefined) return { outcome: outcome as 'closed' }
   const items: TakenHandoff[] = []
   for (let at = 0; at < parts.length; at += partsAnItem) {

@@ -219,7 +219,7 @@ export class Indexer {
   }
 
   #scan (tag: string, cursor: string): Promise<[string, ...unknown[]]> {
-    const texts = [cursor, this.#keyNames.anyHandoff(), String(sizes.scanned)]
+    const texts = [cursor, this.#keyNames.pattern('handoffs'), String(sizes.scanned)]
     return this.#lanes.call({ script: this.#scripts.scan, tag, keys: [], texts, decode: tagged })
   }
 

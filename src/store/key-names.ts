@@ -32,9 +32,9 @@ export class KeyNames {
     return `${this.partition(tag)}h:${member}`
   }
 
-  /** The keys of all handoffs, as a pattern of Redis's. */
-  anyHandoff (): string {
-    return `${this.#prefix.replace(/[*?[\]\\]/g, '\\$&')}:{*}:h:*`
+  /** The keys of all handoffs, or of all that lies in partitions, as a pattern of Redis's. */
+  pattern (of: 'handoffs' | 'all'): string {
+    return `${this.#prefix.replace(/[*?[\]\\]/g, '\\$&')}:{*}:${of === 'handoffs' ? 'h:' : ''}*`
   }
 
   /** A handoff's dependents (lua/lib/after.lua). */
@@ -344,10 +344,7 @@ export class KeyNames {
     return `${this.partition(tag)}r:${tenant}:${agent}`
   }
 
-  /**
-   * The lease of the replica that sweeps. Version 0.2.0 has another one, `sweeper`, and its sweep doesn't know the
-   * tenants' indexes: while both versions run, one replica of each sweeps.
-   */
+  /** The lease of the replica that sweeps; 0.2.0 has another one, since its sweep doesn't know the tenants' indexes. */
   sweeper (tag: string): string {
     return `${this.partition(tag)}sweeps`
   }
@@ -355,6 +352,11 @@ export class KeyNames {
   /** The lease of the replica of version 0.2.0 that sweeps. */
   formerSweeper (tag: string): string {
     return `${this.partition(tag)}sweeper`
+  }
+
+  /** Which payload keys the replicas have, by replica. */
+  payloadKeys (tag: string): string {
+    return `${this.partition(tag)}payload-keys`
   }
 
   /**

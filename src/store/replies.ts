@@ -1,4 +1,4 @@
-import { PayloadLocked, Unavailable } from '../core/errors.ts'
+import { Unavailable } from '../core/errors.ts'
 import { members } from '../core/members.ts'
 import { isStatus, noExtra, personMembers } from '../core/model.ts'
 import type { Approval, Ask, AskState, Decision, Extra, HandoffRecord } from '../core/model.ts'
@@ -48,7 +48,7 @@ const ofNewerVersion = 'a newer version of the service wrote this handoff; a rep
 export function readRefusal<Code extends string> (
   [outcome, now, record, extra, decision]: unknown[], seal: Seal
 ): RefusedReply<Code> {
-  if (outcome === 'locked') throw new PayloadLocked(String(now))
+  if (outcome === 'locked') throw seal.lacks(String(now))
   return { outcome: outcome as Code, seen: now === undefined ? null : readSeen(now, record, extra, decision, seal) }
 }
 

@@ -16,7 +16,9 @@ const ofDurability = ['WAIT'] as const
  * Only operators run these scripts (cli/), with rights of their own. So a compromised service can't make or revoke
  * keys.
  */
-const ofOperators = new Set<ScriptName>(['key-create', 'key-list', 'key-change', 'limit-set', 'token-block'])
+const ofOperators = new Set<ScriptName>([
+  'key-create', 'key-list', 'key-change', 'limit-set', 'token-block', 'payload-count'
+])
 
 /** These run only where events are on. */
 const ofEvents = new Set<ScriptName>(['relay', 'outbox', 'trim', 'feed', 'excerpt', 'webhook-create', 'webhook-list',

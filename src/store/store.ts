@@ -7,6 +7,8 @@ import { Cards } from './cards.ts'
 import { Checks, lookAtRedis, memoryOf } from './health.ts'
 import type { Look, Memory } from './health.ts'
 import { PayloadKeys } from '../core/payload-keys.ts'
+import { PayloadKeyNotes } from './payload-key-notes.ts'
+import { SealedTexts } from './sealed-texts.ts'
 import { ClusterMasters, OneMaster } from '../redis/masters.ts'
 import type { Masters } from '../redis/masters.ts'
 import { Decisions } from './decisions.ts'
@@ -111,6 +113,10 @@ export interface Store {
   relay: Relay
   /** Moves events that their own replica did not. The caller starts it. Null if events aren't relayed. */
   relayRound: RelayRound | null
+  /** Which payload keys the replicas have. The caller starts it. */
+  payloadKeyNotes: PayloadKeyNotes
+  /** Counts what payload keys sealed, for `handoff doctor`. */
+  sealedTexts: SealedTexts
   sweeper: Sweeper
   /** Puts what older versions wrote into lists that they don't know. The caller's to start. */
   indexer: Indexer
@@ -170,6 +176,7 @@ export function openStore (
   const replica = randomUUID()
   const masterOf = (tag: string) => masters.of(tag)?.name
   const leases = new Leases(lanes, scripts, replica, masterOf)
+  const payloadKeyNotes = new PayloadKeyNotes(lanes, scripts, keyNames, replica, { keys: payloadKeys, log })
   const round = new RelayRound(events, relay, leases, {
     tags,
     leaseKey: tag => keyNames.relay(tag),
@@ -259,6 +266,8 @@ export function openStore (
     mastersOf: (of = tags) => [...new Set(of.map(masterOf))].sort().join(' '),
     relay,
     relayRound: isRelayed ? round : null,
+    payloadKeyNotes,
+    sealedTexts: new SealedTexts(lanes, scripts, keyNames, masters),
     sweeper,
     indexer,
     masters,
@@ -273,6 +282,7 @@ export function openStore (
     fullRefusals: () => lanes.fullRefusals(),
     async close () {
       await sweeper.stop()
+      await payloadKeyNotes.stop()
       await indexer.stop()
       await dependents.stop()
       await round.stop()

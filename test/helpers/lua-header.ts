@@ -30,7 +30,7 @@ const keyShapes = new Set([
   shapes.handoff('tag', 'tenant:id'), shapes.due('tag', 'tenant'), shapes.tenants('tag'), shapes.waiting('tag', 'tenant'), shapes.decisions('tag', 'tenant'), shapes.decisionsOf('tag', 'tenant', 'id'),
   shapes.inbox('tag', 'tenant', 'inbox'), shapes.dependents('tag', 'tenant:id'), shapes.inboxes('tag'), shapes.listening('tag', 'tenant'), shapes.listeningAt('tag', 'tenant', 'replica'), shapes.ended('tag', 'tenant'), shapes.card('tag', 'tenant', 'inbox'), shapes.task('tag', 'tenant:id'), shapes.tasks('tag', 'tenant', 'inbox', 'agent'), shapes.run('tag', 'total', 'tenant', 'name:value'), shapes.run('tag', 'run', 'tenant', '*:agent'), shapes.runs('tag', 'tenant', 'name'), shapes.changedRuns('tag'), shapes.taken('tag', 'token'), shapes.request('tag', 'token'), shapes.sweeper('tag'), shapes.session('tag', 'digest'), shapes.search('tag', 'digest'),
   shapes.apiKey('tag', 'id'), shapes.apiKeys('tag'), shapes.apiKeysOver('tag'), shapes.apiKeysLog('tag'), shapes.limits('tag'), shapes.liveLimits('tag'), shapes.blockedTokens('tag'),
-  shapes.rate('tag', 'tenant', 'agent'), shapes.dataSet('tag'), shapes.dataSetReplaced('tag'),
+  shapes.rate('tag', 'tenant', 'agent'), shapes.dataSet('tag'), shapes.dataSetReplaced('tag'), shapes.payloadKeys('tag'),
   shapes.outbox('tag', 'tenant'), shapes.outboxes('tag'), shapes.feed('tag', 'tenant'), shapes.feedSince('tag', 'tenant'), shapes.relayed('tag', 'tenant'),
   shapes.callbackTenants('tag'), shapes.callbacks('tag', 'tenant'), shapes.callback('tag', 'tenant', 'id'), shapes.callbackSecret('tag', 'tenant', 'agent'),
   shapes.webhookTenants('tag'), shapes.webhooks('tag', 'tenant'), shapes.webhook('tag', 'tenant', 'id'), shapes.webhookDue('tag', 'tenant', 'id'),

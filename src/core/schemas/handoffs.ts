@@ -209,15 +209,19 @@ const { require_human: requireHuman, parent: parentOnStatus, ...onStatus } = sho
 
 const waitsFor = Type.Array(Type.Object({
   reason: oneOf([
-    'approval', 'delay', 'after', 'paused', 'max_caught', 'max_caught_per_group', 'ahead', 'no_listener'
+    'approval', 'delay', 'after', 'locked', 'paused', 'max_caught', 'max_caught_per_group', 'ahead', 'no_listener'
   ], {
-    description: 'A person has yet to decide; its delay isn’t over; it comes after others; its inbox is paused, or ' +
-      'has as many caught as may be, or as may be of its group; others are caught before it; nobody works on its ' +
-      'inbox.',
+    description: 'A person has yet to decide; its delay isn’t over; it comes after others; this replica lacks the ' +
+      'key that it was encrypted with; its inbox is paused, or has as many caught as may be, or as may be of its ' +
+      'group; others are caught before it; nobody works on its inbox.',
     examples: ['ahead']
   }),
   until: Type.Optional(time('Of a delay: its end. Of an approval: by when.', '2026-11-20T09:00:30.000Z')),
   blocked_by: Type.Optional(Type.Integer({ description: 'How many it comes after that have not ended.' })),
+  kid: Type.Optional(Type.String({
+    description: 'The key that it was encrypted with: its kid, or its name in Redis where no replica has it.',
+    examples: ['2026-11']
+  })),
   caught: Type.Optional(Type.Integer({ description: 'How many of the inbox, or of its group, are caught.' })),
   max: Type.Optional(Type.Integer({ description: 'How many may be.' })),
   ahead: Type.Optional(Type.Integer({
@@ -293,9 +297,11 @@ export const explainedStatusAnswer = Type.Object({
 
 /** One thing that a handoff waits for, and what there is to say of it. */
 export interface WaitsFor {
-  reason: 'approval' | 'delay' | 'after' | 'paused' | 'max_caught' | 'max_caught_per_group' | 'ahead' | 'no_listener'
+  reason: 'approval' | 'delay' | 'after' | 'locked' | 'paused' | 'max_caught' | 'max_caught_per_group' | 'ahead' |
+    'no_listener'
   until?: string
   blocked_by?: number
+  kid?: string
   caught?: number
   max?: number
   ahead?: number

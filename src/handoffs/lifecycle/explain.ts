@@ -4,6 +4,7 @@ import type { HandoffRecord } from '../../core/model.ts'
 import type { WaitsFor } from '../../core/schemas/handoffs.ts'
 import type { HandoffPlace } from '../../store/handoffs.ts'
 import type { InboxListeners } from '../../store/listeners.ts'
+import type { PayloadKeyNotes } from '../../store/payload-key-notes.ts'
 import type { InboxSettingsService } from '../inbox/settings.ts'
 import type { WorkerService } from '../inbox/workers.ts'
 
@@ -15,24 +16,29 @@ export class Explanations {
   readonly #listeners: Pick<InboxListeners, 'ahead'>
   readonly #inboxes: Pick<InboxSettingsService, 'count'>
   readonly #workers: Pick<WorkerService, 'isServed'>
+  readonly #payloadKeys: Pick<PayloadKeyNotes, 'has' | 'kidOf'>
 
   constructor (
     listeners: Pick<InboxListeners, 'ahead'>, inboxes: Pick<InboxSettingsService, 'count'>,
-    workers: Pick<WorkerService, 'isServed'>
+    workers: Pick<WorkerService, 'isServed'>, payloadKeys: Pick<PayloadKeyNotes, 'has' | 'kidOf'>
   ) {
     this.#listeners = listeners
     this.#inboxes = inboxes
     this.#workers = workers
+    this.#payloadKeys = payloadKeys
   }
 
   /** All that hinders its catch now, in the API's order; null if it isn't pending. */
   async of (place: HandoffPlace, record: HandoffRecord, now: number): Promise<WaitsFor[] | null> {
     if (statusAt(record, now) !== 'pending') return null
-    const { to, group, availableAt, after } = record.extra
+    const { to, group, availableAt, after, sealedBy } = record.extra
     const reasons: WaitsFor[] = []
     if (record.approval === 'waiting') reasons.push({ reason: 'approval', until: iso(record.expiresAt) })
     if (availableAt !== undefined && now < availableAt) reasons.push({ reason: 'delay', until: iso(availableAt) })
     if (isBlocked(record)) reasons.push({ reason: 'after', blocked_by: after!.open })
+    if (sealedBy !== undefined && !this.#payloadKeys.has(sealedBy)) {
+      reasons.push({ reason: 'locked', kid: await this.#payloadKeys.kidOf(sealedBy) })
+    }
     if (to !== undefined) reasons.push(...await this.#inInbox(place, to, group))
     return reasons
   }

@@ -5,6 +5,7 @@ interface Wait {
   reason: string
   until?: string
   blocked_by?: number
+  kid?: string
   caught?: number
   max?: number
   ahead?: number
@@ -15,6 +16,7 @@ const wordsOf: Record<string, (wait: Wait) => string> = {
   approval: () => 'a person’s decision',
   delay: ({ until }) => `the end of its delay${until === undefined ? '' : `, ${until}`}`,
   after: ({ blocked_by: open }) => `${open} that it comes after`,
+  locked: ({ kid }) => `a replica that has the payload key ${kid}: this one can’t decrypt it`,
   paused: () => 'its inbox, which is paused',
   max_caught: ({ caught, max }) => `room in its inbox, of which ${caught} are caught and ${max} may be`,
   max_caught_per_group: ({ caught, max }) => `room for its group, of which ${caught} are caught and ${max} may be`,

@@ -1,0 +1,88 @@
+import t from 'tap'
+import type { Test } from 'tap'
+import { parsePayloadKeys } from '../../src/core/payload-keys.ts'
+import { testApp } from '../helpers/app.ts'
+import { grown, scrape } from '../helpers/metrics.ts'
+import { isProblem } from '../helpers/problems.ts'
+import { callsOf } from '../helpers/redis.ts'
+import { through } from '../helpers/through.ts'
+import { until } from '../helpers/until.ts'
+
+/** What operators learn of texts that a replica can't decrypt: the kid, in the metrics, the log and waits_for (docs/encryption.md). */
+
+const key = (kid: string, byte: number) => `${kid}:${Buffer.alloc(32, byte).toString('base64')}`
+const [old, next] = [key('old', 1), key('next', 2)]
+const alone = through === undefined ? {} : { skip: 'each replica has keys of its own' }
+
+/** Two replicas on one Redis, each with its own PAYLOAD_KEYS. */
+async function two (t: Test, first: string, second: string) {
+  const one = await testApp(t, { PAYLOAD_KEYS: first })
+  const other = await testApp(t, second === '' ? {} : { PAYLOAD_KEYS: second }, { prefix: one.prefix })
+  return { one, other }
+}
+
+t.test('the kid of a key that only another replica has', alone, async t => {
+  const { one, other } = await two(t, old, next)
+  await one.store.payloadKeyNotes.note()
+  const id = await one.pass({ to: 'box', task: 'secret words' })
+  const why = async () => (await other.call('alice', 'GET', `/api/status/${id}?explain=true`)).json().waits_for
+  const set = (body: object) => other.call('operator', 'PUT', '/api/inboxes/box', body)
+  t.strictSame(await why(), [{ reason: 'locked', kid: 'old' }, { reason: 'no_listener' }])
+  await set({ paused: true })
+  t.strictSame(await why(), [{ reason: 'locked', kid: 'old' }, { reason: 'paused' }, { reason: 'no_listener' }])
+  const blocked = await one.pass({ to: 'box', after: [id] })
+  t.match((await other.call('alice', 'GET', `/api/status/${blocked}?explain=true`)).json().waits_for, [{ reason: 'after' }, { reason: 'locked' }, { reason: 'paused' }])
+  t.strictSame((await one.call('alice', 'GET', `/api/status/${id}?explain=true`)).json().waits_for, [{ reason: 'paused' }, { reason: 'no_listener' }], 'where the key is, it isn’t locked')
+
+  const before = await scrape(other.app)
+  isProblem(t, await other.call('bob', 'GET', `/api/catch/${id}`), 503, 'payload_locked')
+  const more = await until(async () => {
+    const more = grown(before, await scrape(other.app), /^handoff_payloads_/)
+    return Object.keys(more).length > 0 ? more : null
+  })
+  t.strictSame(more, { 'handoff_payloads_locked_total{kid="old"}': 1 })
+  await other.call('bob', 'GET', `/api/catch/${id}`)
+  await until(async () => grown(before, await scrape(other.app), /^handoff_payloads_/)['handoff_payloads_locked_total{kid="old"}'] === 2)
+  const warnings = other.lines.filter(line => line.includes('texts are locked'))
+  t.equal(warnings.length, 1, 'once a minute')
+  t.match(JSON.parse(warnings[0]!), { kid: 'old', level: 40 })
+  t.equal(callsOf(other.store, 'payload-keys'), 1, 'the notes are read once')
+})
+
+t.test('a key that nobody has is known by its name, and a text that was changed is broken', alone, async t => {
+  const { one, other } = await two(t, old, '')
+  const id = await one.pass({ task: 'secret words' })
+  const { name } = parsePayloadKeys(old)[0]!
+  t.strictSame((await other.call('alice', 'GET', `/api/status/${id}?explain=true`)).json().waits_for, [{ reason: 'locked', kid: name }])
+  await other.call('bob', 'GET', `/api/catch/${id}`)
+  await until(async () => (await scrape(other.app)).get(`handoff_payloads_locked_total{kid="${name}"}`))
+
+  const handoff = (await one.redis.keys(`${one.prefix}:*:h:*${id}`))[0]!
+  const payload = (await one.redis.hgetBuffer(handoff, 'p'))!
+  payload[payload.length - 1]! ^= 1
+  await one.redis.hset(handoff, 'p', payload)
+  isProblem(t, await one.call('bob', 'GET', `/api/catch/${id}`), 500, 'internal')
+  t.equal((await scrape(one.app)).get('handoff_payloads_broken_total{kid="old"}'), 1)
+  t.match(JSON.parse(one.lines.find(line => line.includes('did not open'))!), { kid: 'old', level: 40 })
+  t.notOk([...one.lines, ...other.lines].some(line => line.includes('secret words')))
+})
+
+t.test('a note goes some minutes after its replica, and without keys nothing is noted or read', async t => {
+  const { one, other } = await two(t, `${old},${next}`, '')
+  one.store.payloadKeyNotes.start()
+  other.store.payloadKeyNotes.start()
+  const noted = await until(async () => {
+    const notes = await other.store.payloadKeyNotes.read()
+    return notes.length > 0 ? notes : null
+  })
+  t.strictSame(noted.map(({ keys }) => keys.map(({ kid }) => kid)), [['old', 'next']])
+  t.equal(callsOf(other.store, 'payload-note'), 0)
+  const hash = (await one.redis.keys(`${one.prefix}:*:payload-keys`))[0]!
+  const [seconds] = await one.redis.time()
+  const third = await testApp(t, { PAYLOAD_KEYS: next }, { prefix: one.prefix })
+  await third.setClock((Number(seconds) + 400) * 1000)
+  await third.store.payloadKeyNotes.note()
+  t.equal(await one.redis.hlen(hash), 1)
+  t.strictSame((await other.store.payloadKeyNotes.read()).map(({ keys }) => keys.map(({ kid }) => kid)), [['next']])
+  t.equal((await scrape(other.app)).size > 0 && callsOf(other.store, 'payload-note'), 0)
+})
