@@ -133,7 +133,9 @@ function commands (exitWith: (status: number) => void): Command {
     .action(async (id, options) => (await import('./handoff-report.ts')).look(id, options))
 
   program.command('doctor')
-    .description('check Redis and the issuers of ISSUERS, and recommend settings, each with the reason')
+    .description('check Redis, the issuers of ISSUERS and payload keys, and recommend settings, each with the reason')
+    .option('--scan', 'also read everything that Redis has, to count what each payload key has encrypted; asks first')
+    .option('--yes', 'don’t ask first; needed where there is no terminal')
     .option('--json', json)
     .addHelpText('after', '\nExit status: 0 no errors (there may be notes and warnings), 1 something may lose ' +
       'handoffs or stops the service.')

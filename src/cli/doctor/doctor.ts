@@ -8,11 +8,13 @@ import { whyUnreached } from '../../store/health.ts'
 import type { Look } from '../../store/health.ts'
 import { KeyNames } from '../../store/key-names.ts'
 import type { Store } from '../../store/store.ts'
-import { print, span } from '../../clients/typescript/command/output.ts'
+import { isConfirmed } from '../../clients/typescript/command/confirm.ts'
+import { Failure, print, span } from '../../clients/typescript/command/output.ts'
 import { printJson } from '../output.ts'
 import { redisAddress, withStore } from '../redis.ts'
 import { askSentinels, checkCluster, checkSentinels } from './fleet.ts'
 import { checkIssuers } from './issuers.ts'
+import { checkPayloadKeys } from './payload-keys.ts'
 import { askRights, checkRights } from './rights.ts'
 import { askServer, checkWrites, serverChecks } from './server.ts'
 import type { Finding, Level } from './server.ts'
@@ -20,25 +22,35 @@ import type { Finding, Level } from './server.ts'
 /** A finding and its server; null if it is about all servers together. */
 type Placed = Finding & { server: string | null }
 
+const scanQuestion = 'Read everything that Redis has, to count what each payload key has encrypted?'
 /** How long to wait for connections to the masters, in milliseconds. */
 const connectTimeout = 2000
 /** Each replica looks for the data set's mark every 5 s (main.ts). So long it takes until all have looked, in ms. */
 const untilAllLooked = 6000
 
 /**
- * Checks Redis and issuers as the service would use them.
+ * Checks Redis, issuers and payload keys as the service would use them.
+ * @param options `scan`: what payload keys encrypted is counted as well; it asks first, unless `yes`
  * @returns whether nothing may lose handoffs or stops the service
  */
-export async function doctor ({ json = false }: { json?: boolean }): Promise<boolean> {
+export async function doctor (
+  { json = false, scan = false, yes = false }: { json?: boolean, scan?: boolean, yes?: boolean }
+): Promise<boolean> {
   const config = loadProcessConfig()
-  const findings = await withStore(config, config.replicas, (store, url) => examine(store, parseRedisUrl(url), config))
+  if (scan && !yes && !await isConfirmed(scanQuestion, 'without a terminal --scan needs --yes')) {
+    throw new Failure('nothing was looked at')
+  }
+  const findings = await withStore(config, config.replicas, (store, url) =>
+    examine(store, parseRedisUrl(url), config, scan))
   const ok = !findings.some(({ level }) => level === 'error')
   if (json) printJson({ ok, findings: findings.map(({ set = null, why = null, ...rest }) => ({ ...rest, set, why })) })
   else print(describe(findings))
   return ok
 }
 
-async function examine (store: Store, address: RedisAddress, config: Config): Promise<Placed[]> {
+async function examine (
+  store: Store, address: RedisAddress, config: Config, scans: boolean
+): Promise<Placed[]> {
   const [, sentinels, issuers] = await Promise.all([
     untilReached(store),
     address.kind === 'sentinel' ? askSentinels(address).then(checkSentinels) : [],
@@ -50,11 +62,13 @@ async function examine (store: Store, address: RedisAddress, config: Config): Pr
   }
   // The same check as /readyz; its script writes the data set's mark.
   const reason = await look(store)
+  const payloadKeys = await checkPayloadKeys(store, config.payloadKeys, scans)
   const looks = await Promise.all(masters.map(master => examineMaster(
     master, { look: store.looks.find(look => look.master === master.name), reason }, config, address.kind === 'cluster'
   )))
   return [
-    ...[readyFinding(reason, store), ...sentinels, ...issuers].map(finding => ({ ...finding, server: null })),
+    ...[readyFinding(reason, store), ...sentinels, ...issuers, ...payloadKeys]
+      .map(finding => ({ ...finding, server: null })),
     ...looks.flat()
   ]
 }

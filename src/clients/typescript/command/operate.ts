@@ -1,7 +1,6 @@
-import { once } from 'node:events'
-import { createInterface } from 'node:readline/promises'
 import type { FailedWanted, HandoffClient, ListWanted, ListedHandoff } from '../index.ts'
 import type { Labels } from './common/names.ts'
+import { isConfirmed } from './confirm.ts'
 import { Failure, UsageError, print } from './output.ts'
 import { clientFor, lines, refused, wantedLabels } from './ask.ts'
 import type { AskOptions } from './ask.ts'
@@ -91,17 +90,9 @@ async function count ({ all, json, limit = usual }: ManyOptions, found: AsyncIte
  */
 async function confirm (what: string, { url, yes, dryRun }: ManyOptions): Promise<void> {
   if (yes || dryRun) return
-  if (!process.stdin.isTTY || !process.stderr.isTTY) {
-    throw new UsageError('without a terminal this needs --yes; --dry-run says how many would change')
-  }
-  const question = `${what} at ${destinationOf(url).baseUrl}? [y/N] `
-  const terminal = createInterface({ input: process.stdin, output: process.stderr })
-  // Ctrl-C and Ctrl-D reject it in some versions of Node; in others it stays open, as it does at the end of the input.
-  const closed = once(terminal, 'close').then(() => '\n')
-  const answer = await Promise.race([terminal.question(question).catch(() => '\n'), closed])
-  terminal.close()
-  if (answer === '\n') process.stderr.write('\n')
-  if (!/^y(es)?$/i.test(answer.trim())) throw new Failure('nothing was changed')
+  const question = `${what} at ${destinationOf(url).baseUrl}?`
+  const isYes = await isConfirmed(question, 'without a terminal this needs --yes; --dry-run says how many would change')
+  if (!isYes) throw new Failure('nothing was changed')
 }
 
 /** Calls once, or with `all` until there are no more. @param count what the answer counts */
