@@ -13,6 +13,7 @@ import { client } from './client.ts'
 import { inboxes } from './inboxes.ts'
 import { due } from './due.ts'
 import { durability } from './durability.ts'
+import { encryption } from './encryption.ts'
 import { events } from './events.ts'
 import { keepFigures } from './figures.ts'
 import { goalsOf } from './goals.ts'
@@ -63,6 +64,7 @@ const scenarios = {
   instructions,
   together,
   tokens,
+  encryption,
   a2a,
 } satisfies Record<string, (options: BenchOptions) => Promise<Report>>
 

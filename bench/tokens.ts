@@ -1,8 +1,6 @@
 import { exportJWK, generateKeyPair, SignJWT } from 'jose'
 import type { Goal } from './contest.ts'
-import { cpuOf } from './cpu.ts'
-import { HttpClient } from './http-client.ts'
-import { get, inTurns, post } from './in-turns.ts'
+import { cpuOfTurn } from './in-turns.ts'
 import { benchRedis } from './redis.ts'
 import { caption, circumstances, markdownTable, median } from './report.ts'
 import type { BenchOptions, Report } from './report.ts'
@@ -11,7 +9,6 @@ import { catcherKey, passerKey, startService } from './server-process.ts'
 /** Handoffs a turn, connections, and turns of each way in a round: short ones, so that a busy minute is both's. */
 const turn = { handoffs: 200, connections: 32, times: 40 }
 const limit = 1.03
-const task = 'x'.repeat(970)
 const issuer = 'https://id.example.com'
 const audience = 'https://handoff.example.com'
 
@@ -37,26 +34,11 @@ export async function tokens ({ rounds: count, say }: BenchOptions): Promise<Rep
   const service = await startService(server.url, false, { ISSUERS })
   const rounds: Round[] = []
 
-  async function costOf (way: Way): Promise<number> {
-    const { passer, catcher } = secrets[way]
-    const client = new HttpClient(10_000)
-    const ask = (requests: string[], expected: number) => inTurns(client, service.url, requests, expected, turn.connections)
-    const before = cpuOf(service.pid)
-    try {
-      const passed = await ask(new Array<string>(turn.handoffs).fill(post('/api/pass', passer, JSON.stringify({ task }))), 201)
-      const ids = passed.map(text => (JSON.parse(text) as { handoff_id: string }).handoff_id)
-      await ask(ids.map(id => get(`/api/catch/${id}`, catcher)), 200)
-      await ask(ids.map(id => post(`/api/done/${id}`, catcher, '{"output":{}}')), 200)
-      return (cpuOf(service.pid) - before) / turn.handoffs / 3
-    } finally {
-      client.close()
-    }
-  }
   try {
     for (let round = 0; round <= count; round++) {
       const costs: Record<Way, number[]> = { key: [], token: [] }
       for (let time = 0; time < turn.times; time++) {
-        for (const way of time % 2 === 0 ? ways : [...ways].reverse()) costs[way].push(await costOf(way))
+        for (const way of time % 2 === 0 ? ways : [...ways].reverse()) costs[way].push(await cpuOfTurn(service, turn, secrets[way]))
       }
       const ratio = median(costs.token.map((cost, time) => cost / costs.key[time]!))
       const figures = { key: median(costs.key), token: median(costs.token), ratio }

@@ -41,6 +41,7 @@ const short: Record<string, [options: string, figures: string[]]> = {
   callbacks: ['', ['rounds.0.plain.service', 'rounds.0.told.redis']],
   a2a: ['', ['rounds.0.pass.service', 'rounds.0.wait.redis']],
   tokens: ['', ['rounds.0.key', 'rounds.0.token', 'rounds.0.ratio']],
+  encryption: ['', ['rounds.0.plain', 'rounds.0.encrypted', 'rounds.0.ratio']],
   workers: ['--seconds 1 --waiters 30', ['rounds.0.p50', 'rounds.0.looks']],
   masters: ['--seconds 1', ['rows.0.service', 'rows.0.fullest', ...[0, 1, 2, 3, 4, 5].map(master => `each.6.0.calls.${master}`)]],
   memory: ['--live 20000', ['rows.0.bytes', 'rows.1.bytes', 'finished.0.bytes']],
