@@ -1,5 +1,6 @@
 import { loadConfig } from '../config.ts'
 import type { Config } from '../config.ts'
+import { PayloadLocked } from '../core/errors.ts'
 import { isId, tagOf } from '../core/ids.ts'
 import { iso } from '../core/iso.ts'
 import { labelsMember } from '../core/labels.ts'
@@ -59,7 +60,7 @@ function braced (payload: Buffer | null): Buffer {
 }
 
 function members (found: Found, place: Report['place']): object {
-  const { id, tenant, now, record, payload, result, digest, schema, callback } = found
+  const { id, tenant, now, record, payload, result, digest, schema, callback, isLocked } = found
   const { caught, completedAt } = record
   const deadline = deadlineOf(record)
   return {
@@ -87,6 +88,7 @@ function members (found: Found, place: Report['place']): object {
     key: place.key,
     master: place.master,
     kept_until: place.keptUntil === null ? null : iso(place.keptUntil),
+    ...isLocked && { locked: true },
     payload_bytes: payload && payload.length,
     result_bytes: result && result.length,
   }
@@ -94,7 +96,7 @@ function members (found: Found, place: Report['place']): object {
 
 /** The report for people. */
 function describe ({ found, place, waits, withPayload }: Report): string {
-  const { id, tenant, now, record, payload, result, schema } = found
+  const { id, tenant, now, record, payload, result, schema, isLocked } = found
   const { caught, completedAt } = record
   const status = statusAt(record, now)
   const lines: ReportLine[] = [
@@ -123,7 +125,7 @@ function describe ({ found, place, waits, withPayload }: Report): string {
     ['key', place.key],
     ['master', place.master ?? 'unknown'],
     ['kept until', place.keptUntil === null ? 'unknown' : when(place.keptUntil, now)],
-    ['payload', payload === null ? 'deleted' : `${payload.length} bytes`],
+    ['payload', payload === null ? isLocked ? 'locked' : 'deleted' : `${payload.length} bytes`],
     ['result', result === null ? 'none' : `${result.length} bytes`]
   )
   const texts = withPayload
@@ -157,6 +159,8 @@ type Found = Extract<InspectReply, { outcome: 'found' }> & {
   texts: AgentTexts | null
   /** The handoffs that it comes after, as Redis keeps them. */
   after: string | null
+  /** Whether a payload key is missing here; then texts are null. */
+  isLocked: boolean
 }
 
 type ReportLine = [name: string, value: string]
@@ -302,12 +306,23 @@ async function find (store: Store, config: Config, id: string, tenant: string | 
 async function findIn (tenants: readonly string[], store: Store, id: string): Promise<Found | undefined> {
   const looks = await Promise.all([...new Set(tenants)].map(async tenant => {
     const place = { tenant, id, tag: tagOf(id) }
-    const [inspection, status] = await Promise.all([store.approvals.inspect(place), store.handoffs.status(place)])
-    if (inspection.outcome === 'not_found' || status.outcome === 'not_found') return undefined
-    const { result, texts, after, callback } = status
-    return { id, tenant, ...inspection, result, texts, after, callback }
+    const [inspection, status] = await Promise.all([
+      store.approvals.inspect(place).catch(nullIfLocked), store.handoffs.status(place)
+    ])
+    if (inspection?.outcome === 'not_found' || status.outcome === 'not_found') return undefined
+    const { now, record, decision, result, texts, after, callback } = status
+    // The status has all that can be read without the payload key.
+    const seen = inspection ??
+      { outcome: 'found' as const, now, record, decision, payload: null, digest: '', schema: null }
+    const isLocked = inspection === null || status.isLocked
+    return { id, tenant, ...seen, result, texts, after, callback, isLocked }
   }))
   return looks.find(look => look !== undefined)
+}
+
+function nullIfLocked (error: unknown): null {
+  if (error instanceof PayloadLocked) return null
+  throw error
 }
 
 async function tenantsOfKeys (store: Store): Promise<string[]> {

@@ -102,4 +102,7 @@ t.test('the commands of docs/encryption.md', async t => {
   const { code, stdout } = await handoff(words, { env: { REDIS_URL: url, REDIS_KEY_PREFIX: prefix, PAYLOAD_KEYS } })
   t.equal(code, 0)
   t.match(stdout, /^ok +payload keys: 2026-11: 1 text encrypted with it$/m)
+  const { stdout: inspected } = await handoff(['inspect', id], { env: { REDIS_URL: url, REDIS_KEY_PREFIX: prefix } })
+  t.match(inspected, /^payload +locked$/m)
+  t.match(inspected, /^waits for +a replica that has the payload key \S{8}: this one can’t decrypt it$/m, 'without the keys the command says that it lacks one')
 })
