@@ -1,8 +1,9 @@
 import type { FastifyInstance } from 'fastify'
 import { SettingError } from './core/errors.ts'
 import type { Config } from './config.ts'
-import { Lookups } from './core/lookups.ts'
-import type { LookupOptions } from './core/lookups.ts'
+import { filePartsOf } from './files/parts.ts'
+import type { FileTrials } from './files/parts.ts'
+import type { FileSweep } from './files/sweep.ts'
 import { Activities } from './handoffs/lists/activity.ts'
 import { ApprovalService } from './handoffs/people/approvals.ts'
 import { AskService } from './handoffs/people/asks.ts'
@@ -57,6 +58,7 @@ import { useSchemas } from './http/schemas.ts'
 import { operationsOf } from './operations/table.ts'
 import { readClients } from './http/clients.ts'
 import { llmsRoute, skillRoutes } from './http/routes/agent-texts.ts'
+import { fileRoutes } from './http/routes/files.ts'
 import { healthRoutes } from './http/routes/health.ts'
 import { jwksRoute } from './http/jwks.ts'
 import { a2aCards } from './a2a/card-route.ts'
@@ -82,9 +84,9 @@ import type { People } from './web/people.ts'
 import { CallbackService } from './webhooks/callback-service.ts'
 import { Deliverer } from './webhooks/deliverer.ts'
 import { Mailer } from './webhooks/mail.ts'
-import { WebhookSecrets } from './webhooks/sender.ts'
-import { WebhookService, madeAtOnce } from './webhooks/service.ts'
-import { Targets } from './webhooks/targets.ts'
+import { targetsFor, webhookParts } from './webhooks/parts.ts'
+import type { WebhookTrials } from './webhooks/parts.ts'
+import { WebhookService } from './webhooks/service.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -102,6 +104,8 @@ declare module 'fastify' {
     inboxRounds: InboxRounds
     /** Runs schedules. The caller's to start; it stops with the service. */
     ticker: Ticker
+    /** Removes files that nothing has. The caller's to start; it stops with the service. Null without a store. */
+    fileSweep: FileSweep | null
   }
 }
 
@@ -114,7 +118,9 @@ export interface AppDependencies {
   /** What WEBHOOK_SECRET says, or what is kept in its place; undefined: webhooks are off. */
   webhookSecret?: string | undefined
   /** Tests resolve names otherwise, and wait less. */
-  webhooks?: { lookups?: Partial<LookupOptions>, attemptTimeout?: number }
+  webhooks?: WebhookTrials | undefined
+  /** Tests keep less of the disk free, and wait less. */
+  files?: FileTrials | undefined
 }
 
 /** Builds the whole HTTP service, not yet listening. The process and the tests use the same one. */
@@ -178,6 +184,10 @@ export async function buildApp (
   const tokens = config.issuers.length === 0
     ? null
     : new TokenRing({ issuers: config.issuers, baseUrl, ring: keys, output: log })
+  const { files, directory, sweep, counts: transfers } = filePartsOf(config, baseUrl, store, error =>
+    log.error({ err: error }, 'sweeping files failed'), more.files)
+  app.decorate('fileSweep', sweep)
+  app.addHook('onClose', async () => await sweep?.stop())
   const { registry, close } = makeRegistry({
     requests,
     waiter,
@@ -191,6 +201,8 @@ export async function buildApp (
     bodies,
     deliverer,
     ticks,
+    transfers,
+    sweep,
     isDraining,
     lostLines,
     version
@@ -259,8 +271,13 @@ export async function buildApp (
   const ticker = new Ticker({ store, runner, counts: ticks, onFault: onTickFault })
   app.decorate('ticker', ticker)
   app.addHook('onClose', async () => ticker.stop())
+  if (directory !== null) {
+    const routes = { store: directory, files, counts: transfers, idle: more.files?.idle }
+    await app.register(bytes => fileRoutes(bytes.addHook('onRequest', shed), routes), { prefix: '/files' })
+  }
   const operations = operationsOf({
     handoffs,
+    files,
     everything: new EverythingService(store.everything, reads, config.bodyLimit),
     attempts,
     inboxes,
@@ -371,23 +388,6 @@ export async function buildApp (
   await app.register(pages => consolePages(pages, { ...shown, ...people }), { prefix: '/console' })
   app.addHook('onReady', async () => refuseOwnPath(basePath, requests))
   return app
-}
-
-type WebhookDependencies = Pick<AppDependencies, 'webhookSecret' | 'webhooks'>
-
-/** What is sent to addresses that users chose. @returns null where nothing is */
-function webhookParts (
-  config: Config, baseUrl: () => string, { webhooks }: AppDependencies['store'],
-  { webhookSecret, ...more }: WebhookDependencies
-) {
-  if (webhookSecret === undefined) return null
-  const secrets = new WebhookSecrets(webhookSecret)
-  return { webhooks, secrets, baseUrl, mail: config.mail, targets: targetsFor(config, madeAtOnce, more) }
-}
-
-/** @param atOnce names of a tenant. Making webhooks has a share of its own, so that it holds up no deliveries */
-function targetsFor ({ webhookAllow }: Config, atOnce: number, { webhooks: more }: WebhookDependencies): Targets {
-  return new Targets(webhookAllow, new Lookups({ atOnce, ...more?.lookups }))
 }
 
 /**

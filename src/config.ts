@@ -1,19 +1,16 @@
-import { readFileSync } from 'node:fs'
 import { Type } from '@sinclair/typebox'
 import type { Static } from '@sinclair/typebox'
 import { Ajv } from 'ajv'
-import { isNetwork, isOrigin, isRedisUrl, withoutBrackets } from './core/addresses.ts'
+import { isNetwork, isOrigin, isRedisUrl, rootOf, withoutBrackets } from './core/addresses.ts'
 import { SettingError } from './core/errors.ts'
-import { IssuersFault, parseIssuers } from './core/issuers.ts'
-import type { Issuer } from './core/issuers.ts'
+import { filePlaceOf, filesUrlIn } from './core/file-place.ts'
+import type { FilePlace } from './core/file-place.ts'
+import { largestFile } from './core/schemas/uploads.ts'
 import { keysOf, listed } from './core/static-keys.ts'
 import { isAllowEntry, senderOf, serverOf } from './core/mail.ts'
 import type { MailSettings } from './core/mail.ts'
-import { parsePayloadKeys } from './core/payload-keys.ts'
-import type { PayloadKey } from './core/payload-keys.ts'
 import { readDuration } from './clients/typescript/command/common/time.ts'
-import { parsePublicKeys, parseSigningKey, signingKeys } from './core/signing.ts'
-import type { SigningKeys } from './core/signing.ts'
+import { issuersOf, payloadKeysOf, signingOf } from './core/settings-in-files.ts'
 
 /** The property of a schema that holds its unit in milliseconds. A symbol, so JSON Schema ignores it. */
 const unit = Symbol('unit')
@@ -40,6 +37,8 @@ const milliseconds = (standard: number, what: string) =>
     description: `${what}: a duration, as in 1500ms or 15s, 1h at most; a plain number is milliseconds`
   })
 
+const standardDataDir = '.data'
+
 /** All settings. A description says what the variable takes; a wrong value stops the start with it. */
 const environment = Type.Object({
   HOST: Type.String({ default: '127.0.0.1', description: 'the address to listen on' }),
@@ -64,7 +63,7 @@ const environment = Type.Object({
     default: 'handoff',
     description: 'what every Redis key begins with: 1 to 64 of A-Z a-z 0-9 . _ : -'
   }),
-  DATA_DIR: Type.String({ default: '.data', description: 'where the embedded Redis keeps its data: a directory' }),
+  DATA_DIR: Type.String({ default: standardDataDir, description: 'where the embedded Redis has its data' }),
   API_KEYS: Type.String({ default: '', description: 'agents’ keys: name:secret,tenant/name:secret,…' }),
   APPROVER_KEYS: Type.String({ default: '', description: 'approvers’ keys: name:secret,tenant/name:secret,…' }),
   OPERATOR_KEYS: Type.String({ default: '', description: 'operators’ keys: name:secret,tenant/name:secret,…' }),
@@ -153,6 +152,33 @@ const environment = Type.Object({
     default: 1048576,
     description: 'the largest request body: bytes, 1024 to 268435456'
   }),
+  FILES_URL: Type.Optional(Type.String({
+    description: 'where uploaded files are kept: file:///directory, or s3://bucket/prefix'
+  })),
+  FILE_LIMIT: Type.Integer({
+    minimum: 1, maximum: largestFile, default: 2 ** 30, description: 'the largest file: bytes, 1 to 5368709120'
+  }),
+  FILES_QUOTA: Type.Integer({
+    minimum: 1, maximum: 2 ** 50, default: 10 * 2 ** 30, description: 'a tenant’s files: bytes, 1 to 2^50'
+  }),
+  S3_ENDPOINT: Type.Optional(Type.String({
+    description: 'where the service reaches the S3 store: an http(s) URL without a path'
+  })),
+  S3_PUBLIC_ENDPOINT: Type.Optional(Type.String({
+    description: 'where agents reach the S3 store: an http(s) URL without a path; S3_ENDPOINT when unset'
+  })),
+  S3_REGION: Type.String({
+    pattern: '^[a-z0-9-]{1,64}$', default: 'us-east-1', description: 'the region of the S3 store: of a-z 0-9 -'
+  }),
+  S3_PATH_STYLE: Type.Union([Type.Literal('on'), Type.Literal('off')], {
+    default: 'off', description: 'whether URLs of the S3 store have the bucket in their path: on or off'
+  }),
+  AWS_ACCESS_KEY_ID: Type.Optional(Type.String({
+    pattern: '^[!-~]+$', description: 'the id of the key for the S3 store, which an s3:// FILES_URL needs'
+  })),
+  AWS_SECRET_ACCESS_KEY: Type.Optional(Type.String({
+    description: 'the key for the S3 store, or @ and the path of a file with it, which an s3:// FILES_URL needs'
+  })),
   DURABILITY: Type.String({
     pattern: '^(none|replicas:[1-9][0-9]?)$',
     default: 'none',
@@ -222,6 +248,8 @@ export function loadConfig (env: NodeJS.ProcessEnv = process.env) {
   // One agent may hold half of it, so with less the largest body would never find room.
   if (given.BODIES_LIMIT !== undefined && given.BODIES_LIMIT < 2 * largestBody) throw wrong('BODIES_LIMIT')
   const issuers = issuersOf(given.ISSUERS)
+  const signing = signingOf(given.SIGNING_KEY, given.SIGNING_KEYS_OLD)
+  if (typeof signing === 'string') throw wrong(signing)
   const takesKeys = given.SIGN_IN_KEYS === 'on'
   if (!takesKeys && issuers.every(({ signIn }) => signIn === null)) throw wrong('SIGN_IN_KEYS')
   const config = Object.freeze({
@@ -257,9 +285,14 @@ export function loadConfig (env: NodeJS.ProcessEnv = process.env) {
     /** Undefined: webhooks are off. */
     webhookSecret: given.WEBHOOK_SECRET,
     webhookAllow,
-    signing: signingOf(given),
+    signing,
     /** Undefined: there is no mail. */
     mail: mailOf(given),
+    /** Undefined: there is no store of files. */
+    files: filePlace(given),
+    fileLimit: given.FILE_LIMIT,
+    /** In bytes, of a tenant. */
+    filesQuota: given.FILES_QUOTA,
     bodyLimit: given.BODY_LIMIT,
     bodiesLimit: given.BODIES_LIMIT ?? Math.max(defaultBodiesLimit, 8 * largestBody),
     batchLimit: given.BATCH_LIMIT,
@@ -280,56 +313,11 @@ export function loadConfig (env: NodeJS.ProcessEnv = process.env) {
   return config
 }
 
-function rootOf (text: string | undefined): { tenant: string, inbox: string } | undefined {
-  const [tenant, inbox] = text?.split('/') ?? []
-  return tenant === undefined || inbox === undefined ? undefined : { tenant, inbox }
-}
-
-/** @throws {SettingError} with a JSON Pointer to what is wrong */
-function issuersOf (text: string | undefined): Issuer[] {
-  if (text === undefined) return []
-  try {
-    return parseIssuers(textOf('ISSUERS', text), readText)
-  } catch (error) {
-    if (error instanceof IssuersFault) throw new SettingError(`ISSUERS: ${error.message}`)
-    throw error
-  }
-}
-
 /** @throws {SettingError} */
-function signingOf ({ SIGNING_KEY: key, SIGNING_KEYS_OLD: old }: Static<typeof environment>): SigningKeys {
-  const current = key === undefined ? undefined : parseSigningKey(textOf('SIGNING_KEY', key))
-  if (current === null) throw wrong('SIGNING_KEY')
-  const before = old === undefined ? [] : parsePublicKeys(textOf('SIGNING_KEYS_OLD', old))
-  if (before === null) throw wrong('SIGNING_KEYS_OLD')
-  return signingKeys(current, before)
-}
-
-/** A setting's text, which may be in a file. @throws {SettingError} */
-function textOf (name: keyof typeof environment.properties, value: string): string {
-  if (!value.startsWith('@')) return value
-  try {
-    return readText(value.slice(1))
-  } catch (error) {
-    throw new SettingError(`${name}: the file can’t be read: ${(error as NodeJS.ErrnoException).code}`)
-  }
-}
-
-/** @throws {SettingError} */
-function payloadKeysOf (text: string | undefined): PayloadKey[] {
-  if (text === undefined) return []
-  if (!text.startsWith('@')) return parsePayloadKeys(text)
-  let read: string
-  try {
-    read = readText(text.slice(1))
-  } catch (error) {
-    throw new SettingError(`PAYLOAD_KEYS: the file can’t be read: ${(error as NodeJS.ErrnoException).code}`)
-  }
-  return parsePayloadKeys(read)
-}
-
-function readText (path: string): string {
-  return readFileSync(path, 'utf8')
+function filePlace (given: Static<typeof environment>): FilePlace | undefined {
+  const place = filePlaceOf(given.FILES_URL, given)
+  if (typeof place === 'string') throw wrong(place)
+  return place
 }
 
 /** @throws {SettingError} also for one of the three that is wrong where the others are missing */
@@ -351,13 +339,17 @@ const ownEventsRetention = '24h'
 
 /**
  * The settings of this process. With a Redis of its own, as `npm start` runs it, events are on unless EVENTS_RETENTION
- * turns them off: a newcomer finds them there.
+ * turns them off, and files are kept beside its data: a newcomer finds both there.
  * @throws {SettingError}
  */
 export function loadProcessConfig (env: NodeJS.ProcessEnv = process.env): Config {
+  if (env.REDIS_URL) return loadConfig(env)
   // An empty value counts as unset.
-  const isUnset = !env.REDIS_URL && !env.EVENTS_RETENTION
-  return loadConfig(isUnset ? { ...env, EVENTS_RETENTION: ownEventsRetention } : env)
+  return loadConfig({
+    ...env,
+    EVENTS_RETENTION: env.EVENTS_RETENTION || ownEventsRetention,
+    FILES_URL: env.FILES_URL || filesUrlIn(env.DATA_DIR || standardDataDir)
+  })
 }
 
 /**

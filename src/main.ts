@@ -95,6 +95,7 @@ async function serve (
   store.payloadKeyNotes.start()
   app.deliverer?.start()
   app.ticker.start()
+  app.fileSweep?.start()
   // So that the log has the reason even if /readyz isn't asked.
   setInterval(() => store.whyNotReady(), readinessCheck).unref()
   log.info({ address }, 'listening')

@@ -90,6 +90,37 @@ t.test('SIGNING_KEY and SIGNING_KEYS_OLD', async t => {
   }
 })
 
+t.test('FILES_URL is a directory or a bucket, and a bucket needs a key', async t => {
+  const keys = { AWS_ACCESS_KEY_ID: 'id', AWS_SECRET_ACCESS_KEY: '@/run/secret' }
+  t.equal(loadConfig(keys).files, undefined)
+  t.strictSame(loadConfig({ FILES_URL: 'file:///var/lib/hand%20off' }).files, { kind: 'directory', path: '/var/lib/hand off' })
+  const bucket = {
+    kind: 'bucket',
+    bucket: 'my.bucket',
+    prefix: 'a/b/',
+    endpoint: 'https://s3.eu-west-1.amazonaws.com',
+    publicEndpoint: 'https://s3.eu-west-1.amazonaws.com',
+    region: 'eu-west-1',
+    isPathStyle: false,
+    accessKey: 'id',
+    secret: '@/run/secret'
+  }
+  t.strictSame(loadConfig({ ...keys, FILES_URL: 's3://my.bucket/a//b/', S3_REGION: 'eu-west-1' }).files, bucket)
+  t.match(loadConfig({ ...keys, FILES_URL: 's3://abc', S3_ENDPOINT: 'http://minio:9000/', S3_PUBLIC_ENDPOINT: 'https://files.example.com', S3_PATH_STYLE: 'on' }).files,
+    { prefix: '', endpoint: 'http://minio:9000', publicEndpoint: 'https://files.example.com', isPathStyle: true })
+  t.match(loadConfig({}), { fileLimit: 2 ** 30, filesQuota: 10 * 2 ** 30 })
+  const wrong: Array<[name: string, env: Record<string, string>]> = [
+    ...['/var', 'file://host/dir', 'file:dir', 'file:///a?b', 'file:///a%2fb', 'https://x', 's3://', 's3://A_B', 's3://abc/../x', 's3://abc/a b', 's3://abc?x'].map(url => ['FILES_URL', { ...keys, FILES_URL: url }] as [string, Record<string, string>]),
+    ['AWS_ACCESS_KEY_ID', { FILES_URL: 's3://abc', AWS_SECRET_ACCESS_KEY: 'hidden-one' }], ['AWS_SECRET_ACCESS_KEY', { FILES_URL: 's3://abc', AWS_ACCESS_KEY_ID: 'id' }],
+    ['S3_ENDPOINT', { ...keys, FILES_URL: 's3://abc', S3_ENDPOINT: 'http://h/path' }], ['S3_PUBLIC_ENDPOINT', { ...keys, FILES_URL: 's3://abc', S3_PUBLIC_ENDPOINT: 'h' }],
+    ['S3_PATH_STYLE', { S3_PATH_STYLE: 'yes' }], ['S3_REGION', { S3_REGION: 'EU' }], ['FILE_LIMIT', { FILE_LIMIT: String(5 * 2 ** 30 + 1) }], ['FILE_LIMIT', { FILE_LIMIT: '0' }], ['FILES_QUOTA', { FILES_QUOTA: 'all' }],
+  ]
+  for (const [name, env] of wrong) t.match(refusal(env)?.message, new RegExp(`^${name}: [^\n]+$`), JSON.stringify(env))
+  t.strictSame(loadProcessConfig({ DATA_DIR: '/data' }).files, { kind: 'directory', path: '/data/files' }, 'with a Redis of its own')
+  t.equal(loadProcessConfig({ DATA_DIR: '/data', REDIS_URL: 'redis://h' }).files, undefined)
+  t.strictSame(loadProcessConfig({ FILES_URL: 'file:///elsewhere' }).files, { kind: 'directory', path: '/elsewhere' })
+})
+
 t.test('HOST may have an IPv6 address in brackets, as URLs do', async t => {
   for (const [given, host] of [['[::]', '::'], ['[::1]', '::1'], ['[fe80::1%eth0]', 'fe80::1%eth0'], ['::', '::'], ['0.0.0.0', '0.0.0.0'], ['name', 'name']] as const) {
     t.equal(loadConfig({ HOST: given }).host, host, given)

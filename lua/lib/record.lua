@@ -47,7 +47,7 @@
 --   A  -                                     passed: that it comes after others        pass: as in x, and how many of
 --                                            (lib/after.lua)                           the payload's last bytes are
 --                                                                                      field b, before the schema
---   E  -                                     passed: the name of the key that sealed   pass: as in x; then fields t
+--   E  -                                     sealed: the name of the key that sealed   pass: as in x; then fields t
 --                                            the payload and what came with it         and n come sealed, and are the
 --                                                                                      payload's last bytes
 --   F  -                                     attempts: the first one's id              -

@@ -37,7 +37,7 @@ function wheel (version) {
       'Summary: Client of the Agent Handoff Service: pass a task from one agent to another, catch it exactly once, ' +
       'report it done.',
       'License: MIT', 'License-File: LICENSE', 'Requires-Python: >=3.10', 'Classifier: Typing :: Typed',
-      'Provides-Extra: verify', `Requires-Dist: cryptography>=38; extra == "verify"`,
+      'Provides-Extra: verify', 'Requires-Dist: cryptography>=38; extra == "verify"',
     ]),
     text(`${info}/WHEEL`, [
       'Wheel-Version: 1.0', 'Generator: agent-handoff', 'Root-Is-Purelib: true', 'Tag: py3-none-any',

@@ -30,3 +30,9 @@ export function isNetwork (text: string): boolean {
   if (version === 0 || more.length > 0) return false
   return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128))
 }
+
+/** An inbox as tenant/inbox. */
+export function rootOf (text: string | undefined): { tenant: string, inbox: string } | undefined {
+  const [tenant, inbox] = text?.split('/') ?? []
+  return tenant === undefined || inbox === undefined ? undefined : { tenant, inbox }
+}

@@ -37,6 +37,11 @@ export const errorTable = {
     title: 'Cross-origin request',
     detail: 'Another site sent this request, so nothing happened; use a page of this service.'
   },
+  signature_invalid: {
+    status: 403,
+    title: 'Signature invalid',
+    detail: 'This URL of a file was not made by this service, was changed, or has ended; ask for a new one.'
+  },
   not_found: {
     status: 404,
     title: 'Not found',
@@ -50,6 +55,9 @@ export const errorTable = {
     title: 'Events off',
     detail: 'This service keeps no events, or sends no webhooks; its ' +
     'operator can set EVENTS_RETENTION, and WEBHOOK_SECRET for webhooks.'
+  },
+  files_off: {
+    status: 404, title: 'Files off', detail: 'This service keeps no files; its operator can set FILES_URL.'
   },
   ended_off: {
     status: 404,
@@ -145,7 +153,7 @@ export const errorTable = {
   file_missing: {
     status: 409,
     title: 'File missing',
-    detail: 'A file is not there whole, or is not yours to pass on; upload it first, or pass an https link.'
+    detail: 'A file is not there whole, or is not yours to name; upload it first, or name an https link.'
   },
   too_many_webhooks: {
     status: 409,
@@ -157,11 +165,17 @@ export const errorTable = {
     title: 'Too many schedules',
     detail: 'This tenant has as many schedules as it may have; delete one first.'
   },
+  file_in_use: {
+    status: 409, title: 'File in use', detail: 'Handoffs have this file; it goes by itself within an hour of the last.'
+  },
   expired: {
     status: 410,
     title: 'Expired',
     detail: 'The deadline of this handoff has passed. If it is tried again, ' +
     'reissued_as on its status names the next attempt; if not, its passer can pass the task again.'
+  },
+  length_required: {
+    status: 411, title: 'Length required', detail: 'Send the file with its Content-Length, not in chunks.'
   },
   payload_too_large: {
     status: 413,
@@ -173,6 +187,9 @@ export const errorTable = {
     status: 415,
     title: 'Unsupported media type',
     detail: 'Send JSON in UTF-8, Content-Type: application/json, without a Content-Encoding.'
+  },
+  range_not_satisfiable: {
+    status: 416, title: 'Range not satisfiable', detail: 'The file ends before this range; see Content-Range.'
   },
   idempotency_key_reused: {
     status: 422,
@@ -205,6 +222,12 @@ export const errorTable = {
     title: 'Too many live',
     detail: 'As many handoffs are live, pending or caught, as this tenant, or this agent, may have; pass it again ' +
       'after Retry-After.'
+  },
+  files_full: {
+    status: 429,
+    title: 'Files full',
+    detail: 'The files of this tenant have as many bytes as they may, or there are as many; send it again after ' +
+      'Retry-After.'
   },
   headers_too_large: {
     status: 431, title: 'Request header fields too large', detail: 'Send fewer or shorter header fields.'

@@ -6,9 +6,9 @@ import { PayloadBroken, PayloadLocked, SettingError } from './errors.ts'
  *
  * A sealed text has two forms: bytes, for what is long, and a word of ASCII, for what stands among other words. Both
  * have the key's name (8 characters), the hour (4 bytes, hours since the epoch), and a nonce, the text in AES-256-GCM
- * and its tag. Before them bytes have a 1, and a word ~; what follows the name is in base64url there. Bytes of a text of
- * more than `beginningBytes` have two nonces, ciphers and tags behind a 2: its beginning is sealed by itself, so that a
- * script can give a list the beginning alone. JSON begins with none of these.
+ * and its tag. Before them bytes have a 1, and a word ~; what follows the name is in base64url there. Bytes of a text
+ * of more than `beginningBytes` have two nonces, ciphers and tags behind a 2: its beginning is sealed by itself, so
+ * that a script can give a list the beginning alone. JSON begins with none of these.
  *
  * Each tenant has a key for each hour (HKDF-SHA256), so that no key seals so many texts that two random nonces may be
  * the same. The additional data are the format, the key's name, the tenant, the origin (the id of the work's first

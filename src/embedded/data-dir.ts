@@ -30,7 +30,7 @@ export async function openDataDir (dataDir: string): Promise<DataDir> {
  * its socket itself.
  */
 const ours =
-  /^(appendonlydir|dump\.rdb|temp-.*|redis\.log|(redis|service)\.lock|(agent|approver)\.key|webhook\.secret)$/
+  /^(appendonlydir|dump\.rdb|temp-.*|redis\.log|(redis|service)\.lock|(agent|approver)\.key|webhook\.secret|files)$/
 
 /**
  * Takes away what other users may do with what is in the directory: an earlier version or a copy may have left it

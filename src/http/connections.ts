@@ -161,6 +161,25 @@ const stall = 4000
 /** How often connections with unsent bytes are looked for, in milliseconds. */
 const checkInterval = 250
 
+/** Connections that have a limit of their own to the time without a byte. */
+const patient = new WeakSet<Socket>()
+
+/**
+ * Lets a request and its answer take as long as they need: for files, which may be large. Only while nothing moves for
+ * so many milliseconds the connection ends. `remove` isn't documented: it takes the connection from node's list, by
+ * which it counts a request's time, until the request is complete; where it is missing, that has its usual time.
+ * @returns to be called when nothing is to move any more, before the answer
+ */
+export function takeTime ({ raw: { socket, complete }, response }: FastifyRequest, idle: number): () => void {
+  const { parser } = socket as Socket & { parser?: { remove?: () => void } | null }
+  // One that is complete has no such time, and node would not put it back: it would not close it as idle.
+  if (!complete) parser?.remove?.()
+  patient.add(socket)
+  socket.setTimeout(idle)
+  response.once('close', () => patient.delete(socket))
+  return () => { socket.setTimeout(0) }
+}
+
 /**
  * Ends connections whose client doesn't read its answer, within ten seconds. Neither node's request timeout nor its
  * keep-alive timeout does that, so such a client would make the service hold the answer's bytes for as long as it
@@ -170,7 +189,9 @@ const checkInterval = 250
 export function endStalled ({ server }: { server: Server }): void {
   const open = connectionsOf(server)
   const looking = setInterval(() => {
-    for (const socket of open) if (socket.writableLength > 0 && socket.timeout !== stall) socket.setTimeout(stall)
+    for (const socket of open) {
+      if (socket.writableLength > 0 && socket.timeout !== stall && !patient.has(socket)) socket.setTimeout(stall)
+    }
   }, checkInterval).unref()
   server.once('close', () => clearInterval(looking))
   server.on('timeout', (socket: Socket) => {
@@ -289,7 +310,8 @@ export function useDraining (app: FastifyInstance, alsoThen: () => void, drainTi
   const cutLate = () => {
     if (performance.now() < lastMoment) return
     draining.cut += sockets.size
-    server.closeAllConnections()
+    // Node's own list lacks those that may take their time.
+    for (const socket of sockets) socket.destroy()
   }
   app.decorate('draining', draining)
   // When the answer is sent, not when the request came: it may have waited since before draining.

@@ -11,6 +11,9 @@ import { allRefusals } from '../store/health.ts'
 import type { SweepCounts } from '../store/sweeper.ts'
 import type { Store } from '../store/store.ts'
 import type { Deliverer } from '../webhooks/deliverer.ts'
+import type { TransferCounts } from '../files/counts.ts'
+import type { FileSweep } from '../files/sweep.ts'
+import { fileFamilies } from './files.ts'
 import { Families, processFamilies } from './families.ts'
 import type { Sample, Timed } from './families.ts'
 import type { Figures, InboxRounds } from './inboxes.ts'
@@ -29,6 +32,9 @@ interface Sources {
   /** Null where webhooks are off. */
   deliverer: Pick<Deliverer, 'counts' | 'disabled' | 'callbacks'> | null
   ticks: ScheduleCounts
+  transfers: TransferCounts
+  /** Null without a store of files. */
+  sweep: Pick<FileSweep, 'counts'> | null
   isDraining: () => boolean
   /** Results of key look-ups, and refusals by rate limit or load shedding; absent where they aren't counted. */
   keys?: { hits: number, misses: number, refused: number, shed: number, throttled: number }
@@ -57,6 +63,7 @@ export function makeRegistry (sources: Sources): { registry: Registry, close: ()
   sweepFamilies(families, sources.store)
   webhookFamilies(families, sources)
   scheduleFamilies(families, sources)
+  fileFamilies(families, sources)
   families.gauge({
     name: 'handoff_build_info',
     help: 'Always 1; the labels are the versions of the service and of Node.',

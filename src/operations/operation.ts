@@ -11,6 +11,7 @@ import type { ApprovalService } from '../handoffs/people/approvals.ts'
 import type { AskService } from '../handoffs/people/asks.ts'
 import type { DecisionService } from '../handoffs/people/decisions.ts'
 import type { EverythingService } from '../handoffs/lifecycle/everything.ts'
+import type { FileService } from '../files/service.ts'
 import type { EventService, EventStreams } from '../handoffs/feed/events.ts'
 import type { OpenStream } from '../handoffs/wait/streams.ts'
 import type { InboxService } from '../handoffs/inbox/inboxes.ts'
@@ -42,6 +43,7 @@ export interface Services {
   after: AfterService
   inboxSettings: InboxSettingsService
   cards: Cards
+  files: FileService
   many: ManyHandoffs
   lists: ListService
   runs: RunService

@@ -6,6 +6,7 @@ import { cancel, purge, redrive, redriveChosen, reissue } from './operate.ts'
 import { catchNext, inbox, inboxGroups, listInboxes, setInbox, inboxWorkers } from './inboxes.ts'
 import { catchOne, decline, done, fail, heartbeat, pass } from './lifecycle.ts'
 import { events } from './events.ts'
+import { deleteFile, getFile, makeFile } from './files.ts'
 import { get, list, listRuns, read, status, wait } from './reads.ts'
 import {
   backfillSchedule, deleteSchedule, getSchedule, listScheduleRuns, listSchedules, pauseSchedule, putSchedule,
@@ -26,6 +27,6 @@ export function operationsOf (services: Services): readonly Operation[] {
     listWebhooks, getWebhook, deleteWebhook, rotateWebhook, enableWebhook, testWebhook, listDeliveries, replayWebhook,
     callbackSecret, rotateCallbackSecret,
     putSchedule, getSchedule, listSchedules, deleteSchedule, pauseSchedule, resumeSchedule, listScheduleRuns,
-    runSchedule, backfillSchedule, whoami
+    runSchedule, backfillSchedule, makeFile, getFile, deleteFile, whoami
   ].map(make => make(services))
 }

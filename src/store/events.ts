@@ -1,7 +1,7 @@
 import type { Lanes } from '../redis/lanes.ts'
 import type { Scripts } from '../redis/scripts.ts'
 import type { Subscriptions } from '../redis/subscriptions.ts'
-import { homeTagOf } from './key-names.ts'
+import { homeTagOf } from './partitions.ts'
 import type { KeyNames } from './key-names.ts'
 import { Paced } from './leases.ts'
 import { tagged } from './replies.ts'

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import type { Asked } from '../core/model.ts'
 
 /**
@@ -10,8 +9,7 @@ export class KeyNames {
   readonly #isOneRedis: boolean
 
   /**
-   * @param isOneRedis whether one Redis has all keys: then feeds and runs are in no partition, so that scripts of any
-   * can write to them
+   * @param isOneRedis then feeds and runs are in no partition, so that scripts of any can write to them
    */
   constructor (prefix: string, isOneRedis = false) {
     this.#prefix = prefix
@@ -339,7 +337,7 @@ export class KeyNames {
     return `${this.partition(tag)}blocked`
   }
 
-  /** How many requests an agent has taken of its window, or, as `*`, all of the tenant together (store/rates.ts). */
+  /** How many requests an agent has taken of its window, or, as `*`, all of the tenant (store/rates.ts). */
   rate (tag: string, tenant: string, agent: string): string {
     return `${this.partition(tag)}r:${tenant}:${agent}`
   }
@@ -359,12 +357,24 @@ export class KeyNames {
     return `${this.partition(tag)}payload-keys`
   }
 
-  /**
-   * The key that a group writes last, so that replicas that acknowledge it have all that was written before
-   * (redis/lane.ts).
-   */
+  /** The key that a group writes last: replicas that acknowledge it have all that was written before. */
   barrier (tag: string): string {
     return `${this.partition(tag)}barrier`
+  }
+
+  /** A file that was uploaded, in its tenant's home partition; or which handoffs of a partition have it. */
+  file (tag: string, tenant: string, id: string, which: 'file' | 'having' = 'file'): string {
+    return `${this.partition(tag)}${which}:${tenant}:${id}`
+  }
+
+  /** A tenant's files by when the sweep looks at them; without one, the tenants with files by the same. */
+  files (tag: string, tenant?: string): string {
+    return `${this.partition(tag)}files${tenant === undefined ? '' : `:${tenant}`}`
+  }
+
+  /** How many bytes the tenants declared; in one partition, which store the records are of; who sweeps files. */
+  ofFiles (tag: string, which: 'shares' | 'filestore' | 'filesweep'): string {
+    return `${this.partition(tag)}${which}`
   }
 
   /** The mark of the data set, written again and again to show that Redis takes writes. */
@@ -387,14 +397,4 @@ export function memberOf (tenant: string, id: string): string {
 export function handoffOfMember (member: unknown): { tenant: string, id: string } {
   const [tenant, id] = String(member).split(':') as [string, string]
   return { tenant, id }
-}
-
-/** The partition that has what belongs to a tenant as a whole. */
-export function homeTagOf (tenant: string, tags: readonly string[]): string {
-  return tagByDigest(createHash('sha256').update(`home ${tenant}`).digest('base64url'), tags)
-}
-
-/** A partition for something without an id, chosen by a SHA-256 digest in base64url, and so evenly spread. */
-export function tagByDigest (digest: string, tags: readonly string[]): string {
-  return tags[Buffer.from(digest, 'base64url').readUInt16LE(0) % tags.length] as string
 }

@@ -1,6 +1,7 @@
 import type { Lanes } from '../redis/lanes.ts'
 import type { Scripts } from '../redis/scripts.ts'
-import { homeTagOf, memberOf } from './key-names.ts'
+import { memberOf } from './key-names.ts'
+import { homeTagOf } from './partitions.ts'
 import type { KeyNames } from './key-names.ts'
 import type { InboxPlace } from './inboxes.ts'
 import type { HandoffPlace } from './handoffs.ts'

@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache'
 import type { Lanes } from '../redis/lanes.ts'
 import type { Scripts } from '../redis/scripts.ts'
 import { digest } from './api-keys.ts'
-import { tagByDigest } from './key-names.ts'
+import { tagByDigest } from './partitions.ts'
 import type { KeyNames } from './key-names.ts'
 import { tagged } from './replies.ts'
 

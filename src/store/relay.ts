@@ -5,7 +5,7 @@ import { Unavailable } from '../core/errors.ts'
 import { Round, within } from '../core/round.ts'
 import type { EventBatch, Events, Missing } from './events.ts'
 import { eventsPerCall, inCalls, numberOf } from './events.ts'
-import { homeTagOf } from './key-names.ts'
+import { homeTagOf } from './partitions.ts'
 import type { Leases } from './leases.ts'
 import { inGroups } from './lists.ts'
 

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { digest } from './api-keys.ts'
 import { randomToken, tagIn } from '../core/ids.ts'
-import { tagByDigest } from './key-names.ts'
+import { tagByDigest } from './partitions.ts'
 import type { KeyNames } from './key-names.ts'
 import type { Leases } from './leases.ts'
 import type { Lanes } from '../redis/lanes.ts'

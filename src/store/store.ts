@@ -15,6 +15,7 @@ import { Decisions } from './decisions.ts'
 import { Dependents } from './dependents.ts'
 import { Descriptions } from './descriptions.ts'
 import { Events } from './events.ts'
+import { FileRecords } from './files.ts'
 import { EverythingReads } from './everything.ts'
 import { Handoffs } from './handoffs.ts'
 import { Inboxes } from './inboxes.ts'
@@ -97,12 +98,15 @@ export interface Store {
   webhooks: Webhooks | null
   callbacks: Callbacks
   cards: Cards
+  files: FileRecords
   tasks: Tasks
   pushConfigs: PushConfigs
   /** Says which replica delivers to webhooks. @returns whether it is this one */
   takeDelivering (duration: number): Promise<boolean>
   /** Says which replica runs schedules. @returns whether it is this one */
   takeTicking (duration: number): Promise<boolean>
+  /** Says which replica sweeps files. @returns whether it is this one */
+  takeFileSweep (duration: number): Promise<boolean>
   /** The partitions whose master is reached. */
   reachedTags (): string[]
   /** The name of a partition's master, as far as known. */
@@ -255,12 +259,15 @@ export function openStore (
       payloadKeys
     ),
     cards: new Cards(lanes, scripts, keyNames),
+    files: new FileRecords(lanes, scripts, keyNames, { tags, connectionTo: tag => masters.of(tag)?.calls }),
     tasks: new Tasks(lanes, scripts, keyNames, options, payloadKeys),
     pushConfigs: new PushConfigs(lanes, scripts, keyNames, payloadKeys),
     takeDelivering: duration =>
       leases.takeReached(tags, tag => lanes.reaches(tag), tag => keyNames.deliverer(tag), duration),
     takeTicking: duration =>
       leases.takeReached(tags, tag => lanes.reaches(tag), tag => keyNames.ticker(tag), duration),
+    takeFileSweep: duration =>
+      leases.takeReached(tags, tag => lanes.reaches(tag), tag => keyNames.ofFiles(tag, 'filesweep'), duration),
     reachedTags: () => tags.filter(tag => lanes.reaches(tag)),
     masterOf,
     mastersOf: (of = tags) => [...new Set(of.map(masterOf))].sort().join(' '),

@@ -85,7 +85,7 @@ async function replica (
   const config = loadConfig(env)
   const store = await testStore(t, { workTtl: config.workTtl, retention: config.retention, eventsRetention: config.eventsRetention, listsEnded: config.listsEnded, decisionsRetention: config.decisionsRetention, runLabels: config.runLabels, payloadKeys: config.payloadKeys.length === 0 ? undefined : new PayloadKeys(config.payloadKeys), ...storeOptions })
   const keys = new KeyRing([...config.apiKeys, ...more], store.store, store.log)
-  const app = await buildApp(config, { store: store.store, keys, log: log ?? store.log, webhookSecret: config.webhookSecret, ...storeOptions.webhooks && { webhooks: storeOptions.webhooks } })
+  const app = await buildApp(config, { store: store.store, keys, log: log ?? store.log, webhookSecret: config.webhookSecret, ...storeOptions.webhooks && { webhooks: storeOptions.webhooks }, files: storeOptions.files })
   t.teardown(() => app.close())
   return { ...store, app, keys }
 }

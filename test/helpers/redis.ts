@@ -53,6 +53,8 @@ export interface TestStoreOptions {
   log?: StoreOptions['log']
   /** How webhooks are delivered where that differs from production. */
   webhooks?: AppDependencies['webhooks']
+  /** The same of files. */
+  files?: AppDependencies['files']
   /** Settings of the store that differ from production. */
   isSpread?: StoreOptions['isSpread']
   payloadKeys?: StoreOptions['payloadKeys']

@@ -4,7 +4,7 @@ import type { Source } from './sources.ts'
  * The layers, lowest first. A file imports from its own layer and lower ones. lua/ is below them all, and no module. The metrics read the
  * counts of all layers below, which don't know them; so they are above, and only app.ts imports them.
  */
-const floors = ['redis', 'store', 'auth', 'result-schema', 'handoffs', 'webhooks', 'operations', 'http', 'web', 'mcp', 'a2a', 'metrics', 'app.ts', 'main.ts', 'cli']
+const floors = ['redis', 'store', 'auth', 'result-schema', 'files', 'handoffs', 'webhooks', 'operations', 'http', 'web', 'mcp', 'a2a', 'metrics', 'app.ts', 'main.ts', 'cli']
 
 /** OpenTelemetry is optional: only the tracing preload may import it. */
 const isTracing = (path: string) => path === 'tracing.ts' || path.startsWith('tracing/')
@@ -24,7 +24,7 @@ const generated = 'clients/typescript/api.ts'
 /** The one place that tests a caller's scopes, and where a caller is made of a key's record, or of a token's claims. */
 const scopeReaders = ['auth/scopes.ts', 'auth/known-key.ts', 'auth/token-rules.ts']
 /** Where a caller comes by. Outside there are only keys' records. */
-const knowCallers = ['auth', 'handoffs', 'webhooks', 'operations', 'http', 'web', 'mcp', 'a2a', 'metrics', 'app.ts']
+const knowCallers = ['auth', 'files', 'handoffs', 'webhooks', 'operations', 'http', 'web', 'mcp', 'a2a', 'metrics', 'app.ts']
 
 /** The one place that makes calls of operations, and the one that needs its `toCall`: a request's checks were made by hooks. */
 const callMaker = 'operations/admit.ts'
@@ -71,7 +71,7 @@ export function structureFaults (sources: readonly Source[]): string[] {
     }
     if (source.readsScopes && knowCallers.includes(placeOf(path)!) && !scopeReaders.includes(path)) faults.push(`${path} tests scopes: that is auth/scopes.ts's alone`)
     if (path !== 'store/key-names.ts' && source.texts.some(text => keyPart.test(text))) faults.push(`${path} builds a Redis key: that is store/key-names.ts's alone`)
-    if (['redis', 'store', 'auth', 'result-schema', 'handoffs', 'webhooks', 'operations'].includes(placeOf(path)!) && source.packages.some(name => /fastify/.test(name))) faults.push(`${path} imports fastify: it has to serve others than HTTP too`)
+    if (['redis', 'store', 'auth', 'result-schema', 'files', 'handoffs', 'webhooks', 'operations'].includes(placeOf(path)!) && source.packages.some(name => /fastify/.test(name))) faults.push(`${path} imports fastify: it has to serve others than HTTP too`)
     const foreign = source.packages.find(name => !name.startsWith('node:'))
     if (path.startsWith('clients/typescript/command/') && foreign !== undefined) faults.push(`${path} imports ${foreign}: the client's package has no dependencies`)
     if (placeOf(path) === 'client' && source.packages.length > 0) faults.push(`${path} imports ${source.packages[0]}: the client has no dependencies, Node's built-ins included`)
@@ -124,7 +124,7 @@ function placeOf (path: string): string | undefined {
   const [top, inside] = path.split('/')
   const places = inside === undefined
     ? ['app.ts', 'main.ts', 'config.ts', 'bootstrap.mjs', 'log.ts']
-    : ['redis', 'store', 'auth', 'result-schema', 'handoffs', 'webhooks', 'operations', 'http', 'web', 'mcp', 'a2a', 'metrics', 'embedded', 'clients', 'cli']
+    : ['redis', 'store', 'auth', 'result-schema', 'files', 'handoffs', 'webhooks', 'operations', 'http', 'web', 'mcp', 'a2a', 'metrics', 'embedded', 'clients', 'cli']
   if (isTracing(path)) return 'tracing'
   if (path.startsWith('clients/typescript/')) return path.startsWith('clients/typescript/command/') ? 'command' : 'client'
   return places.includes(top!) ? top : undefined

@@ -1,5 +1,6 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import t from 'tap'
 import { secrets } from '../helpers/app.ts'
 import { scratchDir } from '../helpers/processes.ts'
@@ -32,7 +33,7 @@ t.test('every example of a request works as it stands', async t => {
   // The example's receiver has an address wherever the test runs. Nothing is delivered.
   const hosts = join(await scratchDir(t), 'hosts')
   await writeFile(hosts, '93.184.215.14 example.com\n')
-  const service = await webhookApp(t, { READER_KEYS: `olga:${secrets.operator}` }, { webhooks: { lookups: { hosts } } }, false)
+  const service = await webhookApp(t, { READER_KEYS: `olga:${secrets.operator}`, FILES_URL: String(pathToFileURL(await scratchDir(t))) }, { webhooks: { lookups: { hosts } }, files: { spare: { share: 0, bytes: 0 } } }, false)
   const document: Json = (await service.app.inject('/openapi.json')).json()
   const operations = new Map(Object.entries<Json>(document.paths).flatMap(([path, methods]) =>
     Object.entries<Json>(methods).map(([method, operation]) => [operation.operationId as string, { ...operation, method, path } as Json])))
@@ -107,6 +108,9 @@ t.test('every example of a request works as it stands', async t => {
   await send('putSchedule')
   await send('runSchedule')
   for (const name of ['pauseSchedule', 'resumeSchedule', 'getSchedule', 'listSchedules', 'listScheduleRuns', 'backfillSchedule', 'deleteSchedule']) await send(name)
+  const { file_id: file } = await send('makeFile')
+  t.equal((await send('getFile', file)).state, 'waiting')
+  await send('deleteFile', file)
   const hooks = { key: webhookKeys.default }
   const { id } = await send('createWebhook', undefined, hooks)
   for (const name of ['listWebhooks', 'getWebhook', 'rotateWebhook', 'enableWebhook', 'testWebhook', 'listDeliveries', 'replayWebhook', 'deleteWebhook']) await send(name, id, hooks)

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { execFile } from 'node:child_process'
+import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import { gunzipSync } from 'node:zlib'
 import t from 'tap'
@@ -12,6 +13,7 @@ import type { TestApp } from '../helpers/app.ts'
 import { skipInQuick } from '../helpers/extent.ts'
 import { nameServer } from '../helpers/name-server.ts'
 import { isProblem } from '../helpers/problems.ts'
+import { scratchDir } from '../helpers/processes.ts'
 import { ofOneReplica } from '../helpers/through.ts'
 import { webhookApp, webhookKeys } from '../helpers/webhooks.ts'
 import { listen } from '../helpers/wire.ts'
@@ -120,7 +122,7 @@ async function bash (script: string, key: string, id = ''): Promise<string> {
 
 t.test('every example can be pasted into a shell', { skip: ofOneReplica, ...skipInQuick }, async t => {
   const { files } = await nameServer(t, { 'example.com': ['93.184.215.14'] })
-  const service = await webhookApp(t, { READER_KEYS: `olga:${secrets.operator}` }, { webhooks: { lookups: files } }, false)
+  const service = await webhookApp(t, { READER_KEYS: `olga:${secrets.operator}`, FILES_URL: String(pathToFileURL(await scratchDir(t))) }, { webhooks: { lookups: files }, files: { spare: { share: 0, bytes: 0 } } }, false)
   await listen(service.app)
   const all = await examples(service)
   const asked = async () => {
@@ -130,9 +132,10 @@ t.test('every example can be pasted into a shell', { skip: ofOneReplica, ...skip
     return id
   }
   for (const [about, command] of all) {
+    const file = async () => (await service.call('alice', 'POST', '/api/files', { name: 'f', bytes: 0, sha256: '0'.repeat(64) })).json().file_id as string
     const id = /scope `webhooks`/.test(about)
       ? (await service.make('https://example.com/')).id
-      : /(GET \/api\/ask|POST \/api\/answer)\/:id/.test(about) ? await asked() : await service.pass({ require_human: true })
+      : about.includes('/api/files/:id') ? await file() : /(GET \/api\/ask|POST \/api\/answer)\/:id/.test(about) ? await asked() : await service.pass({ require_human: true })
     if (about.includes('/api/schedules/:name')) await service.call('alice', 'PUT', '/api/schedules/reviewer', { every: 60, handoff: { task: 't' } })
     const said = await bash(command.replace('curl ', "curl -s -w '\\n%{http_code}' "), keyFor(about), id)
     t.match(said, /\n(2\d\d|409)$/, `${command}\n${said}`)

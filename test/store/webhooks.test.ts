@@ -1,6 +1,7 @@
 import t from 'tap'
 import { tags } from '../../src/core/ids.ts'
-import { KeyNames, homeTagOf } from '../../src/store/key-names.ts'
+import { KeyNames } from '../../src/store/key-names.ts'
+import { homeTagOf } from '../../src/store/partitions.ts'
 import { testStore } from '../helpers/redis.ts'
 import { raw, run } from '../helpers/scripts.ts'
 

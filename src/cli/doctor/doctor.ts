@@ -13,6 +13,7 @@ import { Failure, print, span } from '../../clients/typescript/command/output.ts
 import { printJson } from '../output.ts'
 import { redisAddress, withStore } from '../redis.ts'
 import { askSentinels, checkCluster, checkSentinels } from './fleet.ts'
+import { checkFiles } from './files.ts'
 import { checkIssuers } from './issuers.ts'
 import { checkPayloadKeys } from './payload-keys.ts'
 import { askRights, checkRights } from './rights.ts'
@@ -29,7 +30,7 @@ const connectTimeout = 2000
 const untilAllLooked = 6000
 
 /**
- * Checks Redis, issuers and payload keys as the service would use them.
+ * Checks Redis, issuers, payload keys and the store of files as the service would use them.
  * @param options `scan`: what payload keys encrypted is counted as well; it asks first, unless `yes`
  * @returns whether nothing may lose handoffs or stops the service
  */
@@ -60,6 +61,7 @@ async function examine (
   if (sentinels.length === 0 && !masters.some(({ calls }) => calls.status === 'ready')) {
     throw new Unavailable('Redis did not answer in time')
   }
+  const files = await checkFiles(config.files, store.files)
   // The same check as /readyz; its script writes the data set's mark.
   const reason = await look(store)
   const payloadKeys = await checkPayloadKeys(store, config.payloadKeys, scans)
@@ -67,7 +69,7 @@ async function examine (
     master, { look: store.looks.find(look => look.master === master.name), reason }, config, address.kind === 'cluster'
   )))
   return [
-    ...[readyFinding(reason, store), ...sentinels, ...issuers, ...payloadKeys]
+    ...[readyFinding(reason, store), ...sentinels, ...issuers, ...payloadKeys, ...files]
       .map(finding => ({ ...finding, server: null })),
     ...looks.flat()
   ]

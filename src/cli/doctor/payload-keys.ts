@@ -51,7 +51,7 @@ function writers (notes: readonly KeyNote[]): Finding[] {
   if (byKid.size === 0) return []
   if (byKid.size === 1) {
     const [[kid, replicas]] = [...byKid] as [[string, string[]]]
-    return [{ level: 'ok', name: payloadKeysName, saw: `${numbered(replicas.length, 'replica')} with ${kid}` }]
+    return [{ level: 'ok', name: payloadKeysName, saw: `${keyNumbered(replicas.length, 'replica')} with ${kid}` }]
   }
   const saw = [...byKid].sort().map(([kid, replicas]) => `${replicas.sort().join(', ')} with ${kid}`).join('; ')
   return [{
@@ -95,7 +95,7 @@ function encryptedByEach (
   if (names.length === 0) return [{ level: 'ok', name: payloadKeysName, saw: 'nothing is encrypted' }]
   return names.map((name): Finding => {
     const [kid, texts] = [kids(name), counts.get(name) ?? 0]
-    const saw = `${kid}: ${numbered(texts, 'text')} encrypted with it`
+    const saw = `${kid}: ${keyNumbered(texts, 'text')} encrypted with it`
     const missesAt = notes.filter(({ keys }) => !keys.some(key => key.name === name)).map(({ replica }) => replica)
     if (texts > 0 && notes.length > 0 && missesAt.length > 0) {
       const who = missesAt.length === notes.length ? 'no replica has it' : `${missesAt.sort().join(', ')} lacks it`
@@ -112,7 +112,7 @@ function encryptedByEach (
   })
 }
 
-function numbered (number: number, what: string): string {
+function keyNumbered (number: number, what: string): string {
   const words = `${number.toLocaleString('en')} ${what}${number === 1 ? '' : 's'}`
   return what === 'replica' ? `${words} ${number === 1 ? 'writes' : 'write'}` : words
 }

@@ -33,6 +33,8 @@ export const pythonAnswers: Readonly<Record<string, readonly string[]>> = {
   ScheduleList: ['ListSchedules'],
   ScheduleRuns: ['ListScheduleRuns'],
   Backfilled: ['BackfillSchedule'],
+  MadeFile: ['MakeFile'],
+  FileInfo: ['GetFile'],
 }
 
 /** The names of the items of lists. An item is an answer too: it has its text. */

@@ -4,6 +4,7 @@ import { call, labelsText, pathOf, queryOf } from './call.ts'
 import type { CallOptions, Problem } from './call.ts'
 import { readEvents } from './events.ts'
 import type { EventsOptions } from './events.ts'
+import { Files } from './files.ts'
 import { Schedules } from './schedules.ts'
 import { elementTexts, encode, withText } from './json.ts'
 import type { WithText } from './json.ts'
@@ -39,12 +40,14 @@ export interface CatchNextOptions extends CallOptions {
 export class Operations {
   readonly approvals: Approvals
   readonly schedules: Schedules
+  readonly files: Files
   readonly #settings: Settings
 
   constructor (options: ClientOptions = {}) {
     this.#settings = settingsOf(options)
     this.approvals = new Approvals(this.#settings)
     this.schedules = new Schedules(this.#settings)
+    this.files = new Files(this.#settings)
   }
 
   /** Passes a task. */

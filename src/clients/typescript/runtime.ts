@@ -11,8 +11,25 @@ interface BuiltinModules {
   'node:fs': {
     statSync: (path: string, options: { bigint: true }) => Record<'dev' | 'ino' | 'mtimeNs' | 'size', bigint>
     readFileSync: (path: string, encoding: 'utf8') => string
+    openAsBlob: (path: string | URL) => Promise<Blob>
+    promises: {
+      open: (path: string, flags: 'w') => Promise<WritableFile>
+      rename: (from: string, to: string) => Promise<void>
+      rm: (path: string, options: { force: true }) => Promise<void>
+    }
   }
+  'node:crypto': { createHash: (algorithm: 'sha256') => RunningHash }
 }
+
+interface WritableFile {
+  write: (bytes: Uint8Array, offset: number) => Promise<{ bytesWritten: number }>
+  close: () => Promise<void>
+}
+
+interface RunningHash { update: (bytes: Uint8Array) => unknown, digest: (encoding: 'hex') => string }
+
+/** What reads, writes and digests files. */
+export type FileBuiltins = BuiltinModules['node:fs'] & BuiltinModules['node:crypto']
 
 function runtimeProcess (): RuntimeProcess {
   return (globalThis as { process?: RuntimeProcess }).process ?? {}

@@ -172,7 +172,7 @@ export class InboxTaker {
     return pending + caught === 0 ? 0 : (await count()).caught
   }
 
-  /** The same where it is known without asking: most inboxes have nothing there. So a limit costs most takes nothing. */
+  /** The same where it is known without asking: most inboxes have nothing there, so a limit costs nothing. */
   async #knownBeside (place: InboxPlace): Promise<number | undefined> {
     const known = await this.#beside.known(besideOf(place))
     return known !== undefined && known.pending + known.caught === 0 ? 0 : undefined

@@ -268,7 +268,8 @@ async function matching (
     if (at % aCall === aCall - 1) await setImmediate()
     const { to, labels: its = [] } = item.record.extra
     const isNamed = (inbox === undefined || to === inbox) && labels.every(label => its.includes(label))
-    if (isNamed && (part === '' || caseless(JSON.parse(item.text) as string | null ?? '').includes(part))) found.push(item)
+    const said = () => caseless(JSON.parse(item.text) as string | null ?? '')
+    if (isNamed && (part === '' || said().includes(part))) found.push(item)
   }
   return found
 }

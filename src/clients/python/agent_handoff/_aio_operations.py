@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from . import _undo
+from ._aio_files import AsyncFiles
 from ._aio_key import LoopKey
 from ._aio_schedules import AsyncSchedules
 from ._call import CallOptions, key_of
@@ -33,6 +34,7 @@ class AsyncOperations:
         self._threads = Threads()
         self.approvals = AsyncApprovals(self)
         self.schedules = AsyncSchedules(self)
+        self.files = AsyncFiles(self)
 
     async def _run(self, call: Callable[[], T], undo: Callable[[T | None], object] | None = None) -> T:
         if self._key is not None:

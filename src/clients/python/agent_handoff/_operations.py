@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast, overload
 
 from . import _undo
 from ._call import CallOptions, Request, Settings, call, key_of, labels_text, path_of, query_of
+from ._files import Files
 from ._json import Answer, Answers, RawJson, counted, encode, member_text, present, with_texts
 from ._key import KeyFile, KeySource, authorization_of
 from ._schedules import Schedules
@@ -54,6 +55,7 @@ class Operations:
         )
         self.approvals = Approvals(self._settings)
         self.schedules = Schedules(self._settings)
+        self.files = Files(self._settings)
 
     def _get(self, path: str, options: CallOptions, **more: Any) -> Any:
         return call(self._settings, Request("GET", path, **more), options)

@@ -220,6 +220,11 @@ class Transport:
         self._prefix = str(address) if through else address.path
         self._more = dict(self._proxy.headers) if through and self._proxy is not None else {}
 
+    def context(self) -> ssl.SSLContext:
+        """What https addresses are checked with."""
+        self._context = self._context or ssl.create_default_context()
+        return self._context
+
     def close(self) -> None:
         self.is_closed = True
         self.drop_kept()

@@ -1,0 +1,26 @@
+#!lua flags=allow-oom
+-- Forgets a file that nothing has, and frees its share. Its object goes afterwards; if it stays, nothing names it.
+-- KEYS: 1 prefix:{tag}:file:tenant:id   the file   2 prefix:{tag}:files:tenant   3 prefix:{tag}:files
+--       4 prefix:{tag}:shares   as in file-make
+-- ARGV: 1 the call's deadline (ms)  2 the tenant  3 the file's id  4 when it was made (ms); empty if its record has
+--       gone  5 how many bytes were declared  6 1: only if it isn't known to be whole
+-- Replies: {'dropped'}
+--          {'in_use'}     handoffs have it, or it became whole; nothing changed
+--          {'not_found'}  it has gone before, or this is another one with that id; nothing changed
+--@include late files
+local file, files, tenants, shares, tenant = KEYS[1], KEYS[2], KEYS[3], KEYS[4], ARGV[2]
+local member, bytes = ARGV[3] .. ':' .. ARGV[5], tonumber(ARGV[5])
+redis.call('EXISTS', file, files, tenants, shares)
+local fields = redis.call('HGETALL', file)
+local made, whole = unpack(redis.call('HMGET', file, 'made', 'whole'))
+
+if (made or '') ~= ARGV[4] or not redis.call('ZSCORE', files, member) then return { 'not_found' } end
+if lookAt(fields) or ARGV[6] == '1' and whole then return { 'in_use' } end
+
+local left = math.max(0, tonumber(redis.call('HGET', shares, tenant) or '0') - bytes)
+redis.call('DEL', file)
+redis.call('ZREM', files, member)
+if left == 0 then redis.call('HDEL', shares, tenant) else redis.call('HSET', shares, tenant, ms(left)) end
+local _, first = unpack(redis.call('ZRANGE', files, 0, 0, 'WITHSCORES'))
+if first then redis.call('ZADD', tenants, first, tenant) else redis.call('ZREM', tenants, tenant) end
+return { 'dropped' }

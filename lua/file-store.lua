@@ -1,0 +1,14 @@
+#!lua
+-- Says which store of files a partition has the records of: the first that asks. The mark is lost with the records, so
+-- it tells this Redis from one that is empty, or another.
+-- KEYS: 1 prefix:{tag}:filestore   the mark, a space, and the store's id
+-- ARGV: 1 the call's deadline (ms)  2 the id of the store that asks  3 a new mark, if there is none
+-- Replies: {'store', mark, id}
+--@include late
+local mark, id = string.match(redis.call('GET', KEYS[1]) or '', '^(%S+) (.+)$')
+
+if not mark then
+  mark, id = ARGV[3], ARGV[2]
+  redis.call('SET', KEYS[1], mark .. ' ' .. id)
+end
+return { 'store', mark, id }

@@ -1,0 +1,175 @@
+import { createHash, randomUUID } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { Problem, Unavailable } from '../core/errors.ts'
+import type { BucketPlace } from '../core/file-place.ts'
+import type { FileWords } from '../store/files.ts'
+import { anyType, attachment, placeOf } from './objects.ts'
+import type { ObjectStore, SignedRequest, UrlSpan, Wanted } from './objects.ts'
+import { presign, signHeaders } from './sigv4.ts'
+import type { RequestKey } from './sigv4.ts'
+
+/** How long the store has for an answer (ms). */
+const patience = 10_000
+
+/**
+ * Objects in a bucket, of S3 or what speaks its protocol: agents send and fetch the bytes themselves, by presigned
+ * URLs. That what comes is what was declared rests on the store: it must check length and digest, which are signed.
+ */
+export class BucketStore implements ObjectStore {
+  readonly #place: BucketPlace
+  #trial: Promise<string | null> | undefined
+
+  constructor (place: BucketPlace) {
+    this.#place = place
+  }
+
+  async open (): Promise<string> {
+    return `s3://${this.#place.bucket}/${this.#place.prefix}`
+  }
+
+  async admit (): Promise<void> {
+    const fault = await this.fault()
+    if (fault === null) return
+    throw new Problem('unavailable', { detail: 'The store of files can’t be used; its operator sees why.' })
+  }
+
+  /** Tries it once, until it has said something. @returns why it can't have files, or null @throws {Unavailable} */
+  async fault (): Promise<string | null> {
+    this.#trial ??= this.#try()
+    try {
+      return await this.#trial
+    } catch (error) {
+      this.#trial = undefined
+      throw error
+    }
+  }
+
+  async upload (object: string, { bytes, sha256 }: Wanted, span: UrlSpan): Promise<SignedRequest> {
+    const headers = {
+      'content-length': String(bytes),
+      'x-amz-checksum-sha256': Buffer.from(sha256, 'hex').toString('base64'),
+      'if-none-match': '*'
+    }
+    return { url: await this.#presigned('PUT', object, headers, span), headers }
+  }
+
+  async download (object: string, words: FileWords, span: UrlSpan): Promise<string> {
+    return await this.#presigned('GET', object, {}, span, {
+      'response-content-disposition': attachment(words), 'response-content-type': words.media_type ?? anyType
+    })
+  }
+
+  async has (object: string, { bytes, sha256 }: Wanted): Promise<boolean> {
+    const { status, headers } = await this.#ask('HEAD', object, { 'x-amz-checksum-mode': 'ENABLED' })
+    if (status === 404) return false
+    if (status !== 200) throw awayWith(status)
+    return Number(headers.get('content-length')) === bytes &&
+      headers.get('x-amz-checksum-sha256') === Buffer.from(sha256, 'hex').toString('base64')
+  }
+
+  async remove (object: string): Promise<void> {
+    const { ok, status } = await this.#ask('DELETE', object)
+    if (!ok && status !== 404) throw awayWith(status)
+  }
+
+  async * older (than: number): AsyncIterable<string> {
+    const { prefix } = this.#place
+    // The first form of the list, which every store has: a page begins after a key.
+    for (let marker = '', isMore = true; isMore;) {
+      const before = marker
+      const { status, text } = await this.#ask('GET', null, {}, { prefix, marker })
+      if (status !== 200) throw awayWith(status)
+      for (const [, item = ''] of text.matchAll(/<Contents>([^]*?)<\/Contents>/g)) {
+        marker = elementOf(item, 'Key')
+        const object = marker.slice(prefix.length)
+        if (placeOf(object) !== undefined && Date.parse(elementOf(item, 'LastModified')) < than) yield object
+      }
+      isMore = elementOf(text, 'IsTruncated') === 'true' && marker !== before
+    }
+  }
+
+  /** Whether it refuses other bytes than were signed, takes the right ones, and says what it has. */
+  async #try (): Promise<string | null> {
+    const object = `trial-${randomUUID()}`
+    const [right, wrong] = ['right', 'wrong']
+    const wanted = { bytes: right.length, sha256: createHash('sha256').update(right).digest('hex') }
+    const span = { from: Date.now(), until: Date.now() + 60_000 }
+    const put = async (body: string) => {
+      const headers = (await this.upload(object, wanted, span)).headers
+      // Where the service reaches it, which may be elsewhere than where agents do.
+      const url = await this.#presigned('PUT', object, headers, span, {}, this.#place.endpoint)
+      return await answerOf(url, { method: 'PUT', headers, body })
+    }
+    const { ok, status } = await put(wrong)
+    if (ok) {
+      await this.remove(object)
+      return 'it took bytes with another SHA-256 than was signed, so nothing would say that a file is what was declared'
+    }
+    if (status === 403 || status >= 500) throw awayWith(status)
+    const taken = await put(right)
+    if (!taken.ok) return `it answered ${taken.status} to the right bytes`
+    const isKnown = await this.has(object, wanted)
+    await this.remove(object)
+    return isKnown ? null : 'it doesn’t say the SHA-256 of what it has (x-amz-checksum-sha256)'
+  }
+
+  async #presigned (
+    method: string, object: string, headers: Record<string, string>, { from, until }: UrlSpan,
+    query: Record<string, string> = {}, endpoint = this.#place.publicEndpoint
+  ): Promise<string> {
+    const url = this.#urlOf(endpoint, object, query)
+    return presign({ method, url, headers, at: from }, await this.#key(), Math.ceil((until - from) / 1000)).href
+  }
+
+  async #ask (
+    method: string, object: string | null, headers: Record<string, string> = {}, query: Record<string, string> = {}
+  ): Promise<StoreAnswer> {
+    const url = this.#urlOf(this.#place.endpoint, object, query)
+    // Sent as it is signed: + is no space there.
+    url.search = url.search.replaceAll('+', '%20')
+    const signed = signHeaders({ method, url, headers, at: Date.now() }, await this.#key())
+    return await answerOf(url.href, { method, headers: signed })
+  }
+
+  /** @param object null: the bucket itself */
+  #urlOf (endpoint: string, object: string | null, query: Record<string, string>): URL {
+    const { bucket, prefix, isPathStyle } = this.#place
+    const url = new URL(endpoint)
+    if (!isPathStyle) url.host = `${bucket}.${url.host}`
+    url.pathname = `${isPathStyle ? `/${bucket}` : ''}/${object === null ? '' : prefix + object}`
+    for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value)
+    return url
+  }
+
+  /** The secret may be in a file, which rotates. */
+  async #key (): Promise<RequestKey> {
+    const { accessKey, secret, region } = this.#place
+    if (!secret.startsWith('@')) return { accessKey, secret, region }
+    try {
+      return { accessKey, secret: (await readFile(secret.slice(1), 'utf8')).trim(), region }
+    } catch (error) {
+      throw new Unavailable(`AWS_SECRET_ACCESS_KEY can’t be read: ${(error as NodeJS.ErrnoException).code}`)
+    }
+  }
+}
+
+interface StoreAnswer { ok: boolean, status: number, headers: Headers, text: string }
+
+async function answerOf (url: string, init: RequestInit): Promise<StoreAnswer> {
+  try {
+    const answer = await fetch(url, { ...init, redirect: 'manual', signal: AbortSignal.timeout(patience) })
+    const { ok, status, headers } = answer
+    return { ok, status, headers, text: await answer.text() }
+  } catch (error) {
+    throw new Unavailable(`the store of files doesn’t answer: ${String((error as Error).cause ?? error)}`)
+  }
+}
+
+function awayWith (status: number): Unavailable {
+  return new Unavailable(`the store of files answered ${status}`)
+}
+
+/** The text of an element without others in it; empty if there is none. Keys have no character that XML would code. */
+function elementOf (xml: string, name: string): string {
+  return new RegExp(`<${name}>([^<]*)</${name}>`).exec(xml)?.[1] ?? ''
+}

@@ -1,0 +1,200 @@
+import { createHash, randomBytes, randomUUID } from 'node:crypto'
+import type { FileHandle } from 'node:fs/promises'
+import { link, mkdir, open, readFile, readdir, rename, rm, stat, statfs, unlink, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { Problem, Unavailable, invalid } from '../core/errors.ts'
+import type { FileWords } from '../store/files.ts'
+import { placeOf } from './objects.ts'
+import type { ObjectStore, SignedRequest, UrlSpan, Wanted } from './objects.ts'
+import { UrlSigner } from './url-signer.ts'
+
+/** What stays free of the disk, whatever is uploaded: a share of it, and bytes. */
+export interface Spare { share: number, bytes: number }
+const standardSpare: Spare = { share: 0.1, bytes: 2 ** 30 }
+
+/** How old a temporary file is that nobody writes any more (ms). */
+const abandoned = 86_400_000
+
+/** What the directory itself is: its name in Redis, and the secret of its URLs. */
+interface DirectoryIdentity { id: string, secret: string }
+
+const full: readonly unknown[] = ['ENOSPC', 'EDQUOT', 'EFBIG']
+
+/** Objects in a directory of this machine: the service itself takes and gives the bytes. */
+export class DirectoryStore implements ObjectStore {
+  readonly #path: string
+  readonly #baseUrl: () => string
+  readonly #spare: Spare
+  #signer: UrlSigner | undefined
+
+  constructor (path: string, baseUrl: () => string, spare = standardSpare) {
+    this.#path = path
+    this.#baseUrl = baseUrl
+    this.#spare = spare
+  }
+
+  async open (): Promise<string> {
+    const { id, secret } = await this.#orAway(async () => {
+      await mkdir(this.#path, { recursive: true, mode: 0o700 })
+      for (const name of ['objects', 'incoming']) await mkdir(join(this.#path, name), { recursive: true, mode: 0o700 })
+      return await this.#identity()
+    })
+    this.#signer = new UrlSigner(secret)
+    return id
+  }
+
+  /** How much of the disk is free, and how much of that is kept free (bytes). @throws {Unavailable} */
+  async room (): Promise<{ free: number, spare: number }> {
+    const { bavail, blocks, bsize } = await this.#orAway(() => statfs(this.#path))
+    return { free: bavail * bsize, spare: Math.max(this.#spare.bytes, this.#spare.share * blocks * bsize) }
+  }
+
+  async admit (): Promise<void> {
+    const { free, spare } = await this.room()
+    if (free < spare) throw noRoom()
+  }
+
+  async upload (object: string, { bytes, sha256 }: Wanted, { until }: UrlSpan): Promise<SignedRequest> {
+    const url = this.#url('PUT', object, { bytes: String(bytes), sha256, expires: String(until) })
+    return { url, headers: { 'content-length': String(bytes) } }
+  }
+
+  async download (object: string, { name, media_type: type }: FileWords, { until }: UrlSpan): Promise<string> {
+    return this.#url('GET', object, { name, ...type !== undefined && { type }, expires: String(until) })
+  }
+
+  /** @returns what was signed @throws {Problem} signature_invalid */
+  verify (method: 'PUT' | 'GET', object: string, query: Record<string, unknown>): Record<string, string> {
+    const found = placeOf(object) && this.#signer?.verify(method, object, query, Date.now())
+    if (found === undefined) throw new Problem('signature_invalid')
+    return found
+  }
+
+  async has (object: string, { bytes }: Wanted): Promise<boolean> {
+    // It was renamed to its name once its digest was right.
+    return await this.#orAway(async () => (await stat(this.#pathOf(object)).catch(unlessMissing))?.size === bytes)
+  }
+
+  async remove (object: string): Promise<void> {
+    await this.#orAway(() => rm(this.#pathOf(object), { force: true }))
+  }
+
+  async * older (than: number): AsyncIterable<string> {
+    for (const file of await this.#names('incoming')) {
+      const path = join(this.#path, 'incoming', file)
+      const seen = await stat(path).catch(unlessMissing)
+      if (seen !== undefined && seen.mtimeMs < Date.now() - abandoned) await unlink(path).catch(unlessMissing)
+    }
+    for (const mark of await this.#names('objects')) {
+      for (const tenant of await this.#names('objects', mark)) {
+        for (const name of await this.#names('objects', mark, tenant)) {
+          const object = `${mark}/${tenant}/${name}`
+          const seen = placeOf(object) && await stat(this.#pathOf(object)).catch(unlessMissing)
+          if (seen !== undefined && seen.mtimeMs < than) yield object
+        }
+      }
+    }
+  }
+
+  async #names (...folder: string[]): Promise<string[]> {
+    return await readdir(join(this.#path, ...folder)).catch(unlessMissing) ?? []
+  }
+
+  /**
+   * Takes an object's bytes: into a temporary file, which gets its name once all of them are there, right, and on the
+   * disk. Doing it twice, or at once, is doing it once.
+   * @throws {Problem} they have another length or digest, or the disk is full @throws {Unavailable}
+   */
+  async receive (object: string, { bytes, sha256 }: Wanted, body: AsyncIterable<Buffer>): Promise<void> {
+    await this.admit()
+    const temporary = join(this.#path, 'incoming', randomUUID())
+    const file = await this.#orAway(() => open(temporary, 'wx', 0o600))
+    try {
+      const hash = createHash('sha256')
+      let length = 0
+      for await (const some of body) {
+        length += some.length
+        if (length > bytes) break
+        hash.update(some)
+        await this.#orAway(() => writeAll(file, some))
+      }
+      if (length !== bytes) throw invalid({ pointer: '', message: `body: must have ${bytes} bytes` })
+      if (hash.digest('hex') !== sha256) throw invalid({ pointer: '', message: `body: must have the SHA-256 ${sha256}` })
+      await this.#orAway(() => this.#place(file, temporary, this.#pathOf(object)))
+    } finally {
+      await file.close()
+      await rm(temporary, { force: true }).catch(() => {})
+    }
+  }
+
+  /** @returns the object, open, and its length; undefined if there is none. The caller closes it. */
+  async read (object: string): Promise<{ file: FileHandle, bytes: number } | undefined> {
+    return await this.#orAway(async () => {
+      const file = await open(this.#pathOf(object)).catch(unlessMissing)
+      return file && { file, bytes: (await file.stat()).size }
+    })
+  }
+
+  async #place (file: FileHandle, temporary: string, path: string): Promise<void> {
+    await file.sync()
+    await mkdir(dirname(path), { recursive: true, mode: 0o700 })
+    await rename(temporary, path)
+    // Only then does the name outlive a loss of power.
+    const folder = await open(dirname(path))
+    await folder.sync().finally(() => folder.close())
+  }
+
+  #url (method: string, object: string, query: Record<string, string>): string {
+    if (this.#signer === undefined) throw new Unavailable('the directory of files was not read yet')
+    return `${this.#baseUrl()}/files/${object}?${this.#signer.sign(method, object, query)}`
+  }
+
+  #pathOf (object: string): string {
+    if (placeOf(object) === undefined) throw new Error('this is no name of an object')
+    return join(this.#path, 'objects', object)
+  }
+
+  /** Of simultaneous starts one makes it, since a link replaces no file, and the others read it. */
+  async #identity (): Promise<DirectoryIdentity> {
+    const path = join(this.#path, 'store.json')
+    const there = await readFile(path, 'utf8').catch(unlessMissing)
+    if (there !== undefined) return JSON.parse(there) as DirectoryIdentity
+    const made: DirectoryIdentity = { id: randomUUID(), secret: randomBytes(32).toString('base64url') }
+    const temporary = `${path}.${made.id}`
+    try {
+      await writeFile(temporary, `${JSON.stringify(made)}\n`, { flag: 'wx', mode: 0o600, flush: true })
+      await link(temporary, path)
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    } finally {
+      await rm(temporary, { force: true })
+    }
+    return JSON.parse(await readFile(path, 'utf8')) as DirectoryIdentity
+  }
+
+  /** What the file system refuses is no fault of ours: the disk is away, read-only or full. */
+  async #orAway<T> (work: () => Promise<T>): Promise<T> {
+    try {
+      return await work()
+    } catch (error) {
+      const { code, syscall } = error as NodeJS.ErrnoException
+      if (full.includes(code)) throw noRoom()
+      if (syscall === undefined && !(error instanceof SyntaxError)) throw error
+      throw new Unavailable(`the directory of files can’t be used: ${code ?? 'store.json is no JSON'}`)
+    }
+  }
+}
+
+function noRoom (): Problem {
+  return new Problem('unavailable', {
+    detail: 'The disk for files is full; send the file again later.', headers: { 'retry-after': '60' }
+  })
+}
+
+function unlessMissing (error: NodeJS.ErrnoException): undefined {
+  if (error.code !== 'ENOENT') throw error
+}
+
+async function writeAll (file: FileHandle, bytes: Buffer): Promise<void> {
+  for (let at = 0; at < bytes.length;) at += (await file.write(bytes, at)).bytesWritten
+}

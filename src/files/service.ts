@@ -1,0 +1,239 @@
+import { Problem, Unavailable, invalid } from '../core/errors.ts'
+import { digestToken, homeTag, isId, randomHomeId, randomToken, tagOf } from '../core/ids.ts'
+import { iso } from '../core/iso.ts'
+import type { Caller } from '../core/model.ts'
+import { nameFault } from '../core/file-names.ts'
+import type { FileAnswer, FileBody, MadeFile } from '../core/schemas/uploads.ts'
+import { Shared } from '../core/shared.ts'
+import type { FileMaking, FileRecords, FileRole, StoredFile } from '../store/files.ts'
+import { mayHave } from './access.ts'
+import { objectName } from './objects.ts'
+import type { ObjectStore } from './objects.ts'
+
+/** How long URLs count (ms): an upload's, from its making on, and a download's. */
+const lasts = { upload: 3_600_000, download: 900_000 } as const
+/** How long after its making a file goes that nothing has (ms). */
+const unheldFor = 86_400_000
+/** For how long a store that was found to be the right one counts as that (ms). */
+const markKnownFor = 5000
+
+interface FileOptions { limit: number, quota: number }
+
+/** What is known of an upload that is there whole. */
+interface NamedFile { name: string, media_type: string | null, bytes: number, sha256: string }
+
+/** Files that agents upload, and who may have them. Their bytes go past the API: by URLs of an object store. */
+export class FileService {
+  readonly #objects: ObjectStore | null
+  readonly #records: FileRecords
+  readonly #options: FileOptions
+  readonly #marks = new Shared<string>({ keptFor: markKnownFor, max: 1024 })
+
+  /** @param objects null: there is no store */
+  constructor (objects: ObjectStore | null, records: FileRecords, options: FileOptions) {
+    this.#objects = objects
+    this.#records = records
+    this.#options = options
+  }
+
+  /** Makes room for an upload. @param body as sent: with the same key it is the same upload */
+  async make (
+    caller: Caller, { name, bytes, sha256: given, media_type: type }: FileBody, body: Buffer, key: string | undefined
+  ): Promise<{ answer: MadeFile, replayed: boolean }> {
+    const objects = this.#store()
+    const fault = nameFault(name)
+    if (fault !== undefined) throw invalid({ pointer: '/name', message: fault })
+    if (bytes > this.#options.limit) {
+      throw invalid({ pointer: '/bytes', message: `must be at most ${this.#options.limit}` })
+    }
+    const { tenant, agent } = caller
+    const mark = await this.markOf(tenant)
+    await objects.admit()
+    const sha256 = given.toLowerCase()
+    const id = key === undefined
+      ? randomHomeId(tenant)
+      : homeTag(tenant) + digestToken(`file ${tenant} ${agent}`, key, undefined)
+    const { outcome, madeAt } = await this.#records.make({
+      tenant,
+      id,
+      mark,
+      agent,
+      bytes,
+      sha256,
+      words: { name, ...type != null && { media_type: type } },
+      token: key === undefined ? randomToken() : digestToken('file', key, body),
+      lasts: lasts.upload,
+      quota: this.#options.quota
+    })
+    if (outcome === 'reused') throw new Problem('idempotency_key_reused')
+    if (outcome === 'files_full') throw new Problem('files_full', { headers: { 'retry-after': '60' } })
+    const span = { from: madeAt, until: madeAt + lasts.upload }
+    const { url, headers } = await objects.upload(objectName({ tenant, id, madeAt, mark }), { bytes, sha256 }, span)
+    const upload = { method: 'PUT' as const, url, headers, expires_at: iso(span.until) }
+    return { answer: { file_id: id, uri: `handoff-file:${id}`, upload }, replayed: outcome === 'replayed' }
+  }
+
+  /** @throws {Problem} not_found, also for who may not have it */
+  async get (caller: Caller, id: string): Promise<FileAnswer> {
+    const objects = this.#store()
+    const { now, file } = await this.#find(caller, id)
+    await this.markOf(caller.tenant)
+    const { words, bytes, sha256 } = file
+    const isWhole = await this.isWhole(file)
+    const span = { from: now, until: now + lasts.download }
+    return {
+      file_id: id,
+      name: words.name,
+      bytes,
+      sha256,
+      media_type: words.media_type ?? null,
+      state: isWhole ? 'whole' : 'waiting',
+      url: isWhole ? await objects.download(objectName(file), words, span) : null,
+      url_expires_at: isWhole ? iso(span.until) : null
+    }
+  }
+
+  /** @throws {Problem} not_found, file_in_use */
+  async delete (caller: Caller, id: string): Promise<void> {
+    const objects = this.#store()
+    const { file } = await this.#find(caller, id)
+    if (file.agent !== caller.agent) throw new Problem('not_found')
+    let outcome = await this.#records.drop(file)
+    if (outcome === 'in_use') {
+      await this.askPartitions(file, () => true)
+      outcome = await this.#records.drop(file)
+    }
+    if (outcome === 'in_use') throw new Problem('file_in_use')
+    // The record is gone, so nothing names the object. If it stays now, the sweep finds it.
+    await objects.remove(objectName(file)).catch(unlessAway)
+  }
+
+  /**
+   * The uploads that a handoff of this caller's may name, by their ids. What isn't there whole is left out, and so is
+   * what is neither its own nor part of what it may read; without a store, all.
+   */
+  async find (caller: Caller, ids: readonly string[]): Promise<ReadonlyMap<string, NamedFile>> {
+    if (this.#objects === null || ids.length === 0) return new Map()
+    await this.markOf(caller.tenant)
+    const found = await Promise.all(ids.map(async (id): Promise<Array<[string, NamedFile]>> => {
+      try {
+        const { file } = await this.#find(caller, id)
+        const { words: { name, media_type: type = null }, bytes, sha256 } = file
+        return await this.isWhole(file) ? [[id, { name, media_type: type, bytes, sha256 }]] : []
+      } catch (error) {
+        if (error instanceof Problem && error.code === 'not_found') return []
+        throw error
+      }
+    }))
+    return new Map(found.flat())
+  }
+
+  /**
+   * Keeps files that were found for a handoff that is about to be passed or done, in the order of lua/lib/files.lua.
+   * If it is refused then, the sweep finds that after ten minutes. Nobody need release them: when the handoff's key is
+   * gone, whatever became of it, its partition says so when it is asked, every half an hour.
+   * @param handoff its id, in the partition where it will be @returns whether all of them are still there
+   */
+  async hold (tenant: string, ids: readonly string[], handoff: string, role: FileRole): Promise<boolean> {
+    const claimed = await Promise.all(ids.map(async id => {
+      const found = await this.#records.get(tenant, id)
+      return found !== null && await this.#records.claim(found.file, tagOf(handoff)) === 'claimed'
+    }))
+    if (!claimed.every(one => one)) return false
+    if (ids.length > 0) await this.#records.have(tenant, ids, handoff, role)
+    return true
+  }
+
+  /**
+   * Where files of a handoff can be fetched for now, in the order of their ids: for an answer to whoever may have them.
+   * null for what has gone.
+   */
+  async urlsOf (tenant: string, ids: readonly string[]): Promise<Array<{ url: string, expires_at: string } | null>> {
+    const objects = this.#objects
+    if (objects === null) return ids.map(() => null)
+    await this.markOf(tenant)
+    return await Promise.all(ids.map(async id => {
+      const found = await this.#records.get(tenant, id)
+      if (found === null || found.file.wholeAt === null) return null
+      const span = { from: found.now, until: found.now + lasts.download }
+      const url = await objects.download(objectName(found.file), found.file.words, span)
+      return { url, expires_at: iso(span.until) }
+    }))
+  }
+
+  /** The mark of a tenant's records. @throws {Unavailable} they are of another store than this replica's */
+  async markOf (tenant: string): Promise<string> {
+    return await this.#marks.get(homeTag(tenant), async () => await this.freshMarkOf(tenant))
+  }
+
+  /** The same, asked now. */
+  async freshMarkOf (tenant: string): Promise<string> {
+    const mine = await this.#store().open()
+    const { mark, id } = await this.#records.store(tenant, mine, randomToken())
+    if (id === mine) return mark
+    throw new Unavailable(`Redis has the records of another store of files, ${id}, and this replica has ${mine}`)
+  }
+
+  /** Whether its bytes are there, as far as is known or its store says now: then that is noted. */
+  async isWhole (file: StoredFile): Promise<boolean> {
+    if (file.wholeAt !== null) return true
+    return await this.#store().has(objectName(file), file) && await this.noteWhole(file)
+  }
+
+  /** Its bytes are there. @returns whether its record is, too */
+  async noteWhole (file: FileMaking): Promise<boolean> {
+    return await this.#records.whole(file, unheldFor)
+  }
+
+  /**
+   * Asks partitions whether handoffs there still have the file, and notes what they say.
+   * @param isAsked whether one whose time is this (ms) is asked @returns how many were
+   */
+  async askPartitions (file: StoredFile, isAsked: (at: number) => boolean): Promise<number> {
+    const asked = file.partitions.filter(([, at]) => isAsked(at))
+    await Promise.all(asked.map(async ([tag, at]) => {
+      await this.#records.kept(file, [tag, at], await this.#isHeldIn(file, tag) ? askedAgain : null)
+    }))
+    return asked.length
+  }
+
+  async #isHeldIn ({ tenant, id }: StoredFile, tag: string): Promise<boolean> {
+    for (let from: number | null = 0; from !== null;) {
+      const { holders, waited, next } = await this.#records.holders(tenant, id, tag, from)
+      if (holders.length + waited > 0) return true
+      from = next
+    }
+    return false
+  }
+
+  /** @throws {Problem} not_found */
+  async #find (caller: Caller, id: string): Promise<{ now: number, file: StoredFile }> {
+    const found = isId(id) && tagOf(id) === homeTag(caller.tenant) ? await this.#records.get(caller.tenant, id) : null
+    if (found === null) throw new Problem('not_found')
+    if (found.file.agent === caller.agent) return found
+    for (const [tag] of found.file.partitions) if (await this.#mayHaveBy(caller, id, tag)) return found
+    throw new Problem('not_found')
+  }
+
+  async #mayHaveBy (caller: Caller, id: string, tag: string): Promise<boolean> {
+    for (let from: number | null = 0; from !== null;) {
+      const { holders, next, now } = await this.#records.holders(caller.tenant, id, tag, from)
+      if (holders.some(holder => mayHave(caller, holder, now))) return true
+      from = next
+    }
+    return false
+  }
+
+  #store (): ObjectStore {
+    if (this.#objects === null) throw new Problem('files_off')
+    return this.#objects
+  }
+}
+
+/** In how many milliseconds a partition is asked again that still has handoffs with a file. */
+const askedAgain = 1_800_000
+
+/** What is away now is found later. */
+export function unlessAway (error: unknown): void {
+  if (!(error instanceof Unavailable)) throw error
+}

@@ -1,0 +1,246 @@
+import type { Redis } from 'ioredis'
+import { homeTag, tagOf } from '../core/ids.ts'
+import type { Lanes } from '../redis/lanes.ts'
+import type { ScriptName } from '../redis/outcomes.ts'
+import type { Scripts } from '../redis/scripts.ts'
+import { inAscii } from './asks.ts'
+import { memberOf } from './key-names.ts'
+import type { KeyNames } from './key-names.ts'
+import { parseRecord, tagged } from './replies.ts'
+import type { HandoffRecord } from '../core/model.ts'
+
+/** How many files a tenant may have. */
+const maxUploads = 10_000
+/** How many handoffs one call looks at. */
+const holdersAtOnce = 500
+/**
+ * For how long a file is kept for a handoff that isn't there yet, in milliseconds. Its script runs within 2 s, or never
+ * (redis/lanes.ts).
+ */
+const promised = 600_000
+
+/** What a file is called, and what it has. A text of its own in Redis. */
+export interface FileWords { name: string, media_type?: string | undefined }
+
+/**
+ * One making of a file: an id may be made again once its record has gone, and that is another file. `mark`: of the
+ * partition that its record was written to; one that has another mark now has lost its records.
+ */
+export interface FileMaking { tenant: string, id: string, madeAt: number, mark: string }
+
+type UnmarkedFile = Omit<FileMaking, 'mark'>
+
+/** A file as Redis keeps it. Times in milliseconds. */
+export interface StoredFile extends FileMaking {
+  agent: string
+  bytes: number
+  sha256: string
+  words: FileWords
+  /** Since when it is known to be there whole; null while it isn't. */
+  wholeAt: number | null
+  /** The partitions whose handoffs may have it, and when each is to be asked. */
+  partitions: Array<[tag: string, askedAt: number]>
+}
+
+/** A file that the sweep is to look at; its record may have gone. */
+export interface DueFile { tenant: string, id: string, bytes: number, file: StoredFile | null }
+
+/** Whether a handoff was passed with the file, or its result has it. */
+export type FileRole = 'input' | 'result'
+const letters = { input: 'i', result: 'r' } as const
+
+/** A handoff that has a file. */
+export interface FileHolder { role: FileRole, id: string, record: HandoffRecord }
+
+interface NewFile extends Pick<StoredFile, 'tenant' | 'id' | 'mark' | 'agent' | 'bytes' | 'sha256' | 'words'> {
+  token: string
+  /** How long it may be put (ms). */
+  lasts: number
+  quota: number
+}
+
+/** The records of uploaded files in Redis, in their tenants' home partitions (lua/lib/files.lua): a method a script. */
+export class FileRecords {
+  readonly #lanes: Lanes
+  readonly #scripts: Scripts
+  readonly #keyNames: KeyNames
+  readonly #options: { tags: readonly string[], connectionTo (tag: string): Redis | undefined }
+
+  constructor (
+    lanes: Lanes, scripts: Scripts, keyNames: KeyNames,
+    options: { tags: readonly string[], connectionTo (tag: string): Redis | undefined }
+  ) {
+    this.#lanes = lanes
+    this.#scripts = scripts
+    this.#keyNames = keyNames
+    this.#options = options
+  }
+
+  /** @returns when it was made */
+  make (
+    { tenant, id, mark, agent, bytes, sha256, words, token, lasts, quota }: NewFile
+  ): Promise<{ outcome: 'made' | 'replayed' | 'reused' | 'files_full', madeAt: number }> {
+    const texts = [
+      tenant, id, String(bytes), sha256, agent, inAscii(JSON.stringify(words)), token, String(lasts), String(quota),
+      String(maxUploads), mark
+    ]
+    return this.#call('file-make', tenant, id, texts, ([outcome, madeAt]) =>
+      ({ outcome: outcome as 'made', madeAt: Number(madeAt) }))
+  }
+
+  /** @returns null if there is none; `now` by Redis's clock */
+  get (tenant: string, id: string): Promise<{ now: number, file: StoredFile } | null> {
+    return this.#call('file-get', tenant, id, [], ([outcome, now, fields]) =>
+      outcome === 'not_found' ? null : { now: now as number, file: readFile(tenant, id, fields as Buffer[]) })
+  }
+
+  /** @param unheld how long after its making it goes if nothing has it (ms) @returns whether it is there */
+  whole ({ tenant, id, madeAt }: UnmarkedFile, unheld: number): Promise<boolean> {
+    return this.#call('file-whole', tenant, id, [tenant, id, String(madeAt), String(unheld)], ([outcome]) =>
+      outcome === 'whole')
+  }
+
+  /** Keeps a file for handoffs of a partition, for which `have` is to be called then. */
+  claim ({ tenant, id, madeAt }: UnmarkedFile, tag: string): Promise<'claimed' | 'waiting' | 'not_found'> {
+    return this.#call('file-claim', tenant, id, [tenant, id, String(madeAt), tag, String(promised)], ([outcome]) =>
+      outcome as 'claimed')
+  }
+
+  /** Notes what a partition said. @param after when it is asked again (ms); null if no handoff there has the file */
+  kept (
+    { tenant, id, madeAt }: UnmarkedFile, [tag, askedAt]: [string, number], after: number | null
+  ): Promise<'noted' | 'changed' | 'not_found'> {
+    const texts = [tenant, id, String(madeAt), tag, String(askedAt), after === null ? '' : String(after)]
+    return this.#call('file-kept', tenant, id, texts, ([outcome]) => outcome as 'noted')
+  }
+
+  /** Forgets a file that nothing has. @param isUnfinished only if it isn't known to be whole */
+  drop (
+    { tenant, id, bytes, madeAt }: Pick<DueFile, 'tenant' | 'id' | 'bytes'> & { madeAt: number | null },
+    isUnfinished = false
+  ): Promise<'dropped' | 'in_use' | 'not_found'> {
+    const texts = [tenant, id, madeAt === null ? '' : String(madeAt), String(bytes), isUnfinished ? '1' : '0']
+    return this.#call('file-drop', tenant, id, texts, ([outcome]) => outcome as 'dropped')
+  }
+
+  /** @param count how many of each tenant */
+  due (tag: string, count: number): Promise<{ now: number, due: DueFile[] }> {
+    const texts = [String(count), this.#keyNames.partition(tag)]
+    return this.#lanes.call({
+      script: this.#scripts['file-due'],
+      tag,
+      keys: [this.#keyNames.files(tag)],
+      texts,
+      decode: reply => {
+        const [, now, ...found] = tagged(reply)
+        const due = (found as Array<[Buffer, Buffer, Buffer[]]>).map(([of, member, fields]) => {
+          const [id, bytes] = String(member).split(':') as [string, string]
+          const tenant = String(of)
+          return { tenant, id, bytes: Number(bytes), file: fields.length === 0 ? null : readFile(tenant, id, fields) }
+        })
+        return { now: now as number, due }
+      }
+    })
+  }
+
+  /** Notes in a handoff's partition that it has the files, before it is made or done. */
+  async have (tenant: string, files: readonly string[], handoff: string, role: FileRole): Promise<void> {
+    const tag = tagOf(handoff)
+    await this.#lanes.call({
+      script: this.#scripts['file-have'],
+      tag,
+      keys: [this.#keyNames.handoff(tag, memberOf(tenant, handoff))],
+      texts: [files.join(' '), letters[role], String(promised)],
+      decode: tagged
+    })
+  }
+
+  /** A page of the handoffs of a partition that have the file. `next`: where the next page begins. */
+  holders (
+    tenant: string, file: string, tag: string, from = 0
+  ): Promise<{ now: number, next: number | null, waited: number, holders: FileHolder[] }> {
+    return this.#lanes.call({
+      script: this.#scripts['file-holders'],
+      tag,
+      keys: [this.#keyNames.file(tag, tenant, file, 'having')],
+      texts: [this.#keyNames.handoff(tag, `${tenant}:`), String(from), String(holdersAtOnce)],
+      decode: reply => {
+        const [, now, next, waited, ...found] = tagged(reply)
+        return {
+          now: now as number,
+          next: next === -1 ? null : next as number,
+          waited: waited as number,
+          holders: (found as Array<[Buffer, Buffer, Buffer | null]>).map(([member, record, extra]) => ({
+            role: String(member).startsWith('i') ? 'input' : 'result',
+            id: String(member).slice(2),
+            record: parseRecord(record, extra)
+          }))
+        }
+      }
+    })
+  }
+
+  /** Which store a tenant's records are of: the first one that asked. @param mark a new one, if there is none */
+  store (tenant: string, id: string, mark: string): Promise<{ mark: string, id: string }> {
+    const tag = homeTag(tenant)
+    return this.#lanes.call({
+      script: this.#scripts['file-store'],
+      tag,
+      keys: [this.#keyNames.ofFiles(tag, 'filestore')],
+      texts: [id, mark],
+      decode: reply => {
+        const [, found, of] = tagged(reply)
+        return { mark: String(found), id: String(of) }
+      }
+    })
+  }
+
+  /** The stores that partitions with files have the records of, for `handoff doctor`. */
+  async stores (): Promise<string[]> {
+    const found = await Promise.all((await this.partitions()).map(async tag => {
+      const known = await this.#options.connectionTo(tag)?.get(this.#keyNames.ofFiles(tag, 'filestore'))
+      return known == null ? [] : [known.slice(known.indexOf(' ') + 1)]
+    }))
+    return [...new Set(found.flat())]
+  }
+
+  /** The partitions that have files, without those that can't be asked now. */
+  async partitions (): Promise<string[]> {
+    const found = await Promise.all(this.#options.tags.map(async tag => {
+      const key = this.#keyNames.files(tag)
+      const one = await this.#options.connectionTo(tag)?.zrange(key, '0', '0').catch(() => []) ?? []
+      return one.length === 0 ? [] : [tag]
+    }))
+    return found.flat()
+  }
+
+  #call<T> (
+    name: ScriptName, tenant: string, id: string, texts: string[], decode: (reply: [string, ...unknown[]]) => T
+  ): Promise<T> {
+    const tag = homeTag(tenant)
+    const all = [
+      this.#keyNames.file(tag, tenant, id), this.#keyNames.files(tag, tenant), this.#keyNames.files(tag),
+      this.#keyNames.ofFiles(tag, 'shares')
+    ]
+    const keys = all.slice(0, name === 'file-get' ? 1 : name === 'file-make' || name === 'file-drop' ? 4 : 3)
+    return this.#lanes.call({ script: this.#scripts[name], tag, keys, texts, decode: reply => decode(tagged(reply)) })
+  }
+}
+
+function readFile (tenant: string, id: string, fields: readonly Buffer[]): StoredFile {
+  const found = new Map<string, string>()
+  for (let at = 0; at < fields.length; at += 2) found.set(String(fields[at]), String(fields[at + 1]))
+  const whole = found.get('whole')
+  return {
+    tenant,
+    id,
+    madeAt: Number(found.get('made')),
+    mark: found.get('mark')!,
+    agent: found.get('agent')!,
+    bytes: Number(found.get('bytes')),
+    sha256: found.get('sha256')!,
+    words: JSON.parse(found.get('words')!) as FileWords,
+    wholeAt: whole === undefined ? null : Number(whole),
+    partitions: [...found].flatMap(([tag, at]) => tag.length === 3 ? [[tag, Number(at)]] : [])
+  }
+}

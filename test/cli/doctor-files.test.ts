@@ -1,0 +1,74 @@
+import { writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import t from 'tap'
+import { startRedisServer } from '../faults/fleet/redis.ts'
+import { handoff, parsed } from '../helpers/command.ts'
+import { filesApp } from '../helpers/files.ts'
+import { scratchDir } from '../helpers/processes.ts'
+
+interface Told { level: string, name: string, saw: string, server: string | null, set: string | null, why: string | null }
+
+/** What `handoff doctor` says of the store of files, and the metrics of it. */
+
+const { url: REDIS_URL } = await startRedisServer(t)
+
+async function examine (env: Record<string, string>) {
+  const ended = await handoff(['doctor', '--json'], { env: { REDIS_URL, ...env } })
+  return parsed<{ ok: boolean, findings: Told[] }>(ended).findings.filter(({ name }) => name === 'files')
+}
+
+t.test('a directory', async t => {
+  t.strictSame(await examine({}), [], 'without a store there is nothing to say')
+  const directory = await scratchDir(t)
+  const FILES_URL = String(pathToFileURL(directory))
+  const [found] = await examine({ FILES_URL })
+  // Whether there is room depends on the disk of this machine.
+  t.match(found!.saw, /GiB (free$|of the disk)/)
+  const { make, prefix } = await filesApp(t, {}, { directory, url: REDIS_URL, limitedUrl: REDIS_URL })
+  t.equal((await make('four')).statusCode, 201)
+  t.equal((await examine({ FILES_URL, REDIS_KEY_PREFIX: prefix })).length, 1)
+  const another = await examine({ FILES_URL: String(pathToFileURL(await scratchDir(t))), REDIS_KEY_PREFIX: prefix })
+  t.match(another, [{ level: 'error', saw: /another store/, why: /503/ }, {}])
+  const file = join(await scratchDir(t), 'file')
+  await writeFile(file, '')
+  t.match(await examine({ FILES_URL: String(pathToFileURL(file)) }), [{ level: 'error', saw: /can’t be used: (EEXIST|ENOTDIR)/ }])
+})
+
+t.test('a bucket', async t => {
+  let status = 403
+  const server = createServer((request, response) => { request.resume().once('end', () => response.writeHead(status).end()) }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => server.close())
+  const env = {
+    FILES_URL: 's3://handoff-files', S3_ENDPOINT: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, S3_PATH_STYLE: 'on', AWS_ACCESS_KEY_ID: 'id', AWS_SECRET_ACCESS_KEY: 'a-hidden-secret'
+  }
+  t.match(await examine(env), [{ level: 'error', saw: 'the store of files answered 403' }])
+  status = 200
+  t.match(await examine(env), [{ level: 'error', saw: /s3:\/\/handoff-files\/ can’t have files: it took bytes with another SHA-256/ }])
+  status = 400
+  t.match(await examine(env), [{ level: 'error', saw: /it answered 400 to the right bytes/ }])
+  t.match(await examine({ ...env, S3_ENDPOINT: 'http://127.0.0.1:1' }), [{ level: 'error', saw: /doesn’t answer/ }])
+  t.notOk(JSON.stringify(await examine(env)).includes('a-hidden-secret'))
+})
+
+t.test('metrics count what came, went and was removed', async t => {
+  const { put, make, call, app } = await filesApp(t)
+  const id = await put('four')
+  const { url } = (await call('alice', 'GET', `/api/files/${id}`)).json()
+  await (await fetch(url)).text()
+  const { upload } = (await make('four')).json()
+  t.equal((await fetch(upload.url, { method: 'PUT', body: 'FOUR' })).status, 400)
+  const { body } = await app.inject('/metrics')
+  const value = (name: string) => Number(body.split('\n').find(line => line.startsWith(`${name} `))?.split(' ')[1])
+  t.equal(value('handoff_file_bytes_total{direction="put"}'), 8)
+  t.equal(value('handoff_file_bytes_total{direction="got"}'), 4)
+  t.equal(value('handoff_file_transfers_total{direction="put",outcome="done"}'), 1)
+  t.equal(value('handoff_file_transfers_total{direction="put",outcome="failed"}'), 1)
+  t.equal(value('handoff_file_transfers_total{direction="got",outcome="done"}'), 1)
+  t.equal(value('handoff_file_transfers'), 0)
+  t.equal(value('handoff_files_removed_total{because="unheld"}'), 0)
+})

@@ -1,0 +1,265 @@
+import { once } from 'node:events'
+import { request } from 'node:http'
+import type { ClientRequest, IncomingMessage } from 'node:http'
+import { readdir, rename, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import t from 'tap'
+import { filesApp, sha256 } from '../helpers/files.ts'
+import { isProblem } from '../helpers/problems.ts'
+import { scratchDir } from '../helpers/processes.ts'
+import { until } from '../helpers/until.ts'
+
+/** Files in a directory, over real connections: what comes in, what goes out, and what is refused. */
+
+/** A request whose body the test sends itself. */
+function begin (url: string, headers: Record<string, string | number>, method = 'PUT'): ClientRequest {
+  return request(url, { method, headers, agent: false })
+}
+
+async function answerOf (sent: ClientRequest): Promise<{ status: number, body: string }> {
+  const [response] = await once(sent, 'response') as [IncomingMessage]
+  let body = ''
+  for await (const some of response) body += some
+  return { status: response.statusCode!, body }
+}
+
+const codeOf = async (response: Response) => [response.status, (await response.json() as { code: string }).code]
+
+t.test('a file is made, put, read by who made it, and given as it came', async t => {
+  const { make, call, url, directory } = await filesApp(t)
+  const bytes = Buffer.from('four')
+  const made = await make(bytes, { name: 'ré "p".pdf', media_type: 'application/pdf', sha256: sha256(bytes).toUpperCase() })
+  t.equal(made.statusCode, 201)
+  const { file_id: id, uri, upload } = made.json()
+  t.strictSame(Object.keys(made.json()), ['file_id', 'uri', 'upload'])
+  t.equal(uri, `handoff-file:${id}`)
+  t.match(upload, { method: 'PUT', headers: { 'content-length': '4' } })
+  t.ok(upload.url.startsWith(`${url}/files/`))
+  const left = Date.parse(upload.expires_at) - Date.now()
+  t.ok(left > 3_500_000 && left <= 3_600_000)
+  const waiting = { file_id: id, name: 'ré "p".pdf', bytes: 4, sha256: sha256(bytes), media_type: 'application/pdf', state: 'waiting', url: null, url_expires_at: null }
+  t.strictSame((await call('alice', 'GET', `/api/files/${id}`)).json(), waiting)
+  for (const time of ['once', 'again']) {
+    const put = await fetch(upload.url, { method: 'PUT', body: bytes, headers: upload.headers })
+    t.equal(put.status, 204, time)
+  }
+  const whole = (await call('alice', 'GET', `/api/files/${id}`)).json()
+  t.match(whole, { state: 'whole', name: 'ré "p".pdf' })
+  t.ok(Math.abs(Date.parse(whole.url_expires_at) - Date.now() - 900_000) < 10_000)
+  const got = await fetch(whole.url)
+  t.equal(got.status, 200)
+  t.equal(await got.text(), 'four')
+  t.match(Object.fromEntries(got.headers), {
+    'content-type': 'application/pdf',
+    'content-length': '4',
+    'x-content-type-options': 'nosniff',
+    'content-security-policy': 'sandbox',
+    'referrer-policy': 'no-referrer',
+    'content-disposition': 'attachment; filename="r_ _p_.pdf"; filename*=UTF-8\'\'r%C3%A9%20%22p%22.pdf'
+  })
+  t.strictSame((await readdir(join(directory, 'incoming'))), [], 'no temporary file is left')
+  isProblem(t, await call('bob', 'GET', `/api/files/${id}`), 404, 'not_found', 'another agent')
+  isProblem(t, await call('foreignAlice', 'GET', `/api/files/${id}`), 404, 'not_found', 'another tenant')
+  isProblem(t, await call('bob', 'DELETE', `/api/files/${id}`), 404, 'not_found')
+  t.equal((await call('alice', 'DELETE', `/api/files/${id}`)).statusCode, 204)
+  isProblem(t, await call('alice', 'GET', `/api/files/${id}`), 404, 'not_found')
+  isProblem(t, await call('alice', 'DELETE', `/api/files/${id}`), 404, 'not_found')
+  t.strictSame(await codeOf(await fetch(whole.url)), [404, 'not_found'], 'and its bytes')
+  t.strictSame(await codeOf(await fetch(upload.url, { method: 'PUT', body: bytes })), [403, 'signature_invalid'], 'nor can it be put any more')
+  t.equal((await readdir(join(directory, 'objects'), { recursive: true })).filter(name => name.includes('.')).length, 0, 'nothing is left of it')
+})
+
+t.test('without a store each of the three says so', async t => {
+  const { call } = await filesApp(t, { FILES_URL: '' })
+  isProblem(t, await call('alice', 'POST', '/api/files', { name: 'a', bytes: 1, sha256: sha256('a') }), 404, 'files_off')
+  isProblem(t, await call('alice', 'GET', '/api/files/x'), 404, 'files_off')
+  isProblem(t, await call('alice', 'DELETE', '/api/files/x'), 404, 'files_off')
+  isProblem(t, await call('approver', 'POST', '/api/files', { name: 'a', bytes: 1, sha256: sha256('a') }), 403, 'insufficient_scope')
+})
+
+t.test('names, lengths and digests', async t => {
+  const { make, call, directory } = await filesApp(t, { FILE_LIMIT: '10' })
+  const emoji = '😀'.repeat(63) + 'abc'
+  t.equal(Buffer.byteLength(emoji), 255)
+  for (const name of ['a', emoji, '...', 'a b', 'con', '-rf', '\u202etxt.exe', 'é'.normalize('NFD')]) {
+    const made = await make('x', { name })
+    t.equal(made.statusCode, 201, name)
+    const { file_id: id, upload } = made.json()
+    t.equal((await fetch(upload.url, { method: 'PUT', body: 'x' })).status, 204)
+    const { url, name: kept } = (await call('alice', 'GET', `/api/files/${id}`)).json()
+    t.equal(kept, name)
+    const got = await fetch(url)
+    t.equal(decodeURIComponent(/filename\*=UTF-8''(\S+)$/.exec(got.headers.get('content-disposition')!)![1]!), name, 'a browser gets it, coded')
+  }
+  for (const path of await readdir(directory, { recursive: true })) t.match(path, /^(objects|incoming|store\.json)(\/[A-Za-z0-9_-]{22}(\/t-default(\/[\w-]{25}\.\d+)?)?)?$/, 'names of files are nowhere in the directory')
+  for (const name of ['', '.', '..', '../a', 'a/b', 'a\\b', 'a\0', 'a\n', '\x7f', '\x9f', emoji + 'x', '\ud800']) {
+    const refused = await call('alice', 'POST', '/api/files', JSON.stringify({ name, bytes: 1, sha256: sha256('x') }))
+    t.strictSame(isProblem(t, refused, 400, 'invalid_request', JSON.stringify(name)).errors.map((error: { pointer: string }) => error.pointer), ['/name'])
+  }
+  for (const [member, value] of [['bytes', 11], ['bytes', -1], ['bytes', 1.5], ['bytes', '1'], ['sha256', 'ab'], ['sha256', 'g'.repeat(64)], ['media_type', 'x'], ['media_type', 'a/b; c=d'], ['media_type', 'ä/b'], ['size', 1]] as const) {
+    const refused = await make('x', { [member]: value })
+    t.equal(isProblem(t, refused, 400, 'invalid_request').errors[0].pointer, `/${member}`)
+  }
+  t.equal((await make('x', { media_type: `a/${'b'.repeat(125)}` })).statusCode, 201)
+  isProblem(t, await make('x', { media_type: `a/${'b'.repeat(126)}` }), 400, 'invalid_request')
+})
+
+t.test('what is put must be what was declared, and a URL does what it says', async t => {
+  const { make, call, app } = await filesApp(t)
+  const { file_id: id, upload } = (await make('four')).json()
+  const state = async () => (await call('alice', 'GET', `/api/files/${id}`)).json().state
+  const put = async (body: string, url = upload.url, headers: Record<string, string> = {}) => await fetch(url, { method: 'PUT', body, headers })
+  t.strictSame(await codeOf(await put('fou')), [400, 'invalid_request'], 'too short')
+  t.strictSame(await codeOf(await put('fours')), [400, 'invalid_request'], 'too long')
+  t.strictSame(await codeOf(await put('FOUR')), [400, 'invalid_request'], 'of another digest')
+  const chunked = begin(upload.url, { 'transfer-encoding': 'chunked' })
+  chunked.end('four')
+  t.match(await answerOf(chunked), { status: 411, body: /length_required/ })
+  for (const [from, to] of [[/bytes=4/, 'bytes=5'], [/sha256=./, 'sha256=z'], [/expires=\d/, 'expires=9'], [/signature=./, 'signature=-'], [/signature=.*/, 'signature='], [/$/, '&x=1'], [/\?.*/, ''], [/\.\d+\?/, '.1234567890123?'], [/t-default/, 't-other'], [/$/, '&bytes=4']] as const) {
+    t.strictSame(await codeOf(await put('four', upload.url.replace(from, to))), [403, 'signature_invalid'], String(from))
+  }
+  t.strictSame(await codeOf(await fetch(upload.url)), [403, 'signature_invalid'], 'a put is no get')
+  t.strictSame(await codeOf(await put('four', upload.url.replace(/files\/.*\?/, 'files/a/b/c?'))), [403, 'signature_invalid'])
+  t.strictSame(await codeOf(await fetch(`${upload.url.split('?')[0]}`, { method: 'DELETE' })), [405, 'method_not_allowed'])
+  t.equal(await state(), 'waiting')
+  t.equal((await put('four', upload.url, { authorization: 'Bearer nothing', 'content-type': 'text/html' })).status, 204, 'no key, and no type, counts')
+  t.equal(await state(), 'whole')
+  const { url } = (await call('alice', 'GET', `/api/files/${id}`)).json()
+  t.strictSame(await codeOf(await put('four', url)), [403, 'signature_invalid'], 'a get is no put')
+  t.strictSame(await codeOf(await fetch(url.replace(/name=[^&]*/, 'name=x.html'))), [403, 'signature_invalid'])
+  const head = await app.inject({ method: 'HEAD', url: url.replace(/^https?:\/\/[^/]*/, '') })
+  t.equal(head.statusCode, 405)
+})
+
+t.test('a URL ends', async t => {
+  const { make, setClock } = await filesApp(t)
+  await setClock(Date.now() - 3_600_000 + 400)
+  const { upload } = (await make('four')).json()
+  await until(() => Date.now() > Date.parse(upload.expires_at))
+  t.strictSame(await codeOf(await fetch(upload.url, { method: 'PUT', body: 'four' })), [403, 'signature_invalid'])
+})
+
+t.test('an upload that is cut leaves nothing, and two at once are one', async t => {
+  const { make, call, directory, lines } = await filesApp(t, {}, { files: { idle: 300 } })
+  const bytes = Buffer.alloc(200_000, 'x')
+  const { file_id: id, upload } = (await make(bytes)).json()
+  const incoming = async () => await readdir(join(directory, 'incoming'))
+  const cut = begin(upload.url, upload.headers)
+  cut.on('error', () => {})
+  cut.write(bytes.subarray(0, 100_000))
+  await until(async () => (await incoming()).length === 1)
+  cut.destroy()
+  await until(async () => (await incoming()).length === 0)
+
+  const still = begin(upload.url, upload.headers)
+  still.write(bytes.subarray(0, 100_000))
+  await once(still, 'error')
+  t.strictSame(await until(async () => (await incoming()).length === 0 && 'gone'), 'gone', 'nor one that stands still')
+  t.equal((await call('alice', 'GET', `/api/files/${id}`)).json().state, 'waiting')
+
+  // The digest of the one is wrong, at its end.
+  const two = [begin(upload.url, upload.headers), begin(upload.url, upload.headers), begin(upload.url, upload.headers)] as const
+  for (const one of two) one.write(bytes.subarray(0, 100_000))
+  await until(async () => (await incoming()).length === 3)
+  const answers = two.map(answerOf)
+  two[2].end(Buffer.alloc(100_000, 'y'))
+  t.match(await answers[2], { status: 400 })
+  for (const one of two.slice(0, 2)) one.end(bytes.subarray(100_000))
+  t.strictSame((await Promise.all(answers.slice(0, 2))).map(({ status }) => status), [204, 204])
+  t.equal((await call('alice', 'GET', `/api/files/${id}`)).json().state, 'whole')
+  t.strictSame(await incoming(), [])
+  t.strictSame(lines.filter(line => JSON.stringify(line).includes('internal error')), [])
+})
+
+t.test('an upload may take longer than other requests, as long as it moves', async t => {
+  const { make } = await filesApp(t)
+  const { upload } = (await make(Buffer.alloc(24, 'x'))).json()
+  const slow = begin(upload.url, upload.headers)
+  const answered = answerOf(slow)
+  const timer = setInterval(() => slow.write('x'), 500)
+  t.teardown(() => clearInterval(timer))
+  const begun = performance.now()
+  t.equal((await answered).status, 204)
+  t.ok(performance.now() - begun > 10_000)
+})
+
+t.test('one range is given, several are all, one beyond is refused', async t => {
+  const { put, call } = await filesApp(t)
+  const { url } = (await call('alice', 'GET', `/api/files/${await put('0123456789')}`)).json()
+  const get = async (range: string, headers: Record<string, string> = {}) => {
+    const got = await fetch(url, { headers: { range, ...headers } })
+    return [got.status, got.headers.get('content-range'), await got.text()]
+  }
+  t.strictSame(await get('bytes=2-4'), [206, 'bytes 2-4/10', '234'])
+  t.strictSame(await get('bytes=7-'), [206, 'bytes 7-9/10', '789'])
+  t.strictSame(await get('bytes=7-99'), [206, 'bytes 7-9/10', '789'])
+  t.strictSame(await get('bytes=-3'), [206, 'bytes 7-9/10', '789'])
+  t.strictSame(await get('bytes=-99'), [206, 'bytes 0-9/10', '0123456789'])
+  t.strictSame(await get('bytes=0-0'), [206, 'bytes 0-0/10', '0'])
+  for (const range of ['bytes=0-1,3-4', 'lines=1-2', 'bytes=4-2', 'bytes=-', 'bytes=a-b', 'bytes=99999999999999999-']) t.strictSame(await get(range), [200, null, '0123456789'], range)
+  for (const range of ['bytes=10-', 'bytes=10-20', 'bytes=-0']) t.match(await get(range), [416, 'bytes */10', /range_not_satisfiable/], range)
+  const tag = (await fetch(url)).headers.get('etag')!
+  t.strictSame((await get('bytes=2-4', { 'if-range': tag }))[0], 206)
+  t.strictSame((await get('bytes=2-4', { 'if-range': '"other"' }))[0], 200)
+  const { url: empty } = (await call('alice', 'GET', `/api/files/${await put('')}`)).json()
+  t.equal(await (await fetch(empty)).text(), '')
+  t.equal((await fetch(empty, { headers: { range: 'bytes=0-' } })).status, 416)
+})
+
+t.test('a disk that is full, and a directory that is away or another', async t => {
+  const { make, put, call, directory, prefix } = await filesApp(t)
+  const { upload } = (await make('four')).json()
+  const id = await put('other')
+  const full = await filesApp(t, {}, { directory, prefix, files: { spare: { share: 0, bytes: 2 ** 60 } } })
+  isProblem(t, await full.make('four'), 503, 'unavailable')
+  const elsewhere = upload.url.replace(/^http:\/\/[^/]*/, full.url)
+  const refused = await fetch(elsewhere, { method: 'PUT', body: 'four' })
+  t.match([refused.headers.get('retry-after'), ...await codeOf(refused)], ['60', 503, 'unavailable'])
+  t.match((await full.call('alice', 'GET', `/api/files/${id}`)).json(), { state: 'whole' }, 'what is there is given')
+  t.equal((await fetch(upload.url, { method: 'PUT', body: 'four' })).status, 204)
+
+  const started = await filesApp(t, {}, { directory, prefix })
+  const got = (await started.call('alice', 'GET', `/api/files/${id}`)).json()
+  t.equal(await (await fetch(got.url)).text(), 'other', 'also by a replica that has made none')
+
+  const another = await filesApp(t, {}, { prefix })
+  isProblem(t, await another.call('alice', 'GET', `/api/files/${id}`), 503, 'unavailable', 'a replica with another directory')
+  isProblem(t, await another.make('four'), 503, 'unavailable')
+  t.strictSame(await codeOf(await fetch(upload.url.replace(/^http:\/\/[^/]*/, another.url), { method: 'PUT', body: 'four' })), [503, 'unavailable'])
+  const { url } = (await call('alice', 'GET', `/api/files/${id}`)).json()
+  t.strictSame(await codeOf(await fetch(url.replace(/^http:\/\/[^/]*/, another.url))), [503, 'unavailable'])
+
+  // As when it isn't mounted.
+  await rename(directory, `${directory}-away`)
+  await writeFile(directory, '')
+  t.teardown(() => rm(`${directory}-away`, { recursive: true, force: true }))
+  const away = await filesApp(t, {}, { directory, prefix })
+  isProblem(t, await away.make('four'), 503, 'unavailable', 'put')
+  t.strictSame(await codeOf(await fetch(url)), [503, 'unavailable'], 'get')
+  t.equal((await call('alice', 'DELETE', `/api/files/${id}`)).statusCode, 204, 'delete: its record is what counts')
+})
+
+t.test('the same key is the same upload', async t => {
+  const { make } = await filesApp(t, { FILES_QUOTA: '10' })
+  const key = { 'idempotency-key': 'k' }
+  const [first, again, other] = [await make('four', {}, 'alice', key), await make('four', {}, 'alice', key), await make('five', {}, 'alice', key)]
+  t.strictSame(again.json(), first.json())
+  t.strictSame([first, again].map(({ headers }) => headers['idempotency-replayed']), [undefined, 'true'])
+  isProblem(t, other!, 422, 'idempotency_key_reused')
+  t.not((await make('four', {}, 'bob', key)).json().file_id, first.json().file_id, 'another agent’s key is another')
+  const full = await make('four')
+  isProblem(t, full, 429, 'files_full')
+  t.equal(full.headers['retry-after'], '60')
+  t.equal((await make('four', {}, 'foreignAlice')).statusCode, 201, 'another tenant has its own')
+  t.equal((await make('ab')).statusCode, 201, 'exactly as much as there may be')
+})
+
+t.test('two services that begin at once make one directory', async t => {
+  const directory = await scratchDir(t)
+  const first = await filesApp(t, {}, { directory })
+  const second = await filesApp(t, {}, { directory, prefix: first.prefix })
+  const made = await Promise.all([first, second].map(({ make }) => make('four')))
+  t.strictSame(made.map(({ statusCode }) => statusCode), [201, 201])
+  const across = made[0]!.json().upload.url.replace(first.url, second.url)
+  t.equal((await fetch(across, { method: 'PUT', body: 'four' })).status, 204, 'a URL counts at each')
+})
