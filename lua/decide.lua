@@ -8,8 +8,8 @@
 --       6 tenant:id  7 when the handoff that the person saw was passed (ms); empty if not given
 --       8 the digest of what the person saw; empty if not given  9 whose token it came with (lib/record.lua, word U);
 --       empty for a key  10 who signed in by an issuer, JSON members in base64url; empty for others
---       11 what a sealed note is bound to: the id of the first attempt, as far as the call knows; - for one that
---       isn't sealed
+--       11 what a sealed note and a digest's mark are bound to: the id of the first attempt, as far as the call
+--       knows; - where nothing is sealed
 --       12 for which moment the decision was signed (ms), when the handoff that was signed was passed (ms), its field
 --       h, and the signature, a space before each; empty where decisions aren't signed
 --       13 the note, JSON text; null for none
@@ -47,6 +47,8 @@ if status == 'expired' or now >= tonumber(expires) then return { 'expired', now,
 if passed_by == decided_by or extra and string.match(extra, ' U(%S+)') == subject then
   return { 'self_approval', now, record, extra }
 end
+local origin = originOf(extra, member)
+if first ~= '-' and origin ~= first then return { 'origin', origin } end
 -- An id can come back: a pass with the Idempotency-Key of a handoff that is gone makes the same id again.
 local compared, sealed = string.match(content or '', '^([^.]*)%.?(.*)$')
 local lock = digest ~= '' and string.match(compared, '^~(........)')
@@ -54,8 +56,6 @@ if lock and isMissing(lock) then return { 'locked', lock } end
 if seen ~= '' and seen ~= created or digest ~= '' and digest ~= compared then
   return { 'content_changed', now, record, extra }
 end
-local origin = originOf(extra, member)
-if first ~= '-' and origin ~= first then return { 'origin', origin } end
 local decided, signature = now, ''
 if signed ~= '' then
   local moment, passed, field, text = string.match(signed, '^(%d+) (%d+) (%S*) (%S+)$')

@@ -69,7 +69,7 @@ while #entries > 0 do
   entries = redis.call('ZRANGE', inbox, from, upto)
 end
 -- Such an inbox is as empty here: another replica may have the keys.
-if isLocked and #wanted == 0 then more = 0 end
+if isLocked and #wanted == 0 and #gone == 0 then more = 0 end
 if max_bytes and bytesOf(wanted) > max_bytes then return { 'larger' } end
 
 local items, caught, of_groups, names, latest, outbox = {}, {}, {}, '', 0, nil

@@ -23,6 +23,7 @@ import { InboxSettingsService } from './handoffs/inbox/settings.ts'
 import { ListService } from './handoffs/lists/lists.ts'
 import { ManyHandoffs } from './handoffs/wait/many.ts'
 import { AfterService } from './handoffs/lifecycle/after.ts'
+import { HandoffFiles } from './handoffs/lifecycle/files.ts'
 import { Quotas } from './handoffs/lifecycle/quotas.ts'
 import { OperateService } from './handoffs/lifecycle/operate.ts'
 import { RunGraphs } from './handoffs/lists/run-graph.ts'
@@ -175,8 +176,8 @@ export async function buildApp (
   await useOpenApi(app, version, baseUrl)
   const endpoints = noteEndpoints(app)
   const isDraining = () => app.draining.now
-  const rounds = new InboxRounds(store, config.metricsInboxes, error =>
-    log.error({ err: error }, 'counting the inboxes failed'))
+  const fault = (what: string) => (error: unknown) => log.error({ err: error }, what)
+  const rounds = new InboxRounds(store, config.metricsInboxes, fault('counting the inboxes failed'))
   rounds.limited = () => keys.limits.withMaxLive()
   app.decorate('inboxRounds', rounds)
   app.addHook('onClose', async () => rounds.stop())
@@ -184,8 +185,8 @@ export async function buildApp (
   const tokens = config.issuers.length === 0
     ? null
     : new TokenRing({ issuers: config.issuers, baseUrl, ring: keys, output: log })
-  const { files, directory, sweep, counts: transfers } = filePartsOf(config, baseUrl, store, error =>
-    log.error({ err: error }, 'sweeping files failed'), more.files)
+  const { files, directory, sweep, counts: transfers } =
+    filePartsOf(config, baseUrl, store, fault('sweeping files failed'), more.files)
   app.decorate('fileSweep', sweep)
   app.addHook('onClose', async () => await sweep?.stop())
   const { registry, close } = makeRegistry({
@@ -225,14 +226,14 @@ export async function buildApp (
   serverCard(app, baseUrl)
   jwksRoute(app, signing)
   await openPages(app, { endpoints, baseUrl, clients })
-  const workers = new WorkerService(store.listeners, reads, error =>
-    log.error({ err: error }, 'noting the workers failed'))
+  const workers = new WorkerService(store.listeners, reads, fault('noting the workers failed'))
   app.addHook('onClose', async () => await workers.close())
   const inboxSettings = new InboxSettingsService(store.inboxes, reads, workers)
   const explanations = new Explanations(store.listeners, inboxSettings, workers, store.payloadKeyNotes)
   const schemas = new ResultSchemas()
   app.addHook('onClose', async () => schemas.close())
   const after = new AfterService(store.handoffs, store.dependents, reads)
+  const handoffFiles = new HandoffFiles(files)
   const handoffs = new HandoffService(store.handoffs, waiter, schemas, after, reads, {
     baseUrl,
     defaultExpiresIn: config.defaultExpiresIn,
@@ -240,24 +241,23 @@ export async function buildApp (
     runLabels: config.runLabels,
     explain: (place, record, now) => explanations.of(place, record, now),
     acceptCallback,
-    quotas: new Quotas(keys.limits, store)
+    quotas: new Quotas(keys.limits, store),
+    files: handoffFiles
   })
-  const attempts = new AttemptService(store.attempts, after, { baseUrl, maxWorkTtl: config.maxWorkTtl })
+  const work = { baseUrl, maxWorkTtl: config.maxWorkTtl }
+  const attempts = new AttemptService(store.attempts, after, work)
   const limits = { maxExpiresIn: config.maxExpiresIn / 1000, maxWorkTtl: config.maxWorkTtl / 1000 }
   const many = new ManyHandoffs(store.handoffs, waiter, reads)
   const lists = new ListService(store.lists, reads, config)
   const runs = new RunService(store.runs, reads, config.runLabels)
   const approvals = new ApprovalService(store.approvals, store.lists, store.handoffs, reads, signerOf(signing, baseUrl))
-  const asks = new AskService(
-    store.asks, store.lists, waiter, schemas, reads, { baseUrl, maxWorkTtl: config.maxWorkTtl }
-  )
+  const asks = new AskService(store.asks, store.lists, waiter, schemas, reads, work)
   const decisions = new DecisionService(store.decisions, store.lists, reads, canSignIn, signing.current !== undefined)
   const forPeople = new PeopleService(approvals, asks, decisions, waiter)
   const operate = new OperateService(store.lists, store.attempts, reads, config.runLabels)
   const { events: feeds, webhooks: hooks } = store
   const webhooks = new WebhookService(
-    parts === null || feeds === null || hooks === null ? null : { ...parts, events: feeds, webhooks: hooks },
-    reads
+    parts === null || feeds === null || hooks === null ? null : { ...parts, events: feeds, webhooks: hooks }, reads
   )
   const template = scheduledHandoff(limits)
   const nested = nestedIn(template)
@@ -267,8 +267,7 @@ export async function buildApp (
   const schedules = new ScheduleService(
     store.schedules, runner, { validate: compile(template), nested, schemas, acceptCallback, counts: ticks }
   )
-  const onTickFault = (error: unknown) => log.error({ err: error }, 'running schedules failed')
-  const ticker = new Ticker({ store, runner, counts: ticks, onFault: onTickFault })
+  const ticker = new Ticker({ store, runner, counts: ticks, onFault: fault('running schedules failed') })
   app.decorate('ticker', ticker)
   app.addHook('onClose', async () => ticker.stop())
   if (directory !== null) {
@@ -278,6 +277,7 @@ export async function buildApp (
   const operations = operationsOf({
     handoffs,
     files,
+    handoffFiles,
     everything: new EverythingService(store.everything, reads, config.bodyLimit),
     attempts,
     inboxes,

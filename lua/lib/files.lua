@@ -30,13 +30,20 @@ local function lookAgain(files, tenants, tenant, member, time)
   local _, first = unpack(redis.call('ZRANGE', files, 0, 0, 'WITHSCORES'))
   redis.call('ZADD', tenants, first, tenant)
 end
+-- The sets of noteFiles. Comes before the first write: while the slot moves, they may be on the other node.
+local function openFiles(anchor, handoff, files)
+  local beginning, tenant = string.match(handoff, '^(.*}:)h:([^:]+):')
+  for file in string.gmatch(files, '[^,%s]+') do
+    redis.call('EXISTS', anchor, beginning .. 'having:' .. tenant .. ':' .. file)
+  end
+end
 -- Notes that a handoff has files, in its own partition, which has a sorted set of each: a member is i for a file that
 -- was passed or r for one of a result, a colon, and the handoff's id; its score is until when it counts though there is
 -- no such handoff. Whoever makes a successor calls this for it in the same step, without a grace: so a file has moved
 -- to it before its predecessor can go.
 local function noteFiles(handoff, files, role, now, grace)
   local beginning, tenant, id = string.match(handoff, '^(.*}:)h:([^:]+):(.+)$')
-  for file in string.gmatch(files, '%S+') do
+  for file in string.gmatch(files, '[^,%s]+') do
     local having = beginning .. 'having:' .. tenant .. ':' .. file
     redis.call('ZADD', having, ms(now + grace), role .. ':' .. id)
     redis.call('PEXPIREAT', having, ms(now + KEPT))

@@ -157,7 +157,9 @@ local function nextEntry(plan, group)
       return one
     end
     plan.looks = plan.looks - 1
-    if one == 'gone' then group.gone[#group.gone + 1] = { member, position } end
+    if one == 'gone' then
+      plan.isTidied, group.gone[#group.gone + 1] = true, { member, position }
+    end
     if one == 'locked' then plan.isLocked = true end
   end
 end
@@ -213,7 +215,7 @@ local function planTurns(inbox, prefix, most, now)
     local isNext = type(group) == 'string' or not isAtLimit(plan, group) and (#group.found > 0 or group.at < group.size)
     if isNext then plan.more = 1 end
   end
-  if plan.isLocked and #plan.wanted == 0 then plan.more = 0 end
+  if plan.isLocked and #plan.wanted == 0 and not plan.isTidied then plan.more = 0 end
   return plan
 end
 -- What leaves the lists: the first `count` that the plan wanted, and what can't be caught any more. Each group counts

@@ -58,6 +58,8 @@
 --   H  -                                     approval: the tag of the partition whose   pass: as in x
 --                                            list has it (waitingList in
 --                                            lib/inbox.lua), if not its own
+--   I  -                                     files: the ids of those that it was passed   pass: as in x
+--                                            with, with commas between (lib/files.lua)
 --   J  -                                     lists: a run, name:value; or *:agent if   pass: as in x
 --                                            the agent's are limited (lib/runs.lua)
 --   K  -                                     caught: when the checkpoint was given, a   pass: of a schedule, t, b or r,

@@ -95,7 +95,7 @@ local function succeed(attempt, pause)
     end
   end
   local next_extra = ' n' .. number .. ' o' .. id .. (pause > 0 and ' a' .. available or '') ..
-    string.gsub(extra, ' [^bcdgjmprstuwACEFGHJKMPSTUW]%S+', '') ..
+    string.gsub(extra, ' [^bcdgjmprstuwACEFGHIJKMPSTUW]%S+', '') ..
     (string.find(extra, ' F', 1, true) and '' or ' F' .. id)
   -- An A2A task that has ended stays so: what comes after it is another.
   if attempt.begins then next_extra = string.gsub(next_extra, ' M%S+', ' M' .. next_id) end
@@ -126,7 +126,11 @@ local function succeed(attempt, pause)
   local next_record = markOf(attempt.record, blocked) .. 'pending ' .. approval .. ' ' .. msOnce(now) .. ' ' ..
     until_expiry .. ' ' .. passed_by .. ' -' .. (trace and '/' .. trace or '')
 
+  -- Its uploads are kept for the next attempt before this one can go.
+  local uploads = string.match(extra, ' I(%S+)')
+  if uploads then openFiles(key, next_key, uploads) end
   redis.call('RENAME', key, next_key)
+  if uploads then noteFiles(next_key, uploads, 'i', now, 0) end
   if waits then
     redis.call('RENAME', dependents, dependentsOf(next_key, next_member))
     keepDependents(dependentsOf(next_key, next_member), until_expiry)

@@ -59,14 +59,15 @@ local function isMissing(name)
   return not string.find(PAYLOAD_KEYS, ' ' .. name .. ' ', 1, true)
 end
 -- The name of the first key that this replica lacks of those that sealed a handoff's payload (by field x), its decision
--- and its checkpoint; nil if it has all.
+-- and its checkpoint; nil if it has all. A note that isn't sealed is JSON, and begins with a quote or an n.
 local function lockOn(extra, decision, checkpoint)
+  local third, note = string.match(decision or '', '^%d+ %S+ (%S+) (.*)$')
   local names = {
-    string.match(extra or '', ' E(%S+)') or false, string.match(decision or '', ' ~(........)%S*$') or false,
-    string.match(decision or '', '/~(........)') or false,
+    string.match(extra or '', ' E(%S+)') or false, string.match(note or '', '^~(........)') or false,
+    string.match(third or '', '^[^/]+/~(........)') or false, string.match(third or '', '%.~(........)[^.]*$') or false,
     string.match(checkpoint or '', '^[\1\2](........)') or false
   }
-  for at = 1, 4 do
+  for at = 1, 5 do
     local name = names[at]
     if name and isMissing(name) then return name end
   end

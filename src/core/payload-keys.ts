@@ -50,6 +50,7 @@ const sealedMembers = {
   answer_note: 'attempt',
   push: 'attempt',
   schedule: 'attempt',
+  file: 'attempt',
 } as const
 export type SealedMember = keyof typeof sealedMembers
 
@@ -245,17 +246,25 @@ export class PayloadKeys {
   }
 }
 
+/** A secret that begins with ~ itself is hardly so long, and in these characters. */
+const sealedSecret = /^~[\w-]{54,}$/
+
 /** Seals and opens the texts of one handoff. */
 export class Seal {
   /** The id of the first attempt, which successors keep. */
   first: string
-  /** Whether `tryOpen` met a text whose key isn't here. */
-  isLocked = false
+  /** The name of the first key that isn't here of those that `tryOpen` would have needed. */
+  lockedBy: string | null = null
   readonly #keys: PayloadKeys
   readonly #tenant: string
   readonly #id: string
+  readonly #isOneOfMany: boolean
 
-  constructor (keys: PayloadKeys, { tenant, id }: { tenant: string, id: string }, first = id) {
+  /** @param isOneOfMany then `tryOpen` takes what its key doesn't open for locked too: others must not fall with it */
+  constructor (
+    keys: PayloadKeys, { tenant, id }: { tenant: string, id: string }, first = id, isOneOfMany = false
+  ) {
+    this.#isOneOfMany = isOneOfMany
     this.#keys = keys
     this.#tenant = tenant
     this.#id = id
@@ -298,21 +307,40 @@ export class Seal {
     return this.#tried(() => sealed && this.openText(member, sealed))
   }
 
+  get isLocked (): boolean { return this.lockedBy !== null }
+
+  /** @throws {PayloadLocked} one of the texts that were tried is locked */
+  refuseIfLocked (): void {
+    if (this.lockedBy !== null) throw new PayloadLocked(this.lockedBy)
+  }
+
+  /** A secret, which may be any visible ASCII. */
+  secret (member: SealedMember, text: string): string {
+    return this.key === undefined ? text : this.word(member, `"${text}`)
+  }
+
+  /** @throws {PayloadLocked} @throws {PayloadBroken} */
+  openSecret (member: SealedMember, kept: string): string {
+    return sealedSecret.test(kept) ? this.openText(member, kept).slice(1) : kept
+  }
+
   lacks (name: string): PayloadLocked {
     return this.#keys.lacks(name)
   }
 
   /** What stands in Redis for a value that is only compared there; see `PayloadKeys.marks`. */
   marks (kind: string, value: string): [string, ...string[]] {
-    return this.#keys.marks(value, { tenant: this.#tenant, origin: this.#id }, kind)
+    const origin = kind === 'digest' ? this.first : this.#id
+    return this.#keys.marks(value, { tenant: this.#tenant, origin }, kind)
   }
 
   #tried<T> (open: () => T): T | null {
     try {
       return open()
     } catch (error) {
-      if (!(error instanceof PayloadLocked)) throw error
-      this.isLocked = true
+      const isBroken = error instanceof PayloadBroken && this.#isOneOfMany
+      if (!isBroken && !(error instanceof PayloadLocked)) throw error
+      this.lockedBy ??= isBroken ? '' : (error as PayloadLocked).key
       return null
     }
   }

@@ -20,7 +20,7 @@ const markKnownFor = 5000
 interface FileOptions { limit: number, quota: number }
 
 /** What is known of an upload that is there whole. */
-interface NamedFile { name: string, media_type: string | null, bytes: number, sha256: string }
+export interface NamedFile { name: string, media_type: string | null, bytes: number, sha256: string }
 
 /** Files that agents upload, and who may have them. Their bytes go past the API: by URLs of an object store. */
 export class FileService {
@@ -146,11 +146,23 @@ export class FileService {
 
   /**
    * Where files of a handoff can be fetched for now, in the order of their ids: for an answer to whoever may have them.
-   * null for what has gone.
+   * null for what has gone, and for all while the store is away.
    */
   async urlsOf (tenant: string, ids: readonly string[]): Promise<Array<{ url: string, expires_at: string } | null>> {
     const objects = this.#objects
     if (objects === null) return ids.map(() => null)
+    try {
+      return await this.#urlsOf(objects, tenant, ids)
+    } catch (error) {
+      // What was caught had better come without URLs than not at all: GET /api/files/:id has them.
+      unlessAway(error)
+      return ids.map(() => null)
+    }
+  }
+
+  async #urlsOf (
+    objects: ObjectStore, tenant: string, ids: readonly string[]
+  ): Promise<Array<{ url: string, expires_at: string } | null>> {
     await this.markOf(tenant)
     return await Promise.all(ids.map(async id => {
       const found = await this.#records.get(tenant, id)

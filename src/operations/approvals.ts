@@ -37,7 +37,7 @@ export function listApprovals ({ approvals }: Services) {
   })
 }
 
-export function inspectApproval ({ approvals }: Services) {
+export function inspectApproval ({ approvals, handoffFiles }: Services) {
   return operation({
     name: 'inspectApproval',
     scope: 'approve',
@@ -52,7 +52,7 @@ export function inspectApproval ({ approvals }: Services) {
     refusals: ['not_addressee', 'no_approval_required'],
     async run ({ caller, id, requester }) {
       const found = await approvals.inspect(caller, id, requester)
-      return unmoved(inspectionText(found))
+      return unmoved(inspectionText(found, await handoffFiles.urls(caller.tenant, 'files', found.payload, requester)))
     },
   })
 }

@@ -15,7 +15,7 @@ import { moved, operation, refusedBy, stays, unmoved } from './operation.ts'
 import type { OperationCall, Services } from './operation.ts'
 
 /** Catches the next handoffs from an inbox. */
-export function catchNext ({ inboxes, after, workers }: Services) {
+export function catchNext ({ inboxes, after, workers, handoffFiles }: Services) {
   const take = async (call: OperationCall<TakeBody>, max: number) => {
     const { caller, body, bytes, key, worker, requester, waiting } = call
     const wanted = { inboxes: inboxesOf(body, caller), max, bytes, worker, requester }
@@ -25,7 +25,9 @@ export function catchNext ({ inboxes, after, workers }: Services) {
       const taken = await inboxes.catch(caller, wanted, key, waiting)
       from = taken.items[0]?.record?.extra.to
       await after.complete(caller.tenant, taken.items, requester)
-      return taken
+      const urls = await Promise.all(taken.items.map(item =>
+        handoffFiles.urls(caller.tenant, 'files', item.payload, requester)))
+      return { ...taken, urls }
     } finally {
       asked(from)
     }
@@ -59,18 +61,19 @@ export function catchNext ({ inboxes, after, workers }: Services) {
       takes: { ...seconds('for one'), ...key },
       body: Type.Pick(takeBody, ['inbox', 'inboxes']),
       async run (call) {
-        const { items, items: [one], replayed } = await take(call, 1)
-        const outcome = { status: 200, answer: takenText(items), replayed }
+        const { items, items: [one], replayed, urls } = await take(call, 1)
+        const outcome = { status: 200, answer: takenText(items, urls), replayed }
         if (one === undefined) return { ...outcome, moved: stays }
         const { id, traceparent } = one
-        return { ...outcome, moved: moved('caught', id, replayed), traceparent, inParts: () => caughtText(id, one) }
+        const inParts = () => caughtText(id, one, urls[0]!)
+        return { ...outcome, moved: moved('caught', id, replayed), traceparent, inParts }
       }
     },
     async run (call) {
-      const { items, replayed } = await take(call, call.body.max ?? 1)
+      const { items, replayed, urls } = await take(call, call.body.max ?? 1)
       return {
         status: 200,
-        answer: takenText(items),
+        answer: takenText(items, urls),
         replayed,
         moved: { to: replayed ? [] : items.map(() => 'caught'), ids: items.map(({ id }) => id) },
         // A single handoff's trace can be continued; several handoffs may each have their own.

@@ -12,6 +12,7 @@ import type { AskService } from '../handoffs/people/asks.ts'
 import type { DecisionService } from '../handoffs/people/decisions.ts'
 import type { EverythingService } from '../handoffs/lifecycle/everything.ts'
 import type { FileService } from '../files/service.ts'
+import type { HandoffFiles } from '../handoffs/lifecycle/files.ts'
 import type { EventService, EventStreams } from '../handoffs/feed/events.ts'
 import type { OpenStream } from '../handoffs/wait/streams.ts'
 import type { InboxService } from '../handoffs/inbox/inboxes.ts'
@@ -44,6 +45,7 @@ export interface Services {
   inboxSettings: InboxSettingsService
   cards: Cards
   files: FileService
+  handoffFiles: HandoffFiles
   many: ManyHandoffs
   lists: ListService
   runs: RunService

@@ -91,18 +91,19 @@ export class Asks {
   ): Promise<AskReply> {
     const seal = new Seal(this.#payloadKeys, place)
     const [details, schema] = [seal.bytes('details', texts.details), seal.bytes('ask_schema', texts.schema)]
-    return withMarks(seal, 'ask', token, 'already_asked', token => this.#lanes.call({
+    return this.#lanes.call({
       script: this.#scripts.ask,
       tag: place.tag,
       keys: this.#keys(place),
       texts: [
-        agent, this.#retention, memberOf(place.tenant, place.id), String(maxWorkTtl), token, id, letters[of],
+        agent, this.#retention, memberOf(place.tenant, place.id), String(maxWorkTtl), seal.marks('ask', token).join(),
+        id, letters[of],
         String(openFor), digest === '' ? '-' : seal.marks('schema', digest)[0], `${details.length} ${schema.length}`,
         worker, inAscii(seal.word('question', texts.question))
       ],
       bytes: Buffer.concat([details, schema]),
       decode: reply => readAsk(reply, seal)
-    }))
+    })
   }
 
   /** @param maxWorkTtl milliseconds */

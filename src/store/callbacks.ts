@@ -105,7 +105,7 @@ export class Callbacks {
     const [url, token] = callback.target.split(' ') as [string, string?]
     return {
       url,
-      token: token === undefined ? undefined : seal.openText('target', token),
+      token: token === undefined ? undefined : seal.openSecret('target', token),
       result: callback.result === null ? null : seal.open(type === 'failed' ? 'fault' : 'result', callback.result)
     }
   }

@@ -1,4 +1,4 @@
-import { PayloadLocked, TooLarge } from '../core/errors.ts'
+import { TooLarge } from '../core/errors.ts'
 import type { Decision, HandoffRecord } from '../core/model.ts'
 import { PayloadKeys, Seal } from '../core/payload-keys.ts'
 import type { SealedMember } from '../core/payload-keys.ts'
@@ -72,7 +72,7 @@ export class EverythingReads {
       tag: place.tag,
       keys: [this.#keyOf(place)],
       texts: [direction === 'later' ? 'i' : 'o', String(limit), prefix],
-      decode: reply => readAttempts(reply, id => new Seal(this.#payloadKeys, { ...place, id }))
+      decode: reply => readAttempts(reply, id => new Seal(this.#payloadKeys, { ...place, id }, undefined, true))
     })
   }
 
@@ -89,7 +89,7 @@ function readEverything (reply: unknown, seal: Seal): EverythingReply {
   if (outcome === 'larger') throw new TooLarge()
   if (outcome === 'not_found') return { outcome }
   const seen = readSeen(now, record, extra, decision, seal)
-  if (seal.isLocked) throw new PayloadLocked(seen.record.extra.sealedBy ?? '')
+  seal.refuseIfLocked()
   const opened = <Else> (member: SealedMember, text: Else | Buffer) =>
     Buffer.isBuffer(text) ? seal.open(member, text) : text ?? null
   return {

@@ -1,5 +1,6 @@
 import type { Redis } from 'ioredis'
 import { homeTag, tagOf } from '../core/ids.ts'
+import { PayloadKeys, Seal } from '../core/payload-keys.ts'
 import type { Lanes } from '../redis/lanes.ts'
 import type { ScriptName } from '../redis/outcomes.ts'
 import type { Scripts } from '../redis/scripts.ts'
@@ -35,7 +36,8 @@ export interface StoredFile extends FileMaking {
   agent: string
   bytes: number
   sha256: string
-  words: FileWords
+  /** Throws PayloadLocked or PayloadBroken where they can't be opened here. */
+  readonly words: FileWords
   /** Since when it is known to be there whole; null while it isn't. */
   wholeAt: number | null
   /** The partitions whose handoffs may have it, and when each is to be asked. */
@@ -66,10 +68,13 @@ export class FileRecords {
   readonly #keyNames: KeyNames
   readonly #options: { tags: readonly string[], connectionTo (tag: string): Redis | undefined }
 
+  readonly #payloadKeys: PayloadKeys
+
   constructor (
     lanes: Lanes, scripts: Scripts, keyNames: KeyNames,
-    options: { tags: readonly string[], connectionTo (tag: string): Redis | undefined }
+    options: { tags: readonly string[], connectionTo (tag: string): Redis | undefined }, payloadKeys = new PayloadKeys()
   ) {
+    this.#payloadKeys = payloadKeys
     this.#lanes = lanes
     this.#scripts = scripts
     this.#keyNames = keyNames
@@ -80,9 +85,10 @@ export class FileRecords {
   make (
     { tenant, id, mark, agent, bytes, sha256, words, token, lasts, quota }: NewFile
   ): Promise<{ outcome: 'made' | 'replayed' | 'reused' | 'files_full', madeAt: number }> {
+    const seal = fileSeal(this.#payloadKeys, tenant, id)
     const texts = [
-      tenant, id, String(bytes), sha256, agent, inAscii(JSON.stringify(words)), token, String(lasts), String(quota),
-      String(maxUploads), mark
+      tenant, id, String(bytes), sha256, agent, seal.word('file', inAscii(JSON.stringify(words))),
+      seal.marks('file', token).join(), String(lasts), String(quota), String(maxUploads), mark
     ]
     return this.#call('file-make', tenant, id, texts, ([outcome, madeAt]) =>
       ({ outcome: outcome as 'made', madeAt: Number(madeAt) }))
@@ -90,8 +96,9 @@ export class FileRecords {
 
   /** @returns null if there is none; `now` by Redis's clock */
   get (tenant: string, id: string): Promise<{ now: number, file: StoredFile } | null> {
-    return this.#call('file-get', tenant, id, [], ([outcome, now, fields]) =>
-      outcome === 'not_found' ? null : { now: now as number, file: readFile(tenant, id, fields as Buffer[]) })
+    return this.#call('file-get', tenant, id, [], ([outcome, now, fields]) => outcome === 'not_found'
+      ? null
+      : { now: now as number, file: readFile(tenant, id, fields as Buffer[], this.#payloadKeys) })
   }
 
   /** @param unheld how long after its making it goes if nothing has it (ms) @returns whether it is there */
@@ -136,7 +143,8 @@ export class FileRecords {
         const due = (found as Array<[Buffer, Buffer, Buffer[]]>).map(([of, member, fields]) => {
           const [id, bytes] = String(member).split(':') as [string, string]
           const tenant = String(of)
-          return { tenant, id, bytes: Number(bytes), file: fields.length === 0 ? null : readFile(tenant, id, fields) }
+          const file = fields.length === 0 ? null : readFile(tenant, id, fields, this.#payloadKeys)
+          return { tenant, id, bytes: Number(bytes), file }
         })
         return { now: now as number, due }
       }
@@ -227,7 +235,13 @@ export class FileRecords {
   }
 }
 
-function readFile (tenant: string, id: string, fields: readonly Buffer[]): StoredFile {
+function fileSeal (payloadKeys: PayloadKeys, tenant: string, id: string): Seal {
+  return new Seal(payloadKeys, { tenant, id: `file:${id}` })
+}
+
+function readFile (
+  tenant: string, id: string, fields: readonly Buffer[], payloadKeys: PayloadKeys
+): StoredFile {
   const found = new Map<string, string>()
   for (let at = 0; at < fields.length; at += 2) found.set(String(fields[at]), String(fields[at + 1]))
   const whole = found.get('whole')
@@ -239,7 +253,9 @@ function readFile (tenant: string, id: string, fields: readonly Buffer[]): Store
     agent: found.get('agent')!,
     bytes: Number(found.get('bytes')),
     sha256: found.get('sha256')!,
-    words: JSON.parse(found.get('words')!) as FileWords,
+    get words () {
+      return JSON.parse(fileSeal(payloadKeys, tenant, id).openText('file', found.get('words')!)) as FileWords
+    },
     wholeAt: whole === undefined ? null : Number(whole),
     partitions: [...found].flatMap(([tag, at]) => tag.length === 3 ? [[tag, Number(at)]] : [])
   }

@@ -329,7 +329,7 @@ function readCatch<Refusal extends string> (reply: unknown, seal: Seal): CaughtR
 export function readCaught (parts: unknown[], seal: Seal): Caught {
   const [, createdAt, payload, decision, traceparent, record, extra, schema, checkpoint] = parts
   const parsed = extra == null ? null : sealedRecord(record, extra, seal)
-  return {
+  const caught: Caught = {
     createdAt: Number(createdAt),
     payload: seal.open('payload', payload as Buffer),
     decision: parseDecision(decision, seal),
@@ -338,6 +338,9 @@ export function readCaught (parts: unknown[], seal: Seal): Caught {
     schema: schema == null ? null : seal.open('schema', schema as Buffer),
     checkpoint: checkpoint == null ? null : seal.open('checkpoint', checkpoint as Buffer),
   }
+  // The script has looked. But the decision may be another by now.
+  seal.refuseIfLocked()
+  return caught
 }
 
 function readDone (reply: unknown, seal: Seal): DoneReply {
@@ -390,11 +393,6 @@ function readLineage (reply: unknown, seal: Seal): LineageReply {
   const [outcome, , record, extra, mark, payload] = tagged(reply)
   if (outcome === 'larger') throw new TooLarge()
   if (outcome === 'not_found') return { outcome }
-  const parsed = sealedRecord(record, extra, seal)
-  return {
-    outcome: 'found',
-    record: parsed,
-    mark: textOf(mark),
-    payload: payload == null ? null : seal.open('payload', payload as Buffer)
-  }
+  const found = { record: sealedRecord(record, extra, seal), mark: textOf(mark) }
+  return { outcome: 'found', ...found, payload: payload == null ? null : seal.open('payload', payload as Buffer) }
 }

@@ -167,7 +167,7 @@ export class Lists {
   /** @param item whose second part is tenant:id, of a decision with a slash and the moment behind it */
   #sealOf ([, member]: unknown[]): Seal {
     const { tenant, id } = handoffOfMember(member)
-    return new Seal(this.#payloadKeys, { tenant, id: id.split('/', 1)[0]! })
+    return new Seal(this.#payloadKeys, { tenant, id: id.split('/', 1)[0]! }, undefined, true)
   }
 
   async #merged<Item extends Place> (

@@ -64,7 +64,7 @@ export class PushConfigs {
       tag: task.tag,
       keys: [this.#keyOf(task)],
       texts: [
-        inAscii(config.id), inAscii(JSON.stringify(this.#withSecrets(config, secret => seal.word('push', secret)))),
+        inAscii(config.id), inAscii(JSON.stringify(this.#withSecrets(config, secret => seal.secret('push', secret)))),
         String(mostConfigs), passedBy,
         since === null ? '' : String(since)
       ],
@@ -75,7 +75,7 @@ export class PushConfigs {
   /** The config with its secrets. @throws {PayloadLocked} @throws {PayloadBroken} */
   open (task: HandoffPlace, config: PushConfig): PushConfig {
     const seal = new Seal(this.#payloadKeys, task)
-    return this.#withSecrets(config, secret => seal.openText('push', secret))
+    return this.#withSecrets(config, secret => seal.openSecret('push', secret))
   }
 
   #withSecrets (config: PushConfig, change: (secret: string) => string): PushConfig {

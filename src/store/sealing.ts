@@ -25,7 +25,7 @@ export function sealedPass<Pass extends { options: string, payload: Buffer }> (h
   const schema = seal.bytes('schema', cut(/ z(\d+)/.exec(options)?.[1]))
   const its = payload.subarray(0, end)
   const [url, token = ''] = target.toString('latin1').split(' ') as [string, string?]
-  const sealedTarget = token === '' ? url : `${url} ${seal.word('target', token)}`
+  const sealedTarget = token === '' ? url : `${url} ${seal.secret('target', token)}`
   const taskTo = (size: string) => its.toString('utf8', taskStart, taskStart + Number(size))
   let [beginning, title] = ['', '']
   const words = options

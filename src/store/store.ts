@@ -259,7 +259,9 @@ export function openStore (
       payloadKeys
     ),
     cards: new Cards(lanes, scripts, keyNames),
-    files: new FileRecords(lanes, scripts, keyNames, { tags, connectionTo: tag => masters.of(tag)?.calls }),
+    files: new FileRecords(
+      lanes, scripts, keyNames, { tags, connectionTo: tag => masters.of(tag)?.calls }, payloadKeys
+    ),
     tasks: new Tasks(lanes, scripts, keyNames, options, payloadKeys),
     pushConfigs: new PushConfigs(lanes, scripts, keyNames, payloadKeys),
     takeDelivering: duration =>

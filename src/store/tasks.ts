@@ -109,7 +109,7 @@ export class Tasks {
         this.#keyNames.handoff(place.tag, memberOf(place.tenant, '')), String(maxBytes ?? Number.MAX_SAFE_INTEGER),
         textLetters(parts), String(parts.after ?? '')
       ],
-      decode: reply => readTask(reply, (id, first) => new Seal(this.#payloadKeys, { ...place, id }, first))
+      decode: reply => readTask(reply, (id, first) => new Seal(this.#payloadKeys, { ...place, id }, first), parts.texts)
     })
   }
 
@@ -171,7 +171,10 @@ export function taskAt (place: TaskPlace): string {
   return place.split(' ')[2]!
 }
 
-function readTask (reply: unknown, sealOf: (id: string, first?: string) => Seal): TaskSeen | null {
+/** @param texts what was read of it: only where nothing was, a locked text does no harm */
+function readTask (
+  reply: unknown, sealOf: (id: string, first?: string) => Seal, texts: TaskParts['texts']
+): TaskSeen | null {
   const [
     outcome, now, id, record, extra, decision, stands, number, payload, result, fault, cancelReason, progress, question,
     details, answer, ended, ...changes
@@ -183,7 +186,7 @@ function readTask (reply: unknown, sealOf: (id: string, first?: string) => Seal)
   const opened = (member: SealedMember, text: unknown) => seal.tryOpen(member, (text ?? null) as Buffer | null)
   const seen = readSeen(now, record, extra, decision, seal)
   const ofAttempt = (id: string) => sealOf(id, seal.first)
-  return {
+  const task: TaskSeen = {
     ...seen,
     id: String(id),
     stands: { state: taskLetters[letter], since: Number(since) },
@@ -199,6 +202,8 @@ function readTask (reply: unknown, sealOf: (id: string, first?: string) => Seal)
     ended: ended == null ? null : readChange(ended, ofAttempt),
     changes: changes.map(change => readChange(change, ofAttempt))
   }
+  if (texts !== 'none') seal.refuseIfLocked()
+  return task
 }
 
 /** What an agent or a person says with a change (TASK_SAID of lua/lib/task-notes.lua). */
@@ -224,6 +229,6 @@ export function readChange (text: unknown, sealOf: (id: string) => Seal): TaskCh
     what,
     handoff,
     at: Number(at),
-    said: words === '-' ? null : member === undefined ? words : sealOf(handoff).tryText(member, words)
+    said: words === '-' ? null : member === undefined ? words : sealOf(handoff).openText(member, words)
   }
 }

@@ -56,7 +56,7 @@ export function handoffRoutes (app: FastifyInstance, services: Questions, forPeo
     return reply
       .header('content-type', 'text/plain; charset=utf-8')
       .header('content-disposition', `attachment; filename="handoff-${one.id}.txt"`)
-      .send(inspectionText(one))
+      .send(inspectionText(one, ''))
   })
 }
 

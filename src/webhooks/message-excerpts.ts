@@ -1,4 +1,4 @@
-import { PayloadLocked } from '../core/errors.ts'
+import { PayloadBroken, PayloadLocked } from '../core/errors.ts'
 import { tagOf } from '../core/ids.ts'
 import type { Asks } from '../store/asks.ts'
 import type { HandoffPlace, Handoffs } from '../store/handoffs.ts'
@@ -45,7 +45,7 @@ export class MessageExcerpts {
   /** A message may be late, or be sent again: then the latest question is another. */
   async #question (place: HandoffPlace, askId: string | undefined): Promise<Buffer | null> {
     const reply = await this.#asks.asked(place, 0).catch((error: unknown) => {
-      if (error instanceof PayloadLocked) return null
+      if (error instanceof PayloadLocked || error instanceof PayloadBroken) return null
       throw error
     })
     if (reply === null) return null

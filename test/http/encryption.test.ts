@@ -239,3 +239,50 @@ t.test('equal payloads show as equal within one line of work alone', async t => 
   t.match(marks, [/^(~.{30})\1$/, /^(~.{30})\1$/])
   t.not(marks[0], marks[1])
 })
+
+t.test('a note of a person may have any text, with keys or without', async t => {
+  const { none, one } = await replicas(t, { none: null, one: june })
+  for (const note of ['ok, ~5000 EUR', 'see ~/notes.md', 'about ~ 10 000 EUR', 'https://x.example/~johnsmith/a']) {
+    for (const service of [none, one]) {
+      const id = await none.pass({ require_human: true })
+      t.equal((await none.call('approver', 'POST', `/api/approve/${id}`, { note })).statusCode, 200)
+      t.match((await service.call('bob', 'GET', `/api/catch/${id}`)).json(), { approval: { note } })
+    }
+  }
+})
+
+t.test('a next attempt that waits for a person can be approved by its digest, and keeps its texts', async t => {
+  const { one, other } = await replicas(t, { one: june, other: `${july},${june}` })
+  const first = await one.pass({ to: 'again', require_human: true, expires_in: 1 })
+  const { handoff_id: second } = (await until(async () => {
+    const answer = await one.call('alice', 'POST', `/api/reissue/${first}`)
+    return answer.statusCode === 201 && answer.json()
+  }, 5000))
+  for (const service of [one, other]) {
+    const { digest } = (await service.call('approver', 'GET', `/api/approvals/${second}`)).json()
+    t.match(digest, /^sha-256=:/)
+    isProblem(t, await service.call('approver', 'POST', `/api/approve/${second}`, { digest: `sha-256=:${'A'.repeat(43)}=:` }), 409, 'content_changed')
+  }
+  const { digest } = (await one.call('approver', 'GET', `/api/approvals/${second}`)).json()
+  t.equal((await other.call('approver', 'POST', `/api/approve/${second}`, { digest, note: 'yes' })).statusCode, 200)
+  t.match((await other.call('bob', 'GET', `/api/catch/${second}`)).json(), { task: 't', approval: { note: 'yes', digest } })
+})
+
+t.test('a question that is asked again after a rotation is not asked anew', async t => {
+  const { before, after } = await replicas(t, { before: `${june},${july}`, after: `${july},${june}` })
+  const id = await before.caught()
+  const ask = (service: TestApp) => service.call('bob', 'POST', `/api/ask/${id}`, { question: 'q' }, { 'idempotency-key': 'k' })
+  const asked = await ask(before)
+  t.equal((await before.call('approver', 'POST', `/api/answer/${id}`, { ask_id: asked.json().ask_id, answer: {} })).statusCode, 200)
+  t.equal((await ask(after)).body, asked.body)
+  t.match((await after.call('bob', 'GET', `/api/ask/${id}`)).json(), { state: 'answered', answer: {} })
+})
+
+t.test('a broken text falls alone, also in a list', async t => {
+  const { one } = await replicas(t, { one: june })
+  const [broken, whole] = [await one.pass({ require_human: true }), await one.pass({ require_human: true })]
+  const beginning = (await one.redis.hget(keyOf(one, broken), 't'))!
+  await one.redis.hset(keyOf(one, broken), 't', beginning.slice(0, -3) + (beginning.endsWith('AAA') ? 'BBB' : 'AAA'))
+  const { items } = (await one.call('approver', 'GET', '/api/approvals')).json()
+  t.match(items, [{ handoff_id: broken, task: null, locked: true }, { handoff_id: whole, task: 't' }])
+})

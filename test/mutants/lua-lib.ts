@@ -29,7 +29,7 @@ export const scriptLibraries: readonly Mutated[] = [
       ['for at = 1, count do\n    if names[at]', 'for at = count, 1, -1 do\n    if names[at]'],
       ['ms(place + i)', 'ms(place)'],
       ['removeAll(turns, over)', ''],
-      ['if one == \'gone\' then group.gone[#group.gone + 1] = { member, position } end', ''],
+      ['plan.isTidied, group.gone[#group.gone + 1] = true, { member, position }', 'plan.isTidied = true'],
       ['~= status then\n      strays', '== status then\n      strays'],
       ["redis.call('ZSCORE', turns, '') and 1 or 0", '0'],
       ["redis.call('DEL', groups, grouped, turns, held)", "redis.call('DEL', groups, grouped)"],

@@ -13,7 +13,8 @@ export const store: readonly Mutated[] = [
       ['`${kind} ${id} ${value}`', '`${kind} ${value}`'],
       ["text === '' || text === 'null'", "text === ''"],
       ["sealedMembers[member] === 'work' ? this.first : this.#id", 'this.#id'],
-      ['this.isLocked = true\n', ''],
+      ["this.lockedBy ??= isBroken ? '' : (error as PayloadLocked).key\n", ''],
+      ['error instanceof PayloadBroken && this.#isOneOfMany', 'false'],
     ],
   },
   {

@@ -15,8 +15,6 @@ import type { StatusReply } from '../../store/handoffs.ts'
 import type { AgentTexts } from '../../store/replies.ts'
 import type { RefusedReply, Seen } from '../../store/replies.ts'
 import { callbackMember } from './callback.ts'
-import { urlsMember } from './files.ts'
-import type { Urls } from './files.ts'
 
 /** The parts that operations' answers share. */
 
@@ -158,26 +156,25 @@ export const noResult = Buffer.from('null')
 const nothing = Buffer.alloc(0)
 
 /** The answers that were made of large replies: those who share a reply share its answer's memory too. */
-const largeAnswers = { withUrls: new WeakMap<Found, Buffer>(), withoutUrls: new WeakMap<Found, Buffer>() }
+const largeAnswers = new WeakMap<Found, { urls: string, answer: Buffer }>()
 /** From how many bytes on an answer is large. */
 const large = 16 * 1024
 
 /**
  * The answer of status: the members of every handoff, then this one's optional ones. Agents' texts are as they were
  * sent.
- * @param urls whether it has those of the result's files
+ * @param urls the member with those of the result's files (`HandoffFiles.urls`)
  */
-export function statusText (id: string, found: Found, urls: Urls = 'withUrls'): string | Buffer {
+export function statusText (id: string, found: Found, urls: string): string | Buffer {
   const { result, texts } = found
   const isLarge = Math.max(result?.length ?? 0, texts?.fault?.length ?? 0) > large
-  const before = isLarge ? largeAnswers[urls].get(found) : undefined
-  if (before !== undefined) return before
+  const before = isLarge ? largeAnswers.get(found) : undefined
+  if (before?.urls === urls) return before.answer
   const { head, tail } = itemParts(id, id, found, 'shown')
   // A text needs no copy into a buffer, and Node sends it in one piece with its head.
   if (result === null && !isLarge) return `${head}null${tail}`
-  const behind = urls === 'withUrls' ? urlsMember('result_files', result) : ''
-  const answer = spliceAnswer(head, result ?? noResult, behind + tail)
-  if (isLarge) largeAnswers[urls].set(found, answer)
+  const answer = spliceAnswer(head, result ?? noResult, urls + tail)
+  if (isLarge) largeAnswers.set(found, { urls, answer })
   return answer
 }
 

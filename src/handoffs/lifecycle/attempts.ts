@@ -10,7 +10,7 @@ import type { Requester } from '../../store/requester.ts'
 import type { AfterService } from './after.ts'
 import { placeOf, refusal } from './answers.ts'
 import type { Answered } from './answers.ts'
-import { passAnswer } from './service.ts'
+import { passAnswer } from './passed.ts'
 import type { CatcherRequest } from './service.ts'
 
 const nothing = Buffer.alloc(0)

@@ -6,21 +6,18 @@ import {
   approvalText, attemptMembers, checkpointMember, lineageMembers, membersText, scheduleMembers, spliceAnswer, termsOn,
   windowMembers
 } from './answers.ts'
-import { urlsMember } from './files.ts'
-import type { Urls } from './files.ts'
 
 /** The answers of those who catch, and of those who read again what they caught. */
 
 /**
  * The answer of catch: the members of every handoff, then this one's optional ones. Payload and schema are as passed.
- * @param urls whether it has those of its files
+ * @param urls the member with those of its files (`HandoffFiles.urls`)
  */
-export function caughtText (id: string, reply: Caught, urls: Urls = 'withUrls'): Buffer {
+export function caughtText (id: string, reply: Caught, urls: string): Buffer {
   const approval = reply.decision === null ? '' : `,"approval":${approvalText('approved', reply.decision)}`
   return spliceAnswer(
     `{"handoff_id":"${id}","status":"caught",`, reply.payload,
-    `,"created_at":"${iso(reply.createdAt)}"${approval}${more(reply)}` +
-      `${urls === 'withUrls' ? urlsMember('files', reply.payload) : ''}}`
+    `,"created_at":"${iso(reply.createdAt)}"${approval}${more(reply)}${urls}}`
   )
 }
 
@@ -43,9 +40,9 @@ function more ({ record, schema, checkpoint, after }: Caught): string {
     (checkpoint === null ? '' : `,"checkpoint":${checkpoint}`) + (after === undefined ? '' : `,"after":${after}`)
 }
 
-/** The answer of a catch from an inbox, with the payloads as they were passed. */
-export function takenText (items: readonly TakenHandoff[]): Buffer {
-  const texts = items.flatMap((item, at) => [at === 0 ? opening : comma, caughtText(item.id, item)])
+/** The answer of a catch from an inbox, with the payloads as passed. @param urls as in `caughtText`, of each */
+export function takenText (items: readonly TakenHandoff[], urls: readonly string[]): Buffer {
+  const texts = items.flatMap((item, at) => [at === 0 ? opening : comma, caughtText(item.id, item, urls[at]!)])
   return Buffer.concat(texts.length === 0 ? [empty] : [...texts, closing])
 }
 

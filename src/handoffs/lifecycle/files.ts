@@ -3,22 +3,11 @@ import type { Fault } from '../../core/errors.ts'
 import { cutFiles, faultsInFiles, filesMember, keptFile, readFiles, uploadIn } from '../../core/files.ts'
 import type { FilesMember, GivenFile } from '../../core/files.ts'
 import type { Caller } from '../../core/model.ts'
+import type { FileService, NamedFile } from '../../files/service.ts'
+import type { FileRole } from '../../store/files.ts'
 import type { Requester } from '../../store/requester.ts'
 
 /** Files of a pass or a done, once they are looked up, and where their answers' readers fetch them. */
-
-/** What is known of an upload that is there whole. */
-interface Upload { name: string, media_type: string | null, bytes: number, sha256: string }
-
-/**
- * The uploads that an agent may pass on, by their ids. What isn't there whole, or isn't this agent's nor part of what
- * it may read, is left out. So is all while the service has no store.
- */
-async function findUploads (
-  tenant: string, agent: string, ids: readonly string[]
-): Promise<ReadonlyMap<string, Upload>> {
-  return new Map()
-}
 
 /**
  * `text`: the member to be kept; empty for no files. `uploads`: the ids of those that lie here. `problem`: why they are
@@ -28,28 +17,67 @@ export interface AcceptedFiles { text: Buffer, uploads: readonly string[], probl
 
 export const noFiles: AcceptedFiles = { text: Buffer.alloc(0), uploads: [], problem: null }
 
-/** @param given what the schema has accepted @throws {Problem} they can't be files, whatever is looked up */
-export async function acceptFiles (
-  { tenant, agent }: Caller, given: readonly GivenFile[], name: FilesMember
-): Promise<AcceptedFiles> {
-  const wrong = faultsInFiles(given, '/files')
-  if (wrong.length > 0) throw invalid(...wrong)
-  const uploads = [...new Set(given.map(({ uri }) => uploadIn(uri)).filter(id => id !== null))]
-  const found = uploads.length === 0 ? new Map<string, Upload>() : await findUploads(tenant, agent, uploads)
-  const missing: string[] = []
-  const differing: Fault[] = []
-  const files = given.map((file, at) => {
-    const id = uploadIn(file.uri)
-    const upload = id === null ? undefined : found.get(id)
-    if (id !== null && upload === undefined) missing.push(file.uri)
-    if (upload !== undefined) differing.push(...differences(file, upload, `/files/${at}`))
-    return keptFile(file, upload ?? file)
-  })
-  const problem = missing.length > 0 ? fileMissing(missing) : differing.length > 0 ? invalid(...differing) : null
-  return { text: filesMember(name, files), uploads, problem }
+/** For how long URLs are given again to those who read the same text, of the 15 minutes that they count (ms). */
+const urlsKeptFor = 60_000
+
+/** Files of handoffs that are uploads: what is known of them, what keeps them, and where they can be fetched. */
+export class HandoffFiles {
+  readonly #uploads: Pick<FileService, 'find' | 'hold' | 'urlsOf'>
+  /** By the text that has the files. Hundreds may wait for one result, and share its text. */
+  readonly #urls = new WeakMap<Buffer, { at: number, member: Promise<string> }>()
+
+  constructor (uploads: Pick<FileService, 'find' | 'hold' | 'urlsOf'>) {
+    this.#uploads = uploads
+  }
+
+  /** @param given what the schema has accepted @throws {Problem} they can't be files, whatever is looked up */
+  async accept (caller: Caller, given: readonly GivenFile[], name: FilesMember): Promise<AcceptedFiles> {
+    const wrong = faultsInFiles(given, '/files')
+    if (wrong.length > 0) throw invalid(...wrong)
+    const uploads = [...new Set(given.map(({ uri }) => uploadIn(uri)).filter(id => id !== null))]
+    const found = await this.#uploads.find(caller, uploads)
+    const missing: string[] = []
+    const differing: Fault[] = []
+    const files = given.map((file, at) => {
+      const id = uploadIn(file.uri)
+      const upload = id === null ? undefined : found.get(id)
+      if (id !== null && upload === undefined) missing.push(file.uri)
+      if (upload !== undefined) differing.push(...differences(file, upload, `/files/${at}`))
+      return keptFile(file, upload ?? file)
+    })
+    const problem = missing.length > 0 ? fileMissing(missing) : differing.length > 0 ? invalid(...differing) : null
+    return { text: filesMember(name, files), uploads, problem }
+  }
+
+  /** Keeps the uploads for a handoff that is about to be passed, or done. @throws {Problem} one has gone meanwhile */
+  async hold (tenant: string, { uploads }: AcceptedFiles, handoff: string, role: FileRole): Promise<void> {
+    if (uploads.length === 0 || await this.#uploads.hold(tenant, uploads, handoff, role)) return
+    throw fileMissing(uploads.map(id => `handoff-file:${id}`))
+  }
+
+  /** The member with the URLs of a text's files, behind other members; empty for no files, and for one of many. */
+  urls (
+    tenant: string, name: FilesMember, text: Buffer | null, { isOneOfMany = false }: Pick<Requester, 'isOneOfMany'> = {}
+  ): string | Promise<string> {
+    const files = text === null || isOneOfMany ? null : cutFiles(text, name).files
+    if (files === null) return ''
+    const known = this.#urls.get(text!)
+    if (known !== undefined && performance.now() - known.at < urlsKeptFor) return known.member
+    const member = this.#made(tenant, name, files)
+    this.#urls.set(text!, { at: performance.now(), member })
+    return member
+  }
+
+  async #made (tenant: string, name: FilesMember, files: Buffer): Promise<string> {
+    const ids = readFiles(files).map(({ uri }) => uploadIn(uri))
+    const uploads = ids.filter(id => id !== null)
+    const made = uploads.length === 0 ? [] : await this.#uploads.urlsOf(tenant, uploads)
+    const urls = ids.map(id => id === null ? null : made[uploads.indexOf(id)] ?? null)
+    return `,"${name === 'files' ? 'file_urls' : 'result_file_urls'}":${JSON.stringify(urls)}`
+  }
 }
 
-function differences (file: GivenFile, upload: Upload, at: string): Fault[] {
+function differences (file: GivenFile, upload: NamedFile, at: string): Fault[] {
   const isOther = {
     media_type: file.media_type !== upload.media_type,
     bytes: file.bytes !== upload.bytes,
@@ -63,22 +91,4 @@ function fileMissing (uris: readonly string[]): Problem {
   return new Problem('file_missing', {
     detail: `There is no upload of yours, whole, for ${JSON.stringify(uris[0]!.slice(0, 100))}; upload the file first.`
   })
-}
-
-/** Where a file can be fetched for now; null for a link, whose place is its own. */
-type FileUrl = { url: string, expires_at: string } | null
-
-/** Whether an answer has the URLs of its files. One of many has none: GET /api/files/:id has them. */
-export type Urls = 'withUrls' | 'withoutUrls'
-
-export function urlsFor ({ isOneOfMany }: Requester): Urls {
-  return isOneOfMany === true ? 'withoutUrls' : 'withUrls'
-}
-
-/** The member with the URLs of a text's files, behind other members; empty for no files. */
-export function urlsMember (name: FilesMember, text: Buffer | null): string {
-  const files = text === null ? null : cutFiles(text, name).files
-  if (files === null) return ''
-  const urls = readFiles(files).map((): FileUrl => null)
-  return `,"${name === 'files' ? 'file_urls' : 'result_file_urls'}":${JSON.stringify(urls)}`
 }

@@ -16,13 +16,14 @@ import type { Reads } from '../../store/reads.ts'
 import { asksAlone, noToken } from '../../store/sealing.ts'
 import type { Requester } from '../../store/requester.ts'
 import {
-  digestOf, joinPayload, noResult, pageFor, placeOf, refusal, shownTo, statusText, willBeTriedAgain
+  digestOf, joinPayload, noResult, placeOf, refusal, shownTo, statusText, willBeTriedAgain
 } from './answers.ts'
 import { caughtText } from './caught.ts'
 import { titleBytes } from '../lists/excerpt.ts'
 import type { Answered } from './answers.ts'
-import { acceptFiles, noFiles, urlsFor } from './files.ts'
-import type { AcceptedFiles } from './files.ts'
+import { noFiles } from './files.ts'
+import { passAnswer } from './passed.ts'
+import type { AcceptedFiles, HandoffFiles } from './files.ts'
 import {
   a2aWords, faultsWithoutInbox, humanWords, isPlainBody, optionWords, refuseContextLabel, runWords
 } from './option-words.ts'
@@ -47,6 +48,7 @@ interface ServiceOptions {
   /** Checks a callback, JSON text. What it tells, and where, as Redis keeps them (lua/lib/record.lua). Throws a 400. */
   acceptCallback: (text: Buffer) => { told: string, target: string }
   quotas: Pick<Quotas, 'of'>
+  files: HandoffFiles
 }
 
 type FoundStatus = Extract<StatusReply, { outcome: 'found' }>
@@ -126,7 +128,7 @@ export class HandoffService {
         : to !== undefined ? randomInboxId(tenant, to) : requireHuman ? randomHomeId(tenant) : randomId()
     const token = key === undefined ? scheduled?.token ?? noToken : digestToken('pass', key, bytes)
     const expiresIn = body.expires_in == null ? this.#options.defaultExpiresIn : body.expires_in * 1000
-    const files = body.files == null ? noFiles : await acceptFiles(caller, body.files, 'files')
+    const files = body.files == null ? noFiles : await this.#options.files.accept(caller, body.files, 'files')
     const payload = joinPayload(given, files.text)
     const handoff = {
       tenant, id, tag: tagOf(id), token, traceparent, passedBy: agent, requireHuman, to, expiresIn, options: '', payload
@@ -187,7 +189,7 @@ export class HandoffService {
     if (!('payload' in reply)) throw refusedCatch(reply)
     if (reply.record !== null) await this.#complete(caller, id, reply, requester)
     return {
-      answer: caughtText(id, reply, urlsFor(requester)),
+      answer: caughtText(id, reply, await this.#options.files.urls(caller.tenant, 'files', reply.payload, requester)),
       replayed: key !== undefined && reply.outcome === 'replayed',
       traceparent: reply.traceparent
     }
@@ -200,7 +202,7 @@ export class HandoffService {
       this.#handoffs.read(place, agent, inboxes, maxBytes))
     if (!('payload' in reply)) throw refusal(reply)
     await this.#complete(caller, id, reply, requester)
-    return caughtText(id, reply, urlsFor(requester))
+    return caughtText(id, reply, await this.#options.files.urls(caller.tenant, 'files', reply.payload, requester))
   }
 
   /** Adds how the handoffs that it comes after have ended. Most come after none, and pay nothing. */
@@ -216,12 +218,17 @@ export class HandoffService {
   ): Promise<Answered<DoneAnswer>> {
     const place = placeOf(caller, id)
     const token = key === undefined ? randomToken() : digestToken('done', key, bytes)
-    const files = given === null ? noFiles : await acceptFiles(caller, given, 'result_files')
+    const files = given === null ? noFiles : await this.#options.files.accept(caller, given, 'result_files')
     const kept = given === null ? result ?? nothing : Buffer.concat([result ?? noResult, files.text])
     const call = (satisfied: string, as = worker) =>
       this.#handoffs.done(place, token, caller.agent, kept, satisfied, as)
-    let reply = await call('', files.problem === null ? worker : asksAlone)
+    // Before a file is kept for it: what can't be done keeps none.
+    let reply = await call('', files.uploads.length === 0 && files.problem === null ? worker : asksAlone)
     if (reply.outcome === 'unchecked' && files.problem !== null) throw files.problem
+    if (reply.outcome === 'unchecked' && files.uploads.length > 0) {
+      await this.#options.files.hold(caller.tenant, files, id, 'result')
+      reply = await call('')
+    }
     // The script is called twice at most, unless the id is used again meanwhile, with another schema.
     while (reply.outcome === 'unchecked') {
       await this.#schemas.check(reply.schema, result, caller)
@@ -235,15 +242,22 @@ export class HandoffService {
   /** @returns the answer's JSON, with the result's bytes as they were given to done */
   async status (caller: Caller, id: string, until: Until, options: ReadOptions): Promise<string | Buffer> {
     const { seen, now } = await this.#see(caller, id, until, options)
-    return statusText(id, shownTo(now, seen), urlsFor(options.requester))
+    return await this.#statusText(now, id, seen, options.requester)
   }
 
   /** The same, with what a pending handoff waits for. */
   async explained (caller: Caller, id: string, until: Until, options: ReadOptions): Promise<string | Buffer> {
     const { seen, now } = await this.#see(caller, id, until, options)
-    const text = statusText(id, shownTo(now, seen), urlsFor(options.requester))
+    const text = await this.#statusText(now, id, seen, options.requester)
     const waits = await this.#options.explain(placeOf(caller, id), seen.record, seen.now)
     return waits === null ? text : `${String(text).slice(0, -1)},"waits_for":${JSON.stringify(waits)}}`
+  }
+
+  async #statusText (
+    caller: Caller, id: string, seen: FoundStatus, requester: Requester
+  ): Promise<string | Buffer> {
+    const found = shownTo(caller, seen)
+    return statusText(id, found, await this.#options.files.urls(caller.tenant, 'result_files', found.result, requester))
   }
 
   /** Also as whom the client may read it now. */
@@ -299,10 +313,11 @@ export class HandoffService {
         callback: callback === null ? '' : ` C${callback.told}/${callback.target.length}`
       }) + (body.to == null && body.labels == null ? '' : ` n${titleBytes(given.raw('task')!)}`) +
         (scheduled === undefined ? '' : ` S${scheduled.schedule} T${scheduled.scheduledFor}${scheduled.tick}`) +
-        a2aWords(handoff.id, a2a)
+        a2aWords(handoff.id, a2a) + (files.uploads.length === 0 ? '' : ` I${files.uploads.join()}`)
       const more = Buffer.from((after?.field ?? '') + (callback?.target ?? ''))
       const payload = Buffer.concat([handoff.payload, text ?? nothing, more])
       const runs = runWords(options, line?.labels ?? [], this.#options.runLabels)
+      await this.#options.files.hold(handoff.tenant, files, handoff.id, 'input')
       const reply = await this.#passWithin(caller, { ...handoff, options: options + runs, payload })
       // A replay may be of the first call of this very request, whose reply was lost: then the notes are missing.
       if (after !== null && (reply.outcome === 'passed' || reply.outcome === 'replayed')) {
@@ -339,26 +354,6 @@ export class HandoffService {
     return lineagePlace(look, caller, parent, handoff, this.#options.hopLimit, marksIn)
   }
 }
-
-/** The answer of pass, and of reissue for the successor. */
-export function passAnswer (
-  baseUrl: string, id: string, requireHuman: boolean, times: Times
-): PassAnswer {
-  const { createdAt, expiresAt, availableAt, blockedBy = null } = times
-  const answer: PassAnswer = {
-    handoff_id: id,
-    pickup_url: `${baseUrl}/api/catch/${id}`,
-    status: 'pending',
-    created_at: iso(createdAt),
-    expires_at: iso(expiresAt),
-  }
-  if (availableAt !== null) answer.available_at = iso(availableAt)
-  if (blockedBy !== null) answer.blocked_by = blockedBy
-  if (requireHuman) answer.approval_url = pageFor(baseUrl, id)
-  return answer
-}
-
-interface Times { createdAt: number, expiresAt: number, availableAt: number | null, blockedBy?: number | null }
 
 /** Turns a refused catch into a Problem. If it came too early, Retry-After says when it can be caught. */
 function refusedCatch (reply: Exclude<CatchReply, { payload: Buffer }>): Problem {

@@ -18,7 +18,6 @@ import {
   refusal, scheduleMembers, spliceAnswer, termsOn
 } from '../lifecycle/answers.ts'
 import { withoutQuery } from '../lifecycle/callback.ts'
-import { urlsMember } from '../lifecycle/files.ts'
 import { excerpt } from '../lists/excerpt.ts'
 import { readCursor, writeCursor } from '../lists/lists.ts'
 import type { DecisionSigner } from './signer.ts'
@@ -236,9 +235,12 @@ export function listText ({ items, next }: ListPart): string {
   return `{"items":[${parts.join(',')}],"next_cursor":${JSON.stringify(next)}}`
 }
 
-/** A handoff's JSON, with its payload and schema as they were passed. */
+/**
+ * A handoff's JSON, with its payload and schema as they were passed.
+ * @param urls the member with those of its files (`HandoffFiles.urls`)
+ */
 export function inspectionText (
-  { id, now, record, decision, payload, digest, schema, callback }: Inspection
+  { id, now, record, decision, payload, digest, schema, callback }: Inspection, urls: string
 ): Buffer {
   const more = {
     ...agreedMembers(record),
@@ -256,5 +258,5 @@ export function inspectionText (
     )}","expires_at":"${iso(record.expiresAt)}","passed_by":"${record.passedBy}",` +
     `"approval":${approvalText(record.approval, decision)}${membersText(more)}${labelsMember(record.extra.labels)}${schema === null
       ? ''
-      : `,"result_schema":${schema}`}${urlsMember('files', payload)}}`)
+      : `,"result_schema":${schema}`}${urls}}`)
 }

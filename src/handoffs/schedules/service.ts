@@ -64,12 +64,12 @@ export class ScheduleService {
     const said = readBody(body, faults)
     const given = members.raw('handoff')!
     // Before anything is looked up: a body that can't be one is told first.
-    const handoffFaults = this.#faultsOf(withToken(given, null))
+    const handoffFaults = this.#faultsOf(withToken(given, () => null))
     if (faults.length + handoffFaults.length > 0) throw invalid(...faults, ...handoffFaults)
     await this.#checkSchema(caller, given)
     return this.#change(caller, name, (before, now) => {
       if (before === null && !hasScope(caller, 'pass')) throw refusedScope('pass')
-      const handoff = withToken(given, before?.schedule.handoff ?? null)
+      const handoff = withToken(given, () => before?.schedule.handoff ?? null)
       return { ...replaced(name, said, before, caller, now), handoff }
     })
   }

@@ -59,16 +59,19 @@ export function withoutToken (handoff: Buffer): string {
 
 /**
  * A new handoff with the token that was kept, if it has the same callback and says nothing of a token.
+ * @param keptOne the handoff before, which is opened only if it is needed; it gives null for none
  * @throws {BodyError} as cutHandoff
  */
-export function withToken (handoff: Buffer, kept: Buffer | null): Buffer {
+export function withToken (handoff: Buffer, keptOne: () => Buffer | null): Buffer {
   const members = cutHandoff(handoff, [])
   const callback = callbackIn(members)
   if (callback === null) return handoff
   if (callback.token === '') {
     return Buffer.from(rewritten(members, { callback: JSON.stringify({ ...callback, token: undefined }) }))
   }
-  if (callback.token != null || kept === null) return handoff
+  if (callback.token != null) return handoff
+  const kept = keptOne()
+  if (kept === null) return handoff
   const before = callbackIn(cutMembers(kept))
   if (before?.token === undefined || before.url !== callback.url) return handoff
   return Buffer.from(rewritten(members, { callback: JSON.stringify({ ...callback, token: before.token }) }))

@@ -50,6 +50,8 @@ export class Ticker {
   readonly #due = new Map<string, number>()
   readonly #limit = pLimit(perStep)
   #lookedAt = -Infinity
+  /** Until then another replica is to run what is due. */
+  #restsUntil = -Infinity
   #leave: Promise<() => void> | undefined
 
   constructor (options: TickerOptions) {
@@ -97,7 +99,7 @@ export class Ticker {
     }
     const due = [...this.#due].filter(([, at]) => at <= performance.now() + early).map(([tag]) => tag)
     if (due.length > 0) {
-      if (!await store.takeTicking(lease)) {
+      if (performance.now() < this.#restsUntil || !await store.takeTicking(lease)) {
         // Whoever has the lease runs them. If it dies, this one does.
         for (const tag of due) this.#due.set(tag, performance.now() + retry)
       } else {
@@ -123,7 +125,9 @@ export class Ticker {
       }
       await Promise.all(due.map(one => this.#limit(() => this.#tick(one, now).catch(error => {
         // It is due again once its lease is over.
-        if (!(error instanceof Unavailable || error instanceof PayloadLocked)) this.#options.onFault(error)
+        // Another replica may have its key: it gets the lease.
+        if (error instanceof PayloadLocked) this.#restsUntil = performance.now() + 2 * lease
+        else if (!(error instanceof Unavailable)) this.#options.onFault(error)
       }))))
       if (this.#rounds.signal.aborted) return
     }

@@ -1,8 +1,10 @@
+import { HandoffFiles } from '../../../src/handoffs/lifecycle/files.ts'
 import { errorTable, Problem, Unavailable } from '../../../src/core/errors.ts'
 import { AfterService } from '../../../src/handoffs/lifecycle/after.ts'
 import { AskService } from '../../../src/handoffs/people/asks.ts'
 import { AttemptService } from '../../../src/handoffs/lifecycle/attempts.ts'
-import { HandoffService, passAnswer } from '../../../src/handoffs/lifecycle/service.ts'
+import { HandoffService } from '../../../src/handoffs/lifecycle/service.ts'
+import { passAnswer } from '../../../src/handoffs/lifecycle/passed.ts'
 import { alreadyDecided, refusal } from '../../../src/handoffs/lifecycle/answers.ts'
 import { takenText } from '../../../src/handoffs/lifecycle/caught.ts'
 import { InboxService } from '../../../src/handoffs/inbox/inboxes.ts'
@@ -52,7 +54,7 @@ export class Desk {
   constructor (stores: Stores, subscriptions: Subscriptions, workTtl: number) {
     this.#stores = stores
     this.#after = new AfterService(stores.handoffs, stores.dependents, reads)
-    this.service = new HandoffService(stores.handoffs, null as never, null as never, this.#after, reads, { baseUrl, defaultExpiresIn: 1, hopLimit: 1, runLabels: [], explain: async () => null, acceptCallback: () => { throw new Error('no callbacks here') }, quotas: stores.quotas })
+    this.service = new HandoffService(stores.handoffs, null as never, null as never, this.#after, reads, { baseUrl, defaultExpiresIn: 1, hopLimit: 1, runLabels: [], explain: async () => null, files: new HandoffFiles({ find: async () => new Map(), hold: async () => true, urlsOf: async () => [] }), acceptCallback: () => { throw new Error('no callbacks here') }, quotas: stores.quotas })
     const maxWorkTtl = maxWorkTtlFor(workTtl)
     this.#attempts = new AttemptService(stores.attempts, this.#after, { baseUrl, maxWorkTtl })
     this.#asks = new AskService(stores.asks, null as never, null as never, null as never, reads, { baseUrl, maxWorkTtl })
@@ -67,7 +69,7 @@ export class Desk {
     const taking = this.#inboxes.catch(callerOf('acme', nameOf(agent), []), { inboxes, max: most, bytes: Buffer.from(`${inboxes.join()} ${most}`), requester: asks.requester }, key ?? undefined, null)
     return answered(taking.then(async ({ items, replayed }) => {
       await this.#after.complete('acme', items, asks.requester)
-      return sent(200, takenText(items), replayed)
+      return sent(200, takenText(items, items.map(() => '')), replayed)
     }))
   }
 

@@ -127,7 +127,7 @@ export const luaMutations: readonly Mutation[] = [
     { name: 'a callback that failed is not tried again', from: "if outcome ~= 'again' then\n  redis.call('ZREM', due, id)", to: "if true then\n  redis.call('ZREM', due, id)", of: ['callback-tried'] },
     { name: 'all that a callback is told has one id', from: "member .. ' ' .. created .. ' ' .. number)", to: "member .. ' ' .. created)" },
     { name: 'handoffs passed at one moment have one callback', from: "redis.sha1hex(member .. ' ' .. created", to: 'redis.sha1hex(created' },
-    { name: 'a next attempt has no callback', from: "' [^bcdgjmprstuwACEFGHJKMPSTUW]%S+'", to: "' [^bcdgjmprstuwAGHJKMPSTUW]%S+'" },
+    { name: 'a next attempt has no callback', from: "' [^bcdgjmprstuwACEFGHIJKMPSTUW]%S+'", to: "' [^bcdgjmprstuwAGHJKMPSTUW]%S+'" },
     { name: 'a handoff that was taken from its catcher is told as cancelled', from: 'not next and nil, attempt.begins)', to: 'nil, attempt.begins)' },
     { name: 'a callback is told what it doesn’t want', from: 'if not letter or not string.find(wanted, letter, 1, true) then return end', to: 'if not letter then return end' },
   ]),

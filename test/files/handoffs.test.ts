@@ -1,0 +1,70 @@
+import t from 'tap'
+import { filesApp, sha256 } from '../helpers/files.ts'
+import { isProblem } from '../helpers/problems.ts'
+
+/** Uploads that handoffs are passed with, and are done with. */
+
+const key = `june:${Buffer.alloc(32, 6).toString('base64')}`
+
+for (const [title, isSpread, env] of [['on one Redis', false, {}], ['as in a Cluster', true, {}], ['encrypted', false, { PAYLOAD_KEYS: key }]] as const) {
+  t.comment(title)
+  const start = (t: Parameters<typeof filesApp>[0], more: Record<string, string> = {}) => filesApp(t, { RETENTION: '3600', ...env, ...more }, { isSpread })
+
+  t.test('an upload is passed by its id, fetched by who catches it, and so is a result’s', async t => {
+    const { call, put, pass, url } = await start(t)
+    const id = await put('four')
+    const uri = `handoff-file:${id}`
+    const link = { name: 'link', uri: 'https://x.example/a' }
+    const fetched = async (from: string) => await (await fetch(`${url}${new URL(from).pathname}${new URL(from).search}`)).text()
+    const known = (await call('alice', 'GET', `/api/files/${id}`)).json()
+    isProblem(t, await call('alice', 'POST', '/api/pass', { task: 't', files: [{ name: 'n', uri, bytes: 5 }] }), 400, 'invalid_request')
+    isProblem(t, await call('alice', 'POST', '/api/pass', { task: 't', files: [{ name: 'n', uri: `${uri.slice(0, -2)}AA` }] }), 409, 'file_missing')
+    isProblem(t, await call('bob', 'POST', '/api/pass', { task: 't', files: [{ name: 'n', uri }] }), 409, 'file_missing', 'another agent’s')
+    const handoff = await pass({ files: [link, { name: 'mine', uri, sha256: sha256('four').toUpperCase() }], require_human: true, to: 'inbox', max_attempts: 2, retry_delay: 0 })
+    const seen = (await call('approver', 'GET', `/api/approvals/${handoff}`)).json()
+    const file = { name: 'mine', ...known.media_type !== null && { media_type: known.media_type }, bytes: 4, sha256: sha256('four'), uri }
+    t.strictSame(seen.files, [link, file])
+    t.strictSame(Object.keys(seen.file_urls[1]), ['url', 'expires_at'])
+    t.equal(seen.file_urls[0], null)
+    t.equal(await fetched(seen.file_urls[1].url), 'four')
+    t.equal((await call('approver', 'POST', `/api/approve/${handoff}`, { digest: seen.digest })).statusCode, 200)
+    const { items: [caught] } = (await call('bob', 'POST', '/api/catch', { inbox: 'inbox' })).json()
+    t.strictSame(caught.files, [link, file])
+    t.equal(await fetched(caught.file_urls[1].url), 'four')
+    isProblem(t, await call('alice', 'DELETE', `/api/files/${id}`), 409, 'file_in_use')
+    t.equal((await call('bob', 'GET', `/api/files/${id}`)).statusCode, 200, 'its catcher may have it')
+    const { reissued_as: next } = (await call('bob', 'POST', `/api/fail/${handoff}`, { error: { message: 'm' } })).json()
+    const again = (await call('bob', 'GET', `/api/catch/${next}`)).json()
+    t.strictSame(again.files, [link, file])
+    t.equal(await fetched(again.file_urls[1].url), 'four')
+    const result = await put('a result', {}, 'bob')
+    const done = { output: { n: 1 }, files: [{ name: 'out', uri: `handoff-file:${result}` }] }
+    isProblem(t, await call('bob', 'POST', `/api/done/${handoff}`, done), 409, 'already_failed')
+    t.equal((await call('bob', 'POST', `/api/done/${next}`, done)).statusCode, 200)
+    const status = (await call('alice', 'GET', `/api/status/${next}`)).json()
+    t.match(status, { result: { n: 1 }, result_files: [{ name: 'out', bytes: 8, sha256: sha256('a result') }] })
+    t.equal(await fetched(status.result_file_urls[0].url), 'a result')
+    t.equal((await call('alice', 'GET', `/api/files/${result}`)).statusCode, 200, 'who may read the status')
+    isProblem(t, await call('bob', 'DELETE', `/api/files/${result}`), 409, 'file_in_use')
+  })
+
+  t.test('the next attempt keeps a file, whose first attempt has gone', async t => {
+    const { call, put, pass, redis, prefix } = await start(t)
+    const id = await put('four')
+    const first = await pass({ files: [{ name: 'n', uri: `handoff-file:${id}` }], max_attempts: 3, retry_delay: 0 })
+    await call('bob', 'GET', `/api/catch/${first}`)
+    const { reissued_as: next } = (await call('bob', 'POST', `/api/fail/${first}`, { error: { message: 'm' } })).json()
+    for (const found of await redis.keys(`${prefix}:*:h:*${first}`)) await redis.del(found)
+    isProblem(t, await call('alice', 'DELETE', `/api/files/${id}`), 409, 'file_in_use')
+    t.match((await call('bob', 'GET', `/api/catch/${next}`)).json(), { files: [{ name: 'n' }], file_urls: [{ url: /./ }] })
+  })
+
+  t.test('a name is nowhere readable once texts are encrypted, and a replay is found', { skip: !('PAYLOAD_KEYS' in env) }, async t => {
+    const { make, dump } = await start(t)
+    const made = await make('four', { name: 'canary.pdf' }, 'alice', { 'idempotency-key': 'k' })
+    t.equal(made.statusCode, 201)
+    t.equal((await make('four', { name: 'canary.pdf' }, 'alice', { 'idempotency-key': 'k' })).body, made.body)
+    isProblem(t, await make('four', { name: 'other.pdf' }, 'alice', { 'idempotency-key': 'k' }), 422, 'idempotency_key_reused')
+    t.notOk(JSON.stringify(await dump()).includes('canary'))
+  })
+}
