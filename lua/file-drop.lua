@@ -17,10 +17,12 @@ local made, whole = unpack(redis.call('HMGET', file, 'made', 'whole'))
 if (made or '') ~= ARGV[4] or not redis.call('ZSCORE', files, member) then return { 'not_found' } end
 if lookAt(fields) or ARGV[6] == '1' and whole then return { 'in_use' } end
 
+-- Read before the first write: nothing may look for a list that was emptied.
+local one, time, _, second = unpack(redis.call('ZRANGE', files, 0, 1, 'WITHSCORES'))
+local first = one == member and second or one ~= member and time
 local left = math.max(0, tonumber(redis.call('HGET', shares, tenant) or '0') - bytes)
 redis.call('DEL', file)
 redis.call('ZREM', files, member)
 if left == 0 then redis.call('HDEL', shares, tenant) else redis.call('HSET', shares, tenant, ms(left)) end
-local _, first = unpack(redis.call('ZRANGE', files, 0, 0, 'WITHSCORES'))
 if first then redis.call('ZADD', tenants, first, tenant) else redis.call('ZREM', tenants, tenant) end
 return { 'dropped' }

@@ -8,5 +8,6 @@
 --@include late files
 local files, role, grace = ARGV[2], ARGV[3], tonumber(ARGV[4])
 
+openFiles(KEYS[1], KEYS[1], files)
 noteFiles(KEYS[1], files, role, now, grace)
 return { 'noted' }

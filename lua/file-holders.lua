@@ -12,7 +12,10 @@ local gone, waited = {}, 0
 local reply = { 'holders', now, -1, 0 }
 for at = 1, #members, 2 do
   local member, grace = members[at], tonumber(members[at + 1])
-  local record, extra = unpack(redis.call('HMGET', beginning .. string.sub(member, 3), 's', 'x'))
+  local handoff = beginning .. string.sub(member, 3)
+  local record, extra = unpack(redis.call('HMGET', handoff, 's', 'x'))
+  -- Alone it would look gone where its slot moves to, while it is still on the other node.
+  if not record then redis.call('EXISTS', having, handoff) end
   if record then
     reply[#reply + 1] = { member, record, extra }
   elseif grace < now then

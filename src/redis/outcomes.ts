@@ -49,7 +49,7 @@ export const outcomes = {
   feed: ['feed'],
   'file-claim': ['claimed', 'waiting', 'not_found', 'late'],
   'file-drop': ['dropped', 'in_use', 'not_found', 'late'],
-  'file-due': ['due'],
+  'file-due': ['due', 'late'],
   'file-get': ['found', 'not_found'],
   'file-have': ['noted', 'late'],
   'file-holders': ['holders', 'late'],
