@@ -173,6 +173,11 @@ export class FileService {
     }))
   }
 
+  /** @throws {Problem} files_off */
+  requireStore (): void {
+    this.#store()
+  }
+
   /** The mark of a tenant's records. @throws {Unavailable} they are of another store than this replica's */
   async markOf (tenant: string): Promise<string> {
     return await this.#marks.get(homeTag(tenant), async () => await this.freshMarkOf(tenant))

@@ -18,9 +18,16 @@ export function operationRoutes (app: FastifyInstance, operations: readonly Oper
   for (const operation of operations) {
     const { name, scope, method, path, tag, summary, description, params, query, headers, body } = operation
     if (path === null) continue
+    const { requireIt } = operation
     app.route({
       method,
       url: path,
+      ...requireIt !== null && {
+        onRequest (request: FastifyRequest, reply: FastifyReply, done: () => void) {
+          requireIt()
+          done()
+        }
+      },
       config: { scope, nested: operation.nested, ...operation.resumesTrace && { resumesTrace: true } },
       schema: {
         operationId: name,

@@ -14,6 +14,7 @@ export function makeFile ({ files }: Services) {
     ...uploading,
     name: 'makeFile',
     method: 'POST',
+    requireIt: () => files.requireStore(),
     path: '/api/files',
     summary: 'Upload a file',
     description: 'Answers the request by which its bytes are sent, within an hour, without a key. What is sent must ' +
@@ -36,6 +37,7 @@ export function getFile ({ files }: Services) {
     query: noQuery,
     name: 'getFile',
     method: 'GET',
+    requireIt: () => files.requireStore(),
     path: '/api/files/:id',
     params: fileParams,
     summary: 'Read a file',
@@ -52,6 +54,7 @@ export function deleteFile ({ files }: Services) {
     ...uploading,
     name: 'deleteFile',
     method: 'DELETE',
+    requireIt: () => files.requireStore(),
     path: '/api/files/:id',
     params: fileParams,
     headers: ignoredKeyHeaders,

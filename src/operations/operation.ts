@@ -85,6 +85,11 @@ export interface Operation {
   headers?: TSchema
   /** Null if it takes none. */
   body: TObject | null
+  /**
+   * Throws where this service is set up without it: a request hears that behind its key, its scope and its limit, and
+   * before anything else is looked at.
+   */
+  requireIt: (() => void) | null
   /** Members of its body that have parts which are checked too. */
   nested: readonly string[]
   /** Its answers by status, for the documents. */
@@ -213,7 +218,7 @@ export function operation<Body = unknown, Query = unknown> (
     Partial<Operation> & { run (call: OperationCall<Body, Query>): Promise<OperationOutcome> }
 ): Operation {
   const defaults = {
-    body: null, refusals: [], resumesTrace: false, inBatch: false, tool: null, stream: null
+    body: null, refusals: [], resumesTrace: false, inBatch: false, tool: null, stream: null, requireIt: null
   }
   return { ...defaults, nested: nestedIn(given.body ?? null), ...given, run: run as Operation['run'] }
 }

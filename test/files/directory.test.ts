@@ -72,6 +72,10 @@ t.test('a file is made, put, read by who made it, and given as it came', async t
 t.test('without a store each of the three says so', async t => {
   const { call } = await filesApp(t, { FILES_URL: '' })
   isProblem(t, await call('alice', 'POST', '/api/files', { name: 'a', bytes: 1, sha256: sha256('a') }), 404, 'files_off')
+  isProblem(t, await call('alice', 'POST', '/api/files', { name: 1 }), 404, 'files_off', 'whatever is asked')
+  isProblem(t, await call('alice', 'POST', '/api/files?x=1', 'no JSON'), 404, 'files_off')
+  isProblem(t, await call('alice', 'GET', '/api/files/x?x=1'), 404, 'files_off')
+  isProblem(t, await call('approver', 'POST', '/api/files', { name: 1 }), 403, 'insufficient_scope')
   isProblem(t, await call('alice', 'GET', '/api/files/x'), 404, 'files_off')
   isProblem(t, await call('alice', 'DELETE', '/api/files/x'), 404, 'files_off')
   isProblem(t, await call('approver', 'POST', '/api/files', { name: 'a', bytes: 1, sha256: sha256('a') }), 403, 'insufficient_scope')
