@@ -5,15 +5,16 @@
 --       5 the tag of that partition  6 when it was to be asked (ms), as was read before it was  7 in how many
 --       milliseconds it is asked again; empty if none there has it
 -- Replies: {'noted'}
---          {'changed'}    that was noted anew meanwhile, so what it said says nothing; nothing changed
+--          {'changed'}    that was noted anew meanwhile, or is a claim whose handoffs may still be noted there, so what
+--                         it said says nothing; nothing changed
 --          {'not_found'}  as in file-whole.lua
 --@include late files
 local file, files, tenants, tag, after = KEYS[1], KEYS[2], KEYS[3], ARGV[5], ARGV[7]
-local made, bytes, known = unpack(redis.call('HMGET', file, 'made', 'bytes', tag))
+local made, bytes, known, claimed = unpack(redis.call('HMGET', file, 'made', 'bytes', tag, tag .. '+'))
 
 if made ~= ARGV[4] then return { 'not_found' } end
-if known ~= ARGV[6] then return { 'changed' } end
-if after == '' then redis.call('HDEL', file, tag) else redis.call('HSET', file, tag, ms(now + after)) end
+if known ~= ARGV[6] or after == '' and now < tonumber(claimed or '0') then return { 'changed' } end
+if after == '' then redis.call('HDEL', file, tag, tag .. '+') else redis.call('HSET', file, tag, ms(now + after)) end
 redis.call('PEXPIREAT', file, ms(now + KEPT))
 -- What none has any more goes now.
 lookAgain(files, tenants, ARGV[2], ARGV[3] .. ':' .. bytes, lookAt(redis.call('HGETALL', file), now))

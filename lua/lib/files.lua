@@ -4,8 +4,9 @@
 --   token    of the operation that made it           made    when that was (ms)
 --   mark     of the partition as it was then; with id and made it names the object
 --   whole    since when it is known to be whole (ms); absent before
---   and for each partition whose handoffs may have it, under the partition's tag, when that is to be asked next (ms).
--- A tag has three characters, and no name above has.
+--   and for each partition whose handoffs may have it, under the partition's tag, when that is to be asked next (ms),
+--   and under the tag and a plus sign until when the last claim counts though no handoff is noted there yet (ms).
+-- A tag has three characters, and no name above has; none of it is a plus sign.
 -- Why there: a tenant's share is of bytes and of number, so one script must see all its files to refuse one exactly.
 -- There are 10,000 of them at most, so the list is bounded; and each upload is a request of its own and bytes besides,
 -- so one partition is no bottleneck.

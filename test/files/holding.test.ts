@@ -164,6 +164,26 @@ for (const isSpread of [false, true]) {
     t.ok(await isThere(file))
   })
 
+  t.test('a claim counts before its handoff is noted, whoever asks', async t => {
+    const { put, pass, store, call, setClock, isThere, redis, prefix } = await start(t)
+    const file = await put('four')
+    const id = await pass()
+    const begun = Date.now()
+    await setClock(begun)
+    const { file: seen } = (await store.files.get('default', file))!
+    t.equal(await store.files.claim(seen, tagOf(id)), 'claimed')
+    isProblem(t, await call('alice', 'DELETE', `/api/files/${file}`), 409, 'file_in_use')
+    const { file: claimed } = (await store.files.get('default', file))!
+    await store.files.claim(seen, tagOf(id))
+    t.equal(await store.files.kept(claimed, claimed.partitions[0]!, 1_800_000), 'changed', 'two at the same time are two')
+    await store.files.have('default', [file], id, 'input')
+    await setClock(begun + 11 * minute)
+    isProblem(t, await call('alice', 'DELETE', `/api/files/${file}`), 409, 'file_in_use', 'its handoff is there')
+    await redis.del(`${prefix}:{${tagOf(id)}}:h:default:${id}`)
+    t.ok(await isThere(file))
+    t.equal((await call('alice', 'DELETE', `/api/files/${file}`)).statusCode, 204)
+  })
+
   t.test('who may have a file because of a handoff', async t => {
     const { put, files, call, pass, app, setClock } = await start(t)
     const reads = async (id: string, secret: string) => (await app.inject({ method: 'GET', url: `/api/files/${id}`, headers: { authorization: `Bearer ${secret}` } })).statusCode
