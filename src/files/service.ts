@@ -76,8 +76,8 @@ export class FileService {
   /** @throws {Problem} not_found, also for who may not have it */
   async get (caller: Caller, id: string): Promise<FileAnswer> {
     const objects = this.#store()
-    const { now, file } = await this.#find(caller, id)
     await this.markOf(caller.tenant)
+    const { now, file } = await this.#find(caller, id)
     const { words, bytes, sha256 } = file
     const isWhole = await this.isWhole(file)
     const span = { from: now, until: now + lasts.download }
@@ -96,6 +96,11 @@ export class FileService {
   /** @throws {Problem} not_found, file_in_use */
   async delete (caller: Caller, id: string): Promise<void> {
     const objects = this.#store()
+    // Its record counts, so it can go while the store is away; not by a replica that has another one.
+    await this.markOf(caller.tenant).catch(error => {
+      if (error instanceof WrongStore) throw error
+      unlessAway(error)
+    })
     const { file } = await this.#find(caller, id)
     if (file.agent !== caller.agent) throw new Problem('not_found')
     let outcome = await this.#records.drop(file)
@@ -188,7 +193,7 @@ export class FileService {
     const mine = await this.#store().open()
     const { mark, id } = await this.#records.store(tenant, mine, randomToken())
     if (id === mine) return mark
-    throw new Unavailable(`Redis has the records of another store of files, ${id}, and this replica has ${mine}`)
+    throw new WrongStore(`Redis has the records of another store of files, ${id}, and this replica has ${mine}`)
   }
 
   /** Whether its bytes are there, as far as is known or its store says now: then that is noted. */
@@ -246,6 +251,9 @@ export class FileService {
     return this.#objects
   }
 }
+
+/** This replica has another store than the one that Redis has the records of. */
+class WrongStore extends Unavailable {}
 
 /** In how many milliseconds a partition is asked again that still has handoffs with a file. */
 const askedAgain = 1_800_000

@@ -1,4 +1,4 @@
-import { readdir, utimes } from 'node:fs/promises'
+import { readdir, rename, rm, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
 import { homeTag, tagOf } from '../../src/core/ids.ts'
@@ -184,6 +184,24 @@ for (const isSpread of [false, true]) {
     t.equal((await call('alice', 'DELETE', `/api/files/${file}`)).statusCode, 204)
   })
 
+  t.test('a replica with another directory looks at nothing', async t => {
+    const { make, put, prefix, setClock, isThere, call, directory } = await start(t)
+    const ids = [(await make('four')).json().file_id, await put('four')]
+    const another = await filesApp(t, {}, { prefix, isSpread })
+    for (const id of ids) isProblem(t, await another.call('alice', 'DELETE', `/api/files/${id}`), 503, 'unavailable')
+    isProblem(t, await another.call('alice', 'GET', `/api/files/${homeTag('default')}${'A'.repeat(22)}`), 503, 'unavailable')
+    await setClock(Date.now() + 2 * day)
+    await another.app.fileSweep!.sweep()
+    for (const id of ids) t.ok(await isThere(id), id)
+    // As one whose directory isn't mounted.
+    await rename(directory, `${directory}-away`)
+    await writeFile(directory, '')
+    t.teardown(() => rm(`${directory}-away`, { recursive: true, force: true }))
+    const away = await filesApp(t, {}, { directory, prefix, isSpread })
+    t.equal((await away.call('alice', 'DELETE', `/api/files/${ids[1]}`)).statusCode, 204, 'its record is what counts')
+    t.equal((await call('alice', 'DELETE', `/api/files/${ids[0]}`)).statusCode, 204)
+  })
+
   t.test('who may have a file because of a handoff', async t => {
     const { put, files, call, pass, app, setClock } = await start(t)
     const reads = async (id: string, secret: string) => (await app.inject({ method: 'GET', url: `/api/files/${id}`, headers: { authorization: `Bearer ${secret}` } })).statusCode
@@ -237,7 +255,7 @@ for (const isSpread of [false, true]) {
     t.notOk(await isThere(kept))
     t.equal(store.replaced, 0)
     const temporary = join(directory, 'incoming', 'left')
-    await (await import('node:fs/promises')).writeFile(temporary, '')
+    await writeFile(temporary, '')
     await app.fileSweep!.sweepObjects(later)
     t.strictSame(await readdir(join(directory, 'incoming')), ['left'])
     await utimes(temporary, 1, 1)
