@@ -5,7 +5,8 @@
 --       3 prefix:{tag}:files   the tenants with files here, by the same
 --       4 prefix:{tag}:shares   by tenant, how many bytes were declared
 -- ARGV: 1 the call's deadline (ms)  2 the tenant  3 the file's id  4 how many bytes it has  5 their SHA-256, hex
---       6 the agent  7 its name and media type  8 the operation's token, as in ask.lua  9 how long it may be put (ms)
+--       6 the agent  7 its name and media type  8 the operation's token, as in ask.lua
+--       9 after how long it goes unless whole (ms)
 --       10 how many bytes a tenant may have  11 how many files  12 the partition's mark (file-store.lua)
 -- Replies: {'made', made}      when it was (ms)
 --          {'replayed', made}  the same operation made it before

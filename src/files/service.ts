@@ -12,6 +12,8 @@ import type { ObjectStore } from './objects.ts'
 
 /** How long URLs count (ms): an upload's, from its making on, and a download's. */
 const lasts = { upload: 3_600_000, download: 900_000 } as const
+/** How long after its making what isn't whole goes (ms): an upload that began before its URL ended may go on. */
+const unfinishedFor = 7_200_000
 /** How long after its making a file goes that nothing has (ms). */
 const unheldFor = 86_400_000
 /** For how long a store that was found to be the right one counts as that (ms). */
@@ -62,7 +64,7 @@ export class FileService {
       sha256,
       words: { name, ...type != null && { media_type: type } },
       token: key === undefined ? randomToken() : digestToken('file', key, body),
-      lasts: lasts.upload,
+      lasts: unfinishedFor,
       quota: this.#options.quota
     })
     if (outcome === 'reused') throw new Problem('idempotency_key_reused')

@@ -24,9 +24,9 @@ interface SweepOptions {
 }
 
 /**
- * Removes files that nothing has: what was not whole when its URL ended, what no handoff had within a day, what the
- * last handoff that had it has gone of, and objects that no record names. One replica does it, by a lease; two at once
- * do no harm, since each step is a script that looks again.
+ * Removes files that nothing has: what was not whole an hour after its URL ended, what no handoff had within a day,
+ * what the last handoff that had it has gone of, and objects that no record names. One replica does it, by a lease; two
+ * at once do no harm, since each step is a script that looks again.
  */
 export class FileSweep {
   readonly #options: SweepOptions

@@ -56,7 +56,7 @@ export interface FileHolder { role: FileRole, id: string, record: HandoffRecord 
 
 interface NewFile extends Pick<StoredFile, 'tenant' | 'id' | 'mark' | 'agent' | 'bytes' | 'sha256' | 'words'> {
   token: string
-  /** How long it may be put (ms). */
+  /** How long after its making it goes if it isn't whole (ms). */
   lasts: number
   quota: number
 }

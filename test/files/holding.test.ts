@@ -47,7 +47,9 @@ for (const isSpread of [false, true]) {
     await sweepAt(hour - minute)
     t.ok(await isThere(waiting))
     t.equal((await make('x')).statusCode, 429)
-    await sweepAt(hour + minute)
+    await sweepAt(2 * hour - minute)
+    t.ok(await isThere(waiting), 'an upload that began in time may still go on')
+    await sweepAt(2 * hour + minute)
     t.notOk(await isThere(waiting))
     t.ok(await isThere(whole))
     t.equal((await make('four')).statusCode, 201, 'its share is free')
@@ -70,13 +72,13 @@ for (const isSpread of [false, true]) {
       // As if Redis had been away just then.
       const tag = homeTag('default')
       await redis.hdel(`${prefix}:{${tag}}:file:default:${id}`, 'whole')
-      await redis.zadd(`${prefix}:{${tag}}:files:default`, Date.now() + hour, `${id}:4`)
-      await redis.zadd(`${prefix}:{${tag}}:files`, Date.now() + hour, 'default')
+      await redis.zadd(`${prefix}:{${tag}}:files:default`, Date.now() + 2 * hour, `${id}:4`)
+      await redis.zadd(`${prefix}:{${tag}}:files`, Date.now() + 2 * hour, 'default')
     }
     const [asked, named, swept] = made.map(({ file_id: id }) => id as string) as [string, string, string]
     t.equal((await call('alice', 'GET', `/api/files/${asked}`)).json().state, 'whole')
     t.equal(await missing(alice, [named], await pass()), 'held')
-    await sweepAt(hour + minute)
+    await sweepAt(2 * hour + minute)
     for (const id of [asked, named, swept]) t.ok((await store.files.get('default', id))!.file.wholeAt, id)
   })
 
