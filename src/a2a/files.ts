@@ -1,5 +1,6 @@
-import { filePatterns, longest, uploadIn } from '../core/files.ts'
+import { filePatterns, longest, maxFiles, uploadIn } from '../core/files.ts'
 import type { GivenFile } from '../core/files.ts'
+import { invalidParams } from './errors.ts'
 import { Fields } from './fields.ts'
 import type { MessagePart } from './message.ts'
 
@@ -21,12 +22,17 @@ export function isFile (part: MessagePart): boolean {
   return fileOf(part) !== null
 }
 
-/** Those of a message, each with a name of its own. */
+/** Those of a message, each with a name of its own. @throws {A2aError} there are too many */
 export function filesGiven (parts: readonly MessagePart[]): GivenFile[] {
+  const files = parts.map(fileOf).filter(file => file !== null)
+  if (files.length > maxFiles) throw invalidParams('/message/parts', `has more than ${maxFiles} files`)
   const names = new Set<string>()
-  return parts.map(fileOf).filter(file => file !== null).map(file => {
+  const last = new Map<string, number>()
+  return files.map(file => {
     let name = file.name
-    for (let number = 2; names.has(name); number++) name = numbered(file.name, number)
+    let number = last.get(name) ?? 1
+    while (names.has(name)) name = numbered(file.name, ++number)
+    last.set(file.name, number)
     names.add(name)
     return { ...file, name }
   })
@@ -46,10 +52,15 @@ function lastOf (path: string): string {
   return last === '' || last === '.' || last === '..' ? 'file' : ofBytes(last, longest.name)
 }
 
+/** The beginning of a text, in whole characters. Nothing behind it is looked at: the text may be long. */
 function ofBytes (text: string, bytes: number): string {
-  const characters = [...text]
-  while (Buffer.byteLength(characters.join('')) > bytes) characters.pop()
-  return characters.join('')
+  let [length, end] = [0, 0]
+  for (const character of text) {
+    length += Buffer.byteLength(character)
+    if (length > bytes) break
+    end += character.length
+  }
+  return text.slice(0, end)
 }
 
 /** The number comes before the ending. */

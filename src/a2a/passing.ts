@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { maxFiles, readFiles } from '../core/files.ts'
+import { readFiles } from '../core/files.ts'
 import { derivedId, randomToken } from '../core/ids.ts'
 import { BodyError, cutMembers, openBrace, pointerTo } from '../core/json.ts'
 import type { Members } from '../core/json.ts'
@@ -79,7 +79,6 @@ function othersOf ({ parts }: SentMessage): MessagePart[] {
 /** @throws {A2aError} there are too many */
 function filesOf ({ parts }: SentMessage): Buffer | undefined {
   const files = filesGiven(parts)
-  if (files.length > maxFiles) throw invalidParams('/message/parts', `has more than ${maxFiles} files`)
   return files.length === 0 ? undefined : Buffer.from(JSON.stringify(files))
 }
 

@@ -68,6 +68,10 @@ t.test('what is a file, and what stays a part', async t => {
   t.match(many.error, { code: -32602 })
   t.match(JSON.stringify(many.error), '/message/parts')
   t.equal((await passed(Array.from({ length: 50 }, (_, at) => link(`https://e.com/${at}`)))).files.length, 50)
+  // Either would keep the service busy for minutes, if its work grew with the square of what comes.
+  const same = await passed(Array.from({ length: 25_000 }, () => ({ url: 'https://e.co', mediaType: 'a/b' })))
+  t.match(same.error, { code: -32602, message: /more than 50 files/ })
+  t.strictSame(await names(link('https://e.com/x', { filename: '😀'.repeat(220_000) })), ['😀'.repeat(63)])
 })
 
 t.test('files of a result that has artifacts, or nothing else, are an artifact', async t => {
