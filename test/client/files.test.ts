@@ -7,6 +7,8 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import t from 'tap'
 import { HandoffClient } from '../../src/clients/typescript/index.ts'
+import { settingsOf } from '../../src/clients/typescript/settings.ts'
+import { transfer } from '../../src/clients/typescript/transfer.ts'
 import { secrets } from '../helpers/app.ts'
 import { filesApp, sha256 } from '../helpers/files.ts'
 import { scratchDir } from '../helpers/processes.ts'
@@ -82,4 +84,27 @@ t.test('what comes must be what was put, and what breaks off is sent again', asy
   t.strictSame(await readdir(folder), ['came'], 'nothing is left of one that failed')
   const signal = AbortSignal.abort()
   await t.rejects(client.files.get(uri, join(folder, 'other'), { signal }), { code: 'aborted' })
+})
+
+t.test('an upload may take longer than a store may be silent', async t => {
+  let taken = 0
+  // It takes a piece each ten milliseconds, and doesn't answer what is empty.
+  const store = createServer(async (request, response) => {
+    for await (const some of request) {
+      taken += (some as Buffer).length
+      await new Promise(resolve => setTimeout(resolve, 10))
+    }
+    if (taken > 0) response.end()
+  }).listen(0, '127.0.0.1')
+  await once(store, 'listening')
+  t.teardown(() => {
+    store.close()
+    store.closeAllConnections()
+  })
+  const url = `http://127.0.0.1:${(store.address() as AddressInfo).port}/`
+  const send = async (body: Blob) =>
+    await transfer(settingsOf({ key: secrets.alice }), { method: 'PUT', url, body }, { silence: 200, retryFor: 0 }, async ({ status }) => status)
+  await t.rejects(send(new Blob([])), { code: 'connection_failed' }, 'silence ends one that has nothing to send')
+  t.equal(await send(new Blob([Buffer.alloc(5_000_000)])), 200)
+  t.equal(taken, 5_000_000)
 })

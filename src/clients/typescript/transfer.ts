@@ -6,14 +6,18 @@ import type { Settings } from './settings.ts'
 
 /** The bytes of files, on their way to and from a store, which is not the service: it gets no key. */
 
-/** For how long a store may be silent before its answer begins (ms): it may have to write gigabytes to its disk. */
+/** For how long a store may be silent once it has all bytes (ms): it may have to write gigabytes to its disk. */
 const storeSilence = 300_000
+/** How many bytes it takes each millisecond, at least. No runtime says how many it has taken. */
+const slowest = 50
+/** The latest that a timer can be set to (ms). */
+const latest = 2 ** 31 - 1
 /** The statuses of a store that may go by. */
 const passingAtStore = new Set([408, 429, 500, 502, 503, 504])
 
 interface SentRequest { method: string, url: string, headers?: Record<string, string>, body?: Blob }
 
-interface Limits { signal?: AbortSignal | undefined, retryFor?: number | undefined }
+interface Limits { signal?: AbortSignal | undefined, retryFor?: number | undefined, silence?: number | undefined }
 
 /** The part of the runtime that reads and writes files. @throws {TypeError} it has none */
 export function fileParts (): FileBuiltins {
@@ -36,15 +40,17 @@ export async function sha256Of (bytes: Blob): Promise<string> {
 export async function transfer<T> (
   settings: Settings,
   { method, url, headers = {}, body }: SentRequest,
-  { signal, retryFor = settings.retryFor }: Limits,
+  { signal, retryFor = settings.retryFor, silence = storeSilence }: Limits,
   take: (answer: Response) => Promise<T>
 ): Promise<T> {
   const began = performance.now()
   // The runtime sends the length of what it has, and browsers allow no other.
   const { 'content-length': _, ...others } = headers
+  const init = { method, headers: others, ...body !== undefined && { body } }
+  const patience = Math.min(silence + (body?.size ?? 0) / slowest, latest)
   for (let round = 0; ; round++) {
     try {
-      return await sendOnce(settings, url, { method, headers: others, ...body !== undefined && { body } }, signal, take)
+      return await sendOnce(settings, url, init, patience, signal, take)
     } catch (error) {
       if (!(error instanceof HandoffError) || !error.retryable) throw error
       const left = retryFor - (performance.now() - began)
@@ -55,13 +61,13 @@ export async function transfer<T> (
 }
 
 async function sendOnce<T> (
-  settings: Settings, url: string, init: RequestInit, signal: AbortSignal | undefined,
+  settings: Settings, url: string, init: RequestInit, patience: number, signal: AbortSignal | undefined,
   take: (answer: Response) => Promise<T>
 ): Promise<T> {
   if (isAborted(signal)) throw abortedBy(signal!)
   const ending = new AbortController()
   const forget = signal && onAbort(signal, () => ending.abort())
-  const timer = setTimeout(() => ending.abort(), storeSilence)
+  const timer = setTimeout(() => ending.abort(), patience)
   try {
     const answer = await settings.fetch(url, { ...init, signal: ending.signal, redirect: 'error' })
     clearTimeout(timer)
