@@ -15,6 +15,9 @@ const standardSpare: Spare = { share: 0.1, bytes: 2 ** 30 }
 /** How old a temporary file is that nobody writes any more (ms). */
 const abandoned = 86_400_000
 
+/** How often one object may be sent at once: a client may try again before its first attempt is known to be over. */
+const mostSenders = 2
+
 /** What the directory itself is: its name in Redis, and the secret of its URLs. */
 interface DirectoryIdentity { id: string, secret: string }
 
@@ -25,6 +28,10 @@ export class DirectoryStore implements ObjectStore {
   readonly #path: string
   readonly #baseUrl: () => string
   readonly #spare: Spare
+  /** How often each object is being sent. */
+  readonly #sending = new Map<string, number>()
+  /** How many bytes are still to come of all that is being sent. */
+  #expected = 0
   #signer: UrlSigner | undefined
 
   constructor (path: string, baseUrl: () => string, spare = standardSpare) {
@@ -49,9 +56,10 @@ export class DirectoryStore implements ObjectStore {
     return { free: bavail * bsize, spare: Math.max(this.#spare.bytes, this.#spare.share * blocks * bsize) }
   }
 
-  async admit (): Promise<void> {
+  /** @param bytes how many are to come besides what is being sent */
+  async admit (bytes = 0): Promise<void> {
     const { free, spare } = await this.room()
-    if (free < spare) throw noRoom()
+    if (free - bytes - this.#expected < spare) throw noRoom()
   }
 
   async upload (object: string, { bytes, sha256 }: Wanted, { until }: UrlSpan): Promise<SignedRequest> {
@@ -105,8 +113,32 @@ export class DirectoryStore implements ObjectStore {
    * disk. Doing it twice, or at once, is doing it once.
    * @throws {Problem} they have another length or digest, or the disk is full @throws {Unavailable}
    */
-  async receive (object: string, { bytes, sha256 }: Wanted, body: AsyncIterable<Buffer>): Promise<void> {
-    await this.admit()
+  async receive (object: string, wanted: Wanted, body: AsyncIterable<Buffer>): Promise<void> {
+    const others = this.#sending.get(object) ?? 0
+    if (others === mostSenders) throw tooManySenders()
+    this.#sending.set(object, others + 1)
+    let left = wanted.bytes
+    // Expected before the disk is looked at, so that of several at once each sees the others.
+    this.#expected += left
+    const arrived = (length: number) => {
+      const counted = Math.min(length, left)
+      left -= counted
+      this.#expected -= counted
+    }
+    try {
+      await this.admit()
+      await this.#write(object, wanted, body, arrived)
+    } finally {
+      arrived(left)
+      const still = this.#sending.get(object)! - 1
+      if (still === 0) this.#sending.delete(object)
+      else this.#sending.set(object, still)
+    }
+  }
+
+  async #write (
+    object: string, { bytes, sha256 }: Wanted, body: AsyncIterable<Buffer>, arrived: (length: number) => void
+  ): Promise<void> {
     const temporary = join(this.#path, 'incoming', randomUUID())
     const file = await this.#orAway(() => open(temporary, 'wx', 0o600))
     try {
@@ -117,6 +149,7 @@ export class DirectoryStore implements ObjectStore {
         if (length > bytes) break
         hash.update(some)
         await this.#orAway(() => writeAll(file, some))
+        arrived(some.length)
       }
       if (length !== bytes) throw invalid({ pointer: '', message: `body: must have ${bytes} bytes` })
       if (hash.digest('hex') !== sha256) throw invalid({ pointer: '', message: `body: must have the SHA-256 ${sha256}` })
@@ -188,6 +221,12 @@ export class DirectoryStore implements ObjectStore {
 function noRoom (): Problem {
   return new Problem('unavailable', {
     detail: 'The disk for files is full; send the file again later.', headers: { 'retry-after': '60' }
+  })
+}
+
+function tooManySenders (): Problem {
+  return new Problem('unavailable', {
+    detail: `This file is being sent ${mostSenders} times already; send it again later.`, headers: { 'retry-after': '30' }
   })
 }
 

@@ -3,7 +3,9 @@ import { request } from 'node:http'
 import type { ClientRequest, IncomingMessage } from 'node:http'
 import { readdir, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { PassThrough } from 'node:stream'
 import t from 'tap'
+import { DirectoryStore } from '../../src/files/directory.ts'
 import { filesApp, sha256 } from '../helpers/files.ts'
 import { isProblem } from '../helpers/problems.ts'
 import { scratchDir } from '../helpers/processes.ts'
@@ -161,18 +163,46 @@ t.test('an upload that is cut leaves nothing, and two at once are one', async t 
   t.strictSame(await until(async () => (await incoming()).length === 0 && 'gone'), 'gone', 'nor one that stands still')
   t.equal((await call('alice', 'GET', `/api/files/${id}`)).json().state, 'waiting')
 
-  // The digest of the one is wrong, at its end.
-  const two = [begin(upload.url, upload.headers), begin(upload.url, upload.headers), begin(upload.url, upload.headers)] as const
-  for (const one of two) one.write(bytes.subarray(0, 100_000))
-  await until(async () => (await incoming()).length === 3)
+  const both = async () => {
+    const sent = [begin(upload.url, upload.headers), begin(upload.url, upload.headers)] as const
+    for (const one of sent) one.write(bytes.subarray(0, 100_000))
+    await until(async () => (await incoming()).length === 2)
+    return sent
+  }
+  const [right, wrong] = await both()
+  t.strictSame(await codeOf(await fetch(upload.url, { method: 'PUT', body: bytes })), [503, 'unavailable'], 'a third at once')
+  const answer = answerOf(wrong)
+  wrong.end(Buffer.alloc(100_000, 'y'))
+  t.match(await answer, { status: 400 }, 'its end has another digest')
+  right.on('error', () => {}).destroy()
+  await until(async () => (await incoming()).length === 0)
+  const two = await both()
   const answers = two.map(answerOf)
-  two[2].end(Buffer.alloc(100_000, 'y'))
-  t.match(await answers[2], { status: 400 })
-  for (const one of two.slice(0, 2)) one.end(bytes.subarray(100_000))
-  t.strictSame((await Promise.all(answers.slice(0, 2))).map(({ status }) => status), [204, 204])
+  for (const one of two) one.end(bytes.subarray(100_000))
+  t.strictSame((await Promise.all(answers)).map(({ status }) => status), [204, 204])
   t.equal((await call('alice', 'GET', `/api/files/${id}`)).json().state, 'whole')
   t.strictSame(await incoming(), [])
   t.strictSame(lines.filter(line => JSON.stringify(line).includes('internal error')), [])
+})
+
+t.test('what is on its way takes room, as what comes does', async t => {
+  const directory = await scratchDir(t)
+  const store = new DirectoryStore(directory, () => '', { share: 0, bytes: 0 })
+  await store.open()
+  const unavailable = { code: 'unavailable' }
+  await t.rejects(store.admit(2 ** 60), unavailable)
+  // More than half of what is free, whatever else writes to this disk meanwhile.
+  const bytes = Math.floor((await store.room()).free * 0.7)
+  await store.admit(bytes)
+  const body = new PassThrough()
+  const wanted = { bytes, sha256: sha256('') }
+  const object = (one: number) => `${'m'.repeat(22)}/t-default/${'i'.repeat(25)}.123456789012${one}`
+  const first = store.receive(object(1), wanted, body)
+  await t.rejects(store.admit(bytes), unavailable)
+  await t.rejects(store.receive(object(2), wanted, new PassThrough()), unavailable)
+  body.end()
+  await t.rejects(first, { code: 'invalid_request' }, 'it was too short')
+  await store.admit(bytes)
 })
 
 t.test('an upload may take longer than other requests, as long as it moves', async t => {

@@ -54,7 +54,7 @@ export async function fileRoutes (app: FastifyInstance, { store, files, counts, 
     }
     const stop = takeTime(request, patience)
     await counts.during('put', async () => {
-      await store.admit()
+      await store.admit(bytes)
       continueBody(request.raw)
       const place = placeOf(object)!
       await store.receive(object, { bytes, sha256: sha256! }, countedBody(request.raw, counts, stop))
