@@ -10,6 +10,8 @@ import type { RequestKey } from './sigv4.ts'
 
 /** How long the store has for an answer (ms). */
 const patience = 10_000
+/** Its answers to an upload that say what it can do: all others may go by. */
+const verdicts: ReadonlySet<number> = new Set([400, 501])
 
 /**
  * Objects in a bucket, of S3 or what speaks its protocol: agents send and fetch the bytes themselves, by presigned
@@ -100,17 +102,22 @@ export class BucketStore implements ObjectStore {
       const url = await this.#presigned('PUT', object, headers, span, {}, this.#place.endpoint)
       return await answerOf(url, { method: 'PUT', headers, body })
     }
-    const { ok, status } = await put(wrong)
-    if (ok) {
-      await this.remove(object)
-      return 'it took bytes with another SHA-256 than was signed, so nothing would say that a file is what was declared'
+    try {
+      const { ok, status } = await put(wrong)
+      if (ok) {
+        return 'it took bytes with another SHA-256 than was signed, so nothing would say that a file is what was ' +
+          'declared'
+      }
+      // What it refuses for another reason says nothing of what it checks, and may go by.
+      if (!verdicts.has(status)) throw awayWith(status)
+      const taken = await put(right)
+      if (verdicts.has(taken.status)) return `it answered ${taken.status} to the right bytes`
+      if (!taken.ok) throw awayWith(taken.status)
+      return await this.has(object, wanted) ? null : 'it doesn’t say the SHA-256 of what it has (x-amz-checksum-sha256)'
+    } finally {
+      // What is known by now counts, whether or not it can be removed; the name is no file's.
+      await this.remove(object).catch(() => {})
     }
-    if (status === 403 || status >= 500) throw awayWith(status)
-    const taken = await put(right)
-    if (!taken.ok) return `it answered ${taken.status} to the right bytes`
-    const isKnown = await this.has(object, wanted)
-    await this.remove(object)
-    return isKnown ? null : 'it doesn’t say the SHA-256 of what it has (x-amz-checksum-sha256)'
   }
 
   async #presigned (

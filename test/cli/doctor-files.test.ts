@@ -5,6 +5,8 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import t from 'tap'
+import { loadConfig } from '../../src/config.ts'
+import { BucketStore } from '../../src/files/bucket.ts'
 import { startRedisServer } from '../faults/fleet/redis.ts'
 import { handoff, parsed } from '../helpers/command.ts'
 import { filesApp } from '../helpers/files.ts'
@@ -53,6 +55,33 @@ t.test('a bucket', async t => {
   t.match(await examine(env), [{ level: 'error', saw: /it answered 400 to the right bytes/ }])
   t.match(await examine({ ...env, S3_ENDPOINT: 'http://127.0.0.1:1' }), [{ level: 'error', saw: /doesn’t answer/ }])
   t.notOk(JSON.stringify(await examine(env)).includes('a-hidden-secret'))
+})
+
+t.test('the trial of a bucket leaves nothing, and what may go by is tried again', async t => {
+  let answer = (_method: string, _count: number) => 200
+  const seen: string[] = []
+  const server = createServer((request, response) => {
+    seen.push(request.method!)
+    request.resume().once('end', () => response.writeHead(answer(request.method!, seen.length)).end())
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => server.close())
+  const { port } = server.address() as AddressInfo
+  const { files } = loadConfig({ FILES_URL: 's3://handoff-files', S3_ENDPOINT: `http://127.0.0.1:${port}`, S3_PATH_STYLE: 'on', AWS_ACCESS_KEY_ID: 'id', AWS_SECRET_ACCESS_KEY: 'a-hidden-secret' })
+  const store = new BucketStore(files as Extract<typeof files, { kind: 'bucket' }>)
+  for (const status of [301, 403, 404, 408, 429, 500, 503]) {
+    answer = () => status
+    await t.rejects(store.fault(), { name: 'Unavailable', message: new RegExp(`answered ${status}`) }, `${status} to the wrong bytes`)
+    answer = (method, count) => method === 'PUT' && count === 1 ? 400 : status
+    seen.length = 0
+    await t.rejects(store.fault(), { name: 'Unavailable' }, `${status} to the right bytes`)
+    answer = (method, count) => method === 'HEAD' ? status : count === 1 ? 400 : 200
+    seen.length = 0
+    if (status !== 404) await t.rejects(store.fault(), { name: 'Unavailable' }, `${status} to a look at them`)
+    if (status !== 404) t.strictSame(seen, ['PUT', 'PUT', 'HEAD', 'DELETE'])
+  }
+  answer = method => method === 'DELETE' ? 503 : 200
+  t.match(await store.fault(), /another SHA-256/, 'a verdict, though it could not be removed')
 })
 
 t.test('metrics count what came, went and was removed', async t => {
