@@ -73,7 +73,7 @@ export const luaMutations: readonly Mutation[] = [
   // Groups and quotas.
   ...inGroups([
     { name: 'what is passed into a group has none', from: "string.match(extra, ' G(%S+)')\n  local position", to: 'nil\n  local position' },
-    { name: 'a next attempt has no group', from: "' [^bcdgjmprstuwACGHJKMPSTUW]%S+'", to: "' [^bcdgjmprstuwACHJKMPSTUW]%S+'" },
+    { name: 'a next attempt has no group', from: "' [^bcdgjmprstuwACEFGHIJKMPSTUW]%S+'", to: "' [^bcdgjmprstuwACEFHIJKMPSTUW]%S+'" },
     { name: 'a group that has something for the first time takes no turn', from: "if isFirst and (group or redis.call('EXISTS', groups) == 1) then", to: 'if false then' },
     { name: 'what has no group takes no turn', from: "if group and redis.call('ZCARD', groups) == 1 and redis.call('EXISTS', inbox) == 1 then", to: 'if false then' },
     { name: 'a group that comes is the first', from: 'local place, comers = math.max((last or 0) + 1, micros),', to: 'local place, comers = 1,' },
