@@ -16,7 +16,7 @@ export const givenFiles = Type.Optional(nullable<GivenFile[]>('array', {
     uri: Type.String({
       pattern: filePatterns.uri,
       maxLength: longest.uri,
-      description: 'Where it is: an https URL, which the service never fetches.'
+      description: 'An https URL, which the service never fetches, or handoff-file: and the id of an upload.'
     }),
     media_type: Type.Optional(nullable<string>('string', {
       pattern: filePatterns.type, maxLength: longest.type, description: 'Its media type, without parameters.'
