@@ -12,7 +12,7 @@ const everyday = new Set(`
   metadata mismatch name not one open operate paced pool post protocol queue rate raw read redis refused request resource right route
   sample schema script secret sender service setting several share shared sign sleeper stale statistic store stream
   subscription system table taker thread time together too trace tracing type typescript unavailable up usage view watched
-  web writer writing written
+  web writer writing written wrong
 `.trim().split(/\s+/))
 
 const singular = (word: string) => word.replace(/ies$/, 'y').replace(/(x|ss|ch|sh)es$/, '$1').replace(/(?<=[^sui])s$/, '')
