@@ -225,9 +225,9 @@ t.test('an idle worker keeps no process alive, a busy one does', async t => {
   const script = `
     import { ResultSchemas } from '${projectRoot}/src/result-schema/result-schemas.ts'
     const schemas = new ResultSchemas({ limit: 60000, patience: 60000 })
-    const digest = await schemas.accept(Buffer.from('{}'), { tenant: 't', agent: 'a' })
-    await schemas.check(digest, Buffer.from('{}'), undefined, { tenant: 't', agent: 'a' })
-    schemas.check(digest, Buffer.from('{}'), undefined, { tenant: 't', agent: 'a' }).then(() => console.log('checked'))
+    await schemas.accept(Buffer.from('{}'), { tenant: 't', agent: 'a' })
+    await schemas.check(Buffer.from('{}'), undefined, { tenant: 't', agent: 'a' })
+    schemas.check(Buffer.from('{}'), undefined, { tenant: 't', agent: 'a' }).then(() => console.log('checked'))
   `
   const { stdout } = await promisify(execFile)(process.execPath, ['--import=tsx', '--input-type=module', '--eval', script], { cwd: projectRoot })
   t.equal(stdout, 'checked\n')
