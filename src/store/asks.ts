@@ -113,7 +113,7 @@ export class Asks {
   ): Promise<AnswerReply> {
     const seal = new Seal(this.#payloadKeys, place)
     const [said, given] = [inAscii(seal.word('answer_note', note)), seal.bytes('answer', answer)]
-    return withMarks(seal, 'answer', token, 'already_answered', token => this.#lanes.call({
+    return withMarks(seal, 'answer', token, ['already_answered'], token => this.#lanes.call({
       script: this.#scripts.answer,
       tag: place.tag,
       keys: this.#keys(place),

@@ -114,7 +114,7 @@ export class Attempts {
     const member = memberOf(place.tenant, place.id)
     const seal = new Seal(this.#payloadKeys, place)
     const said = seal.word('fault', text.toString())
-    const ended = ['already_failed', 'already_declined']
+    const ended = ['already_failed', 'already_declined'] as const
     return withMarks(seal, became, token, ended, token => whileOriginMoves(seal, () => {
       const texts = [became, token, agent, this.#retention, member, mayRetry ? '1' : '0', code, worker]
       const bytes = withCheckpoint(texts, said, checkpoint, seal)

@@ -198,7 +198,7 @@ export class Handoffs {
     place: HandoffPlace, token: string, agent: string, result: Buffer, satisfied: string, worker?: string
   ): Promise<DoneReply> {
     const seal = new Seal(this.#payloadKeys, place)
-    return withMarks(seal, 'done', token, 'already_done', token =>
+    return withMarks(seal, 'done', token, ['already_done'], token =>
       this.#done(place, token, agent, seal.bytes('result', result), satisfied, worker, seal))
   }
 

@@ -57,7 +57,8 @@ function sealedDigest (digest: string, seal: Seal): string {
  * @param ended what the script says if another operation was made
  */
 export async function withMarks<Reply extends { outcome: string }> (
-  seal: Seal, kind: string, token: string, ended: string | readonly string[], call: (mark: string) => Promise<Reply>
+  seal: Seal, kind: string, token: string, ended: ReadonlyArray<Reply['outcome']>,
+  call: (mark: string) => Promise<Reply>
 ): Promise<Reply> {
   const [mark, ...others] = seal.marks(kind, token)
   const reply = await call(mark)

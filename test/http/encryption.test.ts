@@ -8,6 +8,7 @@ import type { TestApp } from '../helpers/app.ts'
 import { ownRedis } from '../helpers/own-redis.ts'
 import { personWith } from '../helpers/forms.ts'
 import { isProblem } from '../helpers/problems.ts'
+import { callsOf } from '../helpers/redis.ts'
 import { until } from '../helpers/until.ts'
 
 /** What is encrypted, what it is bound to, and what a replica without a key does. */
@@ -285,4 +286,25 @@ t.test('a broken text falls alone, also in a list', async t => {
   await one.redis.hset(keyOf(one, broken), 't', beginning.slice(0, -3) + (beginning.endsWith('AAA') ? 'BBB' : 'AAA'))
   const { items } = (await one.call('approver', 'GET', '/api/approvals')).json()
   t.match(items, [{ handoff_id: broken, task: null, locked: true }, { handoff_id: whole, task: 't' }])
+})
+
+t.test('an operation that is made is asked for once, with however many keys', async t => {
+  const { one } = await replicas(t, { one: `${june},${july}` })
+  const once = async (script: 'pass' | 'catch' | 'ask' | 'answer' | 'done' | 'give-up' | 'decide', call: () => ReturnType<TestApp['call']>) => {
+    const before = callsOf(one.store, script)
+    const answer = await call()
+    t.ok(answer.statusCode < 300, answer.body)
+    t.equal(callsOf(one.store, script) - before, 1, script)
+    return answer.json()
+  }
+  const keyed = { 'idempotency-key': 'k' }
+  const { handoff_id: id } = await once('pass', () => one.call('alice', 'POST', '/api/pass', { task: 't', require_human: true }, keyed))
+  const { digest } = (await one.call('approver', 'GET', `/api/approvals/${id}`)).json()
+  await once('decide', () => one.call('approver', 'POST', `/api/approve/${id}`, { digest, note: 'yes' }))
+  await once('catch', () => one.call('bob', 'GET', `/api/catch/${id}`, undefined, keyed))
+  const { ask_id: askId } = await once('ask', () => one.call('bob', 'POST', `/api/ask/${id}`, { question: 'q' }, keyed))
+  await once('answer', () => one.call('approver', 'POST', `/api/answer/${id}`, { ask_id: askId, answer: {} }))
+  await once('done', () => one.call('bob', 'POST', `/api/done/${id}`, { output: {} }, keyed))
+  const failed = await one.caught()
+  await once('give-up', () => one.call('bob', 'POST', `/api/fail/${failed}`, { error: { message: 'm' } }, keyed))
 })
