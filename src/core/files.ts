@@ -14,6 +14,7 @@ export const filePatterns = {
   name: '^(?!\\.{1,2}$)[^/\\\\\\p{Cc}\\p{Cs}]+$',
   uri: `^(?:https://|${uploadScheme})[!-~]+$`,
   type: "^[A-Za-z0-9!#$%&'*+.^_`|~-]+/[A-Za-z0-9!#$%&'*+.^_`|~-]+$",
+  sha256: '^[0-9A-Fa-f]{64}$',
 }
 
 /** How many characters each may have; a name so many bytes too. */
@@ -41,6 +42,15 @@ export interface HandoffFile {
 /** The id of an upload, by a file's uri; null for a link. */
 export function uploadIn (uri: string): string | null {
   return uri.startsWith(uploadScheme) ? uri.slice(uploadScheme.length) : null
+}
+
+/** What `filePatterns.name` and `longest.name` say, in words. @returns what is wrong with it, or undefined */
+export function nameFault (name: string): string | undefined {
+  if (name === '' || Buffer.byteLength(name) > longest.name) return `must have 1 to ${longest.name} bytes of UTF-8`
+  if (name === '.' || name === '..') return 'must not be . or ..'
+  if (/[/\\\p{Cc}]/u.test(name)) return 'must not have /, \\ or control characters'
+  // Half of a surrogate pair has no UTF-8.
+  return /\p{Cs}/u.test(name) ? 'must be Unicode' : undefined
 }
 
 /** What is wrong with files that their schema has accepted. @param at pointer to them */

@@ -72,7 +72,7 @@ export const handoffs: readonly Mutated[] = [
       ['sha256: sha256.toLowerCase()', 'sha256'],
       ['if (text.at(-1) !== closeBracket)', 'if (!text.includes(`,"${name}":[`))'],
       ['text.lastIndexOf(', 'text.indexOf('],
-      ['Buffer.byteLength(name) > longest.name', 'name.length > longest.name'],
+      ['if (Buffer.byteLength(name) > longest.name) refuse', 'if (name.length > longest.name) refuse'],
       ['if (names.has(name)) refuse', 'if (names.size < 0) refuse'],
       ['!URL.canParse(uri)', 'false'],
     ],

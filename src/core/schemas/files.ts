@@ -25,7 +25,7 @@ export const givenFiles = Type.Optional(nullable<GivenFile[]>('array', {
       minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description: 'How many bytes it has.'
     })),
     sha256: Type.Optional(nullable<string>('string', {
-      pattern: '^[0-9A-Fa-f]{64}$', description: 'Its SHA-256, in hexadecimal digits.'
+      pattern: filePatterns.sha256, description: 'Its SHA-256, in hexadecimal digits.'
     })),
   }, { additionalProperties: false, description: 'A file.' }),
   minItems: 1,

@@ -1,5 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import type { Static } from '@sinclair/typebox'
+import { filePatterns, longest } from '../files.ts'
 import { exampleId, nullable, time } from './parts.ts'
 
 /** The schemas of files that agents upload. */
@@ -28,10 +29,10 @@ export const fileBody = Type.Object({
     minimum: 0, maximum: largestFile, description: 'How many bytes it has, up to FILE_LIMIT.', examples: [4]
   }),
   sha256: Type.String({
-    pattern: '^[0-9A-Fa-f]{64}$', description: 'The SHA-256 of its bytes, in hex.', examples: [exampleSha256]
+    pattern: filePatterns.sha256, description: 'The SHA-256 of its bytes, in hex.', examples: [exampleSha256]
   }),
   media_type: Type.Optional(nullable<string>('string', {
-    pattern: mediaTypePattern, maxLength: 127, description: 'Its media type.', examples: ['application/pdf']
+    pattern: mediaTypePattern, maxLength: longest.type, description: 'Its media type.', examples: ['application/pdf']
   })),
 }, { additionalProperties: false })
 export type FileBody = Static<typeof fileBody>
