@@ -1,5 +1,6 @@
-import { createHash, randomFillSync } from 'node:crypto'
+import { createHash } from 'node:crypto'
 import slotOf from 'cluster-key-slot'
+import { RandomPool } from './random-pool.ts'
 
 /**
  * The hash tag of a key (in a Redis Cluster the text in braces decides the slot). It is the tag of the key's partition.
@@ -56,25 +57,12 @@ export function tagOf (id: string): string {
 }
 
 const bytesPerId = 18
-const pool = Buffer.alloc(bytesPerId * 256)
-let used = pool.length
-
-/**
- * The offset of the next 18 unused random bytes in the pool. One system call for 256 ids costs as much as a call for
- * one.
- */
-function takeRandom (): number {
-  if (used === pool.length) {
-    randomFillSync(pool)
-    used = 0
-  }
-  used += bytesPerId
-  return used - bytesPerId
-}
+const unused = new RandomPool(bytesPerId, 256)
+const pool = unused.bytes
 
 /** A new id in a random partition. */
 export function randomId (): string {
-  const at = takeRandom()
+  const at = unused.take()
   return tags[pool.readUInt16LE(at) % partitionCount] + pool.toString('base64url', at + 2, at + bytesPerId)
 }
 
@@ -85,7 +73,7 @@ export function randomHomeId (tenant: string): string {
 
 /** 128 random bits, 22 characters: the token of an operation without an Idempotency-Key. */
 export function randomToken (): string {
-  const at = takeRandom()
+  const at = unused.take()
   return pool.toString('base64url', at + 2, at + bytesPerId)
 }
 

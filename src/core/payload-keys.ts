@@ -1,5 +1,6 @@
-import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomFillSync } from 'node:crypto'
+import { createCipheriv, createDecipheriv, createHmac, hkdfSync } from 'node:crypto'
 import { PayloadBroken, PayloadLocked, SettingError } from './errors.ts'
+import { RandomPool } from './random-pool.ts'
 
 /**
  * The keys that seal what agents and people write (setting PAYLOAD_KEYS), and what is sealed with them.
@@ -87,18 +88,7 @@ function derived (secret: Buffer, info: string, length: number): Buffer {
   return Buffer.from(hkdfSync('sha256', secret, '', `agent-handoff ${info}`, length))
 }
 
-const noncePool = Buffer.alloc(nonceBytes * 512)
-let nonceAt = noncePool.length
-
-/** One system call for 512 nonces costs little more than one for one. */
-function nextNonce (): Buffer {
-  if (nonceAt === noncePool.length) {
-    randomFillSync(noncePool)
-    nonceAt = 0
-  }
-  nonceAt += nonceBytes
-  return noncePool.subarray(nonceAt - nonceBytes, nonceAt)
-}
+const nonces = new RandomPool(nonceBytes, 512)
 
 const gcm = 'aes-256-gcm'
 const ofTag = { authTagLength: tagBytes }
@@ -162,7 +152,8 @@ export class PayloadKeys {
     sealed.writeUInt32BE(now, 1 + nameLength)
     let at = headBytes
     for (const [number, part] of parts.entries()) {
-      const nonce = nextNonce()
+      const nonceAt = nonces.take()
+      const nonce = nonces.bytes.subarray(nonceAt, nonceAt + nonceBytes)
       const cipher = createCipheriv(gcm, subkey, nonce, ofTag)
       cipher.setAAD(boundTo(key.name, place, member, number, parts.length))
       at += nonce.copy(sealed, at)

@@ -9,7 +9,7 @@ const everyday = new Set(`
   after asset auth bad block body broken cancelling channel check cli client cluster command common connection core count cron definition
   description doctor embedded ended ending endpoint error everything failed failure family fault former from histogram http in indexer
   inline input joint json known large largest limit line lingering list log looked mailer many mcp message metric
-  metadata mismatch name not one open operate paced pool post protocol queue rate raw read redis refused request resource right route
+  metadata mismatch name not one open operate paced pool post protocol queue random rate raw read redis refused request resource right route
   sample schema script secret sender service setting several share shared sign sleeper stale statistic store stream
   subscription system table taker thread time together too trace tracing type typescript unavailable up usage view watched
   web writer writing written wrong
