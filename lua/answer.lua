@@ -2,7 +2,7 @@
 -- caught -> caught: the question of its catcher is answered. The rest of the work's time counts from now.
 -- KEYS: 1 prefix:{tag}:h:tenant:id  the handoff  2 prefix:{tag}:due:tenant  its tenant's live handoffs (lib/due.lua)
 -- ARGV: 1 the call's deadline (ms)  2 the answering agent  3 retention (ms)  4 tenant:id
---       5 the longest work time from its catch (ms)  6 answer_token  7 the ask_id that is answered
+--       5 the longest work time from its catch (ms)  6 answer_token, as marks  7 the ask_id that is answered
 --       8 in whose name the key may answer: p for people, r for the passer
 --       9 the digest of the schema that the answer satisfies; empty if it wasn't checked
 --       10 who signed in by an issuer, as in decide.lua  11 the note, JSON text; null for none
@@ -16,7 +16,7 @@
 --          {'newer'} {'full'}
 --@include late appending events inbox due work asking decisions
 local key, due = KEYS[1], KEYS[2]
-local agent, retention, member, max, token, wanted = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
+local agent, retention, member, max, tokens, wanted = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
 local letters, satisfied, person, note, answer = ARGV[8], ARGV[9], ARGV[10], ARGV[11], ARGV[12]
 micros = seconds .. micros
 local record, extra = unpack(redis.call('HMGET', key, 's', 'x'))
@@ -27,7 +27,7 @@ if not status then return { 'newer' } end
 local id, of, asked, expires, state, at, by = string.match(
   extra or '', ' z([^/]+)/(%l)/(%d+)/(%d+)/(%l)(%d+)/?(%S*)')
 if not id then return { 'not_asked', now, record, extra } end
-if state == 'a' and by == agent and string.match(redis.call('HGET', key, 'a') or '', '^%S+') == token then
+if state == 'a' and by == agent and isAmong(tokens, string.match(redis.call('HGET', key, 'a') or '', '^%S+')) then
   return { 'replayed', tonumber(at) }
 end
 if id ~= wanted then return { 'content_changed', now, record, extra } end
@@ -63,7 +63,7 @@ until_done, beat, extra = restFrom(extra, now, ask.left, math.min(tonumber(deadl
 extra = string.gsub(extra, ' z%S+', '') .. ' z' .. ask.words .. '/a' .. ms(now) .. '/' .. agent
 record = markOf(record) .. before .. ' ' .. caught .. ' ' .. ms(until_done) .. rest
 redis.call('ZREM', ask.list, member)
-redis.call('HSET', key, 's', record, 'x', extra, 'a', token .. ' ' .. #note .. ' ' .. note .. answer)
+redis.call('HSET', key, 's', record, 'x', extra, 'a', firstOf(tokens) .. ' ' .. #note .. ' ' .. note .. answer)
 keepWork(key, until_done, retention, extra)
 setDue(key, due, beat or until_done, member, now)
 redis.pcall('SPUBLISH', key, 'answered')

@@ -3,8 +3,8 @@
 -- question's own end: both are set as if no answer came (lib/asking.lua).
 -- KEYS: 1 prefix:{tag}:h:tenant:id  the handoff  2 prefix:{tag}:due:tenant  its tenant's live handoffs (lib/due.lua)
 -- ARGV: 1 the call's deadline (ms)  2 the calling agent  3 retention (ms)  4 tenant:id
---       5 the longest work time from its catch (ms)  6 ask_token, and behind commas the marks that it may have had
---       under other payload keys  7 ask_id  8 p to ask people, r to ask the passer
+--       5 the longest work time from its catch (ms)  6 ask_token, as marks  7 ask_id
+--       8 p to ask people, r to ask the passer
 --       9 how long the question is open (ms)  10 the digest of the answer's schema; - for none
 --       11 how many bytes the details have, a space, and how many the schema has; 0 for none
 --       12 what the worker calls itself; empty if it says nothing
@@ -18,7 +18,6 @@
 --@include late appending events inbox due work asking
 local key, due = KEYS[1], KEYS[2]
 local agent, retention, member, max, tokens = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
-local token = string.match(tokens, '^[^,]+')
 local id, of, open_for, digest, lengths, worker, question, texts =
   ARGV[7], ARGV[8], tonumber(ARGV[9]), ARGV[10], ARGV[11], ARGV[12], ARGV[13], ARGV[14]
 micros = seconds .. micros
@@ -26,7 +25,7 @@ local record, extra = unpack(redis.call('HMGET', key, 's', 'x'))
 
 local latest, asked, until_then = string.match(extra or '', ' z([^/]+)/%l/(%d+)/(%d+)/')
 local made_by = latest and string.match(redis.call('HGET', key, 'u') or '', '^%S+')
-if made_by and string.find(',' .. tokens .. ',', ',' .. made_by .. ',', 1, true) and
+if made_by and isAmong(tokens, made_by) and
   select(8, string.match(record, RECORD)) == agent then
   return { 'replayed', latest, tonumber(asked), tonumber(until_then) }
 end
@@ -54,7 +53,7 @@ extra = string.gsub(extra, ' z%S+', '') ..
   ' z' .. id .. '/' .. of .. '/' .. ms(now) .. '/' .. ms(expires) .. '/o' .. ms(left)
 record = markOf(record) .. before .. ' ' .. caught .. ' ' .. ms(until_done) .. rest
 redis.call('HSET', key, 's', record, 'x', extra, 'q', question,
-  'u', token .. ' ' .. digest .. ' ' .. lengths .. ' ' .. texts)
+  'u', firstOf(tokens) .. ' ' .. digest .. ' ' .. lengths .. ' ' .. texts)
 redis.call('HDEL', key, 'a')
 keepWork(key, until_done, retention, extra)
 setDue(key, due, math.min(expires, beat or until_done), member, now)

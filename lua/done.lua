@@ -1,7 +1,7 @@
 #!lua
 -- caught -> done: the result takes the payload's place.
 -- KEYS: 1 prefix:{tag}:h:tenant:id  the handoff  2 prefix:{tag}:due:tenant  its tenant's live handoffs (lib/due.lua)
--- ARGV: 1 the call's deadline (ms)  2 the calling agent  3 done_token
+-- ARGV: 1 the call's deadline (ms)  2 the calling agent  3 done_token, as marks
 --       4 the result, JSON text, or empty; if the result was checked, the digest of the schema that it satisfies
 --       5 the checked result; but where 6 is there, what the worker calls itself, and 4 is empty without a schema; ?
 --         alone: could it be done, or was it by this operation?
@@ -18,7 +18,7 @@
 local PAYLOAD = 3
 --@include several
 --@end
-local call, key, due, agent, token, result, satisfied, worker =
+local call, key, due, agent, tokens, result, satisfied, worker =
   redis.call, KEYS[1], KEYS[2], ARGV[2], ARGV[3], ARGV[4], nil, nil
 if ARGV[5] then
   satisfied, result = result, ARGV[5]
@@ -35,7 +35,7 @@ if not at or string.sub(record, 1, 7) ~= 'caught ' or string.find(record, ' ', a
   worker or now >= string.sub(record, at - 13, at - 1) + 0 then
   --@include work
   extra = record and string.sub(record, 2, 2) == ':' and call('HGET', key, 'x')
-  local refusal = unheld(key, record, extra, agent, token, now)
+  local refusal = unheld(key, record, extra, agent, tokens, now)
   if refusal then return refusal end
   if worker == '?' then return { 'unchecked', '', '' } end
   local wanted = extra and string.match(extra, ' s(%S+)')
@@ -57,7 +57,7 @@ local copied = #result <= 262144 and copies * #result or 0
 if isFull(#result + copied - call('HSTRLEN', key, 'p')) then return { 'full' } end
 --@end
 
-local first = string.byte(result)
+local token, first = firstOf(tokens), string.byte(result)
 local isSealed = first == 1 or first == 2
 local member = string.sub(key, string.find(key, BEFORE_MEMBER, 1, true) + 4)
 -- The record only grows: its first word changes, and this transition's words are appended.

@@ -2,7 +2,7 @@
 -- caught -> failed: its catcher can't do it. caught -> declined: its catcher will not do it. The payload moves to the
 -- next attempt if there is one; else it stays.
 -- KEYS: 1 prefix:{tag}:h:tenant:id  the handoff  2 prefix:{tag}:due:tenant  its tenant's live handoffs (lib/due.lua)
--- ARGV: 1 the call's deadline (ms)  2 failed or declined  3 fail_token or decline_token  4 the calling agent
+-- ARGV: 1 the call's deadline (ms)  2 failed or declined  3 its token, as marks  4 the calling agent
 --       5 retention (ms)  6 tenant:id  7 1 if it may be tried again, else 0  8 the error's code; empty for none
 --       9 what the worker calls itself; empty if it says nothing
 --       10 the error or the reason, JSON text; but where 11 is there, how many of its bytes are that, a space, and
@@ -16,7 +16,7 @@
 --          {'newer'} {'full'}
 --@include late appending events inbox due runs ended after work asking files successor
 local key, due = KEYS[1], KEYS[2]
-local became, token, agent, retention, member, may_retry, code, worker, text =
+local became, tokens, agent, retention, member, may_retry, code, worker, text =
   ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10]
 local checkpoint, first
 if ARGV[11] then
@@ -26,7 +26,7 @@ end
 micros = seconds .. micros
 local record, extra = unpack(redis.call('HMGET', key, 's', 'x'))
 
-local refusal = unheld(key, record, extra, agent, token, now)
+local refusal = unheld(key, record, extra, agent, tokens, now)
 if refusal then return refusal end
 local origin = checkpoint and originOf(extra, member)
 if origin and first ~= '-' and origin ~= first then return { 'origin', origin } end
@@ -44,7 +44,7 @@ local attempt = {
 openCalls(key, member, extra)
 local pause = may_retry == '1' and pauseBehind(extra)
 local successor = pause and succeed(attempt, pause)
-local words = ' e' .. ms(now) .. ' y' .. agent .. ' k' .. token .. (code == '' and '' or ' l' .. code)
+local words = ' e' .. ms(now) .. ' y' .. agent .. ' k' .. firstOf(tokens) .. (code == '' and '' or ' l' .. code)
 endAttempt(attempt, became, words, successor)
 if successor then
   setDue(key, due, successor.due, successor.member, now)

@@ -7,7 +7,7 @@
 -- ARGV: 1 the call's deadline (ms)  2 passed_by, a space, and pass_token, with /traceparent if there is one
 --       3 expires_in (ms)
 --       4 a plain handoff's payload; of another one its options, in words of a letter and a value (lib/record.lua,
---         "word of pass"), or ? alone: was the handoff made before?
+--         "word of pass"), or ? first: was the handoff made before?
 --       5 the payload, if the handoff isn't plain; after it the schema, field b and field o, if there are
 --         (lib/record.lua)
 -- Replies: (now)           it is pending, and can be caught at once; it expires expires_in later
@@ -37,7 +37,10 @@ if record then
   local _, _, created, expires, _, made_by = string.match(record, RECORD)
   if not made_by then return { 'newer' } end
   -- A retry has a trace of its own but is the same operation; the first trace stays.
-  if string.match(made_by, OPERATION) ~= string.match(words, ' ([^/]+)') then return { 'reused' } end
+  local token, others = string.match(words, ' ([^/]+)'), string.match(options, ' k(%S+)')
+  if not isAmong(others and token .. ',' .. others or token, string.match(made_by, OPERATION)) then
+    return { 'reused' }
+  end
   local extra = string.sub(record, 2, 2) == ':' and call('HGET', key, 'x')
   local available = extra and string.match(extra, ' a(%d+)')
   local shown = tonumber(extra and string.match(extra, ' A%l/%d+/([1-9]%d*)') or nil)
@@ -47,7 +50,7 @@ end
 
 local kind, making, tick, round, mark, ticked
 if options ~= '' then
-  if options == ' ?' then return { 'fresh' } end
+  if string.sub(options, 1, 2) == ' ?' then return { 'fresh' } end
   kind, making, tick, round = string.match(options, ' K(%l)/(%d+)/(%d+)/(%d+)')
   if kind then
     --@include ticks
@@ -82,7 +85,7 @@ else
     noteTicked(mark, ticked, kind, making, tick, round, now)
   end
   -- These words' values become times and counts; all other words go into field x as they are.
-  extra = string.gsub(options, ' [ahlnzACK]%S+', '')
+  extra = string.gsub(options, ' [ahklnzACK]%S+', '')
   available = string.match(options, ' a(%d+)')
   available = available and now + available
   if available then extra = extra .. ' a' .. ms(available) end
@@ -95,7 +98,7 @@ else
     blocked, shown = open ~= '0', waits_for ~= '0' and tonumber(waits_for) or nil
     extra = extra .. ' A' .. need .. '/' .. open .. '/' .. waits_for .. (blocked and '' or '/' .. formatted)
   end
-  if extra ~= '' then record = firstMark(options, blocked) .. record end
+  if extra ~= '' then record = markOf(string.find(options, ' E', 1, true) and '4:' or '2:', blocked) .. record end
   if string.find(extra, ' J', 1, true) then
     --@include runs
     beginRuns(openRuns(key, member, extra), member,

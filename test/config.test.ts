@@ -90,6 +90,36 @@ t.test('SIGNING_KEY and SIGNING_KEYS_OLD', async t => {
   }
 })
 
+t.test('PAYLOAD_KEYS', t => {
+  const of = (bytes: number, fill = 1) => Buffer.alloc(bytes, fill).toString('base64')
+  const kids = (text: string) => loadConfig({ PAYLOAD_KEYS: text }).payloadKeys.map(({ kid }) => kid)
+  t.strictSame(kids(`june:${of(32)}`), ['june'])
+  t.strictSame(kids(` june:${of(32)} ,\n_.-:${of(32, 2)},\n`), ['june', '_.-'])
+  t.strictSame(kids(''), [])
+  const wrong: Array<[text: string, says: RegExp]> = [
+    [of(32), /entry 1/],
+    [`june:${of(31)}`, /entry 1/],
+    [`june:${of(33)}`, /entry 1/],
+    [`june:${of(32)},july:`, /entry 2/],
+    [`june:${of(32)}x`, /entry 1/],
+    [`:${of(32)}`, /entry 1/],
+    [`${'k'.repeat(33)}:${of(32)}`, /entry 1/],
+    [`ju ne:${of(32)}`, /entry 1/],
+    [`june:${of(32)},june:${of(32, 2)}`, /the kid june is there twice/],
+    [`june:${of(32)},june:${of(32)}`, /the kid june is there twice/],
+    [`june:${of(32)},july:${of(32)}`, /june and july are the same key/],
+    ['@/nowhere', /nowhere/],
+  ]
+  for (const [text, says] of wrong) {
+    const error = refusal({ PAYLOAD_KEYS: text })
+    t.ok(error instanceof SettingError, text)
+    t.match(error?.message, /^PAYLOAD_KEYS: [^\n]+$/)
+    t.match(error?.message, says)
+    t.notOk(error?.message.includes(of(30).slice(0, 20)), 'nothing of the key')
+  }
+  t.end()
+})
+
 t.test('FILES_URL is a directory or a bucket, and a bucket needs a key', async t => {
   const keys = { AWS_ACCESS_KEY_ID: 'id', AWS_SECRET_ACCESS_KEY: '@/run/secret' }
   t.equal(loadConfig(keys).files, undefined)

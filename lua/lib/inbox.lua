@@ -104,12 +104,6 @@ local function refuseWhileMoving(key, inbox)
     groupKeys(inbox))
 end
 -- Does the handoff wait for others that it comes after (lib/after.lua)?
--- What the record of a handoff begins with that has a field x, and is blocked or not.
-local function markOf(record, blocked)
-  local isSealed = string.find(record, '^[45]')
-  if blocked then return isSealed and '5:' or '3:' end
-  return isSealed and '4:' or '2:'
-end
 local function isBlockedRecord(record)
   return string.find(record, '^[35]')
 end

@@ -19,11 +19,6 @@ local function partsOf(options, payload)
   parts.payload = payload
   return parts
 end
--- What the record begins with of a handoff that isn't plain.
-local function firstMark(options, blocked)
-  if string.find(options, ' E', 1, true) then return blocked and '5:' or '4:' end
-  return blocked and '3:' or '2:'
-end
 -- The fields of a handoff's hash that pass.lua writes, for HSET: the record and the payload, then those that the pass
 -- has. Field x is empty for none.
 local function fieldsOf(record, extra, parts)

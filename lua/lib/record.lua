@@ -18,7 +18,7 @@
 --      base64), if a person decides on it    time
 --   i  -                                     attempts: reissued_as, the next one's id  event: as in x
 --   j  -                                     passed: a label, name:value; up to 8      pass, event: as in x
---   k  the checkpoint, JSON as given          ended: the operation's token              -
+--   k  the checkpoint, JSON as given          ended: the operation's token              pass: more marks of its token
 --   l  -                                     ended: the code of the error              pass: how many bytes of the task
 --                                                                                      field t keeps, from its quote on
 --   m  -                                     passed: max_attempts, a number            pass: as in x
@@ -128,6 +128,15 @@ local LOOK = 600000
 local OPERATION = '^[^/]+'
 local TRACE = '/(.+)$'
 local DONE = '^(%d+) (%S+)$'
+-- Values that are only compared come as marks (core/payload-keys.ts): the one under the payload key that seals, and
+-- behind commas those under other keys, and the value itself. Without keys the value comes alone. A mark has 31
+-- characters, and a value that is written at most as many.
+local function isAmong(marks, mark)
+  return marks == mark or mark and string.find(',' .. marks .. ',', ',' .. mark .. ',', 1, true)
+end
+local function firstOf(marks)
+  return string.sub(marks, 1, 31)
+end
 -- Captures when, by whom, and by which operation.
 local DECIDED = '^(%d+) (%S+) ([^%s/]+)'
 -- Formats a time. Lua's own conversion also looks for a fraction and an exponent, and takes three times as long.
@@ -154,6 +163,12 @@ end
 -- The id of the first attempt, which sealed texts are bound to that go on with the work. Version 0.2.0 doesn't note it.
 local function originOf(extra, member)
   return extra and string.match(extra, ' F(%S+)') or string.match(member, ':(.*)$')
+end
+-- What the record of a handoff begins with that isn't plain, where the record is `record` so far.
+local function markOf(record, blocked)
+  local isSealed = string.find(record, '^[45]')
+  if blocked then return isSealed and '5:' or '3:' end
+  return isSealed and '4:' or '2:'
 end
 -- How many bytes a text has, whether it is sealed or not.
 local function lengthOf(text)

@@ -13,13 +13,13 @@ local function overAs(key, record, extra, now, status, expires, deadline)
 end
 -- The reply that refuses an agent's report about its work, or {'replayed'} if the operation was carried out before; nil
 -- if the report is allowed. The checks have the order of docs/api.md, "Order".
-local function unheld(key, record, extra, agent, token, now)
+local function unheld(key, record, extra, agent, tokens, now)
   if not record then return { 'not_found' } end
   local status, _, _, expires, _, _, deadline, caught_by, _, finished = string.match(record, RECORD)
   if not status then return { 'newer' } end
   if caught_by == agent and status ~= 'caught' then
     local made_by = status == 'done' and string.match(finished, '%S+$') or extra and string.match(extra, ' k(%S+)')
-    if made_by == token then return { 'replayed', now, record, extra } end
+    if isAmong(tokens, made_by) then return { 'replayed', now, record, extra } end
   end
   local over = overAs(key, record, extra, now, status, expires, deadline)
   -- Only the catcher sees how its work ended.

@@ -71,7 +71,7 @@ export function randomHomeId (tenant: string): string {
   return homeTag(tenant) + randomToken()
 }
 
-/** 128 random bits, 22 characters: the token of an operation without an Idempotency-Key. */
+/** 128 random bits, 22 characters. */
 export function randomToken (): string {
   const at = unused.take()
   return pool.toString('base64url', at + 2, at + bytesPerId)
@@ -155,6 +155,21 @@ export function inboxTag (tenant: string, inbox: string): string {
  */
 export function tagOfDigest (text: string): string {
   return tags[createHash('sha256').update(text).digest().readUInt16LE(0) % partitionCount] as string
+}
+
+/**
+ * The token of an operation, by which Redis knows it again: a digest if it has an Idempotency-Key, else 120 random
+ * bits. These are 20 characters, so that the two can be told apart.
+ */
+export function operationToken (
+  operation: string, idempotencyKey: string | undefined, body: Buffer | undefined
+): string {
+  return idempotencyKey === undefined ? randomToken().slice(2) : digestToken(operation, idempotencyKey, body)
+}
+
+/** Is it the digest of an operation's Idempotency-Key and body? */
+export function isDigestToken (token: string): boolean {
+  return token.length === 22
 }
 
 /** 128 bits, 22 characters, that stand for an operation: its name, its Idempotency-Key, and its body if it has one. */

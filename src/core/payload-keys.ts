@@ -1,5 +1,6 @@
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync } from 'node:crypto'
 import { PayloadBroken, PayloadLocked, SettingError } from './errors.ts'
+import { isDigestToken } from './ids.ts'
 import { RandomPool } from './random-pool.ts'
 
 /**
@@ -323,6 +324,11 @@ export class Seal {
   marks (kind: string, value: string): [string, ...string[]] {
     const origin = kind === 'digest' ? this.first : this.#id
     return this.#keys.marks(value, { tenant: this.#tenant, origin }, kind)
+  }
+
+  /** An operation's token as scripts get it: its marks, joined. A random one says nothing, so it has none. */
+  token (kind: string, token: string): string {
+    return isDigestToken(token) ? this.marks(kind, token).join() : token
   }
 
   #tried<T> (open: () => T): T | null {

@@ -41,7 +41,7 @@ function textOf (name: string, value: string): string {
   try {
     return readText(value.slice(1))
   } catch (error) {
-    throw new SettingError(`${name}: the file can’t be read: ${(error as NodeJS.ErrnoException).code}`)
+    throw new SettingError(`${name}: the file ${value.slice(1)} can’t be read: ${(error as NodeJS.ErrnoException).code}`)
   }
 }
 

@@ -1,5 +1,5 @@
 import { Problem, Unavailable, invalid } from '../core/errors.ts'
-import { digestToken, homeTag, isId, randomHomeId, randomToken, tagOf } from '../core/ids.ts'
+import { digestToken, homeTag, isId, operationToken, randomHomeId, randomToken, tagOf } from '../core/ids.ts'
 import { iso } from '../core/iso.ts'
 import type { Caller } from '../core/model.ts'
 import { nameFault } from '../core/files.ts'
@@ -63,7 +63,7 @@ export class FileService {
       bytes,
       sha256,
       words: { name, ...type != null && { media_type: type } },
-      token: key === undefined ? randomToken() : digestToken('file', key, body),
+      token: operationToken('file', key, body),
       lasts: unfinishedFor,
       quota: this.#options.quota
     })

@@ -103,23 +103,6 @@ export class Approvals {
     seen: SeenByPerson, note: Buffer, signed: Signed | null = null
   ): Promise<DecisionReply> {
     const seal = new Seal(this.#payloadKeys, place)
-    const [mark, ...others] = seal.marks('decide', token)
-    // Which key made the handoff's own mark of its digest isn't known. The last try is the digest itself.
-    const tries = seen.digest === undefined ? 1 : seal.marks('digest', seen.digest).length
-    const decide = (token: string, at = 0) => this.#decide(verdict, place, token, caller, seen, at, seal, note, signed)
-    let reply = await decide(mark)
-    for (let at = 1; at < tries && reply.outcome === 'content_changed'; at++) reply = await decide(mark, at)
-    for (const other of reply.outcome === 'already_decided' ? others : []) {
-      const before = await decide(other)
-      if (before.outcome === 'decided') return before
-    }
-    return reply
-  }
-
-  async #decide (
-    verdict: ApprovalVerdict, place: HandoffPlace, token: string, caller: Pick<Caller, 'agent' | 'subject'>,
-    seen: SeenByPerson, at: number, seal: Seal, note: Buffer, signed: Signed | null
-  ): Promise<DecisionReply> {
     const { tag, tenant } = place
     const member = memberOf(tenant, place.id)
     return whileOriginMoves(seal, () => this.#lanes.call({
@@ -127,9 +110,9 @@ export class Approvals {
       tag,
       keys: [this.#keyNames.handoff(tag, member), this.#keyNames.due(tag, tenant)],
       texts: [
-        verdict, token, caller.agent, this.#retention, member,
+        verdict, seal.token('decide', token), caller.agent, this.#retention, member,
         seen.createdAt === undefined ? '' : String(seen.createdAt),
-        seen.digest === undefined ? '' : seal.marks('digest', seen.digest)[at]!, subjectMark(caller),
+        seen.digest === undefined ? '' : seal.marks('digest', seen.digest).join(), subjectMark(caller),
         personWord(caller), seal.origin,
         signed === null
           ? ''

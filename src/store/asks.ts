@@ -7,7 +7,6 @@ import type { HandoffPlace } from './handoffs.ts'
 import { memberOf } from './key-names.ts'
 import type { KeyNames } from './key-names.ts'
 import { readRefusal, sealedRecord, tagged } from './replies.ts'
-import { withMarks } from './sealing.ts'
 import type { Refused, RefusedReply, Seen } from './replies.ts'
 
 /** A new question. The texts are JSON; a text that is left out is empty. */
@@ -96,7 +95,7 @@ export class Asks {
       tag: place.tag,
       keys: this.#keys(place),
       texts: [
-        agent, this.#retention, memberOf(place.tenant, place.id), String(maxWorkTtl), seal.marks('ask', token).join(),
+        agent, this.#retention, memberOf(place.tenant, place.id), String(maxWorkTtl), seal.token('ask', token),
         id, letters[of],
         String(openFor), digest === '' ? '-' : seal.marks('schema', digest)[0], `${details.length} ${schema.length}`,
         worker, inAscii(seal.word('question', texts.question))
@@ -113,17 +112,17 @@ export class Asks {
   ): Promise<AnswerReply> {
     const seal = new Seal(this.#payloadKeys, place)
     const [said, given] = [inAscii(seal.word('answer_note', note)), seal.bytes('answer', answer)]
-    return withMarks(seal, 'answer', token, ['already_answered'], token => this.#lanes.call({
+    return this.#lanes.call({
       script: this.#scripts.answer,
       tag: place.tag,
       keys: this.#keys(place),
       texts: [
-        caller.agent, this.#retention, memberOf(place.tenant, place.id), String(maxWorkTtl), token, id,
-        as.map(of => letters[of]).join(''), satisfied, personWord(caller), said
+        caller.agent, this.#retention, memberOf(place.tenant, place.id), String(maxWorkTtl),
+        seal.token('answer', token), id, as.map(of => letters[of]).join(''), satisfied, personWord(caller), said
       ],
       bytes: given,
       decode: reply => readAnswer(reply, seal)
-    }))
+    })
   }
 
   /** @param maxBytes how many bytes the texts but the question may have; left out for any */

@@ -4,7 +4,7 @@ import type { HolderRefusal, HandoffPlace } from './handoffs.ts'
 import { memberOf } from './key-names.ts'
 import type { KeyNames } from './key-names.ts'
 import { PayloadKeys, Seal } from '../core/payload-keys.ts'
-import { whileOriginMoves, withMarks } from './sealing.ts'
+import { whileOriginMoves } from './sealing.ts'
 import type { OtherOrigin } from './sealing.ts'
 import type { Lanes } from '../redis/lanes.ts'
 import { parseRecord, readRefusal, readSeen, tagged } from './replies.ts'
@@ -114,9 +114,9 @@ export class Attempts {
     const member = memberOf(place.tenant, place.id)
     const seal = new Seal(this.#payloadKeys, place)
     const said = seal.word('fault', text.toString())
-    const ended = ['already_failed', 'already_declined'] as const
-    return withMarks(seal, became, token, ended, token => whileOriginMoves(seal, () => {
-      const texts = [became, token, agent, this.#retention, member, mayRetry ? '1' : '0', code, worker]
+    return whileOriginMoves(seal, () => {
+      const made = seal.token(became, token)
+      const texts = [became, made, agent, this.#retention, member, mayRetry ? '1' : '0', code, worker]
       const bytes = withCheckpoint(texts, said, checkpoint, seal)
       return this.#lanes.call({
         script: this.#scripts['give-up'],
@@ -126,7 +126,7 @@ export class Attempts {
         bytes,
         decode: reply => readEnd(reply, mayRetry, seal)
       })
-    }))
+    })
   }
 
   /**

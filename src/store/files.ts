@@ -88,7 +88,7 @@ export class FileRecords {
     const seal = fileSeal(this.#payloadKeys, tenant, id)
     const texts = [
       tenant, id, String(bytes), sha256, agent, seal.word('file', inAscii(JSON.stringify(words))),
-      seal.marks('file', token).join(), String(lasts), String(quota), String(maxUploads), mark
+      seal.token('file', token), String(lasts), String(quota), String(maxUploads), mark
     ]
     return this.#call('file-make', tenant, id, texts, ([outcome, madeAt]) =>
       ({ outcome: outcome as 'made', madeAt: Number(madeAt) }))

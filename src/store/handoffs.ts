@@ -13,7 +13,7 @@ import type { AgentTexts, CallbackStands, Refused, RefusedReply, Seen } from './
 import { PayloadKeys, Seal } from '../core/payload-keys.ts'
 import { readSweep } from './swept.ts'
 import type { Swept } from './swept.ts'
-import { noToken, onlyAsks, sealedPass, withMarks } from './sealing.ts'
+import { onlyAsks, sealedPass } from './sealing.ts'
 import { readAlone } from '../redis/scripts.ts'
 import type { Lifetimes, Scripts } from '../redis/scripts.ts'
 
@@ -126,21 +126,8 @@ export class Handoffs {
   }
 
   pass (handoff: NewHandoff): Promise<PassReply> {
-    return this.#payloadKeys.writes === undefined ? this.#pass(handoff) : this.#passSealed(handoff)
-  }
-
-  /** What was made before may have the mark that another key made of this token. */
-  async #passSealed (handoff: NewHandoff): Promise<PassReply> {
-    const seal = new Seal(this.#payloadKeys, handoff)
-    const sealed = sealedPass(handoff, seal)
-    if (handoff.token === noToken) return this.#pass(sealed)
-    const [token, ...others] = seal.marks('pass', handoff.token)
-    const reply = await this.#pass({ ...sealed, token })
-    for (const token of reply.outcome === 'reused' ? others : []) {
-      const before = await this.#pass({ ...sealed, options: onlyAsks, payload: nothing, token })
-      if (before.outcome === 'replayed') return before
-    }
-    return reply
+    const isSealed = this.#payloadKeys.writes !== undefined
+    return this.#pass(isSealed ? sealedPass(handoff, new Seal(this.#payloadKeys, handoff)) : handoff)
   }
 
   #pass (handoff: NewHandoff): Promise<PassReply> {
@@ -154,7 +141,7 @@ export class Handoffs {
     const token = handoff.traceparent === undefined ? handoff.token : `${handoff.token}/${handoff.traceparent}`
     const texts = [`${handoff.passedBy} ${token}`, String(handoff.expiresIn)]
     if (handoff.options !== '') {
-      texts.push(home === tag || handoff.options === onlyAsks ? handoff.options : `${handoff.options} H${home}`)
+      texts.push(home === tag ? handoff.options : `${handoff.options} H${home}`)
     }
     return this.#lanes.call({
       script: this.#scripts.pass,
@@ -198,23 +185,16 @@ export class Handoffs {
     place: HandoffPlace, token: string, agent: string, result: Buffer, satisfied: string, worker?: string
   ): Promise<DoneReply> {
     const seal = new Seal(this.#payloadKeys, place)
-    return withMarks(seal, 'done', token, ['already_done'], token =>
-      this.#done(place, token, agent, seal.bytes('result', result), satisfied, worker, seal))
-  }
-
-  #done (
-    place: HandoffPlace, token: string, agent: string, result: Buffer, satisfied: string, worker: string | undefined,
-    seal: Seal
-  ): Promise<DoneReply> {
     const member = memberOf(place.tenant, place.id)
-    const texts = satisfied === '' && worker === undefined ? [agent, token] : [agent, token, satisfied]
+    const texts = [agent, seal.token('done', token)]
+    if (satisfied !== '' || worker !== undefined) texts.push(satisfied)
     if (worker !== undefined) texts.push(worker)
     return this.#lanes.call({
       script: this.#scripts.done,
       tag: place.tag,
       keys: this.#liveKeys(place.tag, place.tenant, member),
       texts,
-      bytes: result,
+      bytes: seal.bytes('result', result),
       decode: reply => readDone(reply, seal)
     })
   }

@@ -49,7 +49,7 @@ const recipes: Record<string, Recipe> = {
         file: 'src/redis/outcomes.ts',
         change: [/('not_addressee', 'expired', 'cancelled', 'rejected'),[^\]]*/, `$1, 'too_tired',
     'already_caught', 'already_done', 'already_failed', 'already_declined', 'approval_required', 'blocked', 'not_yet',
-    'larger', 'newer', 'late'
+    'locked', 'larger', 'newer', 'late'
   `],
       },
       { file: 'src/core/errors.ts', change: [/(\n {2}already_caught: \{)/, "\n  too_tired: { status: 409, title: 'Too tired', detail: 'Wait, and catch it later.' },$1"] },

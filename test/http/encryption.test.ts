@@ -288,23 +288,30 @@ t.test('a broken text falls alone, also in a list', async t => {
   t.match(items, [{ handoff_id: broken, task: null, locked: true }, { handoff_id: whole, task: 't' }])
 })
 
-t.test('an operation that is made is asked for once, with however many keys', async t => {
-  const { one } = await replicas(t, { one: `${june},${july}` })
-  const once = async (script: 'pass' | 'catch' | 'ask' | 'answer' | 'done' | 'give-up' | 'decide', call: () => ReturnType<TestApp['call']>) => {
-    const before = callsOf(one.store, script)
-    const answer = await call()
+t.test('an operation is asked for once, also again, with however many keys and whichever of them writes', async t => {
+  const { one, two } = await replicas(t, { one: `${june},${july}`, two: `${july},${june}` })
+  type Script = 'pass' | 'catch' | 'ask' | 'answer' | 'done' | 'give-up' | 'decide'
+  const onceAt = async (app: TestApp, script: Script, ...call: Parameters<TestApp['call']>) => {
+    const before = callsOf(app.store, script)
+    const answer = await app.call(...call)
     t.ok(answer.statusCode < 300, answer.body)
-    t.equal(callsOf(one.store, script) - before, 1, script)
-    return answer.json()
+    t.equal(callsOf(app.store, script) - before, 1, script)
+    return answer
+  }
+  const twice = async (script: Script, ...call: Parameters<TestApp['call']>) => {
+    const first = await onceAt(one, script, ...call)
+    t.equal((await onceAt(two, script, ...call)).body, first.body)
+    return first.json()
   }
   const keyed = { 'idempotency-key': 'k' }
-  const { handoff_id: id } = await once('pass', () => one.call('alice', 'POST', '/api/pass', { task: 't', require_human: true }, keyed))
+  const { handoff_id: id } = await twice('pass', 'alice', 'POST', '/api/pass', { task: 't', require_human: true }, keyed)
   const { digest } = (await one.call('approver', 'GET', `/api/approvals/${id}`)).json()
-  await once('decide', () => one.call('approver', 'POST', `/api/approve/${id}`, { digest, note: 'yes' }))
-  await once('catch', () => one.call('bob', 'GET', `/api/catch/${id}`, undefined, keyed))
-  const { ask_id: askId } = await once('ask', () => one.call('bob', 'POST', `/api/ask/${id}`, { question: 'q' }, keyed))
-  await once('answer', () => one.call('approver', 'POST', `/api/answer/${id}`, { ask_id: askId, answer: {} }))
-  await once('done', () => one.call('bob', 'POST', `/api/done/${id}`, { output: {} }, keyed))
+  await onceAt(two, 'decide', 'approver', 'POST', `/api/approve/${id}`, { digest, note: 'yes' })
+  await twice('catch', 'bob', 'GET', `/api/catch/${id}`, undefined, keyed)
+  const { ask_id: askId } = await twice('ask', 'bob', 'POST', `/api/ask/${id}`, { question: 'q' }, keyed)
+  await twice('answer', 'approver', 'POST', `/api/answer/${id}`, { ask_id: askId, answer: {} })
+  await twice('done', 'bob', 'POST', `/api/done/${id}`, { output: {} }, keyed)
+  t.match((await one.redis.hget(keyOf(one, id), 's'))!.split(' '), { 5: /^~.{30}$/, 11: /^~.{30}$/ }, 'a guess of key and body can’t be tried')
   const failed = await one.caught()
-  await once('give-up', () => one.call('bob', 'POST', `/api/fail/${failed}`, { error: { message: 'm' } }, keyed))
+  await twice('give-up', 'bob', 'POST', `/api/fail/${failed}`, { error: { message: 'm' } }, keyed)
 })

@@ -245,6 +245,6 @@ t.test('the setting is checked at the start, and the fault has its place', t => 
     ['', [one]], ['', [{ ...one, issuer: 'http://127.0.0.1:1/x' }]], ['', [{ ...one, issuer: 'http://id.example.com', insecure: true }]], ['', withRule({ when: {}, anyone: true })],
     ['', withRule({ scopes: ['approve'], decides: true })], ['', [{ issuer: one.issuer, sign_in: { client_id: 'c', label: 'l', rules: [{ ...rule, scopes: ['approve'] }] } }]],
   ] as const) t.equal(fault(given), place, JSON.stringify(given))
-  t.throws(() => loadConfig({ ISSUERS: '@/nowhere' }), { message: 'ISSUERS: the file can’t be read: ENOENT' })
+  t.throws(() => loadConfig({ ISSUERS: '@/nowhere' }), { message: 'ISSUERS: the file /nowhere can’t be read: ENOENT' })
   t.end()
 })

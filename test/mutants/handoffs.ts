@@ -181,7 +181,7 @@ export const handoffs: readonly Mutated[] = [
     tests: ['http/asks', 'web/questions', 'client/asks'],
     changes: [
       ['Math.min(day * 1000, maxWorkTtl)', 'day * 1000'],
-      ["digestToken('ask', key, bytes)", "digestToken('ask', key, undefined)"],
+      ["operationToken('ask', key, bytes)", "operationToken('ask', key, undefined)"],
       ['admit(now, reply)\n', ''],
       ['isToken(askId) ? askId : none', 'askId'],
       ["if (wanted.of === 'passer') return found", ''],
@@ -202,7 +202,7 @@ export const handoffs: readonly Mutated[] = [
     changes: [
       ['extendBy === null ? null : extendBy * 1000', 'extendBy'],
       ["const isResting = ask?.state === 'open'", 'const isResting = false'],
-      ["digestToken('fail', key, bytes)", "digestToken('fail', key, undefined)"],
+      ["operationToken('fail', key, bytes)", "operationToken('fail', key, undefined)"],
       ['const isChanged = reason !== undefined || cancelRequestedAt === reply.now', 'const isChanged = true'],
       ['ofAnother: isAnothers && !replayed', 'ofAnother: isAnothers'],
       ['ofAnother: !replayed && changesAnothers(caller, passedBy)', 'ofAnother: false'],

@@ -9,8 +9,8 @@ export const handoffScripts: readonly Mutated[] = [
     ],
     changes: [
       [
-        "if string.match(made_by, OPERATION) ~= string.match(words, ' ([^/]+)') then",
-        "if made_by ~= string.match(words, ' (%S+)') then",
+        'token, string.match(made_by, OPERATION)) then',
+        'token, made_by) then',
       ],
       [
         "local found = call('EXISTS', key, due, due)\nlocal record = found % 2 == 1 and call('HGET'," +
@@ -27,7 +27,7 @@ export const handoffScripts: readonly Mutated[] = [
       ],
       ['if not kept then inbox = waiting end', 'inbox = waiting'],
       ['available = available and now + available\n', 'available = available and available + 0\n'],
-      ["if options == ' ?' then return { 'fresh' } end", ''],
+      ["if string.sub(options, 1, 2) == ' ?' then return { 'fresh' } end", ''],
       ['if limit > 0 and pendingIn(inbox, now) >= limit then', 'if limit > 0 and pendingIn(inbox, now) > limit then'],
       ["blocked, shown = open ~= '0',", 'blocked, shown = true,'],
       [
@@ -95,13 +95,13 @@ export const handoffScripts: readonly Mutated[] = [
     ],
     changes: [
       ["if approval == 'none' then", "if approval ~= 'waiting' then"],
-      ["if made_by == token then return { 'replayed', tonumber(at) } end", ''],
+      ["if isAmong(tokens, made_by) then return { 'replayed', tonumber(at) } end", ''],
       ["if status == 'cancelled' then return { 'cancelled', now, record, extra } end", ''],
       ["if status == 'expired' or now >= tonumber(expires) then", "if status == 'expired' then"],
       ['if passed_by == decided_by or', 'if false or'],
       ["or extra and string.match(extra, ' U(%S+)') == subject then", 'then'],
       ["if seen ~= '' and seen ~= created or", 'if'],
-      ["digest ~= '' and digest ~= compared then", 'false then'],
+      ["digests ~= '' and not isAmong(digests, compared) then", 'false then'],
       ['if decided > now or', 'if'],
       ['now - decided > 2000', 'now - decided >= 2000'],
       ['decided < available and available <= now or', ''],

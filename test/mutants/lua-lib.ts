@@ -160,7 +160,7 @@ export const scriptLibraries: readonly Mutated[] = [
     changes: [
       ['or beat and now >= tonumber(beat) then', 'then'],
       ["if caught_by == agent and status ~= 'caught' then", "if status ~= 'caught' then"],
-      ["if made_by == token then return { 'replayed', now, record, extra } end", ''],
+      ["if isAmong(tokens, made_by) then return { 'replayed', now, record, extra } end", ''],
       [
         "if over and not (isOthers and (status == 'done' or status == 'failed' or status == 'declin" +
           "ed')) then return over end",
@@ -187,14 +187,17 @@ export const scriptLibraries: readonly Mutated[] = [
     tests: ['http/approvals', 'http/encryption'],
     changes: [
       ["string.sub(payload, 8, 7 + beginning) .. '\"'", "string.sub(payload, 8, 6 + beginning) .. '\"'"],
-      ["return blocked and '5:' or '4:'", "return blocked and '3:' or '2:'"],
       ['isSealed and title, isSealed and beginning', 'false, false'],
     ],
   },
   {
     file: 'lua/lib/record.lua',
-    tests: ['lua/full', 'lua/model', 'lua/sweep', 'http/approvals', 'lua/waiting'],
+    tests: ['lua/full', 'lua/model', 'lua/sweep', 'http/approvals', 'lua/waiting', 'http/encryption'],
     changes: [
+      ["return marks == mark or mark and string.find(',' .. marks .. ',', ',' .. mark .. ',', 1, true)", 'return marks == mark'],
+      ['return string.sub(marks, 1, 31)', 'return marks'],
+      ["if blocked then return isSealed and '5:' or '3:' end", "if blocked then return '3:' end"],
+      ["return isSealed and '4:' or '2:'", "return '2:'"],
       ['return more > 512', 'return more > 512000'],
       ['return string.sub(payload, 8, 2447)', 'return string.sub(payload, 8, 447)'],
       ["if #micros < 6 then micros = string.rep('0', 6 - #micros) .. micros end", ''],

@@ -4,7 +4,7 @@ import type { Mutated } from '../mutants.ts'
 export const store: readonly Mutated[] = [
   {
     file: 'src/core/payload-keys.ts',
-    tests: ['http/encryption'],
+    tests: ['config', 'http/encryption'],
     changes: [
       ['if (same?.kid === kid) throw', 'if (false) throw'],
       ['cipher.setAAD(boundTo(key.name, place, member, number, parts.length))', ''],
@@ -15,6 +15,7 @@ export const store: readonly Mutated[] = [
       ["sealedMembers[member] === 'work' ? this.first : this.#id", 'this.#id'],
       ["this.lockedBy ??= isBroken ? '' : (error as PayloadLocked).key\n", ''],
       ['error instanceof PayloadBroken && this.#isOneOfMany', 'false'],
+      ['isDigestToken(token) ? this.marks(kind, token).join() : token', 'token'],
     ],
   },
   {

@@ -1,5 +1,5 @@
 import { hasScope } from '../../auth/scopes.ts'
-import { digestToken, randomToken } from '../../core/ids.ts'
+import { operationToken } from '../../core/ids.ts'
 import { iso } from '../../core/iso.ts'
 import { isBlocked } from '../../core/model.ts'
 import type { Caller } from '../../core/model.ts'
@@ -65,7 +65,7 @@ export class AttemptService {
   async fail (
     caller: Caller, id: string, fault: Buffer, mayRetry: boolean, { bytes, key, ...report }: GivingUp, code?: string
   ): Promise<Answered<EndAnswer>> {
-    const token = key === undefined ? randomToken() : digestToken('fail', key, bytes)
+    const token = operationToken('fail', key, bytes)
     const reply = await this.#attempts.fail(placeOf(caller, id), token, caller.agent, mayRetry, fault, code, report)
     return endAnswer(id, 'failed', reply, key)
   }
@@ -74,7 +74,7 @@ export class AttemptService {
   async decline (
     caller: Caller, id: string, reason: Buffer, { bytes, key, ...report }: GivingUp
   ): Promise<Answered<EndAnswer>> {
-    const token = key === undefined ? randomToken() : digestToken('decline', key, bytes)
+    const token = operationToken('decline', key, bytes)
     const reply = await this.#attempts.decline(placeOf(caller, id), token, caller.agent, reason, report)
     return endAnswer(id, 'declined', reply, key)
   }

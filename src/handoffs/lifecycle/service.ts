@@ -1,6 +1,6 @@
 import { Problem, TooLarge, invalid } from '../../core/errors.ts'
 import {
-  derivedId, digestToken, formerId, randomHomeId, randomId, randomInboxId, randomToken, tagOf
+  derivedId, digestToken, formerId, operationToken, randomHomeId, randomId, randomInboxId, tagOf
 } from '../../core/ids.ts'
 import type { GivenFile } from '../../core/files.ts'
 import { iso } from '../../core/iso.ts'
@@ -177,7 +177,7 @@ export class HandoffService {
     { waiting, requester, worker }: ReadOptions & Pick<CatcherRequest, 'worker'>
   ): Promise<CatchResult> {
     const place = placeOf(caller, id)
-    const token = key === undefined ? randomToken() : digestToken('catch', key, undefined)
+    const token = operationToken('catch', key, undefined)
     const take = ({ agent, inboxes }: Caller, maxBytes?: number) =>
       this.#handoffs.catch(place, token, agent, { inboxes, maxBytes, worker })
     const reply = await this.#reads.read(place, waiting?.requester ?? requester, (maxBytes, now = caller) =>
@@ -217,7 +217,7 @@ export class HandoffService {
     given: readonly GivenFile[] | null = null
   ): Promise<Answered<DoneAnswer>> {
     const place = placeOf(caller, id)
-    const token = key === undefined ? randomToken() : digestToken('done', key, bytes)
+    const token = operationToken('done', key, bytes)
     const files = given === null ? noFiles : await this.#options.files.accept(caller, given, 'result_files')
     const kept = given === null ? result ?? nothing : Buffer.concat([result ?? noResult, files.text])
     const call = (satisfied: string, as = worker) =>

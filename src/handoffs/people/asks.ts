@@ -1,7 +1,7 @@
 import { hasScope, refusedScope, requireScope } from '../../auth/scopes.ts'
 import { Problem, TooLarge } from '../../core/errors.ts'
 import type { ErrorCode } from '../../core/errors.ts'
-import { digestToken, isToken, randomToken } from '../../core/ids.ts'
+import { digestToken, isToken, operationToken, randomToken } from '../../core/ids.ts'
 import { iso } from '../../core/iso.ts'
 import type { Members } from '../../core/json.ts'
 import { labelsMember } from '../../core/labels.ts'
@@ -71,7 +71,7 @@ export class AskService {
     const of = body.of ?? 'person'
     const question = members.raw('question')!.toString()
     const reply = await this.#asks.ask(place, caller.agent, maxWorkTtl, {
-      token: key === undefined ? randomToken() : digestToken('ask', key, bytes),
+      token: operationToken('ask', key, bytes),
       worker,
       id: randomToken(),
       of,

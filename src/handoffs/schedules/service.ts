@@ -3,7 +3,7 @@ import { Problem, Unavailable, invalid } from '../../core/errors.ts'
 import type { Fault } from '../../core/errors.ts'
 import { faultsInFiles, uploadIn } from '../../core/files.ts'
 import type { GivenFile } from '../../core/files.ts'
-import { digestToken, numberOf, randomToken, runsTag, tagOf, tickId } from '../../core/ids.ts'
+import { digestToken, numberOf, operationToken, randomToken, runsTag, tagOf, tickId } from '../../core/ids.ts'
 import type { Members } from '../../core/json.ts'
 import type { Caller } from '../../core/model.ts'
 import type { PassAnswer, PassBody } from '../../core/schemas/handoffs.ts'
@@ -219,7 +219,7 @@ export class ScheduleService {
       const { says, next, handoff } = change(before, now)
       const { outcome } = await this.#store.put(tenant, name, {
         seen: schedule,
-        token: randomToken(),
+        token: operationToken('put', undefined, undefined),
         says: JSON.stringify(says),
         handoff,
         home: homeOf(tenant, handoff),
