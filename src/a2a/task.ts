@@ -72,7 +72,7 @@ function firstMessage (task: string, context: string, payload: Buffer, letters =
 
 /** What the service says of a handoff, in the protocol's spelling: status's members without what agents said. */
 function handoffText (seen: TaskSeen): string {
-  const { record, now, id, decision, progress, cancelReason } = seen
+  const { record, now, id, decision, progress, cancelReason, isLocked } = seen
   const { to: inbox, ...more } = moreMembers(record, now) as { to: string }
   const known = camelCased({
     inbox,
@@ -84,7 +84,7 @@ function handoffText (seen: TaskSeen): string {
   return JSON.stringify(known).slice(0, -1) + labelsMember(record.extra.labels) +
     `,"approval":${approvalOf(seen)}` +
     progressMember(progress) +
-    (cancelReason === null ? '' : `,"cancelReason":${cancelReason}`) + '}'
+    (cancelReason === null ? '' : `,"cancelReason":${cancelReason}`) + (isLocked ? ',"locked":true}' : '}')
 }
 
 /** A person's note is as it was given. In a text no quote is without a backslash. */

@@ -1,6 +1,6 @@
 import { loadConfig } from '../config.ts'
 import type { Config } from '../config.ts'
-import { PayloadLocked } from '../core/errors.ts'
+import { PayloadBroken, PayloadLocked } from '../core/errors.ts'
 import { isId, tagOf } from '../core/ids.ts'
 import { iso } from '../core/iso.ts'
 import { labelsMember } from '../core/labels.ts'
@@ -161,6 +161,7 @@ type Found = Extract<InspectReply, { outcome: 'found' }> & {
   after: string | null
   /** Whether a payload key is missing here; then texts are null. */
   isLocked: boolean
+  lockedBy: string | null
 }
 
 type ReportLine = [name: string, value: string]
@@ -280,12 +281,12 @@ export async function look (id: string, { tenant, json = false, payload = false 
   print(json ? report.json : describe(report))
 }
 
-function waitsOf (store: Store, { id, tenant, record, now }: Found): Promise<WaitsFor[] | null> {
+function waitsOf (store: Store, { id, tenant, ...found }: Found): Promise<WaitsFor[] | null> {
   const reads = new Reads()
   const workers = new WorkerService(store.listeners, reads, () => {})
   const inboxes = new InboxSettingsService(store.inboxes, reads, workers)
   const explanations = new Explanations(store.listeners, inboxes, workers, store.payloadKeyNotes)
-  return explanations.of({ tenant, id, tag: tagOf(id) }, record, now)
+  return explanations.of({ tenant, id, tag: tagOf(id) }, found)
 }
 
 /**
@@ -310,18 +311,18 @@ async function findIn (tenants: readonly string[], store: Store, id: string): Pr
       store.approvals.inspect(place).catch(nullIfLocked), store.handoffs.status(place)
     ])
     if (inspection?.outcome === 'not_found' || status.outcome === 'not_found') return undefined
-    const { now, record, decision, result, texts, after, callback } = status
+    const { now, record, decision, result, texts, after, callback, lockedBy } = status
     // The status has all that can be read without the payload key.
     const seen = inspection ??
       { outcome: 'found' as const, now, record, decision, payload: null, digest: '', schema: null }
     const isLocked = inspection === null || status.isLocked
-    return { id, tenant, ...seen, result, texts, after, callback, isLocked }
+    return { id, tenant, ...seen, result, texts, after, callback, isLocked, lockedBy }
   }))
   return looks.find(look => look !== undefined)
 }
 
 function nullIfLocked (error: unknown): null {
-  if (error instanceof PayloadLocked) return null
+  if (error instanceof PayloadLocked || error instanceof PayloadBroken) return null
   throw error
 }
 

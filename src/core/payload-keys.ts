@@ -1,6 +1,5 @@
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync } from 'node:crypto'
 import { PayloadBroken, PayloadLocked, SettingError } from './errors.ts'
-import { isDigestToken } from './ids.ts'
 import { RandomPool } from './random-pool.ts'
 
 /**
@@ -25,36 +24,7 @@ export interface PayloadKey {
 }
 
 /** What a text is bound to: `origin` is the id of the work's first attempt, or of the attempt alone (`Seal`). */
-interface Bound { tenant: string, origin: string }
-
-/**
- * What is sealed of a handoff, by the names that its additional data have, and whether it stays with its attempt. The
- * secrets of an A2A task's push configs are bound to the task, a schedule's handoff to its name.
- */
-const sealedMembers = {
-  payload: 'work',
-  beginning: 'work',
-  title: 'work',
-  schema: 'work',
-  digest: 'work',
-  target: 'work',
-  note: 'work',
-  signature: 'work',
-  checkpoint: 'work',
-  result: 'attempt',
-  fault: 'attempt',
-  cancel: 'attempt',
-  progress: 'attempt',
-  question: 'attempt',
-  details: 'attempt',
-  ask_schema: 'attempt',
-  answer: 'attempt',
-  answer_note: 'attempt',
-  push: 'attempt',
-  schedule: 'attempt',
-  file: 'attempt',
-} as const
-export type SealedMember = keyof typeof sealedMembers
+export interface Bound { tenant: string, origin: string }
 
 const payloadKeyShape = /^([A-Za-z0-9._-]{1,32}):([A-Za-z0-9+/]{43}=)$/
 const [oneByte, twoByte, wordByte] = [1, 2, 0x7e]
@@ -203,11 +173,14 @@ export class PayloadKeys {
       if (isBeginning) return first
       return Buffer.concat([first, openPart(subkey, sealed.subarray(secondAt), name, place, member, 1, 2)])
     } catch (error) {
-      for (const trouble of this.#trouble) trouble.broken(key.kid)
-      throw new PayloadBroken(`the payload key ${key.kid} does not open a ${member} of ${place.origin}`, {
-        cause: error
-      })
+      throw this.broken(place, member, key, error)
     }
+  }
+
+  /** The error for a text that isn't what was sealed. */
+  broken ({ origin }: Bound, member: string, { kid } = this.#keys[0]!, cause?: unknown): PayloadBroken {
+    for (const trouble of this.#trouble) trouble.broken(kid)
+    return new PayloadBroken(`the payload key ${kid} does not open a ${member} of ${origin}`, { cause })
   }
 
   /**
@@ -235,115 +208,6 @@ export class PayloadKeys {
       this.#subkeys.set(which, subkey = derived(key.secret, `${of === 'marks' ? 'marks' : 'payload'} ${tenant} ${of}`, 32))
     }
     return subkey
-  }
-}
-
-/** A secret that begins with ~ itself is hardly so long, and in these characters. */
-const sealedSecret = /^~[\w-]{54,}$/
-
-/** Seals and opens the texts of one handoff. */
-export class Seal {
-  /** The id of the first attempt, which successors keep. */
-  first: string
-  /** The name of the first key that isn't here of those that `tryOpen` would have needed. */
-  lockedBy: string | null = null
-  readonly #keys: PayloadKeys
-  readonly #tenant: string
-  readonly #id: string
-  readonly #isOneOfMany: boolean
-
-  /** @param isOneOfMany then `tryOpen` takes what its key doesn't open for locked too: others must not fall with it */
-  constructor (
-    keys: PayloadKeys, { tenant, id }: { tenant: string, id: string }, first = id, isOneOfMany = false
-  ) {
-    this.#isOneOfMany = isOneOfMany
-    this.#keys = keys
-    this.#tenant = tenant
-    this.#id = id
-    this.first = first
-  }
-
-  /** The name of the key that seals; undefined if nothing is sealed. */
-  get key (): string | undefined { return this.#keys.writes }
-
-  /** What the sealed texts are bound to that go on with the work; - if nothing is sealed. */
-  get origin (): string { return this.key === undefined ? '-' : this.first }
-
-  bytes (member: SealedMember, text: Buffer): Buffer {
-    return this.#keys.seal(text, this.#placeOf(member), member)
-  }
-
-  word (member: SealedMember, text: string): string {
-    return this.#keys.sealWord(text, this.#placeOf(member), member)
-  }
-
-  /** @throws {PayloadLocked} @throws {PayloadBroken} */
-  open (member: SealedMember, sealed: Buffer): Buffer {
-    return this.#keys.open(sealed, this.#placeOf(member), member)
-  }
-
-  tryBeginning (member: SealedMember, sealed: Buffer): Buffer | null {
-    return this.#tried(() => this.#keys.openBeginning(sealed, this.#placeOf(member), member))
-  }
-
-  openText (member: SealedMember, sealed: Buffer | string): string {
-    return this.#keys.openText(sealed, this.#placeOf(member), member)
-  }
-
-  /** Null also where the key isn't here: then it is locked. */
-  tryOpen (member: SealedMember, sealed: Buffer | null): Buffer | null {
-    return this.#tried(() => sealed && this.open(member, sealed))
-  }
-
-  tryText (member: SealedMember, sealed: Buffer | string | null): string | null {
-    return this.#tried(() => sealed && this.openText(member, sealed))
-  }
-
-  get isLocked (): boolean { return this.lockedBy !== null }
-
-  /** @throws {PayloadLocked} one of the texts that were tried is locked */
-  refuseIfLocked (): void {
-    if (this.lockedBy !== null) throw new PayloadLocked(this.lockedBy)
-  }
-
-  /** A secret, which may be any visible ASCII. */
-  secret (member: SealedMember, text: string): string {
-    return this.key === undefined ? text : this.word(member, `"${text}`)
-  }
-
-  /** @throws {PayloadLocked} @throws {PayloadBroken} */
-  openSecret (member: SealedMember, kept: string): string {
-    return sealedSecret.test(kept) ? this.openText(member, kept).slice(1) : kept
-  }
-
-  lacks (name: string): PayloadLocked {
-    return this.#keys.lacks(name)
-  }
-
-  /** What stands in Redis for a value that is only compared there; see `PayloadKeys.marks`. */
-  marks (kind: string, value: string): [string, ...string[]] {
-    const origin = kind === 'digest' ? this.first : this.#id
-    return this.#keys.marks(value, { tenant: this.#tenant, origin }, kind)
-  }
-
-  /** An operation's token as scripts get it: its marks, joined. A random one says nothing, so it has none. */
-  token (kind: string, token: string): string {
-    return isDigestToken(token) ? this.marks(kind, token).join() : token
-  }
-
-  #tried<T> (open: () => T): T | null {
-    try {
-      return open()
-    } catch (error) {
-      const isBroken = error instanceof PayloadBroken && this.#isOneOfMany
-      if (!isBroken && !(error instanceof PayloadLocked)) throw error
-      this.lockedBy ??= isBroken ? '' : (error as PayloadLocked).key
-      return null
-    }
-  }
-
-  #placeOf (member: SealedMember): Bound {
-    return { tenant: this.#tenant, origin: sealedMembers[member] === 'work' ? this.first : this.#id }
   }
 }
 

@@ -1,6 +1,7 @@
 import { personWord } from '../core/model.ts'
 import type { Asked, Caller, HandoffRecord } from '../core/model.ts'
-import { PayloadKeys, Seal } from '../core/payload-keys.ts'
+import { PayloadKeys } from '../core/payload-keys.ts'
+import { Seal } from '../core/seal.ts'
 import type { Lanes } from '../redis/lanes.ts'
 import type { Lifetimes, Scripts } from '../redis/scripts.ts'
 import type { HandoffPlace } from './handoffs.ts'
@@ -98,7 +99,7 @@ export class Asks {
         agent, this.#retention, memberOf(place.tenant, place.id), String(maxWorkTtl), seal.token('ask', token),
         id, letters[of],
         String(openFor), digest === '' ? '-' : seal.marks('schema', digest)[0], `${details.length} ${schema.length}`,
-        worker, inAscii(seal.word('question', texts.question))
+        worker, seal.word('question', inAscii(texts.question))
       ],
       bytes: Buffer.concat([details, schema]),
       decode: reply => readAsk(reply, seal)
@@ -111,7 +112,7 @@ export class Asks {
     { token, id, as, satisfied, note, answer }: Answer
   ): Promise<AnswerReply> {
     const seal = new Seal(this.#payloadKeys, place)
-    const [said, given] = [inAscii(seal.word('answer_note', note)), seal.bytes('answer', answer)]
+    const [said, given] = [seal.word('answer_note', inAscii(note)), seal.bytes('answer', answer)]
     return this.#lanes.call({
       script: this.#scripts.answer,
       tag: place.tag,

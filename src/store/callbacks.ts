@@ -1,5 +1,6 @@
 import type { Redis } from 'ioredis'
-import { PayloadKeys, Seal } from '../core/payload-keys.ts'
+import { PayloadKeys } from '../core/payload-keys.ts'
+import { Seal } from '../core/seal.ts'
 import type { Lanes } from '../redis/lanes.ts'
 import type { Scripts } from '../redis/scripts.ts'
 import { memberOf } from './key-names.ts'

@@ -1,6 +1,6 @@
 import { personMembers } from '../core/model.ts'
 import type { DecisionState, Extra } from '../core/model.ts'
-import type { Seal } from '../core/payload-keys.ts'
+import type { Seal } from '../core/seal.ts'
 import { handoffOfMember } from './key-names.ts'
 import { parseExtra } from './replies.ts'
 

@@ -1,5 +1,6 @@
 import { tagOf } from '../core/ids.ts'
-import { PayloadKeys, Seal } from '../core/payload-keys.ts'
+import { PayloadKeys } from '../core/payload-keys.ts'
+import { Seal } from '../core/seal.ts'
 import type { Lanes } from '../redis/lanes.ts'
 import type { Scripts } from '../redis/scripts.ts'
 import { memberOf } from './key-names.ts'
@@ -43,7 +44,7 @@ export class Descriptions {
     const [, title, after, first] = await this.#lanes.call({
       script: this.#scripts.described, tag, keys, texts: [], decode: tagged
     })
-    const seal = new Seal(this.#payloadKeys, { tenant, id }, first == null ? id : String(first))
+    const seal = new Seal(this.#payloadKeys, { tenant, id }, first == null ? id : String(first), true)
     return { title: seal.tryOpen('title', (title ?? null) as Buffer | null), after: textOf(after) }
   }
 }

@@ -1,4 +1,5 @@
 import { TooLarge } from '../core/errors.ts'
+import type { PayloadBroken } from '../core/errors.ts'
 import { homeTag } from '../core/ids.ts'
 import type { Decision, HandoffRecord } from '../core/model.ts'
 import { memberOf } from './key-names.ts'
@@ -10,7 +11,8 @@ import {
   textOf
 } from './replies.ts'
 import type { AgentTexts, CallbackStands, Refused, RefusedReply, Seen } from './replies.ts'
-import { PayloadKeys, Seal } from '../core/payload-keys.ts'
+import { PayloadKeys } from '../core/payload-keys.ts'
+import { Seal } from '../core/seal.ts'
 import { readSweep } from './swept.ts'
 import type { Swept } from './swept.ts'
 import { onlyAsks, sealedPass } from './sealing.ts'
@@ -91,6 +93,10 @@ interface StatusFound extends Seen {
   callback: CallbackStands | null
   /** This replica doesn't have the key of some text, which is null then. */
   isLocked: boolean
+  /** That key's name. */
+  lockedBy: string | null
+  /** A text that its key doesn't open, and is shown as locked; null for none. */
+  broken: PayloadBroken | null
 }
 export type StatusReply = StatusFound | { outcome: 'not_found' }
 
@@ -221,7 +227,7 @@ export class Handoffs {
   status (place: HandoffPlace, maxBytes?: number, maxFault?: number): Promise<StatusReply> {
     const key = this.#keyNames.handoff(place.tag, memberOf(place.tenant, place.id))
     const texts = [maxBytes, maxFault].filter(max => max !== undefined).map(String)
-    const decode = (reply: unknown) => readStatus(reply, new Seal(this.#payloadKeys, place))
+    const decode = (reply: unknown) => readStatus(reply, new Seal(this.#payloadKeys, place, undefined, true))
     return this.#lanes.share({ script: this.#scripts.status, tag: place.tag, keys: [key], texts, decode })
   }
 
@@ -356,9 +362,13 @@ function readStatus (reply: unknown, seal: Seal): StatusReply {
         },
     after: textOf(after),
     callback: readCallback(called),
-    isLocked: false
+    isLocked: false,
+    lockedBy: null,
+    broken: null
   }
   status.isLocked = seal.isLocked
+  status.lockedBy = seal.lockedBy
+  status.broken = seal.broken
   return status
 }
 

@@ -1,5 +1,6 @@
-import { TooLarge } from '../core/errors.ts'
-import { PayloadKeys, Seal } from '../core/payload-keys.ts'
+import { PayloadBroken, TooLarge } from '../core/errors.ts'
+import { PayloadKeys } from '../core/payload-keys.ts'
+import { Seal } from '../core/seal.ts'
 import type { Caught } from './handoffs.ts'
 import { readCaught } from './handoffs.ts'
 import { handoffOfMember, memberOf } from './key-names.ts'
@@ -302,11 +303,19 @@ function readTake (reply: unknown, payloadKeys: PayloadKeys): TakeReply {
   if (outcome === 'locked') throw payloadKeys.lacks(String(more))
   if (more === undefined) return { outcome: outcome as 'closed' }
   const items: TakenHandoff[] = []
+  let broken: PayloadBroken | undefined
   for (let at = 0; at < parts.length; at += partsAnItem) {
     const caught = parts.slice(at, at + partsAnItem)
     const handoff = handoffOfMember(caught[0])
-    items.push({ id: handoff.id, ...readCaught(caught, new Seal(payloadKeys, handoff)) })
+    try {
+      items.push({ id: handoff.id, ...readCaught(caught, new Seal(payloadKeys, handoff)) })
+    } catch (error) {
+      if (!(error instanceof PayloadBroken)) throw error
+      broken ??= error
+    }
   }
+  // It is caught too, and ends by its deadline. Those beside it must not fall with it.
+  if (broken !== undefined && items.length === 0) throw broken
   return { outcome: outcome as 'taken', isMore: more === 1, items }
 }
 

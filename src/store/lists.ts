@@ -1,6 +1,7 @@
 import { homeTag, inboxTag } from '../core/ids.ts'
 import type { Asked, Decision, DecisionState, HandoffRecord, Status } from '../core/model.ts'
-import { PayloadKeys, Seal } from '../core/payload-keys.ts'
+import { PayloadKeys } from '../core/payload-keys.ts'
+import { Seal } from '../core/seal.ts'
 import type { Lanes } from '../redis/lanes.ts'
 import type { Scripts } from '../redis/scripts.ts'
 import { digest } from './api-keys.ts'

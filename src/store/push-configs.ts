@@ -1,4 +1,5 @@
-import { PayloadKeys, Seal } from '../core/payload-keys.ts'
+import { PayloadKeys } from '../core/payload-keys.ts'
+import { Seal } from '../core/seal.ts'
 import type { Lanes } from '../redis/lanes.ts'
 import type { Scripts } from '../redis/scripts.ts'
 import { inAscii } from './asks.ts'

@@ -3,7 +3,7 @@ import { members } from '../core/members.ts'
 import { isStatus, noExtra, personMembers } from '../core/model.ts'
 import type { Approval, Ask, AskState, Decision, Extra, HandoffRecord } from '../core/model.ts'
 import { isSealed } from '../core/payload-keys.ts'
-import type { Seal } from '../core/payload-keys.ts'
+import type { Seal } from '../core/seal.ts'
 import type { Outcome, ScriptName } from '../redis/outcomes.ts'
 
 /** Reads the scripts' replies. lua/lib/record.lua says what their words mean. */
@@ -62,6 +62,7 @@ export function readSeen (now: unknown, record: unknown, extra: unknown, decisio
 export function sealedRecord (text: unknown, extra: unknown, seal: Seal): HandoffRecord {
   const record = parseRecord(text, extra)
   if (record.extra.first !== undefined) seal.first = record.extra.first
+  seal.isOfSealed = record.extra.sealedBy !== undefined
   return record
 }
 

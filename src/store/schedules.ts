@@ -1,6 +1,7 @@
 import type { Redis } from 'ioredis'
 import { homeTag } from '../core/ids.ts'
-import { PayloadKeys, Seal } from '../core/payload-keys.ts'
+import { PayloadKeys } from '../core/payload-keys.ts'
+import { Seal } from '../core/seal.ts'
 import type { Lanes } from '../redis/lanes.ts'
 import type { ScriptName } from '../redis/outcomes.ts'
 import type { Scripts } from '../redis/scripts.ts'

@@ -1,4 +1,5 @@
-import type { Seal } from '../core/payload-keys.ts'
+import { readPlainSecret } from '../core/seal.ts'
+import type { Seal } from '../core/seal.ts'
 
 /** The token of a pass without an Idempotency-Key. Its id is random, so only a retry of this very pass can meet it. */
 export const noToken = '-'
@@ -29,7 +30,7 @@ export function sealedPass<Pass extends { token: string, options: string, payloa
   const schema = seal.bytes('schema', cut(/ z(\d+)/.exec(options)?.[1]))
   const its = payload.subarray(0, end)
   const [url, secret = ''] = target.toString('latin1').split(' ') as [string, string?]
-  const sealedTarget = secret === '' ? url : `${url} ${seal.secret('target', secret)}`
+  const sealedTarget = secret === '' ? url : `${url} ${seal.secret('target', readPlainSecret(secret))}`
   const taskTo = (size: string) => its.toString('utf8', taskStart, taskStart + Number(size))
   let [beginning, title] = ['', '']
   const words = options

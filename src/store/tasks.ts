@@ -1,7 +1,8 @@
 import { TooLarge } from '../core/errors.ts'
 import { inboxTag } from '../core/ids.ts'
-import { PayloadKeys, Seal } from '../core/payload-keys.ts'
-import type { SealedMember } from '../core/payload-keys.ts'
+import { PayloadKeys } from '../core/payload-keys.ts'
+import { Seal } from '../core/seal.ts'
+import type { SealedMember } from '../core/seal.ts'
 import type { Lanes } from '../redis/lanes.ts'
 import type { Scripts } from '../redis/scripts.ts'
 import { questionIn } from './asks.ts'
@@ -55,13 +56,15 @@ export interface TaskSeen extends Seen {
   /** How the attempt before ended, while the next one is pending. */
   ended: TaskChange | null
   changes: TaskChange[]
+  isLocked: boolean
 }
 
 /**
  * What is read of a task: all but its payload, all, or only how it stands; and whether its result is, which it is
- * unless that says no. And its changes after the one with this number.
+ * unless that says no. And its changes after the one with this number. One of many is read without its texts if one
+ * of them is locked.
  */
-export interface TaskParts { texts: 'most' | 'all' | 'none', result?: boolean, after?: number }
+export interface TaskParts { texts: 'most' | 'all' | 'none', result?: boolean, after?: number, isOneOfMany?: boolean }
 
 function textLetters ({ texts, result = true }: TaskParts): string {
   return texts === 'none' ? '-' : `${texts === 'all' ? 'p' : ''}${result ? 'r' : ''}`
@@ -109,12 +112,16 @@ export class Tasks {
         this.#keyNames.handoff(place.tag, memberOf(place.tenant, '')), String(maxBytes ?? Number.MAX_SAFE_INTEGER),
         textLetters(parts), String(parts.after ?? '')
       ],
-      decode: reply => readTask(reply, (id, first) => new Seal(this.#payloadKeys, { ...place, id }, first), parts.texts)
+      decode: reply => {
+        const sealOf: SealOf = (id, first) => new Seal(this.#payloadKeys, { ...place, id }, first, parts.isOneOfMany)
+        return readTask(reply, sealOf, parts)
+      }
     })
   }
 
   /**
    * Notes which question a message answers.
+   * @param message its digest
    * @param question its id; null to look alone, 'none' to forget the note
    * @returns the question that it was noted for before; null for none
    */
@@ -123,7 +130,10 @@ export class Tasks {
       script: this.#scripts['task-answer'],
       tag: place.tag,
       keys: [this.channelOf(place)],
-      texts: [message, question === 'none' ? '-' : question ?? ''],
+      texts: [
+        new Seal(this.#payloadKeys, place).marks('message', message.slice(0, 22)).join(),
+        question === 'none' ? '-' : question ?? ''
+      ],
       decode: reply => {
         const [outcome, known] = tagged(reply)
         return outcome === 'known' ? String(known) : null
@@ -171,10 +181,10 @@ export function taskAt (place: TaskPlace): string {
   return place.split(' ')[2]!
 }
 
-/** @param texts what was read of it: only where nothing was, a locked text does no harm */
-function readTask (
-  reply: unknown, sealOf: (id: string, first?: string) => Seal, texts: TaskParts['texts']
-): TaskSeen | null {
+type SealOf = (id: string, first?: string) => Seal
+
+/** @param parts what was read of it: only where nothing was, or in a list, a locked text does no harm */
+function readTask (reply: unknown, sealOf: SealOf, { texts, isOneOfMany = false }: TaskParts): TaskSeen | null {
   const [
     outcome, now, id, record, extra, decision, stands, number, payload, result, fault, cancelReason, progress, question,
     details, answer, ended, ...changes
@@ -198,11 +208,12 @@ function readTask (
     progress: parseProgress(textOf(progress), seal),
     texts: question == null || details == null
       ? null
-      : questionIn(question as Buffer, details as Buffer, (answer ?? null) as Buffer | null, seal),
-    ended: ended == null ? null : readChange(ended, ofAttempt),
-    changes: changes.map(change => readChange(change, ofAttempt))
+      : seal.tried(() => questionIn(question as Buffer, details as Buffer, (answer ?? null) as Buffer | null, seal)),
+    ended: ended == null ? null : seal.tried(() => readChange(ended, ofAttempt)),
+    changes: changes.map(change => readChange(change, ofAttempt)),
+    isLocked: seal.isLocked
   }
-  if (texts !== 'none') seal.refuseIfLocked()
+  if (texts !== 'none' && !isOneOfMany) seal.refuseIfLocked()
   return task
 }
 

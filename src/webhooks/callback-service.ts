@@ -2,6 +2,7 @@ import { Problem, invalid } from '../core/errors.ts'
 import type { Fault } from '../core/errors.ts'
 import { randomToken } from '../core/ids.ts'
 import { iso } from '../core/iso.ts'
+import { plainSecret } from '../core/seal.ts'
 import { callbackLetters, callbackTypes } from '../core/callback.ts'
 import type { GivenCallback } from '../core/callback.ts'
 import type { Callbacks } from '../store/callbacks.ts'
@@ -44,7 +45,7 @@ export class CallbackService {
     const letters = [...new Set(wanted as string[])].map(type => callbackLetters[type]!).join('')
     const address = new URL(url).href
     return {
-      told: `${letters}${result === true ? '1' : ''}`, target: token == null ? address : `${address} ${token}`
+      told: `${letters}${result === true ? '1' : ''}`, target: token == null ? address : `${address} ${plainSecret(token)}`
     }
   }
 

@@ -3,6 +3,8 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { memberOf, KeyNames } from '../../src/store/key-names.ts'
 import { tagOf } from '../../src/core/ids.ts'
+import { PayloadKeys, parsePayloadKeys } from '../../src/core/payload-keys.ts'
+import { Seal } from '../../src/core/seal.ts'
 import { secrets, testApp } from '../helpers/app.ts'
 import type { TestApp } from '../helpers/app.ts'
 import { ownRedis } from '../helpers/own-redis.ts'
@@ -220,6 +222,24 @@ t.test('what was changed in Redis, or copied there, does not open, and nothing e
   isProblem(t, await one.call('alice', 'GET', `/api/status/${asProgress}`), 500, 'internal_error', 'not as another member either')
 })
 
+t.test('a text in plain does not stand for a sealed one, nor one whose first byte was changed', async t => {
+  const { one } = await replicas(t, { one: june })
+  const forged = async (field: string, text: string | ((sealed: Buffer) => Buffer), more: object = {}) => {
+    const id = await one.pass({ task: 'mine', ...more })
+    const sealed = (await one.redis.hgetBuffer(keyOf(one, id), field))!
+    await one.redis.hset(keyOf(one, id), field, typeof text === 'string' ? text : text(sealed))
+    isProblem(t, await one.call('bob', 'GET', `/api/catch/${id}`), 500, 'internal_error')
+  }
+  await forged('p', '"task":"another","output":{},"context":{},"constraints":null')
+  await forged('r', '{}', { result_schema: { type: 'object' } })
+  for (const bit of [2, 4, 16, 64]) await forged('p', sealed => Buffer.concat([Buffer.from([sealed[0]! ^ bit]), sealed.subarray(1)]))
+  const id = await one.caught()
+  await one.call('bob', 'POST', `/api/done/${id}`, { output: { r: 1 } })
+  const result = (await one.redis.hgetBuffer(keyOf(one, id), 'p'))!
+  await one.redis.hset(keyOf(one, id), 'p', Buffer.concat([Buffer.from([result[0]! ^ 4]), result.subarray(1)]))
+  isProblem(t, await one.call('alice', 'GET', `/api/status/${id}`), 500, 'internal_error')
+})
+
 t.test('equal payloads show as equal within one line of work alone', async t => {
   const { one } = await replicas(t, { one: june })
   const same = { task: 'the same', to: 'line' }
@@ -286,6 +306,90 @@ t.test('a broken text falls alone, also in a list', async t => {
   await one.redis.hset(keyOf(one, broken), 't', beginning.slice(0, -3) + (beginning.endsWith('AAA') ? 'BBB' : 'AAA'))
   const { items } = (await one.call('approver', 'GET', '/api/approvals')).json()
   t.match(items, [{ handoff_id: broken, task: null, locked: true }, { handoff_id: whole, task: 't' }])
+
+  const broke = async (id: string, field: string) => {
+    const text = (await one.redis.hgetBuffer(keyOf(one, id), field))!
+    text[text.length - 1]! ^= 1
+    await one.redis.hset(keyOf(one, id), field, text)
+  }
+  const [first, second, third] = [await one.pass({ to: 'in' }), await one.pass({ to: 'in' }), await one.pass({ to: 'in' })]
+  await broke(second, 'p')
+  const taken = (await one.call('bob', 'POST', '/api/catch', { inbox: 'in', max: 3 }, { 'idempotency-key': 'k' }))
+  t.match(taken.json(), { items: [{ handoff_id: first }, { handoff_id: third }] })
+  t.equal(taken.json().items.length, 2)
+  t.equal((await one.call('bob', 'POST', '/api/catch', { inbox: 'in', max: 3 }, { 'idempotency-key': 'k' })).body, taken.body)
+  const [last] = [await one.pass({ to: 'last' })]
+  await broke(last, 'p')
+  isProblem(t, await one.call('bob', 'POST', '/api/catch', { inbox: 'last' }), 500, 'internal_error', 'alone it is an error')
+
+  for (const id of [first, third]) await one.call('bob', 'POST', `/api/done/${id}`, { output: { id } })
+  await broke(first, 'p')
+  t.match((await one.call('alice', 'POST', '/api/wait', { ids: [first, third] })).json(), { items: [{ handoff_id: first, result: null, locked: true }, { handoff_id: third, result: { id: third } }] })
+  isProblem(t, await one.call('alice', 'GET', `/api/status/${first}`), 500, 'internal_error')
+  const later = await one.pass({ after: [first, third] })
+  t.match((await one.call('bob', 'GET', `/api/catch/${later}`)).json(), { after: [{ handoff_id: first, result_omitted: true }, { handoff_id: third, result: { id: third } }] })
+
+  const carol = await personWith(one, secrets.approver)
+  const titled = await one.pass({ to: 'titles' })
+  await broke(titled, 'n')
+  for (const path of ['/console', '/console/inboxes/titles', `/console/handoffs/${later}`]) t.equal((await carol(path)).statusCode, 200, path)
+})
+
+t.test('a locked or broken task of A2A falls alone in a list, and a note that is locked says that it is waited for', async t => {
+  const { one, other } = await replicas(t, { one: june, other: july })
+  await one.call('operator', 'PUT', '/api/inboxes/desk', { card: { description: 'd', skills: [{ id: 'a', name: 'a', description: 'a', tags: ['a'] }] } })
+  const rpc = async (app: TestApp, method: string, params: object) =>
+    (await app.call('alice', 'POST', '/a2a/default/desk', { jsonrpc: '2.0', id: 1, method, params }, asked)).json()
+  const tasks: string[] = []
+  for (const app of [one, other]) {
+    const { result } = await rpc(app, 'SendMessage', { message: { messageId: `m${tasks.length}`, role: 'ROLE_USER', parts: [{ text: 'hello' }] }, configuration: { returnImmediately: true } })
+    tasks.push(result.task.id)
+  }
+  for (const id of tasks) {
+    await one.call('bob', 'GET', `/api/catch/${id}`)
+    await other.call('bob', 'GET', `/api/catch/${id}`)
+  }
+  for (const [app, id] of [[one, tasks[0]], [other, tasks[1]]] as const) await app.call('bob', 'POST', `/api/done/${id}`, { output: { text: 'ready' } })
+  const listed = async () => (await rpc(other, 'ListTasks', { includeArtifacts: true })).result.tasks
+  t.match(await listed(), [{ id: tasks[1], artifacts: [{}], metadata: { handoff: { locked: undefined } } }, { id: tasks[0], artifacts: undefined, metadata: { handoff: { locked: true } } }])
+  const result = (await one.redis.hgetBuffer(keyOf(one, tasks[1]!), 'p'))!
+  result[result.length - 1]! ^= 1
+  await one.redis.hset(keyOf(one, tasks[1]!), 'p', result)
+  t.match(await listed(), [{ id: tasks[1], metadata: { handoff: { locked: true } } }, { id: tasks[0] }])
+  const { error } = await rpc(other, 'GetTask', { id: tasks[0] })
+  t.ok(error, 'alone it is an error')
+
+  const { none, noting } = await replicas(t, { none: null, noting: june })
+  const id = await none.pass({ require_human: true })
+  await noting.call('approver', 'POST', `/api/approve/${id}`, { note: 'said' })
+  isProblem(t, await none.call('bob', 'GET', `/api/catch/${id}`), 503, 'payload_locked')
+  t.match((await none.call('alice', 'GET', `/api/status/${id}?explain=true`)).json().waits_for, [{ reason: 'locked' }])
+})
+
+t.test('a question and an answer’s note are the same with keys as without, and as much is caught at once', async t => {
+  const { none, one } = await replicas(t, { none: null, one: june })
+  const texts: string[] = []
+  for (const app of [none, one]) {
+    const id = await app.caught()
+    const { ask_id: askId } = (await app.call('bob', 'POST', `/api/ask/${id}`, { question: 'qä😀', details: { d: 'ä😀' } })).json()
+    await app.call('approver', 'POST', `/api/answer/${id}`, { ask_id: askId, answer: { a: 'ä😀' }, note: 'nä😀' })
+    texts.push((await app.call('bob', 'GET', `/api/ask/${id}`)).body.replaceAll(id, 'ID').replaceAll(askId, 'ASK').replace(/"\d{4}-[^"]+"/g, 'TIME'))
+  }
+  t.match(texts[0], /"question":".*"note":"/)
+  t.equal(texts[1], texts[0])
+  const small = await none.pass({ output: { x: '' } })
+  const size = Math.floor(4 * 1024 * 1024 / 4) - 700 - await none.redis.hstrlen(keyOf(none, small), 'p')
+  for (const [inbox, app] of [['none', none], ['one', one]] as const) {
+    for (let n = 0; n < 4; n++) await app.pass({ to: inbox, output: { x: 'x'.repeat(size) } })
+    t.equal((await app.call('bob', 'POST', '/api/catch', { inbox, max: 4 })).json().items.length, 4, inbox)
+  }
+})
+
+t.test('a secret may begin as a sealed one does', async t => {
+  for (const keys of [new PayloadKeys(), new PayloadKeys(parsePayloadKeys(june))]) {
+    const seal = new Seal(keys, { tenant: 'default', id: 'id' })
+    for (const secret of ['~', '~~', '~~~x', `~${'a'.repeat(60)}`, 'plain', '"']) t.equal(seal.openSecret('target', seal.secret('target', secret)), secret)
+  }
 })
 
 t.test('an operation is asked for once, also again, with however many keys and whichever of them writes', async t => {

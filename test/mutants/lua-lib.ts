@@ -250,9 +250,11 @@ export const scriptLibraries: readonly Mutated[] = [
     file: 'lua/lib/taking.lua',
     tests: [
       'http/inboxes', 'http/inbox-settings', 'http/several-inboxes', 'lua/model', 'http/inboxes-crossings',
+      'http/encryption',
     ],
     changes: [
-      ["redis.call('HSTRLEN', key, 'p') + #(schema or '') + #(decision or '')", "#(decision or '')"],
+      ["bytes = bytes + lengthOf(schema or '')", "bytes = lengthOf(schema or '')"],
+      ["if extra and string.find(extra, ' E', 1, true) then bytes = bytes - (bytes > 4137 and 69 or 41) end", ''],
       ["if paused == '1' then return 'closed' end", ''],
       ["if limit == '0' then return max end", ''],
       ["if other then taken = taken + redis.call('SCARD', other .. ':caught') end", ''],

@@ -12,10 +12,19 @@ export const store: readonly Mutated[] = [
       ['[first, ...others, value]', '[first, value]'],
       ['`${kind} ${id} ${value}`', '`${kind} ${value}`'],
       ["text === '' || text === 'null'", "text === ''"],
+    ],
+  },
+  {
+    file: 'src/core/seal.ts',
+    tests: ['http/encryption'],
+    changes: [
       ["sealedMembers[member] === 'work' ? this.first : this.#id", 'this.#id'],
       ["this.lockedBy ??= isBroken ? '' : (error as PayloadLocked).key\n", ''],
       ['error instanceof PayloadBroken && this.#isOneOfMany', 'false'],
       ['isDigestToken(token) ? this.marks(kind, token).join() : token', 'token'],
+      ['this.isOfSealed && ofPass.has(member)', 'false'],
+      ['!jsonBegins.includes(sealed[0]!)', 'false'],
+      ["kept.startsWith('~~') ? kept.slice(1) : kept", 'kept'],
     ],
   },
   {

@@ -132,7 +132,9 @@ export function spliceAnswer (head: string, payload: Buffer, tail: string): Buff
 }
 
 type Found = Extract<StatusReply, { outcome: 'found' }>
-export const withoutTexts = { result: null, longer: null, isFaultLonger: false, isLocked: false } as const
+export const withoutTexts = {
+  result: null, longer: null, isFaultLonger: false, isLocked: false, lockedBy: null, broken: null
+} as const
 
 /**
  * A handoff as a caller may see it. If the key is held to other inboxes than the handoff's, it sees how the handoff

@@ -11,6 +11,9 @@ import type { WorkerService } from '../inbox/workers.ts'
 /** From so many on, handoffs ahead aren’t counted. */
 const mostAhead = 1000
 
+/** A handoff as it was read, and the name of a key that is missing for what was read of it. */
+interface Explained { record: HandoffRecord, now: number, lockedBy: string | null }
+
 /** Says why a handoff waits. */
 export class Explanations {
   readonly #listeners: Pick<InboxListeners, 'ahead'>
@@ -29,16 +32,15 @@ export class Explanations {
   }
 
   /** All that hinders its catch now, in the API's order; null if it isn't pending. */
-  async of (place: HandoffPlace, record: HandoffRecord, now: number): Promise<WaitsFor[] | null> {
+  async of (place: HandoffPlace, { record, now, lockedBy }: Explained): Promise<WaitsFor[] | null> {
     if (statusAt(record, now) !== 'pending') return null
     const { to, group, availableAt, after, sealedBy } = record.extra
     const reasons: WaitsFor[] = []
     if (record.approval === 'waiting') reasons.push({ reason: 'approval', until: iso(record.expiresAt) })
     if (availableAt !== undefined && now < availableAt) reasons.push({ reason: 'delay', until: iso(availableAt) })
     if (isBlocked(record)) reasons.push({ reason: 'after', blocked_by: after!.open })
-    if (sealedBy !== undefined && !this.#payloadKeys.has(sealedBy)) {
-      reasons.push({ reason: 'locked', kid: await this.#payloadKeys.kidOf(sealedBy) })
-    }
+    const lock = sealedBy !== undefined && !this.#payloadKeys.has(sealedBy) ? sealedBy : lockedBy
+    if (lock) reasons.push({ reason: 'locked', kid: await this.#payloadKeys.kidOf(lock) })
     if (to !== undefined) reasons.push(...await this.#inInbox(place, to, group))
     return reasons
   }

@@ -6,7 +6,7 @@ import type { GivenFile } from '../../core/files.ts'
 import { iso } from '../../core/iso.ts'
 import type { Members } from '../../core/json.ts'
 import { deadlineOf, statusAt, subjectMark } from '../../core/model.ts'
-import type { Caller, HandoffRecord } from '../../core/model.ts'
+import type { Caller } from '../../core/model.ts'
 import type { DoneAnswer, PassAnswer, PassBody } from '../../core/schemas/handoffs.ts'
 import type { ResultSchemas } from '../../result-schema/result-schemas.ts'
 import type {
@@ -44,7 +44,7 @@ interface ServiceOptions {
   /** The names of labels that make runs. */
   runLabels: readonly string[]
   /** What it waits for; null if it isn't pending. */
-  explain: (place: HandoffPlace, record: HandoffRecord, now: number) => Promise<object[] | null>
+  explain: (place: HandoffPlace, seen: FoundStatus) => Promise<object[] | null>
   /** Checks a callback, JSON text. What it tells, and where, as Redis keeps them (lua/lib/record.lua). Throws a 400. */
   acceptCallback: (text: Buffer) => { told: string, target: string }
   quotas: Pick<Quotas, 'of'>
@@ -249,7 +249,7 @@ export class HandoffService {
   async explained (caller: Caller, id: string, until: Until, options: ReadOptions): Promise<string | Buffer> {
     const { seen, now } = await this.#see(caller, id, until, options)
     const text = await this.#statusText(now, id, seen, options.requester)
-    const waits = await this.#options.explain(placeOf(caller, id), seen.record, seen.now)
+    const waits = await this.#options.explain(placeOf(caller, id), seen)
     return waits === null ? text : `${String(text).slice(0, -1)},"waits_for":${JSON.stringify(waits)}}`
   }
 
@@ -257,6 +257,7 @@ export class HandoffService {
     caller: Caller, id: string, seen: FoundStatus, requester: Requester
   ): Promise<string | Buffer> {
     const found = shownTo(caller, seen)
+    if (found.broken !== null) throw found.broken
     return statusText(id, found, await this.#options.files.urls(caller.tenant, 'result_files', found.result, requester))
   }
 
