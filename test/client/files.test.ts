@@ -10,10 +10,12 @@ import { HandoffClient } from '../../src/clients/typescript/index.ts'
 import { settingsOf } from '../../src/clients/typescript/settings.ts'
 import { transfer } from '../../src/clients/typescript/transfer.ts'
 import { secrets } from '../helpers/app.ts'
-import { filesApp, sha256 } from '../helpers/files.ts'
+import { filesApp, sha256, smallDisk } from '../helpers/files.ts'
 import { scratchDir } from '../helpers/processes.ts'
 
 /** The client's `files`, at a real service. */
+
+const small = await smallDisk(t)
 
 t.test('a file goes up and comes down, by path and by bytes', async t => {
   const { url, call } = await filesApp(t)
@@ -86,6 +88,17 @@ t.test('what comes must be what was put, and what breaks off is sent again', asy
   await t.rejects(client.files.get(uri, join(folder, 'other'), { signal }), { code: 'aborted' })
 })
 
+t.test('a file that finds no room here says so, and leaves nothing', { skip: small.skip }, async t => {
+  const { url } = await filesApp(t)
+  const client = new HandoffClient({ baseUrl: url, key: secrets.alice })
+  const { uri } = await client.files.put(Buffer.alloc(2_000_000), { name: 'n' })
+  await t.rejects(client.files.get(uri, join(small.directory, 'came')), { code: 'ENOSPC' }, 'it isn’t asked for again')
+  t.strictSame(await readdir(small.directory), [])
+  await t.rejects(client.files.get(uri, join(small.directory, 'none', 'came')), { code: 'ENOENT' })
+  const name = 'n'.repeat(255)
+  await client.files.get((await client.files.put(Buffer.from('four'), { name })).uri, join(small.directory, name))
+})
+
 t.test('an upload may take longer than a store may be silent', async t => {
   let taken = 0
   // It takes a piece each ten milliseconds, and doesn't answer what is empty.
@@ -107,4 +120,91 @@ t.test('an upload may take longer than a store may be silent', async t => {
   await t.rejects(send(new Blob([])), { code: 'connection_failed' }, 'silence ends one that has nothing to send')
   t.equal(await send(new Blob([Buffer.alloc(5_000_000)])), 200)
   t.equal(taken, 5_000_000)
+})
+
+/** The service, its clients, and what they sent. */
+async function passing (t: Parameters<typeof filesApp>[0]) {
+  const service = await filesApp(t)
+  const sent: string[] = []
+  let isCut = false
+  const client = (who: 'alice' | 'bob') => new HandoffClient({
+    baseUrl: service.url,
+    key: secrets[who],
+    retryFor: 0,
+    fetch: async (address, init) => {
+      sent.push(`${init.method} ${new URL(address).pathname.split('/').slice(0, 3).join('/')}`)
+      if (isCut && init.method === 'PUT') throw new TypeError('fetch failed')
+      return await fetch(address, init)
+    }
+  })
+  const folder = await scratchDir(t)
+  const [one, two] = [join(folder, 'one.csv'), join(folder, 'two.csv')]
+  await writeFile(one, 'first')
+  await writeFile(two, 'second')
+  return { ...service, client, folder, one, two, sent, cut: (now: boolean) => { isCut = now } }
+}
+
+t.test('files of a pass and of a done are uploaded from their paths', async t => {
+  const { client, one, two, folder } = await passing(t)
+  const [alice, bob] = [client('alice'), client('bob')]
+  const put = await alice.files.put(Buffer.from('put before'), { name: 'put' })
+  const link = { name: 'link', uri: 'https://x.example/a' }
+  const { handoff_id: id } = await alice.pass({ task: 't', files: [one, link, pathToFileURL(two), put, new File(['own'], 'own.txt')] })
+  const { files } = await bob.catch(id)
+  t.match(files, [
+    { name: 'one.csv', bytes: 5, sha256: sha256('first'), uri: /^handoff-file:/ }, link, { name: 'two.csv', bytes: 6 }, put, { name: 'own.txt', bytes: 3 }
+  ])
+  await bob.files.get(files![2]!.uri, join(folder, 'came'))
+  t.equal(await readFile(join(folder, 'came'), 'utf8'), 'second')
+  await bob.done(id, { n: 1 }, { files: [two] })
+  t.match(await alice.status(id), { result: { n: 1 }, result_files: [{ name: 'two.csv', sha256: sha256('second') }] })
+  await t.rejects(alice.pass({ task: 't', files: [join(folder, 'none')] }), { code: 'ENOENT' })
+  const { results } = await alice.batch([{ op: 'pass', body: { task: 'b', to: 'batch', files: [one] } }, { op: 'pass', body: { task: 'c', files: [two] } }])
+  t.match(results, [{ status: 201 }, { status: 201 }])
+  t.match(await bob.catchNext({ inbox: 'batch' }), [{ task: 'b', files: [{ name: 'one.csv', bytes: 5 }] }])
+})
+
+t.test('a pass that is repeated with its key uploads nothing that is there', async t => {
+  const { client, one, two, sent, cut } = await passing(t)
+  const alice = client('alice')
+  const uploads = () => sent.splice(0).filter(request => request.startsWith('PUT')).length
+  const options = { idempotencyKey: 'k'.repeat(128) }
+  const pass = async () => await alice.pass({ task: 't', files: [one, two] }, options)
+  cut(true)
+  await t.rejects(pass(), { code: 'connection_failed' })
+  cut(false)
+  t.equal(uploads(), 1)
+  const { handoff_id: id } = await pass()
+  t.equal(uploads(), 2, 'what had not arrived is sent')
+  t.equal((await pass()).handoff_id, id)
+  t.equal(uploads(), 0)
+  const batch = async () => (await alice.batch([{ op: 'pass', body: { task: 'a', files: [one] } }, { op: 'pass', body: { task: 'a', files: [one] } }], { idempotencyKey: 'b' })).results.map(({ body }) => body.handoff_id)
+  const ids = await batch()
+  t.equal(uploads(), 2, 'operations don’t share their uploads')
+  t.strictSame(await batch(), ids)
+  t.equal(uploads(), 0)
+  const bob = client('bob')
+  await bob.catch(id)
+  await bob.done(id, null, { files: [one], idempotencyKey: 'd' })
+  await bob.done(id, null, { files: [one], idempotencyKey: 'd' })
+  t.equal(uploads(), 1)
+  await writeFile(one, 'another')
+  await t.rejects(pass(), { code: 'idempotency_key_reused' })
+})
+
+t.test('a handler attaches files to its result', async t => {
+  const { client, two } = await passing(t)
+  const [alice, bob] = [client('alice'), client('bob')]
+  const own = new AbortController()
+  const passed = async (task: string) => (await alice.pass({ task, to: 'in' })).handoff_id
+  const ids = [await passed('works'), await passed('names what is not there'), await passed('has no file')]
+  await bob.work('in', async ({ task }, { attach }) => {
+    if (task === 'works') await attach(two)
+    await attach(task === 'has no file' ? `${two}.none` : { name: 'x', uri: task === 'works' ? 'https://x.example/' : 'handoff-file:none' })
+    return { task }
+  }, { signal: own.signal, onError: () => {}, onEnd: ({ task }) => { if (task === 'has no file') own.abort() } })
+  t.match(await Promise.all(ids.map(id => alice.status(id))), [
+    { status: 'done', result: { task: 'works' }, result_files: [{ name: 'two.csv', bytes: 6 }, { name: 'x' }] },
+    { status: 'failed', error: { code: 'file_missing' } }, { status: 'failed', error: { code: 'ENOENT' } }
+  ])
 })

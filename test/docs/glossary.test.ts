@@ -7,7 +7,7 @@ import { projectRoot } from '../helpers/service.ts'
 /** Words of names that mean here what they mean in any program: they need no row. */
 const everyday = new Set(`
   after asset auth bad block body broken cancelling channel check cli client cluster command common connection core count cron definition
-  description doctor embedded ended ending endpoint error everything failed failure family fault former from histogram http in indexer
+  description disk doctor embedded ended ending endpoint error everything failed failure family fault former from histogram http in indexer
   inline input joint json known large largest limit line lingering list log looked mailer many mcp message metric
   metadata mismatch name not one open operate paced pool post protocol queue random rate raw read redis refused request resource right route
   sample schema script secret sender service setting several share shared sign sleeper stale statistic store stream

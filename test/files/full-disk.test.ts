@@ -1,27 +1,12 @@
-import { execFileSync } from 'node:child_process'
-import { mkdir } from 'node:fs/promises'
-import { join } from 'node:path'
 import t from 'tap'
-import { filesApp } from '../helpers/files.ts'
+import { filesApp, smallDisk } from '../helpers/files.ts'
 import { isProblem } from '../helpers/problems.ts'
-import { scratchDir } from '../helpers/processes.ts'
 
-/** A disk that fills up while a file comes: a small one in memory, where this user may mount one. */
+/** A disk that fills up while a file comes. */
 
-const directory = join(await scratchDir(t), 'small')
-await mkdir(directory)
+const { directory, skip } = await smallDisk(t)
 
-function mounted (): boolean {
-  try {
-    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', directory], { stdio: 'ignore' })
-    t.teardown(() => { execFileSync('umount', ['--lazy', directory]) })
-    return true
-  } catch {
-    return false
-  }
-}
-
-t.test('what has no room is 503, leaves nothing, and comes once there is room', { skip: mounted() ? false : 'no disk can be mounted' }, async t => {
+t.test('what has no room is 503, leaves nothing, and comes once there is room', { skip }, async t => {
   const { make, call, put } = await filesApp(t, {}, { directory })
   const large = Buffer.alloc(800_000, 'x')
   const first = await put(large)

@@ -1,4 +1,7 @@
+import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { Test } from 'tap'
 import { testApp } from './app.ts'
@@ -41,6 +44,19 @@ export async function filesApp (t: Test, env: Record<string, string> = {}, optio
       if (status !== 204) throw new Error(`${status} at the upload`)
       return id
     }
+  }
+}
+
+/** A disk of a megabyte, in memory. `skip`: why there is none, if this user may not mount one. */
+export async function smallDisk (t: Test): Promise<{ directory: string, skip: string | false }> {
+  const directory = join(await scratchDir(t), 'small')
+  await mkdir(directory)
+  try {
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', directory], { stdio: 'ignore' })
+    t.teardown(() => { execFileSync('umount', ['--lazy', directory]) })
+    return { directory, skip: false }
+  } catch {
+    return { directory, skip: 'no disk can be mounted' }
   }
 }
 

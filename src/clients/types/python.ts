@@ -16,8 +16,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypedDict, overload
 
 from ._json import Answer, RawJson
-from ._wanted import Asker as Asker, FailedWanted as FailedWanted, HowMany as HowMany, ListWanted as ListWanted
-from ._wanted import Until as Until
+from ._wanted import Asker as Asker, FailedWanted as FailedWanted, FileOrPath as FileOrPath, HowMany as HowMany
+from ._wanted import ListWanted as ListWanted, Until as Until
 `
 
 /**
@@ -104,6 +104,8 @@ function pythonType (shapes: Map<string, PythonClass>, owner: string, member: st
   const values = listedValues(schema)
   if (values !== undefined) return literal(values)
   if (Array.isArray(type)) return alternatives(type.map(type => type === 'null' ? { type } : { ...schema, type }), of)
+  // A schedule takes these too, and the service refuses paths there.
+  if (type === 'array' && isGiven && member === 'files') return 'Sequence[FileOrPath]'
   if (type === 'array') {
     const inner = mergedSchema([items!])
     const name = ['items', 'results'].includes(member) ? itemsOf[owner] : undefined

@@ -291,6 +291,15 @@ export function redirectOf (status: number, headers: Headers): string | undefine
   return `a redirect${to ? ` to ${JSON.stringify(to)}` : ''}, which isn’t followed: give the address that it leads to`
 }
 
+/** An operation's Idempotency-Key: the caller's, or a new one. */
+export function keyOf ({ idempotencyKey }: CallOptions, maxLength = 128): string {
+  if (idempotencyKey === undefined) return crypto.randomUUID()
+  if (!/^[!-~]+$/.test(idempotencyKey) || idempotencyKey.length > maxLength) {
+    throw new TypeError(`an idempotencyKey must be 1 to ${maxLength} visible ASCII characters`)
+  }
+  return idempotencyKey
+}
+
 /** The path of an operation on a handoff or an inbox. */
 export function pathOf (what: string, name: string): string {
   return `/api/${what}/${encodeURIComponent(name)}`

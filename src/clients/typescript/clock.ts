@@ -86,7 +86,7 @@ function newListeners (): Listeners {
 }
 
 /** Statuses that refuse an output, rather than its being reported. */
-export const refusedOutput = new Set([400, 413, 422])
+const refusedOutput = new Set([400, 413, 422])
 /**
  * How often something else may answer in the service's place, with a page that says nothing of its coming back: for
  * about ten seconds.
@@ -123,6 +123,11 @@ export async function insist<T> (
  * Not the service's answer, and nothing that is known to pass: a gateway without a route to it, or one that lets this
  * never through.
  */
-export function isForeign ({ code, status = 0, retryable }: HandoffError): boolean {
+function isForeign ({ code, status = 0, retryable }: HandoffError): boolean {
   return code === 'connection_failed' && !retryable && !refusedOutput.has(status)
+}
+
+/** Is it the output, or a file of it, that isn't taken? Then the handoff fails, since it can't be done with that. */
+export function isOfOutput (error: HandoffError): boolean {
+  return refusedOutput.has(error.status ?? 0) || error.code === 'file_missing' || isForeign(error)
 }

@@ -1,11 +1,13 @@
 import type * as api from './api.ts'
-import { call, pathOf } from './call.ts'
+import { call, keyOf, pathOf } from './call.ts'
 import type { CallOptions } from './call.ts'
+import { download } from './download.ts'
 import { HandoffError } from './errors.ts'
 import { encode } from './json.ts'
 import type { WithText } from './json.ts'
 import type { Settings } from './settings.ts'
-import { sha256Of, fileParts, piecesOf, transfer } from './transfer.ts'
+import { sha256Of, fileParts, transfer } from './transfer.ts'
+import type { FileOrPath } from './types.ts'
 
 export type FileInfo = WithText<api.GetFileAnswer>
 
@@ -13,7 +15,7 @@ export type FileInfo = WithText<api.GetFileAnswer>
 export interface UploadedFile { name: string, uri: string, media_type?: string, bytes: number, sha256: string }
 
 export interface PutOptions extends CallOptions {
-  /** What it is called; by default the last part of its path. Bytes need one. */
+  /** What it is called; by default the last part of its path, or the name of a File. Other bytes need one. */
   name?: string | undefined
   mediaType?: string | undefined
 }
@@ -27,7 +29,8 @@ export class Files {
   }
 
   /**
-   * Uploads a file, as it streams from the disk; the service holds it to its length and digest.
+   * Uploads a file, as it streams from the disk; the service holds it to its length and digest. With the same
+   * `idempotencyKey` again it sends no bytes that are there.
    * @param file its path, or its bytes
    */
   async put (
@@ -35,24 +38,25 @@ export class Files {
   ): Promise<UploadedFile> {
     const isPath = typeof file === 'string' || file instanceof URL
     const body = isPath
-      ? await fileParts().openAsBlob(file)
+      ? await blobOf(file)
       : file instanceof Blob ? file : new Blob([file as Uint8Array<ArrayBuffer>])
-    const called = name ?? (isPath ? lastPart(file) : undefined)
+    const called = name ?? (isPath ? lastPart(file) : (file as { name?: string }).name)
     if (called === undefined) throw new TypeError('bytes need a name')
     const sha256 = await sha256Of(body)
     const more = mediaType !== undefined && { media_type: mediaType }
     const given = encode({ name: called, bytes: body.size, sha256, ...more })
-    const key = options.idempotencyKey ?? crypto.randomUUID()
     const { file_id: id, uri, upload } = await call<api.MakeFileAnswer>(
-      this.#settings, { method: 'POST', path: '/api/files', body: given, key }, options
+      this.#settings, { method: 'POST', path: '/api/files', body: given, key: keyOf(options) }, options
     )
-    const sent = { method: upload.method, url: upload.url, headers: upload.headers, body }
-    try {
-      await transfer(this.#settings, sent, options, async answer => { await answer.arrayBuffer() })
-    } catch (error) {
-      // A store that writes an object once says so when the answer to an earlier attempt was lost.
-      const { state } = await this.info(id, options).catch(() => ({ state: undefined }))
-      if (state !== 'whole') throw error
+    const isThere = async () => (await this.info(id, options)).state === 'whole'
+    if (options.idempotencyKey === undefined || !await isThere()) {
+      const sent = { method: upload.method, url: upload.url, headers: upload.headers, body }
+      try {
+        await transfer(this.#settings, sent, options, async answer => { await answer.arrayBuffer() })
+      } catch (error) {
+        // A store that writes an object once says so when the answer to an earlier attempt was lost.
+        if (!await isThere().catch(() => false)) throw error
+      }
     }
     return { name: called, uri, ...more, bytes: body.size, sha256 }
   }
@@ -71,29 +75,7 @@ export class Files {
     if (info.url === null) {
       throw new HandoffError('file_missing', { detail: 'Its bytes are not there yet.', retryable: false })
     }
-    const { createHash, promises: { open, rename, rm } } = fileParts()
-    const temporary = `${path}.${crypto.randomUUID()}.part`
-    try {
-      await transfer(this.#settings, { method: 'GET', url: info.url }, options, async answer => {
-        const handle = await open(temporary, 'w')
-        try {
-          const hash = createHash('sha256')
-          let bytes = 0
-          for await (const some of piecesOf(answer.body!)) {
-            hash.update(some)
-            bytes += some.length
-            for (let at = 0; at < some.length;) at += (await handle.write(some, at)).bytesWritten
-          }
-          const isRight = bytes === info.bytes && hash.digest('hex') === info.sha256
-          if (!isRight) throw new Error('other bytes came than were put')
-        } finally {
-          await handle.close()
-        }
-      })
-      await rename(temporary, path)
-    } finally {
-      await rm(temporary, { force: true })
-    }
+    await download(this.#settings, { url: info.url, path, bytes: info.bytes, sha256: info.sha256 }, options)
     return info
   }
 
@@ -103,6 +85,37 @@ export class Files {
     const again = ({ code }: { code: string }) => code === 'not_found' ? {} : undefined
     await call(this.#settings, { method: 'DELETE', path: pathOf('files', fileIdOf(file)), again }, options)
   }
+}
+
+/** A body whose files are what the API takes. */
+type Uploaded<T> = T extends { files?: readonly FileOrPath[] | undefined }
+  ? Omit<T, 'files'> & { files: ReadonlyArray<Exclude<FileOrPath, string | URL | File>> }
+  : T
+
+/**
+ * Uploads those files of a body that are given by their paths, one after the other. Where the caller repeats a call, by
+ * its key, each upload is the one that it was before: its key is made of that key and its place.
+ */
+export async function withUploads<T extends object> (
+  files: Files, body: T, { idempotencyKey: key, signal, retryFor, attemptTimeout }: CallOptions
+): Promise<Uploaded<T>> {
+  const { files: given } = body as { files?: readonly FileOrPath[] }
+  if (!Array.isArray(given)) return body as Uploaded<T>
+  const digest = key === undefined ? undefined : await sha256Of(new Blob([key]))
+  const sent = []
+  for (const [place, file] of (given as readonly FileOrPath[]).entries()) {
+    const isPath = typeof file === 'string' || file instanceof URL || file instanceof Blob
+    const idempotencyKey = digest === undefined ? undefined : `file-${place}-${digest}`
+    sent.push(isPath ? await files.put(file, { idempotencyKey, signal, retryFor, attemptTimeout }) : file)
+  }
+  return { ...body, files: sent } as unknown as Uploaded<T>
+}
+
+/** @throws with the path, which the runtime leaves out where it opens a file so */
+async function blobOf (path: string | URL): Promise<Blob> {
+  const { openAsBlob, promises: { stat } } = fileParts()
+  if (!(await stat(path)).isFile()) throw new TypeError(`${String(path)} is no file`)
+  return await openAsBlob(path)
 }
 
 /** A file's name, of its path. */

@@ -1,5 +1,7 @@
 import { call, labelsText, pathOf, queryOf } from './call.ts'
 import type { CallOptions } from './call.ts'
+import { withUploads } from './files.ts'
+import type { Files } from './files.ts'
 import { elementTexts, encode, memberText, withText } from './json.ts'
 import type { Settings } from './settings.ts'
 import { withAttempt } from './types.ts'
@@ -217,10 +219,16 @@ const keyed = new Set(['pass', 'catch', 'done', 'fail', 'decline'])
 
 /** @param key the prefix of the operations' keys */
 export async function batch (
-  settings: Settings, operations: readonly BatchOperation[], key: string, options: CallOptions
+  settings: Settings, files: Files, operations: readonly BatchOperation[], key: string, options: CallOptions
 ): Promise<BatchResults> {
-  const named = operations.map((one, index) =>
-    keyed.has(one.op) ? { ...one, idempotency_key: one.idempotency_key ?? `${key}-${index}` } : one)
+  const named: BatchOperation[] = []
+  for (const [index, one] of operations.entries()) {
+    const own = one.idempotency_key ?? `${key}-${index}`
+    const isGiven = one.idempotency_key != null || options.idempotencyKey !== undefined
+    const given = { ...options, idempotencyKey: isGiven ? own : undefined }
+    const body = one.body && await withUploads(files, one.body, given)
+    named.push(keyed.has(one.op) ? { ...one, ...body != null && { body }, idempotency_key: own } : one)
+  }
   const answer = await call<BatchResults>(
     settings, { method: 'POST', path: '/api/batch', body: encode({ operations: named }) }, options
   )

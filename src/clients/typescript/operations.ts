@@ -1,10 +1,10 @@
 import { ask, asked, batch, readAsks, purge, readList, readRuns, readWholeList, redrive, readMany } from './lists.ts'
 import type { AskWanted, AsksWanted, FailedWanted, ListWanted, PurgeWanted, RunsWanted, WaitWanted } from './lists.ts'
-import { call, labelsText, pathOf, queryOf } from './call.ts'
+import { call, keyOf, labelsText, pathOf, queryOf } from './call.ts'
 import type { CallOptions, Problem } from './call.ts'
 import { readEvents } from './events.ts'
 import type { EventsOptions } from './events.ts'
-import { Files } from './files.ts'
+import { Files, withUploads } from './files.ts'
 import { Schedules } from './schedules.ts'
 import { elementTexts, encode, withText } from './json.ts'
 import type { WithText } from './json.ts'
@@ -13,9 +13,9 @@ import type { ClientOptions, Settings } from './settings.ts'
 import { withAttempt, failureOf } from './types.ts'
 import type {
   Answered, ApprovalDetails, ApprovalList, Approved, AskList, Asked, BatchOperation, BatchResults, Cancelled,
-  DecisionList, Declined, Done, EventsReset, Everything, Failed, Failure, GroupList, Handoff, HandoffEvent, HandoffList,
-  Heartbeat, Inbox, InboxList, InboxSettings, JsonObject, Labels, ListedHandoff, ManySettled, PassBody, Passed,
-  Progress, Purged, Question, Redriven, Reissued, Rejected, RunList, Status, Whoami, Workers
+  DecisionList, Declined, Done, EventsReset, Everything, Failed, Failure, FileOrPath, GroupList, Handoff, HandoffEvent,
+  HandoffList, Heartbeat, Inbox, InboxList, InboxSettings, JsonObject, Labels, ListedHandoff, ManySettled, PassBody,
+  Passed, Progress, Purged, Question, Redriven, Reissued, Rejected, RunList, Status, Whoami, Workers
 } from './types.ts'
 
 interface StatusWanted {
@@ -50,9 +50,10 @@ export class Operations {
     this.files = new Files(this.#settings)
   }
 
-  /** Passes a task. */
+  /** Passes a task. Its `files` may be paths: the client uploads these first. */
   async pass (body: PassBody, options: CallOptions = {}): Promise<Passed> {
-    return await this.#post('/api/pass', body, options, keyOf(options))
+    const key = keyOf(options)
+    return await this.#post('/api/pass', await withUploads(this.files, body, options), options, key)
   }
 
   /**
@@ -81,8 +82,15 @@ export class Operations {
     return withText(items, text)
   }
 
-  async done (id: string, output?: JsonObject | null, options: CallOptions = {}): Promise<Done> {
-    return await this.#post(pathOf('done', id), { output }, options, keyOf(options))
+  /** Reports that the work is done. Its `files` may be paths, as those of `pass`. */
+  async done (
+    id: string, output?: JsonObject | null,
+    { files, ...options }: { files?: readonly FileOrPath[] | undefined } & CallOptions = {}
+  ): Promise<Done> {
+    const key = keyOf(options)
+    return await this.#post(
+      pathOf('done', id), await withUploads(this.files, { output, files }, options), options, key
+    )
   }
 
   /** Reports that the work failed. With `retry: false` there is no further attempt. */
@@ -290,7 +298,7 @@ export class Operations {
    * characters at most here: each operation’s key is this one with -0 to -99 behind it.
    */
   async batch (operations: readonly BatchOperation[], options: CallOptions = {}): Promise<BatchResults> {
-    return await batch(this.#settings, operations, keyOf(options, 125), options)
+    return await batch(this.#settings, this.files, operations, keyOf(options, 125), options)
   }
 
   #post<T extends object> (path: string, body: object, options: CallOptions, key?: string, wait?: number) {
@@ -302,14 +310,6 @@ export class Operations {
 function errorOf (error: Failure): Exclude<Failure, string> {
   if (typeof error === 'string') return { message: error }
   return error instanceof Error ? { ...failureOf(error), data: (error as { data?: JsonObject }).data ?? null } : error
-}
-
-function keyOf ({ idempotencyKey }: CallOptions, maxLength = 128): string {
-  if (idempotencyKey === undefined) return crypto.randomUUID()
-  if (!/^[!-~]+$/.test(idempotencyKey) || idempotencyKey.length > maxLength) {
-    throw new TypeError(`an idempotencyKey must be 1 to ${maxLength} visible ASCII characters`)
-  }
-  return idempotencyKey
 }
 
 export interface ApprovalsWanted {

@@ -13,12 +13,14 @@ interface BuiltinModules {
     readFileSync: (path: string, encoding: 'utf8') => string
     openAsBlob: (path: string | URL) => Promise<Blob>
     promises: {
+      stat: (path: string | URL) => Promise<{ isFile: () => boolean }>
       open: (path: string, flags: 'w') => Promise<WritableFile>
       rename: (from: string, to: string) => Promise<void>
       rm: (path: string, options: { force: true }) => Promise<void>
     }
   }
   'node:crypto': { createHash: (algorithm: 'sha256') => RunningHash }
+  'node:path': { dirname: (path: string) => string, join: (...parts: string[]) => string }
 }
 
 interface WritableFile {
@@ -28,8 +30,8 @@ interface WritableFile {
 
 interface RunningHash { update: (bytes: Uint8Array) => unknown, digest: (encoding: 'hex') => string }
 
-/** What reads, writes and digests files. */
-export type FileBuiltins = BuiltinModules['node:fs'] & BuiltinModules['node:crypto']
+/** What finds, reads, writes and digests files. */
+export type FileBuiltins = BuiltinModules['node:fs'] & BuiltinModules['node:crypto'] & BuiltinModules['node:path']
 
 function runtimeProcess (): RuntimeProcess {
   return (globalThis as { process?: RuntimeProcess }).process ?? {}

@@ -7,7 +7,8 @@ import type { Settings } from './settings.ts'
 import type { PassBody, Passed } from './types.ts'
 
 /** What a schedule says; its members are the API's. */
-export type ScheduleBody = Omit<api.PutScheduleBody, 'handoff'> & { handoff: PassBody }
+export type ScheduleBody = Omit<api.PutScheduleBody, 'handoff'> &
+  { handoff: Omit<PassBody, 'files'> & Pick<api.PassBody, 'files'> }
 export type Schedule = WithText<api.GetScheduleAnswer>
 export type ScheduleList = WithText<api.ListSchedulesAnswer>
 export type ScheduleRuns = WithText<api.ListScheduleRunsAnswer>

@@ -15,15 +15,45 @@ const latest = 2 ** 31 - 1
 /** The statuses of a store that may go by. */
 const passingAtStore = new Set([408, 429, 500, 502, 503, 504])
 
-interface SentRequest { method: string, url: string, headers?: Record<string, string>, body?: Blob }
+/** How many redirects of a link are followed. */
+const maxRedirects = 5
 
-interface Limits { signal?: AbortSignal | undefined, retryFor?: number | undefined, silence?: number | undefined }
+interface SentRequest {
+  method: string
+  url: string
+  headers?: Record<string, string>
+  body?: Blob
+  /** Are redirects to https followed? A store makes none. */
+  isLink?: boolean
+}
+
+type StoreSettings = Pick<Settings, 'fetch' | 'retryFor'>
+
+/** Reads an answer's body. @param onBytes called when some of it came: how long it may be silent begins anew */
+type BodyReader<T> = (answer: Response, onBytes: () => void) => Promise<T>
+
+/** What this machine's own disk could not do is no fault of a store's, and goes to the caller as it is. */
+export class DiskFault extends Error {
+  override readonly cause: unknown
+
+  constructor (cause: unknown) {
+    super('')
+    this.cause = cause
+  }
+}
+
+export interface Limits {
+  signal?: AbortSignal | undefined
+  retryFor?: number | undefined
+  silence?: number | undefined
+}
 
 /** The part of the runtime that reads and writes files. @throws {TypeError} it has none */
 export function fileParts (): FileBuiltins {
   const [fs, crypto] = [builtinModule('node:fs'), builtinModule('node:crypto')]
-  if (fs === undefined || crypto === undefined) throw new TypeError('this runtime has no files: give bytes')
-  return { ...fs, ...crypto }
+  const path = builtinModule('node:path')
+  if (!fs || !crypto || !path) throw new TypeError('this runtime has no files: give bytes')
+  return { ...fs, ...crypto, ...path }
 }
 
 /** The SHA-256 of bytes, hex, which needn't be in memory together where the runtime can do that. */
@@ -36,17 +66,18 @@ export async function sha256Of (bytes: Blob): Promise<string> {
   return hash.digest('hex')
 }
 
-/** Sends a request to a store, again while it can't answer. @param take reads an answer's body, perhaps once more */
+/** Sends a request to a store, again while it can't answer. @param take perhaps called once more */
 export async function transfer<T> (
-  settings: Settings,
-  { method, url, headers = {}, body }: SentRequest,
+  settings: StoreSettings,
+  { method, url, headers = {}, body, isLink = false }: SentRequest,
   { signal, retryFor = settings.retryFor, silence = storeSilence }: Limits,
-  take: (answer: Response) => Promise<T>
+  take: BodyReader<T>
 ): Promise<T> {
   const began = performance.now()
   // The runtime sends the length of what it has, and browsers allow no other.
   const { 'content-length': _, ...others } = headers
-  const init = { method, headers: others, ...body !== undefined && { body } }
+  const redirect = isLink ? 'manual' as const : 'error' as const
+  const init = { method, headers: others, redirect, ...body !== undefined && { body } }
   const patience = Math.min(silence + (body?.size ?? 0) / slowest, latest)
   for (let round = 0; ; round++) {
     try {
@@ -61,17 +92,27 @@ export async function transfer<T> (
 }
 
 async function sendOnce<T> (
-  settings: Settings, url: string, init: RequestInit, patience: number, signal: AbortSignal | undefined,
-  take: (answer: Response) => Promise<T>
+  { fetch }: StoreSettings, url: string, init: RequestInit, patience: number, signal: AbortSignal | undefined,
+  take: BodyReader<T>
 ): Promise<T> {
   if (isAborted(signal)) throw abortedBy(signal!)
   const ending = new AbortController()
   const forget = signal && onAbort(signal, () => ending.abort())
-  const timer = setTimeout(() => ending.abort(), patience)
-  try {
-    const answer = await settings.fetch(url, { ...init, signal: ending.signal, redirect: 'error' })
+  const end = () => ending.abort()
+  let timer = setTimeout(end, patience)
+  const onBytes = () => {
     clearTimeout(timer)
-    if (answer.ok) return await take(answer)
+    timer = setTimeout(end, patience)
+  }
+  try {
+    let answer = await fetch(url, { ...init, signal: ending.signal })
+    for (let count = 0; init.redirect === 'manual' && isRedirect(answer); count++) {
+      url = redirectTarget(answer, url, count)
+      await answer.body?.cancel()
+      answer = await fetch(url, { ...init, signal: ending.signal })
+    }
+    onBytes()
+    if (answer.ok) return await take(answer, onBytes)
     await answer.body?.cancel()
     throw new HandoffError('connection_failed', {
       detail: `The store of files answered ${answer.status}.`,
@@ -82,6 +123,7 @@ async function sendOnce<T> (
   } catch (cause) {
     if (isAborted(signal)) throw abortedBy(signal!)
     if (cause instanceof HandoffError) throw cause
+    if (cause instanceof DiskFault) throw cause.cause
     throw new HandoffError('connection_failed', {
       detail: 'The store of files did not answer, or broke off.', retryable: true, cause
     })
@@ -89,6 +131,21 @@ async function sendOnce<T> (
     clearTimeout(timer)
     forget?.()
   }
+}
+
+function isRedirect ({ status, headers }: Response): boolean {
+  return status >= 300 && status < 400 && status !== 304 && headers.has('location')
+}
+
+/** Where a link's redirect leads. @throws {HandoffError} it is not followed */
+function redirectTarget ({ headers }: Response, from: string, count: number): string {
+  const to = headers.get('location')!
+  const url = URL.canParse(to, from) ? new URL(to, from) : undefined
+  if (url?.protocol === 'https:' && count < maxRedirects) return url.href
+  throw new HandoffError('connection_failed', {
+    detail: count < maxRedirects ? 'It redirects to what is no https URL.' : 'It redirects too often.',
+    retryable: false
+  })
 }
 
 /** Asked anew each time: it changes meanwhile. */

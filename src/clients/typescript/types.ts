@@ -9,8 +9,15 @@ type Replace<T, R> = Omit<T, keyof R> & R
 /** Labels by their names. */
 export type Labels = Readonly<Record<string, string>>
 
+/**
+ * A file of a pass or a done: what the API takes (`files.put` returns that), or a path, a file: URL or a File, which
+ * the client uploads first.
+ */
+export type FileOrPath = NonNullable<api.PassBody['files']>[number] | string | URL | File
+
 /** The body of a pass; its members are the API's. */
 export type PassBody = Replace<api.PassBody, {
+  files?: readonly FileOrPath[]
   output?: JsonObject | null
   context?: JsonObject | null
   result_schema?: JsonObject | null

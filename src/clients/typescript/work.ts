@@ -1,14 +1,15 @@
 import type { AskWanted } from './lists.ts'
 import type { CallOptions } from './call.ts'
-import { insist, isForeign, maxWait, moment, onAbort, pause, refusedOutput, since } from './clock.ts'
+import { insist, isOfOutput, maxWait, moment, onAbort, pause, since } from './clock.ts'
 import type { Moment } from './clock.ts'
 import { HandoffError, isHandoffError } from './errors.ts'
+import { withUploads } from './files.ts'
 import { RawJson, encode } from './json.ts'
 import type { WithText } from './json.ts'
 import type { CatchNextOptions, Operations, WithCheckpoint } from './operations.ts'
 import { ownWorkerName } from './runtime.ts'
 import { failureOf } from './types.ts'
-import type { Failure, Handoff, Heartbeat, JsonObject, Progress, Question } from './types.ts'
+import type { Failure, FileOrPath, Handoff, Heartbeat, JsonObject, Progress, Question } from './types.ts'
 
 export interface WorkContext {
   /** Aborted when the handoff is no longer this worker's: it was cancelled by force, or its time is over. */
@@ -27,6 +28,8 @@ export interface WorkContext {
    * rest. It rejects with `expired` if no answer came in time, and with `withdrawn` if the work has ended meanwhile.
    */
   ask: (question: string, options?: QuestionOptions) => Promise<Record<string, unknown>>
+  /** Uploads a file now, by its path, and sends it with the result. What `files` of done take otherwise will do too. */
+  attach: (file: FileOrPath) => Promise<void>
 }
 
 export interface QuestionOptions extends AskWanted, Pick<CallOptions, 'idempotencyKey'> {}
@@ -171,7 +174,8 @@ function outcomeOf (handler: Handler, handoff: Handoff, lease: Lease): Promise<H
       signal: lease.signal,
       heartbeat: options => lease.heartbeat(options),
       checkpoint: checkpoint => lease.heartbeat({ checkpoint }),
-      ask: (question, options) => lease.ask(question, options)
+      ask: (question, options) => lease.ask(question, options),
+      attach: file => lease.attach(file)
     }
     const run = async () => await handler(handoff, context)
     run().then(output => settle({ output }), (error: unknown) => settle({ error }))
@@ -194,6 +198,8 @@ const checkInterval = 10_000
  * is lost: when the service says so, or when no heartbeat got through in time by the local clock.
  */
 export class Lease {
+  /** What goes with the result. */
+  readonly files: FileOrPath[] = []
   readonly #client: Operations
   readonly #id: string
   readonly #worker: string | undefined
@@ -286,6 +292,12 @@ export class Lease {
     }
   }
 
+  async attach (file: FileOrPath): Promise<void> {
+    const { signal } = this.#own
+    const { files } = await withUploads(this.#client.files, { files: [file] }, { signal, retryFor: reportedFor })
+    this.files.push(...files)
+  }
+
   /** Stops the heartbeats. */
   close (): void {
     clearInterval(this.#timer)
@@ -367,10 +379,11 @@ async function report (
   }
   const once = options()
   try {
-    await say(() => client.done(id, sayable(outcome.output), once))
+    const files = lease.files.length === 0 ? undefined : lease.files
+    await say(() => client.done(id, sayable(outcome.output), { ...once, files }))
     return undefined
   } catch (error) {
-    if (isHandoffError(error) && !refusedOutput.has(error.status ?? 0) && !isForeign(error)) throw error
+    if (isHandoffError(error) && !isOfOutput(error)) throw error
     await fail(failureOf(error))
     return { error }
   }

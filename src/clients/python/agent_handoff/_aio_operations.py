@@ -85,9 +85,12 @@ class AsyncOperations:
             else _undo.give_back(self._client, found),
         )
 
-    async def done(self, id: str, output: JsonObject | None = None, **options: Unpack[CallOptions]) -> t.Done:
+    async def done(
+        self, id: str, output: JsonObject | None = None, *, files: Sequence[t.FileOrPath] | None = None,
+        **options: Unpack[CallOptions],
+    ) -> t.Done:
         """Reports that the work is done; its passer reads ``output`` as ``result``."""
-        return await self._run(lambda: self._client.done(id, output, **options))
+        return await self._run(lambda: self._client.done(id, output, files=files, **options))
 
     async def fail(
         self, id: str, message: str | BaseException, *, code: str | None = None, data: JsonObject | None = None,

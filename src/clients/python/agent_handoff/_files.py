@@ -9,7 +9,7 @@ import os
 import urllib.error
 import urllib.request
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import IO, TYPE_CHECKING, Any, TypedDict, cast
 
 from ._call import CallOptions, Request, Settings, call, key_of, path_of
@@ -55,7 +55,8 @@ class Files:
     ) -> UploadedFile:
         """Uploads a file, as it streams from the disk; ``file`` is its path, or its bytes.
 
-        ``name`` is by default the last part of the path; bytes need one.
+        ``name`` is by default the last part of the path; bytes need one. With the same ``idempotency_key`` again it
+        sends no bytes that are there.
         """
         called = os.path.basename(os.fspath(file)) if name is None and not isinstance(file, bytes) else name
         if called is None:
@@ -73,12 +74,16 @@ class Files:
                 body.seek(0)
                 self._open(upload["url"], lambda answer: answer.read(), upload["method"], upload["headers"], body)
 
-            try:
-                self._insist(send, options)
-            except HandoffError:
-                # A store that writes an object once says so when the answer to an earlier attempt was lost.
-                if self.info(made["file_id"])["state"] != "whole":
-                    raise
+            def is_there() -> bool:
+                return self.info(made["file_id"], **options)["state"] == "whole"
+
+            if options.get("idempotency_key") is None or not is_there():
+                try:
+                    self._insist(send, options)
+                except HandoffError:
+                    # A store that writes an object once says so when the answer to an earlier attempt was lost.
+                    if not is_there():
+                        raise
         found = {"name": called, "uri": made["uri"], "media_type": media_type, "bytes": size, "sha256": digest}
         return cast("UploadedFile", {key: value for key, value in found.items() if value is not None})
 
@@ -92,11 +97,12 @@ class Files:
         url = info["url"]
         if url is None:
             raise HandoffError("file_missing", detail="Its bytes are not there yet.")
-        temporary = f"{os.fspath(path)}.{uuid.uuid4()}.part"
+        # Its own name may be as long as a name can be.
+        temporary = os.path.join(os.path.dirname(os.fspath(path)), f"{uuid.uuid4()}.part")
 
         def take(answer: IO[bytes]) -> None:
-            with open(temporary, "wb") as target:
-                digest, size = _digest_of(answer, target)
+            with open(temporary, "wb", buffering=0) as target:
+                digest, size = _digest_of(answer, lambda piece: _write(piece, target))
             if (digest, size) != (info["sha256"], info["bytes"]):
                 raise HandoffError("connection_failed", detail="Other bytes came than were put.", retryable=True)
 
@@ -152,8 +158,10 @@ class Files:
                 detail=f"The store of files answered {error.code}.",
                 retry_after=float(wanted) if wanted.isdigit() else None,
             ) from None
+        except _DiskFault as fault:
+            raise fault.error from None
         except (urllib.error.URLError, http.client.HTTPException, OSError) as error:
-            # A disk of this machine that is full, or a folder that isn't there, is no fault of the store's.
+            # Nor is a folder that isn't there a fault of the store's.
             if isinstance(error, OSError) and error.filename is not None:
                 raise
             raise HandoffError(
@@ -166,14 +174,51 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
         return None
 
 
-def _digest_of(source: IO[bytes], target: IO[bytes] | None = None) -> tuple[str, int]:
-    """The SHA-256 and the length of what it reads, which it writes to ``target``."""
+def with_uploads(files: Files, body: Mapping[str, Any], options: CallOptions) -> Mapping[str, Any]:
+    """A body whose files are what the API takes: it uploads those that are given by their paths, one after the other.
+
+    Where the caller repeats a call, by its key, each upload is the one that it was before: its key is made of that key
+    and its place.
+    """
+    given = body.get("files") if isinstance(body, Mapping) else None
+    if given is None or isinstance(given, (str, os.PathLike)):
+        return body
+    key = options.get("idempotency_key")
+    digest = None if key is None else hashlib.sha256(key.encode()).hexdigest()
+
+    def sent(place: int, file: t.FileOrPath) -> Mapping[str, Any]:
+        if not isinstance(file, (str, os.PathLike)):
+            return file
+        own: CallOptions = {**options, "idempotency_key": None if digest is None else f"file-{place}-{digest}"}
+        return cast("Mapping[str, Any]", files.put(file, **own))
+
+    return {**body, "files": [sent(place, file) for place, file in enumerate(given)]}
+
+
+class _DiskFault(Exception):
+    """What this machine's own disk could not do is no fault of a store's, and goes to the caller as it is."""
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+def _write(piece: bytes, target: io.FileIO) -> None:
+    left = memoryview(piece)
+    try:
+        while left:
+            left = left[target.write(left):]
+    except OSError as error:
+        raise _DiskFault(error) from None
+
+
+def _digest_of(source: IO[bytes], take: Callable[[bytes], object] = lambda piece: None) -> tuple[str, int]:
+    """The SHA-256 and the length of what it reads, piece by piece."""
     digest, size = hashlib.sha256(), 0
     while piece := source.read(_PIECE):
         digest.update(piece)
         size += len(piece)
-        if target is not None:
-            target.write(piece)
+        take(piece)
     return digest.hexdigest(), size
 
 

@@ -11,7 +11,7 @@ from .errors import HandoffError
 T = TypeVar("T")
 
 #: Statuses that refuse an output, rather than its being reported.
-REFUSED_OUTPUT = frozenset((400, 413, 422))
+_REFUSED_OUTPUT = frozenset((400, 413, 422))
 
 #: How often something else may answer in the service's place, with a page that says nothing of its coming back: for
 #: about ten seconds.
@@ -30,7 +30,7 @@ def insist(
             return send()
         except HandoffError as error:
             may_pass = error.retryable or (error.status or 0) >= 500
-            if not may_pass and is_foreign(error) and foreign < _MAX_FOREIGN:
+            if not may_pass and _is_foreign(error) and foreign < _MAX_FOREIGN:
                 foreign += 1
                 may_pass = True
             if not may_pass or not goes_on():
@@ -41,6 +41,11 @@ def insist(
         attempt += 1
 
 
-def is_foreign(error: HandoffError) -> bool:
+def _is_foreign(error: HandoffError) -> bool:
     """Not the service's answer, and nothing that is known to pass: a gateway without a route to it, for instance."""
-    return error.code == "connection_failed" and not error.retryable and error.status not in REFUSED_OUTPUT
+    return error.code == "connection_failed" and not error.retryable and error.status not in _REFUSED_OUTPUT
+
+
+def is_of_output(error: HandoffError) -> bool:
+    """Whether the output, or a file of it, isn't taken: then the handoff fails, since it can't be done with that."""
+    return error.status in _REFUSED_OUTPUT or error.code == "file_missing" or _is_foreign(error)

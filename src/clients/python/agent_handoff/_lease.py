@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, cast
 
+from ._files import with_uploads
 from ._scope import Scope, now
 from .errors import HandoffError
 
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 #: How often, in seconds, a handoff without heartbeats is asked after: its passer may take it back, and its work's time
 #: may be over.
 _CHECK = 10.0
+#: For how long each call that reports asks again, in seconds: a worker that ends makes one, and a result is worth more
+#: than its haste.
+REPORTED_FOR = 30.0
 
 
 class Cancelled(threading.Event):
@@ -58,6 +62,8 @@ class Lease:
         self.reason: HandoffError | None = None
         #: What runs for it ends with it.
         self.scope = Scope()
+        #: What goes with the result.
+        self.files: list[Mapping[str, Any]] = []
         #: How often to look, in seconds.
         self.step = min(1.0, self._regular / 4)
 
@@ -126,6 +132,10 @@ class Lease:
         except HandoffError as error:
             raise self._reason(error) from None
 
+    def attach(self, file: t.FileOrPath) -> None:
+        sent = with_uploads(self._client.files, {"files": [file]}, {"retry_for": REPORTED_FOR})
+        self.files.extend(sent["files"])
+
     def run(self, call: Callable[[], Any]) -> Any:
         """A call that ends with the lease."""
         with Scope(None, self.scope).active():
@@ -187,6 +197,13 @@ class Context:
         what: dict[str, Any] = {"of": of, "details": details, "schema": schema, "expires_in": expires_in}
         what["idempotency_key"] = idempotency_key
         return cast("dict[str, Any]", self._lease.run(lambda: self._lease.ask(question, **what)))
+
+    def attach(self, file: t.FileOrPath) -> None:
+        """Uploads a file now, by its path, and sends it with the result. A dict that ``files`` of done take will do too.
+
+        >>> context.attach("rows.csv")
+        """
+        self._lease.run(lambda: self._lease.attach(file))
 
 
 def _time_of(text: str | None) -> float:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast, overload
 
 from . import _undo
 from ._call import CallOptions, Request, Settings, call, key_of, labels_text, path_of, query_of
-from ._files import Files
+from ._files import Files, with_uploads
 from ._json import Answer, Answers, RawJson, counted, encode, member_text, present, with_texts
 from ._key import KeyFile, KeySource, authorization_of
 from ._schedules import Schedules
@@ -82,6 +82,7 @@ class Operations:
         """Passes a task. The members are the API's: ``to``, ``output``, ``context``, ``max_attempts`` and so on.
 
         With an inbox of ``define_inbox`` as ``to``, its output is checked first, and the service checks the result.
+        ``files`` may be paths: the client uploads these first.
 
         >>> client.pass_("Count the rows.", to="counter", context={"file": "a.csv"})["handoff_id"]
         """
@@ -90,8 +91,9 @@ class Operations:
         }
         to = members.get("to")
         sent = to._members(members) if isinstance(to, InboxDefinition) else members
-        body = {"task": task, **present(**sent)}
-        return cast("t.Passed", self._post("/api/pass", body, options, key=key_of(options)))
+        key = key_of(options)
+        body = with_uploads(self.files, {"task": task, **present(**sent)}, options)
+        return cast("t.Passed", self._post("/api/pass", body, options, key=key))
 
     def catch(self, id: str, *, wait: float | None = None, **options: Unpack[CallOptions]) -> t.Handoff:
         """Catches a handoff by its id. ``wait`` waits for an approval, for what it comes after, and for a delay."""
@@ -119,9 +121,17 @@ class Operations:
         items = [counted(one) for one in with_texts(answer, "items")]
         return Answers(cast("builtins.list[t.Handoff]", items), answer.text)
 
-    def done(self, id: str, output: JsonObject | None = None, **options: Unpack[CallOptions]) -> t.Done:
-        """Reports that the work is done; its passer reads ``output`` as ``result``."""
-        return cast("t.Done", self._post(path_of("done", id), present(output=output), options, key=key_of(options)))
+    def done(
+        self, id: str, output: JsonObject | None = None, *, files: Sequence[t.FileOrPath] | None = None,
+        **options: Unpack[CallOptions],
+    ) -> t.Done:
+        """Reports that the work is done; its passer reads ``output`` as ``result``.
+
+        ``files`` may be paths: the client uploads these first.
+        """
+        key = key_of(options)
+        body = with_uploads(self.files, present(output=output, files=files), options)
+        return cast("t.Done", self._post(path_of("done", id), body, options, key=key))
 
     def fail(
         self, id: str, message: str | BaseException, *, code: str | None = None, data: JsonObject | None = None,
@@ -319,13 +329,19 @@ class Operations:
         """
         # Of 125 characters at most: each operation's key is this one with -0 to -99 behind it.
         key = key_of(options, 125)
-        named = [
-            {**one, "idempotency_key": one.get("idempotency_key") or f"{key}-{index}"}
-            if one.get("op") in _KEYED else dict(one)
-            for index, one in enumerate(operations)
-        ]
+
+        def named(index: int, one: Mapping[str, Any]) -> dict[str, Any]:
+            if one.get("op") not in _KEYED:
+                return dict(one)
+            own = one.get("idempotency_key") or f"{key}-{index}"
+            is_given = one.get("idempotency_key") or options.get("idempotency_key")
+            given: CallOptions = {**options, "idempotency_key": own if is_given else None}
+            body = with_uploads(self.files, one.get("body") or {}, given)
+            return {**one, **({"body": body} if "body" in one else {}), "idempotency_key": own}
+
+        sent = [named(index, one) for index, one in enumerate(operations)]
         with _undo.undone(lambda: _undo.undo_batch(self, operations, key)):
-            answer = self._post("/api/batch", {"operations": named}, options)
+            answer = self._post("/api/batch", {"operations": sent}, options)
         for result in with_texts(answer, "results"):
             result["body"] = Answer(result["body"], member_text(result.text, "body") or "")
         return cast("t.BatchResults", answer)

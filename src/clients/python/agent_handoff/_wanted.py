@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
-from typing import Literal, TypedDict
+from typing import Any, Literal, TypedDict
 
+#: A file of a pass or a done: what the API takes, which ``files.put`` returns, or a path, which is uploaded first.
+FileOrPath = Mapping[str, Any] | str | os.PathLike[str]
 #: Who is asked.
 Asker = Literal["person", "passer"]
 #: What is waited for.

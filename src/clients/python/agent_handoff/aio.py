@@ -79,6 +79,10 @@ class AsyncContext:
             question, of=of, details=details, schema=schema, expires_in=expires_in, idempotency_key=idempotency_key
         ))
 
+    async def attach(self, file: t.FileOrPath) -> None:
+        """Uploads a file now, by its path, and sends it with the result."""
+        await self._operations._run(lambda: self._context.attach(file))
+
 
 class AsyncClient(AsyncOperations):
     """A client of the Agent Handoff Service for asyncio. It belongs to no event loop.

@@ -14,9 +14,9 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ._insist import REFUSED_OUTPUT, insist, is_foreign
+from ._insist import insist, is_of_output
 from ._json import RawJson, encode
-from ._lease import Context, Lease
+from ._lease import REPORTED_FOR, Context, Lease
 from ._operations import failure_of
 from ._scope import MAX_WAIT, Scope, current, now, watch
 from ._wait import not_at_once
@@ -37,9 +37,6 @@ OnEnd = Callable[["t.Handoff", str], object]
 _MAX_ITEMS = 100
 #: How long a handler may go on after it lost its handoff, in seconds; then its place goes to another handoff.
 GRACE = 2.0
-#: For how long each call that reports asks again: a worker that ends makes one, and a result is worth more than its
-#: haste.
-_REPORTED_FOR = 30.0
 
 
 class Worker:
@@ -219,7 +216,7 @@ class Worker:
         """With one key for all its tries. If the service doesn't accept the output, the handoff fails: why it didn't."""
 
         def say(send: Callable[..., object]) -> None:
-            once = {"idempotency_key": str(uuid.uuid4()), "retry_for": _REPORTED_FOR, "worker": self._name}
+            once = {"idempotency_key": str(uuid.uuid4()), "retry_for": REPORTED_FOR, "worker": self._name}
             insist(lambda: send(**once), goes_on=lambda: not self._over.cancelled and not lease.is_lost())
 
         def fail(error: BaseException) -> None:
@@ -231,10 +228,10 @@ class Worker:
             return None
         try:
             encode(output)
-            say(lambda **once: self._client.done(id, output, **once))
+            say(lambda **once: self._client.done(id, output, files=lease.files or None, **once))
             return None
         except HandoffError as refused:
-            if refused.status not in REFUSED_OUTPUT and not is_foreign(refused):
+            if not is_of_output(refused):
                 raise
             fail(refused)
             return refused

@@ -80,7 +80,7 @@ function progressOf ({ progress: message, percent }: Options): { progress?: { me
     : { progress: given({ message, percent }, 'message', 'percent') }
 }
 
-function passBody (options: Options): PassBody {
+function passBody (options: Options): Omit<PassBody, 'files'> {
   const members = Object.entries(passOptions).map(([name, option]) => [name, options[keyOf(option)]])
   // As text, an object of it would move names like 1 to the front. It comes last, since the bytes decide whether a
   // retry is one, also by another version of the command.

@@ -1,4 +1,4 @@
-import type { HandoffClient, PassBody } from '../index.ts'
+import type { HandoffClient, ScheduleBody } from '../index.ts'
 import { ask, lines, oldest, listLines } from './ask.ts'
 import type { AskOptions } from './ask.ts'
 import { UsageError } from './output.ts'
@@ -24,7 +24,7 @@ const scheduleSteps = ['list', 'get', 'set', 'pause', 'resume', 'run', 'runs', '
 
 /** @param handoff what `set` passes @returns the exit status */
 export async function schedules (
-  options: StepOptions, step: string, name: string | undefined, handoff: PassBody
+  options: StepOptions, step: string, name: string | undefined, handoff: ScheduleBody['handoff']
 ): Promise<number> {
   if (!(scheduleSteps as readonly string[]).includes(step)) throw new UsageError(`schedules: ${step} is none of ${scheduleSteps.join(', ')}`)
   if (step === 'list') {
@@ -48,7 +48,7 @@ export async function schedules (
   return await ask(options, (client: HandoffClient) => client.schedules[taken](name), plainLines)
 }
 
-async function setSchedule (options: StepOptions, name: string, handoff: PassBody): Promise<number> {
+async function setSchedule (options: StepOptions, name: string, handoff: ScheduleBody['handoff']): Promise<number> {
   const { cron, every, timezone, overlap, catchUp, jitter, startsAt, endsAt, paused } = options
   if (handoff.task === undefined) throw new UsageError('schedules set: --task is missing')
   if ((cron === undefined) === (every === undefined)) throw new UsageError('schedules set: give --cron or --every')

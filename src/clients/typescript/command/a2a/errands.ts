@@ -1,4 +1,4 @@
-import { isForeign, refusedOutput } from '../../clock.ts'
+import { isOfOutput } from '../../clock.ts'
 import { isHandoffError } from '../../index.ts'
 import type { Handoff, WorkContext } from '../../index.ts'
 import { failureOf } from '../../types.ts'
@@ -62,6 +62,6 @@ export class Errands implements Doer {
 
 /** Why a result isn't taken. @throws what says nothing of it */
 function refusedResult (error: unknown): unknown {
-  if (isHandoffError(error) && !refusedOutput.has(error.status ?? 0) && !isForeign(error)) throw error
+  if (isHandoffError(error) && !isOfOutput(error)) throw error
   return error
 }
