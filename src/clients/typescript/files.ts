@@ -119,8 +119,8 @@ async function blobOf (path: string | URL): Promise<Blob> {
 }
 
 /** A file's name, of its path. */
-function lastPart (path: string | URL): string | undefined {
-  return (path instanceof URL ? decodeURIComponent(path.pathname) : path).split(/[/\\]/).at(-1)
+function lastPart (path: string | URL): string {
+  return fileParts().basename(path instanceof URL ? decodeURIComponent(path.pathname) : path)
 }
 
 function fileIdOf (file: string): string {

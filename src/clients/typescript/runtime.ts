@@ -20,7 +20,11 @@ interface BuiltinModules {
     }
   }
   'node:crypto': { createHash: (algorithm: 'sha256') => RunningHash }
-  'node:path': { dirname: (path: string) => string, join: (...parts: string[]) => string }
+  'node:path': {
+    basename: (path: string) => string
+    dirname: (path: string) => string
+    join: (...parts: string[]) => string
+  }
 }
 
 interface WritableFile {

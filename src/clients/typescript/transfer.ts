@@ -98,6 +98,7 @@ async function sendOnce<T> (
   if (isAborted(signal)) throw abortedBy(signal!)
   const ending = new AbortController()
   const forget = signal && onAbort(signal, () => ending.abort())
+  const place = init.redirect === 'manual' ? 'The link' : 'The store of files'
   const end = () => ending.abort()
   let timer = setTimeout(end, patience)
   const onBytes = () => {
@@ -115,7 +116,7 @@ async function sendOnce<T> (
     if (answer.ok) return await take(answer, onBytes)
     await answer.body?.cancel()
     throw new HandoffError('connection_failed', {
-      detail: `The store of files answered ${answer.status}.`,
+      detail: `${place} answered ${answer.status}.`,
       status: answer.status,
       retryable: passingAtStore.has(answer.status),
       retryAfter: Number(answer.headers.get('retry-after')) || undefined
@@ -125,7 +126,7 @@ async function sendOnce<T> (
     if (cause instanceof HandoffError) throw cause
     if (cause instanceof DiskFault) throw cause.cause
     throw new HandoffError('connection_failed', {
-      detail: 'The store of files did not answer, or broke off.', retryable: true, cause
+      detail: `${place} did not answer, or broke off.`, retryable: true, cause
     })
   } finally {
     clearTimeout(timer)

@@ -1,3 +1,4 @@
+import { accessSync, constants, statSync } from 'node:fs'
 import { rawJson } from '../index.ts'
 import type { PassBody } from '../index.ts'
 import { labelsText } from './common/names.ts'
@@ -17,12 +18,14 @@ const plain = ({ text }: { readonly text: string }) => lines(text)
 
 /** @returns the exit status */
 export const calls = {
-  pass: options => ask(options, client => client.pass(passBody(options), given(options, 'idempotencyKey')), plain),
+  pass: options => ask(options, client => client.pass(
+    { ...passBody(options), ...givenPaths(options) }, given(options, 'idempotencyKey')
+  ), plain),
   catch: async (options, id) => (await import('./catch.ts')).catchOne(options, id, given(options, 'wait')),
   next: async (options, inbox) => (await import('./catch.ts')).catchNext(
     options, inboxesOf(inbox), given(options, 'max', 'wait')
   ),
-  done: (options, id) => ask(options, client => client.done(id, options.output), plain),
+  done: (options, id) => ask(options, client => client.done(id, options.output, givenPaths(options)), plain),
   fail: (options, id) => ask(options, client => client.fail(
     id, given(options, 'message', 'code') as { message: string }, options.retry === false ? { retry: false } : {}
   ), plain),
@@ -78,6 +81,19 @@ function progressOf ({ progress: message, percent }: Options): { progress?: { me
   return message === undefined && percent === undefined
     ? {}
     : { progress: given({ message, percent }, 'message', 'percent') }
+}
+
+/** The paths that `--file` gives. @throws {UsageError} one can't be read: before anything is uploaded */
+function givenPaths ({ file: files }: Options): { files?: string[] } {
+  for (const path of files ?? []) {
+    try {
+      accessSync(path, constants.R_OK)
+      if (!statSync(path).isFile()) throw new Error('it is no file')
+    } catch (error) {
+      throw new UsageError(`--file: ${JSON.stringify(path)} can’t be sent: ${(error as Error).message}`)
+    }
+  }
+  return files === undefined ? {} : { files }
 }
 
 function passBody (options: Options): Omit<PassBody, 'files'> {

@@ -9,6 +9,8 @@ import type { Handoff, WorkContext } from '../index.ts'
 import { UsageError, utf8 } from './output.ts'
 import { environmentFor, programFolders } from './environment.ts'
 import type { Destination } from './environment.ts'
+import { FileFault, attachFiles, fetchFiles, makeFolders, removeFolders } from './work-files.ts'
+import type { Folders } from './work-files.ts'
 import { passOn } from './worker.ts'
 import type { Doer, Worker } from './worker.ts'
 
@@ -21,13 +23,17 @@ export class Commands implements Doer {
   readonly #args: readonly string[]
   readonly #worker: Worker
   readonly #access: Destination | undefined
+  readonly #fetchesLinks: boolean
   readonly #ending = new Set<Promise<void>>()
 
   /**
-   * @param access what the command may have of ours
+   * @param more.access what the command may have of ours
    * @throws {UsageError} there is no such command: before anything is caught, since every handoff would fail
    */
-  constructor ([command, ...args]: readonly string[], worker: Worker, access: Destination | undefined) {
+  constructor (
+    [command, ...args]: readonly string[], worker: Worker,
+    { access, fetchesLinks }: { access: Destination | undefined, fetchesLinks: boolean }
+  ) {
     if (command === undefined || !isThere(command)) {
       throw new UsageError(`there is no command ${JSON.stringify(command ?? '')} here`)
     }
@@ -35,29 +41,58 @@ export class Commands implements Doer {
     this.#args = args
     this.#worker = worker
     this.#access = access
+    this.#fetchesLinks = fetchesLinks
   }
 
   async untilEnded (): Promise<void> {
     await Promise.all(this.#ending)
   }
 
-  async carryOut (handoff: Handoff, { signal }: Pick<WorkContext, 'signal'>): Promise<object | undefined> {
-    const { status, output, message } = await this.#run(handoff, signal)
+  /** It may go on after its handoff was lost, until its command has ended and its folders are gone. */
+  async carryOut (handoff: Handoff, context: WorkContext): Promise<object | undefined> {
+    const folders = await makeFolders()
+    const working = this.#carryOut(handoff, context, folders).finally(async () => {
+      await removeFolders(folders).catch((error: unknown) => this.#worker.complain(error, handoff))
+    })
+    const ending = working.then(() => {}, () => {}).finally(() => this.#ending.delete(ending))
+    this.#ending.add(ending)
+    return await working
+  }
+
+  async #carryOut (
+    handoff: Handoff, { signal, attach }: WorkContext, folders: Folders
+  ): Promise<object | undefined> {
+    const { client } = this.#worker
+    const { handoff_id: id } = handoff
+    try {
+      await fetchFiles(handoff, folders.files, { client, signal, fetchesLinks: this.#fetchesLinks })
+    } catch (error) {
+      if (signal.aborted || !(error instanceof FileFault)) throw error
+      const { message, retryable } = error
+      this.#worker.explain(handoff, message)
+      if (retryable) throw error
+      await this.#worker.end(signal, once => client.fail(id, message, { ...once, retry: false }))
+      return undefined
+    }
+    const { status, output, message } = await this.#run(handoff, signal, folders)
     const text = utf8(output)
-    if (status === 0 && text !== undefined) return resultOf(text)
-    const why = status === 0
-      ? 'the command’s standard output is not UTF-8'
-      : message || `the command ended with ${status}`
+    const why = status !== 0
+      ? message || `the command ended with ${status}`
+      : text === undefined
+        ? 'the command’s standard output is not UTF-8'
+        : await attachFiles(folders.out, attach).then(() => undefined, (error: Error) => error.message)
+    if (why === undefined) return resultOf(text!)
     this.#worker.explain(handoff, why)
     if (status !== declines) throw new Error(why)
-    await this.#worker.end(signal, once => this.#worker.client.decline(handoff.handoff_id, why, once))
+    await this.#worker.end(signal, once => client.decline(id, why, once))
     return undefined
   }
 
-  async #run (handoff: Handoff, signal: AbortSignal): Promise<Ended> {
+  async #run (handoff: Handoff, signal: AbortSignal, folders: Folders): Promise<Ended> {
+    signal.throwIfAborted()
     let end = () => {}
     try {
-      const running = run(handoff, this.#command, this.#args, this.#access)
+      const running = run(handoff, this.#command, this.#args, this.#access, folders)
       end = () => {
         const ending = running.end().finally(() => this.#ending.delete(ending))
         this.#ending.add(ending)
@@ -112,11 +147,14 @@ interface Running {
  * started.
  */
 function run (
-  handoff: Handoff, command: string, args: readonly string[], access: Destination | undefined
+  handoff: Handoff, command: string, args: readonly string[], access: Destination | undefined,
+  { files, out }: Folders
 ): Running {
   const task = handoff.task.replaceAll('\0', '').slice(0, maxTaskLength)
   const env = environmentFor(access, {
     HANDOFF_ID: handoff.handoff_id,
+    HANDOFF_FILES: files,
+    HANDOFF_OUT: out,
     HANDOFF_TASK: Buffer.from(task).subarray(0, maxTaskLength).toString().replace(/\ufffd+$/, '')
   })
   const child = spawn(command, args, { detached: true, stdio: 'pipe', env })

@@ -4,6 +4,8 @@ import { request as secure } from 'node:https'
 import { BlockList, isIP } from 'node:net'
 import type { Socket } from 'node:net'
 import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import type { ReadableStream } from 'node:stream/web'
 import { connect } from 'node:tls'
 import type { Fetch } from '../settings.ts'
 import { settingOf } from './environment.ts'
@@ -41,7 +43,7 @@ interface SentInit {
   method: string
   headers: Record<string, string>
   signal?: AbortSignal
-  body?: string | Buffer
+  body?: string | Buffer | Blob
 }
 
 /** How soon a connection is asked whether the other side is still there, in milliseconds. */
@@ -110,7 +112,7 @@ function tunnel (proxy: URL, path: string, signal: AbortSignal | undefined): Pro
   })
 }
 
-function answerTo (asked: ReturnType<typeof plain>, body: string | Buffer | undefined): Promise<Response> {
+function answerTo (asked: ReturnType<typeof plain>, body: SentInit['body']): Promise<Response> {
   return new Promise((resolve, reject) => {
     asked.once('response', answer => {
       const { statusCode: status = 0, headersDistinct } = answer
@@ -118,9 +120,12 @@ function answerTo (asked: ReturnType<typeof plain>, body: string | Buffer | unde
         all.map((value): [string, string] => [name, value]))
       const isEmpty = status === 204 || status === 304
       if (isEmpty) answer.resume()
-      resolve(new Response(isEmpty ? null : Readable.toWeb(answer) as ReadableStream, { status, headers }))
+      resolve(new Response(isEmpty ? null : Readable.toWeb(answer) as globalThis.ReadableStream, { status, headers }))
     }).on('error', reject)
     asked.setSocketKeepAlive(true, unheard)
-    asked.end(body)
+    if (!(body instanceof Blob)) return asked.end(body)
+    asked.setHeader('content-length', body.size)
+    // What ends the request ends this too.
+    pipeline(Readable.fromWeb(body.stream() as ReadableStream), asked).catch(reject)
   })
 }

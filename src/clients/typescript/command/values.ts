@@ -48,6 +48,11 @@ function quoted (text: string): string {
   return harmless(JSON.stringify(characters.length > shown ? `${characters.slice(0, shown).join('')}…` : text))
 }
 
+/** One more of those that an option gives, as it is. */
+export function oneMore (_: string, text: string, before: string[] = []): string[] {
+  return [...before, text]
+}
+
 export function several (_: string, text: string, before: string[] = []): string[] {
   return [...before, ...text.split(',')]
 }

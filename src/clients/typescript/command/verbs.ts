@@ -2,7 +2,7 @@ import type { Call, Options } from './calls.ts'
 import { callbackOptions, object, passOptions } from './common/pass-options.ts'
 import type { Value } from './common/pass-options.ts'
 import {
-  parseAsked, parseCaught, parseCount, parseDecided, parseEnds, parseGroup, parseInbox, parseKey, parseLabel,
+  oneMore, parseAsked, parseCaught, parseCount, parseDecided, parseEnds, parseGroup, parseInbox, parseKey, parseLabel,
   parseLimit, parseMax, parseMoment, parseName, parseObject, parsePercent, parseRole, parseSeconds, parseUntil, several
 } from './values.ts'
 
@@ -19,6 +19,7 @@ const pageOptions = [
   ['--all', 'all of them; with --json one a line'],
   ['--cursor <cursor>', 'go on where a list ended: its next_cursor'],
 ] as const
+const fileOption = ['--file <path...>', 'a file to upload and send with it; up to 50', oneMore] as const
 const dryRun = ['--dry-run', 'change nothing, and say how many would change'] as const
 
 /** An option's flags, its description, and its parser. One that may be given again gets what it was before. */
@@ -77,6 +78,7 @@ const definitions: Record<Call, Definition> = {
       [...callbackOptions.types, several],
       callbackOptions.token,
       callbackOptions.result,
+      fileOption,
       ['--idempotency-key <key>', 'passing again with the same key makes no second handoff', parseKey],
     ],
   },
@@ -97,7 +99,7 @@ const definitions: Record<Call, Definition> = {
   done: {
     description: 'report a handoff done',
     arguments: [id],
-    options: [['--output <json>', `the result: ${object}`, parseObject]]
+    options: [['--output <json>', `the result: ${object}`, parseObject], fileOption]
   },
   fail: {
     description: 'report that a handoff failed',
@@ -340,12 +342,13 @@ export const verbs: Readonly<Record<string, Verb>> = {
       ['--once', 'end after one handoff'],
       ['--quiet', 'print only what goes wrong, not what it catches and how that ends'],
       ['--pass-key', 'give the command HANDOFF_URL and HANDOFF_KEY (or _FILE), so that it can call the service too'],
+      ['--fetch-links', 'fetch the https links among its files too: whoever passes a handoff says from where'],
       ['--a2a <url>', 'instead of a command: an A2A agent, by its address or its card’s'],
       ['--a2a-key-file <file>', 'a file with the agent’s bearer key; it is read again when it has changed']
     ],
-    help: 'The command gets the handoff’s JSON on standard input, and HANDOFF_ID and HANDOFF_TASK. By its exit ' +
-      'status it is\n' +
-      'done (0; standard output is the result), declined (75) or failed (any other; standard error says why).',
+    help: 'The command gets the handoff’s JSON on standard input, HANDOFF_ID and HANDOFF_TASK, and its uploaded\n' +
+      'files in HANDOFF_FILES, with files.json. By its exit status it is done (0; standard output is the result,\n' +
+      'and the files in HANDOFF_OUT go with it), declined (75) or failed (any other; standard error says why).',
     run: async (given, [inbox, ...command]) => await (await import('./work.ts')).work(inbox!, command, given),
   },
 }

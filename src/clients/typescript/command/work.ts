@@ -14,6 +14,7 @@ interface WorkCommandOptions extends AskOptions {
   once?: boolean
   quiet?: boolean
   passKey?: boolean
+  fetchLinks?: boolean
   a2a?: string
   a2aKeyFile?: string
 }
@@ -52,15 +53,18 @@ export async function work (
 
 /** What does the work. It is looked for before anything is caught: otherwise every handoff would fail. */
 async function doerFor (
-  command: readonly string[], worker: Worker, { a2a, a2aKeyFile, passKey = false, url }: WorkCommandOptions
+  command: readonly string[], worker: Worker,
+  { a2a, a2aKeyFile, passKey = false, fetchLinks = false, url }: WorkCommandOptions
 ): Promise<Doer> {
   if (a2a === undefined) {
     if (a2aKeyFile !== undefined) throw new UsageError('--a2a-key-file is for the agent that --a2a names')
     if (command.length === 0) throw new UsageError("missing required argument 'command', or --a2a")
     const { Commands } = await import('./commands.ts')
-    return new Commands(command, worker, passKey ? destinationOf(url) : undefined)
+    return new Commands(command, worker, { access: passKey ? destinationOf(url) : undefined, fetchesLinks: fetchLinks })
   }
-  if (command.length > 0 || passKey) throw new UsageError('--a2a takes no command and no --pass-key')
+  if (command.length > 0 || passKey || fetchLinks) {
+    throw new UsageError('--a2a takes no command, no --pass-key and no --fetch-links')
+  }
   const [{ findAgent }, { Errands }] = await Promise.all([import('./a2a/card.ts'), import('./a2a/errands.ts')])
   const complain = ({ message }: Error) => worker.complain(`the agent: ${message}`)
   return new Errands(await findAgent(a2a, a2aKeyFile, worker.over, complain), worker)
