@@ -343,9 +343,9 @@ export async function buildApp (
       onFault: (error, request) => onFault(error, request.id),
     }
     mcpRoute(api, { ...room, metadata, isAllowed, requests })
-    const { tasks, pushConfigs: configs } = store
-    const pushes = parts && { configs, targets: parts.targets }
-    a2aRoute(api, { ...room, tasks, pushes, streams: taskStreams, reads, waiter, cards, requests, wait })
+    const pushes = parts && { configs: store.pushConfigs, targets: parts.targets }
+    const a2a = { tasks: store.tasks, pushes, files: handoffFiles, streams: taskStreams, reads, waiter, cards, wait }
+    a2aRoute(api, { ...room, ...a2a, requests })
   })
   const people: People = {
     credentials,

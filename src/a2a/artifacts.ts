@@ -11,11 +11,12 @@ import { dataPart } from './status.ts'
  * The artifacts of a result, JSON texts: those that it has itself, else one that is made of it. Files are parts behind
  * what is made, or an artifact behind those that it has.
  * @param kept as Redis keeps it; null where done had none
+ * @param urls where each of its files can be fetched for now; null for its uri
  */
-export function artifactsOf (kept: Buffer | null): Buffer[] {
+export function artifactsOf (kept: Buffer | null, urls: ReadonlyArray<string | null> = []): Buffer[] {
   if (kept === null) return []
   const { before: result, files } = cutFiles(kept, 'result_files')
-  const links = readFiles(files).map(file => Buffer.from(filePart(file)))
+  const links = readFiles(files).map((file, at) => Buffer.from(filePart(file, urls[at])))
   const own = ownArtifacts(result)
   if (own === null) return [artifactWith('result', [...partsMadeOf(result), ...links])].filter(one => one !== null)
   const ids = new Set(own.map(artifact => new Fields(artifact).string('artifactId')))

@@ -5,6 +5,7 @@ import { isId, tagOf } from '../core/ids.ts'
 import { cutMembers } from '../core/json.ts'
 import { holderOf } from '../core/model.ts'
 import type { Scope } from '../core/model.ts'
+import type { HandoffFiles } from '../handoffs/lifecycle/files.ts'
 import { KeyLimit } from '../handoffs/wait/key-limit.ts'
 import type { OpenStream, Streams } from '../handoffs/wait/streams.ts'
 import type { WaitingRequester, Waiter } from '../handoffs/wait/waiter.ts'
@@ -27,6 +28,7 @@ import { PushCalls } from './push-calls.ts'
 import type { PushParts } from './push-calls.ts'
 import { isTerminal, taskStanding } from './status.ts'
 import { contextOfTask, taskText } from './task.ts'
+import type { TaskWithUrls } from './task.ts'
 import { taskUpdates } from './streams.ts'
 import { untilAttempted, untilChanged } from './waiting.ts'
 
@@ -38,6 +40,7 @@ export interface A2aOptions extends OperationCallOptions {
   /** Null where the service sends nothing. */
   pushes: PushParts | null
   reads: Reads
+  files: Pick<HandoffFiles, 'urlsIn'>
   waiter: Waiter
   streams: Streams
   /** How long SendMessage waits at most (ms). */
@@ -156,7 +159,7 @@ export class A2aCalls {
     let followed: FirstSeen | undefined
     const read = async (parts: TaskParts) => {
       await requester.grant().authorise()
-      return await this.#find(call, followed!.id, parts)
+      return await this.#findWithUrls(call, followed!.id, parts)
     }
     const stream = streams.open(holderOf(request.caller), requester, {
       listen: wake => waiter.listen(tasks.channelOf(placeOfTask(call, followed!.id)), wake),
@@ -315,10 +318,17 @@ export class A2aCalls {
   }
 
   /** @throws {A2aError} there is no such task, or it is another's */
-  async #read (call: A2aCall, id: string, parts: TaskParts): Promise<TaskSeen> {
-    const seen = await this.#find(call, id, parts)
+  async #read (call: A2aCall, id: string, parts: TaskParts): Promise<TaskWithUrls> {
+    const seen = await this.#findWithUrls(call, id, parts)
     if (seen === null) throw new A2aError('TaskNotFound')
     return seen
+  }
+
+  /** Lists have no URLs, and nor has what is pushed. */
+  async #findWithUrls (call: A2aCall, id: string, parts: TaskParts): Promise<TaskWithUrls | null> {
+    const seen = await this.#find(call, id, parts)
+    const urls = await this.#options.files.urlsIn(call.request.caller.tenant, 'result_files', seen?.result ?? null)
+    return seen === null || urls === null ? seen : { ...seen, fileUrls: urls.map(one => one?.url ?? null) }
   }
 
   /** @returns null if there is no such task for this agent, at this inbox */
@@ -349,7 +359,7 @@ async function refuseCard (): Promise<never> {
   throw new A2aError('UnsupportedOperation', 'This agent has no extended card')
 }
 
-function seenFirst (id: string, seen: TaskSeen, history?: number): FirstSeen {
+function seenFirst (id: string, seen: TaskWithUrls, history?: number): FirstSeen {
   return {
     id,
     number: seen.number,

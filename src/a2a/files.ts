@@ -70,7 +70,7 @@ function numbered (name: string, number: number): string {
   return ofBytes(stem, longest.name - Buffer.byteLength(end)) + end
 }
 
-/** The JSON of a part. */
-export function filePart ({ name, uri, media_type: type }: GivenFile): string {
-  return JSON.stringify({ url: uri, filename: name, ...type != null && { mediaType: type } })
+/** The JSON of a part. @param url where an upload can be fetched for now; null for its uri */
+export function filePart ({ name, uri, media_type: type }: GivenFile, url: string | null = null): string {
+  return JSON.stringify({ url: url ?? uri, filename: name, ...type != null && { mediaType: type } })
 }

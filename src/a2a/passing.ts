@@ -110,7 +110,7 @@ export function partsOfPassed (task: Buffer, output: Buffer, letters: string, fi
   const others = letters.endsWith('d')
     ? dataPart(output)
     : letters.endsWith('p') ? memberIn(output, 'parts')!.subarray(1, -1) : ''
-  const links = readFiles(files ?? null).map(filePart)
+  const links = readFiles(files ?? null).map(file => filePart(file))
   return Buffer.from([text, others, ...links].filter(part => part.length > 0).join(','))
 }
 

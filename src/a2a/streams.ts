@@ -6,16 +6,18 @@ import type { TaskChange, TaskParts, TaskSeen } from '../store/tasks.ts'
 import { artifactsOf } from './artifacts.ts'
 import { changedStatus, isTerminal } from './status.ts'
 import { contextOfTask } from './task.ts'
+import type { TaskWithUrls } from './task.ts'
 
 /** How long a stream waits before it asks Redis again, when Redis is away, in milliseconds. */
 const pauseWhileAway = 1000
 
 /** How a stream reads its task: all that changed after a number. Null once the task is gone. */
-type ReadChanges = (parts: TaskParts) => Promise<TaskSeen | null>
+type ReadChanges = (parts: TaskParts) => Promise<TaskWithUrls | null>
 
 /**
  * The StreamResponses of a task, JSON texts, from a change on; undefined for a comment, which says that nothing
- * changed. The texts are the same at every replica: they are made of the changes as the scripts noted them.
+ * changed. The texts are the same at every replica, but for files' URLs: they are made of the changes as the scripts
+ * noted them.
  */
 export async function * taskUpdates (
   task: string, after: number, stream: Stream, read: ReadChanges
@@ -26,7 +28,7 @@ export async function * taskUpdates (
     const seen = await readUnlessAway(read, after)
     if (seen === null || stream.isOver) return
     for (const change of seen?.changes ?? []) {
-      const artifacts = change.what === 'done' ? artifactsOf(seen!.result) : []
+      const artifacts = change.what === 'done' ? artifactsOf(seen!.result, seen!.fileUrls) : []
       for (const { text } of updatesOf({ task, context: contextOfTask(seen!) }, change, artifacts, seen!)) yield text
       after = change.number
       lastSent = performance.now()
@@ -44,7 +46,7 @@ export async function * taskUpdates (
 }
 
 /** @returns undefined while Redis is away; null if there is nothing to read any more, or the key has ended */
-async function readUnlessAway (read: ReadChanges, after: number): Promise<TaskSeen | null | undefined> {
+async function readUnlessAway (read: ReadChanges, after: number): Promise<TaskWithUrls | null | undefined> {
   try {
     return await read({ texts: 'most', after })
   } catch (error) {

@@ -16,15 +16,18 @@ export function contextOfTask ({ record }: TaskSeen): string {
   return record.extra.labels!.find(label => label.startsWith(contextStart))!.slice(contextStart.length)
 }
 
+/** A task, and where the files of its result can be fetched for now, for whoever reads it. */
+export type TaskWithUrls = TaskSeen & { fileUrls?: ReadonlyArray<string | null> }
+
 /** What of a task is shown. `history`: how many of its last messages; undefined for all. */
 interface ShownOfTask { history?: number | undefined, artifacts?: boolean }
 
 /** A Task's JSON. What agents said is as they said it. */
-export function taskText (task: string, seen: TaskSeen, { history, artifacts = true }: ShownOfTask): Buffer {
+export function taskText (task: string, seen: TaskWithUrls, { history, artifacts = true }: ShownOfTask): Buffer {
   const context = contextOfTask(seen)
   const messages = history === 0 ? [] : historyOf(task, context, seen)
   const shown = history === undefined ? messages : messages.slice(-history)
-  const made = artifacts ? artifactsOf(seen.result) : []
+  const made = artifacts ? artifactsOf(seen.result, seen.fileUrls) : []
   return Buffer.concat([
     Buffer.from(`{"id":"${task}","contextId":"${context}","status":${taskStatusText(task, context, seen)}`),
     ...memberList('artifacts', made),

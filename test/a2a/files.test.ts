@@ -1,5 +1,7 @@
+import { pathToFileURL } from 'node:url'
 import t from 'tap'
 import { a2aTest, bindings, sending, shown, text } from '../helpers/a2a.ts'
+import { scratchDir } from '../helpers/processes.ts'
 import { receiver } from '../helpers/receiver.ts'
 import { front, remoteAgent } from '../helpers/remote-agent.ts'
 import { until } from '../helpers/until.ts'
@@ -96,6 +98,46 @@ t.test('files of a result that has artifacts, or nothing else, are an artifact',
   t.strictSame(await artifactsOf({ artifacts: named }), [...named, { artifactId: 'result-files', parts: [part] }])
   t.strictSame(await artifactsOf({ artifacts: own }, null), own, 'without files as they are')
   t.equal(await artifactsOf({}, null), undefined)
+})
+
+t.test('an upload of a result has a URL for now, made anew when its task is read or followed', async t => {
+  const env = { FILES_URL: String(pathToFileURL(await scratchDir(t))) }
+  const service = await a2aTest(t, env, {}, { files: { spare: { share: 0, bytes: 0 } } })
+  const { call, rpc, address } = service
+  const { uri } = await service.client('bob').files.put(Buffer.from('four'), { name: 'out.txt', mediaType: 'text/plain' })
+  const files = [{ name: 'link', uri: 'https://example.com/o' }, { name: 'out.txt', uri }]
+  const begun = async (messageId: string) => {
+    const { json } = await rpc('SendMessage', { message: { messageId, role: 'ROLE_USER', parts: text('x') }, configuration: { returnImmediately: true } })
+    await call('bob', 'GET', `/api/catch/${json.result.task.id}`)
+    return json.result.task.id
+  }
+  const done = async (id: string) => t.equal((await call('bob', 'POST', `/api/done/${id}`, { files })).statusCode, 200)
+  const isFetched = async (artifact: Json, from: string) => {
+    const [link, { url, filename, mediaType }] = artifact.parts
+    t.match([link.url, filename, mediaType], ['https://example.com/o', 'out.txt', 'text/plain'])
+    t.ok(url.startsWith(`${address}/files/`), `${from}: ${url}`)
+    t.equal(await (await fetch(url)).text(), 'four')
+  }
+  const id = await begun('read')
+  await done(id)
+  await isFetched((await rpc('GetTask', { id })).json.result.artifacts[0], 'GetTask')
+  const sent = await rpc('SendMessage', { message: { messageId: 'read', role: 'ROLE_USER', parts: text('x') } })
+  await isFetched(sent.json.result.task.artifacts[0], 'SendMessage')
+  const listed = (await rpc('ListTasks', { includeArtifacts: true })).json.result.tasks[0]
+  t.equal(listed.artifacts[0].parts[1].url, uri, 'a list has no URLs')
+  const followed = await begun('followed')
+  const changes = (await service.client2a('alice')).resubscribeTask({ tenant: '', id: followed })
+  await changes.next()
+  await done(followed)
+  for await (const change of changes) {
+    const { payload } = change as Json
+    if (payload.$case === 'artifactUpdate') {
+      const parts = payload.value.artifact.parts.map(({ content, filename, mediaType }: Json) => ({ url: content.value, filename, mediaType }))
+      await isFetched({ parts }, 'a stream')
+      return
+    }
+  }
+  t.fail('no artifact came')
 })
 
 t.test('a push config is sent them with the artifact', async t => {

@@ -17,6 +17,9 @@ export interface AcceptedFiles { text: Buffer, uploads: readonly string[], probl
 
 export const noFiles: AcceptedFiles = { text: Buffer.alloc(0), uploads: [], problem: null }
 
+/** For each of a text's files where it can be fetched for now; null for a link, and for what has gone. */
+type FileUrls = ReadonlyArray<{ url: string, expires_at: string } | null>
+
 /** For how long URLs are given again to those who read the same text, of the 15 minutes that they count (ms). */
 const urlsKeptFor = 60_000
 
@@ -24,7 +27,7 @@ const urlsKeptFor = 60_000
 export class HandoffFiles {
   readonly #uploads: Pick<FileService, 'find' | 'hold' | 'urlsOf'>
   /** By the text that has the files. Hundreds may wait for one result, and share its text. */
-  readonly #urls = new WeakMap<Buffer, { at: number, member: Promise<string> }>()
+  readonly #urls = new WeakMap<Buffer, { at: number, urls: Promise<FileUrls> }>()
 
   constructor (uploads: Pick<FileService, 'find' | 'hold' | 'urlsOf'>) {
     this.#uploads = uploads
@@ -59,23 +62,31 @@ export class HandoffFiles {
   urls (
     tenant: string, name: FilesMember, text: Buffer | null, { isOneOfMany = false }: Pick<Requester, 'isOneOfMany'> = {}
   ): string | Promise<string> {
-    const files = text === null || isOneOfMany ? null : cutFiles(text, name).files
-    if (files === null) return ''
-    const known = this.#urls.get(text!)
-    if (known !== undefined && performance.now() - known.at < urlsKeptFor) return known.member
-    const member = this.#made(tenant, name, files)
-    this.#urls.set(text!, { at: performance.now(), member })
-    return member
+    const urls = isOneOfMany ? null : this.urlsIn(tenant, name, text)
+    return urls === null ? '' : urls.then(urls => `,"${urlsMember[name]}":${JSON.stringify(urls)}`)
   }
 
-  async #made (tenant: string, name: FilesMember, files: Buffer): Promise<string> {
+  /** The URLs of a text's files; null for no files. */
+  urlsIn (tenant: string, name: FilesMember, text: Buffer | null): Promise<FileUrls> | null {
+    const files = text === null ? null : cutFiles(text, name).files
+    if (files === null) return null
+    const known = this.#urls.get(text!)
+    if (known !== undefined && performance.now() - known.at < urlsKeptFor) return known.urls
+    const urls = this.#made(tenant, files)
+    this.#urls.set(text!, { at: performance.now(), urls })
+    return urls
+  }
+
+  async #made (tenant: string, files: Buffer): Promise<FileUrls> {
     const ids = readFiles(files).map(({ uri }) => uploadIn(uri))
     const uploads = ids.filter(id => id !== null)
     const made = uploads.length === 0 ? [] : await this.#uploads.urlsOf(tenant, uploads)
-    const urls = ids.map(id => id === null ? null : made[uploads.indexOf(id)] ?? null)
-    return `,"${name === 'files' ? 'file_urls' : 'result_file_urls'}":${JSON.stringify(urls)}`
+    return ids.map(id => id === null ? null : made[uploads.indexOf(id)] ?? null)
   }
 }
+
+/** The member that has their URLs. */
+const urlsMember = { files: 'file_urls', result_files: 'result_file_urls' } as const
 
 function differences (file: GivenFile, upload: NamedFile, at: string): Fault[] {
   const isOther = {
