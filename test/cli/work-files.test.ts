@@ -1,12 +1,14 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdir, readFile, readdir, rm, writeFile } from 'node:fs/promises'
+import { request as ask } from 'node:http'
 import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { secrets } from '../helpers/app.ts'
+import { serve } from '../helpers/client.ts'
 import { builtHandoff, handoff } from '../helpers/command.ts'
 import { filesApp, sha256 } from '../helpers/files.ts'
 import { scratchDir } from '../helpers/processes.ts'
@@ -56,6 +58,22 @@ t.test('a command passes files, works on them, and what it leaves goes with the 
   await call('bob', 'GET', `/api/catch/${third}`)
   t.match(await run('bob', 'done', third, '--file', join(folder, 'b.csv')), { code: 0 })
   t.match(await statusOf(third), { result: null, result_files: [{ name: 'b.csv' }] })
+})
+
+t.test('files go through a proxy too', async t => {
+  const { folder, envOf } = await start(t)
+  await writeFile(join(folder, 'large'), Buffer.alloc(1_000_000, 'x'))
+  const seen: string[] = []
+  const through = await serve(t, (request, response) => {
+    seen.push(`${request.method} ${new URL(request.url!).pathname.split('/')[1]} ${request.headers['content-length']}`)
+    const onward = ask(request.url!, { method: request.method!, headers: request.headers }, answer => answer.pipe(response.writeHead(answer.statusCode!, answer.headers)))
+    request.pipe(onward)
+  })
+  const passed = await handoff(['pass', '--task', 't', '--file', join(folder, 'large'), '--json'], { env: { ...envOf('alice'), HTTP_PROXY: through } })
+  t.match(passed, { code: 0, stderr: '' })
+  const { handoff_id: id } = JSON.parse(passed.stdout)
+  t.match((await call('bob', 'GET', `/api/catch/${id}`)).json().files, [{ name: 'large', bytes: 1_000_000 }])
+  t.ok(seen.includes('PUT files 1000000'), seen.join())
 })
 
 t.test('no name of a file takes the place of another', async t => {
