@@ -245,8 +245,8 @@ export const clients: readonly Mutated[] = [
       ['const declines = 75', 'const declines = 76'],
       ['if (status !== declines) throw new Error(why)', 'throw new Error(why)'],
       [
-        'if (status === 0 && text !== undefined) return resultOf(text)',
-        'if (text !== undefined) return resultOf(text)',
+        'const why = status !== 0\n',
+        'const why = false\n',
       ],
       ['!Array.isArray(value)) return rawJson', 'true) return rawJson'],
       ['if (size <= maxOutputBytes) chunks.push(chunk)', 'if (size > 0) chunks.push(chunk)'],

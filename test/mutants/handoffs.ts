@@ -61,8 +61,8 @@ export const handoffs: readonly Mutated[] = [
     changes: [
       ['if (wrong.length > 0) throw invalid(...wrong)', ''],
       ['missing.push(file.uri)', ''],
-      ['text === null || isOneOfMany ?', 'text === null ?'],
-      ["if (files === null) return ''", "if (files !== null) return ''"],
+      ['isOneOfMany ? null : this.urlsIn', 'false ? null : this.urlsIn'],
+      ['if (files === null) return null', 'if (files !== null) return null'],
     ],
   },
   {
