@@ -1,4 +1,6 @@
+import { readFile, readdir } from 'node:fs/promises'
 import { connect } from 'node:net'
+import { join } from 'node:path'
 import t from 'tap'
 import type { Test } from 'tap'
 import { memberOf, KeyNames } from '../../src/store/key-names.ts'
@@ -7,8 +9,11 @@ import { PayloadKeys, parsePayloadKeys } from '../../src/core/payload-keys.ts'
 import { Seal } from '../../src/core/seal.ts'
 import { secrets, testApp } from '../helpers/app.ts'
 import type { TestApp } from '../helpers/app.ts'
+import { filesApp, sha256 } from '../helpers/files.ts'
+import type { FilesApp } from '../helpers/files.ts'
 import { ownRedis } from '../helpers/own-redis.ts'
 import { personWith } from '../helpers/forms.ts'
+import { bearer, newKey } from '../helpers/stored-keys.ts'
 import { isProblem } from '../helpers/problems.ts'
 import { callsOf } from '../helpers/redis.ts'
 import { until } from '../helpers/until.ts'
@@ -31,10 +36,15 @@ async function replicas<Name extends string> (t: Test, settings: Record<Name, st
 const keyOf = ({ prefix }: TestApp, id: string) => new KeyNames(prefix).handoff(tagOf(id), memberOf('default', id))
 
 t.test('none of what agents and people write is readable in Redis, nor on the way there', async t => {
-  const { url } = await ownRedis(t)
+  const { url, admin } = await ownRedis(t, ['--rdbcompression', 'no'])
   const env = { PAYLOAD_KEYS: june, EVENTS_RETENTION: '3600', WEBHOOK_SECRET: 'a-secret-of-webhooks-0123', WEBHOOK_ALLOW: '127.0.0.0/8', LOG_LEVEL: 'trace' }
-  const service = await testApp(t, env, { url, limitedUrl: url, prefix: 'handoff' })
-  const { call, redis, lines } = service
+  const service = await filesApp(t, env, { url, limitedUrl: url, prefix: 'handoff' })
+  const { lines } = service
+  const called: string[] = []
+  const call: TestApp['call'] = (who, method, path, ...more) => {
+    called.push(`${method} ${path.split('?')[0]}`)
+    return service.call(who, method, path, ...more)
+  }
   const monitor = connect(url)
   let commands = ''
   monitor.setEncoding('latin1').on('data', some => { commands += some }).on('error', () => {}).write('MONITOR\r\n')
@@ -43,7 +53,7 @@ t.test('none of what agents and people write is readable in Redis, nor on the wa
   const ok = async (...of: Parameters<typeof call>) => {
     const answer = await call(...of)
     t.ok(answer.statusCode < 300, `${of[1]} ${of[2].replace(/[\w-]{25}/, 'ID')} ${answer.body.slice(0, 900)}`)
-    return answer.json()
+    return answer.body === '' ? null : answer.json()
   }
   const payload = (name: string) => ({
     task: canary(`${name}-task`),
@@ -106,15 +116,74 @@ t.test('none of what agents and people write is readable in Redis, nor on the wa
   await ok('bob', 'GET', `/api/status/${task}`)
   t.match(await ok('operator', 'GET', '/api/handoffs?state=ended'), { items: [{ title: 'canary-a2a-text of some length ' }] })
 
+  await everythingElse(service, ok, canary)
+  const { paths } = (await call(null, 'GET', '/openapi.json')).json() as { paths: Record<string, object> }
+  const notCalled = Object.entries(paths).filter(([path]) => path.startsWith('/api/')).flatMap(([path, methods]) =>
+    Object.keys(methods).map(method => `${method.toUpperCase()} ${path}`).filter(one => {
+      const pattern = new RegExp(`^${one.replace(/\{\w+\}/g, '[^/]+')}$`)
+      return !called.some(one => pattern.test(one))
+    }))
+  t.strictSame(notCalled, [], 'every operation has been called')
+
   monitor.destroy()
   const found = (text: string) => [...new Set([...text.matchAll(/canary-[\w-]+/g)].map(([found]) => found))]
   t.ok(commands.includes('EVALSHA') || commands.includes('evalsha'))
   t.strictSame(found(commands), [], 'in no command')
-  const whole = Buffer.concat(await Promise.all((await redis.keys('*')).map(async name => Buffer.from(JSON.stringify([name, await redis.dumpBuffer(name)])))))
-  t.ok(whole.length > 10_000)
   t.strictSame(found(JSON.stringify(await service.dump())), [], 'in no value')
   t.strictSame(found(lines.join('\n')), [], 'in no line of the log')
+  await admin.save()
+  const [, dir] = await admin.config('GET', 'dir') as [string, string]
+  const names = (await readdir(dir, { recursive: true, withFileTypes: true })).filter(one => one.isFile())
+  const files = await Promise.all(names.map(async ({ parentPath, name }) => [name, await readFile(join(parentPath, name), 'latin1')] as const))
+  for (const kind of [/\.rdb$/, /\.aof$/]) t.ok(files.some(([name, text]) => kind.test(name) && text.includes('handoff:')), `there is one ${kind}`)
+  for (const [name, text] of files) t.strictSame(found(text), [], name)
 })
+
+/** What the test above doesn't call for its answers. */
+async function everythingElse ({ url, store }: FilesApp, ok: (...of: Parameters<TestApp['call']>) => Promise<any>, canary: (where: string) => string): Promise<void> {
+  const bytes = 'the bytes of a file'
+  const upload = async (name: string) => {
+    const made = await ok('alice', 'POST', '/api/files', { name: canary(`${name}-name`).trim(), bytes: bytes.length, sha256: sha256(bytes) })
+    await fetch(made.upload.url, { method: 'PUT', body: bytes, headers: made.upload.headers })
+    return made as { file_id: string, uri: string }
+  }
+  const [kept, unused] = [await upload('kept'), await upload('unused')]
+  await ok('alice', 'GET', `/api/files/${unused.file_id}`)
+  await ok('alice', 'DELETE', `/api/files/${unused.file_id}`)
+  const link = (name: string) => ({ name: canary(`${name}-name`).trim(), uri: `https://files.example/canary-${name}-uri` })
+  const batch = await ok('alice', 'POST', '/api/batch', {
+    operations: [
+      { op: 'pass', body: { task: canary('batch-task'), to: 'batched', files: [{ name: canary('held-name').trim(), uri: kept.uri }, link('link')] } },
+      { op: 'pass', body: { task: canary('after-task'), to: 'batched', group: 'g' } },
+    ]
+  })
+  const [first, second] = batch.results.map(({ body }: { body: { handoff_id: string } }) => body.handoff_id)
+  await ok('bob', 'GET', `/api/catch/${first}`)
+  await ok('bob', 'POST', `/api/done/${first}`, { output: { r: canary('done-with-files') }, files: [link('result')] })
+  const after = await ok('alice', 'POST', '/api/pass', { task: canary('later-task'), after: [first] })
+  await ok('bob', 'GET', `/api/catch/${after.handoff_id}`)
+  for (const path of ['/api/inboxes', '/api/inboxes/batched', '/api/inboxes/batched/groups', '/api/inboxes/batched/workers', '/api/runs?label=run', '/api/events', '/api/callbacks/secret', '/api/whoami', '/api/schedules', '/api/schedules/daily/runs']) await ok('alice', 'GET', path)
+  await ok('alice', 'POST', '/api/wait', { ids: [first, second] })
+  await ok('alice', 'POST', '/api/callbacks/rotate')
+  await ok('bob', 'GET', `/api/catch/${second}`)
+  await ok('alice', 'POST', `/api/reissue/${second}`)
+  const failing = await ok('alice', 'POST', '/api/pass', { task: canary('failing-task'), to: 'failing' })
+  await ok('bob', 'GET', `/api/catch/${failing.handoff_id}`)
+  await ok('bob', 'POST', `/api/fail/${failing.handoff_id}`, { error: { message: canary('failing-error') } })
+  await ok('operator', 'POST', '/api/redrive', { inbox: 'failing' })
+  await ok('operator', 'POST', '/api/purge', { inbox: 'failing', reason: canary('purge-reason') })
+  const { key } = await newKey(store.keyRecords, { scopes: ['read', 'webhooks'], agent: 'wendy' })
+  const asWendy = (method: 'GET' | 'POST' | 'DELETE', path: string, body?: object) => ok(null, method, path, body, bearer(key))
+  t.match(await asWendy('GET', `/api/handoffs/${first}`), { result: { r: canary('done-with-files') } })
+  const { id: hook } = await asWendy('POST', '/api/webhooks', { url: `${url}/nowhere` })
+  for (const path of ['', `/${hook}`, `/${hook}/deliveries`]) await asWendy('GET', `/api/webhooks${path}`)
+  for (const path of ['rotate', 'enable', 'test']) await asWendy('POST', `/api/webhooks/${hook}/${path}`)
+  await asWendy('POST', `/api/webhooks/${hook}/replay`, { since: new Date(0).toISOString() })
+  await asWendy('DELETE', `/api/webhooks/${hook}`)
+  for (const path of ['pause', 'resume', 'run']) await ok('alice', 'POST', `/api/schedules/daily/${path}`)
+  await ok('alice', 'POST', '/api/schedules/daily/backfill', { since: new Date(Date.now() - 3 * 86_400_000).toISOString(), until: new Date().toISOString() })
+  await ok('alice', 'DELETE', '/api/schedules/daily')
+}
 
 t.test('with a second key that writes first, all that the first sealed goes on, and is found again', async t => {
   const { before, between, after } = await replicas(t, { before: june, between: `${june},${july}`, after: `${july},${june}` })
