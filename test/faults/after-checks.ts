@@ -1,4 +1,4 @@
-import { statusIn } from './index-checks.ts'
+import { isBlockedRecord, statusIn } from './index-checks.ts'
 import type { SweepTolerance } from './index-checks.ts'
 import type { Hash, RedisState } from './redis-state.ts'
 
@@ -41,7 +41,7 @@ function faultsOf (hash: Hash, after: After, find: Find, mayBeReissued: MayBeRei
   const faults: string[] = []
   const noted = words.filter(word => word.includes('/')).map(word => word.split('/') as [string, string, string])
   const waitsFor = words.filter(word => !word.includes('/'))
-  if (hash.record.startsWith('3:') !== (status === 'pending' && open > 0)) faults.push(`it is ${hash.record.slice(0, 9)}, and waits for ${open}`)
+  if (isBlockedRecord(hash.record) !== (status === 'pending' && open > 0)) faults.push(`it is ${hash.record.slice(0, 9)}, and waits for ${open}`)
   if ((since === null) !== (open > 0)) faults.push(`it waits for ${open} since ${since}`)
   if (waitsFor.length !== open - (isByOthers ? 1 : 0)) faults.push(`it waits for ${open}, and these are noted: ${words.join(' ')}`)
   if (isByOthers && !(need === 'd' && noted.some(([, , how]) => how !== 'done'))) faults.push(`it is cancelled, though it needs ${need}, by ${words.join(' ')}`)
@@ -56,7 +56,7 @@ function faultsOf (hash: Hash, after: After, find: Find, mayBeReissued: MayBeRei
     else if (isFirst && decided !== null && endOf(one) > decided + slack) faults.push(`it waited until ${decided}, and ${last} ended at ${endOf(one)}`)
     else if (hasMadeNext(one, find) && !mayBeReissued(one.member, endOf(one))) faults.push(`${last} has a successor, which has to end first`)
   }
-  if (!hash.record.startsWith('3:') || Number(record[3]) <= to + slack) return faults
+  if (!isBlockedRecord(hash.record) || Number(record[3]) <= to + slack) return faults
   for (const named of waitsFor) {
     const chain = chainOf(named, find)
     const last = chain.at(-1)

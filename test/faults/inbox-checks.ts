@@ -3,7 +3,7 @@ import { factsOf } from './facts.ts'
 import { isUnknown, passOf } from './history.ts'
 import type { History, Operation, Track } from './history.ts'
 import { narrow } from './inbox-load.ts'
-import { deadlineOf, grouped, openQuestion, statusIn } from './index-checks.ts'
+import { isBlockedRecord, deadlineOf, grouped, openQuestion, statusIn } from './index-checks.ts'
 import type { SweepTolerance } from './index-checks.ts'
 import type { Hash, RedisState } from './redis-state.ts'
 
@@ -110,7 +110,7 @@ function inboxPlacesOf (hash: Hash, { from, to }: RedisState, { slack, sweep }: 
   const [approval, expires] = [words[1], Number(words[3])]
   if (expires <= to + slack) return null
   if (approval === 'waiting') return [`${list}:waiting`]
-  if (hash.record.startsWith('3:')) return [`${list}:blocked`]
+  if (isBlockedRecord(hash.record)) return [`${list}:blocked`]
   const available = Number(/ a(\d+)/.exec(extra)?.[1] ?? 0)
   if (available > to + slack) return [`${list}:delayed`]
   if (available + sweep + slack > from) return null

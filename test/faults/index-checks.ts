@@ -94,7 +94,7 @@ export function openQuestion ({ extra }: Pick<Hash, 'extra'>): { of: string, exp
  */
 function isLeftBehind (hash: Hash, score: number, deadline: number): boolean {
   // What is blocked is looked at now and then.
-  if (hash.record.startsWith('3:')) return score <= deadline
+  if (isBlockedRecord(hash.record)) return score <= deadline
   if (statusIn(hash) === 'pending') return score === Number(/ a(\d+)/.exec(hash.extra)?.[1])
   if (statusIn(hash) !== 'caught' || score > deadline) return false
   return score === Number(hash.record.split(' ')[3]) || / [hf]\d/.test(hash.extra)
@@ -103,6 +103,11 @@ function isLeftBehind (hash: Hash, score: number, deadline: number): boolean {
 /** A record with field x has a mark before its status. */
 export function statusIn ({ record }: Pick<Hash, 'record'>): string {
   return record.replace(/^[2-5]:/, '').split(' ', 1)[0]!
+}
+
+/** Does it wait for others that it comes after? */
+export function isBlockedRecord (record: string): boolean {
+  return /^[35]:/.test(record)
 }
 
 const memberOf = ({ member }: { member: string }) => member

@@ -1,4 +1,4 @@
-import { openQuestion, statusIn } from './index-checks.ts'
+import { isBlockedRecord, openQuestion, statusIn } from './index-checks.ts'
 import type { History } from './history.ts'
 import type { Hash, RedisState } from './redis-state.ts'
 
@@ -41,13 +41,13 @@ function heldOf (hash: Hash, now: number): Held {
   const [approval, created, expires] = [words[1], Number(words[2]), Number(words[3])]
   const available = Number(/ a(\d+)/.exec(extra)?.[1] ?? 0)
   const caughtAt = words[6] === undefined ? null : Number(words[6])
-  const isThere = status === 'pending' && approval !== 'waiting' && !record.startsWith('3:') && available < now
+  const isThere = status === 'pending' && approval !== 'waiting' && !isBlockedRecord(record) && available < now
   return {
     member,
     group: / G(\S+)/.exec(extra)?.[1] ?? '',
     status,
     isThere,
-    isPlain: approval === 'none' && available === 0 && !record.startsWith('3:') && !/ A/.test(extra),
+    isPlain: approval === 'none' && available === 0 && !isBlockedRecord(record) && !/ A/.test(extra),
     entered: Math.max(created, available),
     expires,
     caughtAt,

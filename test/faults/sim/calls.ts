@@ -1,3 +1,4 @@
+import type { PayloadKeys } from '../../../src/core/payload-keys.ts'
 import { callbackLetters } from '../../../src/core/callback.ts'
 import { Unavailable } from '../../../src/core/errors.ts'
 import { Round } from '../../../src/core/round.ts'
@@ -75,9 +76,9 @@ export class Receivers {
 const secrets = { sign: ({ id }: { id: string }, messageId: string) => ({ 'webhook-id': messageId, 'webhook-signature': id }) } as unknown as WebhookSecrets
 
 /** One replica's deliverer. Each replica has one at work: the lease that lets only one deliver spares Redis, and isn't needed for safety. */
-export function startDeliverer (receivers: Receivers, lanes: Lanes, scripts: Scripts, keys: KeyNames, masters: Masters, { tags }: Topology, isOneRedis: boolean, faults: string[]): void {
+export function startDeliverer (receivers: Receivers, lanes: Lanes, scripts: Scripts, keys: KeyNames, masters: Masters, { tags }: Topology, { isOneRedis, payloadKeys }: { isOneRedis: boolean, payloadKeys: PayloadKeys }, faults: string[]): void {
   const onFault = (error: unknown) => { if (!(error instanceof Unavailable)) faults.push(`delivering a callback failed: ${String(error)}`) }
-  const callbacks = new Callbacks(lanes, scripts, keys, { tags, isOneRedis, connectionTo: tag => masters.of(tag)?.calls })
+  const callbacks = new Callbacks(lanes, scripts, keys, { tags, isOneRedis, connectionTo: tag => masters.of(tag)?.calls }, payloadKeys)
   // No task here came by A2A.
   const pushes = { of: async () => [] }
   const deliverer = new CallbackDeliverer({ callbacks, pushes, secrets, sender: receivers.sender, baseUrl: () => 'http://service.example', onFault })

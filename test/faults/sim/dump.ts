@@ -50,5 +50,5 @@ function turnsIn (db: Database): Turns[] {
  */
 function isLookedForInVain (db: Database, due: string, member: string, score: number): boolean {
   const record = db.content(`${due.slice(0, due.indexOf('}:') + 2)}h:${member}`, 'hash')?.s ?? ''
-  return score % 1 > 0 && /^(2:)?expired waiting /.test(record)
+  return score % 1 > 0 && /^([24]:)?expired waiting /.test(record)
 }

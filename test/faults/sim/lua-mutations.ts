@@ -5,11 +5,11 @@ export const luaMutations: readonly Mutation[] = [
   {
     name: 'no token: a script never recognises its own operation',
     lua: [
-      { from: "if string.match(made_by, OPERATION) ~= string.match(words, ' ([^/]+)') then", to: 'if true then' },
+      { from: 'return marks == mark or mark and', to: 'return false and' },
       { from: "if by .. ' ' .. made_by ~= words then", to: 'if true then' },
-      { from: 'if made_by == token then', to: 'if false then' },
     ],
   },
+  { name: 'an operation is known again by the key that writes alone', shows: 'encrypted', lua: [{ from: 'return marks == mark or mark and', to: 'return marks == mark or false and' }] },
   { name: 'no deadline: a script runs however late it is', lua: [{ from: '> ARGV[1] + 0 then', to: '< 0 then' }] },
   { name: 'no expiry check: what is over can still be caught', lua: [{ from: "or status == 'pending' and expires", to: '', of: ['catch'] }] },
   {
@@ -57,7 +57,7 @@ export const luaMutations: readonly Mutation[] = [
     { name: 'what ended leaves the index before those behind it are released', from: '    setDue(key, due, now, member, now)\n    return {', to: "    redis.call('ZREM', due, member)\n    return {" },
     { name: 'what ended isn’t named for those behind it', from: 'local is_named = has_ended and', to: 'local is_named = false and' },
     { name: 'nobody looks what ended while it was passed', from: 'blocked and formatted or available', to: 'available' },
-    { name: 'it can be caught while it is blocked', from: "return blocked and '3:' or '2:'", to: "return '2:'" },
+    { name: 'it can be caught while it is blocked', from: "if blocked then return isSealed and '5:' or '3:' end", to: '' },
     { name: 'it is released after its end', from: 'if now >= tonumber(expires) then return nil end', to: '', of: ['release', 'done', 'give-up', 'cancel', 'decide'] },
     { name: 'any end will do', from: "if need == 'd' and status ~= 'done' then", to: 'if false then' },
     { name: 'an attempt that is tried again counts as ended', from: "local successor = record and extra and string.match(extra, ' i(%S+)')", to: 'local successor = nil' },

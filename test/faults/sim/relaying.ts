@@ -22,10 +22,10 @@ const targets: Record<Telling, EventTarget | undefined> = { off: undefined, dire
 const loaded = new Map<string, Scripts>()
 
 /** The scripts of a service with these settings, each loaded once. @param lifetimes milliseconds @param isOneRedis whether scripts may write to several partitions */
-export function scriptsFor (telling: Telling, lifetimes?: Lifetimes, isOneRedis = false): { scripts: Scripts, keys: KeyNames } {
-  const settings = `${telling} ${lifetimes?.workTtl} ${lifetimes?.retention} ${isOneRedis}`
+export function scriptsFor (telling: Telling, lifetimes?: Lifetimes, isOneRedis = false, payloadKeys?: string): { scripts: Scripts, keys: KeyNames } {
+  const settings = `${telling} ${lifetimes?.workTtl} ${lifetimes?.retention} ${isOneRedis}${payloadKeys}`
   let scripts = loaded.get(settings)
-  if (scripts === undefined) loaded.set(settings, scripts = loadScripts({ events: targets[telling], lifetimes, isOneRedis }))
+  if (scripts === undefined) loaded.set(settings, scripts = loadScripts({ events: targets[telling], lifetimes, isOneRedis, payloadKeys }))
   return { scripts, keys: isOneRedis ? oneRedis : cluster }
 }
 

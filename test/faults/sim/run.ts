@@ -1,3 +1,5 @@
+import { PayloadKeys, parsePayloadKeys } from '../../../src/core/payload-keys.ts'
+import type { PayloadKey } from '../../../src/core/payload-keys.ts'
 import { Unavailable } from '../../../src/core/errors.ts'
 import type { KeyNames } from '../../../src/store/key-names.ts'
 import { callbackFaults } from '../callback-checks.ts'
@@ -51,13 +53,15 @@ const untilSeldom = 12_000
 /** The skew between two servers' clocks in either direction, plus rounding to milliseconds. */
 const slack = 2 * clockSpread + 10
 
+const sealingKeys = parsePayloadKeys([1, 2].map(byte => `key-${byte}:${Buffer.alloc(32, byte).toString('base64')}`).join()) as [PayloadKey, PayloadKey]
+
 /** Simulates one seed. @param trace gets the events, line by line */
 export async function simulate (seed: number, mutation: Mutation | null = null, trace: string[] | null = null): Promise<Run> {
   const world = new World(seed, mutation, trace)
   const { random } = world
   const drawn = random.pick(topologies)
   const { shows } = mutation ?? {}
-  const everywhere = ['in order', 'in schedules', 'in callbacks', 'in groups', undefined]
+  const everywhere = ['in order', 'in schedules', 'in callbacks', 'in groups', 'encrypted', undefined]
   const topology = everywhere.includes(shows) ? drawn(world) : new Cluster(world)
   const history = new History()
   const telling = random.chance(0.5) && shows !== 'in feeds' ? 'off' : topology instanceof Cluster ? 'relayed' : random.pick(['direct', 'relayed'] as const)
@@ -69,6 +73,9 @@ export async function simulate (seed: number, mutation: Mutation | null = null, 
   const groupDice = new Random(seed ^ 0x67726f75)
   const groups = shows === 'in groups' || (shows === undefined && groupDice.chance(0.2)) ? new Groups(world, groupDice) : undefined
   const limits = groups !== undefined && groupDice.chance(0.4) ? new Limits(world, groupDice) : undefined
+  // With keys each replica writes with another one, as in the middle of a rotation.
+  const [older, newer] = sealingKeys
+  const sealing = shows === 'encrypted' || new Random(seed ^ 0x7365616c).chance(0.25) ? [new PayloadKeys([older, newer]), new PayloadKeys([newer, older])] : []
   const plainStories = groups?.stories ?? drawnStories
   const stories = receivers === null ? plainStories : calledStories(callbackDice, plainStories)
   const isInOrder = stories.some(({ after }) => after.length > 0)
@@ -82,7 +89,7 @@ export async function simulate (seed: number, mutation: Mutation | null = null, 
   const told: string[] = []
   const look = () => dumpServers(world, topology)
   const play = async () => {
-    services = Array.from({ length: random.between(1, 2) }, (_, at) => new Service(world, topology, `service${at}`, { workTtl, telling, isOneRedis, hasSchedules, receivers, limits }))
+    services = Array.from({ length: random.between(1, 2) }, (_, at) => new Service(world, topology, `service${at}`, { payloadKeys: sealing[at], workTtl, telling, isOneRedis, hasSchedules, receivers, limits }))
     asker = new Asker(world, services, history, workTtl)
     const clients = new Clients(asker)
     planner = hasSchedules ? new Planner(world, services) : undefined

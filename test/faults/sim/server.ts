@@ -101,7 +101,7 @@ export class Server {
   #runScript ({ script, withSource, keys, args }: Command & { kind: 'script' }, asking: boolean): unknown {
     const { name } = script
     const reply = this.#refusal(keys, false, asking) ?? this.#runKnown(script, withSource, keys, args, asking)
-    if (this.world.trace !== null) this.world.tell(`${this.name} ${name} ${args.map(String).join(' ')} -> ${String(reply)}`)
+    if (this.world.trace !== null) this.world.tell(`${this.name} ${name} ${args.map(readable).join(' ')} -> ${readable(reply)}`)
     return reply
   }
 
@@ -228,4 +228,10 @@ function attempted (run: () => unknown): unknown {
     if (error instanceof ReplyError) return error
     throw error
   }
+}
+
+/** The same text however its bytes are to be read: encrypted ones are no UTF-8. */
+function readable (value: unknown): string {
+  if (Array.isArray(value)) return value.map(readable).join()
+  return Buffer.isBuffer(value) ? value.toString('latin1') : String(value)
 }

@@ -1,3 +1,4 @@
+import { PayloadKeys } from '../../../src/core/payload-keys.ts'
 import { Approvals } from '../../../src/store/approvals.ts'
 import { Asks } from '../../../src/store/asks.ts'
 import { Attempts } from '../../../src/store/attempts.ts'
@@ -32,9 +33,9 @@ const subscriptions = { listen: () => new Promise<never>(() => {}) } as never
 /**
  * What all replicas of the service have in common. @property workTtl milliseconds @property isOneRedis whether scripts may write to several partitions
  * @property hasSchedules whether they run schedules @property receivers of callbacks; null where there are none
- * @property limits of live handoffs
+ * @property limits of live handoffs @property payloadKeys of one replica; left out if nothing is encrypted
  */
-export interface Settings { workTtl: number, telling: Telling, isOneRedis: boolean, hasSchedules: boolean, receivers: Receivers | null, limits?: Limits | undefined }
+export interface Settings { payloadKeys?: PayloadKeys | undefined, workTtl: number, telling: Telling, isOneRedis: boolean, hasSchedules: boolean, receivers: Receivers | null, limits?: Limits | undefined }
 
 type ListedGroup = Awaited<ReturnType<Inboxes['groups']>>['groups'][number]
 
@@ -60,7 +61,7 @@ export class Service {
   /** What it would have logged as its own mistakes. */
   readonly faults: string[] = []
 
-  constructor (world: World, topology: Topology, name: string, { workTtl, telling, isOneRedis, hasSchedules, receivers, limits }: Settings) {
+  constructor (world: World, topology: Topology, name: string, { workTtl, telling, isOneRedis, hasSchedules, receivers, limits, payloadKeys = new PayloadKeys() }: Settings) {
     this.#world = world
     this.#topology = topology
     this.process = { name, skew: 1e6 * world.random.next(), pausedUntil: 0, dead: false }
@@ -68,24 +69,24 @@ export class Service {
     world.time.process = this.process
     const { replicas } = topology
     const lifetimes = { workTtl, retention }
-    const { scripts, keys } = scriptsFor(telling, lifetimes, isOneRedis)
+    const { scripts, keys } = scriptsFor(telling, lifetimes, isOneRedis, payloadKeys.names)
     const masters = topology.mastersFor(this.process)
     const relay = telling === 'relayed' ? startRelay(() => lanes, masters, topology, name, this.faults) : undefined
     const lanes: Lanes = new Lanes(masters, replicas === 0 ? null : { replicas, barrierKey: tag => keys.barrier(tag) }, isOneRedis, relay?.take)
     if (world.mutation?.noRound !== true) relay?.start()
-    if (receivers !== null) startDeliverer(receivers, lanes, scripts, keys, masters, topology, isOneRedis, this.faults)
-    this.#handoffs = new Handoffs(lanes, scripts, keys, lifetimes, isOneRedis)
+    if (receivers !== null) startDeliverer(receivers, lanes, scripts, keys, masters, topology, { isOneRedis, payloadKeys }, this.faults)
+    this.#handoffs = new Handoffs(lanes, scripts, keys, lifetimes, isOneRedis, payloadKeys)
     this.#dependents = new Dependents(lanes, scripts, keys, isOneRedis, error => this.faults.push(`releasing failed: ${String(error)}`))
-    const attempts = new Attempts(lanes, scripts, keys, lifetimes)
-    this.#inboxes = new Inboxes(lanes, scripts, keys, { ...lifetimes, tags: topology.tags, isOneRedis })
+    const attempts = new Attempts(lanes, scripts, keys, lifetimes, payloadKeys)
+    this.#inboxes = new Inboxes(lanes, scripts, keys, { ...lifetimes, tags: topology.tags, isOneRedis }, payloadKeys)
     this.#limiting = limits && new Limiting(limits, topology, { lanes, scripts, keys, isOneRedis }, this.faults)
     this.#desk = new Desk({
       handoffs: this.#handoffs,
       dependents: this.#dependents,
       attempts,
       inboxes: this.#inboxes,
-      approvals: new Approvals(lanes, scripts, keys, retention),
-      asks: new Asks(lanes, scripts, keys, lifetimes, isOneRedis),
+      approvals: new Approvals(lanes, scripts, keys, retention, payloadKeys),
+      asks: new Asks(lanes, scripts, keys, lifetimes, isOneRedis, payloadKeys),
       quotas: this.#limiting?.quotas ?? { of: () => undefined },
     }, subscriptions, workTtl)
     const parts = { lanes, scripts, keys, masters, handoffs: this.#handoffs, attempts, service: this.#desk.service }

@@ -24,7 +24,7 @@ export interface Mutation {
   /** Nobody looks for events that their replica did not move. */
   readonly noRound?: boolean
   /** Where it shows: only there it is looked for. */
-  readonly shows?: 'in a Cluster' | 'in callbacks' | 'in feeds' | 'in groups' | 'in order' | 'in order in a Cluster' | 'in schedules'
+  readonly shows?: 'in a Cluster' | 'in callbacks' | 'in feeds' | 'in groups' | 'in order' | 'in order in a Cluster' | 'in schedules' | 'encrypted'
 }
 
 /** Everything outside the services: clients, servers and the network. */
@@ -85,7 +85,11 @@ export class World {
   }
 
   tell (line: string): void {
-    this.trace?.push(`${this.time.now.toFixed(3)} ${line.replace(/(?<![\w-])([kqz]?)([\w-]{22})(?![\w-])/g, (_, letter, token) => letter + this.#aliasOf(token))}`)
+    // So are the nonces of what is encrypted, as bytes or as a word.
+    // eslint-disable-next-line no-control-regex -- bytes that are encrypted begin with 1 or 2
+    const known = line.replace(/[\x01\x02][\w-]{8}[^]*?(?= -> |$)|~[\w-]{30,}/g, sealed => `~${sealed.length}`)
+      .replace(/(?<![\w-])([kqz]?)([\w-]{22}|[\w-]{20})(?![\w-])/g, (_, letter, token) => letter + this.#aliasOf(token))
+    this.trace?.push(`${this.time.now.toFixed(3)} ${known}`)
   }
 }
 
