@@ -200,7 +200,7 @@ export function openStore (
   const runs = new Runs(
     lanes, scripts, keyNames, error => log.error({ err: error }, 'moving the counts of runs failed')
   )
-  const live = new LiveHandoffs(lanes, scripts, keyNames, tags, !isSpread)
+  const live = new LiveHandoffs(lanes, scripts, keyNames, tags, !isSpread, masterOf)
   const sweeper = new Sweeper(handoffs, leases, {
     tags,
     leaseKey: tag => keyNames.sweeper(tag),

@@ -255,10 +255,13 @@ export const store: readonly Mutated[] = [
   },
   {
     file: 'src/store/live.ts',
-    tests: ['http/quotas'],
+    tests: ['http/quotas', 'store/live'],
     changes: [
+      ['performance.now() >= until || ', ''],
+      ['if (error instanceof Unavailable) return false', 'if (error instanceof Unavailable) return true'],
+      ['if (!this.#lanes.reaches(tags[0]!)) return false', ''],
       ['[...new Set(this.#tags.map(listIn))]', 'this.#tags.map(listIn)'],
-      ['count += found', 'count = found'],
+      ['(sum, count) => sum + count, 0)\n  }\n\n  async', '(_, count) => count, 0)\n  }\n\n  async'],
     ],
   },
 ]

@@ -32,7 +32,7 @@ export class Limiting {
   readonly #indexer: Indexer
 
   constructor (limits: Limits, { tags }: Topology, { lanes, scripts, keys, isOneRedis }: { lanes: Lanes, scripts: Scripts, keys: KeyNames, isOneRedis: boolean }, faults: string[]) {
-    this.#live = new LiveHandoffs(lanes, scripts, keys, tags, isOneRedis)
+    this.#live = new LiveHandoffs(lanes, scripts, keys, tags, isOneRedis, tag => tag)
     this.#indexer = new Indexer(lanes, scripts, keys, {
       tags, isOneRedis, masterOf: tag => tag, isSweeping: () => true, runLabels: [], onFault: error => faults.push(`indexing failed: ${String(error)}`),
     })
