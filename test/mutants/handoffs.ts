@@ -294,7 +294,10 @@ export const handoffs: readonly Mutated[] = [
       ['const counts = this.#next === undefined ? [this.#last] : [this.#last, this.#next]', 'const counts = [this.#last]'],
       ['(this.#isFull(max) && !isQueued)', 'this.#isFull(max)'],
       ['if (!this.#renewing.isQueued) this.#next = begunNow()', ''],
-      ["if (performance.now() - asked > ages.used) throw new Unavailable('Redis did not answer in time')", ''],
+      ['if (!isLate) await', 'await'],
+      ["reject(new Unavailable('Redis did not answer in time'))", ''],
+      [' && this.#last.live < max && this.#last.begun < came', ' && this.#last.begun < came'],
+      ['again.perCost * took', '0'],
     ],
   },
 ]

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
 import pLimit from 'p-limit'
 import type { LimitFunction } from 'p-limit'
@@ -13,6 +14,11 @@ import type { Store } from '../../store/store.ts'
  * doesn't wait for the new one. One that it refuses does, unless others' counts come first.
  */
 const ages = { used: 2000, renewed: 1000 }
+/**
+ * When the next count may begin that is made only for what this replica let through: so many milliseconds after the
+ * last one began, or so many times as long as that one took. So such counts have a tenth of a replica's time at most.
+ */
+const again = { after: 100, perCost: 10 }
 /** How many are made at once, of all tenants and agents: each goes through all partitions. */
 const countsAtOnce = 2
 /** Of how many tenants and agents the counts are kept. */
@@ -78,8 +84,11 @@ async function takeAll (all: Array<{ max: number, count: LiveCount }>): Promise<
   return undo
 }
 
-/** `begun`: by this process's monotonic clock. `passed`: how many this replica let through since. */
-interface LiveFigure { begun: number, live: number, passed: number }
+/**
+ * `begun`: by this process's monotonic clock. `took`: how long it took, in milliseconds. `passed`: how many this
+ * replica let through since.
+ */
+interface LiveFigure { begun: number, took: number, live: number, passed: number }
 
 /**
  * How many are live, as far as this replica knows: the last count, and what it let through since that began. What other
@@ -88,9 +97,10 @@ interface LiveFigure { begun: number, live: number, passed: number }
 class LiveCount {
   readonly #read: () => Promise<number>
   readonly #turn: LimitFunction
-  #last: LiveFigure = { begun: -Infinity, live: 0, passed: 0 }
+  #last: LiveFigure = { begun: -Infinity, took: 0, live: 0, passed: 0 }
   #next: LiveFigure | undefined
   #renewing: { ended: Promise<void>, isQueued: boolean } | undefined
+  #soon: Promise<void> | undefined
 
   constructor (read: () => Promise<number>, turn: LimitFunction) {
     this.#read = read
@@ -98,6 +108,7 @@ class LiveCount {
   }
 
   async take (max: number): Promise<(() => void) | null> {
+    const came = performance.now()
     const age = this.#age()
     if (age > ages.renewed) {
       const { ended, isQueued } = this.#renew()
@@ -105,6 +116,10 @@ class LiveCount {
       // Those who need it will meet its failure.
       else ended.catch(() => {})
     }
+    // Of what this replica let through, some may have ended: only a count says how many. All that wait share it. A
+    // count that is at the limit by itself refuses at once, for as long as Retry-After says: so where as many are live
+    // as may be, refusals need no count.
+    while (this.#isFull(max) && this.#last.live < max && this.#last.begun < came) await this.#countAgain()
     if (this.#isFull(max)) return null
     // One that is being counted may be in that count or not.
     const counts = this.#next === undefined ? [this.#last] : [this.#last, this.#next]
@@ -123,23 +138,45 @@ class LiveCount {
   /** All that ask meanwhile share one count. `isQueued`: others' counts come first. */
   #renew (): { ended: Promise<void>, isQueued: boolean } {
     if (this.#renewing !== undefined) return this.#renewing
-    const asked = performance.now()
-    const ended = this.#turn(() => this.#count(asked)).finally(() => { this.#renewing = this.#next = undefined })
+    const ended = this.#count().finally(() => { this.#renewing = this.#next = undefined })
     this.#renewing = { ended, isQueued: this.#turn.pendingCount > 0 }
     // It is read a moment later: what is let through from now on counts in it.
     if (!this.#renewing.isQueued) this.#next = begunNow()
     return this.#renewing
   }
 
+  /** Waits for the count that is under way, or for the next one. */
+  #countAgain (): Promise<void> {
+    if (this.#renewing !== undefined) return this.#renewing.ended
+    const { took } = this.#last
+    const pause = Math.min(ages.renewed, Math.max(again.after, again.perCost * took)) - this.#age()
+    this.#soon ??= sleep(pause).then(() => this.#renew().ended).finally(() => { this.#soon = undefined })
+    return this.#soon
+  }
+
   /** Behind a slow Redis those that have waited for long are given up: nobody waits for all that come first. */
-  async #count (asked: number): Promise<void> {
-    if (performance.now() - asked > ages.used) throw new Unavailable('Redis did not answer in time')
+  #count (): Promise<void> {
+    return new Promise((resolve, reject) => {
+      let isLate = false
+      const timer = setTimeout(() => {
+        isLate = true
+        reject(new Unavailable('Redis did not answer in time'))
+      }, ages.used)
+      this.#turn(async () => {
+        clearTimeout(timer)
+        if (!isLate) await this.#countNow()
+      }).then(resolve, reject)
+    })
+  }
+
+  async #countNow (): Promise<void> {
     const count = this.#next ??= begunNow()
     count.live = await this.#read()
+    count.took = performance.now() - count.begun
     this.#last = count
   }
 }
 
 function begunNow (): LiveFigure {
-  return { begun: performance.now(), live: 0, passed: 0 }
+  return { begun: performance.now(), took: 0, live: 0, passed: 0 }
 }
