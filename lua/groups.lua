@@ -2,7 +2,7 @@
 -- Lists the groups of an inbox that have something to be caught, or something caught (lib/groups.lua): first what has
 -- none, then by name. A call looks at a limited number of entries, and says whether the list goes on.
 -- KEYS: 1 prefix:{tag}:i:tenant:inbox   the inbox (lib/inbox.lua)
--- ARGV: 1 the group to go on behind; empty for the first with a name; - for the start  2 how many at most
+-- ARGV: 1 empty for the start; else a dot, and the group to go on behind (empty: what has none)  2 how many at most
 -- Replies: {'listed', more, {group, pending, caught, oldest}, …}   more: 1 if there are others, else 0; the group is
 --                        empty for what has none; oldest: when the oldest pending one entered (microseconds), nil if
 --                        there is none
@@ -12,12 +12,13 @@ local groups, caught, looks, items = inbox .. ':groups', inbox .. ':caught-group
 -- While the slot moves, what isn't here may be on the other node.
 redis.call('EXISTS', inbox, inbox .. ':caught', groups, caught)
 
-if after == '-' then
+if after == '' then
   local pending = redis.call('ZCARD', inbox)
   -- Version 0.2.0 takes what it ended out of the one set alone.
   local without = math.max(0, redis.call('SCARD', inbox .. ':caught') - redis.call('ZCARD', caught))
   if pending + without > 0 then items[1] = { '', pending, without, oldestIn(inbox) } end
-  after = ''
+else
+  after = string.sub(after, 2)
 end
 local more = 0
 while more == 0 do

@@ -168,7 +168,7 @@ export class Inboxes {
       script: this.#scripts.groups,
       tag,
       keys: [this.#keyNames.inbox(tag, tenant, inbox)],
-      texts: [after ?? '-', String(limit)],
+      texts: [after === null ? '' : `.${after}`, String(limit)],
       decode: readGroups
     })
   }

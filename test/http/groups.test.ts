@@ -246,10 +246,10 @@ t.test('by groups: who has what', async t => {
   const { pass, listed, items, call, name, done } = work(one)
   t.strictSame(await listed(), { items: [], next_cursor: null })
   const began = Date.now()
-  for (const group of ['b', 'a', 'a-', 'a:', 'a', null, 'B']) await pass(group)
+  for (const group of ['b', 'a', 'a-', 'a:', 'a', null, 'B', '-']) await pass(group)
   const [taken] = await items()
   const all = (await listed()).items as Json[]
-  t.strictSame(all.map(({ group, pending, caught }) => [group, pending, caught]), [[null, 1, 0], ['B', 1, 0], ['a', 2, 0], ['a-', 1, 0], ['a:', 1, 0], ['b', 0, 1]])
+  t.strictSame(all.map(({ group, pending, caught }) => [group, pending, caught]), [[null, 1, 0], ['-', 1, 0], ['B', 1, 0], ['a', 2, 0], ['a-', 1, 0], ['a:', 1, 0], ['b', 0, 1]])
   for (const { group, oldest_at: oldest } of all) {
     if (group === 'b') t.equal(oldest, null)
     else t.ok(Date.parse(oldest) >= began - 1000 && Date.parse(oldest) <= Date.now() + 1000, `${group}`)
@@ -260,7 +260,7 @@ t.test('by groups: who has what', async t => {
     const page = await listed(`?limit=1${cursor === '' ? '' : `&cursor=${cursor}`}`)
     seen.push(...page.items.map(({ group }: Json) => group))
     cursor = page.next_cursor
-  } while (cursor !== null)
+  } while (cursor !== null && seen.length < 20)
   t.strictSame(seen, all.map(({ group }) => group), 'page by page')
   await done(taken!.handoff_id)
   t.strictSame((await listed()).items.at(-1).group, 'a:', 'it is gone with its last')

@@ -247,6 +247,7 @@ export const otherScripts: readonly Mutated[] = [
     changes: [
       ['(not other or one and isBehind(other, one)) and one or other', 'one or other'],
       ['if pending + without > 0 then', 'if pending > 0 then'],
+      ["if after == '' then", "if after == '' or after == '.-' then"],
       ['if #items >= limit or looks <= 0 then', 'if #items > limit or looks <= 0 then'],
     ],
   },
