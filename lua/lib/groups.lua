@@ -130,17 +130,19 @@ local function leaveGroups(partition)
   return 0
 end
 -- A group as a take sees it: its name; how many it has; `at`, how many of those were read; `found`, what was read and
--- not looked at yet; how many are caught, or nil where none are counted; how many are `taken`; and what is `gone`.
+-- not looked at yet; how many are caught, or nil where none are counted; how many are `taken`; what is `gone`; and how
+-- many are `locks`, which this replica can't open.
 local function openGroup(plan, name)
   local size = name == '' and redis.call('ZCARD', plan.inbox) or countOf(plan.inbox .. ':groups', name)
-  local group = { name = name, size = size, at = 0, found = {}, taken = 0, gone = {} }
+  local group = { name = name, size = size, at = 0, found = {}, taken = 0, gone = {}, locks = 0 }
   if plan.limit > 0 and name ~= '' then group.caught = countOf(plan.inbox .. ':caught-groups', name) end
   plan.groups[#plan.groups + 1] = group
   return group
 end
 -- The next entry of a group that can be caught (lookAtEntry); nil if there is none, or the take has looked at enough.
+-- Looks at what this replica can't open are shared out: a group that has used up its own is left to other replicas.
 local function nextEntry(plan, group)
-  while plan.looks > 0 do
+  while plan.looks > 0 and plan.locks > 0 do
     if #group.found == 0 then
       if group.at == group.size then return nil end
       local size = math.min(64, 2 * group.at + 2, group.size - group.at)
@@ -156,11 +158,16 @@ local function nextEntry(plan, group)
       one.group, one.position = group, position
       return one
     end
-    plan.looks = plan.looks - 1
-    if one == 'gone' then
-      plan.isTidied, group.gone[#group.gone + 1] = true, { member, position }
+    if one == 'locked' then
+      plan.share = plan.share or math.max(1, math.floor(plan.locks / redis.call('ZCARD', plan.inbox .. ':turns')))
+      plan.locks, group.locks = plan.locks - 1, group.locks + 1
+      if group.locks == plan.share then return nil end
+    else
+      plan.looks = plan.looks - 1
+      if one == 'gone' then
+        plan.isTidied, group.gone[#group.gone + 1] = true, { member, position }
+      end
     end
-    if one == 'locked' then plan.isLocked = true end
   end
 end
 local function isAtLimit(plan, group)
@@ -169,10 +176,11 @@ end
 -- What a take of `most` handoffs is to take, in the order of the turns: `wanted`, each with its group and position. It
 -- only reads, since the take may still refuse. `more` is 1 if there may be others, else 0. A group that has its turn
 -- goes behind all that wait for theirs. Groups at their limit, and entries that can't be caught any more, use none: a
--- take looks at 32 of these at most. What would make the answer too long uses none either, and ends the take. Groups
--- that a lower limit held, or one that was taken away, come `back` first: until all are, takes take nothing else.
+-- take looks at 32 of these at most, and at 64 that this replica can't open. What would make the answer too long uses
+-- none either, and ends the take. Groups that a lower limit held, or one that was taken away, come `back` first: until
+-- all are, takes take nothing else.
 local function planTurns(inbox, prefix, most, now)
-  local plan = { inbox = inbox, prefix = prefix, now = now, looks = 32, groups = {}, wanted = {}, more = 0 }
+  local plan = { inbox = inbox, prefix = prefix, now = now, looks = 32, locks = 64, groups = {}, wanted = {}, more = 0 }
   plan.limit, plan.place = perGroupIn(inbox)
   redis.call('EXISTS', inbox, inbox .. ':caught', groupKeys(inbox))
   plan.back = redis.call('ZRANGE', inbox .. ':held', '-inf', plan.limit == 0 and '+inf' or '(' .. ms(plan.limit),
@@ -184,7 +192,7 @@ local function planTurns(inbox, prefix, most, now)
   local turns, rank, queue, at, again, size = inbox .. ':turns', 0, {}, 1, {}, 0
   -- A replica of version 0.2.0 enters no turn for what has no group.
   plan.isMissing = redis.call('EXISTS', inbox) == 1 and not redis.call('ZSCORE', turns, '')
-  while #plan.wanted < most and plan.looks > 0 do
+  while #plan.wanted < most and plan.looks > 0 and plan.locks > 0 do
     if at > #queue and rank then
       local count = most - #plan.wanted + 1
       queue, at = redis.call('ZRANGE', turns, rank, rank + count - 1), 1
@@ -215,7 +223,7 @@ local function planTurns(inbox, prefix, most, now)
     local isNext = type(group) == 'string' or not isAtLimit(plan, group) and (#group.found > 0 or group.at < group.size)
     if isNext then plan.more = 1 end
   end
-  if plan.isLocked and #plan.wanted == 0 and not plan.isTidied then plan.more = 0 end
+  if plan.share and #plan.wanted == 0 and not plan.isTidied then plan.more = 0 end
   return plan
 end
 -- What leaves the lists: the first `count` that the plan wanted, and what can't be caught any more. Each group counts

@@ -67,6 +67,25 @@ t.test('a key that nobody has is known by its name, and a text that was changed 
   t.notOk([...one.lines, ...other.lines].some(line => line.includes('secret words')))
 })
 
+t.test('groups of which a replica lacks the key hold up no others there', alone, async t => {
+  const { one, other } = await two(t, old, next)
+  const take = async ({ call }: typeof one, inbox: string, max = 1) =>
+    (await call('bob', 'POST', '/api/catch', { inbox, max })).json().items.map(({ group = null }) => group)
+  for (let n = 0; n < 80; n++) await one.pass({ to: 'box', group: n < 40 ? 'a' : 'b' })
+  for (const group of [null, 'c', 'c', 'b']) await other.pass({ to: 'box', group })
+  t.strictSame(await take(other, 'box'), [null])
+  t.strictSame(await take(other, 'box', 2), ['c', 'c'])
+  t.strictSame(await take(other, 'box'), [], 'deep within a group it finds none')
+  t.strictSame(await take(one, 'box', 4), ['a', 'b', 'a', 'b'], 'elsewhere they have their turns')
+
+  for (let n = 0; n < 63; n++) await one.pass({ to: 'many', group: `g${n}` })
+  await other.pass({ to: 'many', group: 'last' })
+  t.strictSame(await take(other, 'many'), ['last'], 'however many groups')
+  for (let n = 0; n < 5; n++) await one.pass({ to: 'few', group: 'a' })
+  await other.pass({ to: 'few', group: 'a' })
+  t.strictSame(await take(other, 'few'), ['a'], 'some are looked at within a group')
+})
+
 t.test('a note goes some minutes after its replica, and without keys nothing is noted or read', async t => {
   const { one, other } = await two(t, `${old},${next}`, '')
   one.store.payloadKeyNotes.start()

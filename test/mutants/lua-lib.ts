@@ -14,8 +14,10 @@ export const scriptLibraries: readonly Mutated[] = [
   },
   {
     file: 'lua/lib/groups.lua',
-    tests: ['http/groups', 'http/groups-full'],
+    tests: ['http/groups', 'http/groups-full', 'http/locked'],
     changes: [
+      ['if group.locks == plan.share then return nil end', ''],
+      ['if plan.share and #plan.wanted == 0 and not plan.isTidied then plan.more = 0 end', ''],
       ["redis.call('ZREM', turns, group, isOnly and '' or group)", "redis.call('ZREM', turns, group)"],
       ["redis.call('ZREM', held, group)\n    redis.call('ZREM', turns", "redis.call('ZREM', turns"],
       ['local isBack = place and (limit == 0 or was + 0 < limit)', 'local isBack = false'],
