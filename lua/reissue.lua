@@ -4,6 +4,7 @@
 -- KEYS: 1 prefix:{tag}:h:tenant:id  the handoff  2 prefix:{tag}:due:tenant  its tenant's live handoffs (lib/due.lua)
 -- ARGV: 1 the call's deadline (ms)  2 the calling agent  3 retention (ms)  4 tenant:id
 --       5 1 for an operator, who may reissue any handoff; 2 for an operator who takes none from its catcher; else 0
+--       6 the agents whose live handoffs are limited, each between two spaces; absent if there are none
 -- Replies: {'reissued', successor, record, extra, taken}  its new successor, with the successor's record; taken is 1
 --                        if it was taken from its catcher, else 0
 --          {'replayed', successor, record, extra}  it had this successor before; nothing changed
@@ -42,6 +43,8 @@ if status == 'cancelled' then return { 'cancelled', now, record, extra } end
 
 local isTaken = status == 'caught' and now < tonumber(extra and string.match(extra, ' h(%d+)') or deadline)
 if isTaken and ARGV[5] == '2' then return { 'not_found' } end
+-- It may have ended before its passer got a limit. Its successor counts.
+if string.find(ARGV[6] or '', ' ' .. passed_by .. ' ', 1, true) then extra = withAgentsRun(extra, passed_by) end
 local attempt = {
   outbox = openOutbox(key, key, member), key = key, member = member, record = record, extra = extra,
   retention = retention, now = now, micros = micros, kept = fault and { 'e', fault } or {},

@@ -42,10 +42,7 @@ local function withRuns(member, extra, passed_by, labels, limited)
     local label = string.match(words .. ' ', ' j(' .. string.gsub(name, '%p', '%%%0') .. ':%S+)')
     if label and not string.find(words .. ' ', ' J' .. label .. ' ', 1, true) then words = words .. ' J' .. label end
   end
-  local own = ' J*:' .. passed_by
-  local isLimited = limited[string.match(member, '^[^:]+:') .. passed_by]
-  if isLimited and not string.find(words .. ' ', own .. ' ', 1, true) then words = words .. own end
-  return words
+  return limited[string.match(member, '^[^:]+:') .. passed_by] and withAgentsRun(words, passed_by) or words
 end
 -- Sees to the lists of a handoff that was written by a version, or with settings, that didn't know them.
 local function indexEnded(key, now, micros, labels, limited)

@@ -26,6 +26,11 @@ end
 local function isCounted(run)
   return not string.find(run, '^[^:]+:%*:')
 end
+-- Field x with the run of what its passer passed, whose live handoffs are limited.
+local function withAgentsRun(extra, passed_by)
+  local word = ' J*:' .. passed_by
+  return string.find((extra or '') .. ' ', word .. ' ', 1, true) and extra or (extra or '') .. word
+end
 -- The runs that a handoff belongs to, by field x; nil if to none. Call it before the first write (isHere).
 local function openRuns(key, member, extra)
   if not extra or not string.find(extra, ' J', 1, true) then return nil end

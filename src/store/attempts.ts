@@ -56,6 +56,8 @@ export class Attempts {
   readonly #keyNames: KeyNames
   readonly #retention: string
   readonly #payloadKeys: PayloadKeys
+  /** The agents of a tenant whose live handoffs are limited. */
+  limited: (tenant: string) => Iterable<string> = () => []
 
   constructor (
     lanes: Lanes, scripts: Scripts, keyNames: KeyNames, { retention }: Lifetimes, payloadKeys = new PayloadKeys()
@@ -150,6 +152,8 @@ export class Attempts {
   /** @param may whose handoffs the agent may reissue; `ended`: an operator reissues it only if it has ended */
   reissue (place: HandoffPlace, agent: string, may: Power | 'ended'): Promise<ReissueReply> {
     const texts = [agent, this.#retention, memberOf(place.tenant, place.id), powers[may]]
+    const limited = [...this.limited(place.tenant)]
+    if (limited.length > 0) texts.push(` ${limited.join(' ')} `)
     const decode = (reply: unknown) => readReissue(reply, new Seal(this.#payloadKeys, place))
     return this.#lanes.call({
       script: this.#scripts.reissue, tag: place.tag, keys: this.#keys(place), texts, decode

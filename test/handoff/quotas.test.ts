@@ -12,7 +12,7 @@ function quotas (max: number) {
   const asked: Array<{ resolve (live: number): void, reject (error: Error): void }> = []
   const limits = { maxLiveOf: (tenant: string) => tenant === 'other' ? undefined : { all: max, agents: new Map() }, maxLives: () => new Map() }
   const live = { count: () => new Promise<number>((resolve, reject) => { asked.push({ resolve, reject }) }) }
-  const all = new Quotas(limits as unknown as LimitTable, { live, indexer: {} } as unknown as Pick<Store, 'live' | 'indexer'>)
+  const all = new Quotas(limits as unknown as LimitTable, { live, indexer: {}, attempts: {} } as unknown as Store)
   return { all, asked, take: async (tenant = 'acme') => await all.of({ tenant, agent: 'a' })!.take() !== null }
 }
 
@@ -53,7 +53,7 @@ function counted (max: number, took: number) {
     await sleep(took)
     return live
   }
-  const all = new Quotas(limits as unknown as LimitTable, { live: { count }, indexer: {} } as unknown as Pick<Store, 'live' | 'indexer'>)
+  const all = new Quotas(limits as unknown as LimitTable, { live: { count }, indexer: {}, attempts: {} } as unknown as Store)
   return { state, take: async () => await all.of({ tenant: 'acme', agent: 'a' })!.take() !== null }
 }
 

@@ -10,7 +10,7 @@ import { until } from '../helpers/until.ts'
 
 /** How many handoffs of a tenant, or that an agent passed, may be live. Each subtest has a tenant of its own, and there are two replicas. */
 
-const tenants = ['counts', 'frees', 'replays', 'races', 'shares', 'ways', 'runs', 'gives', 'agents', 'lines', 'before', 'soon', 'older', 'gone', 'none'] as const
+const tenants = ['counts', 'frees', 'replays', 'races', 'shares', 'ways', 'runs', 'gives', 'agents', 'lines', 'before', 'soon', 'older', 'gone', 'again', 'none'] as const
 type Tenant = typeof tenants[number]
 const agents: Array<[string, Scope[]]> = [['ann', ['pass', 'catch', 'status']], ['ben', ['pass', 'catch', 'status']], ['olga', ['operate', 'status', 'approve']]]
 const secretOf = (tenant: string, agent: string) => `${tenant}-${agent}-secret-0123456789`
@@ -243,6 +243,38 @@ for (const isSpread of [false, true]) {
     t.equal(await live(), 3)
     await ann.refused()
     t.strictSame(await redis.keys(`${prefix}:*ran:lines:*`), [], 'nothing is kept of what has ended')
+  })
+
+  t.test('what is tried again counts, though it had ended before its agent got a limit', async t => {
+    const [ann, ben, olga] = [as('again'), as('again', 'ben'), as('again', 'olga')]
+    const live = async () => await store.live.count('again', 'ann')
+    const failed = async (who = ann, members: object = {}) => {
+      const id = await who.passed({ to: 'work', ...members })
+      await ben.ask('GET', `/api/catch/${id}`)
+      await ben.ask('POST', `/api/fail/${id}`, { error: { message: 'x' } })
+      return id
+    }
+    const [first, taken] = [await failed(), await ann.passed()]
+    for (const labels of [undefined, { run: 'x' }]) await failed(ann, { ...labels && { labels } })
+    await failed(ben)
+    await ben.ask('GET', `/api/catch/${taken}`)
+    await limit('again', 'ann', 100)
+    t.equal(await live(), 0)
+    const next = (await ann.ask('POST', `/api/reissue/${first}`, {})).json().handoff_id
+    t.equal(await live(), 1)
+    await ann.ask('POST', `/api/reissue/${first}`, {})
+    t.equal(await live(), 1, 'once')
+    await ann.ask('POST', `/api/reissue/${taken}`, {})
+    t.equal(await live(), 2, 'what was taken from its catcher')
+    t.match((await olga.ask('POST', '/api/redrive', { inbox: 'work' })).json(), { reissued: 3 })
+    t.equal(await live(), 4, 'not what others passed')
+    await limit('again', 'ann', 1)
+    await ann.refused()
+    await ben.ask('GET', `/api/catch/${next}`)
+    t.match((await ben.ask('POST', `/api/done/${next}`, { output: {} })).json(), { status: 'done' })
+    t.equal(await live(), 3)
+    await store.indexer.round()
+    t.equal(await live(), 3)
   })
 
   t.test('what an agent passed before it had a limit counts', async t => {

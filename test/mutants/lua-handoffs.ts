@@ -171,8 +171,9 @@ export const handoffScripts: readonly Mutated[] = [
   },
   {
     file: 'lua/reissue.lua',
-    tests: ['lua/successors', 'http/operate', 'state-machine', 'http/lists', 'lua/model'],
+    tests: ['lua/successors', 'http/operate', 'state-machine', 'http/lists', 'lua/model', 'http/quotas'],
     changes: [
+      ["string.find(ARGV[6] or '', ' ' .. passed_by .. ' ', 1, true)", "string.find(ARGV[6] or '', ' ' .. agent .. ' ', 1, true)"],
       ["if passed_by ~= agent and ARGV[5] == '0' then", 'if passed_by ~= agent then'],
       ["if status == 'pending' and now < tonumber(expires) then", "if status == 'pending' then"],
       ["if status == 'done' then return { 'already_done', now, record, extra } end", ''],

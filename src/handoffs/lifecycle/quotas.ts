@@ -39,10 +39,11 @@ export class Quotas {
   readonly #turn = pLimit(countsAtOnce)
   readonly #counts = new LRUCache<string, LiveCount>({ max: maxCounts })
 
-  constructor (limits: LimitTable, { live, indexer }: Pick<Store, 'live' | 'indexer'>) {
+  constructor (limits: LimitTable, { live, indexer, attempts }: Pick<Store, 'live' | 'indexer' | 'attempts'>) {
     this.#limits = limits
     this.#live = live
     indexer.limited = () => limits.maxLives()
+    attempts.limited = tenant => limits.maxLiveOf(tenant)?.agents.keys() ?? []
     limits.onMaxLive = tenant => indexer.countLive(tenant)
   }
 

@@ -2,6 +2,7 @@ import { Quotas } from '../../../src/handoffs/lifecycle/quotas.ts'
 import type { TenantLimits } from '../../../src/auth/limit-table.ts'
 import type { Lanes } from '../../../src/redis/lanes.ts'
 import type { Scripts } from '../../../src/redis/scripts.ts'
+import type { Attempts } from '../../../src/store/attempts.ts'
 import { Indexer } from '../../../src/store/indexer.ts'
 import type { KeyNames } from '../../../src/store/key-names.ts'
 import { LiveHandoffs, agentsRun } from '../../../src/store/live.ts'
@@ -31,13 +32,13 @@ export class Limiting {
   readonly #live: LiveHandoffs
   readonly #indexer: Indexer
 
-  constructor (limits: Limits, { tags }: Topology, { lanes, scripts, keys, isOneRedis }: { lanes: Lanes, scripts: Scripts, keys: KeyNames, isOneRedis: boolean }, faults: string[]) {
+  constructor (limits: Limits, { tags }: Topology, { lanes, scripts, keys, isOneRedis, attempts }: { lanes: Lanes, scripts: Scripts, keys: KeyNames, isOneRedis: boolean, attempts: Attempts }, faults: string[]) {
     this.#live = new LiveHandoffs(lanes, scripts, keys, tags, isOneRedis, tag => tag)
     this.#indexer = new Indexer(lanes, scripts, keys, {
       tags, isOneRedis, masterOf: tag => tag, isSweeping: () => true, runLabels: [], onFault: error => faults.push(`indexing failed: ${String(error)}`),
     })
     const known = limits.seenBy()
-    this.quotas = new Quotas(known as never, { live: this.#live, indexer: this.#indexer } as never)
+    this.quotas = new Quotas(known as never, { live: this.#live, indexer: this.#indexer, attempts } as never)
     this.#indexer.start()
   }
 

@@ -79,7 +79,7 @@ export class Service {
     this.#dependents = new Dependents(lanes, scripts, keys, isOneRedis, error => this.faults.push(`releasing failed: ${String(error)}`))
     const attempts = new Attempts(lanes, scripts, keys, lifetimes, payloadKeys)
     this.#inboxes = new Inboxes(lanes, scripts, keys, { ...lifetimes, tags: topology.tags, isOneRedis }, payloadKeys)
-    this.#limiting = limits && new Limiting(limits, topology, { lanes, scripts, keys, isOneRedis }, this.faults)
+    this.#limiting = limits && new Limiting(limits, topology, { lanes, scripts, keys, isOneRedis, attempts }, this.faults)
     this.#desk = new Desk({
       handoffs: this.#handoffs,
       dependents: this.#dependents,
