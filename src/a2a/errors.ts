@@ -98,8 +98,9 @@ export function isRefusal (error: unknown): boolean {
 }
 
 /** In google.rpc's forms. */
-function detailsOf ({ code, faults }: A2aError): object[] {
-  const reason = code.replace(/(?<=[a-z])(?=[A-Z])/g, '_').replace('JSONParse', 'JSON_PARSE').toUpperCase()
+function detailsOf ({ code, faults, status }: A2aError): object[] {
+  const own = code.replace(/(?<=[a-z])(?=[A-Z])/g, '_').replace('JSONParse', 'JSON_PARSE').toUpperCase()
+  const reason = grpcNames[status] ?? own
   return [
     { '@type': 'type.googleapis.com/google.rpc.ErrorInfo', reason, domain: 'a2a-protocol.org' },
     ...faults.length === 0
