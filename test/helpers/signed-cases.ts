@@ -134,6 +134,7 @@ export async function signedCases (service: ClientTest & { key: KeyObject, first
     { name: 'without created_at', text: attempts[1]!.replace(/"created_at":"[^"]*",/, ''), code: 'digest' },
     { name: 'another digest beside it', text: right.replace(approval.digest, `sha-256=:${'A'.repeat(43)}=:`), code: 'digest' },
     { name: 'no digest', text: claiming({ digest: null }).replace(`,"digest":"${approval.digest}"`, ''), code: 'digest' },
+    { name: 'no digest, and a name twice', text: claiming({ digest: null }).replace(`"digest":"${approval.digest}"`, '"digest":null').replace(/}$/, ',"task":"other"}'), code: 'digest' },
     { name: 'rejected', text: await inspected(no), code: 'rejected' },
   ]
 }

@@ -87,7 +87,8 @@ export class DecisionVerifier {
     }
     if (claims.iss !== issuer) throw unreliable('issuer', `it was signed by ${claims.iss}`)
     if (!isDecisionOn(shown, claims)) throw unreliable('handoff', `it is for the handoff ${claims.handoff_id}`)
-    if (approval.digest !== claims.digest || await contentDigest(text) !== claims.digest) {
+    const { digest } = claims
+    if (digest == null || approval.digest !== digest || await contentDigest(text) !== digest) {
       throw unreliable('digest', 'the content is another one')
     }
     if (claims.state !== 'approved') throw unreliable('rejected', 'a person has rejected it')
