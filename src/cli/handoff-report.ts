@@ -314,7 +314,7 @@ async function findIn (tenants: readonly string[], store: Store, id: string): Pr
     const { now, record, decision, result, texts, after, callback, lockedBy } = status
     // The status has all that can be read without the payload key.
     const seen = inspection ??
-      { outcome: 'found' as const, now, record, decision, payload: null, digest: '', schema: null }
+      { outcome: 'found' as const, now, record, decision, payload: null, digest: '', field: '', schema: null }
     const isLocked = inspection === null || status.isLocked
     return { id, tenant, ...seen, result, texts, after, callback, isLocked, lockedBy }
   }))

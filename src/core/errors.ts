@@ -306,7 +306,10 @@ export class PayloadLocked extends Problem {
   }
 }
 
-/** The key that a sealed text names doesn't open it: somebody changed it, or copied it here. */
+/**
+ * The key that a sealed text names doesn't open it, or a digest is of another content: somebody changed it, or copied
+ * it here.
+ */
 export class PayloadBroken extends Error {
   override name = 'PayloadBroken'
 }

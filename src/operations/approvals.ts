@@ -127,12 +127,13 @@ interface DecisionBody { digest?: string | null }
 const noNote = Buffer.from('null')
 
 async function decide (
-  { approvals, decisions }: Services, { caller, id, body, members, createdAt }: OperationCall<DecisionBody>,
+  { approvals, decisions }: Services, { caller, id, body, members, createdAt, requester }: OperationCall<DecisionBody>,
   decided: 'approved' | 'rejected'
 ): Promise<OperationOutcome> {
   // The note's JSON text as it came. It is stored and shown, and never parsed here.
   const note = members.raw('note') ?? noNote
-  const answer = await approvals.decide(caller, decided, id, note, { createdAt, digest: digestIn(body) })
+  const seen = { createdAt, digest: digestIn(body) }
+  const answer = await approvals.decide(caller, decided, id, note, seen, requester)
   decisions.made(caller)
   // An approved handoff is as pending as before.
   const moved = decided === 'rejected' ? { to: [decided], ids: [id] } : stays

@@ -135,7 +135,6 @@ export const outcomes = {
   'token-blocks': ['listed'],
   trim: ['trimmed', 'late'],
   uncounted: ['named'],
-  undecided: ['found', 'not_found'],
   'webhook-change': ['rotated', 'enabled', 'not_found', 'late'],
   'webhook-claim': ['claimed', 'gone', 'late'],
   'webhook-create': ['created', 'too_many', 'late'],

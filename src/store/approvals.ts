@@ -1,4 +1,5 @@
 import { TooLarge } from '../core/errors.ts'
+import type { PayloadBroken, PayloadLocked } from '../core/errors.ts'
 import { homeTag } from '../core/ids.ts'
 import { personWord, subjectMark } from '../core/model.ts'
 import type { Caller, HandoffRecord } from '../core/model.ts'
@@ -20,14 +21,8 @@ type DecisionReply = { outcome: 'decided', at: number } | { outcome: 'outdated' 
   RefusedReply<Refused<'decide', 'approved' | 'rejected' | 'replayed' | 'outdated'>>
 
 /**
- * What a decision is signed with, at the moment `now`. The digest is empty if there is none, and null if this replica
- * lacks its key; `field` is what Redis has in its place.
- */
-export interface Undecided extends Seen { digest: string | null, field: string }
-
-/**
- * A compact JWS, for which moment and which handoff it was made (ms; the field as in `Undecided`), and its digest.
- * @property lockedBy there if it could not be made: the name of the key that is missing
+ * A compact JWS, for which moment and which handoff it was made (ms; the field as in `InspectReply`), and its digest.
+ * @property fault there if it could not be made: why its content can't be read
  */
 export interface Signed {
   at: number
@@ -35,7 +30,7 @@ export interface Signed {
   field: string
   digest: string
   signature: string
-  lockedBy?: string
+  fault?: PayloadLocked | PayloadBroken
 }
 
 /**
@@ -45,12 +40,17 @@ export interface Signed {
 export interface SeenByPerson { createdAt?: number | undefined, digest?: string | undefined }
 
 /**
- * All of a handoff. The payload is null once it was freed; the digest is empty if no person decides on it; the schema
- * is JSON text, or null if there is none.
+ * All of a handoff. The payload is null once it was freed; the digest is empty if no person decides on it, and `field`
+ * is what Redis has in its place; the schema is JSON text, or null if there is none.
  */
-export type InspectReply =
-  { outcome: 'found', payload: Buffer | null, digest: string, schema: Buffer | null, callback: CallbackStands | null } &
-  Seen | { outcome: 'not_found' }
+export type InspectReply = {
+  outcome: 'found'
+  payload: Buffer | null
+  digest: string
+  field: string
+  schema: Buffer | null
+  callback: CallbackStands | null
+} & Seen | { outcome: 'not_found' }
 
 /**
  * A handoff that waits for a person. Its task is as much of the JSON string as the list keeps, the digest is its
@@ -82,17 +82,6 @@ export class Approvals {
     this.#scripts = scripts
     this.#keyNames = keyNames
     this.#retention = String(retention)
-  }
-
-  /** @returns null if there is no handoff */
-  async undecided ({ tag, tenant, id }: HandoffPlace): Promise<Undecided | null> {
-    const key = this.#keyNames.handoff(tag, memberOf(tenant, id))
-    const [outcome, now, record, extra, digest] =
-      await this.#lanes.call({ script: this.#scripts.undecided, tag, keys: [key], texts: [], decode: tagged })
-    if (outcome === 'not_found') return null
-    const seal = new Seal(this.#payloadKeys, { tenant, id })
-    const seen = readSeen(now, record, extra, null, seal)
-    return { ...seen, digest: openedDigest(digest, seal), field: String(digest ?? '') }
   }
 
   /**
@@ -156,16 +145,18 @@ function readDecision (reply: unknown, seal: Seal): DecisionReply | OtherOrigin 
 }
 
 function readInspection (reply: unknown, seal: Seal): InspectReply {
-  const [outcome, now, record, payload, decision, digest, extra, schema, target] = tagged(reply)
+  const [outcome, now, record, payload, decision, field, extra, schema, target] = tagged(reply)
   if (outcome === 'not_found') return { outcome }
   if (outcome === 'larger') throw new TooLarge()
   const seen = readSeen(now, record, extra, decision, seal)
+  const digest = openedDigest(field, seal) ?? ''
   seal.refuseIfLocked()
   return {
     outcome: 'found',
     ...seen,
     payload: payload == null ? null : seal.open('payload', payload as Buffer),
-    digest: openedDigest(digest, seal) ?? '',
+    digest,
+    field: String(field ?? ''),
     schema: schema == null ? null : seal.open('schema', schema as Buffer),
     callback: readCallback([target]),
   }

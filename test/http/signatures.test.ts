@@ -105,16 +105,16 @@ t.test('two replicas that decide at once give one signature', async t => {
 
 t.test('where the clock jumps in between, it is signed anew, and given up after three times', async t => {
   const { approvals } = service.store
-  const read = approvals.undecided.bind(approvals)
-  t.teardown(() => { approvals.undecided = read })
+  const read = approvals.inspect.bind(approvals)
+  t.teardown(() => { approvals.inspect = read })
   for (const jump of [2001, -1]) {
     for (const jumps of [2, 3]) {
       let reads = 0
       let now = start
       await service.setClock(start)
       const id = await service.pass({ require_human: true })
-      approvals.undecided = async place => {
-        const found = await read(place)
+      approvals.inspect = async (place, maxBytes) => {
+        const found = await read(place, maxBytes)
         if (reads++ < jumps) await service.setClock(now += jump)
         return found
       }
@@ -206,7 +206,43 @@ t.test('where texts are sealed the signature is too, and its answers are as ever
   isProblem(t, await locked.call('approver', 'POST', `/api/approve/${id}`), 409, 'already_decided')
   const waiting = await sealing.pass({ require_human: true })
   isProblem(t, await locked.call('approver', 'POST', `/api/approve/${waiting}`), 503, 'payload_locked')
-  t.equal((await sealing.call('alice', 'GET', `/api/status/${waiting}`)).json().approval.state, 'waiting', 'nothing is decided without a signature')
+  t.equal((await sealing.call('alice', 'GET', `/api/status/${waiting}`)).json().approval.state, 'waiting', 'nothing is approved without a signature')
+  const sent = (await sealing.call('approver', 'GET', `/api/approvals/${waiting}`)).json().digest
+  isProblem(t, await locked.call('approver', 'POST', `/api/reject/${waiting}`, { note: 'no', digest: sent }), 503, 'payload_locked')
+  const rejected = await locked.call('approver', 'POST', `/api/reject/${waiting}`, { note: 'no' })
+  t.match(rejected.json(), { status: 'rejected', approval: { state: 'rejected', note: 'no' } }, 'rejecting without a digest needs no key')
+  t.notOk('signature' in rejected.json().approval)
+})
+
+t.test('what somebody wrote into Redis that no person saw is neither shown nor signed', async t => {
+  const cookie = await signedIn(service)
+  const [id, other] = [await service.pass({ require_human: true, task: 'pay Ann' }), await service.pass({ require_human: true, task: 'pay Eve' })]
+  const [key] = await service.redis.keys(`${service.prefix}*${id}`)
+  const ofOther = await service.redis.hmget(key!.replace(id, other), 'h', 'p')
+  const digest = `sha-256=:${ofOther[0]}:`
+  const state = async () => (await call('alice', 'GET', `/api/status/${id}`)).json().approval.state
+  const itsOwn = await service.redis.hget(key!, 'h')
+  await service.redis.hset(key!, 'h', ofOther[0]!)
+  isProblem(t, await call('approver', 'GET', `/api/approvals/${id}`), 500, 'internal_error')
+  t.equal((await service.app.inject({ url: `/approvals/${id}`, headers: { cookie } })).statusCode, 500)
+  for (const [verdict, body] of [['approve', {}], ['approve', { digest }], ['reject', { note: 'no', digest }]] as const) {
+    isProblem(t, await call('approver', 'POST', `/api/${verdict}/${id}`, body), 500, 'internal_error')
+    t.equal(await state(), 'waiting')
+  }
+  isProblem(t, await call('approver', 'POST', `/api/approve/${id}`, { digest: `sha-256=:${itsOwn}:` }), 409, 'content_changed')
+  isProblem(t, await call('approverAlice', 'POST', `/api/approve/${id}`), 403, 'self_approval', 'other refusals are told first')
+  await service.redis.hdel(key!, 'h')
+  isProblem(t, await call('approver', 'POST', `/api/approve/${id}`), 500, 'internal_error', 'nothing is signed without a digest')
+  const { approval } = (await call('approver', 'POST', `/api/reject/${id}`, { note: 'no' })).json()
+  t.match(approval, { state: 'rejected', note: 'no' })
+  t.notOk('signature' in approval, 'rejecting needs no content')
+})
+
+t.test('a payload of a megabyte is signed as any', async t => {
+  const id = await service.pass({ require_human: true, task: 'x'.repeat(900_000) })
+  const { approval } = (await call('approver', 'POST', `/api/approve/${id}`)).json()
+  t.equal(approval.digest, (await call('approver', 'GET', `/api/approvals/${id}`)).json().digest)
+  t.match(JSON.parse((await claimsOf(approval.signature, await jwksOf(service))).text), { handoff_id: id, digest: approval.digest })
 })
 
 t.test('without a key nothing is read, and nothing is there', async t => {
@@ -216,7 +252,7 @@ t.test('without a key nothing is read, and nothing is there', async t => {
   const id = await without.pass({ require_human: true })
   const { approval } = (await without.call('approver', 'POST', `/api/approve/${id}`)).json()
   t.strictSame(Object.keys(approval), ['state', 'decided_at', 'decided_by', 'note'])
-  t.equal(callsOf(without.store, 'undecided'), 0)
+  t.equal(callsOf(without.store, 'inspect'), 0)
   const [item] = (await without.call('approver', 'GET', '/api/decisions')).json().items
   t.notOk('signature' in item)
 })

@@ -1,6 +1,6 @@
 /** A signed decision: lua/decide.lua takes it for the handoff and the moment that were signed, and for no other. */
 import t from 'tap'
-import { catchIt, decide, dumped, fail, member, pass, put, raw, run, tag } from '../helpers/scripts.ts'
+import { catchIt, decide, dumped, fail, member, pass, put, raw, tag } from '../helpers/scripts.ts'
 import { T, at, digest, nextId, states } from '../helpers/states.ts'
 import { testRedis } from '../helpers/redis.ts'
 
@@ -68,12 +68,4 @@ t.test('the next attempt keeps it', async t => {
   await fail(on, at.done, { agent: 'A', token: 'ftok', deadline: at.done })
   const next = on.keys.handoff(tag, `acme:${nextId}`)
   for (const key of [on.keys.handoff(tag, member), next]) t.equal(await test.redis.hget(key, 'd'), `${at.decided} approver dectok/${digest}..${jws} null`)
-})
-
-t.test('what is signed is read with the time, and nothing else is', async t => {
-  const on = raw(testRedis(t))
-  const undecided = () => run(on, 'undecided', at.decided, [on.keys.handoff(tag, member)], [])
-  t.strictSame(await undecided(), ['not_found'])
-  await put(on, states['pending, waiting'])
-  t.strictSame(await undecided(), ['found', at.decided, states['pending, waiting'].hash!.s, null, digest])
 })

@@ -151,7 +151,7 @@ export const handoffs: readonly Mutated[] = [
       ['if (!isAddressed(caller, reply.record)) throw', 'if (isAddressed(caller, reply.record)) throw'],
       ["approval === 'none' && !(", "approval !== 'none' && !("],
       ["if (reply.outcome === 'already_decided') throw alreadyDecided(reply)", ''],
-      ['!truncated && size <= task.length + besideTask', '!truncated'],
+      ["!truncated && size === task.length + besideTask.length + '\"task\":'.length", '!truncated'],
       ["verdict === 'approved' ? 'pending' : 'rejected'", 'verdict'],
       ["itsParent !== null && itsParent.record.approval !== 'none'", 'itsParent !== null'],
       ['truncated ? \'"task_truncated":true,\' : \'\'', "''"],
@@ -165,6 +165,18 @@ export const handoffs: readonly Mutated[] = [
       ["key.asymmetricKeyType === 'ed25519' ? key : null", 'key'],
       ['JSON.stringify({ crv, kty, x })', 'JSON.stringify({ kty, crv, x })'],
       ['new Map(all.map(key => [key.kid, key])).values()', 'all'],
+    ],
+  },
+  {
+    file: 'src/handoffs/people/approvals.ts',
+    tests: ['http/signatures', 'web/decide-many'],
+    changes: [
+      ['digestOf(reply.payload) !== reply.digest', 'false'],
+      ["verdict === 'rejected' && digest === undefined", "verdict === 'rejected'"],
+      ["verdict === 'rejected' && digest === undefined", 'digest === undefined'],
+      ["verdict === 'rejected' && digest === undefined", 'false'],
+      ['if (signed?.fault !== undefined) throw signed.fault\n', '\n'],
+      ['digest: shown, size', 'digest, size'],
     ],
   },
   {

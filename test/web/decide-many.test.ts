@@ -68,7 +68,10 @@ t.test('what was changed or decided meanwhile is named, one by one, and the othe
   const boxes = await boxesOf(carol)
   const items = [...boxes.values(), `${foreign} ${created} ${'A'.repeat(43)}=`, `nothing ${created} `]
   // The id stands for another content, passed in the same millisecond.
-  await redis.hset(keyOf(reissued), 'h', `${'E'.repeat(43)}=`)
+  const another = await asked(service, 'another')
+  const [p, beginning, h] = await redis.hmget(keyOf(another!), 'p', 't', 'h')
+  await redis.hset(keyOf(reissued), { p, t: beginning, h })
+  await call('alice', 'POST', `/api/cancel/${another}`)
   await call('approver2', 'POST', `/api/reject/${decided}`, { note: 'Too late.' })
   await call('alice', 'POST', `/api/cancel/${cancelled}`)
   await redis.del(keyOf(gone!))
@@ -135,6 +138,18 @@ t.test('who passed it has no box for it, nor has anybody for a question; what ha
   const rows = body.slice(0, body.indexOf('id="decided"')).split('<li>').slice(1).map(row => [/id="h-([^"]+)/.exec(row)![1], row.includes('more inside')])
   t.strictSame(inOrder(rows), inOrder([[id, false], [more, true], [long, true]]))
   await send(secrets.approver, 'approve', [...boxes.values()])
+})
+
+t.test('what the list shows whole is decided on by the digest of that, whatever Redis says', async t => {
+  const carol = await personWith(service, secrets.approver)
+  const [id, other] = [await asked(service, 'pay Ann'), await asked(service, 'pay Eve')]
+  const [key] = await redis.keys(`${service.prefix}*${id}`)
+  const [p, h] = await redis.hmget(key!.replace(id!, other!), 'p', 'h')
+  await redis.hset(key!, { p, h })
+  const answer = await send(secrets.approver, 'approve', [(await boxesOf(carol, '/approvals?tab=approvals')).get(id!)!])
+  t.match([answer.statusCode, textOf(answer.body)], [409, /another handoff has its id now/])
+  t.equal((await approvalOf(id!)).state, 'waiting')
+  for (const one of [id, other]) await call('alice', 'POST', `/api/cancel/${one}`)
 })
 
 t.test('after a decision on a part of the list, the way leads back to that part', async t => {

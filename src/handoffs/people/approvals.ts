@@ -1,4 +1,4 @@
-import { PayloadLocked, Problem, Unavailable } from '../../core/errors.ts'
+import { PayloadBroken, PayloadLocked, Problem, Unavailable } from '../../core/errors.ts'
 import { isId, operationToken } from '../../core/ids.ts'
 import { iso } from '../../core/iso.ts'
 import { labelsMember } from '../../core/labels.ts'
@@ -10,12 +10,12 @@ import type {
 import type { Handoffs, HandoffPlace } from '../../store/handoffs.ts'
 import type { AgentTexts } from '../../store/replies.ts'
 import type { ListPosition, Lists, Wanted } from '../../store/lists.ts'
-import type { Reads } from '../../store/reads.ts'
+import type { Reads, SharedRead } from '../../store/reads.ts'
 import type { Seen } from '../../store/replies.ts'
 import type { Requester } from '../../store/requester.ts'
 import {
-  agreedMembers, alreadyDecided, approvalText, attemptMembers, digestText, membersText, payloadMembers, placeOf,
-  refusal, scheduleMembers, spliceAnswer, termsOn
+  agreedMembers, alreadyDecided, approvalText, attemptMembers, digestOf, digestText, membersText, payloadMembers,
+  placeOf, refusal, scheduleMembers, spliceAnswer, termsOn
 } from '../lifecycle/answers.ts'
 import { withoutQuery } from '../lifecycle/callback.ts'
 import { excerpt } from '../lists/excerpt.ts'
@@ -58,9 +58,8 @@ const mostRounds = 3
 /** The final states that agents give a reason for. */
 const explained = new Set<Status>(['failed', 'declined', 'cancelled'])
 
-/** The bytes of a payload that has nothing but a task, without the task itself. */
-const besideTask = payloadMembers
-  .reduce((sum, [name, absent], at) => sum + `,"${name}":`.length + (at === 0 ? -1 : absent.length), 0)
+/** What follows the task in a payload that has nothing else. */
+const besideTask = payloadMembers.slice(1).map(([name, absent]) => `,"${name}":${absent}`).join('')
 
 const freed = Buffer.from(payloadMembers.map(([name]) => `"${name}":null`).join())
 
@@ -125,10 +124,7 @@ export class ApprovalService {
 
   /** @param isForAsked also a handoff that needs no approval, if its catcher has asked people */
   async #inspect (caller: Caller, id: string, requester: Requester, isForAsked: boolean): Promise<Inspection> {
-    const place = placeOf(caller, id)
-    const look = (maxBytes?: number) => this.#approvals.inspect(place, maxBytes)
-    const name = `inspect ${place.tenant}:${id}`
-    const { found: reply, now = caller } = await this.#reads.shared(name, place, requester, look)
+    const { found: reply, now = caller } = await this.#look(placeOf(caller, id), requester, true)
     if (reply.outcome === 'not_found') throw new Problem('not_found')
     if (!isAddressed(now, reply.record)) throw refusal({ outcome: 'not_addressee', seen: reply })
     const { approval, extra: { ask } } = reply.record
@@ -136,6 +132,19 @@ export class ApprovalService {
       throw refusal({ outcome: 'no_approval_required', seen: reply })
     }
     return { ...reply, id }
+  }
+
+  /** What a person sees and decides on is what its digest says. @param isAnswer whether it becomes the answer */
+  #look (place: HandoffPlace, requester: Requester, isAnswer: boolean): Promise<SharedRead<InspectReply>> {
+    const { tenant, id } = place
+    return this.#reads.shared(`inspect ${tenant}:${id}`, place, requester, async maxBytes => {
+      const reply = await this.#approvals.inspect(place, maxBytes)
+      if (reply.outcome === 'found' && reply.record.approval !== 'none' && reply.payload !== null &&
+        digestOf(reply.payload) !== reply.digest) {
+        throw new PayloadBroken(`the digest of ${id} is of another content`)
+      }
+      return reply
+    }, isAnswer)
   }
 
   /**
@@ -165,32 +174,40 @@ export class ApprovalService {
    * @returns the answer's JSON
    */
   async decide (
-    caller: Caller, verdict: ApprovalVerdict, id: string, note: Buffer, seen: SeenByPerson
+    caller: Caller, verdict: ApprovalVerdict, id: string, note: Buffer, seen: SeenByPerson, requester: Requester
   ): Promise<string> {
     for (let round = 0; round < mostRounds; round++) {
       const place = placeOf(caller, id)
-      const signed = await this.#sign(caller, verdict, place, note, seen)
+      const signed = await this.#sign(caller, verdict, place, note, seen, requester)
       // Its own token each time: what an earlier round decided after all has another signature.
       const token = operationToken(verdict, undefined, undefined)
       const reply = await this.#approvals.decide(verdict, place, token, caller, seen, note, signed)
       if (reply.outcome === 'already_decided') throw alreadyDecided(reply)
       if (reply.outcome === 'decided') return decidedText(caller, verdict, id, { note, seen, at: reply.at, signed })
       if (reply.outcome !== 'outdated') throw refusal(reply)
-      if (signed?.lockedBy !== undefined) throw new PayloadLocked(signed.lockedBy)
+      if (signed?.fault !== undefined) throw signed.fault
     }
     throw new Unavailable('a decision could not be signed in time')
   }
 
-  /** @returns null where decisions aren't signed */
+  /** @returns null where the decision isn't signed */
   async #sign (
-    caller: Caller, verdict: ApprovalVerdict, place: HandoffPlace, note: Buffer, { digest }: SeenByPerson
+    caller: Caller, verdict: ApprovalVerdict, place: HandoffPlace, note: Buffer, { digest }: SeenByPerson,
+    requester: Requester
   ): Promise<Signed | null> {
     if (this.#signer === null) return null
-    const found = await this.#approvals.undecided(place)
-    if (found === null) throw new Problem('not_found')
-    // The script tells its refusals first, and takes nothing for that moment.
-    if (found.digest === null) return { ...nothingSigned, lockedBy: found.record.extra.sealedBy ?? '' }
-    return this.#signer.sign(place, found, { caller, verdict, note, confirmed: digest !== undefined })
+    try {
+      const { found } = await this.#look(place, requester, false)
+      if (found.outcome === 'not_found') throw new Problem('not_found')
+      const isSeen = found.payload !== null && (digest === undefined || digest === found.digest)
+      // The script tells its refusals first, and takes nothing for that moment.
+      if (!isSeen) return nothingSigned
+      return this.#signer.sign(place, found, { caller, verdict, note, confirmed: digest !== undefined })
+    } catch (fault) {
+      if (!(fault instanceof PayloadLocked || fault instanceof PayloadBroken)) throw fault
+      // Rejecting needs no text, and nobody relies on a signature for it.
+      return verdict === 'rejected' && digest === undefined ? null : { ...nothingSigned, fault }
+    }
   }
 }
 
@@ -222,8 +239,10 @@ function formerCursor (cursor: string): ListPosition | null {
 
 function listed ({ id, record, task, digest, size }: WaitingHandoff): Listed {
   const { text, truncated } = task === null ? { text: 'null', truncated: false } : excerpt(task)
-  const isWhole = task !== null && !truncated && size <= task.length + besideTask
-  return { id, record, task: text, truncated, digest, size, isWhole, isLocked: task === null }
+  const isWhole = task !== null && !truncated && size === task.length + besideTask.length + '"task":'.length
+  // What the list shows whole is decided on by the digest of that, whatever Redis says of it.
+  const shown = isWhole ? digestOf(Buffer.from(`"task":${text}${besideTask}`)) : digest
+  return { id, record, task: text, truncated, digest: shown, size, isWhole, isLocked: task === null }
 }
 
 /** The list's JSON. The beginning of each task is the text that was passed. */

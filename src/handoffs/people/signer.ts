@@ -2,9 +2,13 @@ import { iso } from '../../core/iso.ts'
 import type { Caller } from '../../core/model.ts'
 import { compactJws } from '../../core/signing.ts'
 import type { SigningKey, SigningKeys } from '../../core/signing.ts'
-import type { ApprovalVerdict, Signed, Undecided } from '../../store/approvals.ts'
+import type { ApprovalVerdict, Signed } from '../../store/approvals.ts'
 import type { HandoffPlace } from '../../store/handoffs.ts'
+import type { Seen } from '../../store/replies.ts'
 import { digestText } from '../lifecycle/answers.ts'
+
+/** A handoff at the moment `now`. @property digest of its content @property field what Redis has in its place */
+interface Undecided extends Seen { digest: string, field: string }
 
 /** What a person decides. @property note JSON text @property confirmed whether they sent the digest of what they saw */
 interface ToSign { caller: Caller, verdict: ApprovalVerdict, note: Buffer, confirmed: boolean }
@@ -36,7 +40,7 @@ export class DecisionSigner {
       to: extra.to ?? null,
       passed_by: passedBy,
       created_at: iso(createdAt),
-      digest: digest ? digestText(digest) : null,
+      digest: digestText(digest),
       confirmed,
       state: verdict,
       decided_at: iso(now),
@@ -45,6 +49,6 @@ export class DecisionSigner {
     }
     const payload = `${JSON.stringify(members).slice(0, -1)},"note":${note}}`
     const signature = compactJws(this.#key.sign({ typ: 'handoff-approval+jws' }, payload))
-    return { at: now, createdAt, field, digest: digest ?? '', signature }
+    return { at: now, createdAt, field, digest, signature }
   }
 }
