@@ -78,7 +78,7 @@ t.test('SIGNING_KEY and SIGNING_KEYS_OLD', async t => {
   const broken = (pem: string) => pem.replace('MC', 'MD')
   const wrong: Array<[name: string, values: string[]]> = [
     ['SIGNING_KEY', ['x', '@/nowhere', publicKey, privateKey + other.privateKey, broken(privateKey), rsa.privateKey, of('x25519').privateKey, file('empty', ''), `${privateKey}x`]],
-    ['SIGNING_KEYS_OLD', ['x', '@/nowhere', privateKey, publicKey + privateKey, broken(publicKey), rsa.publicKey, publicKey + of('x25519').publicKey, `${publicKey},${publicKey}`]],
+    ['SIGNING_KEYS_OLD', ['x', '@/nowhere', file('none', '\n'), privateKey, publicKey + privateKey, broken(publicKey), rsa.publicKey, publicKey + of('x25519').publicKey, `${publicKey},${publicKey}`]],
   ]
   for (const [name, values] of wrong) {
     for (const value of values) {
@@ -109,6 +109,8 @@ t.test('PAYLOAD_KEYS', t => {
     [`june:${of(32)},june:${of(32)}`, /the kid june is there twice/],
     [`june:${of(32)},july:${of(32)}`, /june and july are the same key/],
     ['@/nowhere', /nowhere/],
+    ['@/dev/null', /there is no key in it/],
+    [' ,\n', /there is no key in it/],
   ]
   for (const [text, says] of wrong) {
     const error = refusal({ PAYLOAD_KEYS: text })

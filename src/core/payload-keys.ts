@@ -47,6 +47,7 @@ export function parsePayloadKeys (text: string): PayloadKey[] {
     const bytes = Buffer.from(secret!, 'base64')
     return { kid, secret: bytes, name: derived(bytes, `name ${kid}`, 6).toString('base64url') }
   })
+  if (keys.length === 0) throw new SettingError('PAYLOAD_KEYS: there is no key in it')
   for (const [at, { kid, secret }] of keys.entries()) {
     const same = keys.slice(0, at).find(other => other.kid === kid || other.secret.equals(secret))
     if (same?.kid === kid) throw new SettingError(`PAYLOAD_KEYS: the kid ${kid} is there twice`)

@@ -52,7 +52,7 @@ export function parsePublicKeys (text: string): PublicKey[] | null {
   const pem = withLines(text)
   if (pem.replace(onePublic, '').trim() !== '') return null
   const keys = (pem.match(onePublic) ?? []).map(one => ed25519In(createPublicKey, one))
-  return keys.includes(null) ? null : keys.map(key => publicKeyOf(key!))
+  return keys.length === 0 || keys.includes(null) ? null : keys.map(key => publicKeyOf(key!))
 }
 
 /** All that are published: the one that signs first, each once. */
