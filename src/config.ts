@@ -255,7 +255,8 @@ export function loadConfig (env: NodeJS.ProcessEnv = process.env) {
   const config = Object.freeze({
     host: withoutBrackets(given.HOST),
     port: given.PORT,
-    baseUrl: given.BASE_URL?.replace(/\/+$/, ''),
+    /** In normal form, as clients know it: signatures name it. */
+    baseUrl: given.BASE_URL === undefined ? undefined : new URL(given.BASE_URL).href.replace(/\/+$/, ''),
     /** The path in front of the service's own paths in every URL that it writes: '' or, for example, '/handoff'. */
     basePath: given.BASE_URL === undefined ? '' : new URL(given.BASE_URL).pathname.replace(/\/+$/, ''),
     redisUrl: given.REDIS_URL,

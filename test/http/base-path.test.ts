@@ -74,6 +74,7 @@ t.test('an invalid path stops the start', { skip: ofOneReplica }, async t => {
   for (const path of ['//x', '/a//b', '/..', '/a/../b', '/.', '/a;b', '/a b', '/é', '/a%2Fb', '/a"b', '?x', '#x']) {
     t.throws(() => loadConfig({ BASE_URL: `https://handoff.example${path}` }), { message: /^BASE_URL: [^\n]+$/ }, path)
   }
+  for (const [given, own] of [['http://LOCALHOST:1', 'http://localhost:1'], ['https://host:443/', 'https://host'], ['http://Host:80/A/', 'http://host/A']] as const) t.equal(loadConfig({ BASE_URL: given }).baseUrl, own)
   for (const url of ['http://', 'https://[::1', 'https://a:99999', 'ftp://a', 'https://a\\b', 'https://u@a', 'https://u:p@a']) t.throws(() => loadConfig({ BASE_URL: url }), { message: /^BASE_URL: / }, url)
   for (const [path, base] of [['', ''], ['/', ''], ['//', ''], ['/a', '/a'], ['/a/', '/a'], ['/a/b-c_d.e~f', '/a/b-c_d.e~f'], ['/...', '/...']] as const) {
     t.equal(loadConfig({ BASE_URL: `https://handoff.example${path}` }).basePath, base, path)
