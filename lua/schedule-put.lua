@@ -6,12 +6,13 @@
 --       that was read; empty: there was none
 --       4 the operation's token, which is the new version  5 how many a tenant may have
 --       6 when it is looked at next (ms); empty: not  7 what it says, JSON  8 its next tick (ms); empty: none
---       9 the tag of the partition that its handoffs are in  10 its handoff, JSON
+--       9 the tag of the partition that its handoffs are in  10 its handoff, JSON; empty: as it is
 -- Replies: {'put', making}  it says this now, or the same operation said it before
 --          {'too_many'}  its tenant has as many as it may have; nothing changed
 --          {'changed'}   another version is there, or that tick was noted meanwhile; nothing changed
 -- The fields: making, when it was made (microseconds), which distinguishes it from those of that name before it;
--- version; says, JSON (handoffs/schedules/definition.ts); handoff, JSON; home, the tag of its handoffs' partition;
+-- version; says, JSON (handoffs/schedules/definition.ts); handoff, JSON; lock, the name of the
+-- key that sealed it, empty for none; home, the tag of its handoffs' partition;
 -- next, its next tick (ms), empty for none; round, how often a tick was to begin anew, absent for 0; claim: that tick
 -- once a replica has begun it, the tag, which replica took it last, a slash and how often it was taken, and the round
 -- unless that is 0, with spaces between, empty for none; last, the newest tick's run, JSON; work, the handoff of the
@@ -36,7 +37,10 @@ if not is_here then
   redis.call('HSET', schedule, 'making', making, 'claim', '')
   redis.call('ZADD', names, 0, name)
 end
-redis.call('HSET', schedule, 'version', version, 'says', ARGV[7], 'next', ARGV[8], 'home', ARGV[9], 'handoff', ARGV[10])
+redis.call('HSET', schedule, 'version', version, 'says', ARGV[7], 'next', ARGV[8], 'home', ARGV[9])
+if ARGV[10] ~= '' then
+  redis.call('HSET', schedule, 'handoff', ARGV[10], 'lock', string.match(ARGV[10], '^[\1\2](........)') or '')
+end
 -- What a replica has begun must be settled soon, also where there is no other tick.
 local looked_at = ARGV[6]
 if (claim or '') ~= '' then looked_at = ms(math.min(tonumber(looked_at) or now + 2500, now + 2500)) end

@@ -54,10 +54,7 @@ end
 local function checkpointOf(key, extra)
   return extra and string.find(extra, ' K', 1, true) and redis.call('HGET', key, 'k')
 end
---@constant PAYLOAD_KEYS
-local function isMissing(name)
-  return not string.find(PAYLOAD_KEYS, ' ' .. name .. ' ', 1, true)
-end
+--@include locks
 -- The name of the first key that this replica lacks of those that sealed a handoff's payload (by field x), its decision
 -- and its checkpoint; nil if it has all. A note that isn't sealed is JSON, and begins with a quote or an n.
 local function lockOn(extra, decision, checkpoint)

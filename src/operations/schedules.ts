@@ -3,7 +3,8 @@ import { ignoredKeyHeaders, noQuery, passAnswer, passHeaders } from '../core/sch
 import {
   backfillAnswer, backfillBody, runsOfAnswer, runsOfQuery, scheduleAnswer, scheduleBody, scheduleParams,
   schedulesAnswer,
-  schedulesQuery
+  schedulesQuery,
+  turnedAnswer
 } from '../core/schemas/schedules.ts'
 import type { BackfillBody, RunsOfQuery, ScheduleGiven, SchedulesQuery } from '../core/schemas/schedules.ts'
 import { operation, refusedBy, stays, unmoved } from './operation.ts'
@@ -98,7 +99,7 @@ function turning (name: string, path: string, summary: string, isPaused: boolean
     summary,
     description,
     body: nothing,
-    answers: { 200: scheduleAnswer },
+    answers: { 200: turnedAnswer },
     refusals: ['not_the_passer'],
     async run ({ caller, id }) {
       const { answer, isAnothers } = await schedules.pause(caller, id, isPaused)

@@ -49,7 +49,8 @@ interface NewSchedule {
   seen: Pick<StoredSchedule, 'version' | 'next'> | null
   token: string
   says: string
-  handoff: Buffer
+  /** Null: as it is. */
+  handoff: Buffer | null
   home: string
   next: number | null
   /** When it is looked at (ms); null: not. */
@@ -120,10 +121,10 @@ export class ScheduleStore {
     return this.#keyNames.schedulesDue(this.#options.tags[0]!)
   }
 
-  /** Says so. The message may be lost: then it is found later. */
-  async notify (tenant: string): Promise<void> {
+  /** Says so. The message may be lost: then it is found later. @param lacks this replica, if others are to run them */
+  async notify (tag: string, lacks = ''): Promise<void> {
     const connection = this.#options.connectionTo(this.#options.tags[0]!)
-    await connection?.spublish(this.channel, homeTag(tenant)).catch(() => {})
+    await connection?.spublish(this.channel, lacks === '' ? tag : `${tag} ${lacks}`).catch(() => {})
   }
 
   /** The partitions among these that have schedules with ticks, without those that can't be asked now. */
@@ -183,7 +184,7 @@ export class ScheduleStore {
         memberOf(tenant, name), seen === null ? '' : `${seen.version} ${textOf(seen.next)}`, token, String(maxSchedules),
         textOf(dueAt), says, textOf(next), home
       ],
-      bytes: scheduleSeal(this.#payloadKeys, tenant, name).bytes('schedule', handoff),
+      bytes: handoff === null ? nothing : scheduleSeal(this.#payloadKeys, tenant, name).bytes('schedule', handoff),
       decode: reply => {
         const [outcome, making] = tagged(reply)
         return { outcome: outcome as 'put', making: String(making) }
@@ -203,17 +204,31 @@ export class ScheduleStore {
       outcome === 'begun' ? readBegun(String(claim)) : null)
   }
 
-  /** Takes what is due in a partition. @param lease how long for (ms) @param first when the first of the others is */
-  due (tag: string, limit: number, lease: number): Promise<{ now: number, first: number | null, due: Due[] }> {
+  /**
+   * Takes what is due in a partition.
+   * @param lease how long for (ms)
+   * @returns `first`: when the first of the others is; `isLocked`: whether some were left whose key isn't here
+   */
+  due (
+    tag: string, limit: number, lease: number
+  ): Promise<{ now: number, first: number | null, isLocked: boolean, due: Due[] }> {
     const texts = [String(limit), String(lease), this.replica, `${this.#keyNames.partition(tag)}schedule:`]
-    return this.#call('schedule-due', tag, [this.#keyNames.schedulesDue(tag)], texts, ([, now, first, ...taken]) => ({
+    return this.#call('schedule-due', tag, [this.#keyNames.schedulesDue(tag)], texts, (
+      [, now, first, lock, ...taken]
+    ) => ({
       now: now as number,
       first: countOf(String(first)),
+      isLocked: this.#isLocked(String(lock)),
       due: (taken as unknown[][]).map(([member, fields, isFresh]) => {
         const [tenant, name] = String(member).split(':') as [string, string]
         return { schedule: readSchedule(tenant, name, fields as Buffer[], this.#payloadKeys), isFresh: isFresh === 1 }
       })
     }))
+  }
+
+  #isLocked (lock: string): boolean {
+    if (lock !== '') this.#payloadKeys.lacks(lock)
+    return lock !== ''
   }
 
   /** @returns `stale`: another replica noted it before; `changed`: what comes next is to be found anew */
@@ -264,6 +279,8 @@ export class ScheduleStore {
     return this.#lanes.call({ script: this.#scripts[name], tag, keys, texts, decode: reply => decode(tagged(reply)) })
   }
 }
+
+const nothing = Buffer.alloc(0)
 
 function textOf (time: number | null): string {
   return time === null ? '' : String(time)

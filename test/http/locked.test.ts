@@ -105,3 +105,65 @@ t.test('a note goes some minutes after its replica, and without keys nothing is 
   t.strictSame((await other.store.payloadKeyNotes.read()).map(({ keys }) => keys.map(({ kid }) => kid)), [['next']])
   t.equal((await scrape(other.app)).size > 0 && callsOf(other.store, 'payload-note'), 0)
 })
+
+t.test('a schedule whose key is missing rests alone, and a replica that has the key runs it', alone, async t => {
+  const { one, other } = await two(t, old, next)
+  const start = Math.floor(Date.now() / 60_000) * 60_000
+  const at = async (seconds: number) => await Promise.all([one, other].map(app => app.setClock(start + seconds * 1000)))
+  const handoff = { task: 'now', to: 'box' }
+  const runs = async (name: string) => (await one.call('alice', 'GET', `/api/schedules/${name}/runs`)).json().items.map(({ outcome }: { outcome: string }) => outcome)
+  await at(0)
+  for (const [replica, name] of [[one, 'a-locked'], [other, 'b-open']] as const) t.equal((await replica.call('alice', 'PUT', `/api/schedules/${name}`, { every: 60, overlap: 'allow', handoff })).statusCode, 201)
+  for (const minute of [1, 2]) {
+    await at(60 * minute)
+    await other.app.ticker.go(true)
+    t.equal((await runs('b-open')).length, minute, 'each tick of another schedule runs at its time')
+    t.strictSame(await runs('a-locked'), [])
+  }
+  isProblem(t, await other.call('alice', 'GET', '/api/schedules/a-locked'), 503, 'payload_locked')
+
+  await at(135)
+  one.app.ticker.start()
+  t.teardown(async () => await one.app.ticker.stop())
+  await until(async () => (await runs('a-locked')).length === 2)
+  await at(180)
+  const before = callsOf(one.store, 'schedule-due')
+  await until(async () => {
+    await other.app.ticker.go(true)
+    return (await runs('a-locked')).length === 3
+  })
+  t.ok(callsOf(one.store, 'schedule-due') > before, 'the replica that has the lease tells the others')
+  await one.app.ticker.stop()
+
+  for (const [verb, paused] of [['pause', true], ['resume', false]] as const) {
+    const answer = await other.call('alice', 'POST', `/api/schedules/a-locked/${verb}`)
+    t.equal(answer.statusCode, 200)
+    t.match(answer.json(), { paused, handoff: null, locked: true })
+    const seen = (await one.call('alice', 'GET', '/api/schedules/a-locked')).json()
+    t.match(seen, { paused, handoff })
+    t.notOk('locked' in seen)
+  }
+  await at(300)
+  await until(async () => {
+    await one.app.ticker.go(true)
+    return (await runs('a-locked')).length > 3
+  })
+  t.equal((await other.call('alice', 'DELETE', '/api/schedules/a-locked')).statusCode, 204)
+})
+
+t.test('of many locked schedules that are due some are looked at later, so that others come', alone, async t => {
+  const { one, other } = await two(t, old, next)
+  const start = Math.floor(Date.now() / 60_000) * 60_000
+  const at = async (seconds: number) => await Promise.all([one, other].map(app => app.setClock(start + seconds * 1000)))
+  await at(0)
+  const put = (replica: typeof one, name: string) => replica.call('alice', 'PUT', `/api/schedules/${name}`, { every: 60, handoff: { task: 'now', to: 'box' } })
+  for (let n = 0; n < 40; n++) await put(one, `a${n}`)
+  await put(other, 'open')
+  await at(61)
+  await other.app.ticker.go(true)
+  const outcomes = async (name: string) => (await one.call('alice', 'GET', `/api/schedules/${name}/runs`)).json().items.length
+  t.equal(await outcomes('open'), 1)
+  await at(122)
+  await one.app.ticker.go(true)
+  for (let n = 0; n < 40; n++) t.ok(await outcomes(`a${n}`) > 0, `a${n}`)
+})

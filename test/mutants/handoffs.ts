@@ -180,6 +180,14 @@ export const handoffs: readonly Mutated[] = [
     ],
   },
   {
+    file: 'src/handoffs/schedules/ticker.ts',
+    tests: ['http/locked'],
+    changes: [
+      ['this.#beside.delete(tag) || hasLease', 'hasLease'],
+      ['if (isLocked && hasLease) this.#tell(tag)', ''],
+    ],
+  },
+  {
     file: 'src/handoffs/people/signer.ts',
     tests: ['http/signatures'],
     changes: [

@@ -2,6 +2,11 @@ import type { Mutated } from '../mutants.ts'
 
 export const otherScripts: readonly Mutated[] = [
   {
+    file: 'lua/schedule-due.lua',
+    tests: ['http/locked'],
+    changes: [["key ~= '' and isMissing(key)", 'false']],
+  },
+  {
     file: 'lua/take.lua',
     tests: [
       'http/inboxes', 'http/several-inboxes', 'lua/model', 'state-machine', 'http/inbox-settings', 'http/large-reads',

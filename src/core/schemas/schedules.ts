@@ -104,6 +104,14 @@ export const scheduleAnswer = Type.Object({
   ...behindHandoff
 })
 
+export const turnedAnswer = Type.Object({
+  ...scheduleAnswer.properties,
+  handoff: Type.Union([scheduleAnswer.properties.handoff, Type.Null()]),
+  locked: Type.Optional(Type.Boolean({
+    description: 'There if the replica can’t decrypt the handoff, which is null then.', examples: [true]
+  }))
+})
+
 export const schedulesQuery = Type.Object(pageQuery, { additionalProperties: false })
 export type SchedulesQuery = Static<typeof schedulesQuery>
 export const schedulesAnswer = pageOf(Type.Object({ ...listed, ...behindHandoff }), 'A tenant’s schedules by name.')

@@ -5,6 +5,7 @@ import type { Caller, Subject } from '../../core/model.ts'
 import type { ScheduleGiven, ScheduleOverlap } from '../../core/schemas/schedules.ts'
 import { readTime } from '../../clients/typescript/command/common/time.ts'
 import { CronError, parseCron } from './cron.ts'
+import { withoutToken } from './template.ts'
 import { shortestInterval, tickAfter, ticksAfter } from './times.ts'
 import type { Timing } from './times.ts'
 import { isZone } from './zones.ts'
@@ -170,7 +171,7 @@ function nextOf (
 
 /** As the API shows it, without its handoff. @param last the newest tick's run, JSON */
 export function shownSchedule (
-  name: string, says: Says, next: number | null, last: string | null, handoff?: string
+  name: string, says: Says, next: number | null, last: string | null, handoff?: Buffer | null
 ): string {
   const { catchUp, jitter, startsAt, endsAt } = says
   const times: string[] = []
@@ -193,5 +194,6 @@ export function shownSchedule (
     updated_at: iso(says.updatedAt),
     next: times
   }).slice(1, -1)
-  return `${head}${handoff === undefined ? '' : `,"handoff":${handoff}`},${tail},"last":${last ?? 'null'}}`
+  const passed = handoff === undefined ? '' : `,"handoff":${handoff === null ? 'null' : withoutToken(handoff)}`
+  return `${head}${passed},${tail},"last":${last ?? 'null'}${handoff === null ? ',"locked":true' : ''}}`
 }

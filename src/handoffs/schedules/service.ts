@@ -1,9 +1,9 @@
 import { hasScope, refusedScope } from '../../auth/scopes.ts'
-import { Problem, Unavailable, invalid } from '../../core/errors.ts'
+import { PayloadLocked, Problem, Unavailable, invalid } from '../../core/errors.ts'
 import type { Fault } from '../../core/errors.ts'
 import { faultsInFiles, uploadIn } from '../../core/files.ts'
 import type { GivenFile } from '../../core/files.ts'
-import { digestToken, numberOf, operationToken, randomToken, runsTag, tagOf, tickId } from '../../core/ids.ts'
+import { digestToken, homeTag, numberOf, operationToken, randomToken, runsTag, tagOf, tickId } from '../../core/ids.ts'
 import type { Members } from '../../core/json.ts'
 import type { Caller } from '../../core/model.ts'
 import type { PassAnswer, PassBody } from '../../core/schemas/handoffs.ts'
@@ -22,7 +22,7 @@ import { dueAt, paused, readBody, readSays, replaced, shownSchedule } from './de
 import type { Before, Says } from './definition.ts'
 import { runNoted, runText } from './runs.ts'
 import type { PassOutcome, Run, ScheduleCounts, Runner } from './runs.ts'
-import { bodyOf, cutHandoff, withToken, withoutToken } from './template.ts'
+import { bodyOf, cutHandoff, withToken } from './template.ts'
 
 const scheduleName = new RegExp(scheduleNamePattern)
 /** How often a change is tried again that met another one. */
@@ -77,7 +77,7 @@ export class ScheduleService {
   async pause (caller: Caller, name: string, isPaused: boolean): Promise<ChangedSchedule> {
     return await this.#change(caller, name, (before, now) => {
       if (before === null) throw new Problem('not_found')
-      return { ...paused(name, before, isPaused, now), handoff: before.schedule.handoff }
+      return { ...paused(name, before, isPaused, now), handoff: null }
     })
   }
 
@@ -201,12 +201,12 @@ export class ScheduleService {
     return { schedule, ...more }
   }
 
-  /** Reads it, and writes what it says from now on, again until nothing came between. */
+  /** Reads it, and writes what it says from now on, again until nothing came between. A `handoff` of null stays. */
   async #change (
     caller: Caller, name: string,
     change: (
       before: Before & { schedule: StoredSchedule } | null, now: number
-    ) => { says: Says, next: number | null, handoff: Buffer }
+    ) => { says: Says, next: number | null, handoff: Buffer | null }
   ): Promise<ChangedSchedule> {
     checkName(name)
     const { tenant } = caller
@@ -222,14 +222,14 @@ export class ScheduleService {
         token: operationToken('put', undefined, undefined),
         says: JSON.stringify(says),
         handoff,
-        home: homeOf(tenant, handoff),
+        home: handoff === null ? schedule!.home : homeOf(tenant, handoff),
         next,
         dueAt: next === null ? null : dueAt(name, says, next)
       })
       if (outcome === 'too_many') throw new Problem('too_many_schedules')
       if (outcome !== 'put') continue
-      await this.#store.notify(tenant)
-      const answer = shownSchedule(name, says, next, schedule?.last ?? null, withoutToken(handoff))
+      await this.#store.notify(homeTag(tenant))
+      const answer = shownSchedule(name, says, next, schedule?.last ?? null, handoff ?? keptIn(schedule!))
       return { answer, isNew: schedule === null, isAnothers }
     }
     throw new Unavailable('the schedule changes all the time')
@@ -273,7 +273,17 @@ function filesFaults (files: unknown): Fault[] {
 }
 
 function shown ({ name, says, next, last, handoff }: StoredSchedule): string {
-  return shownSchedule(name, readSays(says), next, last, withoutToken(handoff))
+  return shownSchedule(name, readSays(says), next, last, handoff)
+}
+
+/** @returns null where this replica doesn't have its key */
+function keptIn (schedule: StoredSchedule): Buffer | null {
+  try {
+    return schedule.handoff
+  } catch (error) {
+    if (error instanceof PayloadLocked) return null
+    throw error
+  }
 }
 
 /** The tag of the partition that its handoffs are in. */

@@ -1,5 +1,5 @@
 import pLimit from 'p-limit'
-import { PayloadLocked, Unavailable } from '../../core/errors.ts'
+import { Unavailable } from '../../core/errors.ts'
 import { iso } from '../../core/iso.ts'
 import { Round } from '../../core/round.ts'
 import type { Store } from '../../store/store.ts'
@@ -50,8 +50,10 @@ export class Ticker {
   readonly #due = new Map<string, number>()
   readonly #limit = pLimit(perStep)
   #lookedAt = -Infinity
-  /** Until then another replica is to run what is due. */
-  #restsUntil = -Infinity
+  /** Partitions in which another replica lacks the key of what is due: this one runs that, whoever has the lease. */
+  readonly #beside = new Set<string>()
+  /** When this one said so of its own, by partition, in this process's monotonic milliseconds. */
+  readonly #toldAt = new Map<string, number>()
   #leave: Promise<() => void> | undefined
 
   constructor (options: TickerOptions) {
@@ -70,7 +72,10 @@ export class Ticker {
 
   start (): void {
     const { store: { subscriptions } } = this.#options
-    this.#leave = subscriptions.listen(this.#schedules.channel, (tag = '') => {
+    this.#leave = subscriptions.listen(this.#schedules.channel, (message = '') => {
+      const [tag = '', lacks] = message.split(' ')
+      if (lacks === this.#schedules.replica) return
+      if (lacks !== undefined) this.#beside.add(tag)
       if (tag === '') this.#lookedAt = -Infinity
       else this.#due.set(tag, -Infinity)
       this.#rounds.wake()
@@ -99,25 +104,25 @@ export class Ticker {
     }
     const due = [...this.#due].filter(([, at]) => at <= performance.now() + early).map(([tag]) => tag)
     if (due.length > 0) {
-      if (performance.now() < this.#restsUntil || !await store.takeTicking(lease)) {
-        // Whoever has the lease runs them. If it dies, this one does.
-        for (const tag of due) this.#due.set(tag, performance.now() + retry)
-      } else {
-        const went = await Promise.allSettled(due.map(tag => this.#partition(tag)))
-        const failed = went.find(one => one.status === 'rejected')
-        if (failed !== undefined && !(failed.reason instanceof Unavailable)) this.#options.onFault(failed.reason)
-      }
+      const hasLease = await store.takeTicking(lease)
+      // Whoever has the lease runs them. If it dies, this one does.
+      if (!hasLease) for (const tag of due) this.#due.set(tag, performance.now() + retry)
+      const own = due.filter(tag => this.#beside.delete(tag) || hasLease)
+      const went = await Promise.allSettled(own.map(tag => this.#partition(tag, hasLease)))
+      const failed = went.find(one => one.status === 'rejected')
+      if (failed !== undefined && !(failed.reason instanceof Unavailable)) this.#options.onFault(failed.reason)
     }
     const first = Math.min(this.#lookedAt + slowLook, ...this.#due.values())
     return Math.max(0, first - performance.now())
   }
 
   /** Runs what is due in a partition, until nothing is. */
-  async #partition (tag: string): Promise<void> {
+  async #partition (tag: string, hasLease: boolean): Promise<void> {
     // If this fails, it is looked at again soon.
     this.#due.set(tag, performance.now() + retry)
     for (;;) {
-      const { now, first, due } = await this.#schedules.due(tag, perStep, lease)
+      const { now, first, isLocked, due } = await this.#schedules.due(tag, perStep, lease)
+      if (isLocked && hasLease) this.#tell(tag)
       if (due.length === 0) {
         if (first === null) this.#due.delete(tag)
         else this.#due.set(tag, performance.now() + first - now)
@@ -125,12 +130,17 @@ export class Ticker {
       }
       await Promise.all(due.map(one => this.#limit(() => this.#tick(one, now).catch(error => {
         // It is due again once its lease is over.
-        // Another replica may have its key: it gets the lease.
-        if (error instanceof PayloadLocked) this.#restsUntil = performance.now() + 2 * lease
-        else if (!(error instanceof Unavailable)) this.#options.onFault(error)
+        if (!(error instanceof Unavailable)) this.#options.onFault(error)
       }))))
       if (this.#rounds.signal.aborted) return
     }
+  }
+
+  /** Another replica may have the key of what is due here. */
+  #tell (tag: string): void {
+    if (performance.now() - (this.#toldAt.get(tag) ?? -Infinity) < retry) return
+    this.#toldAt.set(tag, performance.now())
+    this.#schedules.notify(tag, this.#schedules.replica)
   }
 
   async #tick ({ schedule, isFresh }: Due, now: number): Promise<void> {
