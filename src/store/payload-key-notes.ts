@@ -16,7 +16,7 @@ const noteTimes = { round: 60_000, lifetime: 300_000, known: 10_000, warning: 60
 /** How many keys have a count of their own: a name in Redis may be anything. */
 const maxCounted = 100
 
-/** The keys of a replica; the first one seals. */
+/** The keys of a replica; the first one seals. One without keys is there only beside others that have some. */
 export interface KeyNote { replica: string, keys: Array<{ name: string, kid: string }> }
 
 /** How many texts were locked, and how many their key didn't open; by its kid, or its name where nobody knows that. */
@@ -34,7 +34,7 @@ const keyWarnings = {
 
 /**
  * Which payload keys the replicas have. Redis has only keys' names; the kid of one that isn't here is known from the
- * replica that has it. Without keys nothing is noted, and nothing read until a text is locked.
+ * replica that has it. Where no replica has keys nothing is noted, and nothing is read until a text is locked.
  */
 export class PayloadKeyNotes {
   readonly counts: LockedCounts
@@ -45,6 +45,7 @@ export class PayloadKeyNotes {
   readonly #keys: PayloadKeys
   readonly #log: PayloadKeyLog
   readonly #round: Round
+  #isNoted = false
   readonly #reads = new Shared<KeyNote[]>({ keptFor: noteTimes.known })
   /** By name. */
   readonly #kids: Map<string, string>
@@ -77,21 +78,28 @@ export class PayloadKeyNotes {
   }
 
   start (): void {
-    if (this.#keys.writes !== undefined) this.#round.wake()
+    this.#round.wake()
   }
 
+  /** Its note goes with it, unless Redis is away. */
   async stop (): Promise<void> {
     await this.#round.stop()
+    if (this.#isNoted) await this.#write('').catch(() => {})
   }
 
   /** Notes this replica's keys. @throws {Unavailable} */
   async note (): Promise<void> {
     const keys = this.#keys.known.map(({ name, kid }) => `${name}:${kid}`)
+    this.#isNoted = true
+    await this.#write([`${hostname()}:${process.pid}`, ...keys].join(' '))
+  }
+
+  async #write (note: string): Promise<void> {
     await this.#lanes.call({
       script: this.#scripts['payload-note'],
       tag: tags[0]!,
       keys: [this.#key],
-      texts: [this.#replica, String(noteTimes.lifetime), [`${hostname()}:${process.pid}`, ...keys].join(' ')],
+      texts: [this.#replica, String(noteTimes.lifetime), note],
       decode: tagged
     })
   }

@@ -8,8 +8,8 @@ import { tagged } from './replies.ts'
 /** At how many keys one step looks. */
 const keysAtOnce = 200
 
-/** The keys with texts: handoffs, callbacks to come, decisions, schedules, and A2A's tasks with their changes. */
-const hasTexts = /\}:((h|call|decisions|schedule):[^:]+:[^:]+|task:[^:]+:[^:]+(:changes)?)$/
+/** The keys with texts: handoffs, callbacks to come, decisions, schedules, files, A2A's tasks with their changes. */
+const hasTexts = /\}:((h|call|decisions|schedule|file):[^:]+:[^:]+|task:[^:]+:[^:]+(:changes)?)$/
 
 /** Counts what was sealed (core/payload-keys.ts), in all of Redis. */
 export class SealedTexts {

@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import t from 'tap'
 import { PayloadKeys, parsePayloadKeys } from '../../src/core/payload-keys.ts'
 import { startRedisServer } from '../faults/fleet/redis.ts'
@@ -48,6 +49,15 @@ t.test('which keys replicas write with, and who lacks one', alone, async t => {
   t.strictSame(found.sort(), ['error: R lacks next (it has another key of this kid), which replicas write with', 'error: R lacks old, which replicas write with', 'note: replicas write with different ones: R with next; R with old'])
 })
 
+t.test('a replica without keys beside one that has some lacks them, until it stops', alone, async t => {
+  const { replicas: [one, without], examine } = await served(t, next, '')
+  t.strictSame((await examine(next)).found.sort(), ['error: R lacks next, which replicas write with', 'ok: 1 replica writes with next'])
+  await without!.store.payloadKeyNotes.stop()
+  t.strictSame(await examine(next), { ok: true, found: ['ok: 1 replica writes with next'] })
+  await one!.store.payloadKeyNotes.stop()
+  t.strictSame(await examine(''), { ok: true, found: [] })
+})
+
 t.test('a scan counts what each key encrypted, and says which can go', alone, async t => {
   const { replicas: [first, second], examine } = await served(t, `${old},${next}`, `${next},${old}`)
   t.match(await handoff(['doctor', '--scan'], { env: { REDIS_URL: url } }), { code: 2, stdout: '', stderr: 'without a terminal --scan needs --yes (see handoff --help)\n' })
@@ -72,6 +82,35 @@ t.test('a scan counts what each key encrypted, and says which can go', alone, as
   await second!.call('alice', 'PUT', '/api/schedules/daily', { cron: '0 9 * * *', handoff: { task: 'three', to: 'box' } })
   t.equal(Number(/\d+/.exec((await scanned())[0]!)![0]), after + 1, 'a schedule’s handoff')
   await second!.call('bob', 'POST', `/api/done/${id}`, { output: {} })
+})
+
+t.test('a scan counts each text, wherever it stands', alone, async t => {
+  const FILES_URL = String(pathToFileURL(await scratchDir(t)))
+  const prefix = `doctor-${prefixes++}`
+  const { call, pass, redis, store } = await testApp(t, { PAYLOAD_KEYS: old, FILES_URL, WEBHOOK_SECRET: 'a-webhook-secret-0123456789', WEBHOOK_ALLOW: '127.0.0.1' }, { url, prefix })
+  const { name } = parsePayloadKeys(old)[0]!
+  let before = 0
+  const more = async () => {
+    const counts = await store.sealedTexts.count(` ${name} `)
+    t.strictSame([...counts.keys()], [name])
+    const grown = counts.get(name)! - before
+    before += grown
+    return grown
+  }
+  const id = await pass({ task: 'one', to: 'box', callback: { url: 'http://127.0.0.1:1/', token: 'a-token', types: ['handoff.asked'] } })
+  t.equal(await more(), 3, 'payload, title and the callback’s token')
+  await call('bob', 'GET', `/api/catch/${id}`)
+  const { ask_id: askId } = (await call('bob', 'POST', `/api/ask/${id}`, { question: 'q', details: { d: 1 }, schema: { type: 'object' } })).json()
+  t.equal(await more(), 4, 'question, details and schema, and the token of the callback that is to be sent')
+  await call('bob', 'POST', `/api/heartbeat/${id}`, { progress: { message: 'half' } })
+  t.equal(await more(), 1, 'the progress')
+  await call('approver', 'POST', `/api/answer/${id}`, { ask_id: askId, answer: { y: 1 } })
+  t.equal(await more(), 2, 'the answer behind a note that isn’t there, and the question with what was decided')
+  await call('alice', 'POST', '/api/files', { name: 'n', bytes: 5, sha256: 'a'.repeat(64) })
+  t.equal(await more(), 1, 'a file’s name')
+  const [key] = await redis.keys(`${prefix}:*:h:*${id}`)
+  await redis.zadd(key!.replace(/:h:.*/, ':task:default:x:changes'), 1, `1 w 5 progress x 5 ~${'n'.repeat(8)}${'A'.repeat(60)}`, 2, '2 c 5 done x 5 -')
+  t.strictSame([...await store.sealedTexts.count(' ')].sort(), [[name, before], ['n'.repeat(8), 1]].sort(), 'what was said in a change, though nobody has its key')
 })
 
 t.test('a key that nobody writes with can go once nothing is encrypted with it, and not before', alone, async t => {
