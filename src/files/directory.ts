@@ -191,7 +191,7 @@ export class DirectoryStore implements ObjectStore {
   async #identity (): Promise<DirectoryIdentity> {
     const path = join(this.#path, 'store.json')
     const there = await readFile(path, 'utf8').catch(unlessMissing)
-    if (there !== undefined) return JSON.parse(there) as DirectoryIdentity
+    if (there !== undefined) return identityIn(there)
     const made: DirectoryIdentity = { id: randomUUID(), secret: randomBytes(32).toString('base64url') }
     const temporary = `${path}.${made.id}`
     try {
@@ -202,7 +202,7 @@ export class DirectoryStore implements ObjectStore {
     } finally {
       await rm(temporary, { force: true })
     }
-    return JSON.parse(await readFile(path, 'utf8')) as DirectoryIdentity
+    return identityIn(await readFile(path, 'utf8'))
   }
 
   /** What the file system refuses is no fault of ours: the disk is away, read-only or full. */
@@ -212,9 +212,26 @@ export class DirectoryStore implements ObjectStore {
     } catch (error) {
       const { code, syscall } = error as NodeJS.ErrnoException
       if (full.includes(code)) throw noRoom()
-      if (syscall === undefined && !(error instanceof SyntaxError)) throw error
-      throw new Unavailable(`the directory of files can’t be used: ${code ?? 'store.json is no JSON'}`)
+      if (syscall === undefined) throw error
+      throw new Unavailable(`the directory of files can’t be used: ${code}`)
     }
+  }
+}
+
+/** @throws {Unavailable} somebody changed it: with another secret no URL would be worth anything */
+function identityIn (text: string): DirectoryIdentity {
+  const { id, secret } = membersIn(text)
+  if (typeof id === 'string' && /^[0-9a-f-]{36}$/.test(id) && typeof secret === 'string' && /^[\w-]{43}$/.test(secret)) {
+    return { id, secret }
+  }
+  throw new Unavailable('the store.json of the directory of files is damaged: take the one of a backup')
+}
+
+function membersIn (json: string): Record<string, unknown> {
+  try {
+    return Object(JSON.parse(json)) as Record<string, unknown>
+  } catch {
+    return {}
   }
 }
 

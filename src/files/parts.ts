@@ -6,6 +6,7 @@ import { DirectoryStore } from './directory.ts'
 import type { Spare } from './directory.ts'
 import { FileService } from './service.ts'
 import { FileSweep } from './sweep.ts'
+import { StoreFaults } from './faults.ts'
 
 /** What differs in tests: what stays free of the disk, and how long a transfer may stand still (ms). */
 export interface FileTrials { spare?: Spare, idle?: number }
@@ -20,12 +21,12 @@ interface FileParts {
 
 export function filePartsOf (
   { files: place, fileLimit: limit, filesQuota: quota }: Config, baseUrl: () => string,
-  { files: records, takeFileSweep: take }: Pick<Store, 'files' | 'takeFileSweep'>, onFault: (error: unknown) => void,
-  { spare }: FileTrials = {}
+  { files: records, takeFileSweep: take }: Pick<Store, 'files' | 'takeFileSweep'>,
+  log: ConstructorParameters<typeof StoreFaults>[0], onFault: (error: unknown) => void, { spare }: FileTrials = {}
 ): FileParts {
   const directory = place?.kind === 'directory' ? new DirectoryStore(place.path, baseUrl, spare) : null
   const objects = place?.kind === 'bucket' ? new BucketStore(place) : directory
-  const files = new FileService(objects, records, { limit, quota })
+  const files = new FileService(objects, records, { limit, quota, faults: new StoreFaults(log) })
   const sweep = objects === null ? null : new FileSweep({ objects, files, records, take, onFault })
   return { files, directory, sweep, counts: new TransferCounts() }
 }

@@ -1,4 +1,4 @@
-import { Problem, Unavailable, invalid } from '../core/errors.ts'
+import { PayloadBroken, PayloadLocked, Problem, Unavailable, invalid } from '../core/errors.ts'
 import { digestToken, homeTag, isId, operationToken, randomHomeId, randomToken, tagOf } from '../core/ids.ts'
 import { iso } from '../core/iso.ts'
 import type { Caller } from '../core/model.ts'
@@ -9,6 +9,7 @@ import type { FileMaking, FileRecords, FileRole, StoredFile } from '../store/fil
 import { mayHave } from './access.ts'
 import { objectName } from './objects.ts'
 import type { ObjectStore } from './objects.ts'
+import type { StoreFaults } from './faults.ts'
 
 /** How long URLs count (ms): an upload's, from its making on, and a download's. */
 const lasts = { upload: 3_600_000, download: 900_000 } as const
@@ -19,7 +20,7 @@ const unheldFor = 86_400_000
 /** For how long a store that was found to be the right one counts as that (ms). */
 const markKnownFor = 5000
 
-interface FileOptions { limit: number, quota: number }
+interface FileOptions { limit: number, quota: number, faults: StoreFaults }
 
 /** What is known of an upload that is there whole. */
 export interface NamedFile { name: string, media_type: string | null, bytes: number, sha256: string }
@@ -153,31 +154,29 @@ export class FileService {
 
   /**
    * Where files of a handoff can be fetched for now, in the order of their ids: for an answer to whoever may have them.
-   * null for what has gone, and for all while the store is away.
+   * null for what has gone, and for what can't be had just now. It never throws: what was caught had better come
+   * without URLs than not at all, and GET /api/files/:id has them later, or says why it hasn't.
    */
   async urlsOf (tenant: string, ids: readonly string[]): Promise<Array<{ url: string, expires_at: string } | null>> {
     const objects = this.#objects
     if (objects === null) return ids.map(() => null)
-    try {
-      return await this.#urlsOf(objects, tenant, ids)
-    } catch (error) {
-      // What was caught had better come without URLs than not at all: GET /api/files/:id has them.
-      unlessAway(error)
-      return ids.map(() => null)
-    }
+    return await Promise.all(ids.map(async id => {
+      try {
+        return await this.#urlOf(objects, tenant, id)
+      } catch (error) {
+        if (!isForeseen(error)) this.#options.faults.unforeseen(error)
+        return null
+      }
+    }))
   }
 
-  async #urlsOf (
-    objects: ObjectStore, tenant: string, ids: readonly string[]
-  ): Promise<Array<{ url: string, expires_at: string } | null>> {
+  async #urlOf (objects: ObjectStore, tenant: string, id: string): Promise<{ url: string, expires_at: string } | null> {
     await this.markOf(tenant)
-    return await Promise.all(ids.map(async id => {
-      const found = await this.#records.get(tenant, id)
-      if (found === null || found.file.wholeAt === null) return null
-      const span = { from: found.now, until: found.now + lasts.download }
-      const url = await objects.download(objectName(found.file), found.file.words, span)
-      return { url, expires_at: iso(span.until) }
-    }))
+    const found = await this.#records.get(tenant, id)
+    if (found === null || found.file.wholeAt === null) return null
+    const span = { from: found.now, until: found.now + lasts.download }
+    const url = await objects.download(objectName(found.file), found.file.words, span)
+    return { url, expires_at: iso(span.until) }
   }
 
   /** @throws {Problem} files_off */
@@ -192,10 +191,20 @@ export class FileService {
 
   /** The same, asked now. */
   async freshMarkOf (tenant: string): Promise<string> {
-    const mine = await this.#store().open()
+    const mine = await this.#opened()
     const { mark, id } = await this.#records.store(tenant, mine, randomToken())
+    this.#options.faults.note(id === mine ? null : whyOther(id, mine))
     if (id === mine) return mark
-    throw new WrongStore(`Redis has the records of another store of files, ${id}, and this replica has ${mine}`)
+    throw new WrongStore(whyOther(id, mine))
+  }
+
+  async #opened (): Promise<string> {
+    try {
+      return await this.#store().open()
+    } catch (error) {
+      if (error instanceof Unavailable) this.#options.faults.note(error.message)
+      throw error
+    }
   }
 
   /** Whether its bytes are there, as far as is known or its store says now: then that is noted. */
@@ -252,6 +261,15 @@ export class FileService {
     if (this.#objects === null) throw new Problem('files_off')
     return this.#objects
   }
+}
+
+/** What an operator sees elsewhere, or in the log already (store/payload-key-notes.ts). */
+function isForeseen (error: unknown): boolean {
+  return [Unavailable, PayloadLocked, PayloadBroken].some(kind => error instanceof kind)
+}
+
+function whyOther (id: string, mine: string): string {
+  return `Redis has the records of another store of files, ${id}, and this replica has ${mine}`
 }
 
 /** This replica has another store than the one that Redis has the records of. */

@@ -1,3 +1,5 @@
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import t from 'tap'
 import { filesApp, sha256 } from '../helpers/files.ts'
 import { isProblem } from '../helpers/problems.ts'
@@ -68,3 +70,58 @@ for (const [title, isSpread, env] of [['on one Redis', false, {}], ['as in a Clu
     t.notOk(JSON.stringify(await dump()).includes('canary'))
   })
 }
+
+const july = `july:${Buffer.alloc(32, 7).toString('base64')}`
+
+t.test('a file whose name is locked or broken has no URL, and all else is delivered', async t => {
+  const writer = await filesApp(t, { PAYLOAD_KEYS: july })
+  const { prefix, directory, put, redis } = writer
+  const both = await filesApp(t, { PAYLOAD_KEYS: `${key},${july}` }, { prefix, directory })
+  const { call } = await filesApp(t, { PAYLOAD_KEYS: key }, { prefix, directory })
+  const [locked, broken, result] = [await put('locked'), await put('broken'), await put('result', {}, 'bob')]
+  const good = await both.put('good')
+  const files = [locked, broken, good].map((id, at) => ({ name: `${at}`, uri: `handoff-file:${id}` }))
+  const [one, ...several] = [await both.pass({ files }), await both.pass({ files, to: 'box' }), await both.pass({ files, to: 'box' })]
+  for (const found of await redis.keys(`${prefix}:*:file:default:${broken}`)) {
+    const words = await redis.hgetBuffer(found, 'words')
+    words![words!.length - 1]! ^= 1
+    await redis.hset(found, 'words', words!)
+  }
+  const isDelivered = (answer: { task: string, file_urls: unknown[] }) => t.match(answer, { task: 't', file_urls: [null, null, { url: /./ }] })
+  const caught = await call('bob', 'GET', `/api/catch/${one}`)
+  t.equal(caught.statusCode, 200, caught.body)
+  isDelivered(caught.json())
+  const taken = await call('bob', 'POST', '/api/catch', { inbox: 'box', max: 2 })
+  t.strictSame(taken.json().items.map(({ handoff_id: id }: { handoff_id: string }) => id).sort(), several.sort())
+  for (const item of taken.json().items) isDelivered(item)
+  isProblem(t, await call('bob', 'GET', `/api/files/${locked}`), 503, 'payload_locked')
+  t.equal((await both.call('bob', 'POST', `/api/done/${one}`, { files: [{ name: 'r', uri: `handoff-file:${result}` }] })).statusCode, 200)
+  t.match((await call('alice', 'GET', `/api/status/${one}`)).json(), { status: 'done', result_files: [{ name: 'r' }], result_file_urls: [null] })
+  t.match((await both.call('alice', 'GET', `/api/status/${one}`)).json(), { result_file_urls: [{ url: /./ }] })
+})
+
+t.test('a directory whose store.json is damaged is 503, delivers what is caught, and says once why', async t => {
+  const { directory, prefix, pass, put, call, make, lines: saidBefore } = await filesApp(t)
+  const files = [{ name: 'n', uri: `handoff-file:${await put('four')}` }]
+  const right = await readFile(join(directory, 'store.json'), 'utf8')
+  const texts = ['null', '{}', '[]', '7', '', '{"id":"x"}', JSON.stringify({ ...JSON.parse(right), secret: '' }), JSON.stringify({ ...JSON.parse(right), id: 7 })]
+  const handoffs = await Promise.all(texts.map(() => pass({ files })))
+  for (const [at, text] of texts.entries()) {
+    await writeFile(join(directory, 'store.json'), text)
+    const damaged = await filesApp(t, {}, { prefix, directory })
+    isProblem(t, await damaged.make('four'), 503, 'unavailable', text)
+    isProblem(t, await damaged.make('four'), 503, 'unavailable')
+    const get = () => damaged.call('bob', 'GET', `/api/catch/${handoffs[at]}`, undefined, { 'idempotency-key': 'k' })
+    const caught = await get()
+    t.match(caught.json(), { status: 'caught', file_urls: [null] }, text)
+    const said = () => damaged.lines.map(line => JSON.stringify(line)).filter(line => /files (are answered 503|can be had)/.test(line))
+    t.match(said(), [/store.json of the directory of files is damaged/], text)
+    t.equal(said().length, 1)
+    await writeFile(join(directory, 'store.json'), right)
+    t.match((await get()).json(), { file_urls: [{ url: /./ }] }, 'and has them later')
+    t.match(said(), [/damaged/, /again/])
+  }
+  t.equal((await make('four')).statusCode, 201)
+  t.equal((await call('alice', 'GET', `/api/files/${files[0]!.uri.split(':')[1]}`)).statusCode, 200)
+  t.notMatch(JSON.stringify(saidBefore), 'files are answered')
+})

@@ -72,16 +72,21 @@ export class HandoffFiles {
     if (files === null) return null
     const known = this.#urls.get(text!)
     if (known !== undefined && performance.now() - known.at < urlsKeptFor) return known.urls
-    const urls = this.#made(tenant, files)
+    const made = this.#made(tenant, files)
+    const urls = made.then(({ urls }) => urls)
     this.#urls.set(text!, { at: performance.now(), urls })
+    // What can't be had now may be had by who asks next.
+    const forget = () => this.#urls.delete(text!)
+    made.then(({ lacks }) => { if (lacks) forget() }, forget)
     return urls
   }
 
-  async #made (tenant: string, files: Buffer): Promise<FileUrls> {
+  async #made (tenant: string, files: Buffer): Promise<{ urls: FileUrls, lacks: boolean }> {
     const ids = readFiles(files).map(({ uri }) => uploadIn(uri))
     const uploads = ids.filter(id => id !== null)
     const made = uploads.length === 0 ? [] : await this.#uploads.urlsOf(tenant, uploads)
-    return ids.map(id => id === null ? null : made[uploads.indexOf(id)] ?? null)
+    const urls = ids.map(id => id === null ? null : made[uploads.indexOf(id)] ?? null)
+    return { urls, lacks: made.includes(null) }
   }
 }
 
