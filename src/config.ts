@@ -156,7 +156,10 @@ const environment = Type.Object({
     description: 'where uploaded files are kept: file:///directory, or s3://bucket/prefix'
   })),
   FILE_LIMIT: Type.Integer({
-    minimum: 1, maximum: largestFile, default: 2 ** 30, description: 'the largest file: bytes, 1 to 5368709120'
+    minimum: 1,
+    maximum: largestFile,
+    default: 2 ** 30,
+    description: 'the largest file: bytes, 1 to 5368709120, at most FILES_QUOTA'
   }),
   FILES_QUOTA: Type.Integer({
     minimum: 1, maximum: 2 ** 50, default: 10 * 2 ** 30, description: 'a tenant’s files: bytes, 1 to 2^50'
@@ -247,6 +250,8 @@ export function loadConfig (env: NodeJS.ProcessEnv = process.env) {
   const largestBody = Math.max(given.BODY_LIMIT, given.BATCH_LIMIT)
   // One agent may hold half of it, so with less the largest body would never find room.
   if (given.BODIES_LIMIT !== undefined && given.BODIES_LIMIT < 2 * largestBody) throw wrong('BODIES_LIMIT')
+  // Beyond its quota no file would ever find room.
+  if (env.FILE_LIMIT && env.FILES_QUOTA && given.FILE_LIMIT > given.FILES_QUOTA) throw wrong('FILE_LIMIT')
   const issuers = issuersOf(given.ISSUERS)
   const signing = signingOf(given.SIGNING_KEY, given.SIGNING_KEYS_OLD)
   if (typeof signing === 'string') throw wrong(signing)
@@ -291,7 +296,7 @@ export function loadConfig (env: NodeJS.ProcessEnv = process.env) {
     mail: mailOf(given),
     /** Undefined: there is no store of files. */
     files: filePlace(given),
-    fileLimit: given.FILE_LIMIT,
+    fileLimit: Math.min(given.FILE_LIMIT, given.FILES_QUOTA),
     /** In bytes, of a tenant. */
     filesQuota: given.FILES_QUOTA,
     bodyLimit: given.BODY_LIMIT,

@@ -145,7 +145,7 @@ t.test('FILES_URL is a directory or a bucket, and a bucket needs a key', async t
     ...['/var', 'file://host/dir', 'file:dir', 'file:///a?b', 'file:///a%2fb', 'https://x', 's3://', 's3://A_B', 's3://abc/../x', 's3://abc/a b', 's3://abc?x'].map(url => ['FILES_URL', { ...keys, FILES_URL: url }] as [string, Record<string, string>]),
     ['AWS_ACCESS_KEY_ID', { FILES_URL: 's3://abc', AWS_SECRET_ACCESS_KEY: 'hidden-one' }], ['AWS_SECRET_ACCESS_KEY', { FILES_URL: 's3://abc', AWS_ACCESS_KEY_ID: 'id' }],
     ['S3_ENDPOINT', { ...keys, FILES_URL: 's3://abc', S3_ENDPOINT: 'http://h/path' }], ['S3_PUBLIC_ENDPOINT', { ...keys, FILES_URL: 's3://abc', S3_PUBLIC_ENDPOINT: 'h' }],
-    ['S3_PATH_STYLE', { S3_PATH_STYLE: 'yes' }], ['S3_REGION', { S3_REGION: 'EU' }], ['FILE_LIMIT', { FILE_LIMIT: String(5 * 2 ** 30 + 1) }], ['FILE_LIMIT', { FILE_LIMIT: '0' }], ['FILES_QUOTA', { FILES_QUOTA: 'all' }],
+    ['S3_PATH_STYLE', { S3_PATH_STYLE: 'yes' }], ['S3_REGION', { S3_REGION: 'EU' }], ['FILE_LIMIT', { FILE_LIMIT: String(5 * 2 ** 30 + 1) }], ['FILE_LIMIT', { FILE_LIMIT: '0' }], ['FILE_LIMIT', { FILE_LIMIT: '5', FILES_QUOTA: '4' }], ['FILES_QUOTA', { FILES_QUOTA: 'all' }],
   ]
   for (const [name, env] of wrong) t.match(refusal(env)?.message, new RegExp(`^${name}: [^\n]+$`), JSON.stringify(env))
   t.strictSame(loadProcessConfig({ DATA_DIR: '/data' }).files, { kind: 'directory', path: '/data/files' }, 'with a Redis of its own')
