@@ -12,6 +12,8 @@ import type { RequestKey } from './sigv4.ts'
 const patience = 10_000
 /** Its answers to an upload that say what it can do: all others may go by. */
 const verdicts: ReadonlySet<number> = new Set([400, 501])
+/** How long what it may do better another time counts (ms). */
+const triedAgain = 30_000
 
 /**
  * Objects in a bucket, of S3 or what speaks its protocol: agents send and fetch the bytes themselves, by presigned
@@ -19,10 +21,15 @@ const verdicts: ReadonlySet<number> = new Set([400, 501])
  */
 export class BucketStore implements ObjectStore {
   readonly #place: BucketPlace
-  #trial: Promise<string | null> | undefined
+  readonly #note: (fault: string | null) => void
+  readonly #retryAfter: number
+  #trial: Promise<Trial> | undefined
 
-  constructor (place: BucketPlace) {
+  /** @param note is told why it can't have files, or null, by each trial @param pause between trials (ms) */
+  constructor (place: BucketPlace, note: (fault: string | null) => void = () => {}, pause = triedAgain) {
     this.#place = place
+    this.#note = note
+    this.#retryAfter = pause
   }
 
   async open (): Promise<string> {
@@ -35,13 +42,19 @@ export class BucketStore implements ObjectStore {
     throw new Problem('unavailable', { detail: 'The store of files can’t be used; its operator sees why.' })
   }
 
-  /** Tries it once, until it has said something. @returns why it can't have files, or null @throws {Unavailable} */
+  /**
+   * Tries it once. That it takes wrong bytes, or does all as it should, is known for good; anything else may go by.
+   * @returns why it can't have files, or null @throws {Unavailable}
+   */
   async fault (): Promise<string | null> {
-    this.#trial ??= this.#try()
+    const trial = this.#trial ??= this.#try()
     try {
-      return await this.#trial
+      const { fault, endsAt } = await trial
+      if (performance.now() < endsAt) return fault
+      if (this.#trial === trial) this.#trial = undefined
+      return await this.fault()
     } catch (error) {
-      this.#trial = undefined
+      if (this.#trial === trial) this.#trial = undefined
       throw error
     }
   }
@@ -90,8 +103,17 @@ export class BucketStore implements ObjectStore {
     }
   }
 
+  async #try (): Promise<Trial> {
+    const { fault, isProof } = await this.#tried().catch(error => {
+      if (error instanceof Unavailable) this.#note(error.message)
+      throw error
+    })
+    this.#note(fault)
+    return { fault, endsAt: isProof ? Infinity : performance.now() + this.#retryAfter }
+  }
+
   /** Whether it refuses other bytes than were signed, takes the right ones, and says what it has. */
-  async #try (): Promise<string | null> {
+  async #tried (): Promise<{ fault: string | null, isProof: boolean }> {
     const object = `trial-${randomUUID()}`
     const [right, wrong] = ['right', 'wrong']
     const wanted = { bytes: right.length, sha256: createHash('sha256').update(right).digest('hex') }
@@ -105,15 +127,19 @@ export class BucketStore implements ObjectStore {
     try {
       const { ok, status } = await put(wrong)
       if (ok) {
-        return 'it took bytes with another SHA-256 than was signed, so nothing would say that a file is what was ' +
-          'declared'
+        const fault = 'it took bytes with another SHA-256 than was signed, so nothing would say that a file is what ' +
+          'was declared'
+        return { fault, isProof: true }
       }
       // What it refuses for another reason says nothing of what it checks, and may go by.
       if (!verdicts.has(status)) throw awayWith(status)
       const taken = await put(right)
-      if (verdicts.has(taken.status)) return `it answered ${taken.status} to the right bytes`
+      const refused = `it answered ${taken.status} to the right bytes`
+      if (verdicts.has(taken.status)) return { fault: refused, isProof: false }
       if (!taken.ok) throw awayWith(taken.status)
-      return await this.has(object, wanted) ? null : 'it doesn’t say the SHA-256 of what it has (x-amz-checksum-sha256)'
+      return await this.has(object, wanted)
+        ? { fault: null, isProof: true }
+        : { fault: 'it doesn’t say the SHA-256 of what it has (x-amz-checksum-sha256)', isProof: false }
     } finally {
       // What is known by now counts, whether or not it can be removed; the name is no file's.
       await this.remove(object).catch(() => {})
@@ -159,6 +185,9 @@ export class BucketStore implements ObjectStore {
     }
   }
 }
+
+/** What a trial found, and until when that counts, in this process's monotonic milliseconds. */
+interface Trial { fault: string | null, endsAt: number }
 
 interface StoreAnswer { ok: boolean, status: number, headers: Headers, text: string }
 

@@ -15,11 +15,20 @@ const standardSpare: Spare = { share: 0.1, bytes: 2 ** 30 }
 /** How old a temporary file is that nobody writes any more (ms). */
 const abandoned = 86_400_000
 
+/** How often it is asked whether what is being sent still has its record (ms), and after how many bytes for room. */
+const askedEvery = { record: 5000, room: 4 * 2 ** 20 } as const
+
+/** How much later than it says a URL ends here (ms): Redis's clock says when it was made, and this one when it ends. */
+const skew = 300_000
+
 /** How often one object may be sent at once: a client may try again before its first attempt is known to be over. */
 const mostSenders = 2
 
 /** What the directory itself is: its name in Redis, and the secret of its URLs. */
 interface DirectoryIdentity { id: string, secret: string }
+
+/** What is being sent: how many bytes are still to come, and whether it no longer counts. */
+interface Coming { left: number, isOver: boolean }
 
 const full: readonly unknown[] = ['ENOSPC', 'EDQUOT', 'EFBIG']
 
@@ -28,11 +37,11 @@ export class DirectoryStore implements ObjectStore {
   readonly #path: string
   readonly #baseUrl: () => string
   readonly #spare: Spare
-  /** How often each object is being sent. */
-  readonly #sending = new Map<string, number>()
+  readonly #sending = new Map<string, Set<Coming>>()
   /** How many bytes are still to come of all that is being sent. */
   #expected = 0
   #signer: UrlSigner | undefined
+  #id: string | undefined
 
   constructor (path: string, baseUrl: () => string, spare = standardSpare) {
     this.#path = path
@@ -40,14 +49,22 @@ export class DirectoryStore implements ObjectStore {
     this.#spare = spare
   }
 
-  async open (): Promise<string> {
+  async open (mayMake = false): Promise<string> {
     const { id, secret } = await this.#orAway(async () => {
-      await mkdir(this.#path, { recursive: true, mode: 0o700 })
-      for (const name of ['objects', 'incoming']) await mkdir(join(this.#path, name), { recursive: true, mode: 0o700 })
-      return await this.#identity()
+      for (const name of mayMake ? ['', 'objects', 'incoming'] : []) {
+        await mkdir(join(this.#path, name), { recursive: true, mode: 0o700 })
+      }
+      return await this.#identity(mayMake)
     })
     this.#signer = new UrlSigner(secret)
+    this.#id = id
     return id
+  }
+
+  /** That a file isn't there says nothing of it where the directory isn't. @throws {Unavailable} */
+  async #stays (): Promise<void> {
+    const before = this.#id
+    if (await this.open() !== before) throw new Unavailable('the directory of files is another one now')
   }
 
   /** How much of the disk is free, and how much of that is kept free (bytes). @throws {Unavailable} */
@@ -57,9 +74,13 @@ export class DirectoryStore implements ObjectStore {
   }
 
   /** @param bytes how many are to come besides what is being sent */
-  async admit (bytes = 0): Promise<void> {
+  async admit (bytes: number): Promise<void> {
+    await this.#keepSpare(bytes + this.#expected)
+  }
+
+  async #keepSpare (bytes: number): Promise<void> {
     const { free, spare } = await this.room()
-    if (free - bytes - this.#expected < spare) throw noRoom()
+    if (free - bytes < spare) throw noRoom()
   }
 
   async upload (object: string, { bytes, sha256 }: Wanted, { until }: UrlSpan): Promise<SignedRequest> {
@@ -71,19 +92,23 @@ export class DirectoryStore implements ObjectStore {
     return this.#url('GET', object, { name, ...type !== undefined && { type }, expires: String(until) })
   }
 
-  /** @returns what was signed @throws {Problem} signature_invalid */
-  verify (method: 'PUT' | 'GET', object: string, query: Record<string, unknown>): Record<string, string> {
-    const found = placeOf(object) && this.#signer?.verify(method, object, query, Date.now())
-    if (found === undefined) throw new Problem('signature_invalid')
-    return found
+  /** @returns what was signed; undefined if it wasn't, or has ended @throws {Unavailable} */
+  async verify (
+    method: 'PUT' | 'GET', object: string, query: Record<string, unknown>
+  ): Promise<Record<string, string> | undefined> {
+    if (this.#signer === undefined) await this.open()
+    return this.#signer!.verify(method, object, query, Date.now() - skew)
   }
 
   async has (object: string, { bytes }: Wanted): Promise<boolean> {
     // It was renamed to its name once its digest was right.
-    return await this.#orAway(async () => (await stat(this.#pathOf(object)).catch(unlessMissing))?.size === bytes)
+    const found = await this.#orAway(() => stat(this.#pathOf(object)).catch(unlessMissing))
+    if (found === undefined) await this.#stays()
+    return found?.size === bytes
   }
 
   async remove (object: string): Promise<void> {
+    for (const one of this.#sending.get(object) ?? []) this.#end(one)
     await this.#orAway(() => rm(this.#pathOf(object), { force: true }))
   }
 
@@ -111,45 +136,67 @@ export class DirectoryStore implements ObjectStore {
   /**
    * Takes an object's bytes: into a temporary file, which gets its name once all of them are there, right, and on the
    * disk. Doing it twice, or at once, is doing it once.
-   * @throws {Problem} they have another length or digest, or the disk is full @throws {Unavailable}
+   * @param stands whether its record is still there: without it nobody has a share for these bytes
+   * @throws {Problem} they have another length or digest, the disk is full, or its record has gone
+   * @throws {Unavailable}
    */
-  async receive (object: string, wanted: Wanted, body: AsyncIterable<Buffer>): Promise<void> {
-    const others = this.#sending.get(object) ?? 0
-    if (others === mostSenders) throw tooManySenders()
-    this.#sending.set(object, others + 1)
-    let left = wanted.bytes
+  async receive (
+    object: string, wanted: Wanted, body: AsyncIterable<Buffer>, stands: () => Promise<boolean>,
+    every: number = askedEvery.record
+  ): Promise<void> {
+    const all = this.#sending.get(object) ?? new Set()
+    if (all.size === mostSenders) throw tooManySenders()
+    const one: Coming = { left: wanted.bytes, isOver: false }
+    this.#sending.set(object, all.add(one))
     // Expected before the disk is looked at, so that of several at once each sees the others.
-    this.#expected += left
-    const arrived = (length: number) => {
-      const counted = Math.min(length, left)
-      left -= counted
-      this.#expected -= counted
-    }
+    this.#expected += one.left
+    // Not when bytes come: who sends none for a while would be expected for as long.
+    const looking = setInterval(() => {
+      // While nobody can say, it goes on.
+      stands().then(stands => { if (!stands) this.#end(one) }, () => {})
+    }, every).unref()
     try {
-      await this.admit()
-      await this.#write(object, wanted, body, arrived)
+      await this.admit(0)
+      await this.#write(object, wanted, body, one)
     } finally {
-      arrived(left)
-      const still = this.#sending.get(object)! - 1
-      if (still === 0) this.#sending.delete(object)
-      else this.#sending.set(object, still)
+      clearInterval(looking)
+      this.#end(one)
+      all.delete(one)
+      if (all.size === 0) this.#sending.delete(object)
     }
   }
 
+  /** Nothing more is expected of it, and what comes all the same is refused. */
+  #end (one: Coming): void {
+    this.#arrived(one, one.left)
+    one.isOver = true
+  }
+
+  #arrived (one: Coming, length: number): void {
+    const counted = Math.min(length, one.left)
+    one.left -= counted
+    this.#expected -= counted
+  }
+
   async #write (
-    object: string, { bytes, sha256 }: Wanted, body: AsyncIterable<Buffer>, arrived: (length: number) => void
+    object: string, { bytes, sha256 }: Wanted, body: AsyncIterable<Buffer>, one: Coming
   ): Promise<void> {
+    await this.#stays()
     const temporary = join(this.#path, 'incoming', randomUUID())
     const file = await this.#orAway(() => open(temporary, 'wx', 0o600))
     try {
       const hash = createHash('sha256')
       let length = 0
       for await (const some of body) {
+        if (one.isOver) throw new Problem('signature_invalid')
+        const before = length
         length += some.length
         if (length > bytes) break
         hash.update(some)
         await this.#orAway(() => writeAll(file, some))
-        arrived(some.length)
+        this.#arrived(one, some.length)
+        // Others write to this disk too.
+        if (Math.floor(before / askedEvery.room) < Math.floor(length / askedEvery.room)) await this.#keepSpare(0)
       }
       if (length !== bytes) throw invalid({ pointer: '', message: `body: must have ${bytes} bytes` })
       if (hash.digest('hex') !== sha256) throw invalid({ pointer: '', message: `body: must have the SHA-256 ${sha256}` })
@@ -162,19 +209,24 @@ export class DirectoryStore implements ObjectStore {
 
   /** @returns the object, open, and its length; undefined if there is none. The caller closes it. */
   async read (object: string): Promise<{ file: FileHandle, bytes: number } | undefined> {
-    return await this.#orAway(async () => {
+    const found = await this.#orAway(async () => {
       const file = await open(this.#pathOf(object)).catch(unlessMissing)
       return file && { file, bytes: (await file.stat()).size }
     })
+    if (found === undefined) await this.#stays()
+    return found
   }
 
   async #place (file: FileHandle, temporary: string, path: string): Promise<void> {
     await file.sync()
-    await mkdir(dirname(path), { recursive: true, mode: 0o700 })
+    const made = await mkdir(dirname(path), { recursive: true, mode: 0o700 })
     await rename(temporary, path)
-    // Only then does the name outlive a loss of power.
-    const folder = await open(dirname(path))
-    await folder.sync().finally(() => folder.close())
+    // Only then does the name outlive a loss of power, and so do the folders that were made for it.
+    const last = made === undefined ? dirname(path) : dirname(made)
+    for (let at = dirname(path); at.length >= last.length; at = dirname(at)) {
+      const folder = await open(at)
+      await folder.sync().finally(() => folder.close())
+    }
   }
 
   #url (method: string, object: string, query: Record<string, string>): string {
@@ -188,10 +240,11 @@ export class DirectoryStore implements ObjectStore {
   }
 
   /** Of simultaneous starts one makes it, since a link replaces no file, and the others read it. */
-  async #identity (): Promise<DirectoryIdentity> {
+  async #identity (mayMake: boolean): Promise<DirectoryIdentity> {
     const path = join(this.#path, 'store.json')
     const there = await readFile(path, 'utf8').catch(unlessMissing)
     if (there !== undefined) return identityIn(there)
+    if (!mayMake) throw new UnavailableStore(`${this.#path} has no store.json: it isn’t mounted, or no store of files yet`)
     const made: DirectoryIdentity = { id: randomUUID(), secret: randomBytes(32).toString('base64url') }
     const temporary = `${path}.${made.id}`
     try {
@@ -217,6 +270,9 @@ export class DirectoryStore implements ObjectStore {
     }
   }
 }
+
+/** Nothing was begun there, or it isn't mounted. */
+export class UnavailableStore extends Unavailable {}
 
 /** @throws {Unavailable} somebody changed it: with another secret no URL would be worth anything */
 function identityIn (text: string): DirectoryIdentity {

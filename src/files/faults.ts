@@ -6,18 +6,18 @@ interface FileLog {
 /** Says in the log why files are 503: once for each reason, whatever is asked meanwhile, and when it is over. */
 export class StoreFaults {
   readonly #log: FileLog
-  #why: string | null = null
+  readonly #known = new Map<string, string | null>()
 
   constructor (log: FileLog) {
     this.#log = log
   }
 
-  /** @param why null: there is none */
-  note (why: string | null): void {
-    if (why === this.#why) return
-    this.#why = why
-    if (why === null) this.#log.info({}, 'files can be had again')
-    else this.#log.warn({ reason: why }, 'files are answered 503 here')
+  /** @param of what was looked at: the store, or whether it checks what it takes @param reason null: there is none */
+  note (of: 'store' | 'trial', reason: string | null): void {
+    if (reason === (this.#known.get(of) ?? null)) return
+    this.#known.set(of, reason)
+    if (reason === null) this.#log.info({}, 'files can be had again')
+    else this.#log.warn({ reason }, `${of === 'store' ? 'files' : 'uploads of files'} are answered 503 here`)
   }
 
   /** An answer has to do without a file, for a reason that nobody foresaw. */

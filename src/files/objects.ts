@@ -14,10 +14,13 @@ export interface UrlSpan { from: number, until: number }
  * Whatever it can't do just now is an Unavailable.
  */
 export interface ObjectStore {
-  /** The store's name in Redis, which replicas of one service have in common; it also says whether it is there. */
-  open (): Promise<string>
-  /** Why it can't take an upload now. @throws {Unavailable} */
-  admit (): Promise<void>
+  /**
+   * The store's name in Redis, which replicas of one service have in common; it also says whether it is there.
+   * @param mayMake whether one may begin here
+   */
+  open (mayMake?: boolean): Promise<string>
+  /** Whether an upload of so many bytes can be taken now. @throws {Unavailable} */
+  admit (bytes: number): Promise<void>
   upload (object: string, wanted: Wanted, span: UrlSpan): Promise<SignedRequest>
   download (object: string, words: FileWords, span: UrlSpan): Promise<string>
   /** Whether the object is there as declared. */

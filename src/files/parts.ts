@@ -25,8 +25,9 @@ export function filePartsOf (
   log: ConstructorParameters<typeof StoreFaults>[0], onFault: (error: unknown) => void, { spare }: FileTrials = {}
 ): FileParts {
   const directory = place?.kind === 'directory' ? new DirectoryStore(place.path, baseUrl, spare) : null
-  const objects = place?.kind === 'bucket' ? new BucketStore(place) : directory
-  const files = new FileService(objects, records, { limit, quota, faults: new StoreFaults(log) })
+  const faults = new StoreFaults(log)
+  const objects = place?.kind === 'bucket' ? new BucketStore(place, why => faults.note('trial', why)) : directory
+  const files = new FileService(objects, records, { limit, quota, faults })
   const sweep = objects === null ? null : new FileSweep({ objects, files, records, take, onFault })
   return { files, directory, sweep, counts: new TransferCounts() }
 }

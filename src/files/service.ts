@@ -5,7 +5,7 @@ import type { Caller } from '../core/model.ts'
 import { nameFault } from '../core/files.ts'
 import type { FileAnswer, FileBody, MadeFile } from '../core/schemas/uploads.ts'
 import { Shared } from '../core/shared.ts'
-import type { FileMaking, FileRecords, FileRole, StoredFile } from '../store/files.ts'
+import type { FileMaking, FileRecords, FileRole, StoreMark, StoredFile } from '../store/files.ts'
 import { mayHave } from './access.ts'
 import { objectName } from './objects.ts'
 import type { ObjectStore } from './objects.ts'
@@ -30,7 +30,7 @@ export class FileService {
   readonly #objects: ObjectStore | null
   readonly #records: FileRecords
   readonly #options: FileOptions
-  readonly #marks = new Shared<string>({ keptFor: markKnownFor, max: 1024 })
+  readonly #marks = new Shared<string | null>({ keptFor: markKnownFor, max: 1024 })
 
   /** @param objects null: there is no store */
   constructor (objects: ObjectStore | null, records: FileRecords, options: FileOptions) {
@@ -50,8 +50,8 @@ export class FileService {
       throw invalid({ pointer: '/bytes', message: `must be at most ${this.#options.limit}` })
     }
     const { tenant, agent } = caller
-    const mark = await this.markOf(tenant)
-    await objects.admit()
+    const mark = await this.#takenMark(tenant)
+    await objects.admit(bytes)
     const sha256 = given.toLowerCase()
     const id = key === undefined
       ? randomHomeId(tenant)
@@ -184,27 +184,66 @@ export class FileService {
     this.#store()
   }
 
-  /** The mark of a tenant's records. @throws {Unavailable} they are of another store than this replica's */
-  async markOf (tenant: string): Promise<string> {
-    return await this.#marks.get(homeTag(tenant), async () => await this.freshMarkOf(tenant))
+  /**
+   * The mark of a tenant's records; null before its partition's first upload.
+   * @throws {Unavailable} they are of another store than this replica's
+   */
+  async markOf (tenant: string): Promise<string | null> {
+    return await this.#known(homeTag(tenant), async () => await this.freshMarkOf(tenant))
   }
 
   /** The same, asked now. */
-  async freshMarkOf (tenant: string): Promise<string> {
-    const mine = await this.#opened()
-    const { mark, id } = await this.#records.store(tenant, mine, randomToken())
-    this.#options.faults.note(id === mine ? null : whyOther(id, mine))
-    if (id === mine) return mark
-    throw new WrongStore(whyOther(id, mine))
+  async freshMarkOf (tenant: string): Promise<string | null> {
+    return await this.#checked(await this.#records.mark(homeTag(tenant)))
   }
 
-  async #opened (): Promise<string> {
+  /** @throws {Unavailable} the data set has the records of another store: it has signed other URLs */
+  async requireOurs (): Promise<void> {
+    await this.#known('all of it', async () => await this.#checked(await this.#records.markOfAll()))
+  }
+
+  async #known (name: string, ask: () => Promise<string | null>): Promise<string | null> {
+    const mark = await this.#marks.get(name, ask)
+    // Another replica may take it at any time.
+    if (mark === null) this.#marks.forget(name)
+    return mark
+  }
+
+  /** For an upload: what is nobody's becomes this store's. */
+  async #takenMark (tenant: string): Promise<string> {
+    const known = await this.markOf(tenant)
+    if (known !== null) return known
+    // Where Redis knows a store, a directory that has none isn't mounted: no other is to begin there.
+    const mine = await this.#opened(await this.#records.markOfAll() === null)
+    return await this.#checked(await this.#records.takeMark(tenant, mine, randomToken)) as string
+  }
+
+  /** @throws {WrongStore} */
+  async #checked (found: StoreMark | null): Promise<string | null> {
+    if (found === null) return null
+    const mine = await this.#opened()
+    if (found.id === mine) {
+      this.#options.faults.note('store', null)
+      return found.mark
+    }
+    const why = `Redis has the records of another store of files, ${found.id}, and this replica has ${mine}`
+    this.#options.faults.note('store', why)
+    throw new WrongStore(why)
+  }
+
+  async #opened (mayMake = false): Promise<string> {
     try {
-      return await this.#store().open()
+      return await this.#store().open(mayMake)
     } catch (error) {
-      if (error instanceof Unavailable) this.#options.faults.note(error.message)
+      if (error instanceof Unavailable) this.#options.faults.note('store', error.message)
       throw error
     }
+  }
+
+  /** Whether that making of a file still has its record: what has none is nobody's. */
+  async stands ({ tenant, id, madeAt }: FileMaking): Promise<boolean> {
+    const found = await this.#records.get(tenant, id)
+    return found !== null && found.file.madeAt === madeAt
   }
 
   /** Whether its bytes are there, as far as is known or its store says now: then that is noted. */
@@ -266,10 +305,6 @@ export class FileService {
 /** What an operator sees elsewhere, or in the log already (store/payload-key-notes.ts). */
 function isForeseen (error: unknown): boolean {
   return [Unavailable, PayloadLocked, PayloadBroken].some(kind => error instanceof kind)
-}
-
-function whyOther (id: string, mine: string): string {
-  return `Redis has the records of another store of files, ${id}, and this replica has ${mine}`
 }
 
 /** This replica has another store than the one that Redis has the records of. */

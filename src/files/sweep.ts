@@ -92,8 +92,9 @@ export class FileSweep {
   async #look ({ tenant, id, bytes, file }: DueFile, now: number): Promise<boolean> {
     const { files, records } = this.#options
     try {
-      // A replica with another store finds nothing there, and would take all of it for unfinished.
-      await files.markOf(tenant)
+      // A replica with another store finds nothing there, and would take all of it for unfinished. What lost its mark
+      // waits until a store has its partition again.
+      if (await files.markOf(tenant) === null) return false
       if (file === null) return await records.drop({ tenant, id, bytes, madeAt: null }) === 'dropped'
       // It may be there although nobody said so. Then it stays for as long as one that nothing has.
       if (file.wholeAt === null) return await files.isWhole(file) || await this.#drop(file, 'unfinished')

@@ -55,6 +55,7 @@ export const outcomes = {
   'file-holders': ['holders', 'late'],
   'file-kept': ['noted', 'changed', 'not_found', 'late'],
   'file-make': ['made', 'replayed', 'reused', 'files_full', 'late'],
+  'file-mark': ['store', 'none'],
   'file-store': ['store', 'late'],
   'file-whole': ['whole', 'not_found', 'late'],
   forget: ['forgotten', 'newer', 'late'],

@@ -45,6 +45,9 @@ export interface StoredFile extends FileMaking {
   partitions: Array<[tag: string, askedAt: number]>
 }
 
+/** Which store a partition has the records of, and what tells its records from others (lua/file-store.lua). */
+export interface StoreMark { mark: string, id: string }
+
 /** A file that the sweep is to look at; its record may have gone. */
 export interface DueFile { tenant: string, id: string, bytes: number, file: StoredFile | null }
 
@@ -189,28 +192,44 @@ export class FileRecords {
     })
   }
 
-  /** Which store a tenant's records are of: the first one that asked. @param mark a new one, if there is none */
-  store (tenant: string, id: string, mark: string): Promise<{ mark: string, id: string }> {
-    const tag = homeTag(tenant)
+  /** Which store a partition has the records of; null before its first upload. */
+  mark (tag: string): Promise<StoreMark | null> {
     return this.#lanes.call({
-      script: this.#scripts['file-store'],
+      script: this.#scripts['file-mark'],
       tag,
       keys: [this.#keyNames.ofFiles(tag, 'filestore')],
-      texts: [id, mark],
-      decode: reply => {
-        const [, found, of] = tagged(reply)
-        return { mark: String(found), id: String(of) }
-      }
+      texts: [],
+      decode: markIn
     })
   }
 
-  /** The stores that partitions with files have the records of, for `handoff doctor`. */
+  /** Which store the whole data set has the records of: the first partition's. */
+  markOfAll (): Promise<StoreMark | null> {
+    return this.mark(this.#options.tags[0]!)
+  }
+
+  /** The tenant's partition's, and before that the data set's, which become the store's if they are nobody's. */
+  async takeMark (tenant: string, id: string, mark: () => string): Promise<StoreMark> {
+    let taken: StoreMark | null = null
+    for (const tag of [this.#options.tags[0]!, homeTag(tenant)]) {
+      taken = await this.#lanes.call({
+        script: this.#scripts['file-store'],
+        tag,
+        keys: [this.#keyNames.ofFiles(tag, 'filestore')],
+        texts: [id, mark()],
+        decode: markIn
+      })
+      if (taken!.id !== id) break
+    }
+    return taken!
+  }
+
+  /** The stores that partitions have the records of, for `handoff doctor`: the data set's comes first. */
   async stores (): Promise<string[]> {
-    const found = await Promise.all((await this.partitions()).map(async tag => {
-      const known = await this.#options.connectionTo(tag)?.get(this.#keyNames.ofFiles(tag, 'filestore'))
-      return known == null ? [] : [known.slice(known.indexOf(' ') + 1)]
-    }))
-    return [...new Set(found.flat())]
+    const first = this.#options.tags[0]!
+    const asked = [first, ...(await this.partitions()).filter(tag => tag !== first)]
+    const found = await Promise.all(asked.map(async tag => await this.mark(tag)))
+    return [...new Set(found.flatMap(one => one === null ? [] : [one.id]))]
   }
 
   /** The partitions that have files, without those that can't be asked now. */
@@ -234,6 +253,11 @@ export class FileRecords {
     const keys = all.slice(0, name === 'file-get' ? 1 : name === 'file-make' || name === 'file-drop' ? 4 : 3)
     return this.#lanes.call({ script: this.#scripts[name], tag, keys, texts, decode: reply => decode(tagged(reply)) })
   }
+}
+
+function markIn (reply: unknown): StoreMark | null {
+  const [outcome, mark, id] = tagged(reply)
+  return outcome === 'store' ? { mark: String(mark), id: String(id) } : null
 }
 
 function fileSeal (payloadKeys: PayloadKeys, tenant: string, id: string): Seal {

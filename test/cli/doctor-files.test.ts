@@ -1,4 +1,4 @@
-import { writeFile } from 'node:fs/promises'
+import { readFile, readdir, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
@@ -7,10 +7,12 @@ import { pathToFileURL } from 'node:url'
 import t from 'tap'
 import { loadConfig } from '../../src/config.ts'
 import { BucketStore } from '../../src/files/bucket.ts'
+import { DirectoryStore } from '../../src/files/directory.ts'
 import { startRedisServer } from '../faults/fleet/redis.ts'
 import { handoff, parsed } from '../helpers/command.ts'
-import { filesApp } from '../helpers/files.ts'
+import { filesApp, sha256 } from '../helpers/files.ts'
 import { scratchDir } from '../helpers/processes.ts'
+import { until } from '../helpers/until.ts'
 
 interface Told { level: string, name: string, saw: string, server: string | null, set: string | null, why: string | null }
 
@@ -28,13 +30,21 @@ t.test('a directory', async t => {
   const directory = await scratchDir(t)
   const FILES_URL = String(pathToFileURL(directory))
   const [found] = await examine({ FILES_URL })
-  // Whether there is room depends on the disk of this machine.
-  t.match(found!.saw, /GiB (free$|of the disk)/)
+  t.match(found, { level: 'ok', saw: /the first upload begins there/ })
+  t.strictSame(await readdir(directory), [], 'nothing is made')
   const { make, prefix } = await filesApp(t, {}, { directory, url: REDIS_URL, limitedUrl: REDIS_URL })
   t.equal((await make('four')).statusCode, 201)
-  t.equal((await examine({ FILES_URL, REDIS_KEY_PREFIX: prefix })).length, 1)
-  const another = await examine({ FILES_URL: String(pathToFileURL(await scratchDir(t))), REDIS_KEY_PREFIX: prefix })
-  t.match(another, [{ level: 'error', saw: /another store/, why: /503/ }, {}])
+  const right = await examine({ FILES_URL, REDIS_KEY_PREFIX: prefix })
+  t.equal(right.length, 1)
+  // Whether there is room depends on the disk of this machine.
+  t.match(right[0]!.saw, /GiB (free$|of the disk)/)
+  const elsewhere = await scratchDir(t)
+  const another = () => examine({ FILES_URL: String(pathToFileURL(elsewhere)), REDIS_KEY_PREFIX: prefix })
+  t.match(await another(), [{ level: 'error', saw: /has no store.json: it isn’t mounted/ }])
+  t.strictSame(await readdir(elsewhere), [], 'nothing is made there')
+  const mine = await new DirectoryStore(elsewhere, () => '').open(true)
+  const { id } = JSON.parse(await readFile(join(directory, 'store.json'), 'utf8'))
+  t.match(await another(), [{ level: 'error', saw: `the store here is ${mine}, and Redis has the records of files in ${id}`, set: new RegExp(`FILES_URL here to ${id}`), why: /503/ }, {}])
   const file = join(await scratchDir(t), 'file')
   await writeFile(file, '')
   t.match(await examine({ FILES_URL: String(pathToFileURL(file)) }), [{ level: 'error', saw: /can’t be used: (EEXIST|ENOTDIR)/ }])
@@ -59,10 +69,11 @@ t.test('a bucket', async t => {
 
 t.test('the trial of a bucket leaves nothing, and what may go by is tried again', async t => {
   let answer = (_method: string, _count: number) => 200
+  let sums = ''
   const seen: string[] = []
   const server = createServer((request, response) => {
     seen.push(request.method!)
-    request.resume().once('end', () => response.writeHead(answer(request.method!, seen.length)).end())
+    request.resume().once('end', () => response.writeHead(answer(request.method!, seen.length), sums === '' ? {} : { 'x-amz-checksum-sha256': sums, 'content-length': 5 }).end(request.method === 'HEAD' ? '' : 'right'))
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
   t.teardown(() => server.close())
@@ -82,6 +93,24 @@ t.test('the trial of a bucket leaves nothing, and what may go by is tried again'
   }
   answer = method => method === 'DELETE' ? 503 : 200
   t.match(await store.fault(), /another SHA-256/, 'a verdict, though it could not be removed')
+  answer = () => 503
+  t.match(await store.fault(), /another SHA-256/, 'which stays')
+
+  const said: Array<string | null> = []
+  const retried = new BucketStore(files as Extract<typeof files, { kind: 'bucket' }>, fault => said.push(fault), 300)
+  const wanted = { bytes: 5, sha256: sha256('right') }
+  answer = () => 400
+  const passing = /answered 400 to the right bytes/
+  t.match(await retried.fault(), passing)
+  answer = (method, count) => count === 1 ? 400 : 200
+  seen.length = 0
+  t.match(await retried.fault(), passing, 'not asked anew at once')
+  t.strictSame(seen, [])
+  sums = Buffer.from(wanted.sha256, 'hex').toString('base64')
+  await until(async () => await retried.fault() === null)
+  answer = () => 400
+  t.equal(await retried.fault(), null, 'and then it can be used')
+  t.match(said, [passing, null])
 })
 
 t.test('metrics count what came, went and was removed', async t => {

@@ -10,6 +10,7 @@ import type { Caller } from '../../src/core/model.ts'
 import { filesApp, readerSecret, sha256 } from '../helpers/files.ts'
 import { isProblem } from '../helpers/problems.ts'
 import { secrets } from '../helpers/app.ts'
+import { scratchDir } from '../helpers/processes.ts'
 
 /** Which handoffs have a file, who may have it for that, and what the sweep removes. */
 
@@ -62,7 +63,7 @@ for (const isSpread of [false, true]) {
     t.strictSame(await objectsThere(), [])
     await sweepAt(2 * day)
     t.strictSame(await store.files.partitions(), [])
-    t.strictSame((await redis.keys(`${prefix}:*file*`)).map(key => key.split(':').at(-1)), ['filestore'], 'and no key')
+    t.strictSame((await redis.keys(`${prefix}:*file*`)).map(key => key.split(':').at(-1)), ['filestore', 'filestore'], 'and no key')
     t.strictSame(await redis.keys(`${prefix}:*shares*`), [])
   })
 
@@ -191,7 +192,9 @@ for (const isSpread of [false, true]) {
   t.test('a replica with another directory looks at nothing', async t => {
     const { make, put, prefix, setClock, isThere, call, directory } = await start(t)
     const ids = [(await make('four')).json().file_id, await put('four')]
-    const another = await filesApp(t, {}, { prefix, isSpread })
+    const elsewhere = await scratchDir(t)
+    await new DirectoryStore(elsewhere, () => '').open(true)
+    const another = await filesApp(t, {}, { prefix, isSpread, directory: elsewhere })
     for (const id of ids) isProblem(t, await another.call('alice', 'DELETE', `/api/files/${id}`), 503, 'unavailable')
     isProblem(t, await another.call('alice', 'GET', `/api/files/${homeTag('default')}${'A'.repeat(22)}`), 503, 'unavailable')
     await setClock(Date.now() + 2 * day)
@@ -204,6 +207,32 @@ for (const isSpread of [false, true]) {
     const away = await filesApp(t, {}, { directory, prefix, isSpread })
     t.equal((await away.call('alice', 'DELETE', `/api/files/${ids[1]}`)).statusCode, 204, 'its record is what counts')
     t.equal((await call('alice', 'DELETE', `/api/files/${ids[0]}`)).statusCode, 204)
+  })
+
+  t.test('only the making of an upload has a partition be a store’s, and the first one’s is that of all', async t => {
+    const mine = await filesApp(t, {}, { isSpread })
+    const elsewhere = await scratchDir(t)
+    await new DirectoryStore(elsewhere, () => '').open(true)
+    const other = await filesApp(t, {}, { prefix: mine.prefix, isSpread, directory: elsewhere })
+    const taken = async () => (await mine.redis.keys(`${mine.prefix}:*filestore`)).length
+    const id = `${homeTag('default')}${'A'.repeat(22)}`
+    const unsigned = async () => (await fetch(`${other.url}/files/${'m'.repeat(22)}/t-other/${id}.1234567890123?expires=9999999999999&signature=x`)).status
+    isProblem(t, await other.call('alice', 'GET', `/api/files/${id}`), 404, 'not_found')
+    isProblem(t, await other.call('alice', 'DELETE', `/api/files/${id}`), 404, 'not_found')
+    isProblem(t, await other.call('alice', 'POST', '/api/pass', { task: 't', files: [{ name: 'n', uri: `handoff-file:${id}` }] }), 409, 'file_missing')
+    t.equal(await unsigned(), 403)
+    await other.app.fileSweep!.sweep()
+    t.equal(await taken(), 0)
+    t.equal((await mine.make('four')).statusCode, 201)
+    const few = await taken()
+    t.equal(await unsigned(), 503)
+    isProblem(t, await other.make('four', {}, 'foreignAlice'), 503, 'unavailable', 'a partition that nobody had')
+    t.equal(await taken(), few)
+    t.equal((await mine.make('four', {}, 'foreignAlice')).statusCode, 201)
+    // One that isn't mounted is no store, and becomes none.
+    const empty = await scratchDir(t)
+    isProblem(t, await (await filesApp(t, {}, { prefix: mine.prefix, isSpread, directory: empty })).make('four'), 503, 'unavailable')
+    t.strictSame(await readdir(empty), [])
   })
 
   t.test('who may have a file because of a handoff', async t => {

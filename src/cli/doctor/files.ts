@@ -1,7 +1,7 @@
 import { Problem, Unavailable } from '../../core/errors.ts'
 import type { FilePlace } from '../../core/file-place.ts'
 import { BucketStore } from '../../files/bucket.ts'
-import { DirectoryStore } from '../../files/directory.ts'
+import { DirectoryStore, UnavailableStore } from '../../files/directory.ts'
 import type { FileRecords } from '../../store/files.ts'
 import type { Finding } from './server.ts'
 
@@ -24,7 +24,14 @@ export async function checkFiles (place: FilePlace | undefined, records: FileRec
 
 async function checkDirectory (path: string, records: FileRecords): Promise<Finding[]> {
   const store = new DirectoryStore(path, () => '')
-  const other = await otherStore(await store.open(), records)
+  const known = await records.stores()
+  const mine = await store.open().catch(error => {
+    // Nothing is made here: the service does that at the first upload.
+    if (error instanceof UnavailableStore && known.length === 0) return null
+    throw error
+  })
+  if (mine === null) return [{ level: 'ok', name: 'files', saw: `none in ${path} yet: the first upload begins there` }]
+  const other = otherStore(mine, known)
   const { free, spare } = await store.room()
   const gigabytes = (bytes: number) => `${(bytes / 2 ** 30).toFixed(1)} GiB`
   const room: Finding = free < spare
@@ -42,7 +49,7 @@ async function checkDirectory (path: string, records: FileRecords): Promise<Find
 async function checkBucket (place: Extract<FilePlace, { kind: 'bucket' }>, records: FileRecords): Promise<Finding[]> {
   const store = new BucketStore(place)
   const id = await store.open()
-  const other = await otherStore(id, records)
+  const other = otherStore(id, await records.stores())
   const fault = await store.fault()
   return [...other, fault === null
     ? { level: 'ok', name: 'files', saw: `${id} checks what it takes` }
@@ -55,15 +62,25 @@ async function checkBucket (place: Extract<FilePlace, { kind: 'bucket' }>, recor
       }]
 }
 
-async function otherStore (mine: string, records: FileRecords): Promise<Finding[]> {
-  const others = (await records.stores()).filter(id => id !== mine)
-  return others.length === 0
+/** @param known the stores that Redis has records of: the data set's comes first */
+function otherStore (mine: string, known: readonly string[]): Finding[] {
+  const [first = mine] = known
+  if (first !== mine) {
+    return [{
+      level: 'error',
+      name: 'files',
+      saw: `the store here is ${mine}, and Redis has the records of files in ${first}`,
+      set: `FILES_URL here to ${first}, as at the other replicas; or mount its directory, whose store.json has that id`,
+      why: 'a replica with another store answers uploads and downloads with 503'
+    }]
+  }
+  return known.length < 2
     ? []
     : [{
         level: 'error',
         name: 'files',
-        saw: `Redis has records of files in another store, ${others[0]}, and this one is ${mine}`,
-        set: 'FILES_URL to that one, or mount its directory',
-        why: 'a replica with another store answers uploads and downloads with 503'
+        saw: `some tenants’ files are in other stores, ${known.slice(1).join(', ')}; the store here, ${mine}, is the data set’s`,
+        set: 'the replicas that have those to this one, and what docs/files.md says of starting over',
+        why: 'those tenants’ uploads and downloads are answered 503 here'
       }]
 }

@@ -17,9 +17,6 @@ const uploadEnds = time('When the upload must have begun.', '2026-11-20T10:00:00
 
 export const fileParams = Type.Object({ id: fileId })
 
-/** type/subtype, as RFC 6838 has them. */
-const mediaTypePattern = '^[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]*/[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]*$'
-
 export const fileBody = Type.Object({
   name: Type.String({
     description: 'What it is called: 1 to 255 bytes of UTF-8, without /, \\ and control characters; not . or ..',
@@ -32,7 +29,7 @@ export const fileBody = Type.Object({
     pattern: filePatterns.sha256, description: 'The SHA-256 of its bytes, in hex.', examples: [exampleSha256]
   }),
   media_type: Type.Optional(nullable<string>('string', {
-    pattern: mediaTypePattern, maxLength: longest.type, description: 'Its media type.', examples: ['application/pdf']
+    pattern: filePatterns.type, maxLength: longest.type, description: 'Its media type.', examples: ['application/pdf']
   })),
 }, { additionalProperties: false })
 export type FileBody = Static<typeof fileBody>

@@ -1,9 +1,10 @@
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Problem, invalid } from '../../core/errors.ts'
 import type { DirectoryStore } from '../../files/directory.ts'
 import { anyType, attachment, placeOf } from '../../files/objects.ts'
 import type { FileService } from '../../files/service.ts'
 import type { TransferCounts } from '../../files/counts.ts'
+import type { FileMaking } from '../../store/files.ts'
 import { takeTime } from '../connections.ts'
 import { continueBody } from '../unread-bodies.ts'
 
@@ -33,31 +34,42 @@ export async function fileRoutes (app: FastifyInstance, { store, files, counts, 
     done()
   })
 
-  /** The object, if this replica has the directory that its tenant's files are in. @throws {Unavailable} */
-  const objectIn = async (request: FastifyRequest): Promise<string> => {
+  /**
+   * The object, and what was signed of it. Nobody without a signed URL has the service look at a tenant's records.
+   * @throws {Problem} signature_invalid @throws {Unavailable} this replica has another directory than its tenant's
+   */
+  const signedOf = async (
+    request: FastifyRequest, method: 'PUT' | 'GET'
+  ): Promise<{ object: string, place: FileMaking, signed: Record<string, string> }> => {
     const { mark, tenant, object } = request.params as { mark: string, tenant: string, object: string }
     const name = `${mark}/${tenant}/${object}`
     const place = placeOf(name)
     if (place === undefined) throw new Problem('signature_invalid')
+    const signed = await store.verify(method, name, request.query as object as Record<string, unknown>)
+    if (signed === undefined) {
+      await files.requireOurs()
+      throw new Problem('signature_invalid')
+    }
     await files.markOf(place.tenant)
-    return name
+    return { object: name, place, signed }
   }
 
   app.put('/:mark/:tenant/:object', { schema: { hide: true } as object }, async (request, reply) => {
-    const object = await objectIn(request)
-    const { bytes: declared, sha256 } = store.verify('PUT', object, request.query as object as Record<string, unknown>)
+    const { object, place, signed: { bytes: declared, sha256 } } = await signedOf(request, 'PUT')
     const bytes = Number(declared)
     const { 'content-length': length } = request.headers
     if (length === undefined) throw new Problem('length_required')
     if (Number(length) !== bytes) {
       throw invalid({ pointer: '/content-length', message: `headers: must be ${declared}` })
     }
+    const stands = () => files.stands(place)
+    // What has no record has no share: it takes no room from others.
+    if (!await stands()) throw new Problem('signature_invalid')
     const stop = takeTime(request, patience)
     await counts.during('put', async () => {
       await store.admit(bytes)
       continueBody(request.raw)
-      const place = placeOf(object)!
-      await store.receive(object, { bytes, sha256: sha256! }, countedBody(request.raw, counts, stop))
+      await store.receive(object, { bytes, sha256: sha256! }, countedBody(request.raw, counts, stop), stands)
       // Its record may have gone meanwhile: then nothing will ever name what came.
       if (!await files.noteWhole(place)) {
         await store.remove(object)
@@ -67,13 +79,14 @@ export async function fileRoutes (app: FastifyInstance, { store, files, counts, 
     reply.code(204)
   })
 
-  app.get('/:mark/:tenant/:object', { schema: { hide: true } as object }, async (request, reply) => {
-    const object = await objectIn(request)
-    const { name, type } = store.verify('GET', object, request.query as object as Record<string, unknown>)
+  const give = async (request: FastifyRequest, reply: FastifyReply) => {
+    const { object, signed: { name, type } } = await signedOf(request, 'GET')
     const found = await store.read(object)
     if (found === undefined) throw new Problem('not_found')
     const { file, bytes } = found
     try {
+      // What waits for its turn on a connection never learns that that ended.
+      if (request.isGone()) throw new Problem('request_timeout')
       const [, making] = object.split(/\/(?=[^/]*$)/)
       const part = rangeOf(request, bytes, `"${making}"`)
       reply.headers({
@@ -85,21 +98,25 @@ export async function fileRoutes (app: FastifyInstance, { store, files, counts, 
         ...part.isPart && { 'content-range': `bytes ${part.start}-${part.end - 1}/${bytes}` }
       })
       reply.code(part.isPart ? 206 : 200)
-      takeTime(request, patience)
-      if (part.end === part.start) {
+      if (part.end === part.start || request.method === 'HEAD') {
         await file.close()
-        return await reply.send('')
+        return await reply.send(request.method === 'HEAD' ? undefined : Buffer.alloc(0))
       }
+      takeTime(request, patience)
       const stream = file.createReadStream({ start: part.start, end: part.end - 1, highWaterMark: chunk })
       stream.on('data', some => { counts.bytes.got += some.length })
       counts.during('got', () => new Promise<void>((resolve, reject) => {
         stream.once('end', resolve).once('close', () => reject(new Error('cut')))
       })).catch(() => {})
+      request.onOver(() => stream.destroy())
       return await reply.send(stream)
     } catch (error) {
       await file.close()
       throw error
     }
+  }
+  app.route({
+    method: ['GET', 'HEAD'], url: '/:mark/:tenant/:object', schema: { hide: true } as object, handler: give
   })
 }
 
@@ -127,7 +144,7 @@ interface ByteRange { start: number, end: number, isPart: boolean }
  */
 function rangeOf ({ headers }: FastifyRequest, bytes: number, etag: string): ByteRange {
   const all = { start: 0, end: bytes, isPart: false }
-  const [, from = '', to = ''] = /^bytes=(\d{0,15})-(\d{0,15})$/.exec(headers.range ?? '') ?? []
+  const [, from = '', to = ''] = /^bytes=(\d*)-(\d*)$/.exec(headers.range ?? '') ?? []
   const condition = headers['if-range']
   if ((from === '' && to === '') || (condition !== undefined && condition !== etag)) return all
   const start = from === '' ? Math.max(0, bytes - Number(to)) : Number(from)
