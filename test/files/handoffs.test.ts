@@ -1,4 +1,4 @@
-import { readFile, writeFile } from 'node:fs/promises'
+import { readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
 import { filesApp, sha256 } from '../helpers/files.ts'
@@ -87,6 +87,8 @@ t.test('a file whose name is locked or broken has no URL, and all else is delive
     words![words!.length - 1]! ^= 1
     await redis.hset(found, 'words', words!)
   }
+  isProblem(t, await call('alice', 'POST', '/api/pass', { task: 't', files }), 503, 'payload_locked')
+  isProblem(t, await call('alice', 'POST', '/api/pass', { task: 't', files, parent: 'nobody' }), 409, 'unknown_parent')
   const isDelivered = (answer: { task: string, file_urls: unknown[] }) => t.match(answer, { task: 't', file_urls: [null, null, { url: /./ }] })
   const caught = await call('bob', 'GET', `/api/catch/${one}`)
   t.equal(caught.statusCode, 200, caught.body)
@@ -124,4 +126,32 @@ t.test('a directory whose store.json is damaged is 503, delivers what is caught,
   t.equal((await make('four')).statusCode, 201)
   t.equal((await call('alice', 'GET', `/api/files/${files[0]!.uri.split(':')[1]}`)).statusCode, 200)
   t.notMatch(JSON.stringify(saidBefore), 'files are answered')
+})
+
+t.test('while the store is away, replays and the state come first', async t => {
+  const { directory, prefix, put, pass, call } = await filesApp(t)
+  const files = [{ name: 'n', uri: `handoff-file:${await put('four', {}, 'bob')}` }]
+  const keyed = { 'idempotency-key': 'k' }
+  const body = { task: 't', files }
+  const passed = await call('bob', 'POST', '/api/pass', body, keyed)
+  t.equal(passed.statusCode, 201)
+  const [done, caught, pending] = [await pass(), await pass(), await pass()]
+  for (const id of [done, caught]) await call('bob', 'GET', `/api/catch/${id}`)
+  const made = await call('bob', 'POST', `/api/done/${done}`, { files }, keyed)
+  t.equal(made.statusCode, 200)
+  await rename(directory, `${directory}-away`)
+  t.teardown(() => rm(`${directory}-away`, { recursive: true, force: true }))
+  const away = await filesApp(t, {}, { prefix, directory })
+  const replay = await away.call('bob', 'POST', '/api/pass', body, keyed)
+  t.strictSame([replay.statusCode, replay.json().handoff_id, replay.headers['idempotency-replayed']], [201, passed.json().handoff_id, 'true'])
+  isProblem(t, await away.call('bob', 'POST', '/api/pass', { ...body, task: 'u' }, keyed), 422, 'idempotency_key_reused')
+  isProblem(t, await away.call('bob', 'POST', '/api/pass', { ...body, parent: 'nobody' }), 409, 'unknown_parent')
+  isProblem(t, await away.call('bob', 'POST', '/api/pass', body), 503, 'unavailable')
+  const again = await away.call('bob', 'POST', `/api/done/${done}`, { files }, keyed)
+  t.strictSame([again.statusCode, again.body], [200, made.body])
+  isProblem(t, await away.call('bob', 'POST', `/api/done/${done}`, { files }), 409, 'already_done')
+  isProblem(t, await away.call('bob', 'POST', `/api/done/${pending}`, { files }), 409, 'not_caught')
+  isProblem(t, await away.call('alice', 'POST', `/api/done/${caught}`, { files }), 403, 'not_the_catcher')
+  isProblem(t, await away.call('bob', 'POST', `/api/done/${caught}`, { files }), 503, 'unavailable')
+  t.match((await call('alice', 'GET', `/api/status/${caught}`)).json(), { status: 'caught' })
 })

@@ -13,7 +13,7 @@ import type { Requester } from '../../store/requester.ts'
  * `text`: the member to be kept; empty for no files. `uploads`: the ids of those that lie here. `problem`: why they are
  * refused, once all is checked that comes before.
  */
-export interface AcceptedFiles { text: Buffer, uploads: readonly string[], problem: Problem | null }
+export interface AcceptedFiles { text: Buffer, uploads: readonly string[], problem: Error | null }
 
 export const noFiles: AcceptedFiles = { text: Buffer.alloc(0), uploads: [], problem: null }
 
@@ -38,7 +38,7 @@ export class HandoffFiles {
     const wrong = faultsInFiles(given, '/files')
     if (wrong.length > 0) throw invalid(...wrong)
     const uploads = [...new Set(given.map(({ uri }) => uploadIn(uri)).filter(id => id !== null))]
-    const found = await this.#uploads.find(caller, uploads)
+    const { found, fault } = await this.#look(caller, uploads)
     const missing: string[] = []
     const differing: Fault[] = []
     const files = given.map((file, at) => {
@@ -48,8 +48,19 @@ export class HandoffFiles {
       if (upload !== undefined) differing.push(...differences(file, upload, `/files/${at}`))
       return keptFile(file, upload ?? file)
     })
-    const problem = missing.length > 0 ? fileMissing(missing) : differing.length > 0 ? invalid(...differing) : null
-    return { text: filesMember(name, files), uploads, problem }
+    const refused = missing.length > 0 ? fileMissing(missing) : differing.length > 0 ? invalid(...differing) : null
+    return { text: filesMember(name, files), uploads, problem: fault ?? refused }
+  }
+
+  /** A store that is away, or a name that is locked, must not hide what comes first: a replay, and the state. */
+  async #look (
+    caller: Caller, uploads: readonly string[]
+  ): Promise<{ found: ReadonlyMap<string, NamedFile>, fault: Error | null }> {
+    try {
+      return { found: await this.#uploads.find(caller, uploads), fault: null }
+    } catch (error) {
+      return { found: new Map(), fault: error as Error }
+    }
   }
 
   /** Keeps the uploads for a handoff that is about to be passed, or done. @throws {Problem} one has gone meanwhile */

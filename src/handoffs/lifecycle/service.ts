@@ -326,7 +326,8 @@ export class HandoffService {
       }
       return reply
     } catch (error) {
-      const before = error instanceof Problem && handoff.token !== noToken ? await this.#handoffs.passed(handoff) : null
+      const isSaid = error instanceof Problem || error === files.problem
+      const before = isSaid && handoff.token !== noToken ? await this.#handoffs.passed(handoff) : null
       // An invalid body is reported first, before a reused key.
       if (before === null || (before.outcome === 'reused' && (error as Problem).code === 'invalid_request')) throw error
       return before
