@@ -2,10 +2,11 @@
 -- Reads a file's record.
 -- KEYS: 1 prefix:{tag}:file:tenant:id   the file (lib/files.lua)
 -- ARGV: none
--- Replies: {'found', now, fields}  each field's name and value
+-- Replies: {'found', now, fields}  when it was made, its mark, agent, bytes, sha256 and words, and since when it is
+--                                  whole, nil before
 --          {'not_found'}
-local fields = redis.call('HGETALL', KEYS[1])
+local fields = redis.call('HMGET', KEYS[1], 'made', 'mark', 'agent', 'bytes', 'sha256', 'words', 'whole')
 
-if #fields == 0 then return { 'not_found' } end
+if not fields[1] then return { 'not_found' } end
 local now = clock()
 return { 'found', now, fields }

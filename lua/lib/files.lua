@@ -4,9 +4,10 @@
 --   token    of the operation that made it           made    when that was (ms)
 --   mark     of the partition as it was then; with id and made it names the object
 --   whole    since when it is known to be whole (ms); absent before
---   and for each partition whose handoffs may have it, under the partition's tag, when that is to be asked next (ms),
---   and under the tag and a plus sign until when the last claim counts though no handoff is noted there yet (ms).
--- A tag has three characters, and no name above has; none of it is a plus sign.
+--   and under the tag of each partition whose handoffs may have it until when the last claim counts though no handoff
+--   is noted there yet (ms). A tag has three characters, and no name above has.
+-- Beside it is a sorted set (`keeping`) of these partitions' tags, by when each is to be asked next (ms): there may be
+-- thousands, so nothing reads all of them that needs one.
 -- Why there: a tenant's share is of bytes and of number, so one script must see all its files to refuse one exactly.
 -- There are 10,000 of them at most, so the list is bounded; and each upload is a request of its own and bytes besides,
 -- so one partition is no bottleneck.
@@ -17,13 +18,9 @@
 -- How long records, and notes of who has a file, stay without a sweep (ms): 40 days.
 local KEPT = 3456000000
 -- When the sweep is to look at a file: at the first partition's time, or else at the given one.
-local function lookAt(fields, otherwise)
-  local first
-  for at = 1, #fields, 2 do
-    local time = #fields[at] == 3 and tonumber(fields[at + 1])
-    if time and (not first or time < first) then first = time end
-  end
-  return first or otherwise
+local function lookAt(keeping, otherwise)
+  local _, first = unpack(redis.call('ZRANGE', keeping, 0, 0, 'WITHSCORES'))
+  return tonumber(first) or otherwise
 end
 -- Notes when the sweep is to look at a file, and that it comes by here then.
 local function lookAgain(files, tenants, tenant, member, time)

@@ -5,6 +5,7 @@ import type { Caller } from '../core/model.ts'
 import { nameFault } from '../core/files.ts'
 import type { FileAnswer, FileBody, MadeFile } from '../core/schemas/uploads.ts'
 import { Shared } from '../core/shared.ts'
+import { partitionsAtOnce } from '../store/files.ts'
 import type { FileMaking, FileRecords, FileRole, StoreMark, StoredFile } from '../store/files.ts'
 import { mayHave } from './access.ts'
 import { objectName } from './objects.ts'
@@ -30,6 +31,8 @@ export class FileService {
   readonly #objects: ObjectStore | null
   readonly #records: FileRecords
   readonly #options: FileOptions
+  readonly #gets = new Shared<{ now: number, file: StoredFile } | null>()
+  readonly #claims = new Shared<boolean>()
   readonly #marks = new Shared<string | null>({ keptFor: markKnownFor, max: 1024 })
 
   /** @param objects null: there is no store */
@@ -108,7 +111,7 @@ export class FileService {
     if (file.agent !== caller.agent) throw new Problem('not_found')
     let outcome = await this.#records.drop(file)
     if (outcome === 'in_use') {
-      await this.askPartitions(file, () => true)
+      await this.askPartitions(file)
       outcome = await this.#records.drop(file)
     }
     if (outcome === 'in_use') throw new Problem('file_in_use')
@@ -143,10 +146,13 @@ export class FileService {
    * @param handoff its id, in the partition where it will be @returns whether all of them are still there
    */
   async hold (tenant: string, ids: readonly string[], handoff: string, role: FileRole): Promise<boolean> {
-    const claimed = await Promise.all(ids.map(async id => {
-      const found = await this.#records.get(tenant, id)
-      return found !== null && await this.#records.claim(found.file, tagOf(handoff)) === 'claimed'
-    }))
+    const tag = tagOf(handoff)
+    // Handoffs of one partition that are about to be made together share a claim, as long as it is on its way: it
+    // counts from when Redis had it, for much longer than any of them takes.
+    const claimed = await Promise.all(ids.map(id => this.#claims.get(`${tenant} ${id} ${tag}`, async () => {
+      const found = await this.#recordOf(tenant, id)
+      return found !== null && await this.#records.claim(found.file, tag) === 'claimed'
+    })))
     if (!claimed.every(one => one)) return false
     if (ids.length > 0) await this.#records.have(tenant, ids, handoff, role)
     return true
@@ -258,14 +264,21 @@ export class FileService {
   }
 
   /**
-   * Asks partitions whether handoffs there still have the file, and notes what they say.
-   * @param isAsked whether one whose time is this (ms) is asked @returns how many were
+   * Asks partitions whether handoffs there still have the file, a few at a time, and notes what they say.
+   * @param by only those whose time is by then (ms) @returns how many were
    */
-  async askPartitions (file: StoredFile, isAsked: (at: number) => boolean): Promise<number> {
-    const asked = file.partitions.filter(([, at]) => isAsked(at))
-    await Promise.all(asked.map(async ([tag, at]) => {
-      await this.#records.kept(file, [tag, at], await this.#isHeldIn(file, tag) ? askedAgain : null)
-    }))
+  async askPartitions (file: StoredFile, by = Infinity): Promise<number> {
+    const asked: Array<[tag: string, at: number]> = []
+    // Listed before any is asked: what they say moves them.
+    for (let from = -1; asked.length > from;) {
+      from = asked.length
+      asked.push(...await this.#records.keeping(file, from, by))
+    }
+    for (let at = 0; at < asked.length; at += partitionsAtOnce) {
+      await Promise.all(asked.slice(at, at + partitionsAtOnce).map(async ([tag, time]) => {
+        await this.#records.kept(file, [tag, time], await this.#isHeldIn(file, tag) ? askedAgain : null)
+      }))
+    }
     return asked.length
   }
 
@@ -280,11 +293,29 @@ export class FileService {
 
   /** @throws {Problem} not_found */
   async #find (caller: Caller, id: string): Promise<{ now: number, file: StoredFile }> {
-    const found = isId(id) && tagOf(id) === homeTag(caller.tenant) ? await this.#records.get(caller.tenant, id) : null
+    const found = isId(id) && tagOf(id) === homeTag(caller.tenant) ? await this.#recordOf(caller.tenant, id) : null
     if (found === null) throw new Problem('not_found')
     if (found.file.agent === caller.agent) return found
-    for (const [tag] of found.file.partitions) if (await this.#mayHaveBy(caller, id, tag)) return found
+    if (await this.#isPartOfSome(caller, found.file)) return found
     throw new Problem('not_found')
+  }
+
+  /** A batch asks for one file a hundred times. What isn't whole may be so by now, and is asked for again. */
+  async #recordOf (tenant: string, id: string): Promise<{ now: number, file: StoredFile } | null> {
+    const name = `${tenant} ${id}`
+    const isJoined = this.#gets.known(name) !== undefined
+    const found = await this.#gets.get(name, () => this.#records.get(tenant, id))
+    return isJoined && found?.file.wholeAt == null ? await this.#records.get(tenant, id) : found
+  }
+
+  /** Whether the caller may have it because of a handoff: the last ones first, some partitions at a time. */
+  async #isPartOfSome (caller: Caller, file: StoredFile): Promise<boolean> {
+    for (let from = 0; ; from += partitionsAtOnce) {
+      const page = await this.#records.keeping(file, from)
+      const said = await Promise.all(page.map(async ([tag]) => await this.#mayHaveBy(caller, file.id, tag)))
+      if (said.includes(true)) return true
+      if (page.length < partitionsAtOnce) return false
+    }
   }
 
   async #mayHaveBy (caller: Caller, id: string, tag: string): Promise<boolean> {

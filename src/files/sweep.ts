@@ -98,7 +98,7 @@ export class FileSweep {
       if (file === null) return await records.drop({ tenant, id, bytes, madeAt: null }) === 'dropped'
       // It may be there although nobody said so. Then it stays for as long as one that nothing has.
       if (file.wholeAt === null) return await files.isWhole(file) || await this.#drop(file, 'unfinished')
-      const asked = await files.askPartitions(file, at => at <= now)
+      const asked = await files.askPartitions(file, now)
       return await this.#drop(file, 'unheld') || asked > 0
     } catch (error) {
       unlessAway(error)

@@ -53,6 +53,7 @@ export const outcomes = {
   'file-get': ['found', 'not_found'],
   'file-have': ['noted', 'late'],
   'file-holders': ['holders', 'late'],
+  'file-keeping': ['keeping'],
   'file-kept': ['noted', 'changed', 'not_found', 'late'],
   'file-make': ['made', 'replayed', 'reused', 'files_full', 'late'],
   'file-mark': ['store', 'none'],

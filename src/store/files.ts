@@ -15,6 +15,8 @@ import type { HandoffRecord } from '../core/model.ts'
 const maxUploads = 10_000
 /** How many handoffs one call looks at. */
 const holdersAtOnce = 500
+/** How many partitions one call lists, and so how many are asked at once. */
+export const partitionsAtOnce = 16
 /**
  * For how long a file is kept for a handoff that isn't there yet, in milliseconds. Its script runs within 2 s, or never
  * (redis/lanes.ts).
@@ -41,8 +43,6 @@ export interface StoredFile extends FileMaking {
   readonly words: FileWords
   /** Since when it is known to be there whole; null while it isn't. */
   wholeAt: number | null
-  /** The partitions whose handoffs may have it, and when each is to be asked. */
-  partitions: Array<[tag: string, askedAt: number]>
 }
 
 /** Which store a partition has the records of, and what tells its records from others (lua/file-store.lua). */
@@ -102,7 +102,28 @@ export class FileRecords {
   get (tenant: string, id: string): Promise<{ now: number, file: StoredFile } | null> {
     return this.#call('file-get', tenant, id, [], ([outcome, now, fields]) => outcome === 'not_found'
       ? null
-      : { now: now as number, file: readFile(tenant, id, fields as Buffer[], this.#payloadKeys) })
+      : { now: now as number, file: readFile(tenant, id, fields as FileFields, this.#payloadKeys) })
+  }
+
+  /**
+   * A page of the partitions whose handoffs may have it, and when each is to be asked; those that were claimed last
+   * come first.
+   * @param by only those to be asked by then (ms)
+   */
+  keeping (
+    { tenant, id }: UnmarkedFile, from = 0, by = Infinity
+  ): Promise<Array<[tag: string, askedAt: number]>> {
+    const tag = homeTag(tenant)
+    return this.#lanes.call({
+      script: this.#scripts['file-keeping'],
+      tag,
+      keys: [this.#keyNames.file(tag, tenant, id, 'keeping')],
+      texts: [by === Infinity ? '+inf' : String(by), String(from), String(partitionsAtOnce)],
+      decode: reply => {
+        const [, ...found] = tagged(reply)
+        return Array.from({ length: found.length / 2 }, (_, at) => [String(found[2 * at]), Number(found[2 * at + 1])])
+      }
+    })
   }
 
   /** @param unheld how long after its making it goes if nothing has it (ms) @returns whether it is there */
@@ -144,10 +165,10 @@ export class FileRecords {
       texts,
       decode: reply => {
         const [, now, ...found] = tagged(reply)
-        const due = (found as Array<[Buffer, Buffer, Buffer[]]>).map(([of, member, fields]) => {
+        const due = (found as Array<[Buffer, Buffer, FileFields]>).map(([of, member, fields]) => {
           const [id, bytes] = String(member).split(':') as [string, string]
           const tenant = String(of)
-          const file = fields.length === 0 ? null : readFile(tenant, id, fields, this.#payloadKeys)
+          const file = fields[0] === null ? null : readFile(tenant, id, fields, this.#payloadKeys)
           return { tenant, id, bytes: Number(bytes), file }
         })
         return { now: now as number, due }
@@ -246,11 +267,14 @@ export class FileRecords {
     name: ScriptName, tenant: string, id: string, texts: string[], decode: (reply: [string, ...unknown[]]) => T
   ): Promise<T> {
     const tag = homeTag(tenant)
-    const all = [
-      this.#keyNames.file(tag, tenant, id), this.#keyNames.files(tag, tenant), this.#keyNames.files(tag),
-      this.#keyNames.ofFiles(tag, 'shares')
+    const shares = name === 'file-make' || name === 'file-drop'
+    const keeping = name === 'file-claim' || name === 'file-kept' || name === 'file-drop'
+    const keys = [
+      this.#keyNames.file(tag, tenant, id),
+      ...name === 'file-get' ? [] : [this.#keyNames.files(tag, tenant), this.#keyNames.files(tag)],
+      ...shares ? [this.#keyNames.ofFiles(tag, 'shares')] : [],
+      ...keeping ? [this.#keyNames.file(tag, tenant, id, 'keeping')] : []
     ]
-    const keys = all.slice(0, name === 'file-get' ? 1 : name === 'file-make' || name === 'file-drop' ? 4 : 3)
     return this.#lanes.call({ script: this.#scripts[name], tag, keys, texts, decode: reply => decode(tagged(reply)) })
   }
 }
@@ -264,24 +288,22 @@ function fileSeal (payloadKeys: PayloadKeys, tenant: string, id: string): Seal {
   return new Seal(payloadKeys, { tenant, id: `file:${id}` })
 }
 
-function readFile (
-  tenant: string, id: string, fields: readonly Buffer[], payloadKeys: PayloadKeys
-): StoredFile {
-  const found = new Map<string, string>()
-  for (let at = 0; at < fields.length; at += 2) found.set(String(fields[at]), String(fields[at + 1]))
-  const whole = found.get('whole')
+/** As file-get.lua has them: when it was made, mark, agent, bytes, sha256, words, and since when it is whole. */
+type FileFields = ReadonlyArray<Buffer | null>
+
+function readFile (tenant: string, id: string, fields: FileFields, payloadKeys: PayloadKeys): StoredFile {
+  const [made, mark, agent, bytes, sha256, words, whole] = fields.map(String) as [string, ...string[]]
   return {
     tenant,
     id,
-    madeAt: Number(found.get('made')),
-    mark: found.get('mark')!,
-    agent: found.get('agent')!,
-    bytes: Number(found.get('bytes')),
-    sha256: found.get('sha256')!,
+    madeAt: Number(made),
+    mark: mark!,
+    agent: agent!,
+    bytes: Number(bytes),
+    sha256: sha256!,
     get words () {
-      return JSON.parse(fileSeal(payloadKeys, tenant, id).openText('file', found.get('words')!)) as FileWords
+      return JSON.parse(fileSeal(payloadKeys, tenant, id).openText('file', words!)) as FileWords
     },
-    wholeAt: whole === undefined ? null : Number(whole),
-    partitions: [...found].flatMap(([tag, at]) => tag.length === 3 ? [[tag, Number(at)]] : [])
+    wholeAt: fields[6] === null ? null : Number(whole)
   }
 }

@@ -362,8 +362,8 @@ export class KeyNames {
     return `${this.partition(tag)}barrier`
   }
 
-  /** A file that was uploaded, in its tenant's home partition; or which handoffs of a partition have it. */
-  file (tag: string, tenant: string, id: string, which: 'file' | 'having' = 'file'): string {
+  /** A file that was uploaded; which partitions may have handoffs with it; or which handoffs of a partition do. */
+  file (tag: string, tenant: string, id: string, which: 'file' | 'keeping' | 'having' = 'file'): string {
     return `${this.partition(tag)}${which}:${tenant}:${id}`
   }
 

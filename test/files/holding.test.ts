@@ -1,7 +1,7 @@
 import { readdir, rename, rm, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
-import { homeTag, tagOf } from '../../src/core/ids.ts'
+import { homeTag, tagOf, tags as allTags } from '../../src/core/ids.ts'
 import { FileService } from '../../src/files/service.ts'
 import { StoreFaults } from '../../src/files/faults.ts'
 import { DirectoryStore } from '../../src/files/directory.ts'
@@ -159,12 +159,13 @@ for (const isSpread of [false, true]) {
     await setClock(Date.now() + hour)
     const { file: seen } = (await store.files.get('default', file))!
     await files.hold('default', [file], await pass(), 'input')
-    t.equal(await store.files.kept(seen, seen.partitions.find(([tag]) => tag === tagOf(id))!, null), 'noted', 'another partition’s is nothing to this one')
+    t.equal(await store.files.kept(seen, (await store.files.keeping(seen)).find(([tag]) => tag === tagOf(id))!, null), 'noted', 'another partition’s is nothing to this one')
     await files.hold('default', [file], id, 'input')
     const { file: now } = (await store.files.get('default', file))!
+    const asked = (await store.files.keeping(now)).find(([tag]) => tag === tagOf(id))!
     await setClock(Date.now() + 2 * hour)
     await files.hold('default', [file], id, 'input')
-    t.equal(await store.files.kept(now, now.partitions.find(([tag]) => tag === tagOf(id))!, null), 'changed')
+    t.equal(await store.files.kept(now, asked, null), 'changed')
     t.equal(await store.files.drop(now), 'in_use')
     t.ok(await isThere(file))
   })
@@ -179,8 +180,9 @@ for (const isSpread of [false, true]) {
     t.equal(await store.files.claim(seen, tagOf(id)), 'claimed')
     isProblem(t, await call('alice', 'DELETE', `/api/files/${file}`), 409, 'file_in_use')
     const { file: claimed } = (await store.files.get('default', file))!
+    const [first] = await store.files.keeping(claimed)
     await store.files.claim(seen, tagOf(id))
-    t.equal(await store.files.kept(claimed, claimed.partitions[0]!, 1_800_000), 'changed', 'two at the same time are two')
+    t.equal(await store.files.kept(claimed, first!, 1_800_000), 'changed', 'two at the same time are two')
     await store.files.have('default', [file], id, 'input')
     await setClock(begun + 11 * minute)
     isProblem(t, await call('alice', 'DELETE', `/api/files/${file}`), 409, 'file_in_use', 'its handoff is there')
@@ -233,6 +235,35 @@ for (const isSpread of [false, true]) {
     const empty = await scratchDir(t)
     isProblem(t, await (await filesApp(t, {}, { prefix: mine.prefix, isSpread, directory: empty })).make('four'), 503, 'unavailable')
     t.strictSame(await readdir(empty), [])
+  })
+
+  t.test('what keeps a file costs the same however many partitions have it, and a batch asks once', async t => {
+    const { put, call, store, redis, prefix, setClock } = await start(t)
+    const id = await put('four')
+    const uri = `handoff-file:${id}`
+    const made = (await store.files.get('default', id))!.file
+    const tags = allTags.slice(0, 100)
+    for (const tag of tags) t.equal(await store.files.claim(made, tag), 'claimed')
+    const asked: Record<string, number> = {}
+    for (const name of ['get', 'claim'] as const) {
+      const real = store.files[name].bind(store.files) as (...given: unknown[]) => never
+      store.files[name] = (...given: unknown[]) => {
+        asked[name] = (asked[name] ?? 0) + 1
+        return real(...given)
+      }
+    }
+    const passed = await call('alice', 'POST', '/api/batch', { operations: Array.from({ length: 20 }, () => ({ op: 'pass', body: { task: 't', to: 'box', files: [{ name: 'n', uri }] } })) })
+    t.strictSame(passed.json().results.map(({ status }: { status: number }) => status), Array.from({ length: 20 }, () => 201))
+    t.comment(asked)
+    t.ok(asked.get! <= 5 && asked.claim! <= 5, `${JSON.stringify(asked)} for 20 passes`)
+    const handoff = passed.json().results[0].body.handoff_id
+    t.equal((await redis.zcard(`${prefix}:{${homeTag('default')}}:keeping:default:${id}`)), new Set([...tags, tagOf(handoff)]).size)
+    isProblem(t, await call('bob', 'GET', `/api/files/${id}`), 404, 'not_found')
+    await call('bob', 'GET', `/api/catch/${handoff}`)
+    t.equal((await call('bob', 'GET', `/api/files/${id}`)).statusCode, 200, 'found among all of them')
+    await setClock(Date.now() + hour)
+    isProblem(t, await call('alice', 'DELETE', `/api/files/${id}`), 409, 'file_in_use')
+    t.equal(await redis.zcard(`${prefix}:{${homeTag('default')}}:keeping:default:${id}`), 1, 'those without handoffs have left')
   })
 
   t.test('who may have a file because of a handoff', async t => {

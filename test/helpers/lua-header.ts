@@ -35,7 +35,7 @@ const keyShapes = new Set([
   shapes.callbackTenants('tag'), shapes.callbacks('tag', 'tenant'), shapes.callback('tag', 'tenant', 'id'), shapes.callbackSecret('tag', 'tenant', 'agent'),
   shapes.webhookTenants('tag'), shapes.webhooks('tag', 'tenant'), shapes.webhook('tag', 'tenant', 'id'), shapes.webhookDue('tag', 'tenant', 'id'),
   shapes.schedules('tag', 'tenant'), shapes.schedulesDue('tag'), shapes.schedule('tag', 'tenant', 'name'), shapes.schedule('tag', 'tenant', 'name', 'runs'), shapes.schedule('tag', 'tenant', 'name', 'begun'),
-  shapes.file('tag', 'tenant', 'id'), shapes.file('tag', 'tenant', 'file', 'having'), shapes.files('tag'), shapes.files('tag', 'tenant'), shapes.ofFiles('tag', 'shares'), shapes.ofFiles('tag', 'filestore'),
+  shapes.file('tag', 'tenant', 'id'), shapes.file('tag', 'tenant', 'file', 'having'), shapes.file('tag', 'tenant', 'id', 'keeping'), shapes.files('tag'), shapes.files('tag', 'tenant'), shapes.ofFiles('tag', 'shares'), shapes.ofFiles('tag', 'filestore'),
   ...(['tick', 'ticked'] as const).map(which => shapes.ticks('tag', 'tenant', 'name', which)),
   ...(['pending', 'delivered', 'failed', 'summarised'] as const).map(status => shapes.deliveries('tag', 'tenant', 'id', status)),
 ])
