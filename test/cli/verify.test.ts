@@ -32,6 +32,7 @@ t.test('0: what was signed; 1: the error', async t => {
   const { code, stdout, stderr } = await run([file(`${right.text}\n`)])
   t.strictSame([code, stderr], [0, ''])
   t.match(stdout, new RegExp(`^iss +${service.address}\nhandoff_id +\\S+\n[^]*\nnote +"?Go`))
+  t.match(await run([file(cases.find(one => one.name === 'done, as a person reads it')!.text)]), { code: 1, stdout: '', stderr: 'The decision can’t be relied on: the content is gone. (digest)\n' })
   const refused = await run([file(cases.find(one => one.code === 'digest')!.text)])
   t.match(refused, { code: 1, stdout: '', stderr: 'The decision can’t be relied on: the content is another one. (digest)\n' })
 })

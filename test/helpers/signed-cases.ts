@@ -72,6 +72,9 @@ export async function signedCases (service: ClientTest & { key: KeyObject, first
     attempts.push(await caught(last))
   }
   const ids = attempts.map(text => JSON.parse(text).handoff_id as string)
+  const over = await approved()
+  await caught(over)
+  await call('bob', 'POST', `/api/done/${over}`, { output: {} })
   const no = await pass()
   await call('approver', 'POST', `/api/reject/${no}`, { note: 'No.' })
   const waiting = await pass()
@@ -135,6 +138,7 @@ export async function signedCases (service: ClientTest & { key: KeyObject, first
     { name: 'another digest beside it', text: right.replace(approval.digest, `sha-256=:${'A'.repeat(43)}=:`), code: 'digest' },
     { name: 'no digest', text: claiming({ digest: null }).replace(`,"digest":"${approval.digest}"`, ''), code: 'digest' },
     { name: 'no digest, and a name twice', text: claiming({ digest: null }).replace(`"digest":"${approval.digest}"`, '"digest":null').replace(/}$/, ',"task":"other"}'), code: 'digest' },
+    { name: 'done, as a person reads it', text: await inspected(over), code: 'digest' },
     { name: 'rejected', text: await inspected(no), code: 'rejected' },
   ]
 }

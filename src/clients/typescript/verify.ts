@@ -39,6 +39,8 @@ export interface VerifyOptions extends CallOptions {
 
 /** The parts of an answer that are compared with the signature. */
 interface ShownAnswer {
+  /** Null once the content is gone: then nothing is left to be compared. */
+  task?: unknown
   handoff_id?: unknown
   created_at?: unknown
   to?: unknown
@@ -89,7 +91,7 @@ export class DecisionVerifier {
     if (!isDecisionOn(shown, claims)) throw unreliable('handoff', `it is for the handoff ${claims.handoff_id}`)
     const { digest } = claims
     if (digest == null || approval.digest !== digest || await contentDigest(text) !== digest) {
-      throw unreliable('digest', 'the content is another one')
+      throw unreliable('digest', shown.task === null ? 'the content is gone' : 'the content is another one')
     }
     if (claims.state !== 'approved') throw unreliable('rejected', 'a person has rejected it')
     return claims

@@ -90,7 +90,7 @@ class Verifier:
             raise _fault("handoff", f"it is for the handoff {claims.get('handoff_id')}")
         digest = claims.get("digest")
         if digest is None or approval.get("digest") != digest or _digest_of(text) != digest:
-            raise _fault("digest", "the content is another one")
+            raise _fault("digest", "the content is gone" if shown.get("task") is None else "the content is another one")
         if claims["state"] != "approved":
             raise _fault("rejected", "a person has rejected it")
         return cast("SignedDecision", claims)
