@@ -186,7 +186,7 @@ export async function buildApp (
     ? null
     : new TokenRing({ issuers: config.issuers, baseUrl, ring: keys, output: log })
   const { files, directory, sweep, counts: transfers } =
-    filePartsOf(config, baseUrl, store, log, fault('sweeping files failed'), more.files)
+    filePartsOf(config, baseUrl, store, reads, log, fault('sweeping files failed'), more.files)
   app.decorate('fileSweep', sweep)
   app.addHook('onClose', async () => await sweep?.stop())
   const { registry, close } = makeRegistry({

@@ -1,4 +1,5 @@
 import type { Config } from '../config.ts'
+import type { Reads } from '../store/reads.ts'
 import type { Store } from '../store/store.ts'
 import { BucketStore } from './bucket.ts'
 import { TransferCounts } from './counts.ts'
@@ -21,13 +22,13 @@ interface FileParts {
 
 export function filePartsOf (
   { files: place, fileLimit: limit, filesQuota: quota }: Config, baseUrl: () => string,
-  { files: records, takeFileSweep: take }: Pick<Store, 'files' | 'takeFileSweep'>,
+  { files: records, takeFileSweep: take }: Pick<Store, 'files' | 'takeFileSweep'>, reads: Pick<Reads, 'page'>,
   log: ConstructorParameters<typeof StoreFaults>[0], onFault: (error: unknown) => void, { spare }: FileTrials = {}
 ): FileParts {
   const directory = place?.kind === 'directory' ? new DirectoryStore(place.path, baseUrl, spare) : null
   const faults = new StoreFaults(log)
   const objects = place?.kind === 'bucket' ? new BucketStore(place, why => faults.note('trial', why)) : directory
-  const files = new FileService(objects, records, { limit, quota, faults })
+  const files = new FileService(objects, records, { limit, quota, faults, reads })
   const sweep = objects === null ? null : new FileSweep({ objects, files, records, take, onFault })
   return { files, directory, sweep, counts: new TransferCounts() }
 }

@@ -4,6 +4,7 @@ import t from 'tap'
 import { homeTag, tagOf, tags as allTags } from '../../src/core/ids.ts'
 import { FileService } from '../../src/files/service.ts'
 import { StoreFaults } from '../../src/files/faults.ts'
+import { Reads } from '../../src/store/reads.ts'
 import { DirectoryStore } from '../../src/files/directory.ts'
 import { callerOf } from '../../src/core/model.ts'
 import type { Caller } from '../../src/core/model.ts'
@@ -17,6 +18,7 @@ import { scratchDir } from '../helpers/processes.ts'
 const [minute, hour, day] = [60_000, 3_600_000, 86_400_000]
 const alice = callerOf('default', 'alice', ['pass', 'catch', 'status'])
 const bob = callerOf('default', 'bob', ['pass', 'catch', 'status'])
+const reads = new Reads()
 const faults = new StoreFaults({ info: () => {}, warn: () => {} })
 
 for (const isSpread of [false, true]) {
@@ -26,7 +28,7 @@ for (const isSpread of [false, true]) {
   const start = async (t: Parameters<typeof filesApp>[0], env: Record<string, string> = {}) => {
     const test = await filesApp(t, { RETENTION: '3600', ...env }, { isSpread })
     const objects = new DirectoryStore(test.directory, () => test.url, { share: 0, bytes: 0 })
-    const files = new FileService(objects, test.store.files, { limit: 100, quota: 1000, faults })
+    const files = new FileService(objects, test.store.files, { limit: 100, quota: 1000, faults, reads })
     const begun = Date.now()
     const sweepAt = async (after: number) => {
       await test.setClock(begun + after)
@@ -95,7 +97,7 @@ for (const isSpread of [false, true]) {
     t.equal(await missing({ ...alice, tenant: 'other' }, [one], id), 'file_missing')
     for (const wrong of ['', 'x', '../../etc', id, `${one}x`]) t.equal(await missing(alice, [wrong], id), 'file_missing', wrong)
     t.equal(await missing(alice, [one, waiting], id), 'file_missing')
-    const none = new FileService(null, store.files, { limit: 1, quota: 1, faults })
+    const none = new FileService(null, store.files, { limit: 1, quota: 1, faults, reads })
     t.equal((await none.find(alice, [one])).size, 0)
     t.strictSame(await none.urlsOf('default', [one]), [null])
     t.equal(await missing(alice, [one, two], id), 'held')
