@@ -6,6 +6,7 @@
 --       4 its note: where the replica runs, then each key, name:kid, the one that seals first; spaces between them;
 --         empty: it stops
 -- Replies: {'noted'}
+--          {'left'}   there is no note of it
 --@include late
 local notes, replica, lasts = KEYS[1], ARGV[2], ARGV[3]
 local all, gone, isWanted = redis.call('HGETALL', notes), {}, string.find(ARGV[4], ' ', 1, true)
@@ -26,4 +27,4 @@ else
 end
 if #gone > 0 then redis.call('HDEL', notes, unpack(gone)) end
 if isWanted then redis.call('PEXPIREAT', notes, ms(now + lasts)) end
-return { 'noted' }
+return { isWanted and 'noted' or 'left' }

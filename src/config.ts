@@ -177,7 +177,8 @@ const environment = Type.Object({
     default: 'off', description: 'whether URLs of the S3 store have the bucket in their path: on or off'
   }),
   AWS_ACCESS_KEY_ID: Type.Optional(Type.String({
-    pattern: '^[!-~]+$', description: 'the id of the key for the S3 store, which an s3:// FILES_URL needs'
+    pattern: '^[!-~]+$',
+    description: 'the id of the key for the S3 store, or @ and the path of a file with it; an s3:// FILES_URL needs it'
   })),
   AWS_SECRET_ACCESS_KEY: Type.Optional(Type.String({
     description: 'the key for the S3 store, or @ and the path of a file with it, which an s3:// FILES_URL needs'

@@ -174,15 +174,25 @@ export class BucketStore implements ObjectStore {
     return url
   }
 
-  /** The secret may be in a file, which rotates. */
+  /** Each part may be in a file, which rotates. */
   async #key (): Promise<RequestKey> {
     const { accessKey, secret, region } = this.#place
-    if (!secret.startsWith('@')) return { accessKey, secret, region }
-    try {
-      return { accessKey, secret: (await readFile(secret.slice(1), 'utf8')).trim(), region }
-    } catch (error) {
-      throw new Unavailable(`AWS_SECRET_ACCESS_KEY can’t be read: ${(error as NodeJS.ErrnoException).code}`)
+    return {
+      accessKey: await textOf('AWS_ACCESS_KEY_ID', accessKey),
+      secret: await textOf('AWS_SECRET_ACCESS_KEY', secret),
+      region
     }
+  }
+}
+
+/** @param value the text, or @ and the path of a file with it @throws {Unavailable} */
+async function textOf (setting: string, value: string): Promise<string> {
+  if (!value.startsWith('@')) return value
+  const path = value.slice(1)
+  try {
+    return (await readFile(path, 'utf8')).trim()
+  } catch (error) {
+    throw new Unavailable(`${setting}: the file ${path} can’t be read: ${(error as NodeJS.ErrnoException).code}`)
   }
 }
 

@@ -15,8 +15,6 @@ import type { StoreFaults } from './faults.ts'
 
 /** How long URLs count (ms): an upload's, from its making on, and a download's. */
 const lasts = { upload: 3_600_000, download: 900_000 } as const
-/** How long after its making what isn't whole goes (ms): an upload that began before its URL ended may go on. */
-const unfinishedFor = 7_200_000
 /** How long after its making a file goes that nothing has (ms). */
 const unheldFor = 86_400_000
 /** For how long a store that was found to be the right one counts as that (ms). */
@@ -69,7 +67,7 @@ export class FileService {
       sha256,
       words: { name, ...type != null && { media_type: type } },
       token: operationToken('file', key, body),
-      lasts: unfinishedFor,
+      lasts: lasts.upload,
       quota: this.#options.quota
     })
     if (outcome === 'reused') throw new Problem('idempotency_key_reused')

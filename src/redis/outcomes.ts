@@ -94,7 +94,7 @@ export const outcomes = {
   pass: ['passed', 'replayed', 'inbox_full', 'reused', 'fresh', 'ticked', 'newer', 'late'],
   'payload-count': ['counted'],
   'payload-keys': ['noted'],
-  'payload-note': ['noted', 'late'],
+  'payload-note': ['noted', 'left', 'late'],
   position: ['ahead'],
   probe: ['written', 'no_room', 'late'],
   'push-note': ['noted', 'unknown', 'late'],

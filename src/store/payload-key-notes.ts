@@ -1,7 +1,7 @@
 import { hostname } from 'node:os'
 import { tags } from '../core/ids.ts'
 import type { PayloadKeys } from '../core/payload-keys.ts'
-import { Round } from '../core/round.ts'
+import { Round, within } from '../core/round.ts'
 import { Shared } from '../core/shared.ts'
 import type { Lanes } from '../redis/lanes.ts'
 import type { Scripts } from '../redis/scripts.ts'
@@ -9,10 +9,10 @@ import type { KeyNames } from './key-names.ts'
 import { tagged } from './replies.ts'
 
 /**
- * How often a replica notes its keys, for how long a note counts, how old what is known of others may be, and how often
- * the log names a key; in milliseconds.
+ * How often a replica notes its keys, for how long a note counts, how old what is known of others may be, how often
+ * the log names a key, and how long a replica that stops waits for its note to go; in milliseconds.
  */
-const noteTimes = { round: 60_000, lifetime: 300_000, known: 10_000, warning: 60_000 }
+const noteTimes = { round: 60_000, lifetime: 300_000, known: 10_000, warning: 60_000, leaving: 500 }
 /** How many keys have a count of their own: a name in Redis may be anything. */
 const maxCounted = 100
 
@@ -81,21 +81,21 @@ export class PayloadKeyNotes {
     this.#round.wake()
   }
 
-  /** Its note goes with it, unless Redis is away. */
+  /** Its note goes with it, unless Redis is away or slow: then it goes some minutes later. */
   async stop (): Promise<void> {
     await this.#round.stop()
-    if (this.#isNoted) await this.#write('').catch(() => {})
+    if (this.#isNoted) await within(noteTimes.leaving, this.#write('')).catch(() => {})
   }
 
   /** Notes this replica's keys. @throws {Unavailable} */
   async note (): Promise<void> {
     const keys = this.#keys.known.map(({ name, kid }) => `${name}:${kid}`)
-    this.#isNoted = true
-    await this.#write([`${hostname()}:${process.pid}`, ...keys].join(' '))
+    const [outcome] = await this.#write([`${hostname()}:${process.pid}`, ...keys].join(' '))
+    this.#isNoted = outcome === 'noted'
   }
 
-  async #write (note: string): Promise<void> {
-    await this.#lanes.call({
+  #write (note: string): Promise<[string, ...unknown[]]> {
+    return this.#lanes.call({
       script: this.#scripts['payload-note'],
       tag: tags[0]!,
       keys: [this.#key],

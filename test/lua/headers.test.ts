@@ -44,7 +44,7 @@ const breaches: Array<[script: ScriptName, from: string | RegExp, to: string, fa
   ['done', ':due:tenant', ':live:tenant', /key prefix:\{tag\}:live:tenant is none/],
   ['decide', "\nredis.call('HSET'", "\nredis.call('SPUBLISH', key, '')\nif not now then return { 'expired' } end\nredis.call('HSET'",
     /'expired'\} is returned after a write/],
-  ['pass', "or { 'reused' }", "or { 'used' }", /\{'used'\} is returned and not documented/],
+  ['pass', "return { 'reused' }", "return { 'used' }", /\{'used'\} is returned and not documented/],
   ['pass', "call('HGET'", "call('HGETEX'", /HGETEX is no command/],
   ['catch', '--@include late', '--@include late\nos.time()', /os\.time is no function/],
   ['status', ' flags=no-writes', '', /must be flagged no-writes/],

@@ -48,7 +48,7 @@ t.test('presigned URLs put and get, and the store deletes and lists', async t =>
   const endpoint = await bucketServer(t)
   const secret = join(await scratchDir(t), 'secret')
   await writeFile(secret, 'S3RVER\n')
-  const store = storeAt(settings(endpoint, { AWS_SECRET_ACCESS_KEY: `@${secret}` }))
+  const store = storeAt(settings(endpoint, { AWS_ACCESS_KEY_ID: `@${secret}`, AWS_SECRET_ACCESS_KEY: `@${secret}` }))
   t.equal(await store.open(), 's3://handoff-files/of/service/')
   const span = { from: Date.now(), until: Date.now() + 60_000 }
   const object = (n: number) => `${'m'.repeat(22)}/t-../${'i'.repeat(25)}.${1_700_000_000_000 + n}`
