@@ -46,9 +46,9 @@ const objectsIn = async (store: BucketStore, than = Infinity) => {
 
 t.test('presigned URLs put and get, and the store deletes and lists', async t => {
   const endpoint = await bucketServer(t)
-  const secret = join(await scratchDir(t), 'secret')
-  await writeFile(secret, 'S3RVER\n')
-  const store = storeAt(settings(endpoint, { AWS_ACCESS_KEY_ID: `@${secret}`, AWS_SECRET_ACCESS_KEY: `@${secret}` }))
+  const [id, secret] = [join(await scratchDir(t), 'id'), join(await scratchDir(t), 'secret')]
+  for (const path of [id, secret]) await writeFile(path, 'S3RVER\n')
+  const store = storeAt(settings(endpoint, { AWS_ACCESS_KEY_ID: `@${id}`, AWS_SECRET_ACCESS_KEY: `@${secret}` }))
   t.equal(await store.open(), 's3://handoff-files/of/service/')
   const span = { from: Date.now(), until: Date.now() + 60_000 }
   const object = (n: number) => `${'m'.repeat(22)}/t-../${'i'.repeat(25)}.${1_700_000_000_000 + n}`
