@@ -2,18 +2,21 @@
 -- and o, and the beginning and the title of the task if they are sealed. Else those are the task's own: it is a JSON
 -- string, and begins with the payload's eighth byte.
 local function partsOf(options, payload)
-  local isSealed = string.find(options, ' E', 1, true)
-  local beginning, title = string.match(options, ' l(%d+)'), string.match(options, ' n(%d+)')
-  local parts, sizes = {}, {
-    isSealed and title, isSealed and beginning, string.match(options, ' C%l+1?/(%d+)') or false,
-    string.match(options, ' A%l/%d+/%d+/(%d+)') or false, string.match(options, ' z(%d+)') or false
-  }
-  for at, name in ipairs({ 'title', 'beginning', 'target', 'after', 'schema' }) do
-    local size = sizes[at]
-    if size then
-      parts[name], payload = string.sub(payload, -size), string.sub(payload, 1, -size - 1)
-    end
+  local find, match, sub = string.find, string.match, string.sub
+  local isSealed = find(options, ' E', 1, true)
+  local beginning, title = find(options, ' l', 1, true) and match(options, ' l(%d+)'), match(options, ' n(%d+)')
+  local parts = {}
+  if isSealed and title then parts.title, payload = sub(payload, -title), sub(payload, 1, -title - 1) end
+  if isSealed and beginning then
+    parts.beginning, payload = sub(payload, -beginning), sub(payload, 1, -beginning - 1)
   end
+  -- To search for a text takes much less than for a pattern, and most passes have none of these.
+  local target = find(options, ' C', 1, true) and match(options, ' C%l+1?/(%d+)')
+  if target then parts.target, payload = sub(payload, -target), sub(payload, 1, -target - 1) end
+  local after = find(options, ' A', 1, true) and match(options, ' A%l/%d+/%d+/(%d+)')
+  if after then parts.after, payload = sub(payload, -after), sub(payload, 1, -after - 1) end
+  local schema = find(options, ' z', 1, true) and match(options, ' z(%d+)')
+  if schema then parts.schema, payload = sub(payload, -schema), sub(payload, 1, -schema - 1) end
   if beginning and not isSealed then parts.beginning = string.sub(payload, 8, 7 + beginning) .. '"' end
   if title and not isSealed then parts.title = string.sub(payload, 8, 7 + title) end
   parts.payload = payload

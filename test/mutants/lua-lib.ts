@@ -189,7 +189,7 @@ export const scriptLibraries: readonly Mutated[] = [
     tests: ['http/approvals', 'http/encryption'],
     changes: [
       ["string.sub(payload, 8, 7 + beginning) .. '\"'", "string.sub(payload, 8, 6 + beginning) .. '\"'"],
-      ['isSealed and title, isSealed and beginning', 'false, false'],
+      ['if isSealed and title then', 'if false then'],
     ],
   },
   {
