@@ -4,7 +4,7 @@
 -- caught. The payload stays readable until the key's TTL ends.
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
 --       2 prefix:{tag}:due:tenant    its tenant's live handoffs (lib/due.lua)
--- ARGV: 1 the call's deadline (ms)  2 approved or rejected  3 decision_token, as marks  4 decided_by  5 retention (ms)
+-- ARGV: 1 the call's deadline (ms)  2 approved or rejected  3 decision_token  4 decided_by  5 retention (ms)
 --       6 tenant:id  7 when the handoff that the person saw was passed (ms); empty if not given
 --       8 the digest of what the person saw, as marks; empty if not given
 --       9 whose token it came with (lib/record.lua, word U); empty for a key
@@ -27,7 +27,7 @@
 --          {'newer'} {'full'}
 --@include late appending events inbox runs ended decisions work
 local key, due = KEYS[1], KEYS[2]
-local verdict, tokens, decided_by, retention, member, seen, digests, subject, person, first, signed, note =
+local verdict, token, decided_by, retention, member, seen, digests, subject, person, first, signed, note =
   ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11],
   ARGV[12], ARGV[13]
 local isYes = verdict == 'approved'
@@ -40,7 +40,7 @@ if not status then return { 'newer' } end
 if approval == 'none' then return { 'no_approval_required', now, record, extra } end
 if decision then
   local at, _, made_by = string.match(decision, DECIDED)
-  if isAmong(tokens, made_by) then return { 'replayed', tonumber(at) } end
+  if made_by == token then return { 'replayed', tonumber(at) } end
   return { 'already_decided', now, record, extra, decision }
 end
 if status == 'cancelled' then return { 'cancelled', now, record, extra } end
@@ -57,7 +57,7 @@ if lock and isMissing(lock) then return { 'locked', lock } end
 if seen ~= '' and seen ~= created or digests ~= '' and not isAmong(digests, compared) then
   return { 'content_changed', now, record, extra }
 end
-local decided, signature, token, digest = now, '', firstOf(tokens), digests ~= '' and compared or ''
+local decided, signature, digest = now, '', digests ~= '' and compared or ''
 if signed ~= '' then
   local moment, passed, field, text = string.match(signed, '^(%d+) (%d+) (%S*) (%S+)$')
   decided, signature = tonumber(moment), text

@@ -4,7 +4,7 @@
 -- ARGV: 1 the call's deadline (ms)  2 how many of each tenant at most  3 what the keys of the partition begin with
 -- Replies: {'due', now, …}   each: the tenant, id:bytes, and what its record has, as in file-get; of 16
 --                    tenants at most
---@include late
+--@include late files
 local tenants, count, beginning = KEYS[1], ARGV[2], ARGV[3]
 local due, early = { 'due', now }, {}
 for _, tenant in ipairs(redis.call('ZRANGE', tenants, '-inf', ms(now), 'BYSCORE', 'LIMIT', 0, 16)) do
@@ -14,9 +14,7 @@ for _, tenant in ipairs(redis.call('ZRANGE', tenants, '-inf', ms(now), 'BYSCORE'
   local members = redis.call('ZRANGE', of, '-inf', ms(now), 'BYSCORE', 'LIMIT', 0, count)
   for _, member in ipairs(members) do
     local file = beginning .. 'file:' .. tenant .. ':' .. string.match(member, '^[^:]+')
-    due[#due + 1] = {
-      tenant, member, redis.call('HMGET', file, 'made', 'mark', 'agent', 'bytes', 'sha256', 'words', 'whole')
-    }
+    due[#due + 1] = { tenant, member, fieldsOfFile(file) }
   end
   if #members == 0 then
     local _, first = unpack(redis.call('ZRANGE', of, 0, 0, 'WITHSCORES'))

@@ -5,7 +5,8 @@
 -- Replies: {'found', now, fields}  when it was made, its mark, agent, bytes, sha256 and words, and since when it is
 --                                  whole, nil before
 --          {'not_found'}
-local fields = redis.call('HMGET', KEYS[1], 'made', 'mark', 'agent', 'bytes', 'sha256', 'words', 'whole')
+--@include files
+local fields = fieldsOfFile(KEYS[1])
 
 if not fields[1] then return { 'not_found' } end
 local now = clock()

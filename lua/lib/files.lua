@@ -17,6 +17,11 @@
 -- partition that is asked in vain, and never a handoff whose file has gone.
 -- How long records, and notes of who has a file, stay without a sweep (ms): 40 days.
 local KEPT = 3456000000
+-- What the service reads of a file's record, in the order of FileFields in src/store/files.ts. The first is nil if the
+-- record has gone.
+local function fieldsOfFile(file)
+  return redis.call('HMGET', file, 'made', 'mark', 'agent', 'bytes', 'sha256', 'words', 'whole')
+end
 -- When the sweep is to look at a file: at the first partition's time, or else at the given one.
 local function lookAt(keeping, otherwise)
   local _, first = unpack(redis.call('ZRANGE', keeping, 0, 0, 'WITHSCORES'))

@@ -170,11 +170,15 @@ local function markOf(record, blocked)
   if blocked then return isSealed and '5:' or '3:' end
   return isSealed and '4:' or '2:'
 end
+-- How many bytes a text has that so many sealed bytes have.
+local function openedLength(bytes)
+  return bytes - (bytes > 4137 and 69 or 41)
+end
 -- How many bytes a text has, whether it is sealed or not.
 local function lengthOf(text)
   local first = string.byte(text)
   if first == 126 then return math.floor((#text - 9) * 3 / 4) - 32 end
-  return #text - (first == 1 and 41 or first == 2 and 69 or 0)
+  return (first == 1 or first == 2) and openedLength(#text) or #text
 end
 -- Would this make a full Redis larger by more than any transition does? `more` is how many bytes it brings beyond what
 -- it frees. Only the text of a script asks that runs once Redis has refused the other (redis/scripts.ts).

@@ -33,7 +33,7 @@ local function entryOf(key, member, record, decision, extra, schema, created, pa
   local checkpoint = checkpointOf(key, extra)
   local bytes = redis.call('HSTRLEN', key, 'p')
   -- How long the answer's texts are, which are opened then (lengthOf).
-  if extra and string.find(extra, ' E', 1, true) then bytes = bytes - (bytes > 4137 and 69 or 41) end
+  if extra and string.find(extra, ' E', 1, true) then bytes = openedLength(bytes) end
   bytes = bytes + lengthOf(schema or '') + #(decision or '') + lengthOf(checkpoint or '')
   return {
     key = key, member = member, record = record, created = created, passed = passed, decision = decision, extra = extra,

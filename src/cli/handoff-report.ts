@@ -315,7 +315,7 @@ async function findIn (tenants: readonly string[], store: Store, id: string): Pr
     // The status has all that can be read without the payload key.
     const seen = inspection ??
       { outcome: 'found' as const, now, record, decision, payload: null, digest: '', field: '', schema: null }
-    const isLocked = inspection === null || status.isLocked
+    const isLocked = inspection === null || lockedBy !== null
     return { id, tenant, ...seen, result, texts, after, callback, isLocked, lockedBy }
   }))
   return looks.find(look => look !== undefined)

@@ -100,7 +100,7 @@ export class Approvals {
       tag,
       keys: [this.#keyNames.handoff(tag, member), this.#keyNames.due(tag, tenant)],
       texts: [
-        verdict, seal.token('decide', token), caller.agent, this.#retention, member,
+        verdict, token, caller.agent, this.#retention, member,
         seen.createdAt === undefined ? '' : String(seen.createdAt),
         seen.digest === undefined ? '' : seal.marks('digest', seen.digest).join(), subjectMark(caller),
         personWord(caller), seal.origin,

@@ -91,9 +91,7 @@ interface StatusFound extends Seen {
   /** The handoffs that it comes after (lua/lib/after.lua, field b); null for none. */
   after: string | null
   callback: CallbackStands | null
-  /** This replica doesn't have the key of some text, which is null then. */
-  isLocked: boolean
-  /** That key's name. */
+  /** The name of a key that this replica doesn't have, of a text that is null then; null if all are open. */
   lockedBy: string | null
   /** A text that its key doesn't open, and is shown as locked; null for none. */
   broken: PayloadBroken | null
@@ -362,11 +360,9 @@ function readStatus (reply: unknown, seal: Seal): StatusReply {
         },
     after: textOf(after),
     callback: readCallback(called),
-    isLocked: false,
     lockedBy: null,
     broken: null
   }
-  status.isLocked = seal.isLocked
   status.lockedBy = seal.lockedBy
   status.broken = seal.broken
   return status

@@ -20,7 +20,7 @@ const isToBeProtected = (name: string) => name === 'SPUBLISH'
 /** Whether a key is on this node, while its slot moves: that may be refused, and says so (lua/lib/due.lua). */
 const mayBeProtected = (name: string) => isToBeProtected(name) || name === 'EXISTS'
 /** Functions that any script may call. None can fail halfway: pcall and error are left out, and so is cjson, which could fail on payloads. */
-const functions = new Set(['clock', 'firstOf', 'ipairs', 'isAmong', 'isFull', 'lengthOf', 'markOf', 'originOf', 'taskOf', 'math.floor', 'math.max', 'math.min', 'ms', 'redis.acl_check_cmd',
+const functions = new Set(['clock', 'firstOf', 'ipairs', 'isAmong', 'isFull', 'lengthOf', 'markOf', 'openedLength', 'originOf', 'taskOf', 'math.floor', 'math.max', 'math.min', 'ms', 'redis.acl_check_cmd',
   'redis.sha1hex', 'select', 'string.byte', 'string.find', 'string.format', 'string.gmatch', 'string.gsub', 'string.match', 'string.sub', 'tonumber', 'tostring', 'type', 'unpack'])
 /** Functions that only a read-only script may call as well: if it fails, nothing is half written. */
 const functionsOfReaders = new Set(['pcall'])

@@ -95,7 +95,7 @@ export const handoffScripts: readonly Mutated[] = [
     ],
     changes: [
       ["if approval == 'none' then", "if approval ~= 'waiting' then"],
-      ["if isAmong(tokens, made_by) then return { 'replayed', tonumber(at) } end", ''],
+      ["if made_by == token then return { 'replayed', tonumber(at) } end", ''],
       ["if status == 'cancelled' then return { 'cancelled', now, record, extra } end", ''],
       ["if status == 'expired' or now >= tonumber(expires) then", "if status == 'expired' then"],
       ['if passed_by == decided_by or', 'if false or'],

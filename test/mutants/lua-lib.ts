@@ -256,7 +256,7 @@ export const scriptLibraries: readonly Mutated[] = [
     ],
     changes: [
       ["bytes = bytes + lengthOf(schema or '')", "bytes = lengthOf(schema or '')"],
-      ["if extra and string.find(extra, ' E', 1, true) then bytes = bytes - (bytes > 4137 and 69 or 41) end", ''],
+      ["if extra and string.find(extra, ' E', 1, true) then bytes = openedLength(bytes) end", ''],
       ["if paused == '1' then return 'closed' end", ''],
       ["if limit == '0' then return max end", ''],
       ["if other then taken = taken + redis.call('SCARD', other .. ':caught') end", ''],

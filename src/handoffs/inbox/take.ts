@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Problem } from '../../core/errors.ts'
-import { homeTag, inboxTag, operationToken } from '../../core/ids.ts'
+import { homeTag, inboxTag, randomToken } from '../../core/ids.ts'
 import type { Caller } from '../../core/model.ts'
 import { Shared } from '../../core/shared.ts'
 import type { Claim, Counted, InboxPlace, Inboxes, TakenHandoff, Wanted } from '../../store/inboxes.ts'
@@ -144,7 +144,7 @@ export class InboxTaker {
   /** The arguments that identify the operation, the same for both lists. */
   #operationOf (keyed: Claim | null): Operation {
     return {
-      token: keyed?.token ?? operationToken('catch-next', undefined, undefined),
+      token: keyed?.token ?? randomToken(),
       lifetime: keyed && this.#workTtl,
       request: keyed?.request ?? '-',
     }

@@ -185,9 +185,9 @@ export class AfterService {
         const status = statusAt(reply.record, reply.now)
         // Its id may have come back for another handoff.
         if (how !== undefined && status !== how) break
-        const { longer, result, isLocked } = reply
+        const { longer, result, lockedBy } = reply
         if (next === undefined) {
-          return { last, status, longer, result: longer === null && !isLocked ? result : undefined }
+          return { last, status, longer, result: longer === null && lockedBy === null ? result : undefined }
         }
         last = next
       }

@@ -132,9 +132,7 @@ export function spliceAnswer (head: string, payload: Buffer, tail: string): Buff
 }
 
 type Found = Extract<StatusReply, { outcome: 'found' }>
-export const withoutTexts = {
-  result: null, longer: null, isFaultLonger: false, isLocked: false, lockedBy: null, broken: null
-} as const
+export const withoutTexts = { result: null, longer: null, isFaultLonger: false, lockedBy: null, broken: null } as const
 
 /**
  * A handoff as a caller may see it. If the key is held to other inboxes than the handoff's, it sees how the handoff
@@ -209,14 +207,14 @@ function itemParts (asked: string, id: string, found: Found, shown: Shown): { he
   const known = JSON.stringify(firstMembers(id, record, now)).slice(0, -1)
   const head = `${known},"approval":${approvalText(record.approval, decision)}${shown === 'shown' ? ',"result":' : ''}`
   // Most have nothing of what follows.
-  const isPlain = record.extra === noExtra && statusAt(record, now) !== 'expired' && !found.isLocked
+  const isPlain = record.extra === noExtra && statusAt(record, now) !== 'expired' && found.lockedBy === null
   if (isPlain && asked === id && shown !== 'omitted') return { head, tail: `${agentMembers(texts, record)}}` }
   const more = {
     ...moreMembers(record, now),
     ...found.callback != null && { callback: callbackMember(found.callback) },
     ...asked !== id && { asked_as: asked },
     ...shown === 'omitted' && { result_omitted: true },
-    ...found.isLocked && { locked: true }
+    ...found.lockedBy !== null && { locked: true }
   }
   const tail = `${membersText(more)}${labelsMember(record.extra.labels)}` +
     `${shown === 'omitted' ? '' : agentMembers(texts, record)}}`

@@ -1,5 +1,5 @@
 import { PayloadBroken, PayloadLocked, Problem, Unavailable } from '../../core/errors.ts'
-import { isId, operationToken } from '../../core/ids.ts'
+import { isId, randomToken } from '../../core/ids.ts'
 import { iso } from '../../core/iso.ts'
 import { labelsMember } from '../../core/labels.ts'
 import { isAddressed, personMembers, personWord, statusAt } from '../../core/model.ts'
@@ -180,8 +180,7 @@ export class ApprovalService {
       const place = placeOf(caller, id)
       const signed = await this.#sign(caller, verdict, place, note, seen, requester)
       // Its own token each time: what an earlier round decided after all has another signature.
-      const token = operationToken(verdict, undefined, undefined)
-      const reply = await this.#approvals.decide(verdict, place, token, caller, seen, note, signed)
+      const reply = await this.#approvals.decide(verdict, place, randomToken(), caller, seen, note, signed)
       if (reply.outcome === 'already_decided') throw alreadyDecided(reply)
       if (reply.outcome === 'decided') return decidedText(caller, verdict, id, { note, seen, at: reply.at, signed })
       if (reply.outcome !== 'outdated') throw refusal(reply)

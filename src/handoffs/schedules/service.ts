@@ -3,7 +3,7 @@ import { PayloadLocked, Problem, Unavailable, invalid } from '../../core/errors.
 import type { Fault } from '../../core/errors.ts'
 import { faultsInFiles, uploadIn } from '../../core/files.ts'
 import type { GivenFile } from '../../core/files.ts'
-import { digestToken, homeTag, numberOf, operationToken, randomToken, runsTag, tagOf, tickId } from '../../core/ids.ts'
+import { digestToken, homeTag, numberOf, randomToken, runsTag, tagOf, tickId } from '../../core/ids.ts'
 import type { Members } from '../../core/json.ts'
 import type { Caller } from '../../core/model.ts'
 import type { PassAnswer, PassBody } from '../../core/schemas/handoffs.ts'
@@ -219,7 +219,7 @@ export class ScheduleService {
       const { says, next, handoff } = change(before, now)
       const { outcome } = await this.#store.put(tenant, name, {
         seen: schedule,
-        token: operationToken('put', undefined, undefined),
+        token: randomToken(),
         says: JSON.stringify(says),
         handoff,
         home: handoff === null ? schedule!.home : homeOf(tenant, handoff),
