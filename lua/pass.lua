@@ -48,8 +48,10 @@ if record then
     shown }
 end
 
+-- Words that are more than field x. Most passes have none, and one search for them all takes less than one for each.
+local rare = options ~= '' and string.find(options, ' [aklzACEKM?]')
 local kind, making, tick, round, mark, ticked
-if options ~= '' then
+if rare then
   if string.sub(options, 1, 2) == ' ?' then return { 'fresh' } end
   kind, making, tick, round = string.match(options, ' K(%l)/(%d+)/(%d+)/(%d+)')
   if kind then
@@ -58,7 +60,7 @@ if options ~= '' then
     if hasTicked(due, mark, ticked, kind, making, tick, round) then return { 'ticked' } end
   end
 end
-local kept = options ~= '' and string.match(options, ' l(%d+)')
+local kept = rare and string.match(options, ' l(%d+)')
 if not kept then inbox = waiting end
 local settings = inbox and call('GET', inbox .. ':settings')
 if settings then
@@ -79,32 +81,32 @@ else
   --@include events
   local outbox = openOutbox(due, key, member)
   -- This handoff itself isn't there yet.
-  if string.find(options, ' M', 1, true) then openTask(due, key, member, options) end
+  if rare and string.find(options, ' M', 1, true) then openTask(due, key, member, options) end
   if kind then
     --@include ticks
     noteTicked(mark, ticked, kind, making, tick, round, now)
   end
-  -- These words' values become times and counts; all other words go into field x as they are.
-  extra = string.gsub(options, ' [ahklnzACK]%S+', '')
-  available = string.match(options, ' a(%d+)')
-  available = available and now + available
-  if available then extra = extra .. ' a' .. ms(available) end
-  --@include passing
-  local parts = partsOf(options, payload)
-  beginning = parts.beginning
-  if parts.target then extra = extra .. string.match(options, ' C%l+1?') end
-  local need, open, waits_for = string.match(options, ' A(%l)/(%d+)/(%d+)/')
-  if need then
-    blocked, shown = open ~= '0', waits_for ~= '0' and tonumber(waits_for) or nil
-    extra = extra .. ' A' .. need .. '/' .. open .. '/' .. waits_for .. (blocked and '' or '/' .. formatted)
+  local fields = { 's', record, 'p', payload }
+  if rare then
+    --@include passing
+    beginning = takeParts(fields, options)
+    extra, available, blocked, shown = extraOf(options, now, formatted)
+  else
+    extra = string.gsub(options, ' n%S+', '')
+    local title = string.match(options, ' n(%d+)')
+    -- A JSON string, which begins with the payload's eighth byte.
+    if title then fields[5], fields[6] = 'n', string.sub(payload, 8, 7 + title) end
   end
-  if extra ~= '' then record = markOf(string.find(options, ' E', 1, true) and '4:' or '2:', blocked) .. record end
+  if extra ~= '' then
+    record = markOf(rare and string.find(options, ' E', 1, true) and '4:' or '2:', blocked) .. record
+    fields[2], fields[#fields + 1], fields[#fields + 2] = record, 'x', extra
+  end
   if string.find(extra, ' J', 1, true) then
     --@include runs
     beginRuns(openRuns(key, member, extra), member,
       blocked and formatted or available and ms(available) or until_expiry, expires, now, seconds .. micros)
   end
-  call('HSET', key, unpack(fieldsOf(record, extra, parts)))
+  call('HSET', key, unpack(fields))
   append(outbox, seconds .. micros, 'passed', member, record, extra, '-')
   if kept then
     append(outbox, seconds .. micros, 'approval_requested', member, record, extra, '-', ' e' .. until_expiry)

@@ -1,35 +1,40 @@
 -- What a pass's last argument has: the payload, and behind it, as long as the words of pass say, the schema, fields b
 -- and o, and the beginning and the title of the task if they are sealed. Else those are the task's own: it is a JSON
--- string, and begins with the payload's eighth byte.
-local function partsOf(options, payload)
-  local find, match, sub = string.find, string.match, string.sub
-  local isSealed = find(options, ' E', 1, true)
-  local beginning, title = find(options, ' l', 1, true) and match(options, ' l(%d+)'), match(options, ' n(%d+)')
-  local parts = {}
-  if isSealed and title then parts.title, payload = sub(payload, -title), sub(payload, 1, -title - 1) end
-  if isSealed and beginning then
-    parts.beginning, payload = sub(payload, -beginning), sub(payload, 1, -beginning - 1)
+-- string, and begins with the payload's eighth byte. `fields` are for HSET, and end with all of the argument; this
+-- leaves the payload there, and adds the others. Returns the beginning, which is a field only while a person decides.
+local function takeParts(fields, options)
+  local match, sub, payload = string.match, string.sub, fields[#fields]
+  local at = #fields
+  local function cut(bytes)
+    local part = sub(payload, -bytes)
+    payload = sub(payload, 1, -bytes - 1)
+    return part
   end
-  -- To search for a text takes much less than for a pattern, and most passes have none of these.
-  local target = find(options, ' C', 1, true) and match(options, ' C%l+1?/(%d+)')
-  if target then parts.target, payload = sub(payload, -target), sub(payload, 1, -target - 1) end
-  local after = find(options, ' A', 1, true) and match(options, ' A%l/%d+/%d+/(%d+)')
-  if after then parts.after, payload = sub(payload, -after), sub(payload, 1, -after - 1) end
-  local schema = find(options, ' z', 1, true) and match(options, ' z(%d+)')
-  if schema then parts.schema, payload = sub(payload, -schema), sub(payload, 1, -schema - 1) end
-  if beginning and not isSealed then parts.beginning = string.sub(payload, 8, 7 + beginning) .. '"' end
-  if title and not isSealed then parts.title = string.sub(payload, 8, 7 + title) end
-  parts.payload = payload
-  return parts
+  local function add(name, part)
+    fields[#fields + 1], fields[#fields + 2] = name, part
+  end
+  local isSealed = string.find(options, ' E', 1, true)
+  local title, beginning = match(options, ' n(%d+)'), match(options, ' l(%d+)')
+  if title then add('n', isSealed and cut(title) or sub(payload, 8, 7 + title)) end
+  if beginning then beginning = isSealed and cut(beginning) or sub(payload, 8, 7 + beginning) .. '"' end
+  local target, after = match(options, ' C%l+1?/(%d+)'), match(options, ' A%l/%d+/%d+/(%d+)')
+  local schema = match(options, ' z(%d+)')
+  if target then add('o', cut(target)) end
+  if after then add('b', cut(after)) end
+  if schema then add('r', cut(schema)) end
+  fields[at] = payload
+  return beginning
 end
--- The fields of a handoff's hash that pass.lua writes, for HSET: the record and the payload, then those that the pass
--- has. Field x is empty for none.
-local function fieldsOf(record, extra, parts)
-  local fields = { 's', record, 'p', parts.payload }
-  if extra ~= '' then fields[5], fields[6] = 'x', extra end
-  if parts.title then fields[#fields + 1], fields[#fields + 2] = 'n', parts.title end
-  if parts.schema then fields[#fields + 1], fields[#fields + 2] = 'r', parts.schema end
-  if parts.after then fields[#fields + 1], fields[#fields + 2] = 'b', parts.after end
-  if parts.target then fields[#fields + 1], fields[#fields + 2] = 'o', parts.target end
-  return fields
+-- Field x: some words' values become times and counts, and all other words go into it as they are. Returns field x;
+-- when the handoff can be caught, nil for at once; is it blocked; and how many others it waits for, nil for none.
+local function extraOf(options, now, formatted)
+  local extra, available = string.gsub(options, ' [ahklnzACK]%S+', ''), string.match(options, ' a(%d+)')
+  available = available and now + available
+  if available then extra = extra .. ' a' .. ms(available) end
+  extra = extra .. (string.match(options, ' C%l+1?') or '')
+  local need, open, waits_for = string.match(options, ' A(%l)/(%d+)/(%d+)/')
+  if not need then return extra, available end
+  local blocked = open ~= '0'
+  extra = extra .. ' A' .. need .. '/' .. open .. '/' .. waits_for .. (blocked and '' or '/' .. formatted)
+  return extra, available, blocked, waits_for ~= '0' and tonumber(waits_for) or nil
 end

@@ -69,10 +69,11 @@ export function expand (
 /** Leaves out functions and constants of the libraries that nothing after them mentions: each call would make them. */
 export function withoutUnused (source: string): string {
   const ifUsed = (text: string, indent: string, name: string, at: number, all: string) => {
-    // Where a library is included again, in another block, its own definitions are what that block means.
-    const [scope] = all.slice(at + text.length)
-      .split(new RegExp(`^ {0,${indent.length}}local (?:function )?${name}\\b`, 'm'))
-    return new RegExp(`\\b${name}\\b`).test(scope!) ? text : ''
+    // Where a library is included again, in a later block or one within this, that block means its own definitions.
+    const again = (spaces: string) => `^( {${spaces}})local (?:function )?${name}\\b`
+    const [scope] = all.slice(at + text.length).split(new RegExp(again(`0,${indent.length}`), 'm'))
+    const within = new RegExp(`${again(`${indent.length + 1},`)}.*\\n(?:\\1.*\\n)*`, 'gm')
+    return new RegExp(`\\b${name}\\b`).test(scope!.replace(within, '')) ? text : ''
   }
   // lib/several.lua's function has the script in it.
   const kept = source.replace(/^( *)local function (?!one\()(\w+)\((?:.* end|[^]*?^\1end)\n/gm, ifUsed)

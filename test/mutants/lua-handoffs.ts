@@ -26,10 +26,11 @@ export const handoffScripts: readonly Mutated[] = [
         "record = (kept and 'pending none ' or 'pending none ')",
       ],
       ['if not kept then inbox = waiting end', 'inbox = waiting'],
-      ['available = available and now + available\n', 'available = available and available + 0\n'],
       ["if string.sub(options, 1, 2) == ' ?' then return { 'fresh' } end", ''],
       ['if limit > 0 and pendingIn(inbox, now) >= limit then', 'if limit > 0 and pendingIn(inbox, now) > limit then'],
-      ["blocked, shown = open ~= '0',", 'blocked, shown = true,'],
+      ["string.find(options, ' [aklzACEKM?]')", "string.find(options, ' [klzACEKM?]')"],
+      ["string.find(options, ' [aklzACEKM?]')", "string.find(options, ' [aklzCEKM?]')"],
+      ['string.sub(payload, 8, 7 + title)', 'string.sub(payload, 8, 6 + title)'],
       [
         "local looked_at = blocked and formatted or available and string.format('%d', available) or" +
           ' until_expiry',
@@ -39,7 +40,6 @@ export const handoffScripts: readonly Mutated[] = [
       ['if found == 0 or (blocked', 'if (blocked'],
       ["call('ZADD', waiting, formatted, member)", "call('ZADD', waiting, until_expiry, member)"],
       ["redis.pcall('SPUBLISH', waiting, 'pending')", ''],
-      ["(blocked and '' or '/' .. formatted)", "''"],
     ],
   },
   {

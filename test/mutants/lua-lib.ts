@@ -186,10 +186,15 @@ export const scriptLibraries: readonly Mutated[] = [
   },
   {
     file: 'lua/lib/passing.lua',
-    tests: ['http/approvals', 'http/encryption'],
+    tests: ['http/approvals', 'http/encryption', 'http/pass', 'http/after'],
     changes: [
-      ["string.sub(payload, 8, 7 + beginning) .. '\"'", "string.sub(payload, 8, 6 + beginning) .. '\"'"],
-      ['if isSealed and title then', 'if false then'],
+      ["sub(payload, 8, 7 + beginning) .. '\"'", "sub(payload, 8, 6 + beginning) .. '\"'"],
+      ['isSealed and cut(title)', 'false'],
+      ["if schema then add('r', cut(schema)) end", ''],
+      ['fields[at] = payload\n', ''],
+      ['available = available and now + available\n', 'available = available and available + 0\n'],
+      ["local blocked = open ~= '0'", 'local blocked = true'],
+      ["(blocked and '' or '/' .. formatted)", "''"],
     ],
   },
   {
