@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- Takes callbacks of a tenant and a partition that are due (lib/events.lua). Each is due again after a while, when
--- whoever took it has died.
+-- the replica that took it has died.
 -- KEYS: 1 prefix:{tag}:calls   the tenants that have some here  2 prefix:{tag}:calls:tenant   the tenant's
 -- ARGV: 1 the call's deadline (ms)  2 the tenant  3 how many at most  4 after how long each is due again (ms)
 --       5 prefix:{tag}:call:tenant:

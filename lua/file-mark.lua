@@ -1,5 +1,5 @@
 #!lua flags=no-writes
--- Says which store of files a partition has the records of, and takes it for nobody (that does file-store.lua).
+-- Says which store of files a partition has the records of, and takes it for no store (that does file-store.lua).
 -- KEYS: 1 prefix:{tag}:filestore   the mark, a space, and the store's id
 -- ARGV: none
 -- Replies: {'store', mark, id}

@@ -27,7 +27,7 @@ if rate ~= (rate_before or '') then
   redis.call('XADD', log, 'MAXLEN', '~', 1000, '*', 'action', rate == '' and 'limit removed' or 'limit set',
     'tenant', tenant, 'agent', agent, 'limit', rate, 'by', by)
 end
--- Version 0.2.0 takes each entry for one of requests a minute: this one's tenant and agent concern nobody there.
+-- Version 0.2.0 takes each entry for one of requests a minute: this one's tenant and agent concern no agent there.
 if live ~= (live_before or '') then
   if live == '' then redis.call('ZREM', lives, name) else redis.call('ZADD', lives, live, name) end
   redis.call('XADD', log, 'MAXLEN', '~', 1000, '*', 'action', live == '' and 'max_live removed' or 'max_live set',

@@ -2,7 +2,7 @@
 -- Reads a schedule.
 -- KEYS: 1 prefix:{tag}:schedule:tenant:name   the schedule
 --       2 prefix:{tag}:schedule:tenant:name:runs   its runs, with :ran the ticks that ran, or with :begun the runs
---         that somebody asked for and that aren't noted; may be left out
+--         that were asked for and that aren't noted; may be left out
 -- ARGV: 1 how many of these
 -- Replies: {'found', now, fields, beside}  the fields as schedule-put.lua has them; of the list, or of the sorted set,
 --                                          the last ones

@@ -1,14 +1,14 @@
 #!lua flags=allow-oom
--- Notes what became of a tick that a replica took (schedule-due.lua), or of runs that somebody asked for.
+-- Notes what became of a tick that a replica took (schedule-due.lua), or of runs that were asked for.
 -- KEYS: 1 prefix:{tag}:schedule:tenant:name   the schedule
 --       2 prefix:{tag}:schedules   the schedules of this partition, by when each is looked at next
 -- ARGV: 1 the call's deadline (ms)  2 tenant:name  3 the making of the schedule  4 the claim that ends with this, as
---       schedule-put.lua has it; empty: these are runs that somebody asked for
+--       schedule-put.lua has it; empty: these are runs that were asked for
 --       5 the version that was read  6 its next tick (ms); empty: none  7 when it is looked at next (ms); empty: not
 --       8 the handoff of this tick; empty to keep the one before  9 the newest tick's run, JSON; empty to keep it
 --       10 the member of what is remembered that the first new one replaces; empty for none
 --       11 the new ones, a line each  12 the runs, JSON, a line each, the oldest first
---       13 what ends with this of the runs that somebody asked for (schedule-run.lua); empty for none
+--       13 what ends with this of the runs that were asked for (schedule-run.lua); empty for none
 --       14 1: only if that hasn't ended yet; else empty
 -- Replies: {'noted'}    a run that was noted before isn't noted again
 --          {'stale'}    another replica noted it before, or the schedule is gone; nothing changed

@@ -1,8 +1,8 @@
 #!lua
--- Remembers that somebody asked for a run, until it is noted (schedule-note.lua); and which handoff an Idempotency-Key
+-- Remembers that a run was asked for, until it is noted (schedule-note.lua); and which handoff an Idempotency-Key
 -- stands for. The id names its partition, so the key finds it too where a later run goes to another one.
 -- KEYS: 1 prefix:{tag}:schedule:tenant:name   the schedule   2 prefix:{tag}:schedule:tenant:name:begun   the runs that
---         somebody asked for and that aren't noted: the id, a space and when (ms), by that
+--         were asked for and that aren't noted: the id, a space and when (ms), by that
 --       3 prefix:{tag}:q:token   the run that the key stands for, likewise; left out without a key
 -- ARGV: 1 the call's deadline (ms)  2 the making of the schedule  3 the run
 --       4 the run that this one replaces, which never was passed and can't be any more; empty for none

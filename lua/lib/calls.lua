@@ -7,7 +7,7 @@
 --                               change; c when the handoff was passed, - for a push config; t when this was (ms); n how
 --                               often it was tried, the last status, error and time, - for none; r the result or the
 --                               error, JSON; R 1 if that is too long; x the id of the work's first attempt
--- Each has at most so many bytes of a result or an error, and is kept for 40 days if nobody delivers it.
+-- Each has at most so many bytes of a result or an error, and is kept for 40 days if no replica delivers it.
 local CALL_BYTES = 262144
 local CALL_KEPT = 3456000000
 -- While the slot moves, these keys may be on the other node (isHere in lib/inbox.lua), and none can be made here.
@@ -30,7 +30,7 @@ local function keepCall(of, member, id, time, fields, result)
   redis.call('ZADD', due, time, id)
   redis.call('ZADD', calls, 'LT', time, tenant)
   --@if oneredis
-  -- Where one Redis has all partitions, whoever delivers hears of it at once. In a Cluster it looks every 2 s.
+  -- Where one Redis has all partitions, the deliverer hears of it at once. In a Cluster it looks every 2 s.
   redis.pcall('SPUBLISH', string.match(of, '^[^{]*') .. 'calls', string.match(of, '{(.-)}') .. ' ' .. tenant)
   --@end
 end

@@ -259,7 +259,7 @@ export class A2aCalls {
 
   async #cancel (call: A2aCall): Promise<Buffer> {
     const id = needed(call.params, 'id')
-    // Whoever reissues the attempt meanwhile makes another one, which is cancelled then.
+    // A reissue of the attempt meanwhile makes another one, which is cancelled then.
     let cancelled: string | undefined
     for (let seen; (seen = await this.#untilAttempted(call, id)).id !== cancelled;) {
       if (isTerminal(taskStanding(id, seen).state)) throw new A2aError('TaskNotCancelable')

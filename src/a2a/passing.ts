@@ -87,7 +87,7 @@ function isObjectPart ({ kind, data }: MessagePart): boolean {
   return kind === 'data' && data[0] === openBrace
 }
 
-/** Which parts it has, so that they can be told from what was passed: word P of lua/lib/record.lua. */
+/** Which parts it has, so that they can be distinguished from what was passed: word P of lua/lib/record.lua. */
 function lettersOf (message: SentMessage): string {
   const others = othersOf(message)
   const hasText = message.parts.some(({ kind }) => kind === 'text')

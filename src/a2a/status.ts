@@ -115,7 +115,7 @@ function statusWith ({ state, since }: Standing, message: string): string {
 export function taskStatusText (task: string, context: string, seen: TaskSeen): string {
   const standing = taskStanding(task, seen)
   const parts = partsOfStatus(seen, standing.state)
-  // Its id is the same whoever asks, so that clients know it again.
+  // Its id is the same for each caller, so that clients know it again.
   const { ask } = seen.record.extra
   const id = standing.state === 'INPUT_REQUIRED' && ask !== undefined ? ask.id : `${task}-${seen.number}`
   return statusWith(standing, parts.length === 0 ? '' : agentMessage(id, 'AGENT', { task, context }, parts))

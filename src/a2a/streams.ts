@@ -35,7 +35,7 @@ export async function * taskUpdates (
       if (isTerminal(change.state)) return
     }
     const untilComment = () => lastSent + keepAlive - performance.now()
-    // A comment needs no look: whoever changes the task wakes its streams.
+    // A comment needs no look: each change of the task wakes its streams.
     const isQuiet = async () => seen !== undefined && !await stream.sleep(untilComment())
     while (untilComment() <= 0 || await isQuiet()) {
       if (stream.isOver) return

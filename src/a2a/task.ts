@@ -16,7 +16,7 @@ export function contextOfTask ({ record }: TaskSeen): string {
   return record.extra.labels!.find(label => label.startsWith(contextStart))!.slice(contextStart.length)
 }
 
-/** A task, and where the files of its result can be fetched for now, for whoever reads it. */
+/** A task, and where the files of its result can be fetched for now, for its reader. */
 export type TaskWithUrls = TaskSeen & { fileUrls?: ReadonlyArray<string | null> }
 
 /** What of a task is shown. `history`: how many of its last messages; undefined for all. */

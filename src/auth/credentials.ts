@@ -13,7 +13,7 @@ export class Credentials {
   readonly #tokens: TokenRing | null
   readonly #signIns: SignInIssuers | null
 
-  /** @param tokens null where the service takes none @param signIns null where nobody signs in by an issuer */
+  /** @param tokens null where the service takes none @param signIns null where no issuer signs people in */
   constructor (keys: KeyRing, tokens: TokenRing | null, signIns: SignInIssuers | null) {
     this.#keys = keys
     this.#tokens = tokens

@@ -18,7 +18,7 @@ export interface SignedIn { issuer: string, subject: string, name: string, rulin
 /** The issuer said no. Its words may be anything. */
 export class SignInRefused extends Error {}
 
-/** Nobody was signed in: what came back isn't what the issuer was asked for. The message is for the log. */
+/** The sign-in failed: what came back isn't what the issuer was asked for. The message is for the log. */
 export class SignInFailed extends Error {}
 
 /** For how long what an issuer says of itself is kept, in milliseconds. */

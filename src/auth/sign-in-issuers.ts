@@ -31,7 +31,7 @@ export class SignInIssuers {
     this.#ring = ring
   }
 
-  /** @returns undefined if nobody signs in by it, or no longer */
+  /** @returns undefined if it signs no people in, or no longer */
   issuerOf (issuer: unknown): SignInIssuer | undefined {
     return this.issuers.find(one => one.issuer.issuer === issuer)
   }

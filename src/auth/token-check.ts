@@ -13,7 +13,7 @@ const maxLength = 8192
 const signaturesPerSecond = 500
 /** How far the clocks of an issuer and this replica may differ, in milliseconds. */
 const leeway = 30_000
-/** The latest end that is told apart: that of the year 9999. */
+/** The latest end that is distinguished: that of the year 9999. */
 const farthest = 253_402_300_799_999
 
 /** Why a token is refused, in the order in which that is found. */

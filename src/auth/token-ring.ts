@@ -57,7 +57,7 @@ interface KnownSubject {
   faultNow (place: TokenPlace, now: number): TokenFault | Unavailable | undefined
 }
 
-/** An open request, to be told when its token ends. */
+/** An open request, to be notified when its token ends. */
 interface OpenUse { place: TokenPlace, listener: GrantListener, refusal: (() => Error) | undefined }
 
 interface TokenRingOptions {

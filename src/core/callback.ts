@@ -7,7 +7,7 @@ import type { Reader } from './words.ts'
 /** What a webhook's URL is written with. */
 export const urlPattern = '^[!-~]{1,2048}$'
 
-/** Those that callbacks can tell, each by its letter in field x (lua/lib/events.lua). */
+/** Those that callbacks can send, each by its letter in field x (lua/lib/events.lua). */
 export const callbackLetters: Readonly<Record<string, string>> = {
   'handoff.caught': 'c',
   'handoff.done': 'd',
@@ -33,7 +33,7 @@ export const givenCallback = Type.Optional(nullable<GivenCallback>('object', {
     url: Type.String({ pattern: urlPattern, description: 'Like a webhook’s.' }),
     types: nullable<string[]>('array', {
       items: { type: 'string', enum: [...callbackTypes] },
-      description: 'What is told; without it how the handoff ended, and what its catcher asks.'
+      description: 'What is sent; without it how the handoff ended, and what its catcher asks.'
     }),
     token: nullable<string>('string', {
       pattern: '^[!-~]{1,1024}$', description: 'Sent as a bearer token. No answer shows it.'
@@ -42,7 +42,7 @@ export const givenCallback = Type.Optional(nullable<GivenCallback>('object', {
   },
   required: ['url'],
   additionalProperties: false,
-  description: 'The address that is told what becomes of the handoff.',
+  description: 'The address that is notified of what becomes of the handoff.',
   examples: [{ url: 'https://example.com/done', result: true }]
 }))
 
@@ -59,4 +59,4 @@ export const callbackOnStatus = Type.Optional(Type.Object({
 export const callbackOnApproval = Type.Optional(Type.Object({
   url: Type.String({ description: 'Without its query.', examples: ['https://example.com/done'] }),
   result: Type.Boolean({ description: 'Whether the result is sent there.' }),
-}, { description: 'The address that is told what becomes of it.' }))
+}, { description: 'The address that is notified of what becomes of it.' }))

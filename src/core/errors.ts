@@ -307,7 +307,7 @@ export class PayloadLocked extends Problem {
 }
 
 /**
- * The key that a sealed text names doesn't open it, or a digest is of another content: somebody changed it, or copied
+ * The key that a sealed text names doesn't open it, or a digest is of another content: it was changed, or copied
  * it here.
  */
 export class PayloadBroken extends Error {

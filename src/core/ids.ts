@@ -159,7 +159,7 @@ export function tagOfDigest (text: string): string {
 
 /**
  * The token of an operation, by which Redis knows it again: a digest if it has an Idempotency-Key, else 120 random
- * bits. These are 20 characters, so that the two can be told apart.
+ * bits. These are 20 characters, so that the two can be distinguished.
  */
 export function operationToken (
   operation: string, idempotencyKey: string | undefined, body: Buffer | undefined

@@ -362,7 +362,7 @@ const rows = {
   },
   callback: {
     schema: () => givenCallback,
-    docs: ['object', '[the address that is told](callbacks.md) what becomes of it'],
+    docs: ['object', '[the address that is notified](callbacks.md) of what becomes of it'],
     kept: 'made',
     letter: 'C',
     unit: callbackWord,

@@ -74,7 +74,7 @@ export class PayloadKeys {
   readonly #byName: ReadonlyMap<string, PayloadKey>
   /** By key, tenant and hour. */
   readonly #subkeys = new Map<string, Buffer>()
-  /** Told of texts that can't be opened, by the name of the key that isn't here, or by the kid of the one that is. */
+  /** It hears of texts that don't open, by the name of the key that isn't here, or by the kid of the one that is. */
   readonly #trouble: Array<Record<'locked' | 'broken', (key: string) => void>> = []
 
   /** @param keys the first seals, all open */
@@ -94,8 +94,8 @@ export class PayloadKeys {
     return this.#byName.has(name)
   }
 
-  /** From now on it is told of each text that can't be opened. */
-  tell (trouble: Record<'locked' | 'broken', (key: string) => void>): void {
+  /** From now on it hears of each text that can't be opened. */
+  notify (trouble: Record<'locked' | 'broken', (key: string) => void>): void {
     this.#trouble.push(trouble)
   }
 

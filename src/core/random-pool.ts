@@ -13,7 +13,7 @@ export class RandomPool {
     this.#used = this.bytes.length
   }
 
-  /** The offset in `bytes` of the next piece, which nobody has used. */
+  /** The offset in `bytes` of the next piece, which was never used. */
   take (): number {
     if (this.#used === this.bytes.length) {
       randomFillSync(this.bytes)

@@ -54,7 +54,7 @@ export class LineWriter {
   /** @param line ends with a line feed */
   write (line: string): void {
     const bytes = Buffer.byteLength(line)
-    if (this.#bytes + bytes > maxWaiting) return this.#lose(1, 'nobody reads')
+    if (this.#bytes + bytes > maxWaiting) return this.#lose(1, 'no program reads')
     this.#waiting.push(line)
     this.#bytes += bytes
     this.#writing ??= this.#writeAll()

@@ -36,7 +36,7 @@ export function compile (schema: object): Validate {
   return validate
 }
 
-/** How many errors are told: more than a list of words may have, and less than one of objects. */
+/** How many errors are answered: more than a list of words may have, and less than one of objects. */
 const mostTold = 128
 
 /** Errors of Ajv in words for an agent. @param context the part of the request, if it isn't clear */

@@ -25,7 +25,7 @@ export class BucketStore implements ObjectStore {
   readonly #retryAfter: number
   #trial: Promise<Trial> | undefined
 
-  /** @param note is told why it can't have files, or null, by each trial @param pause between trials (ms) */
+  /** @param note gets why it can't have files, or null, by each trial @param pause between trials (ms) */
   constructor (place: BucketPlace, note: (fault: string | null) => void = () => {}, pause = triedAgain) {
     this.#place = place
     this.#note = note

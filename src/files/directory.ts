@@ -12,7 +12,7 @@ import { UrlSigner } from './url-signer.ts'
 export interface Spare { share: number, bytes: number }
 const standardSpare: Spare = { share: 0.1, bytes: 2 ** 30 }
 
-/** How old a temporary file is that nobody writes any more (ms). */
+/** How old a temporary file is that no upload writes any more (ms). */
 const abandoned = 86_400_000
 
 /** How often it is asked whether what is being sent still has its record (ms), and after how many bytes for room. */
@@ -136,7 +136,7 @@ export class DirectoryStore implements ObjectStore {
   /**
    * Takes an object's bytes: into a temporary file, which gets its name once all of them are there, right, and on the
    * disk. Doing it twice, or at once, is doing it once.
-   * @param stands whether its record is still there: without it nobody has a share for these bytes
+   * @param stands whether its record is still there: without it no tenant has a share for these bytes
    * @throws {Problem} they have another length or digest, the disk is full, or its record has gone
    * @throws {Unavailable}
    */
@@ -152,7 +152,7 @@ export class DirectoryStore implements ObjectStore {
     this.#expected += one.left
     // Not when bytes come: who sends none for a while would be expected for as long.
     const looking = setInterval(() => {
-      // While nobody can say, it goes on.
+      // While Redis can't say, it goes on.
       stands().then(stands => { if (!stands) this.#end(one) }, () => {})
     }, every).unref()
     try {
@@ -274,7 +274,7 @@ export class DirectoryStore implements ObjectStore {
 /** Nothing was begun there, or it isn't mounted. */
 export class UnavailableStore extends Unavailable {}
 
-/** @throws {Unavailable} somebody changed it: with another secret no URL would be worth anything */
+/** @throws {Unavailable} it was changed: with another secret no URL would be worth anything */
 function identityIn (text: string): DirectoryIdentity {
   const { id, secret } = membersIn(text)
   if (typeof id === 'string' && /^[0-9a-f-]{36}$/.test(id) && typeof secret === 'string' && /^[\w-]{43}$/.test(secret)) {

@@ -20,7 +20,7 @@ export class StoreFaults {
     else this.#log.warn({ reason }, `${of === 'store' ? 'files' : 'uploads of files'} are answered 503 here`)
   }
 
-  /** An answer has to do without a file, for a reason that nobody foresaw. */
+  /** An answer has to do without a file, for a reason that was not foreseen. */
   unforeseen (error: unknown): void {
     this.#log.warn({ err: error }, 'an answer went without the URL of a file')
   }

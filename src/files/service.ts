@@ -140,7 +140,7 @@ export class FileService {
 
   /**
    * Keeps files that were found for a handoff that is about to be passed or done, in the order of lua/lib/files.lua.
-   * If it is refused then, the sweep finds that after ten minutes. Nobody need release them: when the handoff's key is
+   * If it is refused then, the sweep finds that after ten minutes. They need no release: when the handoff's key is
    * gone, whatever became of it, its partition says so when it is asked, every half an hour.
    * @param handoff its id, in the partition where it will be @returns whether all of them are still there
    */
@@ -158,7 +158,7 @@ export class FileService {
   }
 
   /**
-   * Where files of a handoff can be fetched for now, in the order of their ids: for an answer to whoever may have them.
+   * Where files of a handoff can be fetched for now, in the order of their ids: for an answer to who may have them.
    * null for what has gone, and for what can't be had just now. It never throws: what was caught had better come
    * without URLs than not at all, and GET /api/files/:id has them later, or says why it hasn't.
    */
@@ -214,7 +214,7 @@ export class FileService {
     return mark
   }
 
-  /** For an upload: what is nobody's becomes this store's. */
+  /** For an upload: what belongs to no store becomes this one's. */
   async #takenMark (tenant: string): Promise<string> {
     const known = await this.markOf(tenant)
     if (known !== null) return known
@@ -245,7 +245,7 @@ export class FileService {
     }
   }
 
-  /** Whether that making of a file still has its record: what has none is nobody's. */
+  /** Whether that making of a file still has its record: what has none belongs to no tenant. */
   async stands ({ tenant, id, madeAt }: FileMaking): Promise<boolean> {
     const found = await this.#records.get(tenant, id)
     return found !== null && found.file.madeAt === madeAt

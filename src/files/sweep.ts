@@ -96,7 +96,7 @@ export class FileSweep {
       // waits until a store has its partition again.
       if (await files.markOf(tenant) === null) return false
       if (file === null) return await records.drop({ tenant, id, bytes, madeAt: null }) === 'dropped'
-      // It may be there although nobody said so. Then it stays for as long as one that nothing has.
+      // It may be there although no record says so. Then it stays for as long as one that nothing has.
       if (file.wholeAt === null) return await files.isWhole(file) || await this.#drop(file, 'unfinished')
       const asked = await files.askPartitions(file, now)
       return await this.#drop(file, 'unheld') || asked > 0

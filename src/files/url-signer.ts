@@ -3,8 +3,8 @@ import { createHmac, timingSafeEqual } from 'node:crypto'
 type SignedQuery = Record<string, string>
 
 /**
- * Signs the URLs of a directory's objects. Whoever has a URL may do what it says until it ends, without a key; nobody
- * can change it. The secret lies in the directory.
+ * Signs the URLs of a directory's objects. Who has a URL may do what it says until it ends, without a key, and
+ * can change nothing of it. The secret lies in the directory.
  */
 export class UrlSigner {
   readonly #secret: Buffer

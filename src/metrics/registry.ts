@@ -72,7 +72,7 @@ export function makeRegistry (sources: Sources): { registry: Registry, close: ()
   () => [[{ version: sources.version, node: process.version }, 1]])
   families.counter({
     name: 'handoff_log_lines_lost_total',
-    help: 'Lines of the log that could not be written: the disk is full, or nobody reads.'
+    help: 'Lines of the log that could not be written: the disk is full, or no program reads.'
   },
   () => [[{}, sources.lostLines?.() ?? 0]])
   return { registry, close: processFamilies(families) }
@@ -298,7 +298,7 @@ function payloadFamilies (families: Families, { payloadKeyNotes: { counts } }: P
   }, samples(counts.locked))
   families.counter({
     name: 'handoff_payloads_broken_total',
-    help: 'Texts that their payload key did not decrypt: somebody changed or copied them in Redis.',
+    help: 'Texts that their payload key did not decrypt: they were changed or copied in Redis.',
     labels: ['kid'],
   }, samples(counts.broken))
 }

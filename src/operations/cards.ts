@@ -37,7 +37,7 @@ export function cardIn ({ handoffs, limits }: Pick<Services, 'handoffs' | 'limit
   }
 }
 
-/** What is wrong is told as what is wrong with a body. @param at pointer to it @throws {Problem} */
+/** What is wrong is answered as what is wrong with a body. @param at pointer to it @throws {Problem} */
 function check (isValid: Validate, value: unknown, at: string): void {
   if (isValid(value)) return
   const faults = readFaults(isValid.errors!, 'body')

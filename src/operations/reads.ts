@@ -16,7 +16,7 @@ import type { RunsQuery } from '../core/schemas/runs.ts'
 
 const until = Type.Optional(nullable<string>('string', {
   enum: ['caught', 'done', null],
-  description: 'What to wait for: that somebody caught it, or (by default) that it has ended.'
+  description: 'What to wait for: that an agent caught it, or (by default) that it has ended.'
 }))
 
 export function status ({ handoffs }: Services) {

@@ -55,7 +55,7 @@ export function expand (
       if (blocks.pop() === undefined) fail('there is no --@if for this --@end')
     } else if (directive === 'include') {
       for (const name of names) if (!existsSync(new URL(`lib/${name}.lua`, luaDirectory))) fail(`no lib/${name}.lua`)
-      // As far in as the directive, so withoutUnused can tell where a function ends that has others in it.
+      // As far in as the directive, so withoutUnused finds where a function ends that has others in it.
       if (isOn) made += names.map(name => include(name).replace(/^(?=.)/gm, indent)).join('')
     } else if (directive === 'constant') {
       for (const name of names) if (isOn && purpose.constants[name] === undefined) fail(`${name} is no constant`)

@@ -48,7 +48,7 @@ interface CallbacksOptions {
 
 /** The callbacks of handoffs in Redis. Scripts of transitions note them (lua/lib/events.lua). */
 export class Callbacks {
-  /** Whether each is announced. Otherwise whoever delivers looks for them. */
+  /** Whether each is announced. Otherwise the deliverer looks for them. */
   readonly areAnnounced: boolean
   readonly #lanes: Lanes
   readonly #scripts: Scripts

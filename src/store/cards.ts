@@ -41,7 +41,7 @@ export class Cards {
   }
 
   /**
-   * The same for whoever isn't known yet: not older than a second, and few ask Redis. While strangers ask for many, a
+   * The same for an unknown caller: not older than a second, and few ask Redis. While strangers ask for many, a
    * card that was found lately is given as it was.
    * @returns undefined if too many cards were looked up in this second
    */

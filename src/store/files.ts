@@ -229,7 +229,7 @@ export class FileRecords {
     return this.mark(this.#options.tags[0]!)
   }
 
-  /** The tenant's partition's, and before that the data set's, which become the store's if they are nobody's. */
+  /** The tenant's partition's, and before that the data set's, which become the store's if they are no other's. */
   async takeMark (tenant: string, id: string, mark: () => string): Promise<StoreMark> {
     let taken: StoreMark | null = null
     for (const tag of [this.#options.tags[0]!, homeTag(tenant)]) {

@@ -19,7 +19,7 @@ const maxCounted = 100
 /** The keys of a replica; the first one seals. One without keys is there only beside others that have some. */
 export interface KeyNote { replica: string, keys: Array<{ name: string, kid: string }> }
 
-/** How many texts were locked, and how many their key didn't open; by its kid, or its name where nobody knows that. */
+/** How many texts were locked, and how many their key didn't open; by its kid, or its name where the kid is unknown. */
 type LockedCounts = Record<'locked' | 'broken', Map<string, number>>
 
 interface PayloadKeyLog {
@@ -64,14 +64,15 @@ export class PayloadKeyNotes {
     this.#keys = keys
     this.#log = log
     this.#kids = new Map(keys.known.map(({ name, kid }) => [name, kid]))
-    // So that the first one is an increase for Prometheus too.
-    this.counts = { locked: new Map(), broken: new Map(keys.known.map(({ kid }) => [kid, 0])) }
+    // So that there are metrics from the start, and the first text that a key doesn't open is an increase.
+    const none = () => new Map(keys.known.map(({ kid }) => [kid, 0]))
+    this.counts = { locked: none(), broken: none() }
     this.#round = new Round({
       interval: noteTimes.round,
       run: () => this.note(),
       onFault: error => log.error({ err: error }, 'noting the payload keys failed'),
     })
-    keys.tell({
+    keys.notify({
       locked: name => { this.kidOf(name).then(kid => this.#count('locked', kid)) },
       broken: kid => this.#count('broken', kid)
     })

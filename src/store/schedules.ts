@@ -57,12 +57,12 @@ interface NewSchedule {
   dueAt: number | null
 }
 
-/** A run that somebody asked for: its handoff's id, and when (ms). */
+/** A run that was asked for: its handoff's id, and when (ms). */
 export interface BegunRun { id: string, at: number }
 
-/** What became of a tick, or of runs that somebody asked for. */
+/** What became of a tick, or of runs that were asked for. */
 export interface TickNote {
-  /** What ends with it; null for runs that somebody asked for. */
+  /** What ends with it; null for runs that were asked for. */
   claim: BegunTick | null
   next: number | null
   dueAt: number | null
@@ -74,13 +74,13 @@ export interface TickNote {
   replaces: string | null
   /** JSON text, the oldest first. One that was noted before isn't noted again. */
   runs: readonly string[]
-  /** What ends with it of the runs that somebody asked for. */
+  /** What ends with it of the runs that were asked for. */
   ends?: BegunRun
   /** Only if that hasn't ended yet. */
   isOnce?: boolean
 }
 
-/** A note of runs that somebody asked for: nothing else changes. */
+/** A note of runs that were asked for: nothing else changes. */
 export const noteOfRuns = {
   claim: null, next: null, dueAt: null, work: null, last: null, ranges: [], replaces: null
 } as const
@@ -247,7 +247,7 @@ export class ScheduleStore {
   }
 
   /**
-   * Remembers that somebody asked for a run.
+   * Remembers that a run was asked for.
    * @param token of its Idempotency-Key; null without one
    * @param replaces what the key stood for, if that never will be passed; null for nothing
    * @returns the run that the key stands for; null if there is no such schedule any more

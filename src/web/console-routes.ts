@@ -41,7 +41,7 @@ export interface ConsoleServices {
   about: ConsoleSettings
 }
 
-/** What the pages tell of the service's settings. */
+/** What the pages show of the service's settings. */
 interface ConsoleSettings {
   /** The names of labels that make runs. */
   runLabels: readonly string[]

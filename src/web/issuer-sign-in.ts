@@ -52,7 +52,7 @@ export async function issuerPages (app: FastifyInstance, people: People): Promis
   })
 
   app.get<{ Querystring: Record<string, unknown> }>('/callback', { schema }, async (request, reply) => {
-    // The address has what the issuer sent: no other page is told it.
+    // The address has what the issuer sent: no other page gets it.
     reply.header('referrer-policy', 'no-referrer')
     const way = ways.find(request)
     const issuer = signIns.issuerOf(way?.issuer)

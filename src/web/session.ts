@@ -21,7 +21,7 @@ const sessionCookie = 'handoff_session'
 export interface SignInOptions {
   credentials: Credentials
   keys: KeyRing
-  /** Null where nobody signs in by an issuer. */
+  /** Null where no issuer signs people in. */
   signIns: SignInIssuers | null
   /** Whether people sign in with keys. */
   takesKeys: boolean
@@ -81,7 +81,7 @@ export class SignIn {
     const secret = this.secretOf(request)
     const mark = secret === undefined ? null : await sessions.find(secret)
     if (secret !== undefined) await sessions.end(secret)
-    // Last, so that who is told to sign out again still can.
+    // Last, so that a person who has to sign out again still can.
     reply.clearCookie(this.cookie(sessionCookie), { ...this.cookieOptions(), sameSite: 'strict' })
     return mark === null ? undefined : signIns?.issuerOfMark(mark)
   }

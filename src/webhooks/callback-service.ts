@@ -10,7 +10,7 @@ import { secretName } from './callbacks.ts'
 import type { WebhookSecrets } from './sender.ts'
 import type { Targets } from './targets.ts'
 
-/** Told unless others are named: how a handoff ended, and what its catcher asks. */
+/** Sent unless others are named: how a handoff ended, and what its catcher asks. */
 const toldByDefault = callbackTypes.filter(type => type !== 'handoff.caught' && type !== 'handoff.reissued')
 
 interface CallbackParts { callbacks: Callbacks, secrets: WebhookSecrets, targets: Targets }
@@ -24,8 +24,8 @@ export class CallbackService {
     this.#parts = parts
   }
 
-  /** Whoever calls has checked its members, but not the elements of its list. @param text JSON @throws {Problem} */
-  accept (text: Buffer): { told: string, target: string } {
+  /** The caller has checked its members, but not the elements of its list. @param text JSON @throws {Problem} */
+  accept (text: Buffer): { types: string, target: string } {
     if (this.#parts === null) {
       throw invalid({
         pointer: '/callback', message: 'can’t be delivered by this service; its operator can set WEBHOOK_SECRET'
@@ -37,7 +37,7 @@ export class CallbackService {
       ? []
       : [{ pointer: `/callback/types/${at}`, message: `must be one of ${callbackTypes.join(', ')}` }])
     if (wanted.length === 0) {
-      faults.push({ pointer: '/callback/types', message: 'must name a type; left out, how it ended is told' })
+      faults.push({ pointer: '/callback/types', message: 'must name a type; left out, how it ended is sent' })
     }
     const wrongUrl = this.#parts.targets.faultOf(url) ?? this.#parts.targets.literalFault(url)
     if (wrongUrl !== null) faults.unshift({ pointer: '/callback/url', message: wrongUrl })
@@ -45,11 +45,11 @@ export class CallbackService {
     const letters = [...new Set(wanted as string[])].map(type => callbackLetters[type]!).join('')
     const address = new URL(url).href
     return {
-      told: `${letters}${result === true ? '1' : ''}`, target: token == null ? address : `${address} ${plainSecret(token)}`
+      types: `${letters}${result === true ? '1' : ''}`, target: token == null ? address : `${address} ${plainSecret(token)}`
     }
   }
 
-  /** The secret that signs what the agent's handoffs tell. */
+  /** The secret that signs what the agent's handoffs send. */
   async secret (tenant: string, agent: string): Promise<object> {
     const { callbacks, secrets } = this.#on
     const { generation, oldUntil } = await callbacks.secret(tenant, agent)

@@ -24,7 +24,7 @@ export interface PushMessage {
   noteSent (): Promise<void>
 }
 
-/** Makes the messages of what isn't an event: what A2A tasks tell their push configs (a2a/push-messages.ts). */
+/** Makes the messages of what isn't an event: what A2A tasks send to their push configs (a2a/push-messages.ts). */
 export interface PushSource { of (tag: string, tenant: string, callback: Callback): Promise<PushMessage[]> }
 
 interface CallbackOptions {
@@ -37,7 +37,7 @@ interface CallbackOptions {
   onFault (error: unknown): void
 }
 
-/** Delivers what handoffs tell their passers' addresses: those of all tenants. The deliverer says when. */
+/** Delivers what handoffs send to their passers' addresses: those of all tenants. The deliverer says when. */
 export class CallbackDeliverer {
   /** Attempts by how they went; `gone`: those of the failed ones that got a 410. */
   readonly counts = { delivered: 0, retried: 0, failed: 0, gone: 0 }
@@ -263,7 +263,7 @@ class TenantCallbacks {
 const cannotBeMade: Answer = { status: null, error: 'failed', retryAfter: null, over: Promise.resolve() }
 /** Its texts can't be opened here. The next attempt may be made by a replica that has the key. */
 const keyIsAway: Answer = { ...cannotBeMade, error: 'payload_locked' }
-/** How it counts where a later change was sent, or nobody wants it any more: it is over. */
+/** How it counts where a later change was sent, or its receiver is gone: it is over. */
 const nothingToSend: Answer = { status: 204, error: null, retryAfter: null, over: Promise.resolve() }
 
 /** An event's text (lua/lib/events.lua): type, status, id, passed_by; an A2A task's is in the same order. */

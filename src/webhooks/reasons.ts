@@ -13,7 +13,7 @@ const inWords: Readonly<Record<string, string>> = {
   EHOSTUNREACH: 'No way leads from the service to this address.',
   ENETUNREACH: 'No way leads from the service to this address.',
   CERT_HAS_EXPIRED: 'The receiver’s certificate has expired.',
-  DEPTH_ZERO_SELF_SIGNED_CERT: 'The receiver’s certificate is signed by itself, so nobody vouches for it.',
+  DEPTH_ZERO_SELF_SIGNED_CERT: 'The receiver’s certificate is signed by itself, so no authority vouches for it.',
   SELF_SIGNED_CERT_IN_CHAIN: 'The receiver’s certificate is signed by an authority that the service doesn’t know.',
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'The receiver sends its certificate without those between it and an authority.',
   UNABLE_TO_GET_ISSUER_CERT_LOCALLY: 'The receiver’s certificate is of an authority that the service doesn’t know.',

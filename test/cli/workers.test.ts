@@ -19,7 +19,7 @@ t.test('why a handoff waits, in words', async t => {
   const first = await pass()
   const id = await pass({ to: 'box', require_human: true, delay: 60, after: [first] })
   await call('operator', 'PUT', '/api/inboxes/box', { paused: true })
-  const words = /a person’s decision; the end of its delay, 20\S+Z; 1 that it comes after; its inbox, which is paused; somebody who works on its inbox: nobody does/
+  const words = /a person’s decision; the end of its delay, 20\S+Z; 1 that it comes after; its inbox, which is paused; an agent that works on its inbox: none does/
   t.match((await run('status', id)).stdout, new RegExp(`\nwaits for: ${words.source}\n`))
   t.match((await inspect(id)).stdout, new RegExp(`^waits for +${words.source}$`, 'm'))
   t.match(parsed(await inspect(id, '--json')), { waits_for: [{ reason: 'approval' }, { reason: 'delay' }, { reason: 'after', blocked_by: 1 }, { reason: 'paused' }, { reason: 'no_listener' }] })

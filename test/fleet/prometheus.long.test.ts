@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -9,6 +10,7 @@ import { freePort } from '../faults/fleet/ports.ts'
 import { loopback } from '../faults/fleet/process.ts'
 import { startServiceReplica } from '../faults/fleet/service.ts'
 import { secrets, testApp, testKeys } from '../helpers/app.ts'
+import { handoff } from '../helpers/command.ts'
 import { signingKey, testIssuer } from '../helpers/issuer.ts'
 import { ownRedis } from '../helpers/own-redis.ts'
 import { missingForPrometheus, startPrometheus } from '../helpers/prometheus.ts'
@@ -100,7 +102,10 @@ t.test('Prometheus alerts on a real service behind HAProxy', { skip: skip || noB
   await redis.admin.config('SET', 'port', String(redisPort))
   const issuer = await testIssuer(t, [(await signingKey('ES256')).jwk])
   const ISSUERS = JSON.stringify([{ issuer: issuer.url, rules: [{ anyone: true, tenant: 'default', agent: 'a', scopes: ['pass'] }] }])
-  const env = { ...testKeys, REDIS_URL: `redis://127.0.0.1:${redisPort}`, EVENTS_RETENTION: '60', WEBHOOK_SECRET: webhookSecret, ISSUERS }
+  const REDIS_URL = `redis://127.0.0.1:${redisPort}`
+  t.match(await handoff(['limits', 'set', '--tenant', 'default', '--max-live', '1000000'], { env: { REDIS_URL } }), { code: 0 })
+  const PAYLOAD_KEYS = `new:${randomBytes(32).toString('base64')}`
+  const env = { ...testKeys, REDIS_URL, PAYLOAD_KEYS, EVENTS_RETENTION: '60', WEBHOOK_SECRET: webhookSecret, ISSUERS }
   const service = await startServiceReplica(t, { env })
   const at = new URL(service.url).host
   const haproxy = await startHaproxy(t, [at, at, at])

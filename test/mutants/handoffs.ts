@@ -184,7 +184,7 @@ export const handoffs: readonly Mutated[] = [
     tests: ['http/locked'],
     changes: [
       ['this.#beside.delete(tag) || hasLease', 'hasLease'],
-      ['if (isLocked && hasLease) this.#tell(tag)', ''],
+      ['if (isLocked && hasLease) this.#announce(tag)', ''],
     ],
   },
   {

@@ -67,7 +67,7 @@ t.test('a reader sees all of a handoff, once, and the log says so', async t => {
   const { agent, operator, reader } = tenants.read
   const id = await pass(agent, { to: 'writer', task: `${hostile}\nLine two`, output: { rows: [1, 2], note: 'a\nb' }, context: { because: 'of it' }, constraints: 'Be short.' })
   const waits = (await (await personWith(service, operator))(`/console/handoffs/${id}`)).body
-  t.match(textOf(waits), /Waits for somebody who works on its inbox: nobody does/)
+  t.match(textOf(waits), /Waits for an agent that works on its inbox: none does/)
   t.notMatch(waits, /of it|Be short/, 'an operator without read sees no payload')
   const ask = await personWith(service, reader)
   const page = (await ask(`/console/handoffs/${id}`)).body

@@ -7,7 +7,7 @@ import type { Finding } from './server.ts'
 
 type OneKey = KeyNote['keys'][number]
 
-/** By name; the kid is the name where nobody knows that. */
+/** By name; the kid is the name where no replica knows that. */
 type Kids = (name: string) => string
 
 /**
@@ -62,7 +62,7 @@ function writers (notes: readonly KeyNote[]): Finding[] {
   }]
 }
 
-/** Keys that somebody writes with, and others lack. */
+/** Keys that one replica writes with, and others lack. */
 function lacking (notes: readonly KeyNote[], own: readonly OneKey[], kids: Kids): Finding[] {
   const written = new Set(notes.flatMap(({ keys }) => keys.slice(0, 1).map(({ name }) => name)))
   const missingIn = (keys: readonly OneKey[]) => [...written].filter(name => !keys.some(key => key.name === name))

@@ -12,7 +12,7 @@ interface Download {
   sha256?: string | undefined
   /** How many bytes it may have where that isn't known. */
   most?: number | undefined
-  /** Is it a link, of which nobody knows what it leads to now? Redirects to https are followed then. */
+  /** Is it a link, which may lead elsewhere now? Redirects to https are followed then. */
   isLink?: boolean
 }
 

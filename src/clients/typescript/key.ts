@@ -44,7 +44,7 @@ export function authorizationOf ({ key, keyFile }: KeyOptions): Authorization {
 }
 
 /**
- * @param get told whether the key that it gave last was refused
+ * @param get gets whether the key that it gave last was refused
  * @param wasThere whether it gave one before: then what goes wrong now may pass
  */
 function renewable (

@@ -110,7 +110,7 @@ export class Operations {
 
   /**
    * Reports that the work goes on, how far it is, and with `extendBy` (seconds) how much longer it needs. The service
-   * keeps the checkpoint for whoever goes on with the work.
+   * keeps the checkpoint for the agent that goes on with the work.
    */
   async heartbeat (
     id: string, {

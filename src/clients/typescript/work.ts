@@ -20,7 +20,7 @@ export interface WorkContext {
    */
   heartbeat: (options?: HeartbeatOptions) => Promise<Heartbeat>
   /**
-   * Keeps how far the work has got, in a heartbeat. Whoever catches the handoff again finds it as `handoff.checkpoint`.
+   * Keeps how far the work has got, in a heartbeat. The next catcher finds it as `handoff.checkpoint`.
    */
   checkpoint: (value: JsonObject) => Promise<Heartbeat>
   /**

@@ -87,7 +87,7 @@ const dataOf: Record<typeof happenings[number], [statuses: readonly Status[], me
     approval_url: Type.String({
       description: 'The page where a person decides.', examples: [`https://handoff.example/approvals/${exampleId}`]
     }),
-    expires_at: until('When the handoff expires if nobody has caught it by then.'),
+    expires_at: until('When the handoff expires if no agent has caught it by then.'),
   }],
   approved: [['pending'], {}],
   rejected: [['rejected'], {}],

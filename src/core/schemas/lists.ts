@@ -144,7 +144,7 @@ const more = Type.Boolean({ description: 'Whether there are others: then send it
 
 export const redriveAnswer = Type.Object({
   reissued: count('How many have a successor now.', 3),
-  skipped: count('How many could not be: they are gone, or somebody else reissued them.', 0),
+  skipped: count('How many could not be: they are gone, or another call reissued them.', 0),
   more
 }, { description: 'What was reissued.' })
 

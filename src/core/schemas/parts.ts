@@ -78,7 +78,7 @@ export const givenAfter = Type.Optional(nullable<string[]>('array', {
   items: { type: 'string' },
   minItems: 1,
   maxItems: maxAfter,
-  description: `Ids of 1 to ${maxAfter} handoffs that must end first: until then nobody can catch this one. Its ` +
+  description: `Ids of 1 to ${maxAfter} handoffs that must end first: until then no agent can catch this one. Its ` +
     'catcher gets their results.',
   examples: [[exampleId]]
 }))

@@ -44,7 +44,7 @@ export const createWebhookBody = Type.Object({
       'question. Without it no payload leaves. Not with standard.'
   })),
   updates: Type.Optional(nullable<boolean>('boolean', {
-    description: 'Whether a short message follows when somebody approved, rejected or answered. Not with standard.',
+    description: 'Whether a short message follows when a person approved, rejected or answered. Not with standard.',
     examples: [true]
   })),
   timezone: Type.Optional(nullable<string>('string', {
@@ -95,7 +95,7 @@ const webhook = {
     description: 'What its messages have of the payload, if anything.'
   })),
   updates: Type.Optional(Type.Boolean({
-    description: 'Only if true: a message follows when somebody approved, rejected or answered.', examples: [true]
+    description: 'Only if true: a message follows when a person approved, rejected or answered.', examples: [true]
   })),
   timezone: Type.Optional(Type.String({
     description: 'The time zone of the times in its messages, if it isn’t UTC.', examples: ['Europe/Berlin']

@@ -155,7 +155,7 @@ class LiveCount {
     return this.#soon
   }
 
-  /** Behind a slow Redis those that have waited for long are given up: nobody waits for all that come first. */
+  /** Behind a slow Redis those that have waited for long are given up: no request waits for all that come first. */
   #count (): Promise<void> {
     return new Promise((resolve, reject) => {
       let isLate = false

@@ -46,7 +46,7 @@ interface ServiceOptions {
   /** What it waits for; null if it isn't pending. */
   explain: (place: HandoffPlace, seen: FoundStatus) => Promise<object[] | null>
   /** Checks a callback, JSON text. What it tells, and where, as Redis keeps them (lua/lib/record.lua). Throws a 400. */
-  acceptCallback: (text: Buffer) => { told: string, target: string }
+  acceptCallback: (text: Buffer) => { types: string, target: string }
   quotas: Pick<Quotas, 'of'>
   files: HandoffFiles
 }
@@ -311,7 +311,7 @@ export class HandoffService {
         result_schema: text === undefined ? '' : ` s${digest} z${text.length}`,
         parent: line === null ? '' : ` p${line.parent} r${line.root} g${line.hops} c${line.marks}`,
         after: after?.word ?? '',
-        callback: callback === null ? '' : ` C${callback.told}/${callback.target.length}`
+        callback: callback === null ? '' : ` C${callback.types}/${callback.target.length}`
       }) + (body.to == null && body.labels == null ? '' : ` n${titleBytes(given.raw('task')!)}`) +
         (scheduled === undefined ? '' : ` S${scheduled.schedule} T${scheduled.scheduledFor}${scheduled.tick}`) +
         a2aWords(handoff.id, a2a) + (files.uploads.length === 0 ? '' : ` I${files.uploads.join()}`)

@@ -204,7 +204,7 @@ export class ApprovalService {
       return this.#signer.sign(place, found, { caller, verdict, note, confirmed: digest !== undefined })
     } catch (fault) {
       if (!(fault instanceof PayloadLocked || fault instanceof PayloadBroken)) throw fault
-      // Rejecting needs no text, and nobody relies on a signature for it.
+      // Rejecting needs no text, and no agent relies on a signature for it.
       return verdict === 'rejected' && digest === undefined ? null : { ...nothingSigned, fault }
     }
   }

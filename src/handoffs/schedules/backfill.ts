@@ -92,7 +92,7 @@ export class Backfill {
     return { ...counts, more: next !== null, next: next === null ? null : iso(next) }
   }
 
-  /** Was it deleted, or changed, meanwhile? Whoever goes on then goes by what there is now. */
+  /** Was it deleted, or changed, meanwhile? A replica that goes on then goes by what there is now. */
   async #isOver ({ tenant, name, making, version }: StoredSchedule): Promise<boolean> {
     const { schedule } = await this.#store.read(tenant, name)
     return schedule?.making !== making || schedule.version !== version
@@ -151,7 +151,7 @@ class BackfillNotes {
   }
 }
 
-/** @property found the runs that somebody else passed @property replaces what the first of the ranges replaces */
+/** @property found the runs that another replica passed @property replaces what the first of the ranges replaces */
 function emptyNotes () {
   return { runs: [] as Run[], found: new Set<Run>(), ranges: [] as string[], replaces: null as string | null }
 }

@@ -1,4 +1,4 @@
-/** A cron expression that isn't one, in words for whoever wrote it. */
+/** A cron expression that isn't one, in words for its author. */
 export class CronError extends Error {}
 
 /** A parsed expression: at which minutes of a day it ticks, and on which days. */

@@ -105,7 +105,7 @@ export class Runner {
   }
 
   /**
-   * Cancels work with force, whichever attempt it has come to, and by nobody.
+   * Cancels work with force, whichever attempt it has come to, and in no agent's name.
    * @throws {Unavailable} it can't be yet: its deadline has passed, and the sweep has yet to make the next attempt
    */
   async cancel (schedule: StoredSchedule, id: string): Promise<void> {

@@ -63,7 +63,7 @@ export class ScheduleService {
     const faults: Fault[] = []
     const said = readBody(body, faults)
     const given = members.raw('handoff')!
-    // Before anything is looked up: a body that can't be one is told first.
+    // Before anything is looked up: a body that can't be one is refused first.
     const handoffFaults = this.#faultsOf(withToken(given, () => null))
     if (faults.length + handoffFaults.length > 0) throw invalid(...faults, ...handoffFaults)
     await this.#checkSchema(caller, given)

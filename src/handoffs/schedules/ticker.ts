@@ -50,7 +50,7 @@ export class Ticker {
   readonly #due = new Map<string, number>()
   readonly #limit = pLimit(perStep)
   #lookedAt = -Infinity
-  /** Partitions in which another replica lacks the key of what is due: this one runs that, whoever has the lease. */
+  /** Partitions in which another replica lacks the key of what is due: this one runs that, whichever has the lease. */
   readonly #beside = new Set<string>()
   /** When this one said so of its own, by partition, in this process's monotonic milliseconds. */
   readonly #toldAt = new Map<string, number>()
@@ -105,7 +105,7 @@ export class Ticker {
     const due = [...this.#due].filter(([, at]) => at <= performance.now() + early).map(([tag]) => tag)
     if (due.length > 0) {
       const hasLease = await store.takeTicking(lease)
-      // Whoever has the lease runs them. If it dies, this one does.
+      // The replica with the lease runs them. If it dies, this one does.
       if (!hasLease) for (const tag of due) this.#due.set(tag, performance.now() + retry)
       const own = due.filter(tag => this.#beside.delete(tag) || hasLease)
       const went = await Promise.allSettled(own.map(tag => this.#partition(tag, hasLease)))
@@ -122,7 +122,7 @@ export class Ticker {
     this.#due.set(tag, performance.now() + retry)
     for (;;) {
       const { now, first, isLocked, due } = await this.#schedules.due(tag, perStep, lease)
-      if (isLocked && hasLease) this.#tell(tag)
+      if (isLocked && hasLease) this.#announce(tag)
       if (due.length === 0) {
         if (first === null) this.#due.delete(tag)
         else this.#due.set(tag, performance.now() + first - now)
@@ -137,7 +137,7 @@ export class Ticker {
   }
 
   /** Another replica may have the key of what is due here. */
-  #tell (tag: string): void {
+  #announce (tag: string): void {
     if (performance.now() - (this.#toldAt.get(tag) ?? -Infinity) < retry) return
     this.#toldAt.set(tag, performance.now())
     this.#schedules.notify(tag, this.#schedules.replica)
@@ -175,7 +175,7 @@ export class Ticker {
     await this.#ran(schedule, says, tick, run, passed.answer.handoff_id)
   }
 
-  /** Once this tick has passed its own. If it is cut off before it is noted, whoever finds it again cancels. */
+  /** Once this tick has passed its own. If it is cut off before it is noted, the next finder of it cancels. */
   async #ran (schedule: StoredSchedule, says: Says, tick: number, run: Run, id: string): Promise<void> {
     const { work } = schedule
     if (says.overlap === 'cancel' && work !== null && work !== id) await this.#options.runner.cancel(schedule, work)

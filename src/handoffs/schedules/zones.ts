@@ -91,7 +91,7 @@ export function * spansFrom (zone: string, from: number): Generator<Span> {
       start = change.at
       offset = change.offset
     }
-    // So that whoever looks for something that is soon needn't know of later years.
+    // So that a search for a time that is soon needn't know of later years.
     const end = Date.UTC(year + 1, 0)
     if (end > start) {
       yield { start, end, offset }

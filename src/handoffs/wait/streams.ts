@@ -25,7 +25,7 @@ export class Streams {
   readonly #open = new Set<Stream>()
   #draining = false
 
-  /** @param perKey how many a key may have at once @param of what they tell */
+  /** @param perKey how many a key may have at once @param of what they report */
   constructor (perKey: number, of: string) {
     this.#limit = new KeyLimit(perKey,
       `This key has ${perKey} streams of ${of} open at this replica; close one of them first.`)

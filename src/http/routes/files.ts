@@ -35,7 +35,7 @@ export async function fileRoutes (app: FastifyInstance, { store, files, counts, 
   })
 
   /**
-   * The object, and what was signed of it. Nobody without a signed URL has the service look at a tenant's records.
+   * The object, and what was signed of it. Without a signed URL no client makes the service look at a tenant's records.
    * @throws {Problem} signature_invalid @throws {Unavailable} this replica has another directory than its tenant's
    */
   const signedOf = async (

@@ -65,7 +65,7 @@ function startUrl (issuer: string, next: string, asAnother = false): string {
   return `/sign-in/start?${query.toString()}`
 }
 
-/** Nobody was signed in by an issuer, or not let in. @param text in plain words @param asAnother by which issuer */
+/** The issuer let no person in, or this service didn't. @param text in plain words @param asAnother by which issuer */
 export function notSignedInPage (
   title: string, text: string, next: string, asAnother?: string
 ): string {

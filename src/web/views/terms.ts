@@ -20,7 +20,7 @@ export function terms (one: ToRead): string | null {
   const others = otherTerms(one.record).map(([name, value]): Row => [name, html`${value}`])
   const rows = [
     ...addressee(one), ...labels(one), ...windows(one), ...attempts(one), ...lineage(one), ...ofSchedule(one),
-    ...told(one), ...others
+    ...callbackRows(one), ...others
   ]
   const hasFiles = one.payload !== null && cutFiles(one.payload, 'files').files !== null
   if (one.digest !== '') rows.push(['Digest', digest(digestText(one.digest), hasFiles)])
@@ -76,7 +76,7 @@ function ofSchedule ({ record: { extra: { schedule, scheduledFor } } }: ToRead):
 }
 
 /** Whom it tells what becomes of it, and whether the result goes there too. */
-function told ({ callback, record: { extra } }: ToRead): Row[] {
+function callbackRows ({ callback, record: { extra } }: ToRead): Row[] {
   if (callback === null) return []
   const what = extra.callback?.withResult === true ? 'what becomes of it, with its result' : 'what becomes of it'
   return [['Callback', html`${what}, to <code>${withoutQuery(callback.url)}</code>`]]

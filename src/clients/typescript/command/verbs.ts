@@ -115,7 +115,7 @@ const definitions: Record<Call, Definition> = {
     arguments: [id],
     options: [
       ['--progress <text>', 'what is done so far'], ['--percent <n>', 'how much is done, in percent', parsePercent],
-      ['--checkpoint <json>', `what the work has got to, for whoever goes on with it: ${object}`, parseObject]
+      ['--checkpoint <json>', `what the work has got to, for the agent that goes on with it: ${object}`, parseObject]
     ]
   },
   ask: {
@@ -342,7 +342,7 @@ export const verbs: Readonly<Record<string, Verb>> = {
       ['--once', 'end after one handoff'],
       ['--quiet', 'print only what goes wrong, not what it catches and how that ends'],
       ['--pass-key', 'give the command HANDOFF_URL and HANDOFF_KEY (or _FILE), so that it can call the service too'],
-      ['--fetch-links', 'fetch the https links among its files too: whoever passes a handoff says from where'],
+      ['--fetch-links', 'fetch the https links among its files too: the passer of a handoff says from where'],
       ['--a2a <url>', 'instead of a command: an A2A agent, by its address or its card’s'],
       ['--a2a-key-file <file>', 'a file with the agent’s bearer key; it is read again when it has changed']
     ],

@@ -96,7 +96,7 @@ async function fetchFile (
   return path
 }
 
-/** The service lets no other names in. But what is written here must be in the folder, whoever says so. */
+/** The service lets no other names in. But what is written here must be in the folder, whatever the service says. */
 async function freePath (folder: string, name: string): Promise<string> {
   if (name === '' || name === '.' || name === '..' || /[/\\\p{Cc}]/u.test(name)) throw unchanging('it is no name')
   const path = join(folder, name)

@@ -19,7 +19,7 @@ export type TaskEnding =
 const [beatSoonest, beatLatest] = [500, 5000]
 /** How soon a task is asked after, and how late while nothing changes, in milliseconds. */
 const [lookSoonest, lookLatest] = [500, 5000]
-/** How long an agent has for an answer where nobody waits for its task any more, in milliseconds. */
+/** How long an agent has for an answer where no handoff waits for its task any more, in milliseconds. */
 const farewell = 10_000
 
 /** Why a handoff is declined that was to be cancelled before its task was known. */
@@ -77,7 +77,7 @@ export class Errand {
     }
   }
 
-  /** Tells the agent that nobody waits for its task any more. It needn't hear that. */
+  /** Says to the agent that no handoff waits for its task any more. The agent needn't hear that. */
   async leave (): Promise<void> {
     const id = this.#task
     if (id === undefined || lastStates.has(this.#last?.state ?? '')) return
@@ -97,7 +97,7 @@ export class Errand {
         case 'CANCELED': return { declined: reasonIn(seen) || 'The agent’s task was cancelled.' }
         case 'AUTH_REQUIRED': return { declined: reasonIn(seen) || 'The agent needs to be authorised for the task.' }
         case 'INPUT_REQUIRED': this.#beginAsking(); break
-        default: if (isNews) this.#tell(progressIn(seen))
+        default: if (isNews) this.#report(progressIn(seen))
       }
     }
     throw new Error('a task is looked at until it ends')
@@ -141,7 +141,7 @@ export class Errand {
     }
   }
 
-  /** Sends the message. By its id an agent can tell that it has it, where an answer was lost. */
+  /** Sends the message. By its id an agent knows that it has it, where an answer was lost. */
   async * #begun (): AsyncGenerator<SeenAnswer> {
     const message = messageOf(this.#handoff)
     if (this.#agent.streams) {
@@ -186,7 +186,7 @@ export class Errand {
     return 'state' in seen && lastStates.has(seen.state) ? await this.#read(seen.id) : seen
   }
 
-  /** Sends the heartbeats that tell progress, and whether a cancel is requested. Never rejects. */
+  /** Sends the heartbeats that report progress, and whether a cancel is requested. Never rejects. */
   async #beat (): Promise<void> {
     const { signal } = this.#own
     while (!signal.aborted) {
@@ -205,7 +205,7 @@ export class Errand {
     }
   }
 
-  #tell (progress: Progress | undefined): void {
+  #report (progress: Progress | undefined): void {
     if (progress === undefined) return
     this.#progress = progress
     this.#wakeBeat()

@@ -119,7 +119,7 @@ function statusParts ({ status }: SeenTask): string[] {
   return listIn(memberText(status, 'message') ?? '{}', 'parts')
 }
 
-/** By what one question is told from the next. */
+/** What distinguishes one question from the next. */
 export function questionKey ({ status }: SeenTask): string {
   return memberText(memberText(status, 'message') ?? '{}', 'messageId') ?? status
 }

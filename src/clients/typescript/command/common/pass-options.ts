@@ -27,12 +27,12 @@ export const passOptions = {
   after_need: [
     '--after-need <need>', 'what those must be: done (default; otherwise this one is cancelled), or ended', 'text'
   ],
-  callback: ['--callback <url>', 'the address that is told what becomes of it', 'text'],
+  callback: ['--callback <url>', 'the address that is notified of what becomes of it', 'text'],
 } as const satisfies Record<string, readonly [flags: string, description: string, value: Value]>
 
 /** What goes with `--callback`: the members of pass's `callback` besides its URL. */
 export const callbackOptions = {
-  types: ['--callback-type <type>', 'what is told there, as in handoff.done; several, each with an option of its own'],
+  types: ['--callback-type <type>', 'what is sent there, as in handoff.done; several, each with an option of its own'],
   token: ['--callback-token <token>', 'the bearer token that is sent there'],
   result: ['--callback-result', 'send the result there too'],
 } as const

@@ -21,7 +21,7 @@ const wordsOf: Record<string, (wait: Wait) => string> = {
   max_caught: ({ caught, max }) => `room in its inbox, of which ${caught} are caught and ${max} may be`,
   max_caught_per_group: ({ caught, max }) => `room for its group, of which ${caught} are caught and ${max} may be`,
   ahead: ({ ahead, at_least: isMore }) => `${isMore === true ? 'more than ' : ''}${ahead} before it in its inbox`,
-  no_listener: () => 'somebody who works on its inbox: nobody does',
+  no_listener: () => 'an agent that works on its inbox: none does',
 }
 
 /** All of it, on one line. A reason that isn't known here stands as it is. */
