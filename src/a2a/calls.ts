@@ -155,7 +155,8 @@ export class A2aCalls {
     const { tasks, waiter, streams } = this.#options
     const { request } = call
     const requester = requesterFor(request, call.scope)
-    const eventOf = (response: Buffer) => `data: ${wrap(response)}\n\n`
+    // A line break ends an event's line. In JSON it is white space without meaning: texts have it as an escape.
+    const eventOf = (response: Buffer) => `data: ${wrap(response).toString().replaceAll(/[\r\n]/g, ' ')}\n\n`
     let followed: FirstSeen | undefined
     const read = async (parts: TaskParts) => {
       await requester.grant().authorise()

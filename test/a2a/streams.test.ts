@@ -3,6 +3,7 @@ import t from 'tap'
 import { taskUpdates } from '../../src/a2a/streams.ts'
 import { Stream } from '../../src/handoffs/wait/streams.ts'
 import { a2aTest, bindings, sending, shown, text } from '../helpers/a2a.ts'
+import { secrets } from '../helpers/app.ts'
 import { until } from '../helpers/until.ts'
 
 /** Reads a stream to its end. @param said gets each response as it comes, in the protocol's JSON */
@@ -52,6 +53,32 @@ for (const binding of bindings) {
       t.strictSame(shown(await alice.getTask({ tenant: '', id })).status, all.at(-1).statusUpdate.status)
     })
   }
+}
+
+for (const binding of bindings) {
+  t.test(`${binding}: line breaks in what was sent, said and made don’t break events`, async t => {
+    const service = await a2aTest(t)
+    const data = '{"a":\n 9007199254740993,\r\n"b":\r"\\n" }'
+    const request = `{"message":{"messageId":"m","role":"ROLE_USER","metadata":{\n"x":\n1.0},"parts":[{"data":${data}},{"data":${data}}]}}`
+    const isRpc = binding === 'JSONRPC'
+    const answer = await fetch(isRpc ? service.agent : `${service.agent}/message:stream`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${secrets.alice}`, 'content-type': 'application/json', 'a2a-version': '1.0' },
+      body: isRpc ? `{"jsonrpc":"2.0","id":1,"method":"SendStreamingMessage","params":${request}}` : request,
+    })
+    const [{ handoff_id: id }] = (await service.call('bob', 'POST', '/api/catch?wait=10', { inbox: 'desk' })).json().items
+    await service.call('bob', 'POST', `/api/done/${id}`, `{"output":${data}}`)
+    const blocks = (await answer.text()).split('\n\n').slice(0, -1)
+    t.equal(blocks.length, 4)
+    const events = blocks.map(block => {
+      t.match(block, /^data: [^\r\n]+$/)
+      return block.slice(6)
+    })
+    t.match(events.map(event => isRpc ? JSON.parse(event).result : JSON.parse(event)), [{ task: {} }, { statusUpdate: {} }, { artifactUpdate: {} }, { statusUpdate: {} }])
+    const shownData = data.replaceAll(/[\r\n]/g, ' ')
+    t.match(events[0], `"parts":[{"data":${shownData}},{"data":${shownData}}]`)
+    t.match(events[2], `"parts":[{"data":${shownData},"mediaType":"application/json"}]`)
+  })
 }
 
 t.test('an expiry ends a stream, and so does a cancel', async t => {
