@@ -55,6 +55,8 @@ const firstChange = 1
 const longestSweep = 10_000
 /** How many tasks ListTasks counts, and how many it looks at for a page. */
 const mostCounted = 10_000
+/** A page of ListTasks ends with the task that brings it to so many bytes. */
+const mostBytes = 4 * 1024 * 1024
 const emptyBody = Buffer.alloc(0)
 
 /** A method: the scope that it needs, and its result's JSON; or a stream of such. */
@@ -304,13 +306,17 @@ export class A2aCalls {
     const shown = { history, artifacts: params.boolean('includeArtifacts') }
     const parts: TaskParts = { texts: history === 0 ? 'most' : 'all', result: shown.artifacts, isOneOfMany: true }
     const texts: Buffer[] = []
-    for (const place of page) {
-      const id = taskAt(place)
+    let [at, bytes] = [0, 0]
+    for (; at < page.length && bytes < mostBytes; at++) {
+      const id = taskAt(page[at]!)
       const seen = await this.#find(call, id, parts)
       // It went meanwhile.
-      if (seen !== null) texts.push(Buffer.from(texts.length === 0 ? '' : ','), taskText(id, seen, shown))
+      if (seen === null) continue
+      const text = taskText(id, seen, shown)
+      texts.push(Buffer.from(texts.length === 0 ? '' : ','), text)
+      bytes += text.length
     }
-    const last = places.length > limit ? page.at(-1) : looked
+    const last = at < places.length ? page[at - 1] : looked
     const next = last === undefined ? '' : writeToken(last)
     return Buffer.concat([
       Buffer.from('{"tasks":['), ...texts,

@@ -169,6 +169,20 @@ t.test('what is sent and what comes back are literal', async t => {
   t.ok(both.includes(`"task":"message","output":{"parts":${parts}}`), both)
 })
 
+t.test('a page of large tasks ends early, and the next one goes on', async t => {
+  const service = await a2aTest(t)
+  const large = 'x'.repeat(900_000)
+  const sent = []
+  for (let number = 0; number < 6; number++) sent.push((await service.rpc('SendMessage', { message: { messageId: `m-${number}`, role: 'ROLE_USER', parts: [{ data: { large } }] }, configuration: { returnImmediately: true } })).json.result.task.id)
+  const first = (await service.rpc('ListTasks', {})).json.result
+  t.match(first, { pageSize: 50, totalSize: 6, nextPageToken: /./ })
+  t.equal(first.tasks.length, 5)
+  const next = (await service.rpc('ListTasks', { pageToken: first.nextPageToken })).json.result
+  t.equal(next.nextPageToken, '')
+  t.strictSame([...first.tasks, ...next.tasks].map(({ id }: any) => id), sent.toReversed())
+  t.equal((await service.rpc('ListTasks', { historyLength: 0 })).json.result.tasks.length, 6)
+})
+
 t.test('where each partition has keys of its own, tasks are the same', async t => {
   const service = await a2aTest(t, { EVENTS_RETENTION: '3600' }, { options: { defaults: { max_attempts: 2, retry_delay: 0 } } }, { isSpread: true })
   const alice = await service.client2a('alice')
