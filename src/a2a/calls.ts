@@ -23,7 +23,7 @@ import type { Fields } from './fields.ts'
 import { contextIn, readPageToken, sinceIn, statesIn, writeToken } from './list.ts'
 import { readSendRequest } from './message.ts'
 import type { SendRequest } from './message.ts'
-import { answerOfMessage, digestOfMessage, idOfMessage, passingOf } from './passing.ts'
+import { answerOfMessage, digestOfMessage, idOfMessage, ofAnswer, passingOf } from './passing.ts'
 import { PushCalls } from './push-calls.ts'
 import type { PushParts } from './push-calls.ts'
 import { isTerminal, taskStanding } from './status.ts'
@@ -250,7 +250,7 @@ export class A2aCalls {
       // does another call's note, whose answer may be the one that counted.
       const isOwn = known === null || (error instanceof A2aError && error.code === 'InvalidParams')
       if (isOwn && isRefusal(error)) await tasks.noteAnswer(place, digest, 'none')
-      throw error
+      throw error instanceof A2aError ? ofAnswer(error, message) : error
     }
   }
 

@@ -154,10 +154,18 @@ function chosenOptions (message: SentMessage, metadata: Buffer | undefined, card
 
 /** What is wrong with an option, where the client wrote it. */
 export function ofOptions (error: A2aError): A2aError {
-  const faults = error.faults.map(({ pointer, message }) => {
-    const isOption = a2aOptions.includes(pointer.split('/')[1] ?? '')
-    return { pointer: isOption ? optionsAt + pointer : pointer, message }
-  })
+  return placed(error, pointer => a2aOptions.includes(pointer.split('/')[1] ?? '') ? optionsAt + pointer : pointer)
+}
+
+/** What is wrong with an answer, where the client wrote it. */
+export function ofAnswer (error: A2aError, { parts }: SentMessage): A2aError {
+  return placed(error, pointer =>
+    isData(parts) ? pointer.replace(/^\/answer/, '/message/parts/0/data') : '/message/parts')
+}
+
+/** The same error, with other pointers. */
+function placed (error: A2aError, place: (pointer: string) => string): A2aError {
+  const faults = error.faults.map(({ pointer, message }) => ({ pointer: place(pointer), message }))
   const [first] = faults
   return first === undefined
     ? error
@@ -168,12 +176,15 @@ function memberNames (object: Buffer): string[] {
   return Object.keys(cutMembers(object).values)
 }
 
+/** Are they one part of data, which is an object? Then an answer is that. */
+function isData (parts: readonly MessagePart[]): boolean {
+  return parts.length === 1 && isObjectPart(parts[0]!)
+}
+
 /** The answer to a question: the only part of data if that is an object, else the text, and whatever else there is. */
-export function answerOfMessage (message: SentMessage): Buffer {
-  const { parts } = message
+export function answerOfMessage ({ parts }: SentMessage): Buffer {
+  if (isData(parts)) return parts[0]!.data
   const others = parts.filter(({ kind }) => kind !== 'text')
-  const [only] = others
-  if (parts.length === 1 && only !== undefined && isObjectPart(only)) return only.data
   const text = Buffer.from(`{"text":${JSON.stringify(joinedText(parts))}`)
   if (others.length === 0) return Buffer.concat([text, Buffer.from('}')])
   return Buffer.concat([text, commaText, partsText(others).subarray(1)])

@@ -183,6 +183,18 @@ t.test('a page of large tasks ends early, and the next one goes on', async t => 
   t.equal((await service.rpc('ListTasks', { historyLength: 0 })).json.result.tasks.length, 6)
 })
 
+t.test('what is wrong with an answer is named where its client wrote it', async t => {
+  const service = await a2aTest(t)
+  const { id } = (await service.rpc('SendMessage', { message: { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'x' }] }, configuration: { returnImmediately: true } })).json.result.task
+  await service.call('bob', 'GET', `/api/catch/${id}`)
+  await service.call('bob', 'POST', `/api/ask/${id}`, { question: 'How many?', of: 'passer', schema: { type: 'object', required: ['n'], properties: { n: { type: 'integer' } } } })
+  for (const [part, field] of [[{ data: { n: 'one' } }, '/message/parts/0/data/n'], [{ text: 'one' }, '/message/parts']] as const) {
+    const { error } = (await service.rpc('SendMessage', { message: { messageId: 'n', role: 'ROLE_USER', taskId: id, parts: [part] } })).json
+    t.match(error, { code: -32602, data: [{}, { fieldViolations: [{ field }] }] })
+    t.match(error.message, `Invalid parameters: ${field} `)
+  }
+})
+
 t.test('where each partition has keys of its own, tasks are the same', async t => {
   const service = await a2aTest(t, { EVENTS_RETENTION: '3600' }, { options: { defaults: { max_attempts: 2, retry_delay: 0 } } }, { isSpread: true })
   const alice = await service.client2a('alice')
