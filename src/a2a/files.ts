@@ -1,7 +1,6 @@
 import { filePatterns, longest, maxFiles, uploadIn } from '../core/files.ts'
 import type { GivenFile } from '../core/files.ts'
 import { invalidParams } from './errors.ts'
-import { Fields } from './fields.ts'
 import type { MessagePart } from './message.ts'
 
 /** Parts of messages and artifacts that are files: https URLs with a media type. */
@@ -9,12 +8,12 @@ import type { MessagePart } from './message.ts'
 const [uriShape, typeShape] = [new RegExp(filePatterns.uri), new RegExp(filePatterns.type)]
 
 /** As pass takes it; null where the part is no file of a handoff's. */
-function fileOf ({ kind, text: uri, whole }: MessagePart): GivenFile | null {
+function fileOf ({ kind, text: uri, filename, mediaType }: MessagePart): GivenFile | null {
   // A file's type has no parameters.
-  const type = (new Fields(whole).string('mediaType') ?? '').split(';', 1)[0]!.trim()
+  const type = mediaType.split(';', 1)[0]!.trim()
   const isLink = kind === 'url' && uploadIn(uri) === null && uriShape.test(uri) && URL.canParse(uri)
   if (!isLink || uri.length > longest.uri || !typeShape.test(type) || type.length > longest.type) return null
-  const name = new Fields(whole).string('filename') || decoded(new URL(uri).pathname)
+  const name = filename || decoded(new URL(uri).pathname)
   return { name: lastOf(name), uri, media_type: type }
 }
 

@@ -1,14 +1,24 @@
 import { openBrace } from '../core/json.ts'
 import { labelValuePattern } from '../core/labels.ts'
 import { A2aError, invalidParams } from './errors.ts'
-import { Fields, compact, memberIn } from './fields.ts'
+import { Fields, compact } from './fields.ts'
 import { matchesAny } from './media.ts'
 
 /** The extension by which clients give options of pass, in a request's metadata, or in its message's. */
 export const optionsUri = 'urn:agent-handoff:a2a-options:1'
 
-/** A part of a message. `data` and `whole` are JSON text. */
-export interface MessagePart { kind: 'text' | 'raw' | 'url' | 'data', text: string, data: Buffer, whole: Buffer }
+/**
+ * A part of a message, read once: there may be tens of thousands, or members in one. `data` and `whole` are JSON text;
+ * `filename` and `mediaType` are empty where there are none.
+ */
+export interface MessagePart {
+  kind: 'text' | 'raw' | 'url' | 'data'
+  text: string
+  data: Buffer
+  filename: string
+  mediaType: string
+  whole: Buffer
+}
 
 /** A message as a client sent it. Its texts are JSON, as they came. */
 export interface SentMessage {
@@ -94,27 +104,27 @@ function readSentMessage (raw: Buffer): SentMessage {
 }
 
 const partKinds = ['text', 'raw', 'url', 'data'] as const
-const noData = Buffer.alloc(0)
+const [noData, nullData] = ['', 'null'].map(text => Buffer.from(text)) as [Buffer, Buffer]
 
 /** @param pointer to it @throws {A2aError} it isn't a part, or has two contents */
 export function readMessagePart (whole: Buffer, pointer: string): MessagePart {
   if (whole[0] !== openBrace) throw invalidParams(pointer, 'must be an object')
   const fields = new Fields(whole, pointer)
   // Data may be null: then it is there, with that value.
-  const contentOf = (kind: MessagePart['kind']) => kind === 'data' ? memberIn(whole, kind) : fields.raw(kind)
-  const given = partKinds.filter(kind => contentOf(kind) !== undefined)
+  const given = partKinds.filter(kind => kind === 'data' ? fields.has(kind) : fields.raw(kind) !== undefined)
   if (given.length !== 1) throw invalidParams(pointer, 'must have one of text, raw, url and data')
   const kind = given[0]!
   fields.rawObject('metadata')
-  for (const name of ['filename', 'mediaType']) fields.string(name)
+  const [filename, mediaType] = ['filename', 'mediaType'].map(name => fields.string(name) ?? '') as [string, string]
   const text = kind === 'data' ? '' : fields.string(kind)!
   if (kind === 'raw' && !/^[\w+/-]*={0,2}$/.test(text)) throw invalidParams(`${pointer}/raw`, 'must be base64')
-  return { kind, text, data: kind === 'data' ? memberIn(whole, 'data')! : noData, whole }
+  const data = kind === 'data' ? fields.raw(kind) ?? nullData : noData
+  return { kind, text, data, filename, mediaType, whole }
 }
 
 const usualTypes: Partial<Record<MessagePart['kind'], string>> = { text: 'text/plain', data: 'application/json' }
 
 /** Its media type; undefined where it says none, and has none by its kind. */
-function mediaTypeOf ({ kind, whole }: MessagePart): string | undefined {
-  return new Fields(whole).string('mediaType') || usualTypes[kind]
+function mediaTypeOf ({ kind, mediaType }: MessagePart): string | undefined {
+  return mediaType || usualTypes[kind]
 }

@@ -1,5 +1,8 @@
 import { pathToFileURL } from 'node:url'
 import t from 'tap'
+import { Fields } from '../../src/a2a/fields.ts'
+import { filesGiven } from '../../src/a2a/files.ts'
+import { readSendRequest } from '../../src/a2a/message.ts'
 import { a2aTest, bindings, sending, shown, text } from '../helpers/a2a.ts'
 import { scratchDir } from '../helpers/processes.ts'
 import { receiver } from '../helpers/receiver.ts'
@@ -74,6 +77,13 @@ t.test('what is a file, and what stays a part', async t => {
   const same = await passed(Array.from({ length: 25_000 }, () => ({ url: 'https://e.co', mediaType: 'a/b' })))
   t.match(same.error, { code: -32602, message: /more than 50 files/ })
   t.strictSame(await names(link('https://e.com/x', { filename: '😀'.repeat(220_000) })), ['😀'.repeat(63)])
+})
+
+t.test('a part is read once, however much is asked of it', async t => {
+  const request = { message: { messageId: 'm', role: 'ROLE_USER', parts: [{ url: 'https://example.com/a', mediaType: 'text/plain; charset=utf-8', filename: 'b' }, { url: 'https://example.com/c', media_type: 'text/plain' }] } }
+  const { message } = readSendRequest(new Fields(Buffer.from(JSON.stringify(request))), { inputModes: ['text/*'], outputModes: [] })
+  const unreadable = message.parts.map(part => ({ ...part, whole: Buffer.from('{') }))
+  t.strictSame(filesGiven(unreadable), [{ name: 'b', uri: 'https://example.com/a', media_type: 'text/plain' }, { name: 'c', uri: 'https://example.com/c', media_type: 'text/plain' }])
 })
 
 t.test('files of a result that has artifacts, or nothing else, are an artifact', async t => {
