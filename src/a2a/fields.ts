@@ -61,7 +61,9 @@ export class Fields {
   integer (name: string, least: number, most = 2 ** 31 - 1): number | undefined {
     const raw = this.raw(name)
     if (raw === undefined) return undefined
-    const value = Number(raw[0] === quote ? this.string(name) : raw.toString())
+    const text = raw[0] === quote ? this.string(name)! : raw.toString()
+    // What else Number takes is none in JSON: nothing, white space, hexadecimal digits.
+    const value = /^[-+.\deE]+$/.test(text) ? Number(text) : NaN
     if (!Number.isInteger(value) || value < least || value > most) {
       throw invalidParams(this.at(name), `must be a whole number, ${least} to ${most}`)
     }

@@ -55,7 +55,9 @@ function textIn (fields: Fields, name: string): string | undefined {
 /** Is it JSON, though no object? Only short ones are looked at. */
 function isOtherJson (bytes: Buffer): boolean {
   try {
-    return bytes.length < 1024 && typeof JSON.parse(bytes.toString()) !== 'object'
+    if (bytes.length >= 1024) return false
+    const value: unknown = JSON.parse(bytes.toString())
+    return typeof value !== 'object' || value === null
   } catch {
     return false
   }

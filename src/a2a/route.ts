@@ -56,10 +56,12 @@ export function a2aRoute (app: FastifyInstance, settings: RouteSettings): void {
 async function answerRpc (
   calls: A2aCalls, settings: RouteSettings, request: FastifyRequest, reply: FastifyReply
 ): Promise<FastifyReply> {
-  const card = await cardFor(settings.cards, request)
   let id: string | undefined
   try {
-    const { method: name, params } = readRpc(request, known => { id = known })
+    // Its id is known before the card is looked for, which may fail.
+    const read = atOnce(() => readRpc(request, known => { id = known }))
+    const card = await cardFor(settings.cards, request)
+    const { method: name, params } = read()
     const method = Object.hasOwn(calls.methods, name) ? calls.methods[name]! : undefined
     if (method === undefined) throw new A2aError('MethodNotFound')
     requireScope(request.caller, method.scope)
@@ -75,6 +77,16 @@ async function answerRpc (
     const failure = asFailure(error, settings, request)
     if (failure.problem !== undefined) reply.code(failure.status).headers(failure.problem.more.headers ?? {})
     return sendRpc(reply, rpcFailure(id, failure))
+  }
+}
+
+/** Does it now. @returns what gives the result, or throws what went wrong */
+function atOnce<T> (work: () => T): () => T {
+  try {
+    const result = work()
+    return () => result
+  } catch (error) {
+    return () => { throw error }
   }
 }
 

@@ -1,4 +1,5 @@
 import t from 'tap'
+import { Unavailable } from '../../src/core/errors.ts'
 import { isProblem } from '../helpers/problems.ts'
 import { a2aTest, card, sending, shown, text } from '../helpers/a2a.ts'
 import { until } from '../helpers/until.ts'
@@ -65,7 +66,7 @@ t.test('JSON-RPC: each mistake has its code, and an id comes back as it was', as
   }
   const valid = (more: string, method = 'GetTask') => `{"jsonrpc":"2.0",${more}"method":"${method}","params":{"id":"x"}}`
   for (const [body, code, id] of [
-    ['', -32700, 'null'], ['{', -32700, 'null'], ['{"jsonrpc":"2.0","id":1,}', -32700, 'null'], ['[]', -32600, 'null'], [`[${valid('"id":1,')}]`, -32600, 'null'], ['7', -32600, 'null'],
+    ['', -32700, 'null'], ['{', -32700, 'null'], ['{"jsonrpc":"2.0","id":1,}', -32700, 'null'], ['[]', -32600, 'null'], [`[${valid('"id":1,')}]`, -32600, 'null'], ['7', -32600, 'null'], ['null', -32600, 'null'],
     [valid(''), -32600, 'null'], [valid('"id":{},'), -32600, 'null'], [valid('"id":[1],'), -32600, 'null'], [valid('"id":true,'), -32600, 'null'], [valid('"id":1,"id":2,'), -32600, 'null'],
     [valid(`"id":"${'x'.repeat(1022)}",`), -32001, `"${'x'.repeat(1022)}"`], [valid(`"id":"${'x'.repeat(1023)}",`), -32600, 'null'],
     [valid('"id":"a\\u0062",'), -32001, '"a\\u0062"'], [valid('"id":1.50,'), -32001, '1.50'], [valid('"id":9007199254740993,'), -32001, '9007199254740993'], [valid('"id":null,'), -32001, 'null'],
@@ -85,6 +86,14 @@ t.test('JSON-RPC: each mistake has its code, and an id comes back as it was', as
   const { call } = service
   isProblem(t, await call(null, 'POST', '/a2a/default/desk', valid('"id":1,')), 401, 'unauthorized')
   isProblem(t, await service.call('operator', 'POST', '/a2a/default/desk', { jsonrpc: '2.0', id: 1, method: 'SendMessage', params: message() }, { 'a2a-version': '1.0' }), 403, 'insufficient_scope')
+})
+
+t.test('JSON-RPC: an answer has its call’s id, also where the card could not be looked for', async t => {
+  const service = await a2aTest(t)
+  t.intercept(service.store.cards, 'get', { value: async () => { throw new Unavailable('away') } })
+  const { status, text } = await service.rpc('GetTask', { id: 'x' }, { id: '"a\\u0062"' })
+  t.equal(status, 503)
+  t.match(text, '{"jsonrpc":"2.0","id":"a\\u0062","error":{"code":-32603,')
 })
 
 t.test('a message that can’t be passed says where', async t => {
@@ -129,7 +138,8 @@ t.test('HTTP+JSON: types, versions and errors', async t => {
   for (const [answer, status, code, reason] of [
     [await ask('GET', 'tasks/nonsense'), 404, 'NOT_FOUND', 'TASK_NOT_FOUND'], [await ask('GET', `tasks/${id}`, undefined, { 'a2a-version': '0.3' }), 400, 'FAILED_PRECONDITION', 'VERSION_NOT_SUPPORTED'],
     [await ask('POST', 'message:send', 'x', { 'content-type': 'text/plain' }), 400, 'INVALID_ARGUMENT', 'CONTENT_TYPE_NOT_SUPPORTED'], [await ask('POST', 'message:send', '{'), 400, 'INVALID_ARGUMENT', 'JSON_PARSE'],
-    [await ask('GET', 'tasks?pageSize=0'), 400, 'INVALID_ARGUMENT', 'INVALID_PARAMS'], [await ask('GET', 'extendedAgentCard'), 400, 'FAILED_PRECONDITION', 'UNSUPPORTED_OPERATION'],
+    ...await Promise.all(['pageSize=0', 'pageSize=0x10', 'historyLength=', 'historyLength=%20'].map(async query => [await ask('GET', `tasks?${query}`), 400, 'INVALID_ARGUMENT', 'INVALID_PARAMS'] as const)),
+    [await ask('GET', 'extendedAgentCard'), 400, 'FAILED_PRECONDITION', 'UNSUPPORTED_OPERATION'],
   ] as const) t.match([answer.statusCode, answer.json()], [status, { error: { code: status, status: code, details: [{ reason, domain: 'a2a-protocol.org' }] } }], reason)
   t.match((await ask('POST', `tasks/${id}:cancel`)).json(), { id, status: { state: 'TASK_STATE_CANCELED' } })
   t.match((await ask('POST', `tasks/${id}:cancel`)).json(), { error: { details: [{ reason: 'TASK_NOT_CANCELABLE' }] } })
