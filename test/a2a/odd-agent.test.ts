@@ -66,6 +66,50 @@ t.test('a task that is over by its first word, and unknown then, fails with that
   t.match(await status(id), { status: 'failed', error: { message: 'The agent: it answers "Task not found"' } })
 })
 
+t.test('an agent asks the same again, with the same message or without one', async t => {
+  const service = await clientTest(t)
+  const { pass, work, status } = front(service)
+  for (const message of [undefined, { messageId: 'same', role: 'ROLE_AGENT', parts: [{ text: 'Again?' }] }]) {
+    let [answers, looks] = [0, 0]
+    const { url } = await scriptedAgent(t, method => {
+      const answer = (state: string, more: object = {}) => ({ id: 'one', contextId: 'c', status: { state: `TASK_STATE_${state}`, ...state === 'INPUT_REQUIRED' && { message } }, ...more })
+      if (method === 'SendMessage') {
+        answers++
+        looks = 0
+        return { result: { task: answer('WORKING') } }
+      }
+      if (method === 'GetTask') return { result: answers === 2 ? answer('COMPLETED', { artifacts: [{ artifactId: 'a', parts: [{ text: 'well' }] }] }) : answer(answers === 1 && looks++ === 0 ? 'WORKING' : 'INPUT_REQUIRED') }
+      return method === 'SendStreamingMessage' ? [{ task: answer('INPUT_REQUIRED') }] : { error: { code: -32004, message: 'no' } }
+    })
+    const id = await pass()
+    const ended = work(url)
+    for (const answered = new Set<string>(); answered.size < 2;) {
+      const { ask } = await until(async () => {
+        const found = await status(id)
+        return found.ask?.state === 'open' && !answered.has(found.ask.ask_id) && found
+      })
+      answered.add(ask.ask_id)
+      await service.call('alice', 'POST', `/api/answer/${id}`, { ask_id: ask.ask_id, answer: { text: 'yes' } })
+    }
+    t.match(await ended, { code: 0 })
+    t.match(await status(id), { status: 'done', result: { text: 'well' } })
+  }
+})
+
+t.test('an answer that is too long fails its handoff for good, and not the next one', async t => {
+  const service = await clientTest(t)
+  const { pass, work, status } = front(service)
+  const { url, methods } = await scriptedAgent(t, method => method === 'GetTask'
+    ? { result: { id: 'one', contextId: 'c', status: { state: 'TASK_STATE_COMPLETED' }, artifacts: [{ artifactId: 'a', parts: [{ text: 'x'.repeat(33_554_432) }] }] } }
+    : method === 'CancelTask' ? { result: {} } : [{ task: { id: 'one', contextId: 'c', status: { state: 'TASK_STATE_COMPLETED' } } }])
+  const id = await pass({ max_attempts: 2 })
+  t.match(await work(url), { code: 0 })
+  const ended = await status(id)
+  t.match(ended, { status: 'failed', error: { message: 'The agent: its answer is longer than 33554432 bytes' } })
+  t.notOk('reissued_as' in ended)
+  t.equal(methods.filter(method => method === 'GetTask').length, 1)
+})
+
 t.test('a card at the address itself is found, whatever is said of the place below it', async t => {
   const service = await clientTest(t)
   const { pass, work, status } = front(service)

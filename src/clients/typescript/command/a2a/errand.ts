@@ -43,6 +43,8 @@ export class Errand {
   #last: SeenTask | undefined
   /** What is to be said with the next heartbeat. */
   #progress: Progress | undefined
+  /** How often its task has begun to ask: an agent may ask the same again. */
+  #asks = 0
   /** Which of the task's questions was answered last. */
   #answered: string | undefined
   #isAsking = false
@@ -88,6 +90,7 @@ export class Errand {
     for await (const seen of this.#sights()) {
       if ('message' in seen) return { done: outputIn(seen) }
       const isNews = this.#last?.status !== seen.status
+      if (seen.state === 'INPUT_REQUIRED' && this.#last?.state !== seen.state) this.#asks++
       this.#last = seen
       if (this.#task !== seen.id) await this.#keep(seen.id)
       switch (seen.state) {
@@ -232,7 +235,7 @@ export class Errand {
   /** The task's question; undefined where it has none that is to be answered. */
   #question (): { task: SeenTask, key: string } | undefined {
     const task = this.#last!
-    const key = questionKey(task)
+    const key = `${this.#asks} ${questionKey(task)}`
     return task.state === 'INPUT_REQUIRED' && key !== this.#answered ? { task, key } : undefined
   }
 

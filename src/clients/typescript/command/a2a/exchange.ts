@@ -9,7 +9,8 @@ import { utf8 } from '../output.ts'
 
 /**
  * How a request failed. `away`: the agent may answer later. `faulty`: it says that it failed. `foreign`: what answers
- * isn't A2A 1.0. `denied`: 401 or 403. `refused`: an error of the protocol, whose `reason` is A2A's name for it.
+ * isn't A2A 1.0. `denied`: 401 or 403. `refused`: an error of the protocol, whose `reason` is A2A's name for it; or a
+ * message or an answer is too long, which says nothing of the next one.
  */
 type AgentErrorKind = 'away' | 'faulty' | 'foreign' | 'denied' | 'refused'
 
@@ -158,7 +159,7 @@ export async function readToEnd ({ status, chunks, close }: Answering): Promise<
 }
 
 function tooLong (): AgentError {
-  return new AgentError('foreign', `its answer is longer than ${maxAnswer} bytes`)
+  return new AgentError('refused', `its answer is longer than ${maxAnswer} bytes`)
 }
 
 /** The data of each server-sent event. */
