@@ -268,7 +268,8 @@ export class A2aCalls {
       if (isTerminal(taskStanding(id, seen).state)) throw new A2aError('TaskNotCancelable')
       if (await this.#cancelAttempt(call, seen.id)) cancelled = seen.id
     }
-    return taskText(id, await this.#read(call, id, { texts: 'all' }), {})
+    // It is cancelled, so a text that is locked here is left out.
+    return taskText(id, await this.#read(call, id, { texts: 'all', isOneOfMany: true }), {})
   }
 
   /** @returns whether it could be; else it has ended meanwhile, and another attempt may go on */

@@ -427,6 +427,9 @@ t.test('a locked or broken task of A2A falls alone in a list, and a note that is
   t.match(await listed(), [{ id: tasks[1], metadata: { handoff: { locked: true } } }, { id: tasks[0] }])
   const { error } = await rpc(other, 'GetTask', { id: tasks[0] })
   t.ok(error, 'alone it is an error')
+  const { result: { task } } = await rpc(one, 'SendMessage', { message: { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'hello' }] }, configuration: { returnImmediately: true } })
+  await one.call('bob', 'GET', `/api/catch/${task.id}`)
+  t.match(await rpc(other, 'CancelTask', { id: task.id }), { result: { status: { state: 'TASK_STATE_WORKING' }, metadata: { handoff: { cancelRequestedAt: String, locked: true } } } }, 'its catcher was asked')
 
   const { none, noting } = await replicas(t, { none: null, noting: june })
   const id = await none.pass({ require_human: true })
