@@ -69,6 +69,9 @@ const asErrors: Partial<Record<Problem['code'], A2aCode>> = {
   content_changed: 'UnsupportedOperation',
 }
 
+/** A request here has no Idempotency-Key: by its message a task is known again. */
+const outcomeUnknown = 'Nothing happened, or the outcome is unknown; send the request again as it was.'
+
 /** What is wrong with the member `parent`. */
 const ofParent: ReadonlyArray<Problem['code']> = ['unknown_parent', 'hop_limit', 'loop_detected']
 
@@ -77,7 +80,8 @@ export function asA2aError (error: unknown): A2aError {
   if (error instanceof A2aError) return error
   const problem = asProblem(error)
   const { status } = errorTable[problem.code]
-  const detail = problem.more.detail ?? errorTable[problem.code].detail
+  const usual = problem.code === 'unavailable' ? outcomeUnknown : errorTable[problem.code].detail
+  const detail = problem.more.detail ?? usual
   const faults = ofParent.includes(problem.code)
     ? [{ pointer: '/parent', message: detail }]
     : (problem.more.members?.errors ?? []) as Fault[]

@@ -40,6 +40,14 @@ export function methodOf (request: FastifyRequest): { method: string, named: Rec
   return undefined
 }
 
+/** The HTTP methods by which a path may be called; none if there is no such path. */
+export function methodsAt (request: FastifyRequest): string[] {
+  const { '*': path } = request.params as { '*': string }
+  // Nothing is behind the slash: that is JSON-RPC's.
+  if (path === '') return ['POST']
+  return [...new Set(pathsBelow.flatMap(([http, pattern]) => pattern.test(path) ? http : []))]
+}
+
 /** @param named the parameters that the path has @throws {A2aError} */
 export function readParams (request: FastifyRequest, named: Record<string, string>): Fields {
   const body = request.body as Buffer | undefined

@@ -10,7 +10,7 @@ import { A2aCalls } from './calls.ts'
 import type { A2aOptions } from './calls.ts'
 import type { Card, CardReader } from './card.ts'
 import { A2aError, asA2aError, invalidParams, statusError } from './errors.ts'
-import { answerType, methodOf, readParams } from './http-json.ts'
+import { answerType, methodOf, methodsAt, readParams } from './http-json.ts'
 import { readRpc, rpcFailure, rpcResult, sendRpc } from './json-rpc.ts'
 import { optionsUri } from './message.ts'
 
@@ -39,7 +39,10 @@ export function a2aRoute (app: FastifyInstance, settings: RouteSettings): void {
     handler: async (request, reply) => {
       const named = methodOf(request)
       const card = await cardFor(settings.cards, request)
-      if (named === undefined) throw new Problem('not_found')
+      if (named === undefined) {
+        const allow = methodsAt(request).join(', ')
+        throw allow === '' ? new Problem('not_found') : new Problem('method_not_allowed', { headers: { allow } })
+      }
       const method = calls.methods[named.method]
       if (method === undefined) throw new A2aError('UnsupportedOperation')
       requireScope(request.caller, method.scope)
@@ -59,7 +62,7 @@ async function answerRpc (
   let id: string | undefined
   try {
     // Its id is known before the card is looked for, which may fail.
-    const read = atOnce(() => readRpc(request, known => { id = known }))
+    const read = withLateError(() => readRpc(request, known => { id = known }))
     const card = await cardFor(settings.cards, request)
     const { method: name, params } = read()
     const method = Object.hasOwn(calls.methods, name) ? calls.methods[name]! : undefined
@@ -81,7 +84,7 @@ async function answerRpc (
 }
 
 /** Does it now. @returns what gives the result, or throws what went wrong */
-function atOnce<T> (work: () => T): () => T {
+function withLateError<T> (work: () => T): () => T {
   try {
     const result = work()
     return () => result

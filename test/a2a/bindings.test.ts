@@ -93,7 +93,7 @@ t.test('JSON-RPC: an answer has its call’s id, also where the card could not b
   t.intercept(service.store.cards, 'get', { value: async () => { throw new Unavailable('away') } })
   const { status, text } = await service.rpc('GetTask', { id: 'x' }, { id: '"a\\u0062"' })
   t.equal(status, 503)
-  t.match(text, '{"jsonrpc":"2.0","id":"a\\u0062","error":{"code":-32603,')
+  t.match(text, '{"jsonrpc":"2.0","id":"a\\u0062","error":{"code":-32603,"message":"Nothing happened, or the outcome is unknown; send the request again as it was."')
 })
 
 t.test('a message that can’t be passed says where', async t => {
@@ -144,6 +144,11 @@ t.test('HTTP+JSON: types, versions and errors', async t => {
   t.match((await ask('POST', `tasks/${id}:cancel`)).json(), { id, status: { state: 'TASK_STATE_CANCELED' } })
   t.match((await ask('POST', `tasks/${id}:cancel`)).json(), { error: { details: [{ reason: 'TASK_NOT_CANCELABLE' }] } })
   isProblem(t, await ask('GET', 'nothing'), 404, 'not_found')
+  for (const [method, path, allow] of [['GET', 'message:send', 'POST'], ['POST', 'tasks', 'GET'], ['DELETE', `tasks/${id}`, 'GET'], ['DELETE', `tasks/${id}/pushNotificationConfigs`, 'POST, GET'], ['POST', `tasks/${id}/pushNotificationConfigs/x`, 'GET, DELETE'], ['GET', '', 'POST']] as const) {
+    const answer = await ask(method, path)
+    isProblem(t, answer, 405, 'method_not_allowed')
+    t.equal(answer.headers.allow, allow, path)
+  }
   isProblem(t, await call(null, 'GET', `/a2a/default/desk/tasks/${id}`), 401, 'unauthorized')
   isProblem(t, await service.call('foreignAlice', 'GET', `/a2a/default/desk/tasks/${id}`, undefined, { 'a2a-version': '1.0' }), 404, 'not_found')
 })
