@@ -25,10 +25,12 @@ export function artifactsOf (kept: Buffer | null, urls: ReadonlyArray<string | n
   return [...own, artifactWith(id, links)].filter(one => one !== null)
 }
 
-/** Null if it has none that are valid. */
+/** Null if it has none that are valid. A list without any is none, unless it is all that the result says. */
 function ownArtifacts (result: Buffer): Buffer[] | null {
   const artifacts = result[0] === openBrace ? memberIn(result, 'artifacts') : undefined
-  return artifacts !== undefined && isValid(() => checkArtifacts(artifacts)) ? elementsIn(artifacts) : null
+  if (artifacts === undefined || !isValid(() => checkArtifacts(artifacts))) return null
+  const own = elementsIn(artifacts)
+  return own.length > 0 || isAlone(result, artifacts) ? own : null
 }
 
 function partsMadeOf (result: Buffer): Buffer[] {
@@ -52,9 +54,9 @@ function isBareObject (object: Buffer): boolean {
   return /^\{\s*\}$/.test(object.toString('latin1', 0, 64)) && object.length <= 64
 }
 
-/** Is the text the only member? */
-function isAlone (object: Buffer, text: Buffer): boolean {
-  return Object.keys(JSON.parse(object.toString()) as object).length === 1 && text.length > 0
+/** Is the member the only one? */
+function isAlone (object: Buffer, member: Buffer): boolean {
+  return Object.keys(JSON.parse(object.toString()) as object).length === 1 && member.length > 0
 }
 
 /** @param list JSON */

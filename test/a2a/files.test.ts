@@ -108,6 +108,9 @@ t.test('files of a result that has artifacts, or nothing else, are an artifact',
   t.strictSame(await artifactsOf({ artifacts: named }), [...named, { artifactId: 'result-files', parts: [part] }])
   t.strictSame(await artifactsOf({ artifacts: own }, null), own, 'without files as they are')
   t.equal(await artifactsOf({}, null), undefined)
+  t.equal(await artifactsOf({ artifacts: [] }, null), undefined)
+  const none = { artifacts: [], log: 'none were made' }
+  t.strictSame(await artifactsOf(none, null), [{ artifactId: 'result', parts: [{ data: none, mediaType: 'application/json' }] }], 'what stands beside an empty list isn’t lost')
 })
 
 t.test('an upload of a result has a URL for now, made anew when its task is read or followed', async t => {
