@@ -263,6 +263,7 @@ export const clients: readonly Mutated[] = [
       ['checkpoint: { a2a_task: id }, signal', 'signal'],
       ['if (beat.cancel_requested) this.#cancel()', ''],
       ['if (refusal === \'\') this.#answered = key', ''],
+      ['this.#last?.state !== seen.state) this.#asks++', 'false) this.#asks++'],
     ],
   },
   {
