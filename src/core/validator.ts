@@ -44,6 +44,15 @@ export function readFaults (faults: readonly AjvFault[], context: string | undef
   return faults.slice(0, mostTold).map(fault => readFault(fault, context))
 }
 
+/**
+ * What is wrong with a list of names. Nothing bounds how long it is, so no more is told of it than of other lists.
+ * @param pointer to the list
+ */
+export function faultsOfNames (given: readonly unknown[], known: readonly string[], pointer: string): Fault[] {
+  const wrong = given.flatMap((name, at) => known.includes(name as string) ? [] : [at]).slice(0, mostTold)
+  return wrong.map(at => ({ pointer: `${pointer}/${at}`, message: `must be one of ${known.join(', ')}` }))
+}
+
 type AjvFault = Pick<ErrorObject, 'instancePath' | 'params' | 'message' | 'parentSchema'>
 
 /** The wrong member, and what is expected there. */

@@ -1,10 +1,10 @@
 import { Problem, invalid } from '../core/errors.ts'
-import type { Fault } from '../core/errors.ts'
 import { randomToken } from '../core/ids.ts'
 import { iso } from '../core/iso.ts'
 import { plainSecret } from '../core/seal.ts'
 import { callbackLetters, callbackTypes } from '../core/callback.ts'
 import type { GivenCallback } from '../core/callback.ts'
+import { faultsOfNames } from '../core/validator.ts'
 import type { Callbacks } from '../store/callbacks.ts'
 import { secretName } from './callbacks.ts'
 import type { WebhookSecrets } from './sender.ts'
@@ -33,9 +33,7 @@ export class CallbackService {
     }
     const { url, types, token, result } = JSON.parse(text.toString()) as GivenCallback
     const wanted: unknown[] = types ?? toldByDefault
-    const faults = wanted.flatMap((type, at): Fault[] => typeof type === 'string' && callbackTypes.includes(type)
-      ? []
-      : [{ pointer: `/callback/types/${at}`, message: `must be one of ${callbackTypes.join(', ')}` }])
+    const faults = faultsOfNames(wanted, callbackTypes, '/callback/types')
     if (wanted.length === 0) {
       faults.push({ pointer: '/callback/types', message: 'must name a type; left out, how it ended is sent' })
     }

@@ -11,6 +11,7 @@ import { mailFault } from '../core/mail.ts'
 import type { MailSettings } from '../core/mail.ts'
 import { includable, isInbox, typesForPeople, webhookFormats, webhookTypes } from '../core/model.ts'
 import type { DeliveryStatus, WebhookFormat } from '../core/model.ts'
+import { faultsOfNames } from '../core/validator.ts'
 import { readTime } from '../clients/typescript/command/common/time.ts'
 import type { Events } from '../store/events.ts'
 import { Reads } from '../store/reads.ts'
@@ -246,8 +247,7 @@ function found (webhook: Webhook | null | undefined): Webhook {
 }
 
 function faultsOf ({ url, format, types, inbox, include, updates, timezone }: NewWebhook): Fault[] {
-  const faults = (types ?? []).map((type, at) => ({ type, at })).filter(({ type }) => !webhookTypes.includes(type))
-    .map(({ at }): Fault => ({ pointer: `/types/${at}`, message: `must be one of ${webhookTypes.join(', ')}` }))
+  const faults = faultsOfNames(types ?? [], webhookTypes, '/types')
   if (types?.length === 0) faults.push({ pointer: '/types', message: 'must name a type; leave it out to get all' })
   if (inbox !== null && !isInbox(inbox)) faults.push({ pointer: '/inbox', message: 'must be the name of an inbox' })
   const isMail = addressIn(url) !== null
@@ -266,12 +266,7 @@ function faultsOf ({ url, format, types, inbox, include, updates, timezone }: Ne
   }
   if (include === null) return faults
   if (include.length === 0) faults.push({ pointer: '/include', message: `must name at least one of ${includable.join(', ')}; leave it out for none` })
-  for (const [at, one] of include.entries()) {
-    if (!(includable as readonly string[]).includes(one)) {
-      faults.push({ pointer: `/include/${at}`, message: `must be one of ${includable.join(', ')}` })
-    }
-  }
-  return faults
+  return [...faults, ...faultsOfNames(include, includable, '/include')]
 }
 
 /** Is it a zone's name in the IANA database? It is in messages, so what isn't ASCII isn't one. */

@@ -88,6 +88,10 @@ t.test('what can’t be is refused, with where', async t => {
   for (const [body, pointer] of wrong) t.equal(isProblem(t, await hooks('POST', '', body), 400, 'invalid_request').errors[0].pointer, pointer, JSON.stringify(body).slice(0, 80))
   const all = await hooks('POST', '', { url: 'http://10.0.0.1/', types: ['handoff.done', 'handoff.gone'] })
   t.match(isProblem(t, all, 400, 'invalid_request').errors, [{ pointer: '/url' }, { pointer: '/types/1', message: /^must be one of handoff\./ }], 'all that is wrong, and what may stand there')
+  const many = Array.from({ length: 200_000 }, () => 1)
+  for (const body of [{ url, types: many }, { url, format: 'slack', include: many }]) {
+    t.equal(isProblem(t, await hooks('POST', '', body), 400, 'invalid_request').errors.length, 128, 'of a long list not all is told')
+  }
   const { id } = await make(url)
   for (const grace of [-1, 0.5, '1', 2_592_001]) isProblem(t, await hooks('POST', `/${id}/rotate`, { grace }), 400, 'invalid_request')
   for (const since of ['x', '', '1', '2026-11-20', '2026-02-30T00:00:00Z', '2026-13-01T00:00:00Z', 'yesterday', 5]) t.equal(isProblem(t, await hooks('POST', `/${id}/replay`, { since }), 400, 'invalid_request').errors[0].pointer, '/since')

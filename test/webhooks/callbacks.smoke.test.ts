@@ -300,6 +300,8 @@ t.test('what a callback may be', async t => {
     const { errors } = isProblem(t, await call('alice', 'POST', '/api/pass', { task: 't', callback }), 400, 'invalid_request', JSON.stringify(callback).slice(0, 80))
     t.match(errors, [{ pointer }])
   }
+  const many = { url: 'https://example.com', types: Array.from({ length: 200_000 }, () => 1) }
+  t.equal(isProblem(t, await call('alice', 'POST', '/api/pass', { task: 't', callback: many }), 400, 'invalid_request').errors.length, 128, 'of a long list not all is told')
   for (const callback of [
     null, { url: 'https://example.com' }, { url: 'http://127.0.0.1:9/x', types: null, token: null, result: null },
     { url: 'https://no-such-name.invalid/x', token: 'a'.repeat(1024) }, { url: 'https://localhost/' }
