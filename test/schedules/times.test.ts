@@ -39,6 +39,23 @@ t.test('ticks that are years apart', async t => {
   }
 })
 
+t.test('a zone is the same one in any case, and kept once', async t => {
+  const { DateTimeFormat } = Intl
+  let made = 0
+  t.intercept(Intl, 'DateTimeFormat', {
+    value: class extends DateTimeFormat {
+      constructor (...[locale, options]: ConstructorParameters<typeof DateTimeFormat>) {
+        super(locale, options)
+        made++
+      }
+    }
+  })
+  for (const name of ['Asia/Kathmandu', 'ASIA/KATHMANDU', 'asia/kathmandu', 'aSIA/kATHMANDU']) t.ok(isZone(name), name)
+  t.equal(made, 1)
+  t.strictSame(texts(between(cronIn('0 0 * * *', 'ASIA/kathmandu'), utc('2026-11-28T00:00'), utc('2026-11-29T00:00'))), ['2026-11-28T18:15'])
+  t.equal(made, 1)
+})
+
 t.test('the five fields', async t => {
   const on = (cron: string, from = '2026-11-28T00:00', to = '2026-12-05T00:00') => texts(between(cronIn(cron, 'UTC'), utc(from), utc(to)))
   t.strictSame(on('30 9 28,30 11 *'), ['2026-11-28T09:30', '2026-11-30T09:30'])
@@ -47,6 +64,8 @@ t.test('the five fields', async t => {
   t.strictSame(on('0 0 * * 0'), ['2026-11-29T00:00'])
   t.strictSame(on('0 0 * * 5-7'), ['2026-11-28T00:00', '2026-11-29T00:00', '2026-12-04T00:00'])
   t.strictSame(on('0 0 * * fri-sun'), ['2026-11-28T00:00', '2026-11-29T00:00', '2026-12-04T00:00'])
+  t.strictSame(on('0 0 * * sun-sun'), ['2026-11-29T00:00'], 'a range of one')
+  t.strictSame(on('0 0 * * Sun-mon'), ['2026-11-29T00:00', '2026-11-30T00:00'])
   t.strictSame(on('0 0 L * *'), ['2026-11-30T00:00'], 'the last day')
   t.strictSame(on('0 0 1,L * *'), ['2026-11-30T00:00', '2026-12-01T00:00'])
   t.strictSame(on('0 0 l Feb *', '2028-01-01T00:00', '2028-12-01T00:00'), ['2028-02-29T00:00'])

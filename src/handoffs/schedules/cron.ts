@@ -94,7 +94,7 @@ function parsePart (field: CronField, part: string, allowed: AllowedTimes): void
   const isWeekday = field.max === 7
   const to = isWhole
     ? isWeekday ? 6 : field.max
-    : dash === -1 ? from : cronValue(field, range.slice(dash + 1), part, isWeekday)
+    : dash === -1 ? from : cronValue(field, range.slice(dash + 1), part, isWeekday && from > 0)
   if (from > to) throw new CronError(`${field.name}: ${part} goes backwards`)
   if (step !== undefined && (by === 0 || by > field.max || (!isWhole && dash === -1))) {
     throw new CronError(`${field.name}: ${part} has a step that can't be one; steps are of * or a range`)
@@ -103,7 +103,7 @@ function parsePart (field: CronField, part: string, allowed: AllowedTimes): void
   for (let value = from; value <= to; value += by) allowed.values.add(value)
 }
 
-/** @param isEnd of a range of weekdays, whose Sunday may be its last */
+/** @param isEnd of a range of weekdays that begins after Sunday, so that Sunday is its last */
 function cronValue ({ name, min, max, names }: CronField, text: string, part: string, isEnd: boolean): number {
   const at = names?.indexOf(text.toLowerCase()) ?? -1
   const number = at !== -1 ? (isEnd && at === 0 ? 7 : at + (max === 12 ? 1 : 0)) : /^\d{1,2}$/.test(text) ? Number(text) : NaN

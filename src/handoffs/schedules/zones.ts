@@ -4,9 +4,10 @@ interface Span { start: number, end: number, offset: number }
 const day = 86_400_000
 /** No zone of today's has two changes within so many days. */
 const step = 7 * day
-/** Of how many years of zones the changes are remembered. */
-const maxYears = 5000
+/** Of how many years of zones the changes are remembered: five leap years ahead in each zone there is. */
+const maxYears = 12_500
 
+/** By the zone's name in lower case: Intl takes any case, and names that clients write must not be kept without end. */
 const zoneFormats = new Map<string, Intl.DateTimeFormat>()
 const years = new Map<string, ReadonlyArray<{ at: number, offset: number }>>()
 
@@ -22,7 +23,8 @@ export function isZone (name: string): boolean {
 }
 
 function formatOf (zone: string): Intl.DateTimeFormat {
-  const known = zoneFormats.get(zone)
+  const name = zone.toLowerCase()
+  const known = zoneFormats.get(name)
   if (known !== undefined) return known
   const made = new Intl.DateTimeFormat('en-US', {
     timeZone: zone,
@@ -36,7 +38,7 @@ function formatOf (zone: string): Intl.DateTimeFormat {
     minute: 'numeric',
     second: 'numeric'
   })
-  zoneFormats.set(zone, made)
+  zoneFormats.set(name, made)
   return made
 }
 
@@ -52,7 +54,7 @@ function offsetAt (zone: string, time: number): number {
 
 /** The changes of a zone's offset within a year of UTC, each with the offset from then on. */
 function changesIn (zone: string, year: number): ReadonlyArray<{ at: number, offset: number }> {
-  const name = `${zone} ${year}`
+  const name = `${zone.toLowerCase()} ${year}`
   const known = years.get(name)
   if (known !== undefined) return known
   const found: Array<{ at: number, offset: number }> = []
