@@ -13,7 +13,7 @@ import { until } from '../helpers/until.ts'
 
 /** Schedules over HTTP. Each subtest has a tenant of its own. The clock is moved, and the ticker is asked to look. */
 
-const tenants = ['makes', 'bad', 'owns', 'ticks', 'late', 'skips', 'allows', 'cancels', 'pauses', 'changes', 'runs', 'fills', 'refuses', 'text', 'many', 'ends', 'jitters', 'shows', 'remade', 'deletes', 'tells', 'meets', 'asks', 'returns', 'leaves', 'keyed', 'gaps', 'stalls', 'ends-begun', 'unnoted', 'keeps', 'halves'] as const
+const tenants = ['makes', 'bad', 'owns', 'ticks', 'late', 'skips', 'allows', 'cancels', 'pauses', 'changes', 'runs', 'fills', 'refuses', 'text', 'many', 'ends', 'jitters', 'shows', 'remade', 'deletes', 'tells', 'meets', 'asks', 'returns', 'leaves', 'keyed', 'gaps', 'stalls', 'ends-begun', 'unnoted', 'keeps', 'halves', 'lists'] as const
 type Tenant = typeof tenants[number]
 const agents: Array<[string, Scope[]]> = [['ann', ['pass', 'catch', 'status']], ['ben', ['pass', 'catch', 'status']], ['olga', ['operate', 'status', 'approve']], ['sam', ['status']], ['rita', ['read', 'status']]]
 const secretOf = (tenant: string, agent: string) => `${tenant}-${agent}-secret-0123456789`
@@ -153,7 +153,7 @@ for (const isSpread of [false, true]) {
       [{ cron: '* * * * *', timezone: 'Europe/Atlantis' }, '/timezone'], [{ every: 60, timezone: 'UTC' }, '/timezone'], [{ every: 60, overlap: 'wait' }, '/overlap'], [{ every: 60, catch_up: 4 }, '/catch_up'], [{ every: 60, catch_up: 2_592_001 }, '/catch_up'],
       [{ every: 60, jitter: 31 }, '/jitter'], [{ cron: '*/5 * * * *', jitter: 151 }, '/jitter'], [{ every: 60, jitter: 3601 }, '/jitter'], [{ every: 60, starts_at: 'soon' }, '/starts_at'], [{ every: 60, starts_at: at(10), ends_at: at(10) }, '/ends_at'], [{ every: 60, paused: 'no' }, '/paused'], [{ every: 60, name: 'x' }, '/name'],
       [{ every: 60, handoff: undefined }, '/handoff'], [{ every: 60, handoff: {} }, '/handoff/task'], [{ every: 60, handoff: { ...handoff, parent: 'x' } }, '/handoff/parent'], [{ every: 60, handoff: { ...handoff, after: ['x'] } }, '/handoff/after'], [{ every: 60, handoff: { ...handoff, delay: 1 } }, '/handoff/delay'],
-      [{ every: 60, handoff: { task: 't', priority: 1 } }, '/handoff/priority'], [{ every: 60, handoff: { task: 't', labels: { a: 'b c' } } }, '/handoff/labels/a'], [{ every: 60, handoff: { task: 't', result_schema: { type: 'thing' } } }, '/handoff/result_schema/type'], [{ every: 60, handoff: { task: 1 } }, '/handoff/task'], [{ every: 60, jitter: 'x', handoff: 'y' }, '/handoff', '/jitter'],
+      [{ every: 60, handoff: { task: 't', priority: 1 } }, '/handoff/priority'], [{ every: 60, handoff: { task: 't', labels: { a: 'b c' } } }, '/handoff/labels/a'], [{ every: 60, handoff: { task: 't', result_schema: { type: 'thing' } } }, '/handoff/result_schema/type'], [{ every: 60, handoff: { task: 1 } }, '/handoff/task'], [{ every: 60, handoff: { task: 't', constructor: 1 } }, '/handoff/constructor'], [{ every: 60, jitter: 'x', handoff: 'y' }, '/handoff', '/jitter'],
     ]
     for (const [body, ...pointers] of cases) {
       const refused = await put('one', body)
@@ -251,6 +251,46 @@ for (const isSpread of [false, true]) {
     await put('one', { every: 600, catch_up: 5 })
     await tickAt(2400 + 606)
     t.match(await runs('one'), [{ outcome: 'skipped_late', scheduled_for: at(3000), count: 1, until: at(3000) }])
+  })
+
+  t.test('what came too late is counted for one schedule after the other, so each is noted soon', async t => {
+    const { app: { ticker }, store: { schedules }, call, setClock } = await testApp(t, {}, { isSpread })
+    await setClock(start)
+    for (const name of ['one', 'two', 'three', 'four']) t.equal((await call('alice', 'PUT', `/api/schedules/${name}`, { every: 10, jitter: 5, catch_up: 5, handoff })).statusCode, 201)
+    const { note } = schedules
+    let turns = 0
+    const noted: number[] = []
+    schedules.note = async (schedule, what) => {
+      if (what.runs[0]?.includes('skipped_late') === true) noted.push(turns)
+      return await note.call(schedules, schedule, what)
+    }
+    await setClock(start + 20 * 86_400_000)
+    const turn = () => {
+      turns++
+      if (noted.length < 4) setImmediate(turn)
+    }
+    turn()
+    await ticker.go(true)
+    await until(() => noted.length >= 4)
+    t.ok(noted.slice(1).every((at, before) => at - noted[before]! > 30), `after ${noted.join(', ')} turns`)
+  })
+
+  t.test('a long list lets others be served between', async t => {
+    const { put, ask } = as('lists')
+    for (let number = 0; number < 11; number++) await put(`leap-${number}`, { cron: '0 0 29 2 *' })
+    const { schedules } = store
+    const { list } = schedules
+    const turns = new Set<number>()
+    schedules.list = async (...asked) => {
+      const { items, ...more } = await list.apply(schedules, asked)
+      let turn = 0
+      const next = () => { if (++turn < 100) setImmediate(next) }
+      setImmediate(next)
+      return { ...more, items: items.map(item => ({ ...item, get says () { turns.add(turn); return item.says } })) }
+    }
+    t.teardown(() => { schedules.list = list })
+    t.equal((await ask('GET', '/api/schedules')).json().items.length, 11)
+    t.equal(turns.size, 3)
   })
 
   t.test('overlap: skip', async t => {
@@ -724,7 +764,7 @@ for (const isSpread of [false, true]) {
     t.equal((await live()).length, 1)
     await put('one', { every: 60, overlap: 'allow', handoff: { task: 't', to: 'elsewhere' } })
     await tickAt(70)
-    t.match(await runs('one'), [{ scheduled_for: at(60), outcome: 'passed', handoff_id: (await live())[0].handoff_id }])
+    t.match(await runs('one'), [{ scheduled_for: at(60), at: at(60), outcome: 'passed', handoff_id: (await live())[0].handoff_id }], 'and says when it was passed')
     t.equal((await live()).length, 1)
     // One that stands still before it passes. Once the schedule is deleted, or its inbox is another, it passes nothing any more.
     for (const [seconds, between] of [[120, async () => {

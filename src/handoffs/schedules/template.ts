@@ -10,7 +10,7 @@ const placeholder = '{{scheduled_for}}'
 /** An object with some members written anew: undefined leaves one out. */
 function rewritten (members: Members, anew: Record<string, string | undefined>): string {
   const parts = Object.keys(members.values).flatMap(name => {
-    const text = name in anew ? anew[name] : members.raw(name)!.toString()
+    const text = Object.hasOwn(anew, name) ? anew[name] : members.raw(name)!.toString()
     return text === undefined ? [] : [`${JSON.stringify(name)}:${text}`]
   })
   return `{${parts.join(',')}}`

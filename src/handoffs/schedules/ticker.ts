@@ -49,6 +49,11 @@ export class Ticker {
   /** When the first schedule of a partition is due, in this process's monotonic milliseconds. */
   readonly #due = new Map<string, number>()
   readonly #limit = pLimit(perStep)
+  /**
+   * Late ticks are counted for one schedule after the other. After a long time away that takes longer for all of them
+   * than a replica has what it took; so each is noted once it is counted, and no other replica begins all of them anew.
+   */
+  readonly #counting = pLimit(1)
   #lookedAt = -Infinity
   /** Partitions in which another replica lacks the key of what is due: this one runs that, whichever has the lease. */
   readonly #beside = new Set<string>()
@@ -197,19 +202,15 @@ export class Ticker {
       return
     }
     const { id } = tickOf(schedule, tag, 't', tick)
-    const run: Run = { scheduled_for: iso(tick), at: iso(now), by: 'tick', outcome: 'passed', handoff_id: id }
+    // The handoff says when it was passed, while it is there.
+    const run: Run = await this.#options.runner.found(schedule.tenant, id, 'tick') ??
+      { scheduled_for: iso(tick), at: iso(now), by: 'tick', outcome: 'passed', handoff_id: id }
     await this.#ran(schedule, says, tick, run, id)
   }
 
   /** Skips the stretch of ticks that came too late. */
   async #skipLate (schedule: StoredSchedule, says: Says, tick: number, now: number): Promise<void> {
-    const { name } = schedule
-    let [count, last] = [1, tick]
-    for (const later of ticksAfter(timingOf(says), tick)) {
-      if (now <= dueAt(name, says, later) + says.catchUp * 1000) break
-      last = later
-      if (++count % lateInTurn === 0) await new Promise(resolve => setImmediate(resolve))
-    }
+    const { count, last } = await this.#counting(() => countLate(schedule.name, says, tick, now))
     const head = { scheduled_for: iso(tick), at: iso(now), by: 'tick' as const }
     await this.#note(schedule, says, tick, { ...head, outcome: 'skipped_late', count, until: iso(last) }, {}, last)
   }
@@ -253,6 +254,21 @@ export class Ticker {
     }
     return false
   }
+}
+
+/** How many ticks in a row came too late, from this one on, and which was the last. */
+async function countLate (
+  name: string, says: Says, tick: number, now: number
+): Promise<{ count: number, last: number }> {
+  // However much later their runs may come, those before it are too late: of them no digest is made.
+  const all = now - (says.catchUp + says.jitter) * 1000
+  let [count, last] = [1, tick]
+  for (const later of ticksAfter(timingOf(says), tick)) {
+    if (later >= all && now <= dueAt(name, says, later) + says.catchUp * 1000) break
+    last = later
+    if (++count % lateInTurn === 0) await new Promise(resolve => setImmediate(resolve))
+  }
+  return { count, last }
 }
 
 function isSameClaim (one: BegunTick | null, other: BegunTick): boolean {
