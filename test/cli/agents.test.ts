@@ -85,6 +85,12 @@ t.test('a callback is given by options, and none of them without an address', as
   t.match(await run('--callback', to.url, '--callback-type', 'handoff.passed'), { code: 1, stderr: /\/callback\/types\/0/ })
   t.match(await run('--callback', 'ftp://example.com'), { code: 1, stderr: /\/callback\/url/ })
   t.equal(to.got.length, 3)
+
+  const schedules = (...args: string[]) => handoff(['schedules', ...args, '--json'], as)
+  const set = await schedules('set', 'told', '--every', '1h', '--task', 't', '--callback', to.url, '--callback-type', 'handoff.done', '--callback-token', token, '--callback-result')
+  t.match(parsed(set), { handoff: { callback: { url: to.url, types: ['handoff.done'], result: true } } }, 'and by a schedule’s')
+  t.match(parsed(await schedules('backfill', 'told', '--since', '2h', '--until', '1h')), { passed: 0, more: false }, 'a span by how long ago')
+  t.match(await schedules('backfill', 'told', '--since', 'x', '--until', '1h'), { code: 2 })
 })
 
 t.test('work gives its command the checkpoint of the attempt before', async t => {

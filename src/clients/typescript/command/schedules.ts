@@ -1,7 +1,9 @@
 import type { HandoffClient, ScheduleBody } from '../index.ts'
 import { ask, lines, oldest, listLines } from './ask.ts'
 import type { AskOptions } from './ask.ts'
+import { momentText, serviceTime } from './list.ts'
 import { UsageError } from './output.ts'
+import type { Moment } from './values.ts'
 
 /** `handoff schedules`: what passes handoffs by itself. */
 
@@ -15,8 +17,8 @@ interface StepOptions extends AskOptions {
   startsAt?: string
   endsAt?: string
   paused?: boolean
-  since?: string
-  until?: string
+  since?: Moment
+  until?: Moment
 }
 
 const plainLines = ({ text }: { readonly text: string }) => lines(text)
@@ -65,5 +67,8 @@ async function fillSchedule (options: StepOptions, name: string): Promise<number
   if (since === undefined || until === undefined) {
     throw new UsageError('schedules backfill: --since and --until are missing')
   }
-  return await ask(options, client => client.schedules.backfill(name, since, until), plainLines)
+  const now = await serviceTime(options)
+  return await ask(
+    options, client => client.schedules.backfill(name, momentText(since, now)!, momentText(until, now)!), plainLines
+  )
 }

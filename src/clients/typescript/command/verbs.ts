@@ -67,6 +67,7 @@ const parsers: Partial<Record<Value, Option[2]>> = {
 }
 const [task, ...passed] = Object.values(passOptions)
   .map(([flags, description, value]): Option => [flags, description, parsers[value]]) as [Option, ...Option[]]
+passed.push([...callbackOptions.types, several], callbackOptions.token, callbackOptions.result)
 
 /** Those that ask the service once. */
 const definitions: Record<Call, Definition> = {
@@ -75,9 +76,6 @@ const definitions: Record<Call, Definition> = {
     required: task,
     options: [
       ...passed,
-      [...callbackOptions.types, several],
-      callbackOptions.token,
-      callbackOptions.result,
       fileOption,
       ['--idempotency-key <key>', 'passing again with the same key makes no second handoff', parseKey],
     ],
@@ -226,8 +224,8 @@ const definitions: Record<Call, Definition> = {
       ['--starts-at <time>', 'of set: ticks from then on'],
       ['--ends-at <time>', 'of set: ticks before then'],
       ['--paused', 'of set: it rests'],
-      ['--since <time>', 'of backfill: ticks from then on'],
-      ['--until <time>', 'of backfill: ticks before then'],
+      ['--since <time>', 'of backfill: ticks from then on: 2026-11-20T09:00:00Z, or 1h for an hour ago', parseMoment],
+      ['--until <time>', 'of backfill: ticks before then', parseMoment],
       task,
       ...passed,
     ],
