@@ -88,8 +88,9 @@ export function handoffRoutes (app: FastifyInstance, services: Console): void {
       const { answer } = await perform(services, request as FastifyRequest, 'get', { id: one.handoff_id })
       return everythingView(answer as Buffer, one.status === 'pending' || one.status === 'caught')
     } catch (error) {
-      if (error instanceof Problem && error.code === 'not_addressee') return nothingShown()
-      throw error
+      const code = error instanceof Problem ? error.code : undefined
+      if (code !== 'not_addressee' && code !== 'payload_locked') throw error
+      return nothingShown(code)
     }
   }
 

@@ -1,8 +1,8 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { Problem, Unavailable, errorTable } from '../core/errors.ts'
+import { PayloadLocked, Problem, Unavailable, errorTable } from '../core/errors.ts'
 import type { ErrorCode } from '../core/errors.ts'
 import type { ApprovalService } from '../handoffs/people/approvals.ts'
-import type { PeopleList, PeopleService } from '../handoffs/people/people.ts'
+import type { PeopleItem, PeopleList, PeopleService } from '../handoffs/people/people.ts'
 import type { OperationOutcome } from '../operations/operation.ts'
 import type { ApprovalVerdict } from '../store/approvals.ts'
 import { decisionOf, faultOf, operationFor } from './approvals.ts'
@@ -49,11 +49,8 @@ export function manyRoutes (app: FastifyInstance, services: ManyServices): void 
     const inList = new Map(part.items.map(item => [boxOf(item), item]))
     const results = await Promise.all((chosen as Chosen[]).map(async (one, at): Promise<Outcome & OneResult> => {
       const item = inList.get(boxes[at]!)
-      const isLarge = item === undefined ? await isLargeNow(services, request, one) : item.size > mostTogether
-      const result = isLarge
-        ? { id: one.id, outcome: 'large' as const }
-        : await decideOne(services, request, verdict, one, note)
-      return { ...result, text: item?.text }
+      const unread = item === undefined ? await unreadNow(services, request, one) : unreadOf(item)
+      return { ...unread ?? await decideOne(services, request, verdict, one, note), id: one.id, text: item?.text }
     }))
     for (const { code } of results) if (code !== undefined) services.refused(code)
     const moved = results.flatMap(({ ran }) => ran?.moved ?? [])
@@ -86,24 +83,36 @@ function missing (boxes: readonly string[], { items }: PeopleList): string {
   return ` ${count} of what you ticked ${count === 1 ? 'isn’t' : 'aren’t'} in the list any more.`
 }
 
-/** Of what the list doesn't have any more. What can't be read is refused, or not, by the decision itself. */
-async function isLargeNow ({ approvals }: ManyServices, request: FastifyRequest, { id }: Chosen): Promise<boolean> {
-  const one = await approvals.inspect(request.caller, id, request).catch(() => null)
-  return (one?.payload?.length ?? 0) > mostTogether
+interface Outcome extends Omit<OneResult, 'id' | 'text'> { ran?: OperationOutcome, code?: ErrorCode, error?: unknown }
+
+/** Why a person can't have read it in the list; undefined if they can. */
+function unreadOf ({ size, isLocked }: Pick<PeopleItem, 'size' | 'isLocked'>): Outcome | undefined {
+  if (isLocked) return { outcome: 'locked', code: 'payload_locked' }
+  return size > mostTogether ? { outcome: 'large' } : undefined
 }
 
-interface Outcome extends Omit<OneResult, 'text'> { ran?: OperationOutcome, code?: ErrorCode, error?: unknown }
+/** Of what the list doesn't have any more. What can't be read else is refused, or not, by the decision itself. */
+async function unreadNow (
+  { approvals }: ManyServices, request: FastifyRequest, { id }: Chosen
+): Promise<Outcome | undefined> {
+  try {
+    const { payload } = await approvals.inspect(request.caller, id, request)
+    return unreadOf({ size: payload?.length ?? 0, isLocked: false })
+  } catch (error) {
+    return error instanceof PayloadLocked ? unreadOf({ size: 0, isLocked: true }) : undefined
+  }
+}
 
 async function decideOne (
   services: ManyServices, request: FastifyRequest, verdict: ApprovalVerdict, { id, ...seen }: Chosen, note: string
 ): Promise<Outcome> {
   try {
     const ran = await perform(services, request, operationFor[verdict], decisionOf(id, note, seen))
-    return { id, outcome: 'decided', ran }
+    return { outcome: 'decided', ran }
   } catch (error) {
     const outcome = error instanceof Problem ? outcomes[error.code] : undefined
-    if (!(error instanceof Problem) || outcome === undefined) return { id, outcome: 'unknown', error }
-    return { id, code: error.code, outcome, ...error.more.members as Pick<OneResult, 'approval'> }
+    if (!(error instanceof Problem) || outcome === undefined) return { outcome: 'unknown', error }
+    return { code: error.code, outcome, ...error.more.members as Pick<OneResult, 'approval'> }
   }
 }
 
@@ -114,5 +123,6 @@ const outcomes: Partial<Record<ErrorCode, OneResult['outcome']>> = {
   self_approval: 'self_approval',
   content_changed: 'another',
   no_approval_required: 'another',
-  not_found: 'gone'
+  not_found: 'gone',
+  payload_locked: 'locked'
 }

@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { SessionEnded } from '../auth/session-grant.ts'
-import { errorTable, Problem, Unavailable } from '../core/errors.ts'
+import { errorTable, PayloadLocked, Problem, Unavailable } from '../core/errors.ts'
 import type { ErrorCode } from '../core/errors.ts'
 import { BodyError } from '../core/json.ts'
 import { requestFields } from '../http/observe.ts'
@@ -43,6 +43,14 @@ function troublesOf ({ unchanged }: Area, doing: Doing): Record<number, Trouble>
 /** For a key that is good, and may not see this. It names the scopes that it would need, or the inbox. */
 function beyondKey (error: Problem): Trouble {
   return { title: 'This key can’t be used for this', text: error.more.detail ?? errorTable[error.code].detail }
+}
+
+/** Of what can't be decrypted. */
+function locked ({ nothing }: Doing): Trouble {
+  return {
+    title: 'This can’t be decrypted here',
+    text: `The replica that answered doesn’t have the key that this was encrypted with, so ${nothing}. Another one may have it: try again, or ask the operator of this service.`
+  }
 }
 
 /** For signed-in people who are over a limit. */
@@ -89,7 +97,9 @@ export function showErrors (area: Area, signIn: SignIn, log: FaultLog, refused: 
       ? beyondKey(error)
       : error instanceof Problem && status === 429 && caller !== undefined
         ? overLimit(error, doing)
-        : troublesOf(area, doing)[status] as Trouble
+        : error instanceof PayloadLocked
+          ? locked(doing)
+          : troublesOf(area, doing)[status] as Trouble
     // The typed values stay here until the service can sign their sender in, and show them.
     if (request.isSentAgain && (status === 429 || status >= 500)) {
       const problem = `${trouble.title}. ${trouble.text} What you typed is kept.`

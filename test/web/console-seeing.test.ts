@@ -13,12 +13,12 @@ function key (tenant: string, agent: string, scopes: Scope[], inboxes?: string[]
   keepSecret(secret)
   return secret
 }
-const tenants = Object.fromEntries(['titled', 'read', 'runs', 'many', 'ended', 'work', 'hooks', 'kept'].map(name => [name, {
+const tenants = Object.fromEntries(['titled', 'read', 'runs', 'many', 'ended', 'work', 'hooks', 'kept', 'sealed'].map(name => [name, {
   agent: key(name, 'alice', ['pass', 'catch', 'status']),
   operator: key(name, 'olga', ['operate', 'status', 'approve']),
   onlooker: key(name, 'ann', ['approve', 'status']),
   reader: key(name, 'rita', ['read', 'status']),
-}])) as Record<'titled' | 'read' | 'runs' | 'many' | 'ended' | 'work' | 'hooks' | 'kept', Record<'agent' | 'operator' | 'onlooker' | 'reader', string>>
+}])) as Record<'titled' | 'read' | 'runs' | 'many' | 'ended' | 'work' | 'hooks' | 'kept' | 'sealed', Record<'agent' | 'operator' | 'onlooker' | 'reader', string>>
 const held = key('read', 'hella', ['read', 'status', 'operate'], ['elsewhere'])
 const hooker = key('hooks', 'wendy', ['operate', 'status', 'webhooks'])
 
@@ -298,4 +298,16 @@ t.test('the groups of an inbox: who has what, and how many may be caught of each
   const second = (await ask(more)).body
   t.match(textOf(second), /Back to the first/)
   t.equal(first.split('rowheader').length + second.split('rowheader').length - 2, 120)
+})
+
+t.test('of a handoff that can’t be decrypted here a reader sees how it stands', async t => {
+  const sealing = (kid: string, byte: number) => ({ PAYLOAD_KEYS: `${kid}:${Buffer.alloc(32, byte).toString('base64')}` })
+  const june = await testApp(t, sealing('june', 6), {}, keys)
+  const july = await testApp(t, sealing('july', 7), { prefix: june.prefix }, keys)
+  const { agent, reader } = tenants.sealed
+  const { call: send } = june
+  const id = (await send(null, 'POST', '/api/pass', { task: 'secret', to: 'safe' }, { authorization: `Bearer ${agent}` })).json().handoff_id as string
+  const { statusCode, body } = await (await personWith(july, reader))(`/console/handoffs/${id}`)
+  t.equal(statusCode, 200)
+  t.match(textOf(body), /Now pending .*Inbox safe .*What was passed, and what came of it, can’t be decrypted here/)
 })

@@ -1,12 +1,13 @@
 import t from 'tap'
 import { tagOf } from '../../src/core/ids.ts'
 import { secrets, testApp } from '../helpers/app.ts'
-import { asked, form, own, personWith, textOf } from '../helpers/forms.ts'
+import { asked, form, own, personWith, signedIn, textOf } from '../helpers/forms.ts'
 
 /** Several decisions with one form of the list. */
 
 const service = await testApp(t)
 const { app, call, pass, redis } = service
+const sealing = (kid: string, byte: number) => `${kid}:${Buffer.alloc(32, byte).toString('base64')}`
 
 const entities: Record<string, string> = { '&#61;': '=', '&#43;': '+', '&#47;': '/' }
 /** The values of the boxes that the list has, by their handoffs. */
@@ -199,4 +200,33 @@ t.test('the list says what was decided last: what, by whom and when', async t =>
   const next = carol(`/approvals/list?seen=${shown}`, undefined, { 'hx-request': 'true' })
   await service.call('approver2', 'POST', `/api/approve/${id}`)
   t.equal(rows((await next).body)[0], id, 'an open page hears of it')
+})
+
+t.test('what can’t be decrypted here isn’t decided here, and the others are', async t => {
+  const june = await testApp(t, { PAYLOAD_KEYS: sealing('june', 6) })
+  const july = await testApp(t, { PAYLOAD_KEYS: sealing('july', 7) }, { prefix: june.prefix })
+  const locked = await asked(june, 'secret')
+  const [first, second] = [await asked(july, 'first'), await asked(july, 'second')]
+  const there = await boxesOf(await personWith(june, secrets.approver))
+  const carol = await personWith(july, secrets.approver)
+  const here = await boxesOf(carol)
+  t.strictSame([...here.keys()], [first, second], 'what nobody can read has no box')
+  const cookie = await signedIn(july)
+  const approve = (...items: string[]) => july.app.inject({
+    ...form('/approvals/approve', {}, { ...own, cookie }), payload: items.map(item => `item=${encodeURIComponent(item)}`).join('&')
+  })
+  const approvalOf = async (id: string) => (await july.call('alice', 'GET', `/api/status/${id}`)).json().approval.state
+  // Of a page that a replica with the key made, and of one that had no digest to send.
+  for (const [box, other] of [[there.get(locked)!, first], [there.get(locked)!.replace(/[^ ]+$/, ''), second]] as const) {
+    const alone = await approve(box)
+    t.equal(alone.statusCode, 503)
+    t.match(textOf(alone.body), /None of these was approved.*not decided It can’t be decrypted here, so nothing was decided on it/)
+    const { body, statusCode } = await approve(box, here.get(other)!)
+    t.equal(statusCode, 200)
+    t.match(textOf(body), /1 of 2 was approved.*not decided It can’t be decrypted here.* approved $/)
+    t.strictSame([await approvalOf(locked), await approvalOf(other)], ['waiting', 'approved'])
+  }
+  const page = await carol(`/approvals/${locked}`)
+  t.equal(page.statusCode, 503)
+  t.match(textOf(page.body), /This can’t be decrypted here .* key .* so nothing was changed/)
 })

@@ -32,6 +32,8 @@ export interface PeopleItem {
   digest: string
   size: number
   isWhole: boolean
+  /** This replica doesn't have the key of the text, which is `null` then. */
+  isLocked: boolean
 }
 
 /** How many there are, or at least so many. */
@@ -253,9 +255,10 @@ function approvalItem (
 function questionItem (
   { id, score, record, texts }: Awaited<ReturnType<AskService['list']>>['items'][number]
 ): PeopleItem {
+  const isLocked = texts.fault === null
   const text = texts.fault === null ? 'null' : excerpt(Buffer.from(texts.fault)).text
   const until = record.extra.ask!.expiresAt
-  return { kind: 'questions', id, since: score, until, record, text, digest: '', size: 0, isWhole: false }
+  return { kind: 'questions', id, since: score, until, record, text, digest: '', size: 0, isWhole: false, isLocked }
 }
 
 /** Those that are wanted. Of ten thousand texts not all are looked through at a stretch. */

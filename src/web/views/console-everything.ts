@@ -58,7 +58,12 @@ function valueView (title: string, json: string, writing: Writing): string {
   return part(title, writing.json(json), amount + size(json.length))
 }
 
-/** To a key that is held to other inboxes. */
-export function nothingShown (): string {
-  return '<p class="quiet">Your key is held to other inboxes: what was passed isn’t shown to it.</p>'
+const hidden = {
+  not_addressee: 'Your key is held to other inboxes: what was passed isn’t shown to it.',
+  payload_locked: 'What was passed, and what came of it, can’t be decrypted here: another replica may have the key.'
+}
+
+/** In its place: why it isn't shown. */
+export function nothingShown (why: keyof typeof hidden): string {
+  return html`<p class="quiet">${hidden[why]}</p>`
 }

@@ -27,11 +27,19 @@ export function readBox (value: string): Chosen | undefined {
 /** A handoff with more bytes is decided on its own page alone: people can’t read that much within a list. */
 export const mostTogether = 16 * 1024
 
-/** The box of an entry, in front of it. A question has none, nor has this person's own handoff, or a large one. */
+/** The beginning of a task or a question. @param text JSON text, null where it is locked */
+export function wordsOf (text: string): string {
+  return JSON.parse(text) as string | null ?? 'It can’t be decrypted here.'
+}
+
+/**
+ * The box of an entry, in front of it. A question has none, nor has this person's own handoff, a large one, or one that
+ * nobody can read here.
+ */
 export function pick (item: PeopleItem, caller: Caller, chosen: ReadonlySet<string> | undefined): string {
-  const { kind, id, record, size } = item
+  const { kind, id, record, size, isLocked } = item
   if (kind === 'questions') return '<span class="pick" aria-hidden="true">?</span>'
-  if (record.passedBy === caller.agent) return '<span class="pick"></span>'
+  if (record.passedBy === caller.agent || isLocked) return '<span class="pick"></span>'
   if (size > mostTogether) {
     return html`<a class="pick" href="/approvals/${id}" title="Too long to be decided here" aria-label="Open it: it is too long to be decided here">Open</a>`
   }
@@ -65,7 +73,7 @@ ${draft?.note ?? ''}</textarea>
 export interface OneResult {
   id: string
   outcome: 'decided' | 'already_decided' | 'cancelled' | 'expired' | 'self_approval' | 'another' | 'gone' | 'large' |
-    'unknown'
+    'locked' | 'unknown'
   text: string | undefined
   /** The decision that stands. */
   approval?: { state: string, decided_at: string, decided_by: string } | undefined
@@ -98,7 +106,7 @@ function others (count: number): string {
 
 function resultRow (verdict: string, result: OneResult): string {
   const { id, outcome, text } = result
-  const all = text === undefined ? undefined : JSON.parse(text) as string
+  const all = text === undefined ? undefined : wordsOf(text)
   const shown = all === undefined ? '' : beginningOf(all, 120)
   return html`<li><a href="/approvals/${id}">
 <span class="task" dir="auto">!${all === undefined ? 'A handoff that isn’t in the list any more' : visible(shown) + (shown.length < all.length ? '…' : '')}</span>
@@ -124,5 +132,6 @@ const reasons: Record<OneResult['outcome'], string> = {
   another: 'What you chose is gone, and another handoff has its id now. Open it to read it.',
   gone: 'It is gone.',
   large: 'It is too long to be decided together with others. Open it to read it.',
+  locked: 'It can’t be decrypted here, so nothing was decided on it. Another replica may have the key: try again.',
   unknown: 'It isn’t known whether your decision was recorded. Open it to see.'
 }

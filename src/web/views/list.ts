@@ -3,7 +3,7 @@ import type { Caller } from '../../core/model.ts'
 import type { DecidedLately } from '../../handoffs/people/decisions.ts'
 import type { PeopleItem, PeopleList } from '../../handoffs/people/people.ts'
 import { agoTag, availableIn, beginningOf, expiresIn, labelTags, visible, waitingFor } from '../text.ts'
-import { decisionBar, pick } from './decide-many.ts'
+import { decisionBar, pick, wordsOf } from './decide-many.ts'
 import type { ManyDraft } from './decide-many.ts'
 import { nameOf } from './handoff.ts'
 import { layout } from './layout.ts'
@@ -106,7 +106,7 @@ function items (part: PeopleList, view: ListView): string {
 
 function row (item: PeopleItem, now: number, { caller, chosen }: ListView, focus: boolean): string {
   const { kind, id, record, since, until, text, isWhole } = item
-  const all = JSON.parse(text) as string | null ?? 'It can’t be decrypted here.'
+  const all = wordsOf(text)
   const shown = beginningOf(all, textShown)
   const { to, labels } = record.extra
   const isQuestion = kind === 'questions'
