@@ -18,7 +18,7 @@ export interface RunCounts {
 /** A run whose counts changed in a partition of a Cluster: live, done, failed, other, first, last. */
 export interface ChangedRun { run: string, at: string, counts: string[] }
 
-/** The value that was listed last, and when it was passed last. */
+/** The value that was seen last, listed or gone, and when it was passed last. */
 export interface RunPosition { score: number, value: string }
 
 /** The runs of tenants: what has the same value of a label that RUN_LABELS names (lua/lib/runs.lua). */
@@ -42,17 +42,15 @@ export class Runs {
     tenant: string, name: string, from: RunPosition | null, limit: number
   ): Promise<{ runs: RunCounts[], next: RunPosition | null }> {
     const tag = homeTag(tenant)
-    const [, more, ...found] = await this.#lanes.call({
+    const [, value, score, ...found] = await this.#lanes.call({
       script: this.#scripts.runs,
       tag,
       keys: [this.#keyNames.runs(tag, tenant, name)],
       texts: [String(limit), from === null ? '' : String(from.score), from?.value ?? ''],
       decode: tagged
     })
-    const scores = (found as unknown[][]).map(([, score]) => Number(score))
-    const runs = (found as unknown[][]).map(readRun)
-    const last = runs.at(-1)
-    return { runs, next: more === 1 && last !== undefined ? { score: scores.at(-1)!, value: last.value } : null }
+    const next = value == null ? null : { score: Number(score), value: String(value) }
+    return { runs: (found as unknown[][]).map(readRun), next }
   }
 
   /** What is counted of one run; null if there is no such run. */
@@ -106,7 +104,7 @@ export class Runs {
   }
 }
 
-function readRun ([value, , ...counts]: unknown[]): RunCounts {
+function readRun ([value, ...counts]: unknown[]): RunCounts {
   return { value: String(value), ...readCounts(counts) }
 }
 

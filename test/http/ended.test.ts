@@ -8,7 +8,7 @@ import { callsOf } from '../helpers/redis.ts'
 
 /** What has ended, titles, and runs. Each subtest has a tenant of its own, with two workers and an operator. */
 
-const tenants = ['ends', 'works', 'titles', 'runs', 'inherits', 'stops', 'dry', 'pages', 'trims', 'indexed', 'alone', 'few']
+const tenants = ['ends', 'works', 'titles', 'runs', 'inherits', 'stops', 'dry', 'pages', 'trims', 'gone', 'indexed', 'alone', 'few']
 const agents = [['ann', ['pass', 'catch', 'status']], ['ben', ['pass', 'catch', 'status']], ['olga', ['operate', 'status', 'approve']]] as const
 const secretOf = (tenant: string, agent: string) => `${tenant}-${agent}-secret-0123456789`
 const more = tenants.flatMap(tenant => agents.map(([agent, scopes]) => ({ caller: callerOf(tenant, agent, scopes), secret: secretOf(tenant, agent) })))
@@ -209,6 +209,29 @@ for (const isSpread of [false, true]) {
     t.equal((await runs()).items.length, 1)
     await redis.del(await redis.keys(`${prefix}:*total:trims:run:r`))
     t.strictSame((await runs()).items, [])
+  })
+
+  t.test('however many runs are gone, what is left is listed, each once', async t => {
+    const { post, pass, runs } = as('gone')
+    const names = Array.from({ length: 130 }, (_, n) => `r${n}`)
+    for (const some of [names.slice(0, 65), names.slice(65)]) await post('/api/batch', { operations: some.map(run => ({ op: 'pass', body: { task: 't', labels: { run } } })) })
+    await settle()
+    const last = names.toSorted().slice(2)
+    await redis.del(...(await redis.keys(`${prefix}:*total:gone:run:*`)).filter(key => last.some(name => key.endsWith(`:${name}`))))
+    const found: string[] = []
+    for (let cursor = ''; ;) {
+      const { items, next_cursor: next }: { items: Item[], next_cursor: string | null } = await runs(`label=run&limit=1${cursor}`)
+      found.push(...items.map(({ value }) => String(value)))
+      // Another handoff of the run that was listed last: that run is now before all that are still to come.
+      if (items.length > 0) {
+        await setClock(start + 1000)
+        await pass({ labels: { run: String(items[0]!.value) } })
+        await settle()
+      }
+      if (next === null) break
+      cursor = `&cursor=${next}`
+    }
+    t.strictSame(found, ['r1', 'r0'])
   })
 
   t.test('a child takes over its parent’s runs', async t => {

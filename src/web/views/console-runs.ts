@@ -50,7 +50,7 @@ export function runsPage ({ caller, labels, label, items, next, cursor }: RunsPa
     ...next === null ? [] : [html`<a id="runs-next" href="${address('/console/runs', { label, cursor: next })}">Earlier runs</a>`]
   ]
   const inside = html`!${rows.length === 0
-    ? html`<p>!${cursor === undefined ? html`There is none yet: a run is what is passed with the same value of the label <code>${label}</code>.` : 'There are no earlier ones.'}</p>`
+    ? html`<p>!${noneFound(label, next, cursor)}</p>`
     : table({ label: 'Runs', columns: [label, 'Live', 'Done', 'Failed', 'Other', 'First', 'Last'], rows })}
 !${links.length === 0 ? '' : html`<p>!${links.join(' ')}</p>`}`
   return consoleLayout({
@@ -61,6 +61,13 @@ export function runsPage ({ caller, labels, label, items, next, cursor }: RunsPa
 <p class="quiet">Works, not attempts. The run that something was passed to last is first.</p>
 !${liveSection('runs', address('/console/runs', { label, cursor }), inside)}`
   })
+}
+
+function noneFound (label: string, next: string | null, cursor: string | undefined): string {
+  if (next !== null) return 'None found so far. There may be earlier ones.'
+  return cursor === undefined
+    ? html`There is none yet: a run is what is passed with the same value of the label <code>${label}</code>.`
+    : 'There are no earlier ones.'
 }
 
 /** One of them. */
