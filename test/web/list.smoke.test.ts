@@ -1,7 +1,9 @@
+import type { Page } from 'playwright-core'
 import t from 'tap'
 import { secrets } from '../helpers/app.ts'
 import { barriers } from '../helpers/barriers.ts'
 import { devices, faultsOf, picture, signIn, skip, webApp } from '../helpers/browser.ts'
+import { form, own } from '../helpers/forms.ts'
 
 /** A person looks through what waits, on a phone and at a desk. */
 
@@ -145,4 +147,41 @@ t.test('what is selected stays selected, in the list and in the console', { skip
   await console.clock.runFor(5_500)
   await goesOn
   t.ok(asked > before, 'it goes on when nothing is selected')
+})
+
+t.test('what was ticked and typed stays when the session ends meanwhile, in the list and in the console', { skip }, async t => {
+  const app = await webApp(t)
+  await app.ask({ task: 'Ticked.', to: 'mail' })
+  const endSession = async (page: Page) => {
+    const isTold = page.waitForResponse(response => response.status() === 401)
+    const [session] = await page.context().cookies()
+    await app.app.inject(form('/approvals/sign-out', {}, { ...own, cookie: `${session!.name}=${session!.value}` }))
+    await isTold
+  }
+  const signInAgain = async (page: Page, key?: string) => {
+    await page.getByText('Your session has ended').waitFor()
+    await signIn(page, key)
+    await page.getByText('You have signed in again').waitFor()
+  }
+  const page = await app.approver()
+  await page.getByRole('checkbox', { name: 'Ticked.' }).check()
+  await page.getByLabel('Note').fill('typed')
+  await endSession(page)
+  await page.getByRole('button', { name: 'Approve' }).click()
+  await signInAgain(page)
+  t.ok(await page.getByRole('checkbox', { name: 'Ticked.' }).isChecked())
+  t.equal(await page.getByLabel('Note').inputValue(), 'typed')
+
+  const console = await app.approver(devices.desk, secrets.operator)
+  await console.goto('/console/inboxes/mail')
+  await console.getByText('Limits', { exact: true }).click()
+  await console.getByLabel('Caught at most').fill('7')
+  await endSession(console)
+  await console.getByRole('button', { name: 'Set the limits' }).click()
+  await signInAgain(console, secrets.operator)
+  t.equal(await console.getByLabel('Caught at most').inputValue(), '7')
+
+  const idle = await app.approver()
+  await endSession(idle)
+  await idle.getByText('Your session has ended').waitFor()
 })

@@ -19,9 +19,15 @@ document.addEventListener('visibilitychange', () => {
 document.addEventListener('htmx:beforeRequest', event => {
   if (event.target.matches('[data-watch]') && document.hidden) event.preventDefault()
 })
-// Without a session it asks no more. The page stays: the form brings what was typed to the sign-in.
+// Without a session it asks no more. The page stays where a decision, or anything else, was typed or ticked: the form
+// brings that to the sign-in.
+const isChanged = field => field.matches('[type=checkbox], [type=radio]')
+  ? field.checked !== field.defaultChecked
+  : field.matches('input, textarea') && field.value !== field.defaultValue
+const isFilledIn = form => [...form.elements].some(isChanged)
+const isTyped = () => [...document.querySelectorAll('form[method=post]')].some(isFilledIn)
 document.addEventListener('htmx:beforeOnLoad', event => {
-  if (event.target.matches('[data-watch]') && event.detail.xhr.status === 401) event.preventDefault()
+  if (event.detail.xhr.status === 401 && (event.target.matches('[data-watch]') || isTyped())) event.preventDefault()
 })
 
 // Moments in the reader's time zone and way of writing them; their titles have UTC. The clock here counts for nothing.
@@ -147,9 +153,6 @@ document.addEventListener('change', event => {
 })
 
 // A part that keeps itself up to date waits while it is hidden, and while a form in it is being filled in.
-const isChanged = field => field.matches('[type=checkbox], [type=radio]')
-  ? field.checked !== field.defaultChecked
-  : field.matches('input, textarea') && field.value !== field.defaultValue
 document.addEventListener('htmx:beforeRequest', event => {
   const part = event.target
   if (!part.matches('[data-live]')) return
