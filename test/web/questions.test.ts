@@ -85,6 +85,16 @@ t.test('what is wrong is said at its field, and what was typed is kept', async t
   t.strictSame((await read()).answer, { account: '4711', text: 'x', count: 3, sure: true })
 })
 
+t.test('of a table, however large, each cell is in the answer', async t => {
+  const letters = [...'abcdefghijkl']
+  const properties = Object.fromEntries(letters.map(name => [name, { type: 'string', maxLength: 9 }]))
+  const { page, read, askId } = await ask({ schema: { type: 'object', properties: { all: { type: 'array', items: { type: 'object', properties } } } } })
+  const cells = Array.from({ length: 100 }, (_, row) => letters.map((name, at) => [`f0.${row}.f${at}`, `${name}${row}`] as const)).flat()
+  t.equal((await carol(`${page}/answer`, { ask_id: askId, f0: '100', ...Object.fromEntries(cells) })).statusCode, 303)
+  const { all } = (await read()).answer as { all: object[] }
+  t.strictSame([all.length, all.at(-1)], [100, Object.fromEntries(letters.map(name => [name, `${name}99`]))])
+})
+
 t.test('without a schema, and with one that is no form, there is one field', async t => {
   const free = await ask()
   t.strictSame(drawn((await carol(free.page)).body), ['textarea f0'])
