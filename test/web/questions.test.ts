@@ -1,4 +1,5 @@
 import t from 'tap'
+import { callerOf } from '../../src/core/model.ts'
 import { secrets, testApp } from '../helpers/app.ts'
 import { form, own, personWith, textOf } from '../helpers/forms.ts'
 
@@ -355,4 +356,27 @@ t.test('the list has a tab for questions, which comes first, and one for approva
     await change()
     t.not(/list\?tab=questions&amp;seen=([\w-]+)/.exec((await polled).body)![1], seen, `${what} is seen`)
   }
+})
+
+t.test('who is held to inboxes sees how many there are of those', async t => {
+  const secret = 'helds-approver-key-01'
+  const service = await testApp(t, {}, {}, [{ secret, caller: { ...callerOf('default', 'hella', ['approve', 'status']), inboxes: new Set(['mine']) } }])
+  const { call, caught, pass } = service
+  const mine = await pass({ to: 'mine', task: 'mine', require_human: true })
+  for (let n = 0; n < 60; n++) await pass({ to: 'other', task: `other ${n}`, require_human: true })
+  await call('bob', 'POST', `/api/ask/${await caught({ to: 'other' })}`, { question: 'Other?' })
+  const [held, all] = [await personWith(service, secret), await personWith(service, secrets.approver)]
+  const { body } = await held('/approvals')
+  t.match(textOf(body), /Questions 0 Approvals 1 .*One handoff waits\. .*mine/)
+  t.notMatch(body, /other|The next ones/i)
+  t.match(textOf((await all('/approvals')).body), /Questions 1 Approvals 61 /)
+  const seen = /list\?tab=approvals&amp;seen=([\w-]+)/.exec(body)![1]!
+  const polled = held(`/approvals/list?tab=approvals&seen=${seen}`, undefined, { 'hx-request': 'true' })
+  await pass({ to: 'other', task: 'other', require_human: true })
+  const next = await pass({ to: 'mine', task: 'next', require_human: true })
+  t.match(textOf((await polled).body), /mine .*next .*2 handoffs wait/, 'and hears of those alone')
+  await call('approver', 'POST', `/api/approve/${mine}`)
+  await call('approver', 'POST', `/api/approve/${next}`)
+  const after = (await held('/approvals')).body
+  t.match(textOf(after), /Approvals 0 .*No handoff waits\. .*Decided last .*(next|mine)/)
 })

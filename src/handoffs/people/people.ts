@@ -65,6 +65,8 @@ export interface WantedByPeople {
   text?: string | undefined
   /** By default the oldest first; else those that expire first. */
   order?: 'expiry' | undefined
+  /** Of a key that is held to inboxes: nothing else is shown, or counted. */
+  heldTo?: ReadonlySet<string> | undefined
 }
 
 /** How many of the last decisions there are. */
@@ -102,7 +104,8 @@ export class PeopleService {
     caller: Caller, cursor: string | undefined, limit: number, wanted: WantedByPeople = {}, requester?: Requester
   ): Promise<PeopleList> {
     const first = (kind: WaitingKind) => this.#first(caller, kind, requester)
-    return addressedTo(caller, await this.#list(caller, cursor, limit, wanted, first, requester))
+    const own = { ...wanted, ...heldTo(caller) }
+    return addressedTo(caller, await this.#list(caller, cursor, limit, own, first, requester))
   }
 
   /** The same, with entries that the caller may not read. @param first reads the first of a list */
@@ -110,16 +113,21 @@ export class PeopleService {
     caller: Caller, cursor: string | undefined, limit: number, wanted: WantedByPeople,
     first: (kind: WaitingKind) => Promise<First>, requester?: Requester
   ): Promise<PeopleList> {
-    const { kind, ...narrowed } = wanted
+    const { kind, heldTo, ...narrowed } = wanted
     const isSearch = Object.values(narrowed).some(value => value !== undefined)
-    if (isSearch) return await this.#search(cursor, limit, wanted, first)
+    const lately = async () => await this.#decisions.latest(caller.tenant, decidedListed)
+    if (isSearch || heldTo !== undefined) {
+      const found = await this.#search(cursor, limit, wanted, first)
+      const hasDecided = !isSearch && cursor === undefined && found.kind === 'approvals'
+      return hasDecided ? { ...found, decided: await lately() } : found
+    }
     const asks = await this.#asks.list(caller, {}, undefined, limit, requester)
     const shown = kind ?? (asks.items.length > 0 ? 'questions' : 'approvals')
     const isOfQuestions = shown === 'questions'
     const [approvals, later, decided] = await Promise.all([
       this.#approvals.list(caller.tenant, isOfQuestions ? undefined : cursor, isOfQuestions ? 1 : limit, {}, requester),
       isOfQuestions && cursor !== undefined ? this.#asks.list(caller, {}, cursor, limit, requester) : asks,
-      isOfQuestions || cursor !== undefined ? [] : this.#decisions.latest(caller.tenant, decidedListed)
+      isOfQuestions || cursor !== undefined ? [] : lately()
     ])
     // If all were read, they are counted: expired ones are left out.
     const isAll = approvals.next === null && (isOfQuestions || cursor === undefined)
@@ -135,7 +143,7 @@ export class PeopleService {
         questions: { count: ofQuestions, areMore: false },
         approvals: { count: ofApprovals, areMore: false }
       },
-      isSearch,
+      isSearch: false,
       isPart: false,
       decided,
       now: Math.max(approvals.now, later.now)
@@ -219,8 +227,10 @@ export class PeopleService {
       this.#searches.next(JSON.stringify([tenant, kind]), () => this.#first(anyone, kind))
     const look = async () => {
       const { kind, inbox, labels, text, order } = wanted
-      const same = JSON.stringify([tenant, limit, kind, inbox, labels, text, order])
-      const part = await this.#pages.next(same, () => this.#list(anyone, undefined, limit, wanted, first))
+      const held = heldTo(caller)
+      const same = JSON.stringify([tenant, limit, kind, inbox, labels, text, order, [...held.heldTo ?? []].sort()])
+      const own = { ...wanted, ...held }
+      const part = await this.#pages.next(same, () => this.#list(anyone, undefined, limit, own, first))
       // The shared look may have taken a while, and the key or session may have ended meanwhile.
       return addressedTo(await waiting.requester.grant().authorise(), part)
     }
@@ -263,14 +273,15 @@ function questionItem (
 
 /** Those that are wanted. Of ten thousand texts not all are looked through at a stretch. */
 async function matching (
-  items: readonly PeopleItem[], { inbox, labels = [], text }: WantedByPeople
+  items: readonly PeopleItem[], { inbox, labels = [], text, heldTo }: WantedByPeople
 ): Promise<PeopleItem[]> {
   const part = text === undefined ? '' : caseless(text)
   const found: PeopleItem[] = []
   for (const [at, item] of items.entries()) {
     if (at % aCall === aCall - 1) await setImmediate()
     const { to, labels: its = [] } = item.record.extra
-    const isNamed = (inbox === undefined || to === inbox) && labels.every(label => its.includes(label))
+    const isHers = heldTo === undefined || to === undefined || heldTo.has(to)
+    const isNamed = isHers && (inbox === undefined || to === inbox) && labels.every(label => its.includes(label))
     const said = () => caseless(JSON.parse(item.text) as string | null ?? '')
     if (isNamed && (part === '' || said().includes(part))) found.push(item)
   }
@@ -280,6 +291,10 @@ async function matching (
 /** The same for texts that differ in case alone, as in ß and SS, or in how a letter is composed. */
 function caseless (text: string): string {
   return text.normalize('NFC').toLowerCase().toUpperCase()
+}
+
+function heldTo ({ inboxes }: Caller): Pick<WantedByPeople, 'heldTo'> {
+  return inboxes === null ? {} : { heldTo: inboxes }
 }
 
 /** Without what is for other inboxes than those that the key is held to. */
