@@ -1,5 +1,6 @@
 import t from 'tap'
 import { jsonView } from '../../src/web/json-view.ts'
+import { Writing, isBeyondPage } from '../../src/web/views/content.ts'
 import { beginningOf, expiresIn, fileSize, labelTags, visible, waitingFor } from '../../src/web/text.ts'
 
 const entities: Record<string, string> = { '&#34;': '"', '&#38;': '&', '&#39;': "'", '&#60;': '<', '&#61;': '=', '&#62;': '>' }
@@ -83,4 +84,17 @@ t.test('how large a file is, in thousands', async t => {
     [999_499, '999 KB'], [999_500, '1 MB'], [1_400_000, '1.4 MB'], [1_073_741_824, '1.1 GB'], [5e12, '5 TB'], [2 ** 53 - 1, '9,007 TB']
   ]
   for (const [bytes, shown] of sizes) t.equal(fileSize(bytes), shown)
+})
+
+t.test('a page shows as many bytes of a text as of what was passed it says, and says so only of what it leaves out', async t => {
+  const kilobytes = 1024
+  const payload = (task: string) => ({ payload: Buffer.from(`"task":${JSON.stringify(task)},"output":{},"context":{},"constraints":null`) })
+  for (const [name, one, fits] of [['plain', 'a', 256 * kilobytes], ['two bytes each', 'ع', 128 * kilobytes], ['escaped', '"', 256 * kilobytes]] as const) {
+    const shown = (count: number) => textOf(new Writing('alice').text(one.repeat(count)))
+    t.notOk(isBeyondPage(payload(one.repeat(fits))), name)
+    t.equal(shown(fits).length, fits, name)
+    t.ok(isBeyondPage(payload(one.repeat(fits + 1))), name)
+    t.match(shown(fits + 1).slice(fits), /^This is only the beginning: 1 character more/, name)
+  }
+  t.equal(textOf(new Writing('alice').text(`a${'𝄞'.repeat(64 * kilobytes)}`)).replace(/This is.*/, '').length, 2 * 64 * kilobytes - 1, 'no half of a character')
 })

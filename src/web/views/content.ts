@@ -25,10 +25,12 @@ export function shownAs (query: unknown): ShownAs {
 
 /** Is it more than a page shows? Then a decision needs a word that the whole was read. */
 export function isBeyondPage ({ payload }: Pick<ToRead, 'payload'>): boolean {
-  return payload !== null && payload.length > mostShown
+  // Escapes of a text take more bytes than what it says.
+  return payload !== null && payload.length > mostShown &&
+    passedParts(payload, new Writing('')).reduce((sum, { bytes }) => sum + bytes, 0) > mostShown
 }
 
-/** Draws texts by one writer. `left`: how many more characters the page shows. */
+/** Draws texts by one writer. `left`: how many more bytes the page shows. */
 export class Writing {
   left = mostShown
   readonly #by: string
@@ -51,11 +53,12 @@ export class Writing {
   }
 
   #take (text: string): number {
-    let end = Math.min(text.length, this.left)
-    // A lone half of a surrogate pair would look like damage to the text.
-    if (end < text.length && /[\ud800-\udbff]/.test(text.charAt(end - 1))) end--
+    const bytes = Buffer.from(text)
+    let end = Math.min(bytes.length, this.left)
+    // A part of a character would look like damage to the text.
+    while ((bytes[end]! & 0xc0) === 0x80) end--
     this.left -= end
-    return end
+    return end === bytes.length ? text.length : bytes.toString('utf8', 0, end).length
   }
 
   #block (text: string): string {
@@ -78,8 +81,11 @@ export function part (title: string, inside: string, amount = '', of = ''): stri
     : html`<small>${amount}</small>`}</div>!${inside}</section>`
 }
 
-/** A part of what was passed: what it is called, its HTML (null if it is empty), and how much of it there is. */
-interface Part { title: string, view: (() => string) | null, amount: string, json?: string }
+/**
+ * A part of what was passed: what it is called, its HTML (null if it is empty), how much of it there is, in words, and
+ * how many of the bytes that a page shows it takes.
+ */
+interface Part { title: string, view: (() => string) | null, amount: string, bytes: number, json?: string }
 
 /** Everything to read, except what was deleted. Of a handoff that no person had to approve this is its task alone. */
 export function contents (one: ToRead, as: ShownAs): string {
@@ -124,13 +130,24 @@ function passedParts (payload: Buffer, writing: Writing): Part[] {
   const members = cutMembers(Buffer.concat([Buffer.from('{'), payload, Buffer.from('}')]))
   const { task, constraints } = members.values as { task: string, constraints: string | null }
   const ofText = (title: string, text: string | null): Part => text === null
-    ? { title, view: null, amount: '' }
-    : { title, view: () => writing.text(text), amount: (text.includes('\n') ? `${lineCount(text)}, ` : '') + size(text.length) }
+    ? { title, view: null, amount: '', bytes: 0 }
+    : {
+        title,
+        view: () => writing.text(text),
+        amount: (text.includes('\n') ? `${lineCount(text)}, ` : '') + size(text.length),
+        bytes: Buffer.byteLength(text)
+      }
   const ofObject = (title: string, name: string): Part => {
     const json = members.raw(name)?.toString() ?? '{}'
     return /^\{\s*\}$/.test(json)
-      ? { title, view: null, amount: '' }
-      : { title, view: () => writing.json(json), amount: `${amountOf(itemsIn(json), 'member')}, ${size(json.length)}`, json }
+      ? { title, view: null, amount: '', bytes: 0 }
+      : {
+          title,
+          view: () => writing.json(json),
+          amount: `${amountOf(itemsIn(json), 'member')}, ${size(json.length)}`,
+          bytes: Buffer.byteLength(json),
+          json
+        }
   }
   return [
     ofText('Task', task),
@@ -144,7 +161,7 @@ function passedParts (payload: Buffer, writing: Writing): Part[] {
 /** They are shown whole, however long the rest is. */
 function ofFiles (files: readonly HandoffFile[]): Part[] {
   if (files.length === 0) return []
-  return [{ title: 'Files', view: () => filesView(files), amount: amountOf(files.length, 'file') }]
+  return [{ title: 'Files', view: () => filesView(files), amount: amountOf(files.length, 'file'), bytes: 0 }]
 }
 
 function notPassed (parts: readonly Part[]): string {
