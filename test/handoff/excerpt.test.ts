@@ -1,5 +1,5 @@
 import t from 'tap'
-import { excerpt, excerptBytes } from '../../src/handoffs/lists/excerpt.ts'
+import { excerpt, excerptBytes, titleBytes, titleText } from '../../src/handoffs/lists/excerpt.ts'
 
 /** The part of a task that the list keeps (lua/pass.lua closes the string), and what it shows of that. */
 function through (json: string): { kept: Buffer, text: string, truncated: boolean } {
@@ -51,4 +51,14 @@ t.test('a task that was cut by bytes, without its end, gives the same excerpt', 
     const task = Buffer.from(`"${one.repeat(200_000)}"`)
     for (let bytes = 12_288; bytes < 12_300; bytes++) t.strictSame(excerpt(task.subarray(0, bytes)), { text: `"${one.repeat(1000)}"`, truncated: true }, `${one}, ${bytes}`)
   }
+})
+
+t.test('a title is the first line, however its end and the blanks before it are written', async t => {
+  const title = (json: string) => titleText(Buffer.from(json).subarray(0, titleBytes(Buffer.from(json))))
+  for (const end of ['\\n', '\\r\\n', '\\u000a', '\\u000A', '\\u000d\\u000a']) {
+    t.equal(title(`"one${end}two"`), '"one"', end)
+    t.equal(title(`"${end}\\u0009 ${end}one\\u00e4${end}two"`), '"one\\u00e4"', end)
+  }
+  t.equal(title(`"${'\\u000a'.repeat(100)}one"`), '"one"')
+  t.equal(title('"a\\\\n\\u0041\\u00a0b"'), '"a\\\\n\\u0041\\u00a0b"', 'these are none')
 })

@@ -14,12 +14,16 @@ export function excerptBytes (task: Buffer): number {
   return endOfString(task, excerptLength)
 }
 
+/** A blank of JSON text, or its escape, six characters long at most. */
+const blanks = String.raw`(?:\s|\\[nrt]|\\u000[9aAdD])`
+const [ahead, atStart] = [new RegExp(`^"${blanks}{0,100}`), new RegExp(`^${blanks}+`)]
+
 /** How many characters a title has at most. */
 const longestTitle = 100
 
 /** How much of a task, a JSON string, to keep as its title: the first line with blanks before it, from the quote on. */
 export function titleBytes (task: Buffer): number {
-  const blank = /^"(?:\s|\\[nrt]){0,100}/.exec(task.toString('latin1', 0, 202))![0].length
+  const blank = ahead.exec(task.toString('latin1', 0, 602))![0].length
   let at = blank
   const isOver = () => task[at] === quote || isLineBreak(task, at)
   for (let left = longestTitle; left > 0 && !isOver(); left--) at += widthAt(task, at)
@@ -28,12 +32,12 @@ export function titleBytes (task: Buffer): number {
 
 /** A kept title as JSON text. */
 export function titleText (kept: Buffer): string {
-  return `"${kept.toString('utf8', 1).replace(/^(?:\s|\\[nrt])+/, '')}"`
+  return `"${kept.toString('utf8', 1).replace(atStart, '')}"`
 }
 
 /** Is there an escape for the end of a line? */
 function isLineBreak (json: Buffer, at: number): boolean {
-  return json[at] === backslash && (json[at + 1] === 0x6e || json[at + 1] === 0x72)
+  return json[at] === backslash && /^\\(?:[nr]|u000[ad])/i.test(json.toString('latin1', at, at + 6))
 }
 
 /**
