@@ -40,7 +40,7 @@ export function inboxRoutes (app: FastifyInstance, services: Console): void {
   app.get<NamedRoute>('/inboxes/:name/workers', shows, async (request, reply) => {
     const { caller } = request
     const name = nameOf(request)
-    const working = await services.workers.list(caller, name, request as FastifyRequest)
+    const working = await services.workers.listAt(caller, name, request as FastifyRequest)
     return show(reply, 200, workersPage(caller, name, working))
   })
 

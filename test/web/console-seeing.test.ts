@@ -311,3 +311,16 @@ t.test('of a handoff that can’t be decrypted here a reader sees how it stands'
   t.equal(statusCode, 200)
   t.match(textOf(body), /Now pending .*Inbox safe .*What was passed, and what came of it, can’t be decrypted here/)
 })
+
+t.test('when a worker was heard of is said as of now, whoever was heard of last', async t => {
+  const own = await testApp(t, {}, {}, keys)
+  const { call: send } = own
+  const { agent, onlooker } = tenants.sealed
+  const headers = { authorization: `Bearer ${agent}` }
+  const start = Date.now()
+  await own.setClock(start - 240_000)
+  const id = (await send(null, 'POST', '/api/pass', { task: 't', to: 'slow' }, headers)).json().handoff_id as string
+  t.equal((await send(null, 'GET', `/api/catch/${id}`, undefined, headers)).statusCode, 200)
+  await own.setClock(start)
+  t.match(textOf((await (await personWith(own, onlooker))('/console/inboxes/slow/workers')).body), / alice .*4 min ago 4 min ago/)
+})

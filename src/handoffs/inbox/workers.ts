@@ -30,6 +30,9 @@ interface OfTenant { inboxes: Map<string, Map<string, KnownHere>>, count: number
 /** What a request tells of its worker. */
 interface AskingRequest { inboxes: readonly string[], worker?: string | undefined }
 
+/** Who works on an inbox, and Redis's time (ms). */
+export interface WorkersAt { answer: WorkersAnswer, now: number }
+
 /** Who asks at an inbox, at all replicas. Times are Redis's (ms). */
 interface Seen { agent: string, worker: string | null, waiting: number, seenAt: number, caughtAt: number | null }
 
@@ -46,7 +49,7 @@ export class WorkerService {
   readonly #others =
     new Shared<{ read: Awaited<ReturnType<InboxListeners['others']>>, at: number }>({ keptFor: readFor })
 
-  readonly #lists = new Shared<WorkersAnswer>({ keptFor: readFor, max: most.inboxes })
+  readonly #lists = new Shared<WorkersAt>({ keptFor: readFor, max: most.inboxes })
   readonly #round: Round
   #isNoting = false
 
@@ -108,10 +111,16 @@ export class WorkerService {
   /** @throws {Problem} not_found, for a text that can't be an inbox's name */
   async list ({ tenant }: Caller, inbox: string, requester?: Requester): Promise<WorkersAnswer> {
     if (!isInbox(inbox)) throw new Problem('not_found')
+    return (await this.#listOf(tenant, inbox, requester)).answer
+  }
+
+  /** The same, with Redis's time (ms). @throws {Problem} not_found */
+  async listAt ({ tenant }: Caller, inbox: string, requester: Requester): Promise<WorkersAt> {
+    if (!isInbox(inbox)) throw new Problem('not_found')
     return await this.#listOf(tenant, inbox, requester)
   }
 
-  async #listOf (tenant: string, inbox: string, requester?: Requester): Promise<WorkersAnswer> {
+  async #listOf (tenant: string, inbox: string, requester?: Requester): Promise<WorkersAt> {
     const { own, home } = placesOf(tenant, inbox)
     const places = home === null ? [own] : [own, home]
     // One page: the second of two would wait until all other tenants had their turns.
@@ -135,7 +144,7 @@ export class WorkerService {
     }
     const items = [...found.values()].sort((one, other) =>
       other.seenAt - one.seenAt || (nameOf(one.agent, one.worker) < nameOf(other.agent, other.worker) ? -1 : 1))
-    return {
+    const answer = {
       items: items.slice(0, most.shown).map(({ agent, worker, waiting, caught, seenAt, caughtAt }) => ({
         agent,
         worker,
@@ -146,11 +155,12 @@ export class WorkerService {
       })),
       more: items.length > most.shown || parts.some(({ isMore }) => isMore)
     }
+    return { answer, now }
   }
 
   /** Is there anybody who works on it? */
   async isServed (tenant: string, inbox: string): Promise<boolean> {
-    const { items } = await this.#lists.get(`${tenant} ${inbox}`, () => this.#listOf(tenant, inbox))
+    const { answer: { items } } = await this.#lists.get(`${tenant} ${inbox}`, () => this.#listOf(tenant, inbox))
     return items.length > 0
   }
 

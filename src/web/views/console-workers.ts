@@ -1,6 +1,7 @@
 import { html } from 'ghtml'
 import type { Caller } from '../../core/model.ts'
 import type { WorkersAnswer } from '../../core/schemas/inboxes.ts'
+import type { WorkersAt } from '../../handoffs/inbox/workers.ts'
 import { dateTag, agoTag } from '../text.ts'
 import { consoleLayout, inboxPath, liveSection, number, table } from './console-layout.ts'
 import { agentLink } from './console-handoffs.ts'
@@ -23,9 +24,8 @@ export function workersTable (items: WorkersShown, now: number): string {
   })
 }
 
-/** All of them. They are as of the one that was heard of last. */
-export function workersPage (caller: Caller, inbox: string, { items, more }: WorkersAnswer): string {
-  const now = Math.max(0, ...items.map(({ last_seen_at: seen }) => Date.parse(seen)))
+/** All of them. */
+export function workersPage (caller: Caller, inbox: string, { answer: { items, more }, now }: WorkersAt): string {
   const path = inboxPath(inbox)
   return consoleLayout({
     caller,
