@@ -58,6 +58,10 @@ function addressIn (path: string, filters: DecidedFilters, cursor = ''): string 
   return query === '' ? path : `${path}?${query}`
 }
 
+function shownOf (text: string): string {
+  return beginningOf(text, rowShown.task)
+}
+
 const wordOf: Record<DecisionState, string> = { approved: 'good', rejected: 'bad', answered: 'good' }
 
 function decisionRow (entry: DecisionEntry, caller: Caller): string {
@@ -66,7 +70,7 @@ function decisionRow (entry: DecisionEntry, caller: Caller): string {
   const all = beginning === null ? null : JSON.parse(beginning.text) as string
   const shown = all === null
     ? html`${askId === null ? 'Handoff' : 'Question about a handoff'} from ${passedBy}, ${isLocked ? 'which can’t be decrypted here' : 'forgotten since'}`
-    : visible(beginningOf(all, rowShown.task)) + (all.length >= rowShown.task ? '…' : '')
+    : visible(shownOf(all)) + (beginning!.truncated || shownOf(all).length < all.length ? '…' : '')
   const note = texts === null ? null : JSON.parse(texts.note) as string | null
   const facts = [
     html`<strong class="status ${wordOf[state]}">${state}</strong> by ${nameOf(by, caller).replace('You', 'you')}`,
