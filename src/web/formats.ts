@@ -72,12 +72,13 @@ export function zoneKey (key: string): string {
   return `${key}.zone`
 }
 
-/** The moment that a form's field has, in UTC: undefined if none was typed, null if it isn't one. */
+/** The moment that a form's field has, in UTC: undefined if none was typed, null if it isn't one of years 0 to 9999. */
 export function momentIn (form: Record<string, unknown>, key: string): string | null | undefined {
   const [text, zone] = [form[key], form[zoneKey(key)]].map(typed => typeof typed === 'string' ? typed.trim() : '')
   if (text === '') return undefined
   const moment = formats.moment.valueOf(text!) ?? formats.moment.valueOf(`${text}${zone === '' ? 'Z' : zone}`)
-  return moment === null ? null : new Date(moment).toISOString()
+  const utc = moment === null ? '' : new Date(moment).toISOString()
+  return /^\d/.test(utc) ? utc : null
 }
 
 /** A value's time without its zone, and its zone. */
