@@ -141,6 +141,13 @@ t.test('what failed: in groups, one by one, and redriven', async t => {
     t.equal(statusCode, 403, path)
     t.match(textOf(body), 'status')
   }
+
+  await failed(secret, 'slow', { to: 'a' })
+  const bare = await caught(secret, { to: 'a' })
+  await call(secret, 'POST', `/api/fail/${bare}`, { error: { message: 'no code' }, retry: false })
+  const groups = textOf((await ask('/console/failed')).body)
+  t.match(groups, /a failed slow 1 of these \d+ s ago .*for no inbox declined 1 of these /)
+  t.match(groups, /a failed 1 \d+ s ago /, 'no filter wants those alone that have no code')
 })
 
 t.test('one handoff: its attempts, what happened, cancelled and reissued', async t => {

@@ -71,13 +71,19 @@ function groupTable ({ items, next, now }: Handoffs, query: Query): string {
   const label = next === null
     ? `${capital(counted(items.length, 'handoff'))}, by inbox and error code`
     : `The latest ${number(items.length)}, by inbox and error code`
-  const rows = groupsOf(items).map(({ inbox, status, code, count, latest }) => {
+  const groups = groupsOf(items)
+  const rows = groups.map(({ inbox, status, code, count, latest }) => {
+    // No filter wants none: where the page that it leads to would have others too, there is no link.
+    const found = groups.filter(other => (inbox === '' || other.inbox === inbox) && other.status === status &&
+      (code === '' || other.code === code))
     const filters = address('/console/failed', { ...query, inbox, status, error_code: code })
     return [
       inbox === '' ? '<span class="quiet">for no inbox</span>' : inboxLink(inbox),
       statusTag(status),
       code === '' ? '' : html`<code>${code}</code>`,
-      html`<a href="${filters}">${number(count)}<span class="unseen"> of these</span></a>`,
+      found.length > 1
+        ? number(count)
+        : html`<a href="${filters}">${number(count)}<span class="unseen"> of these</span></a>`,
       latest === '' ? '' : ago(latest, now),
     ]
   })
