@@ -181,7 +181,8 @@ function readToken (token: string): ReadToken {
     audiences.every(isClaimText) && (kid === undefined || typeof kid === 'string') && isTokenType(typ)
   if (!isWhole || Object.hasOwn(header, 'crit')) throw new BadToken('malformed')
   return {
-    alg: String(alg),
+    // What is no text may be anything, also what can't be made one.
+    alg: typeof alg === 'string' ? alg : '',
     kid: kid as string | undefined,
     issuer: iss,
     subject: sub,

@@ -89,6 +89,7 @@ t.test('what is wrong is said in one word, the first of its order', async t => {
   t.equal(await refused(t, await first.sign(claims({ iss: `${issuer.url}/`, aud: 'x', exp: 1 }))), 'issuer')
   for (const [what, token] of Object.entries({
     'alg none': `${part({ alg: 'none' })}.${payload}.`,
+    'an alg that can’t be made text': `${part({ alg: { toString: 1 } })}.${payload}.${signature}`,
     'another key with its kid': await unknown.sign(claims({ exp: 1 })),
     'another payload': `${header}.${part(claims({ sub: 'eve' }))}.${signature}`,
     'a key of its own': await unknown.sign(claims(), { jwk: unknown.jwk, jku: `${issuer.url}/keys` }),
