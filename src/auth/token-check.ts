@@ -7,7 +7,7 @@ import type { LogOutput } from './key-log.ts'
 import { ruleOn } from './token-rules.ts'
 import type { Claims, Ruling } from './token-rules.ts'
 
-/** How many bytes a token may have. */
+/** How many bytes a token may have that a request brings. */
 const maxLength = 8192
 /** Signatures that are checked in a second, at most. */
 const signaturesPerSecond = 500
@@ -111,7 +111,7 @@ export class TokenChecker {
    * @throws {Unavailable} its issuer doesn't answer, or too many are checked
    */
   async check (token: string): Promise<SignedToken> {
-    const read = readToken(token)
+    const read = readToken(token, maxLength)
     const keys = this.#issuers.get(read.issuer)
     if (keys === undefined) throw new BadToken('issuer')
     const keyId = await this.#verify(token, read, keys)
@@ -120,12 +120,13 @@ export class TokenChecker {
   }
 
   /**
-   * What the ID token of a person says who signed in by this issuer (OpenID Connect Core 1.0, 3.1.3.7).
+   * What the ID token of a person says who signed in by this issuer (OpenID Connect Core 1.0, 3.1.3.7). It may be as
+   * long as an answer of the issuer: it has all groups of the person.
    * @throws {BadToken} it isn't this issuer's, or not for this client
    * @throws {Unavailable} as in `check`
    */
   async checkIdToken (token: string, { issuer }: Issuer, clientId: string): Promise<ReadToken> {
-    const read = readToken(token)
+    const read = readToken(token, Infinity)
     const keys = this.#issuers.get(issuer)!
     if (read.issuer !== issuer) throw new BadToken('issuer')
     await this.#verify(token, read, keys)
@@ -170,9 +171,9 @@ export class TokenChecker {
   }
 }
 
-/** @throws {BadToken} malformed */
-function readToken (token: string): ReadToken {
-  const [header, claims] = token.length > maxLength ? [] : token.split('.').slice(0, 2).map(readPart)
+/** @param longest how many bytes it may have @throws {BadToken} malformed */
+function readToken (token: string, longest: number): ReadToken {
+  const [header, claims] = token.length > longest ? [] : token.split('.').slice(0, 2).map(readPart)
   if (header === undefined || claims === undefined) throw new BadToken('malformed')
   const { alg, kid, typ } = header
   const { iss, sub, aud, exp, nbf } = claims
