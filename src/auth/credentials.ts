@@ -38,12 +38,14 @@ export class Credentials {
    */
   async find (secret: string, from: Guesses, place: TokenPlace): Promise<Grant | undefined> {
     if (this.#tokens === null || !looksLikeToken(secret)) return await this.#keys.find(secret, from)
-    if (!this.#tokens.isKnown(secret)) await this.#keys.refuseGuessing(from)
+    const isKnown = this.#tokens.isKnown(secret)
+    if (!isKnown) await this.#keys.refuseGuessing(from)
     try {
       return await this.#tokens.find(secret, place)
     } catch (error) {
       if (!(error instanceof BadToken)) throw error
-      await from.count()
+      // Its issuer did sign a known one, with a key that has gone since.
+      if (!isKnown) await from.count()
       throw new RefusedToken(error.why)
     }
   }

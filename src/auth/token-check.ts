@@ -65,7 +65,8 @@ interface SignedToken extends ReadToken {
  * Ask only while its issuer's keys are known.
  */
 export function tokenFaultOf (
-  { keys, keyId, begins, expiresAt, places }: Omit<SignedToken, 'claims'>, place: TokenPlace
+  { keys, keyId, begins, expiresAt, places }: Pick<SignedToken, 'keys' | 'keyId' | 'begins' | 'expiresAt' | 'places'>,
+  place: TokenPlace
 ): 'signature' | 'expiry' | 'audience' | undefined {
   if (!keys.has(keyId)) return 'signature'
   if (isOutOfTime({ begins, expiresAt })) return 'expiry'

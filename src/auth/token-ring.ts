@@ -134,8 +134,11 @@ export class TokenRing {
     const digest = tokenDigest(token)
     this.counts.misses++
     try {
-      const known = this.#known.get(digest) ?? await this.#checks.get(digest, () => this.#check(token, digest))
-      return await this.grantOf(known, place)
+      const known = this.#known.get(digest)
+      // One whose key has gone is as one that is new here: its issuer may have the key again.
+      const isToCheck = known === undefined || known.faultNow(place, performance.now()) === 'signature'
+      const found = isToCheck ? await this.#checks.get(digest, () => this.#check(token, digest)) : known
+      return await this.grantOf(found, place)
     } catch (error) {
       if (error instanceof BadToken || error instanceof RefusedToken) this.counts.refused[error.why]++
       throw error
@@ -202,16 +205,16 @@ export class TokenRing {
   }
 
   async #check (secret: string, digest: string): Promise<KnownSubject> {
-    // The claims may be large, and the ruling is all that is needed of them.
-    const { claims, ...token } = await this.checker.check(secret)
-    const { issuer, subject, ruling } = token
+    // The claims may be large, also the audiences: what is made of them is all that is kept.
+    const { issuer, subject, ruling, keys, keyId, begins, expiresAt, places } = await this.checker.check(secret)
+    const token = { keys, keyId, begins, expiresAt, places }
     const caller = 'identity' in ruling ? callerOfSubject(ruling.identity, { issuer, subject }) : null
     const known: KnownSubject = {
       mark: digest,
       name: subjectName(issuer, subject),
       caller,
-      ends: token.expiresAt,
-      faultNow: (place, now) => token.keys.areKnown(now) ? tokenFaultOf(token, place) : token.keys.away(),
+      ends: expiresAt,
+      faultNow: (place, now) => keys.areKnown(now) ? tokenFaultOf(token, place) : keys.away(),
     }
     this.#known.set(digest, known)
     return known

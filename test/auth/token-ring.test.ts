@@ -1,5 +1,6 @@
 import t from 'tap'
 import type { Test } from 'tap'
+import { BadToken } from '../../src/auth/token-check.ts'
 import { TokenRing } from '../../src/auth/token-ring.ts'
 import { Unavailable } from '../../src/core/errors.ts'
 import { parseIssuers } from '../../src/core/issuers.ts'
@@ -33,6 +34,24 @@ t.test('a token is known by all of its text, and costs no signature again', asyn
   const [one, other] = tokens.slice(-2) as [string, string]
   for (const changed of [`f${one.slice(1)}`, one.replace('.', '.A'), one.slice(0, -1), other.slice(0, -40) + one.slice(-40), one.slice(-32), '']) t.equal(ring.recall(changed, 'api'), undefined, changed)
   t.equal(ring.checker.counts.verified, 1100)
+})
+
+t.test('a token that was checked counts again, like others, once its key is back', async t => {
+  const issuer = await testIssuer(t, [key.jwk])
+  const ring = ringFor(t, issuer.url)
+  const next = await signingKey('ES256', { kid: 'two' })
+  const of = { iss: issuer.url, aud: 'us', exp: now() + 600 }
+  const token = await key.sign({ ...of, sub: 'ann' })
+  await ring.find(token, 'api')
+  issuer.keys = [next.jwk]
+  await ring.find(await next.sign({ ...of, sub: 'ben' }), 'api')
+  t.equal(ring.recall(token, 'api'), undefined)
+  await t.rejects(ring.find(token, 'api'), new BadToken('signature'))
+  issuer.keys = [key.jwk, next.jwk]
+  const before = performance.now.bind(performance)
+  t.intercept(performance, 'now', { value: () => before() + 31_000 })
+  t.equal((await ring.find(token, 'api')).caller.agent, 'ann')
+  t.ok(ring.recall(token, 'api'))
 })
 
 t.test('a token that was checked waits, like others, for an issuer that was away for longer than a day', async t => {

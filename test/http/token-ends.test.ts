@@ -77,6 +77,8 @@ t.test('a token ends with its time, and with its key', { skip: ofOneReplica }, a
   t.equal(issuer.asked.length, asked + 2)
   t.equal(why(t, await waiting), 'signature')
   t.equal(why(t, await ask(good)), 'signature')
+  for (let sent = 0; sent < 61; sent++) await ask(good)
+  t.equal((await ask(await next.sign({ iss: issuer.url, aud: baseUrl, sub: 'ben', exp: now() + 60 }))).statusCode, 200, 'no wrong key was sent')
   const third = await signingKey('ES256', { kid: 'three' })
   issuer.keys.push(third.jwk)
   t.equal(why(t, await ask(await third.sign({ iss: issuer.url, aud: baseUrl, sub: 'ann', exp: now() + 60 }))), 'signature', 'within 30 s it isn’t asked again')
