@@ -101,7 +101,10 @@ async function finish (
   const grant = await signIns!.admit(person)
   if (grant === undefined || !hasScope(grant.caller, ['approve', 'operate'])) {
     const who = person.name === person.subject ? person.name : `${person.name} (${person.subject})`
-    const text = `${host} signed you in as ${who}, and the operator of this service has no rule that lets you in.`
+    const why = grant === undefined && 'identity' in person.ruling
+      ? 'an operator of this service has blocked you'
+      : 'the operator of this service has no rule that lets you in'
+    const text = `${host} signed you in as ${who}, and ${why}.`
     return show(reply, 403, notSignedInPage('Nobody let you in here', text, next, issuer.issuer.issuer))
   }
   const session = await signIn.open(reply, grant, way.before)

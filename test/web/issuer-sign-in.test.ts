@@ -224,7 +224,9 @@ t.test('a session ends at the sign-out, by a block, and with its rule', { skip: 
   await service.store.keyRecords.blocks.set(oidc.url, 'carol-5', Infinity, 'test')
   t.equal((await list).statusCode, 401, 'an open page ends too')
   t.notOk(await isIn())
-  t.equal((await browser().signIn('carol-5')).statusCode, 403)
+  const blocked = await browser().signIn('carol-5')
+  t.equal(blocked.statusCode, 403)
+  t.match(blocked.body, /signed you in as [^<]*\(carol-5\), and an operator of this service has blocked you\./)
   await service.store.keyRecords.blocks.set(oidc.url, 'carol-5', null, 'test')
 })
 
@@ -296,10 +298,10 @@ t.test('an answer that isn’t the issuer’s, or isn’t for this, lets nobody 
     t.strictSame([page.statusCode, title(page)], [401, 'You are not signed in'], what)
     t.notOk(page.cookies.some(({ name }) => name === 'handoff_session'), what)
   }
-  await refused('no nonce', () => ({}))
-  await refused('another nonce', () => ({ nonce: 'x' }))
   const many = Array.from({ length: 300 }, (_, n) => `01234567-89ab-cdef-0123-${String(n).padStart(12, '0')}`)
   t.equal((await way(nonce => ({ nonce, groups: [...many, 'leads'] }))).statusCode, 200, 'an ID token may be longer than what stands in a header field')
+  await refused('no nonce', () => ({}))
+  await refused('another nonce', () => ({ nonce: 'x' }))
   await refused('another issuer', nonce => ({ nonce, iss: 'https://other.example.com' }))
   await refused('another audience', nonce => ({ nonce, aud: 'other' }))
   await refused('it is over', nonce => ({ nonce, exp: 1000 }))
