@@ -30,7 +30,7 @@ export const errorTable = {
   self_approval: {
     status: 403,
     title: 'Self-approval',
-    detail: 'The agent that passed a handoff may not decide on it; ask somebody else.'
+    detail: 'Who passed a handoff may not decide on it, not even as another agent; ask somebody else.'
   },
   cross_origin: {
     status: 403,
