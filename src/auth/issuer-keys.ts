@@ -249,14 +249,28 @@ export class IssuerKeys {
   }
 
   async #location (): Promise<string> {
-    const { jwks, isInsecure } = this.issuer
+    const { jwks } = this.issuer
     if (jwks !== null && 'uri' in jwks) return jwks.uri
-    const { jwks_uri: location } = await metadataOf(this.issuer, this.#round.signal)
-    if (typeof location !== 'string' || !isAddress(location.replace(/\?.*$/, ''), isInsecure)) {
-      throw new Error('its metadata has no jwks_uri that may be asked')
-    }
-    return location
+    const metadata = await metadataOf(this.issuer, this.#round.signal)
+    requirePlaces(metadata, ['jwks_uri'], this.issuer)
+    return metadata.jwks_uri as string
   }
+}
+
+/** An address of an issuer's metadata: may the service ask it, and send people there? */
+export function isPlace (place: unknown, { isInsecure }: Pick<Issuer, 'isInsecure'>): boolean {
+  return typeof place === 'string' && isAddress(place.replace(/\?.*$/, ''), isInsecure)
+}
+
+/** What people can't sign in by an issuer without. */
+export const signInPlaces = ['authorization_endpoint', 'token_endpoint'] as const
+
+/** @param metadata what an issuer says of itself @throws {Error} one of these addresses is none */
+export function requirePlaces (
+  metadata: Record<string, unknown>, names: readonly string[], issuer: Pick<Issuer, 'isInsecure'>
+): void {
+  const missing = names.find(name => !isPlace(metadata[name], issuer))
+  if (missing !== undefined) throw new Error(`its metadata has no ${missing} that may be asked`)
 }
 
 /**

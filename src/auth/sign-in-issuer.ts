@@ -1,9 +1,11 @@
 import * as oidc from 'openid-client'
 import { Unavailable } from '../core/errors.ts'
-import { isAddress, isJsonObject } from '../core/issuers.ts'
+import { isJsonObject } from '../core/issuers.ts'
 import type { Issuer, SignInSettings, TokenRule } from '../core/issuers.ts'
 import { Shared } from '../core/shared.ts'
-import { fetchTime, fetchWithin, metadataOf, whyNotFetched } from './issuer-keys.ts'
+import {
+  fetchTime, fetchWithin, isPlace, metadataOf, requirePlaces, signInPlaces, whyNotFetched
+} from './issuer-keys.ts'
 import { BadToken } from './token-check.ts'
 import type { TokenChecker } from './token-check.ts'
 import { claimIn, claimsRead, ruleOn } from './token-rules.ts'
@@ -138,14 +140,12 @@ export class SignInIssuer {
   /** @throws {Error} what it says can't be used */
   #configOf (metadata: Record<string, unknown>): oidc.Configuration {
     const { clientId, clientSecret } = this.#settings
-    const { algorithms, isInsecure } = this.issuer
-    const mayAsk = (url: unknown) => typeof url === 'string' && isAddress(url.replace(/\?.*$/, ''), isInsecure)
-    for (const name of ['authorization_endpoint', 'token_endpoint']) {
-      if (!mayAsk(metadata[name])) throw new Error(`its metadata has no ${name} that may be asked`)
-    }
-    const signedBy = [...algorithms].flatMap(one => one === 'EdDSA' ? [one, 'Ed25519'] : [one])
+    requirePlaces(metadata, signInPlaces, this.issuer)
+    const signedBy = [...this.issuer.algorithms].flatMap(one => one === 'EdDSA' ? [one, 'Ed25519'] : [one])
     const usable: Record<string, unknown> = { ...metadata, id_token_signing_alg_values_supported: signedBy }
-    for (const name of ['userinfo_endpoint', 'end_session_endpoint']) if (!mayAsk(usable[name])) delete usable[name]
+    for (const name of ['userinfo_endpoint', 'end_session_endpoint']) {
+      if (!isPlace(usable[name], this.issuer)) delete usable[name]
+    }
     const config = new oidc.Configuration(
       usable as unknown as oidc.ServerMetadata, clientId, { [oidc.clockTolerance]: 30 },
       clientSecret === undefined ? oidc.None() : authenticationOf(usable)(clientSecret)

@@ -60,6 +60,23 @@ t.test('one that is away is an error with its reason, and the others are told al
   t.notOk(found[2]!.saw.includes('\u001b'))
 })
 
+t.test('whether people can sign in is told too, also where its keys are given', async t => {
+  const key = await signingKey('ES256', { kid: 'one' })
+  const [well, lacking] = await Promise.all([testIssuer(t, [key.jwk]), testIssuer(t, [key.jwk])])
+  const metadata = '/.well-known/openid-configuration'
+  well.answers[metadata] = response => response.end(JSON.stringify({ issuer: well.url, authorization_endpoint: `${well.url}/auth?tenant=1`, token_endpoint: `${well.url}/token` }))
+  lacking.answers[metadata] = response => response.end(JSON.stringify({ issuer: lacking.url, authorization_endpoint: `${lacking.url}/auth`, token_endpoint: 'http://192.0.2.1/token' }))
+  const jwks = { keys: [key.jwk] }
+  const given = ({ url }: { url: string }) => ({ issuer: url, jwks, sign_in: { client_id: 'handoff', label: 'Sign in', rules: [rule] } })
+  const { code, found } = await examine([given(well), given(lacking), { ...given(well), issuer: 'http://127.0.0.1:1' }])
+  t.equal(code, 0, 'tokens and keys are taken all the same')
+  t.match(found, [
+    { level: 'ok', saw: /^1 key/ }, { level: 'ok', name: `issuer ${well.url}`, saw: 'it has what people need to sign in' },
+    { level: 'ok', saw: /^1 key/ }, { level: 'warning', name: `issuer ${lacking.url}`, saw: 'people can’t sign in: its metadata has no token_endpoint that may be asked', set: /sign_in/, why: /button/ },
+    { level: 'ok', saw: /^1 key/ }, { level: 'warning', saw: /^people can’t sign in: fetch failed: / },
+  ])
+})
+
 t.test('a prefix that ends in no separator is warned of', async t => {
   const key = await signingKey('ES256')
   const rules = [
@@ -67,11 +84,11 @@ t.test('a prefix that ends in no separator is warned of', async t => {
     { ...rule, when: { '/org~1unit/name': 'x.*', 'owner.id': 'y*' } },
   ]
   const signIn = { client_id: 'c', label: 'l', rules: [{ ...rule, when: { email: 'ann*' } }] }
-  const { code, ok, found } = await examine([{ issuer: 'https://id.example.com', jwks: { keys: [key.jwk] }, rules, sign_in: signIn }])
+  const { code, ok, found } = await examine([{ issuer: 'http://127.0.0.1:1', jwks: { keys: [key.jwk] }, rules, sign_in: signIn }])
   t.strictSame([code, ok], [0, true])
   t.strictSame(found.filter(({ level }) => level === 'warning').map(({ saw }) => saw), [
     'rule 0 takes any repository that begins with "acme"', 'rule 0 takes any repository that begins with "Ärmelä"', 'rule 0 takes any repository that begins with "v1"',
-    'rule 1 takes any owner.id that begins with "y"', 'rule 0 of sign_in takes any email that begins with "ann"',
+    'rule 1 takes any owner.id that begins with "y"', 'rule 0 of sign_in takes any email that begins with "ann"', found.at(-1)!.saw,
   ])
-  t.match(found[1], { name: 'issuer https://id.example.com', set: /"acme\/\*"$/, why: /"acme-evil"/ })
+  t.match(found[1], { name: 'issuer http://127.0.0.1:1', set: /"acme\/\*"$/, why: /"acme-evil"/ })
 })

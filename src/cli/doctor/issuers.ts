@@ -1,12 +1,15 @@
-import { IssuerKeys } from '../../auth/issuer-keys.ts'
+import { IssuerKeys, metadataOf, requirePlaces, signInPlaces, whyNotFetched } from '../../auth/issuer-keys.ts'
 import type { IssuerKeysReport } from '../../auth/issuer-keys.ts'
 import { harmless, span } from '../../clients/typescript/command/output.ts'
 import type { Issuer } from '../../core/issuers.ts'
 import type { Finding } from './server.ts'
 
-/** Looks at the issuers of ISSUERS: their keys, and the rules for their tokens. */
+/** Looks at the issuers of ISSUERS: their keys, the rules, and whether people can sign in. */
 export async function checkIssuers (issuers: readonly Issuer[]): Promise<Finding[]> {
-  return (await Promise.all(issuers.map(async issuer => [...await checkKeys(issuer), ...checkRules(issuer)]))).flat()
+  return (await Promise.all(issuers.map(async issuer => {
+    const [keys, signIn] = await Promise.all([checkKeys(issuer), checkSignIn(issuer)])
+    return [...keys, ...checkRules(issuer), ...signIn]
+  }))).flat()
 }
 
 async function checkKeys (issuer: Issuer): Promise<Finding[]> {
@@ -29,6 +32,24 @@ function awayFinding (issuer: Issuer, reason: string): Finding {
     saw: `its keys can’t be had: ${asHarmlessJson(reason).slice(1, -1)}`,
     set: 'its issuer or jwks_uri in ISSUERS, or the way to it (DNS, network policies, NODE_EXTRA_CA_CERTS)',
     why: 'its tokens are answered 503; a replica that knows its keys takes them for a day after it fetched these'
+  }
+}
+
+/** People are sent to addresses of its metadata, also where its keys are given. */
+async function checkSignIn (issuer: Issuer): Promise<Finding[]> {
+  if (issuer.signIn === null) return []
+  const name = findingName(issuer)
+  try {
+    requirePlaces(await metadataOf(issuer), signInPlaces, issuer)
+    return [{ level: 'ok', name, saw: 'it has what people need to sign in' }]
+  } catch (error) {
+    return [{
+      level: 'warning',
+      name,
+      saw: `people can’t sign in: ${asHarmlessJson(whyNotFetched(error)).slice(1, -1)}`,
+      set: 'its issuer in ISSUERS, or the way to it; without sign_in the sign-in page has no button for it',
+      why: 'who comes by its button is told that it doesn’t answer'
+    }]
   }
 }
 
