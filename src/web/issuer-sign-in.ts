@@ -12,8 +12,12 @@ import { againPage, notSignedInPage } from './views/sign-in.ts'
 
 /** How long the way to an issuer and back may take, in milliseconds. */
 const wayTime = 600_000
-/** How many such ways of one browser may be open. One more, and the oldest no longer is. */
+/**
+ * How many such ways of one browser may be open, and how many characters they may have together: proxies take header
+ * fields of 8 KB. One more, and the oldest no longer is.
+ */
 const maxOpenWays = 5
+const maxWaysLength = 6000
 const wayCookie = 'handoff_way_'
 /** How long the path may be that a way leads to: browsers keep no cookie of more than 4,096 bytes. */
 const maxNext = 1000
@@ -137,8 +141,12 @@ class OpenWays {
     const open = Object.entries(request.cookies)
       .filter(([name]) => name.startsWith(this.#signIn.cookie(wayCookie)))
       .sort(([, one], [, other]) => (wayIn(other)?.ends ?? 0) - (wayIn(one)?.ends ?? 0))
-    for (const [name] of open.slice(maxOpenWays - 1)) reply.clearCookie(name, this.#options())
     const value = Buffer.from(JSON.stringify(way)).toString('base64url')
+    let { length } = value
+    for (const [at, [name, kept = '']] of open.entries()) {
+      length += kept.length
+      if (at >= maxOpenWays - 1 || length > maxWaysLength) reply.clearCookie(name, this.#options())
+    }
     reply.setCookie(this.#nameOf(way.state), value, { ...this.#options(), maxAge: wayTime / 1000 })
   }
 

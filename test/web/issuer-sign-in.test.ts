@@ -191,6 +191,11 @@ t.test('several windows don’t disturb each other, and too many leave the lates
   t.equal(leadsTo(await back(await oidc.visit(first))), '/approvals/abc')
   for (let n = 0; n < 8; n++) await start()
   t.equal(jar.names.filter(name => name.startsWith('handoff_way_')).length, 5)
+  const long = `/approvals?search=${'x'.repeat(980)}`
+  const ways = []
+  for (let n = 0; n < 5; n++) ways.push(await start(long))
+  t.ok(jar.header.length < 7000, `${jar.header.length}: proxies take header fields of 8 KB`)
+  t.equal(leadsTo(await back(await oidc.visit(ways.at(-3)!))), long)
 })
 
 t.test('the way never leads out of these pages', async t => {
