@@ -40,6 +40,9 @@ t.test('events are off unless EVENTS_RETENTION is set, and then nothing of them 
   const { call, dump } = await testApp(t, { EVENTS_RETENTION: '0' })
   await call('alice', 'POST', '/api/pass', { task: 't' })
   isProblem(t, await call('alice', 'GET', '/api/events'), 404, 'events_off')
+  for (const accept of ['application/json', 'text/event-stream']) {
+    isProblem(t, await call('alice', 'GET', '/api/events?after=0-0', undefined, { accept }), 404, 'events_off', accept)
+  }
   t.strictSame(Object.keys(await dump()).filter(key => /:[oe]:|:o$/.test(key)), [])
 })
 

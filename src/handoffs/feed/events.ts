@@ -98,7 +98,9 @@ export class EventService {
 
   /** Where to begin. */
   async start (tenant: string, after: string | undefined): Promise<FeedPlace> {
-    return after === undefined ? this.reader.now(tenant) : placeAfter(after)
+    // First, also where nothing is to be read: the answer of a stream begins right after this.
+    const { reader } = this
+    return after === undefined ? reader.now(tenant) : placeAfter(after)
   }
 
   /** @param isFar it goes on where a look before has ended, before the end of the feed: then it reads in slots */
