@@ -90,7 +90,7 @@ else
   if rare then
     --@include passing
     beginning = takeParts(fields, options)
-    extra, available, blocked, shown = extraOf(options, now)
+    extra, available, blocked, shown = extraOf(options, now, formatted)
   else
     extra = string.gsub(options, ' n%S+', '')
     local title = string.match(options, ' n(%d+)')

@@ -3,7 +3,7 @@
 --   field b           a word for each handoff that it comes after: its id, as passed; once that one's last attempt has
 --                     ended, a slash, the id of the last attempt, a slash, and how it ended
 --   field x, word A   d if they must be done, e if they must have ended; a slash, how many are open; a slash, how many
---                     of them pass answered; once the last one was released, a slash, and when (ms)
+--                     of them pass answered; once none is open, a slash, and since when (ms)
 --   field x, word W   W1: it has dependents, in the set prefix:{tag}:d:tenant:id: the dependent's id, a slash, and the
 --                     id that the dependent named
 -- A release takes one id out of the open ones, so a second release changes nothing. A script that ends a handoff with

@@ -27,13 +27,14 @@ local function takeParts(fields, options)
 end
 -- Field x: some words' values become times and counts, and all other words go into it as they are. Returns field x;
 -- when the handoff can be caught, nil for at once; is it blocked; and how many others it waits for, nil for none.
-local function extraOf(options, now)
+local function extraOf(options, now, formatted)
   local extra, available = string.gsub(options, ' [ahklnzACK]%S+', ''), string.match(options, ' a(%d+)')
   available = available and now + available
   if available then extra = extra .. ' a' .. ms(available) end
   extra = extra .. (string.match(options, ' C%l+1?') or '')
   local need, open, waits_for = string.match(options, ' A(%l)/(%d+)/(%d+)/')
   if not need then return extra, available end
-  extra = extra .. ' A' .. need .. '/' .. open .. '/' .. waits_for
-  return extra, available, open ~= '0', waits_for ~= '0' and tonumber(waits_for) or nil
+  local blocked = open ~= '0'
+  extra = extra .. ' A' .. need .. '/' .. open .. '/' .. waits_for .. (blocked and '' or '/' .. formatted)
+  return extra, available, blocked, waits_for ~= '0' and tonumber(waits_for) or nil
 end

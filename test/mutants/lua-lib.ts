@@ -193,7 +193,8 @@ export const scriptLibraries: readonly Mutated[] = [
       ["if schema then add('r', cut(schema)) end", ''],
       ['fields[at] = payload\n', ''],
       ['available = available and now + available\n', 'available = available and available + 0\n'],
-      ["available, open ~= '0', waits_for", 'available, true, waits_for'],
+      ["local blocked = open ~= '0'", 'local blocked = true'],
+      ["(blocked and '' or '/' .. formatted)", "''", 'the simulator notices: it holds each catch to that time (test/faults/after-checks.ts)'],
     ],
   },
   {
