@@ -28,7 +28,7 @@ const short: Record<string, [options: string, figures: string[]]> = {
   saturation: ['--seconds 1 --only service,floor', ['service', 'floor'].flatMap(name => [`saturated.${name}.0.perSecond`, `saturated.${name}.0.memory`, `eased.${name}.0.lateness`])],
   durability: ['--seconds 1', ['64 agents', '128 agents'].flatMap(agents => ['none', 'replicas:1'].map(one => `each.${agents}.${one}.0.perSecond`))],
   waiting: ['--waiters 200 --seconds 3', ['each.0.heap', 'each.0.fromSending.p99', 'each.0.done.p99', 'each.0.cpu.redis']],
-  'waiting-many': ['--waiters 30 --seconds 1', ['each.0.rss', 'each.0.heap', 'each.0.opened', 'each.0.p50', 'each.0.p99']],
+  'waiting-many': ['--waiters 30 --seconds 1', ['each.0.heap', 'each.0.opened', 'each.0.p50', 'each.0.p99']],
   list: ['--listed 1000 --seconds 1', ['besides.0.beside', 'besides.0.lists', 'each.first.0.calls', 'each.middle.0.redis']],
   lists: ['--listed 1000 --seconds 1', ['each.0.live, first page of 20.calls', 'each.0.failed, first page of 20.p50', 'each.0.live, 3 have the label.beside']],
   client: ['--seconds 1', [...[0, 1, 2, 3, 4, 5].flatMap(row => [`rows.${row}.cpu`, `python.${row}.cpu`]), ...[0, 1].flatMap(one => [`packages.${one}.bytes`, `packages.${one}.importTime`])]],
