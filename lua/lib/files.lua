@@ -42,7 +42,7 @@ local function openFiles(anchor, handoff, files)
 end
 -- Notes that a handoff has files, in its own partition, which has a sorted set of each: a member is i for a file that
 -- was passed or r for one of a result, a colon, and the handoff's id; its score is until when it counts though there is
--- no such handoff. Who makes a successor calls this for it in the same step, without a grace: so a file has moved
+-- no such handoff. A step that makes a successor calls this for it, without a grace: so a file has moved
 -- to it before its predecessor can go.
 local function noteFiles(handoff, files, role, now, grace)
   local beginning, tenant, id = string.match(handoff, '^(.*}:)h:([^:]+):(.+)$')

@@ -4,7 +4,7 @@ import type { Caller } from '../core/model.ts'
 import type { FileHolder } from '../store/files.ts'
 
 /**
- * May this caller have a file because of this handoff? A result's file may have who may read the status; an input's its
+ * May this caller have a file because of this handoff? Who may read the status may have a result's; an input's its
  * passer, its catcher while it has it, and who reads all of it or was to approve it.
  */
 export function mayHave (caller: Caller, { role, record }: FileHolder, now: number): boolean {

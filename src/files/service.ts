@@ -158,7 +158,7 @@ export class FileService {
   }
 
   /**
-   * Where files of a handoff can be fetched for now, in the order of their ids: for an answer to who may have them.
+   * Where files of a handoff can be fetched for now, in the order of their ids: for a caller who may have them.
    * null for what has gone, and for what can't be had just now. It never throws: what was caught had better come
    * without URLs than not at all, and GET /api/files/:id has them later, or says why it hasn't.
    */

@@ -11,7 +11,7 @@ export const maxCheckpointBytes = 65_536
 const checkpoint = {
   checkpoint: Type.Optional(nullable<object>('object', {
     additionalProperties: true,
-    description: `What the work has got to, for who goes on with it: at most ${maxCheckpointBytes} bytes. It ` +
+    description: `What the work has got to, for its next catcher: at most ${maxCheckpointBytes} bytes. It ` +
       'replaces the one before; without it that stays.',
     examples: [{ rows_read: 4200 }]
   })),
