@@ -14,7 +14,7 @@
 --          {'rejected', now, record, extra, decision} {'already_done', now, record, extra} {'already_failed', …}
 --          {'already_declined', …}
 --          {'newer'} {'full'}
---@include late appending events inbox due runs ended after work asking
+--@include late appending events inbox due ended runs after work asking
 local key, due = KEYS[1], KEYS[2]
 local agent, retention, member = ARGV[2], ARGV[3], ARGV[4]
 local is_operator, force, reason = ARGV[5] ~= '0', ARGV[6] == '1', ARGV[7]

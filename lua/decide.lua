@@ -25,7 +25,7 @@
 --          {'origin', first}         another one is the first attempt; nothing changed
 --          {'outdated'}   not the handoff that was signed, or not the moment; nothing changed
 --          {'newer'} {'full'}
---@include late appending events inbox runs ended decisions work
+--@include late appending events inbox ended runs decisions work
 local key, due = KEYS[1], KEYS[2]
 local verdict, token, decided_by, retention, member, seen, digests, subject, person, first, signed, note =
   ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11],

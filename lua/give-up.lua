@@ -14,7 +14,7 @@
 --          {'not_caught', …} {'not_the_catcher', …} {'already_done', …} {'already_failed', …} {'already_declined', …}
 --          {'origin', first}  another one is the first attempt; nothing changed
 --          {'newer'} {'full'}
---@include late appending events inbox due runs ended after work asking files successor
+--@include late appending events inbox due ended runs after work asking files successor
 local key, due = KEYS[1], KEYS[2]
 local became, tokens, agent, retention, member, may_retry, code, worker, text =
   ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10]

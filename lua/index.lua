@@ -8,7 +8,7 @@
 --       between spaces; empty in a Cluster  3… the names of labels that make runs, and the agents whose live handoffs
 --       are limited, as tenant:agent
 -- Replies: {'indexed'}
---@include late inbox runs ended after due waiting
+--@include late inbox ended runs indexing after due waiting
 
 indexAllWaiting(ARGV[2], now)
 indexAll(now)

@@ -12,7 +12,7 @@
 --          {'not_the_passer', now, record, extra, decision} {'not_caught', now, record, extra} {'expired', …}
 --          {'already_done', …} {'rejected', now, record, extra, decision} {'cancelled', now, record, extra}
 --          {'newer'}
---@include late appending events inbox due runs ended after work asking files successor
+--@include late appending events inbox due ended runs after work asking files successor
 local key, due = KEYS[1], KEYS[2]
 local agent, retention, member = ARGV[2], tonumber(ARGV[3]), ARGV[4]
 micros = seconds .. micros

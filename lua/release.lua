@@ -9,7 +9,7 @@
 --          {'cancelled', id, …}  the ids of the handoffs that this call cancelled (it, or its dependents) and that
 --                       have dependents left, or notes at others
 --          {'unchanged'}  it doesn't wait for that handoff (any more)
---@include late appending events inbox due runs ended after
+--@include late appending events inbox due ended runs after
 local key, due, member = KEYS[1], KEYS[2], ARGV[2]
 
 local became, extra = release(key, due, member, ARGV[3], ARGV[4], ARGV[5], now, seconds .. micros)

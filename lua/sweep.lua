@@ -84,7 +84,7 @@ for i, tenant in ipairs(turns) do
     batch.expired, place = batch.expired + 1, place + 1
   end
   if place <= #members then
-    --@include events inbox runs ended after work asking files successor sweeping
+    --@include events inbox ended runs after work asking files successor sweeping
     batch.later, batch.successors, batch.was_extra = later, successors, nil
     for place = place, #members do sweepOne(batch, due, place, members[place], prefix) end
   end

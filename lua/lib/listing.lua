@@ -47,10 +47,10 @@ local function isListed(listing, record, extra)
     if not listing.isAll and extra and string.find(extra, ' i', 1, true) then return false end
   elseif status ~= 'failed' and status ~= 'declined' and
     (status ~= 'expired' or deadline == '' and not (extra and string.find(extra, ' t', 1, true))) then
-    -- Its id came back for another handoff; or a run's list has it, which isn't of failures alone.
+    -- Its id came back for another handoff.
     return false
   elseif extra and string.find(extra, ' i', 1, true) then
-    -- It has a successor: a run's list has it all the same, and older versions don't know these lists.
+    -- It has a successor: older versions don't know these lists.
     return false
   end
   if listing.passed_by ~= '' and listing.passed_by ~= passed_by then return false end

@@ -4,6 +4,7 @@
 -- are limited is a run too: its name is *, which no label has, and its value the agent. It has the first key alone.
 --   run:    sorted set, what is live of it, by when the sweep was to look at it first (ms)
 --   ran:    sorted set, its attempts that have ended, by when that was written (ms)
+--   lost:   sorted set, those of them that have failed and weren't reissued
 --   total:  hash, how many works are live, done, failed, or ended otherwise (other), and when the first and the last
 --           were passed; in a Cluster that is the sum, at home, and each partition's are in count:, with when they
 --           changed (at)
@@ -40,7 +41,8 @@ local function openRuns(key, member, extra)
     runs[#runs + 1] = run
     --@if oneredis
     --@else
-    redis.call('EXISTS', key, place .. 'count:' .. run, place .. 'run:' .. run, place .. 'ran:' .. run, place .. 'runs')
+    redis.call('EXISTS', key, place .. 'count:' .. run, place .. 'run:' .. run, place .. 'ran:' .. run,
+      place .. 'lost:' .. run, place .. 'runs')
     --@end
   end
   runs.place = place
@@ -99,14 +101,13 @@ local function moveCount(counts, from, to)
 end
 local function endCounted(place, run, member, became, now, micros)
   local counts, over, left = place .. COUNTS .. run, place .. 'ran:' .. run, 1
-  redis.call('ZADD', over, ms(now), member)
+  enterOver(over, member, ms(now), now)
+  if became == 'failed' then enterOver(place .. 'lost:' .. run, member, ms(now), now) end
   if became then
     left = moveCount(counts, 'live', became)
     noteRun(place, run, micros)
   end
-  if left > 0 then
-    keepUntil(over, now + RETENTION)
-  else
+  if left <= 0 then
     redis.call('PEXPIREAT', over, ms(now + RETENTION + 1000))
     redis.call('PEXPIREAT', counts, ms(now + RETENTION + 1000))
   end
@@ -122,7 +123,7 @@ local function endRuns(runs, member, became, next, now, micros)
   end
 end
 -- What had failed was reissued: it is live again.
-local function resumeRuns(runs, next, now, micros)
+local function resumeRuns(runs, member, next, now, micros)
   local place = runs.place
   for _, run in ipairs(runs) do
     local counts, list = place .. COUNTS .. run, place .. 'run:' .. run
@@ -130,6 +131,7 @@ local function resumeRuns(runs, next, now, micros)
     local ends = now + RETENTION + 40 * DAY
     keepUntil(list, ends)
     if isCounted(run) then
+      redis.call('ZREM', place .. 'lost:' .. run, member)
       moveCount(counts, 'failed', 'live')
       keepUntil(counts, ends)
       noteRun(place, run, micros)

@@ -177,7 +177,7 @@ local function endAttempt(attempt, status, words, next)
   if runs and ends_now then
     endRuns(runs, member, not next and 'failed', next, attempt.now, micros)
   elseif runs then
-    resumeRuns(runs, next, attempt.now, micros)
+    resumeRuns(runs, member, next, attempt.now, micros)
   end
   if next then
     -- It moved on with the payload.

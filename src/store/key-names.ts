@@ -121,8 +121,8 @@ export class KeyNames {
     return `${this.partition(tag)}ended:${tenant}`
   }
 
-  /** A run's handoffs: live ones, ended ones, and its counts (lua/lib/runs.lua). */
-  run (tag: string, list: 'run' | 'ran' | 'total' | 'count', tenant: string, label: string): string {
+  /** A run's handoffs: live ones, ended ones, failed ones, and its counts (lua/lib/runs.lua). */
+  run (tag: string, list: 'run' | 'ran' | 'lost' | 'total' | 'count', tenant: string, label: string): string {
     return `${this.#shared(tag)}${list}:${tenant}:${label}`
   }
 

@@ -243,7 +243,7 @@ export class Lists {
     if (state === 'waiting') return this.#keyNames.waiting(tag, tenant)
     if (state === 'asked') return this.#keyNames.asks(tag, tenant, of)
     if (state === 'decisions') return this.#keyNames.decisions(tag, tenant)
-    if (run !== undefined) return this.#keyNames.run(tag, state === 'live' ? 'run' : 'ran', tenant, run)
+    if (run !== undefined) return this.#keyNames.run(tag, listOfRun(state), tenant, run)
     if (state === 'live') return this.#keyNames.due(tag, tenant)
     if (state === 'ended') return this.#keyNames.ended(tag, tenant)
     return inbox === undefined ? this.#keyNames.failed(tag, tenant) : this.#keyNames.failedIn(tag, tenant, inbox)
@@ -312,8 +312,6 @@ function orderOf ({ state, oldestFirst = false, allAttempts = false }: Wanted): 
 
 /** Does the search need the handoffs' records? */
 function isNarrow ({ passedBy, caughtBy, statuses, ...wanted }: Wanted): boolean {
-  // What has ended of a run isn't all of one kind.
-  if (wanted.run !== undefined && wanted.state === 'failed') return true
   return passedBy !== undefined || caughtBy !== undefined || statuses !== undefined || wordsOf(wanted) !== ''
 }
 
@@ -325,6 +323,11 @@ function wordsOf (
   const words = { t: inbox, G: group, S: schedule, l: errorCode }
   return Object.entries(words).map(([letter, value]) => value === undefined ? '' : ` ${letter}${value}`).join('') +
     labels.map(label => ` j${label}`).join('')
+}
+
+/** Which of a run's lists (lua/lib/runs.lua) has what is in this state. */
+function listOfRun (state: Wanted['state']): 'run' | 'ran' | 'lost' {
+  return state === 'live' ? 'run' : state === 'failed' ? 'lost' : 'ran'
 }
 
 function textOfNumber (number: number | undefined): string {

@@ -8,7 +8,7 @@ import { callsOf } from '../helpers/redis.ts'
 
 /** What has ended, titles, and runs. Each subtest has a tenant of its own, with two workers and an operator. */
 
-const tenants = ['ends', 'works', 'titles', 'runs', 'inherits', 'stops', 'dry', 'pages', 'trims', 'gone', 'indexed', 'alone', 'few']
+const tenants = ['ends', 'works', 'titles', 'runs', 'inherits', 'stops', 'dry', 'pages', 'trims', 'stays', 'gone', 'indexed', 'alone', 'few']
 const agents = [['ann', ['pass', 'catch', 'status']], ['ben', ['pass', 'catch', 'status']], ['olga', ['operate', 'status', 'approve']]] as const
 const secretOf = (tenant: string, agent: string) => `${tenant}-${agent}-secret-0123456789`
 const more = tenants.flatMap(tenant => agents.map(([agent, scopes]) => ({ caller: callerOf(tenant, agent, scopes), secret: secretOf(tenant, agent) })))
@@ -200,7 +200,7 @@ for (const isSpread of [false, true]) {
     const { pass, post, catch: take, runs } = as('trims')
     const id = await pass({ labels: { run: 'r' } })
     await settle()
-    const ends = async () => (await Promise.all((await redis.keys(`${prefix}:*:trims:run:r`)).map(async key => [key.replace(/.*?((run|ran|total|count):.*)/, '$1'), await redis.pexpiretime(key) - start] as const)))
+    const ends = async () => (await Promise.all((await redis.keys(`${prefix}:*:trims:run:r`)).map(async key => [key.replace(/.*?((run|ran|lost|total|count):.*)/, '$1'), await redis.pexpiretime(key) - start] as const)))
     for (const [key, ttl] of await ends()) t.ok(ttl > 86_400_000 + 3_600_000, key)
     await take(id)
     await post(`/api/done/${id}`)
@@ -209,6 +209,34 @@ for (const isSpread of [false, true]) {
     t.equal((await runs()).items.length, 1)
     await redis.del(await redis.keys(`${prefix}:*total:trims:run:r`))
     t.strictSame((await runs()).items, [])
+  })
+
+  t.test('a run that goes on forgets what is gone, and has a list of what failed', async t => {
+    const { pass, post, catch: take, all } = as('stays')
+    const olga = as('stays', 'olga')
+    const run = { to: 'w', labels: { run: 'r' } }
+    const sizes = async () => Object.fromEntries(await Promise.all((await redis.keys(`${prefix}:*:stays:run:r`))
+      .filter(key => /(ran|lost):stays/.test(key)).map(async key => [key.replace(/.*?((ran|lost)):.*/, '$1'), await redis.zcard(key)] as const)))
+    const end = async (how: 'done' | 'fail') => {
+      const id = await pass(run)
+      await take(id)
+      await post(`/api/${how}/${id}`, how === 'fail' ? { error: { message: 'broken' } } : {})
+      return id
+    }
+    await pass(run)
+    // The list's oldest go with each hundredth end, by the clock's last digits.
+    const whole = Math.ceil(start / 100) * 100
+    await setClock(whole + 1)
+    await end('done')
+    const [first, second] = [await end('fail'), await end('fail')]
+    t.strictSame(await sizes(), { ran: 3, lost: 2 })
+    t.strictSame(ids(await all('state=failed&labels=run:r')).sort(), [first, second].sort())
+    await olga.post(`/api/reissue/${first}`)
+    t.strictSame(await sizes(), { ran: 3, lost: 1 }, 'what was reissued is no failure any more')
+    await setClock(whole + 3_602_000)
+    const last = await end('fail')
+    t.strictSame(await sizes(), { ran: 1, lost: 1 })
+    t.strictSame(ids(await all('state=failed&labels=run:r')), [last])
   })
 
   t.test('however many runs are gone, what is left is listed, each once', async t => {

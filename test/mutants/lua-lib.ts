@@ -130,6 +130,17 @@ export const scriptLibraries: readonly Mutated[] = [
     ],
   },
   {
+    file: 'lua/lib/runs.lua',
+    tests: ['http/ended'],
+    changes: [
+      ["if became == 'failed' then enterOver(place .. 'lost:' .. run, member, ms(now), now) end", ''],
+      ["redis.call('ZREM', place .. 'lost:' .. run, member)", ''],
+      ['enterOver(over, member, ms(now), now)', "redis.call('ZADD', over, ms(now), member)"],
+      ['if left <= 0 then', 'if false then'],
+      ["if over > 0 then redis.call('ZREMRANGEBYRANK', values, 0, over - 1) end", ''],
+    ],
+  },
+  {
     file: 'lua/lib/sweeping.lua',
     tests: [
       'lua/sweep', 'store/sweeper', 'lua/model', 'state-machine', 'lua/successors', 'http/asks', 'http/after',

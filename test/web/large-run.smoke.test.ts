@@ -19,26 +19,31 @@ t.test('the pages of a run of 100,000 read and show a small part of it', async t
   const done = await pass({ to: 'v', task: 'Another part', labels })
   await call('bob', 'GET', `/api/catch/${done}`)
   await call('bob', 'POST', `/api/done/${done}`, { output: { lines: 1 } })
+  const failed = await pass({ to: 'v', task: 'A part that fails', labels })
+  await call('bob', 'GET', `/api/catch/${failed}`)
+  await call('bob', 'POST', `/api/fail/${failed}`, { error: { message: 'broken' } })
 
-  // The others are copies of these two, half and half, in all partitions.
+  // The others are copies of these, half live and half ended, in all partitions. Each thousandth has failed.
   const keyOf = (id: string) => `${prefix}:{${id.slice(0, 3)}}:h:default:${id}`
-  const [ofLive, ofDone] = [await admin.hgetall(keyOf(live)), await admin.hgetall(keyOf(done))]
-  const [runs, ran, total] = ['run', 'ran', 'total'].map(name => `${prefix}:${name}:default:run:big`) as [string, string, string]
+  const [ofLive, ofDone, ofFailed] = [await admin.hgetall(keyOf(live)), await admin.hgetall(keyOf(done)), await admin.hgetall(keyOf(failed))]
+  const [runs, ran, lost, total] = ['run', 'ran', 'lost', 'total'].map(name => `${prefix}:${name}:default:run:big`) as [string, string, string, string]
   const [[, due], [, ended]] = [await admin.zrange(runs, '0', '-1', 'WITHSCORES'), await admin.zrange(ran, '0', '-1', 'WITHSCORES')] as [[string, string], [string, string]]
   for (let from = 2; from < count; from += 2000) {
     const copies = admin.pipeline()
     for (let n = from; n < Math.min(count, from + 2000); n++) {
       const id = `${tags[n % tags.length]}${String(n).padStart(21, '0')}A`
-      copies.hset(keyOf(id), n % 2 === 0 ? ofLive : ofDone)
+      const isLost = n % 1000 === 999
+      copies.hset(keyOf(id), n % 2 === 0 ? ofLive : isLost ? ofFailed : ofDone)
+      if (isLost) copies.zadd(lost, ended, `default:${id}`)
       copies.zadd(n % 2 === 0 ? runs : ran, n % 2 === 0 ? due : ended, `default:${id}`)
     }
     await copies.exec()
   }
-  await admin.hset(total, { live: count / 2, done: count / 2 })
+  await admin.hset(total, { live: count / 2, done: count / 2 - 101, failed: 101 })
 
   const calls = async () => [...(await admin.info('commandstats')).matchAll(/calls=(\d+)/g)].reduce((sum, [, one]) => sum + Number(one), 0)
   const ask = await personWith(service, secrets.operator)
-  /** @param most how many commands it may take: some tenths of the run at most, for a page that looks for failures among all */
+  /** @param most how many commands it may take */
   const look = async (url: string, most = 500) => {
     const before = await calls()
     const { statusCode, body } = await ask(url)
@@ -48,13 +53,13 @@ t.test('the pages of a run of 100,000 read and show a small part of it', async t
     t.ok(body.length < 300_000, `${url}: ${body.length} bytes`)
     return body
   }
-  const page = await look('/console/run?label=run&value=big', count / 4)
-  t.match(textOf(page), /Live 50,000 .*Done 50,000/)
+  const page = await look('/console/run?label=run&value=big', 3000)
+  t.match(textOf(page), /Live 50,000 .*Done 49,899 .*Failed 101/)
   t.match(textOf(page), '200 of 100,000 are drawn')
   t.equal(page.split('<rect').length - 1, 200)
-  t.match(textOf(await look('/console/runs')), /big 50,000 50,000/)
+  t.match(textOf(await look('/console/runs')), /big 50,000 49,899 101/)
   const [, stop] = /href="([^"]*stop[^"]*)"/.exec(page)!
-  t.match(textOf(await look(hrefOf(stop!), count / 4)), /can’t be taken back/)
+  t.match(textOf(await look(hrefOf(stop!), 8000)), /can’t be taken back/)
   let at = '/console/ended?labels=run:big'
   const seen = new Set<string>()
   for (let pages = 0; pages < 3; pages++) {
