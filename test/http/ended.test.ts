@@ -8,7 +8,7 @@ import { callsOf } from '../helpers/redis.ts'
 
 /** What has ended, titles, and runs. Each subtest has a tenant of its own, with two workers and an operator. */
 
-const tenants = ['ends', 'works', 'titles', 'runs', 'inherits', 'stops', 'dry', 'pages', 'trims', 'stays', 'gone', 'indexed', 'alone', 'few']
+const tenants = ['ends', 'works', 'titles', 'runs', 'inherits', 'stops', 'dry', 'pages', 'trims', 'stays', 'gone', 'many', 'indexed', 'alone', 'few']
 const agents = [['ann', ['pass', 'catch', 'status']], ['ben', ['pass', 'catch', 'status']], ['olga', ['operate', 'status', 'approve']]] as const
 const secretOf = (tenant: string, agent: string) => `${tenant}-${agent}-secret-0123456789`
 const more = tenants.flatMap(tenant => agents.map(([agent, scopes]) => ({ caller: callerOf(tenant, agent, scopes), secret: secretOf(tenant, agent) })))
@@ -260,6 +260,23 @@ for (const isSpread of [false, true]) {
       cursor = `&cursor=${next}`
     }
     t.strictSame(found, ['r1', 'r0'])
+  })
+
+  t.test('the 10,000 values that were passed last are kept', async t => {
+    const { pass, runs } = as('many')
+    await pass({ labels: { run: 'kept' } })
+    await settle()
+    const [values] = await redis.keys(`${prefix}:*runs:many:run`)
+    await redis.zadd(values!, ...Array.from({ length: 12_000 }, (_, n) => [n, `old${n}`]).flat())
+    // Values are counted now and then, by the last digits of the clock.
+    for (let n = 1; n <= 8; n++) {
+      await setClock(start + n)
+      await pass({ labels: { run: 'kept' } })
+      await settle()
+    }
+    const left = await redis.zcard(values!)
+    t.ok(left <= 10_000, String(left))
+    t.equal((await runs()).items[0].value, 'kept')
   })
 
   t.test('a child takes over its parent’s runs', async t => {
