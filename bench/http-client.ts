@@ -52,7 +52,8 @@ class Connection {
     const end = heard.indexOf(headEnd)
     if (end === -1) return
     const head = heard.toString('latin1', 0, end).toLowerCase()
-    const length = lengthOf(head)
+    const status = Number(head.slice(9, 12))
+    const length = status === 204 ? 0 : lengthOf(head)
     if (length === null) {
       this.#waiting?.fail(new Error(`the load's client can't read an answer without Content-Length: ${head}`))
       this.#waiting = undefined
@@ -60,7 +61,7 @@ class Connection {
     }
     const start = end + headEnd.length
     if (heard.length < start + length) return
-    const reply = { status: Number(head.slice(9, 12)), body: heard.toString('utf8', start, start + length), replayed: head.includes('\nidempotency-replayed: true') }
+    const reply = { status, body: heard.toString('utf8', start, start + length), replayed: head.includes('\nidempotency-replayed: true') }
     const waiting = this.#waiting
     this.#heard = this.#waiting = undefined
     // More bytes than one answer: it is unclear which request the rest would answer.

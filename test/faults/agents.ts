@@ -9,7 +9,7 @@ import type { Recent } from './jobs.ts'
 import { approverKeys, within } from './load-keys.ts'
 import { Random } from './random.ts'
 
-export { eventSettings, loadSettings } from './load-keys.ts'
+export { eventSettings } from './load-keys.ts'
 
 /** The usual shares of handoffs with attempts, and of those for inboxes, if there are any. */
 export const triedShare = 0.3

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { HttpClient } from '../../bench/http-client.ts'
 import type { Reply } from '../../bench/http-client.ts'
 import { Batches } from './batches.ts'
+import { tokenOf } from './everything/settings.ts'
 import { clock, isUnknown, markOf } from './history.ts'
 import type { About, Asked, History, Kind, Operation, Purge, Redrive } from './history.ts'
 import type { Key } from './load-keys.ts'
@@ -66,6 +67,8 @@ export interface AskingOptions {
   lifetime?: number | undefined
   /** The beginning of the addresses of callbacks; by default nothing has one. */
   callbacksAt?: string | undefined
+  /** Whether agents come by their tokens too, and what they pass to inboxes is of groups (everything/settings.ts). */
+  everything?: boolean | undefined
 }
 
 /** Sends wishes to the services and records the outcome of each request. */
@@ -73,6 +76,7 @@ export class Asking {
   readonly counts = noCounts()
   readonly lifetime: number
   readonly callbacksAt: string | undefined
+  readonly everything: boolean
   readonly #urls: readonly string[]
   readonly #history: History
   readonly #client: HttpClient
@@ -81,8 +85,9 @@ export class Asking {
   readonly #random = new Random(0)
   #next = 0
 
-  constructor ({ urls, history, timeout = requestTimeout, lifetime = day, callbacksAt }: AskingOptions) {
+  constructor ({ urls, history, timeout = requestTimeout, lifetime = day, callbacksAt, everything = false }: AskingOptions) {
     this.lifetime = lifetime
+    this.everything = everything
     this.callbacksAt = callbacksAt
     this.#urls = urls
     this.#history = history
@@ -164,7 +169,9 @@ export class Asking {
   /** Sends a request to the next address. */
   #request (method: 'GET' | 'POST' | 'PUT', path: string, who: Key, token: string | null, body?: string): Promise<Reply | null> {
     const key = token === null ? '' : `idempotency-key: ${token}\r\n`
-    const head = `${method} ${path} HTTP/1.1\r\nhost: service\r\nauthorization: Bearer ${who.secret}\r\n${key}`
+    // Who comes by a token is the same agent as by its key, in what it began with the other one too.
+    const secret = this.everything && this.#random.chance(0.5) ? tokenOf(who.agent) ?? who.secret : who.secret
+    const head = `${method} ${path} HTTP/1.1\r\nhost: service\r\nauthorization: Bearer ${secret}\r\n${key}`
     const rest = body === undefined ? '\r\n' : `content-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
     return this.#client.ask(this.#urls[this.#next++ % this.#urls.length]!, head + rest)
   }

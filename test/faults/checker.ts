@@ -30,9 +30,10 @@ import type { Tolerance } from './steps.ts'
  * (question-checks.ts);
  * I18 what comes after others is released or cancelled when the last of those has ended, and never before (after-checks.ts); I19 a callback's
  * address is told each end at least once, and of no other handoff (callback-checks.ts); I20 the groups of an inbox take turns (turn-checks.ts); I21
- * what an agent has live is counted, and limited by no less than that (sim/limiting.ts). The last two the simulator looks at.
+ * what an agent has live is counted, and limited by no less than that (sim/limiting.ts). The last two the simulator looks at. I22 A2A's tasks,
+ * the ticks of schedules and files, each once and whole (everything/load.ts).
  */
-export type Invariant = 'I1' | 'I2' | 'I3' | 'I5' | 'I6' | 'I7' | 'I8' | 'I9' | 'I10' | 'I11' | 'I14' | 'I15' | 'I16' | 'I17' | 'I18' | 'I19'
+export type Invariant = 'I1' | 'I2' | 'I3' | 'I5' | 'I6' | 'I7' | 'I8' | 'I9' | 'I10' | 'I11' | 'I14' | 'I15' | 'I16' | 'I17' | 'I18' | 'I19' | 'I22'
 
 export interface Violation {
   invariant: Invariant

@@ -18,6 +18,8 @@ const workersEach = 0.25
 /** In milliseconds. */
 const longestDrain = 90_000
 const inboxes = ['work', 'mail']
+/** Whose work it is; what is left of it is of no group. */
+const groups = ['acme', 'globex', 'initech']
 /** This one is limited: so many of it are caught at once at most, and only by catches from it. */
 export const narrow = { inbox: 'narrow', most: 3 }
 
@@ -62,6 +64,7 @@ export class InboxLoad {
       human: random.chance(0.15),
       expiresIn: this.#asking.lifetime,
       to: random.pick(this.#inboxes),
+      ...this.#asking.everything && random.chance(0.5) && { group: random.pick(groups) },
       ...random.chance(0.1) && { delay: 1000 },
       ...random.chance(0.4) && triedUpTo(random.between(2, 3), random.pick([0, 0, 1000])),
       ...random.chance(0.1) && { workWithin: 2000 },

@@ -199,7 +199,7 @@ export function triedUpTo (maxAttempts: number, retryDelay: number): Pick<Asked,
 }
 
 /** Options of pass, in seconds. */
-export function bodyOf ({ human, expiresIn, workWithin, heartbeatWithin, delay, maxAttempts, retryDelay, labels }: Asked): string {
+export function bodyOf ({ human, expiresIn, workWithin, heartbeatWithin, delay, maxAttempts, retryDelay, labels, group }: Asked): string {
   const seconds = (milliseconds: number | undefined) => milliseconds === undefined ? undefined : milliseconds / 1000
   const members = {
     require_human: human,
@@ -209,6 +209,7 @@ export function bodyOf ({ human, expiresIn, workWithin, heartbeatWithin, delay, 
     delay: seconds(delay),
     max_attempts: maxAttempts,
     labels,
+    group,
     retry_delay: seconds(retryDelay),
   }
   return JSON.stringify(members).slice(1, -1)

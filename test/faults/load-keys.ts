@@ -18,9 +18,23 @@ export const agentKeys: readonly Key[] = keysOf('agent', 8)
 export const approverKeys: readonly Key[] = keysOf('person', 2)
 export const operatorKeys: readonly Key[] = keysOf('operator', 1)
 
-/** The service's settings under load, and those with events and webhooks, which a trial holds to what happened. */
-export const loadSettings = { API_KEYS: settingOf(agentKeys), APPROVER_KEYS: settingOf(approverKeys), OPERATOR_KEYS: settingOf(operatorKeys) }
-export const eventSettings = { ...loadSettings, BASE_URL: 'http://service.example', EVENTS_RETENTION: '86400', WEBHOOK_SECRET: 'the-secret-of-all-webhooks-under-load', WEBHOOK_ALLOW: '127.0.0.0/8' }
+/** What goes beside (everything/load.ts), in a tenant of its own. */
+const ofBeside = (name: string): Key => ({ tenant: 'beside', agent: `beside/${name}`, secret: `the-key-of-beside-${name}` })
+export const besideKeys = { passer: ofBeside('passer'), worker: ofBeside('worker'), operator: ofBeside('operator') }
+
+const loadSettings = {
+  API_KEYS: settingOf([...agentKeys, besideKeys.passer, besideKeys.worker]),
+  APPROVER_KEYS: settingOf(approverKeys),
+  OPERATOR_KEYS: settingOf([...operatorKeys, besideKeys.operator]),
+}
+/** The service's settings under load, with events and webhooks, which a trial holds to what happened. */
+export const eventSettings = {
+  ...loadSettings,
+  BASE_URL: 'http://service.example',
+  EVENTS_RETENTION: '86400',
+  WEBHOOK_SECRET: 'the-secret-of-all-webhooks-under-load',
+  WEBHOOK_ALLOW: '127.0.0.0/8',
+}
 
 function settingOf (keys: readonly Key[]): string {
   return keys.map(({ agent, secret }) => `${agent}:${secret}`).join(',')

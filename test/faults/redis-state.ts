@@ -61,7 +61,7 @@ const failedMark = '}:f:'
 const asksMark = '}:a:'
 
 /** What an inbox has besides its lists. */
-export const isBeside = /:(settings|places|per-group|turns|held)$/
+export const isBeside = /:(settings|card|places|per-group|turns|held)$/
 
 /** An entry of an inbox's list: those of groups begin with the group. */
 export function listedIn (tag: string, list: string, entry: string): Listed {

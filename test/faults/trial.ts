@@ -5,6 +5,7 @@ import { noCounts } from './asking.ts'
 import { CallbackReceiver } from './callback-receiver.ts'
 import { checkHistory, describe, foundInRedis, questionsOf, usual } from './checker.ts'
 import type { Violation } from './checker.ts'
+import { EverythingLoad } from './everything/load.ts'
 import { feedFaultsInTime, readFeed } from './feed-checks.ts'
 import { History, clock } from './history.ts'
 import { listFaults } from './inbox-checks.ts'
@@ -43,6 +44,8 @@ export interface Trial {
   events?: Record<string, string>
   /** Whether some have callbacks where there are events; by default they do. */
   isCalled?: boolean
+  /** Whether the service has the settings of everything/settings.ts: tokens and groups are in the load, and tasks, ticks and files beside it. */
+  everything?: boolean
   /** Within how many milliseconds from its end Redis's lists are right; by default at once. */
   listsWithin?: () => number
   /** Time-out of a request in milliseconds; by default the load's own. */
@@ -59,6 +62,8 @@ export class Tally {
   readonly webhooks = { events: 0, repeats: 0 }
   /** The same of callbacks. */
   readonly callbacks = { callbacks: 0, repeats: 0 }
+  /** What went beside (everything/load.ts). */
+  readonly beside = { tasks: 0, ticks: 0, files: 0 }
 
   /** The text for the table, with the first violations: of a run that failed it may be all that is left. */
   get result (): string {
@@ -72,7 +77,8 @@ export class Tally {
   get delivered (): string {
     const { events, repeats } = this.webhooks
     const { callbacks, repeats: again } = this.callbacks
-    return `${events.toLocaleString('en')} events for webhooks, ${repeats.toLocaleString('en')} repeats; ${callbacks.toLocaleString('en')} callbacks, ${again.toLocaleString('en')} repeats`
+    const beside = Object.entries(this.beside).map(([name, count]) => `${count.toLocaleString('en')} ${name}`).join(', ')
+    return `${events.toLocaleString('en')} events for webhooks, ${repeats.toLocaleString('en')} repeats; ${callbacks.toLocaleString('en')} callbacks, ${again.toLocaleString('en')} repeats; ${beside}`
   }
 
   add (counts: typeof this.counts, violations: readonly Violation[]): void {
@@ -94,7 +100,9 @@ export async function runTrial (t: Stage, trial: Trial, tally: Tally): Promise<{
     await hooked?.start(trial.urls[0]!, trial.events!)
     const callbacksAt = await called?.start(trial.urls[0]!)
     const load = runAgents({ ...trial, history, until: over.signal, callbacksAt })
-    load.catch(() => {}) // awaited below
+    const beside = trial.everything === true ? new EverythingLoad(trial.urls, trial.seed) : undefined
+    const besides = beside?.run(over.signal)
+    for (const running of [load, besides]) running?.catch(() => {}) // awaited below
     try {
       await trial.faults(history)
     } finally {
@@ -104,6 +112,7 @@ export async function runTrial (t: Stage, trial: Trial, tally: Tally): Promise<{
     const gap = longestGap(history, clock())
     const masters = await trial.healed()
     const counts = await load
+    await besides
     await audit(trial.urls, history)
     const isRight = (found: RedisState) => afterFaults(found, usual).length === 0 && (trial.listsWithin === undefined || listFaults(found, usual).length + indexFaults(found, usual).length === 0)
     const state = await untilSwept(masters, prefix, usual, isRight, trial.listsWithin?.())
@@ -115,14 +124,17 @@ export async function runTrial (t: Stage, trial: Trial, tally: Tally): Promise<{
     const unsent = hooked ? await webhookFaultsInTime(hooked, masters, tally) : []
     const uncalled = await called?.faultsInTime(masters, prefix) ?? []
     for (const name of ['callbacks', 'repeats'] as const) tally.callbacks[name] += called?.counts[name] ?? 0
+    for (const name of ['tasks', 'ticks', 'files'] as const) tally.beside[name] += beside?.ended[name] ?? 0
     const violations: Violation[] = [
       ...checkHistory(history, { ...usual, budget }, state),
       ...foundInRedis('I15', untold, history),
       ...foundInRedis('I16', unsent, history),
       ...foundInRedis('I19', uncalled, history),
+      ...foundInRedis('I22', beside?.faults ?? [], history),
     ]
     for (const violation of violations.slice(0, mostShown)) t.comment(describe(violation))
     tally.add(counts, violations)
+    if (beside !== undefined) tally.add(beside.counts, [])
     return { history, gap }
   } finally {
     hooked?.stop()

@@ -2,7 +2,8 @@ import slotOf from 'cluster-key-slot'
 import { median } from '../../../bench/report.ts'
 import { homeTag, tags } from '../../../src/core/ids.ts'
 import { until } from '../../helpers/until.ts'
-import { eventSettings, inboxShare, triedShare } from '../agents.ts'
+import { inboxShare, triedShare } from '../agents.ts'
+import { everything } from '../everything/settings.ts'
 import { info, isReplicated } from '../fleet/ask.ts'
 import { startCluster } from '../fleet/cluster.ts'
 import type { ClusterFleet } from '../fleet/cluster.ts'
@@ -128,10 +129,11 @@ export const mostUnservedWhenBusy = 0.02
 /** @param kinds they take turns, each at least once */
 export async function runCluster (t: Stage, scale: number, kinds = Object.keys(faults) as FaultName[], most = mostUnserved): Promise<Outcome> {
   const fleet = await startCluster(t)
-  const env = { ...eventSettings, REDIS_URL: fleet.url, DURABILITY: 'replicas:1' }
-  const services = await Promise.all([1, 2].map(() => startServiceReplica(t, { env })))
+  const settings = await everything(t)
+  const envOf = (n: number) => ({ ...settings(n), REDIS_URL: fleet.url, DURABILITY: 'replicas:1' })
+  const services = await Promise.all([0, 1].map(n => startServiceReplica(t, { env: envOf(n) })))
   const restart = async (index: number) => {
-    services[index] = await startServiceReplica(t, { env: { ...env, PORT: new URL(services[index]!.url).port } })
+    services[index] = await startServiceReplica(t, { env: { ...envOf(index), PORT: new URL(services[index]!.url).port } })
   }
   const rounds = Math.max(kinds.length, Math.ceil(roundsInFull * scale))
   const random = new Random(200)
@@ -151,7 +153,8 @@ export async function runCluster (t: Stage, scale: number, kinds = Object.keys(f
       seed: 200 + round,
       tried: triedShare,
       inboxed: inboxShare,
-      events: env,
+      events: envOf(0),
+      everything: true,
       async faults (history) {
         await operationsMore(history, between)
         gaps = await faults[kind]({ fleet, services, restart, history, random, between, share })

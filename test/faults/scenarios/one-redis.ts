@@ -1,4 +1,5 @@
-import { eventSettings, inboxShare } from '../agents.ts'
+import { inboxShare } from '../agents.ts'
+import { everything } from '../everything/settings.ts'
 import { startRedisServer } from '../fleet/redis.ts'
 import type { RedisServer } from '../fleet/redis.ts'
 import { startServiceReplica } from '../fleet/service.ts'
@@ -21,15 +22,17 @@ function onOneRedis (texts: Pick<Scenario, 'name' | 'fault' | 'goal'>, { times, 
     ...texts,
     async run (t: Stage, scale: number) {
       const redis = await startRedisServer(t, { options })
-      const env = { ...eventSettings, REDIS_URL: redis.url }
-      const services = await Promise.all([1, 2].map(() => startServiceReplica(t, { env })))
+      const settings = await everything(t)
+      const envOf = (n: number) => ({ ...settings(n), REDIS_URL: redis.url })
+      const services = await Promise.all([0, 1].map(n => startServiceReplica(t, { env: envOf(n) })))
       const [random, tally, rounds] = [new Random(2), new Tally(), Math.ceil(times * scale)]
       await runTrial(t, {
         urls: services.map(({ url }) => url),
         agents: inFlight,
         seed: 2,
         inboxed: inboxShare,
-        events: env,
+        events: envOf(0),
+        everything: true,
         async faults (history) {
           for (let round = 0; round < rounds; round++) await befall(redis, history, random)
           await operationsMore(history, 500)

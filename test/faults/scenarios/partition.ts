@@ -1,4 +1,5 @@
-import { inboxShare, loadSettings } from '../agents.ts'
+import { inboxShare } from '../agents.ts'
+import { everything } from '../everything/settings.ts'
 import { startNet } from '../fleet/net.ts'
 import type { NetHost, PrivateNet } from '../fleet/net.ts'
 import { startSentinelFleet } from '../fleet/sentinel.ts'
@@ -73,9 +74,10 @@ export async function runPartitions (t: Stage, rounds: readonly Round[]): Promis
   const fleet = await startSentinelFleet(t, { hosts: net.hosts.slice(0, 6) })
   const tally = new Tally()
   for (const needed of new Set(rounds.map(([, replicas]) => replicas))) {
-    const env = { ...loadSettings, REDIS_URL: fleet.url, DURABILITY: `replicas:${needed}` }
+    const settings = await everything(t)
     const hosts = net.hosts.slice(6)
-    const services = await Promise.all(hosts.map(host => startServiceReplica(t, { env, host })))
+    const services = await Promise.all(hosts.map((host, n) =>
+      startServiceReplica(t, { env: { ...settings(n), REDIS_URL: fleet.url, DURABILITY: `replicas:${needed}` }, host })))
     for (const [round, [name, replicas]] of rounds.entries()) {
       if (replicas !== needed) continue
       await runTrial(t, {
@@ -83,6 +85,7 @@ export async function runPartitions (t: Stage, rounds: readonly Round[]): Promis
         agents,
         seed: 300 + round,
         inboxed: inboxShare,
+        everything: true,
         faults: history => befall(partitions[name], net, fleet, hosts, history),
         async healed () {
           await fleet.untilWhole()

@@ -1,4 +1,5 @@
-import { inboxShare, loadSettings, triedShare } from '../agents.ts'
+import { inboxShare, triedShare } from '../agents.ts'
+import { everything } from '../everything/settings.ts'
 import { startHaproxy } from '../fleet/haproxy.ts'
 import { freePort } from '../fleet/ports.ts'
 import { loopback } from '../fleet/process.ts'
@@ -18,8 +19,9 @@ export const rollingRestarts: Scenario = {
   async run (t: Stage, scale: number): Promise<Outcome> {
     const redis = await startRedisServer(t)
     const ports = [await freePort(loopback), await freePort(loopback), await freePort(loopback)]
+    const settings = await everything(t)
     const start = (port: number) => startServiceReplica(t, {
-      env: { ...loadSettings, REDIS_URL: redis.url, PORT: String(port), DRAIN_TIMEOUT: String(drainTimeout) },
+      env: { ...settings(ports.indexOf(port)), REDIS_URL: redis.url, PORT: String(port), DRAIN_TIMEOUT: String(drainTimeout) },
     })
     const replicas = await Promise.all(ports.map(start))
     const proxy = await startHaproxy(t, ports.map(port => `127.0.0.1:${port}`))
@@ -32,6 +34,7 @@ export const rollingRestarts: Scenario = {
       seed: 4,
       tried: triedShare,
       inboxed: inboxShare,
+      everything: true,
       timeout: drainTimeout,
       async faults (history) {
         for (let round = 0; round < Math.max(1, Math.round(roundsInFull * scale)); round++) {

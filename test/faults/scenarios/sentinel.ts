@@ -1,5 +1,6 @@
 import { median } from '../../../bench/report.ts'
-import { eventSettings, inboxShare, triedShare } from '../agents.ts'
+import { inboxShare, triedShare } from '../agents.ts'
+import { everything } from '../everything/settings.ts'
 import { startSentinelFleet } from '../fleet/sentinel.ts'
 import type { SentinelFleet } from '../fleet/sentinel.ts'
 import { startServiceReplica } from '../fleet/service.ts'
@@ -69,8 +70,9 @@ const faults = { killed, paused, stalled, byHand }
 /** @param kinds they take turns, each at least once */
 export async function runSentinel (t: Stage, scale: number, kinds = Object.keys(faults) as Array<keyof typeof faults>): Promise<Outcome> {
   const fleet = await startSentinelFleet(t)
-  const env = { ...eventSettings, REDIS_URL: fleet.url, DURABILITY: 'replicas:1' }
-  const services = await Promise.all([1, 2].map(() => startServiceReplica(t, { env })))
+  const settings = await everything(t)
+  const envOf = (n: number) => ({ ...settings(n), REDIS_URL: fleet.url, DURABILITY: 'replicas:1' })
+  const services = await Promise.all([0, 1].map(n => startServiceReplica(t, { env: envOf(n) })))
   const around = Math.min(operationsAround, acknowledgedInFull * scale / 8)
   const tally = new Tally()
   const gaps: Record<keyof typeof faults, number[]> = { killed: [], paused: [], stalled: [], byHand: [] }
@@ -82,7 +84,8 @@ export async function runSentinel (t: Stage, scale: number, kinds = Object.keys(
       seed: 100 + round,
       tried: triedShare,
       inboxed: inboxShare,
-      events: env,
+      events: envOf(0),
+      everything: true,
       async faults (history) {
         await operationsMore(history, around)
         await faults[name](fleet, history, around)
