@@ -42,8 +42,11 @@ export class EverythingLoad {
   readonly #ticks = new Map<string, string>()
   readonly #asked = new Set<string>()
   readonly #run = randomUUID()
+  readonly #parcels: number
 
-  constructor (urls: readonly string[], seed: number) {
+  /** @param files whether some go there and back: what is noted of them stays for an hour */
+  constructor (urls: readonly string[], seed: number, files = true) {
+    this.#parcels = files ? atOnce.parcels : 0
     this.#random = new Random(seed)
     this.#passer = new Caller(urls, besideKeys.passer)
     this.#worker = new Caller(urls, besideKeys.worker)
@@ -68,7 +71,7 @@ export class EverythingLoad {
     }
     const callers = [
       ...Array.from({ length: atOnce.tasks }, () => again(() => this.#task())),
-      ...Array.from({ length: atOnce.parcels }, () => again(() => this.#parcel())),
+      ...Array.from({ length: this.#parcels }, () => again(() => this.#parcel())),
       again(async n => await this.#runNow(names[n % names.length]!)),
     ]
     try {
@@ -158,8 +161,8 @@ export class EverythingLoad {
     for (;;) {
       const status = await this.#is(200, this.#passer.ask('GET', `/api/status/${id}?wait=1`), id)
       if (status.status === 'pending' || status.status === 'caught') continue
-      const back = status.result_file_urls?.[0] && await this.#passer.file(status.result_file_urls[0].url)
-      if (status.status !== 'done' || back?.status !== 200 || back.body !== content) this.#wrong(id, `its file didn't come back: ${JSON.stringify(status)}`)
+      const back = status.status === 'done' ? await this.#fetch(this.#passer, status.result_files[0], status.result_file_urls[0]) : null
+      if (back !== content) this.#wrong(id, `its file didn't come back: ${JSON.stringify(status)}`)
       this.ended.files += 2
       return
     }
@@ -167,10 +170,17 @@ export class EverythingLoad {
 
   /** Sends what came with a handoff back with its result. */
   async #sendBack (id: string, { task, files, file_urls: urls }: any): Promise<object> {
-    const { status, body } = await this.#worker.file(urls[0].url)
-    const digest = digestOf(body)
-    if (status !== 200 || digest !== task || files[0].sha256 !== task) this.#wrong(id, `of its file ${status} and ${digest} came`)
-    return { name: 'back', uri: await this.#upload(this.#worker, body, `back-${id}`) }
+    const text = await this.#fetch(this.#worker, files[0], urls[0])
+    if (digestOf(text) !== task || files[0].sha256 !== task) this.#wrong(id, `of its file ${text} came`)
+    return { name: 'back', uri: await this.#upload(this.#worker, text, `back-${id}`) }
+  }
+
+  /** @param given null where it couldn't be had when the handoff was answered: then it is asked for */
+  async #fetch (who: Caller, { uri }: any, given: { url: string } | null): Promise<string> {
+    const url = given?.url ?? (await this.#is(200, who.ask('GET', `/api/files/${uri.slice('handoff-file:'.length)}`), uri)).url
+    const { status, body } = await who.file(url)
+    if (status !== 200) this.#wrong(uri, `its download was answered ${status}`)
+    return body
   }
 
   /** @returns the file's URI */

@@ -1,6 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { eventSettings, inboxShare, runAgents, triedShare } from '../agents.ts'
+import { inboxShare, runAgents, triedShare } from '../agents.ts'
 import { noCounts } from '../asking.ts'
+import { EverythingLoad } from '../everything/load.ts'
+import { everything } from '../everything/settings.ts'
 import { startRedisServer } from '../fleet/redis.ts'
 import { startServiceReplica } from '../fleet/service.ts'
 import { History, clock } from '../history.ts'
@@ -43,23 +45,26 @@ const weigher = new URL('../weigh.mjs', import.meta.url).href
  */
 export const soak: Scenario = {
   name: 'soak',
-  fault: `none: ${minutesInFull / 60} hours, ${replicas} replicas, one Redis, events, webhooks, lists, questions, \`after\`, the console, ever new tenants, keys and inboxes`,
+  fault: `none: ${minutesInFull / 60} hours, ${replicas} replicas, one Redis, events, webhooks, lists, questions, \`after\`, tokens, encryption, groups, A2A, schedules, the console, ever new tenants, keys and inboxes`,
   goal: 'nothing grows by over 2 % after warm-up; nothing is left in Redis in the end',
   run,
 }
 
 async function run (t: Stage, scale: number): Promise<Outcome> {
   const redis = await startRedisServer(t)
-  const env = {
-    ...eventSettings,
+  const settings = await everything(t)
+  const envOf = (n: number) => ({
+    ...settings(n),
     REDIS_URL: redis.url,
     RETENTION: `${retention}`,
     WORK_TTL: `${lifetime}`,
     MAX_WORK_TTL: `${2 * lifetime}`,
     EVENTS_RETENTION: `${eventsRetention}`,
     DECISIONS_RETENTION: `${retention}`,
-  }
-  const services = await Promise.all(Array.from({ length: replicas }, () => startServiceReplica(t, { env, nodeOptions: ['--expose-gc', `--import=${weigher}`] })))
+  })
+  const env = envOf(0)
+  const services = await Promise.all(Array.from({ length: replicas }, (_, n) =>
+    startServiceReplica(t, { env: envOf(n), nodeOptions: ['--expose-gc', `--import=${weigher}`] })))
   const urls = services.map(({ url }) => url)
   const hooked = new HookedTenant('north', 1)
   t.teardown(() => hooked.stop())
@@ -89,7 +94,10 @@ async function run (t: Stage, scale: number): Promise<Outcome> {
       lifetime: lifetime * 1000,
       timeout,
       until: over,
+      everything: true,
     })
+    const beside = new EverythingLoad(urls, round, false)
+    const besides = beside.run(over)
     const visiting = urls.map(async (url, number) => {
       // A visit takes about half a minute.
       for (const latest = clock() + minute / 2; clock() < latest;) {
@@ -99,8 +107,9 @@ async function run (t: Stage, scale: number): Promise<Outcome> {
         wrong.push(...visitor.wrong)
       }
     })
-    const [added] = await Promise.all([load, ...visiting])
-    for (const name of Object.keys(counts) as Array<keyof typeof counts>) counts[name] += added[name]
+    const [added] = await Promise.all([load, besides, ...visiting])
+    for (const name of Object.keys(counts) as Array<keyof typeof counts>) counts[name] += added[name] + beside.counts[name]
+    wrong.push(...beside.faults.map(({ member, sentence }) => `${member}: ${sentence}`))
     delivered += hooked.received.size
     hooked.received.clear()
     // By then the load's and the visitors' connections are closed.
