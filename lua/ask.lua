@@ -23,11 +23,9 @@ local id, of, open_for, digest, lengths, worker, question, texts =
 micros = seconds .. micros
 local record, extra = unpack(redis.call('HMGET', key, 's', 'x'))
 
-local latest, asked, until_then = string.match(extra or '', ' z([^/]+)/%l/(%d+)/(%d+)/')
-local made_by = latest and string.match(redis.call('HGET', key, 'u') or '', '^%S+')
-if made_by and isAmong(tokens, made_by) and
-  select(8, string.match(record, RECORD)) == agent then
-  return { 'replayed', latest, tonumber(asked), tonumber(until_then) }
+local earlier, its_id, asked, until_then = askedBefore(key, extra, tokens)
+if its_id and select(8, string.match(record, RECORD)) == agent then
+  return { 'replayed', its_id, asked, until_then }
 end
 local refusal = unheld(key, record, extra, agent, '', now)
 if refusal then return refusal end
@@ -55,6 +53,7 @@ record = markOf(record) .. before .. ' ' .. caught .. ' ' .. ms(until_done) .. r
 redis.call('HSET', key, 's', record, 'x', extra, 'q', question,
   'u', firstOf(tokens) .. ' ' .. digest .. ' ' .. lengths .. ' ' .. texts)
 redis.call('HDEL', key, 'a')
+if earlier then redis.call('HSET', key, 'm', earlier) end
 keepWork(key, until_done, retention, extra)
 setDue(key, due, math.min(expires, beat or until_done), member, now)
 -- A handoff that an older version of the service ended is still in the list. By this time none of its questions can be

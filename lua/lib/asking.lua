@@ -9,6 +9,22 @@ local function openQuestion(extra)
   if not extra then return nil end
   return string.match(extra, ' z([^/]+)/(%l)/(%d+)/(%d+)/o(%d+)')
 end
+-- Field m with the latest question among the earlier ones, for when another one takes its place; nil if there is none.
+-- And the id of the question that this operation asked before, when that was and when it ends; nil if it asked none. A
+-- request that comes late, when its question was answered and another one asked, must not ask again. Some 32 are kept:
+-- each has at most 83 characters.
+local EARLIER = 2656
+local function askedBefore(key, extra, tokens)
+  local latest, asked, ends = string.match(extra or '', ' z([^/]+)/%l/(%d+)/(%d+)/')
+  if not latest then return nil end
+  local with, earlier = unpack(redis.call('HMGET', key, 'u', 'm'))
+  local all = (earlier and earlier .. ' ' or '') ..
+    string.match(with or '-', '^%S+') .. '/' .. latest .. '/' .. asked .. '/' .. ends
+  for mark, id, at, over in string.gmatch(all, '([^/ ]+)/([^/]+)/(%d+)/(%d+)') do
+    if isAmong(tokens, mark) then return all, id, tonumber(at), tonumber(over) end
+  end
+  return #all > EARLIER and string.match(all, ' (.*)$', #all - EARLIER) or all
+end
 local function asksList(key, member, of)
   return string.sub(key, 1, #key - #member - 2) .. 'a:' .. string.match(member, '^[^:]+') ..
     (of == 'r' and ':passer' or '')

@@ -21,7 +21,8 @@
 --   k  the checkpoint, JSON as given          ended: the operation's token              pass: more marks of its token
 --   l  -                                     ended: the code of the error              pass: how many bytes of the task
 --                                                                                      field t keeps, from its quote on
---   m  -                                     passed: max_attempts, a number            pass: as in x
+--   m  the questions before the latest       passed: max_attempts, a number            pass: as in x
+--      (below)
 --   n  the title: the task's beginning, a    attempts: its number, from 2 on           pass: how many bytes of the task
 --      JSON string without its end quote                                               field n keeps; event: as in x
 --   o  where its callback goes: the URL, and  attempts: reissue_of, the id before       event: as in x
@@ -89,11 +90,12 @@
 -- the record has no words for that. A mark is 12 hex digits; they go from the root to this payload.
 -- The decision: decided decided_by decision_token[/digest[.person[.signature]]] note; the note is JSON, null for none.
 -- It was signed if there is a signature, a compact JWS, which has two dots; person may be empty then.
--- The word of the question is its id, p if it asks people or r if the passer, when it was asked, when it ends, and how
--- it stands, with slashes between: o and how much was left of the work if it is open, a with when and by whom it was
--- answered, e or w with when it expired or was withdrawn. What comes with it: ask_token, the digest of the schema or -,
--- how many bytes the details and the schema have, and both, JSON. The answer: answer_token, how many bytes the note
--- has, the note, JSON, null for none, and the answer, JSON.
+-- The word of the question is its id, p if it asks people or r if the passer, when it was asked, when it ends, and
+-- how it stands, with slashes between: o and how much was left of the work if it is open, a with when and by whom it
+-- was answered, e or w with when it expired or was withdrawn. What comes with it: ask_token, the digest of the schema
+-- or -, how many bytes the details and the schema have, and both, JSON. The answer: answer_token, how many bytes the
+-- note has, the note, JSON, null for none, and the answer, JSON. The questions before it: of each its ask_token, its
+-- id, when it was asked and when it ended, with slashes between.
 -- The payload is JSON members as catch returns them, its files last; empty once it was freed. When the handoff is done,
 -- the result takes its place, JSON, empty for none, and its files behind it (src/core/files.ts): one field is written,
 -- none deleted. Scripts don't parse either.

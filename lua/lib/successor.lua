@@ -65,8 +65,8 @@ local function idBehind(id, created)
 end
 -- The fields that an ended handoff's hash keeps besides s and x: title, decision, digest, schema, and two of its own.
 local SET_ASIDE = { 'n', 'd', 'h', 'r', 'c', 'g' }
--- The fields of its latest question, which it keeps as well.
-local QUESTION = { 'q', 'u', 'a' }
+-- The fields of its questions, which it keeps as well.
+local QUESTION = { 'q', 'u', 'a', 'm' }
 -- Makes the next attempt from an ending handoff's hash, and returns the attempt's id, its member and score for the due
 -- index (the caller's to write), its fields s and x, and until when it waits for a person, if it does. RENAME moves the
 -- hash with its payload, which is in one place at every moment and isn't copied through Lua; endAttempt writes the

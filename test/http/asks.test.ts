@@ -269,7 +269,7 @@ t.test('a request waits until the question is no longer open', async t => {
 })
 
 t.test('asking twice', async t => {
-  const { at, caught, ask, answer, asked } = work(one)
+  const { at, caught, ask, answer, asked, call } = work(one)
   await at(40_000)
   const id = await caught()
   const key = { 'idempotency-key': 'k' }
@@ -280,7 +280,30 @@ t.test('asking twice', async t => {
   await answer(id, first.json().ask_id)
   t.strictSame((await ask(id, {}, key)).json(), first.json(), 'also once it is answered')
   t.equal((await asked(id)).json().state, 'answered')
-  t.equal((await ask(id, { question: 'Another?' }, key)).statusCode, 201)
+  const second = await ask(id, { question: 'Another?' }, key)
+  t.equal(second.statusCode, 201)
+  await answer(id, second.json().ask_id)
+  const late = await ask(id, {}, key)
+  t.strictSame([late.statusCode, late.json(), late.headers['idempotency-replayed']], [201, first.json(), 'true'], 'a retry that comes behind another question asks nothing')
+  t.match((await asked(id)).json(), { ask_id: second.json().ask_id, state: 'answered' })
+  isProblem(t, await call('alice', 'POST', `/api/ask/${id}`, { question: 'Which one?' }, key), 403, 'not_the_catcher')
+})
+
+t.test('the last questions are remembered, and no more than these', async t => {
+  const { at, caught, ask, answer, redis, prefix } = work(one)
+  await at(42_000)
+  const id = await caught()
+  const times = 40
+  const made: string[] = []
+  for (let n = 0; n < times; n++) {
+    const { ask_id: askId } = (await ask(id, { question: `${n}?` }, { 'idempotency-key': `k${n}` })).json()
+    made.push(askId)
+    await answer(id, askId)
+  }
+  const size = await redis.hstrlen(`${prefix}:{${tagOf(id)}}:h:default:${id}`, 'm')
+  t.ok(size > 2000 && size <= 2656, String(size))
+  for (const n of [15, 30, times - 1]) t.equal((await ask(id, { question: `${n}?` }, { 'idempotency-key': `k${n}` })).json().ask_id, made[n])
+  t.not((await ask(id, { question: '0?' }, { 'idempotency-key': 'k0' })).json().ask_id, made[0], 'what was asked so long ago is asked anew')
 })
 
 t.test('bad input', async t => {

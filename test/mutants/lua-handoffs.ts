@@ -230,7 +230,8 @@ export const handoffScripts: readonly Mutated[] = [
     changes: [
       ["if ask and now < ask.expires then return { 'already_asked', now, record, extra } end", ''],
       ['if refusal then return refusal end', ''],
-      ['select(8, string.match(record, RECORD)) == agent then', 'true then'],
+      ['if its_id and select(8, string.match(record, RECORD)) == agent then', 'if its_id then'],
+      ["if earlier then redis.call('HSET', key, 'm', earlier) end", ''],
       ["redis.call('HDEL', key, 'a')", ''],
       ['if ask then ask.is_replaced = ask.list == list end', 'if ask then ask.is_replaced = true end'],
       ['math.max(tonumber(deadline), caught + max))', 'caught + max)'],
