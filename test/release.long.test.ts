@@ -119,7 +119,8 @@ async function makesAll (t: Test, clone: Clone): Promise<void> {
   t.ok(said.endsWith(sums), 'the checksums come last')
   const client = `agent-handoff-client-${version}`
   const service = `agent-handoff-service-${version}`
-  const made = ['NOTES.md', 'SHA256SUMS', `${client}.cdx.json`, `${client}.tgz`, `${service}-image.tar.gz`, `${service}.cdx.json`]
+  const [wheel = 'no wheel'] = (await readdir(join(clone.folder, 'release'))).filter(name => name.endsWith('.whl'))
+  const made = ['NOTES.md', 'SHA256SUMS', `${client}.cdx.json`, `${client}.tgz`, `${service}-image.tar.gz`, `${service}.cdx.json`, wheel]
   t.strictSame((await readdir(join(clone.folder, 'release'))).sort(), made)
   t.equal(sums.trim().split('\n').length, made.length - 1)
   t.match(await clone.must('cd release && sha256sum -c SHA256SUMS'), /NOTES\.md: OK/)
@@ -131,6 +132,14 @@ async function makesAll (t: Test, clone: Clone): Promise<void> {
     t.match(JSON.parse(await readFile(join(folder, 'package/package.json'), 'utf8')), { name: 'agent-handoff-client', version })
     const { HandoffClient } = await import(pathToFileURL(join(folder, 'package/dist/index.js')).href) as { HandoffClient: unknown }
     t.type(HandoffClient, 'function')
+  })
+
+  await t.test('the client for Python can be installed', async t => {
+    const folder = await scratchDir(t)
+    await run('python3', ['-m', 'pip', 'install', '--no-index', '--target', folder, join(clone.folder, 'release', wheel)])
+    const { stdout } = await run('python3', ['-c', 'import agent_handoff; print(agent_handoff.Client.__name__)'], { env: { ...process.env, PYTHONPATH: folder } })
+    t.equal(stdout.trim(), 'Client')
+    t.match(wheel, /^agent_handoff-.*-py3-none-any\.whl$/)
   })
 
   await t.test('the image says what it is', async t => {
