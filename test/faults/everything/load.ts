@@ -42,11 +42,11 @@ export class EverythingLoad {
   readonly #ticks = new Map<string, string>()
   readonly #asked = new Set<string>()
   readonly #run = randomUUID()
-  readonly #parcels: number
+  readonly #isRemembered: boolean
 
-  /** @param files whether some go there and back: what is noted of them stays for an hour */
-  constructor (urls: readonly string[], seed: number, files = true) {
-    this.#parcels = files ? atOnce.parcels : 0
+  /** @param isRemembered whether there are files, which are noted for an hour after their handoffs, and runs with an Idempotency-Key */
+  constructor (urls: readonly string[], seed: number, isRemembered = true) {
+    this.#isRemembered = isRemembered
     this.#random = new Random(seed)
     this.#passer = new Caller(urls, besideKeys.passer)
     this.#worker = new Caller(urls, besideKeys.worker)
@@ -56,7 +56,7 @@ export class EverythingLoad {
   /** Begins tasks, runs and parcels until this is aborted, and goes on until all of them have ended. */
   async run (until: AbortSignal): Promise<void> {
     await this.#is(200, this.#operator.ask('PUT', '/api/inboxes/tasks', { card }), 'the card')
-    const names = Array.from({ length: schedules }, (_, n) => `s${n}-${this.#run.slice(0, 8)}`)
+    const names = Array.from({ length: schedules }, (_, n) => `s${n}`)
     await Promise.all(names.map(name => this.#passer.ask('PUT', `/api/schedules/${name}`, {
       every, overlap: 'allow', handoff: { to: 'ticks', task: 'at {{scheduled_for}}' },
     })))
@@ -71,14 +71,15 @@ export class EverythingLoad {
     }
     const callers = [
       ...Array.from({ length: atOnce.tasks }, () => again(() => this.#task())),
-      ...Array.from({ length: this.#parcels }, () => again(() => this.#parcel())),
-      again(async n => await this.#runNow(names[n % names.length]!)),
+      ...this.#isRemembered ? Array.from({ length: atOnce.parcels }, () => again(() => this.#parcel())) : [],
+      ...this.#isRemembered ? [again(async n => await this.#runNow(names[n % names.length]!))] : [],
     ]
     try {
       await Promise.race([Promise.all(callers), working])
       await Promise.all(names.map(name => this.#passer.ask('POST', `/api/schedules/${name}/pause`)))
       for (const name of names) await this.#checkRuns(name)
       await Promise.all(names.map(name => this.#passer.ask('DELETE', `/api/schedules/${name}`)))
+      await this.#operator.ask('PUT', '/api/inboxes/tasks', { card: null })
       over.abort()
       await working
     } finally {

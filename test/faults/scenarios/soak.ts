@@ -31,9 +31,10 @@ const closing = 5000
 const timeout = 20_000
 /**
  * The kinds of keys that are there with nothing alive: of API keys, for 30 days after their end; of feeds, for two hours;
- * of webhooks; of the replicas themselves.
+ * of webhooks; of the replicas themselves. For some 40 days a label's values, one key a tenant and label; which ticks of a
+ * schedule ran, and whose tasks an agent's inbox has.
  */
-const staying = /^(k|keys.*|e|e:since|hooks?(:due|:delivered|:failed)?|dataset|sweeps|deliverer)$/
+const staying = /^(k|keys.*|e|e:since|hooks?(:due|:delivered|:failed)?|dataset|sweeps|deliverer|allowed|payload-keys|filesweep|runs:.*|tick(ed)?:beside:.*|tasks:beside:.*)$/
 /** Those of each visitor. */
 const visitors = /^handoff:(\{\w+\}:k:|e:t-)/
 
