@@ -1,3 +1,4 @@
+import type { FastifyRequest } from 'fastify'
 import type { Caller, NeededScope } from '../core/model.ts'
 import { hasScope } from '../auth/scopes.ts'
 
@@ -23,6 +24,9 @@ export const looking: Doing = {
   tooLong: { title: 'The request is too large', text: 'So nothing was changed.' },
 }
 
+/** A request of a page, by its form or its script. */
+type Sent = Pick<FastifyRequest, 'method' | 'url' | 'body'>
+
 /** One of the two parts of the pages for people. */
 export interface Area {
   /** In the titles of its pages. */
@@ -35,7 +39,7 @@ export interface Area {
   /** The scope that a key needs to see any of its pages. */
   scope: NeededScope
   /** The page that a request came from: the one with the form, or the one that keeps itself up to date. */
-  pageOf: (url: string, isForm: boolean) => string
+  pageOf: (request: Sent) => string
   /** The words of its error pages about its forms, and about missing handoffs. */
   unchanged: Doing & { ended: string, missing: string, conflict: Trouble }
 }
@@ -46,7 +50,10 @@ export const approvalsArea: Area = {
   homeName: 'To the list',
   backName: 'Back to the handoff',
   scope: 'approve',
-  pageOf: url => url.replace(/\/(approve|reject|answer|list|inside|standing)(\?.*)?$/, ''),
+  pageOf ({ url, body }) {
+    const page = url.replace(/\/(approve|reject|answer|list|inside|standing)(\?.*)?$/, '')
+    return page === approvalsArea.home ? page + placeInList(url, body) : page
+  },
   unchanged: {
     nothing: 'nothing was decided',
     instead: 'Decide on the handoff’s own page.',
@@ -67,7 +74,7 @@ export const consoleArea: Area = {
   backName: 'Back to the page',
   scope: ['status', 'operate'],
   // The address of each form is its page's with one more segment. A page that keeps itself up to date asks for itself.
-  pageOf: (url, isForm) => isForm ? url.replace(/\/[^/?]*(\?.*)?$/, '$1') : url,
+  pageOf: ({ method, url }) => method === 'POST' ? url.replace(/\/[^/?]*(\?.*)?$/, '$1') : url,
   unchanged: {
     nothing: 'nothing was changed',
     instead: 'Do it on the console’s own page.',
@@ -77,6 +84,15 @@ export const consoleArea: Area = {
     conflict: { title: 'This can’t be done', text: 'The handoff is in another state by now. Nothing was changed.' },
     tooLong: { title: 'The form is too large', text: 'So nothing was changed.' },
   },
+}
+
+/** The list's tab and filters, and where in it: by these names in the query of its poll, and as fields of its form. */
+const placeNames = ['cursor', 'inbox', 'labels', 'q', 'order', 'tab']
+
+function placeInList (url: string, body: unknown): string {
+  const given = { ...Object.fromEntries(new URLSearchParams(url.split('?')[1])), ...body as object | undefined }
+  const place = Object.entries(given).filter(([name, value]) => placeNames.includes(name) && typeof value === 'string')
+  return place.length === 0 ? '' : `?${String(new URLSearchParams(place as Array<[string, string]>))}`
 }
 
 const areas: readonly Area[] = [approvalsArea, consoleArea]

@@ -61,12 +61,13 @@ function overLimit (error: Problem, { nothing }: Doing): Trouble {
 }
 
 /** Where to go on: after a form to its page, after a look to the same page again. */
-function wayOn (area: Area, { method, url, routeOptions }: FastifyRequest, status: number): Link {
+function wayOn (area: Area, request: FastifyRequest, status: number): Link {
+  const { method, url, routeOptions } = request
   const home = { path: area.home, name: area.homeName }
   const page = routeOptions.config?.page
   if (page !== undefined) return page
   if (method === 'POST' && status !== 404) {
-    const path = ownPath(area.pageOf(url, true))
+    const path = ownPath(area.pageOf(request))
     return path === area.home ? home : { path, name: area.backName }
   }
   return status >= 500 || status === 429 ? { path: ownPath(url), name: 'Try again' } : home

@@ -206,12 +206,12 @@ export function sendToSignIn (
     return show(reply, 200, againPage(request.url))
   }
   if (request.headers['hx-request'] !== undefined) {
-    const page = area.pageOf(request.url, request.method === 'POST')
+    const page = area.pageOf(request)
     return reply.code(401).header('hx-redirect', reply.server.basePath + signInUrl(page, true)).send()
   }
   if (request.method === 'GET') return redirect(reply, signInUrl(request.url, hadSession))
   const kept = { action: ownPath(request.url), fields: (request.body ?? {}) as Record<string, unknown>, keyField }
-  return show(reply, status, signIn.page(ownPath(area.pageOf(request.url, true)), problem, kept))
+  return show(reply, status, signIn.page(ownPath(area.pageOf(request)), problem, kept))
 }
 
 /** Sends a page. */
@@ -232,7 +232,7 @@ export function ownPath (path: unknown): string {
   return typeof path === 'string' && within.test(path) ? path : approvalsArea.home
 }
 
-const within = /^\/(approvals|console)([/?](?!.*%2[eE])(?!(.*\/)?\.{1,2}([/?]|$))[\w/?=&%.~+-]*)?$/
+const within = /^\/(approvals|console)([/?](?!.*%2[eE])(?!(.*\/)?\.{1,2}([/?]|$))[\w/?=&%.~+!$'()*,:;@-]*)?$/
 
 function signInUrl (next: string, ended: boolean): string {
   return `/approvals/sign-in?next=${encodeURIComponent(next)}${ended ? '&ended=1' : ''}`

@@ -8,7 +8,7 @@ import { Unavailable } from '../../src/core/errors.ts'
 import { callerOf } from '../../src/core/model.ts'
 import { approvalsArea } from '../../src/web/area.ts'
 import { secrets, testApp, testKeys } from '../helpers/app.ts'
-import { asked, form, own, personWith, shown, signedIn, textOf } from '../helpers/forms.ts'
+import { asked, form, own, personWith, shown, signedIn, textOf, unescaped } from '../helpers/forms.ts'
 import { ofOneReplica } from '../helpers/through.ts'
 
 const service = await testApp(t)
@@ -72,9 +72,30 @@ t.test('every wrong key gets the same answer', async t => {
 })
 
 t.test('next never leads out of these pages', async t => {
-  for (const next of ['https://evil.example', '//evil.example', '/approvals.evil', '/approvals//evil', '/docs', '/approvals/\r\nX: y', '/approvals/\\evil', '', 'javascript:alert(1)', '/approvals/../docs', '/approvals/%2e%2e/docs', '/approvals/%2E%2e', '/approvals/x/%2e']) {
+  for (const next of ['https://evil.example', '//evil.example', '/approvals.evil', '/approvals//evil', '/docs', '/approvals/\r\nX: y', '/approvals/\\evil', '', 'javascript:alert(1)', '/approvals/../docs', '/approvals/%2e%2e/docs', '/approvals/%2E%2e', '/approvals/x/%2e', '/approvals@evil.example', '/approvals:@evil.example/', '/approvals;//evil.example']) {
     const { headers } = await app.inject(form('/approvals/sign-in', { key: secrets.approver, next }))
     t.ok(['/approvals', '/approvals//evil'].includes(headers.location as string), `${JSON.stringify(next)}: ${headers.location}`)
+  }
+})
+
+t.test('who signs in again comes back to the same tab, filters and part', async t => {
+  const { app } = await testApp(t)
+  const place = "/approvals?cursor=YQ&inbox=mail&labels=run%3A42%2Cteam%3Ared&q=it's (not) *a*; %2F..%2F&order=expiry&tab=approvals"
+  const poll = { url: place.replace('?', '/list?') + '&seen=x', headers: { cookie: 'handoff_session=x', 'hx-request': 'true' } }
+  const fields = Object.fromEntries(new URLSearchParams(place.split('?')[1]))
+  const nexts = [
+    (await app.inject({ url: place, headers: { cookie: 'handoff_session=x' } })).headers.location!,
+    (await app.inject(poll)).headers['hx-redirect'] as string,
+    ...await Promise.all(['approve', 'reject', 'list'].map(async last => {
+      const { body } = await app.inject(form(`/approvals/${last}`, { ...fields, item: 'a', note: 'b', next: '//evil.example' }))
+      return '/approvals/sign-in?' + String(new URLSearchParams({ next: unescaped(/name="next" value="([^"]*)"/.exec(body)![1]!) }))
+    }))
+  ]
+  for (const next of nexts) {
+    const { body } = await app.inject(next)
+    const to = unescaped(/name="next" value="([^"]*)"/.exec(body)![1]!)
+    const { headers: { location } } = await app.inject(form('/approvals/sign-in', { key: secrets.approver, next: to }))
+    t.strictSame(Object.fromEntries(new URLSearchParams(location!.replace(/^\/approvals\?/, ''))), fields, next)
   }
 })
 
