@@ -14,6 +14,9 @@ const keyPagesRead = 5
 
 const noLimits: TenantLimits = { all: null, agents: new Map() }
 
+/** A place in that list. */
+type Place = Pick<KeyRecord, 'createdAt' | 'id'>
+
 /** `may`: its scopes. */
 export interface ShownKey extends KeyRecord { may: Scope[] }
 
@@ -67,14 +70,23 @@ export class KeyList {
       limits: limits.of(tenant) ?? noLimits,
       maxLive,
       live: maxLive.all === null ? null : await this.#reads.run({ tenant }, count),
-      next: more && last !== undefined ? `${last.createdAt}.${last.id}` : null,
+      next: more && last !== undefined ? cursorAt(last, stored) : null,
       now
     }
   }
 }
 
-function placeIn (cursor: string): Pick<KeyRecord, 'createdAt' | 'id'> {
-  const [, createdAt, id] = /^(\d{1,16})\.(\w{12})$/.exec(cursor) ?? []
-  if (id === undefined || !isKeyId(id)) throw new Problem('not_found')
+/**
+ * Where to read on. The last key that was read may be another tenant's, whose id nobody here may see: then it is its
+ * time alone, and those of that millisecond are read again.
+ */
+function cursorAt ({ createdAt }: Place, shown: readonly ShownKey[]): string {
+  const own = shown.at(-1)
+  return `${createdAt}.${own?.createdAt === createdAt ? own.id : ''}`
+}
+
+function placeIn (cursor: string): Place {
+  const [, createdAt, id = ''] = /^(\d{1,16})\.(\w{12})?$/.exec(cursor) ?? []
+  if (createdAt === undefined || (id !== '' && !isKeyId(id))) throw new Problem('not_found')
   return { createdAt: Number(createdAt), id }
 }

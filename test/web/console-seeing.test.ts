@@ -3,7 +3,7 @@ import t from 'tap'
 import type { ApiKey, Scope } from '../../src/core/model.ts'
 import { callerOf } from '../../src/core/model.ts'
 import { secrets, testApp } from '../helpers/app.ts'
-import { personWith, textOf } from '../helpers/forms.ts'
+import { personWith, textOf, unescaped } from '../helpers/forms.ts'
 import { keepSecret } from '../helpers/log-sink.ts'
 
 const keys: ApiKey[] = []
@@ -267,6 +267,29 @@ t.test('keys and limits are seen, and never a secret; memory only by the operato
   const all = await personWith(service, secrets.operator)
   t.match(textOf((await all('/console')).body), /Memory Redis uses \d+ MB/)
   t.notMatch(textOf((await (await personWith(service, secrets.approver))('/console')).body), 'Redis uses')
+})
+
+t.test('of keys among many of others each is shown once, and no cursor names another tenant’s', async t => {
+  const { operator } = tenants.kept
+  const { keyRecords } = service.store
+  const make = async (tenant: string, agent: string) => await keyRecords.create({ tenant, agent, scopes: ['pass'], expiresIn: null, ratePerMinute: null, by: 'test' })
+  await make('kept', 'first-of-many')
+  const foreign = await Promise.all(Array.from({ length: 1_100 }, (_, n) => make('foreign', `other-${n}`)))
+  await make('kept', 'last-of-many')
+  // Of one millisecond, so that what begins with a time reads some again.
+  const [index] = (await service.redis.keys(`${service.prefix}:*:keys`)) as [string]
+  const [, score] = await service.redis.zrange(index, -500, -500, 'WITHSCORES')
+  for (const { id } of foreign.slice(590, 610)) await service.redis.zadd(index, score!, id)
+  const ask = await personWith(service, operator)
+  const shown: string[] = []
+  let path: string | undefined = '/console/keys'
+  for (let pages = 0; path !== undefined && pages < 10; pages++) {
+    const { body } = await ask(unescaped(path))
+    shown.push(...body.match(/(?:first|last)-of-many/g) ?? [])
+    path = /href="(\/console\/keys\?[^"]*)">Read on/.exec(body)?.[1]
+    for (const { id } of foreign) t.notOk(body.includes(id), 'nothing of another tenant')
+  }
+  t.strictSame([shown, path], [['first-of-many', 'last-of-many'], undefined])
 })
 
 t.test('the groups of an inbox: who has what, and how many may be caught of each', async t => {
