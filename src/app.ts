@@ -252,7 +252,7 @@ export async function buildApp (
   const runs = new RunService(store.runs, reads, config.runLabels)
   const approvals = new ApprovalService(store.approvals, store.lists, store.handoffs, reads, signerOf(signing, baseUrl))
   const asks = new AskService(store.asks, store.lists, waiter, schemas, reads, work)
-  const decisions = new DecisionService(store.decisions, store.lists, reads, canSignIn, signing.current !== undefined)
+  const decisions = new DecisionService(store.decisions, store.lists, reads, canSignIn, config)
   const forPeople = new PeopleService(approvals, asks, decisions, waiter)
   const operate = new OperateService(store.lists, store.attempts, reads, config.runLabels)
   const { events: feeds, webhooks: hooks } = store

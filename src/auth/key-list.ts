@@ -15,7 +15,7 @@ const keyPagesRead = 5
 const noLimits: TenantLimits = { all: null, agents: new Map() }
 
 /** A place in that list. */
-type Place = Pick<KeyRecord, 'createdAt' | 'id'>
+type KeyPlace = Pick<KeyRecord, 'createdAt' | 'id'>
 
 /** `may`: its scopes. */
 export interface ShownKey extends KeyRecord { may: Scope[] }
@@ -80,12 +80,12 @@ export class KeyList {
  * Where to read on. The last key that was read may be another tenant's, whose id nobody here may see: then it is its
  * time alone, and those of that millisecond are read again.
  */
-function cursorAt ({ createdAt }: Place, shown: readonly ShownKey[]): string {
+function cursorAt ({ createdAt }: KeyPlace, shown: readonly ShownKey[]): string {
   const own = shown.at(-1)
   return `${createdAt}.${own?.createdAt === createdAt ? own.id : ''}`
 }
 
-function placeIn (cursor: string): Place {
+function placeIn (cursor: string): KeyPlace {
   const [, createdAt, id = ''] = /^(\d{1,16})\.(\w{12})?$/.exec(cursor) ?? []
   if (createdAt === undefined || (id !== '' && !isKeyId(id))) throw new Problem('not_found')
   return { createdAt: Number(createdAt), id }

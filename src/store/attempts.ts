@@ -19,6 +19,8 @@ type HeartbeatReply = {
   heartbeatDeadline: number | null
   isCancelRequested: boolean
   cancelReason: Buffer | null
+  /** This replica doesn't have the key of the reason, which is null then. */
+  isLocked: boolean
   /** Its catcher's question, and how it stands; null if there was none. */
   ask: { id: string, state: AskState } | null
 } | RefusedReply<HolderRefusal>
@@ -183,12 +185,14 @@ function readHeartbeat (reply: unknown, seal: Seal): HeartbeatReply | OtherOrigi
   if (outcome !== 'caught') return readRefusal(parts, seal)
   const record = extra == null ? null : parseRecord(text, extra)
   const ask = record?.extra.ask
+  const reason = seal.tryOpen('cancel', (cancelReason ?? null) as Buffer | null)
   return {
     outcome,
     deadline: deadline as number,
     heartbeatDeadline: (beat ?? null) as number | null,
     isCancelRequested: isCancelRequested === 1,
-    cancelReason: seal.tryOpen('cancel', (cancelReason ?? null) as Buffer | null),
+    cancelReason: reason,
+    isLocked: seal.isLocked,
     ask: ask === undefined ? null : { id: ask.id, state: askAt(ask, record!, now as number) },
   }
 }

@@ -15,8 +15,11 @@ import type { Outcome, ScriptName } from '../redis/outcomes.ts'
 export type Refused<Name extends ScriptName, Else extends Outcome<Name>> =
   Exclude<Outcome<Name>, Else | 'late' | 'newer' | 'full' | 'locked' | 'origin'>
 
-/** Why an operation was refused: the error's code, and the handoff as the script found it; null if there is none. */
-export interface RefusedReply<Code extends string> { outcome: Code, seen: Seen | null }
+/**
+ * Why an operation was refused: the error's code, and the handoff as the script found it; null if there is none.
+ * `isLocked`: this replica doesn't have the key of the decision's texts.
+ */
+export interface RefusedReply<Code extends string> { outcome: Code, seen: Seen | null, isLocked?: boolean }
 
 /** Agents' texts: the error given to fail or the reason given to decline, the reason given to cancel, the progress. */
 export interface AgentTexts {
@@ -49,7 +52,8 @@ export function readRefusal<Code extends string> (
   [outcome, now, record, extra, decision]: unknown[], seal: Seal
 ): RefusedReply<Code> {
   if (outcome === 'locked') throw seal.lacks(String(now))
-  return { outcome: outcome as Code, seen: now === undefined ? null : readSeen(now, record, extra, decision, seal) }
+  const seen = now === undefined ? null : readSeen(now, record, extra, decision, seal)
+  return { outcome: outcome as Code, seen, isLocked: seal.isLocked }
 }
 
 /** @param seal the handoff's: it learns here what the texts are bound to */

@@ -1,7 +1,8 @@
 import t from 'tap'
 import type { Test } from 'tap'
 import { parsePayloadKeys } from '../../src/core/payload-keys.ts'
-import { testApp } from '../helpers/app.ts'
+import { secrets, testApp } from '../helpers/app.ts'
+import { personWith, textOf } from '../helpers/forms.ts'
 import { grown, scrape } from '../helpers/metrics.ts'
 import { isProblem } from '../helpers/problems.ts'
 import { callsOf } from '../helpers/redis.ts'
@@ -65,6 +66,28 @@ t.test('a key that nobody has is known by its name, and a text that was changed 
   t.equal((await scrape(one.app)).get('handoff_payloads_broken_total{kid="old"}'), 1)
   t.match(JSON.parse(one.lines.find(line => line.includes('did not open'))!), { kid: 'old', level: 40 })
   t.notOk([...one.lines, ...other.lines].some(line => line.includes('secret words')))
+})
+
+t.test('who is told of a text that is locked is told so', alone, async t => {
+  const { one, other } = await two(t, old, '')
+  const [asked, decided] = [await one.caught({ task: 'stop me' }), await one.pass({ task: 'secret words', require_human: true })]
+  await one.call('alice', 'POST', `/api/cancel/${asked}`, { reason: 'secret words' })
+  await one.call('approver', 'POST', `/api/approve/${decided}`, { note: 'secret words' })
+  const beat = async ({ call }: typeof one) => (await call('bob', 'POST', `/api/heartbeat/${asked}`)).json()
+  t.match(await beat(other), { cancel_requested: true, cancel_reason: null, locked: true })
+  t.match([(await beat(one)).cancel_reason, (await beat(one)).locked], ['secret words', undefined])
+  const again = async ({ call }: typeof one) => (await call('approver', 'POST', `/api/reject/${decided}`, { note: 'no' })).json()
+  t.match(await again(other), { code: 'already_decided', approval: { state: 'approved', note: null }, locked: true })
+  t.match([(await again(one)).approval.note, (await again(one)).locked], ['secret words', undefined])
+
+  const fileOf = async ({ call }: typeof one) => {
+    const [head, row] = (await call('approver', 'GET', '/api/decisions?format=csv')).body.split('\r\n')
+    return Object.fromEntries(head!.split(',').map((name, at) => [name, row!.split(',')[at]]))
+  }
+  t.match(await fileOf(other), { handoff_id: decided, note: '', task: '', locked: 'true' })
+  t.match(await fileOf(one), { note: 'secret words', task: 'secret words', locked: '' })
+  const { body } = await (await personWith(other, secrets.approver))('/approvals?tab=approvals')
+  t.match(textOf(body), /Decided last Handoff from alice, which can’t be decrypted here approved by you/)
 })
 
 t.test('groups of which a replica lacks the key hold up no others there', alone, async t => {

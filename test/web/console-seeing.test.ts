@@ -278,7 +278,7 @@ t.test('of keys among many of others each is shown once, and no cursor names ano
   await make('kept', 'last-of-many')
   // Of one millisecond, so that what begins with a time reads some again.
   const [index] = (await service.redis.keys(`${service.prefix}:*:keys`)) as [string]
-  const [, score] = await service.redis.zrange(index, -500, -500, 'WITHSCORES')
+  const [, score] = await service.redis.zrange(index, '-500', '-500', 'WITHSCORES')
   for (const { id } of foreign.slice(590, 610)) await service.redis.zadd(index, score!, id)
   const ask = await personWith(service, operator)
   const shown: string[] = []

@@ -2,7 +2,7 @@ import { Type } from '@sinclair/typebox'
 import type { Static } from '@sinclair/typebox'
 import type { Limits } from '../members.ts'
 import { askOnStatus, endedAt, handoffId, reissuedAs, replayedField, workExpiresAt } from './handoffs.ts'
-import { nullable, time } from './parts.ts'
+import { isLocked, nullable, time } from './parts.ts'
 
 /** The longest checkpoint, in bytes as sent. */
 export const maxCheckpointBytes = 65_536
@@ -59,6 +59,7 @@ export const heartbeatAnswer = Type.Object({
     ask_id: askOnStatus.properties.ask_id,
     state: askOnStatus.properties.state
   }, { description: 'The latest question, once there was one.' })),
+  locked: isLocked,
 }, { description: 'The heartbeat is recorded.' })
 export type HeartbeatAnswer = Static<typeof heartbeatAnswer>
 

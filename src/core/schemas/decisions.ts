@@ -1,7 +1,9 @@
 import { Type } from '@sinclair/typebox'
 import type { Static } from '@sinclair/typebox'
 import { decisionStates, inboxPattern, namePattern } from '../model.ts'
-import { decidedByPerson, decisionSignature, exampleId, labels, nullable, oneOf, pageOf, pageQuery } from './parts.ts'
+import {
+  decidedByPerson, decisionSignature, exampleId, isLocked, labels, nullable, oneOf, pageOf, pageQuery
+} from './parts.ts'
 
 /** The schemas of what people decided. */
 
@@ -54,6 +56,7 @@ export const decisionsAnswer = pageOf(
       examples: ['Which quarter?']
     })),
     signature: decisionSignature,
+    locked: isLocked,
   }),
   'What people decided, and which questions they answered, the latest first.'
 )

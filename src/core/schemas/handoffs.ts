@@ -5,8 +5,8 @@ import { members, shownOn } from '../members.ts'
 import { askStates, asked, expiryReasons, statuses, workerPattern } from '../model.ts'
 import { fileUrls, givenFiles } from './files.ts'
 import {
-  availableAt, blockedBy, decidedByPerson, decisionSignature, exampleId, nullable, object, oneOf, scheduled, shownFiles,
-  time
+  availableAt, blockedBy, decidedByPerson, decisionSignature, exampleId, isLocked, nullable, object, oneOf, scheduled,
+  shownFiles, time
 } from './parts.ts'
 import type { Limits, Schemas } from '../members.ts'
 
@@ -283,6 +283,7 @@ export const statusAnswer = Type.Object({
   parent: parentOnStatus,
   ...lineage,
   ...scheduled,
+  locked: isLocked,
 }, {
   description: 'The handoff’s status. What hasn’t happened is null. Members that only some handoffs have are ' +
   'left out of the others.'

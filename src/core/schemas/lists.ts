@@ -99,6 +99,7 @@ export const handoffsAnswer = pageOf(
     })),
     task_truncated: Type.Optional(Type.Literal(true, { description: 'Only on a truncated task.' })),
     ...onList,
+    locked: shown.locked,
   }),
   `A tenant’s handoffs, like ${exampleId}. Members that only some handoffs have are left out of the others.`
 )

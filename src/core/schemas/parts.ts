@@ -53,6 +53,10 @@ export const blockedBy = Type.Integer({
   minimum: 1, description: 'How many handoffs that it comes after have not ended yet.', examples: [2]
 })
 
+export const isLocked = Type.Optional(Type.Literal(true, {
+  description: 'There where the replica can’t decrypt some of the texts, which are null or left out then.'
+}))
+
 export const exampleFile = {
   name: 'figures.csv',
   media_type: 'text/csv',

@@ -66,8 +66,9 @@ export function endOf (record: HandoffRecord, now: number): { at: number, by: st
 
 /** The answer to a second decision: the decision that stands. */
 export function alreadyDecided (refused: RefusedReply<ErrorCode>): Problem {
-  const { record, decision } = refused.seen!
-  return refusal(refused, { members: { approval: JSON.parse(approvalText(record.approval, decision)) as object } })
+  const { seen, isLocked } = refused
+  const approval = JSON.parse(approvalText(seen!.record.approval, seen!.decision)) as object
+  return refusal(refused, { members: { approval, ...isLocked === true && { locked: true } } })
 }
 
 /** The page where a person decides on a handoff, or answers its catcher's question. */

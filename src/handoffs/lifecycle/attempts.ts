@@ -48,9 +48,9 @@ export class AttemptService {
       placeOf(caller, id), caller.agent, milliseconds, this.#options.maxWorkTtl, progress ?? nothing, report
     )
     if (reply.outcome !== 'caught') throw refusal(reply)
-    const { deadline, heartbeatDeadline, isCancelRequested, cancelReason, ask } = reply
+    const { deadline, heartbeatDeadline, isCancelRequested, cancelReason, isLocked, ask } = reply
     const isResting = ask?.state === 'open'
-    const answer: Omit<HeartbeatAnswer, 'cancel_reason' | 'ask'> = {
+    const answer: Omit<HeartbeatAnswer, 'cancel_reason' | 'ask' | 'locked'> = {
       handoff_id: id,
       status: 'caught',
       work_expires_at: isResting ? null : iso(deadline),
@@ -58,7 +58,8 @@ export class AttemptService {
       cancel_requested: isCancelRequested,
     }
     const asked = ask === null ? '' : `,"ask":{"ask_id":"${ask.id}","state":"${ask.state}"}`
-    return `${JSON.stringify(answer).slice(0, -1)},"cancel_reason":${cancelReason ?? 'null'}${asked}}`
+    const locked = isLocked ? ',"locked":true' : ''
+    return `${JSON.stringify(answer).slice(0, -1)},"cancel_reason":${cancelReason ?? 'null'}${asked}${locked}}`
   }
 
   /** @param fault JSON text @param code its code */

@@ -17,7 +17,7 @@ const shown = 200
 const decisionsName = 'decisions'
 
 /** What a person decided last, with the beginning of the task; null if it was forgotten. */
-export interface DecidedLately extends Pick<DecisionEntry, 'state' | 'by' | 'passedBy' | 'extra'> {
+export interface DecidedLately extends Pick<DecisionEntry, 'state' | 'by' | 'passedBy' | 'extra' | 'isLocked'> {
   id: string
   at: number
   task: { text: string, truncated: boolean } | null
@@ -35,14 +35,20 @@ export class DecisionService {
 
   /**
    * @param namesPeople whether people sign in by an issuer, so that files have columns for whom
-   * @param signs whether decisions are signed, so that files have a column for it
+   * @param config whether decisions are signed, and texts encrypted: files have a column for each of both
    */
-  constructor (decisions: Decisions, lists: Lists, reads: Reads, namesPeople: boolean, signs: boolean) {
+  constructor (
+    decisions: Decisions, lists: Lists, reads: Reads, namesPeople: boolean,
+    { signing, payloadKeys }: { signing: { current?: unknown }, payloadKeys: readonly unknown[] }
+  ) {
     this.#decisions = decisions
     this.#lists = lists
     this.#reads = reads
-    this.#columns =
-      [...columnsWith(namesPeople ? ['decided_by_subject', 'decided_by_name'] : []), ...signs ? ['signature'] : []]
+    this.#columns = [
+      ...columnsWith(namesPeople ? ['decided_by_subject', 'decided_by_name'] : []),
+      ...signing.current !== undefined ? ['signature'] : [],
+      ...payloadKeys.length > 0 ? [lockedColumn] : []
+    ]
   }
 
   /** A person of this tenant has decided, or answered. */
@@ -83,10 +89,13 @@ export class DecisionService {
   /** A page as a file for spreadsheets (RFC 4180). */
   file (page: DecisionPage): string {
     const rows = page.items.map(entry => {
-      const item = JSON.parse(itemText(entry)) as Record<string, string | null>
-      return { ...item, labels: (entry.extra.labels ?? []).join() } as Record<string, string | null>
+      const item = JSON.parse(itemText(entry)) as Record<string, string | boolean | null>
+      return { ...item, labels: (entry.extra.labels ?? []).join() } as Record<string, string | boolean | null>
     })
-    return [this.#columns, ...rows.map(row => this.#columns.map(name => cell(row[name] ?? '')))]
+    // Also of a replica without keys: an empty task would look as if it had been forgotten.
+    const isMore = !this.#columns.includes(lockedColumn) && page.items.some(({ isLocked }) => isLocked)
+    const columns = isMore ? [...this.#columns, lockedColumn] : this.#columns
+    return [columns, ...rows.map(row => columns.map(name => cell(String(row[name] ?? ''))))]
       .map(cells => `${cells.join(',')}\r\n`).join('')
   }
 }
@@ -110,6 +119,8 @@ function itemText (entry: DecisionEntry): string {
     (askId === null ? `"task":${text}` : `"ask_id":"${askId}","question":${text}`) +
     `${signature === null ? '' : `,"signature":"${signature}"`}${isLocked ? ',"locked":true' : ''}}`
 }
+
+const lockedColumn = 'locked'
 
 /** @param who what is said of who decided, besides the name */
 function columnsWith (who: readonly string[]): string[] {

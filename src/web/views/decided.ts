@@ -64,12 +64,17 @@ function shownOf (text: string): string {
 
 const wordOf: Record<DecisionState, string> = { approved: 'good', rejected: 'bad', answered: 'good' }
 
+/** Said of a decision without its text. */
+export function withoutText (isLocked: boolean): string {
+  return isLocked ? 'which can’t be decrypted here' : 'forgotten since'
+}
+
 function decisionRow (entry: DecisionEntry, caller: Caller): string {
   const { id, score, state, by, passedBy, askId, extra: { to, labels }, texts, isLocked } = entry
   const beginning = texts?.text == null ? null : excerpt(texts.text, rowShown.task)
   const all = beginning === null ? null : JSON.parse(beginning.text) as string
   const shown = all === null
-    ? html`${askId === null ? 'Handoff' : 'Question about a handoff'} from ${passedBy}, ${isLocked ? 'which can’t be decrypted here' : 'forgotten since'}`
+    ? html`${askId === null ? 'Handoff' : 'Question about a handoff'} from ${passedBy}, ${withoutText(isLocked)}`
     : visible(shownOf(all)) + (beginning!.truncated || shownOf(all).length < all.length ? '…' : '')
   const note = texts === null ? null : JSON.parse(texts.note) as string | null
   const facts = [

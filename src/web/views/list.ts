@@ -5,6 +5,7 @@ import type { PeopleItem, PeopleList } from '../../handoffs/people/people.ts'
 import { agoTag, availableIn, beginningOf, expiresIn, labelTags, visible, waitingFor } from '../text.ts'
 import { decisionBar, pick, wordsOf } from './decide-many.ts'
 import type { ManyDraft } from './decide-many.ts'
+import { withoutText } from './decided.ts'
 import { nameOf } from './handoff.ts'
 import { layout } from './layout.ts'
 import { addressOf, filterForm, fingerprint, isNarrowed, listQuery, tabsView, waitingCount } from './list-filters.ts'
@@ -88,9 +89,10 @@ function decidedPart (caller: Caller, { decided, now }: PeopleList, isSwap = fal
     : html`<section aria-labelledby="lately"><h2 id="lately">Decided last</h2><ol class="handoffs">!${rows}</ol></section>`}</div>`
 }
 
-function decidedRow (caller: Caller, { id, state, by, at, passedBy, task }: DecidedLately, now: number): string {
+function decidedRow (caller: Caller, one: DecidedLately, now: number): string {
+  const { id, state, by, at, passedBy, task, isLocked } = one
   const text = task === null
-    ? html`Handoff from ${passedBy}, forgotten since`
+    ? html`Handoff from ${passedBy}, ${withoutText(isLocked)}`
     : visible(beginningOf(JSON.parse(task.text) as string, decidedShown)) + (task.truncated ? '…' : '')
   return html`<li><div class="row"><a href="/approvals/${id}"><span class="some" dir="auto">!${text}</span></a>
 <span class="facts"><span><strong class="status ${state === 'approved' ? 'good' : 'bad'}">${state}</strong> by ${nameOf(by, caller).replace('You', 'you')}</span> <span>!${agoTag(at, now)}</span></span></div></li>`
