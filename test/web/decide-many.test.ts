@@ -2,6 +2,8 @@ import t from 'tap'
 import { tagOf } from '../../src/core/ids.ts'
 import { secrets, testApp } from '../helpers/app.ts'
 import { asked, form, own, personWith, signedIn, textOf } from '../helpers/forms.ts'
+import { callsOf } from '../helpers/redis.ts'
+import { ofOneReplica } from '../helpers/through.ts'
 
 /** Several decisions with one form of the list. */
 
@@ -180,6 +182,10 @@ t.test('the list says what was decided last: what, by whom and when', async t =>
   t.strictSame(rows(body), ids.slice(0, 10))
   t.match(textOf(partOf(body)), /Decided last <i> ⟦U\+202E⟧ x+… rejected by dave 0 s ago task 10 approved by you 1 min ago /)
   t.notMatch(partOf(body), '<i>')
+  const before = callsOf(service.store, 'list')
+  await carol('/approvals')
+  const calls = callsOf(service.store, 'list') - before
+  t.ok(calls <= 60 || ofOneReplica !== false, `with what was decided, a look takes no more than three lists do: ${calls} calls`)
   t.strictSame(rows((await carol('/approvals?inbox=x')).body), [], 'only where all is shown')
 
   await service.call('bob', 'GET', `/api/catch/${ids[1]}`)
