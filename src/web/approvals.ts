@@ -5,6 +5,7 @@ import { approveBody } from '../core/schemas/approvals.ts'
 import { digestText } from '../handoffs/lifecycle/answers.ts'
 import { inspectionText } from '../handoffs/people/approvals.ts'
 import type { ToRead } from '../handoffs/people/approvals.ts'
+import { askedText } from '../handoffs/people/asks.ts'
 import type { PeopleService } from '../handoffs/people/people.ts'
 import type { SeenByPerson, ApprovalVerdict } from '../store/approvals.ts'
 import { staysOpen } from './approvals-list.ts'
@@ -51,13 +52,26 @@ export function handoffRoutes (app: FastifyInstance, services: Questions, forPeo
     return show(reply, 200, words === null ? watchPart(id, shown) : overPart(words))
   })
 
+  app.get<OneHandoff>('/:id/question', { schema }, async (sent, reply) => {
+    const request = sent as FastifyRequest
+    const { id } = sent.params
+    const { found } = await readOne(services, request, id)
+    if (found === null) throw new Problem('not_asked')
+    return sendWhole(reply, `question-${id}`, askedText(id, found))
+  })
+
   app.get<OneHandoff>('/:id/whole', { schema }, async (request, reply) => {
     const one = await approvals.inspect(request.caller, request.params.id, request as FastifyRequest)
-    return reply
-      .header('content-type', 'text/plain; charset=utf-8')
-      .header('content-disposition', `attachment; filename="handoff-${one.id}.txt"`)
-      .send(inspectionText(one, ''))
+    return sendWhole(reply, `handoff-${one.id}`, inspectionText(one, ''))
   })
+}
+
+/** Sends what is too much for a page. No browser opens it: it is for who reads it elsewhere. */
+function sendWhole (reply: FastifyReply, name: string, text: Buffer): FastifyReply {
+  return reply
+    .header('content-type', 'text/plain; charset=utf-8')
+    .header('content-disposition', `attachment; filename="${name}.txt"`)
+    .send(text)
 }
 
 interface Decide { Params: { id: string }, Body: Record<string, unknown> | undefined }

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { callerOf } from '../../src/core/model.ts'
 import { secrets, testApp } from '../helpers/app.ts'
-import { form, own, personWith, textOf } from '../helpers/forms.ts'
+import { form, own, personWith, textOf, unescaped } from '../helpers/forms.ts'
 
 /** The page on which people answer questions, over HTTP. */
 
@@ -267,6 +267,24 @@ t.test('of a large answer the page shows the beginning', async t => {
   const { body } = await carol(page)
   t.match(textOf(body), /You answered this .* the first 131,0\d\d of 200,000 items.* KB more are not shown/)
   t.ok(body.length < 3_000_000, 'so it costs others no time')
+  t.match(await carol(wholeIn(body)), { statusCode: 200, body: JSON.stringify(answer) }, 'and leads to the whole')
+})
+
+const wholeIn = (body: string) => unescaped(/<a href="([^"]+)">Download the whole/.exec(body)?.[1] ?? '')
+
+t.test('of large details the page shows the beginning, and leads to the whole', async t => {
+  const large = { list: Array.from({ length: 9_000 }, (_, n) => ({ n, text: 'x'.repeat(40) })), end: '<script>last</script>' }
+  const { page } = await ask({ details: large })
+  const { body } = await carol(page)
+  t.match(textOf(body), /This is only the beginning\. There are 2 members, \d+ KB, and this page shows the first 256 KB \(list: 9,000 items\)\. Download the whole before you answer\..* Details .* KB more are not shown/)
+  t.notMatch(body, '&#60;script&#62;last')
+  const whole = await carol(wholeIn(body))
+  t.match([whole.statusCode, whole.headers['content-type'], whole.headers['content-disposition']], [200, 'text/plain; charset=utf-8', /^attachment; filename="question-[\w-]{25}\.txt"$/])
+  t.strictSame((JSON.parse(whole.body) as { details: object }).details, large)
+  t.match(textOf((await carol(`${page}/inside`)).body), 'Download the whole', 'in the list too')
+  t.notMatch((await carol((await ask({ details: { few: 1 } })).page)).body, 'Download the whole')
+  const { id } = await ask({ of: 'passer', details: large })
+  t.equal((await carol(`/approvals/${id}/question`)).statusCode, 409, 'what no person is asked stays with whom it is for')
 })
 
 t.test('what no person is asked has no page of a question', async t => {

@@ -246,7 +246,7 @@ function untilEnded (reply: AskedReply): number | null {
 }
 
 /** The question's JSON, with all texts as they were sent. */
-function askedText (id: string, { record, now, texts }: Found): Buffer {
+export function askedText (id: string, { record, now, texts }: Found): Buffer {
   const ask = record.extra.ask!
   const state = askAt(ask, record, now)
   const { question, details, schema, answer, note } = texts

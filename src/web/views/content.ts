@@ -173,8 +173,16 @@ function notPassed (parts: readonly Part[]): string {
 function beyond (address: string, parts: readonly Part[], bytes: number): string {
   const amounts = parts.filter(({ amount }) => amount !== '')
     .map(({ title, amount, json }) => html`<li>${title}: ${amount}${json === undefined ? '' : listsIn(json)}</li>`)
-  return html`<div class="notice bad beyond" role="note"><p><strong>This is only the beginning.</strong> ${size(bytes)} were passed, and this page shows the first ${size(mostShown)}. <a href="${address}/whole">Download the whole</a> before you decide.</p>
+  return html`<div class="notice bad beyond" role="note"><p>!${onlyBeginning} ${size(bytes)} were passed, and this page shows the first ${size(mostShown)}. <a href="${address}/whole">Download the whole</a> before you decide.</p>
 <ul>!${amounts}</ul></div>`
+}
+
+const onlyBeginning = '<strong>This is only the beginning.</strong>'
+
+/** The same of a question's details, or of its answer; empty if the page shows all of it. @param path of the whole */
+export function beyondObject (json: Buffer | null, path: string, before = ''): string {
+  if (json === null || json.length <= mostShown) return ''
+  return html`<div class="notice bad beyond" role="note"><p>!${onlyBeginning} There are ${amountOf(itemsIn(json.toString()), 'member')}, ${size(json.length)}, and this page shows the first ${size(mostShown)}${listsIn(json.toString())}. <a href="${path}">Download the whole</a>${before}.</p></div>`
 }
 
 /** How many of an object's lists are named, and how much of a name. */

@@ -7,7 +7,7 @@ import { formOf } from '../answer-schema.ts'
 import { dateTag, expiresIn, labelTags, waitingFor } from '../text.ts'
 import { answerForm } from './answer-form.ts'
 import type { AnswerDraft } from './answer-form.ts'
-import { Writing, contents, markdownSwitch, part, titleFrom } from './content.ts'
+import { Writing, beyondObject, contents, markdownSwitch, part, titleFrom } from './content.ts'
 import type { ShownAs } from './content.ts'
 import { factsLine, headingOf, nameOf, onward, quote, verdictLine, yoursDidNotCount } from './handoff.ts'
 import { layout, notice } from './layout.ts'
@@ -35,7 +35,7 @@ export function questionPage (
 ): string {
   const { record, now, texts } = found
   const ask = record.extra.ask!
-  const why = whyNot(caller, found)
+  const why = whyNot(caller, one.id, found)
   const isOpen = why === null
   const { to, labels } = one.record.extra
   const facts = [
@@ -60,11 +60,15 @@ export function questionPage (
   })
 }
 
+function wholeOf (id: string): string {
+  return `/approvals/${id}/question`
+}
+
 /** What is asked. */
 export function questionView (id: string, { record, texts }: Found, as: ShownAs): string {
   const writing = new Writing(record.caught!.by, as)
   const question = JSON.parse(texts.question.toString()) as string
-  return html`<div class="content">!${markdownSwitch(id, as, 'question')}!${part('Question', writing.text(question), '', id)}
+  return html`<div class="content">!${markdownSwitch(id, as, 'question')}!${beyondObject(texts.details, wholeOf(id), ' before you answer')}!${part('Question', writing.text(question), '', id)}
 !${texts.details === null ? '' : part('Details', writing.json(texts.details.toString()), '', id)}</div>`
 }
 
@@ -76,14 +80,14 @@ export function handoffView (caller: Caller, one: ToRead, as: ShownAs): string {
 }
 
 /** Why this person can't answer, in the service's order; null if they can. */
-function whyNot (caller: Caller, { record, now, texts }: Found): string | null {
+function whyNot (caller: Caller, id: string, { record, now, texts }: Found): string | null {
   const ask = record.extra.ask!
   const asker = record.caught!.by
   const state = askAt(ask, record, now)
   if (state === 'answered') {
     const note = JSON.parse(texts.note ?? 'null') as string | null
     return html`<p><strong>${nameOf(ask.answeredBy!, caller)} answered this</strong> !${dateTag(ask.endedAt!)}. An answer is final.</p>
-!${texts.answer === null ? '' : html`<p>Answer:</p>!${new Writing(ask.answeredBy!).json(texts.answer.toString())}`}!${note === null ? '' : quote('Note', note)}`
+!${texts.answer === null ? '' : html`!${beyondObject(texts.answer, wholeOf(id))}<p>Answer:</p>!${new Writing(ask.answeredBy!).json(texts.answer.toString())}`}!${note === null ? '' : quote('Note', note)}`
   }
   if (state === 'expired') {
     return html`<p>Nobody answered this by !${dateTag(ask.expiresAt)}, and now nobody can. ${asker} has to go on without an answer.</p>`
