@@ -134,9 +134,16 @@ function signInOf (value: unknown, at: string, readFile: (path: string) => strin
     clientId: readRequired(given, at, 'client_id', readString),
     clientSecret: secret?.startsWith('@') === true ? fromFile(secret, `${at}/client_secret`, readFile) : secret,
     label: readRequired(given, at, 'label', readString),
-    asksFor: readOptional(given, at, 'scopes', readString) ?? 'openid profile email',
+    asksFor: readOptional(given, at, 'scopes', readScopesAskedFor) ?? 'openid profile email',
     rules: readRequired(given, at, 'rules', readListOf((value, at) => ruleOf(value, at, true))),
   }
+}
+
+/** Without openid no issuer gives the ID token by which people sign in (OpenID Connect Core 1.0, 3.1.2.1). */
+function readScopesAskedFor (value: unknown, at: string): string {
+  const text = readString(value, at)
+  if (text.split(' ').includes('openid')) return text
+  throw new IssuersFault(at, 'must have openid among its words, as in "openid profile email"')
 }
 
 function fromFile (text: string, at: string, readFile: (path: string) => string): string {

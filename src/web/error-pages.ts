@@ -29,8 +29,8 @@ function troublesOf ({ unchanged }: Area, doing: Doing): Record<number, Trouble>
     413: doing.tooLong,
     415: { title: invalidRequest, text: foreign },
     429: {
-      title: 'Too many wrong keys',
-      text: 'They came from your address within a minute. Wait a minute, then sign in with your key.'
+      title: 'Too many sign-ins failed',
+      text: 'They came from your address within a minute. Wait a minute, then sign in again.'
     },
     500: { title: 'The service failed', text: doing.check },
     503: {

@@ -243,6 +243,7 @@ t.test('the setting is checked at the start, and the fault has its place', t => 
     ['/0/rules/0/tenant/prefix', withRule({ tenant: { claim: 'a', prefix: 'b' } })], ['/0/rules/0/agent/prefix', withRule({ agent: { claim: 'a', prefix: 'b c' } })],
     ['/0/rules/0/scopes/1', withRule({ scopes: ['pass', 'approve'] })], ['/0/rules/0/scopes/0', withRule({ scopes: ['all'] })], ['/0/rules/0/scopes', withRule({ scopes: [] })],
     ['/0/rules/0/inboxes/0', withRule({ inboxes: ['..'] })], ['/0/rules/0/decides', withRule({ decides: 'yes' })], ['/0/sign_in/client_id', [{ issuer: one.issuer, sign_in: { label: 'l', rules: [rule] } }]],
+    ['/0/sign_in/scopes', [{ issuer: one.issuer, sign_in: { client_id: 'c', label: 'l', rules: [rule], scopes: 'profile email openid2' } }]], ['', [{ issuer: one.issuer, sign_in: { client_id: 'c', label: 'l', rules: [rule], scopes: 'email openid' } }]],
     ['', [one]], ['', [{ ...one, issuer: 'http://127.0.0.1:1/x' }]], ['', [{ ...one, issuer: 'http://id.example.com', insecure: true }]], ['', withRule({ when: {}, anyone: true })],
     ['', withRule({ scopes: ['approve'], decides: true })], ['', [{ issuer: one.issuer, sign_in: { client_id: 'c', label: 'l', rules: [{ ...rule, scopes: ['approve'] }] } }]],
   ] as const) t.equal(fault(given), place, JSON.stringify(given))

@@ -326,6 +326,10 @@ t.test('an answer that isn’t the issuer’s, or isn’t for this, lets nobody 
   t.equal((await way(nonce => ({ nonce }))).statusCode, 200, 'its keys are known for an hour')
   t.ok(key)
   t.ok(app.lines.some(line => line.includes('a sign-in by an issuer failed')))
+  let page = await way(() => ({}))
+  for (let tries = 0; page.statusCode === 401 && tries < 100; tries++) page = await way(() => ({}))
+  t.strictSame([page.statusCode, title(page)], [429, 'Too many sign-ins failed'])
+  t.notMatch(textOf(page.body), /key/i, 'nobody typed a key')
 })
 
 t.test('an issuer that is away, or says nonsense, is said to be away', { skip: ofOneReplica }, async t => {
