@@ -7,7 +7,7 @@ import type { PeopleService, WantedByPeople } from '../handoffs/people/people.ts
 import { faultsOf } from './console-routes.ts'
 import type { Questions } from './questions.ts'
 import { show } from './session.ts'
-import { beginningOf, visible } from './text.ts'
+import { beginningView } from './text.ts'
 import { firstLine } from './views/content.ts'
 import { notice } from './views/layout.ts'
 import { listFragment, listPage } from './views/list.ts'
@@ -90,5 +90,5 @@ function decisionFlash (caller: Caller, one: Inspection | null): string {
 }
 
 function beginning (text: string): string {
-  return html`<q dir="auto">!${visible(beginningOf(text, 80))}${text.length > 80 ? '…' : ''}</q>`
+  return html`<q dir="auto">!${beginningView(text, 80)}</q>`
 }

@@ -85,9 +85,14 @@ function missing (boxes: readonly string[], { items }: PeopleList): string {
 
 interface Outcome extends Omit<OneResult, 'id' | 'text'> { ran?: OperationOutcome, code?: ErrorCode, error?: unknown }
 
+const locked: Outcome = { outcome: 'locked', code: 'payload_locked' }
+
 /** Why a person can't have read it in the list; undefined if they can. */
-function unreadOf ({ size, isLocked }: Pick<PeopleItem, 'size' | 'isLocked'>): Outcome | undefined {
-  if (isLocked) return { outcome: 'locked', code: 'payload_locked' }
+function unreadOf ({ size, isLocked }: PeopleItem): Outcome | undefined {
+  return isLocked ? locked : beyondList(size)
+}
+
+function beyondList (size: number): Outcome | undefined {
   return size > mostTogether ? { outcome: 'large' } : undefined
 }
 
@@ -97,9 +102,9 @@ async function unreadNow (
 ): Promise<Outcome | undefined> {
   try {
     const { payload } = await approvals.inspect(request.caller, id, request)
-    return unreadOf({ size: payload?.length ?? 0, isLocked: false })
+    return beyondList(payload?.length ?? 0)
   } catch (error) {
-    return error instanceof PayloadLocked ? unreadOf({ size: 0, isLocked: true }) : undefined
+    return error instanceof PayloadLocked ? locked : undefined
   }
 }
 

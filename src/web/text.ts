@@ -86,6 +86,12 @@ export function beginningOf (text: string, budget: number): string {
   return text.slice(0, end)
 }
 
+/** A text's beginning as HTML, with … where it goes on. @param isCut the text is itself only a beginning */
+export function beginningView (text: string, budget: number, isCut = false): string {
+  const shown = beginningOf(text, budget)
+  return visible(shown) + (isCut || shown.length < text.length ? '…' : '')
+}
+
 /** Labels, `name:value` each. They have no characters that a person can't see. */
 export function labelTags (labels: Labels): string {
   return html`<span class="labels">!${labels.map(label => html`<code>${label}</code> `)}</span>`

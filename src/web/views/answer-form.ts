@@ -5,7 +5,7 @@ import type { Choice, Field, Form, Rule } from '../answer-schema.ts'
 import { formats, zoned } from '../formats.ts'
 import { sentAgain } from '../notes.ts'
 import { jsonView } from '../json-view.ts'
-import { beginningOf, hasHidden, visible } from '../text.ts'
+import { beginningOf, beginningView, hasHidden, visible } from '../text.ts'
 import { notice } from './layout.ts'
 import { zoneOf } from './time-fields.ts'
 
@@ -49,8 +49,8 @@ export function answerForm (
 : notice('bad', html`<p>Nothing was sent yet.!${whole === undefined
   ? ' See what is marked below.'
   : ''}</p>!${whole === undefined ? '' : html`<p class="lines">!${visible(whole)}</p>`}`)}
-!${title === '' ? '' : html`<h2 dir="auto">!${beginning(title, shown.title)}</h2>`}
-!${description === '' ? '' : html`<p class="lines" dir="auto">!${beginning(description, shown.hint)}</p>`}
+!${title === '' ? '' : html`<h2 dir="auto">!${beginningView(title, shown.title)}</h2>`}
+!${description === '' ? '' : html`<p class="lines" dir="auto">!${beginningView(description, shown.hint)}</p>`}
 !${drawn}
 !${noteView(draft, first === 'note')}
 <div class="buttons"><button class="good">Send the answer</button></div>
@@ -91,20 +91,14 @@ function fieldView (field: Field, drawn: Drawn): string {
 !${input(field, drawn)}</div>`
 }
 
-/** The beginning of a text, as HTML. */
-function beginning (text: string, most: number): string {
-  const start = beginningOf(text, most)
-  return visible(start) + (start.length < text.length ? '…' : '')
-}
-
 function titleView ({ title, isRequired, isNullable }: Field): string {
-  return html`<span dir="auto" class="name">!${beginning(title, shown.title)}</span>!${isRequired && !isNullable
+  return html`<span dir="auto" class="name">!${beginningView(title, shown.title)}</span>!${isRequired && !isNullable
     ? ' <span class="quiet">(needed)</span>'
     : ''}`
 }
 
 function hintView ({ key, kind, hint, rules, initial }: Field): string {
-  const words = hint === '' ? [] : [html`<span dir="auto">!${beginning(hint, shown.hint)}</span>`]
+  const words = hint === '' ? [] : [html`<span dir="auto">!${beginningView(hint, shown.hint)}</span>`]
   if (kind === 'json' && hint === '') words.push('Written as JSON.')
   if (!kinds.has(kind) && hasHidden(initial)) {
     words.push(html`What is suggested has characters that you can’t see: <span dir="auto">!${visible(
@@ -123,7 +117,7 @@ function rulesView (rules: readonly Rule[]): string {
   const all = rules.map(({ name, json }) => {
     const part = json.length > left ? `${beginningOf(json, left)}…` : json
     left = Math.max(0, left - json.length)
-    const of = name === null ? '' : html`<p><code dir="auto">!${beginning(`#/$defs/${name}`, shown.title)}</code></p>`
+    const of = name === null ? '' : html`<p><code dir="auto">!${beginningView(`#/$defs/${name}`, shown.title)}</code></p>`
     return html`!${of}<div class="json">!${jsonView(part)}</div>`
   })
   return html`<details class="rules"!${length <= shown.openSchema ? ' open' : ''}><summary>What it must be, as JSON Schema</summary>!${all}</details>`
@@ -189,8 +183,7 @@ function choicesView ({ isRequired }: Field, choices: readonly Choice[], value: 
 
 /** An option has no markup, so invisible characters are written as text. */
 function choiceText (text: string): string {
-  const beginning = beginningOf(text, shown.choice)
-  return visible(beginning).replace(/<[^>]*>/g, '') + (beginning.length < text.length ? '…' : '')
+  return beginningView(text, shown.choice).replace(/<[^>]*>/g, '')
 }
 
 function radios (field: Field, { value, fault, hasFocus }: Drawn): string {

@@ -4,7 +4,7 @@ import type { Graph } from '../../handoffs/lists/graph.ts'
 import type { Happened, History, Inspected } from '../../handoffs/lists/histories.ts'
 import { waitsInWords } from '../../clients/typescript/command/common/waits.ts'
 import type { WaitsFor } from '../../core/schemas/handoffs.ts'
-import { beginningOf, dateTag, duration, visible } from '../text.ts'
+import { beginningView, dateTag, duration } from '../text.ts'
 import { consoleLayout, inboxLink, liveSection, mayChange, mayDecide, runPath, schedulePath } from './console-layout.ts'
 import {
   agentLink, ago, handoffLink, inTime, labelFacts, progressText, statusTag, titleOf
@@ -203,8 +203,7 @@ function nextAttempt ({ reissued_as: next }: Inspected): string {
 /** Text that a person or an agent wrote. */
 function quote (text: string | null | undefined): string {
   if (text == null) return ''
-  const beginning = beginningOf(text, shown)
-  return html`<blockquote class="text" dir="auto">!${visible(beginning)}${beginning.length < text.length ? '…' : ''}</blockquote>`
+  return html`<blockquote class="text" dir="auto">!${beginningView(text, shown)}</blockquote>`
 }
 
 function actions (caller: Caller, one: Inspected): string {

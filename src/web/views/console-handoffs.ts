@@ -1,6 +1,6 @@
 import { html } from 'ghtml'
 import type { HandoffItem } from '../console-routes.ts'
-import { agoTag, beginningOf, labelTags, span, timeTag, visible } from '../text.ts'
+import { agoTag, beginningView, labelTags, span, timeTag, visible } from '../text.ts'
 import { number } from './console-layout.ts'
 
 /** Parts of the console's pages of handoffs. */
@@ -54,8 +54,7 @@ const troubled = new Set(['failed', 'declined', 'expired', 'rejected'])
 
 /** Text that an agent wrote, on one line or two. */
 export function said (text: string, most = shown): string {
-  const beginning = beginningOf(text, most)
-  return html`<q dir="auto">!${visible(beginning)}${beginning.length < text.length ? '…' : ''}</q>`
+  return html`<q dir="auto">!${beginningView(text, most)}</q>`
 }
 
 /** A list of facts: pieces of HTML; empty ones are left out. */

@@ -1,6 +1,6 @@
 import { html } from 'ghtml'
 import type { HandoffItem, Handoffs } from '../console-routes.ts'
-import { age, agoTag, availableIn, beginningOf, inTag, visible } from '../text.ts'
+import { age, agoTag, availableIn, beginningView, inTag } from '../text.ts'
 import { consoleLayout, inboxLink, liveSection, runPath, table } from './console-layout.ts'
 import type { Caller } from '../../core/model.ts'
 import {
@@ -69,7 +69,7 @@ function handoffCell (item: HandoffItem): string {
   }
   return html`<a id="h-${id}" href="/console/handoffs/${id}">!${code}</a>!${task === undefined
     ? ''
-    : html` <span class="some" dir="auto">!${some(task, isCut === true)}</span>`}!${tags}`
+    : html` <span class="some" dir="auto">!${beginningView(task, textShown, isCut === true)}</span>`}!${tags}`
 }
 
 function agent (name: string): string {
@@ -79,12 +79,6 @@ function agent (name: string): string {
 /** What its worker calls itself; empty if that is unknown. */
 function workerTag ({ worker }: HandoffItem): string {
   return worker === undefined ? '' : html` <code class="worker">${worker}</code>`
-}
-
-/** The beginning of what an agent wrote. @param isCut there is more of it than this text */
-function some (text: string, isCut = false): string {
-  const shown = beginningOf(text, textShown)
-  return visible(shown) + (isCut || shown.length < text.length ? '…' : '')
 }
 
 /** Why it can't be caught yet; empty if it can. */
@@ -110,7 +104,7 @@ function progressCell ({ progress, cancel_requested_at: cancel }: HandoffItem, n
   const { message, percent } = (progress ?? {}) as { message?: string | null, percent?: number | null }
   return [
     ...percent == null ? [] : [html`${percent} %`],
-    ...message == null ? [] : [html`<span dir="auto" class="some">!${some(message)}</span>`],
+    ...message == null ? [] : [html`<span dir="auto" class="some">!${beginningView(message, textShown)}</span>`],
     ...cancel === undefined ? [] : [html`<span class="badge">asked to stop !${agoTag(Date.parse(cancel), now)}</span>`],
   ].join(' ')
 }
@@ -118,11 +112,11 @@ function progressCell ({ progress, cancel_requested_at: cancel }: HandoffItem, n
 /** Why it failed, as far as is known. */
 function why ({ error, reason, expired_because: because }: HandoffItem): string {
   if (error !== undefined) {
-    return html`!${error.code === undefined ? '' : html`<code>${error.code}</code> `}<span dir="auto" class="some">!${some(
-      error.message
+    return html`!${error.code === undefined ? '' : html`<code>${error.code}</code> `}<span dir="auto" class="some">!${beginningView(
+      error.message, textShown
     )}</span>`
   }
-  if (reason !== undefined) return html`<span dir="auto" class="some">!${some(reason)}</span>`
+  if (reason !== undefined) return html`<span dir="auto" class="some">!${beginningView(reason, textShown)}</span>`
   return because === undefined ? '' : html`${because}`
 }
 

@@ -1,7 +1,7 @@
 import { html } from 'ghtml'
 import type { Caller } from '../../core/model.ts'
 import type { PeopleItem } from '../../handoffs/people/people.ts'
-import { beginningOf, dateTag, visible } from '../text.ts'
+import { beginningView, dateTag } from '../text.ts'
 import { layout, notice } from './layout.ts'
 import type { ListFilters } from './list-filters.ts'
 
@@ -27,7 +27,7 @@ export function readBox (value: string): Chosen | undefined {
 /** A handoff with more bytes is decided on its own page alone: people can’t read that much within a list. */
 export const mostTogether = 16 * 1024
 
-/** The beginning of a task or a question. @param text JSON text, null where it is locked */
+/** A task or a question, or its beginning. @param text JSON text, null where it is locked */
 export function wordsOf (text: string): string {
   return JSON.parse(text) as string | null ?? 'It can’t be decrypted here.'
 }
@@ -106,10 +106,8 @@ function others (count: number): string {
 
 function resultRow (verdict: string, result: OneResult): string {
   const { id, outcome, text } = result
-  const all = text === undefined ? undefined : wordsOf(text)
-  const shown = all === undefined ? '' : beginningOf(all, 120)
   return html`<li><a href="/approvals/${id}">
-<span class="task" dir="auto">!${all === undefined ? 'A handoff that isn’t in the list any more' : visible(shown) + (shown.length < all.length ? '…' : '')}</span>
+<span class="task" dir="auto">!${text === undefined ? 'A handoff that isn’t in the list any more' : beginningView(wordsOf(text), 120)}</span>
 <span class="facts"><span><strong class="status ${outcome === 'decided' ? (verdict === 'approved' ? 'good' : '') : 'bad'}">${outcome === 'decided' ? verdict : 'not decided'}</strong></span>
 !${outcome === 'decided' ? '' : html`<span>!${why(result)}</span>`}</span>
 </a></li>`

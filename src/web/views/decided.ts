@@ -4,7 +4,7 @@ import type { Caller, DecisionState } from '../../core/model.ts'
 import { handoffOfEntry } from '../../handoffs/people/decisions.ts'
 import type { DecisionPage } from '../../handoffs/people/decisions.ts'
 import type { DecisionEntry } from '../../store/decision-entry.ts'
-import { beginningOf, dateTag, labelTags, visible } from '../text.ts'
+import { beginningView, dateTag, labelTags } from '../text.ts'
 import { nameOf } from './handoff.ts'
 import { layout, notice } from './layout.ts'
 import { timeFields } from './time-fields.ts'
@@ -58,10 +58,6 @@ function addressIn (path: string, filters: DecidedFilters, cursor = ''): string 
   return query === '' ? path : `${path}?${query}`
 }
 
-function shownOf (text: string): string {
-  return beginningOf(text, rowShown.task)
-}
-
 const wordOf: Record<DecisionState, string> = { approved: 'good', rejected: 'bad', answered: 'good' }
 
 /** Said of a decision without its text. */
@@ -72,10 +68,9 @@ export function withoutText (isLocked: boolean): string {
 function decisionRow (entry: DecisionEntry, caller: Caller): string {
   const { id, score, state, by, passedBy, askId, extra: { to, labels }, texts, isLocked } = entry
   const beginning = texts?.text == null ? null : excerpt(texts.text, rowShown.task)
-  const all = beginning === null ? null : JSON.parse(beginning.text) as string
-  const shown = all === null
+  const shown = beginning === null
     ? html`${askId === null ? 'Handoff' : 'Question about a handoff'} from ${passedBy}, ${withoutText(isLocked)}`
-    : visible(shownOf(all)) + (beginning!.truncated || shownOf(all).length < all.length ? '…' : '')
+    : beginningView(JSON.parse(beginning.text) as string, rowShown.task, beginning.truncated)
   const note = texts === null ? null : JSON.parse(texts.note) as string | null
   const facts = [
     html`<strong class="status ${wordOf[state]}">${state}</strong> by ${nameOf(by, caller).replace('You', 'you')}`,
@@ -85,7 +80,7 @@ function decisionRow (entry: DecisionEntry, caller: Caller): string {
     labels === undefined ? '' : labelTags(labels)
   ]
   return html`<li><div class="row"><a href="/approvals/${handoffOfEntry(id)}"><span class="some" dir="auto">!${shown}</span></a>
-!${note === null ? '' : html`<p class="note" dir="auto">!${visible(beginningOf(note, rowShown.note))}!${note.length > rowShown.note ? '…' : ''}</p>`}
+!${note === null ? '' : html`<p class="note" dir="auto">!${beginningView(note, rowShown.note)}</p>`}
 <span class="facts">!${facts.filter(fact => fact !== '').map(fact => html`<span>!${fact}</span> `)}</span></div></li>`
 }
 

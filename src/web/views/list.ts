@@ -2,7 +2,7 @@ import { html } from 'ghtml'
 import type { Caller } from '../../core/model.ts'
 import type { DecidedLately } from '../../handoffs/people/decisions.ts'
 import type { PeopleItem, PeopleList } from '../../handoffs/people/people.ts'
-import { agoTag, availableIn, beginningOf, expiresIn, labelTags, visible, waitingFor } from '../text.ts'
+import { agoTag, availableIn, beginningOf, beginningView, expiresIn, labelTags, waitingFor } from '../text.ts'
 import { decisionBar, pick, wordsOf } from './decide-many.ts'
 import type { ManyDraft } from './decide-many.ts'
 import { withoutText } from './decided.ts'
@@ -93,7 +93,7 @@ function decidedRow (caller: Caller, one: DecidedLately, now: number): string {
   const { id, state, by, at, passedBy, task, isLocked } = one
   const text = task === null
     ? html`Handoff from ${passedBy}, ${withoutText(isLocked)}`
-    : visible(beginningOf(JSON.parse(task.text) as string, decidedShown)) + (task.truncated ? '…' : '')
+    : beginningView(JSON.parse(task.text) as string, decidedShown, task.truncated)
   return html`<li><div class="row"><a href="/approvals/${id}"><span class="some" dir="auto">!${text}</span></a>
 <span class="facts"><span><strong class="status ${state === 'approved' ? 'good' : 'bad'}">${state}</strong> by ${nameOf(by, caller).replace('You', 'you')}</span> <span>!${agoTag(at, now)}</span></span></div></li>`
 }
@@ -109,11 +109,10 @@ function items (part: PeopleList, view: ListView): string {
 function row (item: PeopleItem, now: number, { caller, chosen }: ListView, focus: boolean): string {
   const { kind, id, record, since, until, text, isWhole } = item
   const all = wordsOf(text)
-  const shown = beginningOf(all, textShown)
   const { to, labels } = record.extra
   const isQuestion = kind === 'questions'
   const availableAt = isQuestion ? 0 : record.extra.availableAt ?? 0
-  const isMore = !isQuestion && !(isWhole && shown.length === all.length)
+  const isMore = !isQuestion && !(isWhole && beginningOf(all, textShown) === all)
   const facts = [
     isQuestion
       ? html`<strong class="asks">question</strong> from ${record.caught!.by}`
@@ -126,7 +125,7 @@ function row (item: PeopleItem, now: number, { caller, chosen }: ListView, focus
     labels === undefined ? '' : labelTags(labels)
   ]
   return html`<li>!${pick(item, caller, chosen)}<div class="entry"><a id="h-${id}" href="/approvals/${id}"!${focus ? ' autofocus' : ''}>
-<span class="task" id="t-${id}" dir="auto">!${visible(shown)}${shown.length < all.length ? '…' : ''}</span>
+<span class="task" id="t-${id}" dir="auto">!${beginningView(all, textShown)}</span>
 <span class="facts">!${facts.filter(fact => fact !== '').map(fact => html`<span>!${fact}</span> `)}</span>
 </a>!${unfolding(item)}</div></li>`
 }
