@@ -11,6 +11,7 @@ import {
 import type { WaitsFor } from '../core/schemas/handoffs.ts'
 import { namedIn } from '../handoffs/lifecycle/after.ts'
 import { callbackMember, withoutQuery } from '../handoffs/lifecycle/callback.ts'
+import { whyCallbackFailed } from '../webhooks/reasons.ts'
 import { Explanations } from '../handoffs/lifecycle/explain.ts'
 import { InboxSettingsService } from '../handoffs/inbox/settings.ts'
 import { WorkerService } from '../handoffs/inbox/workers.ts'
@@ -198,8 +199,12 @@ function agreedLines ({ now, record, digest, schema, after, callback }: Found): 
   if (parent !== undefined) lines.push(['parent', `${parent}, root ${root}, hops ${hops}`])
   for (const [name, value] of otherTerms(record)) lines.push([name, harmless(value)])
   if (callback !== null) {
-    const { url, pending, delivered, failed } = callback
+    const { url, pending, delivered, failed, last } = callback
     lines.push(['callback', `${withoutQuery(url)}: ${pending} pending, ${delivered} delivered, ${failed} failed`])
+    if (last !== null) {
+      const why = whyCallbackFailed(last.status, last.error)
+      lines.push(['', `last tried ${when(last.at, now)}${why === null ? '' : `: ${harmless(why)}`}`])
+    }
   }
   if (schema !== null) lines.push(['schema', `${schema.length} bytes`])
   if (digest !== '') lines.push(['digest', digestText(digest)])

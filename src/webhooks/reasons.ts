@@ -22,6 +22,13 @@ const inWords: Readonly<Record<string, string>> = {
 }
 const mailRefused = 'The service sends no mail to this address: its MAIL_ALLOW must name it, or its domain.'
 
+/** Why an attempt of a callback failed: the same, in words. */
+export function whyCallbackFailed (status: number | null, error: string | null): string | null {
+  return error === null && status === 410
+    ? 'The receiver answered 410: it wants no more, so this isn’t sent again.'
+    : whyFailed(status, error, false)
+}
+
 /** Why an attempt failed, in words; null where it didn't fail, or wasn't made. */
 export function whyFailed (status: number | null, error: string | null, isMail: boolean): string | null {
   if (error !== null) {

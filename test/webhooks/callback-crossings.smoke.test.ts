@@ -217,7 +217,8 @@ t.test('a token and a query are shown nowhere; people see where it goes', async 
     if (!name.startsWith('schedule')) t.notMatch(body, query, name)
   }
   t.match(textOf((await person(`/approvals/${waiting}`)).body), `Callback what becomes of it, with its result, to ${to.url}`)
-  t.match(textOf((await operator(`/console/handoffs/${held}`)).body), /Callback http:\S+\/hook : 1 pending, 0 delivered, 0 failed; the last answer was 500,/)
+  t.match(textOf((await operator(`/console/handoffs/${held}`)).body), /Callback http:\S+\/hook : 1 pending, 0 delivered, 0 failed; the last answer was 500,.* The receiver answered 500, which isn’t 2xx\./)
   t.match(await inspected(held), `callback   ${to.url}: 1 pending, 0 delivered, 0 failed`)
+  t.match(await inspected(held), /\n +last tried .* ago\): The receiver answered 500, which isn’t 2xx\./)
   t.match(JSON.parse(await inspected(held, '--json')).callback, { url: to.url, pending: 1, last_status: 500 })
 })

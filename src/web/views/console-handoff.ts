@@ -4,6 +4,7 @@ import type { Graph } from '../../handoffs/lists/graph.ts'
 import type { Happened, History, Inspected } from '../../handoffs/lists/histories.ts'
 import { waitsInWords } from '../../clients/typescript/command/common/waits.ts'
 import type { WaitsFor } from '../../core/schemas/handoffs.ts'
+import { whyCallbackFailed } from '../../webhooks/reasons.ts'
 import { beginningView, dateTag, duration } from '../text.ts'
 import { consoleLayout, inboxLink, liveSection, mayChange, mayDecide, runPath, schedulePath } from './console-layout.ts'
 import {
@@ -192,7 +193,10 @@ function callbackFact ({ callback, now }: Inspected): string {
   if (callback === undefined) return ''
   const { url, pending, delivered, failed, last_status: status, last_error: error, last_at: at } = callback
   const last = at === null ? '' : html`; the last answer was ${status ?? error ?? 'none'}, !${moment(at, now)}`
-  return html`<code>${url}</code>: ${pending} pending, ${delivered} delivered, ${failed} failed!${last}`
+  const why = whyCallbackFailed(status, error)
+  return html`<code>${url}</code>: ${pending} pending, ${delivered} delivered, ${failed} failed!${last}!${why === null
+    ? ''
+    : html`<p>${why}</p>`}`
 }
 
 function nextAttempt ({ reissued_as: next }: Inspected): string {
