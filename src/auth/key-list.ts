@@ -3,6 +3,7 @@ import type { Scope } from '../core/model.ts'
 import { isKeyId } from '../store/api-keys.ts'
 import type { KeyRecord, KeyRecords } from '../store/api-keys.ts'
 import type { LiveHandoffs } from '../store/live.ts'
+import type { KeyNote, PayloadKeyNotes } from '../store/payload-key-notes.ts'
 import type { Reads } from '../store/reads.ts'
 import type { Store } from '../store/store.ts'
 import type { KeyRing } from './key-ring.ts'
@@ -34,18 +35,27 @@ export interface ShownKeys {
   now: number
 }
 
+type ListedStore = Pick<Store, 'keyRecords' | 'live' | 'payloadKeyNotes'>
+
 /** Shows the keys of a tenant, and the limits that operators set. */
 export class KeyList {
   readonly #ring: KeyRing
   readonly #records: Pick<KeyRecords, 'listed'>
   readonly #live: LiveHandoffs
+  readonly #notes: PayloadKeyNotes
   readonly #reads: Reads
 
-  constructor (ring: KeyRing, { keyRecords, live }: Pick<Store, 'keyRecords' | 'live'>, reads: Reads) {
+  constructor (ring: KeyRing, { keyRecords, live, payloadKeyNotes }: ListedStore, reads: Reads) {
     this.#ring = ring
     this.#records = keyRecords
     this.#live = live
+    this.#notes = payloadKeyNotes
     this.#reads = reads
+  }
+
+  /** The payload keys of all replicas, for who may know what all tenants have. */
+  payloadKeys (): Promise<KeyNote[]> {
+    return this.#notes.read()
   }
 
   /** @param cursor a `next` of before */

@@ -25,7 +25,7 @@ export const looking: Doing = {
 }
 
 /** A request of a page, by its form or its script. */
-type Sent = Pick<FastifyRequest, 'method' | 'url' | 'body'>
+type AskedOfPage = Pick<FastifyRequest, 'method' | 'url' | 'body'>
 
 /** One of the two parts of the pages for people. */
 export interface Area {
@@ -39,7 +39,7 @@ export interface Area {
   /** The scope that a key needs to see any of its pages. */
   scope: NeededScope
   /** The page that a request came from: the one with the form, or the one that keeps itself up to date. */
-  pageOf: (request: Sent) => string
+  pageOf: (request: AskedOfPage) => string
   /** The words of its error pages about its forms, and about missing handoffs. */
   unchanged: Doing & { ended: string, missing: string, conflict: Trouble }
 }

@@ -13,7 +13,7 @@ import { letPeopleIn, servePeople } from './people.ts'
 import type { People } from './people.ts'
 import type { Caller } from '../core/model.ts'
 import { Shared } from '../core/shared.ts'
-import { readHandoffs, shows, textOf, nothing, readList } from './console-routes.ts'
+import { mayKnowAll, readHandoffs, shows, textOf, nothing, readList } from './console-routes.ts'
 import { redirect, show } from './session.ts'
 import { overviewPage } from './views/console-overview.ts'
 import type { Overview } from './views/console-overview.ts'
@@ -23,7 +23,6 @@ import { findPage, agentsPage } from './views/console-lists.ts'
 import { isName } from '../core/model.ts'
 import { activityPage } from './views/console-activity.ts'
 import type { ShownActivity } from './views/console-activity.ts'
-import { hasScope } from '../auth/scopes.ts'
 import type { Memory } from '../store/health.ts'
 
 /** The pages on which operators see what there is, and steer it: everything below /console. */
@@ -66,14 +65,9 @@ function overviewRoutes (app: FastifyInstance, services: Console): void {
     // The activity renews itself from its own page.
     const isPart = request.headers['hx-request'] !== undefined
     const activity = isPart || cursor !== undefined ? null : await titledActivity(services, request)
-    const memory = mayKnowMemory(caller) ? await memories.get('', services.memory) : null
+    const memory = mayKnowAll(caller) ? await memories.get('', services.memory) : null
     return show(reply, 200, overviewPage(caller, overview, activity, memory))
   })
-}
-
-/** Only OPERATOR_KEYS of the tenant `default`: what Redis has is of all tenants. */
-function mayKnowMemory (caller: Caller): boolean {
-  return caller.tenant === 'default' && caller.keyId === null && hasScope(caller, 'operate')
 }
 
 async function titledActivity (

@@ -3,7 +3,8 @@ import { CompactSign } from 'jose'
 import t from 'tap'
 import type { Test } from 'tap'
 import { loadConfig } from '../../src/config.ts'
-import { testApp } from '../helpers/app.ts'
+import { secrets, testApp } from '../helpers/app.ts'
+import { personWith, textOf } from '../helpers/forms.ts'
 import { signingKey, testIssuer } from '../helpers/issuer.ts'
 import { isProblem } from '../helpers/problems.ts'
 
@@ -52,6 +53,14 @@ t.test('whoever its issuer signed it for is who a rule says', async t => {
   t.equal((await service.call('alice', 'POST', `/api/cancel/${id}`)).statusCode, 200)
   const keyed = (await service.call('approver', 'GET', '/api/whoami')).json()
   t.strictSame(keyed, { tenant: 'default', agent: 'carol', scopes: ['approve', 'status'], inboxes: null, expires_at: null })
+})
+
+t.test('an operator sees in the console whose a token is', async t => {
+  const ask = await personWith(service, secrets.operator)
+  const whose = async (secret: string) => textOf((await ask('/console/keys/whose', { secret })).body)
+  t.match(await whose(await first.sign(claims())), new RegExp(`This is a token of ${issuer.url} for its subject ann, of the agent ann \\. It may: pass, catch, status, from the inboxes in \\. It ends 20`))
+  t.match(await whose(await first.sign(claims({ exp: now() - 60 }))), 'The token is refused: it has expired, or is not valid yet.')
+  t.match(await whose(await first.sign(claims({ groups: [], level: 3, repository: { owner: 'acme/x' } }))), 'This is no key or token of this tenant', 'it is of another tenant')
 })
 
 t.test('a claim that is no name makes one that no claim is', async t => {

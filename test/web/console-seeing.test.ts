@@ -263,10 +263,29 @@ t.test('keys and limits are seen, and never a secret; memory only by the operato
   t.notMatch(body, stored)
   t.equal((await ask('/console/keys?cursor=x')).statusCode, 404)
   t.equal((await (await personWith(service, reader))('/console/keys')).statusCode, 403)
+  const whose = async (secret: string, who = ask) => textOf((await who('/console/keys/whose', { secret })).body).replace(/ Keys and limits .*/, '')
+  t.match(await whose(` ${stored} `), /This is the key [\w-]{12} , of the agent stored \. It may: pass, from the inboxes inbox-a \. It has no end\./)
+  t.match(await whose(operator), 'a key of the service’s settings, of the agent olga . It may: operate, status, approve. It has no end.')
+  for (const other of ['wrong', secrets.alice]) t.match(await whose(other), 'This is no key or token of this tenant that counts.', 'another tenant’s is as one that never was')
+  t.equal((await (await personWith(service, reader))('/console/keys/whose', { secret: operator })).statusCode, 403)
+  t.equal((await ask('/console/keys/whose', { secret: '' })).headers.location, '/console/keys')
   t.notMatch((await ask('/console')).body, 'Redis uses')
   const all = await personWith(service, secrets.operator)
   t.match(textOf((await all('/console')).body), /Memory Redis uses \d+ MB/)
   t.notMatch(textOf((await (await personWith(service, secrets.approver))('/console')).body), 'Redis uses')
+})
+
+t.test('operators of all see which replicas have which payload keys', async t => {
+  const sealing = (kid: string, byte: number) => `${kid}:${Buffer.alloc(32, byte).toString('base64')}`
+  const [june, july] = [sealing('june', 6), sealing('july', 7)]
+  const one = await testApp(t, { PAYLOAD_KEYS: `${june},${july}` })
+  const other = await testApp(t, { PAYLOAD_KEYS: july }, { prefix: one.prefix })
+  const page = async (secret: string) => textOf((await (await personWith(one, secret))('/console/keys')).body)
+  t.notMatch(await page(secrets.operator), 'Payload keys', 'none was noted yet')
+  for (const { store } of [one, other]) await store.payloadKeyNotes.note()
+  const replica = String.raw`\S+:\d+`
+  t.match(await page(secrets.operator), new RegExp(`Payload keys Key Written with by Known to july ${replica} all june ${replica} all but ${replica} .*doctor --scan`))
+  t.notMatch(await page(secrets.foreignOperator), 'Payload keys', 'they are of all tenants')
 })
 
 t.test('of keys among many of others each is shown once, and no cursor names another tenant’s', async t => {
