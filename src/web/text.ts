@@ -163,6 +163,13 @@ export function dateTag (at: number): string {
   return html`<time datetime="${new Date(at).toISOString()}" title="${inUtc(at)}" data-moment>${inUtc(at)}</time>`
 }
 
+/** The time of day of what happened lately; likewise. @param to which part of the time */
+export function clockTag (at: number, to: 'second' | 'minute'): string {
+  const iso = new Date(at).toISOString()
+  const [name, end] = to === 'second' ? ['clock', 19] : ['minute', 16]
+  return html`<time datetime="${iso}" title="${inUtc(at)}" data-moment="${name}">${iso.slice(11, end)} UTC</time>`
+}
+
 /** How much text there is. */
 export function size (characters: number): string {
   return characters < 1024

@@ -112,6 +112,11 @@ for (const [name, colorScheme] of all.filter((_, at) => isWhole || at < 2)) {
     await page.goto('/console/inboxes/writer/workers')
     await clean('workers')
     await page.goto('/console/activity')
+    const [event, hour] = [page.locator('.history time').first(), page.locator('.scale time').last()]
+    const there = (await event.getAttribute('datetime'))!
+    const time = new Date(there).toLocaleTimeString('en-US', { hour: '2-digit', minute: '2-digit', second: '2-digit', timeZone: 'Asia/Kolkata' })
+    t.strictSame([await event.innerText(), await event.getAttribute('title')], [time, `${there.slice(0, 19).replace('T', ' at ')} UTC`], 'times of day are the reader’s too')
+    t.match(await hour.innerText(), /^\d\d:\d\d [AP]M GMT\+5:30$/)
     await clean('activity')
     await page.goto('/console/failed')
     await clean('failed')

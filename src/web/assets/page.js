@@ -31,18 +31,15 @@ document.addEventListener('htmx:beforeOnLoad', event => {
 })
 
 // Moments in the reader's time zone and way of writing them; their titles have UTC. The clock here counts for nothing.
-const moments = new Intl.DateTimeFormat(undefined, {
-  year: 'numeric',
-  month: 'short',
-  day: 'numeric',
-  hour: '2-digit',
-  minute: '2-digit',
-  second: '2-digit',
-  timeZoneName: 'short',
-})
+const [minute, second] = [{ hour: '2-digit', minute: '2-digit' }, { second: '2-digit' }]
+const zone = { timeZoneName: 'short' }
+const date = { year: 'numeric', month: 'short', day: 'numeric' }
+const moments = Object.fromEntries(Object.entries({
+  '': { ...date, ...minute, ...second, ...zone }, clock: { ...minute, ...second }, minute: { ...minute, ...zone }
+}).map(([name, parts]) => [name, new Intl.DateTimeFormat(undefined, parts)]))
 const showTimes = part => {
   for (const time of part.querySelectorAll('time[data-moment]')) {
-    time.textContent = moments.format(new Date(time.dateTime))
+    time.textContent = moments[time.dataset.moment].format(new Date(time.dateTime))
     time.removeAttribute('data-moment')
   }
 }

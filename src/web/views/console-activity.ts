@@ -2,7 +2,7 @@ import { html } from 'ghtml'
 import type { Caller } from '../../core/model.ts'
 import type { Activity, Minute } from '../../handoffs/lists/activity.ts'
 import type { Event } from '../../handoffs/feed/feed.ts'
-import { timeTag } from '../text.ts'
+import { clockTag } from '../text.ts'
 import { consoleLayout, liveSection, inboxLink, number } from './console-layout.ts'
 import { counted, handoffLink } from './console-handoffs.ts'
 
@@ -63,17 +63,18 @@ function picture (activity: Activity): string {
   const middle = minutes[Math.floor(minutes.length / 2)]!.at
   const busiest = most.indexOf(Math.max(...most))
   const sums = kinds.map((_, n) => parts.reduce((sum, part) => sum + part[n]!, 0))
-  const peak = `At most ${number(most[busiest]!)} of a kind in a minute, at ${clock(minutes[busiest]!.at)} UTC.`
-  const words = minutes.every(({ counts }) => counts.size === 0) ? 'Nothing happened.' : peak
+  const isEmpty = minutes.every(({ counts }) => counts.size === 0)
+  const peak = (time: string) =>
+    isEmpty ? 'Nothing happened.' : html`At most ${number(most[busiest]!)} of a kind in a minute, at !${time}.`
   const legend = sums.map((sum, n) => `${number(sum)} ${kinds[n]![0]}`).join(', ')
   return html`<p class="facts">!${kinds.map(([name, kind], n) =>
   html`<span><span class="key ${kind}"></span> ${number(sums[n]!)} ${name}</span> `)}</p>
-<svg class="minutes" role="img" aria-labelledby="minutes-title minutes-text" viewBox="0 0 ${minutes.length * width} ${height}" preserveAspectRatio="none"><title id="minutes-title">What was passed, and what ended, a minute, from ${clock(first)} to ${clock(last)} UTC</title><desc id="minutes-text">${legend}. ${words}</desc>!${bars}</svg>
-<p class="scale" aria-hidden="true"><span>${clock(first)}</span><span>${clock(middle)}</span><span>${clock(last)} UTC</span></p>
-<p>${words}</p>
+<svg class="minutes" role="img" aria-labelledby="minutes-title minutes-text" viewBox="0 0 ${minutes.length * width} ${height}" preserveAspectRatio="none"><title id="minutes-title">What was passed, and what ended, a minute, from ${clock(first)} to ${clock(last)} UTC</title><desc id="minutes-text">${legend}. !${peak(`${clock(minutes[busiest]!.at)} UTC`)}</desc>!${bars}</svg>
+<p class="scale" aria-hidden="true"><span>!${clockTag(first, 'minute')}</span><span>!${clockTag(middle, 'minute')}</span><span>!${clockTag(last, 'minute')}</span></p>
+<p>!${peak(clockTag(minutes[busiest]!.at, 'minute'))}</p>
 !${totals(minutes) === '' ? '' : html`<p class="quiet">All transitions: ${totals(minutes)}.</p>`}
 !${missing.size === 0 ? '' : html`<p class="quiet">So much happened that ${counted(missing.size, 'minute')} ${missing.size === 1 ? 'isn’t' : 'aren’t'} counted to the end yet. The grey ones follow while this page is open.</p>`}
-!${since <= first ? '' : html`<p class="quiet">Events are kept only since ${clock(since)} UTC.</p>`}`
+!${since <= first ? '' : html`<p class="quiet">Events are kept only since !${clockTag(since, 'minute')}.</p>`}`
 }
 
 /** One beside the other: what is passed and done in the same minute isn't twice as much. */
@@ -111,7 +112,7 @@ function newest ({ newest: events, titles }: ShownActivity): string {
 
 function row ({ type, text }: Event, titles: ShownActivity['titles']): string {
   const { time, data: { handoff_id: id, to, passed_by: passer, caught_by: catcher } } = JSON.parse(text) as EventText
-  const at = timeTag(Date.parse(time), time.slice(11, 19))
+  const at = clockTag(Date.parse(time), 'second')
   const name = nameOf(type)
   const who = name === 'passed' ? passer : byCatcher.has(name) ? catcher : undefined
   return html`<li>!${at} <strong>${name.replaceAll('_', ' ')}</strong>!${id === undefined ? '' : ` ${handoffLink(id, titles.get(id))}`}!${to === undefined
