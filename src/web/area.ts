@@ -25,7 +25,7 @@ export const looking: Doing = {
 }
 
 /** A request of a page, by its form or its script. */
-type AskedOfPage = Pick<FastifyRequest, 'method' | 'url' | 'body'>
+type AskedOfPage = Pick<FastifyRequest, 'method' | 'url' | 'body' | 'headers'>
 
 /** One of the two parts of the pages for people. */
 export interface Area {
@@ -50,9 +50,9 @@ export const approvalsArea: Area = {
   homeName: 'To the list',
   backName: 'Back to the handoff',
   scope: 'approve',
-  pageOf ({ url, body }) {
-    const page = url.replace(/\/(approve|reject|answer|list|inside|standing)(\?.*)?$/, '')
-    return page === approvalsArea.home ? page + placeInList(url, body) : page
+  pageOf (request) {
+    const page = request.url.replace(/\/(approve|reject|answer|list|inside|standing)(\?.*)?$/, '')
+    return page === approvalsArea.home ? page + placeInList(request) : page
   },
   unchanged: {
     nothing: 'nothing was decided',
@@ -89,8 +89,12 @@ export const consoleArea: Area = {
 /** The list's tab and filters, and where in it: by these names in the query of its poll, and as fields of its form. */
 const placeNames = ['cursor', 'inbox', 'labels', 'q', 'order', 'tab']
 
-function placeInList (url: string, body: unknown): string {
-  const given = { ...Object.fromEntries(new URLSearchParams(url.split('?')[1])), ...body as object | undefined }
+function placeInList ({ url, body, headers }: AskedOfPage): string {
+  // A poll names the tab that its page shows, also where the page's address has none. htmx says the address; that of a
+  // form's answer is no page's.
+  const shown = /\/approvals(\?[^#]*)?(#.*)?$/.exec(String(headers['hx-current-url'] ?? ''))
+  const query = shown === null ? url.split('?')[1] : shown[1]
+  const given = { ...Object.fromEntries(new URLSearchParams(query)), ...body as object | undefined }
   const place = Object.entries(given).filter(([name, value]) => placeNames.includes(name) && typeof value === 'string')
   return place.length === 0 ? '' : `?${String(new URLSearchParams(place as Array<[string, string]>))}`
 }

@@ -42,9 +42,9 @@ export async function personWith ({ app }: Pick<TestApp, 'app'>, key: string) {
   }
 }
 
-/** What HTML says by numbers, as the characters that it means. */
+/** What our pages write as references, as the characters that these mean. */
 export function unescaped (text: string): string {
-  return text.replace(/&#(\d+);/g, (_, code: string) => String.fromCodePoint(Number(code)))
+  return text.replaceAll('&amp;', '&').replace(/&#(\d+);/g, (_, code: string) => String.fromCodePoint(Number(code)))
 }
 
 /** The text of a page's content, on one line. */

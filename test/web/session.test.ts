@@ -86,6 +86,12 @@ t.test('who signs in again comes back to the same tab, filters and part', async 
   const nexts = [
     (await app.inject({ url: place, headers: { cookie: 'handoff_session=x' } })).headers.location!,
     (await app.inject(poll)).headers['hx-redirect'] as string,
+    // As htmx says the page's address, and a fragment of it, or that of a form's answer.
+    ...await Promise.all([`${place.replaceAll(' ', '%20')}&decided=x#h-1`, '/approvals/reject'].map(async shown => {
+      const current = `https://handoff.example/base${shown}`
+      const url = shown === '/approvals/reject' ? poll.url : '/approvals/list?tab=approvals&seen=x'
+      return (await app.inject({ url, headers: { ...poll.headers, 'hx-current-url': current } })).headers['hx-redirect'] as string
+    })),
     ...await Promise.all(['approve', 'reject', 'list'].map(async last => {
       const { body } = await app.inject(form(`/approvals/${last}`, { ...fields, item: 'a', note: 'b', next: '//evil.example' }))
       return '/approvals/sign-in?' + String(new URLSearchParams({ next: unescaped(/name="next" value="([^"]*)"/.exec(body)![1]!) }))

@@ -2,8 +2,9 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t from 'tap'
 import type { Test } from 'tap'
-import { secrets } from '../helpers/app.ts'
+import { secrets, testApp } from '../helpers/app.ts'
 import { devices, hearsNothing, picture, signIn, skip, webApp } from '../helpers/browser.ts'
+import { personWith, unescaped } from '../helpers/forms.ts'
 
 const dora = 'dora-approver-secret-01'
 const two = { APPROVER_KEYS: `carol:${secrets.approver},dora:${dora}` }
@@ -206,4 +207,41 @@ t.test('a person decides with the keyboard alone', { skip }, async t => {
   await page.getByText('You rejected').waitFor()
   const states = await Promise.all(ids.map(async id => (await call('alice', 'GET', `/api/status/${id}`)).json().approval))
   t.match(states, [{ state: 'approved', note: 'fine' }, { state: 'rejected', note: 'no' }])
+})
+
+t.test('pages of a search of thousands show each once, while others decide', { timeout: 300_000 }, async t => {
+  const { call, app } = await testApp(t, { BATCH_LIMIT: '8388608' })
+  const ask = await personWith({ app }, secrets.approver)
+  const pass = async (count: number, task: (n: number) => string) => {
+    const operations = Array.from({ length: count }, (_, n) => ({ op: 'pass', body: { task: task(n), require_human: true, expires_in: 60_000 + (n * 7919) % 9000 } }))
+    const { results } = (await call('alice', 'POST', '/api/batch', { operations })).json()
+    return results.map(({ body }: { body: { handoff_id: string } }) => body.handoff_id) as string[]
+  }
+  const wanted: string[] = []
+  for (let n = 0; n < 100; n++) wanted.push(...(await pass(100, m => m < 12 ? `Straße ${m}` : 'other')).slice(0, 12))
+  for (const order of ['', '&order=expiry']) {
+    const [seen, decided] = [[] as string[], new Set<string>()]
+    let path: string | undefined = `/approvals?tab=approvals&q=STRASSE${order}`
+    for (let pages = 0; path !== undefined; pages++) {
+      const { body } = await ask(path)
+      if (pages === 0) t.match(body, /id="count"[^>]*>1,\d{3} handoffs wait, [^<.]*first\.</, 'all of ten thousand are looked through')
+      const rows = [...body.matchAll(/<a id="h-([\w-]{25})"/g)].map(([, id]) => id!)
+      t.strictSame(rows.filter(id => decided.has(id)), [], 'none that was decided meanwhile')
+      seen.push(...rows)
+      // One of this page, and one that isn't shown yet.
+      for (const id of [rows[0]!, wanted.find(id => !seen.includes(id) && !decided.has(id))]) {
+        if (pages % 4 !== 0 || id === undefined) continue
+        t.equal((await call('approver2', 'POST', `/api/approve/${id}`)).statusCode, 200)
+        decided.add(id)
+      }
+      path = /<p><a href="([^"]*)">The next ones/.exec(body)?.[1]
+      if (path !== undefined) path = unescaped(path)
+    }
+    t.equal(new Set(seen).size, seen.length, 'nothing twice')
+    t.strictSame(wanted.filter(id => !seen.includes(id) && !decided.has(id)), [], 'nothing left out')
+    t.ok(decided.size > 9)
+    for (const id of decided) wanted.splice(wanted.indexOf(id), 1)
+  }
+  await pass(100, () => 'Straße, later than ten thousand')
+  t.match((await ask('/approvals?tab=approvals&q=strasse')).body, /Only the 10,000 that wait longest were looked through; more wait\./)
 })
