@@ -15,7 +15,7 @@ import type { Performing, Wanted } from './perform.ts'
 import { insideOf, pageOf, readOne } from './questions.ts'
 import type { Questions } from './questions.ts'
 import { redirect, show } from './session.ts'
-import { isBeyondPage, shownAs } from './views/content.ts'
+import { isBeyondPage, shownAs, wholeTask } from './views/content.ts'
 import { handoffPage } from './views/handoff.ts'
 import { happenedTo, overPart, watchPart } from './views/standing.ts'
 import type { OnPage } from './views/standing.ts'
@@ -58,6 +58,12 @@ export function handoffRoutes (app: FastifyInstance, services: Questions, forPeo
     const { found } = await readOne(services, request, id)
     if (found === null) throw new Problem('not_asked')
     return sendWhole(reply, `question-${id}`, askedText(id, found))
+  })
+
+  app.get<OneHandoff>('/:id/task', { schema }, async (sent, reply) => {
+    const { one: { id, payload } } = await readOne(services, sent as FastifyRequest, sent.params.id)
+    if (payload === null) throw new Problem('not_found')
+    return sendWhole(reply, `task-${id}`, Buffer.from(wholeTask(payload)))
   })
 
   app.get<OneHandoff>('/:id/whole', { schema }, async (request, reply) => {

@@ -272,6 +272,18 @@ t.test('of a large answer the page shows the beginning', async t => {
 
 const wholeIn = (body: string) => unescaped(/<a href="([^"]+)">Download the whole/.exec(body)?.[1] ?? '')
 
+t.test('of a large task that nobody had to approve the page shows the beginning, and leads to the whole', async t => {
+  const task = `# Many rows\n${'é row | of | a table\n'.repeat(15_000)}<b>the end</b>`
+  const { page, id } = await ask({}, { task, context: { secret: 'not for people' } })
+  const { body } = await carol(page)
+  t.match(textOf(body), /What it is about: .* This is only the beginning\. The task has 15,002 lines, \d+ KB, and this page shows the first 256 KB\. Download the whole \./)
+  const whole = await carol(wholeIn(body))
+  t.match([whole.statusCode, whole.headers['content-type'], whole.headers['content-disposition']], [200, 'text/plain; charset=utf-8', `attachment; filename="task-${id}.txt"`])
+  t.equal(whole.body, task)
+  const plain = await service.pass({ task })
+  t.equal((await carol(`/approvals/${plain}/task`)).statusCode, 409, 'what people aren’t asked about stays with agents')
+})
+
 t.test('of large details the page shows the beginning, and leads to the whole', async t => {
   const large = { list: Array.from({ length: 9_000 }, (_, n) => ({ n, text: 'x'.repeat(40) })), end: '<script>last</script>' }
   const { page } = await ask({ details: large })

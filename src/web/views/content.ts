@@ -96,7 +96,7 @@ export function contents (one: ToRead, as: ShownAs): string {
   const parts = isForPeople ? all : all.slice(0, 1)
   const agreed = isForPeople ? terms(one) : null
   return html`<div class="content">!${payload === null ? freed(one) : markdownSwitch(id, as, 'handoff')}
-!${isForPeople && isBeyondPage(one) ? beyond(address, parts, payload!.length) : ''}
+!${isForPeople && isBeyondPage(one) ? beyond(address, parts, payload!.length) : ''}!${isForPeople ? '' : beyondTask(address, parts[0])}
 !${parts.map(({ title, view, amount }) => view === null ? '' : part(title, view(), amount, id)).join('\n')}
 !${notPassed(parts)}
 !${schema === null || !isForPeople ? '' : part('Result schema', schemaView(schema), '', id)}
@@ -105,9 +105,12 @@ export function contents (one: ToRead, as: ShownAs): string {
 
 /** What a text or a task begins with, for titles: its first line. */
 export function firstLine (payload: Buffer | null): string | null {
-  if (payload === null) return null
+  return payload === null ? null : titleFrom(wholeTask(payload))
+}
+
+export function wholeTask (payload: Buffer): string {
   const { task } = cutMembers(Buffer.concat([Buffer.from('{'), payload, Buffer.from('}')])).values as { task: string }
-  return titleFrom(task)
+  return task
 }
 
 const titleLength = 100
@@ -175,6 +178,12 @@ function beyond (address: string, parts: readonly Part[], bytes: number): string
     .map(({ title, amount, json }) => html`<li>${title}: ${amount}${json === undefined ? '' : listsIn(json)}</li>`)
   return html`<div class="notice bad beyond" role="note"><p>!${onlyBeginning} ${size(bytes)} were passed, and this page shows the first ${size(mostShown)}. <a href="${address}/whole">Download the whole</a> before you decide.</p>
 <ul>!${amounts}</ul></div>`
+}
+
+/** The same of a task that is all that people see of its handoff. */
+function beyondTask (address: string, task: Part | undefined): string {
+  if (task === undefined || task.bytes <= mostShown) return ''
+  return html`<div class="notice bad beyond" role="note"><p>!${onlyBeginning} The task has ${task.amount}, and this page shows the first ${size(mostShown)}. <a href="${address}/task">Download the whole</a>.</p></div>`
 }
 
 const onlyBeginning = '<strong>This is only the beginning.</strong>'
