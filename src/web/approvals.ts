@@ -14,7 +14,7 @@ import { perform } from './perform.ts'
 import type { Performing, Wanted } from './perform.ts'
 import { insideOf, pageOf, readOne } from './questions.ts'
 import type { Questions } from './questions.ts'
-import { redirect, show } from './session.ts'
+import { redirect, sendWhole, show } from './session.ts'
 import { isBeyondPage, shownAs, wholeTask } from './views/content.ts'
 import { handoffPage } from './views/handoff.ts'
 import { happenedTo, overPart, watchPart } from './views/standing.ts'
@@ -70,14 +70,6 @@ export function handoffRoutes (app: FastifyInstance, services: Questions, forPeo
     const one = await approvals.inspect(request.caller, request.params.id, request as FastifyRequest)
     return sendWhole(reply, `handoff-${one.id}`, inspectionText(one, ''))
   })
-}
-
-/** Sends what is too much for a page. No browser opens it: it is for who reads it elsewhere. */
-function sendWhole (reply: FastifyReply, name: string, text: Buffer): FastifyReply {
-  return reply
-    .header('content-type', 'text/plain; charset=utf-8')
-    .header('content-disposition', `attachment; filename="${name}.txt"`)
-    .send(text)
 }
 
 interface Decide { Params: { id: string }, Body: Record<string, unknown> | undefined }

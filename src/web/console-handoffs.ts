@@ -3,13 +3,13 @@ import { Problem, errorTable } from '../core/errors.ts'
 import type { ErrorCode } from '../core/errors.ts'
 import { reasonRules } from '../core/schemas/attempts.ts'
 import type { WaitsFor } from '../core/schemas/handoffs.ts'
-import { hasScope } from '../auth/scopes.ts'
+import { hasScope, requireScope } from '../auth/scopes.ts'
 import type { Inspected } from '../handoffs/lists/histories.ts'
 import { changes, changesTyped, shows, textOf } from './console-routes.ts'
 import type { Console } from './console-routes.ts'
 import { sentAgain } from './notes.ts'
 import { perform } from './perform.ts'
-import { redirect, show } from './session.ts'
+import { redirect, sendWhole, show } from './session.ts'
 import { cancelPage, reissuePage } from './views/console-confirm.ts'
 import { everythingView, nothingShown } from './views/console-everything.ts'
 import { handoffPage } from './views/console-handoff.ts'
@@ -25,6 +25,13 @@ export function handoffRoutes (app: FastifyInstance, services: Console): void {
     histories.inspect(request.caller, request.params.id, request)
 
   app.get<One>('/handoffs/:id', shows, async (request, reply) => showOne(request, reply, 200, await inspect(request)))
+
+  app.get<One>('/handoffs/:id/whole', shows, async (request, reply) => {
+    requireScope(request.caller, 'read')
+    const { id } = request.params
+    const { answer } = await perform(services, request as FastifyRequest, 'get', { id })
+    return sendWhole(reply, `handoff-${id}`, answer as Buffer)
+  })
 
   app.get<One>('/handoffs/:id/cancel', asks, async (request, reply) =>
     show(reply, 200, cancelPage(request.caller, await inspect(request))))
@@ -86,7 +93,8 @@ export function handoffRoutes (app: FastifyInstance, services: Console): void {
     if (isPart) return ''
     try {
       const { answer } = await perform(services, request as FastifyRequest, 'get', { id: one.handoff_id })
-      return everythingView(answer as Buffer, one.status === 'pending' || one.status === 'caught')
+      const isLive = one.status === 'pending' || one.status === 'caught'
+      return everythingView(answer as Buffer, isLive, `/console/handoffs/${one.handoff_id}/whole`)
     } catch (error) {
       const code = error instanceof Problem ? error.code : undefined
       if (code !== 'not_addressee' && code !== 'payload_locked') throw error

@@ -219,6 +219,14 @@ export function show (reply: FastifyReply, status: number, page: string): Fastif
   return reply.code(status).header('content-type', 'text/html; charset=utf-8').send(belowBase(reply.server, page))
 }
 
+/** Sends what is too much for a page. No browser opens it: it is for who reads it elsewhere. */
+export function sendWhole (reply: FastifyReply, name: string, text: Buffer): FastifyReply {
+  return reply
+    .header('content-type', 'text/plain; charset=utf-8')
+    .header('content-disposition', `attachment; filename="${name}.txt"`)
+    .send(text)
+}
+
 /** Sends the browser to another page. @param path without BASE_URL's */
 export function redirect (reply: FastifyReply, path: string): FastifyReply {
   return reply.redirect(reply.server.basePath + path, 303)

@@ -88,6 +88,13 @@ t.test('a reader sees all of a handoff, once, and the log says so', async t => {
   t.match(after, /Worker host:9.*Result .*All done\. Really\..*Question .*Which one\?.*Answer .*the red one/)
   t.notMatch(after, 'There is no result yet')
   t.match(textOf((await ask(`/console/handoffs/${id}`, undefined, { 'hx-request': 'true' })).body), 'Load the page again')
+  const large = await pass(agent, { to: 'writer', output: { rows: Array.from({ length: 9000 }, (_, n) => `row ${n} of many that are long enough`) } })
+  const whole = /This is only the beginning\. <a href="([^"]+)">Download the whole/.exec((await ask(`/console/handoffs/${large}`)).body)![1]!
+  const file = await ask(whole)
+  t.match([file.statusCode, file.headers['content-disposition'], file.body], [200, `attachment; filename="handoff-${large}.txt"`, 'row 8999 of many'])
+  for (const [who, status] of [[operator, 403], [held, 403]] as const) t.equal((await (await personWith(service, who))(whole)).statusCode, status)
+  t.equal((await ask(`/console/handoffs/${large.slice(0, -1)}/whole`)).statusCode, 404)
+  t.notMatch(page, 'Download the whole')
   const elsewhere = (await (await personWith(service, held))(`/console/handoffs/${id}`)).body
   t.match(textOf(elsewhere), 'Your key is held to other inboxes')
   t.notMatch(elsewhere, /All done|Which one|img src/)

@@ -21,8 +21,8 @@ const noResultYet = '<p class="quiet">There is no result yet. Load the page agai
 /** What its passer wrote. */
 const passedMembers: ReadonlySet<string> = new Set(['task', 'output', 'context', 'constraints', 'files'])
 
-/** @param answer that of GET /api/handoffs/:id @param isLive it hasn't ended */
-export function everythingView (answer: Buffer, isLive: boolean): string {
+/** @param answer that of GET /api/handoffs/:id @param isLive it hasn't ended @param whole the path of all of it */
+export function everythingView (answer: Buffer, isLive: boolean, whole: string): string {
   const members = membersOf(answer)
   const { passed_by: passer, caught_by: catcher } = members.values as { passed_by: string, caught_by: string | null }
   // What was passed may be long: then what came of it is shown all the same.
@@ -39,6 +39,7 @@ export function everythingView (answer: Buffer, isLive: boolean): string {
   })
   const isGone = members.raw('task')?.toString() === 'null'
   return html`<div class="everything"><h2 class="unseen">What was passed, and what came of it</h2>
+!${passed.isCut || said.isCut ? html`<p>This is only the beginning. <a href="${whole}">Download the whole</a>.</p>` : ''}
 !${isGone ? part('Task', '<p>What was passed has been deleted, or is on the next attempt’s page.</p>') : ''}!${views}
 !${isLive ? noResultYet : ''}</div>`
 }

@@ -33,6 +33,8 @@ export function isBeyondPage ({ payload }: Pick<ToRead, 'payload'>): boolean {
 /** Draws texts by one writer. `left`: how many more bytes the page shows. */
 export class Writing {
   left = mostShown
+  /** It has left something out. */
+  isCut = false
   readonly #by: string
   readonly #as: ShownAs
 
@@ -69,6 +71,7 @@ export class Writing {
 
   #leftOut (characters: number): string {
     if (characters === 0) return ''
+    this.isCut = true
     return html`<p class="left-out">This is only the beginning: ${size(characters)} more are not shown.</p>`
   }
 }
