@@ -210,7 +210,9 @@ export function sendToSignIn (
     return reply.code(401).header('hx-redirect', reply.server.basePath + signInUrl(page, true)).send()
   }
   if (request.method === 'GET') return redirect(reply, signInUrl(request.url, hadSession))
-  const kept = { action: ownPath(request.url), fields: (request.body ?? {}) as Record<string, unknown>, keyField }
+  // Of a form that isn't shown again nothing is needed.
+  const fields = request.routeOptions.config.showsAgain === true ? (request.body ?? {}) as Record<string, unknown> : {}
+  const kept = { action: ownPath(request.url), fields, keyField }
   return show(reply, status, signIn.page(ownPath(area.pageOf(request)), problem, kept))
 }
 

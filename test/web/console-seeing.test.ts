@@ -3,7 +3,7 @@ import t from 'tap'
 import type { ApiKey, Scope } from '../../src/core/model.ts'
 import { callerOf } from '../../src/core/model.ts'
 import { secrets, testApp } from '../helpers/app.ts'
-import { personWith, textOf, unescaped } from '../helpers/forms.ts'
+import { form, personWith, textOf, unescaped } from '../helpers/forms.ts'
 import { keepSecret } from '../helpers/log-sink.ts'
 
 const keys: ApiKey[] = []
@@ -275,6 +275,9 @@ t.test('keys and limits are seen, and never a secret; memory only by the operato
   t.match(await whose(operator), 'a key of the service’s settings, of the agent olga . It may: operate, status, approve. It has no end.')
   for (const other of ['wrong', secrets.alice]) t.match(await whose(other), 'This is no key or token of this tenant that counts.', 'another tenant’s is as one that never was')
   t.equal((await (await personWith(service, reader))('/console/keys/whose', { secret: operator })).statusCode, 403)
+  const ended = await service.app.inject(form('/console/keys/whose', { secret: stored }))
+  t.equal(ended.statusCode, 401)
+  t.notMatch(ended.body, stored, 'without a session it is in no page')
   t.equal((await ask('/console/keys/whose', { secret: '' })).headers.location, '/console/keys')
   t.notMatch((await ask('/console')).body, 'Redis uses')
   const all = await personWith(service, secrets.operator)
