@@ -1,5 +1,5 @@
 import t from 'tap'
-import { HandoffClient } from '../../src/clients/typescript/index.ts'
+import { Approvals, HandoffClient, Operations, Schedules } from '../../src/clients/typescript/index.ts'
 import { answering, proxy } from '../helpers/client.ts'
 import { exchanges, outcome } from '../helpers/exchanges.ts'
 import type { Exchange } from '../helpers/exchanges.ts'
@@ -26,4 +26,15 @@ t.test('each call says on the wire what the exchanges say, and returns what they
       t.equal(key, seen[0]!.key, `${name}: one key`)
     }
   }
+})
+
+/** No call of their own, or one whose answer is no JSON: other tests hold these. */
+const others = new Set(['listAll', 'work', 'verifyApproval', 'schedules.delete'])
+
+t.test('the exchanges have each call of the client, so that Python has it too', t => {
+  const had = new Set(exchanges.map(({ typescript }) => typescript.method))
+  const namesOf = (made: { prototype: object }, of = '') => Object.getOwnPropertyNames(made.prototype).map(name => `${of}${name}`)
+  const names = [...namesOf(HandoffClient), ...namesOf(Operations), ...namesOf(Approvals, 'approvals.'), ...namesOf(Schedules, 'schedules.')]
+  t.strictSame(names.filter(name => !name.endsWith('constructor') && !had.has(name) && !others.has(name)), [])
+  t.end()
 })

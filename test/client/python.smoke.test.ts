@@ -1,5 +1,5 @@
 import { execFile, execFileSync } from 'node:child_process'
-import { readFile, readdir } from 'node:fs/promises'
+import { readFile, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
@@ -24,9 +24,59 @@ function can (...args: string[]): boolean {
   }
 }
 
-t.test('its types are right', { skip: skip || (can('-m', 'mypy', '--version') ? false : 'no mypy is to be had') }, async t => {
+const skipTypes = skip || (can('-m', 'mypy', '--version') ? false : 'no mypy is to be had')
+
+t.test('its types are right', { skip: skipTypes }, async t => {
   const { stdout } = await run(python!, ['-m', 'mypy', '--strict', '--python-version', '3.10', '--cache-dir', await scratchDir(t), 'agent_handoff'], { cwd: pythonRoot })
   t.match(stdout, /^Success/)
+})
+
+/** What mypy says nothing of, and lines that it must refuse. */
+const typed = `
+from typing import TypedDict
+from agent_handoff import AsyncClient, Client, Context, define_inbox
+from agent_handoff.types import Handoff
+
+class Rows(TypedDict):
+    rows: list[str]
+
+class Count(TypedDict):
+    count: int
+
+counter = define_inbox("counter", input=Rows, result=Count)
+free = define_inbox("free", result=Count)
+
+def count(handoff: Handoff, context: Context) -> Count:
+    return {"count": len(counter.output(handoff)["rows"])}
+
+def passes(client: Client) -> int:
+    client.pass_("t", to=counter, output={"rows": ["a"]}, max_attempts=2)
+    client.pass_("t", to=free)
+    client.pass_("t", to=free, output={"any": 1})
+    client.pass_("t", to=counter, output={"rows": [1]})  # wrong
+    client.pass_("t", to=counter, output={"row": ["a"]})  # wrong
+    client.pass_("t", to=counter)  # wrong
+    client.pass_("t", to=free, output=5)  # wrong
+    client.work(counter, count)
+    client.work(free, lambda handoff, context: {"count": len(free.output(handoff))})
+    client.work(counter, lambda handoff, context: {"count": "two"})  # wrong
+    status = client.wait_for("id", of=counter)
+    print(counter.result(status)["sum"])  # wrong
+    return counter.result(status)["count"]
+
+async def passes_too(client: AsyncClient) -> None:
+    await client.pass_("t", to=counter, output={"rows": ["a"]})
+    await client.pass_("t", to=counter, output={"rows": [1]})  # wrong
+`
+
+t.test('and with define_inbox what is passed and returned has them', { skip: skipTypes }, async t => {
+  const dir = await scratchDir(t)
+  const program = join(dir, 'typed.py')
+  await writeFile(program, typed)
+  const { stdout } = await run(python!, ['-m', 'mypy', '--strict', '--python-version', '3.10', '--cache-dir', dir, program], { env: { ...process.env, MYPYPATH: pythonRoot } })
+    .catch((error: { stdout: string }) => error)
+  const faults = [...stdout.matchAll(/typed\.py:(\d+): error:/g)].map(([, line]) => Number(line))
+  t.strictSame(faults, typed.split('\n').flatMap((line, at) => line.endsWith('# wrong') ? [at + 1] : []), stdout)
 })
 
 t.test('its wheel is the same each time, and pip installs it', async t => {

@@ -26,7 +26,7 @@ export async function passesInPython (t: Test, names: readonly string[], env: Re
     t.pass('its client isn’t tested', { skip: 'no Python 3.10 or later is to be had' })
     return
   }
-  const count = 40
+  const count = 50
   const tenant = await tenants(t, { EVENTS_RETENTION: '3600', WEBHOOK_SECRET: 'a-secret-for-webhooks-0123456789', ...env }, count)
   const all = Array.from({ length: count }, tenant)
   await passesUnittest(t, python, names, { HANDOFF_URL: all[0]!.address, HANDOFF_TENANTS: JSON.stringify(all.map(({ secrets }) => secrets)) })

@@ -81,6 +81,36 @@ t.test('what comes after others has their results; defaults and dates are as the
 t.test('a library that doesn’t say its JSON Schema needs toJsonSchema', async t => {
   t.throws(() => defineInbox({ inbox: 'in', result: v.object({}) }), { message: /^valibot doesn’t give/ })
   t.ok(defineInbox({ inbox: 'in', input: v.object({}) }), 'of the input none is needed')
+  // What a handler may return, and not what the schema makes of it.
+  const number = v.object({ n: v.pipe(v.string(), v.transform(Number)) })
+  t.match(defineInbox({ inbox: 'in', result: number, toJsonSchema }).resultSchema, { properties: { n: { type: 'string' } } })
+  const defaults = defineInbox({ inbox: 'in', result: z.object({ n: z.number().default(1) }), toJsonSchema: z.toJSONSchema })
+  t.equal((defaults.resultSchema as { required?: string[] }).required, undefined)
+})
+
+t.test('what is no definition is refused where it is written', t => {
+  for (const wrong of [{ type: 'object' }, null, 'text']) {
+    for (const name of ['input', 'result']) {
+      t.throws(() => defineInbox({ inbox: 'in', [name]: wrong } as never), { name: 'TypeError', message: `${name} is no Standard Schema` })
+    }
+    t.throws(() => defineInbox({ inbox: 'in', after: { result: wrong } } as never), { message: 'after.result is no Standard Schema' })
+  }
+  for (const inbox of [undefined, null, '']) t.throws(() => defineInbox({ inbox } as never), { message: 'inbox must be the name of an inbox' })
+  t.end()
+})
+
+t.test('what only describes is left out of the result_schema, which doesn’t take it', async t => {
+  const { client } = tenant()
+  const described = z.object({
+    deprecated: z.base64().meta({ deprecated: true }), readOnly: z.literal('writeOnly').default('writeOnly')
+  }).meta({ id: 'Described', examples: [{ deprecated: 'eA==' }] })
+  const inbox = defineInbox({ inbox: 'in', result: z.object({ one: described, two: z.array(described) }) })
+  const { $defs } = inbox.resultSchema as { $defs: Record<string, { properties: object, examples: unknown }> }
+  t.match($defs.Described, {
+    properties: { deprecated: { type: 'string', deprecated: undefined, contentEncoding: undefined }, readOnly: { default: 'writeOnly' } },
+    examples: [{ deprecated: 'eA==' }]
+  })
+  t.match(await client('alice').pass({ to: inbox, task: 't' }), { status: 'pending' })
 })
 
 /** Checked by `npm run typecheck`. */
@@ -106,5 +136,9 @@ async function types () {
   await client('bob').work<{ n: number }, { m: number }>('in', ({ output: { n } }) => ({ m: n + count }))
   // @ts-expect-error: it said what it returns
   await client('bob').work<{ n: number }, { m: number }>('in', ({ output: { n } }) => ({ n }))
+  // @ts-expect-error: outputs are objects
+  defineInbox({ inbox: 'in', input: z.string() })
+  // @ts-expect-error: and so are results
+  defineInbox({ inbox: 'in', result: z.number() })
 }
 t.type(types, 'function')

@@ -1,6 +1,6 @@
 import { encode, withText } from './json.ts'
 import type { WithText } from './json.ts'
-import { checked, jsonSchemaOf } from './standard-schema.ts'
+import { checked, jsonSchemaOf, requireSchema } from './standard-schema.ts'
 import type { InputOf, OutputOf, StandardSchema, ToJsonSchema } from './standard-schema.ts'
 import type { Handoff, JsonObject, PassBody, Status } from './types.ts'
 
@@ -21,7 +21,7 @@ interface InboxTypes<
   toJsonSchema?: ToJsonSchema
 }
 
-/** An inbox whose handoffs have types. It goes wherever an inbox's name goes. */
+/** An inbox whose handoffs have types. `pass` and `work` take it in place of the inbox's name. */
 export class InboxDefinition<
   Input extends StandardSchema | undefined = any, Result extends StandardSchema | undefined = any,
   After extends StandardSchema | undefined = any
@@ -33,7 +33,13 @@ export class InboxDefinition<
   /** The JSON Schema of `result`; undefined where there is none. */
   readonly resultSchema: object | undefined
 
+  /** @throws {TypeError} it has no name, or what it has isn't a schema */
   constructor ({ inbox, input, result, after, toJsonSchema }: InboxTypes<Input, Result, After>) {
+    // Without a name, what is passed would be in no inbox.
+    if (typeof inbox !== 'string' || inbox === '') throw new TypeError('inbox must be the name of an inbox')
+    for (const [name, schema] of Object.entries({ input, result, 'after.result': after?.result })) {
+      if (schema !== undefined) requireSchema(schema, name)
+    }
     this.inbox = inbox
     this.input = input as Input
     this.result = result as Result
@@ -42,9 +48,12 @@ export class InboxDefinition<
   }
 }
 
+/** Of an object, as outputs and results are: the service takes nothing else. */
+type ObjectSchema = StandardSchema<object | null | undefined>
+
 /** Says once what goes into an inbox and what comes of it, for its passers and its workers. */
 export function defineInbox<
-  Input extends StandardSchema | undefined = undefined, Result extends StandardSchema | undefined = undefined,
+  Input extends ObjectSchema | undefined = undefined, Result extends ObjectSchema | undefined = undefined,
   After extends StandardSchema | undefined = undefined
 > (definition: InboxTypes<Input, Result, After>): InboxDefinition<Input, Result, After> {
   return new InboxDefinition(definition)

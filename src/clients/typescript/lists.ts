@@ -41,13 +41,15 @@ export interface ListWanted extends Omit<FailedWanted, 'status'> {
   attempts?: 'all' | undefined
   caughtBy?: string | undefined
   group?: string | undefined
+  /** The schedule that they are runs of. */
+  schedule?: string | undefined
   /** `next_cursor` of the page before. */
   cursor?: string | undefined
 }
 
 export async function readList (settings: Settings, wanted: ListWanted & CallOptions): Promise<HandoffList> {
   const {
-    state, attempts, inbox, group, passedBy, caughtBy, labels, status, errorCode, since, until, cursor, limit,
+    state, attempts, inbox, group, schedule, passedBy, caughtBy, labels, status, errorCode, since, until, cursor, limit,
     ...options
   } = wanted
   const query = queryOf({
@@ -55,6 +57,7 @@ export async function readList (settings: Settings, wanted: ListWanted & CallOpt
     attempts,
     inbox,
     group,
+    schedule,
     passed_by: passedBy,
     caught_by: caughtBy,
     labels: labelsText(labels),

@@ -80,18 +80,53 @@ export async function checked<S extends StandardSchema> (
 const faultsShown = 10
 
 const inDraft = { target: 'draft-2020-12' } as const
+/** Of what may be given, in the words of zod and of valibot: their own functions describe what comes out otherwise. */
+const ofInput = { ...inDraft, io: 'input', typeMode: 'input' } as const
 type InDraft = typeof inDraft
 
 /** Makes the JSON Schema of a schema whose library doesn't say it itself, in the dialect that the service reads. */
-export type ToJsonSchema = (schema: any, options: InDraft) => object
+export type ToJsonSchema = (schema: any, options: typeof ofInput) => object
 
-/** The JSON Schema of what may be given. @throws {TypeError} there is none */
+/** @throws {TypeError} it isn't a Standard Schema */
+export function requireSchema (schema: unknown, name: string): void {
+  if (typeof (schema as StandardSchema | null)?.['~standard']?.validate === 'function') return
+  throw new TypeError(`${name} is no Standard Schema, such as those of zod, valibot and arktype; of a JSON Schema and ` +
+    'a function that checks by it, standardSchema makes one')
+}
+
+/** The JSON Schema of what may be given, as a `result_schema` has it. @throws {TypeError} there is none */
 export function jsonSchemaOf (schema: StandardSchema, toJsonSchema: ToJsonSchema | undefined): object {
-  if (toJsonSchema !== undefined) return toJsonSchema(schema, inDraft)
+  if (toJsonSchema !== undefined) return withoutDescriptions(toJsonSchema(schema, ofInput)) as object
   const { vendor, jsonSchema } = schema['~standard']
   if (jsonSchema === undefined) {
     throw new TypeError(`${vendor} doesn’t give the JSON Schema of its schemas: pass toJsonSchema, such as that of ` +
       '@valibot/to-json-schema')
   }
-  return jsonSchema.input(inDraft)
+  return withoutDescriptions(jsonSchema.input(inDraft)) as object
+}
+
+/** Keywords that only describe, and that a `result_schema` doesn't take. Libraries write them. */
+const descriptive = new Set([
+  '$comment', 'contentEncoding', 'contentMediaType', 'contentSchema', 'deprecated', 'discriminator', 'readOnly',
+  'writeOnly'
+])
+/** Keywords whose value has names of the schema's own, and a schema for each. */
+const ofSchemas = new Set(['$defs', 'patternProperties', 'properties'])
+/** Keywords whose value is no schema. */
+const ofValues = new Set(['const', 'default', 'enum', 'examples'])
+
+function withoutDescriptions (schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(withoutDescriptions)
+  if (typeof schema !== 'object' || schema === null) return schema
+  const kept = Object.entries(schema).filter(([keyword]) => !descriptive.has(keyword))
+  return Object.fromEntries(kept.map(([keyword, value]) => [
+    keyword,
+    ofValues.has(keyword)
+      ? value
+      : ofSchemas.has(keyword) ? mapped(value, withoutDescriptions) : withoutDescriptions(value)
+  ]))
+}
+
+function mapped (object: object, change: (value: unknown) => unknown): object {
+  return Object.fromEntries(Object.entries(object).map(([name, value]) => [name, change(value)]))
 }

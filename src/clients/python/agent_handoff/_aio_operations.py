@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from . import _undo
 from ._aio_files import AsyncFiles
@@ -15,7 +15,7 @@ from ._json import Answers
 from ._operations import UNSET, JsonObject, _Unset
 from ._threads import Threads, run
 from .client import Client
-from .inboxes import I, InboxDefinition
+from .inboxes import I, InboxDefinition, Written
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -43,8 +43,15 @@ class AsyncOperations:
 
     @overload
     async def pass_(
-        self, task: str, *, to: InboxDefinition[I, Any], output: I, idempotency_key: str | None = None,
+        self, task: str, *, to: InboxDefinition[I, Any], output: Written[I], idempotency_key: str | None = None,
         retry_for: float | None = None, attempt_timeout: float | None = None, **members: Any,
+    ) -> t.Passed: ...
+
+    @overload
+    async def pass_(
+        self, task: str, *, to: InboxDefinition[dict[str, Any], Any], output: JsonObject | None = None,
+        idempotency_key: str | None = None, retry_for: float | None = None, attempt_timeout: float | None = None,
+        **members: Any,
     ) -> t.Passed: ...
 
     @overload
@@ -211,7 +218,7 @@ class AsyncOperations:
     async def list(
         self, *, limit: int | None = None, cursor: str | None = None, **wanted: Unpack[t.ListWanted]
     ) -> t.HandoffList:
-        """A page of the tenant's handoffs: what is live, or with ``state="failed"`` what failed."""
+        """A page of the tenant's handoffs: what is live, what ``failed`` or what has ``ended``, as ``state`` says."""
         return await self._run(lambda: self._client.list(limit=limit, cursor=cursor, **wanted))
 
     async def list_all(self, *, limit: int = 100, **wanted: Unpack[t.ListWanted]) -> AsyncIterator[t.ListedHandoff]:
@@ -225,16 +232,25 @@ class AsyncOperations:
             if cursor is None:
                 return
 
+    async def runs(
+        self, *, label: str | None = None, cursor: str | None = None, limit: int | None = None,
+        **options: Unpack[CallOptions],
+    ) -> t.RunList:
+        """The runs of a label: its values, with what became of what was passed with each."""
+        return await self._run(lambda: self._client.runs(label=label, cursor=cursor, limit=limit, **options))
+
     async def redrive(self, *, limit: int | None = None, **wanted: Unpack[t.FailedWanted]) -> t.Redriven:
         """Reissues what failed, the earliest end first, with an operator's key. Call it again if there is ``more``."""
         return await self._run(lambda: self._client.redrive(limit=limit, **wanted))
 
     async def purge(
-        self, inbox: str, *, reason: str | None = None, labels: Mapping[str, str] | None = None,
-        limit: int | None = None, **options: Unpack[CallOptions],
+        self, inbox: str | None = None, *, reason: str | None = None, labels: Mapping[str, str] | None = None,
+        caught: Literal["ask", "force"] | None = None, limit: int | None = None, **options: Unpack[CallOptions],
     ) -> t.Purged:
-        """Cancels what is pending in an inbox (with an operator's key). If there is ``more``, call it again."""
-        return await self._run(lambda: self._client.purge(inbox, reason=reason, labels=labels, limit=limit, **options))
+        """Cancels what is pending in an inbox, or of the run that ``labels`` name (with an operator's key)."""
+        return await self._run(
+            lambda: self._client.purge(inbox, reason=reason, labels=labels, caught=caught, limit=limit, **options)
+        )
 
     async def batch(self, operations: Sequence[Mapping[str, Any]], **options: Unpack[CallOptions]) -> t.BatchResults:
         """Up to 100 operations in one request. What is refused is a result like any other."""
@@ -258,6 +274,16 @@ class AsyncApprovals:
         """Lists the handoffs that wait for a decision, the oldest first."""
         return await self._operations._run(lambda: self._operations._client.approvals.list(
             cursor=cursor, limit=limit, inbox=inbox, labels=labels, **options
+        ))
+
+    async def decisions(
+        self, *, by: str | None = None, inbox: str | None = None,
+        state: Literal["approved", "rejected", "answered"] | None = None, since: str | None = None,
+        until: str | None = None, cursor: str | None = None, limit: int | None = None, **options: Unpack[CallOptions],
+    ) -> t.DecisionList:
+        """What people decided, and which questions they answered, the latest first."""
+        return await self._operations._run(lambda: self._operations._client.approvals.decisions(
+            by=by, inbox=inbox, state=state, since=since, until=until, cursor=cursor, limit=limit, **options
         ))
 
     async def get(self, id: str, **options: Unpack[CallOptions]) -> t.ApprovalDetails:

@@ -6,7 +6,7 @@ import math
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 from . import _undo
 from ._call import CallOptions, Request, Settings, call, key_of, labels_text, path_of, query_of
@@ -17,7 +17,7 @@ from ._schedules import Schedules
 from ._scope import now
 from ._transport import Transport, address_of
 from ._wait import asked
-from .inboxes import I, InboxDefinition
+from .inboxes import I, InboxDefinition, Written
 
 if TYPE_CHECKING:
     import builtins
@@ -65,8 +65,15 @@ class Operations:
 
     @overload
     def pass_(
-        self, task: str, *, to: InboxDefinition[I, Any], output: I, idempotency_key: str | None = None,
+        self, task: str, *, to: InboxDefinition[I, Any], output: Written[I], idempotency_key: str | None = None,
         retry_for: float | None = None, attempt_timeout: float | None = None, **members: Any,
+    ) -> t.Passed: ...
+
+    @overload
+    def pass_(
+        self, task: str, *, to: InboxDefinition[dict[str, Any], Any], output: JsonObject | None = None,
+        idempotency_key: str | None = None, retry_for: float | None = None, attempt_timeout: float | None = None,
+        **members: Any,
     ) -> t.Passed: ...
 
     @overload
@@ -282,14 +289,14 @@ class Operations:
     def list(
         self, *, limit: int | None = None, cursor: str | None = None, **wanted: Unpack[t.ListWanted]
     ) -> t.HandoffList:
-        """A page of the tenant's handoffs: what is live, or with ``state="failed"`` what failed.
+        """A page of the tenant's handoffs: what is live, what ``failed`` or what has ``ended``, as ``state`` says.
 
         It may have fewer items than ``limit``, or none, even if there is a ``next_cursor``.
         """
         filters, options = _wanted(wanted)
         labels, status = filters.pop("labels", None), filters.pop("status", None)
         query = query_of(
-            state=filters.pop("state", None), inbox=filters.pop("inbox", None),
+            state=filters.pop("state", None), attempts=filters.pop("attempts", None), inbox=filters.pop("inbox", None),
             passed_by=filters.pop("passed_by", None), caught_by=filters.pop("caught_by", None),
             labels=labels_text(labels), status=None if status is None else ",".join(status), **filters, cursor=cursor,
             limit=limit,
@@ -309,17 +316,27 @@ class Operations:
             if cursor is None:
                 return
 
+    def runs(
+        self, *, label: str | None = None, cursor: str | None = None, limit: int | None = None,
+        **options: Unpack[CallOptions],
+    ) -> t.RunList:
+        """The runs of a label: its values, with what became of what was passed with each."""
+        return cast("t.RunList", self._list(f"/api/runs{query_of(label=label, cursor=cursor, limit=limit)}", options))
+
     def redrive(self, *, limit: int | None = None, **wanted: Unpack[t.FailedWanted]) -> t.Redriven:
         """Reissues what failed, the earliest end first, with an operator's key. Call it again if there is ``more``."""
         filters, options = _wanted(wanted)
         return cast("t.Redriven", self._post("/api/redrive", present(limit=limit, **filters), options))
 
     def purge(
-        self, inbox: str, *, reason: str | None = None, labels: Mapping[str, str] | None = None,
-        limit: int | None = None, **options: Unpack[CallOptions],
+        self, inbox: str | None = None, *, reason: str | None = None, labels: Mapping[str, str] | None = None,
+        caught: Literal["ask", "force"] | None = None, limit: int | None = None, **options: Unpack[CallOptions],
     ) -> t.Purged:
-        """Cancels what is pending in an inbox (with an operator's key). If there is ``more``, call it again."""
-        body = present(inbox=inbox, reason=reason, labels=labels, limit=limit)
+        """Cancels what is pending in an inbox, or of the run that ``labels`` name (with an operator's key).
+
+        ``caught`` says what becomes of those that are caught. If there is ``more``, call it again.
+        """
+        body = present(inbox=inbox, reason=reason, labels=labels, caught=caught, limit=limit)
         return cast("t.Purged", self._post("/api/purge", body, options))
 
     def batch(self, operations: Sequence[Mapping[str, Any]], **options: Unpack[CallOptions]) -> t.BatchResults:
@@ -367,6 +384,17 @@ class Approvals:
         answer = call(self._settings, Request("GET", f"/api/approvals{query}"), options)
         with_texts(answer, "items")
         return cast("t.ApprovalList", answer)
+
+    def decisions(
+        self, *, by: str | None = None, inbox: str | None = None,
+        state: Literal["approved", "rejected", "answered"] | None = None, since: str | None = None,
+        until: str | None = None, cursor: str | None = None, limit: int | None = None, **options: Unpack[CallOptions],
+    ) -> t.DecisionList:
+        """What people decided, and which questions they answered, the latest first."""
+        query = query_of(by=by, inbox=inbox, state=state, since=since, until=until, cursor=cursor, limit=limit)
+        answer = call(self._settings, Request("GET", f"/api/decisions{query}"), options)
+        with_texts(answer, "items")
+        return cast("t.DecisionList", answer)
 
     def get(self, id: str, **options: Unpack[CallOptions]) -> t.ApprovalDetails:
         """Reads the whole of one handoff. Reading it changes nothing."""

@@ -32,7 +32,9 @@ class Shape:
         if not self._is_model and not typing.is_typeddict(type):
             raise TypeError("give a TypedDict, or a model of pydantic")
         #: As the service reads it.
-        self.schema: dict[str, Any] = type.model_json_schema() if self._is_model else _schema_of(type, ())
+        self.schema: dict[str, Any] = (
+            _without_notes(type.model_json_schema()) if self._is_model else _schema_of(type, ())
+        )
 
     def read(self, value: Any, name: str, code: str) -> Any:
         """What the other side wrote: a dict, or the model."""
@@ -53,6 +55,29 @@ class Shape:
             raise SchemaMismatch(code, f"{name}: must be an object, not {type(value).__name__}")
         self.read(value, name, code)
         return value
+
+
+#: Keywords that only describe, and that a ``result_schema`` doesn't take. pydantic writes them.
+_notes = frozenset((
+    "$comment", "contentEncoding", "contentMediaType", "contentSchema", "deprecated", "discriminator", "readOnly",
+    "writeOnly",
+))
+#: Keywords whose value has names of the schema's own, and a schema for each; and those whose value is no schema.
+_by_name = frozenset(("$defs", "patternProperties", "properties"))
+_literal = frozenset(("const", "default", "enum", "examples"))
+
+
+def _without_notes(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [_without_notes(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        keyword: value if keyword in _literal
+        else {name: _without_notes(one) for name, one in value.items()} if keyword in _by_name
+        else _without_notes(value)
+        for keyword, value in schema.items() if keyword not in _notes
+    }
 
 
 def _faults_of(error: Any, name: str) -> list[str]:

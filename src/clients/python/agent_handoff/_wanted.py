@@ -16,15 +16,11 @@ Until = Literal["caught", "done"]
 HowMany = Literal["all", "any"]
 
 
-class FailedWanted(TypedDict, total=False):
-    """What failed handoffs are to have, and the options of a call."""
-
+class _Wanted(TypedDict, total=False):
     inbox: str | None
     passed_by: str | None
     #: They have all of these.
     labels: Mapping[str, str] | None
-    #: How they ended.
-    status: Sequence[Literal["failed", "declined", "expired"]]
     #: The code given to ``fail``.
     error_code: str | None
     #: They ended then or later: a time like 2026-11-20T09:00:00.000Z.
@@ -36,9 +32,22 @@ class FailedWanted(TypedDict, total=False):
     attempt_timeout: float | None
 
 
-class ListWanted(FailedWanted, total=False):
-    """What listed handoffs are to have. What is only about an end needs the state ``failed``."""
+class FailedWanted(_Wanted, total=False):
+    """What failed handoffs are to have, and the options of a call."""
 
-    state: Literal["live", "failed"] | None
+    #: How they ended.
+    status: Sequence[Literal["failed", "declined", "expired"]]
+
+
+class ListWanted(_Wanted, total=False):
+    """What listed handoffs are to have. What is only about an end needs the state ``failed`` or ``ended``."""
+
+    state: Literal["live", "failed", "ended"] | None
+    #: Of what has ended, also attempts that have a successor.
+    attempts: Literal["all"] | None
+    #: How they ended.
+    status: Sequence[Literal["done", "failed", "declined", "cancelled", "expired", "rejected"]]
     caught_by: str | None
     group: str | None
+    #: The schedule that they are runs of.
+    schedule: str | None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, Union, cast, overload
 
 from ._json import Answer
 from ._shapes import SchemaMismatch, Shape
@@ -16,13 +16,20 @@ if TYPE_CHECKING:
 I = TypeVar("I")
 R = TypeVar("R")
 
+#: What is given as ``output``: an ``I``. The second one, which nothing can be, has mypy look at the inbox first, and so
+#: read a dict as the TypedDict that the inbox takes.
+Written = Union[I, Callable[[NoReturn], I]]
+
 
 class InboxDefinition(Generic[I, R]):
-    """An inbox, what goes into it and what comes of it. It goes wherever an inbox's name goes."""
+    """An inbox, what goes into it and what comes of it. ``pass_`` and ``work`` take it in place of its name."""
 
     def __init__(
         self, inbox: str, input: type[I] | None, result: type[R] | None, after: InboxDefinition[Any, Any] | None
     ) -> None:
+        # Without a name, what is passed would be in no inbox.
+        if not isinstance(inbox, str) or inbox == "":
+            raise TypeError("inbox must be the name of an inbox")
         self.inbox = inbox
         self._input = None if input is None else Shape(input)
         self._result = None if result is None else Shape(result)
@@ -86,10 +93,33 @@ class InboxDefinition(Generic[I, R]):
         return handle
 
 
+@overload
 def define_inbox(
-    inbox: str, *, input: type[I] | None = None, result: type[R] | None = None,
-    after: InboxDefinition[Any, Any] | None = None,
-) -> InboxDefinition[I, R]:
+    inbox: str, *, input: type[I], result: type[R], after: InboxDefinition[Any, Any] | None = None,
+) -> InboxDefinition[I, R]: ...
+
+
+@overload
+def define_inbox(
+    inbox: str, *, input: type[I], result: None = None, after: InboxDefinition[Any, Any] | None = None,
+) -> InboxDefinition[I, Any]: ...
+
+
+@overload
+def define_inbox(
+    inbox: str, *, input: None = None, result: type[R], after: InboxDefinition[Any, Any] | None = None,
+) -> InboxDefinition[dict[str, Any], R]: ...
+
+
+@overload
+def define_inbox(
+    inbox: str, *, input: None = None, result: None = None, after: InboxDefinition[Any, Any] | None = None,
+) -> InboxDefinition[dict[str, Any], Any]: ...
+
+
+def define_inbox(
+    inbox: str, *, input: Any = None, result: Any = None, after: InboxDefinition[Any, Any] | None = None,
+) -> InboxDefinition[Any, Any]:
     """Says once what goes into an inbox and what comes of it, for its passers and its workers.
 
     ``input`` is of ``output``, which the passer gives and the catcher gets, ``result`` of what the handler returns:

@@ -4,7 +4,7 @@ import asyncio
 import os
 import threading
 import unittest
-from typing import Literal, TypedDict
+from typing import Literal, TypedDict, Union
 
 from agent_handoff import AsyncClient, HandoffError, SchemaMismatch, define_inbox
 
@@ -101,6 +101,32 @@ class Inboxes(Case):
             alice.pass_("t", to=counter, output={"x": "one"})
         self.served(counter, lambda handoff, context: Point(x=counter.output(handoff).x + 1), 1)
         self.assertEqual(alice.wait_for(id, of=counter)["result"], Point(x=2, y=2))
+
+    @unittest.skipIf(pydantic is None, "pydantic isn't installed")
+    def test_what_only_describes_is_left_out_of_the_result_schema(self):
+        class Circle(pydantic.BaseModel):
+            kind: Literal["circle"]
+            deprecated: int = pydantic.Field(deprecated=True, examples=[{"readOnly": 1}])
+
+        class Square(pydantic.BaseModel):
+            kind: Literal["square"]
+
+        class Shape(pydantic.BaseModel):
+            shape: Union[Circle, Square] = pydantic.Field(discriminator="kind")
+            secret: pydantic.SecretStr = pydantic.SecretStr("")
+
+        inbox = define_inbox("in", result=Shape)
+        circle = inbox.result_schema["$defs"]["Circle"]["properties"]["deprecated"]
+        self.assertEqual(circle, {"type": "integer", "title": "Deprecated", "examples": [{"readOnly": 1}]})
+        self.assertEqual(self.client("alice").pass_("t", to=inbox)["status"], "pending")
+
+    def test_what_is_no_definition_is_refused_where_it_is_written(self):
+        for inbox in (None, "", 5):
+            with self.assertRaisesRegex(TypeError, "inbox must be the name of an inbox"):
+                define_inbox(inbox, input=Rows)
+        for wrong in (str, dict, {"type": "object"}):
+            with self.assertRaisesRegex(TypeError, "give a TypedDict, or a model of pydantic"):
+                define_inbox("in", result=wrong)
 
     def test_coroutines_and_decorated_handlers_too(self):
         counter = define_inbox("in", input=Rows, result=Count)
