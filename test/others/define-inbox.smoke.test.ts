@@ -88,6 +88,17 @@ t.test('a library that doesn’t say its JSON Schema needs toJsonSchema', async 
   t.equal((defaults.resultSchema as { required?: string[] }).required, undefined)
 })
 
+t.test('a definition may be made by another copy of the client', async t => {
+  const copy: typeof import('../../src/clients/typescript/inbox-definition.ts') = await import(`../../src/clients/typescript/inbox-definition.ts?${'copy'}`)
+  t.not(copy.defineInbox, defineInbox)
+  const { client } = tenant()
+  const counter = copy.defineInbox({ inbox: 'in', input: z.object({ rows: z.array(z.string()) }), result: z.object({ count: z.number() }) })
+  const { handoff_id: id } = await client('alice').pass({ to: counter, task: 'count', output: { rows: ['a'] } })
+  const own = new AbortController()
+  await client('bob').work(counter, ({ output }) => ({ count: output.rows.length }), { signal: own.signal, onEnd: () => own.abort() })
+  t.match(await client('alice').waitFor(id, 'done', { of: counter }), { status: 'done', result: { count: 1 } })
+})
+
 t.test('what is no definition is refused where it is written', t => {
   for (const wrong of [{ type: 'object' }, null, 'text']) {
     for (const name of ['input', 'result']) {

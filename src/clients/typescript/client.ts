@@ -1,6 +1,6 @@
 import type { CallOptions } from './call.ts'
-import { InboxDefinition, bodyTo, handoffOf, resultFor, statusOf } from './inbox-definition.ts'
-import type { HandoffOf, PassTo, ResultOf, StatusOf } from './inbox-definition.ts'
+import { bodyTo, handoffOf, isDefinition, resultFor, statusOf } from './inbox-definition.ts'
+import type { HandoffOf, InboxDefinition, PassTo, ResultOf, StatusOf } from './inbox-definition.ts'
 import { Operations } from './operations.ts'
 import { settingsOf } from './settings.ts'
 import type { ClientOptions } from './settings.ts'
@@ -55,7 +55,7 @@ export class HandoffClient extends Operations {
 
   override async pass (body: PassBody | PassTo<InboxDefinition>, options: CallOptions = {}): Promise<Passed> {
     const { to } = body
-    const sent = to instanceof InboxDefinition ? await bodyTo({ ...body as PassBody, to }) : body as PassBody
+    const sent = isDefinition(to) ? await bodyTo({ ...body as PassBody, to }) : body as PassBody
     return await super.pass(sent, options)
   }
 
@@ -83,7 +83,7 @@ export class HandoffClient extends Operations {
   async work (
     inboxes: Served | InboxDefinition, handler: Handler<any, any>, options: WorkOptions = {}
   ): Promise<void> {
-    if (!(inboxes instanceof InboxDefinition)) return await work(this, inboxes, handler, options)
+    if (!isDefinition(inboxes)) return await work(this, inboxes, handler, options)
     await work(this, inboxes.inbox, this.#checking(inboxes, handler), options)
   }
 

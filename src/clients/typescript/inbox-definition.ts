@@ -48,6 +48,11 @@ export class InboxDefinition<
   }
 }
 
+/** It may be another copy's of this package: a project can have one for its definitions and one for its workers. */
+export function isDefinition (inbox: unknown): inbox is InboxDefinition {
+  return typeof (inbox as InboxDefinition | null | undefined)?.inbox === 'string'
+}
+
 /** Of an object, as outputs and results are: the service takes nothing else. */
 type ObjectSchema = StandardSchema<object | null | undefined>
 
