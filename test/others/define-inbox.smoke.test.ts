@@ -88,6 +88,16 @@ t.test('a library that doesn’t say its JSON Schema needs toJsonSchema', async 
   t.equal((defaults.resultSchema as { required?: string[] }).required, undefined)
 })
 
+t.test('a mismatch is short, however long what doesn’t fit is', async t => {
+  const { client } = tenant()
+  const numbers = defineInbox({ inbox: 'in', input: v.record(v.string(), v.number()) })
+  const output = { ['k'.repeat(1000)]: 5, ...Object.fromEntries(Array.from({ length: 12 }, (_, at) => [`k${at}`, '\u{1f600}'.repeat(1000)])) }
+  const error: Error = await client('alice').pass({ to: numbers, task: 't', output: output as never }).then(() => t.fail('sent'), error => error)
+  t.match(error.message, /^output\.k0: .*; and 2 more$/u)
+  t.ok([...error.message].length < 3100)
+  t.notMatch(error.message, /[\ud800-\udfff]/u, 'no half of a pair')
+})
+
 t.test('a definition may be made by another copy of the client', async t => {
   const copy: typeof import('../../src/clients/typescript/inbox-definition.ts') = await import(`../../src/clients/typescript/inbox-definition.ts?${'copy'}`)
   t.not(copy.defineInbox, defineInbox)

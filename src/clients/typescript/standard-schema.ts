@@ -1,3 +1,5 @@
+import { beginning } from './types.ts'
+
 /**
  * The interface of the libraries that check values (https://standardschema.dev): zod, valibot, arktype and others have
  * it. Written here, since this package depends on nothing.
@@ -70,14 +72,17 @@ export async function checked<S extends StandardSchema> (
 ): Promise<OutputOf<S>> {
   const found = await schema['~standard'].validate(value)
   if (found.issues === undefined) return found.value as OutputOf<S>
-  const faults = found.issues.slice(0, faultsShown).map(({ message, path = [] }) =>
-    `${[name, ...path.map(part => String(typeof part === 'object' ? part.key : part))].join('.')}: ${message}`)
+  const faults = found.issues.slice(0, faultsShown).map(({ message, path = [] }) => {
+    const where = [name, ...path.map(part => String(typeof part === 'object' ? part.key : part))].join('.')
+    return beginning(`${where}: ${message}`, faultLength)
+  })
   const more = found.issues.length > faultsShown ? `; and ${found.issues.length - faultsShown} more` : ''
   throw new SchemaMismatch(code, faults.join('; ') + more)
 }
 
-/** How many faults a mismatch names. */
+/** How many faults a mismatch names, and how much of each: libraries repeat what they got, which may be megabytes. */
 const faultsShown = 10
+const faultLength = 300
 
 const inDraft = { target: 'draft-2020-12' } as const
 /** Of what may be given, in the words of zod and of valibot: their own functions describe what comes out otherwise. */

@@ -116,6 +116,11 @@ export function withAttempt<T extends object> (answer: T): T {
 const maxMessageLength = 4000
 const takenAsCode = /^[A-Za-z0-9._-]{1,64}$/
 
+/** So many characters of a text: code points, as the service counts them. */
+export function beginning (text: string, length: number): string {
+  return [...text.slice(0, 2 * length)].slice(0, length).join('')
+}
+
 /** What is reported of something thrown. It may be anything, also what throws when it is looked at. */
 export function failureOf (error: unknown): Exclude<Failure, string> {
   try {
@@ -129,8 +134,7 @@ function readFailure (error: unknown): Exclude<Failure, string> {
   const { message, code, name } = (error ?? {}) as { message?: unknown, code?: unknown, name?: unknown }
   const text = typeof message === 'string' ? message || String(name) : String(error)
   return {
-    // Cut by code points, as the service counts them.
-    message: [...text.slice(0, 2 * maxMessageLength)].slice(0, maxMessageLength).join('') || 'The handler failed.',
+    message: beginning(text, maxMessageLength) || 'The handler failed.',
     ...typeof code === 'string' && takenAsCode.test(code) && { code },
   }
 }

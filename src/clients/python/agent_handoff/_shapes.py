@@ -10,8 +10,9 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from ._json import RawJson, encode, value_of
 
-#: How many faults a mismatch names.
+#: How many faults a mismatch names, and how much of each: a name, or what is allowed, may be long.
 _MAX_NAMED = 10
+_MAX_FAULT = 300
 
 
 class SchemaMismatch(ValueError):
@@ -94,7 +95,7 @@ def _check(type: Any, value: Any, name: str, code: str) -> None:
 
 def _mismatch(code: str, faults: Sequence[str]) -> SchemaMismatch:
     more = f"; and {len(faults) - _MAX_NAMED} more" if len(faults) > _MAX_NAMED else ""
-    return SchemaMismatch(code, "; ".join(faults[:_MAX_NAMED]) + more)
+    return SchemaMismatch(code, "; ".join(fault[:_MAX_FAULT] for fault in faults[:_MAX_NAMED]) + more)
 
 
 #: The types of JSON, and what Python reads them as. Of very long integers it reads Decimals.

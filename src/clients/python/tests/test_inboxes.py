@@ -68,6 +68,15 @@ class Inboxes(Case):
         with self.assertRaises(SchemaMismatch):
             counter.result(failed)
 
+    def test_a_mismatch_is_short_however_long_what_does_not_fit_is(self):
+        class Kinds(TypedDict):
+            kinds: dict[str, int]
+
+        with self.assertRaises(SchemaMismatch) as raised:
+            wrong = {f"{at}{'k' * 1000}": "one" for at in range(12)}
+            self.client("alice").pass_("t", to=define_inbox("in", input=Kinds), output={"kinds": wrong})
+        self.assertLess(len(str(raised.exception)), 3100)
+
     def test_the_service_checks_by_the_same_schema(self):
         alice, bob = self.client("alice"), self.client("bob")
         id = alice.pass_("count", to=define_inbox("in", result=Count))["handoff_id"]
