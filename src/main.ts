@@ -68,7 +68,8 @@ async function serve (
   const app = await buildApp(
     config, { store, keys, log, lostLines, webhookSecret: config.webhookSecret ?? embedded?.webhookSecret }
   )
-  const grace = closeWithGrace({ delay: config.drainTimeout, logger: log, skip: [...stopSignals] }, async ({ err }) => {
+  const skip = [...stopSignals, ...faultSignals]
+  const grace = closeWithGrace({ delay: config.drainTimeout, logger: log, skip }, async ({ err }) => {
     if (err) log.fatal({ err }, 'stopping after a fault')
     else log.info('draining')
     // First not ready, but still serving until balancers have noticed (docs/deploy.md, "Stopping").
@@ -107,6 +108,12 @@ async function serve (
       '`handoff keys create` are accepted')
   }
 }
+
+/**
+ * The kernel sends these for a fault of the process. A handler would return to the instruction that failed, again and
+ * again: Node fails so at its end if its terminal is gone.
+ */
+const faultSignals = ['SIGABRT', 'SIGBUS', 'SIGFPE', 'SIGILL', 'SIGSEGV', 'SIGTRAP'] as const
 
 /** How each host of agents gets the tools, a line or two each. */
 function toolLines (address: string): string {

@@ -1,4 +1,4 @@
-import { execFileSync, spawnSync } from 'node:child_process'
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -74,6 +74,24 @@ t.test('npm start prints its address, shows the keys once, keeps its data, and l
   await second.ended
   t.ok(await allGone(more), 'Ctrl-C: nothing is left')
   t.match(second.output(), '"stopped"')
+})
+
+const hasScript = process.platform === 'linux' && spawnSync('script', ['--version']).status === 0
+
+t.test('it ends with its terminal', { skip: hasScript ? false : 'no script is to be had' }, async t => {
+  const DATA_DIR = await scratchDir(t)
+  const { REDIS_URL: _, ...env } = process.env
+  const terminal = spawn('script', ['--quiet', '--flush', '--command', `exec node ${join(projectRoot, 'dist/main.js')}`, '/dev/null'], {
+    env: { ...env, DATA_DIR, PORT: String(await freePort(loopback)) }, stdio: ['ignore', 'pipe', 'inherit']
+  })
+  let said = ''
+  for await (const some of terminal.stdout.setEncoding('utf8')) {
+    if (/"ready"/.test(said += some)) break
+  }
+  const pid = Number(/"pid":(\d+)/.exec(said)![1])
+  t.teardown(() => { try { process.kill(pid, 'SIGKILL') } catch {} })
+  terminal.kill('SIGKILL')
+  t.ok(await untilGone(pid))
 })
 
 t.test('killed with -9 and started again, it has everything older than a second', async t => {
