@@ -33,15 +33,17 @@ export interface Purpose { holds: ReadonlySet<Condition>, constants: Readonly<Re
  * @throws on every other directive and on a block that isn't closed, with the file and the line
  */
 export function expand (
-  path: string, purpose: Purpose, include = (name: string) => expand(`lib/${name}.lua`, purpose), text = readLua(path)
+  path: string, purpose: Purpose, include = (name: string) => libraryFor(purpose, name), text = readLua(path)
 ): string {
   const blocks: Array<{ line: number, isOn: boolean, hasElse: boolean }> = []
   let made = ''
-  for (const [at, line] of text.trimEnd().split('\n').entries()) {
-    const fail = (why: string) => { throw new Error(`lua/${path}:${at + 1}: ${why}`) }
-    const [, indent = '', directive, rest = ''] = /^( *)--@(\S*) ?(.*)$/.exec(line) ?? []
-    const names = rest.split(' ')
+  let at = -1
+  const fail = (why: string) => { throw new Error(`lua/${path}:${at + 1}: ${why}`) }
+  for (const line of text.trimEnd().split('\n')) {
+    at++
     const isOn = blocks.every(block => block.isOn)
+    const [, indent = '', directive, rest = ''] = (line.includes('--@') && /^( *)--@(\S*) ?(.*)$/.exec(line)) || []
+    const names = rest.split(' ')
     if (directive === undefined) {
       if (isOn && !/^ *--/.test(line)) made += `${line}\n`
     } else if (directive === 'if') {
@@ -56,7 +58,7 @@ export function expand (
     } else if (directive === 'include') {
       for (const name of names) if (!existsSync(new URL(`lib/${name}.lua`, luaDirectory))) fail(`no lib/${name}.lua`)
       // As far in as the directive, so withoutUnused finds where a function ends that has others in it.
-      if (isOn) made += names.map(name => include(name).replace(/^(?=.)/gm, indent)).join('')
+      if (isOn) made += names.map(name => indent === '' ? include(name) : include(name).replace(/^(?=.)/gm, indent)).join('')
     } else if (directive === 'constant') {
       for (const name of names) if (isOn && purpose.constants[name] === undefined) fail(`${name} is no constant`)
       if (isOn) made += `local ${names.join(', ')} = ${names.map(name => purpose.constants[name]).join(', ')}\n`
@@ -66,17 +68,73 @@ export function expand (
   return made
 }
 
-/** Leaves out functions and constants of the libraries that nothing after them mentions: each call would make them. */
+const libraries = new WeakMap<Purpose, Map<string, string>>()
+
+/** What a library expands to: many scripts include it. */
+function libraryFor (purpose: Purpose, name: string): string {
+  const known = libraries.get(purpose) ?? new Map<string, string>()
+  libraries.set(purpose, known)
+  const text = known.get(name) ?? expand(`lib/${name}.lua`, purpose)
+  known.set(name, text)
+  return text
+}
+
+/**
+ * Leaves out functions and constants of the libraries that nothing after them mentions: each call would make them. What
+ * is kept depends on what comes after it alone, so one way from the end to the beginning is enough.
+ */
 export function withoutUnused (source: string): string {
-  const ifUsed = (text: string, indent: string, name: string, at: number, all: string) => {
-    // Where a library is included again, in a later block or one within this, that block means its own definitions.
-    const again = (spaces: string) => `^( {${spaces}})local (?:function )?${name}\\b`
-    const [scope] = all.slice(at + text.length).split(new RegExp(again(`0,${indent.length}`), 'm'))
-    const within = new RegExp(`${again(`${indent.length + 1},`)}.*\\n(?:\\1.*\\n)*`, 'gm')
-    return new RegExp(`\\b${name}\\b`).test(scope!.replace(within, '')) ? text : ''
+  const lines: Array<string | undefined> = source.split('\n')
+  const found = definitionsIn(source, lines as string[])
+  const mentions = new Map<string, number[]>(found.map(({ name }) => [name, []]))
+  for (const [at, line] of lines.entries()) for (const word of wordsOnLine(line!)) mentions.get(word)?.push(at)
+  for (const { name, indent, from, to } of found.reverse()) {
+    if (!isMentioned(lines, mentions.get(name)!, name, indent, to)) lines.fill(undefined, from, to)
+  }
+  return lines.filter(line => line !== undefined).join('\n')
+}
+
+interface LuaDefinition { name: string, indent: number, from: number, to: number }
+
+/** In their order, each with the lines that it has. */
+function definitionsIn (source: string, lines: readonly string[]): LuaDefinition[] {
+  const found: LuaDefinition[] = []
+  const note = (pattern: RegExp) => {
+    let [at, line] = [0, 0]
+    for (const { index, 0: text, 1: spaces, 2: name } of source.matchAll(pattern)) {
+      for (; at < index; line++) at += lines[line]!.length + 1
+      found.push({ name: name!, indent: spaces!.length, from: line, to: line + text.split('\n').length - 1 })
+    }
   }
   // lib/several.lua's function has the script in it.
-  const kept = source.replace(/^( *)local function (?!one\()(\w+)\((?:.* end|[^]*?^\1end)\n/gm, ifUsed)
-    .replace(/^( *)local ([A-Z_]+) = .*\n/gm, ifUsed)
-  return kept === source ? source : withoutUnused(kept)
+  note(/^( *)local function (?!one\()(\w+)\((?:.* end|[^]*?^\1end)\n/gm)
+  note(/^( *)local ([A-Z_]+) = .*\n/gm)
+  return found.sort((a, b) => a.from - b.from)
+}
+
+/** Whether a line from `after` on has the name, of those that are left and that mean this definition. */
+function isMentioned (
+  lines: ReadonlyArray<string | undefined>, mentions: readonly number[], name: string, indent: number, after: number
+): boolean {
+  const again = new RegExp(`^( *)local (?:function )?${name}\\b`)
+  let end = after
+  for (const at of mentions) {
+    const line = lines[at]
+    if (at < end || line === undefined) continue
+    const [, spaces] = again.exec(line) ?? []
+    if (spaces === undefined) return true
+    // Where a library is included again, in a later block or one within this, that block means its own definitions.
+    if (spaces.length <= indent) return false
+    for (end = at + 1; lines[end]?.startsWith(spaces) ?? end < lines.length; end++);
+  }
+  return false
+}
+
+/** Many scripts have the same lines: those of the libraries. */
+const knownWords = new Map<string, string[]>()
+
+function wordsOnLine (line: string): string[] {
+  let found = knownWords.get(line)
+  if (found === undefined) knownWords.set(line, found = [...new Set(line.match(/\w+/g))])
+  return found
 }

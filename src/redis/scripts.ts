@@ -44,9 +44,12 @@ export interface Script {
 
 export type Scripts = Readonly<Record<ScriptName, Script>>
 
+type Edit = (source: string) => string
+const asItIs: Edit = source => source
+
 interface ScriptOptions {
   /** Changes a script's text: tests move time so, which production can't. */
-  edit?: ((source: string) => string) | undefined
+  edit?: Edit | undefined
   /** Where transitions append their events. Left out: nowhere, so they don't pay for it. */
   events?: EventTarget | undefined
   /**
@@ -82,12 +85,14 @@ export type EventTarget = { feeds: string, retention: number } | 'outbox'
 /** Expands what lies in lua/ (redis/expand.ts): each script is its flags, lib/record.lua, and the rest of its file. */
 export function loadScripts (
   {
-    edit = text => text, events, lifetimes = { workTtl: day, retention: day }, isOneRedis = false, listsEnded = true,
+    edit = asItIs, events, lifetimes = { workTtl: day, retention: day }, isOneRedis = false, listsEnded = true,
     payloadKeys
   }: ScriptOptions = {}
 ): Scripts {
   const purpose = purposeOf(events, lifetimes, isOneRedis, listsEnded, payloadKeys)
-  return Object.fromEntries(scriptNames().map(name => [name, loadScript(name, purpose, edit)])) as unknown as Scripts
+  const more = (as: Condition) => ({ ...purpose, holds: new Set([...purpose.holds, as]) })
+  const purposes = { own: purpose, full: more('full'), several: more('several') }
+  return Object.fromEntries(scriptNames().map(name => [name, loadScript(name, purposes, edit)])) as unknown as Scripts
 }
 
 export function purposeOf (
@@ -121,33 +126,46 @@ export function scriptNames (): ScriptName[] {
   return readdirSync(luaDirectory).filter(file => file.endsWith('.lua')).map(file => file.slice(0, -4) as ScriptName)
 }
 
-function loadScript (name: ScriptName, purpose: Purpose, edit: (source: string) => string): Script {
+type As = 'own' | 'full' | 'several'
+
+function loadScript (name: ScriptName, purposes: Record<As, Purpose>, edit: Edit): Script {
   const text = readLua(`${name}.lua`)
   const took = new Histogram(bounds)
-  const made = (as?: 'full' | 'several') => scriptOf(name, edit(textOf(name, purpose, as)), took)
+  const made = (as: As): Script => ({ ...textOf(name, purposes[as], as, edit), took })
   return {
-    ...made(),
+    ...made('own'),
     ...text.includes('--@if full\n') && { whenFull: made('full') },
     ...text.includes('--@if several\n') && { several: made('several') },
   }
 }
 
+type ScriptText = Omit<Script, 'took'>
 /** Whole texts by what decides them: a process may have several stores, and making one costs. */
-const texts = new Map<string, string>()
+const texts = new WeakMap<Edit, Map<string, ScriptText>>()
 
-function textOf (name: ScriptName, { holds, constants }: Purpose, as?: 'full' | 'several'): string {
-  const purpose = { holds: as === undefined ? holds : new Set([...holds, as]), constants }
-  const key = JSON.stringify([name, [...purpose.holds], constants])
-  const known = texts.get(key)
+function textOf (name: ScriptName, purpose: Purpose, as: As, edit: Edit): ScriptText {
+  const edited = texts.get(edit) ?? new Map<string, ScriptText>()
+  texts.set(edit, edited)
+  const key = `${name} ${purposeName(purpose)}`
+  const known = edited.get(key)
   if (known !== undefined) return known
   const [flags, ...body] = expand(`${name}.lua`, purpose).split('\n')
-  const own = as === 'full' ? '#!lua flags=allow-oom' : flags!
-  const text = withoutUnused(`${own}\n${expand('lib/record.lua', purpose)}${body.join('\n')}`)
-  texts.set(key, text)
+  const firstLine = as === 'full' ? '#!lua flags=allow-oom' : flags!
+  const source = withoutUnused(`${firstLine}\n${expand('lib/record.lua', purpose)}${body.join('\n')}`)
+  const text = madeOf(name, edit(source))
+  edited.set(key, text)
   return text
 }
 
-function scriptOf (name: ScriptName, source: string, took: Histogram): Script {
+const purposeNames = new WeakMap<Purpose, string>()
+
+function purposeName (purpose: Purpose): string {
+  const key = purposeNames.get(purpose) ?? JSON.stringify([[...purpose.holds], purpose.constants])
+  purposeNames.set(purpose, key)
+  return key
+}
+
+function madeOf (name: ScriptName, source: string): ScriptText {
   const sha1 = createHash('sha1').update(source).digest('hex')
   return {
     name,
@@ -156,6 +174,5 @@ function scriptOf (name: ScriptName, source: string, took: Histogram): Script {
     evalsha: `$7\r\nEVALSHA\r\n$40\r\n${sha1}\r\n`,
     eval: `$4\r\nEVAL\r\n$${source.length}\r\n${source}\r\n`,
     writes: !/^.*no-writes/.test(source),
-    took,
   }
 }

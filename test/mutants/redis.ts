@@ -200,6 +200,9 @@ export const redis: readonly Mutated[] = [
       ['isOn: !block.isOn, hasElse: true', 'isOn: block.isOn, hasElse: true'],
       ['if (block === undefined || block.hasElse)', 'if (block === undefined)'],
       ['if (blocks.length > 0) throw', 'if (blocks.length > 9) throw'],
+      ['if (at < end || line === undefined) continue', 'if (at < end) continue'],
+      ['if (spaces.length <= indent) return false', 'if (spaces.length < indent) return false'],
+      ['lines[end]?.startsWith(spaces) ?? end < lines.length', 'false'],
     ],
   },
 ]
