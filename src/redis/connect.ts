@@ -12,7 +12,7 @@ export interface ConnectionLog {
 const silent: ConnectionLog = { info () {}, warn () {} }
 
 /** Of an outage, how many reasons the log names at most. */
-const reasonsLogged = 10
+export const reasonsLogged = 10
 
 /**
  * Milliseconds between attempts. The end of an outage is noticed up to that much late, out of the 2 s for which a call

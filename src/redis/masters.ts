@@ -5,7 +5,7 @@ import type { Redis } from 'ioredis'
 import type { ClusterNodes, Host, Sentinels, Standalone } from '../core/redis-url.ts'
 import { Round } from '../core/round.ts'
 import { isCut } from './call.ts'
-import { connect, connectNode, nodeName } from './connect.ts'
+import { connect, connectNode, nodeName, reasonsLogged } from './connect.ts'
 import type { ConnectionLog } from './connect.ts'
 import type { Script } from './scripts.ts'
 
@@ -192,6 +192,8 @@ export class ClusterMasters implements Masters {
   #doubtedAt = -Infinity
   #turn = 0
   trouble: Error | undefined
+  /** Why no node has answered, as far as the log has it. */
+  readonly #reasons = new Set<string>()
 
   /** @param open connects to one node; the simulator passes its own */
   constructor (
@@ -267,10 +269,14 @@ export class ClusterMasters implements Masters {
     }
   }
 
-  /** Logs why no node has ever answered, since nothing else does: once, because all are asked repeatedly. */
+  /**
+   * Logs why no node has ever answered, since nothing else does: each reason once, because all are asked repeatedly.
+   * A later one may be the one to mend: whom a full Redis refuses hears now and again only that the connection ended.
+   */
   #unanswered (host: Host, error: Error): SlotRange[] {
     if (this.#masters.size > 0 || this.#rounds.signal.aborted) return []
-    if (this.trouble === undefined) {
+    if (!this.#reasons.has(error.message) && this.#reasons.size < reasonsLogged) {
+      this.#reasons.add(error.message)
       this.#log.warn({ node: nodeName(host), reason: error.message }, 'no node of the Cluster is reached')
     }
     this.trouble = error

@@ -143,9 +143,11 @@ export const redis: readonly Mutated[] = [
   },
   {
     file: 'src/redis/masters.ts',
-    tests: ['redis/redirects', 'redis/slots', 'redis/lane', 'redis/sentinel'],
+    tests: ['redis/slots', 'redis/redirects', 'redis/lane', 'redis/sentinel'],
     changes: [
       ["if (how === 'MOVED') this.doubt()", ''],
+      ['!this.#reasons.has(error.message) && ', ''],
+      ['this.#reasons.add(error.message)\n', ''],
       ["if (how === 'MOVED' && this.#bySlot", 'if (this.#bySlot'],
       ['if (!this.#closed) redis.connect()', 'if (this.#closed) redis.connect()'],
       [

@@ -1,12 +1,14 @@
-import { once } from 'node:events'
+import { EventEmitter, once } from 'node:events'
 import { Redis } from 'ioredis'
 import t from 'tap'
-import { askSlots } from '../../src/redis/masters.ts'
+import { ClusterMasters, askSlots } from '../../src/redis/masters.ts'
 import { startCluster } from '../faults/fleet/cluster.ts'
 import { freePort } from '../faults/fleet/ports.ts'
 import { loopback } from '../faults/fleet/process.ts'
 import { startRedisServer } from '../faults/fleet/redis.ts'
 import { skipInQuick } from '../helpers/extent.ts'
+import { logSink } from '../helpers/log-sink.ts'
+import { until } from '../helpers/until.ts'
 
 t.test('asking an unreachable master again and again leaves no listeners behind', skipInQuick, async t => {
   const server = await startRedisServer(t)
@@ -38,4 +40,19 @@ t.test('CLUSTER SLOTS is read when nodes announce host names', skipInQuick, asyn
   t.strictSame(await hosts(), [{ host: 'localhost', port }])
   await admin.config('SET', 'cluster-preferred-endpoint-type', 'unknown-endpoint')
   t.strictSame(await hosts(), [{ host: 'asked', port }], 'or as it was reached')
+})
+
+t.test('each reason why no node answers is logged once, also one that comes after another', async t => {
+  const words = 'ERR max number of clients + cluster connections reached'
+  const reasons = ['it took too long', words, 'it took too long', words, 'another']
+  const open = () => {
+    const redis = Object.assign(new EventEmitter(), { status: 'connecting', disconnect () {} })
+    setImmediate(() => redis.emit('error', new Error(reasons.shift() ?? words)))
+    return redis as unknown as Redis
+  }
+  const { log, lines } = logSink(t)
+  const masters = new ClusterMasters({ kind: 'cluster', nodes: [{ host: 'x', port: 1 }], username: undefined, password: undefined, tls: false }, ['tag'], log, open)
+  t.teardown(() => masters.close())
+  await until(() => lines.some(line => line.includes('another')))
+  t.strictSame(lines.map(line => JSON.parse(line).reason), ['it took too long', words, 'another'])
 })
