@@ -146,23 +146,37 @@ const texts = new WeakMap<Edit, Map<string, ScriptText>>()
 function textOf (name: ScriptName, purpose: Purpose, as: As, edit: Edit): ScriptText {
   const edited = texts.get(edit) ?? new Map<string, ScriptText>()
   texts.set(edit, edited)
-  const key = `${name} ${purposeName(purpose)}`
-  const known = edited.get(key)
-  if (known !== undefined) return known
-  const [flags, ...body] = expand(`${name}.lua`, purpose).split('\n')
-  const firstLine = as === 'full' ? '#!lua flags=allow-oom' : flags!
-  const source = withoutUnused(`${firstLine}\n${expand('lib/record.lua', purpose)}${body.join('\n')}`)
-  const text = madeOf(name, edit(source))
-  edited.set(key, text)
+  const source = wholeOf(name, purpose, as).replace(/<([A-Z_]+)>/g, (_, constant) => purpose.constants[constant]!)
+  const text = edited.get(source) ?? madeOf(name, edit(source))
+  edited.set(source, text)
   return text
 }
 
-const purposeNames = new WeakMap<Purpose, string>()
+/** The same with the constants' names, between angle brackets, in the place of their values. */
+const wholes = new Map<string, string>()
 
-function purposeName (purpose: Purpose): string {
-  const key = purposeNames.get(purpose) ?? JSON.stringify([[...purpose.holds], purpose.constants])
-  purposeNames.set(purpose, key)
-  return key
+function wholeOf (name: ScriptName, { holds, constants }: Purpose, as: As): string {
+  const key = [name, ...holds].join(' ')
+  const known = wholes.get(key)
+  if (known !== undefined) return known
+  const purpose = purposeWith(Object.keys(constants), holds)
+  const [flags, ...body] = expand(`${name}.lua`, purpose).split('\n')
+  const firstLine = as === 'full' ? '#!lua flags=allow-oom' : flags!
+  const whole = withoutUnused(`${firstLine}\n${expand('lib/record.lua', purpose)}${body.join('\n')}`)
+  wholes.set(key, whole)
+  return whole
+}
+
+const purposes = new Map<string, Purpose>()
+
+/** What a library expands to is kept with its purpose, so that one is used again. */
+function purposeWith (names: readonly string[], holds: Purpose['holds']): Purpose {
+  const key = [...holds].join(' ')
+  const known = purposes.get(key)
+  if (known !== undefined) return known
+  const purpose = { holds, constants: Object.fromEntries(names.map(name => [name, `<${name}>`])) }
+  purposes.set(key, purpose)
+  return purpose
 }
 
 function madeOf (name: ScriptName, source: string): ScriptText {

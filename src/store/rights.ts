@@ -30,7 +30,7 @@ export interface Deployment { cluster: boolean, replicas: number, events: boolea
 
 /** The commands that the user of a service with this configuration needs, in the form that Redis's ACL uses. */
 export function neededCommands (scripts: Scripts, { cluster, replicas, events }: Deployment): string[] {
-  const own = ownScripts(scripts, events).flatMap(script => commandsIn(script))
+  const own = ownScripts(scripts, events).flatMap(script => called(script).all)
   const all = [...always, ...cluster ? ofCluster : [], ...replicas > 0 ? ofDurability : [], ...own]
   return [...new Set(all)].sort()
 }
@@ -43,18 +43,23 @@ function ownScripts (scripts: Scripts, areEventsOn: boolean): Script[] {
 /** The further commands that operators' scripts need. */
 export function operatorCommands (scripts: Scripts, setup: Deployment): string[] {
   const needed = new Set(neededCommands(scripts, setup))
-  return [...new Set([...ofOperators].flatMap(name => commandsIn(scripts[name])))].filter(name => !needed.has(name))
+  return [...new Set([...ofOperators].flatMap(name => called(scripts[name]).all))].filter(name => !needed.has(name))
     .sort()
 }
 
-/** The commands in a script. They are literal names: test/lua/headers.test.ts ensures it. */
-function commandsIn ({ source }: Script, called = /\bp?call\('([A-Z]+)'/g): string[] {
-  return [...source.matchAll(called)].map(([, name]) => name as string)
-}
+/** What was found in a script's text, by its digest: a process may have several stores. */
+const calledIn = new Map<string, { all: string[], ending: string[] }>()
 
-/** The commands whose refusal ends the script. After the refusal of a `pcall` it goes on. */
-function commandsThatEnd (script: Script): string[] {
-  return commandsIn(script, /\bcall\('([A-Z]+)'/g)
+/** The commands in a script, all and those whose refusal ends it: after the refusal of a `pcall` it goes on. */
+function called ({ sha1, source }: Script): { all: string[], ending: string[] } {
+  const known = calledIn.get(sha1)
+  if (known !== undefined) return known
+  // They are literal names: test/lua/headers.test.ts ensures it.
+  const calls = [...source.matchAll(/\b(p?)call\('([A-Z]+)'/g)]
+  const namesOf = (some: typeof calls) => [...new Set(some.map(([, , name]) => name!))]
+  const found = { all: namesOf(calls), ending: namesOf(calls.filter(([, p]) => p === '')) }
+  calledIn.set(sha1, found)
+  return found
 }
 
 /** A user's missing rights, as far as Redis says. */
@@ -88,9 +93,9 @@ export class RightsCheck {
     this.#keyNames = keyNames
     this.#needed = neededCommands(scripts, setup)
     const all = ownScripts(scripts, setup.events)
-    const whatAnyNeeds = new Set(all.flatMap(commandsThatEnd))
+    const whatAnyNeeds = new Set(all.flatMap(script => called(script).ending))
     this.#scripts = new Map(all.filter(script => script !== this.#script).flatMap(script => {
-      const needs = script === scripts.lease ? whatAnyNeeds : new Set(commandsThatEnd(script))
+      const needs = script === scripts.lease ? whatAnyNeeds : new Set(called(script).ending)
       return [script, ...script.whenFull === undefined ? [] : [script.whenFull]].map(one => [one, needs] as const)
     }))
   }
