@@ -18,7 +18,7 @@ t.jobs = 2
 /** How often to repeat a scenario that failed with 503 because the machine was busy. */
 const tries = 5
 
-/** Each scenario's options, and some of its figures that must be above 0. */
+/** Each scenario's options, and some of its figures that must be above 0, or be there at least. */
 const short: Record<string, [options: string, figures: string[]]> = {
   mix: ['--seconds 1 --only service,floor,trivial,plain', ['service.perSecond', 'service.p999', 'service.storeCpu', 'floor.loadCpu', 'plain.perSecond', 'ratio.cpu', 'goals.length', 'each.trivial.length']],
   headline: ['--seconds 1 --only service,bullmq', [
@@ -27,8 +27,8 @@ const short: Record<string, [options: string, figures: string[]]> = {
   ]],
   saturation: ['--seconds 1 --only service,floor', ['service', 'floor'].flatMap(name => [`saturated.${name}.0.perSecond`, `saturated.${name}.0.memory`, `eased.${name}.0.lateness`])],
   durability: ['--seconds 1', ['64 agents', '128 agents'].flatMap(agents => ['none', 'replicas:1'].map(one => `each.${agents}.${one}.0.perSecond`))],
-  waiting: ['--waiters 200 --seconds 3', ['each.0.heap', 'each.0.fromSending.p99', 'each.0.done.p99', 'each.0.cpu.redis']],
-  'waiting-many': ['--waiters 30 --seconds 1', ['each.0.heap', 'each.0.opened', 'each.0.p50', 'each.0.p99']],
+  waiting: ['--waiters 200 --seconds 3', ['each.0.rss', 'each.0.heap', 'each.0.fromSending.p99', 'each.0.done.p99', 'each.0.cpu.redis']],
+  'waiting-many': ['--waiters 30 --seconds 1', ['each.0.rss', 'each.0.heap', 'each.0.opened', 'each.0.p50', 'each.0.p99']],
   list: ['--listed 1000 --seconds 1', ['besides.0.beside', 'besides.0.lists', 'each.first.0.calls', 'each.middle.0.redis']],
   lists: ['--listed 1000 --seconds 1', ['each.0.live, first page of 20.calls', 'each.0.failed, first page of 20.p50', 'each.0.live, 3 have the label.beside']],
   client: ['--seconds 1', [...[0, 1, 2, 3, 4, 5].flatMap(row => [`rows.${row}.cpu`, `python.${row}.cpu`]), ...[0, 1].flatMap(one => [`packages.${one}.bytes`, `packages.${one}.importTime`])]],
@@ -47,12 +47,15 @@ const short: Record<string, [options: string, figures: string[]]> = {
   memory: ['--live 20000', ['rows.0.bytes', 'rows.1.bytes', 'finished.0.bytes']],
 }
 
+/** Memory may shrink meanwhile: the collector frees more than few waiters take. */
+const mayBeLess = /\.rss$/
+
 for (const [name, [options, figures]] of Object.entries(short)) {
   t.test(name, { buffered: true, ...name !== 'mix' && skipUnlessWhole }, async t => {
     const found = await bench(t, name, options.split(' ').filter(word => word !== ''))
     for (const path of figures) {
       const figure = path.split('.').reduce<any>((one, name) => one?.[name], found)
-      t.ok(Number.isFinite(figure) && figure > 0, `${path}: ${figure}`)
+      t.ok(Number.isFinite(figure) && (figure > 0 || mayBeLess.test(path)), `${path}: ${figure}`)
     }
   })
 }

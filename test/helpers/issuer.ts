@@ -47,6 +47,8 @@ export async function testIssuer (t: Test, keys: JWK[], path = ''): Promise<Test
     response.writeHead(body === null ? 404 : 200, { ...issuer.cacheControl !== undefined && { 'cache-control': issuer.cacheControl } })
     response.end(JSON.stringify(body))
   })
+  // It ends no connection by itself: after a pause of some seconds, a request may be on its way there just then.
+  server.keepAliveTimeout = 0
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   t.teardown(() => {

@@ -29,6 +29,8 @@ export interface Oidc {
  */
 export async function oidcProvider (t: Test, scopes: string[], more: object = {}, host = '127.0.0.1'): Promise<Oidc> {
   const server = createServer()
+  // It ends no connection by itself: after a pause of some seconds, a request may be on its way there just then.
+  server.keepAliveTimeout = 0
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   t.teardown(() => {
