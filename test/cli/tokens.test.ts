@@ -51,7 +51,9 @@ t.test('a token is checked by the settings alone', async t => {
   ]
   const env = { ISSUERS: JSON.stringify([{ issuer: issuer.url, rules }]), BASE_URL: 'https://handoff.example.com' }
   const claims = { iss: issuer.url, sub: 'ann', aud: env.BASE_URL, exp: Math.floor(Date.now() / 1000) + 60, team: 'xy' }
-  const check = async (more: object, ...args: string[]) => await checked(`${await key.sign({ ...claims, ...more })}\n`, env, ...args)
+  const check = async (more: object, ...args: string[]) => {
+    return await handoff(['issuers', 'check', ...args], { env, input: `${await key.sign({ ...claims, ...more })}\n` })
+  }
   t.match(await check({}), { code: 0, stdout: `rule 0 of ${issuer.url} matches: agent x of tenant default, scopes pass, inboxes in\n`, stderr: '' })
   t.strictSame(parsed(await check({ team: 'y', name: 'n', aud: `${env.BASE_URL}/mcp` }, '--json')),
     { says: `rule 1 of ${issuer.url} matches: agent n of tenant default, no scopes; at /mcp alone`, rule: 1, identity: { tenant: 'default', agent: 'n', scopes: [], inboxes: null }, only_at: '/mcp' })
@@ -59,8 +61,9 @@ t.test('a token is checked by the settings alone', async t => {
     [{ team: 'y' }, /^refused \(rules\): rule 1 of .* matches, and finds no agent\n$/], [{ team: 'z' }, /^refused \(rules\): none of the rules of/], [{ aud: 'x' }, /^refused \(audience\): /],
     [{ exp: 1 }, /^refused \(expiry\): /], [{ iss: 'https://x' }, /^refused \(issuer\): /],
   ] as Array<[object, RegExp]>) t.match(await check(more), { code: 1, stdout: says }, JSON.stringify(more))
-  t.match(await checked('x', env), { code: 1, stdout: /^refused \(malformed\): / })
-  t.match(await checked('x', {}), { code: 2, stderr: /^ISSUERS is not set/ })
+  t.match(await handoff(['issuers', 'check'], { env, input: 'x' }), { code: 1, stdout: /^refused \(malformed\): / })
+  t.match(await handoff(['issuers', 'check'], { input: 'x' }), { code: 2, stderr: /^ISSUERS is not set/ })
+  t.match(await checked(await key.sign(claims), env), { code: 0, stdout: /^rule 0 of .* matches/, stderr: '' }, 'built')
   issuer.answers['/.well-known/openid-configuration'] = response => response.writeHead(500).end()
   t.match(await check({}), { code: 1, stderr: /^the keys of the issuer .* are not to be had\n$/ })
 })

@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { execFile } from 'node:child_process'
 import { join } from 'node:path'
+import { Readable } from 'node:stream'
 import { runCommand } from '../../src/cli/command.ts'
 import type { Tenant } from './client.ts'
 import { projectRoot } from './service.ts'
@@ -15,6 +16,8 @@ export interface Ended {
 export interface CommandOptions {
   /** Its whole environment but for PATH and the Redis to start, if one is to be started. */
   env?: Record<string, string>
+  /** What it reads from standard input, of a command that is run in this process. */
+  input?: string
   /** Standard output is on a disk that is full. */
   isFull?: boolean
 }
@@ -47,10 +50,11 @@ export function handoff (args: readonly string[], options: CommandOptions = {}):
 }
 
 async function runHere (args: readonly string[], options: CommandOptions): Promise<Ended> {
-  const { env } = process
+  const { env, stdin } = process
   const { warn, error } = console
   const ended = { code: -1, stdout: '', stderr: '', isFull: options.isFull === true }
   process.env = environment(options)
+  if (options.input !== undefined) Object.defineProperty(process, 'stdin', { value: Readable.from([options.input]), configurable: true })
   console.warn = console.error = () => {} // as main.ts does
   try {
     ended.code = await printing.run(ended, () => runCommand(args))
@@ -58,6 +62,7 @@ async function runHere (args: readonly string[], options: CommandOptions): Promi
   } finally {
     Object.assign(console, { warn, error })
     process.env = env
+    if (options.input !== undefined) Object.defineProperty(process, 'stdin', { value: stdin, configurable: true })
   }
 }
 
