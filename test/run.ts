@@ -4,9 +4,9 @@
  * Redis refuses that user anything.
  *
  * A file's name says which run it is part of (docs/testing.md): `.smoke` before `.test` is `--smoke` and `--all`, `.long` is `--all` alone.
- * Files of one folder share processes (together.ts), which costs less than one each. Named files run in full, one after the other. Where one
- * process is enough, its TAP goes to stdout as it is, because tap's command alone takes longer to start than most files take. `--jobs` says how
- * many processes there are at once; other options are those of tap's command.
+ * Files share processes (together.ts), which costs less than one each. Named files run in full, one after the other. Where one process is enough,
+ * its TAP goes to stdout as it is, because tap's command alone takes longer to start than most files take. `--jobs` says how many processes there
+ * are at once; other options are those of tap's command. With TEST_COSTS, the path of a file, what each subtest took is written there.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -45,7 +45,8 @@ async function inContainer () {
 async function byLadder () {
   const binary = await findRedisServer({ serverBin: process.env.REDIS_SERVER_BIN, cacheDir: defaultCacheDir, log: say })
   const dataDir = await mkdtemp(join(tmpdir(), 'handoff-test-'))
-  const redis = await startRedis({ binary, dataDir, log: { info: say, warn: say, error: say } })
+  // Nobody reads its data again, and to write each command to a file costs it a quarter of its time.
+  const redis = await startRedis({ binary, dataDir, log: { info: say, warn: say, error: say }, extra: ['--appendonly', 'no', '--save', ''] })
   const stop = () => redis.stop().then(() => rm(dataDir, { recursive: true }))
   return { url: redis.socket, from: `redis-server ${binary.version}`, stop }
 }
@@ -57,25 +58,25 @@ async function findRedis () {
 }
 
 /**
- * Which processes run these files: those of a folder share some, small folders share one; long files have one each, and so have slow ones outside
- * folders. Each process reads the whole service, which costs as much as the tests of five files.
+ * Which processes run these files: quick ones are dealt to as many as run at once; small folders of slow ones share one; long files have one each,
+ * and so have slow ones outside folders. Each process reads the whole service and its packages, which costs as much as the tests of five files.
  */
 function processesOf (files: string[]): string[][] {
   const isAlone = (path: string) => inRun.long.test(path) || (inRun.smoke.test(path) && dirname(path) === '.')
+  const deal = (few: string[], count: number) => Array.from({ length: count }, (_, n) => few.filter((_, at) => at % count === n))
   const shareOf = (few: string[], max: number) => {
     const folders = [...new Set(few.map(path => dirname(path)))].map(folder => few.filter(path => dirname(path) === folder))
     const shared: string[][] = []
     for (const folder of folders.sort((a, b) => b.length - a.length)) {
       const other = shared.find(({ length }) => length + folder.length <= max)
       if (other !== undefined) other.push(...folder)
-      else {
-        const count = Math.ceil(folder.length / max)
-        shared.push(...Array.from({ length: count }, (_, n) => folder.filter((_, at) => at % count === n)))
-      }
+      else shared.push(...deal(folder, Math.ceil(folder.length / max)))
     }
     return shared
   }
-  const [quick, smoke] = [shareOf(files.filter(path => inRun.quick.test(path)), 20), shareOf(files.filter(path => inRun.smoke.test(path) && !isAlone(path)), 3)]
+  const quickFiles = files.filter(path => inRun.quick.test(path))
+  const quick = deal(quickFiles, Math.min(jobs, Math.ceil(quickFiles.length / 10)))
+  const smoke = shareOf(files.filter(path => inRun.smoke.test(path) && !isAlone(path)), 3)
   const each = files.filter(isAlone).map(path => [path])
   const usesMachine = ([path]: string[]) => usesAll.test(path!)
   const others = each.filter(one => !usesMachine(one))

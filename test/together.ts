@@ -4,6 +4,7 @@
  */
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
+import { costSince, noteCost } from './helpers/costs.ts'
 import { withoutTap } from './helpers/processes.ts'
 
 const here = new URL('.', import.meta.url)
@@ -24,6 +25,11 @@ if (files.length > 0) {
     subtest.options.timeout ??= t.options.timeout ?? subtestTimeout
     fileOf.set(subtest, reading)
   })
+  let cost = costSince()
+  t.on('subtestEnd', subtest => {
+    noteCost({ file: fileOf.get(subtest), test: subtest.name, ...cost() })
+    cost = costSince()
+  })
   for (const name of ['beforeEach', 'afterEach'] as const) {
     const set = t[name].bind(t)
     t[name] = hook => {
@@ -35,7 +41,9 @@ if (files.length > 0) {
   t.test('reading the files', { timeout }, async t => {
     for (const file of files) {
       reading = file
+      const cost = costSince()
       await import(new URL(file, here).href)
+      noteCost({ file, test: 'reading it', ...cost() })
       t.pass(file)
     }
   })

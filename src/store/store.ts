@@ -70,6 +70,8 @@ export interface StoreOptions extends Lifetimes {
   listsEnded?: boolean | undefined
   /** Changes the text of each script: tests move time so (redis/scripts.ts). */
   edit?: ((source: string) => string) | undefined
+  /** How long the indexer rests after calls, as a multiple of their time (store/indexer.ts). */
+  restPerCall?: number | undefined
 }
 
 /** Everything that the service uses Redis for. */
@@ -218,6 +220,7 @@ export function openStore (
     isSweeping: () => sweeper.isSweeping,
     runLabels: options.runLabels ?? [],
     onFault: error => log.error({ err: error }, 'indexing the handoffs failed'),
+    restPerCall: options.restPerCall,
   })
   const markOf = (tag: string): string | undefined => checks.markOf(tag)
   const checks: Checks = new Checks(

@@ -106,6 +106,7 @@ export async function testStore (t: Test, options: TestStoreOptions = {}): Promi
     isSpread: options.isSpread,
     payloadKeys: options.payloadKeys ?? sealedByDefault,
     edit: asMovable,
+    restPerCall: 0,
   })
   t.teardown(() => store.close())
   return {
