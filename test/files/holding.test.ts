@@ -8,6 +8,7 @@ import { Reads } from '../../src/store/reads.ts'
 import { DirectoryStore } from '../../src/files/directory.ts'
 import { callerOf } from '../../src/core/model.ts'
 import type { Caller } from '../../src/core/model.ts'
+import { arrangements } from '../helpers/extent.ts'
 import { filesApp, readerSecret, sha256 } from '../helpers/files.ts'
 import { isProblem } from '../helpers/problems.ts'
 import { secrets } from '../helpers/app.ts'
@@ -21,7 +22,7 @@ const bob = callerOf('default', 'bob', ['pass', 'catch', 'status'])
 const reads = new Reads()
 const faults = new StoreFaults({ info: () => {}, warn: () => {} })
 
-for (const isSpread of [false, true]) {
+for (const isSpread of arrangements) {
   t.comment(isSpread ? 'as in a Cluster' : 'on one Redis')
 
   /** The service, and the part of it that pass and done are to call. */

@@ -72,3 +72,13 @@ function parse (heard: Buffer, bodiless: boolean): { answer: Answer, length: num
   if (heard.length < length) return undefined
   return { answer: { statusCode: Number(statusLine.split(' ')[1]), headers, body: heard.toString('utf8', headEnd + 4, length) }, length }
 }
+
+/** A client that doesn't read: only what the system buffers gets through. */
+export async function deaf (t: Test, port: number, bytes: string): Promise<Socket> {
+  const socket = connect({ port, host: '127.0.0.1' })
+  socket.on('error', () => {})
+  t.teardown(() => socket.destroy())
+  await once(socket, 'connect')
+  socket.write(bytes)
+  return socket
+}

@@ -4,6 +4,7 @@ import { scriptCalls } from '../../src/redis/call.ts'
 import type { ScriptCallMessage } from '../../src/redis/call.ts'
 import { testApp } from '../helpers/app.ts'
 import type { TestApp, Who } from '../helpers/app.ts'
+import { arrangements } from '../helpers/extent.ts'
 import { isProblem } from '../helpers/problems.ts'
 import { callsOf } from '../helpers/redis.ts'
 import { until } from '../helpers/until.ts'
@@ -11,7 +12,7 @@ import { until } from '../helpers/until.ts'
 /** Handoffs that come after others: pass's `after`. */
 
 /** Where one Redis has all, and where each call is for one partition alone, as in a Cluster. */
-for (const isSpread of [false, true]) {
+for (const isSpread of arrangements) {
   t.test(isSpread ? 'in a Cluster' : 'on one Redis', async t => {
     const service = await testApp(t, { WORK_TTL: '60' }, { isSpread })
     const { call, pass } = service

@@ -4,6 +4,7 @@ import { homeTag, tagOf } from '../../src/core/ids.ts'
 import { callerOf } from '../../src/core/model.ts'
 import { KeyNames } from '../../src/store/key-names.ts'
 import { testApp } from '../helpers/app.ts'
+import { arrangements } from '../helpers/extent.ts'
 import { isProblem } from '../helpers/problems.ts'
 import { until } from '../helpers/until.ts'
 
@@ -19,7 +20,7 @@ const more = tenants.flatMap(tenant => agents.map(([agent, scopes, inboxes]) =>
 interface Item { handoff_id: string, [name: string]: unknown }
 const day = 86_400_000
 
-for (const isSpread of [false, true]) {
+for (const isSpread of arrangements) {
   t.comment(isSpread ? 'as in a Cluster' : 'on one Redis')
   const service = await testApp(t, { RETENTION: '3600', DECISIONS_RETENTION: '2d', BASE_URL: 'https://example.com/handoff' }, { isSpread }, more)
   const { app, store, redis, prefix, setClock } = service

@@ -2,6 +2,7 @@ import t from 'tap'
 import { inboxTag, tagOf, tags } from '../../src/core/ids.ts'
 import { callerOf } from '../../src/core/model.ts'
 import { testApp } from '../helpers/app.ts'
+import { arrangements } from '../helpers/extent.ts'
 import { fewAtATime } from '../helpers/few.ts'
 import { isProblem } from '../helpers/problems.ts'
 import { callsOf } from '../helpers/redis.ts'
@@ -14,7 +15,7 @@ const secretOf = (tenant: string, agent: string) => `${tenant}-${agent}-secret-0
 const more = tenants.flatMap(tenant => agents.map(([agent, scopes]) => ({ caller: callerOf(tenant, agent, scopes), secret: secretOf(tenant, agent) })))
 interface Item { handoff_id: string, [name: string]: unknown }
 
-for (const isSpread of [false, true]) {
+for (const isSpread of arrangements) {
   t.comment(isSpread ? 'as in a Cluster' : 'on one Redis')
   const service = await testApp(t, { RETENTION: '3600', RUN_LABELS: 'run,job.a' }, { isSpread }, more)
   const { app, store, redis, prefix, setClock } = service

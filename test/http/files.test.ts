@@ -5,6 +5,7 @@ import { randomToken, tagOf } from '../../src/core/ids.ts'
 import { secrets, testApp } from '../helpers/app.ts'
 import type { Who } from '../helpers/app.ts'
 import { asksAlone } from '../../src/store/sealing.ts'
+import { arrangements } from '../helpers/extent.ts'
 import { agentOf, told } from '../helpers/mcp.ts'
 import { isProblem } from '../helpers/problems.ts'
 import { receiver } from '../helpers/receiver.ts'
@@ -24,7 +25,7 @@ const odd = '{"n":[9007199254740993,1.0,1e400],"a":1,"a":2, "s":"\\ud800","files
 const payload = `"task":"t","output":${odd},"context":{},"constraints":"c"`
 const upload = { name: 'u', uri: 'handoff-file:AAAAAAAAAAAAAAAAAAAAAAAAA' }
 
-for (const isSpread of [false, true]) {
+for (const isSpread of arrangements) {
   t.test(isSpread ? 'in a Cluster' : 'on one Redis', async t => {
     const service = await webhookApp(t, { READER_KEYS: `olga:${secrets.operator}`, HOP_LIMIT: '3' }, { isSpread })
     const { call, pass, caught, redis, prefix } = service

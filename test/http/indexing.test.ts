@@ -1,10 +1,11 @@
 import t from 'tap'
 import { tagOf } from '../../src/core/ids.ts'
 import { testApp } from '../helpers/app.ts'
+import { arrangements } from '../helpers/extent.ts'
 
 /** Replicas of version 0.2.0 beside these: they don't know the tenants' due indexes. */
 
-for (const isSpread of [false, true]) {
+for (const isSpread of arrangements) {
   t.test(isSpread ? 'as in a Cluster' : 'on one Redis', async t => {
     const { call, pass, caught, store, redis, prefix, dump } = await testApp(t, {}, { isSpread, workTtl: 600_000, retention: 600_000 })
     const pending = await pass()

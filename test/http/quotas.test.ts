@@ -3,6 +3,7 @@ import { tagOf } from '../../src/core/ids.ts'
 import { callerOf } from '../../src/core/model.ts'
 import type { Scope } from '../../src/core/model.ts'
 import { testApp } from '../helpers/app.ts'
+import { arrangements } from '../helpers/extent.ts'
 import { callText } from '../helpers/mcp.ts'
 import { isProblem } from '../helpers/problems.ts'
 import { callsOf } from '../helpers/redis.ts'
@@ -16,7 +17,7 @@ const agents: Array<[string, Scope[]]> = [['ann', ['pass', 'catch', 'status']], 
 const secretOf = (tenant: string, agent: string) => `${tenant}-${agent}-secret-0123456789`
 const more = tenants.flatMap(tenant => agents.map(([agent, scopes]) => ({ caller: callerOf(tenant, agent, scopes), secret: secretOf(tenant, agent) })))
 
-for (const isSpread of [false, true]) {
+for (const isSpread of arrangements) {
   t.comment(isSpread ? 'as in a Cluster' : 'on one Redis')
   const one = await testApp(t, { RETENTION: '3600' }, { isSpread }, more)
   const other = await testApp(t, { RETENTION: '3600' }, { isSpread, prefix: one.prefix }, more)

@@ -8,6 +8,7 @@ import { readSays, timingOf } from '../../src/handoffs/schedules/definition.ts'
 import { remember } from '../../src/handoffs/schedules/memory.ts'
 import { noteOfRuns } from '../../src/store/schedules.ts'
 import { testApp } from '../helpers/app.ts'
+import { arrangements } from '../helpers/extent.ts'
 import { isProblem } from '../helpers/problems.ts'
 import { until } from '../helpers/until.ts'
 
@@ -23,7 +24,7 @@ const handoff = { task: 'Report for {{scheduled_for}}', to: 'reporter' }
 const start = (Math.floor(Date.now() / 86_400_000) + 1) * 86_400_000 + Date.parse('1970-01-01T08:59:30.000Z')
 const at = (seconds: number) => new Date(start + seconds * 1000).toISOString()
 
-for (const isSpread of [false, true]) {
+for (const isSpread of arrangements) {
   t.comment(isSpread ? 'as in a Cluster' : 'on one Redis')
   const { app, setClock, prefix, redis, store } = await testApp(t, { RETENTION: '3600', EVENTS_RETENTION: '3600', WEBHOOK_SECRET: 'a-webhook-secret-0123456789', WEBHOOK_ALLOW: '127.0.0.1' }, { isSpread }, more)
 

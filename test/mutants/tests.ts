@@ -36,7 +36,7 @@ async function run (directory: string, tests: readonly string[], timeout: number
   const child = spawn(process.execPath, ['test/together.js', ...tests.map(test => `${test}.test.js`)], {
     cwd: directory,
     detached: true,
-    env: { ...withoutTap(), REDIS_URL: redisUrl, TEST_RUN: 'quick', TAP_BAIL: '1', MUTANT: mark },
+    env: { ...withoutTap(), REDIS_URL: redisUrl, TEST_RUN: 'quick', TEST_WIDE: 'on', TAP_BAIL: '1', MUTANT: mark },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   let isLate = false
