@@ -4,7 +4,7 @@ import { readFigures } from './figures.ts'
 import { markdownTable } from './report.ts'
 
 /** The scenarios that have goals, in order. */
-const scenarios = ['mix', 'saturation', 'sizes', 'memory', 'lists', 'growth', 'due', 'attempts', 'inboxes', 'events', 'webhooks', 'callbacks', 'waiting', 'workers', 'masters', 'durability', 'client', 'tokens', 'encryption']
+const scenarios = ['mix', 'saturation', 'sizes', 'memory', 'lists', 'growth', 'due', 'attempts', 'inboxes', 'events', 'webhooks', 'waiting', 'workers', 'masters', 'durability', 'client', 'options']
 
 interface Kept { goals?: Goal[], commit: string }
 

@@ -8,12 +8,10 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { attempts } from './attempts.ts'
-import { callbacks } from './callbacks.ts'
 import { client } from './client.ts'
 import { inboxes } from './inboxes.ts'
 import { due } from './due.ts'
 import { durability } from './durability.ts'
-import { encryption } from './encryption.ts'
 import { events } from './events.ts'
 import { keepFigures } from './figures.ts'
 import { goalsOf } from './goals.ts'
@@ -25,6 +23,7 @@ import { lists } from './lists.ts'
 import { masters } from './masters.ts'
 import { memory } from './memory.ts'
 import { mix } from './mix.ts'
+import { options as optionsOf } from './options.ts'
 import { names } from './peers/contestants.ts'
 import type { BenchOptions, Report } from './report.ts'
 import { saturation } from './saturation.ts'
@@ -32,8 +31,6 @@ import { scaleOf } from './scale.ts'
 import { schedules } from './schedules.ts'
 import { payloadSizes } from './sizes.ts'
 import { together } from './together.ts'
-import { tokens } from './tokens.ts'
-import { a2a } from './a2a.ts'
 import { waiting } from './waiting.ts'
 import { waitingMany } from './waiting-many.ts'
 import { webhooks } from './webhooks.ts'
@@ -53,7 +50,6 @@ const scenarios = {
   events,
   webhooks,
   schedules,
-  callbacks,
   masters,
   waiting,
   'waiting-many': waitingMany,
@@ -63,9 +59,7 @@ const scenarios = {
   client,
   instructions,
   together,
-  tokens,
-  encryption,
-  a2a,
+  options: optionsOf,
 } satisfies Record<string, (options: BenchOptions) => Promise<Report>>
 
 const { values, positionals } = parseArgs({
