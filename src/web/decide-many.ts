@@ -85,11 +85,11 @@ function missing (boxes: readonly string[], { items }: PeopleList): string {
 
 interface Outcome extends Omit<OneResult, 'id' | 'text'> { ran?: OperationOutcome, code?: ErrorCode, error?: unknown }
 
-const locked: Outcome = { outcome: 'locked', code: 'payload_locked' }
+const lockedOutcome: Outcome = { outcome: 'locked', code: 'payload_locked' }
 
 /** Why a person can't have read it in the list; undefined if they can. */
 function unreadOf ({ size, isLocked }: PeopleItem): Outcome | undefined {
-  return isLocked ? locked : beyondList(size)
+  return isLocked ? lockedOutcome : beyondList(size)
 }
 
 function beyondList (size: number): Outcome | undefined {
@@ -104,7 +104,7 @@ async function unreadNow (
     const { payload } = await approvals.inspect(request.caller, id, request)
     return beyondList(payload?.length ?? 0)
   } catch (error) {
-    return error instanceof PayloadLocked ? locked : undefined
+    return error instanceof PayloadLocked ? lockedOutcome : undefined
   }
 }
 
