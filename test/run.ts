@@ -96,8 +96,7 @@ const limited = await limitedUser(redis.url).catch((error: Error) => say(`the se
 say(`Redis from ${redis.from}`)
 const files = named.length > 0 ? named : readdirSync(here, { recursive: true, encoding: 'utf8' }).filter(path => inRun[run].test(path) && !path.includes('node_modules')).sort()
 const processes = processesOf(files)
-// Its hooks for `require` aren't needed, and cost a tenth of what loading costs.
-const tsx = '--import=tsx/esm'
+const tsx = '--import=tsx'
 const [command, ...args] = named.length > 0 && processes.length === 1 && given.length === named.length
   ? [process.execPath, tsx, together, ...files]
   : ['tap', 'run', '--timeout=0', `--node-arg=${tsx}`, ...options, together]

@@ -52,7 +52,7 @@ if (files.length > 0) {
   t.jobs = jobs
   const { TEST_PROCESSES: _, NODE_OPTIONS: __, ...env } = withoutTap()
   for (const files of processes) {
-    t.spawn('env', ['-u', 'NODE_OPTIONS', process.execPath, '--import', 'tsx/esm', fileURLToPath(import.meta.url), ...files], {
+    t.spawn('env', ['-u', 'NODE_OPTIONS', process.execPath, '--import', 'tsx', fileURLToPath(import.meta.url), ...files], {
       // What isn't buffered runs one at a time.
       buffered: jobs > 1 && !files.some(file => alone.includes(file)),
       timeout,
