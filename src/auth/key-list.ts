@@ -87,7 +87,7 @@ export class KeyList {
 }
 
 /**
- * Where to read on. The last key that was read may be another tenant's, whose id nobody here may see: then it is its
+ * Where to read on. The last key that was read may be another tenant's, whose id isn't shown here: then it is its
  * time alone, and those of that millisecond are read again.
  */
 function cursorAt ({ createdAt }: KeyPlace, shown: readonly ShownKey[]): string {

@@ -41,7 +41,7 @@ export function keyRoutes (app: FastifyInstance, services: Console & Pick<People
     return show(reply, 200, keysPage({ caller, keys, notes, whose, ratePerMinute, isLater }))
   }
 
-  /** Whose a key or a token is. Nobody learns here of another tenant's. */
+  /** Whose a key or a token is. It says nothing of another tenant's. */
   async function whoseIs (request: FastifyRequest, secret: string): Promise<KeyOwner> {
     let found: Grant | undefined
     try {
@@ -52,6 +52,6 @@ export function keyRoutes (app: FastifyInstance, services: Console & Pick<People
     }
     return found?.caller.tenant === request.caller.tenant
       ? { caller: found.caller, may: scopesOf(found.caller), ends: found.ends }
-      : 'nobody'
+      : 'unknown'
   }
 }

@@ -80,14 +80,14 @@ t.test('next never leads out of these pages', async t => {
 
 t.test('who signs in again comes back to the same tab, filters and part', async t => {
   const { app } = await testApp(t)
-  const place = "/approvals?cursor=YQ&inbox=mail&labels=run%3A42%2Cteam%3Ared&q=it's (not) *a*; %2F..%2F&order=expiry&tab=approvals"
+  const place = "/approvals?cursor=YQ&inbox=mail&labels=run%3A42%2Cteam%3Ared&q=it's%20(not)%20*a*;%20%2F..%2F&order=expiry&tab=approvals"
   const poll = { url: place.replace('?', '/list?') + '&seen=x', headers: { cookie: 'handoff_session=x', 'hx-request': 'true' } }
   const fields = Object.fromEntries(new URLSearchParams(place.split('?')[1]))
   const nexts = [
     (await app.inject({ url: place, headers: { cookie: 'handoff_session=x' } })).headers.location!,
     (await app.inject(poll)).headers['hx-redirect'] as string,
     // As htmx says the page's address, and a fragment of it, or that of a form's answer.
-    ...await Promise.all([`${place.replaceAll(' ', '%20')}&decided=x#h-1`, '/approvals/reject'].map(async shown => {
+    ...await Promise.all([`${place}&decided=x#h-1`, '/approvals/reject'].map(async shown => {
       const current = `https://handoff.example/base${shown}`
       const url = shown === '/approvals/reject' ? poll.url : '/approvals/list?tab=approvals&seen=x'
       return (await app.inject({ url, headers: { ...poll.headers, 'hx-current-url': current } })).headers['hx-redirect'] as string

@@ -8,10 +8,10 @@ import { address } from './console-handoffs.ts'
 import { consoleLayout, inboxLink, number, table } from './console-layout.ts'
 
 /**
- * Whose a key or a token is, and when it ends (ms; Infinity for never), or why the token is refused. `nobody`: it
+ * Whose a key or a token is, and when it ends (ms; Infinity for never), or why the token is refused. `unknown`: it
  * isn't one of this tenant that counts.
  */
-export type KeyOwner = { caller: Caller, may: readonly string[], ends: number } | { refused: string } | 'nobody'
+export type KeyOwner = { caller: Caller, may: readonly string[], ends: number } | { refused: string } | 'unknown'
 
 /**
  * `notes`: the payload keys of the replicas; empty for who may not know of them, and where there are none.
@@ -70,7 +70,7 @@ const whoseForm = `<h2 id="whose">Whose is this?</h2>
 <p class="quiet">It is kept nowhere. For a token that is refused, <code>handoff issuers check</code> says which rule it lacks.</p>`
 
 function whoseView (whose: KeyOwner): string {
-  if (whose === 'nobody') return notice('bad', '<p>This is no key or token of this tenant that counts.</p>')
+  if (whose === 'unknown') return notice('bad', '<p>This is no key or token of this tenant that counts.</p>')
   if ('refused' in whose) return notice('bad', html`<p>${whose.refused}</p>`)
   const { caller: { agent, keyId, inboxes, subject }, may, ends } = whose
   const what = subject === undefined
