@@ -127,7 +127,7 @@ t.test('the reader of the log has stalled', async t => {
     const lost = await service.lostLines()
     await service.pass(1000)
     t.ok(await service.lostLines() >= lost + 1000, `${kind}: what waits has a bound`)
-    t.match(service.stderr(), said('nobody reads'), kind)
+    t.match(service.stderr(), said('no program reads'), kind)
     if (kind === 'a pipe') await readsAgain(t, reader, service)
     await isWell(t, service)
     closeSync(reader)

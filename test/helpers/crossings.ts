@@ -102,6 +102,7 @@ const needs: Record<string, Need> = {
   purge: { who: 'operator', there: pending },
   'approvals.list': { who: 'approver', there: waiting },
   'approvals.get': { who: 'approver', there: waiting },
+  'approvals.decisions': { who: 'approver', there: waiting },
   'approvals.approve': { who: 'approver', there: waiting },
   'approvals.reject': { who: 'approver', there: waiting },
   events: { who: 'alice', there: done },
@@ -150,8 +151,10 @@ function plain (value: unknown): string {
 async function standing (tenant: Tenant): Promise<string> {
   const { items: events } = await ask(tenant, 'operator', 'GET', '/api/events?after=0-0&limit=100')
   const all = [...new Set<string>(events.map((event: any) => event.data.handoff_id))]
+  // A batch does its operations side by side, so their events come in any order: one handoff's are in order.
+  const inOrder = all.flatMap(one => events.filter((event: any) => event.data.handoff_id === one))
   return plain({
-    events: events.map(({ id, ...event }: any) => event),
+    events: inOrder.map(({ id, ...event }: any) => event),
     handoffs: await Promise.all(all.map(id => ask(tenant, 'alice', 'GET', `/api/status/${id}`))),
     inboxes: await ask(tenant, 'operator', 'GET', '/api/inboxes'),
     asks: await ask(tenant, 'alice', 'GET', '/api/asks?of=passer'),

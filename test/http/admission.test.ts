@@ -74,7 +74,7 @@ t.test('a form of the console too, which was counted when it came', async t => {
 })
 
 /** Forms that are no operation: who they are of isn't known yet, or they change nothing. */
-const others = ['/approvals/sign-in', '/approvals/sign-out', '/approvals/list']
+const others = ['/approvals/sign-in', '/approvals/sign-out', '/approvals/list', '/console/keys/whose']
 
 /** Every form of the pages, by its route, with what a person sends. */
 const forms: Record<string, () => Promise<[url: string, fields: Record<string, string>]>> = {
