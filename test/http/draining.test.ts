@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import type { ServerResponse } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { secrets, testApp } from '../helpers/app.ts'
@@ -55,4 +56,20 @@ t.test('closing ends idle and stuck connections by itself, and nothing under way
   t.equal(heard.headers.connection, 'close')
   await Promise.all([closed, silent.ended, idle.ended])
   t.equal(app.draining.cut, 0, 'closed without having cut anybody, whoever sent nothing')
+})
+
+t.test('a connection whose answer had begun before the drain ends with that answer', { skip: ofOneReplica, timeout: 20_000 }, async t => {
+  const { app } = await testApp(t, { DRAIN_TIMEOUT: '60000' })
+  let held: ServerResponse | undefined
+  app.get('/held', { schema: { hide: true } }, (_, reply) => { held = reply.hijack().raw.writeHead(200, { 'content-length': 2 }) })
+  const { send, answer, ended } = await wire(t, await listen(app))
+  send(get('/held'))
+  await until(() => held !== undefined)
+  app.draining.start()
+  const closed = app.close()
+  await until(() => !app.server.listening)
+  held!.end('ok')
+  t.notHas((await answer()).headers, { connection: 'close' })
+  await Promise.all([closed, ended])
+  t.equal(app.draining.cut, 0)
 })
