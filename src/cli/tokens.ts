@@ -55,7 +55,11 @@ export async function checkToken ({ json = false }: { json?: boolean }): Promise
   if (issuers.length === 0) throw new UsageError('ISSUERS is not set: there are no rules to check by')
   const token = (await text(process.stdin)).trim()
   const url = baseUrl ?? `http://${host.includes(':') ? `[${host}]` : host}:${port}`
-  const found = await verdictOn(new TokenChecker(issuers, () => url, { info () {}, error () {} }, () => {}), token)
+  const failures: unknown[] = []
+  const output = { info () {}, error ({ why }: { why?: unknown }) { failures.push(why) } }
+  const found = await verdictOn(new TokenChecker(issuers, () => url, output, () => {}), token).catch((error: Error) => {
+    throw error instanceof Unavailable ? new Failure([error.message, ...failures].join(': ')) : error
+  })
   if (json) printJson(found)
   else print(found.error === undefined ? found.says : `refused (${found.error}): ${found.says}`)
   return found.error === undefined
@@ -83,7 +87,6 @@ async function verdictOn (checker: TokenChecker, given: string): Promise<Verdict
     }
   } catch (error) {
     if (error instanceof BadToken) return { error: error.why, says: faultWords[error.why as keyof typeof faultWords] }
-    if (error instanceof Unavailable) throw new Failure(error.message)
     throw error
   } finally {
     await checker.stop()
