@@ -10,7 +10,7 @@
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, readdirSync } from 'node:fs'
+import { existsSync, readdirSync, statSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { homedir, tmpdir } from 'node:os'
 import { dirname, join, relative } from 'node:path'
@@ -58,24 +58,24 @@ async function findRedis () {
 }
 
 /**
- * Which processes run these files: quick ones are dealt to as many as run at once; small folders of slow ones share one; long files have one each,
+ * Which processes run these files: as many as run at once share the quick ones, the largest first; small folders of slow ones share one; long files have one each,
  * and so have slow ones outside folders. Each process reads the whole service and its packages, which costs as much as the tests of five files.
  */
 function processesOf (files: string[]): string[][] {
   const isAlone = (path: string) => inRun.long.test(path) || (inRun.smoke.test(path) && dirname(path) === '.')
-  const deal = (few: string[], count: number) => Array.from({ length: count }, (_, n) => few.filter((_, at) => at % count === n))
   const shareOf = (few: string[], max: number) => {
     const folders = [...new Set(few.map(path => dirname(path)))].map(folder => few.filter(path => dirname(path) === folder))
     const shared: string[][] = []
     for (const folder of folders.sort((a, b) => b.length - a.length)) {
       const other = shared.find(({ length }) => length + folder.length <= max)
       if (other !== undefined) other.push(...folder)
-      else shared.push(...deal(folder, Math.ceil(folder.length / max)))
+      else for (let at = 0; at < folder.length; at += max) shared.push(folder.slice(at, at + max))
     }
     return shared
   }
-  const quickFiles = files.filter(path => inRun.quick.test(path))
-  const quick = deal(quickFiles, Math.min(jobs, Math.ceil(quickFiles.length / 10)))
+  const sizeOf = (path: string) => statSync(join(here, path)).size
+  const quickFiles = files.filter(path => inRun.quick.test(path)).sort((a, b) => sizeOf(b) - sizeOf(a))
+  const quick = Array.from({ length: Math.min(jobs, Math.ceil(quickFiles.length / 10)) }, () => quickFiles)
   const smoke = shareOf(files.filter(path => inRun.smoke.test(path) && !isAlone(path)), 3)
   const each = files.filter(isAlone).map(path => [path])
   const usesMachine = ([path]: string[]) => usesAll.test(path!)

@@ -1,7 +1,11 @@
 /**
  * Test files in few processes: each process, with its packages and its browser, costs as much as a file's tests. Without arguments this is what
- * tap runs: it starts the processes of TEST_PROCESSES as its subtests. With files as arguments it is such a process.
+ * tap runs: it starts the processes of TEST_PROCESSES as its subtests. With files as arguments it is such a process. Processes that are given the
+ * same files share them: each takes the next one that none has taken, so that they end at about the same time.
  */
+import { closeSync, mkdtempSync, openSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { costSince, noteCost } from './helpers/costs.ts'
@@ -37,27 +41,47 @@ if (files.length > 0) {
       set(test => fileOf.get(outermost(test)) === file ? hook(test) : undefined)
     }
   }
-  // The files' own subtests wait until this one ends, so that tap doesn't take the process for idle while a file is read.
-  t.test('reading the files', { timeout }, async t => {
-    for (const file of files) {
+  const readNext = () => {
+    // This subtest is of no file, so what a file does before each of its own isn't done before it.
+    reading = ''
+    let file = files.shift()
+    while (file !== undefined && !isMine(file)) file = files.shift()
+    if (file === undefined) return
+    // A subtest too, so that tap doesn't take the process for idle meanwhile. The file's own ones wait for its end, and the next file for theirs.
+    t.test(`reading test/${file}`, { timeout }, async test => {
       reading = file
-      const cost = costSince()
       await import(new URL(file, here).href)
-      noteCost({ file, test: 'reading it', ...cost() })
-      t.pass(file)
-    }
-  })
+      test.pass('read')
+      readNext()
+    })
+  }
+  readNext()
 } else {
   const { processes, jobs, alone } = JSON.parse(process.env.TEST_PROCESSES!) as { processes: string[][], jobs: number, alone: string[] }
   t.jobs = jobs
   const { TEST_PROCESSES: _, NODE_OPTIONS: __, ...env } = withoutTap()
+  const taken = mkdtempSync(join(tmpdir(), 'handoff-test-files-'))
+  t.teardown(() => rmSync(taken, { recursive: true }))
   for (const files of processes) {
     t.spawn('env', ['-u', 'NODE_OPTIONS', process.execPath, '--import', 'tsx', fileURLToPath(import.meta.url), ...files], {
       // What isn't buffered runs one at a time.
       buffered: jobs > 1 && !files.some(file => alone.includes(file)),
       timeout,
-      env: { ...env, TAP: '1', TAP_TIMEOUT: String(timeout / 1000) },
-    }, files.map(file => `test/${file}`).join(' '))
+      env: { ...env, TAP: '1', TAP_TIMEOUT: String(timeout / 1000), TEST_TAKEN: taken },
+    }, files.length > 3 ? `${files.length} files` : files.map(file => `test/${file}`).join(' '))
+  }
+}
+
+/** Whether no other process has taken this file: who makes its name in TEST_TAKEN has. */
+function isMine (file: string): boolean {
+  const taken = process.env.TEST_TAKEN
+  if (taken === undefined) return true
+  try {
+    closeSync(openSync(join(taken, encodeURIComponent(file)), 'wx'))
+    return true
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false
+    throw error
   }
 }
 

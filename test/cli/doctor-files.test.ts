@@ -8,17 +8,17 @@ import t from 'tap'
 import { loadConfig } from '../../src/config.ts'
 import { BucketStore } from '../../src/files/bucket.ts'
 import { DirectoryStore } from '../../src/files/directory.ts'
-import { startRedisServer } from '../faults/fleet/redis.ts'
 import { handoff, parsed } from '../helpers/command.ts'
 import { filesApp, sha256 } from '../helpers/files.ts'
 import { scratchDir } from '../helpers/processes.ts'
+import { usedRedis } from '../helpers/redis.ts'
 import { until } from '../helpers/until.ts'
 
 interface Told { level: string, name: string, saw: string, server: string | null, set: string | null, why: string | null }
 
 /** What `handoff doctor` says of the store of files, and the metrics of it. */
 
-const { url: REDIS_URL } = await startRedisServer(t)
+const { url: REDIS_URL } = await usedRedis(t)
 
 async function examine (env: Record<string, string>) {
   const ended = await handoff(['doctor', '--json'], { env: { REDIS_URL, ...env } })
@@ -32,7 +32,8 @@ t.test('a directory', async t => {
   const [found] = await examine({ FILES_URL })
   t.match(found, { level: 'ok', saw: /the first upload begins there/ })
   t.strictSame(await readdir(directory), [], 'nothing is made')
-  const { make, prefix } = await filesApp(t, {}, { directory, url: REDIS_URL, limitedUrl: REDIS_URL })
+  const { make, prefix, store } = await filesApp(t, {}, { directory, url: REDIS_URL, limitedUrl: REDIS_URL })
+  await store.whyNotReady()
   t.equal((await make('four')).statusCode, 201)
   const right = await examine({ FILES_URL, REDIS_KEY_PREFIX: prefix })
   t.equal(right.length, 1)

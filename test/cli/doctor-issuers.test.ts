@@ -1,14 +1,14 @@
 import { generateKeyPairSync } from 'node:crypto'
 import t from 'tap'
-import { startRedisServer } from '../faults/fleet/redis.ts'
 import { handoff, parsed } from '../helpers/command.ts'
 import { signingKey, testIssuer } from '../helpers/issuer.ts'
+import { usedRedis } from '../helpers/redis.ts'
 
 interface Told { level: string, name: string, saw: string, server: string | null, set: string | null, why: string | null }
 
 /** What `handoff doctor` says of issuers. */
 
-const { url: REDIS_URL } = await startRedisServer(t)
+const { url: REDIS_URL } = await usedRedis(t)
 const rule = { when: { team: 'x' }, tenant: 'default', agent: 'x', scopes: ['pass'] }
 
 async function examine (issuers: object[]) {

@@ -26,6 +26,7 @@ async function served (t: Parameters<typeof testApp>[0], ...settings: string[]) 
   const replicas = []
   for (const PAYLOAD_KEYS of settings) {
     const replica = await testApp(t, { PAYLOAD_KEYS }, { url, prefix })
+    await replica.store.whyNotReady()
     await replica.store.payloadKeyNotes.note()
     replicas.push(replica)
   }
@@ -133,7 +134,8 @@ t.test('the commands of docs/encryption.md', async t => {
   const dir = await scratchDir(t)
   execFileSync('sh', ['-euc', commandsUnder('docs/encryption.md', 'Setting it up')], { cwd: dir })
   const PAYLOAD_KEYS = `@${join(dir, 'payload.keys')}`
-  const { pass, prefix, redis } = await testApp(t, { PAYLOAD_KEYS }, { url })
+  const { pass, prefix, redis, store } = await testApp(t, { PAYLOAD_KEYS }, { url })
+  await store.whyNotReady()
   const id = await pass({ task: 'something hidden' })
   const [stored] = await redis.keys(`${prefix}:*:h:*${id}`)
   t.notOk((await redis.hget(stored!, 'p'))!.includes('hidden'))

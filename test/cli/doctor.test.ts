@@ -5,7 +5,7 @@ import type { RedisServer } from '../faults/fleet/redis.ts'
 import { isReplicated } from '../faults/fleet/ask.ts'
 import { skipInQuick } from '../helpers/extent.ts'
 import { newPlace, pass } from '../helpers/handoffs.ts'
-import { fleetStore } from '../helpers/redis.ts'
+import { fleetStore, usedRedis } from '../helpers/redis.ts'
 import { builtHandoff, handoff, parsed } from '../helpers/command.ts'
 import { until } from '../helpers/until.ts'
 
@@ -32,7 +32,7 @@ async function withSettings<T> ({ admin }: RedisServer, wrong: Record<string, st
 }
 
 t.test('a Redis as it should be, and one setting after another that is wrong', async t => {
-  const server = await startRedisServer(t)
+  const server = await usedRedis(t)
   const { url, admin } = server
   const well = await examine(url)
   t.match(well, { code: 0, ok: true, errors: [], warnings: ['maxmemory'], notes: [] })
@@ -108,7 +108,7 @@ t.test('doctor accepts a master with a replica, and not the replica', skipInQuic
 })
 
 t.test('doctor finds missing rights', async t => {
-  const server = await startRedisServer(t)
+  const server = await usedRedis(t)
   const user = (name: string, ...rights: string[]) => server.admin.call('ACL', 'SETUSER', name, 'reset', 'on', '>secret', ...rights)
   const urlOf = (name: string) => server.url.replace('://', `://${name}:secret@`)
 

@@ -1,12 +1,11 @@
 import t from 'tap'
-import { startRedisServer } from '../faults/fleet/redis.ts'
 import { asUser, denials, setUser } from '../helpers/acl.ts'
 import { handoff, parsed } from '../helpers/command.ts'
 import { newPlace, pass } from '../helpers/handoffs.ts'
-import { fleetStore } from '../helpers/redis.ts'
+import { fleetStore, usedRedis } from '../helpers/redis.ts'
 
 t.test('the operator’s user of deploy/redis/users.acl may do all that the command does', async t => {
-  const redis = await startRedisServer(t)
+  const redis = await usedRedis(t)
   await setUser(redis.admin, { user: 'handoff-operator', password: 'secret' })
   const env = { REDIS_URL: asUser(redis.url, 'handoff-operator', 'secret') }
   const { id } = parsed(await handoff(['keys', 'create', '--name', 'writer', '--scopes', 'pass', '--expires-in', '60s', '--json'], { env })) as { id: string }

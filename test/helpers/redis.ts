@@ -6,11 +6,14 @@ import { tags } from '../../src/core/ids.ts'
 import { expiryLog } from '../../src/http/observe.ts'
 import type { ScriptName } from '../../src/redis/outcomes.ts'
 import { PayloadKeys, parsePayloadKeys } from '../../src/core/payload-keys.ts'
+import { startRedisServer } from '../faults/fleet/redis.ts'
+import type { RedisServer } from '../faults/fleet/redis.ts'
 import { openStore } from '../../src/store/store.ts'
 import type { Store, StoreOptions } from '../../src/store/store.ts'
 import { withClock } from './lua-clock.ts'
 import { logSink } from './log-sink.ts'
 import type { LogSink } from './log-sink.ts'
+import { until } from './until.ts'
 
 const url = process.env.REDIS_URL
 if (!url) throw new Error('tests are run by `npm test`, which brings a Redis up: npm test -- FILE')
@@ -125,6 +128,15 @@ export function fleetStore (t: Test, url: string, options: TestStoreOptions = {}
   const store = openStore({ url, keyPrefix: prefix, tags, workTtl, retention, eventsRetention, replicas, log, edit: options.edit })
   t.teardown(() => store.close())
   return store
+}
+
+/** A Redis that a service has been at: of one that is new `handoff doctor` waits to see whether its data was lost. */
+export async function usedRedis (t: Test): Promise<RedisServer> {
+  const server = await startRedisServer(t)
+  const store = fleetStore(t, server.url)
+  await until(async () => await store.whyNotReady() === null)
+  await store.close()
+  return server
 }
 
 /** How many of a script's calls have been answered or given up. */
