@@ -326,7 +326,7 @@ export function useDraining (app: FastifyInstance, alsoThen: () => void, drainTi
     cutLate()
     const timer = setInterval(() => {
       for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy()
-      // Fastify does this once: a connection whose answer was under way then would stay until its client's next request.
+      // Fastify does this once: a connection whose answer was under way would stay until its client’s next request.
       if (!some(sockets, isWriting)) server.closeIdleConnections()
       cutLate()
     }, firstByteTime)
