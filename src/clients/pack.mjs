@@ -17,11 +17,15 @@ function run (command, args) {
   if (status !== 0) throw new Error(`${command} ${args.join(' ')} failed:\n${stdout}${stderr}`)
 }
 
-rmSync(join(here, 'dist'), { recursive: true, force: true })
+// Beside what there is, which programs may be using.
+const made = join(here, '.made')
+rmSync(made, { recursive: true, force: true })
 // Comments are for those who read the types; the code goes without.
-run(process.execPath, [compiler, '-p', 'command'])
-chmodSync(join(here, 'dist/command/main.js'), 0o755)
-run(process.execPath, [compiler, '-p', 'tsconfig.json', '--noCheck', '--emitDeclarationOnly'])
+run(process.execPath, [compiler, '-p', 'command', '--outDir', made])
+chmodSync(join(made, 'command/main.js'), 0o755)
+run(process.execPath, [compiler, '-p', 'tsconfig.json', '--noCheck', '--emitDeclarationOnly', '--outDir', made])
+rmSync(join(here, 'dist'), { recursive: true, force: true })
+renameSync(made, join(here, 'dist'))
 mkdirSync(folder, { recursive: true })
 const packed = mkdtempSync(join(folder, '.pack-'))
 run('npm', ['pack', '--ignore-scripts', '--pack-destination', packed])
