@@ -13,6 +13,8 @@ import { withoutTap } from './helpers/processes.ts'
 
 const here = new URL('.', import.meta.url)
 const files = process.argv.slice(2)
+/** Where a file's name says that a process has taken it; none where this one has its files alone. Not in the environment, which tests pass on. */
+const taken = files[0]?.startsWith('--taken=') ? files.shift()!.slice('--taken='.length) : undefined
 /**
  * Milliseconds that a process may take, and a subtest, unless its file sets another timeout. Where everything runs in full, the simulation takes
  * half an hour on a busy machine.
@@ -60,21 +62,20 @@ if (files.length > 0) {
   const { processes, jobs, alone } = JSON.parse(process.env.TEST_PROCESSES!) as { processes: string[][], jobs: number, alone: string[] }
   t.jobs = jobs
   const { TEST_PROCESSES: _, NODE_OPTIONS: __, ...env } = withoutTap()
-  const taken = mkdtempSync(join(tmpdir(), 'handoff-test-files-'))
-  t.teardown(() => rmSync(taken, { recursive: true }))
+  const folder = mkdtempSync(join(tmpdir(), 'handoff-test-files-'))
+  t.teardown(() => rmSync(folder, { recursive: true }))
   for (const files of processes) {
-    t.spawn('env', ['-u', 'NODE_OPTIONS', process.execPath, '--import', 'tsx', fileURLToPath(import.meta.url), ...files], {
+    t.spawn('env', ['-u', 'NODE_OPTIONS', process.execPath, '--import', 'tsx', fileURLToPath(import.meta.url), `--taken=${folder}`, ...files], {
       // What isn't buffered runs one at a time.
       buffered: jobs > 1 && !files.some(file => alone.includes(file)),
       timeout,
-      env: { ...env, TAP: '1', TAP_TIMEOUT: String(timeout / 1000), TEST_TAKEN: taken },
+      env: { ...env, TAP: '1', TAP_TIMEOUT: String(timeout / 1000) },
     }, files.length > 3 ? `${files.length} files` : files.map(file => `test/${file}`).join(' '))
   }
 }
 
-/** Whether no other process has taken this file: who makes its name in TEST_TAKEN has. */
+/** Whether no other process has taken this file. */
 function isMine (file: string): boolean {
-  const taken = process.env.TEST_TAKEN
   if (taken === undefined) return true
   try {
     closeSync(openSync(join(taken, encodeURIComponent(file)), 'wx'))

@@ -143,6 +143,6 @@ t.test('a newcomer follows the pages in an empty folder', { timeout: 900_000 }, 
     t.equal(commandsUnder('README.md', 'Tests'), 'npm test\n')
     const command = commandsUnder('docs/testing.md', 'Running tests')
     t.match(command, /^npm test -- test\/http\/status\.test\.ts\n$/)
-    t.match(type(command, 'ignore'), /^ *ok 1 - http.status/m)
+    t.match(type(command, 'ignore'), /^ *ok 1 - reading test.http.status/m)
   })
 })

@@ -14,6 +14,6 @@ export async function passes (t: Test, more: Record<string, string>, names: read
   })
   const [said, [code]] = await Promise.all([text(child.stdout), once(child, 'exit')])
   t.strictSame(said.split('\n').filter(line => /^\s*not ok/.test(line)), [])
-  for (const file of files) t.match(said, `- ${file}`, `${file} was read`)
+  for (const file of files) t.match(said, ` - reading test/${file}`, `${file} was read`)
   t.equal(code, 0)
 }
