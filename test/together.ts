@@ -8,11 +8,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
+import type { Test } from 'tap'
 import { costSince, noteCost } from './helpers/costs.ts'
 import { withoutTap } from './helpers/processes.ts'
 
 const here = new URL('.', import.meta.url)
-const files = process.argv.slice(2)
+// Taken away, since programs of the docs, which tests run in this process, read their own arguments.
+const files = process.argv.splice(2)
 /** Where a file's name says that a process has taken it; none where this one has its files alone. Not in the environment, which tests pass on. */
 const taken = files[0]?.startsWith('--taken=') ? files.shift()!.slice('--taken='.length) : undefined
 /**
@@ -48,7 +50,7 @@ if (files.length > 0) {
     reading = ''
     let file = files.shift()
     while (file !== undefined && !isMine(file)) file = files.shift()
-    if (file === undefined) return
+    if (file === undefined) return t.test('no file is left', endLater)
     // A subtest too, so that tap doesn't take the process for idle meanwhile. The file's own ones wait for its end, and the next file for theirs.
     t.test(`reading test/${file}`, { timeout }, async test => {
       reading = file
@@ -84,6 +86,15 @@ function isMine (file: string): boolean {
     if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false
     throw error
   }
+}
+
+/** A minute is enough for all teardowns. What a test has left running would keep the process, and so the whole run. */
+function endLater (t: Test): void {
+  setTimeout(() => {
+    process.stderr.write(`test: something that a test began has not ended: ${process.getActiveResourcesInfo().join(', ')}\n`)
+    process.exit(1)
+  }, 60_000).unref()
+  t.end()
 }
 
 interface InTree { parent?: InTree }
