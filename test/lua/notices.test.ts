@@ -1,6 +1,6 @@
 import t from 'tap'
 import { testRedis } from '../helpers/redis.ts'
-import { approve, cancel, catchIt, decline, done, fail, heartbeat, lifetimes, member, pass, put, raw, reissue, reject, status, sweep, tag, tenant } from '../helpers/scripts.ts'
+import { approve, cancel, catchIt, decline, done, fail, heartbeat, lifetimes, member, pass, put, raw, reissue, reject, run, status, sweep, tag, tenant } from '../helpers/scripts.ts'
 import { at, states } from '../helpers/states.ts'
 import type { StateName } from '../helpers/states.ts'
 import { until } from '../helpers/until.ts'
@@ -13,10 +13,10 @@ t.test('each transition tells once, those who wait for the handoff and those who
   const listener = test.redis.duplicate()
   t.teardown(() => listener.disconnect())
   const [handoff, waiting] = [on.keys.handoff(tag, member), on.keys.waiting(tag, tenant)]
-  await listener.ssubscribe(handoff)
-  await listener.ssubscribe(waiting)
+  const channels: Record<string, string> = { [handoff]: 'handoff', [waiting]: 'list', [on.keys.asksChannel(tenant)]: 'questions' }
+  for (const channel of Object.keys(channels)) await listener.ssubscribe(channel)
   let heard: string[] = []
-  listener.on('smessage', (channel: string, message: string) => heard.push(`${channel === handoff ? 'handoff' : 'list'}: ${message}`))
+  listener.on('smessage', (channel: string, message: string) => heard.push(`${channels[channel]}: ${message}`))
   /** What was told of it; messages of one connection come in the order that they were sent. */
   const told = async (ask: () => Promise<unknown>) => {
     heard = []
@@ -50,6 +50,13 @@ t.test('each transition tells once, those who wait for the handoff and those who
   t.strictSame(await from('failed', now => reissue(on, now, passer)), ['handoff: failed'], 'who waits for its successor’s name')
   t.strictSame(await from('caught, overdue', now => reissue(on, now, passer)), ['handoff: expired'])
   t.strictSame(await from('caught with attempts, overdue', now => sweep(on, now)), ['handoff: expired'], 'who waits for its successor’s name')
+
+  const [due, answer] = [on.keys.due(tag, tenant), (now: number) => run(on, 'answer', now, [handoff, due], [at.workDeadline, 'person', lifetimes.retention, member, lifetimes.maxWorkTtl, 'atok', 'askId', 'p', '', '-', 'null', '1'])]
+  const ask = (now: number) => run(on, 'ask', now, [handoff, due], [at.workDeadline, 'A', lifetimes.retention, member, lifetimes.maxWorkTtl, 'qtok', 'askId', 'p', 1000, '-', '0 0', '', '"?"', ''])
+  t.strictSame(await from('caught', ask), ['handoff: asked', 'questions: changed'])
+  t.strictSame(await told(() => answer(at.done)), ['handoff: answered', 'questions: changed'])
+  t.strictSame(await told(() => answer(at.done)), [], 'it was answered before')
+  t.strictSame(await from('caught', now => ask(now).then(() => done(on, now, asking))), ['handoff: asked', 'questions: changed', 'questions: changed', 'handoff: done'])
 
   t.strictSame(await from('failed, tried again', now => reissue(on, now, passer)), [])
   t.strictSame(await from('cancelled', now => cancel(on, now, passer)), [])

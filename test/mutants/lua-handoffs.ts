@@ -5,7 +5,7 @@ export const handoffScripts: readonly Mutated[] = [
     file: 'lua/pass.lua',
     tests: [
       'lua/model', 'http/traces', 'state-machine', 'http/pass', 'http/idempotency', 'http/approvals', 'http/inboxes',
-      'http/after', 'lua/due',
+      'http/after', 'lua/due', 'lua/notices', 'http/ended',
     ],
     changes: [
       [
