@@ -150,6 +150,43 @@ for (const isSpread of arrangements) {
       for (const id of [...ids, behind]) t.equal(await service.redis.zscore(`${service.prefix}:{${tagOf(id)}}:due:default`, `default:${id}`), null)
     })
 
+    t.test('notes at others are kept for 40 days longer than these', async t => {
+      const one = await pass({ expires_in: 60 })
+      await pass({ after: [one] })
+      const { expires_at: expiresAt } = await status(one)
+      t.equal(await service.redis.pexpiretime(`${service.prefix}:{${tagOf(one)}}:d:default:${one}`), Date.parse(expiresAt) + 40 * 86_400_000)
+    })
+
+    t.test('what expired while it waited is neither released nor cancelled any more, however late the sweep comes', async t => {
+      const one = await pass({ expires_in: 60 })
+      const ids = [await pass({ after: [one], expires_in: 5 }), await pass({ after: [one], after_need: 'ended', expires_in: 5, to: 'too-late' })]
+      await service.setClock(Date.now() + 6000)
+      await catchIt(one)
+      await call('bob', 'POST', `/api/fail/${one}`, { error: { message: 'm' } })
+      const { ended, blocked } = await service.store.handoffs.sweep(tagOf(one), 100)
+      service.store.dependents.swept(ended, blocked)
+      await service.store.dependents.settled()
+      for (const id of ids) t.match(await status(id), { status: 'expired' })
+      t.match((await call('alice', 'GET', '/api/inboxes/too-late')).json(), { pending: 0 })
+      await settle(service, ...ids)
+      for (const id of ids) t.match(await status(id), { status: 'expired', ended_by: undefined })
+      await service.redis.del(`clock-${service.prefix}`)
+    })
+
+    t.test('what is released before its delay is over enters its inbox when that is over', async t => {
+      const one = await pass({ expires_in: 7200 })
+      const id = await pass({ after: [one], expires_in: 7200, delay: 660, to: 'delayed' })
+      const began = Date.now()
+      await service.setClock(began + 600_000)
+      // From now on the sweep looks at it every five minutes.
+      await settle(service, id)
+      await done(one)
+      await service.setClock(began + 661_000)
+      await settle(service, id)
+      t.match((await call('alice', 'GET', '/api/inboxes/delayed')).json(), { pending: 1, blocked: 0, delayed: 0 })
+      await service.redis.del(`clock-${service.prefix}`)
+    })
+
     t.test('waiting writes nothing while nothing happens, and its looks come less and less often', async t => {
       const { store, dump } = service
       const ids = [await pass({ expires_in: 7200 }), await pass({ expires_in: 7200 })]

@@ -187,6 +187,17 @@ for (const [where, service] of [['one Redis', one], ['as in a Cluster', spread]]
     t.match((await asked(id)).json(), { state: 'withdrawn' })
     t.match(await ended(id), [{ data: { ask_id: askId, state: 'withdrawn' } }])
   })
+
+  t.test(`where no time was passed for the work, its end shows once a question has moved it: ${where}`, async t => {
+    const { at, time, caught, ask, answer, status } = work(service)
+    await at(22_000)
+    const id = await caught()
+    t.notHas(await status(id), ['work_expires_at'])
+    const { ask_id: askId } = (await ask(id)).json()
+    await at(22_100)
+    t.equal((await answer(id, askId)).statusCode, 200)
+    t.equal((await status(id)).work_expires_at, time(22_700))
+  })
 }
 
 t.test('a shorter MAX_WORK_TTL hides no open question, and what ended long ago leaves the list', async t => {

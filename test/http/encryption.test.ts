@@ -222,6 +222,29 @@ t.test('what was written before there were keys reads on, and its operations are
   t.equal((await sealed.redis.hget(keyOf(sealed, id), 's'))!.slice(0, 7), '4:done ', 'version 0.2.0 does not touch it')
 })
 
+t.test('version 0.2.0 touches none that is sealed, whatever has become of it', async t => {
+  const { one } = await replicas(t, { one: june })
+  const post = async (who: 'alice' | 'bob' | 'approver', path: string, body: object) => (await one.call(who, 'POST', path, body)).json()
+  const begins = async (id: string) => (await one.redis.hget(keyOf(one, id), 's'))!.split(' ')[0]
+  const id = await one.caught({ max_attempts: 2, retry_delay: 0 })
+  t.equal(await begins(id), '4:caught')
+  await post('bob', `/api/heartbeat/${id}`, { extend_by: 600 })
+  t.equal(await begins(id), '4:caught', 'extended')
+  const { ask_id: askId } = await post('bob', `/api/ask/${id}`, { question: 'q' })
+  t.equal(await begins(id), '4:caught', 'asked')
+  await post('approver', `/api/answer/${id}`, { ask_id: askId, answer: {} })
+  t.equal(await begins(id), '4:caught', 'answered')
+  const blocked = await one.pass({ after: [id] })
+  t.equal(await begins(blocked), '5:pending', 'blocked')
+  const { reissued_as: next } = await post('bob', `/api/fail/${id}`, { error: { message: 'm' } })
+  t.strictSame([await begins(id), await begins(next)], ['4:failed', '4:pending'])
+  await one.call('bob', 'GET', `/api/catch/${next}`)
+  await post('bob', `/api/done/${next}`, { output: {} })
+  t.strictSame([await begins(next), await begins(blocked)], ['4:done', '4:pending'], 'released')
+  await post('alice', `/api/cancel/${blocked}`, {})
+  t.equal(await begins(blocked), '4:cancelled')
+})
+
 t.test('a replica without the key moves nothing, and loses nothing', async t => {
   const { full, none, other } = await replicas(t, { full: june, none: null, other: key('june', 9) })
   for (const one of [none, other]) {

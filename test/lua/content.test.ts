@@ -117,3 +117,14 @@ t.test('as production runs them: by digest, by Redis’s own clock', async t => 
   const created = await passAt(before + 60_000) as number
   t.ok(created >= before && created <= await time())
 })
+
+t.test('a moment early in its second is that moment', async t => {
+  const { redis, prefix } = testRedis(t)
+  const on = raw({ redis, prefix })
+  for (const [micros, milliseconds] of [['7', 0], ['42000', 42], ['999999', 999]] as const) {
+    const scripts = loadScripts({ edit: source => source.replaceAll("redis.call('TIME')", `{ '${T / 1000}', '${micros}' }`) })
+    const keys = [on.keys.handoff(tag, `acme:${micros}`), on.keys.due(tag, 'acme')]
+    const args = [T + 1000, 'passer ptok', lifetimes.expiresIn, payload]
+    t.equal(await redis.eval(scripts.pass.source, keys.length, ...keys, ...args), T + milliseconds, micros)
+  }
+})

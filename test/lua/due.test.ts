@@ -61,6 +61,19 @@ t.test('a catch, a question, a retry and a release that are due sooner are looke
   t.strictSame([await tenantsOf(on), (await dueOf(on, 'acme'))[next!]], [{ acme: `${T + 8100}` }, `${T + 8100}`])
 })
 
+t.test('the sweep that comes to an open question too early comes again at its end', async t => {
+  const on = raw(testRedis(t))
+  const [key, due] = [on.keys.handoff(tag, 'acme:one'), on.keys.due(tag, 'acme')]
+  await passFor(on, 'acme', 'one', 86_400_000)
+  await run(on, 'catch', T, [key, due], [T, 'bob ctok'])
+  await run(on, 'ask', T, [key, due], [T, 'bob', lifetimes.retention, 'acme:one', lifetimes.maxWorkTtl, 'qtok', 'askId', 'p', 1000, '-', '0 0', '', '"?"', ''])
+  t.equal((await dueOf(on, 'acme'))['acme:one'], `${T + 1000}`)
+  // As what an older replica passed comes into the index.
+  await on.redis.multi().zadd(due, T + 100, 'acme:one').zadd(on.keys.tenants(tag), T + 100, 'acme').exec()
+  t.match(await sweep(on, T + 100), ['swept', 1, 0, 1, 900])
+  t.equal((await dueOf(on, 'acme'))['acme:one'], `${T + 1000}`)
+})
+
 t.test('what came sooner while the slot moved is found once it has, and later ones stay as they are', async t => {
   const on = raw(testRedis(t))
   for (const [tenant, expiresIn] of [['acme', 86_400_000], ['other', 5000], ['third', 86_400_000]] as const) await passFor(on, tenant, 'one', expiresIn)

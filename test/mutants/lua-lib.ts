@@ -68,7 +68,7 @@ export const scriptLibraries: readonly Mutated[] = [
   },
   {
     file: 'lua/lib/after.lua',
-    tests: ['http/after', 'store/dependents', 'lua/model', 'state-machine', 'client/work'],
+    tests: ['http/after', 'store/dependents', 'lua/model', 'lua/notices', 'state-machine', 'client/work'],
     changes: [
       ["if need == 'd' and status ~= 'done' then", "if need == 'd' and status ~= 'done' and status ~= 'gone' then"],
       ['open = open - 1', 'open = 0'],
@@ -100,7 +100,7 @@ export const scriptLibraries: readonly Mutated[] = [
   },
   {
     file: 'lua/lib/successor.lua',
-    tests: ['lua/successors', 'http/operate', 'lua/model', 'state-machine', 'http/lists', 'http/after'],
+    tests: ['lua/successors', 'http/operate', 'lua/model', 'state-machine', 'http/lists', 'http/after', 'http/events'],
     changes: [
       ["if not number or string.find(extra, ' q', 1, true) then return nil end", 'if not number then return nil end'],
       ['* 2 ^ (number - 1))', '* 2 ^ number)'],
@@ -143,7 +143,7 @@ export const scriptLibraries: readonly Mutated[] = [
   {
     file: 'lua/lib/sweeping.lua',
     tests: [
-      'lua/sweep', 'store/sweeper', 'lua/model', 'state-machine', 'lua/successors', 'http/asks', 'http/after',
+      'lua/sweep', 'lua/due', 'store/sweeper', 'lua/model', 'state-machine', 'lua/successors', 'http/asks', 'http/after',
     ],
     changes: [
       ['if deadline and tonumber(deadline) > now then', 'if deadline and tonumber(deadline) >= now then'],
@@ -169,7 +169,9 @@ export const scriptLibraries: readonly Mutated[] = [
   },
   {
     file: 'lua/lib/work.lua',
-    tests: ['lua/model', 'state-machine', 'http/status', 'http/operate', 'lua/successors', 'lua/waiting'],
+    tests: [
+      'lua/model', 'state-machine', 'http/status', 'http/operate', 'lua/successors', 'lua/waiting', 'http/inbox-settings',
+    ],
     changes: [
       ['or beat and now >= tonumber(beat) then', 'then'],
       ["if caught_by == agent and status ~= 'caught' then", "if status ~= 'caught' then"],
@@ -210,7 +212,9 @@ export const scriptLibraries: readonly Mutated[] = [
   },
   {
     file: 'lua/lib/record.lua',
-    tests: ['lua/full', 'lua/model', 'lua/sweep', 'http/approvals', 'lua/waiting', 'http/encryption'],
+    tests: [
+      'lua/full', 'lua/model', 'lua/content', 'lua/sweep', 'http/approvals', 'lua/waiting', 'http/encryption', 'http/lists',
+    ],
     changes: [
       ["return marks == mark or mark and string.find(',' .. marks .. ',', ',' .. mark .. ',', 1, true)", 'return marks == mark'],
       ['return string.sub(marks, 1, 31)', 'return marks'],
