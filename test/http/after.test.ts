@@ -74,6 +74,16 @@ for (const isSpread of arrangements) {
       t.match(await status(two), { status: 'cancelled' }, 'a reissue revives nothing')
     })
 
+    t.test('one that is released is still open for what comes after it', async t => {
+      const one = await pass()
+      const two = await pass({ after: [one] })
+      const three = await pass({ after: [two] })
+      await done(one)
+      t.match(await status(three), { status: 'pending', blocked_by: 1 })
+      await done(two)
+      t.equal((await catchIt(three)).statusCode, 200)
+    })
+
     t.test('with after_need=ended any end will do; one that had ended before counts', async t => {
       const one = await pass()
       await fail(one)
@@ -95,6 +105,24 @@ for (const isSpread of arrangements) {
       await done(next, { a: 1 })
       t.strictSame((await catchIt(before)).json().after, [{ handoff_id: one, last: next, status: 'done', result: { a: 1 } }])
       t.equal((await catchIt(behind)).json().after.length, 2)
+    })
+
+    t.test('one that is gone has ended, but not as done', async t => {
+      const one = await pass()
+      const [id, any] = [await pass({ after: [one] }), await pass({ after: [one], after_need: 'ended' })]
+      await service.redis.del(`${service.prefix}:{${tagOf(one)}}:h:default:${one}`)
+      await settle(service, id, any)
+      t.match(await status(id), { status: 'cancelled', ended_by: null, cancel_reason: new RegExp(`${one}.* is gone`) })
+      t.match((await catchIt(any)).json(), { after: [{ handoff_id: one, status: 'unknown' }] })
+    })
+
+    t.test('one that is released twice from the same handoff still waits for the other', async t => {
+      const [one, two] = [await pass(), await pass()]
+      const id = await pass({ after: [one, two] })
+      await done(one)
+      const again = { named: one, last: one, standing: 'done' } as const
+      t.match(await service.store.dependents.release('default', id, again), { outcome: 'unchanged' })
+      t.match(await status(id), { status: 'pending', blocked_by: 1 })
     })
 
     t.test('what isn’t there, or is another tenant’s, is refused, and nothing is passed', async t => {
@@ -206,6 +234,7 @@ for (const isSpread of arrangements) {
       t.ok(callsOf(store, 'stands') >= looks.length, 'it asks each time')
       t.strictSame([await without(), callsOf(store, 'after')], [before, asked])
       t.ok(looks.length < 20, `${looks.length} looks in an hour`)
+      t.ok(looks[0]! < 45_000, `one ${looks[0]} ms after the pass`)
       // The net still releases it.
       for (const one of ids) await service.redis.del(`${service.prefix}:{${tagOf(one)}}:d:default:${one}`)
       await service.setClock(await due())

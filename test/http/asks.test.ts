@@ -182,6 +182,7 @@ for (const [where, service] of [['one Redis', one], ['as in a Cluster', spread]]
     await at(20_000 + 604_800)
     t.match(await status(id), { status: 'expired', ended_at: time(20_000 + 604_800), ask: { state: 'withdrawn' } })
     isProblem(t, await answer(id, askId), 409, 'withdrawn', 'before the sweep')
+    await at(20_011 + 604_800)
     await sweep(id)
     isProblem(t, await answer(id, askId), 409, 'withdrawn', 'and after it')
     t.match((await asked(id)).json(), { state: 'withdrawn' })
@@ -197,6 +198,17 @@ for (const [where, service] of [['one Redis', one], ['as in a Cluster', spread]]
     await at(22_100)
     t.equal((await answer(id, askId)).statusCode, 200)
     t.equal((await status(id)).work_expires_at, time(22_700))
+  })
+
+  t.test(`behind a question no heartbeat is waited for beyond the end of the work: ${where}`, async t => {
+    const { at, time, caught, ask, answer, status } = work(service)
+    await at(23_000)
+    const id = await caught({ work_within: 30, heartbeat_within: 30 })
+    await at(23_020)
+    const { ask_id: askId } = (await ask(id)).json()
+    await at(23_100)
+    t.equal((await answer(id, askId)).statusCode, 200)
+    t.match(await status(id), { work_expires_at: time(23_110), heartbeat_expires_at: time(23_110) })
   })
 }
 

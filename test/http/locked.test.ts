@@ -1,5 +1,6 @@
 import t from 'tap'
 import type { Test } from 'tap'
+import { inboxTag, randomToken } from '../../src/core/ids.ts'
 import { parsePayloadKeys } from '../../src/core/payload-keys.ts'
 import { secrets, testApp } from '../helpers/app.ts'
 import { personWith, textOf } from '../helpers/forms.ts'
@@ -107,6 +108,11 @@ t.test('groups of which a replica lacks the key hold up no others there', alone,
   for (let n = 0; n < 5; n++) await one.pass({ to: 'few', group: 'a' })
   await other.pass({ to: 'few', group: 'a' })
   t.strictSame(await take(other, 'few'), ['a'], 'some are looked at within a group')
+
+  for (let n = 0; n < 70; n++) await one.pass({ to: 'none', group: `g${n}` })
+  const place = { tenant: 'default', inbox: 'none', tag: inboxTag('default', 'none') }
+  t.match(await other.store.inboxes.take(place, { token: randomToken(), agent: 'bob', max: 1, lifetime: null, request: '-' }),
+    { isMore: false, items: [] }, 'to look again at once would find no more')
 })
 
 t.test('a note goes with its replica, or some minutes later, and one without keys is noted beside others alone', async t => {

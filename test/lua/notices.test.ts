@@ -58,6 +58,14 @@ t.test('each transition tells once, those who wait for the handoff and those who
   t.strictSame(await told(() => answer(at.done)), [], 'it was answered before')
   t.strictSame(await from('caught', now => ask(now).then(() => done(on, now, asking))), ['handoff: asked', 'questions: changed', 'questions: changed', 'handoff: done'])
 
+  const other = 'T_gAAAAAAAAAAAAAAAAAAAAAA'
+  const release = (now: number, open: number, became = 'done') => run(on, 'pass', now, [handoff, due],
+    [now, 'passer ptok', lifetimes.expiresIn, ` Ad/${open}/1/${other.length}`, `"task":"new"${other}`]).then(() =>
+    run(on, 'release', now, [handoff, due], [now, member, other, other, became]))
+  t.strictSame(await from('absent', now => release(now, 1)), ['handoff: released'])
+  t.strictSame(await from('absent', now => release(now, 2)), [], 'it waits for another')
+  t.strictSame(await from('absent', now => release(now, 2, 'failed')), ['handoff: cancelled'])
+
   t.strictSame(await from('failed, tried again', now => reissue(on, now, passer)), [])
   t.strictSame(await from('cancelled', now => cancel(on, now, passer)), [])
   t.strictSame(await from('pending', now => fail(on, now, asking)), [])

@@ -131,6 +131,16 @@ t.test('in a batch each of those that are alike leaves to its successor what the
   }
 })
 
+t.test('what comes after an attempt that the sweep ends comes after the next one', async t => {
+  const on = raw(testRedis(t))
+  const state: State = states['caught with attempts, overdue']
+  await put(on, { ...state, hash: { ...state.hash!, x: `${state.hash!.x} W1` } })
+  await on.redis.sadd(on.keys.dependents(tag, member), `other/${id}`)
+  t.match(await sweep(on, state.now), ['swept', 1, 1, 1])
+  t.strictSame((await dueIn(on)).filter((_, at) => at % 2 === 0), [`${tenant}:${nextId}`], 'the one that ended needs no further look')
+  t.strictSame(await on.redis.smembers(on.keys.dependents(tag, `${tenant}:${nextId}`)), [`other/${id}`])
+})
+
 t.test('an id that comes back has another successor than it had', async t => {
   const test = testRedis(t)
   const on = raw(test)

@@ -100,7 +100,10 @@ export const scriptLibraries: readonly Mutated[] = [
   },
   {
     file: 'lua/lib/successor.lua',
-    tests: ['lua/successors', 'http/operate', 'lua/model', 'state-machine', 'http/lists', 'http/after', 'http/events'],
+    tests: [
+      'lua/successors', 'lua/notices', 'http/operate', 'lua/model', 'state-machine', 'http/lists', 'http/after',
+      'http/events',
+    ],
     changes: [
       ["if not number or string.find(extra, ' q', 1, true) then return nil end", 'if not number then return nil end'],
       ['* 2 ^ (number - 1))', '* 2 ^ number)'],
@@ -143,7 +146,8 @@ export const scriptLibraries: readonly Mutated[] = [
   {
     file: 'lua/lib/sweeping.lua',
     tests: [
-      'lua/sweep', 'lua/due', 'store/sweeper', 'lua/model', 'state-machine', 'lua/successors', 'http/asks', 'http/after',
+      'lua/sweep', 'lua/due', 'lua/versions', 'lua/notices', 'store/sweeper', 'lua/model', 'state-machine',
+      'lua/successors', 'http/asks', 'http/after', 'http/lists',
     ],
     changes: [
       ['if deadline and tonumber(deadline) > now then', 'if deadline and tonumber(deadline) >= now then'],
