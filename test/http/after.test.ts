@@ -74,6 +74,17 @@ for (const isSpread of arrangements) {
       t.match(await status(two), { status: 'cancelled' }, 'a reissue revives nothing')
     })
 
+    t.test('what was released is blocked no more: neither in its inbox, nor at its next attempt', async t => {
+      const one = await pass()
+      const ids = [await pass({ after: [one], to: 'released' }), await pass({ after: [one], max_attempts: 2, retry_delay: 0 })]
+      await done(one)
+      t.equal((await call('alice', 'POST', `/api/cancel/${ids[0]}`)).statusCode, 200)
+      t.match((await call('alice', 'GET', '/api/inboxes/released')).json(), { pending: 0, blocked: 0 })
+      await catchIt(ids[1]!)
+      const { reissued_as: next } = (await call('bob', 'POST', `/api/fail/${ids[1]}`, { error: { message: 'm' } })).json()
+      t.match((await catchIt(next)).json(), { attempt: 2, after: [{ handoff_id: one, status: 'done' }] })
+    })
+
     t.test('one that is released is still open for what comes after it', async t => {
       const one = await pass()
       const two = await pass({ after: [one] })

@@ -189,6 +189,25 @@ t.test('the same key catches the same again, while it is caught', async t => {
   isProblem(t, await next(service, body, { 'idempotency-key': 'ä' }), 400, 'invalid_request')
 })
 
+t.test('a key whose claim Redis has lost still stands for what it took, and for no other request', async t => {
+  const key = { 'idempotency-key': work }
+  const [id] = [await pass(service), await pass(service)]
+  t.strictSame(await taken(service, { inbox: work }, key), [id])
+  await service.redis.del(...await service.redis.keys(`${service.prefix}:*:q:*`))
+  isProblem(t, await next(service, { inbox: work, max: 2 }, key), 422, 'idempotency_key_reused')
+  t.strictSame(await taken(service, { inbox: work }, key), [id])
+})
+
+t.test('what a key took is not given again once the time for its work is over, though the sweep has not come', async t => {
+  const key = { 'idempotency-key': work }
+  await service.setClock(start)
+  const ids = [await pass(service, { work_within: 5 }), await pass(service, { heartbeat_within: 6 }), await pass(service, { work_within: 7 })]
+  for (const left of [ids, ids.slice(1), ids.slice(2), []]) {
+    await service.setClock(start + (left.length === 3 ? 0 : (8 - left.length) * 1000 - 1))
+    t.strictSame((await taken(service, undefined, key)).sort(), left.toSorted())
+  }
+})
+
 t.test('a replay has the order of the answer, whichever list each comes from', async t => {
   const approved = async (more: object) => {
     const id = await pass(service, { require_human: true, ...more })
@@ -363,6 +382,32 @@ t.test('a key that is held to inboxes reads nothing of what is for others', asyn
   t.match((await ask('GET', '/api/asks?of=passer')).json(), { items: [{ handoff_id: passed, question: 'which?' }] })
   await call('bob', 'POST', `/api/done/${passed}`, { output: { a: 1 } })
   t.match((await ask('GET', `/api/status/${passed}`)).json(), { status: 'done', result: { a: 1 } })
+})
+
+t.test('an entry alone gives nobody what waits for a person, or for its time', async t => {
+  await service.setClock(start)
+  const [asked, delayed] = [await pass(service, { require_human: true }), await pass(service, { delay: 60 })]
+  const list = new KeyNames(service.prefix).inbox(inboxTag('default', work), 'default', work)
+  await service.redis.zadd(list, 1, `default:${asked}`, 2, `default:${delayed}`)
+  t.strictSame(await taken(service), [])
+  t.strictSame(await service.redis.zrange(list, '0', '-1'), [`default:${delayed}`], 'it stays for when Redis’s clock, set back, has come there')
+  await service.setClock(start + 60_000)
+  t.strictSame(await taken(service), [delayed])
+})
+
+t.test('what waits for a person counts until it expires, and what has failed as long as it is kept', async t => {
+  await service.setClock(start)
+  await pass(service, { require_human: true, expires_in: 5 })
+  const failed = await pass(service)
+  t.strictSame(await taken(service), [failed])
+  await service.call('bob', 'POST', `/api/fail/${failed}`, { error: { message: 'm' } })
+  const counts: object[] = []
+  for (const at of [4999, 5000, 86_400_000, 86_400_001]) {
+    await service.setClock(start + at)
+    const { waiting_approval: waiting, failed } = await inbox(service)
+    counts.push([waiting, failed])
+  }
+  t.strictSame(counts, [[1, 1], [0, 1], [0, 1], [0, 0]], 'before any sweep')
 })
 
 t.test('dead entries are passed over, however many there are', async t => {

@@ -14,7 +14,7 @@ import { listen, wire } from '../helpers/wire.ts'
 
 /** GET /api/handoffs. Each subtest has a tenant of its own, with a worker and an operator. */
 
-const tenants = ['plain', 'order', 'filters', 'failed', 'paging', 'ties', 'apart', 'texts', 'large', 'last', 'succeeded', 'gone', 'undecided', 'again', 'rare', 'far', 'aaa', 'walk', 'zzz']
+const tenants = ['plain', 'order', 'filters', 'failed', 'paging', 'ties', 'tied', 'apart', 'texts', 'large', 'last', 'succeeded', 'gone', 'undecided', 'again', 'rare', 'far', 'aaa', 'walk', 'zzz']
 const agents = [['ann', ['pass', 'catch', 'status']], ['ben', ['pass', 'catch', 'status']], ['olga', ['operate', 'status', 'approve']]] as const
 const secretOf = (tenant: string, agent: string) => `${tenant}-${agent}-secret-0123456789`
 const more = tenants.flatMap(tenant => agents.map(([agent, scopes]) => ({ caller: callerOf(tenant, agent, scopes), secret: secretOf(tenant, agent) })))
@@ -188,8 +188,14 @@ t.test('who pages sees each once, whatever comes and goes', async t => {
   t.equal(second.next_cursor, null)
 })
 
+t.test('a page of some with one time is full', async t => {
+  const { pass, list } = as('ties')
+  await fewAtATime(12, () => pass())
+  t.equal((await list('limit=5')).items.length, 5)
+})
+
 t.test('many with one time, in one partition and in all', skipInQuick, async t => {
-  const { pass, all } = as('ties')
+  const { pass, all } = as('tied')
   const wanted = await fewAtATime(150, n => pass(n % 2 === 0 ? { to: 'work' } : {}))
   for (const limit of [1, 7, 100]) t.strictSame(ids(await all(`limit=${limit}`)), [...wanted].sort(), `limit=${limit}`)
   t.equal((await all('inbox=work&limit=7')).length, 75)

@@ -171,6 +171,22 @@ t.test('a call gives half a megabyte of tasks at the most', async t => {
   t.strictSame(sizes, [43, 43, 14])
 })
 
+t.test('a call that reads tasks reads so many bytes of payloads, or one payload', async t => {
+  const on = raw(testRedis(t))
+  const due = on.keys.due(tag, tenant)
+  for (let n = 0; n < 5; n++) {
+    await on.redis.hset(on.keys.handoff(tag, `${tenant}:n${n}`), { s: `pending none ${T} ${at.expires} passer ptok`, p: `"task":"${'x'.repeat(900_000)}"` })
+    await on.redis.zadd(due, T + n, `${tenant}:n${n}`)
+  }
+  const list = async (tasks: 0 | 2) => {
+    const [, , , [score, name, isWanted, ...items]] = await run(on, 'list', T, [due],
+      ['live', 100, 1000, '', '', '', '', '', '', '', tasks, '', '', '', '0']) as [string, number, number, unknown[]]
+    return [items.length, score, name, isWanted]
+  }
+  t.strictSame(await list(0), [5, null, null, 0])
+  t.strictSame(await list(2), [2, String(T + 2), `${tenant}:n2`, 1], 'and it goes on there')
+})
+
 t.test('pages stay in place while handoffs come and go', async t => {
   const on = raw(testRedis(t))
   for (const [i, name] of ['a', 'b', 'c', 'd', 'e', 'f'].entries()) await add(on, name, T + i)

@@ -276,7 +276,7 @@ export const scriptLibraries: readonly Mutated[] = [
     file: 'lua/lib/taking.lua',
     tests: [
       'http/inboxes', 'http/inbox-settings', 'http/several-inboxes', 'lua/model', 'http/inboxes-crossings',
-      'http/encryption',
+      'http/encryption', 'http/former-homes', 'http/large-reads',
     ],
     changes: [
       ["bytes = bytes + lengthOf(schema or '')", "bytes = lengthOf(schema or '')"],
@@ -305,7 +305,8 @@ export const scriptLibraries: readonly Mutated[] = [
   {
     file: 'lua/lib/inbox.lua',
     tests: [
-      'http/inboxes', 'http/inbox-settings', 'lua/model', 'state-machine', 'http/inbox-metrics', 'http/labels', 'http/groups',
+      'lua/content', 'http/inboxes', 'http/inbox-settings', 'lua/model', 'state-machine', 'http/inbox-metrics',
+      'http/labels', 'http/groups', 'http/after',
     ],
     changes: [
       [
@@ -339,7 +340,8 @@ export const scriptLibraries: readonly Mutated[] = [
   {
     file: 'lua/lib/listing.lua',
     tests: [
-      'http/lists', 'http/labels', 'http/approvals', 'http/asks', 'http/operate', 'lua/waiting', 'cli/list',
+      'lua/waiting', 'http/lists', 'http/labels', 'http/approvals', 'http/asks', 'http/operate', 'http/decisions',
+      'cli/list',
     ],
     changes: [
       ['return #one > #other', 'return #one < #other'],
