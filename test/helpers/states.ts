@@ -78,6 +78,7 @@ export const lives = {
   'delayed, rejected': [T + 3000, passed({ ...delay, ...person }), rejected],
 
   'pending with windows': [T + 500, passed(windows)],
+  'pending, with less time than to be heard of': [T + 70, passed({ work_within: 0.2, heartbeat_within: 0.3 })],
   'pending with attempts': [T + 500, passed(attempts)],
   'pending with schema': [T + 500, passed(held)],
   'pending in a line': [T + 500, passed({ words: line })],

@@ -203,7 +203,7 @@ export const scriptLibraries: readonly Mutated[] = [
   },
   {
     file: 'lua/lib/passing.lua',
-    tests: ['http/approvals', 'http/encryption', 'http/pass', 'http/after'],
+    tests: ['lua/content', 'http/approvals', 'http/encryption', 'http/pass', 'http/after'],
     changes: [
       ["sub(payload, 8, 7 + beginning) .. '\"'", "sub(payload, 8, 6 + beginning) .. '\"'"],
       ['isSealed and cut(title)', 'false'],
