@@ -384,7 +384,7 @@ t.test('a key that is held to inboxes reads nothing of what is for others', asyn
   t.match((await ask('GET', `/api/status/${passed}`)).json(), { status: 'done', result: { a: 1 } })
 })
 
-t.test('an entry alone gives nobody what waits for a person, or for its time', async t => {
+t.test('an entry alone gives no agent what waits for a person, or for its time', async t => {
   await service.setClock(start)
   const [asked, delayed] = [await pass(service, { require_human: true }), await pass(service, { delay: 60 })]
   const list = new KeyNames(service.prefix).inbox(inboxTag('default', work), 'default', work)
