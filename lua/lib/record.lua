@@ -10,8 +10,8 @@
 --   d  a person's decision (below)           passed: retry_delay, a duration           pass: as in x
 --   e  the error given to fail, or the       ended: when, a time                       event: expires_at, of what a
 --      reason given to decline, JSON                                                   person is asked
---   f  -                                     caught: f1 if a heartbeat moved the       event: of, whom a question asks
---                                            work's deadline
+--   f  -                                     caught: f1 if a heartbeat or a question   event: of, whom a question asks
+--                                            moved the work's deadline
 --   g  a heartbeat's progress: when it was   lineage: hops, a number                   pass: as in x
 --      reported, a space, JSON
 --   h  the payload's digest (SHA-256,        caught: the heartbeat's deadline, a       pass: as the field

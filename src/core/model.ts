@@ -289,7 +289,7 @@ export interface Extra extends Kept {
   worker?: string
   /** Which parts its A2A message had, in letters. */
   messageParts?: string
-  /** A heartbeat moved the work's deadline. */
+  /** A heartbeat, or a question, moved the work's deadline. */
   extended?: true
   cancelRequestedAt?: number
   endedAt?: number
