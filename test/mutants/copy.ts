@@ -38,10 +38,12 @@ export class Copy {
   /** Makes a change, in what is made of the file too: also in dist/, since some tests start the built service. @returns what takes it back */
   change (file: string, from: string, to: string): () => void {
     const text = readFileSync(join(root, file), 'utf8').replace(from, () => to)
+    // It may throw: then nothing is changed yet.
+    const code = isCompiled(file) ? compile(text) : undefined
     this.#replace(file, text)
-    if (!isCompiled(file)) return () => this.#restore(file)
+    if (code === undefined) return () => this.#restore(file)
     const [made, built] = [compiledTo(file), compiledTo(file).replace('src/', 'dist/')]
-    for (const path of [made, built]) this.#replace(path, compile(text))
+    for (const path of [made, built]) this.#replace(path, code)
     return () => {
       this.#restore(file)
       this.#restore(built)

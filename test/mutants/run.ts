@@ -48,23 +48,31 @@ await Promise.all(Array.from({ length: Number(jobs) }, async (_, at) => {
   copy.remove()
 }))
 
-const rows = chosen.flatMap(({ id }) => found[id] ?? [])
+const tried = chosen.filter(({ reason }) => reason === undefined)
+const rows = tried.flatMap(({ id }) => found[id] ?? [])
 const alive = rows.filter(({ killedBy }) => killedBy === null)
-say(`${rows.length - alive.length} noticed, ${alive.length} not, ${chosen.filter(({ reason }) => reason !== undefined).length} with a reason`)
+say(`${rows.length - alive.length} noticed, ${alive.length} not, ${tried.length - rows.length} unclear, ${chosen.length - tried.length} with a reason`)
 for (const { change } of alive) say(`not noticed: ${change}`)
-process.exit(alive.length === 0 ? 0 : 1)
+process.exit(alive.length === 0 && rows.length === tried.length ? 0 : 1)
 
-/** @returns undefined where the machine is too busy to tell: a test that takes too long does so without the change too */
+/** @returns undefined where it can't be known */
 async function run (copy: Copy, { id, file, from, to, tests }: Mutant): Promise<Found | undefined> {
   const known = killed[id]
   const ordered = known === undefined || !tests.includes(known) ? tests : [known, ...tests.filter(test => test !== known)]
   const began = performance.now()
-  const takeBack = copy.change(file, from, to)
+  let takeBack: () => void
+  try {
+    takeBack = copy.change(file, from, to)
+  } catch (error) {
+    say(`unclear: ${file}: ${from} -> ${to}: ${String(error)}`)
+    return undefined
+  }
   const failed = await runTests(copy.directory, ordered, patience * ordered.length).finally(takeBack)
   const seconds = Math.round((performance.now() - began) / 100) / 10
   const isOfTime = failed !== null && /\btime\b|time-?out|longer than/i.test(failed.assertion)
+  // A test that takes too long without the change too: the machine is too busy.
   if (isOfTime && await runTests(copy.directory, [failed.test], patience) !== null) {
-    say(`too busy to tell: ${file}: ${from} -> ${to}`)
+    say(`unclear, too busy: ${file}: ${from} -> ${to}`)
     return undefined
   }
   return { change: `${file}: ${from} -> ${to}`, killedBy: failed?.test ?? null, assertion: failed?.assertion ?? '', seconds }
