@@ -94,6 +94,18 @@ export function heartbeat (on: Raw, now: number, { agent, deadline }: Omit<Askin
   return run(on, 'heartbeat', now, [on.keys.handoff(tag, itself(on))], [deadline, agent, lifetimes.retention, extendBy, lifetimes.maxWorkTtl, '', progress])
 }
 
+/** A question of its catcher. @param schema of the answer, by its digest and as JSON text; none if both are left out @param openFor milliseconds */
+export function ask (on: Raw, now: number, { agent, token, deadline }: Asking, { openFor = 1000, digest = '-', schema = '' } = {}) {
+  return run(on, 'ask', now, [on.keys.handoff(tag, itself(on)), on.keys.due(tag, tenant)],
+    [deadline, agent, lifetimes.retention, itself(on), lifetimes.maxWorkTtl, token, 'askId', 'p', openFor, digest, `0 ${schema.length}`, '', '"?"', schema])
+}
+
+/** A person's answer to that question. @param satisfied the digest of the schema that it was checked against; empty if it wasn't */
+export function answer (on: Raw, now: number, { agent, token, deadline }: Asking, satisfied = '') {
+  return run(on, 'answer', now, [on.keys.handoff(tag, itself(on)), on.keys.due(tag, tenant)],
+    [deadline, agent, lifetimes.retention, itself(on), lifetimes.maxWorkTtl, token, 'askId', 'p', satisfied, '-', 'null', '1'])
+}
+
 /** @param reason JSON text; empty for none */
 export function cancel (on: Raw, now: number, { agent, deadline }: Omit<Asking, 'token'>, force = 0, reason = '', operator = 0) {
   return run(on, 'cancel', now, [on.keys.handoff(tag, itself(on)), on.keys.due(tag, tenant)], [deadline, agent, lifetimes.retention, itself(on), operator, force, reason])

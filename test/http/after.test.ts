@@ -63,6 +63,8 @@ for (const isSpread of arrangements) {
       const one = await pass()
       const two = await pass({ after: [one] })
       const three = await pass({ after: [two], to: 'inbox' })
+      // The first look at what is blocked comes at once, and later ones don't.
+      await settle(service, two)
       await fail(one)
       await settle(service, two)
       const cancelled = await status(two)

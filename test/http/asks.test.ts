@@ -75,7 +75,7 @@ for (const [where, service] of [['one Redis', one], ['as in a Cluster', spread]]
     })
     t.equal(isProblem(t, await ask(id), 409, 'already_asked').ask_id, askId)
     await at(1000)
-    t.match((await post('bob', `/api/heartbeat/${id}`)).json(), { work_expires_at: null, heartbeat_expires_at: null, ask: { ask_id: askId, state: 'open' } })
+    t.match((await post('bob', `/api/heartbeat/${id}`, { extend_by: 50 })).json(), { work_expires_at: null, heartbeat_expires_at: null, ask: { ask_id: askId, state: 'open' } })
     t.match(isProblem(t, await answer(id, askId, {}), 422, 'result_invalid').errors, [{ pointer: /^\/answer/ }])
     for (const other of ['other', '', 'é', `é\r\n\0${askId}`, '€'.repeat(100), 'a'.repeat(1000)]) {
       t.match(isProblem(t, await answer(id, other, { x: 1 }), 409, 'content_changed').detail, /another ask_id/)
@@ -88,8 +88,8 @@ for (const [where, service] of [['one Redis', one], ['as in a Cluster', spread]]
     t.equal(again.headers['idempotency-replayed'], 'true')
     isProblem(t, await answer(id, askId, { x: 2 }), 409, 'already_answered')
     t.match(await status(id), {
-      work_expires_at: time(1090), heartbeat_expires_at: time(1020), ask: { state: 'answered', answered_at: time(1000), answered_by: 'carol' }
-    }, 'what was left of the work counts from the answer')
+      work_expires_at: time(1140), heartbeat_expires_at: time(1020), ask: { state: 'answered', answered_at: time(1000), answered_by: 'carol' }
+    }, 'what was left of the work, and what a heartbeat added, counts from the answer')
     t.strictSame((await asked(id)).json(), {
       ask_id: askId,
       handoff_id: id,
@@ -214,7 +214,7 @@ for (const [where, service] of [['one Redis', one], ['as in a Cluster', spread]]
 
 t.test('a shorter MAX_WORK_TTL hides no open question, and what ended long ago leaves the list', async t => {
   const shorter = await testApp(t, { MAX_WORK_TTL: '60' }, { ...options, prefix: one.prefix })
-  const { at, caught, ask, redis, prefix } = work(one)
+  const { at, time, caught, ask, status, redis, prefix } = work(one)
   const asked = async () => {
     const id = await caught({ to: 'shorter' })
     t.equal((await ask(id)).statusCode, 201)
@@ -230,6 +230,15 @@ t.test('a shorter MAX_WORK_TTL hides no open question, and what ended long ago l
   t.equal(Date.parse(upto) - Date.parse(from), 60_000, 'no longer than the work may take')
   t.strictSame(await listed([first, second]), [first, second])
   t.ok(await redis.pttl(name) > 600_000_000, 'and the list is kept for as long as any may be open')
+  const long = await caught({ to: 'shorter', work_within: 1000 })
+  t.equal((await work(shorter).ask(long)).statusCode, 201)
+  await at(25_161)
+  t.match(await status(long), { status: 'caught', work_expires_at: time(26_100), ask: { state: 'expired' } }, 'the work keeps the time that it had')
+  const brief = await caught({ to: 'shorter', work_within: 50 })
+  const { ask_id: askId } = (await ask(brief)).json()
+  await at(25_200)
+  t.equal((await work(shorter).answer(brief, askId)).statusCode, 200)
+  t.match(await status(brief), { work_expires_at: time(25_221) }, 'nor does the answer give it more than it may take')
   // As an older version ends it, which leaves it in the list.
   await redis.del(`${prefix}:{${tagOf(first)}}:h:default:${first}`)
   await at(25_101 + 604_800)
@@ -238,10 +247,13 @@ t.test('a shorter MAX_WORK_TTL hides no open question, and what ended long ago l
 })
 
 t.test('the passer is asked', async t => {
-  const { at, caught, ask, asked, answer, list, call } = work(one)
+  const { at, caught, ask, asked, answer, list, call, redis, prefix } = work(one)
   await at(30_000)
   const id = await caught()
+  await ask(id, { expires_in: 1 })
+  await at(30_001)
   const first = await ask(id, { of: 'passer' })
+  t.equal(await redis.zscore(`${prefix}:{${tagOf(id)}}:a:default`, `default:${id}`), null, 'the question to people, which is over, isn’t listed any more')
   t.notHas(first.json(), ['answer_url'])
   const { ask_id: askId } = first.json()
   t.notOk((await list()).some(item => item.handoff_id === id), 'people don’t see it in their list')
@@ -305,6 +317,7 @@ t.test('asking twice', async t => {
   t.equal((await asked(id)).json().state, 'answered')
   const second = await ask(id, { question: 'Another?' }, key)
   t.equal(second.statusCode, 201)
+  t.match((await asked(id)).json(), { question: 'Another?', state: 'open', answer: null, note: null }, 'the first one’s answer isn’t its')
   await answer(id, second.json().ask_id)
   const late = await ask(id, {}, key)
   t.strictSame([late.statusCode, late.json(), late.headers['idempotency-replayed']], [201, first.json(), 'true'], 'a retry that comes behind another question asks nothing')

@@ -2,7 +2,7 @@
 import t from 'tap'
 import { loadScripts } from '../../src/redis/scripts.ts'
 import { testRedis } from '../helpers/redis.ts'
-import { approve, catchIt, done, dumped, lifetimes, member, pass, put, raw, read, refused, sourceAt, status, tag } from '../helpers/scripts.ts'
+import { answer, approve, ask, catchIt, done, dumped, lifetimes, member, pass, put, raw, read, refused, sourceAt, status, tag } from '../helpers/scripts.ts'
 import type { State } from '../helpers/states.ts'
 import { T, at, payload, schema, states } from '../helpers/states.ts'
 
@@ -66,6 +66,16 @@ t.test('a result is to be held to the schema first, and to that one: nothing hap
     t.strictSame(await test.dump(), dumped(state), 'nothing changed')
   }
   t.strictSame(await done(on, state.now, { ...asking, agent: 'B' }), refused('not_the_catcher', state), 'who may not ask is told that')
+})
+
+t.test('so is an answer', async t => {
+  const on = raw(testRedis(t))
+  const { now }: State = states.caught
+  const person = { agent: 'person', token: 'atok', deadline: now }
+  await put(on, states.caught)
+  t.match(await ask(on, now, { agent: 'A', token: 'qtok', deadline: now }, { digest: 'itsschema', schema }), ['asked'])
+  for (const satisfied of ['', 'another', 'itsschema2']) t.strictSame(await answer(on, now, person, satisfied), ['unchecked', 'itsschema', schema], satisfied)
+  t.strictSame(await answer(on, now, person, 'itsschema'), ['answered', now])
 })
 
 t.test('a name that another word of the record has is not the catcher’s', async t => {

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { testRedis } from '../helpers/redis.ts'
-import { lifetimes, pass, raw, run, sweep, tag } from '../helpers/scripts.ts'
+import { answer, ask, lifetimes, pass, raw, run, sweep, tag } from '../helpers/scripts.ts'
 import type { Raw } from '../helpers/scripts.ts'
 import { T } from '../helpers/states.ts'
 
@@ -59,6 +59,18 @@ t.test('a catch, a question, a retry and a release that are due sooner are looke
   await sweep(on, T + 5100)
   const [next] = Object.keys(await dueOf(on, 'acme'))
   t.strictSame([await tenantsOf(on), (await dueOf(on, 'acme'))[next!]], [{ acme: `${T + 8100}` }, `${T + 8100}`])
+  await sweep(on, T + 8100)
+  const its = { ...on, member: next! }
+  await run(on, 'catch', T + 8100, [on.keys.handoff(tag, next!), due], [T + 8100, 'bob ctok'])
+  const bob = { agent: 'bob', token: 'qtok', deadline: T + 10_000 }
+  await ask(its, T + 8200, bob, { openFor: 1000 })
+  t.strictSame(await tenantsOf(on), { acme: `${T + 9200}` })
+  await sweep(on, T + 9200)
+  t.equal((await dueOf(on, 'acme'))[next!], `${T + 14_100}`, 'then what was left of the work')
+  await ask(its, T + 9300, { ...bob, token: 'qtok2' }, { openFor: 60_000 })
+  t.equal((await dueOf(on, 'acme'))[next!], `${T + 18_100}`, 'and no longer than it may take in all')
+  await answer(its, T + 9400, { ...bob, agent: 'person' })
+  t.equal((await dueOf(on, 'acme'))[next!], `${T + 14_200}`)
 })
 
 t.test('the sweep that comes to an open question too early comes again at its end', async t => {

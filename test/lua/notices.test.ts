@@ -1,6 +1,6 @@
 import t from 'tap'
 import { testRedis } from '../helpers/redis.ts'
-import { approve, cancel, catchIt, decline, done, fail, heartbeat, lifetimes, member, pass, put, raw, reissue, reject, run, status, sweep, tag, tenant } from '../helpers/scripts.ts'
+import { answer, approve, ask, cancel, catchIt, decline, done, fail, heartbeat, lifetimes, member, pass, put, raw, reissue, reject, status, sweep, tag, tenant } from '../helpers/scripts.ts'
 import { at, states } from '../helpers/states.ts'
 import type { StateName } from '../helpers/states.ts'
 import { until } from '../helpers/until.ts'
@@ -51,12 +51,11 @@ t.test('each transition tells once, those who wait for the handoff and those who
   t.strictSame(await from('caught, overdue', now => reissue(on, now, passer)), ['handoff: expired'])
   t.strictSame(await from('caught with attempts, overdue', now => sweep(on, now)), ['handoff: expired'], 'who waits for its successor’s name')
 
-  const [due, answer] = [on.keys.due(tag, tenant), (now: number) => run(on, 'answer', now, [handoff, due], [at.workDeadline, 'person', lifetimes.retention, member, lifetimes.maxWorkTtl, 'atok', 'askId', 'p', '', '-', 'null', '1'])]
-  const ask = (now: number) => run(on, 'ask', now, [handoff, due], [at.workDeadline, 'A', lifetimes.retention, member, lifetimes.maxWorkTtl, 'qtok', 'askId', 'p', 1000, '-', '0 0', '', '"?"', ''])
-  t.strictSame(await from('caught', ask), ['handoff: asked', 'questions: changed'])
-  t.strictSame(await told(() => answer(at.done)), ['handoff: answered', 'questions: changed'])
-  t.strictSame(await told(() => answer(at.done)), [], 'it was answered before')
-  t.strictSame(await from('caught', now => ask(now).then(() => done(on, now, asking))), ['handoff: asked', 'questions: changed', 'questions: changed', 'handoff: done'])
+  const person = { agent: 'person', token: 'atok', deadline: at.workDeadline }
+  t.strictSame(await from('caught', now => ask(on, now, asking)), ['handoff: asked', 'questions: changed'])
+  t.strictSame(await told(() => answer(on, at.done, person)), ['handoff: answered', 'questions: changed'])
+  t.strictSame(await told(() => answer(on, at.done, person)), [], 'it was answered before')
+  t.strictSame(await from('caught', now => ask(on, now, asking).then(() => done(on, now, asking))), ['handoff: asked', 'questions: changed', 'questions: changed', 'handoff: done'])
 
   const other = 'T_gAAAAAAAAAAAAAAAAAAAAAA'
   const release = (now: number, open: number, became = 'done') => run(on, 'pass', now, [handoff, due],

@@ -77,6 +77,18 @@ t.test('behind a first attempt that was delayed the next has all the time that w
   t.equal((await handoffs(test))[idBehind(id, T)]!.s, `2:pending none ${T + 600} ${T + 1600} passer -`)
 })
 
+t.test('what expired in an inbox is reissued as long as its payload is there: an older version’s sweep freed it', async t => {
+  const test = testRedis(t)
+  const on = raw(test)
+  const passer = { agent: 'passer', deadline: at.expires }
+  await pass(on, T, asking(T, 'passer', 'ptok'), false, payload, ' tdesk')
+  await sweep(on, at.expires)
+  await test.redis.hset(on.keys.handoff(tag, member), 'p', '')
+  t.match(await reissue(on, at.expires, passer), ['expired'])
+  await test.redis.hset(on.keys.handoff(tag, member), 'p', payload)
+  t.match(await reissue(on, at.expires, passer), ['reissued'])
+})
+
 t.test('one batch of those that have successors and of those that haven’t', async t => {
   const test = testRedis(t)
   const on = raw(test)

@@ -46,7 +46,7 @@ export const handoffScripts: readonly Mutated[] = [
     file: 'lua/catch.lua',
     tests: [
       'lua/model', 'state-machine', 'http/status', 'http/approvals', 'lua/waiting', 'http/after', 'http/inboxes',
-      'http/large-reads',
+      'http/large-reads', 'lua/notices', 'http/groups',
     ],
     changes: [
       ["if not record then return { 'not_found' } end", ''],
@@ -73,7 +73,7 @@ export const handoffScripts: readonly Mutated[] = [
     file: 'lua/done.lua',
     tests: [
       'lua/model', 'state-machine', 'http/status', 'lua/waiting', 'http/wait', 'result-schema/taken', 'http/asks',
-      'lua/due', 'lua/successors', 'http/files',
+      'lua/due', 'lua/successors', 'lua/content', 'http/files', 'http/groups',
     ],
     changes: [
       ["if worker == '?' then return { 'unchecked', '', '' } end", ''],
@@ -91,7 +91,7 @@ export const handoffScripts: readonly Mutated[] = [
     file: 'lua/decide.lua',
     tests: [
       'http/approvals', 'lua/model', 'state-machine', 'http/approvals-decide', 'http/decisions', 'http/inboxes',
-      'lua/signed',
+      'lua/signed', 'lua/notices', 'web/issuer-sign-in',
     ],
     changes: [
       ["if approval == 'none' then", "if approval ~= 'waiting' then"],
@@ -226,7 +226,7 @@ export const handoffScripts: readonly Mutated[] = [
   },
   {
     file: 'lua/ask.lua',
-    tests: ['http/asks', 'lua/model', 'web/questions', 'client/asks'],
+    tests: ['lua/notices', 'lua/due', 'http/asks', 'lua/model', 'web/questions', 'client/asks'],
     changes: [
       ["if ask and now < ask.expires then return { 'already_asked', now, record, extra } end", ''],
       ['if refusal then return refusal end', ''],
@@ -247,7 +247,7 @@ export const handoffScripts: readonly Mutated[] = [
   },
   {
     file: 'lua/answer.lua',
-    tests: ['http/asks', 'lua/model', 'web/questions', 'client/asks'],
+    tests: ['lua/notices', 'lua/due', 'lua/content', 'http/asks', 'lua/model', 'web/questions', 'client/asks'],
     changes: [
       ["if id ~= wanted then return { 'content_changed', now, record, extra } end", ''],
       ["if state == 'a' then return { 'already_answered', now, record, extra } end", ''],
