@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
-import { homeTag, inboxTag, tagOf } from '../../src/core/ids.ts'
+import { homeTag, inboxTag, randomToken, tagOf } from '../../src/core/ids.ts'
 import { callerOf } from '../../src/core/model.ts'
 import { testApp } from '../helpers/app.ts'
 import type { TestApp } from '../helpers/app.ts'
@@ -309,8 +309,27 @@ t.test('settings stay until they are taken away, and each change is logged', asy
   t.match((await call('operator', 'GET', `/api/inboxes/${other}`)).json(), { paused: false }, 'another tenant’s')
 })
 
+t.test('an earlier change that comes late to the other partition changes nothing there', async t => {
+  const { name, set } = work(one)
+  await set({ max_caught: 7 })
+  const home = { tenant: 'default', inbox: name, tag: homeTag('default') }
+  const [late, { version }] = [await one.store.inboxes.set(home, { maxCaught: 3 }, '1'), await one.store.inboxes.set(home, {})]
+  t.match(late, { isChanged: false, version, settings: { maxCaught: 7 } })
+  t.match(await one.store.inboxes.set(home, { maxCaught: 3 }, `${Number(version) + 1}`), { isChanged: true, settings: { maxCaught: 3 } })
+})
+
+t.test('a take that stops at max_caught has no other request look', async t => {
+  const { name, pass, set } = work(one)
+  for (let n = 0; n < 3; n++) await pass()
+  await set({ max_caught: 2 })
+  const place = { tenant: 'default', inbox: name, tag: inboxTag('default', name) }
+  const take = (max: number) => one.store.inboxes.take(place, { token: randomToken(), agent: 'bob', max, lifetime: null, request: '-' })
+  t.match(await take(1), { isMore: true, items: { length: 1 } })
+  t.match(await take(5), { isMore: false, items: { length: 1 } })
+})
+
 t.test('names that have nothing any more are forgotten, and others aren’t', async t => {
-  const { name, pass, look, post } = work(one)
+  const { name, pass, look, set, post } = work(one)
   const named = async () => {
     const found: string[] = []
     for await (const part of one.store.inboxes.allNamed()) found.push(...part.filter(({ inbox }) => inbox === name).map(({ tenant }) => tenant))
@@ -323,7 +342,18 @@ t.test('names that have nothing any more are forgotten, and others aren’t', as
   t.strictSame(await named(), ['default'], 'it has something')
   await post('alice', `/api/cancel/${id}`)
   t.match(await look(), zeros)
-  await one.store.inboxes.tidy(place)
+  await set({ paused: true })
+  const places = [place, { ...place, tag: homeTag('default') }]
+  for (const its of places) await one.store.inboxes.tidy(its)
+  t.strictSame(await named(), ['default'], 'it has settings')
+  await set({ paused: false })
+  for (const its of places) {
+    const settings = `${one.prefix}:{${its.tag}}:i:default:${name}:settings`
+    const left = await one.redis.pttl(settings)
+    t.ok(left > 50_000 && left <= 60_000, `${left}: for as long as an earlier change may be under way`)
+    await one.redis.del(settings)
+    await one.store.inboxes.tidy(its)
+  }
   t.strictSame(await named(), [])
 })
 

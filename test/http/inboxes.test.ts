@@ -237,10 +237,10 @@ t.test('a key whose own partition is that of the inbox, or of its tenant', async
   }
 })
 
-t.test('a key lives as long as the work on what it took', async t => {
+t.test('a key lives as long as the longest work on what it took', async t => {
   const service = await testApp(t, { WORK_TTL: '60' })
-  await pass(service, { work_within: 3600 })
-  await next(service, { inbox: work }, { 'idempotency-key': work })
+  for (const members of [{ work_within: 3600 }, {}]) await pass(service, members)
+  t.equal((await next(service, { inbox: work, max: 2 }, { 'idempotency-key': work })).json().items.length, 2)
   const keys = [...await service.redis.keys(`${service.prefix}:*:n:*`), ...await service.redis.keys(`${service.prefix}:*:q:*`)]
   t.equal(keys.length, 2)
   for (const name of keys) {
@@ -263,6 +263,10 @@ t.test('together they are 4 MiB at most, and one always', async t => {
     t.ok(answer.rawPayload.length <= 4 * 1024 * 1024, `${answer.rawPayload.length} bytes`)
   }
   t.strictSame(sizes, [4, 2])
+
+  const larger = await testApp(t, { BODY_LIMIT: '8000000' })
+  for (let i = 0; i < 2; i++) await pass(larger, { output: { text: 'x'.repeat(5_000_000) } })
+  for (const count of [1, 1, 0]) t.equal((await next(larger, { inbox: work, max: 2 })).json().items.length, count)
 })
 
 t.test('a key that is held to inboxes catches from those alone', async t => {

@@ -159,6 +159,10 @@ t.test('what is small is read at once, by one call', { skip: ofOneReplica }, asy
   await Promise.all(ids.map(id => service.call('bob', 'GET', `/api/catch/${id}`)))
   t.match(counts, { looks: 0, whole: many })
   t.ok(counts.most > 16, `${counts.most} at once`)
+  const statuses = countWhole(t, 'status')
+  await service.call('bob', 'POST', `/api/fail/${ids[0]}`, { error: { message: 'm'.repeat(1000) } })
+  t.equal((await service.call('alice', 'GET', `/api/status/${ids[0]}`)).json().error.message.length, 1000)
+  t.match(statuses, { looks: 0, whole: 1 })
 })
 
 t.test('what is large and can’t be caught is refused by one call, and waited for like anything else', { skip: ofOneReplica }, async t => {
@@ -185,6 +189,10 @@ t.test('a schema counts as well, and an inbox’s large ones come in their order
   const schema = { type: 'object', description: 'y'.repeat(10_000) }
   const id = await service.pass({ output: { text: 'x'.repeat(10_000) }, result_schema: schema })
   t.strictSame((await service.call('bob', 'GET', `/api/catch/${id}`)).json().result_schema, schema)
+  const decided = await service.pass({ output: { text: 'x'.repeat(60_000) }, result_schema: schema, require_human: true })
+  const counts = countWhole(t, 'inspect')
+  t.strictSame((await service.call('approver', 'GET', `/api/approvals/${decided}`)).json().result_schema, schema)
+  if (!ofOneReplica) t.match(counts, { looks: 1, whole: 1 }, 'of what a person is to decide too')
   const ids = []
   for (const more of [{ output }, {}, { output }, { output }]) ids.push(await service.pass({ ...more, to: 'mixed' }))
   const keyed = { 'idempotency-key': 'mixed' }

@@ -2,7 +2,7 @@
 import t from 'tap'
 import { loadScripts } from '../../src/redis/scripts.ts'
 import { testRedis } from '../helpers/redis.ts'
-import { answer, approve, ask, catchIt, done, dumped, lifetimes, member, pass, put, raw, read, refused, sourceAt, status, tag } from '../helpers/scripts.ts'
+import { answer, approve, ask, catchIt, done, dumped, lifetimes, member, pass, put, raw, read, refused, run, sourceAt, status, tag } from '../helpers/scripts.ts'
 import type { State } from '../helpers/states.ts'
 import { T, at, payload, schema, states } from '../helpers/states.ts'
 
@@ -99,6 +99,15 @@ t.test('a key that is limited to inboxes reads what is in these, before anything
     t.strictSame(await read(on, state.now, 'A', ['first', 'desk', 'last']), await read(on, state.now, 'A'), name)
     t.strictSame(await read(on, state.now, 'A', ['elsewhere', 'desk2']), [...refused('not_addressee', addressed), null], name)
   }
+})
+
+t.test('its catcher reads again what has no more bytes than may be, and else nothing', async t => {
+  const on = raw(testRedis(t))
+  const { now }: State = states.caught
+  await put(on, states.caught)
+  const upTo = (most: number) => run(on, 'read', now, [on.keys.handoff(tag, member)], ['A', '', most])
+  t.match(await upTo(payload.length), ['caught', at.passed, payload])
+  t.strictSame(await upTo(payload.length - 1), ['larger'])
 })
 
 t.test('Redis itself refuses a write from a script that only reads', async t => {

@@ -110,6 +110,15 @@ t.test('an update changes what is given, and what isn’t stays', async t => {
   t.equal(await test.redis.hget(key, 'digest'), 'd2')
 })
 
+t.test('a key without an end is forgotten once it was revoked long enough ago', async t => {
+  const on = raw(testRedis(t))
+  await create(on, T, 'd1')
+  t.equal(await on.redis.zscore(on.keys.apiKeysOver(tag), id), null)
+  await revoke(on, T + 10, 'one')
+  t.equal(await on.redis.zscore(on.keys.apiKeysOver(tag), id), String(T + 5010))
+  t.equal(await on.redis.pexpiretime(on.keys.apiKey(tag, id)), T + 5010)
+})
+
 t.test('each change is told on the log’s channel', async t => {
   const test = testRedis(t)
   const on = raw(test)
@@ -131,6 +140,8 @@ t.test('each change is told on the log’s channel', async t => {
 t.test('of one millisecond the list stands by the ids’ bytes, in whatever locale the server is', async t => {
   const on = raw(testRedis(t))
   const ids = ['0', '1A', '1a', 'A', 'AB', 'Aa', 'B', 'Z', 'a', 'aB', 'aa', 'b', 'z']
+  // What is forgotten stays in the index until the next key is made.
+  for (const gone of ['00', '01', '1B', 'C', 'ab', 'c', 'd']) await on.redis.zadd(on.keys.apiKeys(tag), T, gone)
   for (const one of ids) {
     await on.redis.zadd(on.keys.apiKeys(tag), T, one)
     await on.redis.hset(on.keys.apiKey(tag, one), { digest: one })
@@ -141,6 +152,7 @@ t.test('of one millisecond the list stands by the ids’ bytes, in whatever loca
       const [, goesOn, ...parts] = await run(on, 'key-list', T, [on.keys.apiKeys(tag)],
         [seen.length === 0 ? 0 : T, seen.at(-1) ?? '', limit, on.keys.partition(tag)]) as unknown[]
       seen.push(...parts.filter((_, index) => index % 2 === 0) as string[])
+      t.ok(parts.length <= 2 * limit, `${limit} at the most`)
       more = goesOn
     }
     t.strictSame(seen, ids, `${limit} at a time`)

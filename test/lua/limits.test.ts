@@ -20,6 +20,11 @@ t.test('limits are set, changed and removed; what changes nothing leaves no trac
     t.strictSame(await test.dump(), before, 'nothing changed')
     return answer
   }
+  const listener = test.redis.duplicate()
+  t.teardown(() => listener.disconnect())
+  const heard: string[] = []
+  await listener.ssubscribe(on.keys.apiKeysLog(tag))
+  listener.on('smessage', (_, message: string) => heard.push(message))
   const list = async () => (await run(on, 'limit-list', T, [on.keys.limits(tag), on.keys.liveLimits(tag)], []) as unknown[]).slice(1)
   t.strictSame(await list(), [[], []])
   t.strictSame(await unchanged(() => set(on, '', '', '')), ['set', null, null, null, null], 'there is none')
@@ -44,4 +49,6 @@ t.test('limits are set, changed and removed; what changes nothing leaves no trac
   t.strictSame(log.map(([, fields]) => fields), [
     rate('', '5'), live('acme', '50'), rate('bob', '9999999'), live('acme/bob', '8'), rate('', '6'), rate('bob', '8'), live('acme/bob', '9'), rate('', ''), live('acme', '')
   ])
+  await listener.ping()
+  t.strictSame(heard, Array.from({ length: 7 }, () => 'limit'), 'each change is heard once')
 })

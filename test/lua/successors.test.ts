@@ -3,7 +3,7 @@ import { isId, tags } from '../../src/core/ids.ts'
 import { successorOf as idBehind } from '../helpers/modelled.ts'
 import { testRedis } from '../helpers/redis.ts'
 import type { TestRedis } from '../helpers/redis.ts'
-import { approve, catchIt, decline, fail, heartbeat, lifetimes, member, pass, put, raw, reissue, restore, sweep, tag, tenant } from '../helpers/scripts.ts'
+import { approve, catchIt, decline, fail, heartbeat, lifetimes, lineage, member, pass, put, raw, reissue, restore, sweep, tag, tenant } from '../helpers/scripts.ts'
 import type { Raw } from '../helpers/scripts.ts'
 import { T, at, digest, id, nextId, payload, schema, states } from '../helpers/states.ts'
 import type { Hash, State } from '../helpers/states.ts'
@@ -35,6 +35,9 @@ t.test('ten attempts in a row, ever longer apart, and an eleventh that somebody 
     const test = testRedis(t)
     const on: Raw = { ...raw(test), member }
     await pass(on, T, asking(T, 'passer', 'ptok/00-trace'), false, payload, ` m10${delay}`)
+    const markOfFirst = async () => (await lineage({ ...on, member }, T) as unknown[])[4]
+    const mark = await markOfFirst()
+    t.match(mark, /^[\da-f]{12}$/)
     let [now, current, created] = [T, id, T]
     for (const [index, seconds] of [...pauses, null].entries()) {
       t.match(await catchIt(on, now, asking(now)), ['caught', created, payload, null, '00-trace'], `attempt ${index + 1}`)
@@ -42,6 +45,7 @@ t.test('ten attempts in a row, ever longer apart, and an eleventh that somebody 
       const end = index % 3
       const reply = end === 0 ? await fail(on, now, asking(now), '{}') : end === 1 ? await decline(on, now, asking(now), '"no"') : await sweep(on, now += lifetimes.workTtl)
       const next = idBehind(current, created)
+      t.equal(await markOfFirst(), mark, 'what comes below the first one is known by the payload, wherever it is')
       const found = await handoffs(test)
       if (seconds === null) {
         t.match(reply, ['failed', now], 'the last one has none behind it')

@@ -67,7 +67,7 @@ export const otherScripts: readonly Mutated[] = [
   },
   {
     file: 'lua/read.lua',
-    tests: ['http/as-passed', 'lua/model', 'state-machine', 'http/large-reads'],
+    tests: ['lua/content', 'http/as-passed', 'lua/model', 'state-machine', 'http/large-reads'],
     changes: [
       ["if record and not isAddressed(extra, ARGV[2] ~= '' and ARGV[2]) then", 'if false then'],
       ['if refusal then return refusal end', ''],
@@ -76,7 +76,7 @@ export const otherScripts: readonly Mutated[] = [
   },
   {
     file: 'lua/lineage.lua',
-    tests: ['http/lineage'],
+    tests: ['http/lineage', 'lua/successors', 'http/large-reads'],
     changes: [
       ["if isThere and ARGV[1] and redis.call('HSTRLEN', key, 'p') > ARGV[1] + 0 then return { 'larger' } end", ''],
       ["passed_by .. ' ' .. inbox .. ' ' ..", ''],
@@ -199,7 +199,7 @@ export const otherScripts: readonly Mutated[] = [
   },
   {
     file: 'lua/relay.lua',
-    tests: ['store/relay', 'redis/redirects'],
+    tests: ['store/events'],
     changes: [
       ['if not isMissing and its + 0 > last then', 'if not isMissing then'],
       ['local isMissing = tonumber(befores[at]) > last', 'local isMissing = false'],
@@ -210,7 +210,7 @@ export const otherScripts: readonly Mutated[] = [
   },
   {
     file: 'lua/trim.lua',
-    tests: ['store/relay'],
+    tests: ['store/events'],
     changes: [
       [
         "if count > 0 then redis.call('LTRIM', outbox, count, -1) end",
@@ -222,7 +222,7 @@ export const otherScripts: readonly Mutated[] = [
   },
   {
     file: 'lua/outbox.lua',
-    tests: ['store/relay'],
+    tests: ['store/events'],
     changes: [
       ['<= after', '< after'],
       ['from + max - 1))', 'from + max))'],
@@ -276,7 +276,7 @@ export const otherScripts: readonly Mutated[] = [
   },
   {
     file: 'lua/webhook-change.lua',
-    tests: ['http/webhooks', 'webhooks/deliveries', 'store/webhooks'],
+    tests: ['store/webhooks', 'http/webhooks', 'webhooks/deliveries'],
     changes: [
       ['if isRotated and found[4] ~= token then', 'if isRotated then'],
       [
@@ -297,7 +297,7 @@ export const otherScripts: readonly Mutated[] = [
   },
   {
     file: 'lua/webhook-delete.lua',
-    tests: ['http/webhooks', 'store/webhooks', 'webhooks/deliveries'],
+    tests: ['store/webhooks', 'http/webhooks', 'webhooks/deliveries'],
     changes: [
       [
         "if before == redis.call('ZREM', webhooks, id) then redis.call('ZREM', tenants, tenant) end",
@@ -307,7 +307,7 @@ export const otherScripts: readonly Mutated[] = [
   },
   {
     file: 'lua/webhook-plan.lua',
-    tests: ['store/webhooks', 'webhooks/deliveries', 'http/webhooks'],
+    tests: ['store/webhooks', 'http/webhooks', 'webhooks/deliveries'],
     changes: [
       ["if count >= max and deliveries ~= '' then return { 'full' } end", ''],
       ["if not redis.call('HGET', pending, id) then", 'if true then'],
@@ -326,7 +326,7 @@ export const otherScripts: readonly Mutated[] = [
   },
   {
     file: 'lua/webhook-tried.lua',
-    tests: ['webhooks/deliveries', 'store/webhooks', 'webhooks/schedule'],
+    tests: ['store/webhooks', 'webhooks/deliveries', 'webhooks/schedule'],
     changes: [
       [
         "if not found[1] or tried ~= ARGV[4] then return { 'unknown' } end",

@@ -167,6 +167,7 @@ t.test('a Redis that was emptied is told by each replica once, and one that rest
   const replicas = [replicaOf(t, redis.url), replicaOf(t, redis.url)]
   const all = async () => { for (const { look } of replicas) await look() }
   await all()
+  t.strictSame(replicas.map(({ store }) => store.looks[0]!.replacedAgo), [undefined, undefined], 'who looks for the first time notes nothing')
   const pid = redis.pid()
   process.kill(pid, 'SIGKILL')
   await until(() => redis.pid() !== pid)

@@ -8,8 +8,9 @@ import type { Store } from '../../src/store/store.ts'
 import { homeTagOf } from '../../src/store/partitions.ts'
 import { skipInQuick } from '../helpers/extent.ts'
 import { ownRedis } from '../helpers/own-redis.ts'
-import { testStore } from '../helpers/redis.ts'
+import { testRedis, testStore } from '../helpers/redis.ts'
 import type { TestStore } from '../helpers/redis.ts'
+import { raw, run } from '../helpers/scripts.ts'
 import { until } from '../helpers/until.ts'
 
 const tenant = 'acme'
@@ -41,6 +42,30 @@ async function passUnmoved (t: Test, { prefix, url }: TestStore, places: Place[]
   store.relay.move = async () => {}
   for (const place of places) await pass(store, place)
 }
+
+t.test('what is moved at once from several partitions is noted for each, heard of once, and ends with its feed', async t => {
+  const test = testRedis(t)
+  const on = raw(test)
+  const feed = on.keys.feed(tags[0]!, tenant)
+  const moved = `${feed}:moved`
+  const listener = test.redis.duplicate()
+  t.teardown(() => listener.disconnect())
+  const heard: string[] = []
+  await listener.ssubscribe(feed)
+  listener.on('smessage', (_, message: string) => heard.push(message))
+  const now = Date.now()
+  const relay = (counts: string, events: string) => run(on, 'relay', now, [feed, moved], [now, 60_000, counts, events]) as Promise<unknown[]>
+  const move = () => relay('aaa 0 2 bbb 0 1', '10 one\n20 two\n5 three\n')
+  const [outcome, newest] = await move()
+  t.equal(outcome, 'relayed')
+  t.strictSame(await test.redis.hgetall(moved), { aaa: '20', bbb: '5' })
+  t.strictSame([await test.redis.pexpiretime(feed), await test.redis.pexpiretime(moved)], [now + 3_660_000, now + 86_460_000])
+  t.strictSame(await move(), ['relayed', null], 'again')
+  t.strictSame(await relay('aaa 21 1 ccc 7 1', '22 four\n8 five\n'), ['relayed', null, 'aaa', '20', 'ccc', '0'], 'none goes before one that is missing')
+  t.equal(await test.redis.xlen(feed), 3)
+  await listener.ping()
+  t.strictSame(heard, [newest])
+})
 
 t.test('an event is in the feed although the reply that tells of it comes after that of a later one, as over two connections', async t => {
   const service = await withEvents(t)
@@ -175,6 +200,12 @@ t.test('an outbox loses what is in the feed, and nothing else', async t => {
     await redis.rpush(`${index}:${tenant}`, ...Array.from({ length: count }, (_, at) => `${at + 1} event`))
     t.equal(await store.events!.trim(place.tag, tenant, String(upto)), upto, `${upto} of ${count}`)
     t.equal(await redis.llen(`${index}:${tenant}`), count - upto)
+  }
+  const longAgo = (Date.now() - 90_000_000) * 1000
+  for (const [number, kept] of [[longAgo + 1, String(longAgo + 1)], [longAgo, null]] as const) {
+    await redis.zadd(index, number, tenant)
+    await store.events!.trim(place.tag, tenant, String(longAgo))
+    t.equal(await redis.zscore(index, tenant), kept, 'a tenant leaves with its last number, a day later')
   }
 })
 

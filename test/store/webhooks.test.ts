@@ -30,7 +30,7 @@ t.test('a claim that is repeated takes what it took before, and a new one only w
 })
 
 t.test('a replay that is asked for while a step of another is under way moves the end on, and the step does not end it', async t => {
-  const { store } = await testStore(t, { eventsRetention: 3_600_000 })
+  const { store, redis, prefix } = await testStore(t, { eventsRetention: 3_600_000 })
   const webhooks = store.webhooks!
   const id = 'wh_0123456789abcdefghijkl'
   await webhooks.create('default', id, { url: 'https://example.com/', types: null, inbox: null })
@@ -47,6 +47,59 @@ t.test('a replay that is asked for while a step of another is under way moves th
   t.strictSame(await replay(), { from: '0-0', to: '9-0' })
   t.match(await webhooks.planReplay('default', id, { from: '0-0', to: '9-0' }, null, [{ id: '2-0', text }]), { outcome: 'planned' })
   t.equal(await replay(), null)
+  t.strictSame(await redis.hmget(new KeyNames(prefix).webhook(homeTagOf('default', tags), 'default', id), 'replay', 'replay_to'), [null, null])
+})
+
+t.test('what comes again makes one webhook, one new secret and one delivery', async t => {
+  const { store } = await testStore(t, { eventsRetention: 3_600_000 })
+  const webhooks = store.webhooks!
+  const id = 'wh_0123456789abcdefghijkl'
+  const create = () => webhooks.create('default', id, { url: 'https://example.com/', types: null, inbox: null })
+  await create()
+  for (const token of ['one', 'one', 'two']) t.equal((await webhooks.rotate('default', id, token, 1000))!.generation, token === 'one' ? 2 : 3)
+  await webhooks.plan('default', id, '0-0', '5-0', [{ id: '5-0', text }])
+  t.match(await create(), { generation: 3, cursor: '5-0' })
+  await webhooks.tried('default', id, { id: '5-0', attempts: 0 } as never, { outcome: 'again', status: 500, error: null, after: 60_000 }, 1000)
+  const events = [{ id: '5-0', text }, { id: '6-0', text }]
+  t.match(await webhooks.plan('default', id, '0-0', '6-0', events), { outcome: 'moved', place: '5-0' }, 'by a deliverer that was left behind')
+  t.match(await webhooks.plan('default', id, null, '', events), { outcome: 'planned' })
+  t.match(await webhooks.pending('default', id, ['5-0', '6-0']), [{ attempts: 1 }, { attempts: 0 }])
+})
+
+t.test('of what is over the newest hundred stay, and nothing is due', async t => {
+  const { store } = await testStore(t, { eventsRetention: 3_600_000 })
+  const webhooks = store.webhooks!
+  const id = 'wh_0123456789abcdefghijkl'
+  await webhooks.create('default', id, { url: 'https://example.com/', types: null, inbox: null })
+  const ids = Array.from({ length: 101 }, (_, at) => `${at + 1}-0`)
+  await webhooks.plan('default', id, null, '', ids.map(id => ({ id, text })))
+  for (const one of ids) await webhooks.tried('default', id, { id: one, attempts: 0 } as never, { outcome: 'delivered', status: 200, error: null }, 1000)
+  const { due, over } = await webhooks.deliveries('default', id)
+  t.strictSame(due, [])
+  t.strictSame(over.map(({ id }) => id), ids.slice(1))
+})
+
+t.test('one that is disabled says so at once, replays nothing, and begins anew once it is enabled', async t => {
+  const { store, redis, prefix } = await testStore(t, { eventsRetention: 3_600_000 })
+  const webhooks = store.webhooks!
+  const id = 'wh_0123456789abcdefghijkl'
+  await webhooks.create('default', id, { url: 'https://example.com/', types: null, inbox: null })
+  const listener = redis.duplicate()
+  t.teardown(() => listener.disconnect())
+  const heard: string[] = []
+  await listener.ssubscribe(`${prefix}:e:default`)
+  listener.on('smessage', (_, message: string) => heard.push(message))
+  const fails = async (delivery: string, attempts: number) => {
+    await webhooks.plan('default', id, null, '', [{ id: delivery, text }])
+    return webhooks.tried('default', id, { id: delivery, attempts } as never, { outcome: 'again', status: 500, error: null, after: 60_000 }, 0)
+  }
+  t.equal(await fails('1-0', 0), null, 'since then')
+  t.equal(await fails('1-0', 1), 'failing')
+  await listener.ping()
+  t.equal(heard.length, 1)
+  t.equal(await webhooks.replay('default', id, '0-0'), 'disabled')
+  await webhooks.enable('default', id)
+  t.equal(await fails('2-0', 0), null, 'what failed before no longer counts')
 })
 
 t.test('a clock that is set back an hour keeps no delivery waiting for an hour', async t => {
@@ -65,6 +118,7 @@ t.test('a clock that is set back an hour keeps no delivery waiting for an hour',
     return { first: Number(first) - time, ids: deliveries.filter((_, at) => at % 2 === 0) }
   }
   const before = now + 3_600_000
+  t.strictSame(await at(before, 'webhook-plan', '', '', 0, `1-0 ${text}\n`, 'cursor', ''), ['full'])
   await at(before, 'webhook-plan', '', '', 100, `1-0 ${text}\n2-0 ${text}\n3-0 ${text}\n4-0 ${text}\n`, 'cursor', '')
   t.strictSame(await claim(before, 'one'), { first: 0, ids: ['1-0', '2-0'] })
   await redis.zadd(keys[1]!, before + 120_000, '4-0')
