@@ -2,9 +2,9 @@
 import t from 'tap'
 import { loadScripts } from '../../src/redis/scripts.ts'
 import { testRedis } from '../helpers/redis.ts'
-import { answer, approve, ask, catchIt, done, dumped, lifetimes, member, pass, put, raw, read, refused, run, sourceAt, status, tag } from '../helpers/scripts.ts'
+import { answer, approve, ask, catchIt, done, dumped, lifetimes, member, pass, put, raw, read, refused, reject, run, sourceAt, status, tag, tenant } from '../helpers/scripts.ts'
 import type { State } from '../helpers/states.ts'
-import { T, at, payload, schema, states } from '../helpers/states.ts'
+import { T, at, digest, payload, schema, states } from '../helpers/states.ts'
 
 const passer = { agent: 'passer', token: 'ptok', deadline: T }
 const catcher = { agent: 'A', token: 'ctok', deadline: at.caught }
@@ -26,6 +26,20 @@ t.test('a catch after the approval carries the decision, its note as the bytes t
   await put(on, states['pending, waiting'])
   await approve(on, at.decided, { agent: 'approver', token: 'dectok', deadline: at.decided }, note)
   t.strictSame(await catchIt(on, at.caught, catcher), ['caught', at.passed, payload, `${at.decided} approver dectok ${note.toString()}`, null, null, null, null])
+})
+
+t.test('a decision takes it out of what waits for its inbox, and only a yes lets it in', async t => {
+  const on = raw(testRedis(t))
+  const inbox = on.keys.inbox(tag, tenant, 'desk')
+  const keys = [on.keys.handoff(tag, member), on.keys.due(tag, tenant), on.keys.waiting(tag, tenant), inbox]
+  const lists = () => Promise.all([inbox, `${inbox}:waiting`].map(list => on.redis.zrange(list, '0', '-1')))
+  for (const [decision, entered] of [[reject, []], [approve, [member]]] as const) {
+    await put(on, states.absent)
+    await run(on, 'pass', T, keys, [T, 'passer ptok', lifetimes.expiresIn, ` tdesk l3 h${digest}`, payload])
+    t.strictSame(await lists(), [[], [member]])
+    await decision(on, at.decided, { agent: 'approver', token: 'dectok', deadline: at.decided })
+    t.strictSame(await lists(), [entered, []])
+  }
 })
 
 t.test('a trace stands behind the token, and the token alone says whether it is the same operation', async t => {

@@ -137,6 +137,19 @@ t.test('each change is told on the log’s channel', async t => {
   t.strictSame(heard, ['created', 'rotated', 'updated', 'revoked'])
 })
 
+t.test('behind a change are those that came after it; behind one that isn’t there nothing can be said', async t => {
+  const on = raw(testRedis(t))
+  await create(on, T, 'd1')
+  await revoke(on, T + 10, 'one')
+  const log = on.keys.apiKeysLog(tag)
+  const [first, second] = (await on.redis.xrange(log, '-', '+')).map(([id]) => id) as [string, string]
+  const after = (place: string) => run(on, 'key-changes', T, [log], [place])
+  t.match(await after('0-0'), ['changed', T, [[first], [second]]])
+  t.match(await after(first), ['changed', T, [[second]]])
+  t.strictSame(await after(second), ['changed', T, []])
+  for (const unknown of ['', '1-1']) t.strictSame(await after(unknown), ['lost', T, second])
+})
+
 t.test('of one millisecond the list stands by the ids’ bytes, in whatever locale the server is', async t => {
   const on = raw(testRedis(t))
   const ids = ['0', '1A', '1a', 'A', 'AB', 'Aa', 'B', 'Z', 'a', 'aB', 'aa', 'b', 'z']

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { testRedis } from '../helpers/redis.ts'
-import { answer, approve, ask, cancel, catchIt, decline, done, fail, heartbeat, lifetimes, member, pass, put, raw, reissue, reject, status, sweep, tag, tenant } from '../helpers/scripts.ts'
-import { at, states } from '../helpers/states.ts'
+import { answer, approve, ask, cancel, catchIt, decline, done, fail, heartbeat, lifetimes, member, pass, put, raw, reissue, reject, run, status, sweep, tag, tenant } from '../helpers/scripts.ts'
+import { T, at, states } from '../helpers/states.ts'
 import type { StateName } from '../helpers/states.ts'
 import { until } from '../helpers/until.ts'
 
@@ -13,7 +13,8 @@ t.test('each transition tells once, those who wait for the handoff and those who
   const listener = test.redis.duplicate()
   t.teardown(() => listener.disconnect())
   const [handoff, waiting] = [on.keys.handoff(tag, member), on.keys.waiting(tag, tenant)]
-  const channels: Record<string, string> = { [handoff]: 'handoff', [waiting]: 'list', [on.keys.asksChannel(tenant)]: 'questions' }
+  const inbox = on.keys.inbox(tag, tenant, 'desk')
+  const channels: Record<string, string> = { [handoff]: 'handoff', [waiting]: 'list', [inbox]: 'inbox', [on.keys.asksChannel(tenant)]: 'questions' }
   for (const channel of Object.keys(channels)) await listener.ssubscribe(channel)
   let heard: string[] = []
   listener.on('smessage', (channel: string, message: string) => heard.push(`${channels[channel]}: ${message}`))
@@ -56,6 +57,8 @@ t.test('each transition tells once, those who wait for the handoff and those who
   t.strictSame(await told(() => answer(on, at.done, person)), ['handoff: answered', 'questions: changed'])
   t.strictSame(await told(() => answer(on, at.done, person)), [], 'it was answered before')
   t.strictSame(await from('caught', now => ask(on, now, asking).then(() => done(on, now, asking))), ['handoff: asked', 'questions: changed', 'questions: changed', 'handoff: done'])
+  t.strictSame(await from('caught', now => ask(on, now, asking).then(() => cancel(on, now, passer, 1))), ['handoff: asked', 'questions: changed', 'questions: changed', 'handoff: cancelled'])
+  t.strictSame(await told(() => run(on, 'inbox-set', T, [inbox], [T, '1', '', '', '', ''])), ['inbox: set'])
 
   const other = 'T_gAAAAAAAAAAAAAAAAAAAAAA'
   const release = (now: number, open: number, became = 'done') => run(on, 'pass', now, [handoff, due],

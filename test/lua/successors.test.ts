@@ -72,6 +72,15 @@ t.test('ten attempts in a row, ever longer apart, and an eleventh that somebody 
   }
 })
 
+t.test('what is not to be tried again has no successor', async t => {
+  const test = testRedis(t)
+  const on = raw(test)
+  await put(on, states['caught with attempts'])
+  t.strictSame(await fail(on, at.done, asking(at.done), '{}', 0), ['failed', at.done, null])
+  t.strictSame(Object.keys(await handoffs(test)), [id])
+  t.strictSame(await dueIn(on), [])
+})
+
 t.test('behind a first attempt that was delayed the next has all the time that was passed', async t => {
   const test = testRedis(t)
   const on: Raw = { ...raw(test), member }

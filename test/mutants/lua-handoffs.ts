@@ -5,7 +5,7 @@ export const handoffScripts: readonly Mutated[] = [
     file: 'lua/pass.lua',
     tests: [
       'lua/model', 'http/traces', 'state-machine', 'http/pass', 'http/idempotency', 'http/approvals', 'http/inboxes',
-      'http/after', 'lua/due', 'lua/notices', 'http/ended',
+      'http/after', 'lua/due', 'lua/notices', 'http/ended', 'lua/content',
     ],
     changes: [
       [
@@ -72,8 +72,8 @@ export const handoffScripts: readonly Mutated[] = [
   {
     file: 'lua/done.lua',
     tests: [
-      'lua/model', 'state-machine', 'http/status', 'lua/waiting', 'http/wait', 'result-schema/taken', 'http/asks',
-      'lua/due', 'lua/successors', 'lua/content', 'http/files', 'http/groups',
+      'lua/model', 'lua/notices', 'lua/content', 'state-machine', 'http/status', 'lua/waiting', 'result-schema/taken',
+      'http/asks', 'lua/due', 'lua/successors', 'http/files', 'http/groups',
     ],
     changes: [
       ["if worker == '?' then return { 'unchecked', '', '' } end", ''],
@@ -91,7 +91,7 @@ export const handoffScripts: readonly Mutated[] = [
     file: 'lua/decide.lua',
     tests: [
       'http/approvals', 'lua/model', 'state-machine', 'http/approvals-decide', 'http/decisions', 'http/inboxes',
-      'lua/signed', 'lua/notices', 'web/issuer-sign-in',
+      'lua/signed', 'lua/notices', 'lua/content', 'web/issuer-sign-in',
     ],
     changes: [
       ["if approval == 'none' then", "if approval ~= 'waiting' then"],
@@ -121,7 +121,7 @@ export const handoffScripts: readonly Mutated[] = [
   },
   {
     file: 'lua/cancel.lua',
-    tests: ['lua/model', 'state-machine', 'http/operate', 'lua/successors', 'http/inboxes', 'http/asks'],
+    tests: ['lua/model', 'lua/notices', 'state-machine', 'http/operate', 'lua/successors', 'http/inboxes', 'http/asks'],
     changes: [
       ['if passed_by ~= agent and not is_operator then', 'if passed_by ~= agent and is_operator then'],
       ["if ARGV[5] == '2' and status ~= 'pending' then return { 'not_found' } end", ''],

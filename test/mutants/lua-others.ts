@@ -238,7 +238,7 @@ export const otherScripts: readonly Mutated[] = [
   },
   {
     file: 'lua/inbox-set.lua',
-    tests: ['http/inbox-settings'],
+    tests: ['lua/notices', 'http/inbox-settings'],
     changes: [
       ['if given and given <= version then', 'if false then'],
       ["redis.call('PEXPIREAT', settings, ms(now + 60000))", ''],

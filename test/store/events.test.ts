@@ -246,6 +246,15 @@ t.test('where one Redis has all keys there is no outbox, and a feed ends by itse
   t.ok(await redis.pttl(`${prefix}:e:labels-alone`) > 60_000 + 3_600_000, 'also where the first event is of one that isn’t plain')
 })
 
+t.test('what is older than is kept is not read, though it is there', async t => {
+  const on = raw(testRedis(t))
+  const [feed, now] = [on.keys.feed(tags[0]!, tenant), Date.now()]
+  for (const place of ['1-1', `${now}-1`]) await on.redis.xadd(feed, place, 'e', place)
+  const reply = await run(on, 'feed', now, [feed], ['0-0', 10, 60_000, `${feed}:since`]) as unknown[]
+  t.strictSame(reply.slice(1, 3), [`${now}-1`, `${now}-1`])
+  t.strictSame(reply.slice(7), [`${now}-1`, `${now}-1`])
+})
+
 t.test('a feed keeps little more than what is not too old', async t => {
   const { store, redis, prefix, setClock } = await withEvents(t, undefined, false)
   const feed = `${prefix}:e:${tenant}`

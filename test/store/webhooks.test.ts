@@ -47,23 +47,32 @@ t.test('a replay that is asked for while a step of another is under way moves th
   t.strictSame(await replay(), { from: '0-0', to: '9-0' })
   t.match(await webhooks.planReplay('default', id, { from: '0-0', to: '9-0' }, null, [{ id: '2-0', text }]), { outcome: 'planned' })
   t.equal(await replay(), null)
+  await webhooks.plan('default', id, '9-0', '9-5', [])
+  await webhooks.replay('default', id, '9-5')
+  t.equal(await replay(), null, 'there is nothing after it')
+  await webhooks.replay('default', id, '9-3')
+  t.strictSame(await replay(), { from: '9-3', to: '9-5' })
+  await webhooks.planReplay('default', id, { from: '9-3', to: '9-5' }, null, [])
   t.strictSame(await redis.hmget(new KeyNames(prefix).webhook(homeTagOf('default', tags), 'default', id), 'replay', 'replay_to'), [null, null])
 })
 
 t.test('what comes again makes one webhook, one new secret and one delivery', async t => {
-  const { store } = await testStore(t, { eventsRetention: 3_600_000 })
+  const { store, redis, prefix } = await testStore(t, { eventsRetention: 3_600_000 })
   const webhooks = store.webhooks!
   const id = 'wh_0123456789abcdefghijkl'
+  await redis.xadd(`${prefix}:e:default`, '4-0', 'e', text)
   const create = () => webhooks.create('default', id, { url: 'https://example.com/', types: null, inbox: null })
-  await create()
+  t.match(await create(), { generation: 1, cursor: '4-0' }, 'it begins behind what is in the feed')
   for (const token of ['one', 'one', 'two']) t.equal((await webhooks.rotate('default', id, token, 1000))!.generation, token === 'one' ? 2 : 3)
-  await webhooks.plan('default', id, '0-0', '5-0', [{ id: '5-0', text }])
+  await webhooks.plan('default', id, '4-0', '5-0', [{ id: '5-0', text }])
   t.match(await create(), { generation: 3, cursor: '5-0' })
   await webhooks.tried('default', id, { id: '5-0', attempts: 0 } as never, { outcome: 'again', status: 500, error: null, after: 60_000 }, 1000)
   const events = [{ id: '5-0', text }, { id: '6-0', text }]
-  t.match(await webhooks.plan('default', id, '0-0', '6-0', events), { outcome: 'moved', place: '5-0' }, 'by a deliverer that was left behind')
+  t.match(await webhooks.plan('default', id, '4-0', '6-0', events), { outcome: 'moved', place: '5-0' }, 'by a deliverer that was left behind')
   t.match(await webhooks.plan('default', id, null, '', events), { outcome: 'planned' })
-  t.match(await webhooks.pending('default', id, ['5-0', '6-0']), [{ attempts: 1 }, { attempts: 0 }])
+  const [again, fresh] = await webhooks.pending('default', id, ['5-0', '6-0'])
+  t.match([again, fresh], [{ attempts: 1 }, { attempts: 0 }])
+  t.ok(again!.nextAt! - fresh!.nextAt! > 50_000, 'and what failed waits for its time')
 })
 
 t.test('of what is over the newest hundred stay, and nothing is due', async t => {
@@ -89,16 +98,19 @@ t.test('one that is disabled says so at once, replays nothing, and begins anew o
   const heard: string[] = []
   await listener.ssubscribe(`${prefix}:e:default`)
   listener.on('smessage', (_, message: string) => heard.push(message))
-  const fails = async (delivery: string, attempts: number) => {
+  const tried = async (delivery: string, attempts: number, outcome: 'again' | 'delivered') => {
     await webhooks.plan('default', id, null, '', [{ id: delivery, text }])
-    return webhooks.tried('default', id, { id: delivery, attempts } as never, { outcome: 'again', status: 500, error: null, after: 60_000 }, 0)
+    return webhooks.tried('default', id, { id: delivery, attempts } as never, { outcome, status: 500, error: null, after: 60_000 }, 0)
   }
-  t.equal(await fails('1-0', 0), null, 'since then')
-  t.equal(await fails('1-0', 1), 'failing')
+  const fails = (delivery: string, attempts: number) => tried(delivery, attempts, 'again')
+  t.equal(await fails('1-0', 0), null)
+  await tried('1-1', 0, 'delivered')
+  t.equal(await fails('1-0', 1), null, 'the first since one was delivered')
+  t.equal(await fails('1-0', 2), 'failing')
   await listener.ping()
   t.equal(heard.length, 1)
   t.equal(await webhooks.replay('default', id, '0-0'), 'disabled')
-  await webhooks.enable('default', id)
+  t.equal((await webhooks.enable('default', id))!.cursor, heard[0])
   t.equal(await fails('2-0', 0), null, 'what failed before no longer counts')
 })
 
