@@ -92,6 +92,19 @@ t.test('so is an answer', async t => {
   t.strictSame(await answer(on, now, person, 'itsschema'), ['answered', now])
 })
 
+t.test('a question is its catcher’s, and one at a time', async t => {
+  const on = raw(testRedis(t))
+  const { now }: State = states.caught
+  const asking = { agent: 'A', token: 'qtok', deadline: now }
+  await put(on, states.pending)
+  t.match(await ask(on, states.pending.now, asking), ['not_caught'])
+  await put(on, states.caught)
+  t.match(await ask(on, now, asking), ['asked', 'askId', now])
+  t.match(await ask(on, now, asking), ['replayed', 'askId', now])
+  t.match(await ask(on, now, { ...asking, agent: 'B' }), ['not_the_catcher'])
+  t.match(await ask(on, now, { ...asking, token: 'another' }), ['already_asked'])
+})
+
 t.test('a name that another word of the record has is not the catcher’s', async t => {
   const on = raw(testRedis(t))
   const { now, hash }: State = states.caught

@@ -226,7 +226,7 @@ export const handoffScripts: readonly Mutated[] = [
   },
   {
     file: 'lua/ask.lua',
-    tests: ['lua/notices', 'lua/due', 'http/asks', 'lua/model', 'web/questions', 'client/asks'],
+    tests: ['lua/notices', 'lua/due', 'lua/content', 'http/asks', 'lua/model', 'web/questions', 'client/asks'],
     changes: [
       ["if ask and now < ask.expires then return { 'already_asked', now, record, extra } end", ''],
       ['if refusal then return refusal end', ''],
