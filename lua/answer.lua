@@ -2,22 +2,22 @@
 -- caught -> caught: the question of its catcher is answered. The rest of the work's time counts from now.
 -- KEYS: 1 prefix:{tag}:h:tenant:id  the handoff  2 prefix:{tag}:due:tenant  its tenant's live handoffs (lib/due.lua)
 -- ARGV: 1 the call's deadline (ms)  2 the answering agent  3 retention (ms)  4 tenant:id
---       5 the longest work time from its catch (ms)  6 answer_token, as marks  7 the ask_id that is answered
---       8 in whose name the key may answer: p for people, r for the passer
---       9 the digest of the schema that the answer satisfies; empty if it wasn't checked
---       10 who signed in by an issuer, as in decide.lua  11 the note, JSON text; null for none
---       12 the answer, JSON text
+--       5 answer_token, as marks  6 the ask_id that is answered
+--       7 in whose name the key may answer: p for people, r for the passer
+--       8 the digest of the schema that the answer satisfies; empty if it wasn't checked
+--       9 who signed in by an issuer, as in decide.lua  10 the note, JSON text; null for none
+--       11 the answer, JSON text
 -- Replies: {'answered', at}  from now on
 --          {'replayed', at}  the same operation answered before; nothing changed
 --          {'unchecked', digest, schema}  it could be answered once the answer has been checked against this schema
 --          {'not_found'}
 --          {'not_asked', now, record, extra} {'content_changed', …} {'already_answered', …} {'expired', …}
---          {'withdrawn', …} {'no_scope', …} {'self_approval', …} {'not_the_passer', …}  no_scope: see ARGV 8
+--          {'withdrawn', …} {'no_scope', …} {'self_approval', …} {'not_the_passer', …}  no_scope: see ARGV 7
 --          {'newer'} {'full'}
 --@include late appending events inbox due work asking decisions
 local key, due = KEYS[1], KEYS[2]
-local agent, retention, member, max, tokens, wanted = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
-local letters, satisfied, person, note, answer = ARGV[8], ARGV[9], ARGV[10], ARGV[11], ARGV[12]
+local agent, retention, member, tokens, wanted = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+local letters, satisfied, person, note, answer = ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11]
 micros = seconds .. micros
 local record, extra = unpack(redis.call('HMGET', key, 's', 'x'))
 
@@ -57,11 +57,13 @@ if isFull(#note + #answer) then return { 'full' } end
 local outbox, ask = openOutbox(key, key, member), openAsk(key, member, extra)
 local decisions = of == 'p' and openDecisions(key, member)
 openCalls(key, member, extra)
-local before, caught, rest = string.match(record, '^[24]?:?(%l+ %S+ %d+ %d+ %S+ %S+) (%d+) %d+(.*)$')
+local before, rest = string.match(record, '^[24]?:?(%l+ %S+ %d+ %d+ %S+ %S+ %d+) %d+(.*)$')
 local until_done, beat
-until_done, beat, extra = restFrom(extra, now, ask.left, math.min(tonumber(deadline), caught + max))
+-- The question set the latest deadline, by the longest work time that held then. A shorter one now doesn't count: an
+-- answer that is taken never ends the work.
+until_done, beat, extra = restFrom(extra, now, ask.left, tonumber(deadline))
 extra = string.gsub(extra, ' z%S+', '') .. ' z' .. ask.words .. '/a' .. ms(now) .. '/' .. agent
-record = markOf(record) .. before .. ' ' .. caught .. ' ' .. ms(until_done) .. rest
+record = markOf(record) .. before .. ' ' .. ms(until_done) .. rest
 redis.call('ZREM', ask.list, member)
 redis.call('HSET', key, 's', record, 'x', extra, 'a', firstOf(tokens) .. ' ' .. #note .. ' ' .. note .. answer)
 keepWork(key, until_done, retention, extra)

@@ -106,9 +106,8 @@ export class Asks {
     })
   }
 
-  /** @param maxWorkTtl milliseconds */
   answer (
-    place: HandoffPlace, caller: Pick<Caller, 'agent' | 'subject'>, maxWorkTtl: number,
+    place: HandoffPlace, caller: Pick<Caller, 'agent' | 'subject'>,
     { token, id, as, satisfied, note, answer }: Answer
   ): Promise<AnswerReply> {
     const seal = new Seal(this.#payloadKeys, place)
@@ -118,8 +117,8 @@ export class Asks {
       tag: place.tag,
       keys: this.#keys(place),
       texts: [
-        caller.agent, this.#retention, memberOf(place.tenant, place.id), String(maxWorkTtl),
-        seal.token('answer', token), id, as.map(of => letters[of]).join(''), satisfied, personWord(caller), said
+        caller.agent, this.#retention, memberOf(place.tenant, place.id), seal.token('answer', token), id,
+        as.map(of => letters[of]).join(''), satisfied, personWord(caller), said
       ],
       bytes: given,
       decode: reply => readAnswer(reply, seal)

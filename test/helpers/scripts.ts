@@ -103,7 +103,7 @@ export function ask (on: Raw, now: number, { agent, token, deadline }: Asking, {
 /** A person's answer to that question. @param satisfied the digest of the schema that it was checked against; empty if it wasn't */
 export function answer (on: Raw, now: number, { agent, token, deadline }: Asking, satisfied = '') {
   return run(on, 'answer', now, [on.keys.handoff(tag, itself(on)), on.keys.due(tag, tenant)],
-    [deadline, agent, lifetimes.retention, itself(on), lifetimes.maxWorkTtl, token, 'askId', 'p', satisfied, '-', 'null', '1'])
+    [deadline, agent, lifetimes.retention, itself(on), token, 'askId', 'p', satisfied, '-', 'null', '1'])
 }
 
 /** @param reason JSON text; empty for none */

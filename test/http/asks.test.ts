@@ -214,7 +214,7 @@ for (const [where, service] of [['one Redis', one], ['as in a Cluster', spread]]
 
 t.test('a shorter MAX_WORK_TTL hides no open question, and what ended long ago leaves the list', async t => {
   const shorter = await testApp(t, { MAX_WORK_TTL: '60' }, { ...options, prefix: one.prefix })
-  const { at, time, caught, ask, status, redis, prefix } = work(one)
+  const { at, time, caught, ask, answer, status, redis, prefix } = work(one)
   const asked = async () => {
     const id = await caught({ to: 'shorter' })
     t.equal((await ask(id)).statusCode, 201)
@@ -232,13 +232,23 @@ t.test('a shorter MAX_WORK_TTL hides no open question, and what ended long ago l
   t.ok(await redis.pttl(name) > 600_000_000, 'and the list is kept for as long as any may be open')
   const long = await caught({ to: 'shorter', work_within: 1000 })
   t.equal((await work(shorter).ask(long)).statusCode, 201)
+  const tight = await caught({ to: 'shorter', work_within: 50 })
+  const { ask_id: its } = (await work(shorter).ask(tight)).json()
+  await at(25_150)
+  t.equal((await answer(tight, its)).statusCode, 200)
+  t.match(await status(tight), { work_expires_at: time(25_160) }, 'never beyond the longest time for the work')
   await at(25_161)
   t.match(await status(long), { status: 'caught', work_expires_at: time(26_100), ask: { state: 'expired' } }, 'the work keeps the time that it had')
   const brief = await caught({ to: 'shorter', work_within: 50 })
   const { ask_id: askId } = (await ask(brief)).json()
   await at(25_200)
   t.equal((await work(shorter).answer(brief, askId)).statusCode, 200)
-  t.match(await status(brief), { work_expires_at: time(25_221) }, 'nor does the answer give it more than it may take')
+  t.match(await status(brief), { work_expires_at: time(25_250) }, 'and an answer gives it all that was left of it')
+  const { ask_id: late } = (await ask(long)).json()
+  await at(25_400)
+  t.equal((await work(shorter).answer(long, late)).statusCode, 200)
+  t.match(await status(long), { status: 'caught' }, 'an answer never ends the work')
+  t.equal((await work(shorter).post('bob', `/api/done/${long}`)).statusCode, 200)
   // As an older version ends it, which leaves it in the list.
   await redis.del(`${prefix}:{${tagOf(first)}}:h:default:${first}`)
   await at(25_101 + 604_800)

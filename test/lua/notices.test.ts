@@ -61,9 +61,9 @@ t.test('each transition tells once, those who wait for the handoff and those who
   t.strictSame(await told(() => run(on, 'inbox-set', T, [inbox], [T, '1', '', '', '', ''])), ['inbox: set'])
 
   const other = 'T_gAAAAAAAAAAAAAAAAAAAAAA'
-  const release = (now: number, open: number, became = 'done') => run(on, 'pass', now, [handoff, due],
+  const release = (now: number, open: number, became = 'done') => run(on, 'pass', now, [handoff, on.keys.due(tag, tenant)],
     [now, 'passer ptok', lifetimes.expiresIn, ` Ad/${open}/1/${other.length}`, `"task":"new"${other}`]).then(() =>
-    run(on, 'release', now, [handoff, due], [now, member, other, other, became]))
+    run(on, 'release', now, [handoff, on.keys.due(tag, tenant)], [now, member, other, other, became]))
   t.strictSame(await from('absent', now => release(now, 1)), ['handoff: released'])
   t.strictSame(await from('absent', now => release(now, 2)), [], 'it waits for another')
   t.strictSame(await from('absent', now => release(now, 2, 'failed')), ['handoff: cancelled'])

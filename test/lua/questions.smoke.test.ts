@@ -134,7 +134,7 @@ t.test('answer.lua, askAt and the times agree on how a question stands, whatever
       const { record, now } = read
       const { ask } = record.extra
       const given = { token: 'x', id: ask?.id ?? 'x', as: [], satisfied: '', note: 'null', answer: Buffer.from('{}') }
-      const { outcome } = await asks.answer(place, { agent: 'nobody' }, most, given)
+      const { outcome } = await asks.answer(place, { agent: 'nobody' }, given)
       const told = ask === undefined ? 'none' : askAt(ask, record, now)
       const seen = [refusals[outcome], told, isResting(record, now) ? 'open' : told]
       if (seen.some(one => one !== state)) throw new Error(`${now - start}: it is ${state}, but answer.lua (${outcome}), askAt and isResting say ${seen.join(', ')}`)

@@ -263,7 +263,7 @@ export const handoffScripts: readonly Mutated[] = [
       ['setDue(key, due, beat or until_done, member, now)', ''],
       ["redis.pcall('SPUBLISH', key, 'answered')", ''],
       ['announceAsks(ask.list)', ''],
-      ['math.min(tonumber(deadline), caught + max))', 'tonumber(deadline))'],
+      ['ask.left, tonumber(deadline))', 'ask.left, now + ask.left)'],
     ],
   },
 ]

@@ -141,7 +141,7 @@ export class AskService {
     // Any text may be sent as the question's id, and an argument of a script must be ASCII.
     const asked = isToken(askId) ? askId : none
     const call = (satisfied: string) =>
-      this.#asks.answer(place, caller, this.#options.maxWorkTtl, { id: asked, note, answer, token, as, satisfied })
+      this.#asks.answer(place, caller, { id: asked, note, answer, token, as, satisfied })
     let reply = await call('')
     // The script is called twice at most, unless another question is asked meanwhile.
     while (reply.outcome === 'unchecked') {

@@ -119,7 +119,7 @@ function ask ({ keys, tag }: Real, db: Database, random: Random, now: number, is
       digest: random.pick(['', 'd1']),
     }); break
     case 'asked': asks.asked(place); break
-    case 'answer': asks.answer(place, { agent }, 1500, {
+    case 'answer': asks.answer(place, { agent }, {
       token, id: random.pick([/ z([^/]+)/.exec(extra)?.[1] ?? 'Q0', 'Q1']), as: random.pick([['person'], ['person', 'passer'], ['passer']]), satisfied: random.pick(['', 'd1']), note: '"so"', answer: text(4),
     }); break
     case 'note': dependents.note('acme', random.pick([`${tag}two`, `${tag}three`, id]), random.pick([[id], [id, `${tag}one`]]), atOnce); break
