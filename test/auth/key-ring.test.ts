@@ -17,7 +17,7 @@ import { until } from '../helpers/until.ts'
 
 t.test('a key is looked up once and then remembered', async t => {
   const redis = await ownRedis(t)
-  const { keys, records } = await testKeys(t, { url: redis.url })
+  const { keys, records, redis: all, prefix } = await testKeys(t, { url: redis.url })
   const { id, key } = await newKey(records, { tenant: 'acme', scopes: ['pass'], ratePerMinute: 5 })
   t.equal(keys.recall(key), undefined)
   const before = await callsOf(redis.admin, 'hgetall')
@@ -34,6 +34,29 @@ t.test('a key is looked up once and then remembered', async t => {
   // No message has reached this replica.
   const { key: next } = await records.rotate(id, 60_000, 'me') as { key: string }
   t.ok(await callerBy(keys, next), 'a new secret opens it at once')
+  await all.hset(new KeyNames(prefix).apiKey(tags[0]!, id), 'digest', digest(wrong))
+  t.equal(await callerBy(keys, wrong), undefined, 'as it was refused')
+  keys.forget(id)
+  await all.hset(new KeyNames(prefix).apiKey(tags[0]!, id), 'digest', digest(next))
+  t.ok(await callerBy(keys, next))
+  await all.hset(new KeyNames(prefix).apiKey(tags[0]!, id), 'digest', digest(wrong))
+  t.ok(await callerBy(keys, wrong), 'refused before the key’s last change: that doesn’t count')
+})
+
+t.test('a secret whose time was over at the look-up costs no other one, nor does any of a revoked key', async t => {
+  const { keys, records, setClock } = await testKeys(t)
+  const start = 1_900_000_000_000
+  await setClock(start)
+  const { id, key } = await newKey(records)
+  const next = await rotated(records, id, 5000)
+  await setClock(start + 5000)
+  t.ok(await callerBy(keys, next.key))
+  t.equal(await callerBy(keys, key), undefined)
+  t.match(keys.counts, { misses: 1, refused: 1 })
+  await records.revoke(id, 'me')
+  keys.forget(id)
+  for (const secret of [next.key, key, newSecret(id)]) t.equal(await callerBy(keys, secret), undefined)
+  t.match(keys.counts, { misses: 2, refused: 4 })
 })
 
 t.test('a key is held to its inboxes', async t => {
@@ -53,6 +76,18 @@ t.test('a key that was not there is accepted once the log tells of it', async t 
   await redis.rename(`${stored!}:away`, stored!)
   await records.update(id, { ratePerMinute: 7 }, 'me@here')
   t.match(await until(() => callerBy(keys, key)), { keyId: id })
+})
+
+t.test('a key that was not there is looked up again once any key may have changed', async t => {
+  const { keys, records, redis } = await testKeys(t)
+  const { id, key } = await newKey(records)
+  const [stored] = await redis.keys(`*:k:${id}`)
+  await redis.rename(stored!, `${stored!}:away`)
+  for (let n = 0; n < 2; n++) t.equal(await callerBy(keys, key), undefined)
+  t.equal(keys.counts.misses, 1)
+  await redis.rename(`${stored!}:away`, stored!)
+  keys.forget()
+  t.match(await callerBy(keys, key), { keyId: id })
 })
 
 t.test('a refused secret is accepted once the key has been given it', async t => {
@@ -416,6 +451,7 @@ t.test('unknown keys neither fill the memory nor reach Redis each time', async t
   await until(() => outcomes.refused + outcomes.shed === count)
   t.ok(asked <= 500 * (seconds + 2), `${asked} look-ups in ${seconds.toFixed(1)} s`)
   t.ok(outcomes.shed > 0)
+  t.equal(keys.counts.shed, outcomes.shed)
   const grown = heap() - before
   t.comment(`${asked} look-ups in ${seconds.toFixed(1)} s, ${outcomes.shed} shed, heap ${Math.round(grown / 1024)} KB more`)
   t.ok(grown < 10 * 1024 * 1024, `heap ${grown} more`)

@@ -135,7 +135,8 @@ t.test('wrong keys are counted, and after too many no other unknown key is looke
   t.equal(await keys.find(wrong, from), undefined)
   t.equal(counted, 1)
   seconds = 7
-  await t.rejects(keys.find(wrong, from), { code: 'rate_limited', more: { headers: { 'retry-after': '7' } } })
+  const headers = { 'retry-after': '7', 'ratelimit-policy': '"failed-authentication";q=60;w=60' }
+  await t.rejects(keys.find(wrong, from), { code: 'rate_limited', more: { headers } })
   t.equal(keys.recall(secret)?.caller.agent, 'ann')
   t.equal(counted, 1)
   t.match(keys.counts, { refused: 1, throttled: 1 })
