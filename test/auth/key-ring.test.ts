@@ -12,7 +12,7 @@ import { timeRun } from '../helpers/clock.ts'
 import { isWhole } from '../helpers/extent.ts'
 import { ownRedis } from '../helpers/own-redis.ts'
 import { quiet } from '../helpers/redis.ts'
-import { blocked, callerBy, callsOf, free, newKey, rotated, testKeys, untilKnown } from '../helpers/stored-keys.ts'
+import { blocked, callerBy, callsOf, free, newKey, noStoredKeys, rotated, testKeys, untilKnown } from '../helpers/stored-keys.ts'
 import { until } from '../helpers/until.ts'
 
 t.test('a key is looked up once and then remembered', async t => {
@@ -340,6 +340,23 @@ t.test('a message alone tells all replicas of a change', async t => {
     await until(() => told.filter(line => line.endsWith('key rotated')).length >= 2 * round)
   }
   t.strictSame(told.slice(-2).sort(), ['one: key rotated', 'two: key rotated'])
+})
+
+t.test('what a replica reads of the log once it has stopped goes unsaid', async t => {
+  const told: unknown[] = []
+  const say = (...line: unknown[]) => { told.push(line) }
+  let answer = () => {}
+  const change = { id: newKeyId(), tenant: 't', agent: 'a', action: 'revoked', by: 'me' }
+  const changes = () => new Promise(resolve => {
+    answer = () => resolve({ now: 0, lost: false, last: '1-0', entries: [change], more: false })
+  })
+  const { keyRecords, subscriptions } = noStoredKeys
+  const keys = new KeyRing([], { keyRecords: { ...keyRecords, changes } as never, subscriptions }, { info: say, error: say })
+  keys.start()
+  keys.stop()
+  answer()
+  await turn()
+  t.strictSame(told, [])
 })
 
 t.test('a lost message is made up for by reading the log', async t => {

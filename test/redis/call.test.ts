@@ -72,7 +72,19 @@ t.test('a call that is settled is neither answered nor asked again, and one that
   call.again('no answer')
   call.answer([])
   call.skipped()
+  call.reject(Object.assign(new Error('MOVED 1 other'), { name: 'ReplyError' }))
   t.strictSame(seen.splice(0), ['ended', 'refused'])
   made().resolve([Buffer.from('late')])
-  t.strictSame(seen, ['again'])
+  t.strictSame(seen.splice(0), ['again'])
+  // What a node read that was importing the slot counts only as long as ASK holds.
+  for (const [askingUntil, outcome] of [[performance.now() - 1, ['again']], [Infinity, ['ended', 'answered']]] as const) {
+    Object.assign(made(), { askingUntil }).resolve([])
+    t.strictSame(seen.splice(0), outcome)
+  }
+  const full = made()
+  full.request.script = { ...script, whenFull: script }
+  t.ok(full.forFull(note('refused by the script')))
+  t.notOk(full.forFull(() => {}), 'once')
+  full.answer([Buffer.from('full')])
+  t.strictSame(seen, ['ended', 'refused by the script', 'answered'])
 })

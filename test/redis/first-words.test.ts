@@ -1,9 +1,15 @@
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+import type { AddressInfo } from 'node:net'
 import type { Redis } from 'ioredis'
 import t from 'tap'
 import type { Test } from 'tap'
 import { Unavailable } from '../../src/core/errors.ts'
 import { reasonOf } from '../../src/cli/redis.ts'
 import { tags } from '../../src/core/ids.ts'
+import { parseRedisUrl } from '../../src/core/redis-url.ts'
+import type { Standalone } from '../../src/core/redis-url.ts'
+import { connect } from '../../src/redis/connect.ts'
 import { openStore } from '../../src/store/store.ts'
 import { freePort } from '../faults/fleet/ports.ts'
 import { loopback } from '../faults/fleet/process.ts'
@@ -37,6 +43,20 @@ async function tellsFull (t: Test, url: string, admin: Redis, full = 'max number
 t.test('at maxclients Redis’s own words are told, over TCP', async t => {
   const { url, admin } = await startRedisServer(t)
   await tellsFull(t, url, admin)
+})
+
+t.test('a server’s own words are told also when they take a while to come', async t => {
+  // It ends what writes first.
+  const server = createServer(socket => {
+    const timer = setTimeout(() => socket.end('-ERR so it is\r\n'), 50)
+    socket.once('data', () => socket.resetAndDestroy()).on('error', () => {}).on('close', () => clearTimeout(timer))
+  })
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  t.teardown(() => server.close())
+  const { log, lines } = logSink(t)
+  const redis = connect(parseRedisUrl(`redis://127.0.0.1:${(server.address() as AddressInfo).port}`) as Standalone, log)
+  t.teardown(() => redis.disconnect())
+  await until(() => lines.some(line => JSON.parse(line).reason === 'ERR so it is'))
 })
 
 t.test('at maxclients Redis’s own words are told, by the Sentinels’ master', skipInQuick, async t => {

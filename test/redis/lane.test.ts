@@ -8,7 +8,8 @@ import type { Test } from 'tap'
 import { Unavailable } from '../../src/core/errors.ts'
 import { randomToken } from '../../src/core/ids.ts'
 import type { ScriptCall } from '../../src/redis/call.ts'
-import { Group, ownBarrier } from '../../src/redis/lane.ts'
+import { Group, OpenCalls, ownBarrier } from '../../src/redis/lane.ts'
+import type { Durability } from '../../src/redis/lane.ts'
 import { Lanes, askHolds, callBudget } from '../../src/redis/lanes.ts'
 import { loadScripts } from '../../src/redis/scripts.ts'
 import { Together } from '../../src/redis/together.ts'
@@ -191,6 +192,7 @@ t.test('a full Redis refuses writes that need memory and serves the rest', async
   await pass(store.handoffs, place)
   await admin.config('SET', 'maxmemory', 1)
   await t.rejects(pass(store.handoffs), { name: 'Unavailable', message: /^OOM/ }, 'told at once, by Redis’s own word')
+  t.strictSame(store.fullRefusals(), [['redis', 1]])
   t.match(await store.handoffs.catch(place, randomToken(), 'bob'), { outcome: 'caught' })
   t.match(await store.handoffs.done(place, randomToken(), 'bob', Buffer.alloc(0), ''), { outcome: 'done' })
   t.match(await store.handoffs.sweep(place.tag, 10), { lookedAt: 0 })
@@ -267,56 +269,176 @@ t.test('durations are recorded by script, those of given-up calls included', asy
   t.ok(took.sum >= callBudget, String(took.sum))
 })
 
-/** Two masters in whose place the test answers. */
-async function twoMasters (t: Test) {
+const { lease } = loadScripts()
+
+/** Two masters in whose place the test answers. Of both it notes what is asked besides scripts, and keeps each WAIT. */
+async function twoMasters (t: Test, durability: Durability | null = null) {
   const node = (name: string) => {
     const sent: ScriptCall[] = []
+    const asked: string[] = []
+    const acknowledge: Array<(count: number) => void> = []
     const calls = Object.assign(new EventEmitter(), {
       status: 'ready',
       stream: new PassThrough(),
       call: async () => '',
-      asking: async () => 'OK',
+      eval: async () => null,
+      wait: () => new Promise<number>(resolve => { acknowledge.push(resolve) }),
+      asking: async () => { asked.push('ASKING') },
+      disconnect: () => { asked.push('disconnect') },
       time: async () => ['1000000000', String(performance.now() * 1000)],
       sendCommand: (call: ScriptCall) => sent.push(call)
     })
-    return { name, tags: [], calls, sent }
+    return { name, tags: [], calls, sent, asked, acknowledge, refused: new Map<unknown, string>() }
   }
   const [one, other] = [node('one'), node('other')]
-  const has = { slot: other }
+  const has = { slot: other, all: [one, other], doubts: 0, change: () => {} }
   const lanes = new Lanes({
-    of: () => has.slot, all: () => [one, other], each: (seen: (master: unknown) => void) => [one, other].forEach(seen), onChange () {}, doubt () {}, redirected: () => other
-  } as never, null, false)
+    of: () => has.slot,
+    all: () => has.all,
+    each: (seen: (master: unknown) => void) => [one, other].forEach(seen),
+    onChange: (changed: () => void) => { has.change = changed },
+    doubt: () => { has.doubts++ },
+    redirected: () => other
+  } as never, durability, false)
   t.teardown(() => lanes.close())
   for (const node of [other, one]) {
     has.slot = node
     node.calls.emit('ready')
     await until(() => lanes.reaches('aaa'))
   }
-  lanes.call({ script: loadScripts().lease, tag: 'aaa', keys: [], texts: [], decode: () => {} }).catch(() => {})
-  return { one, other, has, lanes, call: one.sent[0]! }
+  const ask = () => lanes.call({ script: lease, tag: 'aaa', keys: [], texts: [], decode: () => {} })
+  ask().catch(() => {})
+  const parked = () => lanes.sizes().map(({ parked }) => parked)
+  return { one, other, has, lanes, ask, parked, call: one.sent[0]! }
 }
+
+const replyError = (message: string) => Object.assign(new Error(message), { name: 'ReplyError' })
 
 t.test('what ASK redirects may run at the other node only for half a second after it was sent, however late ASK came', async t => {
   const { other, call } = await twoMasters(t)
   const { sentAt, deadline } = call
   await sleep(5)
-  call.reject(Object.assign(new Error('ASK 1 other'), { name: 'ReplyError' }))
+  call.reject(replyError('ASK 1 other'))
   t.strictSame([other.sent.length, call.askingUntil], [1, sentAt + askHolds])
   t.ok(deadline - call.deadline > (callBudget - askHolds) / 2, 'and its deadline says so')
 })
 
 t.test('a call whose connection broke goes to the master that has its slot by now, and else waits for its own', async t => {
   for (const hasMoved of [true, false]) {
-    const { one, other, has, lanes, call } = await twoMasters(t)
+    const { one, other, has, lanes, parked, call } = await twoMasters(t)
     if (hasMoved) has.slot = other
     call.reject(new Error('Connection is closed.'))
-    t.strictSame([one.sent.length, other.sent.length, lanes.sizes().map(({ parked }) => parked)], [1, hasMoved ? 1 : 0, [hasMoved ? 0 : 1, 0, 0]])
+    t.strictSame([one.sent.length, other.sent.length, parked()], [1, hasMoved ? 1 : 0, [hasMoved ? 0 : 1, 0, 0]])
+    has.slot = one
+    t.notOk(lanes.reaches('aaa'))
   }
+})
+
+t.test('a call that ASK redirects waits for a connection to that node, and each time comes after ASKING', async t => {
+  const { one, other, parked, call } = await twoMasters(t)
+  other.calls.emit('close')
+  call.reject(replyError('ASK 1 other'))
+  t.strictSame([other.sent, parked()], [[], [0, 1, 0]])
+  other.calls.emit('ready')
+  await until(() => other.sent.length === 1)
+  call.reject(replyError('NOSCRIPT No matching script'))
+  t.strictSame([one.sent, other.sent, other.asked], [[call], [call, call], ['ASKING', 'ASKING']])
+})
+
+t.test('a call that is redirected twice in a row is sent again only after a pause', async t => {
+  const { one, other, call } = await twoMasters(t)
+  call.reject(replyError('MOVED 1 other'))
+  call.reject(replyError('MOVED 1 one'))
+  t.strictSame([one.sent, other.sent, call.lastError], [[call], [call], 'sent to and fro: MOVED 1 one'])
+  await until(() => one.sent.length === 2)
+})
+
+t.test('a master that takes no writes is asked for anew; of a Cluster that is down the map is in doubt', async t => {
+  for (const [message, asked, doubts] of [['READONLY', ['disconnect'], 0], ['CLUSTERDOWN', [], 1]] as const) {
+    const { one, has, call } = await twoMasters(t)
+    call.reject(replyError(`${message} of itself`))
+    t.strictSame([one.asked, has.doubts], [asked, doubts], message)
+  }
+})
+
+t.test('what waits for a master goes with its slot, and once; a master that has left has no lane', async t => {
+  const { other, has, lanes, parked, call } = await twoMasters(t)
+  call.reject(new Error('Connection is closed.'))
+  has.slot = other
+  has.change()
+  t.strictSame([other.sent, parked()], [[call], [0, 0, 0]])
+  has.all = [other]
+  has.change()
+  t.strictSame(lanes.sizes().map(({ master }) => master), ['other', 'unknown'])
+})
+
+t.test('a call that was given up waits nowhere any more', async t => {
+  const { parked, call } = await twoMasters(t)
+  call.reject(new Error('Connection is closed.'))
+  t.strictSame(parked(), [1, 0, 0])
+  call.refuse(new Unavailable('given up'))
+  await until(() => parked()[0] === 0)
+})
+
+t.test('a script that the user may not run is not sent', async t => {
+  const { one, ask } = await twoMasters(t)
+  one.refused.set(lease, 'NOPERM it lacks SET')
+  await t.rejects(ask(), { name: 'Unavailable', message: 'NOPERM it lacks SET' })
+  t.equal(one.sent.length, 1)
+})
+
+t.test('while a group is under way calls wait for the next one, also after a group of redirected calls', async t => {
+  const { other, has, ask, call } = await twoMasters(t, { replicas: 1, barrierKey: tag => tag })
+  const turns = async () => { for (let n = 0; n < 5; n++) await new Promise(resolve => setImmediate(resolve)) }
+  has.slot = other
+  ask().catch(() => {})
+  await turns()
+  call.reject(replyError('ASK 1 other'))
+  ask().catch(() => {})
+  await turns()
+  t.equal(other.sent.length, 2)
+  for (const [at, sent] of [2, 3].entries()) {
+    other.acknowledge[at]!(1)
+    await turns()
+    t.equal(other.sent.length, sent)
+  }
+})
+
+t.test('whatever is written in a tick arrives whole', async t => {
+  const { one: { calls: { stream } } } = await twoMasters(t)
+  const text = 'é'.repeat(40_000)
+  stream.write(text)
+  stream.write(Buffer.from(text))
+  await new Promise(resolve => stream.once('readable', resolve))
+  t.ok(String(stream.read()) === text + text)
+})
+
+t.test('a settled call’s place is the next one’s', t => {
+  const calls = new OpenCalls()
+  const [first, second, third] = [{}, {}, {}] as [ScriptCall, ScriptCall, ScriptCall]
+  calls.add(first)
+  calls.add(second)
+  calls.remove(first)
+  t.strictSame([calls.size, [...calls]], [1, [second]])
+  calls.add(third)
+  t.strictSame([calls.size, third.place], [2, 0])
+  t.end()
 })
 
 t.test('what a server had a reason to refuse is sent alone, and so is what is large', t => {
   const call = (wasRefused: boolean, bytes: number) => ({ request: { script: loadScripts().catch, tag: 'aaa', bytes: Buffer.alloc(bytes) }, wasRefused }) as ScriptCall
   t.strictSame([call(false, 0), call(false, 16_384), call(false, 16_385), call(true, 0)].map(call => new Together(true).take(call)), [true, true, false, false])
+  t.end()
+})
+
+t.test('a command has calls of several partitions only where one Redis has them all', t => {
+  for (const [isOneRedis, sizes] of [[true, [3]], [false, [2, 1]]] as const) {
+    const together = new Together(isOneRedis)
+    for (const tag of ['aaa', 'bbb', 'aaa']) together.take({ request: { script: loadScripts().catch, tag, keys: [], texts: [] } } as never)
+    const sent: number[] = []
+    together.send(command => sent.push('calls' in command ? command.calls.length : 1))
+    t.strictSame(sent, sizes)
+  }
   t.end()
 })
 
@@ -341,4 +463,17 @@ t.test('a group is acknowledged by as many replicas as it must be, and by no few
     settle()
     t.equal(told, expected)
   }
+})
+
+t.test('where a node has no place for the barrier, one of the group’s own keys has it, after ASKING', async t => {
+  const asked: string[] = []
+  const redis = {
+    asking: async () => { asked.push('ASKING') },
+    eval: async (_: string, __: number, key: string) => { asked.push(`EVAL ${key}`) },
+    wait: async () => asked.push('WAIT')
+  }
+  const group = new Group()
+  group.hold({ request: { keys: ['key'] } } as never, 'answered')
+  await group.commit(redis as never, Promise.reject(new Error('ASK 1 other')), 1)
+  t.strictSame(asked, ['ASKING', 'EVAL key', 'WAIT'])
 })

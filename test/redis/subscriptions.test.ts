@@ -1,6 +1,9 @@
+import { EventEmitter } from 'node:events'
 import t from 'tap'
 import type { Test } from 'tap'
+import type { OwnCommand } from '../../src/redis/call.ts'
 import { callBudget } from '../../src/redis/lanes.ts'
+import { Subscriptions } from '../../src/redis/subscriptions.ts'
 import { startRedisServer } from '../faults/fleet/redis.ts'
 import type { RedisServer } from '../faults/fleet/redis.ts'
 import { timeRun } from '../helpers/clock.ts'
@@ -235,4 +238,74 @@ t.test('a subscription that Redis refused is made once Redis takes it', async t 
   await test.redis.call('ACL', 'SETUSER', 'default', 'allchannels')
   t.ok(await until(async () => String(await subscriberCounts(test, name)) === '1'))
   await one.rings(1)
+})
+
+/** Two masters in whose place the test answers: each is a node of a Cluster. */
+function twoMasters (t: Test) {
+  const node = () => {
+    const sent: OwnCommand[] = []
+    const subscriber = Object.assign(new EventEmitter(), {
+      status: 'ready', ping: async () => '', sendCommand: (command: OwnCommand) => sent.push(command)
+    })
+    /** Answers what was sent since. */
+    const answer = async () => {
+      const words = sent.splice(0).map(command => {
+        command.resolve([])
+        return [command.name, ...command.args].join(' ')
+      })
+      await new Promise(resolve => setImmediate(resolve))
+      return words
+    }
+    return { subscriber, calls: { status: 'ready' }, sent, answer }
+  }
+  const [one, other] = [node(), node()]
+  const has = { slot: one, change: () => {} }
+  const subscriptions = new Subscriptions({
+    of: () => has.slot,
+    all: () => [one, other],
+    each: (seen: (master: unknown) => void) => [one, other].forEach(seen),
+    onChange: (changed: () => void) => { has.change = changed },
+    doubt () {}
+  } as never)
+  t.teardown(() => subscriptions.close())
+  return { one, other, has, subscriptions }
+}
+
+t.test('when a slot gets another master, its channels are subscribed there, and their listeners are woken', async t => {
+  const { one, other, has, subscriptions } = twoMasters(t)
+  const [first, second] = [bell(), bell()]
+  const listening = [subscriptions.listen('{x}:a', first.ring), subscriptions.listen('{x}:b', second.ring)]
+  t.strictSame(await one.answer(), ['ssubscribe {x}:a', 'ssubscribe {x}:b'])
+  const [leave] = await Promise.all(listening)
+  has.change()
+  t.strictSame([await one.answer(), first.count()], [[], 0], 'another slot’s')
+  has.slot = other
+  has.change()
+  t.strictSame(await other.answer(), ['ssubscribe {x}:a', 'ssubscribe {x}:b'])
+  t.strictSame([first.count(), second.count()], [1, 1])
+  leave!()
+  t.strictSame([await one.answer(), await other.answer()], [[], ['sunsubscribe {x}:a']])
+})
+
+t.test('between two slices others have their turn', async t => {
+  const { one, other, has, subscriptions } = twoMasters(t)
+  const listening = Array.from({ length: 300 }, (_, n) => subscriptions.listen(`{x}:${n}`, ignore))
+  await one.answer()
+  await Promise.all(listening)
+  has.slot = other
+  has.change()
+  t.equal((await other.answer()).length, 256)
+  t.equal(other.sent.length, 0)
+  await until(() => other.sent.length === 44)
+})
+
+t.test('messages count as coming only where both connections to the master are there', t => {
+  const { one, subscriptions } = twoMasters(t)
+  t.ok(subscriptions.isConnected('{x}:a'))
+  for (const connection of [one.calls, one.subscriber]) {
+    connection.status = 'connecting'
+    t.notOk(subscriptions.isConnected('{x}:a'))
+    connection.status = 'ready'
+  }
+  t.end()
 })
