@@ -359,6 +359,31 @@ t.test('what a replica reads of the log once it has stopped goes unsaid', async 
   t.strictSame(told, [])
 })
 
+t.test('of a log that was empty at the last read, the limits are read too: not all need be in it', async t => {
+  const limit = (agent: string, ratePerMinute: number) => ({ tenant: 'acme', agent, ratePerMinute, maxLive: null })
+  const [replies, lists] = [[
+    { lost: true, last: '0-0', entries: [] },
+    { last: '2-0', entries: [{ tenant: 'acme', agent: 'b', action: 'limit set', limit: '2', by: 'me' }] }
+  ], [[], [limit('a', 1), limit('b', 2)]]]
+  const keyRecords = {
+    limits: { list: async () => lists.shift() },
+    blocks: { list: async () => [] },
+    changes: async (last: string) => ({ now: 0, lost: false, last, entries: [], more: false, ...replies.shift() })
+  }
+  let read = () => {}
+  const listen = async (_: string, wake: () => void) => {
+    read = wake
+    return () => {}
+  }
+  const keys = new KeyRing([], { keyRecords, subscriptions: { listen } } as never, quiet)
+  keys.start()
+  t.teardown(() => keys.stop())
+  await until(() => keys.log.begunAt > 0)
+  read()
+  await until(() => keys.limits.of('acme'))
+  t.strictSame([...keys.limits.of('acme')!.agents], [['a', 1], ['b', 2]])
+})
+
 t.test('a lost message is made up for by reading the log', async t => {
   const redis = await ownRedis(t)
   const { keys, records } = await testKeys(t, { url: redis.url })

@@ -40,7 +40,7 @@ export const store: readonly Mutated[] = [
       ['this.#shared.forget(name)\n', ''],
       ['if (!isFirst) await this.run(', 'if (isFirst) await this.run('],
       ['if (all.length <= few)', 'if (all.length < few)'],
-      ['if (budget.isOver) return\n', ''],
+      ['if (budget.isOver) return\n', '', 'one that is over counts nothing, so there is nothing to give back'],
       ['if (isBeyond) this.#beyond = undefined', ''],
       ['else if (isBeyond) this.#startAll()', ''],
       ['if (queue.silent > came) throw', 'if (queue.silent > Infinity) throw'],

@@ -1,8 +1,9 @@
 import slotOf from 'cluster-key-slot'
 import t from 'tap'
 import type { Test } from 'tap'
+import { Unavailable } from '../../src/core/errors.ts'
 import { tags } from '../../src/core/ids.ts'
-import { Checks } from '../../src/store/health.ts'
+import { Checks, lookAtRedis, memoryOf } from '../../src/store/health.ts'
 import type { Look } from '../../src/store/health.ts'
 import { startCluster } from '../faults/fleet/cluster.ts'
 import { testApp } from '../helpers/app.ts'
@@ -83,6 +84,50 @@ t.test('requests that are refused because Redis is full are counted, also while 
   t.equal((await call('bob', 'POST', `/api/done/${second}`, { output: { text: 'short' } })).statusCode, 200)
   isProblem(t, await call('bob', 'POST', `/api/fail/${third}`, { error: { message: 'y'.repeat(1000) } }), 503, 'unavailable')
   t.equal(await count(), 3, 'neither the check nor what goes on counts')
+})
+
+/** What is found of masters of which the test says INFO and how the check's own write ends. */
+function redisOf (all: Array<{ info?: string, outcome?: string, mark?: string }>, { replicas = 0, lacking = [] as string[] } = {}) {
+  const masters = {
+    all: () => all.map(({ info = '' }, at) => ({ name: `m${at}`, tags: [`${at}`], calls: { status: 'ready', info: async () => info } }))
+  }
+  const lanes = {
+    async call ({ tag, decode }: { tag: string, decode (reply: unknown): unknown }) {
+      const { outcome = 'written', mark = 'other' } = all[Number(tag)]!
+      if (outcome === '') throw new Unavailable('READONLY You can’t write')
+      return decode([Buffer.from(outcome), Buffer.from(mark), null, Buffer.from('0')])
+    }
+  }
+  const rights = { read: async () => ({ lacking, missing: [], unknown: [], messages: '' }) }
+  const keyNames = { dataSet: () => '', dataSetReplaced: () => '' }
+  const readiness = { masters, lanes, scripts: {}, rights, keyNames, newMark: () => 'mine', markOf: () => undefined, replicas }
+  return { look: () => lookAtRedis(readiness as never), memory: () => memoryOf(masters as never) }
+}
+
+t.test('one master that can serve is enough, and one that may drop handoffs is too many', async t => {
+  const unsafe = { info: 'maxmemory_policy:volatile-lru\r\n' }
+  const { reason, looks } = await redisOf([{}, unsafe]).look()
+  t.match(reason, /^maxmemory-policy is volatile-lru: /)
+  t.strictSame(looks.map(({ unsafe }) => unsafe), [undefined, true])
+  t.equal((await redisOf([{ outcome: '' }, {}]).look()).reason, null)
+  t.equal((await redisOf([{ outcome: '' }]).look()).reason, 'Redis is a replica and takes no writes.')
+  t.equal((await redisOf([{ info: 'maxmemory_policy:noeviction\r\n' }]).look()).reason, null)
+})
+
+t.test('a master has to have as many replicas and rights as it takes, and says whether it is full, and whose mark it has', async t => {
+  const info = 'role:master\r\nslave0:ip=10.0.0.1,state=online\r\n'
+  const reasons = await Promise.all([0, 1, 2].map(async replicas => (await redisOf([{ info }], { replicas }).look()).reason))
+  t.strictSame(reasons, [null, null, 'Redis has 1 replicas online; DURABILITY needs 2.'])
+  t.equal((await redisOf([{}], { lacking: ['SET'] }).look()).reason, 'Redis does not let this service run SET: its user needs more rights.')
+  const { reason, looks } = await redisOf([{ outcome: 'no_room', mark: 'mine' }, {}]).look()
+  t.strictSame([reason, ...looks.map(({ refuses, mark }) => [refuses, mark!.isNew])], [null, ['full', true], [undefined, false]])
+})
+
+t.test('memory is that of all masters, and has no limit where one of them has none', async t => {
+  const info = (used: number, limit: number) => ({ info: `used_memory:${used}\r\nmaxmemory:${limit}\r\n` })
+  t.strictSame(await redisOf([info(1, 10), info(2, 20)]).memory(), { used: 3, limit: 30 })
+  t.strictSame(await redisOf([info(1, 10), info(2, 0)]).memory(), { used: 3, limit: 0 })
+  t.equal(await redisOf([info(1, 10), {}]).memory(), null)
 })
 
 /** Lines of the log of checks with these results, one after another. */

@@ -100,8 +100,23 @@ t.test('a handoff that has more to do goes behind the others of its tenant; one 
     left.set(id, left.get(id)! - 1)
     return left.get(id)! > 0
   }, error => t.error(error))
-  turns.add('tenant', 'a')
-  turns.add('tenant', 'b')
+  for (const id of ['a', 'b', 'b']) turns.add('tenant', id)
   await turns.settled()
-  t.strictSame(order, ['a', 'b', 'a', 'a'])
+  t.strictSame([order, turns.size], [['a', 'b', 'a', 'a'], 0])
+})
+
+t.test('who has no more than its share keeps it, wherever it stands', async t => {
+  const order: string[] = []
+  const turns = new TenantTurns({ atOnce: 1, capacity: 10 }, async tenant => {
+    order.push(tenant)
+    await new Promise(setImmediate)
+    return false
+  }, error => t.error(error))
+  turns.add('first', '0')
+  turns.add('small', '0')
+  for (let n = 0; n < 9; n++) turns.add('many', `${n}`)
+  turns.add('late', '0')
+  t.equal(turns.size, 10)
+  await turns.settled()
+  t.strictSame(order.slice(0, 4), ['first', 'small', 'many', 'late'])
 })

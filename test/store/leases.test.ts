@@ -38,6 +38,15 @@ t.test('for a while a partition whose master took no lease is passed over, unles
   t.strictSame(asked, ['aaa', 'bbb', 'bbb', 'aaa'])
 })
 
+t.test('one replica at a time has a lease', async t => {
+  const one = await testStore(t)
+  const other = await testStore(t, { prefix: one.prefix })
+  for (const { store } of [one, other]) await untilServing(store.handoffs)
+  const taken = []
+  for (const { store } of [one, other, one]) taken.push(await store.takeDelivering(60_000))
+  t.strictSame(taken, [true, false, true])
+})
+
 t.test('all listeners are woken at once, then not again for a while, and once more for what came meanwhile', async t => {
   const { store, redis, prefix } = await testStore(t)
   const paced = new Paced(store.subscriptions, 500)
@@ -74,4 +83,20 @@ t.test('who listens while the last one leaves is woken', async t => {
   const before = woken
   await redis.spublish(channel, '')
   await until(() => woken > before)
+})
+
+t.test('the last one who leaves ends the subscription', async t => {
+  let subscribed = 0
+  const listen = async () => {
+    subscribed++
+    return () => { subscribed-- }
+  }
+  const paced = new Paced({ listen } as never, 10)
+  const [leave, leaveToo] = [await paced.listen('x', () => {}), await paced.listen('x', () => {})]
+  leave()
+  await new Promise(resolve => setImmediate(resolve))
+  t.equal(subscribed, 1)
+  leaveToo()
+  await new Promise(resolve => setImmediate(resolve))
+  t.equal(subscribed, 0)
 })

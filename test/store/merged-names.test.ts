@@ -10,7 +10,8 @@ async function merge (lists: ReadonlyMap<string, readonly string[]>): Promise<{ 
   const read = async (tags: readonly string[], from: string, limit: number) => {
     calls++
     return tags.map(tag => {
-      const found = lists.get(tag)!.filter(name => from === '-' || name > from.slice(1)).slice(0, limit)
+      const isBehind = (name: string) => name > from.slice(1) || (from.startsWith('[') && name === from.slice(1))
+      const found = lists.get(tag)!.filter(name => from === '-' || isBehind(name)).slice(0, limit)
       ahead.set(tag, found.length)
       return found.map(name => [name, tag] as const)
     })

@@ -113,6 +113,23 @@ t.test('what a replica holds is for its window alone, and an exhausted one is be
   t.equal(allowance.spend(performance.now() + 1000), undefined, 'its clock may have been changed')
 })
 
+t.test('a replica asks for all that wait, and for no more to hold than it has spent in this window', async t => {
+  const asked: Array<[needed: number, spare: number]> = []
+  let [now, ends] = [0, 60_000]
+  const allowance = new RateAllowance(100, async (needed, spare) => {
+    asked.push([needed, spare])
+    return { given: needed, left: 50, now, ends }
+  })
+  t.equal(await allowedOf(Array.from({ length: 5 }, () => ask(allowance))), 5)
+  t.strictSame(asked.splice(0), [[1, 1], [4, 5]])
+  ends = 120_000
+  for (let n = 0; n < 2; n++) await ask(allowance)
+  t.strictSame(asked.splice(0), [[1, 6], [1, 2]], 'it was another window by then')
+  now = ends
+  for (let n = 0; n < 2; n++) await ask(allowance)
+  t.strictSame(asked, [[1, 3], [1, 1]], 'it is over here')
+})
+
 t.test('a request needs a place in its agent’s minute and in its tenant’s; what one refuses, the other keeps', async t => {
   const { store: { rates }, prefix } = await testStore(t)
   const tenant = rates.ofTenant('acme', 60)

@@ -74,11 +74,11 @@ t.test('what waited for a silent master is refused and not run; what comes later
   t.strictSame(begun, ['a', 'b', 'c'], 'it answered after those that wait had come, and then no more')
   await end('fail', 'b', 'c')
   t.strictSame(await Promise.all(all), ['a bob', 'b refused', 'c refused', 'd refused', 'e refused'])
-  const next = ['f', 'g', 'h'].map(name => ask(name))
+  const next = ['f', 'g', 'h', 'i'].map(name => ask(name))
   await end('answer', 'g')
   await end('fail', 'f')
-  await end('answer', 'h')
-  t.strictSame(await Promise.all(next), ['f refused', 'g bob', 'h bob'], 'one that alone isn’t answered ends no others')
+  await end('answer', 'h', 'i')
+  t.strictSame(await Promise.all(next), ['f refused', 'g bob', 'h bob', 'i bob'], 'one that alone isn’t answered ends no others')
 })
 
 t.test('nothing is run that waited for too long', async t => {
@@ -88,6 +88,9 @@ t.test('nothing is run that waited for too long', async t => {
   await end('answer', 'a')
   t.equal(await first, 'a bob', 'what has begun is not given up')
   t.strictSame(begun, ['a'])
+  const next = ask('next')
+  await end('answer', 'next')
+  t.equal(await next, 'next bob', 'and takes no slot')
 })
 
 t.test('nothing is run for a client that has gone, or whose key has ended, while it waited', async t => {
@@ -97,6 +100,7 @@ t.test('nothing is run for a client that has gone, or whose key has ended, while
     requesterOf(async () => bob, true), requesterOf(async () => { throw new Problem('unauthorized') }), requesterOf(async () => ({ ...bob, agent: 'now' }))
   ]
   const all = requesters.map((requester, at) => ask(String(at), { requester }))
+  t.equal(await ask('at once', { tag: 'n', requester: requesters[0]! }), 'at once request_timeout')
   await sleep(longAgo + 1)
   await end('answer', 'a')
   await first
@@ -142,6 +146,53 @@ t.test('an answer counts as what it has once it is there, and nothing after the 
   t.equal(await answer(reads, third, 1), 'read')
 })
 
+t.test('who may go beyond the bytes is followed by another once it has its answer, also if nothing of it counted', async t => {
+  const reads = new Reads(masters, { bytes: 200 })
+  const [first, beyond, third] = [new Budget('a'), new Budget('a'), new Budget('a')]
+  t.equal(await answer(reads, first, 100), 'read')
+  t.equal(await answer(reads, beyond, 100), 'read')
+  t.equal(reads.held, 100)
+  const waiting = answer(reads, third, 100)
+  await settle()
+  reads.end(beyond)
+  t.equal(await waiting, 'read')
+})
+
+t.test('a refusal says what there is too much of', async t => {
+  const reads = new Reads(masters, { bytes: 200, slots: 1, patience: 20 })
+  const refusal = (budget?: Budget) =>
+    reads.run({ tenant: 'a', tag: 'm', budget, maxBytes: 100 }, async () => Buffer.alloc(100)).then(() => '', error => error.more.detail)
+  for (const budget of [new Budget('a'), new Budget('a')]) await answer(reads, budget, 100)
+  t.match(await refusal(new Budget('a')), /^The service holds as many large answers as it can/)
+  reads.run({ tenant: 'a', tag: 'm' }, () => new Promise(() => {}))
+  t.match(await refusal(), /^Too many large reads are going on/)
+})
+
+t.test('a refusal by Redis is the answer at once; who waits for a slot is no longer listened to afterwards', async t => {
+  const reads = new Reads(masters)
+  let [looks, listeners] = [0, 0]
+  const requester = {
+    ...here,
+    onGone: () => {
+      listeners++
+      return () => { listeners-- }
+    }
+  }
+  const look = async (maxBytes: number | undefined, error: Error) => {
+    looks++
+    if (maxBytes !== undefined) throw error
+    return 'large'
+  }
+  const read = (error: Error) => reads.read({ tenant: 'acme', tag: 'm' }, requester, async maxBytes => {
+    if (maxBytes === undefined) t.equal(listeners, 1)
+    return look(maxBytes, error)
+  })
+  await t.rejects(read(new Problem('not_found')), { code: 'not_found' })
+  t.equal(looks, 1)
+  t.equal(await read(new TooLarge()), 'large')
+  t.equal(listeners, 0)
+})
+
 t.test('what is small takes no slot; of many operations it counts in the budget', async t => {
   const reads = new Reads(masters, { slots: 1 })
   let letGo = () => {}
@@ -179,9 +230,21 @@ t.test('who asks for the same before its read shares it, each with a budget of i
   await end('answer', 'a')
   await first
   t.strictSame((await Promise.all(all)).map(found => found.length), [1000, 1000, 'unauthorized'.length])
-  t.strictSame([made, reads.held], [1, 2000])
+  t.strictSame([made, reads.held, budgets.map(({ counted }) => counted)], [1, 2000, [1000, 1000]])
   await share(here)
   t.equal(made, 2)
+  let letGo = () => {}
+  const underWay = share(here, async maxBytes => {
+    if (maxBytes !== undefined) throw new TooLarge()
+    await new Promise<void>(resolve => { letGo = resolve })
+    return Buffer.alloc(1)
+  })
+  await settle()
+  await settle()
+  const meanwhile = share(here)
+  letGo()
+  t.strictSame((await Promise.all([underWay, meanwhile])).map(found => found.length), [1, 1000], 'of a read under way')
+  t.equal(made--, 3)
   await t.rejects(share(here, async maxBytes => { throw maxBytes === undefined ? new Problem('unavailable') : new TooLarge() }), { code: 'unavailable' })
   await share(here)
   t.equal(made, 3, 'a read that failed is nobody’s')

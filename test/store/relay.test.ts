@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import type { Test } from 'tap'
 import { Unavailable } from '../../src/core/errors.ts'
+import { eventsPerCall } from '../../src/store/events.ts'
 import type { Events } from '../../src/store/events.ts'
 import type { Leases } from '../../src/store/leases.ts'
 import { Relay, RelayRound } from '../../src/store/relay.ts'
@@ -33,6 +34,7 @@ async function go (t: Test, time: Time, milliseconds: number, { events, relay = 
 t.test('a tenant whose feed’s master acknowledges nothing holds up neither the round nor other tenants', async t => {
   const time = new Time(process)
   const [asked, trimmed, renewed]: [string[], string[], number[]] = [[], [], []]
+  let trimmedAt = 0
   const events = {
     async relay (tenant: string) {
       asked.push(tenant)
@@ -40,7 +42,10 @@ t.test('a tenant whose feed’s master acknowledges nothing holds up neither the
       await sleep(2000)
       throw new Unavailable('0 of 1 replicas acknowledged in time')
     },
-    async trim (_: string, tenant: string) { trimmed.push(tenant) },
+    async trim (_: string, tenant: string) {
+      trimmed.push(tenant)
+      trimmedAt = time.now
+    },
   }
   const leases = { takeReached: async () => renewed.push(time.now) }
   const redis = {
@@ -49,6 +54,7 @@ t.test('a tenant whose feed’s master acknowledges nothing holds up neither the
   }
   await go(t, time, 20_000, { events, leases, connectionTo: () => redis })
   t.strictSame(trimmed, ['well'])
+  t.ok(trimmedAt > 15_000, `kept for ${trimmedAt} ms`)
   const pauses = renewed.slice(1).map((at, place) => at - renewed[place]!)
   t.ok(Math.max(...pauses) <= 1000, `the lease, which lasts 1.5 s, was renewed after ${Math.max(...pauses)} ms at the most`)
   const sick = asked.filter(tenant => tenant === 'sick').length
@@ -130,6 +136,60 @@ t.test('a tenant whose feed’s master doesn’t answer holds up no other tenant
   const stopped = relay.stop()
   answer()
   await stopped
+})
+
+t.test('what a tenant’s reply tells goes on from what is there; an earlier event is left to the outbox', async t => {
+  const moved: unknown[] = []
+  const events = {
+    async relay (...all: unknown[]) {
+      moved.push(all)
+      return []
+    },
+  }
+  const relay = new Relay(events as unknown as Events, error => t.error(error))
+  const tell = (...lines: string[]) => relay.take('aa', [Buffer.from([...lines, 'done'].join('\n'))])
+  t.strictSame(tell('acme 0 1 passed', 'acme 1 2 caught'), [Buffer.from('done')])
+  for (const reply of [7, ['done']]) t.equal(relay.take('aa', reply), reply)
+  tell('acme 4 5 done')
+  tell('acme 2 3 late')
+  // What has come is moved before it stops.
+  await relay.stop()
+  t.strictSame(moved, [['acme', [{ tag: 'aa', from: '4', events: ['1 passed', '2 caught', '5 done'] }]]])
+})
+
+t.test('what a feed lacks is read from the outbox, call by call, from where the feed says that it ends', async t => {
+  const full = Array.from({ length: eventsPerCall }, (_, at) => `${at + 3} passed`)
+  const pages = new Map([['3', ['4 passed']], ['2', full]])
+  const [from, moved]: [string[], string[]] = [[], []]
+  const ends = ['3', '2']
+  const events = {
+    async outbox (_: string, __: string, after: string) {
+      from.push(after)
+      return pages.get(after) ?? []
+    },
+    async relay (_: string, [{ from }]: [{ from: string }]) {
+      moved.push(from)
+      const end = ends.shift()
+      return end === undefined ? [] : [{ tag: 'aa', moved: end }]
+    },
+  }
+  const relay = new Relay(events as unknown as Events, error => t.error(error))
+  relay.take('aa', [Buffer.from('acme 8 9 passed\ndone')])
+  await relay.move()
+  t.strictSame([moved, from], [['8', '3', '2'], ['3', '2', String(eventsPerCall + 2)]])
+  t.equal(await relay.catchUp('aa', 'acme', '1'), false)
+})
+
+t.test('an outbox that has something for the feed is asked about until it has nothing', async t => {
+  const time = new Time(process)
+  let asked = 0
+  const events = { relay: async () => ++asked < 4 ? [{ tag: 'aa', moved: '0' }] : [], async trim () {} }
+  const redis = {
+    time: async () => ['2000000000', '0'],
+    zrange: async (_: string, above: string) => above === '(0' ? ['acme', '1'] : [],
+  }
+  await go(t, time, 10_000, { events, relay: { catchUp: async () => true }, connectionTo: () => redis })
+  t.equal(asked, 4)
 })
 
 t.test('a tenant’s events are moved with one call at a time, and no more wait here than may', async t => {

@@ -58,6 +58,8 @@ class Sweep {
   mostHandoffs = 0
   isMine: () => boolean | Promise<boolean> = () => true
   took: (tag: string, limit: number) => number = () => 1
+  /** What else a call finds. It may throw. */
+  more: (tag: string) => object = () => ({})
   readonly sweeper: Sweeper
 
   constructor (t: Test, options: Partial<SweeperOptions> = {}) {
@@ -84,7 +86,7 @@ class Sweep {
     if (lookedAt > 0) this.due.set(tag, this.due.get(tag)! - lookedAt)
     const untilDue = (this.due.get(tag) ?? 0) > 0 ? 0 : null
     const none = { live: 0, untilDue, stalled: 0, reissued: { stalled: 0, not_done: 0 }, named: [], ended: [], blocked: [], runs: [] }
-    return { lookedAt, expired: lookedAt, ...none }
+    return { lookedAt, expired: lookedAt, ...none, ...this.more(tag) }
   }
 
   /** Sweeps until it is so. @returns after how many milliseconds @throws if it is not within a minute */
@@ -118,6 +120,54 @@ t.test('one replica sweeps: the one that has the lease, as long as it has it', a
   sweep.asked.clear()
   await sweep.until(() => sweep.time.now > 12_000)
   t.equal(sweep.asked.size, 0)
+})
+
+t.test('each partition has its turn in each round, unless its master isn’t reached', async t => {
+  const sweep = new Sweep(t, { reaches: tag => tag !== tags[5] })
+  await sweep.until(() => sweep.time.now > 10_000)
+  const turns = new Set(tags.map(tag => sweep.asked.get(tag)?.length ?? 0))
+  t.strictSame([sweep.asked.get(tags[5]!), [...turns].sort()], [undefined, [0, 4, 5]])
+})
+
+t.test('what a call finds is counted, and who has to know is told', async t => {
+  const after: unknown[] = []
+  const sweep = new Sweep(t, { onAfter: (...all) => { after.push(all) } })
+  const one = { tenant: 'acme', id: 'x' }
+  const finds = new Map<string, object>([
+    [tags[0]!, { stalled: 1, reissued: { stalled: 2, not_done: 3 }, blocked: [one] }],
+    [tags[1]!, { stalled: 1, reissued: { stalled: 2, not_done: 0 }, ended: [one] }],
+  ])
+  sweep.more = tag => {
+    const found = finds.get(tag) ?? {}
+    finds.delete(tag)
+    return found
+  }
+  await sweep.until(() => sweep.asked.size === tags.length)
+  const { stalled, reissued } = sweep.sweeper
+  t.strictSame([stalled, reissued, after], [2, { stalled: 4, not_done: 3 }, [[[], [one]], [[one], []]]])
+})
+
+t.test('a call without an answer ends no sweep; any other fault does, until the lease is taken again', async t => {
+  const faults: unknown[] = []
+  const sweep = new Sweep(t, { onFault: fault => { faults.push(fault) } })
+  let fault: Error | undefined
+  sweep.more = () => {
+    const thrown = fault
+    fault = undefined
+    if (thrown !== undefined) throw thrown
+    return {}
+  }
+  await sweep.until(() => sweep.sweeper.counts?.whole?.live === 0)
+  fault = new Unavailable('away')
+  const next = sweep.time.now + 1000
+  await sweep.until(() => sweep.sweeper.counts?.whole === null || sweep.time.now > next)
+  t.strictSame([faults, fault, sweep.sweeper.counts?.whole?.live], [[], undefined, 0])
+  const wrong = new Error('a wrong reply')
+  fault = wrong
+  await sweep.until(() => sweep.sweeper.counts === undefined)
+  const ended = sweep.time.now
+  await sweep.until(() => sweep.sweeper.isSweeping)
+  t.strictSame([faults, sweep.time.now - ended <= 50], [[wrong], true])
 })
 
 t.test('however much is due, Redis gets little at a time, and everything is swept', async t => {

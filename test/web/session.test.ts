@@ -9,7 +9,10 @@ import { callerOf } from '../../src/core/model.ts'
 import { approvalsArea } from '../../src/web/area.ts'
 import { secrets, testApp, testKeys } from '../helpers/app.ts'
 import { asked, form, own, personWith, shown, signedIn, textOf, unescaped } from '../helpers/forms.ts'
+import { callsOf } from '../helpers/redis.ts'
+import { grantOf } from '../helpers/stored-keys.ts'
 import { ofOneReplica } from '../helpers/through.ts'
+import { until } from '../helpers/until.ts'
 
 const service = await testApp(t)
 const { app } = service
@@ -142,6 +145,35 @@ t.test('what stays open ends where its key may no longer see it, also where it o
     if (mayStay) t.equal((await asked).agent, 'ann')
     else await t.rejects(asked, { name: 'SessionEnded' }, scope)
   }
+})
+
+t.test('a session’s end is heard wherever it is open; what can’t be a session’s secret asks Redis nothing', async t => {
+  const { sessions } = service.store
+  const secret = await sessions.open('mark', 60)
+  let ended = 0
+  const leave = await sessions.onEnd(secret, () => { ended++ })
+  t.equal(await sessions.find(secret), 'mark')
+  await sessions.end(secret)
+  await until(() => ended === 1)
+  leave()
+  const asked = callsOf(service.store, 'get')
+  await sessions.useOnce('x', 60_000)
+  for (const wrong of ['', 'once x', `${secret}x`, secret.slice(1)]) t.equal(await sessions.find(wrong), null)
+  t.equal(callsOf(service.store, 'get'), asked)
+})
+
+t.test('who leaves a session’s grant hears neither of its key’s end nor of its sign-out', async t => {
+  const heard: string[] = []
+  const listened = (name: string) => async () => {
+    heard.push(name)
+    return () => { heard.splice(heard.indexOf(name), 1) }
+  }
+  const opener = grantOf(() => { throw new Error('not asked') }, listened('key'))
+  const grant = new SessionGrant({ onEnd: listened('session') } as never, null as never, 'secret', opener)
+  const leave = await grant.onEnd({ ended () {}, changed () {} })
+  t.strictSame(heard, ['key', 'session'])
+  leave()
+  t.strictSame(heard, [])
 })
 
 t.test('what was typed is kept over the sign-in, and nothing is decided by it', async t => {
