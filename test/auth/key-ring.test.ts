@@ -359,6 +359,23 @@ t.test('what a replica reads of the log once it has stopped goes unsaid', async 
   t.strictSame(told, [])
 })
 
+t.test('a part of the log counts as no read, and the rest is read at once', async t => {
+  const answers: Array<(more: boolean) => void> = []
+  const changes = (last: string) => new Promise(resolve => {
+    answers.push(more => resolve({ now: 0, lost: false, last, entries: [], more }))
+  })
+  const { keyRecords, subscriptions } = noStoredKeys
+  const keys = new KeyRing([], { keyRecords: { ...keyRecords, changes } as never, subscriptions }, quiet)
+  keys.start()
+  t.teardown(() => keys.stop())
+  answers[0]!(true)
+  await turn()
+  t.strictSame([answers.length, keys.log.begunAt], [2, -Infinity])
+  answers[1]!(false)
+  await turn()
+  t.ok(keys.log.begunAt > 0)
+})
+
 t.test('of a log that was empty at the last read, the limits are read too: not all need be in it', async t => {
   const limit = (agent: string, ratePerMinute: number) => ({ tenant: 'acme', agent, ratePerMinute, maxLive: null })
   const [replies, lists] = [[

@@ -1,5 +1,7 @@
 import t from 'tap'
+import { randomToken } from '../../src/core/ids.ts'
 import { testApp } from '../helpers/app.ts'
+import { newPlace, payload } from '../helpers/handoffs.ts'
 
 /** Of all that needs no service of its own. */
 const service = await testApp(t)
@@ -18,6 +20,15 @@ const texts = [
   '{"":{"":[[],{},[[]],"",null,true,false]}}',
   '{"task":"t","output":{"context":1},"status":"done"}',
 ]
+
+t.test('whether a pass was made before is asked without making it', async t => {
+  const { handoffs } = service.store
+  const handoff = { ...newPlace(), token: randomToken(), passedBy: 'alice', requireHuman: false, options: '', expiresIn: 60_000, payload }
+  t.equal(await handoffs.passed(handoff), null)
+  t.equal(await handoffs.passed(handoff), null)
+  await handoffs.pass(handoff)
+  t.match(await handoffs.passed(handoff), { outcome: 'replayed' })
+})
 
 t.test('output, context and result come back as passed', async t => {
   for (const [at, text] of texts.entries()) {

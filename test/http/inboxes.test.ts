@@ -1,6 +1,7 @@
 import t from 'tap'
 import { homeTag, inboxTag, tagOfDigest } from '../../src/core/ids.ts'
 import { callerOf } from '../../src/core/model.ts'
+import { Inboxes } from '../../src/store/inboxes.ts'
 import { KeyNames } from '../../src/store/key-names.ts'
 import { testApp, testKeys } from '../helpers/app.ts'
 import type { TestApp, Who } from '../helpers/app.ts'
@@ -32,6 +33,28 @@ const inbox = async ({ call }: TestApp, name = work, who: Who = 'alice') => (awa
 const status = async ({ call }: TestApp, id: string) => (await call('alice', 'GET', `/api/status/${id}`)).json()
 const sweep = ({ store }: TestApp) => Promise.all([inboxTag('default', work), homeTag('default')].map(tag => store.handoffs.sweep(tag, 100, false)))
 const approve = ({ call }: TestApp, id: string) => call('approver', 'POST', `/api/approve/${id}`)
+
+t.test('what was taken is noted for a retry, for long only where the client has a key for it', async t => {
+  const lasts = async (headers?: Record<string, string>) => {
+    await pass(service)
+    const before = await service.redis.keys(`${service.prefix}:*}:n:*`)
+    t.equal((await taken(service, { inbox: work }, headers)).length, 1)
+    const [note] = (await service.redis.keys(`${service.prefix}:*}:n:*`)).filter(name => !before.includes(name))
+    return await service.redis.pttl(note!)
+  }
+  t.ok(await lasts() <= 10_000)
+  t.ok(await lasts({ 'idempotency-key': '"take"' }) > 10_000)
+})
+
+t.test('a take of several is a command of its own', async t => {
+  const alone: unknown[] = []
+  const lanes = { async call ({ isAlone }: { isAlone?: boolean }) { alone.push(isAlone) } }
+  const settings = { tags: [], isOneRedis: true, retention: 1 }
+  const inboxes = new Inboxes(lanes as never, {} as never, new KeyNames('p'), settings)
+  const place = { tag: 'aaa', tenant: 'acme', inbox: 'x' }
+  for (const max of [1, 2]) await inboxes.take(place, { token: 't', agent: 'bob', max, lifetime: null, request: '-' } as never)
+  t.strictSame(alone, [false, true])
+})
 
 t.test('what is passed to an inbox is caught there once, as by its id and literally', async t => {
   const output = '{"n":9007199254740993,"f":1.0,"a":1,"a":2,"__proto__":{"x":1},"s":"\\ud800 é 🙂"}'

@@ -247,7 +247,7 @@ export const store: readonly Mutated[] = [
     changes: [
       ['isAlone: max !== 1', 'isAlone: false'],
       ["lifetime === null ? '' : String(lifetime)", 'String(lifetime ?? 1)'],
-      ['.sort()[limit - 1]', '.sort()[limit]'],
+      ['.sort()[limit - 1]', '.sort()[limit]', 'it reads the lists of one more name, which is cut off'],
       ['all.length > limit || due.length < heads.length ||', 'all.length > limit ||'],
       ['isTenant ? Number(counts[0]) : readCounted(counts)', 'isTenant ? 0 : readCounted(counts)'],
       ["paused === undefined ? '' : paused ? '1' : '0'", "paused ? '1' : '0'"],

@@ -29,6 +29,21 @@ t.test('a claim that is repeated takes what it took before, and a new one only w
   t.strictSame(await claim('three'), ['4-0'], 'an empty claim is not kept')
 })
 
+t.test('a delivery whose text is gone is left out, and thousands may be pending', async t => {
+  const { store, redis, prefix } = await testStore(t, { eventsRetention: 3_600_000 })
+  const webhooks = store.webhooks!
+  const id = 'wh_0123456789abcdefghijkl'
+  const made = await webhooks.create('default', id, { url: 'https://example.com/', types: null, inbox: null, withTask: true })
+  t.equal(made!.withTask, true)
+  const plan = (ids: number[]) => webhooks.plan('default', id, null, '0-0', ids.map(n => ({ id: `${n}-0`, text })))
+  await plan([1, 2])
+  await redis.hdel(new KeyNames(prefix).deliveries(homeTagOf('default', tags), 'default', id, 'pending'), '1-0')
+  const claimed = await webhooks.claim('default', { id, format: 'standard' }, 2, 30_000, 'one')
+  t.strictSame(claimed!.deliveries.map(({ id }) => id), ['2-0'])
+  await plan(Array.from({ length: 5000 }, (_, at) => at + 3))
+  t.match(await plan([9000]), { outcome: 'planned' })
+})
+
 t.test('a replay that is asked for while a step of another is under way moves the end on, and the step does not end it', async t => {
   const { store, redis, prefix } = await testStore(t, { eventsRetention: 3_600_000 })
   const webhooks = store.webhooks!
