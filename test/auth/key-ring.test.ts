@@ -359,6 +359,20 @@ t.test('what a replica reads of the log once it has stopped goes unsaid', async 
   t.strictSame(told, [])
 })
 
+t.test('the log says why the changes of keys can’t be read, unless Redis is away', async t => {
+  for (const [fault, lines] of [[new Unavailable('away'), 0], [new Error('a wrong reply'), 1]] as const) {
+    const { keyRecords, subscriptions } = noStoredKeys
+    const told: unknown[] = []
+    const output = { ...quiet, error: (...line: unknown[]) => { told.push(line) } }
+    const changes = () => Promise.reject(fault)
+    const keys = new KeyRing([], { keyRecords: { ...keyRecords, changes } as never, subscriptions }, output)
+    keys.start()
+    await turn()
+    keys.stop()
+    t.equal(told.length, lines)
+  }
+})
+
 t.test('a part of the log counts as no read, and the rest is read at once', async t => {
   const answers: Array<(more: boolean) => void> = []
   const changes = (last: string) => new Promise(resolve => {
