@@ -173,7 +173,8 @@ for (const isSpread of arrangements) {
     t.test('what ends while it waits leaves no notes at what it waited for', async t => {
       const [one, two, three] = [await pass(), await pass(), await pass({ max_attempts: 2, retry_delay: 0 })]
       await catchIt(three)
-      const ids = [await pass({ after: [one, two, three], to: 'ends' }), await pass({ after: [one, two, three], require_human: true }), await pass({ after: [one, two, three], expires_in: 1 })]
+      const again = () => call('alice', 'POST', '/api/pass', { task: 't', after: [one, two, three], to: 'ends' }, { 'idempotency-key': 'ends' })
+      const ids = [(await again()).json().handoff_id as string, await pass({ after: [one, two, three], require_human: true }), await pass({ after: [one, two, three], expires_in: 1 })]
       const failing = await pass()
       const behind = await pass({ after: [failing, one, two, three] })
       // The notes go along to the next attempt.
@@ -188,6 +189,8 @@ for (const isSpread of arrangements) {
       await until(async () => (await status(ids[2]!)).status === 'expired')
       await settle(service, ...ids, behind)
       t.equal(await notes(), '0,0,0')
+      t.match((await again()).json(), { handoff_id: ids[0] })
+      t.equal(await notes(), '0,0,0', 'nor by the same pass again')
       for (const id of [...ids, behind]) t.equal(await service.redis.zscore(`${service.prefix}:{${tagOf(id)}}:due:default`, `default:${id}`), null)
     })
 

@@ -41,6 +41,8 @@ t.test('expires_in has its default and limits, and refuses other values', async 
     const document = isProblem(t, await pass(wrong), 400, 'invalid_request', `expires_in ${JSON.stringify(wrong)}`)
     t.match(document.errors, [{ pointer: '/expires_in', message: /./ }])
   }
+  const late = await call('alice', 'POST', '/api/pass', { task: 't', expires_in: 60, delay: 60 })
+  t.match(isProblem(t, late, 400, 'invalid_request').errors, [{ pointer: '/delay' }], 'it would expire before')
   t.strictSame(await dump(), before, 'what was refused left nothing')
 })
 

@@ -66,6 +66,18 @@ t.test('webhooks are made, listed, read and deleted, by their own tenant alone',
   t.strictSame(Object.keys(await dump()).filter(key => /:hook/.test(key)), [], 'nothing of them is left')
 })
 
+t.test('a test of a webhook that is deleted meanwhile is refused', async t => {
+  const { make, hooks, store } = await webhookApp(t, {}, {}, false)
+  const { id } = await make('http://127.0.0.1:1/')
+  const listed = store.webhooks!.listed.bind(store.webhooks)
+  store.webhooks!.listed = async tenant => {
+    const found = await listed(tenant)
+    await store.webhooks!.delete(tenant, id)
+    return found
+  }
+  isProblem(t, await hooks('POST', `/${id}/test`), 404, 'not_found')
+})
+
 t.test('a tenant has at most 20', async t => {
   const { make, hooks } = await webhookApp(t, {}, {}, false)
   const made = await Promise.all(Array.from({ length: 20 }, () => make('http://127.0.0.1:1/')))
@@ -94,11 +106,13 @@ t.test('what can’t be is refused, with where', async t => {
   }
   const { id } = await make(url)
   for (const grace of [-1, 0.5, '1', 2_592_001]) isProblem(t, await hooks('POST', `/${id}/rotate`, { grace }), 400, 'invalid_request')
+  t.equal((await hooks('POST', `/${id}/rotate`, { grace: 2_592_000 })).statusCode, 200, 'thirty days')
   for (const since of ['x', '', '1', '2026-11-20', '2026-02-30T00:00:00Z', '2026-13-01T00:00:00Z', 'yesterday', 5]) t.equal(isProblem(t, await hooks('POST', `/${id}/replay`, { since }), 400, 'invalid_request').errors[0].pointer, '/since')
   isProblem(t, await hooks('POST', `/${id}/replay`), 400, 'invalid_request')
   for (const path of ['enable', 'test']) {
     t.equal(isProblem(t, await hooks('POST', `/${id}/${path}`, { types: ['handoff.done'] }), 400, 'invalid_request').errors[0].pointer, '/types', path)
     t.match(await hooks('POST', `/${id}/${path}`, {}), { statusCode: path === 'test' ? 202 : 200 })
   }
+  isProblem(t, await hooks('POST', `/${id}:due/rotate`, {}), 404, 'not_found', 'the key beside it is no webhook')
   isProblem(t, await hooks('GET', `/${id}/deliveries?status=gone`), 400, 'invalid_request')
 })

@@ -6,7 +6,8 @@ export const handoffs: readonly Mutated[] = [
     file: 'src/handoffs/lifecycle/service.ts',
     tests: [
       'http/status', 'http/pass', 'http/idempotency', 'http/approvals', 'http/members', 'http/after', 'http/wait',
-      'result-schema/taken', 'state-machine', 'http/files',
+      'result-schema/taken', 'http/traces', 'state-machine', 'http/files',
+      'http/large-reads',
     ],
     changes: [
       ["digestToken('pass', key, bytes)", "digestToken('pass', key, undefined)"],

@@ -77,13 +77,16 @@ export const webhooks: readonly Mutated[] = [
       ['next()\n', ''],
       ['left -= Math.max(0, count - each)', 'left -= count'],
       ['Math.max(total - this.#all, always - all)', 'total - this.#all'],
-      ['if (count === 0) return\n    this.#change', 'this.#change'],
+      [
+        'if (count === 0) return\n    this.#change', 'this.#change',
+        'Nothing is freed, so only those would be woken for whom permits are free anyway.',
+      ],
       ['this.#all += by', 'this.#all -= by'],
     ],
   },
   {
     file: 'src/webhooks/service.ts',
-    tests: ['http/webhooks', 'webhooks/messages', 'webhooks/people', 'webhooks/targets'],
+    tests: ['http/webhooks', 'webhooks/people', 'webhooks/deliveries', 'webhooks/targets'],
     changes: [
       ['if (wrongUrl !== null) faults.unshift', 'if (wrongUrl !== null) faults.push'],
       ['(inbox === null || !inboxes.has(inbox))', '(inbox !== null && !inboxes.has(inbox))'],
@@ -94,7 +97,10 @@ export const webhooks: readonly Mutated[] = [
       ['randomToken(), grace * 1000)', 'randomToken(), grace)'],
       ["if (outcome === 'gone') throw new Problem('not_found')", ''],
       ['one.status === status).sort(newestFirst)', 'true).sort(newestFirst)'],
-      ['if (webhook.disabled !== null) return { replayed: 0 }', ''],
+      [
+        'if (webhook.disabled !== null) return { replayed: 0 }', '',
+        'The script refuses to replay for a disabled one, with the same answer: this only saves counting.',
+      ],
       ['...isMore && { more: true }', ''],
       ['if (entries.length < pageSize) return { count, isMore: false }', 'return { count, isMore: false }'],
       ['...new Set(types)', '...types'],
@@ -111,7 +117,11 @@ export const webhooks: readonly Mutated[] = [
     tests: ['webhooks/targets', 'http/webhooks'],
     changes: [
       ["if (text.includes('#')) return 'must not have a fragment'", ''],
-      ["url.username !== '' || url.password !== ''", "url.username !== '' && url.password !== ''"],
+      [
+        "url.username !== '' || url.password !== ''",
+        "url.username !== '' && url.password !== ''",
+        'The text’s own check beside it finds every @ before the path.',
+      ],
       ['if (isIP(address) !== 0) this.#check(address, url)', ''],
       ['for (const { address } of addresses) this.#check(address, url)', 'this.#check(addresses[0]!.address, url)'],
       ['if (addresses.length === 0) throw', 'if (addresses.length < 0) throw'],
@@ -145,9 +155,15 @@ export const webhooks: readonly Mutated[] = [
     file: 'src/webhooks/tenant-webhooks.ts',
     tests: ['webhooks/deliveries', 'webhooks/messages', 'http/webhooks', 'webhooks/people'],
     changes: [
-      ['return !this.#isStale && this.#endpoints.size === 0', 'return this.#endpoints.size === 0'],
+      [
+        'return !this.#isStale && this.#endpoints.size === 0', 'return this.#endpoints.size === 0',
+        'One that is forgotten before it has looked has none, or is made anew by the round that finds some.',
+      ],
       ['webhook.disabled === null && !isFull)', '!isFull)'],
-      ['endpoint.stop().catch(error => this.#options.onFault(error))', ''],
+      [
+        'endpoint.stop().catch(error => this.#options.onFault(error))', '',
+        'Its next claim finds the webhook deleted, and then it sleeps for ever.',
+      ],
       ['if (known.webhook.cursor !== webhook.cursor) known.readTo = webhook.cursor', ''],
       ['known.isFull = known.isReplayFull = false', ''],
       ['filter(({ id }) => !isAfter(id, to))', 'filter(({ id }) => isAfter(to, id))'],

@@ -3,10 +3,12 @@ import { setImmediate, setTimeout } from 'node:timers/promises'
 import { Webhook } from 'standardwebhooks'
 import t from 'tap'
 import type { Test } from 'tap'
+import { Unavailable } from '../../src/core/errors.ts'
 import { scriptCalls } from '../../src/redis/call.ts'
 import type { ScriptCallMessage } from '../../src/redis/call.ts'
 import { pauses } from '../../src/webhooks/sender.ts'
 import { Permits } from '../../src/webhooks/permits.ts'
+import { timeRun } from '../helpers/clock.ts'
 import { receiver } from '../helpers/receiver.ts'
 import { until } from '../helpers/until.ts'
 import { webhookApp } from '../helpers/webhooks.ts'
@@ -266,9 +268,15 @@ t.test('a test is delivered once, also where the webhook is disabled', async t =
 })
 
 t.test('events are replayed from an id or a time on, with their ids', async t => {
-  const { make, pass, hooks, untilDeliveries, redis, prefix } = await webhookApp(t)
+  const { make, pass, hooks, untilDeliveries, redis, prefix, store } = await webhookApp(t)
   const { url, got } = await receiver(t)
   await Promise.all([pass(), pass(), pass()])
+  // They are delivered as they are planned: no later look finds them pending.
+  const read = store.webhooks!.listed.bind(store.webhooks)
+  store.webhooks!.listed = async tenant => {
+    const { now, webhooks } = await read(tenant)
+    return { now, webhooks: webhooks.map(webhook => ({ ...webhook, first: null })) }
+  }
   const { id } = await make(url)
   t.equal((await hooks('POST', `/${id}/replay`, { since: '2020-01-01T00:00:00Z' })).statusCode, 202)
   await until(() => got.length === 3)
@@ -304,6 +312,73 @@ t.test('events are replayed from an id or a time on, with their ids', async t =>
   const asked = await Promise.all(Array.from({ length: 60 }, () => hooks('POST', `/${unwanted}/replay`, { since: '0-0' })))
   for (const answer of asked) t.strictSame(answer.json(), { replayed: 0 })
   t.ok(counts.most <= 20, `${counts.most} read events at once`)
+  const many = redis.pipeline()
+  for (let at = 0; at < 4500; at++) many.xadd(`${prefix}:e:default`, '*', 'e', 'caught caught AVHdDBR3Ox_T_H9gltuUjYVhg alice bob')
+  await many.exec()
+  t.strictSame((await hooks('POST', `/${unwanted}/replay`, { since: '0-0' })).json(), { replayed: 0, more: true }, 'of the first 5,000')
+})
+
+t.test('a page of the feed without anything for a webhook holds up nothing behind it', async t => {
+  const { make, pass, store, redis, prefix } = await webhookApp(t)
+  const { url, got } = await receiver(t)
+  await make(url, { types: ['handoff.passed'] })
+  await pass()
+  await until(() => got.length === 1)
+  // From here on no round looks at everything again.
+  store.webhooks!.tenants = async () => { throw new Unavailable('away') }
+  const events = redis.pipeline()
+  for (let at = 0; at < 500; at++) events.xadd(`${prefix}:e:default`, '*', 'e', 'caught caught AVHdDBR3Ox_T_H9gltuUjYVhg alice bob')
+  await events.exec()
+  await pass()
+  await until(() => got.length === 2, 10_000)
+})
+
+t.test('what is not planned because too much is pending is planned once there is room', async t => {
+  const { make, pass, store } = await webhookApp(t)
+  const { url, got } = await receiver(t)
+  await make(url)
+  const webhooks = store.webhooks!
+  const plan = webhooks.plan.bind(webhooks)
+  let tried = 0
+  webhooks.plan = async (...call) => ++tried === 1 ? { outcome: 'full', place: '' } : await plan(...call)
+  await pass()
+  await until(() => tried === 1)
+  await webhooks.notify()
+  await until(() => got.length === 1)
+})
+
+t.test('a replica takes nothing while another one delivers, and begins anew once it delivers again', async t => {
+  const { make, pass, store, redis, prefix } = await webhookApp(t)
+  const { url, got } = await receiver(t)
+  await make(url)
+  await pass()
+  await until(() => got.length === 1)
+  const take = store.takeDelivering.bind(store)
+  store.takeDelivering = async () => false
+  const feed = `${prefix}:e:default`
+  await until(async () => String(await redis.call('PUBSUB', 'SHARDNUMSUB', feed)) === `${feed},0`)
+  store.takeDelivering = take
+  await pass()
+  await until(() => got.length === 2)
+})
+
+t.test('a receiver gets four attempts at once after a failure, until a success', async t => {
+  const { make, pass } = await webhookApp(t)
+  const open: ServerResponse[] = []
+  const answer = (status: number) => { for (const response of open.splice(0)) response.writeHead(status).end() }
+  const failing = await receiver(t, response => { open.push(response) })
+  await make(failing.url)
+  await Promise.all(Array.from({ length: 30 }, () => pass()))
+  await until(() => open.length === 16)
+  answer(500)
+  await until(() => failing.got.length >= 20)
+  const witness = await receiver(t)
+  await make(witness.url)
+  await pass()
+  await until(() => witness.got.length === 1)
+  t.equal(failing.got.length, 20)
+  answer(204)
+  await until(() => failing.got.length >= 31)
 })
 
 t.test('what happens is delivered although nobody answers the subscription to events', async t => {
@@ -400,13 +475,15 @@ t.test('what a tenant changes has no other tenant’s webhooks looked at', async
   await make(url, {}, 'other')
   await until(() => asked.includes('other'))
   asked.length = 0
-  for (let n = 1; n <= 4; n++) {
+  const began = timeRun()
+  for (let n = 1; n <= 8; n++) {
     const before = asked.filter(tenant => tenant === 'default').length
     await make(url)
     await until(() => asked.filter(tenant => tenant === 'default').length > before)
   }
   const others = asked.filter(tenant => tenant === 'other').length
   t.ok(others <= 1, `${others} times, of which the slow round may be one`)
+  t.ok(timeRun() - began < 5000, 'each at once, and not in the round of every second')
 })
 
 t.test('tenants are looked at a few at a time, and one that gets no answer holds up no other', async t => {

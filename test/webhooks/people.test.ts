@@ -1,6 +1,8 @@
 import t from 'tap'
 import { Webhook } from 'standardwebhooks'
+import { loadConfig } from '../../src/config.ts'
 import { callerOf } from '../../src/core/model.ts'
+import { Mailer } from '../../src/webhooks/mail.ts'
 import { testApp } from '../helpers/app.ts'
 import { keepSecret } from '../helpers/log-sink.ts'
 import { isProblem } from '../helpers/problems.ts'
@@ -187,6 +189,33 @@ t.test('mail goes nowhere else, and not at all unless it is set up', async t => 
   t.match(await make(url, { format: 'standard', labels: JSON.parse('{"__proto__":"p"}') }), { types: null })
   const without = await webhookApp(t, { ...mailSettings(1), MAIL_ALLOW: '' }, {}, false)
   t.match(isProblem(t, await without.hooks('POST', '', { url: 'mailto:a@example.com' }), 400, 'invalid_request').errors, [{ pointer: '/url', message: /SMTP_URL/ }])
+})
+
+t.test('a mail server that refuses is named by its reply, and a silent one by the time; a password never leaves without TLS', async t => {
+  const mail = { to: 'a@example.com', id: '1-0.wh_x', at: new Date(0), subject: 's', text: 't' }
+  const settings = ({ port }: { port: number }) => loadConfig(mailSettings(port)).mail!
+  const later = await mailServer(t, command => command === 'MAIL' ? '451 later' : undefined)
+  t.match(await new Mailer(settings(later)).send(mail), { status: 451, error: null })
+  const silent = await mailServer(t, command => command === 'MAIL' ? null : undefined)
+  t.match(await new Mailer(settings(silent), 300).send(mail), { status: null, error: 'timeout' })
+  const plain = await mailServer(t)
+  const { server, ...more } = settings(plain)
+  // Another machine, for all that the settings say.
+  const remote = { ...more, server: { ...server, isLoopback: false }, auth: { user: 'user', pass: 'password' } }
+  t.match(await new Mailer(remote).send(mail), { status: null, error: /^E\w+$/ })
+  t.strictSame(plain.said.filter(line => /AUTH|MAIL/.test(line)), [])
+})
+
+t.test('what this service can’t send is kept with why: mail that it has no server for, and a newer version’s format', async t => {
+  const { store, hooks, untilDeliveries } = await webhookApp(t)
+  const cases = [['m', 'mailto:a@example.com', 'mail', 'mail_off'], ['n', 'http://127.0.0.1:1/', 'newer', 'unknown_format']] as const
+  for (const [letter, url, format, error] of cases) {
+    const id = `wh_${letter.repeat(22)}`
+    await store.webhooks!.create('default', id, { url, format: format as 'mail', types: null, inbox: null })
+    await hooks('POST', `/${id}/test`)
+    const failed = await untilDeliveries(id, ([one]) => one?.status === 'failed')
+    t.match(failed, [{ attempts: 1, last_status: null, last_error: error }], format)
+  }
 })
 
 t.test('a key that is held to inboxes has tasks sent of those alone', async t => {

@@ -2,9 +2,11 @@ import { createServer } from 'node:http'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import t from 'tap'
-import { Lookups } from '../../src/core/lookups.ts'
+import { Lookups, NotLookedUp } from '../../src/core/lookups.ts'
 import { Sender } from '../../src/webhooks/sender.ts'
 import { Targets } from '../../src/webhooks/targets.ts'
+import { receiver } from '../helpers/receiver.ts'
+import { until } from '../helpers/until.ts'
 
 const publicAddress = '93.184.215.14'
 
@@ -70,6 +72,26 @@ t.test('a URL that other programs read otherwise is refused', async t => {
   const known = { 'a.test': [[publicAddress]] }
   for (const url of ['https:a.test/', 'https:/a.test/', 'https:///a.test/', 'https:\\\\a.test/', 'https:/\\a.test/', 'https://a.test\\@evil.test/', 'https://a.test/x\\y']) t.notOk(await accepts(url, [], known), url)
   for (const url of ['HTTPS://A.test', 'https://a.test?x=//y', 'https://a.test/@x']) t.ok(await accepts(url, [], known), url)
+})
+
+t.test('a name that was not looked up is not refused: it may be asked for again', async t => {
+  const targets = new Targets([], { addresses: async () => { throw new NotLookedUp() }, close () {} })
+  await t.rejects(targets.check('a', new URL('https://a.test/')), NotLookedUp)
+})
+
+t.test('an attempt whose new connection breaks is one request, and an answer without end costs its connection', async t => {
+  const sender = new Sender(new Targets(['127.0.0.1'], names({})), 60_000)
+  t.teardown(() => sender.close())
+  const breaking = await receiver(t, response => response.destroy())
+  t.match(await sender.send('a', breaking.url, {}, '{}'), { status: null, error: 'ECONNRESET' })
+  t.equal(breaking.got.length, 1)
+  let isClosed = false
+  const endless = await receiver(t, response => {
+    response.on('close', () => { isClosed = true })
+    response.writeHead(200).write('x'.repeat(20_000))
+  })
+  t.match(await sender.send('a', endless.url, {}, '{}'), { status: 200, error: null })
+  await until(() => isClosed, 10_000)
 })
 
 t.test('no attempt reaches what may not be reached', async t => {
